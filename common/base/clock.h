@@ -1,0 +1,26 @@
+/* Time: deadlines on the monotonic clock, stamps on the real one. */
+#ifndef SANDCGI_BASE_CLOCK_H
+#define SANDCGI_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+int64_t clock_mono_ms(void);
+int64_t clock_mono_us(void);
+int64_t clock_unix_s(void);
+
+/* A point on the monotonic clock; at_ms < 0 means never. */
+struct deadline {
+    int64_t at_ms;
+};
+
+#define DEADLINE_NEVER ((struct deadline){.at_ms = -1})
+
+struct deadline deadline_in_ms(int64_t ms);
+bool deadline_passed(struct deadline d);
+/* Milliseconds left, clamped to [0, INT_MAX]; -1 for never: what poll(2) wants. */
+int deadline_poll_ms(struct deadline d);
+/* The earlier of the two. */
+struct deadline deadline_min(struct deadline a, struct deadline b);
+
+#endif

@@ -1,0 +1,36 @@
+/* Random bytes, digests and comparisons; the one user of OpenSSL. All lengths are bytes. */
+#ifndef SANDCGI_BASE_CRYPTO_H
+#define SANDCGI_BASE_CRYPTO_H
+
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CRYPTO_SHA256_LEN 32
+#define CRYPTO_HEX_LEN(n) (2 * (n) + 1)
+
+struct crypto_part {
+    const void *data;
+    size_t len;
+};
+
+/* HMAC-SHA-256 over the parts, each preceded by its length as 8 bytes big-endian, so that no two lists collide. */
+int crypto_hmac(const void *key, size_t key_len, const struct crypto_part *parts, size_t n,
+                uint8_t out[CRYPTO_SHA256_LEN], struct err *e);
+
+int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], struct err *e);
+
+/* Constant-time in the contents (not in the lengths' difference: both sides are hashed first). */
+bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len);
+
+int crypto_random(void *out, size_t len, struct err *e);
+
+/* Lower-case hex with a NUL; out holds CRYPTO_HEX_LEN(len). */
+void crypto_hex(const uint8_t *data, size_t len, char *out);
+
+/* n random bytes as lower-case hex. Ends the process when the system has no randomness. */
+void crypto_random_hex(size_t n, char *out);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Strict text to number conversion: the whole text must match; no signs, blanks or leading plus; ranges are those
+ * of the caller. Used for everything that comes from outside: settings, headers, engine replies.
+ * All return 0, or -1 leaving *out alone; the caller makes the message, since it knows the name of the field.
+ */
+#ifndef SANDCGI_BASE_PARSE_H
+#define SANDCGI_BASE_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Decimal digits only, min <= value <= max. */
+int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+/* Octal digits ("0660" or "660"), at most 07777. */
+int parse_mode(const char *text, unsigned *out);
+/* "512", "64k", "256m", "1g" (powers of 1024, either case) into bytes. */
+int parse_bytes(const char *text, uint64_t *out);
+/* "1500ms", "30s", "5m", "2h", or a bare number of seconds, into milliseconds. */
+int parse_duration_ms(const char *text, uint64_t *out);
+/* A decimal with up to three places ("0.5", "2") into thousandths (500, 2000). */
+int parse_milli(const char *text, uint64_t *out);
+/* true/false, yes/no, on/off, 1/0. */
+int parse_bool(const char *text, bool *out);
+
+#endif

@@ -1,0 +1,18 @@
+/* UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing above U+10FFFF. */
+#ifndef SANDCGI_BASE_UTF8_H
+#define SANDCGI_BASE_UTF8_H
+
+#include "common/base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+bool utf8_valid(const char *s, size_t len);
+
+/* Appends s to out with every maximal broken part replaced by U+FFFD. Returns how many were replaced. */
+size_t utf8_repair(const char *s, size_t len, struct buf *out);
+
+/* The longest prefix of s of at most max bytes that does not cut a character. */
+size_t utf8_cut(const char *s, size_t len, size_t max);
+
+#endif

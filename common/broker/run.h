@@ -17,6 +17,11 @@ struct run_text {
     size_t len;
 };
 
+struct run_env {
+    const char *name;
+    const char *value;
+};
+
 /* Borrowed pointers throughout. */
 struct run_request {
     const char *tenant;
@@ -26,15 +31,11 @@ struct run_request {
     struct run_text input; /* stdin; data NULL: none */
     bool network;
     uint64_t timeout_ms;        /* 0: the default */
+    uint64_t keep_bytes;        /* of each output stream; 0: the setting (our own helper programs ask for more) */
     const struct run_text *args;
     size_t n_args;
     const struct run_env *env;
     size_t n_env;
-};
-
-struct run_env {
-    const char *name;
-    const char *value;
 };
 
 enum run_status {

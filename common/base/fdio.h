@@ -16,10 +16,12 @@ int fdio_read_full(int fd, void *data, size_t len, struct err *e);
 int fdio_read_to_end(int fd, struct buf *out, struct err *e);
 /* Reads a whole file, at most out->max bytes. Messages name the path. */
 int fdio_read_file(const char *path, struct buf *out, struct err *e);
-/* Writes to a temporary name beside path, then renames: readers see the old or the new content, never a part. */
+/* Writes to a temporary name beside path, then renames: readers see the old or the new content,
+ * never a part. */
 int fdio_write_file(const char *path, const void *data, size_t len, mode_t mode, struct err *e);
 int fdio_set_nonblocking(int fd, struct err *e);
-/* Opens /dev/null on those of 0, 1, 2 that are closed, so that no later descriptor is taken for them. */
+/* Opens /dev/null on those of 0, 1, 2 that are closed, so that no later descriptor is taken for
+ * them. */
 void fdio_fill_standard(void);
 
 #endif

@@ -9,7 +9,8 @@
 
 bool utf8_valid(const char *s, size_t len);
 
-/* Appends s to out with every maximal broken part replaced by U+FFFD. Returns how many were replaced. */
+/* Appends s to out with every maximal broken part replaced by U+FFFD. Returns how many were
+ * replaced. */
 size_t utf8_repair(const char *s, size_t len, struct buf *out);
 
 /* The longest prefix of s of at most max bytes that does not cut a character. */

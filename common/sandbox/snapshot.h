@@ -1,6 +1,7 @@
 /*
- * What a run did to its files: a listing before, a listing after, and the difference. Links, sockets and devices are
- * passed over; the listing is bounded in entries and depth, and says when it was cut.
+ * What a run did to its files: a listing before, a listing after, and the difference. Links,
+ * sockets and devices are passed over; the listing is bounded in entries and depth, and says when
+ * it was cut.
  */
 #ifndef SANDCGI_SANDBOX_SNAPSHOT_H
 #define SANDCGI_SANDBOX_SNAPSHOT_H
@@ -27,7 +28,10 @@ struct snapshot {
     bool cut; /* there was more than the bounds allow */
 };
 
-#define SNAPSHOT_INIT {0}
+#define SNAPSHOT_INIT                                                                              \
+    {                                                                                              \
+        0                                                                                          \
+    }
 #define AUTO_SNAPSHOT AUTO(snapshot_clear)
 
 int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e);
@@ -35,7 +39,8 @@ void snapshot_clear(struct snapshot *s);
 
 enum snapshot_change { SNAPSHOT_CREATED, SNAPSHOT_MODIFIED, SNAPSHOT_DELETED };
 
-/* Calls each for every difference, in order of names. entry is from after, for deletions from before. */
+/* Calls each for every difference, in order of names. entry is from after, for deletions from
+ * before. */
 void snapshot_diff(const struct snapshot *before, const struct snapshot *after,
                    void (*each)(void *ctx, const struct snapshot_entry *entry,
                                 enum snapshot_change change),

@@ -28,7 +28,7 @@ enum err_kind {
 
 struct err {
     enum err_kind kind;
-    char text[512]; /* one sentence without a newline, cut at the end if longer */
+    char text[512]; /* one line of valid UTF-8, cut at the end if longer; see err_set */
 };
 
 #define ERR_INIT                                                                                   \
@@ -36,13 +36,15 @@ struct err {
         .kind = ERR_NONE                                                                           \
     }
 
-/* Sets kind and text; always returns -1, so that failing is one line: return err_set(e, ERR_LIMIT,
- * ...). */
+/*
+ * Sets kind and text; always returns -1, so that failing is one line: return err_set(e, ERR_LIMIT,
+ * ...). Control characters become blanks and broken UTF-8 becomes '?', since names from outside get
+ * into texts. e may be NULL, and the arguments may point into *e itself.
+ */
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As err_set with ": <strerror(errno)>" behind the text. ENOSPC, EDQUOT and the like stay ERR_IO.
- */
+/* As err_set with kind ERR_IO, whatever errno says, and ": <strerror(errno)>" behind the text. */
 int err_errno(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Puts "<text>: " in front of what *e already says, keeps its kind; returns -1. */

@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The length of the well-formed character that s begins with (1 to 4), 0 when it is broken, cut off
+ * or len is 0. */
+size_t utf8_char_len(const char *s, size_t len);
+
 bool utf8_valid(const char *s, size_t len);
 
 /* Appends s to out with every maximal broken part replaced by U+FFFD. Returns how many were

@@ -9,6 +9,8 @@
 #include "common/base/auto.h"
 #include "common/base/err.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #define SANDBOX_NAME_LEN 64
@@ -26,14 +28,20 @@ struct sandbox_root {
 };
 
 /*
- * Opens SANDBOX_ROOT (creating it, mode 0711) and makes .staging and .runs (0700). ERR_INVALID with
- * one line that says what to change when it is not a directory, or not writable. Strings are
- * copied.
+ * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging and .runs (0700).
+ * Uploads that an earlier process left half-way are removed. host_path NULL or "" is path.
+ * ERR_INVALID with one line that says what to change: a path that is relative, not a directory, not
+ * writable or writable by everybody, a colon in host_path (the engine could not bind it), a secret
+ * under 32 characters, a user this account cannot give files to. Strings are copied.
  */
 int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
                       const char *secret, const char *base_url, uid_t uid, gid_t gid,
                       struct err *e);
 void sandbox_root_close(struct sandbox_root *root);
+
+/* Valid UTF-8 without control characters (C0, DEL, C1): what ids and names from clients have to be.
+ */
+bool sandbox_text_ok(const char *s, size_t len);
 
 struct sandbox {
     const struct sandbox_root *root; /* borrowed */
@@ -48,9 +56,10 @@ struct sandbox {
 #define AUTO_SANDBOX AUTO(sandbox_close)
 
 /*
- * The sandbox of a conversation, created when absent (mode 0755, owned by root->uid). tenant and
- * conversation are checked: 1..SANDBOX_ID_MAX bytes, valid UTF-8, no control characters
- * (ERR_INVALID naming conversationId). Name = hex of HMAC-SHA-256(secret,
+ * The sandbox of a conversation, created when absent. Its owner (root->uid) and mode (0755) are
+ * mended when a program changed the mode, or a crash left it half made. tenant and conversation are
+ * checked: 1..SANDBOX_ID_MAX bytes, sandbox_text_ok (ERR_INVALID naming conversationId). *out is to
+ * be closed with sandbox_close; it borrows root. Name = hex of HMAC-SHA-256(secret,
  * len||tenant||len||conversation).
  */
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,

@@ -17,7 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct mcp_tool; /* tool.h */
+struct mcp_tool;  /* tool.h */
+struct mcp_lists; /* lists.h */
 
 /* What this server is; one per process, constant. */
 struct mcp_server {
@@ -27,7 +28,9 @@ struct mcp_server {
     const char *instructions;            /* for the model, in initialize and server/discover */
     const struct mcp_tool *const *tools; /* in the order of tools/list, n_tools */
     size_t n_tools;
-    void *app; /* handed to the tools untouched */
+    void *app;               /* handed to the tools untouched */
+    struct mcp_lists *lists; /* keeps what tools/list answers, made by mcp_lists_new; NULL: built
+                                anew each time */
 };
 
 /* Where a message came from. Headers are NULL when absent; on stdio http is false and there are
@@ -38,8 +41,11 @@ struct mcp_origin {
     const char *protocol_version; /* MCP-Protocol-Version */
     const char *method;           /* Mcp-Method */
     const char *name;             /* Mcp-Name */
-    int cancel_fd;       /* becomes readable or hangs up when the client leaves; -1: none */
-    bool *modern_pinned; /* stdio: the process-wide pin of protocol.md section 9; NULL for http */
+    int cancel_fd; /* becomes readable or hangs up when the client leaves; -1: none */
+    /* stdio only, NULL for http: what one process, which has one client, remembers between
+     * messages. */
+    bool *modern_pinned;     /* a modern request was seen: initialize comes too late */
+    const char **negotiated; /* the revision that initialize agreed on, a literal; starts as NULL */
 };
 
 struct mcp_answer {

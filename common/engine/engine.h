@@ -113,12 +113,13 @@ struct engine_ops {
      * allow. */
     int (*runners)(struct engine *, const char *allow, struct engine_runners *out, struct err *);
     /*
-     * Removes containers with our label and instance whose deadline is at or before now (unix s),
-     * or all of them with INT64_MAX, or the one of run_id when that is not NULL. Never another
-     * instance's. Returns how many, or -1.
+     * Looks at every container with our labels and this instance's, never another's, running or
+     * not, and removes those for which orphan says so. Returns how many were removed, or -1; *seen
+     * is how many there were.
      */
-    int (*reap)(struct engine *, const char *instance, const char *run_id, int64_t now,
-                struct err *);
+    int (*reap)(struct engine *, const char *instance,
+                bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
+                size_t *seen, struct err *);
     /*
      * A descriptor that becomes readable when images come or go (an open event stream); drain it
      * with watch_drain, which returns false when the stream has ended and a new one is needed.

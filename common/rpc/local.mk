@@ -1,0 +1,4 @@
+noinst_LIBRARIES += librpc.a
+librpc_a_SOURCES = \
+	common/rpc/json.c common/rpc/json.h \
+	common/rpc/rpc.c common/rpc/rpc.h

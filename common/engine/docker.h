@@ -24,8 +24,9 @@ struct docker {
 int docker_run(struct engine *engine, const struct engine_spec *spec,
                const struct engine_sink *sink, int cancel_fd, struct deadline d,
                struct engine_outcome *out, struct err *e);
-int docker_reap(struct engine *engine, const char *instance, const char *run_id, int64_t now,
-                struct err *e);
+int docker_reap(struct engine *engine, const char *instance,
+                bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
+                size_t *seen, struct err *e);
 int docker_runners(struct engine *engine, const char *allow, struct engine_runners *out,
                    struct err *e);
 

@@ -81,9 +81,9 @@ int docker_reap(struct engine *engine, const char *instance,
     size_t i;
     const json_t *item;
 
+    *seen = 0;
     if (!containers)
         return -1;
-    *seen = 0;
     json_array_foreach(containers, i, item)
     {
         const char *id = json_get_string(item, "Id"), *run_id;

@@ -264,6 +264,7 @@ static int run_steps(struct running *r, const struct engine_sink *sink, int canc
 
     if (make_input(r, e) < 0 || create(r, e) < 0 || attach(r, e) < 0 || start(r, e) < 0)
         return -1;
+    /* The program's time begins here: a slow start of the container is not its fault. */
     if (r->spec->timeout_ms > 0)
         d = deadline_min(d, deadline_in_ms((int64_t)r->spec->timeout_ms));
     out->started_us = clock_mono_us();

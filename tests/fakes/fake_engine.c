@@ -2,6 +2,7 @@
 
 #include "tests/fakes/fake_engine.h"
 
+#include "common/base/auto.h"
 #include "common/base/mem.h"
 
 #include <errno.h>
@@ -140,8 +141,8 @@ static const struct fake_reply *find(const struct fake_reply *table, const char 
 
 static void serve(struct shared *s, int fd, const struct fake_reply *table)
 {
-    static const struct fake_reply nothing = {
-        .status = 404, .body = "{\"message\":\"page not found\"}"};
+    static const struct fake_reply nothing = {.status = 404,
+                                              .body = "{\"message\":\"page not found\"}"};
     static char head[HEAD_MAX];
 
     while (read_request(fd, head, sizeof head) > 0) {

@@ -223,6 +223,7 @@ prove() {
         >"$work/proof" 2>"$work/unproved" </dev/null || status=$?
     cat "$work/proof" "$work/unproved" >>"$log"
     if ((status)) || ! grep -q '^version ' "$work/proof"; then
+        "${engine[@]}" rmi "sandcgi-build-$language" >>"$log" 2>&1 || true
         fail_logged "the proof of $language failed (exit $status): its image is not offered"
     fi
     done_step

@@ -9,6 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef CLOSE_RANGE_CLOEXEC
@@ -194,4 +196,23 @@ void child_kill_all(void)
         kill(-1, SIGKILL);
     else
         kill_children();
+}
+
+void child_bury_all(int64_t until_ms)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+
+    child_kill_all();
+    if (getpid() == 1)
+        return; /* whoever is left dies with us */
+    do {
+        pid_t pid;
+
+        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+            ;
+        if (pid < 0)
+            return;
+        nanosleep(&pause, NULL);
+        child_kill_all();
+    } while (clock_ms() < until_ms);
 }

@@ -1,8 +1,9 @@
 /*
- * Files inside a sandbox: the one module that turns a name into a descriptor. The tree is hostile: a program may have
- * planted links, FIFOs or devices and may be changing it right now. Everything is opened beneath the sandbox's descriptor
- * (openat2, RESOLVE_BENEATH|NO_SYMLINKS|NO_MAGICLINKS; component by component with O_NOFOLLOW where the kernel lacks it),
- * regular files only, never by path.
+ * Files inside a sandbox: the one module that turns a name into a descriptor. The tree is hostile:
+ * a program may have planted links, FIFOs or devices and may be changing it right now. Everything
+ * is opened beneath the sandbox's descriptor (openat2, RESOLVE_BENEATH|NO_SYMLINKS|NO_MAGICLINKS;
+ * component by component with O_NOFOLLOW where the kernel lacks it), regular files only, never by
+ * path.
  */
 #ifndef SANDCGI_SANDBOX_FILES_H
 #define SANDCGI_SANDBOX_FILES_H
@@ -17,21 +18,31 @@
 #define FILES_DEPTH_MAX     16
 
 /*
- * Checks a client's relative name: 1..FILES_NAME_MAX bytes of valid UTF-8 without control characters, components of
- * 1..255 bytes, none "." or "..", not absolute, at most FILES_DEPTH_MAX components, no backslash-free guarantee is made.
- * ERR_INVALID; field is put in front ("filename"). len is given since JSON strings may hold NULs.
+ * Checks a client's relative name: 1..FILES_NAME_MAX bytes, sandbox_text_ok, not absolute, at most
+ * FILES_DEPTH_MAX components of 1..FILES_COMPONENT_MAX bytes, none "." or "..". The same written
+ * with percent signs ("%2e%2e", "%2f",
+ * "%00") is refused too: such a name is an attempt, or would be misread by the next program that
+ * decodes it twice. Backslashes are ordinary bytes. ERR_INVALID; field is put in front
+ * ("filename"). len is given since JSON strings may hold NULs.
  */
 int files_check_name(const char *field, const char *name, size_t len, struct err *e);
 
-/* Opens a regular file for reading (O_NONBLOCK, checked by fstat). ERR_NOT_FOUND for anything else. Returns the fd. */
+/*
+ * Opens a regular file for reading; ERR_NOT_FOUND for anything else (absent, behind a link, a
+ * folder, a FIFO…), ERR_IO when the system fails. name may be any bytes a listing gave. Returns the
+ * descriptor, and its fstat in *out.
+ */
 int files_open(const struct sandbox *sb, const char *name, struct stat *out, struct err *e);
 
 /*
- * Puts the content of from_fd (read from its current offset, exactly size bytes) at name, creating folders on the way (owned by the
- * sandbox's uid, 0755) and replacing an existing file or link (never following one). The content is written in .staging (owner and mode
- * 0644 set there by descriptor), then renamed in: readers see the old or the new file. ERR_IO on a full disk, with nothing left behind;
- * ERR_INVALID when a component of the way is not a directory, or name is one.
+ * Puts the content of from_fd (read from its current offset, exactly size bytes; ERR_IO when there
+ * are fewer) at name, creating folders on the way (owned by the sandbox's uid, 0755) and replacing
+ * an existing file or link (never following one). The content is written in .staging (owner and
+ * mode 0644 set there by descriptor), then renamed in: readers see the old or the new file. ERR_IO
+ * on a full disk, with nothing left behind; ERR_INVALID when a component of the way is not a
+ * directory, or name is one. name is one that files_check_name passed.
  */
-int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t size, struct err *e);
+int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t size,
+              struct err *e);
 
 #endif

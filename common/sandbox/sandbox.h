@@ -1,6 +1,7 @@
 /*
- * Sandbox directories under SANDBOX_ROOT: one per (tenant, conversation), named by an HMAC nobody can guess, mounted at /data
- * in its containers and served by nginx under /files/<name>/. Only the broker uses this module.
+ * Sandbox directories under SANDBOX_ROOT: one per (tenant, conversation), named by an HMAC nobody
+ * can guess, mounted at /data in its containers and served by nginx under /files/<name>/. Only the
+ * broker uses this module.
  */
 #ifndef SANDCGI_SANDBOX_SANDBOX_H
 #define SANDCGI_SANDBOX_SANDBOX_H
@@ -8,6 +9,8 @@
 #include "common/base/auto.h"
 #include "common/base/err.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #define SANDBOX_NAME_LEN 64
@@ -15,22 +18,30 @@
 
 /* The tree and what is needed to name things in it; one per process. */
 struct sandbox_root {
-    int fd;            /* of SANDBOX_ROOT */
-    char *path;        /* as this process sees it */
-    char *host_path;   /* as the engine's host sees it */
-    char *secret;      /* FILE_SECRET */
-    char *base_url;    /* PUBLIC_BASE_URL without a trailing slash */
-    uid_t uid;         /* owner of sandboxes: the user inside the containers */
+    int fd;          /* of SANDBOX_ROOT */
+    char *path;      /* as this process sees it */
+    char *host_path; /* as the engine's host sees it */
+    char *secret;    /* FILE_SECRET */
+    char *base_url;  /* PUBLIC_BASE_URL without a trailing slash */
+    uid_t uid;       /* owner of sandboxes: the user inside the containers */
     gid_t gid;
 };
 
 /*
- * Opens SANDBOX_ROOT (creating it, mode 0711) and makes .staging and .runs (0700). ERR_INVALID with one line that says what to change
- * when it is not a directory, or not writable. Strings are copied.
+ * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging and .runs (0700).
+ * Uploads that an earlier process left half-way are removed. host_path NULL or "" is path.
+ * ERR_INVALID with one line that says what to change: a path that is relative, not a directory, not
+ * writable or writable by everybody, a colon in host_path (the engine could not bind it), a secret
+ * under 32 characters, a user this account cannot give files to. Strings are copied.
  */
 int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
-                      const char *secret, const char *base_url, uid_t uid, gid_t gid, struct err *e);
+                      const char *secret, const char *base_url, uid_t uid, gid_t gid,
+                      struct err *e);
 void sandbox_root_close(struct sandbox_root *root);
+
+/* Valid UTF-8 without control characters (C0, DEL, C1): what ids and names from clients have to be.
+ */
+bool sandbox_text_ok(const char *s, size_t len);
 
 struct sandbox {
     const struct sandbox_root *root; /* borrowed */
@@ -38,13 +49,18 @@ struct sandbox {
     int fd; /* O_PATH|O_DIRECTORY is not enough for reading: a real directory descriptor */
 };
 
-#define SANDBOX_INIT {.fd = -1}
+#define SANDBOX_INIT                                                                               \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
 #define AUTO_SANDBOX AUTO(sandbox_close)
 
 /*
- * The sandbox of a conversation, created when absent (mode 0755, owned by root->uid). tenant and conversation are
- * checked: 1..SANDBOX_ID_MAX bytes, valid UTF-8, no control characters (ERR_INVALID naming conversationId).
- * Name = hex of HMAC-SHA-256(secret, len||tenant||len||conversation).
+ * The sandbox of a conversation, created when absent. Its owner (root->uid) and mode (0755) are
+ * mended when a program changed the mode, or a crash left it half made. tenant and conversation are
+ * checked: 1..SANDBOX_ID_MAX bytes, sandbox_text_ok (ERR_INVALID naming conversationId). *out is to
+ * be closed with sandbox_close; it borrows root. Name = hex of HMAC-SHA-256(secret,
+ * len||tenant||len||conversation).
  */
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e);
@@ -54,7 +70,8 @@ void sandbox_close(struct sandbox *sb);
 char *sandbox_host_path(const struct sandbox *sb);
 /* "<base_url>/files/<name>": FILE_BASE_URL, without a trailing slash. Caller frees. */
 char *sandbox_url(const struct sandbox *sb);
-/* URL of one file; the relative name's bytes are percent-encoded except unreserved characters and '/'. Caller frees. */
+/* URL of one file; the relative name's bytes are percent-encoded except unreserved characters and
+ * '/'. Caller frees. */
 char *sandbox_file_url(const struct sandbox *sb, const char *name);
 
 #endif

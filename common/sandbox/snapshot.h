@@ -1,6 +1,7 @@
 /*
- * What a run did to its files: a listing before, a listing after, and the difference. Links, sockets and devices are
- * passed over; the listing is bounded in entries and depth, and says when it was cut.
+ * What a run did to its files: a listing before, a listing after, and the difference. Links,
+ * sockets and devices are passed over; the listing is bounded in entries, depth and steps, and says
+ * when it was cut.
  */
 #ifndef SANDCGI_SANDBOX_SNAPSHOT_H
 #define SANDCGI_SANDBOX_SNAPSHOT_H
@@ -11,31 +12,49 @@
 #include <stdint.h>
 #include <time.h>
 
-#define SNAPSHOT_ENTRIES_MAX 10000
+#define SNAPSHOT_ENTRIES_MAX 10000 /* files listed */
+#define SNAPSHOT_STEPS_MAX                                                                         \
+    100000 /* directory entries looked at: folders, links and the like count here */
 
 struct snapshot_entry {
     char *name; /* relative, raw bytes as on disk */
     uint64_t size;
+    dev_t dev;
     ino_t ino;
     struct timespec ctime; /* a program can set mtime, not this */
     struct timespec mtime;
 };
 
 struct snapshot {
-    struct snapshot_entry *items; /* sorted by name */
+    struct snapshot_entry *items; /* sorted by name, byte by byte */
     size_t n;
-    bool cut; /* there was more than the bounds allow */
+    bool cut;              /* there was more than the bounds allow */
+    struct timespec taken; /* when the walk began, on the clock of ctime */
 };
 
-#define SNAPSHOT_INIT {0}
+#define SNAPSHOT_INIT                                                                              \
+    {                                                                                              \
+        0                                                                                          \
+    }
 #define AUTO_SNAPSHOT AUTO(snapshot_clear)
 
+/*
+ * Lists the regular files. What vanishes or changes its type meanwhile, or cannot be read (a folder
+ * of mode 000), is passed over; files deeper than FILES_DEPTH_MAX or with names over
+ * FILES_NAME_MAX, which files_open would refuse, set cut. -1 only when the system fails
+ * (descriptors, memory, disk). Beside a running program the result is of no single moment.
+ */
 int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e);
 void snapshot_clear(struct snapshot *s);
 
 enum snapshot_change { SNAPSHOT_CREATED, SNAPSHOT_MODIFIED, SNAPSHOT_DELETED };
 
-/* Calls each for every difference, in order of names. entry is from after, for deletions from before. */
+/*
+ * Calls each for every difference, in order of names. entry is from after, for deletions from
+ * before. Where a cut listing leaves it open, only what is certain is told: a file that a cut
+ * before does not have counts as created when its ctime is not older than that listing, and a cut
+ * after makes no deletions.
+ */
 void snapshot_diff(const struct snapshot *before, const struct snapshot *after,
                    void (*each)(void *ctx, const struct snapshot_entry *entry,
                                 enum snapshot_change change),

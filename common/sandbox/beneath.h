@@ -1,0 +1,38 @@
+/*
+ * Opening names beneath a directory that somebody hostile may be changing right now. Internal to
+ * common/sandbox.
+ *
+ * Errors are errno values, since the callers tell kinds apart: ENOENT, ELOOP/ENOTDIR/EXDEV (a link
+ * or a file on the way), EINVAL (a name that no walk may follow).
+ */
+#ifndef SANDCGI_SANDBOX_BENEATH_H
+#define SANDCGI_SANDBOX_BENEATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct open_how;
+
+/*
+ * Opens the relative name beneath dir_fd with openat(2)'s flags; links are followed nowhere, "."
+ * and ".." and empty components are refused. O_CLOEXEC and O_NOFOLLOW are added. Returns the
+ * descriptor, or -1 with errno set. openat2(2) where the kernel has it, else component by
+ * component.
+ */
+int beneath_open(int dir_fd, const char *name, int flags);
+
+/*
+ * Copies the first component of name into out (which holds at least 256 bytes) and returns the rest
+ * behind the slash, NULL after the last one. With errno EINVAL out is "" when the component is
+ * empty, ".", ".." or over 255 bytes.
+ */
+const char *beneath_component(const char *name, char *out);
+
+/* Is this errno a failure of the system itself? All others mean that the name leads to nothing we
+ * would open. */
+bool beneath_system_failed(int error);
+
+/* The system call. Weak: the tests of the walk put one in its place that fails with ENOSYS. */
+int beneath_openat2(int dir_fd, const char *name, const struct open_how *how, size_t size);
+
+#endif

@@ -1,0 +1,281 @@
+#include "config.h"
+
+#include "common/sandbox/sandbox.h"
+
+#include "common/base/buf.h"
+#include "common/base/crypto.h"
+#include "common/base/mem.h"
+#include "common/base/utf8.h"
+#include "common/sandbox/staging.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SECRET_MIN 32
+#define ROOT_MODE  0711 /* nginx and containers pass through; nobody may list the names */
+#define BOX_MODE   0755
+
+static char *without_trailing_slashes(const char *s)
+{
+    size_t len = strlen(s);
+
+    while (len > 1 && s[len - 1] == '/')
+        len--;
+    return mem_strndup(s, len);
+}
+
+static int check_paths(const char *path, const char *host_path, struct err *e)
+{
+    if (path[0] != '/')
+        return err_set(e, ERR_INVALID, "SANDBOX_ROOT must be an absolute path");
+    if (host_path[0] != '/')
+        return err_set(e, ERR_INVALID, "SANDBOX_HOST_PATH must be an absolute path");
+    /* The engine takes binds as source:target:options and has no way to escape a colon. */
+    if (strchr(host_path, ':'))
+        return err_set(e, ERR_INVALID, "SANDBOX_HOST_PATH must not contain a colon");
+    return 0;
+}
+
+static int open_root_dir(const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (mkdir(path, ROOT_MODE) == 0) {
+        if (chmod(path, ROOT_MODE) < 0) /* whatever the umask was */
+            return err_errno(e, "SANDBOX_ROOT %s: cannot set its mode", path);
+    } else if (errno != EEXIST) {
+        err_errno(e, "SANDBOX_ROOT %s cannot be made", path);
+        e->kind = ERR_INVALID;
+        return -1;
+    }
+    AUTO_FD int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        err_errno(e, "SANDBOX_ROOT %s cannot be opened as a directory", path);
+        e->kind = ERR_INVALID;
+        return -1;
+    }
+    if (st.st_mode & S_IWOTH)
+        return err_set(e, ERR_INVALID,
+                       "SANDBOX_ROOT %s can be written by everybody: use a directory of its own, "
+                       "or chmod o-w it",
+                       path);
+    return TAKE_FD(fd);
+}
+
+static int make_private_dir(int root_fd, const char *path, const char *name, struct err *e)
+{
+    struct stat st;
+
+    if (mkdirat(root_fd, name, 0700) < 0 && errno != EEXIST) {
+        err_errno(e, "SANDBOX_ROOT %s is not writable", path);
+        e->kind = ERR_INVALID;
+        return -1;
+    }
+    if (fstatat(root_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_errno(e, "SANDBOX_ROOT %s: %s", path, name);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(e, ERR_INVALID, "SANDBOX_ROOT %s: %s is not a directory: remove it", path,
+                       name);
+    return 0;
+}
+
+/* Puts a probe file in .staging and gives it to the sandboxes' user: what every upload will do. */
+static int probe_root(const struct sandbox_root *root, struct err *e)
+{
+    AUTO_STAGED struct staged probe = STAGED_INIT;
+
+    AUTO_FD int fd = staging_create_file(root, &probe);
+    if (fd < 0) {
+        /* A full disk must not keep the server from starting: files can still be read and deleted.
+         */
+        if (errno == ENOSPC || errno == EDQUOT)
+            return 0;
+        err_errno(e, "SANDBOX_ROOT %s is not writable", root->path);
+        e->kind = ERR_INVALID;
+        return -1;
+    }
+    if (fchown(fd, root->uid, root->gid) < 0)
+        return err_set(
+            e, ERR_INVALID,
+            "SANDBOX_USER: files cannot be given to %ju:%ju by this account: start as root, or set "
+            "SANDBOX_USER=%ju:%ju",
+            (uintmax_t)root->uid, (uintmax_t)root->gid, (uintmax_t)geteuid(), (uintmax_t)getegid());
+    return 0;
+}
+
+int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
+                      const char *secret, const char *base_url, uid_t uid, gid_t gid, struct err *e)
+{
+    struct sandbox_root root = {.fd = -1, .uid = uid, .gid = gid};
+
+    if (!host_path || !host_path[0])
+        host_path = path;
+    if (check_paths(path, host_path, e) < 0)
+        return -1;
+    if (strlen(secret) < SECRET_MIN)
+        return err_set(e, ERR_INVALID, "FILE_SECRET must have at least %d characters", SECRET_MIN);
+    root.fd = open_root_dir(path, e);
+    if (root.fd < 0)
+        return -1;
+    root.path = without_trailing_slashes(path);
+    root.host_path = without_trailing_slashes(host_path);
+    root.secret = mem_strdup(secret);
+    root.base_url = without_trailing_slashes(base_url);
+    if (make_private_dir(root.fd, root.path, STAGING_DIR, e) < 0 ||
+        make_private_dir(root.fd, root.path, ".runs", e) < 0 || probe_root(&root, e) < 0) {
+        sandbox_root_close(&root);
+        return -1;
+    }
+    staging_sweep(&root);
+    *out = root;
+    return 0;
+}
+
+void sandbox_root_close(struct sandbox_root *root)
+{
+    if (root->secret)
+        explicit_bzero(root->secret, strlen(root->secret));
+    auto_close_fd(&root->fd);
+    free(root->path);
+    free(root->host_path);
+    free(root->secret);
+    free(root->base_url);
+    *root = (struct sandbox_root){.fd = -1};
+}
+
+bool sandbox_text_ok(const char *s, size_t len)
+{
+    if (!utf8_valid(s, len))
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c < 0x20 || c == 0x7f)
+            return false;
+        /* U+0080..U+009F; the text is valid, so a second byte is there. */
+        if (c == 0xc2 && (unsigned char)s[i + 1] < 0xa0)
+            return false;
+    }
+    return true;
+}
+
+static int check_id(const char *what, const char *id, struct err *e)
+{
+    size_t len = strlen(id);
+
+    if (len == 0 || len > SANDBOX_ID_MAX)
+        return err_set(e, ERR_INVALID, "%s must be 1 to %d bytes long", what, SANDBOX_ID_MAX);
+    if (!sandbox_text_ok(id, len))
+        return err_set(e, ERR_INVALID, "%s must be UTF-8 text without control characters", what);
+    return 0;
+}
+
+static int make_name(const struct sandbox_root *root, const char *tenant, const char *conversation,
+                     char out[SANDBOX_NAME_LEN + 1], struct err *e)
+{
+    const struct crypto_part parts[] = {
+        {tenant, strlen(tenant)},
+        {conversation, strlen(conversation)},
+    };
+    uint8_t mac[CRYPTO_SHA256_LEN];
+
+    if (crypto_hmac(root->secret, strlen(root->secret), parts, ARRAY_LEN(parts), mac, e) < 0)
+        return -1;
+    crypto_hex(mac, sizeof(mac), out);
+    return 0;
+}
+
+/*
+ * Opens the directory. SANDBOX_ROOT is ours alone, so its entries may be named by path; what the
+ * program inside owns is the directory itself, whose mode it may have set to anything, and which we
+ * could then not open when not root.
+ */
+static int open_box(int root_fd, const char *name)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(root_fd, name, flags);
+
+    if (fd < 0 && errno == EACCES && fchmodat(root_fd, name, BOX_MODE, 0) == 0)
+        fd = openat(root_fd, name, flags);
+    return fd;
+}
+
+/* Owner and mode as they ought to be: after mkdir, after a crash between mkdir and chown, after
+ * chmod by a program. */
+static int mend_box(const struct sandbox_root *root, int fd, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_errno(e, "the sandbox's directory cannot be examined");
+    if ((st.st_uid != root->uid || st.st_gid != root->gid) && fchown(fd, root->uid, root->gid) < 0)
+        return err_errno(e, "the sandbox's directory cannot be given to its user");
+    if ((st.st_mode & 07777) != BOX_MODE && fchmod(fd, BOX_MODE) < 0)
+        return err_errno(e, "the mode of the sandbox's directory cannot be set");
+    return 0;
+}
+
+int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
+                 struct sandbox *out, struct err *e)
+{
+    struct sandbox sb = {.root = root, .fd = -1};
+
+    if (check_id("tenant", tenant, e) < 0 || check_id("conversationId", conversation, e) < 0 ||
+        make_name(root, tenant, conversation, sb.name, e) < 0)
+        return -1;
+    if (mkdirat(root->fd, sb.name, BOX_MODE) < 0 && errno != EEXIST)
+        return err_errno(e, "the sandbox's directory cannot be made");
+    AUTO_FD int fd = open_box(root->fd, sb.name);
+    if (fd < 0)
+        return err_errno(e, "the sandbox's directory cannot be opened");
+    if (mend_box(root, fd, e) < 0)
+        return -1;
+    sb.fd = TAKE_FD(fd);
+    *out = sb;
+    return 0;
+}
+
+void sandbox_close(struct sandbox *sb)
+{
+    auto_close_fd(&sb->fd);
+}
+
+char *sandbox_host_path(const struct sandbox *sb)
+{
+    return mem_printf("%s/%s", sb->root->host_path, sb->name);
+}
+
+char *sandbox_url(const struct sandbox *sb)
+{
+    return mem_printf("%s/files/%s", sb->root->base_url, sb->name);
+}
+
+static bool url_plain(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~' || c == '/';
+}
+
+char *sandbox_file_url(const struct sandbox *sb, const char *name)
+{
+    AUTO_FREE char *base = sandbox_url(sb);
+    size_t base_len = strlen(base);
+    size_t len = strlen(name);
+    /* Every byte takes three at most; names are bounded by FILES_NAME_MAX or, from a listing, by
+     * the walk's depth. */
+    AUTO_BUF struct buf url = BUF_INIT(base_len + 1 + 3 * len);
+
+    buf_add(&url, base, base_len);
+    buf_add_char(&url, '/');
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (url_plain(c))
+            buf_add_char(&url, (char)c);
+        else
+            buf_addf(&url, "%%%02X", c);
+    }
+    return buf_take(&url);
+}

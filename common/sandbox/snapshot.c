@@ -1,0 +1,219 @@
+#include "config.h"
+
+#include "common/sandbox/snapshot.h"
+
+#include "common/base/mem.h"
+#include "common/sandbox/beneath.h"
+#include "common/sandbox/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+struct walk {
+    struct snapshot *out;
+    size_t cap; /* of out->items */
+    size_t steps;
+    char path[FILES_NAME_MAX + 1]; /* of the folder being read, with its slash; "" at the top */
+    struct err *e;
+};
+
+/* Room was made by the caller: one component more than a name may have is cut before it gets here.
+ */
+static void add_file(struct walk *w, const char *name, const struct stat *st)
+{
+    struct snapshot *s = w->out;
+
+    if (s->n == SNAPSHOT_ENTRIES_MAX) {
+        s->cut = true;
+        return;
+    }
+    if (s->n == w->cap) {
+        w->cap = w->cap ? 2 * w->cap : 64;
+        s->items = mem_resize(s->items, w->cap, sizeof(*s->items));
+    }
+    s->items[s->n++] = (struct snapshot_entry){
+        .name = mem_printf("%s%s", w->path, name),
+        .size = (uint64_t)st->st_size,
+        .dev = st->st_dev,
+        .ino = st->st_ino,
+        .ctime = st->st_ctim,
+        .mtime = st->st_mtim,
+    };
+}
+
+static bool is_dot(const char *name)
+{
+    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+static int walk_dir(struct walk *w, int at_fd, const char *name, int depth);
+
+/*
+ * One entry of a folder. Its type is what fstatat or the open says, not what readdir said a moment
+ * ago; readdir's word is only used to pass over what is certainly of no interest.
+ */
+static int walk_entry(struct walk *w, int dir_fd, const struct dirent *entry, int depth)
+{
+    size_t path_len = strlen(w->path);
+    size_t name_len = strlen(entry->d_name);
+    struct stat st;
+
+    if (entry->d_type != DT_REG && entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
+        return 0;
+    if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return 0;
+    bool is_dir = S_ISDIR(st.st_mode);
+    /* A folder also needs its slash and one byte of a name behind it. */
+    if (path_len + name_len + (is_dir ? 2 : 0) > FILES_NAME_MAX ||
+        (is_dir && depth == FILES_DEPTH_MAX)) {
+        w->out->cut = true;
+        return 0;
+    }
+    if (!is_dir) {
+        add_file(w, entry->d_name, &st);
+        return 0;
+    }
+    memcpy(w->path + path_len, entry->d_name, name_len);
+    memcpy(w->path + path_len + name_len, "/", 2);
+    int rc = walk_dir(w, dir_fd, entry->d_name, depth + 1);
+    w->path[path_len] = '\0';
+    return rc;
+}
+
+static DIR *open_dir(int at_fd, const char *name)
+{
+    AUTO_FD int fd = openat(at_fd, name,
+                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (dir)
+        (void)TAKE_FD(fd);
+    return dir;
+}
+
+/* depth counts components: files directly in the sandbox are at 1. */
+static int walk_dir(struct walk *w, int at_fd, const char *name, int depth)
+{
+    AUTO_DIR DIR *dir = open_dir(at_fd, name);
+    const struct dirent *entry;
+
+    if (!dir && beneath_system_failed(errno))
+        return err_errno(w->e, "the sandbox's files cannot be listed");
+    if (!dir)
+        return 0;
+    while ((entry = readdir(dir))) {
+        if (is_dot(entry->d_name))
+            continue;
+        if (++w->steps > SNAPSHOT_STEPS_MAX || w->out->n == SNAPSHOT_ENTRIES_MAX) {
+            w->out->cut = true;
+            return 0;
+        }
+        if (walk_entry(w, dirfd(dir), entry, depth) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct snapshot_entry *)a)->name,
+                  ((const struct snapshot_entry *)b)->name);
+}
+
+/*
+ * The same file can be met twice when it is renamed during the walk, and a name twice when two
+ * files swap: one entry per name is kept.
+ */
+static void sort_unique(struct snapshot *s)
+{
+    size_t kept = 0;
+
+    if (s->n == 0)
+        return;
+    qsort(s->items, s->n, sizeof(*s->items), compare_names);
+    for (size_t i = 1; i < s->n; i++) {
+        if (strcmp(s->items[kept].name, s->items[i].name) == 0)
+            free(s->items[i].name);
+        else
+            s->items[++kept] = s->items[i];
+    }
+    s->n = kept + 1;
+}
+
+int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e)
+{
+    AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
+    struct walk w = {.out = &s, .e = e};
+
+    /* The kernel stamps files with the coarse clock; the fine one would be ahead of them. */
+    clock_gettime(CLOCK_REALTIME_COARSE, &s.taken);
+    if (walk_dir(&w, sb->fd, ".", 1) < 0)
+        return -1;
+    sort_unique(&s);
+    *out = s;
+    s = (struct snapshot)SNAPSHOT_INIT;
+    return 0;
+}
+
+void snapshot_clear(struct snapshot *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->items[i].name);
+    free(s->items);
+    *s = (struct snapshot)SNAPSHOT_INIT;
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static bool earlier(struct timespec a, struct timespec b)
+{
+    return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
+}
+
+static bool same_file(const struct snapshot_entry *a, const struct snapshot_entry *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           same_time(a->ctime, b->ctime);
+}
+
+void snapshot_diff(const struct snapshot *before, const struct snapshot *after,
+                   void (*each)(void *ctx, const struct snapshot_entry *entry,
+                                enum snapshot_change change),
+                   void *ctx)
+{
+    size_t i = 0, j = 0;
+
+    while (i < before->n || j < after->n) {
+        const struct snapshot_entry *old = i < before->n ? &before->items[i] : NULL;
+        const struct snapshot_entry *new = j < after->n ? &after->items[j] : NULL;
+        int order = !old ? 1 : !new ? -1 : strcmp(old->name, new->name);
+
+        if (order == 0 && !same_file(old, new))
+            each(ctx, new, SNAPSHOT_MODIFIED);
+        else if (order < 0 && !after->cut)
+            each(ctx, old, SNAPSHOT_DELETED);
+        else if (order > 0 && (!before->cut || !earlier(new->ctime, before->taken)))
+            each(ctx, new, SNAPSHOT_CREATED);
+        i += order <= 0;
+        j += order >= 0;
+    }
+}
+
+const char *snapshot_change_name(enum snapshot_change c)
+{
+    switch (c) {
+    case SNAPSHOT_CREATED:
+        return "created";
+    case SNAPSHOT_MODIFIED:
+        return "modified";
+    case SNAPSHOT_DELETED:
+        return "deleted";
+    }
+    return "";
+}

@@ -1,0 +1,42 @@
+/*
+ * .staging: where files and folders are made before they are renamed into a sandbox, so that a
+ * program never sees one half-done or with the wrong owner. No container can reach it. Internal to
+ * common/sandbox.
+ */
+#ifndef SANDCGI_SANDBOX_STAGING_H
+#define SANDCGI_SANDBOX_STAGING_H
+
+#include "common/sandbox/sandbox.h"
+
+#define STAGING_DIR      ".staging"
+#define STAGING_NAME_LEN 32
+
+/* Something in .staging that is removed by staged_clear unless it has been moved out. */
+struct staged {
+    int dir_fd; /* of .staging */
+    char name[STAGING_NAME_LEN + 1];
+    int unlink_flags; /* AT_REMOVEDIR for a folder */
+};
+
+#define STAGED_INIT                                                                                \
+    {                                                                                              \
+        .dir_fd = -1                                                                               \
+    }
+#define AUTO_STAGED AUTO(staged_clear)
+
+/* A new empty file, mode 0600, owned by this process. Returns a descriptor for writing, or -1 with
+ * errno. */
+int staging_create_file(const struct sandbox_root *root, struct staged *out);
+
+/* A new empty folder, mode 0755, owned by the sandboxes' user. 0, or -1 with errno. */
+int staging_create_folder(const struct sandbox_root *root, struct staged *out);
+
+/* Renames it to name in to_fd, replacing what rename(2) replaces. 0, or -1 with errno; it then
+ * stays staged. */
+int staged_move(struct staged *s, int to_fd, const char *name);
+void staged_clear(struct staged *s);
+
+/* Removes what is older than an hour: leftovers of processes that were killed. */
+void staging_sweep(const struct sandbox_root *root);
+
+#endif

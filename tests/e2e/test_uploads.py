@@ -97,18 +97,17 @@ def _():
     os.makedirs(outside, exist_ok=True)
     os.chmod(outside, 0o777)
     code = f"""
-import os, time
+import contextlib, os, shutil, time
+def put_folder(): os.mkdir("d")
+def put_link(): os.symlink({outside!r}, "d")
+def take_away():
+    os.rename("d", "old")
+    os.unlink("old") if os.path.islink("old") else shutil.rmtree("old")
 end = time.time() + 6
 while time.time() < end:
-    for make in (lambda: os.mkdir("d"), lambda: os.symlink({outside!r}, "d")):
-        try: make()
-        except OSError: pass
-        try: os.rename("d", "d%d" % os.getpid()); os.system("rm -rf d%d" % os.getpid()) if False else None
-        except OSError: pass
-        try:
-            p = "d%d" % os.getpid()
-            os.unlink(p) if os.path.islink(p) else __import__("shutil").rmtree(p, True)
-        except OSError: pass
+    for step in (put_folder, take_away, put_link, take_away):
+        with contextlib.suppress(OSError):
+            step()
 """
     done = []
     runner = threading.Thread(target=lambda: done.append(client.fresh().run(code, conversation=client.conversation)))

@@ -33,9 +33,9 @@ FUZZ_TARGETS += \
 	tests/fuzz/fuzz_docker_head \
 	tests/fuzz/fuzz_entry_frame \
 	tests/fuzz/fuzz_images
-tests_fuzz_fuzz_docker_frame_LDFLAGS = $(FUZZ_LDFLAGS)
-tests_fuzz_fuzz_docker_head_LDFLAGS = $(FUZZ_LDFLAGS)
-tests_fuzz_fuzz_entry_frame_LDFLAGS = $(FUZZ_LDFLAGS)
-tests_fuzz_fuzz_images_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_docker_frame_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_docker_head_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_entry_frame_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_images_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_DIST += tests/engine/fixtures

@@ -1,6 +1,6 @@
 /*
- * Base64 (RFC 4648 section 4), strict: padding required, no blanks or line breaks, no text after the padding,
- * leftover bits zero, so that every value has exactly one spelling.
+ * Base64 (RFC 4648 section 4), strict: padding required, no blanks or line breaks, no text after
+ * the padding, leftover bits zero, so that every value has exactly one spelling.
  */
 #ifndef SANDCGI_BASE_B64_H
 #define SANDCGI_BASE_B64_H
@@ -14,7 +14,8 @@
 /* Characters that len bytes encode to, without a NUL. */
 #define B64_ENCODED_LEN(len) (((len) + 2) / 3 * 4)
 
-/* Appends the decoded bytes to out. 0, or -1 on text that is not strict base64 (out's new part is then undefined). */
+/* Appends the decoded bytes to out. 0, or -1 on text that is not strict base64 (out's new part is
+ * then undefined). */
 int b64_decode(const char *text, size_t len, struct buf *out);
 void b64_encode(const void *data, size_t len, struct buf *out);
 

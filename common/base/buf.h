@@ -1,8 +1,9 @@
 /*
  * A growing byte buffer with a mandatory maximum.
  *
- * data is NULL or NUL-terminated at data[len] (the NUL is not counted). An append that would pass max poisons the
- * buffer: failed becomes true, later appends do nothing, so a series of appends needs one check (buf_ok) at its end.
+ * data is NULL or NUL-terminated at data[len] (the NUL is not counted). An append that would pass
+ * max poisons the buffer: failed becomes true, later appends do nothing, so a series of appends
+ * needs one check (buf_ok) at its end.
  */
 #ifndef SANDCGI_BASE_BUF_H
 #define SANDCGI_BASE_BUF_H
@@ -21,7 +22,10 @@ struct buf {
     bool failed;
 };
 
-#define BUF_INIT(max_bytes) {.max = (max_bytes)}
+#define BUF_INIT(max_bytes)                                                                        \
+    {                                                                                              \
+        .max = (max_bytes)                                                                         \
+    }
 #define AUTO_BUF AUTO(buf_clear)
 
 /* Frees the content; the buffer is empty and usable again with the same max. */
@@ -38,7 +42,8 @@ void buf_vaddf(struct buf *b, const char *fmt, va_list ap) __attribute__((format
 /* Drops the first n bytes (n <= len). */
 void buf_drop_front(struct buf *b, size_t n);
 
-/* Room for at least n more bytes at data + len, for reading into; NULL (poisoned) over max. Then buf_grew(n). */
+/* Room for at least n more bytes at data + len, for reading into; NULL (poisoned) over max. Then
+ * buf_grew(n). */
 char *buf_reserve(struct buf *b, size_t n);
 void buf_grew(struct buf *b, size_t n);
 

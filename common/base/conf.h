@@ -1,6 +1,7 @@
 /*
- * A generic loader for settings described by a table: KEY=VALUE files, the environment, and defaults, in rising
- * order of precedence default < file < environment. It knows types and bounds, not what the settings mean.
+ * A generic loader for settings described by a table: KEY=VALUE files, the environment, and
+ * defaults, in rising order of precedence default < file < environment. It knows types and bounds,
+ * not what the settings mean.
  */
 #ifndef SANDCGI_BASE_CONF_H
 #define SANDCGI_BASE_CONF_H
@@ -31,29 +32,35 @@ enum conf_flags {
 struct conf_row {
     const char *name; /* KEY, as in the file and the environment */
     enum conf_type type;
-    size_t offset;         /* into the settings struct */
-    const char *initial;   /* default as text; NULL or "" = empty */
-    uint64_t min, max;     /* of numbers, in the unit of the field; of strings: their length (max 0 = 4096) */
-    const char *choices;   /* CONF_CHOICE: words separated by '|' */
-    unsigned flags;        /* enum conf_flags */
-    const char *help;      /* one line, for --help and README */
+    size_t offset;       /* into the settings struct */
+    const char *initial; /* default as text; NULL or "" = empty */
+    uint64_t min, max;   /* of numbers, in the unit of the field (max 0: none);
+                            of strings that are not empty, their bytes (max 0: 4096) */
+    const char *choices; /* CONF_CHOICE: words separated by '|' */
+    unsigned flags;      /* enum conf_flags */
+    const char *help;    /* one line, for --help and README */
 };
 
 /* The table ends with a row whose name is NULL. */
 
 /*
- * Fills *settings (zeroed by the caller) from the defaults, then from the file at path (NULL: no file), then from
- * envp-like lookups through getenv. Lines are KEY=VALUE; blank lines and lines starting with '#' are passed over;
- * one pair of single or double quotes around the value is removed; "export " in front is allowed. A key that the
- * table does not know is an error when it begins with one of the prefixes that the table uses (the part of a name up to
- * its first '_'), since it is most likely a typing error; other keys belong to other programs and are ignored.
+ * Fills *settings (zeroed by the caller) from the defaults, then from the file at path (NULL: no
+ * file), then from envp-like lookups through getenv. Lines are KEY=VALUE; blank lines and lines
+ * starting with '#' are passed over; one pair of single or double quotes around the value is
+ * removed; "export " in front is allowed. A key that the table does not know is an error when it
+ * begins with one of the prefixes that the table uses (the part of a name up to its first '_'),
+ * since it is most likely a typing error; other keys belong to other programs and are ignored.
  * Errors name file, line, key and what is allowed; never the value of a secret.
- * Strings are allocated; conf_clear frees them.
+ * Strings are allocated, never NULL, valid UTF-8 without control characters; conf_clear frees them,
+ * also after a failure.
  */
 int conf_load(const struct conf_row *table, void *settings, const char *path, struct err *e);
 void conf_clear(const struct conf_row *table, void *settings);
 
-/* Sets one row from text. where goes in front of the message ("file .env, line 3", "environment"). */
+/*
+ * Sets one row from text. where goes in front of the message ("file .env, line 3", "environment").
+ * Empty text empties a string and gives every other type its default back.
+ */
 int conf_set(const struct conf_row *row, void *settings, const char *text, const char *where,
              struct err *e);
 
@@ -63,7 +70,10 @@ const struct conf_row *conf_find(const struct conf_row *table, const char *name)
 /* The current value as text that conf_set would read back; secrets as "(secret)" or "(empty)". */
 void conf_format(const struct conf_row *row, const void *settings, struct buf *out);
 
-/* A Markdown table of all rows (name, default, meaning): README's settings table is made of this. */
+/* What a value of this row may be, to stand behind "must be": "a whole number from 1 to 9". */
+void conf_describe(const struct conf_row *row, struct buf *out);
+
+/* A Markdown table of all rows (name, default, meaning): README's settings table is made of it. */
 void conf_print_markdown(const struct conf_row *table, struct buf *out);
 /* The same for a terminal. */
 void conf_print_help(const struct conf_row *table, struct buf *out);

@@ -16,7 +16,8 @@ struct crypto_part {
     size_t len;
 };
 
-/* HMAC-SHA-256 over the parts, each preceded by its length as 8 bytes big-endian, so that no two lists collide. */
+/* HMAC-SHA-256 over the parts, each preceded by its length as 8 bytes big-endian, so that no two
+ * lists collide. */
 int crypto_hmac(const void *key, size_t key_len, const struct crypto_part *parts, size_t n,
                 uint8_t out[CRYPTO_SHA256_LEN], struct err *e);
 

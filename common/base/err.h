@@ -1,9 +1,10 @@
 /*
  * Errors: a small struct on the caller's stack, always the last parameter.
  *
- * A function that can fail returns 0 (or a pointer, or a count) on success and -1 (NULL) on failure, and
- * touches *e only on failure. The text is made where the cause is known; on the way up context goes in front
- * (err_wrap); it is logged or told to the client once, where it stops. No allocation is involved.
+ * A function that can fail returns 0 (or a pointer, or a count) on success and -1 (NULL) on
+ * failure, and touches *e only on failure. The text is made where the cause is known; on the way up
+ * context goes in front (err_wrap); it is logged or told to the client once, where it stops. No
+ * allocation is involved.
  */
 #ifndef SANDCGI_BASE_ERR_H
 #define SANDCGI_BASE_ERR_H
@@ -18,31 +19,40 @@ enum err_kind {
     ERR_DENIED,      /* not allowed */
     ERR_BUSY,        /* try again later */
     ERR_UNAVAILABLE, /* a part we depend on (engine, broker) cannot be reached now */
-    ERR_CANCELLED,   /* the caller went away */
-    ERR_TIMEOUT,     /* a deadline passed */
-    ERR_IO,          /* the system refused (disk full, permissions) */
-    ERR_PROTOCOL,    /* the peer sent something we cannot understand */
-    ERR_INTERNAL,    /* a bug of ours */
+    ERR_LOST, /* it was under way and whoever looked after it ended; nobody knows the outcome */
+    ERR_CANCELLED, /* the caller went away */
+    ERR_TIMEOUT,   /* a deadline passed */
+    ERR_IO,        /* the system refused (disk full, permissions) */
+    ERR_PROTOCOL,  /* the peer sent something we cannot understand */
+    ERR_INTERNAL,  /* a bug of ours */
 };
 
 struct err {
     enum err_kind kind;
-    char text[512]; /* one sentence without a newline, cut at the end if longer */
+    char text[512]; /* one line of valid UTF-8, cut at the end if longer; see err_set */
 };
 
-#define ERR_INIT {.kind = ERR_NONE}
+#define ERR_INIT                                                                                   \
+    {                                                                                              \
+        .kind = ERR_NONE                                                                           \
+    }
 
-/* Sets kind and text; always returns -1, so that failing is one line: return err_set(e, ERR_LIMIT, ...). */
+/*
+ * Sets kind and text; always returns -1, so that failing is one line: return err_set(e, ERR_LIMIT,
+ * ...). Control characters become blanks and broken UTF-8 becomes '?', since names from outside get
+ * into texts. e may be NULL, and the arguments may point into *e itself.
+ */
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As err_set with ": <strerror(errno)>" behind the text. ENOSPC, EDQUOT and the like stay ERR_IO. */
+/* As err_set with kind ERR_IO, whatever errno says, and ": <strerror(errno)>" behind the text. */
 int err_errno(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Puts "<text>: " in front of what *e already says, keeps its kind; returns -1. */
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The kind as a short lower-case word ("invalid", "unavailable"), for the wire between our processes and for logs. */
+/* The kind as a short lower-case word ("invalid", "unavailable"), for the wire between our
+ * processes and for logs. */
 const char *err_kind_name(enum err_kind kind);
 
 /* The inverse; ERR_INTERNAL for a word it does not know. */

@@ -1,7 +1,8 @@
 /*
- * The log: one line per event on standard error, "level role: text". Control characters are escaped and lines are
- * cut at 2 KiB, since parts of the text may come from clients. Never give it tokens, code, environment values or
- * program output. Library layers log at debug only; the processes (master, worker, broker) log the rest.
+ * The log: one line per event on standard error, "level role: text". Control characters are escaped
+ * and lines are cut at 2 KiB, since parts of the text may come from clients. Never give it tokens,
+ * code, environment values or program output. Library layers log at debug only; the processes
+ * (master, worker, broker) log the rest.
  */
 #ifndef SANDCGI_BASE_LOG_H
 #define SANDCGI_BASE_LOG_H
@@ -10,6 +11,9 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBU
 
 /* role: who speaks ("master", "worker", "broker"); kept by pointer, so a literal. */
 void log_setup(enum log_level level, const char *role);
+
+/* A forked child speaks under a role of its own. */
+void log_set_role(const char *role);
 
 void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

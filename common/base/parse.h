@@ -1,7 +1,8 @@
 /*
- * Strict text to number conversion: the whole text must match; no signs, blanks or leading plus; ranges are those
- * of the caller. Used for everything that comes from outside: settings, headers, engine replies.
- * All return 0, or -1 leaving *out alone; the caller makes the message, since it knows the name of the field.
+ * Strict text to number conversion: the whole text must match; no signs, blanks or leading plus;
+ * ranges are those of the caller. Used for everything that comes from outside: settings, headers,
+ * engine replies. All return 0, or -1 leaving *out alone; the caller makes the message, since it
+ * knows the name of the field.
  */
 #ifndef SANDCGI_BASE_PARSE_H
 #define SANDCGI_BASE_PARSE_H

@@ -1,6 +1,6 @@
 /*
- * Unix and TCP listening sockets, and messages on a Unix stream socket: 4 bytes big-endian length, then that many
- * bytes; a message may carry one descriptor (SCM_RIGHTS).
+ * Unix and TCP listening sockets, and messages on a Unix stream socket: 4 bytes big-endian length,
+ * then that many bytes; a message may carry one descriptor (SCM_RIGHTS).
  */
 #ifndef SANDCGI_BASE_SOCK_H
 #define SANDCGI_BASE_SOCK_H
@@ -19,9 +19,9 @@ struct sock_owner {
 };
 
 /*
- * Listens on a Unix socket path or on "ADDRESS:PORT" (numeric address). A stale socket file is replaced; a file
- * that is not a socket, or a socket on which somebody answers, is an error. Non-blocking and CLOEXEC.
- * owner applies to Unix sockets only (NULL: mode 0660, own user).
+ * Listens on a Unix socket path or on "ADDRESS:PORT" (numeric address). A stale socket file is
+ * replaced; a file that is not a socket, or a socket on which somebody answers, is an error.
+ * Non-blocking and CLOEXEC. owner applies to Unix sockets only (NULL: mode 0660, own user).
  */
 int sock_listen(const char *address, const struct sock_owner *owner, struct err *e);
 
@@ -31,16 +31,22 @@ int sock_connect_unix(const char *path, struct err *e);
 /* True when fd is a socket in listening state (as spawn-fcgi hands over on 0). */
 bool sock_is_listening(int fd);
 
-/* Sends one message; pass_fd -1: none. The descriptor stays the caller's. */
+/*
+ * Sends one message; pass_fd -1: none. The descriptor stays the caller's. ERR_CANCELLED when the
+ * peer has gone; ERR_TIMEOUT when the socket has a SO_SNDTIMEO and it passed. Never raises SIGPIPE.
+ */
 int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct err *e);
 
 /*
- * Receives one message into out (emptied first); ERR_LIMIT when its length passes out->max; ERR_CANCELLED at end of
- * stream before the first byte; ERR_TIMEOUT at the deadline. out_fd (may be NULL) gets a passed descriptor or -1.
+ * Receives one message into out (emptied first); ERR_LIMIT when its length passes out->max;
+ * ERR_CANCELLED at end of stream before the first byte; ERR_PROTOCOL when it ends later or carries
+ * a second descriptor; ERR_TIMEOUT at the deadline. out_fd gets a passed descriptor or -1, and -1
+ * on failure; NULL closes what was passed. Memory grows with what arrives, not with what the length
+ * promises.
  */
 int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e);
 
-/* The peer of a connected Unix socket. */
+/* The peer of a connected Unix socket, as it was when it connected; either out may be NULL. */
 int sock_peer(int fd, uid_t *out_uid, pid_t *out_pid, struct err *e);
 
 #endif

@@ -7,9 +7,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The length of the well-formed character that s begins with (1 to 4), 0 when it is broken, cut off
+ * or len is 0. */
+size_t utf8_char_len(const char *s, size_t len);
+
 bool utf8_valid(const char *s, size_t len);
 
-/* Appends s to out with every maximal broken part replaced by U+FFFD. Returns how many were replaced. */
+/* Appends s to out with every maximal broken part replaced by U+FFFD. Returns how many were
+ * replaced. */
 size_t utf8_repair(const char *s, size_t len, struct buf *out);
 
 /* The longest prefix of s of at most max bytes that does not cut a character. */

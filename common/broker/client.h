@@ -1,7 +1,7 @@
 /*
- * The worker's side of the broker's socket. One connection per call; calls block, but notice when cancel_fd (the web
- * server's connection, -1: none) becomes readable or hangs up: the connection to the broker is then closed, which
- * kills the run, and the call ends with ERR_CANCELLED.
+ * The worker's side of the broker's socket. One connection per call; calls block, but notice when
+ * cancel_fd (the web server's connection, -1: none) becomes readable or hangs up: the connection to
+ * the broker is then closed, which kills the run, and the call ends with ERR_CANCELLED.
  */
 #ifndef SANDCGI_BROKER_CLIENT_H
 #define SANDCGI_BROKER_CLIENT_H
@@ -16,10 +16,11 @@ struct broker_client {
 };
 
 /*
- * Runs a program to its end. The answer is the run's result as an object with run_code's result fields (see
- * tools/run_code.c's output schema), built by the broker: success, status, exitCode, signal, stdout, stderr, output, truncation…,
- * files[{name,size,url,change}] without mimeType, which the worker adds. New reference, or NULL with *e
- * (kinds as the broker gave them: INVALID, NOT_FOUND, UNAVAILABLE, IO, CANCELLED…).
+ * Runs a program to its end. The answer is the run's result as an object with run_code's result
+ * fields (see tools/run_code.c's output schema), built by the broker: success, status, exitCode,
+ * signal, stdout, stderr, output, truncation…, files[{name,size,url,change}] without mimeType,
+ * which the worker adds. New reference, or NULL with *e (kinds as the broker gave them: INVALID,
+ * NOT_FOUND, UNAVAILABLE, IO, CANCELLED…).
  */
 json_t *broker_run(const struct broker_client *c, const struct run_request *request, struct err *e);
 

@@ -1,8 +1,10 @@
 /*
- * The container engine behind one interface: run this spec, feed this sink, until this deadline or cancellation.
+ * The container engine behind one interface: run this spec, feed this sink, until this deadline or
+ * cancellation.
  *
- * Implementations: docker.c (Docker Engine 20.10+ and Podman 4.3+ by their Docker-compatible REST API); tests have one in
- * memory. One engine object belongs to one process and one conversation at a time; a forked child makes its own.
+ * Implementations: docker.c (Docker Engine 20.10+ and Podman 4.3+ by their Docker-compatible REST
+ * API); tests have one in memory. One engine object belongs to one process and one conversation at
+ * a time; a forked child makes its own.
  */
 #ifndef SANDCGI_ENGINE_ENGINE_H
 #define SANDCGI_ENGINE_ENGINE_H
@@ -14,43 +16,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Limits of one container. 0 means: as the engine's default, where that makes sense (fsize, runtime). */
+/* Limits of one container. 0 means: as the engine's default, where that makes sense (fsize,
+ * runtime). */
 struct engine_limits {
     uint64_t cpu_milli;    /* thousandths of a CPU */
     uint64_t memory_bytes; /* memory = memory + swap */
     uint64_t pids;
-    uint64_t tmp_bytes;    /* size of the tmpfs /tmp */
+    uint64_t tmp_bytes; /* size of the tmpfs /tmp */
     uint64_t nofile;
     uint64_t fsize_bytes;
 };
 
-/* What to run: the fixed shape that no caller can weaken. All pointers are borrowed for the call. */
+/* What to run: the fixed shape that no caller can weaken. All pointers are borrowed for the call.
+ */
 struct engine_spec {
-    const char *image;       /* id or tag, from discovery, never from a client */
-    int protocol;            /* 1: the image's entry program speaks sandbox.protocol=1; 0: code on stdin */
-    const char *data_path;   /* directory on the engine's host, bound to /data read-write */
-    const char *user;        /* "uid:gid" */
-    const char *instance;    /* label sandbox.instance: who owns the container */
-    const char *run_id;      /* label sandbox.run; also part of the container's name */
-    int64_t deadline_unix;   /* label sandbox.deadline: the reaper may remove it after this second */
-    const char *runtime;     /* "" = the engine's default */
+    const char *image; /* id or tag, from discovery, never from a client */
+    int protocol; /* 1: the image's entry program speaks sandbox.protocol=1; 0: code on stdin */
+    const char *data_path; /* directory on the engine's host, bound to /data read-write */
+    const char *user;      /* "uid:gid" */
+    const char *instance;  /* label sandbox.instance: who owns the container */
+    const char *run_id;    /* label sandbox.run; also part of the container's name */
+    int64_t deadline_unix; /* label sandbox.deadline: the reaper may remove it after this second */
+    const char *runtime;   /* "" = the engine's default */
     bool network;
     struct engine_limits limits;
-    uint64_t timeout_ms;     /* told to the entry program as its own, later, deadline */
+    uint64_t timeout_ms; /* of the program, from when it has its code; 0: only run's deadline. The
+                            entry program is told a second more, as a second line of defence. */
 
     const char *code;
     size_t code_len;
-    const char *input;       /* stdin of the program; protocol 1 only; may be NULL */
+    const char *input; /* stdin of the program; protocol 1 only; may be NULL */
     size_t input_len;
     const char *const *args; /* n_args; protocol 1 only */
     size_t n_args;
-    const char *const *env;  /* "NAME=value", n_env */
+    const char *const *env; /* "NAME=value", n_env */
     size_t n_env;
 };
 
 enum engine_stream { ENGINE_STDOUT, ENGINE_STDERR };
 
-/* Called with output as it arrives; data is only valid during the call. false: stop the run (too much output). */
+/* Called with output as it arrives; data is only valid during the call. false: stop the run (too
+ * much output). */
 struct engine_sink {
     bool (*output)(void *ctx, enum engine_stream stream, const char *data, size_t len);
     void *ctx;
@@ -66,24 +72,24 @@ enum engine_end {
 
 struct engine_outcome {
     enum engine_end end;
-    int exit_code;          /* -1 when ended by a signal */
-    int signal;             /* 0 when not */
+    int exit_code; /* -1 when ended by a signal */
+    int signal;    /* 0 when not */
     bool out_of_memory;
-    uint64_t cpu_us;        /* 0 = the engine does not tell */
+    uint64_t cpu_us; /* 0 = the engine does not tell */
     uint64_t peak_memory_bytes;
-    int64_t started_us;     /* clock_mono_us of: the code was handed over, */
-    int64_t ended_us;       /* and the end was known */
+    int64_t started_us; /* clock_mono_us of: the code was handed over, */
+    int64_t ended_us;   /* and the end was known */
 };
 
 /* A runner image found by its labels. Strings are owned by the list. */
 struct engine_runner {
-    char *language;     /* [a-z0-9+#._-]{1,32} */
-    char *image;        /* "repository:tag" */
+    char *language; /* [a-z0-9+#._-]{1,32} */
+    char *image;    /* "repository:tag" */
     char *image_id;
     int protocol;
-    char *version;      /* of the interpreter; "" unknown */
-    char *libraries;    /* "name=version name=version"; "" none */
-    int64_t created;    /* unix seconds; the newest image of a language wins */
+    char *version;   /* of the interpreter; "" unknown */
+    char *libraries; /* "name=version name=version"; "" none */
+    int64_t created; /* unix seconds; the newest image of a language wins */
 };
 
 struct engine_runners {
@@ -95,24 +101,30 @@ struct engine;
 
 struct engine_ops {
     /*
-     * Runs spec to its end and leaves no container behind on any path: removal happens in here or, for what can wait until after the
-     * answer, in finish. 0 when a program ran (outcome tells how it ended), -1 when it could not be run at all:
-     * ERR_UNAVAILABLE engine down, ERR_NOT_FOUND image missing, ERR_IO the engine refused (text: the engine's words).
+     * Runs spec to its end and leaves no container behind on any path: removal happens in here or,
+     * for what can wait until after the answer, in finish. 0 when a program ran (outcome tells how
+     * it ended), -1 when it could not be run at all: ERR_UNAVAILABLE engine down, ERR_NOT_FOUND
+     * image missing, ERR_IO the engine refused (text: the engine's words). The deadline is for
+     * all of it, the start of the container included; the program has timeout_ms within it.
      */
-    int (*run)(struct engine *, const struct engine_spec *, const struct engine_sink *, int cancel_fd,
-               struct deadline, struct engine_outcome *out, struct err *);
+    int (*run)(struct engine *, const struct engine_spec *, const struct engine_sink *,
+               int cancel_fd, struct deadline, struct engine_outcome *out, struct err *);
     /* Removes what run left for later; call it after the answer has been given. Idempotent. */
     void (*finish)(struct engine *);
-    /* Lists runner images (labels sandbox.runner=true, sandbox.language) in the repositories of allow. */
+    /* Lists runner images (labels sandbox.runner=true, sandbox.language) in the repositories of
+     * allow. */
     int (*runners)(struct engine *, const char *allow, struct engine_runners *out, struct err *);
     /*
-     * Removes containers with our label and instance whose deadline is at or before now (unix s), or all of them with
-     * INT64_MAX, or the one of run_id when that is not NULL. Never another instance's. Returns how many, or -1.
+     * Looks at every container with our labels and this instance's, never another's, running or
+     * not, and removes those for which orphan says so. Returns how many were removed, or -1; *seen
+     * is how many there were.
      */
-    int (*reap)(struct engine *, const char *instance, const char *run_id, int64_t now, struct err *);
+    int (*reap)(struct engine *, const char *instance,
+                bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
+                size_t *seen, struct err *);
     /*
-     * A descriptor that becomes readable when images come or go (an open event stream); drain it with watch_drain, which
-     * returns false when the stream has ended and a new one is needed.
+     * A descriptor that becomes readable when images come or go (an open event stream); drain it
+     * with watch_drain, which returns false when the stream has ended and a new one is needed.
      */
     int (*watch)(struct engine *, struct err *);
     bool (*watch_drain)(struct engine *);
@@ -127,15 +139,17 @@ void engine_runners_clear(struct engine_runners *r);
 
 /* Where the engine is, from the settings; "" = unset. */
 struct engine_address {
-    const char *host;      /* unix:///path, tcp://host:port; "" = unix:///var/run/docker.sock */
+    const char *host; /* unix:///path, tcp://host:port; "" = unix:///var/run/docker.sock */
     bool tls_verify;
     const char *cert_path; /* directory with ca.pem, cert.pem, key.pem */
 };
 
-/* A Docker/Podman engine at that address; connects lazily, so an engine that is down is no error here. */
+/* A Docker/Podman engine at that address; connects lazily, so an engine that is down is no error
+ * here. */
 struct engine *docker_engine_new(const struct engine_address *, struct err *);
 
-/* Is image's repository (without tag and registry default) in the comma-separated list, where a trailing '*' matches any rest? */
+/* Is image's repository (without tag and registry default) in the comma-separated list, where a
+ * trailing '*' matches any rest? */
 bool engine_image_allowed(const char *allow, const char *image);
 
 #endif

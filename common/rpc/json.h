@@ -1,6 +1,6 @@
 /*
- * Bounded JSON (RFC 8259) on top of jansson: what comes from outside is checked before it becomes a tree.
- * Values are owned by exactly one json_auto_t or by a container; use the _new setters.
+ * Bounded JSON (RFC 8259) on top of jansson: what comes from outside is checked before it becomes a
+ * tree. Values are owned by exactly one json_auto_t or by a container; use the _new setters.
  */
 #ifndef SANDCGI_RPC_JSON_H
 #define SANDCGI_RPC_JSON_H
@@ -14,20 +14,27 @@
 #define JSON_MAX_DEPTH 64 /* nesting of arrays and objects accepted from outside */
 
 /*
- * Parses exactly len bytes as one JSON value. ERR_INVALID (text: what and where, without quoting the input) on malformed,
- * duplicate-key, non-UTF-8 or trailing content; ERR_LIMIT on nesting deeper than max_depth. "\u0000" in strings is
- * accepted: whoever uses the string decides. Returns a new reference or NULL.
+ * Parses exactly len bytes as one JSON value. ERR_INVALID (text: what and where, without quoting
+ * the input) on malformed, duplicate-key, non-UTF-8 or trailing content; ERR_LIMIT on nesting
+ * deeper than max_depth. "\u0000" in strings is accepted: whoever uses the string decides. Returns
+ * a new reference or NULL.
  */
 json_t *json_parse(const char *text, size_t len, unsigned max_depth, struct err *e);
 
-/* Appends the compact text of value to out; -1 only when out is full. pretty: 2-space indentation. */
+/* Appends the compact text of value to out; -1 only when out is full. */
 int json_write(const json_t *value, struct buf *out);
+/* The same, indented by two blanks. */
 int json_write_pretty(const json_t *value, struct buf *out);
 
-/* A JSON string of arbitrary bytes: broken UTF-8 is repaired (U+FFFD), NULs are kept. New reference. */
+/* A JSON string of arbitrary bytes: broken UTF-8 is repaired (U+FFFD), NULs are kept. New
+ * reference. */
 json_t *json_from_bytes(const char *data, size_t len);
 
-/* Object members by name with type checks: NULL or the fallback when absent or of another type. Borrowed. */
+/*
+ * Object members by name with type checks: NULL or the fallback when absent or of another type.
+ * Borrowed. A string with a NUL inside counts as another type, so that nobody takes its first part
+ * for the whole.
+ */
 const char *json_get_string(const json_t *object, const char *name);
 json_int_t json_get_integer(const json_t *object, const char *name, json_int_t fallback);
 int json_get_bool(const json_t *object, const char *name, int fallback);

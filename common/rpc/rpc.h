@@ -1,5 +1,6 @@
 /*
- * JSON-RPC 2.0 envelopes: what kind of message a JSON value is, and making answers. Knows nothing of HTTP or MCP.
+ * JSON-RPC 2.0 envelopes: what kind of message a JSON value is, and making answers. Knows nothing
+ * of HTTP or MCP.
  */
 #ifndef SANDCGI_RPC_RPC_H
 #define SANDCGI_RPC_RPC_H
@@ -30,16 +31,18 @@ struct rpc_message {
 };
 
 /*
- * Classifies value. ERR_INVALID, naming the member, when it is not a JSON-RPC 2.0 message as MCP allows it: "jsonrpc" must be "2.0",
- * id a string or an integer (never null), method a string, params an object, a response has exactly one of
- * result and error. *out's id is set whenever the value has a usable one, also on failure, so that the error can name it.
+ * Classifies value. ERR_INVALID, naming the member, when it is not a JSON-RPC 2.0 message as MCP
+ * allows it: "jsonrpc" must be "2.0", id a string or an integer (never null), method a string,
+ * params an object, a response has exactly one of result and error. *out's id is set whenever the
+ * value has a usable one, also on failure, so that the error can name it.
  */
 int rpc_classify(const json_t *value, struct rpc_message *out, struct err *e);
 
 /* {"jsonrpc":"2.0","id":id,"result":result}; takes result. */
 json_t *rpc_result_new(const json_t *id, json_t *take_result);
 
-/* {"jsonrpc":"2.0","id":id,"error":{code,message,data}}; without "id" when id is NULL; takes data (may be NULL). */
+/* {"jsonrpc":"2.0","id":id,"error":{code,message,data}}; without "id" when id is NULL; takes data
+ * (may be NULL). */
 json_t *rpc_error_new(const json_t *id, int code, const char *message, json_t *take_data);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The tools: one file each (run_code.c, upload_file.c, list_runners.c), one list (tools.c). A tool's argument table makes its
- * JSON schema, validates the call and fills the C struct, so that the three cannot drift apart (args.h).
+ * The tools: one file each (run_code.c, upload_file.c, list_runners.c), one list (tools.c). A
+ * tool's argument table makes its JSON schema, validates the call and fills the C struct, so that
+ * the three cannot drift apart (args.h).
  */
 #ifndef SANDCGI_TOOLS_TOOLS_H
 #define SANDCGI_TOOLS_TOOLS_H
@@ -12,15 +13,15 @@
 
 /* Limits on what a client may send and what it gets back; from the settings. */
 struct tools_limits {
-    uint64_t code_max;       /* bytes */
+    uint64_t code_max; /* bytes */
     uint64_t stdin_max;
-    uint64_t file_max;       /* decoded */
-    uint64_t env_max;        /* all names and values together */
+    uint64_t file_max; /* decoded */
+    uint64_t env_max;  /* all names and values together */
     uint64_t timeout_max_ms;
-    uint64_t timeout_ms;     /* default; for the description */
-    uint64_t image_max;      /* bytes of one inline picture */
-    uint64_t images_max;     /* how many of them per result */
-    bool network;            /* may a caller ask for it at all? */
+    uint64_t timeout_ms; /* default; for the description */
+    uint64_t image_max;  /* bytes of one inline picture */
+    uint64_t images_max; /* how many of them per result */
+    bool network;        /* may a caller ask for it at all? */
 };
 
 /* What mcp_server.app points to. */

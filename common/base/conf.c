@@ -1,0 +1,263 @@
+#include "config.h"
+
+#include "common/base/conf.h"
+
+#include "common/base/fdio.h"
+#include "common/base/mem.h"
+#include "common/base/parse.h"
+#include "common/base/utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FILE_MAX_BYTES     (1024 * 1024)
+#define STRING_DEFAULT_MAX 4096
+#define QUOTED_MAX         60 /* of a wrong value, in messages */
+
+static void *field_of(const struct conf_row *row, void *settings)
+{
+    return (char *)settings + row->offset;
+}
+
+static bool is_secret(const struct conf_row *row)
+{
+    return row->flags & CONF_SECRET;
+}
+
+/* Sets *e to "where: NAME is "text", but must be ..."; a secret's text is left out. */
+static int refuse(const struct conf_row *row, const char *text, const char *where, struct err *e)
+{
+    AUTO_BUF struct buf allowed = BUF_INIT(1024);
+    conf_describe(row, &allowed);
+    if (is_secret(row))
+        return err_set(e, ERR_INVALID, "%s: %s must be %s", where, row->name, buf_str(&allowed));
+    size_t len = strlen(text), shown = utf8_cut(text, len, QUOTED_MAX);
+    return err_set(e, ERR_INVALID, "%s: %s is \"%.*s%s\", but must be %s", where, row->name,
+                   (int)shown, text, shown < len ? "..." : "", buf_str(&allowed));
+}
+
+static bool has_control(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return true;
+    return false;
+}
+
+static int set_string(const struct conf_row *row, char **field, const char *text)
+{
+    size_t len = strlen(text);
+    if (len > 0 && (len < row->min || len > (row->max ? row->max : STRING_DEFAULT_MAX)))
+        return -1;
+    if (has_control(text) || !utf8_valid(text, len))
+        return -1;
+    char *copy = mem_strndup(text, len);
+    free(*field);
+    *field = copy;
+    return 0;
+}
+
+static int parse_plain(const char *text, uint64_t *out)
+{
+    return parse_u64(text, 0, UINT64_MAX, out);
+}
+
+static int set_amount(const struct conf_row *row, uint64_t *field, const char *text)
+{
+    static int (*const parsers[])(const char *text, uint64_t *out) = {
+        [CONF_NUMBER] = parse_plain,
+        [CONF_BYTES] = parse_bytes,
+        [CONF_DURATION] = parse_duration_ms,
+        [CONF_MILLI] = parse_milli,
+    };
+    uint64_t value;
+    if (parsers[row->type](text, &value) < 0 || value < row->min || (row->max && value > row->max))
+        return -1;
+    *field = value;
+    return 0;
+}
+
+static int set_choice(const struct conf_row *row, int *field, const char *text)
+{
+    size_t len = strlen(text);
+    const char *word = row->choices;
+    for (int i = 0; word; i++) {
+        const char *end = strchrnul(word, '|');
+        if ((size_t)(end - word) == len && memcmp(word, text, len) == 0) {
+            *field = i;
+            return 0;
+        }
+        word = *end ? end + 1 : NULL;
+    }
+    return -1;
+}
+
+static int set_by_type(const struct conf_row *row, void *field, const char *text)
+{
+    switch (row->type) {
+    case CONF_STRING:
+        return set_string(row, field, text);
+    case CONF_NUMBER:
+    case CONF_BYTES:
+    case CONF_DURATION:
+    case CONF_MILLI:
+        return set_amount(row, field, text);
+    case CONF_BOOL:
+        return parse_bool(text, field);
+    case CONF_MODE:
+        return parse_mode(text, field);
+    case CONF_CHOICE:
+        return set_choice(row, field, text);
+    }
+    return -1;
+}
+
+static const char *initial_of(const struct conf_row *row)
+{
+    return row->initial ? row->initial : "";
+}
+
+int conf_set(const struct conf_row *row, void *settings, const char *text, const char *where,
+             struct err *e)
+{
+    if (row->type != CONF_STRING && !*text)
+        text = initial_of(row);
+    if (row->type != CONF_STRING && !*text)
+        return 0; /* no default either: stays zero */
+    if (set_by_type(row, field_of(row, settings), text) < 0)
+        return refuse(row, text, where, e);
+    return 0;
+}
+
+const struct conf_row *conf_find(const struct conf_row *table, const char *name)
+{
+    for (; table->name; table++)
+        if (strcmp(table->name, name) == 0)
+            return table;
+    return NULL;
+}
+
+/* True when the table has a name with the same part up to the first '_'. */
+static bool prefix_is_ours(const struct conf_row *table, const char *name)
+{
+    size_t len = strcspn(name, "_");
+    if (!name[len])
+        return false;
+    for (; table->name; table++)
+        if (strncmp(table->name, name, len + 1) == 0)
+            return true;
+    return false;
+}
+
+static bool is_key(const char *s)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+    return *s && !(*s >= '0' && *s <= '9') && s[strspn(s, letters)] == '\0';
+}
+
+/* Cuts blanks off both ends, in place. */
+static char *trim(char *s)
+{
+    s += strspn(s, " \t\r");
+    size_t len = strlen(s);
+    while (len > 0 && strchr(" \t\r", s[len - 1]))
+        s[--len] = '\0';
+    return s;
+}
+
+/* Removes one pair of quotes in place; NULL when the value begins with a quote that it does not end
+ * with. */
+static char *unquote(char *s)
+{
+    if (*s != '"' && *s != '\'')
+        return s;
+    size_t len = strlen(s);
+    if (len < 2 || s[len - 1] != s[0])
+        return NULL;
+    s[len - 1] = '\0';
+    return s + 1;
+}
+
+static int set_from_line(const struct conf_row *table, void *settings, char *line,
+                         const char *where, struct err *e)
+{
+    char *key = trim(line);
+    if (!*key || *key == '#')
+        return 0;
+    if (strncmp(key, "export", 6) == 0 && (key[6] == ' ' || key[6] == '\t'))
+        key = trim(key + 6);
+    char *equals = strchr(key, '=');
+    if (equals)
+        *equals = '\0';
+    key = trim(key);
+    /* The line is not quoted: it may be a secret that lost its key. */
+    if (!equals || !is_key(key))
+        return err_set(e, ERR_INVALID, "%s: expected KEY=VALUE", where);
+    const struct conf_row *row = conf_find(table, key);
+    if (!row && prefix_is_ours(table, key))
+        return err_set(e, ERR_INVALID, "%s: there is no setting %s (a typing error?)", where, key);
+    if (!row)
+        return 0;
+    char *value = unquote(trim(equals + 1));
+    if (!value)
+        return err_set(e, ERR_INVALID, "%s: %s: the quote is not closed", where, key);
+    return conf_set(row, settings, value, where, e);
+}
+
+static int load_file(const struct conf_row *table, void *settings, const char *path, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(FILE_MAX_BYTES);
+    if (fdio_read_file(path, &text, e) < 0)
+        return -1;
+    if (text.len > 0 && memchr(text.data, 0, text.len))
+        return err_set(e, ERR_INVALID, "file %s: is not text (it holds a NUL)", path);
+    char *next = text.data;
+    for (unsigned number = 1; next && *next; number++) {
+        AUTO_FREE char *where = mem_printf("file %s, line %u", path, number);
+        char *line = strsep(&next, "\n");
+        if (set_from_line(table, settings, line, where, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int check_required(const struct conf_row *table, void *settings, const char *path,
+                          struct err *e)
+{
+    for (const struct conf_row *row = table; row->name; row++) {
+        if (!(row->flags & CONF_REQUIRED) || row->type != CONF_STRING ||
+            **(char **)field_of(row, settings))
+            continue;
+        AUTO_BUF struct buf allowed = BUF_INIT(1024);
+        conf_describe(row, &allowed);
+        return err_set(e, ERR_INVALID, "%s must be set, in %s%sthe environment, to %s", row->name,
+                       path ? path : "", path ? " or " : "", buf_str(&allowed));
+    }
+    return 0;
+}
+
+int conf_load(const struct conf_row *table, void *settings, const char *path, struct err *e)
+{
+    for (const struct conf_row *row = table; row->name; row++)
+        if (conf_set(row, settings, initial_of(row), "default", e) < 0)
+            return -1;
+    if (path && load_file(table, settings, path, e) < 0)
+        return -1;
+    for (const struct conf_row *row = table; row->name; row++) {
+        const char *text = getenv(row->name);
+        if (text && conf_set(row, settings, text, "environment", e) < 0)
+            return -1;
+    }
+    return check_required(table, settings, path, e);
+}
+
+void conf_clear(const struct conf_row *table, void *settings)
+{
+    for (const struct conf_row *row = table; row->name; row++) {
+        if (row->type != CONF_STRING)
+            continue;
+        char **field = field_of(row, settings);
+        free(*field);
+        *field = NULL;
+    }
+}

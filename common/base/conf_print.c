@@ -1,0 +1,196 @@
+#include "config.h"
+
+#include "common/base/conf.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define STRING_DEFAULT_MAX 4096
+
+struct print_unit {
+    uint64_t factor;
+    const char *name;
+};
+
+/* The largest unit that divides the value, so that what is printed reads back as the same. */
+static void print_in_units(uint64_t value, const struct print_unit *units, struct buf *out)
+{
+    while (units->factor > 1 && (value == 0 || value % units->factor != 0))
+        units++;
+    buf_addf(out, "%" PRIu64 "%s", value / units->factor, units->name);
+}
+
+static void print_milli(uint64_t value, struct buf *out)
+{
+    unsigned part = (unsigned)(value % 1000);
+    buf_addf(out, "%" PRIu64, value / 1000);
+    if (part == 0)
+        return;
+    int places = 3;
+    for (; part % 10 == 0; places--)
+        part /= 10;
+    buf_addf(out, ".%0*u", places, part);
+}
+
+static void print_amount(enum conf_type type, uint64_t value, struct buf *out)
+{
+    static const struct print_unit bytes[] = {
+        {1ull << 30, "g"}, {1ull << 20, "m"}, {1ull << 10, "k"}, {1, ""}};
+    static const struct print_unit times[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+
+    if (type == CONF_BYTES)
+        print_in_units(value, bytes, out);
+    else if (type == CONF_DURATION)
+        print_in_units(value, times, out);
+    else if (type == CONF_MILLI)
+        print_milli(value, out);
+    else
+        buf_addf(out, "%" PRIu64, value);
+}
+
+/* "a", "a or b", "a, b or c" of a list with '|'. */
+static void print_choices(const char *choices, struct buf *out)
+{
+    while (choices) {
+        const char *end = strchrnul(choices, '|');
+        buf_add(out, choices, (size_t)(end - choices));
+        choices = *end ? end + 1 : NULL;
+        if (choices)
+            buf_add_str(out, strchr(choices, '|') ? ", " : " or ");
+    }
+}
+
+static void print_choice(const char *choices, int index, struct buf *out)
+{
+    for (; index > 0 && choices; index--) {
+        choices = strchr(choices, '|');
+        if (choices)
+            choices++;
+    }
+    if (choices)
+        buf_add(out, choices, strcspn(choices, "|"));
+}
+
+void conf_format(const struct conf_row *row, const void *settings, struct buf *out)
+{
+    const void *field = (const char *)settings + row->offset;
+    switch (row->type) {
+    case CONF_STRING: {
+        const char *s = *(char *const *)field;
+        if (row->flags & CONF_SECRET)
+            buf_add_str(out, s && *s ? "(secret)" : "(empty)");
+        else
+            buf_add_str(out, s ? s : "");
+        break;
+    }
+    case CONF_NUMBER:
+    case CONF_BYTES:
+    case CONF_DURATION:
+    case CONF_MILLI:
+        print_amount(row->type, *(const uint64_t *)field, out);
+        break;
+    case CONF_BOOL:
+        buf_add_str(out, *(const bool *)field ? "true" : "false");
+        break;
+    case CONF_MODE:
+        buf_addf(out, "%04o", *(const unsigned *)field);
+        break;
+    case CONF_CHOICE:
+        print_choice(row->choices, *(const int *)field, out);
+        break;
+    }
+}
+
+static void describe_amount(const struct conf_row *row, const char *what, const char *like,
+                            struct buf *out)
+{
+    bool bounded = row->max != 0 && row->max != UINT64_MAX;
+    buf_add_str(out, what);
+    if (row->min > 0 || bounded) {
+        buf_add_str(out, bounded ? " from " : " of at least ");
+        print_amount(row->type, row->min, out);
+    }
+    if (bounded) {
+        buf_add_str(out, " to ");
+        print_amount(row->type, row->max, out);
+    }
+    if (*like)
+        buf_addf(out, ", such as %s", like);
+}
+
+void conf_describe(const struct conf_row *row, struct buf *out)
+{
+    switch (row->type) {
+    case CONF_STRING: {
+        uint64_t min = row->min ? row->min : row->flags & CONF_REQUIRED ? 1 : 0;
+        buf_addf(out, "text of %" PRIu64 " to %" PRIu64 " bytes without control characters", min,
+                 row->max ? row->max : STRING_DEFAULT_MAX);
+        break;
+    }
+    case CONF_NUMBER:
+        describe_amount(row, "a whole number", "", out);
+        break;
+    case CONF_BYTES:
+        describe_amount(row, "a size", "512k, 256m or 1g", out);
+        break;
+    case CONF_DURATION:
+        describe_amount(row, "a time", "1500ms, 30s, 5m or 2h", out);
+        break;
+    case CONF_MILLI:
+        describe_amount(row, "a number", "2 or 0.5 (at most three places)", out);
+        break;
+    case CONF_BOOL:
+        buf_add_str(out, "true or false");
+        break;
+    case CONF_MODE:
+        buf_add_str(out, "octal permissions, such as 0660");
+        break;
+    case CONF_CHOICE:
+        print_choices(row->choices, out);
+        break;
+    }
+}
+
+static const char *default_text(const struct conf_row *row)
+{
+    return row->initial && *row->initial ? row->initial : "";
+}
+
+/* A vertical line would end the cell. */
+static void add_cell(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|')
+            buf_add_char(out, '\\');
+        buf_add_char(out, *text);
+    }
+}
+
+void conf_print_markdown(const struct conf_row *table, struct buf *out)
+{
+    buf_add_str(out, "| Setting | Default | Meaning |\n|---|---|---|\n");
+    for (; table->name; table++) {
+        buf_addf(out, "| `%s` | ", table->name);
+        if (*default_text(table)) {
+            buf_add_char(out, '`');
+            add_cell(out, default_text(table));
+            buf_add_str(out, "` | ");
+        } else {
+            buf_add_str(out, table->flags & CONF_REQUIRED ? "(must be set) | " : "(empty) | ");
+        }
+        add_cell(out, table->help ? table->help : "");
+        buf_add_str(out, " |\n");
+    }
+}
+
+void conf_print_help(const struct conf_row *table, struct buf *out)
+{
+    for (; table->name; table++) {
+        buf_addf(out, "  %s", table->name);
+        if (*default_text(table))
+            buf_addf(out, "=%s", default_text(table));
+        else if (table->flags & CONF_REQUIRED)
+            buf_add_str(out, " (must be set)");
+        buf_addf(out, "\n      %s\n", table->help ? table->help : "");
+    }
+}

@@ -1,0 +1,121 @@
+#include "config.h"
+
+#include "common/base/crypto.h"
+
+#include "common/base/auto.h"
+#include "common/base/log.h"
+
+#include <limits.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+
+static void free_mac(EVP_MAC **mac)
+{
+    EVP_MAC_free(*mac);
+}
+
+static void free_mac_ctx(EVP_MAC_CTX **ctx)
+{
+    EVP_MAC_CTX_free(*ctx);
+}
+
+/* Empties OpenSSL's error queue: what is left there would be taken for the next call's. */
+static int failed(struct err *e, const char *what)
+{
+    ERR_clear_error();
+    return err_set(e, ERR_INTERNAL, "%s failed in the crypto library", what);
+}
+
+static bool update_part(EVP_MAC_CTX *ctx, const struct crypto_part *part)
+{
+    uint8_t prefix[8];
+    uint64_t len = part->len;
+    for (int i = 7; i >= 0; i--, len >>= 8)
+        prefix[i] = (uint8_t)len;
+    return EVP_MAC_update(ctx, prefix, sizeof prefix) == 1 &&
+           (part->len == 0 || EVP_MAC_update(ctx, part->data, part->len) == 1);
+}
+
+int crypto_hmac(const void *key, size_t key_len, const struct crypto_part *parts, size_t n,
+                uint8_t out[CRYPTO_SHA256_LEN], struct err *e)
+{
+    char digest[] = "SHA256";
+    OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+                           OSSL_PARAM_construct_end()};
+    AUTO(free_mac) EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    AUTO(free_mac_ctx) EVP_MAC_CTX *ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
+    /* A NULL key would mean "the key of the last call" to OpenSSL. */
+    if (!ctx || EVP_MAC_init(ctx, key_len ? key : "", key_len, params) != 1)
+        return failed(e, "HMAC");
+    for (size_t i = 0; i < n; i++)
+        if (!update_part(ctx, &parts[i]))
+            return failed(e, "HMAC");
+    size_t len = 0;
+    if (EVP_MAC_final(ctx, out, &len, CRYPTO_SHA256_LEN) != 1 || len != CRYPTO_SHA256_LEN)
+        return failed(e, "HMAC");
+    return 0;
+}
+
+int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], struct err *e)
+{
+    size_t out_len = 0;
+    if (EVP_Q_digest(NULL, "SHA256", NULL, len ? data : "", len, out, &out_len) != 1 ||
+        out_len != CRYPTO_SHA256_LEN)
+        return failed(e, "SHA-256");
+    return 0;
+}
+
+bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len)
+{
+    uint8_t hash_a[CRYPTO_SHA256_LEN], hash_b[CRYPTO_SHA256_LEN];
+    if (crypto_sha256(a, a_len, hash_a, NULL) < 0 || crypto_sha256(b, b_len, hash_b, NULL) < 0)
+        return false;
+    bool equal = CRYPTO_memcmp(hash_a, hash_b, sizeof hash_a) == 0;
+    OPENSSL_cleanse(hash_a, sizeof hash_a);
+    OPENSSL_cleanse(hash_b, sizeof hash_b);
+    return equal;
+}
+
+int crypto_random(void *out, size_t len, struct err *e)
+{
+    unsigned char *to = out;
+    while (len > 0) {
+        int part = len > INT_MAX ? INT_MAX : (int)len;
+        if (RAND_bytes(to, part) != 1)
+            return failed(e, "making random bytes");
+        to += part;
+        len -= (size_t)part;
+    }
+    return 0;
+}
+
+void crypto_hex(const uint8_t *data, size_t len, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < len; i++) {
+        *out++ = digits[data[i] >> 4];
+        *out++ = digits[data[i] & 15];
+    }
+    *out = '\0';
+}
+
+void crypto_random_hex(size_t n, char *out)
+{
+    uint8_t bytes[32];
+    struct err e = ERR_INIT;
+    *out = '\0';
+    while (n > 0) {
+        size_t part = n < sizeof bytes ? n : sizeof bytes;
+        if (crypto_random(bytes, part, &e) < 0) {
+            log_error("%s", e.text);
+            _exit(70);
+        }
+        crypto_hex(bytes, part, out);
+        out += 2 * part;
+        n -= part;
+    }
+}

@@ -1,0 +1,145 @@
+#include "config.h"
+
+#include "common/base/fdio.h"
+
+#include "common/base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define READ_CHUNK 65536
+
+/* After a failed read or write: true when it should simply be tried again (interrupted, or now
+ * ready). */
+static bool may_retry(int fd, short events)
+{
+    if (errno == EINTR)
+        return true;
+    if (errno != EAGAIN)
+        return false;
+    struct pollfd p = {.fd = fd, .events = events};
+    return poll(&p, 1, -1) >= 0 || errno == EINTR;
+}
+
+int fdio_write_all(int fd, const void *data, size_t len, struct err *e)
+{
+    const char *from = data;
+    while (len > 0) {
+        ssize_t n = write(fd, from, len);
+        if (n < 0) {
+            if (may_retry(fd, POLLOUT))
+                continue;
+            return err_errno(e, "cannot write");
+        }
+        from += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+/* One read that returns at least a byte, 0 at the end, -1 with *e. */
+static ssize_t read_some(int fd, void *to, size_t len, struct err *e)
+{
+    for (;;) {
+        ssize_t n = read(fd, to, len);
+        if (n >= 0)
+            return n;
+        if (!may_retry(fd, POLLIN))
+            return err_errno(e, "cannot read");
+    }
+}
+
+int fdio_read_full(int fd, void *data, size_t len, struct err *e)
+{
+    char *to = data;
+    while (len > 0) {
+        ssize_t n = read_some(fd, to, len, e);
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            return err_set(e, ERR_PROTOCOL, "the end came %zu bytes too early", len);
+        to += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int fdio_read_to_end(int fd, struct buf *out, struct err *e)
+{
+    for (;;) {
+        size_t room = out->max - out->len;
+        size_t want = room < READ_CHUNK ? room : READ_CHUNK;
+        /* When it is full, one byte more tells "exactly max" from "too long". */
+        char beyond;
+        char *to = want ? buf_reserve(out, want) : &beyond;
+        if (!to)
+            return err_set(e, ERR_LIMIT, "longer than %zu bytes", out->max);
+        ssize_t n = read_some(fd, to, want ? want : 1, e);
+        if (n <= 0)
+            return (int)n;
+        if (!want)
+            return err_set(e, ERR_LIMIT, "longer than %zu bytes", out->max);
+        buf_grew(out, (size_t)n);
+    }
+}
+
+int fdio_read_file(const char *path, struct buf *out, struct err *e)
+{
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "%s does not exist", path);
+    if (fd < 0)
+        return err_errno(e, "cannot open %s", path);
+    if (fdio_read_to_end(fd, out, e) < 0)
+        return err_wrap(e, "%s", path);
+    return 0;
+}
+
+static int fill_and_rename(int fd, const char *temporary, const char *path, const void *data,
+                           size_t len, mode_t mode, struct err *e)
+{
+    if (fdio_write_all(fd, data, len, e) < 0)
+        return err_wrap(e, "%s", path);
+    if (fchmod(fd, mode) < 0)
+        return err_errno(e, "cannot set the mode of %s", path);
+    if (rename(temporary, path) < 0)
+        return err_errno(e, "cannot replace %s", path);
+    return 0;
+}
+
+int fdio_write_file(const char *path, const void *data, size_t len, mode_t mode, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    AUTO_FREE char *temporary = mem_printf("%.*s.%s.XXXXXX", (int)(name - path), path, name);
+    AUTO_FD int fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, "cannot make a file beside %s", path);
+    if (fill_and_rename(fd, temporary, path, data, len, mode, e) < 0) {
+        unlink(temporary);
+        return -1;
+    }
+    return 0;
+}
+
+int fdio_set_nonblocking(int fd, struct err *e)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return err_errno(e, "cannot make a descriptor non-blocking");
+    return 0;
+}
+
+void fdio_fill_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        /* open takes the lowest free number, which is fd: those below are open by now. */
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+            _exit(70);
+    }
+}

@@ -1,0 +1,23 @@
+noinst_LIBRARIES += libbase.a
+libbase_a_SOURCES = \
+	common/base/auto.c common/base/auto.h \
+	common/base/b64.c common/base/b64.h \
+	common/base/buf.c common/base/buf.h \
+	common/base/clock.c common/base/clock.h \
+	common/base/conf.c common/base/conf.h \
+	common/base/conf_print.c \
+	common/base/crypto.c common/base/crypto.h \
+	common/base/err.c common/base/err.h \
+	common/base/fdio.c common/base/fdio.h \
+	common/base/log.c common/base/log.h \
+	common/base/mem.c common/base/mem.h \
+	common/base/parse.c common/base/parse.h \
+	common/base/sock.c common/base/sock.h \
+	common/base/sock_message.c \
+	common/base/utf8.c common/base/utf8.h
+
+FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_sock tests/fuzz/fuzz_utf8
+tests_fuzz_fuzz_b64_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_conf_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_sock_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_utf8_LDFLAGS = $(FUZZ_LINK)

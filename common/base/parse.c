@@ -1,0 +1,120 @@
+#include "config.h"
+
+#include "common/base/parse.h"
+
+#include "common/base/auto.h"
+
+#include <stddef.h>
+#include <string.h>
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static const struct unit byte_units[] = {
+    {"", 1},           {"k", 1ull << 10}, {"m", 1ull << 20}, {"g", 1ull << 30},
+    {"K", 1ull << 10}, {"M", 1ull << 20}, {"G", 1ull << 30},
+};
+
+static const struct unit duration_units[] = {
+    {"ms", 1}, {"s", 1000}, {"m", 60 * 1000}, {"h", 3600 * 1000}, {"", 1000},
+};
+
+/* Digits of the base from the front of text; returns what follows them, or NULL without a digit or
+ * on overflow. */
+static const char *take_digits(const char *text, unsigned base, uint64_t *out)
+{
+    const char *p = text;
+    uint64_t value = 0;
+    for (; p && *p >= '0' && *p < (char)('0' + base); p++) {
+        if (__builtin_mul_overflow(value, base, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            return NULL;
+    }
+    if (p == text)
+        return NULL;
+    *out = value;
+    return p;
+}
+
+int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+    uint64_t value;
+    const char *rest = take_digits(text, 10, &value);
+    if (!rest || *rest || value < min || value > max)
+        return -1;
+    *out = value;
+    return 0;
+}
+
+int parse_mode(const char *text, unsigned *out)
+{
+    uint64_t value;
+    const char *rest = take_digits(text, 8, &value);
+    if (!rest || *rest || value > 07777)
+        return -1;
+    *out = (unsigned)value;
+    return 0;
+}
+
+static int parse_with_unit(const char *text, const struct unit *units, size_t n, uint64_t *out)
+{
+    uint64_t value;
+    const char *rest = take_digits(text, 10, &value);
+    for (size_t i = 0; rest && i < n; i++) {
+        if (strcmp(rest, units[i].name) != 0)
+            continue;
+        if (__builtin_mul_overflow(value, units[i].factor, &value))
+            return -1;
+        *out = value;
+        return 0;
+    }
+    return -1;
+}
+
+int parse_bytes(const char *text, uint64_t *out)
+{
+    return parse_with_unit(text, byte_units, ARRAY_LEN(byte_units), out);
+}
+
+int parse_duration_ms(const char *text, uint64_t *out)
+{
+    return parse_with_unit(text, duration_units, ARRAY_LEN(duration_units), out);
+}
+
+int parse_milli(const char *text, uint64_t *out)
+{
+    uint64_t whole, part = 0;
+    const char *rest = take_digits(text, 10, &whole);
+    if (!rest)
+        return -1;
+    if (*rest == '.') {
+        const char *places = rest + 1;
+        rest = take_digits(places, 10, &part);
+        if (!rest || rest - places > 3)
+            return -1;
+        for (ptrdiff_t n = rest - places; n < 3; n++)
+            part *= 10;
+    }
+    if (*rest || __builtin_mul_overflow(whole, 1000u, &whole) ||
+        __builtin_add_overflow(whole, part, &whole))
+        return -1;
+    *out = whole;
+    return 0;
+}
+
+int parse_bool(const char *text, bool *out)
+{
+    static const char *const words[][2] = {
+        {"false", "true"}, {"no", "yes"}, {"off", "on"}, {"0", "1"}};
+    for (size_t i = 0; text && i < ARRAY_LEN(words); i++) {
+        for (int value = 0; value < 2; value++) {
+            if (strcmp(text, words[i][value]) != 0)
+                continue;
+            *out = value;
+            return 0;
+        }
+    }
+    return -1;
+}

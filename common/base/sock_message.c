@@ -1,0 +1,196 @@
+#include "config.h"
+
+#include "common/base/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#define HEADER_LEN 4
+#define READ_CHUNK 65536
+/* Room for more descriptors than allowed, so that a second one is seen and closed by us. */
+#define MAX_FDS 4
+
+union control {
+    struct cmsghdr align;
+    char space[CMSG_SPACE(MAX_FDS * sizeof(int))];
+};
+
+/* Puts fd into the message's control part. */
+static void attach_fd(struct msghdr *m, union control *c, int fd)
+{
+    *c = (union control){0};
+    m->msg_control = c->space;
+    m->msg_controllen = CMSG_SPACE(sizeof fd);
+    struct cmsghdr *h = CMSG_FIRSTHDR(m);
+    h->cmsg_level = SOL_SOCKET;
+    h->cmsg_type = SCM_RIGHTS;
+    h->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(h), &fd, sizeof fd);
+}
+
+/* After a failed send: 0 to try again. A blocking socket says EAGAIN only when its own SO_SNDTIMEO
+ * passed. */
+static int wait_to_send(int fd, struct err *e)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    if (errno == EINTR)
+        return 0;
+    if (errno == EPIPE || errno == ECONNRESET)
+        return err_set(e, ERR_CANCELLED, "the peer has closed the connection");
+    if (errno != EAGAIN)
+        return err_errno(e, "cannot send");
+    if (!(fcntl(fd, F_GETFL) & O_NONBLOCK))
+        return err_set(e, ERR_TIMEOUT, "the peer does not read");
+    if (poll(&p, 1, -1) < 0 && errno != EINTR)
+        return err_errno(e, "cannot wait for the peer");
+    return 0;
+}
+
+int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct err *e)
+{
+    if (len > UINT32_MAX)
+        return err_set(e, ERR_LIMIT, "the message is too long");
+    unsigned char header[HEADER_LEN] = {(unsigned char)(len >> 24), (unsigned char)(len >> 16),
+                                        (unsigned char)(len >> 8), (unsigned char)len};
+    struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)data, len}};
+    struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+    union control c;
+    if (pass_fd >= 0)
+        attach_fd(&m, &c, pass_fd);
+
+    while (parts[0].iov_len + parts[1].iov_len > 0) {
+        ssize_t n = sendmsg(fd, &m, MSG_NOSIGNAL);
+        if (n < 0) {
+            if (wait_to_send(fd, e) < 0)
+                return -1;
+            continue;
+        }
+        /* The descriptor went with the first bytes. */
+        m.msg_control = NULL;
+        m.msg_controllen = 0;
+        size_t left = (size_t)n;
+        for (int i = 0; i < 2; i++) {
+            size_t part = left < parts[i].iov_len ? left : parts[i].iov_len;
+            parts[i].iov_base = (char *)parts[i].iov_base + part;
+            parts[i].iov_len -= part;
+            left -= part;
+        }
+    }
+    return 0;
+}
+
+/* Moves passed descriptors into *got; a second one is closed and counted as a fault (-1). */
+static int collect_fds(struct msghdr *m, int *got)
+{
+    int rc = m->msg_flags & MSG_CTRUNC ? -1 : 0;
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
+            if (*got < 0) {
+                *got = fd;
+            } else {
+                close(fd);
+                rc = -1;
+            }
+        }
+    }
+    return rc;
+}
+
+/* At least one byte into to; 0 at the end of the stream. Waits with poll, so that blocking sockets
+ * keep the deadline. */
+static ssize_t recv_some(int fd, void *to, size_t len, int *got, struct deadline d, struct err *e)
+{
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int ready = poll(&p, 1, deadline_poll_ms(d));
+        if (ready < 0 && errno != EINTR)
+            return err_errno(e, "cannot wait for a message");
+        if (ready == 0 && deadline_passed(d))
+            return err_set(e, ERR_TIMEOUT, "no message came in time");
+        if (ready <= 0)
+            continue;
+        union control c;
+        struct iovec part = {to, len};
+        struct msghdr m = {.msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = c.space,
+                           .msg_controllen = sizeof c.space};
+        ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (n < 0 && errno == ECONNRESET)
+            return 0;
+        if (n < 0)
+            return err_errno(e, "cannot receive");
+        if (collect_fds(&m, got) < 0)
+            return err_set(e, ERR_PROTOCOL, "a message carries more than one descriptor");
+        return n;
+    }
+}
+
+/* Exactly len more bytes behind out's content, in chunks. */
+static int recv_body(int fd, struct buf *out, size_t len, int *got, struct deadline d,
+                     struct err *e)
+{
+    while (len > 0) {
+        size_t want = len < READ_CHUNK ? len : READ_CHUNK;
+        char *to = buf_reserve(out, want);
+        if (!to)
+            return err_set(e, ERR_LIMIT, "the message is over %zu bytes", out->max);
+        ssize_t n = recv_some(fd, to, want, got, d, e);
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            return err_set(e, ERR_PROTOCOL, "the stream ended inside a message");
+        buf_grew(out, (size_t)n);
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int recv_header(int fd, size_t *out_len, int *got, struct deadline d, struct err *e)
+{
+    unsigned char header[HEADER_LEN];
+    size_t have = 0;
+    while (have < sizeof header) {
+        ssize_t n = recv_some(fd, header + have, sizeof header - have, got, d, e);
+        if (n < 0)
+            return -1;
+        if (n == 0 && have == 0)
+            return err_set(e, ERR_CANCELLED, "the peer has closed the connection");
+        if (n == 0)
+            return err_set(e, ERR_PROTOCOL, "the stream ended inside a message");
+        have += (size_t)n;
+    }
+    *out_len = (size_t)header[0] << 24 | (size_t)header[1] << 16 | (size_t)header[2] << 8 |
+               (size_t)header[3];
+    return 0;
+}
+
+int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e)
+{
+    AUTO_FD int got = -1;
+    size_t len = 0;
+    buf_reset(out);
+    if (out_fd)
+        *out_fd = -1;
+    if (recv_header(fd, &len, &got, d, e) < 0)
+        return -1;
+    if (len > out->max)
+        return err_set(e, ERR_LIMIT, "the message is over %zu bytes", out->max);
+    if (recv_body(fd, out, len, &got, d, e) < 0)
+        return -1;
+    if (out_fd)
+        *out_fd = TAKE_FD(got);
+    return 0;
+}

@@ -1,0 +1,130 @@
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/base/utf8.h"
+#include "common/broker/capture.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static size_t head_size(const struct capture *c)
+{
+    return c->keep / 2;
+}
+
+static size_t tail_size(const struct capture *c)
+{
+    return c->keep - head_size(c);
+}
+
+void capture_init(struct capture *c, size_t keep)
+{
+    *c = (struct capture){.data = mem_alloc(keep), .keep = keep};
+}
+
+void capture_clear(struct capture *c)
+{
+    free(TAKE_PTR(c->data));
+    c->total = 0;
+}
+
+static void add_to_tail(struct capture *c, const char *data, size_t len)
+{
+    size_t size = tail_size(c);
+    uint64_t seen = c->total - head_size(c); /* bytes that went to the tail before these */
+    char *ring = c->data + head_size(c);
+
+    if (len > size) {
+        seen += len - size;
+        data += len - size;
+        len = size;
+    }
+    size_t at = (size_t)(seen % size);
+    size_t first = len < size - at ? len : size - at;
+    memcpy(ring + at, data, first);
+    memcpy(ring, data + first, len - first);
+}
+
+void capture_add(struct capture *c, const char *data, size_t len)
+{
+    size_t head = head_size(c);
+
+    if (c->total < head) {
+        size_t room = head - (size_t)c->total;
+        size_t n = len < room ? len : room;
+        memcpy(c->data + c->total, data, n);
+        c->total += n;
+        data += n;
+        len -= n;
+    }
+    if (len == 0)
+        return;
+    add_to_tail(c, data, len);
+    c->total += len;
+}
+
+bool capture_truncated(const struct capture *c)
+{
+    return c->total > c->keep;
+}
+
+/* The tail, unrolled so that its oldest byte comes first. */
+static void unroll_tail(const struct capture *c, struct buf *out)
+{
+    uint64_t seen = c->total - head_size(c);
+    size_t size = tail_size(c);
+    const char *ring = c->data + head_size(c);
+
+    if (seen <= size) {
+        buf_add(out, ring, (size_t)seen);
+        return;
+    }
+    size_t at = (size_t)(seen % size);
+    buf_add(out, ring + at, size - at);
+    buf_add(out, ring, at);
+}
+
+/* How many bytes at the start are the rest of a character whose beginning was left out. */
+static size_t broken_start(const char *s, size_t len)
+{
+    size_t n = 0;
+    while (n < len && n < 3 && ((unsigned char)s[n] & 0xC0) == 0x80)
+        n++;
+    return n;
+}
+
+/* The length without a character at the end whose rest was left out. */
+static size_t without_broken_end(const char *s, size_t len)
+{
+    for (size_t back = 1; back <= 3 && back <= len; back++) {
+        unsigned char c = (unsigned char)s[len - back];
+        size_t need = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
+        if ((c & 0xC0) != 0x80)
+            return need > back ? len - back : len;
+    }
+    return len;
+}
+
+void capture_text(const struct capture *c, struct buf *out, uint64_t *out_kept)
+{
+    if (!capture_truncated(c)) {
+        AUTO_BUF struct buf all = BUF_INIT(c->keep);
+        size_t head = c->total < head_size(c) ? (size_t)c->total : head_size(c);
+        buf_add(&all, c->data, head);
+        if (c->total > head)
+            unroll_tail(c, &all);
+        utf8_repair(buf_str(&all), all.len, out);
+        *out_kept = c->total;
+        return;
+    }
+    AUTO_BUF struct buf tail = BUF_INIT(c->keep);
+    unroll_tail(c, &tail);
+    size_t head = without_broken_end(c->data, head_size(c));
+    size_t skip = broken_start(tail.data, tail.len);
+    uint64_t kept = head + tail.len - skip;
+
+    utf8_repair(c->data, head, out);
+    buf_addf(out, "\n[... %" PRIu64 " bytes left out ...]\n", c->total - kept);
+    utf8_repair(tail.data + skip, tail.len - skip, out);
+    *out_kept = kept;
+}

@@ -1,0 +1,173 @@
+#include "config.h"
+
+#include "common/broker/job.h"
+
+#include "common/base/log.h"
+#include "common/broker/wire.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#define REQUEST_TIMEOUT_MS 30000
+
+/* What an operation works on: the request, its passed descriptor, and what the reply carries
+ * besides the result. */
+struct job {
+    const struct job_world *world;
+    int fd; /* the connection */
+    const json_t *request;
+    int in_fd;
+    int out_fd;
+    struct engine *finish_later;
+};
+
+static json_t *op_run(struct job *job, struct err *e)
+{
+    return job_run(job->world, job->fd, job->request, &job->finish_later, e);
+}
+
+/* Opens the sandbox that the request names and checks the file's name. Returns the name (borrowed)
+ * or NULL. */
+static const char *open_named(struct job *job, struct sandbox *sb, struct err *e)
+{
+    const char *tenant = json_get_string(job->request, "tenant");
+    const char *conversation = json_get_string(job->request, "conversation");
+    const json_t *name = json_object_get(job->request, "name");
+
+    if (!tenant || !conversation || !json_is_string(name)) {
+        err_set(e, ERR_INVALID, "tenant, conversation or name is missing");
+        return NULL;
+    }
+    if (files_check_name("filename", json_string_value(name), json_string_length(name), e) < 0 ||
+        sandbox_open(job->world->root, tenant, conversation, sb, e) < 0)
+        return NULL;
+    return json_string_value(name);
+}
+
+static json_t *op_put(struct job *job, struct err *e)
+{
+    uint64_t max = job->world->config->limits.file_max;
+    json_int_t size = json_get_integer(job->request, "size", -1);
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+
+    if (size < 0 || job->in_fd < 0) {
+        err_set(e, ERR_INVALID, "put: the content is missing");
+        return NULL;
+    }
+    if ((uint64_t)size > max) {
+        err_set(e, ERR_LIMIT, "content is %lld bytes; the limit is %llu", (long long)size,
+                (unsigned long long)max);
+        return NULL;
+    }
+    const char *name = open_named(job, &sb, e);
+    if (!name || files_put(&sb, name, job->in_fd, (uint64_t)size, e) < 0)
+        return NULL;
+    AUTO_FREE char *url = sandbox_file_url(&sb, name);
+    return json_pack("{s:s, s:I, s:s}", "name", name, "size", size, "url", url);
+}
+
+static json_t *op_open(struct job *job, struct err *e)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct stat st;
+    const char *name = open_named(job, &sb, e);
+    if (!name)
+        return NULL;
+    job->out_fd = files_open(&sb, name, &st, e);
+    if (job->out_fd < 0)
+        return NULL;
+    return json_pack("{s:I}", "size", (json_int_t)st.st_size);
+}
+
+/* "numpy=1.24.2 pandas=1.5.3" as [{name, version}]. */
+static json_t *libraries_new(const char *text)
+{
+    json_t *list = json_array();
+    while (*text) {
+        size_t len = strcspn(text, " ");
+        size_t name = strcspn(text, "= ");
+        if (name > 0)
+            json_array_append_new(
+                list, json_pack("{s:o, s:o}", "name", json_from_bytes(text, name), "version",
+                                name < len ? json_from_bytes(text + name + 1, len - name - 1)
+                                           : json_string("")));
+        text += len;
+        text += strspn(text, " ");
+    }
+    return list;
+}
+
+static json_t *op_runners(struct job *job, struct err *e)
+{
+    const struct engine_runners *runners = job->world->runners;
+    if (*job->world->engine_trouble) {
+        err_set(e, ERR_UNAVAILABLE, "%s", job->world->engine_trouble);
+        return NULL;
+    }
+    json_t *list = json_array();
+    for (size_t i = 0; i < runners->n; i++) {
+        const struct engine_runner *r = &runners->items[i];
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:i, s:o}", "language", r->language,
+                                        "image", r->image, "version", r->version, "protocol",
+                                        r->protocol, "libraries", libraries_new(r->libraries)));
+    }
+    return list;
+}
+
+static json_t *op_ping(struct job *job, struct err *e)
+{
+    (void)job;
+    (void)e;
+    return json_object();
+}
+
+static const struct {
+    const char *name;
+    json_t *(*handle)(struct job *job, struct err *e);
+} ops[] = {
+    {"run", op_run}, {"put", op_put}, {"open", op_open}, {"runners", op_runners}, {"ping", op_ping},
+};
+
+static json_t *dispatch(struct job *job, struct err *e)
+{
+    const char *op = json_get_string(job->request, "op");
+    for (size_t i = 0; op && i < ARRAY_LEN(ops); i++)
+        if (strcmp(op, ops[i].name) == 0)
+            return ops[i].handle(job, e);
+    err_set(e, ERR_INVALID, "no such operation");
+    return NULL;
+}
+
+static void finish_engine(struct engine *engine)
+{
+    if (!engine)
+        return;
+    engine->ops->finish(engine);
+    engine->ops->free(engine);
+}
+
+void job_handle(const struct job_world *world, int fd)
+{
+    struct err e = ERR_INIT;
+    AUTO_FD int in_fd = -1;
+    json_auto_t *request = wire_recv(fd, &in_fd, deadline_in_ms(REQUEST_TIMEOUT_MS), &e);
+    if (!request) {
+        if (e.kind != ERR_CANCELLED) /* a probe that connects and leaves is no event */
+            log_warn("request not understood: %s", e.text);
+        return;
+    }
+    struct job job = {.world = world, .fd = fd, .request = request, .in_fd = in_fd, .out_fd = -1};
+    json_t *result = dispatch(&job, &e);
+    json_auto_t *reply = result ? wire_result_new(result) : wire_error_new(&e);
+    if (!result && (e.kind == ERR_IO || e.kind == ERR_INTERNAL || e.kind == ERR_UNAVAILABLE))
+        log_warn("%s: %s", json_get_string(request, "op"), e.text);
+    if (wire_send(fd, reply, job.out_fd, &e) < 0)
+        log_debug("the asker left before the answer: %s", e.text);
+    auto_close_fd(&job.out_fd);
+    /* The asker must not wait for the removal of the container. */
+    shutdown(fd, SHUT_RDWR);
+    finish_engine(job.finish_later);
+}

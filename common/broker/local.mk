@@ -1,0 +1,17 @@
+noinst_LIBRARIES += libbroker.a
+libbroker_a_SOURCES = \
+	common/broker/capture.c common/broker/capture.h \
+	common/broker/client.c common/broker/client.h \
+	common/broker/job.c common/broker/job.h \
+	common/broker/job_run.c \
+	common/broker/keeper.c common/broker/keeper.h \
+	common/broker/run.c common/broker/run.h \
+	common/broker/run_result.c common/broker/run_result.h \
+	common/broker/runlock.c common/broker/runlock.h \
+	common/broker/server.c common/broker/server.h \
+	common/broker/slots.c common/broker/slots.h \
+	common/broker/wire.c common/broker/wire.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/test_broker_capture tests/unit/test_broker_wire
+endif

@@ -1,0 +1,20 @@
+#include "config.h"
+
+#include "common/broker/run.h"
+
+#include "common/base/auto.h"
+
+static const char *const status_names[] = {
+    [RUN_OK] = "ok",
+    [RUN_ERROR] = "error",
+    [RUN_TIMEOUT] = "timeout",
+    [RUN_OUT_OF_MEMORY] = "out_of_memory",
+    [RUN_OUTPUT_LIMIT] = "output_limit",
+    [RUN_KILLED] = "killed",
+    [RUN_BUSY] = "busy",
+};
+
+const char *run_status_name(enum run_status s)
+{
+    return status_names[s];
+}

@@ -1,0 +1,73 @@
+#include "config.h"
+
+#include "common/base/auto.h"
+#include "common/broker/runlock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#define RUNS ".runs"
+
+/* Run ids are ours, but the label that carries one back comes from the engine: never a path. */
+static bool id_ok(const char *run_id)
+{
+    size_t len = strspn(run_id, "0123456789abcdef");
+    return len > 0 && len <= 64 && run_id[len] == '\0';
+}
+
+static void lock_path(char out[80], const char *run_id)
+{
+    snprintf(out, 80, RUNS "/%s", run_id);
+}
+
+int runlock_take(int root_fd, const char *run_id, struct err *e)
+{
+    char path[80];
+    lock_path(path, run_id);
+    AUTO_FD int fd = openat(root_fd, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                            0600);
+    if (fd < 0)
+        return err_errno(e, "cannot create %s under SANDBOX_ROOT", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_errno(e, "cannot lock %s under SANDBOX_ROOT", path);
+    return TAKE_FD(fd);
+}
+
+void runlock_remove(int root_fd, const char *run_id)
+{
+    char path[80];
+    lock_path(path, run_id);
+    unlinkat(root_fd, path, 0);
+}
+
+bool runlock_alive(int root_fd, const char *run_id)
+{
+    if (!id_ok(run_id))
+        return false;
+    char path[80];
+    lock_path(path, run_id);
+    AUTO_FD int fd = openat(root_fd, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno != ENOENT; /* unreadable is not dead: leave it to its deadline */
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return true;
+    runlock_remove(root_fd, run_id);
+    return false;
+}
+
+void runlock_sweep(int root_fd)
+{
+    AUTO_FD int fd = openat(root_fd, RUNS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return;
+    AUTO_DIR DIR *dir = fdopendir(fd);
+    if (!dir)
+        return;
+    (void)TAKE_FD(fd); /* the stream owns it now */
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (id_ok(entry->d_name))
+            runlock_alive(root_fd, entry->d_name);
+}

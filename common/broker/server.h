@@ -1,0 +1,53 @@
+/*
+ * The broker: the one process that may touch the engine and the sandbox tree.
+ *
+ * broker_serve is its main loop. It never blocks on the engine: each connection is handled by a
+ * forked child that reads top to bottom (job.c), and engine housekeeping (discovery of runner
+ * images, reaping of left-over containers) is done by one long-lived child, the keeper (keeper.c).
+ * A run therefore outlives the broker that started it.
+ */
+#ifndef SANDCGI_BROKER_SERVER_H
+#define SANDCGI_BROKER_SERVER_H
+
+#include "common/base/err.h"
+#include "common/engine/engine.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct broker_limits {
+    struct engine_limits container;
+    uint64_t timeout_ms; /* default of a run */
+    uint64_t timeout_max_ms;
+    uint64_t code_max; /* bytes, as are the next */
+    uint64_t stdin_max;
+    uint64_t file_max;
+    uint64_t env_max;
+    uint64_t output_keep; /* of each stream */
+    uint64_t output_max;  /* of both together; 0: no limit */
+    uint64_t max_runs;    /* at the same time */
+    bool network;         /* may a run have it? */
+};
+
+/* Everything is borrowed and must live as long as the broker. */
+struct broker_config {
+    struct engine_address engine;
+    struct broker_limits limits;
+    const char *allow_images;
+    const char *instance; /* whose containers these are */
+    const char *runtime;
+    const char *root_path, *host_path, *file_secret, *base_url;
+    uid_t sandbox_uid;
+    gid_t sandbox_gid;
+    uid_t client_uid; /* besides our own: who may speak to us */
+};
+
+/*
+ * Serves on listen_fd until SIGTERM or SIGINT, then takes no more connections, lets the running
+ * jobs end, and returns 0. -1: it could not start (the sandbox root is unusable); *e says what to
+ * change. The caller has blocked no signals.
+ */
+int broker_serve(const struct broker_config *config, int listen_fd, struct err *e);
+
+#endif

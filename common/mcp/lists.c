@@ -1,0 +1,106 @@
+#include "config.h"
+
+#include "common/mcp/lists.h"
+
+#include "common/base/mem.h"
+#include "common/mcp/revision.h"
+#include "common/mcp/tool.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* What a tool's row looks like depends on these features only. */
+#define ROW_FEATURES (MCP_CAN_ANNOTATE | MCP_CAN_TITLE | MCP_CAN_STRUCTURE)
+
+struct mcp_lists {
+    json_t *tools[ROW_FEATURES + 1]; /* by features & ROW_FEATURES; NULL: not built yet */
+    uint64_t version;                /* of all of them */
+};
+
+struct mcp_lists *mcp_lists_new(void)
+{
+    return mem_alloc(sizeof(struct mcp_lists));
+}
+
+static void forget(struct mcp_lists *l)
+{
+    for (size_t i = 0; i <= ROW_FEATURES; i++) {
+        json_decref(l->tools[i]);
+        l->tools[i] = NULL;
+    }
+}
+
+void mcp_lists_free(struct mcp_lists *l)
+{
+    if (l)
+        forget(l);
+    free(l);
+}
+
+static json_t *annotations_new(const struct mcp_tool *tool)
+{
+    json_t *a = json_object();
+
+    json_object_set_new(a, "title", json_string(tool->title));
+    json_object_set_new(a, "readOnlyHint", json_boolean(tool->hints.read_only));
+    json_object_set_new(a, "destructiveHint", json_boolean(tool->hints.destructive));
+    json_object_set_new(a, "idempotentHint", json_boolean(tool->hints.idempotent));
+    json_object_set_new(a, "openWorldHint", json_boolean(tool->hints.open_world));
+    return a;
+}
+
+static json_t *row_new(const struct mcp_tool *tool, void *app, unsigned features)
+{
+    AUTO_FREE char *description = tool->describe(app);
+    json_t *row = json_object();
+
+    json_object_set_new(row, "name", json_string(tool->name));
+    if (features & MCP_CAN_TITLE)
+        json_object_set_new(row, "title", json_string(tool->title));
+    json_object_set_new(row, "description", json_string(description));
+    json_object_set_new(row, "inputSchema", tool->input_schema(app));
+    if (features & MCP_CAN_STRUCTURE)
+        json_object_set_new(row, "outputSchema", json_loads(tool->output_schema, 0, NULL));
+    if (features & MCP_CAN_ANNOTATE)
+        json_object_set_new(row, "annotations", annotations_new(tool));
+    return row;
+}
+
+static json_t *array_new(const struct mcp_server *server, unsigned features)
+{
+    json_t *tools = json_array();
+
+    for (size_t i = 0; i < server->n_tools; i++)
+        json_array_append_new(tools, row_new(server->tools[i], server->app, features));
+    return tools;
+}
+
+/* Each tool's number only ever grows, so their sum changes when one of them does. */
+static uint64_t version_of(const struct mcp_server *server)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < server->n_tools; i++) {
+        if (server->tools[i]->version)
+            sum += server->tools[i]->version(server->app);
+    }
+    return sum;
+}
+
+json_t *mcp_lists_tools(const struct mcp_server *server, unsigned features)
+{
+    struct mcp_lists *l = server->lists;
+    uint64_t version = version_of(server);
+    json_t **slot;
+
+    if (!l)
+        return array_new(server, features);
+    if (l->version != version) {
+        forget(l);
+        l->version = version;
+    }
+    slot = &l->tools[features & ROW_FEATURES];
+    if (!*slot)
+        *slot = array_new(server, features);
+    return json_incref(*slot);
+}

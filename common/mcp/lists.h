@@ -1,0 +1,17 @@
+/*
+ * The tools array of tools/list. It depends on a few features of the revision and on the tools' own
+ * versions, so it is built once per set of features and kept until a tool's version changes.
+ */
+#ifndef SANDCGI_MCP_LISTS_H
+#define SANDCGI_MCP_LISTS_H
+
+#include "common/mcp/server.h"
+
+/* For mcp_server.lists. */
+struct mcp_lists *mcp_lists_new(void);
+void mcp_lists_free(struct mcp_lists *l);
+
+/* A new reference to the array, shared with later callers: not to be changed. */
+json_t *mcp_lists_tools(const struct mcp_server *server, unsigned features);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * The result of a tool call as a tool states it: an object, further content, or a failure. How that
+ * looks in each revision is decided here once: the object also appears as a text block, in front of
+ * the other content.
+ */
+#ifndef SANDCGI_MCP_RESULT_H
+#define SANDCGI_MCP_RESULT_H
+
+#include "common/base/auto.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct mcp_result {
+    json_t
+        *structured; /* an object that fits the tool's output schema; NULL: content only; owned */
+    json_t *content; /* array of content blocks (content.h); NULL: none; owned */
+    bool is_error;   /* the tool could not do what it was asked for */
+};
+
+#define MCP_RESULT_INIT                                                                            \
+    {                                                                                              \
+        .is_error = false                                                                          \
+    }
+#define AUTO_MCP_RESULT AUTO(mcp_result_clear)
+
+void mcp_result_clear(struct mcp_result *r);
+
+/* Appends a content block; takes it. NULL (a block that could not be made) is ignored. */
+void mcp_result_add(struct mcp_result *r, json_t *take_block);
+
+/* Makes *r a failure that says why in one text block; what it held before is dropped. */
+void mcp_result_fail(struct mcp_result *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The CallToolResult for a client with these features (enum mcp_feature); new reference. */
+json_t *mcp_result_to_json(const struct mcp_result *r, unsigned features);
+
+#endif

@@ -1,0 +1,204 @@
+#include "config.h"
+
+#include "common/mcp/server.h"
+
+#include "common/mcp/methods.h"
+
+#include <string.h>
+
+#define BATCH_MAX 32
+
+static void answer_failure(const json_t *id, struct mcp_failure *f, struct mcp_answer *out)
+{
+    out->status = f->status;
+    out->body = rpc_error_new(id, f->code, f->message, TAKE_PTR(f->data));
+}
+
+/* What the modern revision wants on every result. */
+static void decorate(const struct mcp_call *call, const struct mcp_method *method, json_t *result)
+{
+    json_t *meta;
+
+    if (!(call->era.features & MCP_IS_MODERN))
+        return;
+    json_object_set_new(result, "resultType", json_string("complete"));
+    if (method->cache_scope) {
+        json_object_set_new(result, "ttlMs", json_integer(method->ttl_ms));
+        json_object_set_new(result, "cacheScope", json_string(method->cache_scope));
+    }
+    meta = json_object();
+    json_object_set_new(meta, MCP_META_SERVER,
+                        mcp_server_info_new(call->server, call->era.features));
+    json_object_set_new(result, "_meta", meta);
+}
+
+static bool method_exists(const struct mcp_method *method, const struct era_verdict *era)
+{
+    return method && method->kind == RPC_REQUEST &&
+           (method->revisions & MCP_REVISION_BIT(era->revision));
+}
+
+static int run_method(struct mcp_call *call, const struct mcp_method *method, json_t **out_result)
+{
+    bool modern = call->era.features & MCP_IS_MODERN;
+
+    if (!method_exists(method, &call->era))
+        return mcp_fail(&call->failure, modern ? 404 : 200, RPC_METHOD_NOT_FOUND, NULL,
+                        "there is no such method in revision %s",
+                        mcp_revision_name(call->era.revision));
+    return method->handle(call, out_result);
+}
+
+/* On stdio a served modern request settles the era of the process; asking what there is does not.
+ */
+static void pin_era(const struct mcp_origin *origin, const struct rpc_message *message,
+                    const struct era_verdict *era)
+{
+    if (origin->modern_pinned && (era->features & MCP_IS_MODERN) &&
+        strcmp(message->method, "server/discover") != 0)
+        *origin->modern_pinned = true;
+}
+
+static void answer_request(struct mcp_call *call, const struct rpc_message *message,
+                           const struct mcp_method *method, struct mcp_answer *out)
+{
+    json_t *result = NULL;
+
+    pin_era(call->origin, message, &call->era);
+    if (run_method(call, method, &result) < 0) {
+        answer_failure(message->id, &call->failure, out);
+    } else {
+        decorate(call, method, result);
+        out->status = 200;
+        out->body = rpc_result_new(message->id, result);
+    }
+    if (call->detail)
+        out->detail = call->detail;
+}
+
+static void answer_accepted(struct mcp_answer *out)
+{
+    out->status = 202;
+    out->body = NULL;
+}
+
+static void answer_message(const struct mcp_server *server, const struct mcp_origin *origin,
+                           const struct rpc_message *message, struct mcp_answer *out)
+{
+    const struct mcp_method *method = message->method ? mcp_method_find(message->method) : NULL;
+    struct mcp_call call = {.server = server, .origin = origin, .params = message->params};
+    AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
+
+    if (method)
+        out->method = method->name;
+    if (era_decide(message, origin, method ? method->name_param : NULL, &call.era, &refusal) < 0)
+        answer_failure(message->id, &refusal, out);
+    else if (message->kind == RPC_REQUEST)
+        answer_request(&call, message, method, out);
+    else
+        answer_accepted(out); /* notifications and responses to requests that we never made */
+    mcp_failure_clear(&call.failure);
+}
+
+static void answer_not_rpc(const struct rpc_message *message, const struct err *e,
+                           struct mcp_answer *out)
+{
+    out->status = 400;
+    out->body = rpc_error_new(message->id, RPC_INVALID_REQUEST, e->text, NULL);
+}
+
+static int check_batch_element(const json_t *element, size_t i, struct mcp_failure *f)
+{
+    struct rpc_message message = {0};
+    struct err e = ERR_INIT;
+
+    if (rpc_classify(element, &message, &e) < 0)
+        return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL, "message %zu of the batch: %s", i + 1,
+                        e.text);
+    if (era_has_claim(&message))
+        return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL,
+                        "message %zu of the batch names a revision that has no batches", i + 1);
+    if (message.kind == RPC_REQUEST && strcmp(message.method, "initialize") == 0)
+        return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL,
+                        "initialize must not be part of a batch");
+    return 0;
+}
+
+/* All or nothing: a batch with one wrong element is refused before anything of it has been done. */
+static int check_batch(const struct mcp_origin *origin, const json_t *batch, struct mcp_failure *f)
+{
+    struct era_verdict era;
+    size_t i;
+    json_t *element;
+
+    if (era_decide_batch(origin, &era, f) < 0)
+        return -1;
+    if (json_array_size(batch) == 0)
+        return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL, "the batch is empty");
+    if (json_array_size(batch) > BATCH_MAX)
+        return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL, "the batch has more than %d messages",
+                        BATCH_MAX);
+    json_array_foreach(batch, i, element)
+    {
+        if (check_batch_element(element, i, f) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void answer_batch(const struct mcp_server *server, const struct mcp_origin *origin,
+                         const json_t *batch, struct mcp_answer *out)
+{
+    AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
+    json_t *answers;
+    size_t i;
+    json_t *element;
+
+    out->method = "batch";
+    if (check_batch(origin, batch, &refusal) < 0) {
+        answer_failure(NULL, &refusal, out);
+        return;
+    }
+    answers = json_array();
+    json_array_foreach(batch, i, element)
+    {
+        struct mcp_answer one = {.method = "-", .detail = ""};
+        struct rpc_message message = {0};
+        struct err e = ERR_INIT;
+
+        if (rpc_classify(element, &message, &e) == 0)
+            answer_message(server, origin, &message, &one);
+        if (one.body)
+            json_array_append_new(answers, one.body);
+    }
+    out->status = 200;
+    out->body = answers;
+    if (json_array_size(answers) == 0) {
+        json_decref(answers);
+        answer_accepted(out);
+    }
+}
+
+void mcp_handle(const struct mcp_server *server, const struct mcp_origin *origin,
+                const json_t *message, struct mcp_answer *out)
+{
+    struct rpc_message parsed = {0};
+    struct err e = ERR_INIT;
+
+    *out = (struct mcp_answer){.method = "-", .detail = ""};
+    if (json_is_array(message))
+        answer_batch(server, origin, message, out);
+    else if (rpc_classify(message, &parsed, &e) < 0)
+        answer_not_rpc(&parsed, &e, out);
+    else
+        answer_message(server, origin, &parsed, out);
+}
+
+void mcp_parse_failed(const struct err *problem, struct mcp_answer *out)
+{
+    struct mcp_failure f = {0};
+
+    *out = (struct mcp_answer){.method = "-", .detail = ""};
+    mcp_fail(&f, 400, RPC_PARSE_ERROR, NULL, "not JSON: %s", problem->text);
+    answer_failure(NULL, &f, out);
+}

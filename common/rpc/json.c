@@ -1,0 +1,119 @@
+#include "config.h"
+
+#include "common/rpc/json.h"
+
+#include "common/base/utf8.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* Our own words: the library's texts quote what the client sent. */
+static const char *reason(enum json_error_code code)
+{
+    switch (code) {
+    case json_error_premature_end_of_input:
+        return "it ends too early";
+    case json_error_end_of_input_expected:
+        return "something follows the value";
+    case json_error_invalid_utf8:
+        return "it is not valid UTF-8";
+    case json_error_duplicate_key:
+        return "a key appears twice in one object";
+    case json_error_numeric_overflow:
+        return "a number is too large";
+    case json_error_null_byte_in_key:
+    case json_error_null_character:
+        return "a key holds a NUL";
+    default:
+        return "the syntax is wrong";
+    }
+}
+
+/*
+ * How deep arrays and objects nest at most, without building anything; brackets inside strings do
+ * not count. On text that is not JSON the answer means little, but the parser refuses that anyway.
+ */
+static bool deeper_than(const char *text, size_t len, unsigned max_depth)
+{
+    unsigned depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i];
+        if (in_string) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_string = false;
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > max_depth)
+                return true;
+        } else if ((c == ']' || c == '}') && depth > 0) {
+            depth--;
+        }
+    }
+    return false;
+}
+
+json_t *json_parse(const char *text, size_t len, unsigned max_depth, struct err *e)
+{
+    if (deeper_than(text, len, max_depth)) {
+        err_set(e, ERR_LIMIT, "JSON: arrays and objects nest deeper than %u", max_depth);
+        return NULL;
+    }
+    json_error_t problem;
+    json_t *value = json_loadb(text ? text : "", len,
+                               JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &problem);
+    if (!value)
+        err_set(e, ERR_INVALID, "JSON: %s, near line %d, column %d",
+                reason(json_error_code(&problem)), problem.line, problem.column);
+    return value;
+}
+
+static int append(const char *text, size_t len, void *out)
+{
+    buf_add(out, text, len);
+    return buf_ok(out) ? 0 : -1;
+}
+
+int json_write(const json_t *value, struct buf *out)
+{
+    return json_dump_callback(value, append, out, JSON_COMPACT | JSON_ENCODE_ANY);
+}
+
+int json_write_pretty(const json_t *value, struct buf *out)
+{
+    return json_dump_callback(value, append, out, JSON_INDENT(2) | JSON_ENCODE_ANY);
+}
+
+json_t *json_from_bytes(const char *data, size_t len)
+{
+    if (len == 0)
+        return json_string("");
+    if (utf8_valid(data, len))
+        return json_stringn_nocheck(data, len);
+    /* Each broken byte becomes three at worst. */
+    AUTO_BUF struct buf whole = BUF_INIT(len > PTRDIFF_MAX / 4 ? PTRDIFF_MAX - 1 : 3 * len);
+    utf8_repair(data, len, &whole);
+    return buf_ok(&whole) ? json_stringn_nocheck(whole.data, whole.len) : NULL;
+}
+
+const char *json_get_string(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    const char *s = json_string_value(value);
+    return s && strlen(s) == json_string_length(value) ? s : NULL;
+}
+
+json_int_t json_get_integer(const json_t *object, const char *name, json_int_t fallback)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_integer(value) ? json_integer_value(value) : fallback;
+}
+
+int json_get_bool(const json_t *object, const char *name, int fallback)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_boolean(value) ? json_is_true(value) : fallback;
+}

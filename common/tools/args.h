@@ -1,0 +1,83 @@
+/*
+ * A tool's arguments as a table: one row per argument makes its JSON schema, checks what a call
+ * brings and fills the tool's C struct, so that the three cannot drift apart. Pointers in the
+ * struct point into the call's JSON and live as long as that; lists and maps are allocated and
+ * given back by args_clear.
+ *
+ * Forgiving where it is harmless: null is as good as absent for an optional argument, 30.0 as good
+ * as 30. Nothing else is converted: an unknown argument, or one of another type, is an error that
+ * names it and says what is allowed.
+ */
+#ifndef SANDCGI_TOOLS_ARGS_H
+#define SANDCGI_TOOLS_ARGS_H
+
+#include "common/base/err.h"
+#include "common/broker/run.h"
+#include "common/tools/tools.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum arg_type {
+    ARG_STRING,     /* const char *: valid UTF-8 without NUL */
+    ARG_IDENTIFIER, /* const char *: as ARG_STRING, not empty, no control characters */
+    ARG_TEXT,       /* struct run_text: any text, NULs too; data NULL when absent */
+    ARG_BASE64,     /* struct run_text: still encoded; the limit counts decoded bytes */
+    ARG_BOOL,       /* bool */
+    ARG_SECONDS, /* uint64_t milliseconds, given in seconds >= 1 with or without a fraction; 0 when
+                    absent */
+    ARG_LIST,    /* struct arg_list of strings without NUL; the limit counts all bytes */
+    ARG_MAP,     /* struct arg_map of name to string without NUL; the limit counts all bytes */
+};
+
+struct arg_list {
+    struct run_text *items;
+    size_t n;
+};
+
+struct arg_map {
+    struct run_env *items;
+    size_t n;
+};
+
+/* A limit that is a setting: where it stands in struct tools_limits, plus one so that 0 can mean
+ * "none". */
+#define ARG_SETTING(field) (offsetof(struct tools_limits, field) + 1)
+
+struct arg_row {
+    const char *name;
+    enum arg_type type;
+    size_t offset; /* into the tool's struct */
+    bool required;
+    uint64_t max;           /* bytes; of ARG_SECONDS milliseconds; or: */
+    size_t max_setting;     /* ARG_SETTING(...), wins over max */
+    size_t max_items;       /* of ARG_LIST and ARG_MAP */
+    size_t initial_setting; /* ARG_SECONDS: the default told in the schema */
+    const char *help;       /* for the model */
+    /*
+     * What a string may be, as a new array of strings; NULL when that is not known now and
+     * everything has to be let through. wanted (may be NULL) is the value in question: if it is not
+     * among what is remembered, look again.
+     */
+    json_t *(*choices)(const struct tools_app *app, const char *wanted);
+};
+
+/* Tables end with a row whose name is NULL. */
+
+/* The value of a setting (ARG_SETTING), and a row's limit with this server's settings. */
+uint64_t args_setting(const struct tools_app *app, size_t setting);
+uint64_t args_limit(const struct arg_row *row, const struct tools_app *app);
+
+/* The JSON schema of the arguments; new reference. */
+json_t *args_schema(const struct arg_row *table, const struct tools_app *app);
+
+/*
+ * Fills *out (zeroed by the caller) from arguments (an object, or NULL: none). ERR_INVALID or
+ * ERR_LIMIT naming the argument. Call args_clear in either case.
+ */
+int args_fill(const struct arg_row *table, const struct tools_app *app, const json_t *arguments,
+              void *out, struct err *e);
+void args_clear(const struct arg_row *table, void *filled);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * The pictures among a run's files as image content, so that a model can look at them. Nothing is
+ * decoded here: PNG and JPEG are passed on when they begin as such, SVG is drawn by a program
+ * inside the sandbox.
+ */
+#ifndef SANDCGI_TOOLS_PICTURES_H
+#define SANDCGI_TOOLS_PICTURES_H
+
+#include "common/mcp/tool.h"
+
+/* files as run_files_show made them, with mimeType. Bounded by image_max and images_max of
+ * tools_limits. */
+void pictures_add(const struct mcp_tool_call *c, const char *conversation, const json_t *files,
+                  struct mcp_result *out);
+
+#endif

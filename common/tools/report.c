@@ -1,0 +1,50 @@
+#include "config.h"
+
+#include "common/tools/report.h"
+
+#include "common/base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *io_text(const struct err *e)
+{
+    if (strstr(e->text, strerror(ENOSPC)) || strstr(e->text, strerror(EDQUOT)))
+        return "there is no room left on the server's disk";
+    if (strstr(e->text, strerror(EACCES)) || strstr(e->text, strerror(EROFS)))
+        return "the server cannot write to the sandbox's directory";
+    return "the server could not read or write the sandbox's files";
+}
+
+static const char *public_text(const struct err *e)
+{
+    switch (e->kind) {
+    case ERR_INVALID:
+    case ERR_LIMIT:
+    case ERR_NOT_FOUND:
+    case ERR_DENIED:
+    case ERR_BUSY:
+    case ERR_LOST:
+        return e->text;
+    case ERR_UNAVAILABLE:
+        return "the server's container engine does not answer at the moment; nothing is wrong with "
+               "the call: try again in a while";
+    case ERR_TIMEOUT:
+        return "the server took too long; try again in a while";
+    case ERR_CANCELLED:
+        return "the call was cancelled";
+    case ERR_IO:
+        return io_text(e);
+    case ERR_PROTOCOL:
+    case ERR_INTERNAL:
+    case ERR_NONE:
+        break;
+    }
+    return "the server failed to do this; its log may say more";
+}
+
+void report_failure(struct mcp_result *out, const struct err *e)
+{
+    log_debug("a tool call failed: %s: %s", err_kind_name(e->kind), e->text);
+    mcp_result_fail(out, "%s", public_text(e));
+}

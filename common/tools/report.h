@@ -1,0 +1,15 @@
+/* How failures are told to a client. */
+#ifndef SANDCGI_TOOLS_REPORT_H
+#define SANDCGI_TOOLS_REPORT_H
+
+#include "common/base/err.h"
+#include "common/mcp/result.h"
+
+/*
+ * Makes *out a failed result. Errors about the call are told as they are, since they name the
+ * argument; those about our own parts are told in general words, since their texts may name paths
+ * and sockets.
+ */
+void report_failure(struct mcp_result *out, const struct err *e);
+
+#endif

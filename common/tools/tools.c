@@ -1,0 +1,32 @@
+#include "config.h"
+
+#include "common/tools/tools.h"
+
+#include "common/base/auto.h"
+#include "common/tools/list.h"
+#include "common/tools/runners.h"
+
+/* In the order of tools/list: as one uses them. A new tool is one file, one line in list.h and one
+ * here. */
+static const struct mcp_tool *const all[] = {
+    &tool_upload_file,
+    &tool_run_code,
+    &tool_list_runners,
+};
+
+void tools_app_init(struct tools_app *app)
+{
+    app->cache = runners_cache_new();
+}
+
+void tools_app_clear(struct tools_app *app)
+{
+    runners_cache_free(app->cache);
+    app->cache = NULL;
+}
+
+const struct mcp_tool *const *tools_all(size_t *n)
+{
+    *n = ARRAY_LEN(all);
+    return all;
+}

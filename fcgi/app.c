@@ -1,0 +1,143 @@
+#include "config.h"
+
+#include "fcgi/app.h"
+
+#include "common/base/auto.h"
+#include "common/base/crypto.h"
+#include "common/base/fdio.h"
+#include "common/base/mem.h"
+#include "common/mcp/lists.h"
+
+#include <string.h>
+
+#define SECRET_FILE_MAX 4096
+#define TOKENS_FILE_MAX (256u * 1024)
+#define TOKEN_MIN       32
+#define TENANT_CHARS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+static const char instructions[] =
+    "Runs programs in throw-away containers. Give every conversation one conversationId and keep "
+    "using it: files a program writes to its current directory (/data) stay with the conversation "
+    "and can be downloaded by the links in the result. Variables do not survive between runs; "
+    "files do. Use upload_file to bring data in, run_code to compute, list_runners to see "
+    "languages and libraries.";
+
+static void add_token(struct app *app, const char *tenant, const char *token)
+{
+    app->tokens = mem_resize(app->tokens, app->n_tokens + 1, sizeof *app->tokens);
+    app->tokens[app->n_tokens++] = (struct app_token){.tenant = mem_strdup(tenant),
+                                                      .token = mem_strdup(token)};
+}
+
+static int parse_token_line(struct app *app, const char *path, unsigned number, char *line,
+                            struct err *e)
+{
+    char *save = NULL;
+    char *tenant = strtok_r(line, " \t\r", &save);
+    if (!tenant || tenant[0] == '#')
+        return 0;
+    char *token = strtok_r(NULL, " \t\r", &save);
+    if (!token || strtok_r(NULL, " \t\r", &save) || tenant[strspn(tenant, TENANT_CHARS)] ||
+        strlen(token) < TOKEN_MIN)
+        return err_set(e, ERR_INVALID,
+                       "%s, line %u: must be \"tenant token\", the token at least %d characters",
+                       path, number, TOKEN_MIN);
+    add_token(app, tenant, token);
+    return 0;
+}
+
+static int read_tokens(struct app *app, const char *path, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(TOKENS_FILE_MAX);
+    if (fdio_read_file(path, &text, e) < 0)
+        return err_wrap(e, "SANDCGI_TOKENS_FILE");
+    unsigned number = 0;
+    char *rest = text.data;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
+        if (parse_token_line(app, path, ++number, line, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* The secret is the longest run of hex digits in the file, so that nginx can include the same file.
+ */
+static int read_front_secret(struct app *app, const char *path, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(SECRET_FILE_MAX);
+    if (fdio_read_file(path, &text, e) < 0)
+        return err_wrap(e, "SANDCGI_SECRET_FILE");
+    for (const char *s = buf_str(&text); *s; s++) {
+        size_t len = strspn(s, "0123456789abcdef");
+        if (len >= TOKEN_MIN) {
+            app->front_secret = mem_strndup(s, len);
+            return 0;
+        }
+    }
+    return err_set(e, ERR_INVALID,
+                   "SANDCGI_SECRET_FILE: %s holds no secret of at least %d hex digits", path,
+                   TOKEN_MIN);
+}
+
+static int read_credentials(struct app *app, const struct settings *s, struct err *e)
+{
+    if (s->auth == SETTINGS_AUTH_NGINX && !*s->secret_file)
+        return err_set(e, ERR_INVALID,
+                       "SANDCGI_AUTH=nginx needs SANDCGI_SECRET_FILE (start.sh makes "
+                       "it), or set SANDCGI_AUTH=token");
+    if (s->auth == SETTINGS_AUTH_NGINX)
+        return read_front_secret(app, s->secret_file, e);
+    if (*s->api_token)
+        add_token(app, "default", s->api_token);
+    return *s->tokens_file ? read_tokens(app, s->tokens_file, e) : 0;
+}
+
+int app_init(struct app *app, const struct settings *s, bool http, struct err *e)
+{
+    *app = (struct app){
+        .settings = s,
+        .tools = {.broker_path = s->broker,
+                  .limits = {.code_max = s->code_max,
+                             .stdin_max = s->stdin_max,
+                             .file_max = s->file_max,
+                             .env_max = s->env_max,
+                             .timeout_max_ms = s->timeout_max_ms,
+                             .timeout_ms = s->timeout_ms,
+                             .image_max = s->image_max,
+                             .images_max = s->images_max,
+                             .network = s->network}},
+    };
+    if (http && read_credentials(app, s, e) < 0)
+        return -1;
+    tools_app_init(&app->tools);
+    app->server = (struct mcp_server){.name = "sandcgi",
+                                      .title = "sandcgi code sandbox",
+                                      .version = PACKAGE_VERSION,
+                                      .instructions = instructions,
+                                      .app = &app->tools,
+                                      .lists = mcp_lists_new()};
+    app->server.tools = tools_all(&app->server.n_tools);
+    return 0;
+}
+
+void app_clear(struct app *app)
+{
+    for (size_t i = 0; i < app->n_tokens; i++) {
+        free(app->tokens[i].tenant);
+        free(app->tokens[i].token);
+    }
+    free(TAKE_PTR(app->tokens));
+    free(TAKE_PTR(app->front_secret));
+    mcp_lists_free(TAKE_PTR(app->server.lists));
+    tools_app_clear(&app->tools);
+}
+
+const char *app_tenant_of_token(const struct app *app, const char *token)
+{
+    const char *tenant = NULL;
+    for (size_t i = 0; i < app->n_tokens; i++) {
+        const struct app_token *t = &app->tokens[i];
+        if (crypto_equal(t->token, strlen(t->token), token, strlen(token)))
+            tenant = t->tenant;
+    }
+    return tenant;
+}

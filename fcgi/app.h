@@ -1,0 +1,35 @@
+/* What every front end needs to answer requests: the MCP server put together from the settings. */
+#ifndef SANDCGI_FCGI_APP_H
+#define SANDCGI_FCGI_APP_H
+
+#include "common/mcp/server.h"
+#include "common/tools/tools.h"
+#include "fcgi/settings.h"
+
+/* A bearer token and whose it is. */
+struct app_token {
+    char *tenant;
+    char *token;
+};
+
+struct app {
+    const struct settings *settings; /* borrowed */
+    struct mcp_server server;
+    struct tools_app tools;
+    char *front_secret;       /* what nginx must send along; "" with SANDCGI_AUTH=token */
+    struct app_token *tokens; /* for SANDCGI_AUTH=token */
+    size_t n_tokens;
+};
+
+/*
+ * Reads the secret and token files that the settings name (so it is done before privileges are
+ * dropped) and sets the tools up. http false (stdio): no client is checked, so no file is read. *e
+ * says what to change.
+ */
+int app_init(struct app *app, const struct settings *settings, bool http, struct err *e);
+void app_clear(struct app *app);
+
+/* The tenant of a bearer token, or NULL. Every known token is compared, in constant time. */
+const char *app_tenant_of_token(const struct app *app, const char *token);
+
+#endif

@@ -1,0 +1,38 @@
+#include "config.h"
+
+#include "fcgi/broker_config.h"
+
+struct broker_config broker_config_of(const struct settings *s, uid_t client_uid)
+{
+    return (struct broker_config){
+        .engine = {.host = s->docker_host,
+                   .tls_verify = s->docker_tls_verify,
+                   .cert_path = s->docker_cert_path},
+        .limits = {.container = {.cpu_milli = s->cpu_milli,
+                                 .memory_bytes = s->memory,
+                                 .pids = s->pids,
+                                 .tmp_bytes = s->tmp_size,
+                                 .nofile = s->nofile,
+                                 .fsize_bytes = s->fsize},
+                   .timeout_ms = s->timeout_ms,
+                   .timeout_max_ms = s->timeout_max_ms,
+                   .code_max = s->code_max,
+                   .stdin_max = s->stdin_max,
+                   .file_max = s->file_max,
+                   .env_max = s->env_max,
+                   .output_keep = s->output_keep,
+                   .output_max = s->output_max,
+                   .max_runs = s->max_runs,
+                   .network = s->network},
+        .allow_images = s->images,
+        .instance = s->instance_id,
+        .runtime = s->runtime,
+        .root_path = s->sandbox_root,
+        .host_path = s->sandbox_host_path,
+        .file_secret = s->file_secret,
+        .base_url = s->public_base_url,
+        .sandbox_uid = s->sandbox_uid,
+        .sandbox_gid = s->sandbox_gid,
+        .client_uid = client_uid,
+    };
+}

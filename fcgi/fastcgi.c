@@ -1,0 +1,137 @@
+#include "config.h"
+
+#include "fcgi/fastcgi.h"
+
+#include "common/base/log.h"
+#include "fcgi/http.h"
+
+#include <errno.h>
+#include <fcgiapp.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+
+#define CHUNK_MAX    (1 << 20) /* libfcgi takes lengths as int */
+#define IO_TIMEOUT_S 30        /* for a web server that stalls in the middle of a record */
+
+static volatile sig_atomic_t stop_requested;
+
+static void on_stop(int sig)
+{
+    (void)sig;
+    stop_requested = 1;
+}
+
+static const char *param(void *ctx, const char *name)
+{
+    FCGX_Request *request = ctx;
+    return FCGX_GetParam(name, request->envp);
+}
+
+static long read_some(void *ctx, char *data, size_t len)
+{
+    FCGX_Request *request = ctx;
+    int n = FCGX_GetStr(data, len > CHUNK_MAX ? CHUNK_MAX : (int)len, request->in);
+    return FCGX_GetError(request->in) ? -1 : n;
+}
+
+static int write_all(void *ctx, const char *data, size_t len)
+{
+    FCGX_Request *request = ctx;
+    while (len > 0) {
+        int n = len > CHUNK_MAX ? CHUNK_MAX : (int)len;
+        if (FCGX_PutStr(data, n, request->out) != n)
+            return -1;
+        data += n;
+        len -= (size_t)n;
+    }
+    return FCGX_FFlush(request->out);
+}
+
+static void prepare_connection(int fd)
+{
+    const struct timeval timeout = {.tv_sec = IO_TIMEOUT_S};
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+}
+
+static void serve_one(const struct app *app, FCGX_Request *request)
+{
+    prepare_connection(request->ipcFd);
+    const struct http_source source = {.param = param,
+                                       .read = read_some,
+                                       .write = write_all,
+                                       .ctx = request,
+                                       .cancel_fd = request->ipcFd};
+    http_serve(app, &source);
+    FCGX_Finish_r(request);
+}
+
+/* What a failed accept means: -1 give up, 0 go on. */
+static int accept_failed(int error, struct err *e)
+{
+    switch (error) {
+    case EINTR:
+    case EAGAIN: /* a sibling was quicker */
+    case ECONNABORTED:
+    case EPROTO:
+        return 0;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        log_error("accept: %s; trying again in a second", strerror(error));
+        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+        return 0;
+    default:
+        return err_set(e, ERR_IO, "accept on the FastCGI socket: %s", strerror(error));
+    }
+}
+
+/* libfcgi installs handlers of its own in FCGX_Init; ours come after, and TERM is only let in while
+ * we wait. */
+static int prepare_signals(sigset_t *while_waiting, struct err *e)
+{
+    sigset_t blocked;
+    struct sigaction stop = {.sa_handler = on_stop};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    sigaddset(&blocked, SIGINT);
+    if (sigprocmask(SIG_BLOCK, &blocked, while_waiting) < 0)
+        return err_errno(e, "sigprocmask");
+    sigdelset(while_waiting, SIGTERM);
+    sigaddset(while_waiting, SIGINT); /* Ctrl-C is the master's to hear; it sends us TERM */
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGUSR1, &ignore, NULL);
+    return 0;
+}
+
+int fastcgi_serve(const struct app *app, int listen_fd, struct err *e)
+{
+    FCGX_Request request;
+    sigset_t while_waiting;
+
+    if (FCGX_Init() != 0 || FCGX_InitRequest(&request, listen_fd, FCGI_FAIL_ACCEPT_ON_INTR) != 0)
+        return err_set(e, ERR_INTERNAL, "libfcgi does not start");
+    if (prepare_signals(&while_waiting, e) < 0)
+        return -1;
+    while (!stop_requested) {
+        struct pollfd p = {.fd = listen_fd, .events = POLLIN};
+        if (ppoll(&p, 1, NULL, &while_waiting) < 0)
+            continue;
+        int rc = FCGX_Accept_r(&request);
+        if (rc == 0)
+            serve_one(app, &request);
+        else if (accept_failed(-rc, e) < 0)
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,171 @@
+#include "config.h"
+
+#include "common/base/auto.h"
+#include "common/base/fdio.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/base/sock.h"
+#include "fcgi/cgi.h"
+#include "fcgi/master.h"
+#include "fcgi/private_broker.h"
+#include "fcgi/stdio.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PRINT_MAX (256u * 1024)
+
+static int fail(const struct err *e)
+{
+    fprintf(stderr, "sandcgi: %s\n", e->text);
+    return 1;
+}
+
+static int run_serve(const char *config_path)
+{
+    struct err e = ERR_INIT;
+    struct settings *settings = mem_alloc(sizeof *settings);
+    if (settings_load(settings, config_path, &e) == 0)
+        return master_run(settings, config_path);
+    free(settings);
+    return fail(&e);
+}
+
+/* CGI and stdio: one process, a broker found or made, one front end. */
+static int run_single(const char *config_path, bool http)
+{
+    struct err e = ERR_INIT;
+    struct settings settings;
+    struct app app;
+    int result = -1;
+
+    if (settings_load(&settings, config_path, &e) < 0)
+        return fail(&e);
+    log_setup((enum log_level)settings.log_level, http ? "cgi" : "stdio");
+    if (private_broker_ensure(&settings, &e) == 0 && app_init(&app, &settings, http, &e) == 0) {
+        if (http) {
+            cgi_serve(&app);
+            result = 0;
+        } else {
+            result = stdio_serve(&app, &e);
+        }
+        app_clear(&app);
+    }
+    private_broker_end();
+    settings_clear(&settings);
+    return result < 0 ? fail(&e) : 0;
+}
+
+static int run_stdio(const char *config_path)
+{
+    return run_single(config_path, false);
+}
+
+static int run_cgi(const char *config_path)
+{
+    return run_single(config_path, true);
+}
+
+static int run_check(const char *config_path)
+{
+    struct err e = ERR_INIT;
+    struct settings settings;
+    if (settings_load(&settings, config_path, &e) < 0)
+        return fail(&e);
+    AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
+    for (const struct conf_row *row = settings_table; row->name; row++) {
+        buf_addf(&text, "%s=", row->name);
+        conf_format(row, &settings, &text);
+        buf_add_char(&text, '\n');
+    }
+    fputs(buf_str(&text), stdout);
+    settings_clear(&settings);
+    return 0;
+}
+
+static int run_settings(const char *config_path)
+{
+    (void)config_path;
+    AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
+    conf_print_markdown(settings_table, &text);
+    fputs(buf_str(&text), stdout);
+    return 0;
+}
+
+static int run_help(const char *config_path);
+
+static int run_version(const char *config_path)
+{
+    (void)config_path;
+    puts("sandcgi " PACKAGE_VERSION);
+    return 0;
+}
+
+static const struct command {
+    const char *name;
+    int (*run)(const char *config_path);
+    const char *help;
+} commands[] = {
+    {"serve", run_serve, "master, broker and FastCGI workers, behind a web server"},
+    {"stdio", run_stdio, "one MCP client on standard input and output"},
+    {"cgi", run_cgi, "one request as a CGI program (also when GATEWAY_INTERFACE is set)"},
+    {"check", run_check, "check the settings and print them, secrets left out"},
+    {"settings", run_settings, "print the table of all settings as Markdown"},
+    {"help", run_help, "print this"},
+    {"version", run_version, "print the version"},
+};
+
+static int run_help(const char *config_path)
+{
+    (void)config_path;
+    AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
+    buf_add_str(&text, "Usage: sandcgi COMMAND [--config FILE]\n\nCommands:\n");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        buf_addf(&text, "  %-10s %s\n", commands[i].name, commands[i].help);
+    buf_add_str(&text, "\nSettings (lines KEY=VALUE in FILE; the environment overrides):\n");
+    conf_print_help(settings_table, &text);
+    fputs(buf_str(&text), stdout);
+    return 0;
+}
+
+static const struct command *find_command(const char *name)
+{
+    if (strncmp(name, "--", 2) == 0)
+        name += 2; /* --help, --version */
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int usage(const char *problem)
+{
+    fprintf(stderr, "sandcgi: %s; see sandcgi --help\n", problem);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    const char *config_path = NULL;
+    const struct command *command = NULL;
+
+    fdio_fill_standard();
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
+            config_path = argv[++i];
+        else if (!command && (command = find_command(argv[i])))
+            continue;
+        else
+            return usage("unknown command or option");
+    }
+    if (!config_path)
+        config_path = getenv("SANDCGI_CONFIG");
+    if (!command && cgi_detected())
+        return run_cgi(config_path);
+    if (!command && sock_is_listening(STDIN_FILENO)) /* spawn-fcgi */
+        return run_serve(config_path);
+    if (!command)
+        return usage("a command is missing");
+    return command->run(config_path);
+}

@@ -1,0 +1,209 @@
+#include "config.h"
+
+#include "fcgi/settings.h"
+
+#include "common/base/auto.h"
+#include "common/base/crypto.h"
+#include "common/base/mem.h"
+#include "common/base/parse.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define FIELD(f)   offsetof(struct settings, f)
+#define KIB        1024ull
+#define MIB        (1024ull * KIB)
+#define GIB        (1024ull * MIB)
+#define SECRET_MIN 32
+#define HOUR_MS    3600000ull
+
+/* clang-format off */
+const struct conf_row settings_table[] = {
+    {"SANDBOX_ROOT", CONF_STRING, FIELD(sandbox_root), "", 0, 0, NULL, CONF_REQUIRED,
+     "Directory of the conversations' files."},
+    {"SANDBOX_HOST_PATH", CONF_STRING, FIELD(sandbox_host_path), "", 0, 0, NULL, 0,
+     "The same directory as the container engine's host sees it, when that differs (server in a container)."},
+    {"FILE_SECRET", CONF_STRING, FIELD(file_secret), "", 0, 0, NULL, CONF_REQUIRED | CONF_SECRET,
+     "Key of the unguessable directory names, at least 32 characters. A new one makes old files unreachable."},
+    {"PUBLIC_BASE_URL", CONF_STRING, FIELD(public_base_url), "", 0, 0, NULL, CONF_REQUIRED,
+     "What stands in front of /files/... in download links, e.g. https://sandbox.example.org."},
+    {"MCP_API_TOKEN", CONF_STRING, FIELD(api_token), "", 0, 0, NULL, CONF_SECRET,
+     "Bearer token of the tenant \"default\" (checked by nginx, or by the workers with SANDCGI_AUTH=token)."},
+    {"SANDCGI_AUTH", CONF_CHOICE, FIELD(auth), "nginx", 0, 0, "nginx|token", 0,
+     "Who checks tokens: our nginx site, or the workers themselves (under another web server)."},
+    {"SANDCGI_TOKENS_FILE", CONF_STRING, FIELD(tokens_file), "", 0, 0, NULL, 0,
+     "With SANDCGI_AUTH=token: a file of lines \"tenant token\" besides MCP_API_TOKEN."},
+    {"SANDCGI_SECRET_FILE", CONF_STRING, FIELD(secret_file), "", 0, 0, NULL, 0,
+     "With SANDCGI_AUTH=nginx: the file with the secret that nginx sends along, so that nobody else is believed."},
+    {"SANDCGI_ALLOWED_ORIGINS", CONF_STRING, FIELD(allowed_origins), "", 0, 0, NULL, 0,
+     "Origins of browser pages that may call /mcp, separated by commas, besides PUBLIC_BASE_URL's own."},
+    {"SANDCGI_LISTEN", CONF_STRING, FIELD(listen), "/run/sandcgi/fastcgi.sock", 0, 107, NULL, CONF_REQUIRED,
+     "FastCGI socket: a path, or ADDRESS:PORT."},
+    {"SANDCGI_LISTEN_MODE", CONF_MODE, FIELD(listen_mode), "0660", 0, 0, NULL, 0,
+     "Permissions of the FastCGI socket."},
+    {"SANDCGI_LISTEN_GROUP", CONF_STRING, FIELD(listen_group), "", 0, 64, NULL, 0,
+     "Group of the FastCGI socket: the web server's."},
+    {"SANDCGI_BROKER", CONF_STRING, FIELD(broker), "/run/sandcgi/broker.sock", 0, 107, NULL, CONF_REQUIRED,
+     "Socket between the workers and the broker."},
+    {"SANDCGI_WORKERS", CONF_NUMBER, FIELD(workers), "20", 1, 1000, NULL, 0,
+     "FastCGI worker processes; each serves one request at a time, so a few more than SANDBOX_MAX_RUNS."},
+    {"SANDCGI_USER", CONF_STRING, FIELD(user), "", 0, 64, NULL, 0,
+     "Account of the workers when started as root."},
+    {"SANDCGI_MAX_BODY", CONF_BYTES, FIELD(max_body), "16m", 64 * KIB, GIB, NULL, 0,
+     "Largest request body."},
+    {"SANDCGI_LOG_LEVEL", CONF_CHOICE, FIELD(log_level), "info", 0, 0, "error|warn|info|debug", 0,
+     "How much is logged (never tokens, code, environment values or output)."},
+    {"DOCKER_HOST", CONF_STRING, FIELD(docker_host), "", 0, 255, NULL, 0,
+     "Container engine: unix:///path or tcp://host:port; empty is unix:///var/run/docker.sock."},
+    {"DOCKER_TLS_VERIFY", CONF_BOOL, FIELD(docker_tls_verify), "false", 0, 0, NULL, 0,
+     "Speak TLS with the engine and check its certificate."},
+    {"DOCKER_CERT_PATH", CONF_STRING, FIELD(docker_cert_path), "", 0, 0, NULL, 0,
+     "Directory with ca.pem, cert.pem and key.pem for that."},
+    {"SANDBOX_INSTANCE", CONF_STRING, FIELD(instance), "", 0, 64, NULL, 0,
+     "Name that marks our containers; empty derives one from SANDBOX_ROOT."},
+    {"SANDBOX_IMAGES", CONF_STRING, FIELD(images), "sandcgi-runner-*,runner-*,mcp-sandbox-runner-*", 0, 0, NULL, CONF_REQUIRED,
+     "Image repositories that may serve as runners, separated by commas; a trailing * matches any rest."},
+    {"SANDBOX_RUNTIME", CONF_STRING, FIELD(runtime), "", 0, 64, NULL, 0,
+     "The engine's runtime (runc, crun, runsc, kata...); empty is the engine's default."},
+    {"SANDBOX_USER", CONF_STRING, FIELD(sandbox_user), "1000:1000", 0, 32, NULL, CONF_REQUIRED,
+     "UID:GID of programs and owner of their files; never 0."},
+    {"SANDBOX_CPUS", CONF_MILLI, FIELD(cpu_milli), "0.5", 10, 1000000, NULL, 0,
+     "CPUs of one run."},
+    {"SANDBOX_MEMORY", CONF_BYTES, FIELD(memory), "256m", 16 * MIB, 1024 * GIB, NULL, 0,
+     "Memory of one run, without swap."},
+    {"SANDBOX_PIDS", CONF_NUMBER, FIELD(pids), "128", 8, 100000, NULL, 0,
+     "Processes and threads of one run."},
+    {"SANDBOX_TMP", CONF_BYTES, FIELD(tmp_size), "64m", MIB, 1024 * GIB, NULL, 0,
+     "Size of /tmp, held in the run's memory."},
+    {"SANDBOX_NOFILE", CONF_NUMBER, FIELD(nofile), "1024", 32, 1048576, NULL, 0,
+     "Open files of one process."},
+    {"SANDBOX_FSIZE", CONF_BYTES, FIELD(fsize), "1g", MIB, 1024 * GIB, NULL, 0,
+     "Largest file a program may write."},
+    {"SANDBOX_TIMEOUT", CONF_DURATION, FIELD(timeout_ms), "30s", 100, 24 * HOUR_MS, NULL, 0,
+     "Time limit of a run that names none."},
+    {"SANDBOX_TIMEOUT_MAX", CONF_DURATION, FIELD(timeout_max_ms), "300s", 100, 24 * HOUR_MS, NULL, 0,
+     "Longest time limit a run may name."},
+    {"SANDBOX_MAX_RUNS", CONF_NUMBER, FIELD(max_runs), "16", 1, 1000, NULL, 0,
+     "Programs running at the same time; more are answered \"busy\"."},
+    {"SANDBOX_NETWORK", CONF_BOOL, FIELD(network), "true", 0, 0, NULL, 0,
+     "May a run ask for network access? false refuses it."},
+    {"SANDBOX_CODE_MAX", CONF_BYTES, FIELD(code_max), "1m", KIB, 8 * MIB, NULL, 0,
+     "Largest program text."},
+    {"SANDBOX_STDIN_MAX", CONF_BYTES, FIELD(stdin_max), "1m", 0, 8 * MIB, NULL, 0,
+     "Largest standard input."},
+    {"SANDBOX_FILE_MAX", CONF_BYTES, FIELD(file_max), "10m", KIB, 256 * MIB, NULL, 0,
+     "Largest uploaded file, decoded. SANDCGI_MAX_BODY must leave room for its base64 form."},
+    {"SANDBOX_ENV_MAX", CONF_BYTES, FIELD(env_max), "64k", 0, MIB, NULL, 0,
+     "Environment names and values together."},
+    {"SANDBOX_OUTPUT_KEEP", CONF_BYTES, FIELD(output_keep), "128k", KIB, 8 * MIB, NULL, 0,
+     "How much of each output stream comes back: the first and the last half of this."},
+    {"SANDBOX_OUTPUT_MAX", CONF_BYTES, FIELD(output_max), "256m", 0, UINT64_MAX, NULL, 0,
+     "A program that prints more is ended (status output_limit); 0 never."},
+    {"SANDBOX_IMAGE_MAX", CONF_BYTES, FIELD(image_max), "1m", 0, 8 * MIB, NULL, 0,
+     "Largest picture that comes back inline."},
+    {"SANDBOX_IMAGES_MAX", CONF_NUMBER, FIELD(images_max), "4", 0, 20, NULL, 0,
+     "How many pictures of one run come back inline."},
+    {0},
+};
+/* clang-format on */
+
+static int check_secret(const char *name, const char *value, struct err *e)
+{
+    if (strlen(value) < SECRET_MIN)
+        return err_set(e, ERR_INVALID,
+                       "%s is shorter than %d characters; make one with: openssl rand -hex 32",
+                       name, SECRET_MIN);
+    if (strspn(value, (char[2]){value[0], '\0'}) == strlen(value) || strstr(value, "change") ||
+        strstr(value, "CHANGE") || strstr(value, "your-") || strstr(value, "example"))
+        return err_set(e, ERR_INVALID, "%s is an example; make one with: openssl rand -hex 32",
+                       name);
+    return 0;
+}
+
+static int check_url(struct settings *s, struct err *e)
+{
+    char *url = s->public_base_url;
+    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        return err_set(e, ERR_INVALID, "PUBLIC_BASE_URL must begin with http:// or https://");
+    if (strpbrk(url, " \t\"<>?#"))
+        return err_set(e, ERR_INVALID, "PUBLIC_BASE_URL holds a character that no URL prefix has");
+    for (size_t len = strlen(url); len > 0 && url[len - 1] == '/'; len--)
+        url[len - 1] = '\0';
+    return 0;
+}
+
+/* "uid:gid" into numbers. Root inside the containers is refused. */
+static int check_sandbox_user(struct settings *s, struct err *e)
+{
+    AUTO_FREE char *text = mem_strdup(s->sandbox_user);
+    char *colon = strchr(text, ':');
+    uint64_t uid, gid;
+    if (colon)
+        *colon = '\0';
+    if (!colon || parse_u64(text, 1, INT_MAX, &uid) < 0 ||
+        parse_u64(colon + 1, 1, INT_MAX, &gid) < 0)
+        return err_set(e, ERR_INVALID,
+                       "SANDBOX_USER must be UID:GID in numbers above 0, e.g. 1000:1000");
+    s->sandbox_uid = (uid_t)uid;
+    s->sandbox_gid = (gid_t)gid;
+    return 0;
+}
+
+static int check_auth(const struct settings *s, struct err *e)
+{
+    if (*s->api_token && check_secret("MCP_API_TOKEN", s->api_token, e) < 0)
+        return -1;
+    if (s->auth == SETTINGS_AUTH_TOKEN && !*s->api_token && !*s->tokens_file)
+        return err_set(e, ERR_INVALID,
+                       "SANDCGI_AUTH=token needs MCP_API_TOKEN or SANDCGI_TOKENS_FILE");
+    return 0;
+}
+
+static int check_amounts(const struct settings *s, struct err *e)
+{
+    if (s->timeout_ms > s->timeout_max_ms)
+        return err_set(e, ERR_INVALID, "SANDBOX_TIMEOUT is over SANDBOX_TIMEOUT_MAX");
+    if (s->file_max / 3 * 4 + 4096 > s->max_body)
+        return err_set(e, ERR_INVALID,
+                       "SANDBOX_FILE_MAX in base64 does not fit into SANDCGI_MAX_BODY; raise that "
+                       "(and nginx's client_max_body_size)");
+    if (s->tmp_size > s->memory)
+        return err_set(e, ERR_INVALID, "SANDBOX_TMP is over SANDBOX_MEMORY, which holds it");
+    return 0;
+}
+
+static int derive(struct settings *s, struct err *e)
+{
+    if (s->sandbox_root[0] != '/')
+        return err_set(e, ERR_INVALID, "SANDBOX_ROOT must be an absolute path");
+    if (!*s->sandbox_host_path) {
+        free(s->sandbox_host_path);
+        s->sandbox_host_path = mem_strdup(s->sandbox_root);
+    }
+    if (s->sandbox_host_path[0] != '/')
+        return err_set(e, ERR_INVALID, "SANDBOX_HOST_PATH must be an absolute path");
+
+    const char *name = *s->instance ? s->instance : s->sandbox_host_path;
+    uint8_t digest[CRYPTO_SHA256_LEN];
+    if (crypto_sha256(name, strlen(name), digest, e) < 0)
+        return -1;
+    crypto_hex(digest, sizeof s->instance_id / 2, s->instance_id);
+    return 0;
+}
+
+int settings_load(struct settings *out, const char *path, struct err *e)
+{
+    *out = (struct settings){0};
+    if (conf_load(settings_table, out, path, e) == 0 &&
+        check_secret("FILE_SECRET", out->file_secret, e) == 0 && check_url(out, e) == 0 &&
+        check_sandbox_user(out, e) == 0 && check_auth(out, e) == 0 && check_amounts(out, e) == 0 &&
+        derive(out, e) == 0)
+        return 0;
+    settings_clear(out);
+    return -1;
+}
+
+void settings_clear(struct settings *s)
+{
+    conf_clear(settings_table, s);
+}

@@ -1,0 +1,50 @@
+/*
+ * The settings: one table (settings.c) from which the loader, --help, README's table and
+ * --print-config are made.
+ */
+#ifndef SANDCGI_FCGI_SETTINGS_H
+#define SANDCGI_FCGI_SETTINGS_H
+
+#include "common/base/conf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
+
+struct settings {
+    /* read from the table */
+    char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
+    char *api_token, *tokens_file, *secret_file, *allowed_origins;
+    int auth; /* enum settings_auth */
+    char *listen, *listen_group, *broker, *user;
+    unsigned listen_mode;
+    uint64_t workers, max_body;
+    int log_level; /* enum log_level */
+    char *docker_host, *docker_cert_path;
+    bool docker_tls_verify;
+    char *instance, *images, *sandbox_user, *runtime;
+    uint64_t cpu_milli, memory, pids, tmp_size, nofile, fsize;
+    uint64_t timeout_ms, timeout_max_ms, max_runs;
+    bool network;
+    uint64_t code_max, stdin_max, file_max, env_max, output_keep, output_max;
+    uint64_t image_max, images_max;
+
+    /* derived from them by settings_load */
+    uid_t sandbox_uid;
+    gid_t sandbox_gid;
+    char instance_id[17];
+};
+
+extern const struct conf_row settings_table[];
+
+/*
+ * Defaults, then the file (NULL: none), then the environment; then the checks that concern several
+ * settings or their meaning (secrets long enough and not the example's, URLs, user:group). On
+ * failure *e is one line that says what to change.
+ */
+int settings_load(struct settings *out, const char *path, struct err *e);
+void settings_clear(struct settings *s);
+
+#endif

@@ -73,12 +73,11 @@ static inline void fixture_remove_tree(const char *path)
     nftw(path, fixture_remove_one, 64, FTW_PHYS | FTW_DEPTH);
 }
 
-static inline int fixture_setup(void **state)
+static inline int fixture_setup_in(void **state, const char *parent)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    const char *tmp = getenv("TMPDIR");
 
-    snprintf(f->dir, sizeof(f->dir), "%s/sandcgi-test-XXXXXX", tmp ? tmp : "/tmp");
+    snprintf(f->dir, sizeof(f->dir), "%s/sandcgi-test-XXXXXX", parent);
     if (!mkdtemp(f->dir))
         return -1;
     snprintf(f->path, sizeof(f->path), "%s/root", f->dir);
@@ -90,6 +89,21 @@ static inline int fixture_setup(void **state)
     }
     *state = f;
     return 0;
+}
+
+static inline int fixture_setup(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    return fixture_setup_in(state, tmp ? tmp : "/tmp");
+}
+
+/* In memory where that can be had: for cases with very many files, which take a disk a minute. */
+static inline int fixture_setup_big(void **state)
+{
+    const char *memory = "/dev/shm";
+
+    return access(memory, W_OK) == 0 ? fixture_setup_in(state, memory) : fixture_setup(state);
 }
 
 static inline int fixture_teardown(void **state)

@@ -93,6 +93,18 @@ static size_t broken_start(const char *s, size_t len)
     return n;
 }
 
+/* The length without a character at the end whose rest was left out. */
+static size_t without_broken_end(const char *s, size_t len)
+{
+    for (size_t back = 1; back <= 3 && back <= len; back++) {
+        unsigned char c = (unsigned char)s[len - back];
+        size_t need = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
+        if ((c & 0xC0) != 0x80)
+            return need > back ? len - back : len;
+    }
+    return len;
+}
+
 void capture_text(const struct capture *c, struct buf *out, uint64_t *out_kept)
 {
     if (!capture_truncated(c)) {
@@ -107,7 +119,7 @@ void capture_text(const struct capture *c, struct buf *out, uint64_t *out_kept)
     }
     AUTO_BUF struct buf tail = BUF_INIT(c->keep);
     unroll_tail(c, &tail);
-    size_t head = utf8_cut(c->data, head_size(c), head_size(c));
+    size_t head = without_broken_end(c->data, head_size(c));
     size_t skip = broken_start(tail.data, tail.len);
     uint64_t kept = head + tail.len - skip;
 

@@ -11,3 +11,7 @@ libbroker_a_SOURCES = \
 	common/broker/server.c common/broker/server.h \
 	common/broker/slots.c common/broker/slots.h \
 	common/broker/wire.c common/broker/wire.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/test_broker_capture tests/unit/test_broker_wire
+endif

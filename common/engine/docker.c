@@ -1,0 +1,95 @@
+#include "config.h"
+
+#include "common/engine/docker.h"
+
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+
+int docker_remove(struct docker *d, const char *container, struct err *e)
+{
+    AUTO_FREE char *path = mem_printf("/containers/%s?force=1&v=1", container);
+    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
+    int status = docker_http_call(d->http, "DELETE", path, NULL, DOCKER_REMOVE_MS, &reply, e);
+
+    if (status < 0)
+        return -1;
+    /* 404: gone already; 409: its removal is in progress. */
+    if (status < 400 || status == 404 || status == 409)
+        return 0;
+    return docker_http_refused(status, reply.data, reply.len, e);
+}
+
+static void docker_finish(struct engine *engine)
+{
+    struct docker *d = (struct docker *)engine;
+    AUTO_FREE char *name = TAKE_PTR(d->leftover);
+    struct err e = ERR_INIT;
+
+    if (name && docker_remove(d, name, &e) < 0)
+        log_debug("removing a container: %s", e.text);
+}
+
+static int docker_watch(struct engine *engine, struct err *e)
+{
+    /* filters={"type":["image"]} */
+    static const char path[] = "/events?filters=%7B%22type%22%3A%5B%22image%22%5D%7D";
+    struct docker *d = (struct docker *)engine;
+
+    docker_stream_free(TAKE_PTR(d->events));
+    d->events = docker_stream_open(d->http, "GET", path, false, deadline_in_ms(5000), e);
+    return d->events ? docker_stream_fd(d->events) : -1;
+}
+
+static bool docker_watch_drain(struct engine *engine)
+{
+    struct docker *d = (struct docker *)engine;
+    enum stream_got got = STREAM_END;
+    char waste[4096];
+    size_t len;
+
+    if (!d->events)
+        return false;
+    do
+        got = docker_stream_recv(d->events, waste, sizeof waste, &len);
+    while (got == STREAM_DATA);
+    if (got == STREAM_NOTHING_NOW)
+        return true;
+    docker_stream_free(TAKE_PTR(d->events));
+    return false;
+}
+
+static void docker_free(struct engine *engine)
+{
+    struct docker *d = (struct docker *)engine;
+
+    if (!d)
+        return;
+    docker_stream_free(d->events);
+    docker_http_free(d->http);
+    free(d->leftover);
+    free(d);
+}
+
+static const struct engine_ops docker_ops = {
+    .run = docker_run,
+    .finish = docker_finish,
+    .runners = docker_runners,
+    .reap = docker_reap,
+    .watch = docker_watch,
+    .watch_drain = docker_watch_drain,
+    .free = docker_free,
+};
+
+struct engine *docker_engine_new(const struct engine_address *address, struct err *e)
+{
+    struct docker *d = mem_alloc(sizeof *d);
+
+    d->engine.ops = &docker_ops;
+    d->http = docker_http_new(address, e);
+    if (!d->http) {
+        docker_free(&d->engine);
+        return NULL;
+    }
+    return &d->engine;
+}

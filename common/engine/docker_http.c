@@ -1,0 +1,278 @@
+#include "config.h"
+
+#include "common/engine/docker_http.h"
+
+#include "common/base/mem.h"
+#include "common/base/parse.h"
+#include "common/engine/docker_address.h"
+#include "common/rpc/json.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#define WORDS_MAX 300 /* of an engine's message that go into an error */
+
+struct docker_http {
+    struct docker_address address;
+    CURL *curl;
+    struct curl_slist *headers;
+    char why[CURL_ERROR_SIZE];
+    char version[16];      /* "/v1.41"; "" = not agreed on yet */
+    char seen_version[16]; /* the Api-Version header of the last reply */
+};
+
+/* libcurl's own sockets would be inherited by whatever is executed later. */
+static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)ctx;
+    (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static size_t take_body(char *data, size_t one, size_t len, void *ctx)
+{
+    struct buf *out = ctx;
+
+    (void)one;
+    buf_add(out, data, len);
+    return buf_ok(out) ? len : 0;
+}
+
+static size_t take_header(char *data, size_t one, size_t len, void *ctx)
+{
+    static const char name[] = "Api-Version:";
+    struct docker_http *h = ctx;
+    size_t from = sizeof name - 1, to = len;
+
+    (void)one;
+    if (len <= from || strncasecmp(data, name, from) != 0)
+        return len;
+    while (from < to && (data[from] == ' ' || data[from] == '\t'))
+        from++;
+    while (to > from && (unsigned char)data[to - 1] <= ' ')
+        to--;
+    if (to - from < sizeof h->seen_version) {
+        memcpy(h->seen_version, data + from, to - from);
+        h->seen_version[to - from] = '\0';
+    }
+    return len;
+}
+
+/* The options that every conversation with this engine needs. */
+static void setup(struct docker_http *h, CURL *c)
+{
+    const struct docker_address *a = &h->address;
+
+    h->why[0] = '\0';
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, h->why);
+    curl_easy_setopt(c, CURLOPT_PROXY, "");
+    curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+    curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)DOCKER_CONNECT_MS);
+    curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    if (a->unix_path)
+        curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, a->unix_path);
+    if (!a->tls)
+        return;
+    curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L);
+    if (a->ca) {
+        curl_easy_setopt(c, CURLOPT_CAINFO, a->ca);
+        curl_easy_setopt(c, CURLOPT_SSLCERT, a->cert);
+        curl_easy_setopt(c, CURLOPT_SSLKEY, a->key);
+    }
+}
+
+struct docker_http *docker_http_new(const struct engine_address *address, struct err *e)
+{
+    struct docker_http *h = mem_alloc(sizeof *h);
+
+    if (docker_address_init(&h->address, address, e) < 0) {
+        docker_http_free(h);
+        return NULL;
+    }
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+        h->curl = curl_easy_init();
+    h->headers = curl_slist_append(NULL, "Content-Type: application/json");
+    if (!h->curl || !h->headers || !curl_slist_append(h->headers, "Expect:")) {
+        err_set(e, ERR_INTERNAL, "libcurl cannot be initialised");
+        docker_http_free(h);
+        return NULL;
+    }
+    return h;
+}
+
+void docker_http_free(struct docker_http *h)
+{
+    if (!h)
+        return;
+    if (h->curl)
+        curl_easy_cleanup(h->curl);
+    curl_slist_free_all(h->headers);
+    docker_address_clear(&h->address);
+    free(h);
+}
+
+const char *docker_http_version(const struct docker_http *h)
+{
+    return h->version;
+}
+
+/* What a failed transfer means to the caller. */
+static int transfer_failed(struct docker_http *h, CURLcode code, const struct buf *out,
+                           struct err *e)
+{
+    const char *why = h->why[0] ? h->why : curl_easy_strerror(code);
+
+    if (out && !buf_ok(out))
+        return err_set(e, ERR_LIMIT, "the container engine's reply is over %zu bytes", out->max);
+    /* An engine that comes back may be another version. */
+    h->version[0] = '\0';
+    return err_set(e, ERR_UNAVAILABLE, "the container engine at %s cannot be reached: %s",
+                   h->address.host, why);
+}
+
+/* One request to a complete path. */
+static int request(struct docker_http *h, const char *method, const char *path, const char *body,
+                   int timeout_ms, struct buf *out, struct err *e)
+{
+    AUTO_FREE char *url = mem_printf("%s%s", h->address.base, path);
+    CURL *c = h->curl;
+    long status = 0;
+    CURLcode code;
+
+    curl_easy_reset(c);
+    setup(h, c);
+    buf_reset(out);
+    curl_easy_setopt(c, CURLOPT_URL, url);
+    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, out);
+    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(c, CURLOPT_HEADERDATA, h);
+    if (strcmp(method, "POST") == 0) {
+        curl_easy_setopt(c, CURLOPT_POSTFIELDS, body ? body : "");
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? strlen(body) : 0));
+    } else if (strcmp(method, "GET") != 0) {
+        curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
+    }
+    code = curl_easy_perform(c);
+    if (code != CURLE_OK)
+        return transfer_failed(h, code, out, e);
+    curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+    return (int)status;
+}
+
+static int choose_version(struct docker_http *h, struct err *e)
+{
+    uint64_t minor;
+
+    if (strncmp(h->seen_version, "1.", 2) != 0 ||
+        parse_u64(h->seen_version + 2, 0, 9999, &minor) < 0)
+        return err_set(e, ERR_UNAVAILABLE, "what answers at %s is not a container engine",
+                       h->address.host);
+    if (minor < DOCKER_API_MINOR_LO)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "the container engine at %s is too old: API 1.%d, needed is 1.%d",
+                       h->address.host, (int)minor, DOCKER_API_MINOR_LO);
+    if (minor > DOCKER_API_MINOR_HI)
+        minor = DOCKER_API_MINOR_HI;
+    snprintf(h->version, sizeof h->version, "/v1.%d", (int)minor);
+    return 0;
+}
+
+int docker_http_ready(struct docker_http *h, struct err *e)
+{
+    AUTO_BUF struct buf reply = BUF_INIT(4096);
+    int status;
+
+    if (h->version[0])
+        return 0;
+    h->seen_version[0] = '\0';
+    status = request(h, "GET", "/_ping", NULL, 5000, &reply, e);
+    if (status < 0)
+        return -1;
+    if (status >= 400) {
+        docker_http_refused(status, reply.data, reply.len, e);
+        e->kind = ERR_UNAVAILABLE;
+        return -1;
+    }
+    return choose_version(h, e);
+}
+
+int docker_http_call(struct docker_http *h, const char *method, const char *path, const char *body,
+                     int timeout_ms, struct buf *out, struct err *e)
+{
+    AUTO_FREE char *versioned = NULL;
+
+    if (docker_http_ready(h, e) < 0)
+        return -1;
+    versioned = mem_printf("%s%s", h->version, path);
+    return request(h, method, versioned, body, timeout_ms, out, e);
+}
+
+int docker_http_refused(int status, const char *body, size_t len, struct err *e)
+{
+    struct err ignored = ERR_INIT;
+    json_auto_t *reply = len > 0 ? json_parse(body, len, 8, &ignored) : NULL;
+    const char *message = reply ? json_get_string(reply, "message") : NULL;
+    enum err_kind kind = status == 404 ? ERR_NOT_FOUND : ERR_IO;
+    char words[WORDS_MAX + 1];
+    size_t n;
+
+    if (!message || !*message)
+        return err_set(e, kind, "the container engine answered %d", status);
+    n = strlen(message);
+    if (n > WORDS_MAX)
+        n = WORDS_MAX;
+    for (size_t i = 0; i < n; i++)
+        words[i] = (unsigned char)message[i] < ' ' ? ' ' : message[i];
+    words[n] = '\0';
+    return err_set(e, kind, "the container engine answered %d: %s", status, words);
+}
+
+void docker_http_escape(struct buf *out, const char *text)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+
+    for (; *text; text++) {
+        if (strchr(plain, *text))
+            buf_add_char(out, *text);
+        else
+            buf_addf(out, "%%%02X", (unsigned)(unsigned char)*text);
+    }
+}
+
+void *docker_http_raw(struct docker_http *h, struct err *e)
+{
+    CURL *c = curl_easy_init();
+    CURLcode code;
+
+    if (!c) {
+        err_set(e, ERR_INTERNAL, "libcurl cannot be initialised");
+        return NULL;
+    }
+    setup(h, c);
+    curl_easy_setopt(c, CURLOPT_URL, h->address.base);
+    curl_easy_setopt(c, CURLOPT_CONNECT_ONLY, 1L);
+    code = curl_easy_perform(c);
+    if (code != CURLE_OK) {
+        transfer_failed(h, code, NULL, e);
+        curl_easy_cleanup(c);
+        return NULL;
+    }
+    /* The buffer belongs to h, which may be gone before c. */
+    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, NULL);
+    return c;
+}

@@ -1,0 +1,53 @@
+/*
+ * A REST client of one engine address: requests with JSON bodies, one at a time, over one
+ * kept-alive connection. The API version is agreed on before the first request: the engine's
+ * own, 1.44 at most, 1.40 at least. Belongs to the process that made it; connects lazily and again
+ * when the engine comes back.
+ */
+#ifndef SANDCGI_ENGINE_DOCKER_HTTP_H
+#define SANDCGI_ENGINE_DOCKER_HTTP_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+#include "common/engine/engine.h"
+
+#include <stddef.h>
+
+#define DOCKER_CONNECT_MS   2000
+#define DOCKER_API_MINOR_LO 40 /* Docker 19.03, Podman 3 */
+#define DOCKER_API_MINOR_HI                                                                        \
+    44 /* the newest that we know; also the oldest that Docker 29 accepts                          \
+        */
+
+struct docker_http;
+
+/* ERR_INVALID when the address is not unix:///path or tcp://host:port, or a certificate is missing.
+ */
+struct docker_http *docker_http_new(const struct engine_address *address, struct err *e);
+void docker_http_free(struct docker_http *h);
+
+/* Agrees on the version when that is still to do; ERR_UNAVAILABLE when nobody answers. */
+int docker_http_ready(struct docker_http *h, struct err *e);
+/* "/v1.41" once ready; "" before. */
+const char *docker_http_version(const struct docker_http *h);
+
+/*
+ * Sends method to path ("/containers/…", without the version) with an optional JSON body and reads
+ * the whole reply into out (emptied first). Returns the HTTP status, or -1: ERR_UNAVAILABLE engine
+ * not reachable or silent for timeout_ms, ERR_LIMIT reply over out's max.
+ */
+int docker_http_call(struct docker_http *h, const char *method, const char *path, const char *body,
+                     int timeout_ms, struct buf *out, struct err *e);
+
+/* The error that a reply of status >= 400 means, in the engine's words: 404 is ERR_NOT_FOUND, all
+ * else ERR_IO. Returns -1. */
+int docker_http_refused(int status, const char *body, size_t len, struct err *e);
+
+/* Appends text percent-encoded for use in a query. */
+void docker_http_escape(struct buf *out, const char *text);
+
+/* A new connected CURL easy handle (CURLOPT_CONNECT_ONLY) to the same address; the caller cleans it
+ * up. */
+void *docker_http_raw(struct docker_http *h, struct err *e);
+
+#endif

@@ -1,0 +1,156 @@
+#include "config.h"
+
+#include "common/engine/docker_runners.h"
+
+#include "common/base/mem.h"
+#include "common/engine/docker.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+
+#define LANGUAGE_MAX 32
+
+static bool language_ok(const char *language)
+{
+    size_t len = language ? strlen(language) : 0;
+
+    return len > 0 && len <= LANGUAGE_MAX &&
+           strspn(language, "abcdefghijklmnopqrstuvwxyz0123456789+#._-") == len;
+}
+
+/* text when it is short and printable, else "". */
+static const char *label_or_empty(const json_t *labels, const char *name, size_t max)
+{
+    const char *text = json_get_string(labels, name);
+
+    if (!text || strlen(text) > max)
+        return "";
+    for (const char *p = text; *p; p++) {
+        if ((unsigned char)*p < ' ' || (unsigned char)*p == 0x7f)
+            return "";
+    }
+    return text;
+}
+
+/* The first of the image's tags that the list admits; a dangling image has none. */
+static const char *allowed_tag(const json_t *image, const char *allow)
+{
+    const json_t *tags = json_object_get(image, "RepoTags");
+    size_t i;
+    const json_t *item;
+
+    json_array_foreach(tags, i, item)
+    {
+        const char *tag = json_string_value(item);
+
+        if (tag && strlen(tag) <= RUNNER_IMAGE_MAX && strncmp(tag, "<none>", 6) != 0 &&
+            engine_image_allowed(allow, tag))
+            return tag;
+    }
+    return NULL;
+}
+
+/* Fills out with borrowed strings; false when the image is no runner of ours. */
+static bool read_image(const json_t *image, const char *allow, struct engine_runner *out)
+{
+    const json_t *labels = json_object_get(image, "Labels");
+    const char *marked = json_get_string(labels, "sandbox.runner");
+    const char *protocol = json_get_string(labels, "sandbox.protocol");
+    const char *id = json_get_string(image, "Id");
+
+    *out = (struct engine_runner){
+        .language = (char *)json_get_string(labels, "sandbox.language"),
+        .image = (char *)allowed_tag(image, allow),
+        .image_id = (char *)(id && strlen(id) <= 128 ? id : ""),
+        .version = (char *)label_or_empty(labels, "sandbox.version", RUNNER_VERSION_MAX),
+        .libraries = (char *)label_or_empty(labels, "sandbox.libraries", RUNNER_LIBRARIES_MAX),
+        .created = json_get_integer(image, "Created", 0),
+    };
+    /* A protocol that we do not speak is no reason to feed the image plain code. */
+    if (!protocol || strcmp(protocol, "0") == 0)
+        out->protocol = 0;
+    else if (strcmp(protocol, "1") == 0)
+        out->protocol = 1;
+    else
+        return false;
+    return marked && strcmp(marked, "true") == 0 && language_ok(out->language) && out->image;
+}
+
+/* Puts r (borrowed strings) into the list, in the place of an older image of the same language. */
+static void keep(struct engine_runners *list, const struct engine_runner *r)
+{
+    struct engine_runner *place = NULL;
+
+    for (size_t i = 0; i < list->n; i++) {
+        if (strcmp(list->items[i].language, r->language) == 0)
+            place = &list->items[i];
+    }
+    if (place && place->created >= r->created)
+        return;
+    if (!place && list->n == RUNNERS_MAX)
+        return;
+    if (!place)
+        place = &list->items[list->n++];
+    *place = *r;
+}
+
+/* Replaces the borrowed strings by copies. */
+static void own(struct engine_runners *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        struct engine_runner *r = &list->items[i];
+
+        r->language = mem_strdup(r->language);
+        r->image = mem_strdup(r->image);
+        r->image_id = mem_strdup(r->image_id);
+        r->version = mem_strdup(r->version);
+        r->libraries = mem_strdup(r->libraries);
+    }
+}
+
+static int by_language(const void *a, const void *b)
+{
+    const struct engine_runner *x = a, *y = b;
+
+    return strcmp(x->language, y->language);
+}
+
+int runners_parse(const char *reply, size_t len, const char *allow, struct engine_runners *out,
+                  struct err *e)
+{
+    json_auto_t *images = json_parse(reply, len, JSON_MAX_DEPTH, e);
+    struct engine_runner found;
+    size_t i;
+    const json_t *image;
+
+    if (!images)
+        return err_wrap(e, "the container engine's list of images");
+    if (!json_is_array(images))
+        return err_set(e, ERR_PROTOCOL, "the container engine's list of images is no list");
+    *out = (struct engine_runners){.items = mem_array(RUNNERS_MAX, sizeof *out->items)};
+    json_array_foreach(images, i, image)
+    {
+        if (read_image(image, allow, &found))
+            keep(out, &found);
+    }
+    own(out);
+    qsort(out->items, out->n, sizeof *out->items, by_language);
+    return 0;
+}
+
+int docker_runners(struct engine *engine, const char *allow, struct engine_runners *out,
+                   struct err *e)
+{
+    /* filters={"label":["sandbox.runner=true"]} */
+    static const char path[] =
+        "/images/json?filters=%7B%22label%22%3A%5B%22sandbox.runner%3Dtrue%22%5D%7D";
+    struct docker *d = (struct docker *)engine;
+    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
+    int status = docker_http_call(d->http, "GET", path, NULL, DOCKER_QUESTION_MS, &reply, e);
+
+    if (status < 0)
+        return -1;
+    if (status >= 400)
+        return docker_http_refused(status, reply.data, reply.len, e);
+    return runners_parse(buf_str(&reply), reply.len, allow, out, e);
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Fills the templates of this folder (*.in): @NAME@ becomes a value, and nothing with an @ may be left over.
+#   render.sh OUTPUT_FOLDER [NAME=VALUE…]
+# Writes nginx.conf (a complete nginx) and the pieces it is made of; an existing nginx includes http.conf and
+# server.conf instead (see README.md here). Files that would not change are left alone.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+declare -A value=(
+    [RUN_DIR]=/var/lib/sandcgi/run     # nginx's pid file
+    [LOG_DIR]=/var/lib/sandcgi/log
+    [TMP_DIR]=/var/lib/sandcgi/nginx/tmp
+    [SANDBOX_ROOT]=/var/lib/sandcgi/sandboxes
+    [BACKEND]=unix:/var/lib/sandcgi/run/front.sock   # the workers' socket; or 127.0.0.1:PORT
+    [SECRET_CONF]=/var/lib/sandcgi/run/front-secret.conf
+    [TOKENS_FILE]=/var/lib/sandcgi/nginx/tokens.map
+    [CERT]=/var/lib/sandcgi/tls/cert.pem
+    [CERT_KEY]=/var/lib/sandcgi/tls/key.pem
+    [USER]=''                          # "ACCOUNT GROUP" of nginx's workers; empty: the account that starts it
+    [BIND]='127.0.0.1'                 # addresses to listen on, separated by spaces; IPv6 in brackets
+    [HTTPS_PORT]=8443
+    [HTTP_PORT]=8080
+    [BODY_MAX]=16m                     # the same as SANDCGI_MAX_BODY
+    [READ_TIMEOUT]=420                 # seconds without a byte from a worker; above the longest run
+    [RATE]=20                          # calls per second and tenant …
+    [BURST]=40                         # … this many more at once …
+    [CONNS]=32                         # … and this many at the same time
+)
+
+die()
+{
+    printf 'render.sh: %s\n' "$1" >&2
+    exit 1
+}
+
+# Values are put between quotes or stand alone in nginx's language; what could end either is refused.
+take_values()
+{
+    local pair name text
+    for pair in "$@"; do
+        name=${pair%%=*} text=${pair#*=}
+        [[ $pair == *=* && -v value[$name] ]] ||
+            die "unknown setting '$name'; known are: $(printf '%s\n' "${!value[@]}" | sort | tr '\n' ' ')"
+        [[ $text != *[\"\'\\\$\;{}@]* && $text != *[[:cntrl:]]* ]] ||
+            die "$name must not contain quotes, backslashes, \$, ;, {, }, @ or control characters"
+        value[$name]=$text
+    done
+    while [[ ${value[SANDBOX_ROOT]} == */ ]]; do # disable_symlinks compares it as text
+        value[SANDBOX_ROOT]=${value[SANDBOX_ROOT]%/}
+    done
+}
+
+check_values()
+{
+    local name
+    for name in HTTPS_PORT HTTP_PORT READ_TIMEOUT RATE BURST CONNS; do
+        [[ ${value[$name]} =~ ^[1-9][0-9]{0,8}$ ]] || die "$name must be a positive whole number, not '${value[$name]}'"
+    done
+    [[ ${value[BODY_MAX]} =~ ^[1-9][0-9]*[kKmMgG]?$ ]] || die "BODY_MAX must be a size such as 16m, not '${value[BODY_MAX]}'"
+    for name in RUN_DIR LOG_DIR TMP_DIR SANDBOX_ROOT SECRET_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR; do
+        [[ ${value[$name]} == /* ]] || die "$name must be an absolute path, not '${value[$name]}'"
+    done
+}
+
+derive_values()
+{
+    local address https='' http=''
+    for address in ${value[BIND]}; do
+        https+="listen $address:${value[HTTPS_PORT]} ssl http2; "
+        http+="listen $address:${value[HTTP_PORT]}; "
+    done
+    [[ -n $https ]] || die "BIND must name at least one address"
+    value[LISTEN_HTTPS]=${https% }
+    value[LISTEN_HTTP]=${http% }
+    value[USER_LINE]=${value[USER]:+user ${value[USER]};}
+}
+
+render_file()
+{
+    local template=$1 target=$2 text name
+    text=$(<"$template")
+    for name in "${!value[@]}"; do
+        text=${text//"@$name@"/"${value[$name]}"}
+    done
+    [[ ! $text =~ @[A-Z_]+@ ]] || die "$template: nothing is known about ${BASH_REMATCH[0]}"
+    if [[ -f $target ]] && cmp -s "$target" - <<<"$text"; then
+        return
+    fi
+    (umask 022 && printf '%s\n' "$text" >"$target.new")
+    mv -f "$target.new" "$target"
+}
+
+main()
+{
+    [[ $# -ge 1 && $1 != -* ]] || die "usage: render.sh OUTPUT_FOLDER [NAME=VALUE…]"
+    mkdir -p "$1"
+    value[CONF_DIR]=$(cd "$1" && pwd)
+    take_values "${@:2}"
+    check_values
+    derive_values
+    local template name
+    for template in "$here"/*.in; do
+        name=${template##*/}
+        render_file "$template" "${value[CONF_DIR]}/${name%.in}"
+    done
+}
+
+main "$@"

@@ -1,0 +1,164 @@
+"""A real nginx on loopback ports, rendered from the templates, with the fake responder behind it."""
+import grp
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+
+from fake_fcgi import Responder
+
+NGINX_DIR = pathlib.Path(__file__).resolve().parents[2] / "nginx"
+SECRET = "s3cret-of-this-start"
+
+
+def find_nginx():
+    return shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Answer:
+    """status, headers (lower-case names to lists of values), body"""
+
+    def __init__(self, raw):
+        head, _, self.body = raw.partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        self.status = int(lines[0].split()[1]) if lines[0] else 0
+        self.headers = {}
+        for line in lines[1:]:
+            name, _, value = line.partition(":")
+            self.headers.setdefault(name.strip().lower(), []).append(value.strip())
+        if self.header("transfer-encoding") == "chunked":
+            self.body = dechunk(self.body)
+
+    def header(self, name):
+        return ", ".join(self.headers.get(name, []))
+
+
+def dechunk(data):
+    out = b""
+    while data:
+        size, _, data = data.partition(b"\r\n")
+        length = int(size or b"0", 16)
+        out += data[:length]
+        data = data[length + 2:]
+        if not length:
+            break
+    return out
+
+
+class Site:
+    def __init__(self, **settings):
+        self.root = tempfile.mkdtemp(prefix="sandcgi-nginx-")
+        os.chmod(self.root, 0o755)
+        for name in ("run", "log", "tmp", "tls", "sandboxes", "conf"):
+            os.mkdir(self.path(name))
+        self.http, self.https = free_port(), free_port()
+        self.as_root = os.geteuid() == 0
+        self.group = grp.getgrnam("www-data").gr_gid if self.as_root else None
+        self.responder = Responder(self.path("run/front.sock"), self.group)
+        self.certificate()
+        with open(self.path("run/secret.conf"), "w", encoding="ascii") as out:
+            out.write(f"fastcgi_param SANDCGI_SECRET {SECRET};\n")
+        self.token = self.add_token("default")
+        self.render(**settings)
+        self.process = None
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def certificate(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-keyout", self.path("tls/key.pem"), "-out", self.path("tls/cert.pem"), "-days", "2",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+                       check=True, capture_output=True)
+
+    def token_command(self, *words, stdin=None, options=("--no-reload",)):
+        return subprocess.run([NGINX_DIR / "token.sh", "--file", self.path("conf/tokens.map"), *options, *words],
+                              check=False, capture_output=True, text=True, input=stdin)
+
+    def add_token(self, tenant):
+        return self.token_command("add", tenant).stdout.strip()
+
+    def render_command(self, *extra, **settings):
+        values = {"RUN_DIR": self.path("run"), "LOG_DIR": self.path("log"), "TMP_DIR": self.path("tmp"),
+                  "SANDBOX_ROOT": self.path("sandboxes"), "BACKEND": "unix:" + self.path("run/front.sock"),
+                  "SECRET_CONF": self.path("run/secret.conf"), "TOKENS_FILE": self.path("conf/tokens.map"),
+                  "CERT": self.path("tls/cert.pem"), "CERT_KEY": self.path("tls/key.pem"),
+                  "USER": "www-data www-data" if self.as_root else "",
+                  "HTTPS_PORT": self.https, "HTTP_PORT": self.http, **settings}
+        return subprocess.run([NGINX_DIR / "render.sh", self.path("conf"), *(f"{k}={v}" for k, v in values.items()),
+                               *extra], check=False, capture_output=True, text=True)
+
+    def render(self, **settings):
+        done = self.render_command(**settings)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+
+    def check_config(self, conf="nginx.conf"):
+        return subprocess.run([find_nginx(), "-t", "-e", self.path("log/nginx-error.log"), "-c", self.path("conf/" + conf)],
+                              check=False, capture_output=True, text=True)
+
+    def start(self, conf="nginx.conf"):
+        self.process = subprocess.Popen([find_nginx(), "-e", self.path("log/nginx-error.log"), "-g", "daemon off;",
+                                         "-c", self.path("conf/" + conf)], stdout=subprocess.DEVNULL)
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", self.http), 1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError("nginx did not start: " + self.log("nginx-error.log"))
+
+    def reload(self):
+        self.process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            self.process.wait(10)
+        self.responder.close()
+        shutil.rmtree(self.root)
+
+    def log(self, name):
+        with open(self.path("log/" + name), encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def connect(self, tls=False):
+        if not tls:
+            return socket.create_connection(("127.0.0.1", self.http), 20)
+        context = ssl.create_default_context(cafile=self.path("tls/cert.pem"))
+        return context.wrap_socket(socket.create_connection(("127.0.0.1", self.https), 20), server_hostname="localhost")
+
+    def raw(self, data, tls=False):
+        with self.connect(tls) as conn:
+            conn.sendall(data)
+            parts = []
+            try:
+                while part := conn.recv(65536):
+                    parts.append(part)
+            except ConnectionResetError:
+                pass
+        return Answer(b"".join(parts))
+
+    def request(self, method, path, body=b"", headers=(), tls=False, token=None):
+        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close"]
+        if token:
+            lines.append(f"Authorization: Bearer {token}")
+        if body or method == "POST":
+            lines.append(f"Content-Length: {len(body)}")
+        lines += [f"{name}: {value}" for name, value in headers]
+        return self.raw("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body, tls)
+
+    def call(self, body=b"{}", headers=(), **more):
+        return self.request("POST", "/mcp", body, headers, token=more.pop("token", self.token), **more)

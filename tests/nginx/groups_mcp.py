@@ -1,0 +1,292 @@
+"""/mcp and /healthz: tokens, parameters, errors, limits, streams."""
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+from front import SECRET, Site
+
+KNOWN = {"REQUEST_METHOD", "CONTENT_TYPE", "CONTENT_LENGTH", "REQUEST_URI", "SERVER_PROTOCOL", "HTTPS", "REMOTE_ADDR",
+         "HTTP_HOST", "HTTP_ORIGIN", "HTTP_ACCEPT", "HTTP_MCP_PROTOCOL_VERSION", "HTTP_MCP_METHOD", "HTTP_MCP_NAME",
+         "HTTP_MCP_SESSION_ID", "HTTP_LAST_EVENT_ID", "SANDCGI_TENANT", "SANDCGI_SECRET"}
+
+
+def started(**settings):
+    site = Site(**settings)
+    site.start()
+    return site
+
+
+def params_of(answer):
+    return json.loads(answer.body)["params"]
+
+
+def is_rpc_error(answer):
+    body = json.loads(answer.body)
+    return answer.header("content-type") == "application/json" and set(body) == {"jsonrpc", "error"} and \
+        set(body["error"]) == {"code", "message"}
+
+
+def tokens(checks):
+    site = started()
+    try:
+        token = site.token
+        other = site.add_token("other")
+        second = site.add_token("default")
+        odd = "Aa.b+c/d~e_f-0123456789=="
+        checks.equal("token.sh put takes a token of its own", site.token_command("put", "odd", stdin=odd + "\n").returncode, 0)
+        for bad in ("short", "with blank in it 0123456789", "", 'x"; evil 0123456789', "x" * 600):
+            checks.equal(f"token.sh put refuses {bad[:30]!r}", site.token_command("put", "odd", stdin=bad).returncode, 1)
+        for bad in ("", ".x", "a b", 'a"b', "x" * 65, "../x"):
+            checks.equal(f"token.sh refuses the tenant {bad[:12]!r}", site.token_command("add", bad).returncode, 1)
+        site.reload()
+
+        def tenant(header):
+            answer = site.request("POST", "/mcp", b"{}", [("Authorization", header)] if header else [])
+            return dict(params_of(answer))["SANDCGI_TENANT"] if answer.status == 200 else answer.status
+
+        checks.equal("the token opens its tenant", tenant(f"Bearer {token}"), "default")
+        checks.equal("another tenant's token opens that one", tenant(f"Bearer {other}"), "other")
+        checks.equal("a tenant may have two tokens", tenant(f"Bearer {second}"), "default")
+        checks.equal("a token with special characters", tenant(f"Bearer {odd}"), "odd")
+        for scheme in ("bearer", "BEARER", "bEaReR"):
+            checks.equal(f"the scheme's case does not matter: {scheme}", tenant(f"{scheme} {token}"), "default")
+        checks.equal("several blanks after the scheme", tenant(f"Bearer   {token}"), "default")
+        for name, header in (("no token", None), ("capitals", f"Bearer {token.upper()}"), ("one digit less", f"Bearer {token[:-1]}"),
+                             ("one digit more", f"Bearer {token}0"), ("without scheme", token), ("Basic", f"Basic {token}"),
+                             ("empty", "Bearer "), ("two in a row", f"Bearer {token} {token}"), ("a comma", f"Bearer {token},"),
+                             ("dot is not any character", "Bearer " + odd.replace(".", "x")), ("the tenant", "Bearer default"),
+                             ("odd in another case", "Bearer " + odd.swapcase())):
+            checks.equal(f"refused: {name}", tenant(header), 401)
+
+        listed = site.token_command("list").stdout
+        checks.check("list names tenants, not tokens", "other" in listed and token not in listed and other not in listed, listed)
+        marks = [line.split()[1] for line in listed.splitlines() if line.startswith("default ")]
+        site.token_command("remove", "default", marks[0])
+        site.token_command("remove", "other")
+        site.reload()
+        checks.equal("one of two tokens is taken away by its mark", (tenant(f"Bearer {token}"), tenant(f"Bearer {second}")),
+                     (401, "default"))
+        checks.equal("all tokens of a tenant are taken away", tenant(f"Bearer {other}"), 401)
+        checks.equal("removing what is not there fails", site.token_command("remove", "other").returncode, 1)
+        both = [threading.Thread(target=site.add_token, args=(f"t{n}",)) for n in range(8)]
+        for thread in both:
+            thread.start()
+        for thread in both:
+            thread.join()
+        checks.equal("eight additions at once are all kept", len(site.token_command("list").stdout.splitlines()), 10)
+    finally:
+        site.stop()
+
+
+def reload_keeps_calls(checks):
+    site = started()
+    try:
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(site.call(b'{"do":"sleep","seconds":1.5}')))
+        thread.start()
+        time.sleep(0.3)
+        done = site.token_command("add", "late", options=("--reload", f"kill -HUP {site.process.pid}"))
+        late = done.stdout.strip()
+        time.sleep(0.6)
+        checks.equal("a new token works after token.sh's reload", site.call(token=late).status, 200)
+        thread.join()
+        checks.equal("a call that ran during the reload is answered", answers[0].status, 200)
+    finally:
+        site.stop()
+
+
+def parameters(checks):
+    site = started()
+    try:
+        site.responder.requests.clear()
+        plain = params_of(site.call(b"{}", [("Content-Type", "application/json"), ("Accept", "application/json")]))
+        names = [name for name, _ in plain]
+        checks.check("only known parameters", set(names) <= KNOWN, names)
+        checks.equal("none twice", len(names), len(set(names)))
+        checks.equal("keep_conn is off", site.responder.requests[0]["flags"], 0)
+        values = dict(plain)
+        wanted = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": "2", "REQUEST_URI": "/mcp",
+                  "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "localhost",
+                  "HTTP_ACCEPT": "application/json", "SANDCGI_TENANT": "default", "SANDCGI_SECRET": SECRET}
+        checks.equal("their values", values, wanted)
+        checks.equal("HTTPS is told", dict(params_of(site.call(tls=True))).get("HTTPS"), "on")
+
+        headers = [("Content-Type", "text/x"), ("Origin", "https://o.test"), ("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "m"),
+                   ("Mcp-Name", "n"), ("Mcp-Session-Id", "s"), ("Last-Event-ID", "7"), ("Accept", "*/*"), ("Cookie", "c=1"),
+                   ("Proxy", "http://evil.test"), ("X-Sandbox-Tenant", "evil"), ("X_Sandbox_Tenant", "evil"), ("SANDCGI_TENANT", "evil"),
+                   ("Sandcgi-Tenant", "evil"), ("SANDCGI_SECRET", "evil"), ("Sandcgi-Secret", "evil"), ("Mcp_Name", "evil"),
+                   ("Remote-Addr", "evil"), ("Request-Method", "evil"), ("Https", "evil"), ("User-Agent", "evil")]
+        full = params_of(site.call(b"{}", headers))
+        checks.equal("every parameter of the list but HTTPS", {name for name, _ in full}, KNOWN - {"HTTPS"})
+        checks.check("no header slips in", not any("evil" in value or value == "c=1" for _, value in full), full)
+        checks.check("the token itself does not reach the worker", not any(site.token in value for _, value in full))
+        twice = params_of(site.call(b"{}", [("Mcp-Method", "tools/call"), ("Mcp-Method", "tools/list"), ("Sandcgi-Tenant", "a"),
+                                            ("Sandcgi-Tenant", "b")]))
+        checks.equal("a doubled header is one parameter", len([1 for name, _ in twice if name == "HTTP_MCP_METHOD"]), 1)
+        checks.equal("and changes no tenant", [v for n, v in twice if n == "SANDCGI_TENANT"], ["default"])
+
+        chunked = (f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {site.token}\r\n"
+                   "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n2\r\n1}\r\n0\r\n\r\n")
+        checks.equal("a chunked body gets a length", dict(params_of(site.raw(chunked.encode()))).get("CONTENT_LENGTH"), "7")
+        big = json.loads(site.call(b"x" * 3_000_000).body)
+        checks.equal("a body that nginx spools to disk arrives whole", big["length"], 3_000_000)
+        for method in ("GET", "DELETE", "OPTIONS", "PUT"):
+            answer = site.request(method, "/mcp", token=site.token)
+            checks.equal(f"{method} reaches the worker", dict(params_of(answer))["REQUEST_METHOD"], method)
+            checks.equal(f"{method} without a token is 401", site.request(method, "/mcp").status, 401)
+        checks.equal("the query string is passed on", dict(params_of(site.request("POST", "/mcp?x=1", token=site.token)))["REQUEST_URI"],
+                     "/mcp?x=1")
+    finally:
+        site.stop()
+
+
+def other_places(checks):
+    site = started()
+    try:
+        answer = site.request("GET", "/healthz")
+        values = dict(params_of(answer))
+        checks.equal("/healthz asks a worker", (answer.status, values["REQUEST_URI"], values["SANDCGI_SECRET"]), (200, "/healthz", SECRET))
+        checks.equal("without a tenant", values["SANDCGI_TENANT"], "")
+        checks.equal("POST /healthz is refused", site.request("POST", "/healthz").status, 405)
+        asked = len(site.responder.requests)
+        for path in ("/", "/mcp/", "/mcpx", "/MCP", "/.well-known/oauth-protected-resource", "/files", "/healthz/x", "/index.html"):
+            checks.equal(f"{path} is 404", site.request("GET", path, token=site.token).status, 404)
+        checks.equal("no worker was asked", len(site.responder.requests), asked)
+        with site.connect(tls=True) as conn:
+            checks.check("TLS 1.2 or 1.3", conn.version() in ("TLSv1.2", "TLSv1.3"), conn.version())
+        if shutil.which("curl"):
+            done = subprocess.run(["curl", "-sS", "--http2", "--cacert", site.path("tls/cert.pem"), "-H", f"Authorization: Bearer {site.token}",
+                                   "-d", "{}", "-w", "\n%{http_version}", f"https://localhost:{site.https}/mcp"],
+                                  check=False, capture_output=True, text=True)
+            body, _, version = done.stdout.rpartition("\n")
+            checks.equal("HTTP/2 over TLS", version, "2")
+            checks.equal("HTTP/2's authority is HTTP_HOST", dict(json.loads(body)["params"])["HTTP_HOST"], f"localhost:{site.https}")
+        else:
+            checks.skip("HTTP/2 over TLS", "needs curl")
+    finally:
+        site.stop()
+
+
+def own_errors(checks):
+    site = started(BODY_MAX="64k")
+    try:
+        answer = site.request("POST", "/mcp", b"{}")
+        checks.equal("401 without a token", (answer.status, answer.header("www-authenticate")), (401, 'Bearer realm="sandcgi"'))
+        checks.check("its body is a JSON-RPC error without id", is_rpc_error(answer), answer.body)
+        answer = site.call(token="f" * 64)
+        checks.equal("401 for a wrong token says so", answer.header("www-authenticate"), 'Bearer realm="sandcgi", error="invalid_token"')
+
+        asked = len(site.responder.requests)
+        for name, token in (("with", site.token), ("without", None)):
+            answer = site.request("POST", "/mcp", b"x" * 70000, token=token)
+            checks.check(f"413 as JSON ({name} a token)", answer.status == 413 and is_rpc_error(answer), (answer.status, answer.body))
+        head = f"POST /mcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {site.token}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        answer = site.raw(head.encode() + b"11170\r\n" + b"x" * 70000 + b"\r\n0\r\n\r\n")
+        checks.check("413 for a chunked body too", answer.status == 413 and is_rpc_error(answer), (answer.status, answer.body))
+        huge = site.raw(head.replace("Transfer-Encoding: chunked", "Content-Length: 1000000000").encode())
+        checks.equal("a body announced as 1 GB is refused at once", huge.status, 413)
+        for args in ("token=abc", "a=1&access_token=abc", "api_key=x", "APIKEY=x", "key=x", "Authorization=x"):
+            answer = site.request("POST", "/mcp?" + args, b"{}", token=site.token)
+            checks.check(f"a secret in the URL is refused: {args}", answer.status == 400 and is_rpc_error(answer), answer.status)
+        checks.equal("no worker saw any of these", len(site.responder.requests), asked)
+        checks.equal("'keyboard=1' is not a secret", site.request("POST", "/mcp?keyboard=1", token=site.token).status, 200)
+
+        answer = site.call(b'{"do":"status","status":"413 Content Too Large","body":"mine"}')
+        checks.equal("a worker's error passes unchanged", (answer.status, answer.body), (413, b"mine"))
+        answer = site.call(b'{"do":"redirect","to":"/healthz"}')
+        checks.equal("a worker cannot redirect inside nginx", answer.body, b"{}")
+        answer = site.call(b'{"do":"drop"}')
+        checks.check("502 when a worker breaks off", answer.status == 502 and is_rpc_error(answer), (answer.status, answer.body))
+        checks.check("it says when to try again", answer.header("retry-after") == "2", answer.headers)
+        os.rename(site.path("run/front.sock"), site.path("run/away.sock"))
+        answer = site.call()
+        checks.check("502 when nobody listens", answer.status == 502 and is_rpc_error(answer), (answer.status, answer.body))
+        os.rename(site.path("run/away.sock"), site.path("run/front.sock"))
+        checks.equal("and 200 when the socket is back", site.call().status, 200)
+        checks.check("the token is in no log", site.token not in site.log("access.log") + site.log("nginx-error.log"))
+        checks.check("query strings are not in the access log", "abc" not in site.log("access.log") and "?" not in site.log("access.log"))
+        checks.check("nor in nginx's error log", "abc" not in site.log("nginx-error.log"), site.log("nginx-error.log"))
+    finally:
+        site.stop()
+
+
+def limits(checks):
+    site = started(RATE="1", BURST="3")
+    try:
+        answers = [site.call() for _ in range(6)]
+        statuses = [answer.status for answer in answers]
+        checks.equal("calls over the rate are 429", statuses, [200] * 4 + [429] * 2)
+        checks.check("429 as JSON", is_rpc_error(answers[-1]), answers[-1].body)
+        checks.equal("with Retry-After", answers[-1].header("retry-after"), "1")
+        other = site.add_token("other")
+        site.reload()
+        checks.equal("another tenant is not touched", site.call(token=other).status, 200)
+        checks.equal("nor is a caller without a token", site.request("POST", "/mcp").status, 401)
+    finally:
+        site.stop()
+    site = started(CONNS="2")
+    try:
+        slow = [threading.Thread(target=site.call, args=(b'{"do":"sleep","seconds":1}',)) for _ in range(2)]
+        for thread in slow:
+            thread.start()
+        time.sleep(0.4)
+        answer = site.call()
+        checks.check("calls over the number at once are 429", answer.status == 429 and is_rpc_error(answer), (answer.status, answer.body))
+        for thread in slow:
+            thread.join()
+        checks.equal("and pass when the others have ended", site.call().status, 200)
+    finally:
+        site.stop()
+
+
+def begin_call(site, body):
+    conn = site.connect()
+    conn.sendall(f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {site.token}\r\n"
+                 f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    return conn
+
+
+def streams(checks):
+    site = started()
+    try:
+        conn = begin_call(site, b'{"do":"stream","count":4,"gap":0.4}')
+        began, seen = time.monotonic(), {}
+        data = b""
+        while b"data: 3" not in data:
+            data += conn.recv(4096)
+            for number in range(4):
+                if f"data: {number}".encode() in data:
+                    seen.setdefault(number, time.monotonic() - began)
+        conn.close()
+        late = [seen[number] - 0.4 * number for number in range(4)]
+        checks.check("each event arrives when it is written", max(late) < 0.3, late)
+
+        for name, finish in (("close", lambda c: c.close()),
+                             ("reset", lambda c: (c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)), c.close()))):
+            site.responder.closed.clear()
+            conn = begin_call(site, b'{"do":"hang"}')
+            time.sleep(0.3)
+            early = list(site.responder.closed)
+            left = time.monotonic()
+            finish(conn)
+            for _ in range(50):
+                if site.responder.closed:
+                    break
+                time.sleep(0.02)
+            took = site.responder.closed[0] - left if site.responder.closed else None
+            checks.check(f"a client's {name} closes the worker's connection", not early and took is not None and took < 0.5, took)
+
+        conn = begin_call(site, b'{"do":"stream","count":100,"gap":0.05}')
+        conn.recv(100)
+        conn.close()
+        checks.equal("the server goes on after a stream was left", site.call().status, 200)
+    finally:
+        site.stop()
+
+
+GROUPS = [tokens, reload_keeps_calls, parameters, other_places, own_errors, limits, streams]

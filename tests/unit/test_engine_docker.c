@@ -1,0 +1,612 @@
+/* The Docker engine against a fake one: versions, errors, the order of calls, and that no container
+ * is left behind. */
+#include "config.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/engine/docker_http.h"
+#include "common/engine/engine.h"
+#include "tests/fakes/fake_engine.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define PING                                                                                       \
+    {                                                                                              \
+        .match = "GET /_ping", .status = 200, .body = "OK"                                         \
+    }
+#define CREATED                                                                                    \
+    {                                                                                              \
+        .match = "POST /v1.41/containers/create", .status = 201,                                   \
+        .body = "{\"Id\":\"" ID "\",\"Warnings\":[]}"                                              \
+    }
+#define STARTED                                                                                    \
+    {                                                                                              \
+        .match = "POST /v1.41/containers/" ID "/start", .status = 204                              \
+    }
+#define ATTACH "POST /v1.41/containers/" ID "/attach?stream=1&stdin=1&stdout=1&stderr=1"
+#define WAITED                                                                                     \
+    {                                                                                              \
+        .match = "POST /v1.41/containers/" ID "/wait", .status = 200, .body = "{\"StatusCode\":0}" \
+    }
+#define REMOVED                                                                                    \
+    {                                                                                              \
+        .match = "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1", .status = 204                  \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        .match = NULL                                                                              \
+    }
+
+/* Engine frames whose payload is the entry protocol's: stdout "hi", stderr "no", then the report.
+ */
+#define REPORT                                                                                     \
+    "{\"exitCode\":7,\"signal\":0,\"cpuUs\":5,\"peakMemoryBytes\":6,\"oomKills\":0,\"timedOut\":"  \
+    "false}"
+#define STREAM_OUT    "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
+#define STREAM_ERR    "\1\0\0\0\0\0\0\7E\0\0\0\2no"
+#define STREAM_REPORT "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT
+
+struct taken {
+    struct buf text[2];
+    size_t stop_at;
+};
+
+static bool take(void *ctx, enum engine_stream stream, const char *data, size_t len)
+{
+    struct taken *t = ctx;
+
+    buf_add(&t->text[stream], data, len);
+    return !t->stop_at || t->text[0].len + t->text[1].len < t->stop_at;
+}
+
+static struct engine *connect_to(const struct fake_engine *f)
+{
+    struct engine_address address = {.host = fake_engine_host(f), .cert_path = ""};
+    struct err e = ERR_INIT;
+    struct engine *engine = docker_engine_new(&address, &e);
+
+    if (!engine)
+        fail_msg("%s", e.text);
+    return engine;
+}
+
+static const struct engine_spec spec1 = {.image = "runner-x:1",
+                                         .protocol = 1,
+                                         .data_path = "/srv/x",
+                                         .user = "1000:1000",
+                                         .instance = "t",
+                                         .run_id = "r1",
+                                         .deadline_unix = 1,
+                                         .code = "c",
+                                         .code_len = 1,
+                                         .timeout_ms = 2500};
+
+/* Everything that a run gave. */
+struct result {
+    int returned;
+    struct engine_outcome outcome;
+    struct err e;
+    struct taken taken;
+    char log[4096];
+    char input[256];
+    size_t input_len;
+    int input_end;
+};
+
+static void result_clear(struct result *r)
+{
+    buf_clear(&r->taken.text[0]);
+    buf_clear(&r->taken.text[1]);
+}
+
+/* Runs spec on a fake engine; stop_at and cancel_fd as in the interface; the deadline is after ms.
+ */
+static struct result run(const struct fake_reply *table, const struct engine_spec *spec,
+                         size_t stop_at, int cancel_fd, int ms)
+{
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine *engine = connect_to(f);
+    struct result r = {.taken = {.text = {BUF_INIT(1 << 20), BUF_INIT(1 << 20)}}};
+    struct engine_sink sink = {take, &r.taken};
+    const char *input;
+
+    r.taken.stop_at = stop_at;
+    r.returned = engine->ops->run(engine, spec, &sink, cancel_fd, deadline_in_ms(ms), &r.outcome,
+                                  &r.e);
+    engine->ops->finish(engine);
+    engine->ops->finish(engine);
+    engine->ops->free(engine);
+    usleep(20000);
+    snprintf(r.log, sizeof r.log, "%s", fake_engine_log(f));
+    r.input_len = fake_engine_input(f, &input, &r.input_end);
+    memcpy(r.input, input, r.input_len < sizeof r.input ? r.input_len : sizeof r.input);
+    fake_engine_stop(f);
+    return r;
+}
+
+static int count(const char *log, const char *what)
+{
+    int n = 0;
+
+    for (const char *p = strstr(log, what); p; p = strstr(p + 1, what))
+        n++;
+    return n;
+}
+
+static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
+{
+    static const char stream[] = STREAM_OUT STREAM_ERR STREAM_REPORT;
+
+    (void)state;
+    assert_int_equal(sizeof REPORT - 1, 0x55);
+    for (size_t chop = 0; chop < 12; chop++) {
+        const struct fake_reply table[] = {
+            PING,
+            CREATED,
+            {.match = ATTACH,
+             .status = 101,
+             .stream = stream,
+             .stream_len = sizeof stream - 1,
+             .chop = chop,
+             .hold_ms = 3000},
+            STARTED,
+            REMOVED,
+            END,
+        };
+        struct result r = run(table, &spec1, 0, -1, 5000);
+
+        if (r.returned < 0)
+            fail_msg("%s", r.e.text);
+        assert_int_equal(r.outcome.end, ENGINE_EXITED);
+        assert_int_equal(r.outcome.exit_code, 7);
+        assert_int_equal(r.outcome.cpu_us, 5);
+        assert_int_equal(r.outcome.peak_memory_bytes, 6);
+        assert_true(r.outcome.ended_us >= r.outcome.started_us && r.outcome.started_us > 0);
+        assert_string_equal(buf_str(&r.taken.text[0]), "hi");
+        assert_string_equal(buf_str(&r.taken.text[1]), "no");
+        assert_string_equal(r.log, "GET /_ping\n"
+                                   "POST /v1.41/containers/create?name=sandcgi-r1\n" ATTACH "\n"
+                                   "POST /v1.41/containers/" ID "/start\n"
+                                   "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1\n");
+        assert_int_equal(r.input_len, 4 + 6 + 9 + 5);
+        assert_memory_equal(r.input,
+                            "SBX1C\0\0\0\1cT\0\0\0\4"
+                            "3500G\0\0\0\0",
+                            r.input_len);
+        assert_int_equal(r.input_end, 1);
+        result_clear(&r);
+    }
+}
+
+static void a_plain_image_gets_the_code_and_the_end_of_input(void **state)
+{
+    static const char stream[] = "\1\0\0\0\0\0\0\2ok";
+    const struct fake_reply table[] = {
+        PING,
+        CREATED,
+        {.match = ATTACH, .status = 101, .stream = stream, .stream_len = 10, .hold_ms = 300},
+        STARTED,
+        WAITED,
+        {.match = "GET /v1.41/containers/" ID "/json",
+         .status = 200,
+         .body = "{\"State\":{\"Running\":false,\"OOMKilled\":false,\"ExitCode\":137}}"},
+        REMOVED,
+        END,
+    };
+    struct engine_spec spec = spec1;
+    struct result r;
+
+    (void)state;
+    spec.protocol = 0;
+    r = run(table, &spec, 0, -1, 5000);
+    assert_int_equal(r.returned, 0);
+    assert_int_equal(r.outcome.end, ENGINE_EXITED);
+    assert_int_equal(r.outcome.exit_code, 137);
+    assert_int_equal(r.outcome.signal, 0);
+    assert_false(r.outcome.out_of_memory);
+    assert_string_equal(buf_str(&r.taken.text[0]), "ok");
+    assert_int_equal(r.input_len, 1);
+    assert_int_equal(r.input_end, 1);
+    assert_int_equal(count(r.log, "DELETE"), 1);
+    result_clear(&r);
+}
+
+/* The stream ends without a report; state_json is what inspect says then. */
+static struct result run_cut_off(const char *stream, size_t len, const char *state_json)
+{
+    const struct fake_reply table[] = {
+        PING,
+        CREATED,
+        {.match = ATTACH, .status = 101, .stream = stream, .stream_len = len, .hold_ms = 50},
+        STARTED,
+        WAITED,
+        {.match = "GET /v1.41/containers/" ID "/json",
+         .status = state_json ? 200 : 404,
+         .body = state_json ? state_json : "{\"message\":\"No such container\"}"},
+        REMOVED,
+        END,
+    };
+
+    return run(table, &spec1, 0, -1, 5000);
+}
+
+static void an_end_without_a_report_is_what_the_engine_says(void **state)
+{
+    struct result r;
+
+    (void)state;
+    r = run_cut_off(STREAM_OUT, 15,
+                    "{\"State\":{\"Running\":false,\"OOMKilled\":true,\"ExitCode\":137}}");
+    assert_int_equal(r.returned, 0);
+    assert_int_equal(r.outcome.end, ENGINE_EXITED);
+    assert_int_equal(r.outcome.signal, SIGKILL);
+    assert_int_equal(r.outcome.exit_code, -1);
+    assert_true(r.outcome.out_of_memory);
+    assert_string_equal(buf_str(&r.taken.text[0]), "hi");
+    assert_int_equal(count(r.log, "DELETE"), 1);
+    result_clear(&r);
+
+    r = run_cut_off("", 0, "{\"State\":{\"Running\":false,\"OOMKilled\":false,\"ExitCode\":137}}");
+    assert_int_equal(r.outcome.end, ENGINE_KILLED);
+    assert_int_equal(r.returned, 0);
+    result_clear(&r);
+
+    r = run_cut_off("", 0, NULL);
+    assert_int_equal(r.outcome.end, ENGINE_KILLED);
+    assert_int_equal(r.returned, 0);
+    result_clear(&r);
+
+    r = run_cut_off("\2\0\0\0\0\0\0\7no disk", 15,
+                    "{\"State\":{\"Running\":false,\"OOMKilled\":false,\"ExitCode\":1}}");
+    assert_int_equal(r.returned, -1);
+    assert_int_equal(r.e.kind, ERR_IO);
+    assert_non_null(strstr(r.e.text, "no disk"));
+    assert_int_equal(count(r.log, "DELETE"), 1);
+    result_clear(&r);
+}
+
+static void a_container_that_breaks_the_protocol_is_killed(void **state)
+{
+    static const char *const streams[] = {"HTTP/1.1 200 OK", "\1\0\0\0\0\0\0\7X\0\0\0\2hi"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct result r = run_cut_off(streams[i], 15, NULL);
+
+        assert_int_equal(r.returned, 0);
+        assert_int_equal(r.outcome.end, ENGINE_KILLED);
+        assert_int_equal(count(r.log, "DELETE"), 1);
+        assert_int_equal(count(r.log, "/wait"), 0);
+        result_clear(&r);
+    }
+}
+
+static void deadline_cancellation_and_output_limit_kill(void **state)
+{
+    const struct fake_reply table[] = {
+        PING,
+        CREATED,
+        {.match = ATTACH,
+         .status = 101,
+         .stream = STREAM_OUT STREAM_ERR,
+         .stream_len = 30,
+         .hold_ms = 5000},
+        STARTED,
+        REMOVED,
+        END,
+    };
+    struct result r;
+    int pair[2];
+
+    (void)state;
+    r = run(table, &spec1, 0, -1, 300);
+    assert_int_equal(r.returned, 0);
+    assert_int_equal(r.outcome.end, ENGINE_TIMED_OUT);
+    assert_int_equal(r.outcome.signal, SIGKILL);
+    assert_string_equal(buf_str(&r.taken.text[1]), "no");
+    assert_int_equal(count(r.log, "DELETE"), 1);
+    result_clear(&r);
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    close(pair[1]);
+    r = run(table, &spec1, 0, pair[0], 5000);
+    assert_int_equal(r.outcome.end, ENGINE_CANCELLED);
+    assert_int_equal(count(r.log, "DELETE"), 1);
+    result_clear(&r);
+    close(pair[0]);
+
+    r = run(table, &spec1, 2, -1, 5000);
+    assert_int_equal(r.outcome.end, ENGINE_OUTPUT_LIMIT);
+    assert_string_equal(buf_str(&r.taken.text[1]), "");
+    assert_int_equal(count(r.log, "DELETE"), 1);
+    result_clear(&r);
+}
+
+static void a_failure_half_way_leaves_nothing(void **state)
+{
+    static const char message[] = "{\"message\":\"driver failed:\\nno space left\"}";
+    const struct fake_reply no_start[] = {
+        PING,
+        CREATED,
+        {.match = ATTACH, .status = 101, .stream = "", .hold_ms = 2000},
+        {.match = "POST /v1.41/containers/" ID "/start", .status = 500, .body = message},
+        REMOVED,
+        END,
+    };
+    const struct fake_reply no_attach[] = {
+        PING, CREATED, {.match = ATTACH, .status = 500, .body = message}, REMOVED, END};
+    const struct fake_reply no_id[] = {
+        PING,
+        {.match = "POST /v1.41/containers/create", .status = 201, .body = "{\"Id\":\"../x\"}"},
+        REMOVED,
+        END};
+    const struct fake_reply no_image[] = {PING,
+                                          {.match = "POST /v1.41/containers/create",
+                                           .status = 404,
+                                           .body = "{\"message\":\"No such image: runner-x:1\"}"},
+                                          {.match = "DELETE", .status = 404},
+                                          END};
+    const struct {
+        const struct fake_reply *table;
+        enum err_kind kind;
+        const char *words;
+    } cases[] = {
+        {no_start, ERR_IO, "driver failed: no space left"},
+        {no_attach, ERR_IO, "driver failed: no space left"},
+        {no_id, ERR_PROTOCOL, "id"},
+        {no_image, ERR_NOT_FOUND, "runner image runner-x:1 is missing"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct result r = run(cases[i].table, &spec1, 0, -1, 2000);
+
+        assert_int_equal(r.returned, -1);
+        assert_int_equal(r.e.kind, cases[i].kind);
+        if (!strstr(r.e.text, cases[i].words))
+            fail_msg("%s", r.e.text);
+        assert_int_equal(count(r.log, "DELETE"), 1);
+        result_clear(&r);
+    }
+}
+
+static void a_name_in_use_is_not_removed(void **state)
+{
+    const struct fake_reply table[] = {
+        PING,
+        {.match = "POST /v1.41/containers/create",
+         .status = 409,
+         .body = "{\"message\":\"Conflict. The container name is in use\"}"},
+        REMOVED,
+        END};
+    struct result r = run(table, &spec1, 0, -1, 2000);
+
+    (void)state;
+    assert_int_equal(r.returned, -1);
+    assert_int_equal(count(r.log, "DELETE"), 0);
+    result_clear(&r);
+}
+
+/* What listing the runners of an engine with this table says. */
+static int list(const struct fake_reply *table, struct err *e, char *log, size_t cap)
+{
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine *engine = connect_to(f);
+    struct engine_runners found = {0};
+    int r = engine->ops->runners(engine, "*", &found, e);
+
+    snprintf(log, cap, "%s", fake_engine_log(f));
+    engine_runners_clear(&found);
+    engine->ops->free(engine);
+    fake_engine_stop(f);
+    return r;
+}
+
+static void the_version_is_the_best_that_both_know(void **state)
+{
+    static const struct {
+        const char *theirs, *asked;
+    } cases[] = {
+        {"1.40", "/v1.40/"}, {"1.41", "/v1.41/"}, {"1.44", "/v1.44/"}, {"1.52", "/v1.44/"},
+        {"1.39", NULL},      {"2.0", NULL},       {"x", NULL},         {"", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct fake_reply table[] = {
+            {.match = "GET /_ping", .status = 200, .version = cases[i].theirs},
+            {.match = "GET /v", .status = 200, .body = "[]"},
+            END};
+        struct err e = ERR_INIT;
+        char log[1024];
+        int r = list(table, &e, log, sizeof log);
+
+        if (r != (cases[i].asked ? 0 : -1))
+            fail_msg("%s: %s", cases[i].theirs, e.text);
+        if (cases[i].asked)
+            assert_non_null(strstr(log, cases[i].asked));
+        else
+            assert_int_equal(e.kind, ERR_UNAVAILABLE);
+    }
+}
+
+static bool passed(void *ctx, const char *run_id, int64_t deadline)
+{
+    (void)run_id;
+    return deadline <= *(const int64_t *)ctx;
+}
+
+static void an_engine_that_is_down_is_said_at_once(void **state)
+{
+    struct engine_address address = {.host = "unix:///nowhere/at/all.sock"};
+    struct err e = ERR_INIT;
+    struct engine *engine = docker_engine_new(&address, &e);
+    struct engine_runners found;
+    struct engine_outcome out;
+    struct engine_sink sink = {take, NULL};
+    size_t seen;
+
+    (void)state;
+    assert_non_null(engine);
+    assert_int_equal(engine->ops->runners(engine, "*", &found, &e), -1);
+    assert_int_equal(e.kind, ERR_UNAVAILABLE);
+    assert_non_null(strstr(e.text, "/nowhere/at/all.sock"));
+    assert_int_equal(engine->ops->run(engine, &spec1, &sink, -1, deadline_in_ms(1000), &out, &e),
+                     -1);
+    assert_int_equal(e.kind, ERR_UNAVAILABLE);
+    assert_int_equal(engine->ops->reap(engine, "t", passed, NULL, &seen, &e), -1);
+    assert_int_equal(engine->ops->watch(engine, &e), -1);
+    assert_false(engine->ops->watch_drain(engine));
+    engine->ops->free(engine);
+}
+
+static void wrong_addresses_are_refused(void **state)
+{
+    static const char *const hosts[] = {
+        "unix://relative",   "http://x:1",      "tcp://host",  "tcp://host:0", "tcp://host:99999",
+        "tcp://u@host:2375", "tcp://host:1/..", "tcp://:2375", "/run/x.sock",  "ssh://host:22"};
+    struct engine_address no_certs = {.host = "tcp://host:2376", .cert_path = "/nowhere"};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        struct engine_address address = {.host = hosts[i]};
+
+        if (docker_engine_new(&address, &e))
+            fail_msg("%s", hosts[i]);
+        assert_int_equal(e.kind, ERR_INVALID);
+    }
+    assert_null(docker_engine_new(&no_certs, &e));
+    assert_non_null(strstr(e.text, "ca.pem"));
+}
+
+static void only_own_containers_are_reaped(void **state)
+{
+    const struct fake_reply table[] = {
+        PING,
+        {.match = "GET /v1.41/containers/json?all=1&filters=%7B%22label%22%3A%5B%22sandbox.managed"
+                  "%3Dtrue%22%2C%22sandbox.instance%3Da%20b%22%5D%7D",
+         .status = 200,
+         .body = "[{\"Id\":\"aaaaaaaaaaaa\",\"Labels\":{\"sandbox.managed\":\"true\","
+                 "\"sandbox.instance\":\"a b\",\"sandbox.deadline\":\"5\"}},"
+                 "{\"Id\":\"bbbbbbbbbbbb\",\"Labels\":{\"sandbox.managed\":\"true\","
+                 "\"sandbox.instance\":\"a b\",\"sandbox.deadline\":\"50\"}},"
+                 "{\"Id\":\"cccccccccccc\",\"Labels\":{\"sandbox.managed\":\"true\","
+                 "\"sandbox.instance\":\"a bc\",\"sandbox.deadline\":\"5\"}},"
+                 "{\"Id\":\"../../images\",\"Labels\":{\"sandbox.managed\":\"true\","
+                 "\"sandbox.instance\":\"a b\",\"sandbox.deadline\":\"5\"}}]"},
+        {.match = "DELETE /v1.41/containers/aaaaaaaaaaaa?force=1&v=1", .status = 204},
+        END};
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine *engine = connect_to(f);
+    struct err e = ERR_INIT;
+    int64_t now = 10;
+    size_t seen;
+
+    (void)state;
+    assert_int_equal(engine->ops->reap(engine, "a b", passed, &now, &seen, &e), 1);
+    assert_int_equal(seen, 2);
+    assert_int_equal(count(fake_engine_log(f), "DELETE"), 1);
+    engine->ops->free(engine);
+    fake_engine_stop(f);
+}
+
+static void events_wake_the_watcher_until_they_end(void **state)
+{
+    const struct fake_reply table[] = {PING,
+                                       {.match = "GET /v1.41/events",
+                                        .status = 101,
+                                        .stream = "{}",
+                                        .stream_len = 2,
+                                        .hold_ms = 100},
+                                       END};
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine *engine = connect_to(f);
+    struct err e = ERR_INIT;
+    struct pollfd p = {.events = POLLIN};
+    bool alive = true;
+
+    (void)state;
+    p.fd = engine->ops->watch(engine, &e);
+    assert_true(p.fd >= 0);
+    for (int turns = 0; alive && turns < 5; turns++) {
+        assert_int_equal(poll(&p, 1, 2000), 1);
+        alive = engine->ops->watch_drain(engine);
+    }
+    assert_false(alive);
+    engine->ops->free(engine);
+    fake_engine_stop(f);
+}
+
+static void replies_are_bounded(void **state)
+{
+    const struct fake_reply table[] = {
+        PING, {.match = "GET /v1.41/x", .status = 200, .body = "0123456789"}, END};
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine_address address = {.host = fake_engine_host(f)};
+    struct err e = ERR_INIT;
+    struct docker_http *h = docker_http_new(&address, &e);
+    AUTO_BUF struct buf small = BUF_INIT(9);
+    AUTO_BUF struct buf enough = BUF_INIT(10);
+
+    (void)state;
+    assert_int_equal(docker_http_call(h, "GET", "/x", NULL, 1000, &small, &e), -1);
+    assert_int_equal(e.kind, ERR_LIMIT);
+    assert_int_equal(docker_http_call(h, "GET", "/x", NULL, 1000, &enough, &e), 200);
+    docker_http_free(h);
+    fake_engine_stop(f);
+}
+
+static void a_silent_engine_is_given_up(void **state)
+{
+    const struct fake_reply table[] = {
+        PING, {.match = "GET /v1.41/x", .status = 200, .delay_ms = 1500}, END};
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine_address address = {.host = fake_engine_host(f)};
+    struct err e = ERR_INIT;
+    struct docker_http *h = docker_http_new(&address, &e);
+    AUTO_BUF struct buf out = BUF_INIT(100);
+    int64_t began = clock_mono_ms();
+
+    (void)state;
+    assert_int_equal(docker_http_call(h, "GET", "/x", NULL, 200, &out, &e), -1);
+    assert_int_equal(e.kind, ERR_UNAVAILABLE);
+    assert_true(clock_mono_ms() - began < 1200);
+    docker_http_free(h);
+    fake_engine_stop(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_makes_five_calls_and_ends_at_the_report),
+        cmocka_unit_test(a_plain_image_gets_the_code_and_the_end_of_input),
+        cmocka_unit_test(an_end_without_a_report_is_what_the_engine_says),
+        cmocka_unit_test(a_container_that_breaks_the_protocol_is_killed),
+        cmocka_unit_test(deadline_cancellation_and_output_limit_kill),
+        cmocka_unit_test(a_failure_half_way_leaves_nothing),
+        cmocka_unit_test(a_name_in_use_is_not_removed),
+        cmocka_unit_test(the_version_is_the_best_that_both_know),
+        cmocka_unit_test(an_engine_that_is_down_is_said_at_once),
+        cmocka_unit_test(wrong_addresses_are_refused),
+        cmocka_unit_test(only_own_containers_are_reaped),
+        cmocka_unit_test(events_wake_the_watcher_until_they_end),
+        cmocka_unit_test(replies_are_bounded),
+        cmocka_unit_test(a_silent_engine_is_given_up),
+    };
+
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -91,7 +91,10 @@ find_engine() {
         if problem=$(timeout 20 docker version 2>&1 >/dev/null); then
             engine=(docker)
             # Without the buildx component only the classic builder works.
-            docker buildx version >/dev/null 2>&1 || export DOCKER_BUILDKIT=0
+            if ! docker buildx version >/dev/null 2>&1; then
+                export DOCKER_BUILDKIT=0
+                build_args+=(--force-rm)
+            fi
             return
         fi
     fi
@@ -235,9 +238,16 @@ plain() {
     tr -cd 'A-Za-z0-9._+=~@/ -'
 }
 
+# Images that newer ones took the name of; one in which something still runs stays until the next time.
+drop_replaced() {
+    local id
+    for id in $("${engine[@]}" image ls -q --filter dangling=true --filter label=sandbox.build); do
+        "${engine[@]}" rmi "$id" >>"$log" 2>&1 || true
+    done
+}
+
 stamp() {
-    local language=$1 build=$2 name=sandcgi-runner-$1:latest old version libraries
-    old=$("${engine[@]}" image inspect --format '{{ .Id }}' "$name" 2>/dev/null || true)
+    local language=$1 build=$2 name=sandcgi-runner-$1:latest version libraries
     version=$(sed -n 's/^version //p' "$work/proof" | head -n 1 | plain)
     libraries=$(sed -n '/^version /!{/^[^ =]*=[^ ]*$/p}' "$work/proof" | tr '\n' ' ' | plain)
     rm -rf "$work/stamp"
@@ -249,10 +259,7 @@ DOCKERFILE
     "${engine[@]}" build -t "$name" "$work/stamp" >>"$log" 2>&1 </dev/null ||
         fail_logged "the image for $language cannot be stamped"
     "${engine[@]}" rmi "sandcgi-build-$language" >>"$log" 2>&1 || true
-    # The image of before, unless something still runs in it.
-    if [[ $old && $old != "$("${engine[@]}" image inspect --format '{{ .Id }}' "$name")" ]]; then
-        "${engine[@]}" rmi "$old" >>"$log" 2>&1 || true
-    fi
+    drop_replaced
 }
 
 build_runner() {

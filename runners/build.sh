@@ -203,6 +203,11 @@ collect_build_args() {
     fi
 }
 
+# The name of an image before its proof: not on any allow-list, and this process's own, so that two builds do not mix.
+unproved() {
+    printf 'sandcgi-build-%s:%s' "$1" "$$"
+}
+
 build_unproved() {
     local language=$1 context=$work/$1
     mkdir "$context"
@@ -210,7 +215,7 @@ build_unproved() {
     install -m 0755 "$entry" "$context/entry"
     copy_trust "$context/ca.pem"
     step "$language: build"
-    "${engine[@]}" build "${build_args[@]}" -t "sandcgi-build-$language" "$context" >>"$log" 2>&1 </dev/null ||
+    "${engine[@]}" build "${build_args[@]}" -t "$(unproved "$language")" "$context" >>"$log" 2>&1 </dev/null ||
         fail_logged "the image for $language does not build: check the network and the disk, then try again"
     done_step
 }
@@ -222,11 +227,11 @@ prove() {
     timeout "$prove_s" "${engine[@]}" run --rm --network none --read-only --user 1000:1000 \
         --tmpfs /tmp:rw,nosuid,nodev,size=64m,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
         --memory 256m --memory-swap 256m --cpus 0.5 --pids-limit 128 --log-driver none \
-        --entrypoint /usr/local/lib/sandbox/prove "sandcgi-build-$language" \
+        --entrypoint /usr/local/lib/sandbox/prove "$(unproved "$language")" \
         >"$work/proof" 2>"$work/unproved" </dev/null || status=$?
     cat "$work/proof" "$work/unproved" >>"$log"
     if ((status)) || ! grep -q '^version ' "$work/proof"; then
-        "${engine[@]}" rmi "sandcgi-build-$language" >>"$log" 2>&1 || true
+        "${engine[@]}" rmi "$(unproved "$language")" >>"$log" 2>&1 || true
         fail_logged "the proof of $language failed (exit $status): its image is not offered"
     fi
     done_step
@@ -253,12 +258,12 @@ stamp() {
     rm -rf "$work/stamp"
     mkdir "$work/stamp"
     cat >"$work/stamp/Dockerfile" <<DOCKERFILE
-FROM sandcgi-build-$language
+FROM $(unproved "$language")
 LABEL sandbox.version="$version" sandbox.libraries="${libraries% }" sandbox.build="$build"
 DOCKERFILE
     "${engine[@]}" build -t "$name" "$work/stamp" >>"$log" 2>&1 </dev/null ||
         fail_logged "the image for $language cannot be stamped"
-    "${engine[@]}" rmi "sandcgi-build-$language" >>"$log" 2>&1 || true
+    "${engine[@]}" rmi "$(unproved "$language")" >>"$log" 2>&1 || true
     drop_replaced
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs sandcgi behind an nginx of its own. See usage() below.
-# shellcheck disable=SC2154 # variables come from setup/settings.sh
+# shellcheck disable=SC2154 # variables come from nginx/setup/settings.sh
 set -euo pipefail
 
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 for part in common settings packages build engine services first-run; do
     # shellcheck source=/dev/null
-    source "$project/setup/$part.sh"
+    source "$project/nginx/setup/$part.sh"
 done
 
 usage()

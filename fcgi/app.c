@@ -6,6 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "common/mcp/lists.h"
 
 #include <string.h>
 
@@ -112,7 +113,8 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                                       .title = "sandcgi code sandbox",
                                       .version = PACKAGE_VERSION,
                                       .instructions = instructions,
-                                      .app = &app->tools};
+                                      .app = &app->tools,
+                                      .lists = mcp_lists_new()};
     app->server.tools = tools_all(&app->server.n_tools);
     return 0;
 }
@@ -125,6 +127,7 @@ void app_clear(struct app *app)
     }
     free(TAKE_PTR(app->tokens));
     free(TAKE_PTR(app->front_secret));
+    mcp_lists_free(TAKE_PTR(app->server.lists));
     tools_app_clear(&app->tools);
 }
 

@@ -17,7 +17,8 @@ struct stdio {
     const struct app *app;
     struct buf in; /* what has been read and not yet answered */
     bool modern_pinned;
-    bool skipping; /* in the rest of a line that was too long */
+    const char *negotiated; /* the revision that initialize agreed on */
+    bool skipping;          /* in the rest of a line that was too long */
 };
 
 static int send_line(json_t *body, struct err *e)
@@ -41,8 +42,10 @@ static int serve_line(struct stdio *s, const char *line, size_t len, struct err 
 {
     struct mcp_answer a = {0};
     struct err problem = ERR_INIT;
-    const struct mcp_origin origin = {
-        .tenant = "local", .cancel_fd = -1, .modern_pinned = &s->modern_pinned};
+    const struct mcp_origin origin = {.tenant = "local",
+                                      .cancel_fd = -1,
+                                      .modern_pinned = &s->modern_pinned,
+                                      .negotiated = &s->negotiated};
 
     if (len > 0 && line[len - 1] == '\r')
         len--;

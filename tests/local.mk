@@ -1,0 +1,57 @@
+# How tests are wired. Each layer lists its own in its local.mk:
+#
+#   if HAVE_CMOCKA
+#   check_PROGRAMS += tests/unit/test_buf            made from tests/unit/test_buf.c
+#   endif
+#   FUZZ_TARGETS += tests/fuzz/fuzz_json             made from tests/fuzz/fuzz_json.c, seeds in
+#   tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)      tests/fuzz/corpus/json/
+#
+# "make check" runs all of them; a fuzz target then replays its seeds and small changes of them (replay_main.c).
+# Real fuzzing: ./configure CC=clang --enable-fuzzers --enable-sanitizer=address,undefined && make fuzz-smoke
+TEST_LIBS = libreplay.a $(CMOCKA_LIBS)
+check_LIBRARIES += libreplay.a
+libreplay_a_SOURCES = tests/fuzz/replay_main.c
+
+if ENABLE_FUZZERS
+AM_CFLAGS += -fsanitize=fuzzer-no-link
+FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
+EXTRA_PROGRAMS = $(FUZZ_TARGETS)
+else
+FUZZ_LINK = $(AM_LDFLAGS)
+check_PROGRAMS += $(FUZZ_TARGETS)
+endif
+
+FUZZ_SECONDS = 30
+
+# Each target for a while, starting from its seeds; finds stay in fuzz-work/<name>/.
+fuzz-smoke: $(FUZZ_TARGETS)
+	@set -e; for target in $(FUZZ_TARGETS); do \
+		name=$${target##*fuzz_}; \
+		mkdir -p fuzz-work/$$name; \
+		echo "fuzz $$name, $(FUZZ_SECONDS) s"; \
+		./$$target -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=2048 \
+			-artifact_prefix=fuzz-work/$$name/ -verbosity=0 -print_final_stats=1 \
+			fuzz-work/$$name $(srcdir)/tests/fuzz/corpus/$$name; \
+	done
+
+dist_check_SCRIPTS += \
+	tests/lint/banned.sh \
+	tests/lint/format.sh \
+	tests/lint/headers.sh \
+	tests/lint/layers.sh \
+	tests/lint/settings.sh \
+	tests/lint/shell.sh \
+	tests/lint/sizes.sh
+
+EXTRA_DIST += tests/fuzz/corpus tests/lint/common.sh tests/unit/unit.h
+
+# clang-format 14, the version that tests/lint/format.sh checks with.
+format:
+	cd $(srcdir) && find common fcgi runners tests -name '*.[ch]' -exec clang-format-14 -i {} +
+
+lint: $(dist_check_SCRIPTS)
+	@set -e; for script in $(dist_check_SCRIPTS); do \
+		case $$script in tests/lint/*) echo "$$script"; srcdir=$(abs_srcdir) $(srcdir)/$$script || \
+			test $$? = 77;; esac; done
+
+.PHONY: format lint fuzz-smoke

@@ -19,11 +19,12 @@ enum err_kind {
     ERR_DENIED,      /* not allowed */
     ERR_BUSY,        /* try again later */
     ERR_UNAVAILABLE, /* a part we depend on (engine, broker) cannot be reached now */
-    ERR_CANCELLED,   /* the caller went away */
-    ERR_TIMEOUT,     /* a deadline passed */
-    ERR_IO,          /* the system refused (disk full, permissions) */
-    ERR_PROTOCOL,    /* the peer sent something we cannot understand */
-    ERR_INTERNAL,    /* a bug of ours */
+    ERR_LOST, /* it was under way and whoever looked after it ended; nobody knows the outcome */
+    ERR_CANCELLED, /* the caller went away */
+    ERR_TIMEOUT,   /* a deadline passed */
+    ERR_IO,        /* the system refused (disk full, permissions) */
+    ERR_PROTOCOL,  /* the peer sent something we cannot understand */
+    ERR_INTERNAL,  /* a bug of ours */
 };
 
 struct err {

@@ -15,3 +15,9 @@ libbase_a_SOURCES = \
 	common/base/sock.c common/base/sock.h \
 	common/base/sock_message.c \
 	common/base/utf8.c common/base/utf8.h
+
+FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_sock tests/fuzz/fuzz_utf8
+tests_fuzz_fuzz_b64_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_conf_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_sock_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_utf8_LDFLAGS = $(FUZZ_LINK)

@@ -56,7 +56,7 @@ static json_t *call(const struct broker_client *c, const json_t *request, int pa
     json_auto_t *reply = wire_recv(fd, out_fd, DEADLINE_NEVER, e);
     if (!reply) {
         if (e->kind == ERR_CANCELLED) /* the broker's side ended without a word */
-            err_set(e, ERR_UNAVAILABLE, "the run was lost: its supervisor ended; try again");
+            err_set(e, ERR_LOST, "the run was lost: its supervisor ended; try again");
         return NULL;
     }
     return take_reply(reply, e);

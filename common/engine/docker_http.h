@@ -15,8 +15,9 @@
 
 #define DOCKER_CONNECT_MS   2000
 #define DOCKER_API_MINOR_LO 40 /* Docker 19.03, Podman 3 */
-#define DOCKER_API_MINOR_HI 44 /* the newest that we know; also the oldest that Docker 29 accepts  \
-                                */
+#define DOCKER_API_MINOR_HI                                                                        \
+    44 /* the newest that we know; also the oldest that Docker 29 accepts                          \
+        */
 
 struct docker_http;
 

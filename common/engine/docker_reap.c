@@ -17,7 +17,7 @@ static bool label_is(const json_t *labels, const char *name, const char *value)
     return text && strcmp(text, value) == 0;
 }
 
-bool reap_ours(const json_t *container, const char *instance, const char **out_run_id,
+bool reap_read(const json_t *container, const char *instance, const char **out_run_id,
                int64_t *out_deadline)
 {
     const json_t *labels = json_object_get(container, "Labels");
@@ -86,11 +86,10 @@ int docker_reap(struct engine *engine, const char *instance,
         return -1;
     json_array_foreach(containers, i, item)
     {
-        const char *id = json_get_string(item, "Id");
-        const char *run_id;
+        const char *id = json_get_string(item, "Id"), *run_id;
         int64_t deadline;
 
-        if (!container_id_ok(id) || !reap_ours(item, instance, &run_id, &deadline))
+        if (!container_id_ok(id) || !reap_read(item, instance, &run_id, &deadline))
             continue;
         ++*seen;
         if (!orphan(ctx, run_id, deadline))

@@ -264,9 +264,10 @@ static int run_steps(struct running *r, const struct engine_sink *sink, int canc
 
     if (make_input(r, e) < 0 || create(r, e) < 0 || attach(r, e) < 0 || start(r, e) < 0)
         return -1;
-    out->started_us = clock_mono_us();
     /* The program's time begins here: a slow start of the container is not its fault. */
-    d = deadline_min(d, deadline_in_ms((int64_t)r->spec->timeout_ms));
+    if (r->spec->timeout_ms > 0)
+        d = deadline_min(d, deadline_in_ms((int64_t)r->spec->timeout_ms));
+    out->started_us = clock_mono_us();
     end = talk(r, sink, cancel_fd, d);
     out->ended_us = clock_mono_us();
     if (conclude(r, end, cancel_fd, d, out, e) < 0)

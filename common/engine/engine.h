@@ -40,7 +40,8 @@ struct engine_spec {
     const char *runtime;   /* "" = the engine's default */
     bool network;
     struct engine_limits limits;
-    uint64_t timeout_ms; /* told to the entry program as its own, later, deadline */
+    uint64_t timeout_ms; /* of the program, from when it has its code; 0: only run's deadline. The
+                            entry program is told a second more, as a second line of defence. */
 
     const char *code;
     size_t code_len;
@@ -103,7 +104,8 @@ struct engine_ops {
      * Runs spec to its end and leaves no container behind on any path: removal happens in here or,
      * for what can wait until after the answer, in finish. 0 when a program ran (outcome tells how
      * it ended), -1 when it could not be run at all: ERR_UNAVAILABLE engine down, ERR_NOT_FOUND
-     * image missing, ERR_IO the engine refused (text: the engine's words).
+     * image missing, ERR_IO the engine refused (text: the engine's words). The deadline is for
+     * all of it, the start of the container included; the program has timeout_ms within it.
      */
     int (*run)(struct engine *, const struct engine_spec *, const struct engine_sink *,
                int cancel_fd, struct deadline, struct engine_outcome *out, struct err *);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ENTRY_LATER_MS 1000 /* the server's own deadline comes first */
 #define ENTRY_PAYLOAD_MAX                                                                          \
     ((size_t)256 * 1024 * 1024) /* of all records; far above what callers allow */
 
@@ -170,7 +171,7 @@ int entry_write(const struct engine_spec *spec, struct buf *out, struct err *e)
 {
     char ms[24];
     size_t size;
-    int n = snprintf(ms, sizeof ms, "%" PRIu64, spec->timeout_ms);
+    int n = snprintf(ms, sizeof ms, "%" PRIu64, spec->timeout_ms + ENTRY_LATER_MS);
 
     if (entry_size(spec, &size, e) < 0)
         return -1;
@@ -182,7 +183,8 @@ int entry_write(const struct engine_spec *spec, struct buf *out, struct err *e)
         add_record(out, 'A', spec->args[i], strlen(spec->args[i]));
     for (size_t i = 0; i < spec->n_env; i++)
         add_record(out, 'E', spec->env[i], strlen(spec->env[i]));
-    add_record(out, 'T', ms, (size_t)n);
+    if (spec->timeout_ms > 0)
+        add_record(out, 'T', ms, (size_t)n);
     add_record(out, 'G', NULL, 0);
     return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the envelope is larger than its buffer");
 }

@@ -2,3 +2,6 @@ noinst_LIBRARIES += librpc.a
 librpc_a_SOURCES = \
 	common/rpc/json.c common/rpc/json.h \
 	common/rpc/rpc.c common/rpc/rpc.h
+
+FUZZ_TARGETS += tests/fuzz/fuzz_json
+tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)

@@ -24,6 +24,7 @@ static const char *public_text(const struct err *e)
     case ERR_NOT_FOUND:
     case ERR_DENIED:
     case ERR_BUSY:
+    case ERR_LOST:
         return e->text;
     case ERR_UNAVAILABLE:
         return "the server's container engine does not answer at the moment; nothing is wrong with "

@@ -1,24 +1,25 @@
 /*
- * A container engine for tests: a child process that answers HTTP on a Unix socket from a table, and remembers what it was
- * asked. It knows as much of the engine's API as struct docker needs.
+ * A container engine for tests: a child process that answers HTTP on a Unix socket from a table,
+ * and remembers what it was asked. It knows as much of the engine's API as struct docker needs.
  */
 #ifndef SANDCGI_TESTS_FAKES_FAKE_ENGINE_H
 #define SANDCGI_TESTS_FAKES_FAKE_ENGINE_H
 
 #include <stddef.h>
 
-/* The first row whose match begins the request line ("POST /v1.41/containers/create") answers; none: 404. */
+/* The first row whose match begins the request line ("POST /v1.41/containers/create") answers;
+ * none: 404. */
 struct fake_reply {
     const char *match;
     int status;
-    const char *body;     /* NULL: "" */
-    const char *version;  /* Api-Version header; NULL: 1.41 */
+    const char *body;    /* NULL: "" */
+    const char *version; /* Api-Version header; NULL: 1.41 */
     /* After a 101: */
-    const char *stream;   /* raw bytes sent then */
+    const char *stream; /* raw bytes sent then */
     size_t stream_len;
-    size_t chop;          /* send in portions of this size; 0: in one */
-    int hold_ms;          /* keep the connection open that long afterwards */
-    int delay_ms;         /* before answering at all */
+    size_t chop;  /* send in portions of this size; 0: in one */
+    int hold_ms;  /* keep the connection open that long afterwards */
+    int delay_ms; /* before answering at all */
 };
 
 struct fake_engine;

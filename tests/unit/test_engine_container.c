@@ -1,4 +1,5 @@
-/* The shape of every container, held against golden files: a change there is a change of what contains hostile code. */
+/* The shape of every container, held against golden files: a change there is a change of what
+ * contains hostile code. */
 #include "config.h"
 
 #include "common/base/buf.h"
@@ -43,8 +44,8 @@ static const struct engine_spec usual = {
 static json_t *read_golden(const char *name)
 {
     const char *srcdir = getenv("srcdir");
-    AUTO_FREE char *path =
-        mem_printf("%s/tests/engine/fixtures/%s.json", srcdir ? srcdir : ".", name);
+    AUTO_FREE char *path = mem_printf("%s/tests/engine/fixtures/%s.json", srcdir ? srcdir : ".",
+                                      name);
     AUTO_BUF struct buf text = BUF_INIT(65536);
     struct err e = ERR_INIT;
     json_t *value;
@@ -158,8 +159,8 @@ static void ids_from_the_engine_are_checked(void **state)
     assert_false(container_id_ok("0123456789ABCDEF"));
     assert_false(container_id_ok("0123456789ab/../x"));
     assert_false(container_id_ok(NULL));
-    assert_false(container_id_ok(
-        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0"));
+    assert_false(
+        container_id_ok("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0"));
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* The Docker engine against a fake one: versions, errors, the order of calls, and that no container is left behind. */
+/* The Docker engine against a fake one: versions, errors, the order of calls, and that no container
+ * is left behind. */
 #include "config.h"
 
 #include "common/base/buf.h"
@@ -20,23 +21,42 @@
 
 #include <cmocka.h>
 
-#define ID      "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define PING    {.match = "GET /_ping", .status = 200, .body = "OK"}
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define PING                                                                                       \
+    {                                                                                              \
+        .match = "GET /_ping", .status = 200, .body = "OK"                                         \
+    }
 #define CREATED                                                                                    \
-    {.match = "POST /v1.41/containers/create",                                                     \
-     .status = 201,                                                                                \
-     .body = "{\"Id\":\"" ID "\",\"Warnings\":[]}"}
-#define STARTED {.match = "POST /v1.41/containers/" ID "/start", .status = 204}
-#define ATTACH  "POST /v1.41/containers/" ID "/attach?stream=1&stdin=1&stdout=1&stderr=1"
-#define WAITED  {.match = "POST /v1.41/containers/" ID "/wait", .status = 200, .body = "{\"StatusCode\":0}"}
-#define REMOVED {.match = "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1", .status = 204}
-#define END     {.match = NULL}
+    {                                                                                              \
+        .match = "POST /v1.41/containers/create", .status = 201,                                   \
+        .body = "{\"Id\":\"" ID "\",\"Warnings\":[]}"                                              \
+    }
+#define STARTED                                                                                    \
+    {                                                                                              \
+        .match = "POST /v1.41/containers/" ID "/start", .status = 204                              \
+    }
+#define ATTACH "POST /v1.41/containers/" ID "/attach?stream=1&stdin=1&stdout=1&stderr=1"
+#define WAITED                                                                                     \
+    {                                                                                              \
+        .match = "POST /v1.41/containers/" ID "/wait", .status = 200, .body = "{\"StatusCode\":0}" \
+    }
+#define REMOVED                                                                                    \
+    {                                                                                              \
+        .match = "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1", .status = 204                  \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        .match = NULL                                                                              \
+    }
 
-/* Engine frames whose payload is the entry protocol's: stdout "hi", stderr "no", then the report. */
-#define REPORT "{\"exitCode\":7,\"signal\":0,\"cpuUs\":5,\"peakMemoryBytes\":6,\"oomKills\":0,\"timedOut\":false}"
-#define STREAM_OUT "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
-#define STREAM_ERR "\1\0\0\0\0\0\0\7E\0\0\0\2no"
-#define STREAM_REPORT "\1\0\0\0\0\0\0\x5bR\0\0\0\x56" REPORT
+/* Engine frames whose payload is the entry protocol's: stdout "hi", stderr "no", then the report.
+ */
+#define REPORT                                                                                     \
+    "{\"exitCode\":7,\"signal\":0,\"cpuUs\":5,\"peakMemoryBytes\":6,\"oomKills\":0,\"timedOut\":"  \
+    "false}"
+#define STREAM_OUT    "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
+#define STREAM_ERR    "\1\0\0\0\0\0\0\7E\0\0\0\2no"
+#define STREAM_REPORT "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT
 
 struct taken {
     struct buf text[2];
@@ -71,7 +91,7 @@ static const struct engine_spec spec1 = {.image = "runner-x:1",
                                          .deadline_unix = 1,
                                          .code = "c",
                                          .code_len = 1,
-                                         .timeout_ms = 1000};
+                                         .timeout_ms = 2500};
 
 /* Everything that a run gave. */
 struct result {
@@ -91,7 +111,8 @@ static void result_clear(struct result *r)
     buf_clear(&r->taken.text[1]);
 }
 
-/* Runs spec on a fake engine; stop_at and cancel_fd as in the interface; the deadline is after ms. */
+/* Runs spec on a fake engine; stop_at and cancel_fd as in the interface; the deadline is after ms.
+ */
 static struct result run(const struct fake_reply *table, const struct engine_spec *spec,
                          size_t stop_at, int cancel_fd, int ms)
 {
@@ -129,7 +150,7 @@ static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
     static const char stream[] = STREAM_OUT STREAM_ERR STREAM_REPORT;
 
     (void)state;
-    assert_int_equal(sizeof REPORT - 1, 0x56);
+    assert_int_equal(sizeof REPORT - 1, 0x55);
     for (size_t chop = 0; chop < 12; chop++) {
         const struct fake_reply table[] = {
             PING,
@@ -160,7 +181,10 @@ static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
                                    "POST /v1.41/containers/" ID "/start\n"
                                    "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1\n");
         assert_int_equal(r.input_len, 4 + 6 + 9 + 5);
-        assert_memory_equal(r.input, "SBX1C\0\0\0\1cT\0\0\0\4" "1000G\0\0\0\0", r.input_len);
+        assert_memory_equal(r.input,
+                            "SBX1C\0\0\0\1cT\0\0\0\4"
+                            "3500G\0\0\0\0",
+                            r.input_len);
         assert_int_equal(r.input_end, 1);
         result_clear(&r);
     }
@@ -328,13 +352,12 @@ static void a_failure_half_way_leaves_nothing(void **state)
         {.match = "POST /v1.41/containers/create", .status = 201, .body = "{\"Id\":\"../x\"}"},
         REMOVED,
         END};
-    const struct fake_reply no_image[] = {
-        PING,
-        {.match = "POST /v1.41/containers/create",
-         .status = 404,
-         .body = "{\"message\":\"No such image: runner-x:1\"}"},
-        {.match = "DELETE", .status = 404},
-        END};
+    const struct fake_reply no_image[] = {PING,
+                                          {.match = "POST /v1.41/containers/create",
+                                           .status = 404,
+                                           .body = "{\"message\":\"No such image: runner-x:1\"}"},
+                                          {.match = "DELETE", .status = 404},
+                                          END};
     const struct {
         const struct fake_reply *table;
         enum err_kind kind;
@@ -419,6 +442,12 @@ static void the_version_is_the_best_that_both_know(void **state)
     }
 }
 
+static bool passed(void *ctx, const char *run_id, int64_t deadline)
+{
+    (void)run_id;
+    return deadline <= *(const int64_t *)ctx;
+}
+
 static void an_engine_that_is_down_is_said_at_once(void **state)
 {
     struct engine_address address = {.host = "unix:///nowhere/at/all.sock"};
@@ -427,16 +456,17 @@ static void an_engine_that_is_down_is_said_at_once(void **state)
     struct engine_runners found;
     struct engine_outcome out;
     struct engine_sink sink = {take, NULL};
+    size_t seen;
 
     (void)state;
     assert_non_null(engine);
     assert_int_equal(engine->ops->runners(engine, "*", &found, &e), -1);
     assert_int_equal(e.kind, ERR_UNAVAILABLE);
     assert_non_null(strstr(e.text, "/nowhere/at/all.sock"));
-    assert_int_equal(
-        engine->ops->run(engine, &spec1, &sink, -1, deadline_in_ms(1000), &out, &e), -1);
+    assert_int_equal(engine->ops->run(engine, &spec1, &sink, -1, deadline_in_ms(1000), &out, &e),
+                     -1);
     assert_int_equal(e.kind, ERR_UNAVAILABLE);
-    assert_int_equal(engine->ops->reap(engine, "t", NULL, 0, &e), -1);
+    assert_int_equal(engine->ops->reap(engine, "t", passed, NULL, &seen, &e), -1);
     assert_int_equal(engine->ops->watch(engine, &e), -1);
     assert_false(engine->ops->watch_drain(engine));
     engine->ops->free(engine);
@@ -445,7 +475,7 @@ static void an_engine_that_is_down_is_said_at_once(void **state)
 static void wrong_addresses_are_refused(void **state)
 {
     static const char *const hosts[] = {
-        "unix://relative",   "http://x:1",      "tcp://host",   "tcp://host:0", "tcp://host:99999",
+        "unix://relative",   "http://x:1",      "tcp://host",  "tcp://host:0", "tcp://host:99999",
         "tcp://u@host:2375", "tcp://host:1/..", "tcp://:2375", "/run/x.sock",  "ssh://host:22"};
     struct engine_address no_certs = {.host = "tcp://host:2376", .cert_path = "/nowhere"};
     struct err e = ERR_INIT;
@@ -482,9 +512,12 @@ static void only_own_containers_are_reaped(void **state)
     struct fake_engine *f = fake_engine_start(table);
     struct engine *engine = connect_to(f);
     struct err e = ERR_INIT;
+    int64_t now = 10;
+    size_t seen;
 
     (void)state;
-    assert_int_equal(engine->ops->reap(engine, "a b", NULL, 10, &e), 1);
+    assert_int_equal(engine->ops->reap(engine, "a b", passed, &now, &seen, &e), 1);
+    assert_int_equal(seen, 2);
     assert_int_equal(count(fake_engine_log(f), "DELETE"), 1);
     engine->ops->free(engine);
     fake_engine_stop(f);
@@ -492,10 +525,13 @@ static void only_own_containers_are_reaped(void **state)
 
 static void events_wake_the_watcher_until_they_end(void **state)
 {
-    const struct fake_reply table[] = {
-        PING,
-        {.match = "GET /v1.41/events", .status = 101, .stream = "{}", .stream_len = 2, .hold_ms = 100},
-        END};
+    const struct fake_reply table[] = {PING,
+                                       {.match = "GET /v1.41/events",
+                                        .status = 101,
+                                        .stream = "{}",
+                                        .stream_len = 2,
+                                        .hold_ms = 100},
+                                       END};
     struct fake_engine *f = fake_engine_start(table);
     struct engine *engine = connect_to(f);
     struct err e = ERR_INIT;
@@ -571,6 +607,6 @@ int main(void)
         cmocka_unit_test(a_silent_engine_is_given_up),
     };
 
-    signal(SIGPIPE, SIG_IGN);
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

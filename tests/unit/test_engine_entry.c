@@ -211,7 +211,7 @@ static void the_envelope_is_written_byte_for_byte(void **state)
                                "A\0\0\0\0"
                                "E\0\0\0\3A=b"
                                "T\0\0\0\x5"
-                               "30000"
+                               "31000"
                                "G\0\0\0\0";
     static const char *const args[] = {"-v", ""};
     static const char *const env[] = {"A=b"};
@@ -243,7 +243,10 @@ static void no_input_is_no_record(void **state)
 
     (void)state;
     assert_int_equal(entry_write(&spec, &out, &e), 0);
-    assert_memory_equal(out.data, "SBX1C\0\0\0\1xT\0\0\0\1" "0G\0\0\0\0", out.len);
+    assert_memory_equal(out.data,
+                        "SBX1C\0\0\0\1x"
+                        "G\0\0\0\0",
+                        out.len);
 }
 
 static void a_small_buffer_and_huge_lengths_are_errors(void **state)

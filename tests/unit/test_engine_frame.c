@@ -48,8 +48,8 @@ static int teardown(void **state)
 
 #define FRAME(stream, len) stream "\0\0\0\0\0\0" len
 
-static const char two_streams[] = FRAME("\1", "\5") "hello" FRAME("\2", "\3") "bad" FRAME("\1", "\0")
-    FRAME("\1", "\1") "!";
+static const char two_streams[] = FRAME("\1", "\5") "hello" FRAME("\2", "\3") "bad" FRAME(
+    "\1", "\0") FRAME("\1", "\1") "!";
 
 static void frames_cut_anywhere_give_the_same_output(void **state)
 {

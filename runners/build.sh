@@ -1,0 +1,286 @@
+#!/usr/bin/env bash
+# Builds the runner images, proves what they advertise, and stamps that on them. See runners/README.md.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly here
+readonly base=debian:bookworm-slim
+readonly suite=bookworm
+# How long a registry may take to answer at all, and then to deliver.
+readonly answer_s=15 deliver_s=900
+readonly prove_s=300
+
+force=no
+entry=${SANDCGI_ENTRY:-}
+languages=()
+engine=()
+build_args=()
+work=
+log=
+started=0
+
+usage() {
+    cat <<USAGE
+usage: runners/build.sh [--force] [--entry FILE] [LANGUAGE…]
+
+Builds sandcgi-runner-LANGUAGE:latest for each language (default: all folders here that have a Dockerfile).
+Images that are up to date are skipped.
+
+  --force       build again, without the engine's cache
+  --entry FILE  the static entry program (default: runners/common/entry, compiled when missing or old)
+
+Uses docker (DOCKER_HOST is respected) or podman, whichever answers.
+USAGE
+}
+
+fail() {
+    ((started)) && printf ' failed\n'
+    printf 'runners: %s\n' "$*" >&2
+    exit 1
+}
+
+# fail, with the log kept for reading.
+fail_logged() {
+    local kept=${TMPDIR:-/tmp}/sandcgi-runners.log
+    cp "$log" "$kept" 2>/dev/null || kept=$log
+    fail "$1; the whole log is in $kept"
+}
+
+step() {
+    started=$(date +%s%N)
+    printf '  %-44s' "$*"
+}
+
+done_step() {
+    printf ' %6s s%s\n' "$(awk -v n="$(($(date +%s%N) - started))" 'BEGIN { printf "%.1f", n / 1e9 }')" "${1:+  $1}"
+    started=0
+}
+
+parse_arguments() {
+    while (($#)); do
+        case $1 in
+        --force) force=yes ;;
+        --entry)
+            [[ ${2:-} ]] || fail "--entry needs a file"
+            entry=$2
+            shift
+            ;;
+        -h | --help)
+            usage
+            exit 0
+            ;;
+        -*) fail "unknown option $1; see runners/build.sh --help" ;;
+        *)
+            [[ -f $here/$1/Dockerfile ]] || fail "no runner '$1': there is no $here/$1/Dockerfile"
+            languages+=("$1")
+            ;;
+        esac
+        shift
+    done
+    if ((${#languages[@]} == 0)); then
+        local file
+        for file in "$here"/*/Dockerfile; do
+            languages+=("$(basename "$(dirname "$file")")")
+        done
+    fi
+}
+
+find_engine() {
+    local problem=
+    if command -v docker >/dev/null; then
+        if problem=$(timeout 20 docker version 2>&1 >/dev/null); then
+            engine=(docker)
+            # Without the buildx component only the classic builder works.
+            docker buildx version >/dev/null 2>&1 || export DOCKER_BUILDKIT=0
+            return
+        fi
+    fi
+    if [[ -z ${DOCKER_HOST:-} ]] && command -v podman >/dev/null && timeout 20 podman info >/dev/null 2>&1; then
+        engine=(podman)
+        return
+    fi
+    fail "no container engine answers${problem:+ ($(tail -n 1 <<<"$problem"))}: start docker or podman, or set DOCKER_HOST"
+}
+
+image_exists() {
+    "${engine[@]}" image inspect "$1" >/dev/null 2>&1
+}
+
+label_of() {
+    "${engine[@]}" image inspect --format "{{ index .Config.Labels \"$2\" }}" "$1" 2>/dev/null || true
+}
+
+# Pulls the base; gives up early when no registry answers, but lets a slow one deliver.
+pull_base() {
+    local pid waited=0 limit=$answer_s
+    "${engine[@]}" pull "$base" >"$work/pull" 2>&1 </dev/null &
+    pid=$!
+    while kill -0 "$pid" 2>/dev/null; do
+        grep -qE 'Pulling from|Pulling fs|Getting image|Copying blob' "$work/pull" && limit=$deliver_s
+        if ((waited >= limit * 5)); then
+            kill "$pid" 2>/dev/null || true
+            break
+        fi
+        sleep 0.2
+        waited=$((waited + 1))
+    done
+    wait "$pid" 2>/dev/null
+}
+
+make_base() {
+    command -v mmdebstrap >/dev/null ||
+        fail "$base cannot be pulled and mmdebstrap is missing: apt-get install mmdebstrap, or load the image yourself"
+    mmdebstrap --variant=apt --components=main "$suite" "$work/base.tar" >>"$log" 2>&1 ||
+        fail_logged "$base cannot be pulled, and mmdebstrap could not make it: check the network and the disk"
+    "${engine[@]}" import "$work/base.tar" "$base" >>"$log" 2>&1 || fail_logged "the engine does not take $base"
+    rm -f "$work/base.tar"
+}
+
+ensure_base() {
+    image_exists "$base" && return
+    step "base image: pull"
+    if pull_base && image_exists "$base"; then
+        done_step
+        return
+    fi
+    cat "$work/pull" >>"$log"
+    done_step "no registry answers"
+    step "base image: make it from Debian packages"
+    make_base
+    done_step
+}
+
+ensure_entry() {
+    local source stale=no
+    if [[ $entry ]]; then
+        [[ -x $entry ]] || fail "there is no entry program $entry: build it with make, or leave out --entry"
+        return
+    fi
+    entry=$here/common/entry
+    for source in "$here"/common/*.[ch]; do
+        [[ $source -nt $entry ]] && stale=yes
+    done
+    [[ $stale == yes ]] || return 0
+    step "entry program"
+    "${CC:-cc}" -std=gnu17 -O2 -Wall -Wextra -static -s -I"$here/.." -o "$entry.new" "$here"/common/*.c >>"$log" 2>&1 ||
+        fail_logged "the entry program does not compile: install gcc and libc6-dev"
+    mv "$entry.new" "$entry"
+    done_step
+}
+
+# What an image is made of, as one number.
+fingerprint() {
+    {
+        (cd "$here/$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+        sha256sum <"$entry"
+    } | sha256sum | cut -d ' ' -f 1
+}
+
+# The certificates this machine trusts, so that a build behind an inspecting proxy works; they stay out of the image.
+copy_trust() {
+    local file
+    for file in "${SSL_CERT_FILE:-}" /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
+        if [[ $file && -r $file ]]; then
+            cat "$file" >"$1"
+            return
+        fi
+    done
+    : >"$1"
+}
+
+collect_build_args() {
+    local name
+    for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+        if [[ ${!name:-} ]]; then
+            build_args+=(--build-arg "$name")
+        fi
+    done
+    if [[ $force == yes ]]; then
+        build_args+=(--no-cache)
+    fi
+}
+
+build_unproved() {
+    local language=$1 context=$work/$1
+    mkdir "$context"
+    cp -r "$here/$language/." "$context/"
+    install -m 0755 "$entry" "$context/entry"
+    copy_trust "$context/ca.pem"
+    step "$language: build"
+    "${engine[@]}" build "${build_args[@]}" -t "sandcgi-build-$language" "$context" >>"$log" 2>&1 </dev/null ||
+        fail_logged "the image for $language does not build: check the network and the disk, then try again"
+    done_step
+}
+
+# Runs the image's own proof in the shape that runs have in production.
+prove() {
+    local language=$1 status=0
+    step "$language: prove"
+    timeout "$prove_s" "${engine[@]}" run --rm --network none --read-only --user 1000:1000 \
+        --tmpfs /tmp:rw,nosuid,nodev,size=64m,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
+        --memory 256m --memory-swap 256m --cpus 0.5 --pids-limit 128 --log-driver none \
+        --entrypoint /usr/local/lib/sandbox/prove "sandcgi-build-$language" \
+        >"$work/proof" 2>"$work/unproved" </dev/null || status=$?
+    cat "$work/proof" "$work/unproved" >>"$log"
+    if ((status)) || ! grep -q '^version ' "$work/proof"; then
+        "${engine[@]}" rmi "sandcgi-build-$language" >>"$log" 2>&1 || true
+        fail_logged "the proof of $language failed (exit $status): its image is not offered"
+    fi
+    done_step
+    sed 's/^/      not advertised: /' "$work/unproved"
+}
+
+# Only what cannot break a label.
+plain() {
+    tr -cd 'A-Za-z0-9._+=~@/ -'
+}
+
+stamp() {
+    local language=$1 build=$2 name=sandcgi-runner-$1:latest old version libraries
+    old=$("${engine[@]}" image inspect --format '{{ .Id }}' "$name" 2>/dev/null || true)
+    version=$(sed -n 's/^version //p' "$work/proof" | head -n 1 | plain)
+    libraries=$(sed -n '/^version /!{/^[^ =]*=[^ ]*$/p}' "$work/proof" | tr '\n' ' ' | plain)
+    rm -rf "$work/stamp"
+    mkdir "$work/stamp"
+    cat >"$work/stamp/Dockerfile" <<DOCKERFILE
+FROM sandcgi-build-$language
+LABEL sandbox.version="$version" sandbox.libraries="${libraries% }" sandbox.build="$build"
+DOCKERFILE
+    "${engine[@]}" build -t "$name" "$work/stamp" >>"$log" 2>&1 </dev/null ||
+        fail_logged "the image for $language cannot be stamped"
+    "${engine[@]}" rmi "sandcgi-build-$language" >>"$log" 2>&1 || true
+    # The image of before, unless something still runs in it.
+    if [[ $old && $old != "$("${engine[@]}" image inspect --format '{{ .Id }}' "$name")" ]]; then
+        "${engine[@]}" rmi "$old" >>"$log" 2>&1 || true
+    fi
+}
+
+build_runner() {
+    local language=$1 build
+    build=$(fingerprint "$language")
+    if [[ $force == no && $(label_of "sandcgi-runner-$language:latest" sandbox.build) == "$build" ]]; then
+        printf '  %-44s up to date\n' "$language"
+        return
+    fi
+    ensure_base
+    build_unproved "$language"
+    prove "$language"
+    stamp "$language" "$build"
+}
+
+main() {
+    local language
+    parse_arguments "$@"
+    work=$(mktemp -d)
+    log=$work/log
+    : >"$log"
+    trap 'rm -rf "$work"' EXIT
+    find_engine
+    ensure_entry
+    collect_build_args
+    for language in "${languages[@]}"; do
+        build_runner "$language"
+    done
+}
+
+main "$@"

@@ -1,0 +1,109 @@
+#include "runners/common/entry.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Where the kernel tells about the container's memory, seen from inside; the first file that exists
+ * counts. */
+static const char *const peak_files[] = {
+    "/sys/fs/cgroup/memory.peak",                      /* v2, since Linux 5.19 */
+    "/sys/fs/cgroup/memory/memory.max_usage_in_bytes", /* v1 */
+};
+static const char *const event_files[] = {
+    "/sys/fs/cgroup/memory.events",             /* v2 */
+    "/sys/fs/cgroup/memory/memory.oom_control", /* v1 */
+};
+
+/* A small file as a string; false when it is not there. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0)
+        return false;
+    n = read(fd, text, size - 1);
+    close(fd);
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    return true;
+}
+
+/* The digits at p as a number, 0 when there are none; what does not fit is cut to the largest. */
+static uint64_t digits(const char *p)
+{
+    uint64_t value = 0;
+
+    for (; *p >= '0' && *p <= '9'; p++) {
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            return UINT64_MAX;
+    }
+    return value;
+}
+
+/* The number behind "key " at the start of a line. */
+static uint64_t field(const char *text, const char *key)
+{
+    size_t len = strlen(key);
+
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        if (*line == '\n')
+            line++;
+        if (strncmp(line, key, len) == 0 && line[len] == ' ')
+            return digits(line + len + 1);
+    }
+    return 0;
+}
+
+static uint64_t peak_memory(const struct rusage *children)
+{
+    char text[64];
+
+    for (size_t i = 0; i < sizeof(peak_files) / sizeof(peak_files[0]); i++) {
+        if (read_text(peak_files[i], text, sizeof(text)) && digits(text) > 0)
+            return digits(text);
+    }
+    return (uint64_t)children->ru_maxrss * 1024;
+}
+
+static uint64_t oom_kills(void)
+{
+    char text[1024];
+
+    for (size_t i = 0; i < sizeof(event_files) / sizeof(event_files[0]); i++) {
+        if (read_text(event_files[i], text, sizeof(text)))
+            return field(text, "oom_kill");
+    }
+    return 0;
+}
+
+static uint64_t micros(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+int report_send(const struct ending *e)
+{
+    struct rusage children = {0};
+    char json[256];
+    int signal = WIFSIGNALED(e->status) ? WTERMSIG(e->status) : 0;
+    int code = signal ? -1 : WEXITSTATUS(e->status);
+    int len;
+
+    getrusage(RUSAGE_CHILDREN, &children);
+    len = snprintf(json, sizeof(json),
+                   "{\"exitCode\":%d,\"signal\":%d,\"cpuUs\":%" PRIu64
+                   ",\"peakMemoryBytes\":%" PRIu64 ",\"oomKills\":%" PRIu64 ",\"timedOut\":%s}",
+                   code, signal, micros(children.ru_utime) + micros(children.ru_stime),
+                   peak_memory(&children), oom_kills(), e->timed_out ? "true" : "false");
+    if (len < 0 || (size_t)len >= sizeof(json) || !frame_send('R', json, (size_t)len))
+        return ENTRY_FAILED;
+    return signal ? 128 + signal : code;
+}

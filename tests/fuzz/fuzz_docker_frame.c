@@ -1,0 +1,47 @@
+/* The engine's output frames: cut in two anywhere they give the same as in one piece, and never
+ * more than came in. */
+#include "config.h"
+
+#include "common/base/buf.h"
+#include "common/engine/docker_frame.h"
+#include "tests/fuzz/fuzz.h"
+
+static enum frame_push take(void *ctx, enum engine_stream stream, const char *data, size_t len,
+                            struct err *e)
+{
+    struct buf *out = ctx;
+    (void)e;
+    PROMISE(len > 0);
+    PROMISE(stream == ENGINE_STDOUT || stream == ENGINE_STDERR);
+    for (size_t i = 0; i < len; i++) {
+        buf_add_char(out, (char)stream);
+        buf_add_char(out, data[i]);
+    }
+    return FRAME_MORE;
+}
+
+/* Pushes data, cut at cut; the payload with its streams ends up in out. */
+static enum frame_push push(const char *data, size_t len, size_t cut, struct buf *out)
+{
+    struct docker_frame f = {0};
+    struct docker_frame_out to = {take, out};
+    struct err e = ERR_INIT;
+    enum frame_push r = docker_frame_push(&f, data, cut, &to, &e);
+    if (r == FRAME_MORE)
+        r = docker_frame_push(&f, data + cut, len - cut, &to, &e);
+    if (r == FRAME_BROKEN)
+        promise_error(&e);
+    PROMISE(r != FRAME_STOP);
+    return r;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    AUTO_BUF struct buf whole = BUF_INIT(2 * len), cut = BUF_INIT(2 * len);
+    size_t at = len > 0 ? data[len - 1] % len : 0;
+    enum frame_push r = push((const char *)data, len, len, &whole);
+    PROMISE(push((const char *)data, len, at, &cut) == r);
+    PROMISE(buf_ok(&whole) && whole.len == cut.len);
+    PROMISE(memcmp(buf_str(&whole), buf_str(&cut), whole.len) == 0);
+    return 0;
+}

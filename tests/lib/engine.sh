@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# A Docker Engine of the tests' own: own data, own socket, own bridge, so that it disturbs no other.
+# Sourced by run.sh; as a program: engine.sh start | stop (the crash tests kill and restart it).
+
+readonly ENGINE_DATA=${SANDCGI_TEST_ENGINE_DATA:-/var/lib/sandcgi-tests}
+readonly ENGINE_RUN=/run/sandcgi-tests
+readonly ENGINE_SOCKET=$ENGINE_RUN/docker.sock
+readonly ENGINE_BRIDGE=sandcgi-t0
+engine_ours=no
+
+engine_root() {
+    if ((EUID == 0)); then
+        "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+# engine_answers HOST
+engine_answers() {
+    case $1 in
+    unix://*) curl -fsS -m 5 --unix-socket "${1#unix://}" http://engine/_ping >/dev/null 2>&1 ;;
+    tcp://*)
+        if [[ ${DOCKER_TLS_VERIFY:-} ]]; then
+            curl -fsS -m 5 --cacert "$DOCKER_CERT_PATH/ca.pem" --cert "$DOCKER_CERT_PATH/cert.pem" \
+                --key "$DOCKER_CERT_PATH/key.pem" "https://${1#tcp://}/_ping" >/dev/null 2>&1
+        else
+            curl -fsS -m 5 "http://${1#tcp://}/_ping" >/dev/null 2>&1
+        fi
+        ;;
+    *) false ;;
+    esac
+}
+
+# A /24 that no route of this machine touches.
+engine_free_subnet() {
+    local n
+    for n in $(seq 87 127); do
+        if [[ -z $(ip -4 route show root "10.213.$n.0/24" 2>/dev/null) ]]; then
+            echo "10.213.$n"
+            return
+        fi
+    done
+    return 1
+}
+
+# Containers reach the outside for image builds: address translation for our bridge, no rule of anybody else's touched.
+engine_rules() {
+    local action=$1 net=$2
+    engine_root iptables -w 10 -t nat "$action" POSTROUTING -s "$net.0/24" ! -o "$ENGINE_BRIDGE" -j MASQUERADE
+    engine_root iptables -w 10 "$action" FORWARD -i "$ENGINE_BRIDGE" -j ACCEPT
+    engine_root iptables -w 10 "$action" FORWARD -o "$ENGINE_BRIDGE" -j ACCEPT
+}
+
+engine_bridge_up() {
+    local net
+    if [[ -d /sys/class/net/$ENGINE_BRIDGE ]]; then
+        return
+    fi
+    net=$(engine_free_subnet) || return 1
+    engine_root ip link add "$ENGINE_BRIDGE" type bridge
+    engine_root ip addr add "$net.1/24" dev "$ENGINE_BRIDGE"
+    engine_root ip link set "$ENGINE_BRIDGE" up
+    # -I: in front of the DROP that another engine may have set.
+    engine_rules -I "$net"
+}
+
+engine_bridge_down() {
+    local net
+    [[ -d /sys/class/net/$ENGINE_BRIDGE ]] || return 0
+    net=$(ip -4 -o addr show dev "$ENGINE_BRIDGE" | sed -n 's/.* inet \([0-9.]*\)\.1\/24.*/\1/p')
+    if [[ $net ]]; then
+        engine_rules -D "$net" 2>/dev/null || true
+    fi
+    engine_root ip link del "$ENGINE_BRIDGE" || true
+}
+
+engine_pid() {
+    local pid
+    pid=$(cat "$ENGINE_RUN/docker.pid" 2>/dev/null) || return 1
+    [[ $(cat "/proc/$pid/comm" 2>/dev/null) == dockerd ]] || return 1
+    echo "$pid"
+}
+
+engine_launch() {
+    engine_root mkdir -p "$ENGINE_RUN" "$ENGINE_DATA"
+    engine_root rm -f "$ENGINE_RUN/docker.pid" "$ENGINE_SOCKET"
+    # shellcheck disable=SC2016 # the inner shell expands them
+    engine_root setsid --fork bash -c 'exec dockerd "$@" >>"$0" 2>&1 </dev/null' "$ENGINE_DATA/dockerd.log" \
+        --data-root "$ENGINE_DATA/data" --exec-root "$ENGINE_RUN/exec" --pidfile "$ENGINE_RUN/docker.pid" \
+        -H "unix://$ENGINE_SOCKET" --bridge "$ENGINE_BRIDGE" --iptables=false --ip6tables=false --userland-proxy=false \
+        --containerd-namespace sandcgi-tests --containerd-plugins-namespace plugins.sandcgi-tests
+}
+
+# Starts the engine unless it runs. Says on stderr what to do when it cannot.
+engine_start() {
+    local tries=300
+    if engine_pid >/dev/null && engine_answers "unix://$ENGINE_SOCKET"; then
+        return
+    fi
+    command -v dockerd >/dev/null || {
+        echo "dockerd is missing: apt-get install docker.io, or set DOCKER_HOST" >&2
+        return 1
+    }
+    engine_root true 2>/dev/null || {
+        echo "an engine of the tests' own needs root: run as root, allow sudo, or set DOCKER_HOST" >&2
+        return 1
+    }
+    engine_bridge_up
+    engine_launch
+    until engine_answers "unix://$ENGINE_SOCKET"; do
+        if ((tries-- == 0)); then
+            echo "dockerd did not answer within 30 s: see $ENGINE_DATA/dockerd.log" >&2
+            return 1
+        fi
+        sleep 0.1
+    done
+    ((EUID == 0)) || engine_root chown "$EUID" "$ENGINE_SOCKET"
+}
+
+engine_wait_gone() {
+    local tries=200
+    while [[ -d /proc/$1 ]]; do
+        ((tries-- > 0)) || return 1
+        sleep 0.1
+    done
+}
+
+# Only what engine_start started: by its pid file.
+engine_stop() {
+    local pid
+    [[ $engine_ours == yes ]] || return 0
+    engine_ours=no
+    if pid=$(engine_pid); then
+        engine_root kill "$pid" || true
+        engine_wait_gone "$pid" || engine_root kill -9 "$pid" || true
+    fi
+    engine_bridge_down
+}
+
+# Sets DOCKER_HOST to an engine that answers, our own when need be. SANDCGI_TEST_ENGINE tells the crash tests whose it is.
+engine_find() {
+    export SANDCGI_TEST_ENGINE=theirs
+    if [[ ${DOCKER_HOST:-} ]] && engine_answers "$DOCKER_HOST"; then
+        echo "engine: $DOCKER_HOST"
+        return
+    fi
+    engine_start || return 1
+    engine_ours=yes
+    export SANDCGI_TEST_ENGINE=ours
+    export DOCKER_HOST=unix://$ENGINE_SOCKET
+    unset DOCKER_TLS_VERIFY DOCKER_CERT_PATH
+    echo "engine: $DOCKER_HOST, of the tests' own"
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+    set -euo pipefail
+    case ${1:-} in
+    start) engine_start ;;
+    stop)
+        engine_ours=yes
+        engine_stop
+        ;;
+    *)
+        echo "usage: engine.sh start | stop" >&2
+        exit 2
+        ;;
+    esac
+fi

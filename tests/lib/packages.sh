@@ -1,0 +1,121 @@
+# shellcheck shell=bash
+# What the tests need from the distribution.
+
+# package, a file or command that shows it is there, what for
+readonly packages_build='
+gcc             gcc                                     compiler
+make            make                                    build
+autoconf        autoreconf                              build
+automake        automake                                build
+pkg-config      pkg-config                              build
+libc6-dev       /usr/include/stdio.h                    build
+libfcgi-dev     /usr/include/fcgiapp.h                  FastCGI
+libcurl4-openssl-dev pc:libcurl                         engine client
+libssl-dev      pc:libcrypto                            HMAC, random
+libjansson-dev  pc:jansson                              JSON
+libmagic-dev    /usr/include/magic.h                    media types
+libcmocka-dev   pc:cmocka                               unit tests
+python3         /usr/bin/python3                        test scripts
+git             git                                     fresh clones
+xz-utils        xz                                      make distcheck
+file            file                                    README examples
+shellcheck      shellcheck                              lint
+clang-format    clang-format                            lint
+'
+readonly packages_e2e='
+nginx-light     /usr/sbin/nginx                         the web server
+openssl         openssl                                 certificates
+curl            curl                                    README examples
+jq              jq                                      README examples
+ca-certificates /etc/ssl/certs/ca-certificates.crt      image builds
+docker.io       dockerd                                 the engine
+iptables        /usr/sbin/iptables                      network of image builds
+iproute2        /usr/sbin/ip                            a bridge of the tests
+mmdebstrap      mmdebstrap                              base image without a registry
+spawn-fcgi      spawn-fcgi                              one of the front ends
+podman          podman                                  the other engine
+'
+
+is_root() {
+    ((EUID == 0))
+}
+
+# as_root COMMAND…
+as_root() {
+    if is_root; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo -n "$@"
+    else
+        return 1
+    fi
+}
+
+test_python() {
+    if [[ -x /usr/bin/python3 ]]; then
+        echo /usr/bin/python3
+    else
+        command -v python3 || die "python3 is missing: install it"
+    fi
+}
+
+package_is_there() {
+    local sign=$1
+    case $sign in
+    /*) [[ -e $sign ]] ;;
+    pc:*) command -v pkg-config >/dev/null && pkg-config --exists "${sign#pc:}" ;;
+    *) PATH=$PATH:/usr/sbin:/sbin command -v "$sign" >/dev/null ;;
+    esac
+}
+
+packages_missing() {
+    local package sign why
+    while read -r package sign why; do
+        if [[ $package ]] && ! package_is_there "$sign"; then
+            printf '%s %s\n' "$package" "$why"
+        fi
+    done <<<"$1"
+}
+
+# Services that come with packages (nginx, dockerd) are not started: the tests start their own.
+apt_install_quietly() {
+    local policy=/usr/sbin/policy-rc.d made=no status=0 log
+    log=$(mktemp)
+    if [[ ! -e $policy ]] && printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null; then
+        made=yes
+        as_root chmod 0755 "$policy"
+    fi
+    {
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq -o DPkg::Lock::Timeout=300 &&
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+                -o DPkg::Lock::Timeout=300 "$@"
+    } >"$log" 2>&1 </dev/null || status=1
+    if [[ $made == yes ]]; then
+        as_root rm -f "$policy"
+    fi
+    if ((status)); then
+        tail -n 20 "$log" >&2
+    fi
+    rm -f "$log"
+    return "$status"
+}
+
+# packages_ensure WITH_E2E
+packages_ensure() {
+    local missing names
+    missing=$(packages_missing "$packages_build"
+        [[ $1 == no ]] || packages_missing "$packages_e2e")
+    [[ $missing ]] || return 0
+    heading "packages"
+    printf 'missing: %s\n' "${missing//$'\n'/$'\n'         }"
+    mapfile -t names < <(cut -d ' ' -f 1 <<<"$missing")
+    command -v apt-get >/dev/null || die "there is no apt-get here: install what is listed above, then try again"
+    is_root || echo "installing with sudo"
+    if apt_install_quietly "${names[@]}"; then
+        return
+    fi
+    if [[ $(packages_missing "$packages_build") ]]; then
+        die "these could not be installed; do it by hand: apt-get install ${names[*]}"
+    fi
+    echo "some are still missing; what needs them is skipped"
+}

@@ -1,0 +1,111 @@
+# shellcheck shell=bash
+# The stages of run.sh, in their order; run.sh sets top, build and the choices.
+: "${top:?}" "${build:?}" "${only=}"
+
+# quietly NAME COMMAND…: shows the output only when the command fails.
+quietly() {
+    local name=$1 log status=0 start=$SECONDS
+    shift
+    log=$(mktemp)
+    "$@" >"$log" 2>&1 || status=$?
+    if ((status)); then
+        tail -n 60 "$log"
+    fi
+    rm -f "$log"
+    printf '%s (%d s)\n' "$name" "$((SECONDS - start))"
+    return "$status"
+}
+
+stage_build() {
+    heading "build with sanitizers"
+    mkdir -p "$build"
+    if [[ ! -x $top/configure || $top/configure.ac -nt $top/configure ]]; then
+        quietly autoreconf env -C "$top" autoreconf -fi || die "autoreconf failed: see above"
+    fi
+    if [[ ! -f $build/Makefile || $top/configure -nt $build/Makefile ]]; then
+        quietly configure env -C "$build" CFLAGS='-O1 -g' "$top/configure" --enable-sanitizer=address,undefined \
+            --enable-werror || die "configure failed: see above and $build/config.log"
+    fi
+    quietly make make -C "$build" -j "$(nproc)" all || die "the build failed: see above"
+}
+
+stage_engine() {
+    heading "engine and runner images"
+    if ! engine_find; then
+        one_skipped "end to end" "no container engine: see above"
+        export run_e2e=no
+        return
+    fi
+    if ! "$top/runners/build.sh"; then
+        one_failed "the runner images do not build"
+        export run_e2e=no
+    fi
+}
+
+# automake's summary: "# PASS:  12"
+automake_count() {
+    sed -n "s/^# $2: *\([0-9]*\)\$/\1/p" "$1" | tail -n 1
+}
+
+stage_make_check() {
+    local log status=0 pass fail skip xpass error
+    heading "make check"
+    log=$(mktemp)
+    make -C "$build" -j "$(nproc)" check VERBOSE=1 >"$log" 2>&1 || status=$?
+    grep -E '^(PASS|FAIL|SKIP|XFAIL|XPASS|ERROR):' "$log" | sort -u || true
+    pass=$(automake_count "$log" PASS) fail=$(automake_count "$log" FAIL) skip=$(automake_count "$log" SKIP)
+    xpass=$(automake_count "$log" XPASS) error=$(automake_count "$log" ERROR)
+    count "${pass:-0}" "$((${fail:-0} + ${xpass:-0} + ${error:-0}))" "${skip:-0}"
+    if ((status)); then
+        tail -n 150 "$log"
+        if ((${fail:-0} + ${xpass:-0} + ${error:-0} == 0)); then
+            one_failed "make check ended with status $status"
+        fi
+    fi
+    rm -f "$log"
+}
+
+# The suites that print their own counts: tests/nginx, tests/runners.
+stage_scripts() {
+    local folder script log status
+    for folder in nginx runners; do
+        for script in "$top/tests/$folder"/run.sh "$top/tests/$folder"/run.py; do
+            [[ -x $script ]] || continue
+            heading "tests/$folder"
+            log=$(mktemp) status=0
+            case $script in
+            *.py) "$(test_python)" "$script" 2>&1 | tee "$log" || status=$? ;;
+            *) "$script" 2>&1 | tee "$log" || status=$? ;;
+            esac
+            count_from "$log" "$status" "tests/$folder"
+            rm -f "$log"
+        done
+    done
+}
+
+stage_end_to_end() {
+    local log status=0 arguments=()
+    heading "end to end"
+    if [[ $only ]]; then
+        arguments=(--only "$only")
+    fi
+    log=$(mktemp)
+    SANDCGI_TEST_BINARY=$build/sandcgi "$(test_python)" -u "$top/tests/e2e/run.py" "${arguments[@]}" 2>&1 |
+        tee "$log" || status=$?
+    count_from "$log" "$status" "end to end"
+    rm -f "$log"
+}
+
+stage_distcheck() {
+    heading "make distcheck"
+    if quietly "make distcheck" make -C "$build" -j "$(nproc)" distcheck; then
+        one_ok "make distcheck"
+    else
+        one_failed "make distcheck"
+    fi
+}
+
+stage_bench() {
+    heading "measure"
+    "$(test_python)" -u "$top/tests/e2e/run.py" --bench "$top/tests/bench/run.sh"
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Every test of the house: builds with sanitizers, runs what this machine can run, adds up the counts.
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly top
+readonly build=$top/build-check
+run_unit=yes
+run_e2e=yes
+run_dist=no
+run_bench=no
+only=''
+
+# shellcheck source=tests/lib/report.sh
+source "$top/tests/lib/report.sh"
+# shellcheck source=tests/lib/packages.sh
+source "$top/tests/lib/packages.sh"
+# shellcheck source=tests/lib/engine.sh
+source "$top/tests/lib/engine.sh"
+# shellcheck source=tests/lib/stages.sh
+source "$top/tests/lib/stages.sh"
+
+usage() {
+    cat <<USAGE
+usage: tests/run.sh [OPTION]
+
+Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a line of counts.
+
+  --unit        only what needs neither nginx nor a container engine (make check)
+  --e2e         only the scripts against the real nginx and engine
+  --only NAME   only end-to-end tests whose file or sentence contains NAME
+  --list        name the end-to-end tests
+  --bench       measure (tests/bench) instead of testing
+  --all         with make distcheck (also when CI=true)
+
+DOCKER_HOST names the engine to use; without one that answers, a Docker Engine of the tests' own is started, with its
+data in $ENGINE_DATA, and stopped at the end.
+USAGE
+}
+
+parse_arguments() {
+    [[ ${CI:-} != true ]] || run_dist=yes
+    while (($#)); do
+        case $1 in
+        --unit) run_e2e=no run_dist=no ;;
+        --e2e) run_unit=no run_dist=no ;;
+        --only)
+            [[ ${2:-} ]] || die "--only needs a name; see tests/run.sh --list"
+            only=$2 run_unit=no run_dist=no
+            shift
+            ;;
+        --list)
+            exec "$(test_python)" "$top/tests/e2e/run.py" --list
+            ;;
+        --bench) run_bench=yes ;;
+        --all) run_dist=yes ;;
+        -h | --help)
+            usage
+            exit 0
+            ;;
+        *) die "unknown option $1; see tests/run.sh --help" ;;
+        esac
+        shift
+    done
+}
+
+main() {
+    parse_arguments "$@"
+    exec </dev/null
+    trap engine_stop EXIT
+    trap 'exit 130' INT TERM
+    packages_ensure "$run_e2e"
+    stage_build
+    if [[ $run_e2e == yes ]]; then
+        stage_engine
+    fi
+    if [[ $run_bench == yes ]]; then
+        stage_bench
+        return
+    fi
+    if [[ $run_unit == yes ]]; then
+        stage_make_check
+    fi
+    if [[ $run_e2e == yes && -z $only ]]; then
+        stage_scripts
+    fi
+    if [[ $run_e2e == yes ]]; then
+        stage_end_to_end
+    fi
+    if [[ $run_dist == yes ]]; then
+        stage_distcheck
+    fi
+    engine_stop
+    report_total
+}
+
+main "$@"

@@ -1,0 +1,126 @@
+"""The server's side of sandbox.protocol=1, for tests: makes envelopes, takes frames apart."""
+
+import json
+import os
+import struct
+import subprocess
+import threading
+
+
+def record(tag, payload=b""):
+    if isinstance(payload, str):
+        payload = payload.encode()
+    return tag.encode() + struct.pack(">I", len(payload)) + payload
+
+
+def envelope(code, stdin=None, args=(), env=(), deadline_ms=None, go=True):
+    parts = [b"SBX1", record("C", code)]
+    if stdin is not None:
+        parts.append(record("I", stdin))
+    parts += [record("A", a) for a in args]
+    parts += [record("E", e) for e in env]
+    if deadline_ms is not None:
+        parts.append(record("T", str(deadline_ms)))
+    if go:
+        parts.append(record("G"))
+    return b"".join(parts)
+
+
+class Result:
+    """What came out: both streams, (tag, length) of every frame, the report, the exit status and the entry's own words."""
+
+    def __init__(self):
+        self.out = bytearray()
+        self.err = bytearray()
+        self.frames = []
+        self.report = None
+        self.exit = None
+        self.said = b""
+
+
+def read_exactly(f, n):
+    data = bytearray()
+    while len(data) < n:
+        part = f.read(n - len(data))
+        if not part:
+            break
+        data += part
+    return bytes(data)
+
+
+def frames(f):
+    """Yields (tag, payload); raises when the stream is not made of whole frames."""
+    while True:
+        head = read_exactly(f, 5)
+        if not head:
+            return
+        if len(head) != 5:
+            raise AssertionError(f"half a frame head: {head!r}")
+        size = struct.unpack(">I", head[1:])[0]
+        if size > 65536:
+            raise AssertionError(f"frame of {size} bytes")
+        payload = read_exactly(f, size)
+        if len(payload) != size:
+            raise AssertionError("half a frame")
+        yield head[:1].decode(), payload
+
+
+def start(command, data):
+    """Starts command, gives it the envelope, and leaves its stdin open."""
+    p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def feed():
+        try:
+            p.stdin.write(data)
+            p.stdin.flush()
+        except BrokenPipeError:
+            pass
+
+    p.feeder = threading.Thread(target=feed, daemon=True)
+    p.feeder.start()
+    return p
+
+
+def collect(p, keep=True, on_frame=None):
+    """Reads to the end; keep=False drops the payloads."""
+    r = Result()
+    for tag, payload in frames(p.stdout):
+        if r.report is not None:
+            raise AssertionError(f"frame {tag} after the report")
+        r.frames.append((tag, len(payload)))
+        if tag == "R":
+            r.report = json.loads(payload)
+        elif tag == "O" and keep:
+            r.out += payload
+        elif tag == "E" and keep:
+            r.err += payload
+        elif tag not in "OE":
+            raise AssertionError(f"frame {tag!r}")
+        if on_frame:
+            on_frame(tag, payload)
+    r.exit = p.wait(timeout=20)
+    r.said = p.stderr.read()
+    p.feeder.join(timeout=5)
+    for f in (p.stdin, p.stdout, p.stderr):
+        try:
+            f.close()
+        except BrokenPipeError:
+            pass
+    return r
+
+
+def run(command, data, **options):
+    return collect(start(command, data), **options)
+
+
+def alive(marker):
+    """Processes of this machine whose command line contains marker, without ourselves."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if marker.encode() in f.read() and int(pid) != os.getpid():
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found

@@ -45,6 +45,7 @@ bring_up()
     ensure_packages
     write_env_file
     derive_settings
+    note_places
     end_strays
     check_ports_free
     build_program

@@ -45,6 +45,7 @@ bring_up()
     ensure_packages
     write_env_file
     derive_settings
+    end_strays
     check_ports_free
     build_program
     ensure_engine
@@ -68,7 +69,8 @@ bring_up()
 
 stop_all()
 {
-    if ! sandcgi_pid >/dev/null && ! nginx_pid >/dev/null && ! pid_from "$dockerd_pid_file" dockerd >/dev/null; then
+    end_strays
+    if ! sandcgi_pid >/dev/null && ! nginx_pid >/dev/null && ! dockerd_pid >/dev/null; then
         say "nothing of start.sh's is running (state folder: $state)"
         return
     fi
@@ -102,6 +104,7 @@ show_status()
     [[ -f $env_file ]] || die "there is no $env_file; sandcgi was never started here: ./start.sh"
     derive_settings
     engine=$(setting DOCKER_HOST "$default_engine")
+    [[ $engine == "$default_engine" ]] || export DOCKER_HOST=$engine
     if engine_answers "$engine"; then
         images=$(count_images)
         status_line engine yes "$engine${images:+, $images runner images}"

@@ -23,9 +23,6 @@ build_program()
     if [[ ! -f $project/build/Makefile || $project/configure -nt $project/build/config.status ]]; then
         step "configuring" run_configure || die "configure failed; $advice (a library may be missing)"
     fi
-    if make -q -C "$project/build" sandcgi >/dev/null 2>&1; then
-        return
-    fi
-    step "building" make -C "$project/build" -j"$(nproc)" sandcgi || die "the build failed; $advice"
+    step "building what has changed" make -C "$project/build" -j"$(nproc)" sandcgi || die "the build failed; $advice"
     [[ -x $binary ]] || die "the build left no $binary; $advice"
 }

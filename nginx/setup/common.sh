@@ -86,14 +86,15 @@ wait_gone()
     done
 }
 
-# pid_from FILE NAME: prints the process id in FILE if a process of that name still has it.
+# pid_from FILE NAME WORD: prints the process id in FILE if a process of that name, with that word on its command line,
+# still has it. Only such a process is ours to end.
 pid_from()
 {
     local pid name
     pid=$(cat "$1" 2>/dev/null) || return 1
     [[ $pid =~ ^[1-9][0-9]*$ ]] || return 1
     name=$(cat "/proc/$pid/comm" 2>/dev/null) || return 1
-    [[ $name == "$2" ]] && printf '%s' "$pid"
+    [[ $name == "$2" ]] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF -- "$3" && printf '%s' "$pid"
 }
 
 random_hex()

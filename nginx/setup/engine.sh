@@ -134,10 +134,15 @@ count_images()
         --data-urlencode 'filters={"label":["sandbox.runner=true"]}' | jq 'length' 2>/dev/null || true
 }
 
+dockerd_pid()
+{
+    pid_from "$dockerd_pid_file" dockerd "$dockerd_pid_file"
+}
+
 stop_own_dockerd()
 {
     local pid
-    pid=$(pid_from "$dockerd_pid_file" dockerd) || return 0
+    pid=$(dockerd_pid) || return 0
     as_root kill "$pid"
     wait_gone 20 "$pid" || say "  dockerd (process $pid) takes long to stop; see $log_dir/dockerd.log"
     say "  stopped the Docker engine that start.sh had started"

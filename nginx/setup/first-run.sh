@@ -39,7 +39,7 @@ tools_answer()
 wait_for_answers()
 {
     wait_until 30 healthy_or_dead || true
-    sandcgi_pid >/dev/null || die "sandcgi has ended: $(tail -n 1 "$sandcgi_log"); the log is $sandcgi_log"
+    sandcgi_pid >/dev/null || die "sandcgi has ended: $(last_complaint "$sandcgi_log"); the log is $sandcgi_log"
     healthy || die "$(front_url)/healthz does not answer 200; see $sandcgi_log and $log_dir/nginx-error.log"
     wait_until 10 tools_answer || die "tools/list is not answered through $(front_url)/mcp; see $sandcgi_log and $log_dir/nginx-error.log"
 }

@@ -97,12 +97,50 @@ sandcgi_hash()
 
 sandcgi_pid()
 {
-    pid_from "$sandcgi_pid_file" sandcgi
+    pid_from "$sandcgi_pid_file" sandcgi "$env_file"
 }
 
 nginx_pid()
 {
-    pid_from "$nginx_pid_file" nginx
+    pid_from "$nginx_pid_file" nginx "$state/nginx/nginx.conf"
+}
+
+# Processes of ours whose master was killed hard: they would keep sockets and ports, and speak with an old secret.
+# An nginx worker is known by having our log open, a sandcgi by its command line.
+stray_processes()
+{
+    local proc name
+    for proc in /proc/[1-9]*; do
+        name=$(cat "$proc/comm" 2>/dev/null) || continue
+        if [[ $name == nginx ]] && ! nginx_pid >/dev/null; then
+            find "$proc/fd" -lname "$log_dir/nginx-error.log" -print -quit 2>/dev/null | grep -q . || continue
+        elif [[ $name == sandcgi ]] && ! sandcgi_pid >/dev/null; then
+            tr '\0' ' ' <"$proc/cmdline" 2>/dev/null | grep -qF -- "$binary serve --config $env_file " || continue
+        else
+            continue
+        fi
+        printf '%s\n' "${proc#/proc/}"
+    done
+}
+
+end_strays()
+{
+    local pids pid
+    mapfile -t pids < <(stray_processes)
+    ((${#pids[@]})) || return 0
+    say "  ending ${#pids[@]} processes whose master was killed"
+    kill -TERM "${pids[@]}" 2>/dev/null || true
+    for pid in "${pids[@]}"; do
+        wait_gone 10 "$pid" || kill -KILL "$pid" 2>/dev/null || true
+    done
+}
+
+# What a service said last about itself, for the one line of a failure.
+last_complaint()
+{
+    local line
+    line=$(tail -n 50 "$1" 2>/dev/null | grep -E '^sandcgi: |^(error|warn) ' | tail -n 1) || line=$(tail -n 1 "$1" 2>/dev/null)
+    printf '%s' "${line#sandcgi: }"
 }
 
 port_answers()
@@ -151,7 +189,7 @@ start_sandcgi()
     pid=$!
     printf '%s\n' "$pid" | write_file 0644 "$sandcgi_pid_file"
     wait_until 10 sandcgi_listens "$pid" ||
-        die "sandcgi did not start: $(tail -n 1 "$sandcgi_log"); the log is $sandcgi_log"
+        die "sandcgi did not start: $(last_complaint "$sandcgi_log"); the log is $sandcgi_log"
     sandcgi_hash | write_file 0600 "$run_dir/sandcgi.hash"
     say "  started sandcgi (process $pid)"
 }

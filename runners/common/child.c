@@ -46,10 +46,13 @@ static void offer_to_oom_killer(void)
 
 static void reset_signals(void)
 {
+    static const uint64_t default_action[4]; /* the kernel's struct, all zero: SIG_DFL, no flags */
     sigset_t none;
 
-    for (int sig = 1; sig <= SIGRTMAX; sig++)
-        sigaction(sig, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    /* Past the C library, which keeps two signals for itself: those may have come to us ignored,
+     * too. */
+    for (int sig = 1; sig < _NSIG; sig++)
+        syscall(SYS_rt_sigaction, sig, &default_action, NULL, sizeof(uint64_t));
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -16,9 +16,14 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-struct mcp_tool;  /* tool.h */
-struct mcp_lists; /* lists.h */
+struct mcp_tool;      /* tool.h */
+struct mcp_prompt;    /* prompt.h */
+struct mcp_resources; /* resource.h */
+struct mcp_lists;     /* lists.h */
+struct mcp_event;     /* event.h */
+struct mcp_listen;    /* listen.h */
 
 /* What this server is; one per process, constant. */
 struct mcp_server {
@@ -28,9 +33,40 @@ struct mcp_server {
     const char *instructions;            /* for the model, in initialize and server/discover */
     const struct mcp_tool *const *tools; /* in the order of tools/list, n_tools */
     size_t n_tools;
-    void *app;               /* handed to the tools untouched */
+    const struct mcp_prompt *const *prompts; /* in the order of prompts/list, n_prompts */
+    size_t n_prompts;
+    const struct mcp_resources *resources; /* NULL: none */
+    void *app;                             /* handed to the tools untouched */
     struct mcp_lists *lists; /* keeps what tools/list answers, made by mcp_lists_new; NULL: built
                                 anew each time */
+    int sessions_fd; /* directory of the legacy sessions' files; -1: there are no sessions */
+    int64_t session_ttl_s;
+    /* Seals requestState; the same in all workers; at least 32 bytes. */
+    const void *seal_key;
+    size_t seal_key_len;
+    /* Tells all open streams that something changed (event.h); NULL: nobody listens. Never blocks.
+     */
+    void (*publish)(void *ctx, const struct mcp_event *event);
+    void *publish_ctx;
+};
+
+/*
+ * The way back to the client while its request is being worked on. The first message turns an HTTP
+ * answer into an event stream; on stdio it is one more line. After mcp_handle the transport sends
+ * the answer's body on the same way.
+ */
+struct mcp_out {
+    /* Sends one notification or request; 0, or -1 when the client cannot be reached any more. */
+    int (*send)(void *ctx, const json_t *message);
+    /*
+     * Streams of 2025-11-25 sessions can be taken up again: events are numbered and kept
+     * (stream.h). store is the stream's writer, NULL otherwise. Set by mcp_handle before the first
+     * send.
+     */
+    struct mcp_stream *store;
+    /* Ends the connection early; the answer then only goes into the store. NULL: not possible. */
+    void (*hang_up)(void *ctx, int retry_ms);
+    void *ctx;
 };
 
 /* Where a message came from. Headers are NULL when absent; on stdio http is false and there are
@@ -41,11 +77,17 @@ struct mcp_origin {
     const char *protocol_version; /* MCP-Protocol-Version */
     const char *method;           /* Mcp-Method */
     const char *name;             /* Mcp-Name */
-    int cancel_fd; /* becomes readable or hangs up when the client leaves; -1: none */
+    const char *session;          /* Mcp-Session-Id */
+    const char *accept;           /* may the answer be an event stream? */
+    /* The value of Mcp-Param-<name> (name as in x-mcp-header, any case), or NULL. NULL function:
+     * none. */
+    const char *(*param_header)(void *ctx, const char *name);
+    void *param_ctx;
+    struct mcp_out *out; /* NULL: only the answer can be sent */
+    int cancel_fd;       /* becomes readable or hangs up when the client leaves; -1: none */
     /* stdio only, NULL for http: what one process, which has one client, remembers between
      * messages. */
-    bool *modern_pinned;     /* a modern request was seen: initialize comes too late */
-    const char **negotiated; /* the revision that initialize agreed on, a literal; starts as NULL */
+    struct mcp_pin *pin; /* pin.h */
 };
 
 struct mcp_answer {
@@ -53,6 +95,14 @@ struct mcp_answer {
     json_t *body;       /* owned by the caller; NULL: nothing to send (202) */
     const char *method; /* for the log: the method's name when it is one of ours, else "-" */
     const char *detail; /* for the log: the tool's name when it is one of ours, else "" */
+    char session[65];   /* to be sent as Mcp-Session-Id (answers to initialize); "" none */
+    /*
+     * A stream that stays open was asked for (subscriptions/listen): body is then the
+     * acknowledgement to send first, and listen (owned by the caller, mcp_listen_free) what to
+     * deliver on it. A transport that cannot hold streams sends the body, then mcp_listen_end's
+     * result, and is done. NULL for all other answers.
+     */
+    struct mcp_listen *listen;
 };
 
 /* Answers one parsed message (or batch, or a value that is no message). Never fails: failures are

@@ -8,7 +8,6 @@
 #include "common/base/auto.h"
 #include "common/base/buf.h"
 #include "common/base/clock.h"
-#include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/engine/docker_container.h"
@@ -17,11 +16,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -177,15 +176,10 @@ static bool has(const struct live *l, const char *words)
 /* Memory that this process had at its peak, KiB. */
 static uint64_t peak_kib(void)
 {
-    AUTO_BUF struct buf text = BUF_INIT(65536);
-    struct err e = ERR_INIT;
-    const char *at;
-    uint64_t kib = 0;
+    struct rusage usage = {0};
 
-    if (fdio_read_file("/proc/self/status", &text, &e) == 0 &&
-        (at = strstr(buf_str(&text), "VmHWM:")))
-        sscanf(at + 6, "%" SCNu64, &kib);
-    return kib;
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss;
 }
 
 static int open_fds(void)
@@ -659,7 +653,7 @@ int main(int argc, char **argv)
     struct docker_http *h;
     int result;
 
-    signal(SIGPIPE, SIG_IGN);
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (getenv("ENGINE_LIVE_DEBUG"))
         log_setup(LOG_LEVEL_DEBUG, "test");

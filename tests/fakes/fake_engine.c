@@ -59,12 +59,26 @@ static void write_all(int fd, const char *data, size_t len)
     }
 }
 
+/* Content-Length of a request's head, 0 when there is none. */
+static size_t body_len(const char *head, const char *end)
+{
+    const char *at = strcasestr(head, "content-length:");
+    size_t len = 0;
+
+    if (!at || at > end)
+        return 0;
+    for (at += 15; *at == ' '; at++)
+        ;
+    for (; *at >= '0' && *at <= '9'; at++)
+        len = len * 10 + (size_t)(*at - '0');
+    return len;
+}
+
 /* Reads one request with its body; 0 at the end of the connection. */
 static size_t read_request(int fd, char *head, size_t cap)
 {
-    size_t len = 0;
-    const char *end = NULL, *length;
-    size_t body = 0;
+    size_t len = 0, have, body;
+    const char *end = NULL;
 
     while (!end) {
         ssize_t n = len < cap - 1 ? recv(fd, head + len, cap - 1 - len, 0) : 0;
@@ -75,17 +89,15 @@ static size_t read_request(int fd, char *head, size_t cap)
         head[len] = '\0';
         end = strstr(head, "\r\n\r\n");
     }
-    length = strcasestr(head, "content-length:");
-    if (length && length < end)
-        sscanf(length + 15, "%zu", &body);
-    body -= body < len - (size_t)(end + 4 - head) ? body : len - (size_t)(end + 4 - head);
-    while (body > 0) {
+    body = body_len(head, end);
+    have = len - (size_t)(end + 4 - head);
+    while (have < body) {
         char waste[4096];
-        ssize_t n = recv(fd, waste, body < sizeof waste ? body : sizeof waste, 0);
+        ssize_t n = recv(fd, waste, sizeof waste, 0);
 
         if (n <= 0)
             return 0;
-        body -= (size_t)n;
+        have += (size_t)n;
     }
     return len;
 }
@@ -173,7 +185,7 @@ static void serve(struct shared *s, int fd, const struct fake_reply *table)
 static void accept_for_ever(struct fake_engine *f, int listener, const struct fake_reply *table)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGCHLD, SIG_IGN);
+    sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     for (;;) {
         int fd = accept(listener, NULL, NULL);
 

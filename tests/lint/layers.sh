@@ -13,7 +13,8 @@ found=$(awk '
         # Header of a library -> the files that may include it.
         allowed["^curl/"] = "^common/engine/"
         allowed["^fcgi"] = "^fcgi/"
-        allowed["^openssl/"] = "^common/(base/crypto|engine/docker_stream)\\.c$" # the latter only to close TLS half-way
+        # docker_stream.c ends one direction of a TLS connection, which libcurl has no call for.
+        allowed["^openssl/"] = "^common/(base/crypto|engine/docker_stream)\\.c$"
         allowed["^magic\\.h$"] = "^common/sandbox/media\\.c$"
         allowed["^jansson\\.h$"] = "^(common/(rpc|engine|sandbox|broker|mcp|tools)|fcgi)/"
     }

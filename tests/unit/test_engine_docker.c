@@ -607,6 +607,6 @@ int main(void)
         cmocka_unit_test(a_silent_engine_is_given_up),
     };
 
-    signal(SIGPIPE, SIG_IGN);
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -324,7 +324,9 @@ static void a_flood_is_cut_with_flat_memory(void)
         go(&l);
         CHECK(l.returned == 0 && l.out.end == ENGINE_OUTPUT_LIMIT && l.total >= 200u << 20);
         CHECK(l.whole_ms < 15000);
+#ifndef WITH_SANITIZER /* AddressSanitizer keeps what was freed */
         CHECK(peak_kib() - before < 4096);
+#endif
         printf("  200 MB in %d ms, memory +%d KiB\n", (int)l.whole_ms, (int)(peak_kib() - before));
         live_clear(&l);
     }

@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs sandcgi behind an nginx of its own. See usage() below.
+# shellcheck disable=SC2154 # variables come from nginx/setup/settings.sh
+set -euo pipefail
+
+project=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+for part in common settings packages build engine services first-run; do
+    # shellcheck source=/dev/null
+    source "$project/nginx/setup/$part.sh"
+done
+
+usage()
+{
+    cat <<'END'
+usage: ./start.sh [--foreground | --stop | --status | --help]
+
+Without an option: installs what is missing (apt; sudo if you are not root), builds, finds or installs a container engine,
+makes the runner images, a .env with random secrets and a certificate, starts nginx and sandcgi on loopback, and runs a
+first program. Called again it changes only what is out of date.
+
+  --foreground   the same, and stays: shows the logs; Ctrl-C stops everything
+  --stop         stops what start.sh started (not an engine that was there before)
+  --status       one line for each part; ends with 3 when something is not running
+
+Environment:
+  SANDCGI_STATE_DIR    sockets, logs, files of the conversations, certificate (root: /var/lib/sandcgi, else ./var)
+  SANDCGI_ENV_FILE     the settings (./.env)
+  SANDCGI_HTTPS_PORT, SANDCGI_HTTP_PORT   other ports than .env says
+END
+}
+
+# Two at once would stumble over each other.
+take_lock()
+{
+    exec 9>"$run_dir/start.lock"
+    flock -n 9 || { say "  another start.sh is at work; waiting for it" && flock 9; }
+}
+
+bring_up()
+{
+    local began
+    began=$(now_ms)
+    make_places
+    take_lock
+    ensure_packages
+    write_env_file
+    derive_settings
+    note_places
+    end_strays
+    check_ports_free
+    build_program
+    ensure_engine
+    ensure_images
+    ensure_account
+    ensure_sandbox_root
+    ensure_certificate
+    check_settings
+    sync_token
+    render_nginx
+    if bring_up_services; then
+        wait_for_answers
+        run_first_program
+        print_ending
+    else
+        wait_for_answers
+        say "sandcgi is running and up to date ($(seconds_since "$began")): $(front_url)/mcp, token: MCP_API_TOKEN in $env_file"
+    fi
+    flock -u 9
+}
+
+stop_all()
+{
+    end_strays
+    if ! sandcgi_pid >/dev/null && ! nginx_pid >/dev/null && ! dockerd_pid >/dev/null; then
+        say "nothing of start.sh's is running (state folder: $state)"
+        return
+    fi
+    stop_nginx
+    stop_sandcgi
+    stop_own_dockerd
+}
+
+# status_line NAME GOOD(yes|no) TEXT
+status_line()
+{
+    [[ $2 == yes ]] || all_well=no
+    printf '%-8s %-12s %s\n' "$1" "$([[ $2 == yes ]] && printf running || printf 'not running')" "$3"
+}
+
+status_of_server()
+{
+    local pid
+    if ! pid=$(sandcgi_pid); then
+        status_line sandcgi no "start it: ./start.sh"
+    elif [[ $(sandcgi_hash 2>/dev/null) == "$(cat "$run_dir/sandcgi.hash" 2>/dev/null)" ]]; then
+        status_line sandcgi yes "process $pid, up to date"
+    else
+        status_line sandcgi yes "process $pid, but the program or the settings have changed since; ./start.sh takes them up"
+    fi
+}
+
+show_status()
+{
+    local pid all_well=yes images
+    [[ -f $env_file ]] || die "there is no $env_file; sandcgi was never started here: ./start.sh"
+    derive_settings
+    engine=$(setting DOCKER_HOST "$default_engine")
+    [[ $engine == "$default_engine" ]] || export DOCKER_HOST=$engine
+    if engine_answers "$engine"; then
+        images=$(count_images)
+        status_line engine yes "$engine${images:+, $images runner images}"
+    else
+        status_line engine no "$engine does not answer"
+    fi
+    status_of_server
+    if pid=$(nginx_pid); then
+        status_line nginx yes "process $pid, $(front_url)/mcp and http://localhost:$http_port/mcp"
+    else
+        status_line nginx no "start it: ./start.sh"
+    fi
+    if healthy; then
+        status_line healthz yes "$(front_url)/healthz answers 200"
+    else
+        status_line healthz no "$(front_url)/healthz does not answer 200; see $log_dir"
+    fi
+    [[ $all_well == yes ]] || exit 3
+}
+
+stay_attached()
+{
+    local tail_pid
+    trap 'printf "\n"; kill "$tail_pid" 2>/dev/null; stop_all; exit 0' INT TERM HUP
+    say "(logs follow; Ctrl-C stops everything)"
+    tail -n 0 -F "$sandcgi_log" "$log_dir/nginx-error.log" 2>/dev/null &
+    tail_pid=$!
+    while sandcgi_pid >/dev/null && nginx_pid >/dev/null; do
+        sleep 1 &
+        wait $! || true
+    done
+    kill "$tail_pid" 2>/dev/null || true
+    stop_all
+    die "sandcgi or nginx has ended by itself; see $sandcgi_log and $log_dir/nginx-error.log"
+}
+
+main()
+{
+    (($# <= 1)) || die "one option at most; see ./start.sh --help"
+    PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # Debian keeps nginx there, and users' paths do not
+    choose_places
+    case ${1:-} in
+    '') bring_up ;;
+    --foreground)
+        bring_up
+        stay_attached
+        ;;
+    --stop) stop_all ;;
+    --status) show_status ;;
+    -h | --help) usage ;;
+    *) die "unknown option '$1'; see ./start.sh --help" ;;
+    esac
+}
+
+# The tests source this file for its functions.
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+    main "$@"
+fi

@@ -18,7 +18,7 @@ struct stdio {
     struct buf in; /* what has been read and not yet answered */
     bool modern_pinned;
     const char *negotiated; /* the revision that initialize agreed on */
-    bool skipping; /* in the rest of a line that was too long */
+    bool skipping;          /* in the rest of a line that was too long */
 };
 
 static int send_line(json_t *body, struct err *e)

@@ -3,7 +3,7 @@
 #   token.sh add TENANT                 makes a new token, prints it once; a tenant may have several
 #   token.sh remove TENANT [MARK]       takes all tokens of the tenant away, or the one with that mark
 #   token.sh list                       tenants and marks (the first digits of the token's SHA-256), no tokens
-#   token.sh set TENANT <token-on-stdin makes that token the tenant's only one
+#   token.sh put TENANT <token-on-stdin adds a token of your own
 # Options before the command: --file FILE (the map nginx includes), --no-reload, --reload COMMAND.
 # nginx reads the new file without dropping a call. Calls that already run are not ended by a removal.
 set -euo pipefail
@@ -96,14 +96,19 @@ add_token()
     printf '%s\n' "$token"
 }
 
-set_token()
+# A token belongs to one tenant: if another one has it, it moves.
+put_token()
 {
-    local tenant=$1 token kept
+    local tenant=$1 token row kept
     IFS= read -r token || [[ -n $token ]] || die "the token is expected on standard input"
     [[ $token =~ ^[A-Za-z0-9._~+/-]{16,512}=*$ ]] ||
         die "a token is 16 to 512 letters, digits or ._~+/- (and = at the end)"
-    kept=$(rows_without "$tenant")
-    { [[ -z $kept ]] || printf '%s\n' "$kept"; row_of "$tenant" "$token"; } | replace_file
+    row=$(row_of "$tenant" "$token")
+    kept=$(rows)
+    if ! grep -qxF -- "$row" <<<"$kept"; then
+        kept=$(grep -v "; # $(mark_of "$token")\$" <<<"$kept" || true)
+        { [[ -z $kept ]] || printf '%s\n' "$kept"; printf '%s\n' "$row"; } | replace_file
+    fi
 }
 
 remove_tokens()
@@ -135,14 +140,14 @@ main()
     exec 9<"$(dirname "$file")"
     flock 9
     case $command in
-    add | remove | set)
+    add | remove | put)
         check_tenant "$tenant"
         ;;&
     add) add_token "$tenant" ;;
-    set) set_token "$tenant" ;;
+    put) put_token "$tenant" ;;
     remove) remove_tokens "$tenant" "${3:-}" ;;
     list) list_tokens ;;
-    *) die "usage: token.sh add TENANT | remove TENANT [MARK] | list | set TENANT" ;;
+    *) die "usage: token.sh add TENANT | remove TENANT [MARK] | list | put TENANT" ;;
     esac
 }
 

@@ -91,7 +91,10 @@ find_engine() {
         if problem=$(timeout 20 docker version 2>&1 >/dev/null); then
             engine=(docker)
             # Without the buildx component only the classic builder works.
-            docker buildx version >/dev/null 2>&1 || export DOCKER_BUILDKIT=0
+            if ! docker buildx version >/dev/null 2>&1; then
+                export DOCKER_BUILDKIT=0
+                build_args+=(--force-rm)
+            fi
             return
         fi
     fi
@@ -200,6 +203,11 @@ collect_build_args() {
     fi
 }
 
+# The name of an image before its proof: not on any allow-list, and this process's own, so that two builds do not mix.
+unproved() {
+    printf 'sandcgi-build-%s:%s' "$1" "$$"
+}
+
 build_unproved() {
     local language=$1 context=$work/$1
     mkdir "$context"
@@ -207,7 +215,7 @@ build_unproved() {
     install -m 0755 "$entry" "$context/entry"
     copy_trust "$context/ca.pem"
     step "$language: build"
-    "${engine[@]}" build "${build_args[@]}" -t "sandcgi-build-$language" "$context" >>"$log" 2>&1 </dev/null ||
+    "${engine[@]}" build "${build_args[@]}" -t "$(unproved "$language")" "$context" >>"$log" 2>&1 </dev/null ||
         fail_logged "the image for $language does not build: check the network and the disk, then try again"
     done_step
 }
@@ -219,10 +227,11 @@ prove() {
     timeout "$prove_s" "${engine[@]}" run --rm --network none --read-only --user 1000:1000 \
         --tmpfs /tmp:rw,nosuid,nodev,size=64m,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
         --memory 256m --memory-swap 256m --cpus 0.5 --pids-limit 128 --log-driver none \
-        --entrypoint /usr/local/lib/sandbox/prove "sandcgi-build-$language" \
+        --entrypoint /usr/local/lib/sandbox/prove "$(unproved "$language")" \
         >"$work/proof" 2>"$work/unproved" </dev/null || status=$?
     cat "$work/proof" "$work/unproved" >>"$log"
     if ((status)) || ! grep -q '^version ' "$work/proof"; then
+        "${engine[@]}" rmi "$(unproved "$language")" >>"$log" 2>&1 || true
         fail_logged "the proof of $language failed (exit $status): its image is not offered"
     fi
     done_step
@@ -234,24 +243,28 @@ plain() {
     tr -cd 'A-Za-z0-9._+=~@/ -'
 }
 
+# Images that newer ones took the name of; one in which something still runs stays until the next time.
+drop_replaced() {
+    local id
+    for id in $("${engine[@]}" image ls -q --filter dangling=true --filter label=sandbox.build); do
+        "${engine[@]}" rmi "$id" >>"$log" 2>&1 || true
+    done
+}
+
 stamp() {
-    local language=$1 build=$2 name=sandcgi-runner-$1:latest old version libraries
-    old=$("${engine[@]}" image inspect --format '{{ .Id }}' "$name" 2>/dev/null || true)
+    local language=$1 build=$2 name=sandcgi-runner-$1:latest version libraries
     version=$(sed -n 's/^version //p' "$work/proof" | head -n 1 | plain)
     libraries=$(sed -n '/^version /!{/^[^ =]*=[^ ]*$/p}' "$work/proof" | tr '\n' ' ' | plain)
     rm -rf "$work/stamp"
     mkdir "$work/stamp"
     cat >"$work/stamp/Dockerfile" <<DOCKERFILE
-FROM sandcgi-build-$language
+FROM $(unproved "$language")
 LABEL sandbox.version="$version" sandbox.libraries="${libraries% }" sandbox.build="$build"
 DOCKERFILE
     "${engine[@]}" build -t "$name" "$work/stamp" >>"$log" 2>&1 </dev/null ||
         fail_logged "the image for $language cannot be stamped"
-    "${engine[@]}" rmi "sandcgi-build-$language" >>"$log" 2>&1 || true
-    # The image of before, unless something still runs in it.
-    if [[ $old && $old != "$("${engine[@]}" image inspect --format '{{ .Id }}' "$name")" ]]; then
-        "${engine[@]}" rmi "$old" >>"$log" 2>&1 || true
-    fi
+    "${engine[@]}" rmi "$(unproved "$language")" >>"$log" 2>&1 || true
+    drop_replaced
 }
 
 build_runner() {

@@ -15,4 +15,4 @@ EXTRA_DIST += runners/build.sh runners/README.md \
 	runners/bash/Dockerfile runners/bash/libraries runners/bash/prove
 
 dist_check_SCRIPTS += tests/runners/test_entry.py
-EXTRA_DIST += tests/runners/sbx.py
+EXTRA_DIST += tests/runners/sbx.py tests/runners/test_images.py

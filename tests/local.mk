@@ -15,7 +15,7 @@ libreplay_a_SOURCES = tests/fuzz/replay_main.c
 if ENABLE_FUZZERS
 AM_CFLAGS += -fsanitize=fuzzer-no-link
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
-EXTRA_PROGRAMS = $(FUZZ_TARGETS)
+EXTRA_PROGRAMS += $(FUZZ_TARGETS)
 else
 FUZZ_LINK = $(AM_LDFLAGS)
 check_PROGRAMS += $(FUZZ_TARGETS)
@@ -39,6 +39,7 @@ dist_check_SCRIPTS += \
 	tests/lint/format.sh \
 	tests/lint/headers.sh \
 	tests/lint/layers.sh \
+	tests/lint/settings.sh \
 	tests/lint/shell.sh \
 	tests/lint/sizes.sh
 
@@ -54,3 +55,5 @@ lint: $(dist_check_SCRIPTS)
 			test $$? = 77;; esac; done
 
 .PHONY: format lint fuzz-smoke
+
+include tests/bench/local.mk

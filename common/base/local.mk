@@ -16,6 +16,24 @@ libbase_a_SOURCES = \
 	common/base/sock_message.c \
 	common/base/utf8.c common/base/utf8.h
 
+if HAVE_CMOCKA
+check_PROGRAMS += \
+	tests/unit/test_auto \
+	tests/unit/test_b64 \
+	tests/unit/test_buf \
+	tests/unit/test_clock \
+	tests/unit/test_conf \
+	tests/unit/test_crypto \
+	tests/unit/test_err \
+	tests/unit/test_fdio \
+	tests/unit/test_log \
+	tests/unit/test_mem \
+	tests/unit/test_parse \
+	tests/unit/test_sock \
+	tests/unit/test_sock_message \
+	tests/unit/test_utf8
+endif
+
 FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_sock tests/fuzz/fuzz_utf8
 tests_fuzz_fuzz_b64_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_conf_LDFLAGS = $(FUZZ_LINK)

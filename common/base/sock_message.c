@@ -76,6 +76,8 @@ int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct 
         size_t left = (size_t)n;
         for (int i = 0; i < 2; i++) {
             size_t part = left < parts[i].iov_len ? left : parts[i].iov_len;
+            if (part == 0)
+                continue; /* a message without bytes has no address to add to */
             parts[i].iov_base = (char *)parts[i].iov_base + part;
             parts[i].iov_len -= part;
             left -= part;

@@ -22,8 +22,9 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define FIRST_WORD_MS 5000 /* how long connections wait for the keeper's first look at the engine  \
-                            */
+#define FIRST_WORD_MS                                                                              \
+    5000 /* how long connections wait for the keeper's first look at the engine                    \
+          */
 #define KEEPER_RESTART_MS 1000
 #define EXTRA_CHILDREN    64 /* beyond the runs: uploads, file reads, lists */
 

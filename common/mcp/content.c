@@ -5,7 +5,6 @@
 #include "common/base/b64.h"
 #include "common/rpc/json.h"
 
-
 #define REPLACEMENT    "\xEF\xBF\xBD"
 #define NAME_MAX_BYTES (16u * 1024)
 

@@ -11,3 +11,19 @@ libmcp_a_SOURCES = \
 	common/mcp/server.c common/mcp/server.h \
 	common/mcp/tool.h \
 	common/mcp/tool_methods.c
+
+# A server with the real tools over a broker in the test's own process.
+ASK_FAKES = tests/fakes/ask.c tests/fakes/ask.h
+TOOLS_FAKES = \
+	tests/fakes/fake_broker.c tests/fakes/fake_broker.h \
+	tests/fakes/schema.c tests/fakes/schema.h \
+	tests/fakes/tools_world.c tests/fakes/tools_world.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/test_mcp_era tests/unit/test_mcp_server
+tests_unit_test_mcp_server_SOURCES = tests/unit/test_mcp_server.c $(ASK_FAKES)
+endif
+
+FUZZ_TARGETS += tests/fuzz/fuzz_mcp
+tests_fuzz_fuzz_mcp_SOURCES = tests/fuzz/fuzz_mcp.c $(TOOLS_FAKES)
+tests_fuzz_fuzz_mcp_LDFLAGS = $(FUZZ_LINK)

@@ -62,6 +62,11 @@ json_t *json_parse(const char *text, size_t len, unsigned max_depth, struct err 
         err_set(e, ERR_LIMIT, "JSON: arrays and objects nest deeper than %u", max_depth);
         return NULL;
     }
+    /* jansson 2.14 passes over a NUL that stands behind a number. */
+    if (len > 0 && memchr(text, 0, len)) {
+        err_set(e, ERR_INVALID, "JSON: a NUL byte is not part of any text");
+        return NULL;
+    }
     json_error_t problem;
     json_t *value = json_loadb(text ? text : "", len,
                                JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &problem);

@@ -3,5 +3,9 @@ librpc_a_SOURCES = \
 	common/rpc/json.c common/rpc/json.h \
 	common/rpc/rpc.c common/rpc/rpc.h
 
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/test_json tests/unit/test_rpc
+endif
+
 FUZZ_TARGETS += tests/fuzz/fuzz_json
 tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)

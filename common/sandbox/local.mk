@@ -7,3 +7,21 @@ libsandbox_a_SOURCES = \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
 	common/sandbox/staging.c common/sandbox/staging.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += \
+	tests/unit/test_files \
+	tests/unit/test_files_race \
+	tests/unit/test_files_race_walk \
+	tests/unit/test_files_walk \
+	tests/unit/test_media \
+	tests/unit/test_sandbox \
+	tests/unit/test_snapshot
+# The same once more, on a kernel that seems to lack openat2.
+tests_unit_test_files_race_walk_SOURCES = tests/unit/test_files_race.c
+tests_unit_test_files_race_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
+tests_unit_test_files_walk_SOURCES = tests/unit/test_files.c
+tests_unit_test_files_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
+endif
+
+EXTRA_DIST += tests/unit/sandbox_fixture.h

@@ -12,3 +12,20 @@ libtools_a_SOURCES = \
 	common/tools/runners.c common/tools/runners.h \
 	common/tools/tools.c common/tools/tools.h \
 	common/tools/upload_file.c
+
+if HAVE_CMOCKA
+check_PROGRAMS += \
+	tests/unit/test_tools_args \
+	tests/unit/test_tools_list \
+	tests/unit/test_tools_run_code \
+	tests/unit/test_tools_upload_file
+tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
+	tests/fakes/schema.c tests/fakes/schema.h
+tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)
+tests_unit_test_tools_run_code_SOURCES = tests/unit/test_tools_run_code.c $(TOOLS_FAKES)
+tests_unit_test_tools_upload_file_SOURCES = tests/unit/test_tools_upload_file.c $(TOOLS_FAKES)
+endif
+
+FUZZ_TARGETS += tests/fuzz/fuzz_tool_args
+tests_fuzz_fuzz_tool_args_SOURCES = tests/fuzz/fuzz_tool_args.c $(TOOLS_FAKES)
+tests_fuzz_fuzz_tool_args_LDFLAGS = $(FUZZ_LINK)

@@ -12,9 +12,10 @@
 
 #include <string.h>
 
-#define LINKS_MAX  50
-#define SNIFFS_MAX 16 /* files opened to find out what they are; each is a question to the broker  \
-                       */
+#define LINKS_MAX 50
+#define SNIFFS_MAX                                                                                 \
+    16 /* files opened to find out what they are; each is a question to the broker                 \
+        */
 #define HEAD_BYTES 4096
 
 static const char unknown_type[] = "application/octet-stream";

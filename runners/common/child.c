@@ -9,6 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef CLOSE_RANGE_CLOEXEC
@@ -44,10 +46,13 @@ static void offer_to_oom_killer(void)
 
 static void reset_signals(void)
 {
+    static const uint64_t default_action[4]; /* the kernel's struct, all zero: SIG_DFL, no flags */
     sigset_t none;
 
-    for (int sig = 1; sig <= SIGRTMAX; sig++)
-        sigaction(sig, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    /* Past the C library, which keeps two signals for itself: those may have come to us ignored,
+     * too. */
+    for (int sig = 1; sig < _NSIG; sig++)
+        syscall(SYS_rt_sigaction, sig, &default_action, NULL, sizeof(uint64_t));
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -194,4 +199,23 @@ void child_kill_all(void)
         kill(-1, SIGKILL);
     else
         kill_children();
+}
+
+void child_bury_all(int64_t until_ms)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+
+    child_kill_all();
+    if (getpid() == 1)
+        return; /* whoever is left dies with us */
+    do {
+        pid_t pid;
+
+        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+            ;
+        if (pid < 0)
+            return;
+        nanosleep(&pause, NULL);
+        child_kill_all();
+    } while (clock_ms() < until_ms);
 }

@@ -76,6 +76,8 @@ void child_adopt_orphans(void);
 /* SIGKILL to every process of the container but ourselves. Never touches what is not our
  * descendant. */
 void child_kill_all(void);
+/* The same, until nobody is left: for an end without a report. Gives up at until_ms on clock_ms. */
+void child_bury_all(int64_t until_ms);
 
 /* relay.c: from start to the last byte of output. */
 struct ending {

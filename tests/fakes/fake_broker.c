@@ -88,8 +88,8 @@ static json_t *request_to_json(const struct run_request *r)
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:b, s:I, s:I, s:o, s:o}", "tenant", r->tenant,
                      "conversation", r->conversation, "language", r->language, "code",
                      text_or_null(r->code), "stdin", text_or_null(r->input), "network", r->network,
-                     "timeoutMs", (json_int_t)r->timeout_ms, "keepBytes",
-                     (json_int_t)r->keep_bytes, "args", args, "env", env);
+                     "timeoutMs", (json_int_t)r->timeout_ms, "keepBytes", (json_int_t)r->keep_bytes,
+                     "args", args, "env", env);
 }
 
 json_t *broker_run(const struct broker_client *c, const struct run_request *request, struct err *e)
@@ -120,10 +120,9 @@ json_t *broker_put_file(const struct broker_client *c, const char *tenant, const
     if (fdio_read_to_end(fd, &content, e) < 0)
         return NULL;
     assert(content.len == size);
-    json_array_append_new(fake_broker.puts,
-                          json_pack("{s:s, s:s, s:s, s:s%}", "tenant", tenant, "conversation",
-                                    conversation, "name", name, "content", buf_str(&content),
-                                    content.len));
+    json_array_append_new(fake_broker.puts, json_pack("{s:s, s:s, s:s, s:s%}", "tenant", tenant,
+                                                      "conversation", conversation, "name", name,
+                                                      "content", buf_str(&content), content.len));
     return json_pack("{s:s, s:I, s:s}", "name", name, "size", (json_int_t)size, "url",
                      "https://x.test/files/ab/file");
 }

@@ -1,6 +1,6 @@
 /*
- * A broker in the test's own process: the functions of common/broker/client.h, answering what the test laid down and remembering
- * what they were asked. Linked by tests only.
+ * A broker in the test's own process: the functions of common/broker/client.h, answering what the
+ * test laid down and remembering what they were asked. Linked by tests only.
  */
 #ifndef SANDCGI_TESTS_FAKE_BROKER_H
 #define SANDCGI_TESTS_FAKE_BROKER_H
@@ -9,13 +9,13 @@
 
 struct fake_broker {
     /* What it answers. */
-    json_t *runners;        /* NULL: trouble */
-    json_t *run_results;    /* array, one taken per run from the front; empty: trouble */
-    json_t *files;          /* name to base64 */
-    struct err trouble;     /* of runs, uploads and runners */
+    json_t *runners;     /* NULL: trouble */
+    json_t *run_results; /* array, one taken per run from the front; empty: trouble */
+    json_t *files;       /* name to base64 */
+    struct err trouble;  /* of runs, uploads and runners */
     /* What it was asked. */
-    json_t *runs;           /* array of the requests as objects */
-    json_t *puts;           /* array of {tenant, conversation, name, content} */
+    json_t *runs; /* array of the requests as objects */
+    json_t *puts; /* array of {tenant, conversation, name, content} */
     unsigned opens;
     unsigned runner_questions;
 };
@@ -31,7 +31,8 @@ void fake_broker_push_result(const char *text);
 
 void fake_broker_add_file(const char *name, const void *data, size_t len);
 
-/* The result of a run that printed stdout_text and left files (a JSON array as text), exit code 0. */
+/* The result of a run that printed stdout_text and left files (a JSON array as text), exit code 0.
+ */
 void fake_broker_push_ok(const char *stdout_text, const char *files);
 
 #endif

@@ -42,7 +42,8 @@ static bool type_fits(const json_t *wanted, const json_t *value)
 
     if (json_is_string(wanted))
         return is_type(value, json_string_value(wanted));
-    json_array_foreach(wanted, i, one) {
+    json_array_foreach(wanted, i, one)
+    {
         if (is_type(value, json_string_value(one)))
             return true;
     }
@@ -54,7 +55,8 @@ static bool enum_fits(const json_t *choices, const json_t *value)
     size_t i;
     json_t *one;
 
-    json_array_foreach(choices, i, one) {
+    json_array_foreach(choices, i, one)
+    {
         if (json_equal(one, value))
             return true;
     }
@@ -70,11 +72,13 @@ static bool members_fit(const json_t *schema, const json_t *value)
     const char *key;
     json_t *member;
 
-    json_array_foreach(required, i, member) {
+    json_array_foreach(required, i, member)
+    {
         if (!json_object_get(value, json_string_value(member)))
             return fail(json_string_value(member), "is missing");
     }
-    json_object_foreach((json_t *)value, key, member) {
+    json_object_foreach((json_t *)value, key, member)
+    {
         const json_t *rule = json_object_get(properties, key);
 
         if (!rule)
@@ -93,7 +97,8 @@ static bool items_fit(const json_t *schema, const json_t *value)
     size_t i;
     json_t *item;
 
-    json_array_foreach(value, i, item) {
+    json_array_foreach(value, i, item)
+    {
         if (rule && !schema_fits(rule, item))
             return fail("an item", "does not fit");
     }
@@ -106,8 +111,8 @@ static bool range_fits(const json_t *schema, const json_t *value)
     const json_t *max = json_object_get(schema, "maximum");
     double v = json_number_value(value);
 
-    return !json_is_number(value) || ((!min || v >= json_number_value(min)) &&
-                                      (!max || v <= json_number_value(max)));
+    return !json_is_number(value) ||
+           ((!min || v >= json_number_value(min)) && (!max || v <= json_number_value(max)));
 }
 
 static bool size_fits(const json_t *schema, const char *key, size_t size)
@@ -124,14 +129,15 @@ static bool size_fits(const json_t *schema, const char *key, size_t size)
 static bool keywords_known(const json_t *schema)
 {
     static const char *const known[] = {
-        "type",      "enum",      "properties", "required",  "additionalProperties",
-        "items",     "minimum",   "maximum",    "maxLength", "minLength",
-        "maxItems",  "default",   "maxProperties", "description", "contentEncoding",
+        "type",     "enum",    "properties",    "required",    "additionalProperties",
+        "items",    "minimum", "maximum",       "maxLength",   "minLength",
+        "maxItems", "default", "maxProperties", "description", "contentEncoding",
     };
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)schema, key, value) {
+    json_object_foreach((json_t *)schema, key, value)
+    {
         bool found = false;
         for (size_t i = 0; i < ARRAY_LEN(known); i++)
             found = found || strcmp(known[i], key) == 0;
@@ -152,8 +158,7 @@ bool schema_fits(const json_t *schema, const json_t *value)
         return fail("type", "is another");
     if (choices && !enum_fits(choices, value))
         return fail("enum", "has no such value");
-    if (!range_fits(schema, value) ||
-        !size_fits(schema, "minLength", json_string_length(value)) ||
+    if (!range_fits(schema, value) || !size_fits(schema, "minLength", json_string_length(value)) ||
         !size_fits(schema, "maxLength", json_string_length(value)) ||
         !size_fits(schema, "maxItems", json_array_size(value)) ||
         !size_fits(schema, "maxProperties", json_object_size(value)))

@@ -1,4 +1,5 @@
-/* A small JSON Schema checker: the keywords that our own schemas use, and an error for any other. */
+/* A small JSON Schema checker: the keywords that our own schemas use, and an error for any other.
+ */
 #ifndef SANDCGI_TESTS_SCHEMA_H
 #define SANDCGI_TESTS_SCHEMA_H
 

@@ -38,9 +38,9 @@ def tokens(checks):
         other = site.add_token("other")
         second = site.add_token("default")
         odd = "Aa.b+c/d~e_f-0123456789=="
-        checks.equal("token.sh set takes a token of its own", site.token_command("set", "odd", stdin=odd + "\n").returncode, 0)
+        checks.equal("token.sh put takes a token of its own", site.token_command("put", "odd", stdin=odd + "\n").returncode, 0)
         for bad in ("short", "with blank in it 0123456789", "", 'x"; evil 0123456789', "x" * 600):
-            checks.equal(f"token.sh set refuses {bad[:30]!r}", site.token_command("set", "odd", stdin=bad).returncode, 1)
+            checks.equal(f"token.sh put refuses {bad[:30]!r}", site.token_command("put", "odd", stdin=bad).returncode, 1)
         for bad in ("", ".x", "a b", 'a"b', "x" * 65, "../x"):
             checks.equal(f"token.sh refuses the tenant {bad[:12]!r}", site.token_command("add", bad).returncode, 1)
         site.reload()

@@ -9,11 +9,12 @@
 
 #include <cmocka.h>
 
-#define CAPS  "\"io.modelcontextprotocol/clientCapabilities\":{}"
+#define CAPS     "\"io.modelcontextprotocol/clientCapabilities\":{}"
 #define CLAIM(v) "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":" v "," CAPS "}"
-#define REQ(method, params) \
+#define REQ(method, params)                                                                        \
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":{" params "}}"
-#define NOTE(method, params) "{\"jsonrpc\":\"2.0\",\"method\":\"" method "\",\"params\":{" params "}}"
+#define NOTE(method, params)                                                                       \
+    "{\"jsonrpc\":\"2.0\",\"method\":\"" method "\",\"params\":{" params "}}"
 
 #define V2026 "\"2026-07-28\""
 
@@ -25,14 +26,16 @@ struct era_case {
     enum mcp_revision revision;
 };
 
-/* In the order of the checks; the first that fits wins, so each case breaks one rule only or two to show which is first. */
+/* In the order of the checks; the first that fits wins, so each case breaks one rule only or two to
+ * show which is first. */
 static const struct era_case http_cases[] = {
     {"initialize without a header", REQ("initialize", "\"protocolVersion\":\"2025-06-18\""), NULL,
      NULL, NULL, 0, 0, MCP_2025_06_18},
-    {"initialize of the oldest", REQ("initialize", "\"protocolVersion\":\"2024-11-05\""), NULL, NULL,
-     NULL, 0, 0, MCP_2024_11_05},
+    {"initialize of the oldest", REQ("initialize", "\"protocolVersion\":\"2024-11-05\""), NULL,
+     NULL, NULL, 0, 0, MCP_2024_11_05},
     {"initialize of an unknown revision gets the latest legacy one",
-     REQ("initialize", "\"protocolVersion\":\"1999-01-01\""), NULL, NULL, NULL, 0, 0, MCP_2025_11_25},
+     REQ("initialize", "\"protocolVersion\":\"1999-01-01\""), NULL, NULL, NULL, 0, 0,
+     MCP_2025_11_25},
     {"initialize asking for the modern revision gets the latest legacy one",
      REQ("initialize", "\"protocolVersion\":\"2026-07-28\""), NULL, NULL, NULL, 0, 0,
      MCP_2025_11_25},
@@ -48,8 +51,8 @@ static const struct era_case http_cases[] = {
 
     {"modern", REQ("tools/list", CLAIM(V2026)), "2026-07-28", "tools/list", NULL, 0, 0,
      MCP_2026_07_28},
-    {"blanks around headers", REQ("tools/list", CLAIM(V2026)), " 2026-07-28\t", "\ttools/list ", NULL,
-     0, 0, MCP_2026_07_28},
+    {"blanks around headers", REQ("tools/list", CLAIM(V2026)), " 2026-07-28\t", "\ttools/list ",
+     NULL, 0, 0, MCP_2026_07_28},
     {"no capabilities",
      REQ("tools/list", "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":" V2026 "}"),
      "2025-06-18", NULL, NULL, 400, -32602, 0},
@@ -57,8 +60,8 @@ static const struct era_case http_cases[] = {
      -32602, 0},
     {"version header differs", REQ("tools/list", CLAIM(V2026)), "2025-06-18", "tools/list", NULL,
      400, -32020, 0},
-    {"method header differs", REQ("tools/list", CLAIM(V2026)), "2026-07-28", "tools/call", NULL, 400,
-     -32020, 0},
+    {"method header differs", REQ("tools/list", CLAIM(V2026)), "2026-07-28", "tools/call", NULL,
+     400, -32020, 0},
     {"method header differs in case", REQ("tools/list", CLAIM(V2026)), "2026-07-28", "Tools/list",
      NULL, 400, -32020, 0},
     {"a version to come", REQ("tools/list", CLAIM("\"2099-01-01\"")), "2099-01-01", "tools/list",
@@ -69,23 +72,25 @@ static const struct era_case http_cases[] = {
      "tools/list", NULL, 400, -32022, 0},
     {"nonsense that sorts behind", REQ("tools/list", CLAIM("\"v999.0.0\"")), NULL, NULL, NULL, 400,
      -32022, 0},
-    {"a NUL behind the version", REQ("tools/list", CLAIM("\"2026-07-28\\u0000\"")), NULL, NULL, NULL,
-     400, -32022, 0},
-    {"no version header", REQ("tools/list", CLAIM(V2026)), NULL, "tools/list", NULL, 400, -32020, 0},
-    {"empty version header", REQ("tools/list", CLAIM(V2026)), "", "tools/list", NULL, 400, -32020, 0},
+    {"a NUL behind the version", REQ("tools/list", CLAIM("\"2026-07-28\\u0000\"")), NULL, NULL,
+     NULL, 400, -32022, 0},
+    {"no version header", REQ("tools/list", CLAIM(V2026)), NULL, "tools/list", NULL, 400, -32020,
+     0},
+    {"empty version header", REQ("tools/list", CLAIM(V2026)), "", "tools/list", NULL, 400, -32020,
+     0},
     {"no method header", REQ("tools/list", CLAIM(V2026)), "2026-07-28", NULL, NULL, 400, -32020, 0},
-    {"no name header", REQ("tools/call", "\"name\":\"x\"," CLAIM(V2026)), "2026-07-28", "tools/call",
-     NULL, 400, -32020, 0},
+    {"no name header", REQ("tools/call", "\"name\":\"x\"," CLAIM(V2026)), "2026-07-28",
+     "tools/call", NULL, 400, -32020, 0},
     {"name header", REQ("tools/call", "\"name\":\"x\"," CLAIM(V2026)), "2026-07-28", "tools/call",
      " x ", 0, 0, MCP_2026_07_28},
     {"name header differs", REQ("tools/call", "\"name\":\"x\"," CLAIM(V2026)), "2026-07-28",
      "tools/call", "X", 400, -32020, 0},
-    {"name header in base64", REQ("tools/call", "\"name\":\"\xC3\xA9\"," CLAIM(V2026)), "2026-07-28",
-     "tools/call", "=?base64?w6k=?=", 0, 0, MCP_2026_07_28},
+    {"name header in base64", REQ("tools/call", "\"name\":\"\xC3\xA9\"," CLAIM(V2026)),
+     "2026-07-28", "tools/call", "=?base64?w6k=?=", 0, 0, MCP_2026_07_28},
     {"name header in sloppy base64", REQ("tools/call", "\"name\":\"\xC3\xA9\"," CLAIM(V2026)),
      "2026-07-28", "tools/call", "=?base64?w6k?=", 400, -32020, 0},
-    {"no name in the body, none needed in the header", REQ("tools/call", CLAIM(V2026)), "2026-07-28",
-     "tools/call", NULL, 0, 0, MCP_2026_07_28},
+    {"no name in the body, none needed in the header", REQ("tools/call", CLAIM(V2026)),
+     "2026-07-28", "tools/call", NULL, 0, 0, MCP_2026_07_28},
 
     {"no claim but a modern header", REQ("tools/list", ""), "2026-07-28", "tools/list", NULL, 400,
      -32602, 0},
@@ -94,8 +99,8 @@ static const struct era_case http_cases[] = {
     {"no claim, no header", REQ("tools/list", ""), NULL, NULL, NULL, 0, 0, MCP_2025_03_26},
     {"no claim, legacy header", REQ("tools/list", ""), "2025-11-25", NULL, NULL, 0, 0,
      MCP_2025_11_25},
-    {"no claim, unknown legacy header", REQ("tools/list", ""), "1999-01-01", NULL, NULL, 400, -32600,
-     0},
+    {"no claim, unknown legacy header", REQ("tools/list", ""), "1999-01-01", NULL, NULL, 400,
+     -32600, 0},
     {"legacy ignores Mcp-Method", REQ("tools/list", ""), "2025-06-18", "initialize", "x", 0, 0,
      MCP_2025_06_18},
 
@@ -105,8 +110,8 @@ static const struct era_case http_cases[] = {
      400, -32602, 0},
     {"notification, version header differs", NOTE("notifications/cancelled", CLAIM(V2026)),
      "2025-06-18", NULL, NULL, 400, -32020, 0},
-    {"notification, method header differs", NOTE("notifications/cancelled", CLAIM(V2026)), NULL, "x",
-     NULL, 400, -32020, 0},
+    {"notification, method header differs", NOTE("notifications/cancelled", CLAIM(V2026)), NULL,
+     "x", NULL, 400, -32020, 0},
     {"notification, only a modern header", NOTE("notifications/cancelled", ""), "2026-07-28", NULL,
      NULL, 0, 0, MCP_2026_07_28},
     {"notification, legacy", NOTE("notifications/initialized", ""), "2025-06-18", NULL, NULL, 0, 0,
@@ -192,8 +197,10 @@ static void batches_are_for_the_revision_that_has_them(void **state)
     static const struct {
         const char *version;
         int result;
-    } cases[] = {{NULL, 0},           {"", 0},           {"2025-03-26", 0},  {"2024-11-05", -1},
-                 {"2025-06-18", -1}, {"2026-07-28", -1}, {"2099-01-01", -1}, {"nonsense", -1}};
+    } cases[] = {{NULL, 0},          {"", 0},
+                 {"2025-03-26", 0},  {"2024-11-05", -1},
+                 {"2025-06-18", -1}, {"2026-07-28", -1},
+                 {"2099-01-01", -1}, {"nonsense", -1}};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -217,7 +224,9 @@ static void header_values_in_base64_are_decoded_strictly(void **state)
     } cases[] = {
         {"abc", "abc", true},
         {"=?base64?YWJj?=", "abc", true},
-        {"=?base64?" "?=", "", true},
+        {"=?base64?"
+         "?=",
+         "", true},
         {"=?base64?YWJj", "=?base64?YWJj", true}, /* one end only: literal */
         {"=?BASE64?YWJj?=", "abc", false},
         {"=?base64?YWJj?=", "=?base64?YWJj?=", false},
@@ -245,8 +254,9 @@ static void only_texts_from_the_modern_revision_on_are_modern(void **state)
     static const struct {
         const char *text;
         bool modern;
-    } cases[] = {{"2026-07-28", true},  {"2026-07-27", false}, {"2026-07-2", false}, {"", false},
-                 {"2026-07-28x", true}, {"2027", true},        {"v1", true},         {"1999", false}};
+    } cases[] = {{"2026-07-28", true}, {"2026-07-27", false}, {"2026-07-2", false},
+                 {"", false},          {"2026-07-28x", true}, {"2027", true},
+                 {"v1", true},         {"1999", false}};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)

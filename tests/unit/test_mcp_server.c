@@ -21,7 +21,7 @@
     "\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"t\",\"title\":\"Test\","        \
     "\"version\":\"1\"}}"
 #define R(id, rest) "{\"jsonrpc\":\"2.0\",\"id\":" id "," rest "}"
-#define ECHO_CALL "\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"a\":1}"
+#define ECHO_CALL   "\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"a\":1}"
 
 /* ---- two tools ---- */
 
@@ -137,9 +137,10 @@ static void answers_legacy_clients(void **state)
         {"initialize 2024-11-05 has no title", NULL, NULL, NULL,
          R("\"i\"", "\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2024-11-05\"}"),
          200,
-         R("\"i\"", "\"result\":{\"protocolVersion\":\"2024-11-05\",\"capabilities\":{\"tools\":{}},"
-                    "\"serverInfo\":{\"name\":\"t\",\"version\":\"1\"},"
-                    "\"instructions\":\"be kind\"}"),
+         R("\"i\"",
+           "\"result\":{\"protocolVersion\":\"2024-11-05\",\"capabilities\":{\"tools\":{}},"
+           "\"serverInfo\":{\"name\":\"t\",\"version\":\"1\"},"
+           "\"instructions\":\"be kind\"}"),
          0},
         {"initialize without params is forgiven", NULL, NULL, NULL,
          R("1", "\"method\":\"initialize\""), 200,
@@ -159,8 +160,8 @@ static void answers_legacy_clients(void **state)
          R("1", "\"method\":\"notifications/initialized\""), 200, NULL, -32601},
         {"notification", NULL, NULL, NULL,
          "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}", 202, "", 0},
-        {"unknown notification", NULL, NULL, NULL, "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}", 202, "",
-         0},
+        {"unknown notification", NULL, NULL, NULL, "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}", 202,
+         "", 0},
         {"a request's name as a notification is not answered", NULL, NULL, NULL,
          "{\"jsonrpc\":\"2.0\",\"method\":\"tools/list\"}", 202, "", 0},
         {"response", NULL, NULL, NULL, R("7", "\"result\":{}"), 202, "", 0},
@@ -177,9 +178,10 @@ static void answers_modern_clients(void **state)
     static const struct exchange table[] = {
         {"discover", "2026-07-28", "server/discover", NULL,
          R("1", "\"method\":\"server/discover\",\"params\":{" META "}"), 200,
-         R("1", "\"result\":{\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}},"
-                "\"instructions\":\"be kind\",\"resultType\":\"complete\",\"ttlMs\":3600000,"
-                "\"cacheScope\":\"public\"," SERVER_META "}"),
+         R("1",
+           "\"result\":{\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}},"
+           "\"instructions\":\"be kind\",\"resultType\":\"complete\",\"ttlMs\":3600000,"
+           "\"cacheScope\":\"public\"," SERVER_META "}"),
          0},
         {"ping is gone", "2026-07-28", "ping", NULL,
          R("1", "\"method\":\"ping\",\"params\":{" META "}"), 404, NULL, -32601},
@@ -187,8 +189,8 @@ static void answers_modern_clients(void **state)
          R("1", "\"method\":\"initialize\",\"params\":{" META "}"), 404, NULL, -32601},
         {"unknown method", "2026-07-28", "nope", NULL,
          R("1", "\"method\":\"nope\",\"params\":{" META "}"), 404, NULL, -32601},
-        {"no _meta", "2026-07-28", "tools/list", NULL, R("1", "\"method\":\"tools/list\""), 400, NULL,
-         -32602},
+        {"no _meta", "2026-07-28", "tools/list", NULL, R("1", "\"method\":\"tools/list\""), 400,
+         NULL, -32602},
         {"version to come", "2099-01-01", "tools/list", NULL,
          R("5", "\"method\":\"tools/list\",\"params\":{\"_meta\":{"
                 "\"io.modelcontextprotocol/protocolVersion\":\"2099-01-01\","
@@ -279,8 +281,8 @@ static void runs_batches_of_the_revision_that_has_them(void **state)
          NULL, -32600},
         {"a modern message inside", NULL, NULL, NULL,
          "[" R("1", "\"method\":\"tools/list\",\"params\":{" META "}") "]", 400, NULL, -32600},
-        {"in a later revision", "2025-06-18", NULL, NULL, "[" R("1", "\"method\":\"ping\"") "]", 400,
-         NULL, -32600},
+        {"in a later revision", "2025-06-18", NULL, NULL, "[" R("1", "\"method\":\"ping\"") "]",
+         400, NULL, -32600},
         {"in the modern revision", "2026-07-28", NULL, NULL, "[" R("1", "\"method\":\"ping\"") "]",
          400, NULL, -32600},
         {"a batch inside a batch", NULL, NULL, NULL, "[[]]", 400, NULL, -32600},
@@ -368,8 +370,8 @@ static void answers_to_aliases_without_listing_them(void **state)
 {
     struct mcp_origin origin = {.http = true, .cancel_fd = -1};
     struct asked list = ask(&server, &origin, R("1", "\"method\":\"tools/list\""));
-    struct asked call =
-        ask(&server, &origin, R("1", "\"method\":\"tools/call\",\"params\":{\"name\":\"old.echo\"}"));
+    struct asked call = ask(&server, &origin,
+                            R("1", "\"method\":\"tools/call\",\"params\":{\"name\":\"old.echo\"}"));
 
     (void)state;
     assert_null(strstr(list.text, "old.echo"));
@@ -383,8 +385,8 @@ static void answers_to_aliases_without_listing_them(void **state)
 static void a_tool_that_fails_is_a_result_with_its_reason_only(void **state)
 {
     struct mcp_origin origin = {.http = true, .tenant = "me", .cancel_fd = -1};
-    struct asked a =
-        ask(&server, &origin, R("1", "\"method\":\"tools/call\",\"params\":{\"name\":\"break\"}"));
+    struct asked a = ask(&server, &origin,
+                         R("1", "\"method\":\"tools/call\",\"params\":{\"name\":\"break\"}"));
 
     (void)state;
     assert_string_equal(a.text, R("1", "\"result\":{\"content\":[{\"type\":\"text\",\"text\":"
@@ -427,7 +429,8 @@ static void stdio_pins_its_era(void **state)
 {
     bool modern = false;
     const char *negotiated = NULL;
-    struct mcp_origin origin = {.cancel_fd = -1, .modern_pinned = &modern, .negotiated = &negotiated};
+    struct mcp_origin origin = {
+        .cancel_fd = -1, .modern_pinned = &modern, .negotiated = &negotiated};
     struct asked a;
 
     (void)state;

@@ -1,0 +1,89 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
+# Seeing that it works, through the front door, and telling the user how to go on.
+
+front_url()
+{
+    printf 'https://localhost:%s' "$https_port"
+}
+
+# front PATH [CURL OPTIONS…]; the token goes in a way that a list of processes does not show.
+front()
+{
+    local path=$1
+    shift
+    curl -sS --max-time 60 --cacert "$cert" --config <(printf 'header = "Authorization: Bearer %s"\n' "$api_token") \
+        "$@" "$(front_url)$path"
+}
+
+call_json()
+{
+    front /mcp -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -d "$1" 2>>"$log_file"
+}
+
+healthy()
+{
+    [[ $(curl -s -o /dev/null -w '%{http_code}' --max-time 5 --cacert "$cert" "$(front_url)/healthz") == 200 ]]
+}
+
+# A server that has ended is not waited for.
+healthy_or_dead()
+{
+    healthy || ! sandcgi_pid >/dev/null
+}
+
+tools_answer()
+{
+    call_json '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' | jq -e '.result.tools | length > 0' >/dev/null 2>&1
+}
+
+wait_for_answers()
+{
+    wait_until 30 healthy_or_dead || true
+    sandcgi_pid >/dev/null || die "sandcgi has ended: $(last_complaint "$sandcgi_log"); the log is $sandcgi_log"
+    healthy || die "$(front_url)/healthz does not answer 200; see $sandcgi_log and $log_dir/nginx-error.log"
+    wait_until 10 tools_answer || die "tools/list is not answered through $(front_url)/mcp; see $sandcgi_log and $log_dir/nginx-error.log"
+}
+
+run_first_program()
+{
+    local answer began
+    began=$(now_ms)
+    printf '  %-44s ' "running a first program (python)"
+    answer=$(call_json '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":
+        {"conversationId":"start","language":"python","code":"print(6 * 7)"}}}') || answer=
+    if [[ $(jq -r '.result.structuredContent.stdout' 2>/dev/null <<<"$answer") != 42 ]]; then
+        printf ' failed\n'
+        die "the program did not print 42 but: $(head -c 600 <<<"$answer" | tr '\n' ' '); see $sandcgi_log"
+    fi
+    printf ' %s\n' "$(seconds_since "$began")"
+}
+
+# Commands that work as pasted, from any folder.
+print_ending()
+{
+    local token call
+    # shellcheck disable=SC2016 # the user's shell expands it
+    token=$(printf '"Authorization: Bearer $(sed -n s/^MCP_API_TOKEN=//p %q)"' "$env_file")
+    call=$(printf 'curl -sS --cacert %q %s/mcp -H "Content-Type: application/json" -H %s' "$cert" "$(front_url)" "$token")
+    cat <<END
+
+sandcgi answers on this machine:
+  MCP endpoint   $(front_url)/mcp   (certificate: $cert)
+                 http://localhost:$http_port/mcp
+  token          MCP_API_TOKEN in $env_file
+  logs           $log_dir
+
+Three commands to paste:
+
+1. What is there to run?
+$call -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_runners","arguments":{}}}' | jq .result.structuredContent
+
+2. Run a program that writes a file:
+$call -d '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":{"conversationId":"demo","language":"python","code":"print(6 * 7); open(\"answer.txt\", \"w\").write(\"forty-two\\\\n\")"}}}' | jq .result.structuredContent
+
+3. Fetch a file that a program wrote:
+curl -sS --cacert $(printf '%q' "$cert") "\$($call -d '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run_code","arguments":{"conversationId":"demo","language":"python","code":"open(\"hello.txt\", \"w\").write(\"hello from a sandbox\\\\n\")"}}}' | jq -r '.result.structuredContent.files[0].url')"
+
+./start.sh --status tells how it is, ./start.sh --stop ends it; nginx/token.sh add NAME makes a token for somebody else.
+END
+}

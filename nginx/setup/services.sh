@@ -1,0 +1,265 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
+# The two services, sandcgi and nginx: what they need, starting, stopping, and telling whether they are up to date.
+
+readonly drain_seconds=20
+
+ensure_account()
+{
+    local account=${SANDCGI_USER:-}
+    ((EUID == 0)) || return 0
+    if ! getent passwd "$account" >/dev/null; then
+        useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$account" >>"$log_file" 2>&1 ||
+            die "the account '$account' for the workers could not be made; see $log_file, or set SANDCGI_USER in $env_file"
+        say "  made the system account '$account' for the workers"
+    fi
+}
+
+# The names of the folders in it are secrets: it can be walked through, not listed.
+ensure_sandbox_root()
+{
+    if [[ ! -d $SANDBOX_ROOT ]]; then
+        (umask 022 && mkdir -p "$SANDBOX_ROOT") || die "cannot make SANDBOX_ROOT=$SANDBOX_ROOT; check its parent folder"
+        chmod 0711 "$SANDBOX_ROOT"
+    fi
+    [[ -n $nginx_user ]] || return 0
+    setpriv --reuid "${nginx_user% *}" --regid "${nginx_user#* }" --clear-groups test -x "$SANDBOX_ROOT" -a -x "$run_dir" ||
+        die "nginx's account ${nginx_user% *} cannot reach $SANDBOX_ROOT or $run_dir; do chmod o+x on their parent folders, or set SANDCGI_STATE_DIR"
+}
+
+ensure_certificate()
+{
+    local key=$state/tls/key.pem
+    [[ ! -f $cert || ! -f $key ]] || return 0
+    [[ ! -f $cert && ! -f $key ]] || die "only one of $cert and $key is there; put the other one back, or remove both for new ones"
+    (umask 077 && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 825 -subj /CN=localhost \
+        -addext 'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1' -keyout "$key.new" -out "$cert.new" >>"$log_file" 2>&1) ||
+        die "openssl could not make a certificate; see $log_file"
+    chmod 0644 "$cert.new"
+    mv -f "$key.new" "$key"
+    mv -f "$cert.new" "$cert"
+    say "  made a self-signed certificate: $cert"
+}
+
+# nginx must send what the workers expect, so both files are written in one go, at every start of sandcgi.
+write_front_secret()
+{
+    local secret
+    secret=$(random_hex)
+    printf '%s\n' "$secret" | write_file 0600 "$SANDCGI_SECRET_FILE"
+    printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$secret" | write_file 0640 "$run_dir/front-secret.conf"
+    [[ -z $nginx_user ]] || chgrp "${nginx_user#* }" "$run_dir/front-secret.conf"
+}
+
+# The token of .env belongs to the tenant "default", beside those that token.sh added; an earlier one of .env is taken away.
+sync_token()
+{
+    local tokens=("$project/nginx/token.sh" --file "$state/nginx/tokens.map" --no-reload) mark noted mark_file=$state/nginx/env-token.mark
+    mark=$(printf '%s' "$api_token" | sha256sum | cut -c1-12)
+    noted=$(cat "$mark_file" 2>/dev/null) || noted=
+    if [[ -n $noted && $noted != "$mark" ]]; then
+        "${tokens[@]}" remove default "$noted" 2>>"$log_file" || true
+    fi
+    "${tokens[@]}" put default <<<"$api_token" || die "MCP_API_TOKEN in $env_file cannot be used; put in what this prints: openssl rand -hex 32"
+    printf '%s\n' "$mark" | write_file 0600 "$mark_file"
+}
+
+render_nginx()
+{
+    local backend=$SANDCGI_LISTEN
+    [[ $backend != /* ]] || backend=unix:$backend
+    "$project/nginx/render.sh" "$state/nginx" RUN_DIR="$run_dir" LOG_DIR="$log_dir" TMP_DIR="$state/nginx/tmp" \
+        SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$backend" SECRET_CONF="$run_dir/front-secret.conf" \
+        TOKENS_FILE="$state/nginx/tokens.map" CERT="$cert" CERT_KEY="$state/tls/key.pem" USER="$nginx_user" \
+        BIND="$(setting NGINX_BIND "$(loopback_addresses)")" HTTPS_PORT="$https_port" HTTP_PORT="$http_port" \
+        BODY_MAX="$body_max" READ_TIMEOUT="$read_timeout" RATE="$(setting NGINX_RATE 20)" \
+        BURST="$(setting NGINX_BURST 40)" CONNS="$(setting NGINX_CONNS 32)" ||
+        die "nginx's configuration could not be made; correct the NGINX_… settings in $env_file"
+}
+
+# "localhost" means ::1 first on many machines.
+loopback_addresses()
+{
+    printf '127.0.0.1'
+    if grep -qs '^0\{31\}1 ' /proc/net/if_inet6; then
+        printf ' [::1]'
+    fi
+}
+
+nginx_hash()
+{
+    sha256sum "$state"/nginx/*.conf "$state/nginx/tokens.map" "$run_dir/front-secret.conf" "$cert" 2>/dev/null | sha256sum
+}
+
+sandcgi_hash()
+{
+    { sha256sum "$binary" "$env_file" && server_environment; } | sha256sum
+}
+
+sandcgi_pid()
+{
+    pid_from "$sandcgi_pid_file" sandcgi "$env_file"
+}
+
+nginx_pid()
+{
+    pid_from "$nginx_pid_file" nginx "$state/nginx/nginx.conf"
+}
+
+# Processes of ours whose master was killed hard: they would keep sockets and ports, and speak with an old secret.
+# An nginx worker is known by having our log open, a sandcgi by its command line.
+stray_processes()
+{
+    local proc name
+    for proc in /proc/[1-9]*; do
+        name=$(cat "$proc/comm" 2>/dev/null) || continue
+        if [[ $name == nginx ]] && ! nginx_pid >/dev/null; then
+            find "$proc/fd" -lname "$log_dir/nginx-error.log" -print -quit 2>/dev/null | grep -q . || continue
+        elif [[ $name == sandcgi ]] && ! sandcgi_pid >/dev/null; then
+            tr '\0' ' ' <"$proc/cmdline" 2>/dev/null | grep -qF -- "$binary serve --config $env_file " || continue
+        else
+            continue
+        fi
+        printf '%s\n' "${proc#/proc/}"
+    done
+}
+
+end_strays()
+{
+    local pids pid
+    mapfile -t pids < <(stray_processes)
+    ((${#pids[@]})) || return 0
+    say "  ending ${#pids[@]} processes whose master was killed"
+    kill -TERM "${pids[@]}" 2>/dev/null || true
+    for pid in "${pids[@]}"; do
+        wait_gone 10 "$pid" || kill -KILL "$pid" 2>/dev/null || true
+    done
+}
+
+# What a service said last about itself, for the one line of a failure.
+last_complaint()
+{
+    local line
+    line=$(tail -n 50 "$1" 2>/dev/null | grep -E '^sandcgi: |^(error|warn) ' | tail -n 1) || line=$(tail -n 1 "$1" 2>/dev/null)
+    printf '%s' "${line#sandcgi: }"
+}
+
+port_answers()
+{
+    (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
+}
+
+# Our own nginx may already listen on some of them.
+check_ports_free()
+{
+    local port mine
+    mine=$(cat "$run_dir/ports" 2>/dev/null) || mine=
+    nginx_pid >/dev/null || mine=
+    [[ $https_port != "$http_port" ]] || die "NGINX_HTTPS_PORT and NGINX_HTTP_PORT are the same; correct one of them in $env_file"
+    for port in "$https_port" "$http_port"; do
+        if [[ " $mine " != *" $port "* ]] && port_answers "$port"; then
+            die "port $port is in use by another program; stop that one, or choose another port: NGINX_HTTPS_PORT and NGINX_HTTP_PORT in $env_file"
+        fi
+    done
+}
+
+check_settings()
+{
+    local problem
+    problem=$(run_server check 2>&1 >/dev/null) || die "${problem:-the settings are not usable}; correct $env_file"
+}
+
+# run_server COMMAND, with the environment that it may have
+run_server()
+{
+    local environment
+    mapfile -d '' -t environment < <(server_environment)
+    exec env -i "${environment[@]}" "$binary" "$1" --config "$env_file"
+}
+
+start_sandcgi()
+{
+    local pid
+    write_front_secret
+    (
+        exec >>"$sandcgi_log" 2>&1 </dev/null 9>&-
+        cd /
+        mapfile -d '' -t environment < <(server_environment)
+        exec setsid env -i "${environment[@]}" "$binary" serve --config "$env_file"
+    ) &
+    pid=$!
+    disown # its end is for the log, not for the shell to report
+    printf '%s\n' "$pid" | write_file 0644 "$sandcgi_pid_file"
+    wait_until 10 sandcgi_listens "$pid" ||
+        die "sandcgi did not start: $(last_complaint "$sandcgi_log"); the log is $sandcgi_log"
+    sandcgi_hash | write_file 0600 "$run_dir/sandcgi.hash"
+    say "  started sandcgi (process $pid)"
+}
+
+# Listening, or gone (which the caller finds out next).
+sandcgi_listens()
+{
+    [[ -d /proc/$1 ]] || return 1
+    [[ $SANDCGI_LISTEN != /* ]] || [[ -S $SANDCGI_LISTEN ]]
+}
+
+stop_sandcgi()
+{
+    local pid
+    pid=$(sandcgi_pid) || return 0
+    kill -TERM "$pid"
+    if ! wait_gone "$drain_seconds" "$pid"; then
+        say "  programs still run after $drain_seconds s; ending them"
+        kill -TERM "$pid" 2>/dev/null || true
+        wait_gone 15 "$pid" || kill -KILL "$pid" 2>/dev/null || true
+    fi
+    rm -f "$sandcgi_pid_file" "$run_dir/sandcgi.hash"
+    say "  stopped sandcgi"
+}
+
+# Starts it, or has it take up a changed configuration without dropping calls.
+start_nginx()
+{
+    local nginx=(nginx -e "$log_dir/nginx-error.log" -c "$state/nginx/nginx.conf") pid
+    "${nginx[@]}" -t >>"$log_file" 2>&1 9>&- ||
+        die "nginx refuses its configuration: $(grep -o '\[emerg\].*' "$log_file" | tail -n 1); see $log_file"
+    if pid=$(nginx_pid); then
+        kill -HUP "$pid"
+        say "  nginx (process $pid) has read its configuration again"
+    else
+        "${nginx[@]}" >>"$log_file" 2>&1 </dev/null 9>&- || die "nginx did not start; see $log_dir/nginx-error.log and $log_file"
+        wait_until 10 nginx_pid >/dev/null || die "nginx did not start; see $log_dir/nginx-error.log"
+        say "  started nginx (process $(nginx_pid))"
+    fi
+    printf '%s %s\n' "$https_port" "$http_port" | write_file 0644 "$run_dir/ports"
+    nginx_hash | write_file 0600 "$run_dir/nginx.hash"
+}
+
+stop_nginx()
+{
+    local pid
+    pid=$(nginx_pid) || return 0
+    kill -QUIT "$pid"
+    if ! wait_gone "$drain_seconds" "$pid"; then
+        kill -TERM "$pid" 2>/dev/null || true
+        wait_gone 5 "$pid" || say "  nginx (process $pid) does not end"
+    fi
+    rm -f "$run_dir/ports" "$run_dir/nginx.hash"
+    say "  stopped nginx"
+}
+
+# True when something was started or changed.
+bring_up_services()
+{
+    local changed=1
+    if ! sandcgi_pid >/dev/null || [[ $(sandcgi_hash) != "$(cat "$run_dir/sandcgi.hash" 2>/dev/null)" ]] ||
+        [[ ! -f $run_dir/front-secret.conf ]]; then
+        stop_sandcgi
+        start_sandcgi
+        changed=0
+    fi
+    if ! nginx_pid >/dev/null || [[ $(nginx_hash) != "$(cat "$run_dir/nginx.hash" 2>/dev/null)" ]]; then
+        start_nginx
+        changed=0
+    fi
+    return "$changed"
+}

@@ -1,0 +1,174 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
+# Where things are, and what .env and the environment say. Sourced by start.sh; expects $project.
+
+readonly defaults_of_ports='8443 8080'
+
+# The places below the state folder.
+choose_places()
+{
+    if ((EUID == 0)); then
+        state=${SANDCGI_STATE_DIR:-/var/lib/sandcgi}
+    else
+        state=${SANDCGI_STATE_DIR:-$project/var}
+    fi
+    [[ $state == /* ]] || state=$PWD/$state
+    env_file=${SANDCGI_ENV_FILE:-$project/.env}
+    binary=$project/build/sandcgi
+    run_dir=$state/run
+    log_dir=$state/log
+    log_file=$log_dir/start.log
+    cert=$state/tls/cert.pem
+    sandcgi_log=$log_dir/sandcgi.log
+    sandcgi_pid_file=$run_dir/sandcgi.pid
+    nginx_pid_file=$run_dir/nginx.pid
+    dockerd_pid_file=$run_dir/dockerd.pid
+}
+
+make_places()
+{
+    local longest=$run_dir/broker.sock unsafe=$'[[:space:]"\'\\\\$;{}@]'
+    ((${#longest} < 100)) ||
+        die "the state folder's path is too long for sockets ($longest); set SANDCGI_STATE_DIR to a shorter one"
+    [[ ! $state =~ $unsafe ]] ||
+        die "the state folder's path must not contain blanks or quotes: $state; set SANDCGI_STATE_DIR to another"
+    mkdir -p "$state" "$run_dir" "$log_dir" "$state/nginx/tmp" "$state/tls" 2>/dev/null ||
+        die "cannot make folders below $state; set SANDCGI_STATE_DIR to a folder that you may write"
+    chmod 0755 "$state" "$run_dir" "$state/nginx" "$state/nginx/tmp" "$state/tls"
+    chmod 0750 "$log_dir"
+    : >>"$log_file"
+}
+
+# The value of KEY in .env, as the server reads it; fails when it is not there. The last line of a key counts.
+env_value()
+{
+    local key=$1 line value found=1
+    [[ -f $env_file ]] || return 1
+    while IFS= read -r line || [[ -n $line ]]; do
+        line=${line#"${line%%[![:space:]]*}"}
+        line=${line#export }
+        [[ $line == "$key="* ]] || continue
+        value=${line#*=}
+        value=${value%"${value##*[![:space:]]}"}
+        if [[ $value =~ ^\"(.*)\"$ || $value =~ ^\'(.*)\'$ ]]; then
+            value=${BASH_REMATCH[1]}
+        fi
+        found=0
+    done <"$env_file"
+    ((found == 0)) && printf '%s' "$value"
+}
+
+# setting KEY DEFAULT: environment before .env before the default; an empty value counts as not set.
+setting()
+{
+    local value=${!1:-}
+    [[ -n $value ]] || value=$(env_value "$1") || true
+    printf '%s' "${value:-$2}"
+}
+
+# "30s", "5m", "1h", "500ms" or plain seconds, to whole seconds (rounded up).
+to_seconds()
+{
+    [[ $1 =~ ^([0-9]{1,9})(ms|s|m|h)?$ ]] || return 1
+    local number=$((10#${BASH_REMATCH[1]}))
+    case ${BASH_REMATCH[2]} in
+    ms) number=$(((number + 999) / 1000)) ;;
+    m) number=$((number * 60)) ;;
+    h) number=$((number * 3600)) ;;
+    esac
+    printf '%d' "$number"
+}
+
+write_env_file()
+{
+    [[ ! -e $env_file ]] || return 0
+    local https=${SANDCGI_HTTPS_PORT:-${defaults_of_ports% *}} http=${SANDCGI_HTTP_PORT:-${defaults_of_ports#* }}
+    local file_secret token
+    file_secret=$(random_hex) token=$(random_hex)
+    [[ ${#file_secret} -eq 64 && ${#token} -eq 64 ]] || die "no randomness from /dev/urandom; without it no secrets can be made"
+    sed -e "s|^FILE_SECRET=.*|FILE_SECRET=$file_secret|" -e "s|^MCP_API_TOKEN=.*|MCP_API_TOKEN=$token|" \
+        -e "s|^NGINX_HTTPS_PORT=.*|NGINX_HTTPS_PORT=$https|" -e "s|^NGINX_HTTP_PORT=.*|NGINX_HTTP_PORT=$http|" \
+        -e "s|^PUBLIC_BASE_URL=.*|PUBLIC_BASE_URL=https://localhost:$https|" "$project/.env.example" |
+        write_file 0600 "$env_file"
+    say "  wrote $env_file with random secrets"
+}
+
+check_port()
+{
+    [[ $2 =~ ^[1-9][0-9]{0,4}$ && $2 -le 65535 ]] || die "$1 must be a port number, not '$2'; correct it in $env_file"
+}
+
+# Group that nginx's workers run as; empty when nginx is not started as root.
+nginx_account()
+{
+    local name
+    ((EUID == 0)) || return 0
+    for name in www-data nginx nobody; do
+        if getent passwd "$name" >/dev/null; then
+            printf '%s %s' "$name" "$(id -gn "$name")"
+            return
+        fi
+    done
+    die "there is no account for nginx's workers; make one: useradd --system www-data"
+}
+
+# What start.sh decides when .env and the environment are silent, exported for the server (its environment wins over .env).
+derive_settings()
+{
+    local max
+    https_port=${SANDCGI_HTTPS_PORT:-$(setting NGINX_HTTPS_PORT "${defaults_of_ports% *}")}
+    http_port=${SANDCGI_HTTP_PORT:-$(setting NGINX_HTTP_PORT "${defaults_of_ports#* }")}
+    check_port NGINX_HTTPS_PORT "$https_port"
+    check_port NGINX_HTTP_PORT "$http_port"
+    nginx_user=$(nginx_account)
+
+    SANDBOX_ROOT=$(setting SANDBOX_ROOT "$state/sandboxes")
+    SANDCGI_LISTEN=$(setting SANDCGI_LISTEN "$run_dir/front.sock")
+    SANDCGI_BROKER=$(setting SANDCGI_BROKER "$run_dir/broker.sock")
+    SANDCGI_SECRET_FILE=$(setting SANDCGI_SECRET_FILE "$run_dir/front-secret")
+    PUBLIC_BASE_URL=$(setting PUBLIC_BASE_URL "https://localhost:$https_port")
+    [[ ! $PUBLIC_BASE_URL =~ ^https://localhost:[0-9]+/?$ ]] || PUBLIC_BASE_URL=https://localhost:$https_port
+    export SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_BROKER SANDCGI_SECRET_FILE PUBLIC_BASE_URL
+    if ((EUID == 0)); then
+        SANDCGI_USER=$(setting SANDCGI_USER sandcgi)
+        SANDCGI_LISTEN_GROUP=$(setting SANDCGI_LISTEN_GROUP "${nginx_user#* }")
+        export SANDCGI_USER SANDCGI_LISTEN_GROUP
+    else
+        SANDBOX_USER=$(setting SANDBOX_USER "$(id -u):$(id -g)")
+        export SANDBOX_USER
+    fi
+
+    max=$(setting SANDBOX_TIMEOUT_MAX 300s)
+    max=$(to_seconds "$max") || die "SANDBOX_TIMEOUT_MAX must be a time such as 300s, not '$max'; correct it in $env_file"
+    read_timeout=$((max + 120))
+    body_max=$(setting SANDCGI_MAX_BODY 16m)
+    api_token=$(setting MCP_API_TOKEN '')
+    [[ -n $api_token ]] || die "MCP_API_TOKEN is missing in $env_file; put in what this prints: openssl rand -hex 32"
+}
+
+# What start.sh has chosen stands in .env as well, so that "sandcgi check", "sandcgi stdio" and a service file find the same
+# server. Only what is missing is added.
+note_places()
+{
+    local name missing=()
+    for name in SANDBOX_ROOT SANDBOX_USER SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_BROKER SANDCGI_SECRET_FILE SANDCGI_USER; do
+        [[ -z ${!name:-} ]] || env_value "$name" >/dev/null || missing+=("$name=${!name}")
+    done
+    ((${#missing[@]})) || return 0
+    [[ -z $(tail -c 1 "$env_file") ]] || printf '\n' >>"$env_file"
+    printf '%s\n' '' '# Chosen by start.sh.' "${missing[@]}" >>"$env_file"
+}
+
+# The environment of the server: nothing of the caller's but what concerns it.
+server_environment()
+{
+    local name
+    printf 'PATH=%s\0HOME=%s\0LANG=C.UTF-8\0' "$PATH" "${HOME:-/}"
+    for name in $(compgen -e); do
+        case $name in
+        SANDCGI_STATE_DIR | SANDCGI_ENV_FILE | SANDCGI_HTTPS_PORT | SANDCGI_HTTP_PORT) ;;
+        SANDCGI_* | SANDBOX_* | DOCKER_HOST | DOCKER_TLS_VERIFY | DOCKER_CERT_PATH | FILE_SECRET | MCP_API_TOKEN | PUBLIC_BASE_URL)
+            printf '%s=%s\0' "$name" "${!name}"
+            ;;
+        esac
+    done
+}

@@ -1,0 +1,109 @@
+"""A fresh clone of this tree, started the way a new user does: ./start.sh."""
+import functools
+import os
+import shutil
+import socket
+import subprocess
+
+import engine
+from harness import TOP, Failed, at_end, new_folder
+from mcp import Client
+from sites import clean_environment, free_port
+
+
+def _git(*arguments):
+    return subprocess.run(["git", "-C", TOP, *arguments], check=True, capture_output=True).stdout
+
+
+def _names(*arguments):
+    return [os.fsdecode(name) for name in _git("ls-files", "-z", *arguments).split(b"\0") if name]
+
+
+def make_clone(folder):
+    """git clone, and on top what is changed but not committed."""
+    if not os.path.exists(f"{TOP}/.git"):
+        shutil.copytree(TOP, folder, symlinks=True, ignore=shutil.ignore_patterns("build*", "var", ".env", "*.o", "*.a"))
+        return
+    subprocess.run(["git", "clone", "-q", TOP, folder], check=True, capture_output=True)
+    for name in _names("-m", "-o", "--exclude-standard"):
+        if os.path.lexists(f"{TOP}/{name}"):
+            os.makedirs(os.path.dirname(f"{folder}/{name}"), exist_ok=True)
+            shutil.copy2(f"{TOP}/{name}", f"{folder}/{name}", follow_symlinks=False)
+    for name in _names("-d"):
+        if os.path.lexists(f"{folder}/{name}"):
+            os.unlink(f"{folder}/{name}")
+
+
+def _is_free(port):
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+class Clone:
+    def __init__(self):
+        base = new_folder("clone")
+        self.folder = f"{base}/sandcgi"
+        self.state = f"{base}/state"
+        make_clone(self.folder)
+        self.https_port = 8443 if _is_free(8443) else free_port()
+        self.http_port = 8080 if _is_free(8080) else free_port()
+        self.env_file = f"{self.folder}/.env"
+
+    def environment(self):
+        return clean_environment() | {
+            "SANDCGI_STATE_DIR": self.state, "SANDCGI_HTTPS_PORT": str(self.https_port),
+            "SANDCGI_HTTP_PORT": str(self.http_port), "DOCKER_HOST": engine.host()}
+
+    def start_sh(self, *arguments, timeout=1200, environment=None):
+        """Runs ./start.sh; (exit status, everything it printed)."""
+        done = subprocess.run(["./start.sh", *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
+                              env=self.environment() | (environment or {}), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout, check=False)
+        return done.returncode, done.stdout
+
+    def shell(self, script, timeout=120):
+        """A script pasted into bash in the clone; the ports are put in when the usual ones were taken."""
+        script = script.replace("localhost:8443", f"localhost:{self.https_port}")
+        script = script.replace("localhost:8080", f"localhost:{self.http_port}")
+        return subprocess.run(["bash", "-c", script], cwd=self.folder, stdin=subprocess.DEVNULL, env=clean_environment(),
+                              capture_output=True, text=True, errors="replace", timeout=timeout, check=False)
+
+    def setting(self, name):
+        with open(self.env_file, encoding="utf-8") as file:
+            for line in file:
+                if line.startswith(name + "="):
+                    return line.rstrip("\n").partition("=")[2].strip('"')
+        return None
+
+    def client(self):
+        return Client(f"http://localhost:{self.http_port}", self.setting("MCP_API_TOKEN"))
+
+    def logs(self):
+        return [os.path.join(where, name) for where, _, names in os.walk(f"{self.state}/log") for name in names]
+
+
+@functools.cache
+def made():
+    """The clone, not yet started."""
+    clone = Clone()
+    at_end(clone.start_sh, "--stop")
+    return clone
+
+
+@functools.cache
+def first_start():
+    """(status, output) of the first ./start.sh."""
+    return made().start_sh()
+
+
+def started():
+    """The clone with everything running."""
+    status, output = first_start()
+    if status:
+        raise Failed(f"./start.sh ended with status {status}: {output[-3000:]}")
+    return made()

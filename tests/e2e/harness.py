@@ -1,0 +1,197 @@
+"""Registration and running of end-to-end tests: one function is one test, its name a sentence.
+
+A test module calls @test("…") on functions without arguments. Whatever is started during a test and handed to
+at_test_end() ends with it, whatever is handed to at_end() ends with the suite.
+"""
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+IS_ROOT = os.geteuid() == 0
+
+_tests = []
+_suite = contextlib.ExitStack()
+_current = contextlib.ExitStack()
+_scratch = None
+
+
+class Skip(Exception):
+    """Raised by a test that cannot run here; the text says why."""
+
+
+class Failed(AssertionError):
+    """A check that did not hold."""
+
+
+class TimedOut(BaseException):
+    """Not an Exception: a test's own except clauses must not swallow it."""
+
+
+class Test:
+    def __init__(self, sentence, timeout, function):
+        self.sentence = sentence
+        self.timeout = timeout
+        self.function = function
+        self.module = function.__module__
+
+    def matches(self, word):
+        return word.lower() in self.sentence.lower() or word == self.module or word == self.module.removeprefix("test_")
+
+
+def test(sentence, timeout=60):
+    def register(function):
+        _tests.append(Test(sentence, timeout, function))
+        return function
+    return register
+
+
+# ---- checks ----
+
+def check(condition, message):
+    if not condition:
+        raise Failed(message)
+
+
+def equal(got, want, what="value"):
+    if got != want:
+        raise Failed(f"{what}: got {shorten(got)}, want {shorten(want)}")
+
+
+def contains(text, part, what="text"):
+    if part not in text:
+        raise Failed(f"{what} does not contain {part!r}: {shorten(text)}")
+
+
+def shorten(value, limit=1500):
+    text = repr(value)
+    return text if len(text) <= limit else text[:limit] + f"… ({len(text)} characters)"
+
+
+def wait_until(probe, seconds, what, pause=0.05):
+    """The first true value of probe(); fails when there is none in time."""
+    end = time.monotonic() + seconds
+    while True:
+        value = probe()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Failed(f"not within {seconds} s: {what}")
+        time.sleep(pause)
+
+
+def holds_for(probe, seconds, what, pause=0.1):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if not probe():
+            raise Failed(f"did not last {seconds} s: {what}")
+        time.sleep(pause)
+
+
+# ---- clean ends ----
+
+def at_end(function, *args):
+    _suite.callback(function, *args)
+
+
+def at_test_end(function, *args):
+    _current.callback(function, *args)
+
+
+def scratch():
+    """The suite's directory; readable by the accounts of nginx and of the workers."""
+    global _scratch
+    if not _scratch:
+        _scratch = tempfile.mkdtemp(prefix="sandcgi-e2e-", dir="/tmp")
+        os.chmod(_scratch, 0o755)
+        if not os.environ.get("SANDCGI_TEST_KEEP"):
+            at_end(shutil.rmtree, _scratch, True)
+    return _scratch
+
+
+_numbers = {}
+
+
+def new_folder(name):
+    number = _numbers[name] = _numbers.get(name, 0) + 1
+    path = os.path.join(scratch(), f"{name}{number}")
+    os.mkdir(path)
+    os.chmod(path, 0o755)
+    return path
+
+
+# ---- running ----
+
+def _on_alarm(_signal, _frame):
+    raise TimedOut()
+
+
+def _run_one(test_):
+    global _current
+    _current = contextlib.ExitStack()
+    start = time.monotonic()
+    state, detail = "ok", ""
+    signal.alarm(test_.timeout)
+    try:
+        test_.function()
+    except Skip as reason:
+        state, detail = "skipped", str(reason)
+    except TimedOut:
+        state, detail = "FAILED", f"took longer than {test_.timeout} s\n{traceback.format_exc(limit=-6)}"
+    except Failed as failure:
+        state, detail = "FAILED", f"{failure}\n{_place()}"
+    except Exception:  # pylint: disable=broad-except
+        state, detail = "FAILED", traceback.format_exc(limit=-8)
+    finally:
+        signal.alarm(0)
+    try:
+        signal.alarm(60)
+        _current.close()
+    except (Exception, TimedOut):  # pylint: disable=broad-except
+        state, detail = "FAILED", detail + "\nwhile cleaning up: " + traceback.format_exc(limit=-4)
+    finally:
+        signal.alarm(0)
+    return state, detail, time.monotonic() - start
+
+
+def _place():
+    frames = [f for f in traceback.extract_tb(sys.exc_info()[2]) if os.path.basename(f.filename).startswith("test_")]
+    return "\n".join(f"  {os.path.basename(f.filename)}:{f.lineno}: {f.line}" for f in frames)
+
+
+def selected(word):
+    return [t for t in _tests if not word or t.matches(word)]
+
+
+def run_tests(word, on_failure):
+    """Runs what word selects (None: all). on_failure() returns text that may explain a failure. Returns the counts."""
+    counts = {"ok": 0, "FAILED": 0, "skipped": 0}
+    module = None
+    signal.signal(signal.SIGALRM, _on_alarm)
+    try:
+        for one in selected(word):
+            if one.module != module:
+                module = one.module
+                print(f"-- {module.removeprefix('test_')}", flush=True)
+            state, detail, seconds = _run_one(one)
+            counts[state] += 1
+            reason = f": {detail}" if state == "skipped" else ""
+            print(f"{state} {one.sentence} ({seconds:.1f} s){reason}", flush=True)
+            if state == "FAILED":
+                print("    " + detail.strip().replace("\n", "\n    "), flush=True)
+                explanation = on_failure()
+                if explanation:
+                    print("    | " + explanation.strip().replace("\n", "\n    | "), flush=True)
+    finally:
+        close()
+    return counts
+
+
+def close():
+    signal.alarm(0)
+    _suite.close()

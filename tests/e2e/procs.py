@@ -1,0 +1,88 @@
+"""Processes by /proc: who is whose child, what do they hold open, how much memory do they use."""
+import os
+import re
+import signal
+import time
+
+
+def exists(pid):
+    """Alive, and no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def parent(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def children(pid):
+    return sorted(int(name) for name in os.listdir("/proc")
+                  if name.isdigit() and parent(int(name)) == pid and exists(int(name)))
+
+
+def descendants(pid):
+    found = []
+    for child in children(pid):
+        found += [child] + descendants(child)
+    return found
+
+
+def open_files(pid):
+    """What the process's descriptors point at."""
+    folder, found = f"/proc/{pid}/fd", []
+    try:
+        for name in os.listdir(folder):
+            try:
+                found.append(os.readlink(f"{folder}/{name}"))
+            except OSError:
+                pass
+    except OSError:
+        pass
+    return found
+
+
+def uid(pid):
+    return os.stat(f"/proc/{pid}").st_uid
+
+
+def status(pid, field):
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        match = re.search(rf"^{field}:\s*(.*)$", file.read(), re.M)
+    return match.group(1).strip() if match else None
+
+
+def private_memory(pid):
+    """Bytes that belong to this process alone; 0 when it has gone."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            return sum(int(n) for n in re.findall(r"^Private_\w+:\s+(\d+)", file.read(), re.M)) * 1024
+    except OSError:
+        return 0
+
+
+def end(process, patience=15):
+    """Ends a subprocess.Popen: asked first, forced then."""
+    if process.poll() is None:
+        process.terminate()
+        limit = time.monotonic() + patience
+        while process.poll() is None and time.monotonic() < limit:
+            time.sleep(0.02)
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+
+
+def end_group(process, patience=15):
+    """The same for a process that leads a group of its own."""
+    end(process, patience)
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except OSError:
+        pass

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""The end-to-end suite. DOCKER_HOST names the engine; SANDCGI_TEST_BINARY the sandcgi to test (default: build/sandcgi)."""
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import clone  # noqa: E402  pylint: disable=wrong-import-position
+import harness  # noqa: E402  pylint: disable=wrong-import-position
+import sites  # noqa: E402  pylint: disable=wrong-import-position
+
+# test_logs looks at what all others left behind: it is last.
+MODULES = ("start", "protocol", "tools", "uploads", "environment", "files", "hostile", "limits", "crash", "frontends",
+           "engine", "podman", "logs")
+
+
+def load():
+    for name in MODULES:
+        importlib.import_module(f"test_{name}")
+
+
+def explain():
+    """The end of the log of the server that was used last."""
+    if not sites.all_sites:
+        return ""
+    site = sites.all_sites[-1]
+    try:
+        return "log of " + site.folder + ":\n" + "\n".join(site.log().splitlines()[-15:])
+    except OSError:
+        return ""
+
+
+def bench(script):
+    """Starts the clone and hands the script what it needs."""
+    try:
+        house = clone.started()
+        environment = house.environment() | {"SANDCGI_ENV_FILE": house.env_file}
+        return subprocess.run([script], cwd=house.folder, env=environment, check=False).returncode
+    finally:
+        harness.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", metavar="NAME", help="tests whose file or sentence contains NAME")
+    parser.add_argument("--list", action="store_true", help="name the tests")
+    parser.add_argument("--bench", metavar="SCRIPT", help="start a server and run SCRIPT against it")
+    options = parser.parse_args()
+    load()
+    if options.list:
+        for one in harness.selected(options.only):
+            print(f"{one.module.removeprefix('test_')}: {one.sentence}")
+        return 0
+    if options.bench:
+        return bench(options.bench)
+    counts = harness.run_tests(options.only, explain)
+    if not any(counts.values()):
+        print(f"no test matches '{options.only}'; see --list")
+        counts["FAILED"] = 1
+    print(f"{counts['ok']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
+    return 1 if counts["FAILED"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+"""Servers for tests: `sandcgi serve` behind a real nginx, with settings of the test's choice."""
+import functools
+import hashlib
+import os
+import pwd
+import secrets
+import signal
+import socket
+import subprocess
+
+import engine
+import procs
+from harness import IS_ROOT, TOP, Failed, Skip, at_end, at_test_end, new_folder, wait_until
+from mcp import Client
+
+BINARY = os.environ.get("SANDCGI_TEST_BINARY") or os.path.join(TOP, "build/sandcgi")
+SANITIZER_ENV = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=0",
+                 "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+all_sites = []
+
+_ports = set()
+
+
+def free_port():
+    while True:
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            port = sock.getsockname()[1]
+        if port not in _ports:
+            _ports.add(port)
+            return port
+
+
+def clean_environment():
+    """Ours without anything that would override the configuration file."""
+    ours = ("SANDBOX_", "SANDCGI_", "DOCKER_", "FILE_SECRET", "PUBLIC_BASE_URL", "MCP_API_TOKEN")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+@functools.cache
+def certificate():
+    """(certificate, key) for localhost, self-signed."""
+    folder = new_folder("tls")
+    cert, key = f"{folder}/cert.pem", f"{folder}/key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True)
+    return cert, key
+
+
+@functools.cache
+def web_account():
+    """The account nginx's workers run as; None when we are not root and nginx runs as we do."""
+    if not IS_ROOT:
+        return None
+    for name in ("www-data", "nginx", "nobody"):
+        try:
+            pwd.getpwnam(name)
+            return name
+        except KeyError:
+            pass
+    raise Skip("there is no account for nginx's workers")
+
+
+def nginx_binary():
+    for path in ("/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"):
+        if os.path.exists(path):
+            return path
+    raise Skip("nginx is not installed")
+
+
+class Site:
+    """One server in a folder of its own. settings override the defaults; None leaves one out."""
+
+    def __init__(self, settings=None, nginx=None, binary=BINARY, environment=None):
+        self.folder = new_folder("site")
+        self.binary = binary
+        self.token = secrets.token_hex(24)
+        self.secret = secrets.token_hex(24)
+        self.https_port, self.http_port = free_port(), free_port()
+        self.root = f"{self.folder}/sandboxes"
+        self.front = f"{self.folder}/run/front.sock"
+        self.config = f"{self.folder}/sandcgi.env"
+        self.log_path = f"{self.folder}/log/sandcgi.log"
+        self.process = self.nginx_process = None
+        self.environment = environment or {}
+        self.nginx_values = nginx or {}
+        for name in ("run", "log", "conf", "tmp", "sandboxes"):
+            os.mkdir(f"{self.folder}/{name}")
+            os.chmod(f"{self.folder}/{name}", 0o755)
+        self.settings = self.default_settings() | (settings or {})
+        self.write_config()
+        all_sites.append(self)
+
+    @property
+    def base_url(self):
+        return f"https://localhost:{self.https_port}"
+
+    @property
+    def instance(self):
+        name = self.settings.get("SANDBOX_INSTANCE") or self.settings.get("SANDBOX_HOST_PATH") or self.root
+        return hashlib.sha256(name.encode()).hexdigest()[:INSTANCE_DIGITS]
+
+    def default_settings(self):
+        return {
+            "SANDBOX_ROOT": self.root,
+            "FILE_SECRET": secrets.token_hex(32),
+            "PUBLIC_BASE_URL": self.base_url,
+            "MCP_API_TOKEN": self.token,
+            "SANDCGI_LISTEN": self.front,
+            "SANDCGI_LISTEN_MODE": "0660",
+            "SANDCGI_LISTEN_GROUP": web_account(),
+            "SANDCGI_BROKER": f"{self.folder}/run/broker.sock",
+            "SANDCGI_WORKERS": "6",
+            "SANDCGI_USER": "nobody" if IS_ROOT else None,
+            "SANDBOX_USER": None if IS_ROOT else f"{os.getuid()}:{os.getgid()}",
+            "SANDCGI_SECRET_FILE": f"{self.folder}/run/front-secret",
+            "SANDCGI_LOG_LEVEL": "debug",
+            "DOCKER_HOST": engine.host(),
+        }
+
+    def write_config(self):
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write("".join(f"{k}={v}\n" for k, v in self.settings.items() if v is not None))
+        self._write_secret()
+
+    def _write_secret(self):
+        for name, text in (("front-secret", self.secret + "\n"),
+                           ("front-secret.conf", f"fastcgi_param SANDCGI_SECRET {self.secret};\n")):
+            with open(f"{self.folder}/run/{name}", "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(file.name, 0o600)
+
+    # ---- start and stop ----
+
+    def start(self, with_nginx=True, until_healthy=True):
+        self.start_server()
+        if with_nginx:
+            self.start_nginx()
+            if until_healthy:
+                self.wait_healthy()
+        return self
+
+    def start_server(self, prefix=(), **popen):
+        log = open(self.log_path, "ab")  # pylint: disable=consider-using-with
+        with log:
+            self.process = subprocess.Popen([*prefix, self.binary, "serve", "--config", self.config],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=clean_environment() | SANITIZER_ENV | self.environment, **popen)
+        return self.process
+
+    def start_nginx(self):
+        cert, key = certificate()
+        account = web_account()
+        values = {"RUN_DIR": f"{self.folder}/run", "LOG_DIR": f"{self.folder}/log", "TMP_DIR": f"{self.folder}/tmp",
+                  "SANDBOX_ROOT": self.root, "BACKEND": f"unix:{self.front}",
+                  "SECRET_CONF": f"{self.folder}/run/front-secret.conf", "TOKENS_FILE": f"{self.folder}/conf/tokens.map",
+                  "CERT": cert, "CERT_KEY": key, "HTTPS_PORT": self.https_port, "HTTP_PORT": self.http_port,
+                  "USER": f"{account} {account}" if account else "", "RATE": 10000, "BURST": 10000, "CONNS": 500,
+                  } | self.nginx_values
+        self.set_token("default", self.token)
+        done = subprocess.run([f"{TOP}/nginx/render.sh", f"{self.folder}/conf", *(f"{k}={v}" for k, v in values.items())],
+                              capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failed(f"render.sh: {done.stderr}")
+        log = f"{self.folder}/log/nginx-start.log"
+        with open(log, "ab") as out:
+            self.nginx_process = subprocess.Popen(
+                [nginx_binary(), "-c", f"{self.folder}/conf/nginx.conf", "-e", f"{self.folder}/log/nginx-error.log",
+                 "-g", "daemon off;"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+    def set_token(self, tenant, token):
+        reload = ["--no-reload"]
+        if self.nginx_process:
+            reload = ["--reload", f"kill -HUP {self.nginx_process.pid}"]
+        subprocess.run([f"{TOP}/nginx/token.sh", "--file", f"{self.folder}/conf/tokens.map", *reload, "set", tenant],
+                       input=token, text=True, check=True, capture_output=True)
+
+    def wait_healthy(self, seconds=30):
+        client = Client(f"http://localhost:{self.http_port}", timeout=10)
+
+        def healthy():
+            if self.process.poll() is not None:
+                raise Failed(f"sandcgi ended with {self.process.returncode}: {self.log()[-2000:]}")
+            try:
+                return client.http("GET", "/healthz").status == 200
+            except OSError:
+                return False
+        wait_until(healthy, seconds, "/healthz answers 200")
+        client.close()
+
+    def stop(self):
+        for process in (self.nginx_process, self.process):
+            if process:
+                procs.end(process, 40)
+        self.process = self.nginx_process = None
+        for container in self.containers():
+            engine.remove(container["Id"])
+
+    def reload(self):
+        """Reads the settings again, as an administrator would ask for it."""
+        self.write_config()
+        os.kill(self.process.pid, signal.SIGHUP)
+
+    # ---- looking inside ----
+
+    def client(self, timeout=120):
+        return Client(self.base_url, self.token, certificate()[0], timeout)
+
+    def plain_client(self, timeout=120):
+        return Client(f"http://localhost:{self.http_port}", self.token, None, timeout)
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def containers(self):
+        try:
+            return engine.of_instance(self.instance)
+        except OSError:
+            return []
+
+    def broker(self):
+        """The child of the master that holds SANDBOX_ROOT open."""
+        for pid in procs.children(self.process.pid):
+            if self.root in procs.open_files(pid):
+                return pid
+        return None
+
+    def workers(self):
+        broker = self.broker()
+        return [pid for pid in procs.children(self.process.pid) if pid != broker]
+
+    def run_children(self):
+        """The broker's children that hold a run's lock."""
+        return [pid for pid in procs.children(self.broker() or 0)
+                if any("/.runs/" in name for name in procs.open_files(pid))]
+
+    def keeper(self):
+        runs = self.run_children()
+        others = [pid for pid in procs.children(self.broker() or 0) if pid not in runs]
+        return others[0] if others else None
+
+    def busy_workers(self):
+        """Workers that hold a connection besides the listening socket."""
+        counts = {pid: sum(name.startswith("socket:") for name in procs.open_files(pid)) for pid in self.workers()}
+        least = min(counts.values(), default=0)
+        return [pid for pid, n in counts.items() if n > least]
+
+
+INSTANCE_DIGITS = 16
+
+
+@functools.cache
+def shared():
+    """The server that most tests use; nobody breaks it."""
+    site = Site().start()
+    at_end(site.stop)
+    return site
+
+
+def own(settings=None, start=True, **arguments):
+    """A server for one test."""
+    site = Site(settings, **arguments)
+    at_test_end(site.stop)
+    return site.start() if start else site
+
+
+def new_conversation(client, name="e2e"):
+    client.conversation = f"{name}-{secrets.token_hex(6)}"
+    return client
+
+
+def client():
+    """A client of the shared server with a conversation of its own."""
+    return new_conversation(shared().client())

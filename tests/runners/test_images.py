@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""The runner images in the shape that runs have, through docker or podman. Skips (77) without an engine or images."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import sbx  # noqa: E402
+
+SKIPPED = 77
+PYTHON_IMPORTS = ("numpy pandas scipy matplotlib seaborn requests psycopg2 openpyxl reportlab".split())
+
+
+def find_engine():
+    for name in ("docker", "podman"):
+        if shutil.which(name) and subprocess.run([name, "version"], capture_output=True).returncode == 0:
+            return name
+    return None
+
+
+ENGINE = find_engine()
+
+
+def label(language, name):
+    p = subprocess.run([ENGINE, "image", "inspect", "--format", '{{ index .Config.Labels "%s" }}' % name,
+                        f"sandcgi-runner-{language}:latest"], capture_output=True, text=True)
+    return p.stdout.strip() if p.returncode == 0 else None
+
+
+class Images(unittest.TestCase):
+    def setUp(self):
+        # Where the engine is on this machine, the folder is the same one there.
+        self.dir = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.addCleanup(self.dir.cleanup)
+        os.chmod(self.dir.name, 0o777)
+
+    def run_in(self, language, code, user="1000:1000", memory="256m", **options):
+        if label(language, "sandbox.build") is None:
+            self.skipTest(f"no image for {language}: runners/build.sh {language}")
+        command = [ENGINE, "run", "--rm", "-i", "--network", "none", "--read-only", "--user", user,
+                   "--tmpfs", "/tmp:rw,nosuid,nodev,size=64m,mode=1777", "--cap-drop", "ALL",
+                   "--security-opt", "no-new-privileges", "--memory", memory, "--memory-swap", memory,
+                   "--pids-limit", "128", "--cpus", "1", "--log-driver", "none",
+                   "-v", f"{self.dir.name}:/data", f"sandcgi-runner-{language}:latest"]
+        return sbx.run(command, sbx.envelope(code, deadline_ms=60000, **options))
+
+    def check(self, r, out=None, code=0, err=b""):
+        self.assertEqual((bytes(r.err), r.said), (err, b""))
+        self.assertEqual((r.report["exitCode"], r.exit), (code, code))
+        if out is not None:
+            self.assertEqual(bytes(r.out).decode(), out)
+
+    def read(self, name):
+        return pathlib.Path(self.dir.name, name).read_bytes()
+
+    def test_python_makes_a_chart(self):
+        pathlib.Path(self.dir.name, "a.csv").write_text("a,b\n1,2\n3,4\n")
+        pathlib.Path(self.dir.name, "helper.py").write_text("x = 5\n")
+        r = self.run_in("python", "import sys, helper, pandas, matplotlib.pyplot as plt\n"
+                        "print(pandas.read_csv('/mnt/data/a.csv')['b'].mean(), helper.x, sys.argv[1:], input())\n"
+                        "plt.plot([1, 2]); plt.savefig('chart.png')\n", stdin="line\n", args=["x y"])
+        self.check(r, "3.0 5 ['x y'] line\n")
+        self.assertTrue(self.read("chart.png").startswith(b"\x89PNG"))
+        self.assertEqual(sorted(os.listdir(self.dir.name)), ["a.csv", "chart.png", "helper.py"])
+
+    def test_python_as_any_user(self):
+        r = self.run_in("python", "import os, matplotlib.pyplot as plt, seaborn\nplt.plot([1]); plt.savefig('c.png')\n"
+                        "print(os.getuid())", user="4321:4321")
+        self.check(r, "4321\n")
+
+    def test_python_advertises_what_it_imports(self):
+        names = [word.split("=")[0] for word in (label("python", "sandbox.libraries") or "").split()]
+        for name in PYTHON_IMPORTS:
+            self.assertIn(name, names)
+        self.check(self.run_in("python", "".join(f"import {n}\n" for n in names)))
+
+    def test_python_turns_svg_into_png(self):
+        r = self.run_in("python", "import cairosvg\ncairosvg.svg2png(bytestring=b'<svg xmlns=\"http://www.w3.org/2000/svg\" "
+                        "width=\"9\" height=\"9\"><text x=\"1\" y=\"8\">hi</text></svg>', write_to='s.png')")
+        self.check(r)
+        self.assertTrue(self.read("s.png").startswith(b"\x89PNG"))
+
+    def test_python_out_of_memory_is_reported(self):
+        r = self.run_in("python", "print('begun')\nkeep = [bytearray(1 << 22) for _ in range(1000)]", memory="64m")
+        self.assertEqual(bytes(r.out), b"begun\n")
+        self.assertEqual((r.report["exitCode"], r.report["signal"]), (-1, 9))
+        self.assertGreater(r.report["oomKills"], 0)
+
+    def test_python_printed_lines_survive_a_kill(self):
+        r = self.run_in("python", "import os\nprint('line')\nos.kill(os.getpid(), 9)")
+        self.assertEqual((bytes(r.out), r.report["signal"]), (b"line\n", 9))
+
+    def test_typescript_reads_csv_and_writes_json(self):
+        pathlib.Path(self.dir.name, "a.csv").write_text("a,b\n1,2\n3,4\n")
+        r = self.run_in("typescript", "import csv from 'csv-parser'; import Papa from 'papaparse'; import pg from 'pg';\n"
+                        "import postgres from 'postgres'; import fs from 'fs';\nconst rows: unknown[] = [];\n"
+                        "fs.createReadStream('a.csv').pipe(csv()).on('data', (d) => rows.push(d)).on('end', () => {\n"
+                        "  fs.writeFileSync('o.json', JSON.stringify(rows));\n"
+                        "  console.log(Papa.parse('a,b').data.length, typeof pg.Client, typeof postgres);\n});")
+        self.check(r, "1 function function\n")
+        self.assertEqual(self.read("o.json"), b'[{"a":"1","b":"2"},{"a":"3","b":"4"}]')
+        self.assertEqual(sorted(os.listdir(self.dir.name)), ["a.csv", "o.json"])
+
+    def test_typescript_does_not_fetch_packages(self):
+        r = self.run_in("typescript", "import x from 'left-pad'; console.log(x)")
+        self.assertEqual(r.report["exitCode"], 1)
+        self.assertIn(b"left-pad", bytes(r.err))
+
+    def test_typescript_arguments_input_and_exit_code(self):
+        r = self.run_in("typescript", "console.log(process.argv.slice(2), await Bun.stdin.text()); process.exit(9)",
+                        args=["x", "y z"], stdin="in", user="4321:4321")
+        self.check(r, '[ "x", "y z" ] in\n', code=9)
+
+    def test_bash(self):
+        r = self.run_in("bash", 'jq -r .a <<<"{\\"a\\":\\"$1\\"}"; pwd; readlink -f /mnt/data; id -u; echo x > f', args=["v"])
+        self.check(r, "v\n/data\n/data\n1000\n")
+
+    def test_nothing_else_is_writable(self):
+        r = self.run_in("bash", "find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/dev/*' 2>/dev/null | sort")
+        self.check(r, "/data\n/tmp\n")
+
+    def test_no_privileged_files(self):
+        r = self.run_in("bash", "grep -E '^(CapEff|NoNewPrivs)' /proc/self/status; mount -t tmpfs x /mnt 2>&1; unshare -r true 2>&1")
+        self.assertIn("CapEff:\t0000000000000000\nNoNewPrivs:\t1\n", bytes(r.out).decode())
+        self.assertNotEqual(r.report["exitCode"], 0)
+
+
+if __name__ == "__main__":
+    if ENGINE is None:
+        print("skipped: no container engine answers")
+        sys.exit(SKIPPED)
+    unittest.main()

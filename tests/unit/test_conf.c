@@ -1,0 +1,302 @@
+#include "config.h"
+
+#include "common/base/conf.h"
+#include "common/base/fdio.h"
+#include "tests/unit/unit.h"
+
+#include <sys/stat.h>
+
+struct sample {
+    char *name, *secret;
+    uint64_t workers, size, time, cpus;
+    bool flag;
+    unsigned mode;
+    int level;
+};
+
+#define FIELD(f) offsetof(struct sample, f)
+
+static const struct conf_row table[] = {
+    {"UNIT_NAME", CONF_STRING, FIELD(name), "initial", 2, 20, NULL, CONF_REQUIRED, "A name."},
+    {"UNIT_SECRET", CONF_STRING, FIELD(secret), "", 8, 0, NULL, CONF_SECRET, "A|secret."},
+    {"UNIT_WORKERS", CONF_NUMBER, FIELD(workers), "8", 1, 100, NULL, 0, "Workers."},
+    {"UNIT_SIZE", CONF_BYTES, FIELD(size), "16m", 1024, 1 << 30, NULL, 0, "A size."},
+    {"UNIT_TIME", CONF_DURATION, FIELD(time), "30s", 100, 0, NULL, 0, "A time."},
+    {"UNIT_CPUS", CONF_MILLI, FIELD(cpus), "0.5", 10, 64000, NULL, 0, "CPUs."},
+    {"UNIT_FLAG", CONF_BOOL, FIELD(flag), "true", 0, 0, NULL, 0, "A flag."},
+    {"UNIT_MODE", CONF_MODE, FIELD(mode), "0660", 0, 0, NULL, 0, "A mode."},
+    {"UNIT_LEVEL", CONF_CHOICE, FIELD(level), "info", 0, 0, "error|warn|info", 0, "A level."},
+    {0},
+};
+
+static char folder[PATH_MAX], file[PATH_MAX + 20];
+
+static int setup(void **state)
+{
+    (void)state;
+    unit_make_folder(folder);
+    snprintf(file, sizeof file, "%s/settings", folder);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (const struct conf_row *row = table; row->name; row++)
+        unsetenv(row->name);
+    unlink(file);
+    rmdir(folder);
+    return 0;
+}
+
+static int load_bytes(struct sample *out, const void *text, size_t len, struct err *e)
+{
+    *out = (struct sample){0};
+    assert_int_equal(fdio_write_file(file, text, len, 0600, e), 0);
+    return conf_load(table, out, file, e);
+}
+
+static int load_text(struct sample *out, const char *text, struct err *e)
+{
+    return load_bytes(out, text, strlen(text), e);
+}
+
+static void without_a_file_the_defaults_hold(void **state)
+{
+    (void)state;
+    struct sample s = {0};
+    struct err e;
+    assert_works(conf_load(table, &s, NULL, &e), e);
+    assert_string_equal(s.name, "initial");
+    assert_string_equal(s.secret, "");
+    assert_int_equal(s.workers, 8);
+    assert_int_equal(s.size, 16 << 20);
+    assert_int_equal(s.time, 30000);
+    assert_int_equal(s.cpus, 500);
+    assert_true(s.flag);
+    assert_int_equal(s.mode, 0660);
+    assert_int_equal(s.level, 2);
+    conf_clear(table, &s);
+    assert_null(s.name);
+}
+
+static void a_file_sets_values_of_every_type(void **state)
+{
+    (void)state;
+    struct sample s;
+    struct err e;
+    assert_works(load_text(&s,
+                           "# a comment\n\n  \t\n"
+                           "UNIT_NAME=plain words\n"
+                           "export UNIT_SECRET='quoted # \"kept\"'\r\n"
+                           "  UNIT_WORKERS = 12 \n"
+                           "UNIT_SIZE=\"2k\"\n"
+                           "UNIT_TIME=1500ms\nUNIT_CPUS=1.25\nUNIT_FLAG=off\nUNIT_MODE=755\n"
+                           "PATH=/elsewhere\nHOMEX=1\n"
+                           "UNIT_LEVEL=warn",
+                           &e),
+                 e);
+    assert_string_equal(s.name, "plain words");
+    assert_string_equal(s.secret, "quoted # \"kept\"");
+    assert_int_equal(s.workers, 12);
+    assert_int_equal(s.size, 2048);
+    assert_int_equal(s.time, 1500);
+    assert_int_equal(s.cpus, 1250);
+    assert_false(s.flag);
+    assert_int_equal(s.mode, 0755);
+    assert_int_equal(s.level, 1);
+    conf_clear(table, &s);
+}
+
+static void the_environment_wins_over_the_file(void **state)
+{
+    (void)state;
+    struct sample s;
+    struct err e;
+    setenv("UNIT_WORKERS", "33", 1);
+    assert_works(load_text(&s, "UNIT_WORKERS=12\nUNIT_NAME=filed\n", &e), e);
+    assert_int_equal(s.workers, 33);
+    assert_string_equal(s.name, "filed");
+    conf_clear(table, &s);
+
+    setenv("UNIT_WORKERS", "x", 1);
+    assert_fails(load_text(&s, "", &e), ERR_INVALID, e);
+    assert_contains(e.text, "environment: UNIT_WORKERS is \"x\"");
+    conf_clear(table, &s);
+}
+
+static void an_empty_value_empties_a_string_and_resets_the_rest(void **state)
+{
+    (void)state;
+    struct sample s;
+    struct err e;
+    assert_works(load_text(&s,
+                           "UNIT_SECRET=long enough\nUNIT_SECRET=\n"
+                           "UNIT_WORKERS=9\nUNIT_WORKERS=\nUNIT_LEVEL=\"\"\n",
+                           &e),
+                 e);
+    assert_string_equal(s.secret, "");
+    assert_int_equal(s.workers, 8);
+    assert_int_equal(s.level, 2);
+    conf_clear(table, &s);
+}
+
+struct bad_row {
+    const char *text, *part, *other;
+};
+
+static const struct bad_row bad_files[] = {
+    {"\nUNIT_WORKERS=12x\n", "line 2: UNIT_WORKERS is \"12x\"", "a whole number from 1 to 100"},
+    {"UNIT_WORKERS=101", "UNIT_WORKERS is \"101\"", "from 1 to 100"},
+    {"UNIT_SIZE=1023", "a size from 1k to 1g", "such as"},
+    {"UNIT_TIME=99ms", "a time of at least 100ms", "such as"},
+    {"UNIT_CPUS=0.0001", "a number from 0.01 to 64", "such as"},
+    {"UNIT_FLAG=maybe", "true or false", "maybe"},
+    {"UNIT_MODE=rw", "octal", "rw"},
+    {"UNIT_LEVEL=loud", "error, warn or info", "loud"},
+    {"UNIT_LEVEL=warn|info", "error, warn or info", "UNIT_LEVEL"},
+    {"UNIT_NAME=x", "text of 2 to 20 bytes", "UNIT_NAME is \"x\""},
+    {"UNIT_NAME=xxxxxxxxxxxxxxxxxxxxx", "text of 2 to 20 bytes", "line 1"},
+    {"UNIT_NAME=a\tb", "without control characters", "UNIT_NAME"},
+    {"UNIT_NAME=\xff\xfe", "UNIT_NAME", "must be text"},
+    {"UNIT_NAME=\n", "UNIT_NAME must be set", "environment"},
+    {"UNIT_NAME='open\n", "the quote is not closed", "line 1: UNIT_NAME"},
+    {"UNIT_NAME='\n", "the quote is not closed", "line 1"},
+    {"UNIT_WORKER=1", "there is no setting UNIT_WORKER", "line 1"},
+    {"UNIT_NAME", "expected KEY=VALUE", "line 1"},
+    {"=x", "expected KEY=VALUE", "line 1"},
+    {"UNIT NAME=x", "expected KEY=VALUE", "line 1"},
+    {"9UNIT=x", "expected KEY=VALUE", "line 1"},
+};
+
+static void every_mistake_is_named_with_line_key_and_what_is_allowed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(bad_files); i++) {
+        struct sample s;
+        struct err e;
+        assert_fails(load_text(&s, bad_files[i].text, &e), ERR_INVALID, e);
+        assert_contains(e.text, bad_files[i].part);
+        assert_contains(e.text, bad_files[i].other);
+        conf_clear(table, &s);
+    }
+}
+
+static void a_secret_is_never_shown(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"UNIT_SECRET=hush", "UNIT_SECRET=hushhush\x01",
+                                        "UNIT_SECRET='hushhush", "hushhush"};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct sample s;
+        struct err e;
+        assert_fails(load_text(&s, texts[i], &e), ERR_INVALID, e);
+        assert_null(strstr(e.text, "hush"));
+        conf_clear(table, &s);
+    }
+    struct sample s;
+    struct err e;
+    AUTO_BUF struct buf out = BUF_INIT(100);
+    assert_works(load_text(&s, "UNIT_SECRET=hushhush", &e), e);
+    conf_format(conf_find(table, "UNIT_SECRET"), &s, &out);
+    assert_string_equal(buf_str(&out), "(secret)");
+    conf_clear(table, &s);
+    buf_reset(&out);
+    conf_format(conf_find(table, "UNIT_SECRET"), &s, &out);
+    assert_string_equal(buf_str(&out), "(empty)");
+}
+
+static void a_file_that_is_missing_binary_or_huge_is_refused(void **state)
+{
+    (void)state;
+    struct sample s = {0};
+    struct err e;
+    assert_fails(conf_load(table, &s, "/nonexistent/settings", &e), ERR_NOT_FOUND, e);
+    assert_contains(e.text, "/nonexistent/settings");
+    conf_clear(table, &s);
+    assert_fails(load_bytes(&s, "UNIT_NAME=ab\0cd\n", 16, &e), ERR_INVALID, e);
+    assert_contains(e.text, "NUL");
+    conf_clear(table, &s);
+    AUTO_FREE char *huge = calloc(1, (1 << 20) + 2);
+    memset(huge, '\n', (1 << 20) + 1);
+    assert_fails(load_text(&s, huge, &e), ERR_LIMIT, e);
+    conf_clear(table, &s);
+}
+
+struct format_row {
+    const char *key, *text, *printed;
+};
+
+static const struct format_row formats[] = {
+    {"UNIT_NAME", "some words", "some words"},
+    {"UNIT_WORKERS", "007", "7"},
+    {"UNIT_SIZE", "1024", "1k"},
+    {"UNIT_SIZE", "1025", "1025"},
+    {"UNIT_SIZE", "1024m", "1g"},
+    {"UNIT_SIZE", "1536k", "1536k"},
+    {"UNIT_TIME", "90", "90s"},
+    {"UNIT_TIME", "120s", "2m"},
+    {"UNIT_TIME", "1500ms", "1500ms"},
+    {"UNIT_TIME", "60m", "1h"},
+    {"UNIT_CPUS", "2", "2"},
+    {"UNIT_CPUS", "0.50", "0.5"},
+    {"UNIT_CPUS", "1.025", "1.025"},
+    {"UNIT_CPUS", "0.010", "0.01"},
+    {"UNIT_FLAG", "yes", "true"},
+    {"UNIT_FLAG", "0", "false"},
+    {"UNIT_MODE", "7", "0007"},
+    {"UNIT_LEVEL", "error", "error"},
+    {"UNIT_LEVEL", "info", "info"},
+};
+
+static void values_print_as_text_that_reads_back(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+        struct sample s = {0};
+        struct err e;
+        AUTO_BUF struct buf out = BUF_INIT(100), again = BUF_INIT(100);
+        const struct conf_row *row = conf_find(table, formats[i].key);
+        assert_non_null(row);
+        assert_works(conf_set(row, &s, formats[i].text, "test", &e), e);
+        conf_format(row, &s, &out);
+        assert_string_equal(buf_str(&out), formats[i].printed);
+        assert_works(conf_set(row, &s, buf_str(&out), "test", &e), e);
+        conf_format(row, &s, &again);
+        assert_string_equal(buf_str(&again), buf_str(&out));
+        conf_clear(table, &s);
+    }
+    assert_null(conf_find(table, "UNIT_"));
+}
+
+static void the_table_prints_for_readers(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf out = BUF_INIT(8192);
+    conf_print_markdown(table, &out);
+    assert_contains(buf_str(&out), "| `UNIT_WORKERS` | `8` | Workers. |\n");
+    assert_contains(buf_str(&out), "| `UNIT_SECRET` | (empty) | A\\|secret. |\n");
+    buf_reset(&out);
+    conf_print_help(table, &out);
+    assert_contains(buf_str(&out), "  UNIT_WORKERS=8\n      Workers.\n");
+    assert_true(buf_ok(&out));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(without_a_file_the_defaults_hold, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_file_sets_values_of_every_type, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_environment_wins_over_the_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_empty_value_empties_a_string_and_resets_the_rest, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(every_mistake_is_named_with_line_key_and_what_is_allowed,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_secret_is_never_shown, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_file_that_is_missing_binary_or_huge_is_refused, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(values_print_as_text_that_reads_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_table_prints_for_readers, setup, teardown),
+    };
+    return RUN_TESTS(tests);
+}

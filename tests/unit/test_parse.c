@@ -1,0 +1,156 @@
+#include "config.h"
+
+#include "common/base/parse.h"
+#include "tests/unit/unit.h"
+
+#define UNTOUCHED 987654321
+
+struct row {
+    const char *text;
+    uint64_t value;
+};
+
+static int plain(const char *text, uint64_t *out)
+{
+    return parse_u64(text, 0, UINT64_MAX, out);
+}
+
+static void expect_values(int (*parse)(const char *, uint64_t *), const struct row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t value = UNTOUCHED;
+        if (parse(rows[i].text, &value) < 0)
+            fail_msg("\"%s\" was refused", rows[i].text);
+        assert_int_equal(value, rows[i].value);
+    }
+}
+
+static void expect_refused(int (*parse)(const char *, uint64_t *), const char *const *texts)
+{
+    for (; *texts; texts++) {
+        uint64_t value = UNTOUCHED;
+        if (parse(*texts, &value) == 0)
+            fail_msg("\"%s\" was accepted", *texts);
+        assert_int_equal(value, UNTOUCHED);
+    }
+}
+
+/* What no parser of amounts accepts. */
+static const char *const never[] = {
+    "",      " ",   "-1",  "+1",  " 1",   "1 ",   "1\n",
+    "0x10",  "1e3", "abc", "１",  "1,5",  "1_0",  "--",
+    "1.2.3", "1kk", "k",   "1 k", "1K B", "1mss", "99999999999999999999999",
+    NULL};
+
+static void whole_numbers_are_digits_only(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"0", 0}, {"7", 7}, {"007", 7}, {"18446744073709551615", UINT64_MAX}};
+    static const char *const bad[] = {"18446744073709551616", "1.0", "1k", "1s", NULL};
+    expect_values(plain, rows, ARRAY_LEN(rows));
+    expect_refused(plain, never);
+    expect_refused(plain, bad);
+}
+
+static void whole_numbers_keep_to_the_callers_range(void **state)
+{
+    (void)state;
+    uint64_t value = UNTOUCHED;
+    assert_int_equal(parse_u64("9", 10, 20, &value), -1);
+    assert_int_equal(parse_u64("21", 10, 20, &value), -1);
+    assert_int_equal(value, UNTOUCHED);
+    assert_int_equal(parse_u64("10", 10, 20, &value), 0);
+    assert_int_equal(value, 10);
+    assert_int_equal(parse_u64("20", 10, 20, &value), 0);
+    assert_int_equal(value, 20);
+    assert_int_equal(parse_u64(NULL, 0, 1, &value), -1);
+}
+
+static void sizes_are_powers_of_1024(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {{"0", 0},
+                                      {"512", 512},
+                                      {"64k", 65536},
+                                      {"64K", 65536},
+                                      {"256m", 268435456},
+                                      {"2G", 2147483648},
+                                      {"17179869183g", 17179869183ull << 30}};
+    static const char *const bad[] = {"1kb", "1.5m", "1t", "17179869184g", "1mk", NULL};
+    expect_values(parse_bytes, rows, ARRAY_LEN(rows));
+    expect_refused(parse_bytes, never);
+    expect_refused(parse_bytes, bad);
+}
+
+static void durations_become_milliseconds(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {{"0", 0},         {"30", 30000},  {"30s", 30000},
+                                      {"1500ms", 1500}, {"5m", 300000}, {"2h", 7200000}};
+    static const char *const bad[] = {"1.5s", "1d", "30S", "1m30s", "5124095576030432h", NULL};
+    expect_values(parse_duration_ms, rows, ARRAY_LEN(rows));
+    expect_refused(parse_duration_ms, never);
+    expect_refused(parse_duration_ms, bad);
+}
+
+static void decimals_become_thousandths(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {{"0", 0},     {"2", 2000},     {"0.5", 500},
+                                      {"0.05", 50}, {"1.125", 1125}, {"10.010", 10010}};
+    static const char *const bad[] = {".5", "2.", "0.1234", "0.-5", "18446744073709551.616", NULL};
+    expect_values(parse_milli, rows, ARRAY_LEN(rows));
+    expect_refused(parse_milli, never);
+    expect_refused(parse_milli, bad);
+}
+
+static void modes_are_octal(void **state)
+{
+    (void)state;
+    unsigned mode = UNTOUCHED;
+    assert_int_equal(parse_mode("0660", &mode), 0);
+    assert_int_equal(mode, 0660);
+    assert_int_equal(parse_mode("755", &mode), 0);
+    assert_int_equal(mode, 0755);
+    assert_int_equal(parse_mode("7777", &mode), 0);
+    mode = UNTOUCHED;
+    static const char *const bad[] = {"", "8", "10000", "-7", "07 ", "0o7", "u+x", NULL};
+    for (const char *const *text = bad; *text; text++)
+        assert_int_equal(parse_mode(*text, &mode), -1);
+    assert_int_equal(mode, UNTOUCHED);
+}
+
+static void truth_has_eight_spellings(void **state)
+{
+    (void)state;
+    static const char *const yes[] = {"true", "yes", "on", "1"}, *const no[] = {"false", "no",
+                                                                                "off", "0"};
+    for (size_t i = 0; i < 4; i++) {
+        bool value = false;
+        assert_int_equal(parse_bool(yes[i], &value), 0);
+        assert_true(value);
+        assert_int_equal(parse_bool(no[i], &value), 0);
+        assert_false(value);
+    }
+    static const char *const bad[] = {"", "TRUE", "t", "2", "yes ", "00", "enabled", NULL};
+    bool value = true;
+    for (const char *const *text = bad; *text; text++)
+        assert_int_equal(parse_bool(*text, &value), -1);
+    assert_int_equal(parse_bool(NULL, &value), -1);
+    assert_true(value);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_numbers_are_digits_only),
+        cmocka_unit_test(whole_numbers_keep_to_the_callers_range),
+        cmocka_unit_test(sizes_are_powers_of_1024),
+        cmocka_unit_test(durations_become_milliseconds),
+        cmocka_unit_test(decimals_become_thousandths),
+        cmocka_unit_test(modes_are_octal),
+        cmocka_unit_test(truth_has_eight_spellings),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,470 @@
+#include "config.h"
+
+#include "common/base/b64.h"
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+#include "tests/fakes/fake_broker.h"
+#include "tests/fakes/schema.h"
+#include "tests/fakes/tools_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PNG  "\x89PNG\r\n\x1a\n and the rest"
+#define JPEG "\xff\xd8\xff and the rest"
+
+static struct tools_world world;
+
+static int set_up(void **state)
+{
+    (void)state;
+    tools_world_init(&world);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tools_world_clear(&world);
+    return 0;
+}
+
+/* extra: further members of the arguments, with a comma in front. */
+static json_t *run_with(const char *extra)
+{
+    AUTO_FREE char *arguments = mem_printf(
+        "{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"print(1)\"%s}", extra);
+
+    return tools_world_call(&world, "run_code", arguments);
+}
+
+static json_t *run_making(const char *files)
+{
+    fake_broker_push_ok("", files);
+    return run_with("");
+}
+
+static const char *type_at(const json_t *result, size_t n)
+{
+    const char *type = json_get_string(json_array_get(json_object_get(result, "content"), n),
+                                       "type");
+
+    return type ? type : "";
+}
+
+static size_t count_type(const json_t *result, const char *type)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < json_array_size(json_object_get(result, "content")); i++)
+        n += strcmp(type_at(result, i), type) == 0;
+    return n;
+}
+
+static bool is_error(const json_t *result)
+{
+    return json_is_true(json_object_get(result, "isError"));
+}
+
+static const json_t *structured(const json_t *result)
+{
+    return json_object_get(result, "structuredContent");
+}
+
+static bool conforms(const json_t *result)
+{
+    json_auto_t *row = tools_world_row(&world, "run_code");
+
+    return schema_fits(json_object_get(row, "outputSchema"), structured(result));
+}
+
+static void asks_the_broker_for_exactly_what_was_said(void **state)
+{
+    const json_t *request;
+
+    (void)state;
+    fake_broker_push_ok("1\n", "[]");
+    json_auto_t *result = run_with(",\"network\":true,\"environment\":{\"A\":\"b\\nc\","
+                                   "\"FILE_BASE_URL\":\"https://evil.test\"},\"timeout\":1.5,"
+                                   "\"stdin\":\"in\",\"args\":[\"-x\",\"\"]");
+    request = json_array_get(fake_broker.runs, 0);
+    AUTO_FREE char *text = json_dumps(request, JSON_COMPACT);
+    assert_false(is_error(result));
+    assert_string_equal(text, "{\"tenant\":\"me\",\"conversation\":\"c\",\"language\":\"python\","
+                              "\"code\":\"print(1)\",\"stdin\":\"in\",\"network\":true,"
+                              "\"timeoutMs\":1500,\"keepBytes\":0,\"args\":[\"-x\",\"\"],"
+                              "\"env\":{\"A\":\"b\\nc\"}}");
+}
+
+static void leaves_out_what_was_not_said(void **state)
+{
+    (void)state;
+    fake_broker_push_ok("1\n", "[]");
+    json_auto_t *result = run_with(",\"stdin\":\"\"");
+    AUTO_FREE char *text = json_dumps(json_array_get(fake_broker.runs, 0), JSON_COMPACT);
+    assert_false(is_error(result));
+    assert_string_equal(text, "{\"tenant\":\"me\",\"conversation\":\"c\",\"language\":\"python\","
+                              "\"code\":\"print(1)\",\"stdin\":null,\"network\":false,"
+                              "\"timeoutMs\":0,\"keepBytes\":0,\"args\":[],\"env\":{}}");
+}
+
+static void a_result_conforms_and_its_text_is_the_same(void **state)
+{
+    (void)state;
+    fake_broker_push_ok("1\n", "[{\"name\":\"a.csv\",\"size\":5,\"change\":\"created\","
+                               "\"url\":\"https://x.test/a.csv\"},"
+                               "{\"name\":\"b\",\"size\":5,\"change\":\"deleted\"}]");
+    json_auto_t *result = run_with("");
+    json_auto_t *text = json_loads(tools_world_text(result, 0), 0, NULL);
+    assert_true(conforms(result));
+    assert_true(json_equal(text, structured(result)));
+    assert_string_equal(json_get_string(structured(result), "stdout"), "1\n");
+    assert_string_equal(json_get_string(structured(result), "output"), "1\n");
+}
+
+static void a_program_that_fails_is_a_successful_call(void **state)
+{
+    static const char failed[] =
+        "{\"success\":false,\"status\":\"%s\",\"exitCode\":%s,\"signal\":%s,\"stdout\":\"\","
+        "\"stderr\":\"no\\u001b[31m\",\"output\":\"no\",\"truncation\":{"
+        "\"stdout\":{\"truncated\":false,\"kept\":0,\"total\":0},"
+        "\"stderr\":{\"truncated\":true,\"kept\":0,\"total\":5000000000},"
+        "\"output\":{\"truncated\":false,\"kept\":0,\"total\":0}},\"durationMs\":1,"
+        "\"cpuMs\":null,\"peakMemoryBytes\":9,\"runId\":\"1\",\"files\":[],\"filesOmitted\":0,"
+        "\"fileBaseUrl\":\"https://x.test\"}";
+    static const struct {
+        const char *status, *code, *signal;
+    } cases[] = {{"error", "124", "null"},       {"timeout", "null", "9"},
+                 {"out_of_memory", "null", "9"}, {"output_limit", "null", "9"},
+                 {"killed", "null", "15"},       {"error", "137", "null"}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[1024];
+
+        snprintf(text, sizeof(text), failed, cases[i].status, cases[i].code, cases[i].signal);
+        fake_broker_push_result(text);
+        json_auto_t *result = run_with("");
+        assert_false(is_error(result));
+        assert_true(conforms(result));
+        assert_string_equal(json_get_string(structured(result), "status"), cases[i].status);
+        /* Escape sequences stay escaped in the text that a model or a terminal sees. */
+        assert_null(strchr(tools_world_text(result, 0), 0x1b));
+    }
+}
+
+static void every_file_is_a_link_with_its_type(void **state)
+{
+    const json_t *link;
+
+    (void)state;
+    fake_broker_add_file("noext", "%PDF-1.4\n%\xe2\xe3\n1 0 obj", 20);
+    json_auto_t *result = run_making(
+        "[{\"name\":\"d/a.csv\",\"size\":5,\"change\":\"created\",\"url\":\"u1\"},"
+        "{\"name\":\"gone.txt\",\"size\":5,\"change\":\"deleted\"},"
+        "{\"name\":\"noext\",\"size\":20,\"change\":\"modified\",\"url\":\"u2\"},"
+        "{\"name\":\"unread\",\"size\":20,\"change\":\"modified\",\"url\":\"u3\"}]");
+    assert_true(conforms(result));
+    assert_int_equal(count_type(result, "resource_link"), 3);
+    link = json_array_get(json_object_get(result, "content"), 1);
+    AUTO_FREE char *text = json_dumps(link, JSON_COMPACT);
+    assert_string_equal(text, "{\"type\":\"resource_link\",\"uri\":\"u1\",\"name\":\"d/a.csv\","
+                              "\"mimeType\":\"text/csv\",\"size\":5}");
+    link = json_array_get(json_object_get(result, "content"), 2);
+    assert_string_equal(json_get_string(link, "mimeType"), "application/pdf");
+    link = json_array_get(json_object_get(result, "content"), 3);
+    assert_string_equal(json_get_string(link, "mimeType"), "application/octet-stream");
+}
+
+static void links_are_counted_and_names_cleaned_for_display(void **state)
+{
+    json_t *files = json_array();
+    size_t last;
+
+    (void)state;
+    json_array_append_new(files, json_pack("{s:s, s:i, s:s, s:s}", "name", "a\n\xE2\x80\xAEx.csv",
+                                           "size", 1, "change", "created", "url", "u"));
+    for (int i = 0; i < 59; i++)
+        json_array_append_new(files, json_pack("{s:s, s:i, s:s, s:s}", "name", "x.csv", "size", 1,
+                                               "change", "created", "url", "u"));
+    AUTO_FREE char *text = json_dumps(files, 0);
+    json_decref(files);
+    json_auto_t *result = run_making(text);
+    assert_int_equal(count_type(result, "resource_link"), 50);
+    last = json_array_size(json_object_get(result, "content")) - 1;
+    assert_non_null(strstr(tools_world_text(result, last), "10 more files"));
+    assert_string_equal(
+        json_get_string(json_array_get(json_object_get(result, "content"), 1), "name"),
+        "a\xEF\xBF\xBD\xEF\xBF\xBDx.csv");
+    /* The exact name is in the result. */
+    assert_string_equal(
+        json_get_string(json_array_get(json_object_get(structured(result), "files"), 0), "name"),
+        "a\n\xE2\x80\xAEx.csv");
+}
+
+static void pictures_are_shown(void **state)
+{
+    const json_t *image;
+
+    (void)state;
+    fake_broker_add_file("a.png", PNG, strlen(PNG));
+    fake_broker_add_file("b.jpg", JPEG, strlen(JPEG));
+    json_auto_t *result = run_making(
+        "[{\"name\":\"a.png\",\"size\":20,\"change\":\"created\",\"url\":\"u\"},"
+        "{\"name\":\"b.jpg\",\"size\":20,\"change\":\"modified\",\"url\":\"u\"}]");
+    assert_int_equal(count_type(result, "image"), 2);
+    image = json_array_get(json_object_get(result, "content"), 1);
+    assert_string_equal(json_get_string(image, "mimeType"), "image/png");
+    AUTO_BUF struct buf decoded = BUF_INIT(1000);
+    const char *data = json_get_string(image, "data");
+    assert_int_equal(b64_decode(data, strlen(data), &decoded), 0);
+    assert_int_equal(decoded.len, strlen(PNG));
+    assert_memory_equal(decoded.data, PNG, decoded.len);
+}
+
+static void pictures_that_are_none_or_too_many_or_too_big_are_not_shown(void **state)
+{
+    AUTO_FREE char *big = mem_alloc(5000);
+
+    (void)state;
+    memcpy(big, PNG, strlen(PNG));
+    fake_broker_add_file("grew.png", big, 5000);
+    fake_broker_add_file("fake.png", "<svg/>", 6);
+    fake_broker_add_file("as.jpg", PNG, strlen(PNG));
+    json_auto_t *none = run_making(
+        "[{\"name\":\"fake.png\",\"size\":6,\"change\":\"created\",\"url\":\"u\"},"
+        "{\"name\":\"as.jpg\",\"size\":20,\"change\":\"created\",\"url\":\"u\"},"
+        "{\"name\":\"huge.png\",\"size\":1099511627776,\"change\":\"created\",\"url\":\"u\"},"
+        "{\"name\":\"grew.png\",\"size\":20,\"change\":\"created\",\"url\":\"u\"},"
+        "{\"name\":\"gone.png\",\"size\":20,\"change\":\"deleted\"},"
+        "{\"name\":\"vanished.png\",\"size\":20,\"change\":\"created\",\"url\":\"u\"}]");
+    assert_false(is_error(none));
+    assert_int_equal(count_type(none, "image"), 0);
+    assert_int_equal(fake_broker.opens, 4); /* the huge and the gone one are not even opened */
+
+    fake_broker_add_file("a.png", PNG, strlen(PNG));
+    json_t *files = json_array();
+    for (int i = 0; i < 5; i++)
+        json_array_append_new(files, json_pack("{s:s, s:i, s:s, s:s}", "name", "a.png", "size", 20,
+                                               "change", "created", "url", "u"));
+    AUTO_FREE char *text = json_dumps(files, 0);
+    json_decref(files);
+    json_auto_t *many = run_making(text);
+    assert_int_equal(count_type(many, "image"), 3);
+}
+
+#define TWO_SVG                                                                                    \
+    "[{\"name\":\"a b.svg\",\"size\":9,\"change\":\"created\",\"url\":\"u\"},"                     \
+    "{\"name\":\"-c.svg\",\"size\":9,\"change\":\"created\",\"url\":\"u\"}]"
+
+static void svg_is_drawn_inside_the_sandbox(void **state)
+{
+    const json_t *request;
+    AUTO_BUF struct buf drawn = BUF_INIT(1000);
+
+    (void)state;
+    buf_add_str(&drawn, "\n"); /* the first cannot be drawn */
+    b64_encode(PNG, strlen(PNG), &drawn);
+    buf_add_str(&drawn, "\n");
+    fake_broker_push_ok("", TWO_SVG);
+    fake_broker_push_ok(buf_str(&drawn), "[]");
+    json_auto_t *result = run_with(",\"network\":true,\"environment\":{\"A\":\"b\"}");
+    assert_int_equal(count_type(result, "image"), 1);
+    assert_int_equal(count_type(result, "resource_link"), 2);
+
+    request = json_array_get(fake_broker.runs, 1);
+    AUTO_FREE char *args = json_dumps(json_object_get(request, "args"), JSON_COMPACT);
+    assert_string_equal(args, "[\"a b.svg\",\"-c.svg\"]");
+    assert_null(strstr(json_get_string(request, "code"), "a b.svg"));
+    assert_string_equal(json_get_string(request, "language"), "python");
+    assert_string_equal(json_get_string(request, "conversation"), "c");
+    assert_true(json_is_false(json_object_get(request, "network")));
+    assert_int_equal(json_object_size(json_object_get(request, "env")), 0);
+    assert_true(json_get_integer(request, "keepBytes", 0) > 2 * 4096);
+}
+
+static void what_is_drawn_badly_is_left_out_quietly(void **state)
+{
+    static const char *const printed[] = {"", "\n\n", "not base64\nAAAA\n", "PHN2Zz4=\n\n\n\n"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(printed); i++) {
+        fake_broker_push_ok("", TWO_SVG);
+        fake_broker_push_ok(printed[i], "[]");
+        json_auto_t *result = run_with("");
+        assert_false(is_error(result));
+        assert_int_equal(count_type(result, "image"), 0);
+        assert_int_equal(count_type(result, "resource_link"), 2);
+    }
+    fake_broker_push_ok("", TWO_SVG); /* and no answer at all to the drawing */
+    json_auto_t *result = run_with("");
+    assert_false(is_error(result));
+    assert_int_equal(count_type(result, "image"), 0);
+}
+
+static void without_python_nothing_is_drawn(void **state)
+{
+    (void)state;
+    fake_broker_set_runners("[{\"language\":\"bash\",\"image\":\"b\",\"version\":\"5\"}]");
+    fake_broker_push_ok("", TWO_SVG);
+    json_auto_t *result = tools_world_call(
+        &world, "run_code", "{\"conversationId\":\"c\",\"language\":\"bash\",\"code\":\"\"}");
+    assert_false(is_error(result));
+    assert_int_equal(json_array_size(fake_broker.runs), 1);
+}
+
+static void an_unknown_language_lists_what_there_is(void **state)
+{
+    json_auto_t *result = tools_world_call(
+        &world, "run_code", "{\"conversationId\":\"c\",\"language\":\"cobol\",\"code\":\"\"}");
+
+    (void)state;
+    assert_true(is_error(result));
+    assert_string_equal(tools_world_text(result, 0),
+                        "argument 'language' must be one of: bash, python");
+    assert_int_equal(json_array_size(fake_broker.runs), 0);
+}
+
+static void a_language_that_just_arrived_runs_at_once(void **state)
+{
+    json_auto_t *before = tools_world_row(&world, "run_code"); /* fills the memory */
+
+    (void)state;
+    assert_non_null(before);
+    fake_broker_set_runners("[{\"language\":\"ruby\",\"image\":\"r\",\"version\":\"3\"}]");
+    fake_broker_push_ok("", "[]");
+    json_auto_t *result = tools_world_call(
+        &world, "run_code", "{\"conversationId\":\"c\",\"language\":\"ruby\",\"code\":\"\"}");
+    assert_false(is_error(result));
+}
+
+static void mistakes_are_named_and_nothing_runs(void **state)
+{
+    static const struct {
+        const char *arguments, *problem;
+    } cases[] = {
+        {"{}", "argument 'conversationId' is required"},
+        {"{\"conversationId\":\"abc\\n\",\"language\":\"python\",\"code\":\"\"}",
+         "argument 'conversationId' must not contain control characters"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\"}", "argument 'code' is required"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":1}",
+         "argument 'code' must be a string, not a number"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeout\":\"30\"}",
+         "argument 'timeout' must be a number of seconds, not a string"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeout\":301}",
+         "argument 'timeout' must be from 1 to 300 seconds"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\","
+         "\"environment\":{\"LD_PRELOAD\":\"x\"}}",
+         "environment variable 'LD_PRELOAD' cannot be set: it changes how programs are loaded"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\","
+         "\"environment\":{\"A=B\":\"x\"}}",
+         "environment variable 'A=B' is not a valid name: letters, digits and '_', not starting "
+         "with a digit, at most 128 characters"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"cwd\":\"/\"}",
+         "unknown argument 'cwd'; there are: conversationId, language, code, network, environment, "
+         "timeout, stdin, args"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        json_auto_t *result = tools_world_call(&world, "run_code", cases[i].arguments);
+
+        assert_true(is_error(result));
+        assert_string_equal(tools_world_text(result, 0), cases[i].problem);
+        assert_null(structured(result));
+    }
+    assert_int_equal(json_array_size(fake_broker.runs), 0);
+}
+
+static void sizes_are_bounded_and_the_bound_is_named(void **state)
+{
+    static const struct {
+        const char *field;
+        size_t size;
+    } cases[] = {{"code", 1024}, {"stdin", 512}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_FREE char *over = mem_alloc(cases[i].size + 2);
+        AUTO_FREE char *wanted = mem_printf("argument '%s' is longer than %zu bytes",
+                                            cases[i].field, cases[i].size);
+
+        memset(over, 'x', cases[i].size + 1);
+        json_auto_t *arguments = json_pack("{s:s, s:s, s:s}", "conversationId", "c", "language",
+                                           "python", "code", "");
+        json_object_set_new(arguments, cases[i].field, json_string(over));
+        AUTO_FREE char *text = json_dumps(arguments, 0);
+        json_auto_t *result = tools_world_call(&world, "run_code", text);
+        assert_true(is_error(result));
+        assert_string_equal(tools_world_text(result, 0), wanted);
+    }
+}
+
+static void network_is_refused_where_it_is_not_allowed(void **state)
+{
+    (void)state;
+    world.app.limits.network = false;
+    json_auto_t *refused = run_with(",\"network\":true");
+    assert_true(is_error(refused));
+    assert_non_null(strstr(tools_world_text(refused, 0), "network"));
+    assert_int_equal(json_array_size(fake_broker.runs), 0);
+    fake_broker_push_ok("", "[]");
+    json_auto_t *fine = run_with(",\"network\":false");
+    assert_false(is_error(fine));
+}
+
+static void too_many_runs_is_status_busy(void **state)
+{
+    (void)state;
+    err_set(&fake_broker.trouble, ERR_BUSY, "16 programs are running; try again soon");
+    json_auto_t *result = run_with("");
+    assert_true(is_error(result));
+    assert_true(conforms(result));
+    assert_string_equal(json_get_string(structured(result), "status"), "busy");
+    assert_string_equal(tools_world_text(result, 1), "16 programs are running; try again soon");
+}
+
+static void an_engine_that_is_down_is_told_without_internals_and_recovers(void **state)
+{
+    (void)state;
+    fake_broker_reset();
+    json_auto_t *down = run_with("");
+    assert_true(is_error(down));
+    assert_non_null(strstr(tools_world_text(down, 0), "does not answer at the moment"));
+    assert_null(strstr(tools_world_text(down, 0), "secret"));
+    fake_broker_push_ok("", "[]");
+    json_auto_t *up = run_with("");
+    assert_false(is_error(up));
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(asks_the_broker_for_exactly_what_was_said),
+        CASE(leaves_out_what_was_not_said),
+        CASE(a_result_conforms_and_its_text_is_the_same),
+        CASE(a_program_that_fails_is_a_successful_call),
+        CASE(every_file_is_a_link_with_its_type),
+        CASE(links_are_counted_and_names_cleaned_for_display),
+        CASE(pictures_are_shown),
+        CASE(pictures_that_are_none_or_too_many_or_too_big_are_not_shown),
+        CASE(svg_is_drawn_inside_the_sandbox),
+        CASE(what_is_drawn_badly_is_left_out_quietly),
+        CASE(without_python_nothing_is_drawn),
+        CASE(an_unknown_language_lists_what_there_is),
+        CASE(a_language_that_just_arrived_runs_at_once),
+        CASE(mistakes_are_named_and_nothing_runs),
+        CASE(sizes_are_bounded_and_the_bound_is_named),
+        CASE(network_is_refused_where_it_is_not_allowed),
+        CASE(too_many_runs_is_status_busy),
+        CASE(an_engine_that_is_down_is_told_without_internals_and_recovers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

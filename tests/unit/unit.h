@@ -1,0 +1,63 @@
+/* What unit tests share: cmocka with what it needs before it, a folder of one's own, a count of
+ * open descriptors. */
+#ifndef SANDCGI_TESTS_UNIT_H
+#define SANDCGI_TESTS_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/base/auto.h"
+#include "common/base/err.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RUN_TESTS(tests) cmocka_run_group_tests_name(__FILE__, tests, NULL, NULL)
+
+/* A call that must fail with that kind, and say why. */
+#define assert_fails(call, expected, e)                                                            \
+    do {                                                                                           \
+        (e) = (struct err)ERR_INIT;                                                                \
+        assert_int_equal((call), -1);                                                              \
+        assert_string_equal(err_kind_name((e).kind), err_kind_name(expected));                     \
+        assert_true((e).text[0] != '\0');                                                          \
+    } while (0)
+
+/* A call that must succeed; prints the reason when it does not. */
+#define assert_works(call, e)                                                                      \
+    do {                                                                                           \
+        (e) = (struct err)ERR_INIT;                                                                \
+        if ((call) < 0)                                                                            \
+            fail_msg("%s: %s", #call, (e).text);                                                   \
+    } while (0)
+
+static inline void assert_contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" does not contain \"%s\"", text, part);
+}
+
+static inline int unit_count_fds(void)
+{
+    AUTO_DIR DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    return n;
+}
+
+/* Makes an empty folder; name it in path (PATH_MAX bytes). The test empties it. */
+static inline void unit_make_folder(char *path)
+{
+    const char *base = getenv("TMPDIR");
+    snprintf(path, PATH_MAX, "%s/unit.XXXXXX", base ? base : "/tmp");
+    assert_non_null(mkdtemp(path));
+}
+
+#endif

@@ -15,7 +15,7 @@ libreplay_a_SOURCES = tests/fuzz/replay_main.c
 if ENABLE_FUZZERS
 AM_CFLAGS += -fsanitize=fuzzer-no-link
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
-EXTRA_PROGRAMS = $(FUZZ_TARGETS)
+EXTRA_PROGRAMS += $(FUZZ_TARGETS)
 else
 FUZZ_LINK = $(AM_LDFLAGS)
 check_PROGRAMS += $(FUZZ_TARGETS)
@@ -43,7 +43,7 @@ dist_check_SCRIPTS += \
 	tests/lint/shell.sh \
 	tests/lint/sizes.sh
 
-EXTRA_DIST += tests/fuzz/corpus tests/lint/common.sh tests/unit/unit.h
+EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h tests/lint/common.sh tests/unit/unit.h
 
 # clang-format 14, the version that tests/lint/format.sh checks with.
 format:
@@ -55,3 +55,5 @@ lint: $(dist_check_SCRIPTS)
 			test $$? = 77;; esac; done
 
 .PHONY: format lint fuzz-smoke
+
+include tests/bench/local.mk

@@ -1,0 +1,28 @@
+/* MCP calls through the front door, on one kept-alive connection. */
+#ifndef SANDCGI_BENCH_STACK_H
+#define SANDCGI_BENCH_STACK_H
+
+#include "common/base/buf.h"
+#include "tests/bench/wire.h"
+
+#include <stdint.h>
+
+struct stack {
+    struct wire front;
+    const char *token;
+};
+
+void stack_open(struct stack *s, const char *address, const char *token);
+void stack_close(struct stack *s);
+
+/* Appends the HTTP request of a call; params_json may be NULL. */
+void stack_request(const char *token, const char *method, const char *params_json, struct buf *out);
+
+/* One run_code of the program; microseconds from the request's first byte to the answer's last. It
+ * has to succeed. */
+int64_t stack_run_code(struct stack *s, const char *language, const char *code);
+
+/* The body of tools/list. */
+void stack_list_tools(struct stack *s, struct buf *out);
+
+#endif

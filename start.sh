@@ -45,6 +45,7 @@ bring_up()
     ensure_packages
     write_env_file
     derive_settings
+    note_places
     end_strays
     check_ports_free
     build_program
@@ -129,7 +130,7 @@ stay_attached()
 {
     local tail_pid
     trap 'printf "\n"; kill "$tail_pid" 2>/dev/null; stop_all; exit 0' INT TERM HUP
-    say "" "(logs follow; Ctrl-C stops everything)"
+    say "(logs follow; Ctrl-C stops everything)"
     tail -n 0 -F "$sandcgi_log" "$log_dir/nginx-error.log" 2>/dev/null &
     tail_pid=$!
     while sandcgi_pid >/dev/null && nginx_pid >/dev/null; do

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -48,5 +49,8 @@ int account_become(const struct account *account, struct err *e)
     }
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_errno(e, "no_new_privs");
+    /* setuid has cleared the parent death signal: without it a worker would outlive its master. */
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+        return err_errno(e, "parent death signal");
     return 0;
 }

@@ -18,8 +18,8 @@ int account_of_workers(const char *user, struct account *out, struct err *e);
 /* The group's number; "" = our own group. */
 int account_group(const char *name, gid_t *out, struct err *e);
 
-/* Gives up root for good, with all groups and any way back (no_new_privs). Does nothing when we are
- * not root. */
+/* Gives up root for good, with all groups and any way back (no_new_privs); the process ends with
+ * its parent. Without root only the latter two. */
 int account_become(const struct account *account, struct err *e);
 
 #endif

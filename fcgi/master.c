@@ -64,8 +64,11 @@ static int worker_life(struct master *m, struct err *e)
 {
     struct app app;
     auto_close_fd(&m->broker_fd);
+    pid_t master = getppid();
     if (app_init(&app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0)
         return -1;
+    if (getppid() != master) /* it died while the death signal was off */
+        return 0;
     /* The workers parse hostile input: what only the broker needs is not in their memory. */
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));

@@ -3,6 +3,7 @@
 #include "common/broker/run_result.h"
 
 #include "common/rpc/json.h"
+#include "common/sandbox/files.h"
 
 #include <string.h>
 
@@ -90,6 +91,7 @@ static void add_file(void *ctx, const struct snapshot_entry *entry, enum snapsho
                              (json_int_t)entry->size, "change", snapshot_change_name(change));
     if (change != SNAPSHOT_DELETED) {
         AUTO_FREE char *url = sandbox_file_url(list->sb, entry->name);
+        files_share(list->sb, entry->name);
         json_object_set_new(file, "url", json_string(url));
     }
     json_array_append_new(list->files, file);

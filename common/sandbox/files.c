@@ -261,3 +261,31 @@ int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t 
     }
     return put_error(error, e);
 }
+
+/* Adds the mode bits to what flags open, if it lacks them. */
+static void add_mode(const struct sandbox *sb, const char *name, int flags, mode_t bits)
+{
+    struct stat st;
+    AUTO_FD int fd = beneath_open(sb->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags);
+
+    if (fd < 0 || fstat(fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+        return;
+    if ((st.st_mode & bits) != bits)
+        (void)fchmod(fd, (st.st_mode & 0777) | bits);
+}
+
+void files_share(const struct sandbox *sb, const char *name)
+{
+    char folder[FILES_NAME_MAX + 1];
+    size_t len = strlen(name);
+
+    if (len > FILES_NAME_MAX)
+        return;
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        size_t n = (size_t)(slash - name);
+        memcpy(folder, name, n);
+        folder[n] = '\0';
+        add_mode(sb, folder, O_DIRECTORY, S_IXGRP | S_IXOTH);
+    }
+    add_mode(sb, name, 0, S_IRGRP | S_IROTH);
+}

@@ -45,4 +45,12 @@ int files_open(const struct sandbox *sb, const char *name, struct stat *out, str
 int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t size,
               struct err *e);
 
+/*
+ * Lets the web server read a file that a program made for itself only (mode 0600, in a folder of
+ * mode 0700, as temporary files are): adds the read bits to a regular file and the search bits to
+ * the folders on its way. Does nothing for whatever else the name leads to, and nothing when the
+ * owner is somebody else's account.
+ */
+void files_share(const struct sandbox *sb, const char *name);
+
 #endif

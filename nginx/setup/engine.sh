@@ -49,7 +49,7 @@ start_dockerd()
     if systemd_runs; then
         as_root systemctl start docker.service >>"$log_file" 2>&1 || return 1
     else
-        as_root setsid dockerd --pidfile "$dockerd_pid_file" >>"$log_dir/dockerd.log" 2>&1 </dev/null 9>&- &
+        as_root setsid --fork dockerd --pidfile "$dockerd_pid_file" >>"$log_dir/dockerd.log" 2>&1 </dev/null 9>&-
     fi
 }
 

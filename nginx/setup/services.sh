@@ -187,6 +187,7 @@ start_sandcgi()
         exec setsid env -i "${environment[@]}" "$binary" serve --config "$env_file"
     ) &
     pid=$!
+    disown # its end is for the log, not for the shell to report
     printf '%s\n' "$pid" | write_file 0644 "$sandcgi_pid_file"
     wait_until 10 sandcgi_listens "$pid" ||
         die "sandcgi did not start: $(last_complaint "$sandcgi_log"); the log is $sandcgi_log"

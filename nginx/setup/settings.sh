@@ -145,6 +145,19 @@ derive_settings()
     [[ -n $api_token ]] || die "MCP_API_TOKEN is missing in $env_file; put in what this prints: openssl rand -hex 32"
 }
 
+# What start.sh has chosen stands in .env as well, so that "sandcgi check", "sandcgi stdio" and a service file find the same
+# server. Only what is missing is added.
+note_places()
+{
+    local name missing=()
+    for name in SANDBOX_ROOT SANDBOX_USER SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_BROKER SANDCGI_SECRET_FILE SANDCGI_USER; do
+        [[ -z ${!name:-} ]] || env_value "$name" >/dev/null || missing+=("$name=${!name}")
+    done
+    ((${#missing[@]})) || return 0
+    [[ -z $(tail -c 1 "$env_file") ]] || printf '\n' >>"$env_file"
+    printf '%s\n' '' '# Chosen by start.sh.' "${missing[@]}" >>"$env_file"
+}
+
 # The environment of the server: nothing of the caller's but what concerns it.
 server_environment()
 {

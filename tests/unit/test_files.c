@@ -481,6 +481,34 @@ static void nothing_leaks_descriptors(void **state)
     assert_int_equal(fixture_open_fds(), fds);
 }
 
+/* The mode bits of a name, links not followed. */
+static mode_t mode_of(const struct fixture *f, const char *name)
+{
+    struct stat st;
+    assert_int_equal(fstatat(f->sb.fd, name, &st, AT_SYMLINK_NOFOLLOW), 0);
+    return st.st_mode & 0777;
+}
+
+static void a_private_file_is_shared_with_the_web_server(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(fixture_put(f, "a/b/c", "x"), 0);
+    assert_int_equal(fchmodat(f->sb.fd, "a/b/c", 0600, 0), 0);
+    assert_int_equal(fchmodat(f->sb.fd, "a/b", 0700, 0), 0);
+    assert_int_equal(symlinkat("c", f->sb.fd, "a/b/link"), 0);
+    assert_int_equal(mkfifoat(f->sb.fd, "fifo", 0600), 0);
+    files_share(&f->sb, "a/b/link");
+    assert_int_equal(mode_of(f, "a/b/c"), 0600);
+    files_share(&f->sb, "a/b/c");
+    assert_int_equal(mode_of(f, "a/b/c"), 0644);
+    assert_int_equal(mode_of(f, "a/b"), 0711);
+    files_share(&f->sb, "fifo");
+    assert_int_equal(mode_of(f, "fifo"), 0600);
+    files_share(&f->sb, "nowhere/at/all");
+    files_share(&f->sb, "../../etc");
+}
+
 int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
@@ -499,6 +527,7 @@ int main(void)
         CASE(a_sparse_terabyte_opens_without_being_read),
         CASE(a_full_disk_leaves_nothing_behind),
         CASE(a_folder_made_for_a_put_that_fails_goes_again),
+        CASE(a_private_file_is_shared_with_the_web_server),
         CASE(nothing_leaks_descriptors),
         cmocka_unit_test(a_missing_openat2_is_asked_for_once),
     };

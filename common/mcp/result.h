@@ -7,6 +7,7 @@
 #define SANDCGI_MCP_RESULT_H
 
 #include "common/base/auto.h"
+#include "common/mcp/ask.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,6 +17,8 @@ struct mcp_result {
         *structured; /* an object that fits the tool's output schema; NULL: content only; owned */
     json_t *content; /* array of content blocks (content.h); NULL: none; owned */
     bool is_error;   /* the tool could not do what it was asked for */
+    struct mcp_need need; /* not empty: the rest is ignored, the tool is called again with answers;
+                             owned */
 };
 
 #define MCP_RESULT_INIT                                                                            \
@@ -32,6 +35,10 @@ void mcp_result_add(struct mcp_result *r, json_t *take_block);
 /* Makes *r a failure that says why in one text block; what it held before is dropped. */
 void mcp_result_fail(struct mcp_result *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* A content block as a client with these features may be given it: kinds that its revision does not
+ * have are told in words. New reference, which may be block itself. */
+json_t *mcp_result_block(json_t *block, unsigned features);
 
 /* The CallToolResult for a client with these features (enum mcp_feature); new reference. */
 json_t *mcp_result_to_json(const struct mcp_result *r, unsigned features);

@@ -3,6 +3,7 @@
 #include "common/base/mem.h"
 #include "common/mcp/content.h"
 #include "common/mcp/lists.h"
+#include "common/mcp/pin.h"
 #include "common/mcp/tool.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/ask.h"
@@ -20,8 +21,9 @@
 #define SERVER_META                                                                                \
     "\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"t\",\"title\":\"Test\","        \
     "\"version\":\"1\"}}"
-#define R(id, rest) "{\"jsonrpc\":\"2.0\",\"id\":" id "," rest "}"
-#define ECHO_CALL   "\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"a\":1}"
+#define CAPABILITIES "{\"tools\":{},\"resources\":{},\"prompts\":{},\"logging\":{}}"
+#define R(id, rest)  "{\"jsonrpc\":\"2.0\",\"id\":" id "," rest "}"
+#define ECHO_CALL    "\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"a\":1}"
 
 /* ---- two tools ---- */
 
@@ -82,7 +84,8 @@ static struct mcp_server server = {.name = "t",
                                    .version = "1",
                                    .instructions = "be kind",
                                    .tools = tools,
-                                   .n_tools = 2};
+                                   .n_tools = 2,
+                                   .sessions_fd = -1};
 
 /* ---- tables of questions and answers ---- */
 
@@ -130,7 +133,7 @@ static void answers_legacy_clients(void **state)
          R("0", "\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\","
                 "\"capabilities\":{},\"clientInfo\":{\"name\":\"c\",\"version\":\"1\"}}"),
          200,
-         R("0", "\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},"
+         R("0", "\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":" CAPABILITIES ","
                 "\"serverInfo\":{\"name\":\"t\",\"title\":\"Test\",\"version\":\"1\"},"
                 "\"instructions\":\"be kind\"}"),
          0},
@@ -138,13 +141,13 @@ static void answers_legacy_clients(void **state)
          R("\"i\"", "\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2024-11-05\"}"),
          200,
          R("\"i\"",
-           "\"result\":{\"protocolVersion\":\"2024-11-05\",\"capabilities\":{\"tools\":{}},"
+           "\"result\":{\"protocolVersion\":\"2024-11-05\",\"capabilities\":" CAPABILITIES ","
            "\"serverInfo\":{\"name\":\"t\",\"version\":\"1\"},"
            "\"instructions\":\"be kind\"}"),
          0},
         {"initialize without params is forgiven", NULL, NULL, NULL,
          R("1", "\"method\":\"initialize\""), 200,
-         R("1", "\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},"
+         R("1", "\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":" CAPABILITIES ","
                 "\"serverInfo\":{\"name\":\"t\",\"title\":\"Test\",\"version\":\"1\"},"
                 "\"instructions\":\"be kind\"}"),
          0},
@@ -179,7 +182,7 @@ static void answers_modern_clients(void **state)
         {"discover", "2026-07-28", "server/discover", NULL,
          R("1", "\"method\":\"server/discover\",\"params\":{" META "}"), 200,
          R("1",
-           "\"result\":{\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}},"
+           "\"result\":{\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":" CAPABILITIES ","
            "\"instructions\":\"be kind\",\"resultType\":\"complete\",\"ttlMs\":3600000,"
            "\"cacheScope\":\"public\"," SERVER_META "}"),
          0},
@@ -427,27 +430,25 @@ static void the_list_is_built_once_until_a_tool_changes(void **state)
 
 static void stdio_pins_its_era(void **state)
 {
-    bool modern = false;
-    const char *negotiated = NULL;
-    struct mcp_origin origin = {
-        .cancel_fd = -1, .modern_pinned = &modern, .negotiated = &negotiated};
+    struct mcp_pin pin = MCP_PIN_INIT;
+    struct mcp_origin origin = {.cancel_fd = -1, .pin = &pin};
     struct asked a;
 
     (void)state;
     /* Asking what there is pins nothing; headers are not looked at. */
     a = ask(&server, &origin, R("\"p\"", "\"method\":\"server/discover\",\"params\":{" META "}"));
     assert_int_equal(a.answer.status, 200);
-    assert_false(modern);
+    assert_false(pin.modern);
     asked_clear(&a);
     a = ask(&server, &origin,
             R("1", "\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\"}"));
-    assert_string_equal(negotiated, "2025-06-18");
+    assert_string_equal(pin.negotiated, "2025-06-18");
     asked_clear(&a);
     a = ask(&server, &origin, R("2", ECHO_CALL "}"));
     assert_non_null(strstr(a.text, "resource_link"));
     asked_clear(&a);
     a = ask(&server, &origin, R("3", ECHO_CALL "," META "}"));
-    assert_true(modern);
+    assert_true(pin.modern);
     assert_non_null(strstr(a.text, "resultType"));
     asked_clear(&a);
     a = ask(&server, &origin,

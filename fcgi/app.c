@@ -92,7 +92,8 @@ static int read_credentials(struct app *app, const struct settings *s, struct er
     return *s->tokens_file ? read_tokens(app, s->tokens_file, e) : 0;
 }
 
-/* Workers must not have FILE_SECRET itself: whoever takes over one would know where all files are. */
+/* Workers must not have FILE_SECRET itself: whoever takes over one would know where all files are.
+ */
 static int derive_seal_key(struct app *app, const struct settings *s, struct err *e)
 {
     static const char label[] = "sandcgi requestState 1";

@@ -142,9 +142,8 @@ json_t *events_receive(int fd, struct mcp_event *out)
             continue;
         if (n < 0)
             return NULL;
-        json_t *object = (size_t)n <= sizeof text
-                             ? json_parse(text, (size_t)n, EVENT_DEPTH_MAX, &e)
-                             : NULL;
+        json_t *object = (size_t)n <= sizeof text ? json_parse(text, (size_t)n, EVENT_DEPTH_MAX, &e)
+                                                  : NULL;
         if (object && mcp_event_decode(object, out) == 0)
             return object;
         json_decref(object);

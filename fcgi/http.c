@@ -24,6 +24,7 @@ static void take_answer(const struct mcp_answer *from, struct http_answer *a)
     a->what = from->method ? from->method : "-";
     a->detail = from->detail ? from->detail : "";
     memcpy(a->session, from->session, sizeof a->session);
+    memcpy(a->trace, from->trace, sizeof a->trace);
 }
 
 static struct mcp_origin origin_of(struct http_request *r, struct mcp_out *out)
@@ -81,8 +82,7 @@ static void serve_post(const struct app *app, struct http_request *r, struct htt
 {
     AUTO_BUF struct buf body = BUF_INIT(app->settings->max_body + 1);
 
-    if (http_guard_shape(r, a) == 0 &&
-        http_read_body(r, app->settings->max_body, &body, a) == 0)
+    if (http_guard_shape(r, a) == 0 && http_read_body(r, app->settings->max_body, &body, a) == 0)
         handle_message(app, r, &body, stream, a);
 }
 
@@ -168,6 +168,7 @@ void http_serve(const struct app *app, const struct http_source *source)
     http_stream_finish(&stream);
     json_decref(a.body);
     log_at(a.status == 200 && a.what[0] == 'h' ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
-           "%s %s status=%d%s tenant=%s us=%" PRId64, a.what, a.detail, a.status,
-           stream.started ? " stream" : "", r.tenant ? r.tenant : "-", clock_mono_us() - start);
+           "%s %s status=%d%s tenant=%s us=%" PRId64 "%s%s", a.what, a.detail, a.status,
+           stream.started ? " stream" : "", r.tenant ? r.tenant : "-", clock_mono_us() - start,
+           a.trace[0] ? " trace=" : "", a.trace);
 }

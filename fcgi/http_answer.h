@@ -6,17 +6,20 @@
 
 #include <jansson.h>
 
-#define HTTP_HEAD_MAX   8192
-#define HTTP_ANSWER_MAX (96u * 1024 * 1024) /* output and pictures, twice, escaped: far below this */
+#define HTTP_HEAD_MAX 8192
+#define HTTP_ANSWER_MAX                                                                            \
+    (96u * 1024 * 1024) /* output and pictures, twice, escaped: far below this */
 
 struct http_answer {
     int status;
-    const char *headers;       /* each line ends in CRLF */
-    const char *allowed;       /* the browser page's origin that may read this; NULL: none */
-    const char *asked_headers; /* a preflight's question, when this is its answer; NULL: it is not */
-    char session[65];          /* Mcp-Session-Id; "" none */
-    json_t *body;              /* owned; NULL: none */
+    const char *headers; /* each line ends in CRLF */
+    const char *allowed; /* the browser page's origin that may read this; NULL: none */
+    const char
+        *asked_headers; /* a preflight's question, when this is its answer; NULL: it is not */
+    char session[65];   /* Mcp-Session-Id; "" none */
+    json_t *body;       /* owned; NULL: none */
     const char *what, *detail; /* for the log line */
+    char trace[56];            /* for the log line: a traceparent, or "" */
 };
 
 #define HTTP_ANSWER_INIT                                                                           \

@@ -81,7 +81,8 @@ static bool is_own_origin(const char *base_url, const char *origin)
 /* A page of the host that was called, whose name has been checked. */
 static bool is_same_origin(const char *host, const char *origin)
 {
-    if (!host || (strncasecmp(origin, "http://", 7) != 0 && strncasecmp(origin, "https://", 8) != 0))
+    if (!host ||
+        (strncasecmp(origin, "http://", 7) != 0 && strncasecmp(origin, "https://", 8) != 0))
         return false;
     const char *authority = strstr(origin, "://") + 3;
     return strcasecmp(authority, host) == 0;
@@ -103,9 +104,9 @@ int http_guard_origin(const struct app *app, const struct http_request *r, struc
         return http_refuse(a, 403, "", "Host not allowed (SANDCGI_ALLOWED_HOSTS)");
     if (!r->origin)
         return 0;
-    if (!is_printable(r->origin) || !(is_own_origin(s->public_base_url, r->origin) ||
-                                      is_same_origin(r->host, r->origin) ||
-                                      in_list(s->allowed_origins, whole(r->origin))))
+    if (!is_printable(r->origin) ||
+        !(is_own_origin(s->public_base_url, r->origin) || is_same_origin(r->host, r->origin) ||
+          in_list(s->allowed_origins, whole(r->origin))))
         return http_refuse(a, 403, "", "Origin not allowed (SANDCGI_ALLOWED_ORIGINS)");
     a->allowed = r->origin;
     return 0;

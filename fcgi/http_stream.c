@@ -50,6 +50,17 @@ static int send_message(void *ctx, const json_t *message)
     return http_stream_send(ctx, message);
 }
 
+static void keep_alive(void *ctx)
+{
+    struct http_stream *s = ctx;
+    AUTO_BUF struct buf text = BUF_INIT(HTTP_HEAD_MAX);
+
+    if (!s->started)
+        return;
+    sse_add_comment(&text);
+    write_out(s, &text);
+}
+
 /* What the client needs to come back for the rest is the id of the priming event, or a later one
  * that it has seen already. */
 static void hang_up(void *ctx, int retry_ms)
@@ -72,8 +83,10 @@ void http_stream_init(struct http_stream *s, const struct http_source *source,
                       const struct http_answer *head)
 {
     *s = (struct http_stream){.source = source, .head = head};
-    s->out = (struct mcp_out){
-        .send = send_message, .hang_up = source->hang_up ? hang_up : NULL, .ctx = s};
+    s->out = (struct mcp_out){.send = send_message,
+                              .keep_alive = keep_alive,
+                              .hang_up = source->hang_up ? hang_up : NULL,
+                              .ctx = s};
 }
 
 void http_stream_finish(struct http_stream *s)

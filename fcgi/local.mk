@@ -21,6 +21,7 @@ sandcgi_SOURCES = \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/sessions_dir.c fcgi/sessions_dir.h \
 	fcgi/settings.c fcgi/settings.h \
-	fcgi/stdio.c fcgi/stdio.h
+	fcgi/stdio.c fcgi/stdio.h \
+	fcgi/stdio_inbox.c fcgi/stdio_inbox.h
 sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = $(LDADD) $(FCGI_LIBS)

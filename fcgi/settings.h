@@ -16,9 +16,11 @@ enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
 struct settings {
     /* read from the table */
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
-    char *api_token, *tokens_file, *secret_file, *allowed_origins;
+    char *api_token, *tokens_file, *secret_file, *allowed_origins, *allowed_hosts;
     int auth; /* enum settings_auth */
     char *listen, *listen_group, *broker, *user;
+    char *hub, *events;
+    uint64_t max_streams, session_ttl_ms;
     unsigned listen_mode;
     uint64_t workers, max_body;
     int log_level; /* enum log_level */

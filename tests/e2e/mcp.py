@@ -88,7 +88,7 @@ class Client:
                 if answer.will_close:
                     self.close()
                 return Response(answer.status, answer.headers, data)
-            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError):
                 self.close()
                 if last or not reused:
                     raise

@@ -7,7 +7,6 @@ import https from 'node:https';
 
 const [target, token] = [new URL(process.argv[2]), process.argv[3]];
 const client = target.protocol === 'https:' ? https : http;
-const agent = new client.Agent({ keepAlive: true });
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'authorization']);
 
 // Pairs of name and value in their order and case; change(name, value) gives the new value, null drops the pair.
@@ -33,7 +32,7 @@ function requestHeaders(request) {
 
 function pass(request, response) {
   const upstream = client.request(
-    { host: target.hostname, port: target.port, path: request.url, method: request.method, headers: requestHeaders(request), agent },
+    { host: target.hostname, port: target.port, path: request.url, method: request.method, headers: requestHeaders(request), agent: false },
     (answer) => {
       response.writeHead(answer.statusCode, answer.statusMessage,
         mapHeaders(answer.rawHeaders, (name, value) => (hopByHop.has(name) ? null : value)));

@@ -114,6 +114,7 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                                       .version = PACKAGE_VERSION,
                                       .instructions = instructions,
                                       .app = &app->tools,
+                                      .sessions_fd = -1,
                                       .lists = mcp_lists_new()};
     app->server.tools = tools_all(&app->server.n_tools);
     return 0;

@@ -4,6 +4,7 @@
 
 #include "common/base/fdio.h"
 #include "common/base/log.h"
+#include "common/mcp/pin.h"
 #include "common/rpc/json.h"
 
 #include <errno.h>
@@ -16,9 +17,8 @@
 struct stdio {
     const struct app *app;
     struct buf in; /* what has been read and not yet answered */
-    bool modern_pinned;
-    const char *negotiated; /* the revision that initialize agreed on */
-    bool skipping;          /* in the rest of a line that was too long */
+    struct mcp_pin pin;
+    bool skipping; /* in the rest of a line that was too long */
 };
 
 static int send_line(json_t *body, struct err *e)
@@ -42,10 +42,7 @@ static int serve_line(struct stdio *s, const char *line, size_t len, struct err 
 {
     struct mcp_answer a = {0};
     struct err problem = ERR_INIT;
-    const struct mcp_origin origin = {.tenant = "local",
-                                      .cancel_fd = -1,
-                                      .modern_pinned = &s->modern_pinned,
-                                      .negotiated = &s->negotiated};
+    const struct mcp_origin origin = {.tenant = "local", .cancel_fd = -1, .pin = &s->pin};
 
     if (len > 0 && line[len - 1] == '\r')
         len--;
@@ -91,7 +88,8 @@ static int drop_long_line(struct stdio *s, struct err *e)
 
 int stdio_serve(const struct app *app, struct err *e)
 {
-    struct stdio s = {.app = app, .in = BUF_INIT(app->settings->max_body + READ_CHUNK)};
+    struct stdio s = {
+        .app = app, .in = BUF_INIT(app->settings->max_body + READ_CHUNK), .pin = MCP_PIN_INIT};
     int result = -1;
 
     for (;;) {
@@ -114,5 +112,6 @@ int stdio_serve(const struct app *app, struct err *e)
             break;
     }
     buf_clear(&s.in);
+    mcp_pin_clear(&s.pin);
     return result;
 }

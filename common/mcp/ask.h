@@ -21,7 +21,8 @@ struct mcp_ask {
 /* What is needed. Owned by whoever made it; mcp_need_clear. */
 struct mcp_need {
     json_t *requests; /* object key → {method, params}; NULL or empty: nothing */
-    json_t *state;    /* any value; sealed on its way through the client; NULL: none */
+    json_t *state; /* any value; sealed on its way through the client, which can read but not change
+                      it; NULL: none */
 };
 
 void mcp_need_clear(struct mcp_need *n);
@@ -35,5 +36,15 @@ const json_t *mcp_ask_response(const struct mcp_ask *ask, const char *key);
 
 /* Adds a request; takes params. */
 void mcp_need_add(struct mcp_need *n, const char *key, const char *method, json_t *take_params);
+
+/* ---- for this layer ---- */
+
+bool mcp_need_is_empty(const struct mcp_need *n);
+
+/* May a client with these capabilities be asked by this method with these params (NULL: any)? */
+bool mcp_client_can(const json_t *capabilities, const char *method, const json_t *params);
+
+/* The ClientCapabilities that such a request needs, as an object; new reference. */
+json_t *mcp_capability_new(const char *method, const json_t *params);
 
 #endif

@@ -5,6 +5,7 @@
 #include "common/base/b64.h"
 #include "common/base/buf.h"
 #include "common/base/utf8.h"
+#include "common/mcp/pin.h"
 
 #include <string.h>
 
@@ -91,7 +92,7 @@ static bool is_initialize(const struct facts *x)
 
 static bool stdio_is_modern(const struct mcp_origin *origin)
 {
-    return origin->modern_pinned && *origin->modern_pinned;
+    return origin->pin && origin->pin->modern;
 }
 
 static bool claim_is_well_formed(const struct facts *x)
@@ -240,8 +241,8 @@ static int decide_legacy(struct view version, const struct mcp_origin *origin,
 {
     enum mcp_revision revision;
 
-    if (!version.text && !origin->http && origin->negotiated && *origin->negotiated)
-        version = trim(*origin->negotiated);
+    if (!version.text && origin->pin)
+        version = trim(origin->pin->negotiated);
     if (!version.text)
         return serve_assumed(out);
     if (mcp_revision_parse(version.text, version.len, &revision) < 0 ||

@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+struct mcp_server; /* server.h */
+
 enum mcp_event_kind {
     MCP_EVENT_TOOLS, /* tools/list would answer differently; for everybody */
     MCP_EVENT_PROMPTS,
@@ -30,5 +32,8 @@ struct mcp_event {
 json_t *mcp_event_encode(const struct mcp_event *event);
 /* Back; pointers into object. 0, or -1 when it is not an event. */
 int mcp_event_decode(const json_t *object, struct mcp_event *out);
+
+/* Tells everybody that listens, if anybody does. Never blocks, never fails. */
+void mcp_publish(const struct mcp_server *server, const struct mcp_event *event);
 
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "common/mcp/methods.h"
+#include "common/mcp/pin.h"
 
 static json_t *capabilities_new(void)
 {
@@ -33,8 +34,8 @@ int mcp_initialize(struct mcp_call *call, json_t **out_result)
     if (asked && !json_is_string(asked))
         return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL,
                         "params.protocolVersion must be a string");
-    if (call->origin->negotiated)
-        *call->origin->negotiated = name;
+    if (call->origin->pin)
+        call->origin->pin->negotiated = name;
 
     result = json_object();
     json_object_set_new(result, "protocolVersion", json_string(name));

@@ -11,8 +11,12 @@
 
 struct mcp_listen;
 
-/* Of a legacy session's GET stream: checks session, tenant and version header; 0, or -1 with *out
- * the refusal (400, 404, 406, 409…). */
+/*
+ * Of a legacy session's GET stream: checks session, tenant, version header and Accept; 0, or -1
+ * with *out the refusal (400, 404, 405, 406). That there is one such stream per session (409) is
+ * for the holder of the streams to check. On stdio (origin->pin): of the process's one client; the
+ * pin must outlive it.
+ */
 int mcp_listen_session(const struct mcp_server *server, const struct mcp_origin *origin,
                        struct mcp_listen **out_listen, struct mcp_answer *out);
 
@@ -27,6 +31,8 @@ json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server
 json_t *mcp_listen_end(const struct mcp_listen *l, const struct mcp_server *server);
 
 const char *mcp_listen_tenant(const struct mcp_listen *l);
+/* The legacy session whose GET stream this is (at most one each); NULL: another kind of stream. */
+const char *mcp_listen_session_id(const struct mcp_listen *l);
 void mcp_listen_free(struct mcp_listen *l);
 
 #endif

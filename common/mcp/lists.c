@@ -59,7 +59,7 @@ static json_t *row_new(const struct mcp_tool *tool, void *app, unsigned features
         json_object_set_new(row, "title", json_string(tool->title));
     json_object_set_new(row, "description", json_string(description));
     json_object_set_new(row, "inputSchema", tool->input_schema(app));
-    if (features & MCP_CAN_STRUCTURE)
+    if (tool->output_schema && (features & MCP_CAN_STRUCTURE))
         json_object_set_new(row, "outputSchema", json_loads(tool->output_schema, 0, NULL));
     if (features & MCP_CAN_ANNOTATE)
         json_object_set_new(row, "annotations", annotations_new(tool));

@@ -10,13 +10,24 @@ struct mcp_pin {
     bool modern;            /* a modern request was seen: initialize comes too late */
     const char *negotiated; /* the revision that initialize agreed on, a literal; NULL: none yet */
     json_t *capabilities;   /* of the client, legacy; owned */
-    int log_level;          /* legacy logging/setLevel; -1: not set */
+    int log_level;          /* legacy logging/setLevel (enum mcp_log_level); -1: not set */
     json_t *subscriptions;  /* legacy resources/subscribe: array of URIs; owned */
     unsigned next_request;  /* ids of requests to the client */
-    /* Reads the client's next message (a response we wait for, or something else to be answered
-     * later); NULL at the end. */
+    /*
+     * Waits for the client's next response (a message without a method; new reference). All other
+     * messages the front end keeps for later, and notifications/cancelled about the current request
+     * it shows on mcp_origin.cancel_fd. NULL at the end of input, after timeout_ms, or as soon as
+     * the request was cancelled. NULL function: the client cannot be asked.
+     */
     json_t *(*next_message)(void *ctx, int timeout_ms);
     void *ctx;
 };
+
+#define MCP_PIN_INIT                                                                               \
+    {                                                                                              \
+        .log_level = -1                                                                            \
+    }
+
+void mcp_pin_clear(struct mcp_pin *pin);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef SANDCGI_MCP_PROMPT_H
 #define SANDCGI_MCP_PROMPT_H
 
+#include "common/base/err.h"
 #include "common/mcp/ask.h"
 
 #include <jansson.h>

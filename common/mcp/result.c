@@ -17,6 +17,7 @@ void mcp_result_clear(struct mcp_result *r)
 {
     json_decref(r->structured);
     json_decref(r->content);
+    mcp_need_clear(&r->need);
     *r = (struct mcp_result)MCP_RESULT_INIT;
 }
 

@@ -7,6 +7,7 @@
 #define SANDCGI_MCP_RESULT_H
 
 #include "common/base/auto.h"
+#include "common/mcp/ask.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,6 +17,8 @@ struct mcp_result {
         *structured; /* an object that fits the tool's output schema; NULL: content only; owned */
     json_t *content; /* array of content blocks (content.h); NULL: none; owned */
     bool is_error;   /* the tool could not do what it was asked for */
+    struct mcp_need need; /* not empty: the rest is ignored, the tool is called again with answers;
+                             owned */
 };
 
 #define MCP_RESULT_INIT                                                                            \

@@ -3,6 +3,7 @@
 #include "common/mcp/server.h"
 
 #include "common/mcp/methods.h"
+#include "common/mcp/pin.h"
 
 #include <string.h>
 
@@ -54,9 +55,9 @@ static int run_method(struct mcp_call *call, const struct mcp_method *method, js
 static void pin_era(const struct mcp_origin *origin, const struct rpc_message *message,
                     const struct era_verdict *era)
 {
-    if (origin->modern_pinned && (era->features & MCP_IS_MODERN) &&
+    if (origin->pin && (era->features & MCP_IS_MODERN) &&
         strcmp(message->method, "server/discover") != 0)
-        *origin->modern_pinned = true;
+        origin->pin->modern = true;
 }
 
 static void answer_request(struct mcp_call *call, const struct rpc_message *message,

@@ -61,9 +61,13 @@ struct mcp_out {
     /*
      * Streams of 2025-11-25 sessions can be taken up again: events are numbered and kept
      * (stream.h). store is the stream's writer, NULL otherwise. Set by mcp_handle before the first
-     * send.
+     * send or hang_up; from then on the transport adds every message and the answer to it
+     * (mcp_stream_add), also when the client has left, and ends it (mcp_stream_end).
      */
     struct mcp_stream *store;
+    /* Shows that we are still there (an SSE comment); called every SSE_KEEP_ALIVE_MS while waiting
+     * for the client's user. NULL: not needed. */
+    void (*keep_alive)(void *ctx);
     /* Ends the connection early; the answer then only goes into the store. NULL: not possible. */
     void (*hang_up)(void *ctx, int retry_ms);
     void *ctx;
@@ -84,18 +88,22 @@ struct mcp_origin {
     const char *(*param_header)(void *ctx, const char *name);
     void *param_ctx;
     struct mcp_out *out; /* NULL: only the answer can be sent */
-    int cancel_fd;       /* becomes readable or hangs up when the client leaves; -1: none */
+    /* Hangs up (POLLHUP, POLLRDHUP) when the client leaves; on stdio when notifications/cancelled
+     * names the current request. -1: none. */
+    int cancel_fd;
     /* stdio only, NULL for http: what one process, which has one client, remembers between
      * messages. */
     struct mcp_pin *pin; /* pin.h */
 };
 
 struct mcp_answer {
-    int status;         /* HTTP status: 200, 202, 400, 404 … */
-    json_t *body;       /* owned by the caller; NULL: nothing to send (202) */
+    int status;   /* HTTP status: 200, 202, 400, 404 … */
+    json_t *body; /* owned by the caller; NULL: nothing to send (202; also a request that the client
+                     has cancelled: end its stream) */
     const char *method; /* for the log: the method's name when it is one of ours, else "-" */
     const char *detail; /* for the log: the tool's name when it is one of ours, else "" */
     char session[65];   /* to be sent as Mcp-Session-Id (answers to initialize); "" none */
+    char trace[56];     /* for the log: the client's traceparent when it is a valid one, else "" */
     /*
      * A stream that stays open was asked for (subscriptions/listen): body is then the
      * acknowledgement to send first, and listen (owned by the caller, mcp_listen_free) what to

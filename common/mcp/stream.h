@@ -21,6 +21,7 @@
 #define MCP_STREAM_BYTES_MAX    (8u * 1024 * 1024)
 #define MCP_STREAM_KEPT_S       300 /* after its end */
 #define MCP_EVENT_ID_MAX        64
+#define MCP_STREAM_SUFFIX       ".stream" /* of the files' names */
 
 struct mcp_stream; /* the writer */
 

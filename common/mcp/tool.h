@@ -6,6 +6,8 @@
 #ifndef SANDCGI_MCP_TOOL_H
 #define SANDCGI_MCP_TOOL_H
 
+#include "common/mcp/ask.h"
+#include "common/mcp/notify.h"
 #include "common/mcp/result.h"
 
 #include <jansson.h>
@@ -22,10 +24,14 @@ struct mcp_hints {
 
 /* Everything is borrowed and valid during the call only. */
 struct mcp_tool_call {
-    void *app; /* mcp_server.app */
+    const struct mcp_server *server; /* for mcp_publish (event.h) */
+    void *app;                       /* mcp_server.app */
     const char *tenant;
-    int cancel_fd;           /* see mcp_origin */
-    const json_t *arguments; /* an object, or NULL when the call has none */
+    int cancel_fd;             /* see mcp_origin */
+    const json_t *arguments;   /* an object, or NULL when the call has none */
+    const struct mcp_ask *ask; /* what the client can do, what its user answered; may be NULL */
+    struct mcp_way *way;       /* for notify.h; NULL: nobody listens */
+    const char *trace;         /* W3C traceparent for logs; NULL: none */
 };
 
 struct mcp_tool {
@@ -33,7 +39,10 @@ struct mcp_tool {
     const char *const *aliases; /* answered but not listed; ends with NULL; NULL: none */
     const char *title;
     struct mcp_hints hints;
-    const char *output_schema; /* JSON text of an object schema */
+    const char *output_schema; /* JSON text of an object schema; NULL: none */
+    /* Methods ("elicitation/create") without which it cannot do anything: calls of clients that
+     * cannot be asked so are refused. Ends with NULL; NULL: none. */
+    const char *const *requires;
     /* A heap string. */
     char *(*describe)(void *app);
     /* A new reference. */
@@ -41,7 +50,8 @@ struct mcp_tool {
     /* A number that grows when describe or input_schema would answer differently; NULL: they never
      * do. */
     uint64_t (*version)(void *app);
-    /* Never fails: what goes wrong is told in *out (is_error). */
+    /* Never fails: what goes wrong is told in *out (is_error). May be called several times for one
+     * request: see mcp_result.need. */
     void (*call)(const struct mcp_tool_call *call, struct mcp_result *out);
 };
 

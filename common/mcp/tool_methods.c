@@ -81,6 +81,7 @@ int mcp_tools_call(struct mcp_call *call, json_t **out_result)
 
     call->detail = tool->name;
     struct mcp_tool_call tool_call = {
+        .server = call->server,
         .app = call->server->app,
         .tenant = call->origin->tenant,
         .cancel_fd = call->origin->cancel_fd,

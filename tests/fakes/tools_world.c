@@ -34,6 +34,7 @@ void tools_world_init(struct tools_world *w)
     };
     tools_app_init(&w->app);
     w->server = (struct mcp_server){
+        .sessions_fd = -1,
         .name = "t", .version = "1", .app = &w->app, .lists = mcp_lists_new()};
     w->server.tools = tools_all(&w->server.n_tools);
 }

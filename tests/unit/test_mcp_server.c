@@ -3,6 +3,7 @@
 #include "common/base/mem.h"
 #include "common/mcp/content.h"
 #include "common/mcp/lists.h"
+#include "common/mcp/pin.h"
 #include "common/mcp/tool.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/ask.h"
@@ -82,7 +83,8 @@ static struct mcp_server server = {.name = "t",
                                    .version = "1",
                                    .instructions = "be kind",
                                    .tools = tools,
-                                   .n_tools = 2};
+                                   .n_tools = 2,
+                                   .sessions_fd = -1};
 
 /* ---- tables of questions and answers ---- */
 
@@ -427,27 +429,25 @@ static void the_list_is_built_once_until_a_tool_changes(void **state)
 
 static void stdio_pins_its_era(void **state)
 {
-    bool modern = false;
-    const char *negotiated = NULL;
-    struct mcp_origin origin = {
-        .cancel_fd = -1, .modern_pinned = &modern, .negotiated = &negotiated};
+    struct mcp_pin pin = MCP_PIN_INIT;
+    struct mcp_origin origin = {.cancel_fd = -1, .pin = &pin};
     struct asked a;
 
     (void)state;
     /* Asking what there is pins nothing; headers are not looked at. */
     a = ask(&server, &origin, R("\"p\"", "\"method\":\"server/discover\",\"params\":{" META "}"));
     assert_int_equal(a.answer.status, 200);
-    assert_false(modern);
+    assert_false(pin.modern);
     asked_clear(&a);
     a = ask(&server, &origin,
             R("1", "\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\"}"));
-    assert_string_equal(negotiated, "2025-06-18");
+    assert_string_equal(pin.negotiated, "2025-06-18");
     asked_clear(&a);
     a = ask(&server, &origin, R("2", ECHO_CALL "}"));
     assert_non_null(strstr(a.text, "resource_link"));
     asked_clear(&a);
     a = ask(&server, &origin, R("3", ECHO_CALL "," META "}"));
-    assert_true(modern);
+    assert_true(pin.modern);
     assert_non_null(strstr(a.text, "resultType"));
     asked_clear(&a);
     a = ask(&server, &origin,

@@ -139,7 +139,8 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .timeout_ms = s->timeout_ms,
                              .image_max = s->image_max,
                              .images_max = s->images_max,
-                             .network = s->network}},
+                             .network = s->network != SETTINGS_NETWORK_NEVER,
+                             .network_ask = s->network == SETTINGS_NETWORK_ASK}},
     };
     if (http && read_credentials(app, s, e) < 0)
         return -1;

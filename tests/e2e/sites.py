@@ -173,7 +173,7 @@ class Site:
         reload = ["--no-reload"]
         if self.nginx_process:
             reload = ["--reload", f"kill -HUP {self.nginx_process.pid}"]
-        subprocess.run([f"{TOP}/nginx/token.sh", "--file", f"{self.folder}/conf/tokens.map", *reload, "set", tenant],
+        subprocess.run([f"{TOP}/nginx/token.sh", "--file", f"{self.folder}/conf/tokens.map", *reload, "put", tenant],
                        input=token, text=True, check=True, capture_output=True)
 
     def wait_healthy(self, seconds=30):
@@ -252,10 +252,21 @@ INSTANCE_DIGITS = 16
 
 
 @functools.cache
+def _start_shared():
+    site = Site()
+    at_end(site.stop)
+    try:
+        site.start()
+    except Exception as problem:  # pylint: disable=broad-except
+        return site, problem
+    return site, None
+
+
 def shared():
     """The server that most tests use; nobody breaks it."""
-    site = Site().start()
-    at_end(site.stop)
+    site, problem = _start_shared()
+    if problem:
+        raise Failed(f"the shared server did not start: {problem}")
     return site
 
 

@@ -29,6 +29,14 @@ stage_build() {
     quietly make make -C "$build" -j "$(nproc)" all || die "the build failed: see above"
 }
 
+# The program that tests/conformance starts: sandcgi with the fixtures. Sets where it and the plain one are.
+stage_conformance_build() {
+    quietly "make sandcgi-conformance" make -C "$build" -j "$(nproc)" tests/conformance/sandcgi-conformance ||
+        die "the build failed: see above"
+    export SANDCGI_TEST_BINARY=$build/sandcgi
+    export SANDCGI_CONFORMANCE_BINARY=$build/tests/conformance/sandcgi-conformance
+}
+
 stage_engine() {
     heading "engine and runner images"
     if ! engine_find; then
@@ -93,6 +101,17 @@ stage_end_to_end() {
     SANDCGI_TEST_BINARY=$build/sandcgi "$(test_python)" -u "$top/tests/e2e/run.py" "${arguments[@]}" 2>&1 |
         tee "$log" || status=$?
     count_from "$log" "$status" "end to end"
+    rm -f "$log"
+}
+
+# The official suite and the official clients.
+stage_conformance() {
+    local log status=0
+    heading "conformance"
+    stage_conformance_build
+    log=$(mktemp)
+    "$top/tests/conformance/run.sh" 2>&1 | tee "$log" || status=$?
+    count_from "$log" "$status" "conformance"
     rm -f "$log"
 }
 

@@ -277,6 +277,18 @@ def own(settings=None, start=True, **arguments):
     return site.start() if start else site
 
 
+@functools.cache
+def _with_settings(settings):
+    site = Site(dict(settings)).start()
+    at_end(site.stop)
+    return site
+
+
+def with_settings(**settings):
+    """A server with these settings, shared by the tests that want the same."""
+    return _with_settings(tuple(sorted(settings.items())))
+
+
 def new_conversation(client, name="e2e"):
     client.conversation = f"{name}-{secrets.token_hex(6)}"
     return client

@@ -52,6 +52,15 @@ static int write_all(void *ctx, const char *data, size_t len)
     return FCGX_FFlush(request->out);
 }
 
+/* Tells the web server that the answer is complete. The request's parameters stay until
+ * FCGX_Finish_r. */
+static void hang_up(void *ctx)
+{
+    FCGX_Request *request = ctx;
+    FCGX_FClose(request->err);
+    FCGX_FClose(request->out);
+}
+
 static void prepare_connection(int fd)
 {
     const struct timeval timeout = {.tv_sec = IO_TIMEOUT_S};
@@ -66,6 +75,7 @@ static void serve_one(const struct app *app, FCGX_Request *request)
     const struct http_source source = {.param = param,
                                        .read = read_some,
                                        .write = write_all,
+                                       .hang_up = hang_up,
                                        .ctx = request,
                                        .cancel_fd = request->ipcFd};
     http_serve(app, &source);

@@ -4,13 +4,24 @@ sandcgi_SOURCES = \
 	fcgi/app.c fcgi/app.h \
 	fcgi/broker_config.c fcgi/broker_config.h \
 	fcgi/cgi.c fcgi/cgi.h \
+	fcgi/events.c fcgi/events.h \
 	fcgi/fastcgi.c fcgi/fastcgi.h \
 	fcgi/http.c fcgi/http.h \
+	fcgi/http_answer.c fcgi/http_answer.h \
+	fcgi/http_guard.c fcgi/http_guard.h \
+	fcgi/http_request.c fcgi/http_request.h \
+	fcgi/http_stream.c fcgi/http_stream.h \
+	fcgi/hub.c fcgi/hub.h \
+	fcgi/hub_door.c fcgi/hub_door.h \
+	fcgi/hub_stream.c fcgi/hub_stream.h \
 	fcgi/listen.c fcgi/listen.h \
 	fcgi/main.c \
 	fcgi/master.c fcgi/master.h \
 	fcgi/private_broker.c fcgi/private_broker.h \
+	fcgi/registry.c fcgi/registry.h \
+	fcgi/sessions_dir.c fcgi/sessions_dir.h \
 	fcgi/settings.c fcgi/settings.h \
-	fcgi/stdio.c fcgi/stdio.h
+	fcgi/stdio.c fcgi/stdio.h \
+	fcgi/stdio_inbox.c fcgi/stdio_inbox.h
 sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = $(LDADD) $(FCGI_LIBS)

@@ -16,6 +16,8 @@
 #define MCP_META_VERSION      "io.modelcontextprotocol/protocolVersion"
 #define MCP_META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
 #define MCP_META_SERVER       "io.modelcontextprotocol/serverInfo"
+#define MCP_META_LOG_LEVEL    "io.modelcontextprotocol/logLevel"
+#define MCP_META_SUBSCRIPTION "io.modelcontextprotocol/subscriptionId"
 
 struct era_verdict {
     enum mcp_revision revision;

@@ -9,7 +9,9 @@
 
 /* Codes of MCP 2026-07-28; those of JSON-RPC are in rpc.h. */
 enum mcp_code {
+    MCP_RESOURCE_NOT_FOUND = -32002, /* legacy only */
     MCP_HEADER_MISMATCH = -32020,
+    MCP_MISSING_CAPABILITY = -32021,
     MCP_UNSUPPORTED_VERSION = -32022,
 };
 

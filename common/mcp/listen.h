@@ -30,6 +30,9 @@ json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server
  * NULL for GET streams. New reference. */
 json_t *mcp_listen_end(const struct mcp_listen *l, const struct mcp_server *server);
 
+/* Nothing of what was asked for is offered: the acknowledgement, then mcp_listen_end, is all. */
+bool mcp_listen_is_empty(const struct mcp_listen *l);
+
 const char *mcp_listen_tenant(const struct mcp_listen *l);
 /* The legacy session whose GET stream this is (at most one each); NULL: another kind of stream. */
 const char *mcp_listen_session_id(const struct mcp_listen *l);

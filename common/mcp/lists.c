@@ -41,7 +41,8 @@ static json_t *annotations_new(const struct mcp_tool *tool)
 {
     json_t *a = json_object();
 
-    json_object_set_new(a, "title", json_string(tool->title));
+    if (tool->title)
+        json_object_set_new(a, "title", json_string(tool->title));
     json_object_set_new(a, "readOnlyHint", json_boolean(tool->hints.read_only));
     json_object_set_new(a, "destructiveHint", json_boolean(tool->hints.destructive));
     json_object_set_new(a, "idempotentHint", json_boolean(tool->hints.idempotent));
@@ -55,7 +56,7 @@ static json_t *row_new(const struct mcp_tool *tool, void *app, unsigned features
     json_t *row = json_object();
 
     json_object_set_new(row, "name", json_string(tool->name));
-    if (features & MCP_CAN_TITLE)
+    if (tool->title && (features & MCP_CAN_TITLE))
         json_object_set_new(row, "title", json_string(tool->title));
     json_object_set_new(row, "description", json_string(description));
     json_object_set_new(row, "inputSchema", tool->input_schema(app));
@@ -103,4 +104,14 @@ json_t *mcp_lists_tools(const struct mcp_server *server, unsigned features)
     if (!*slot)
         *slot = array_new(server, features);
     return json_incref(*slot);
+}
+
+json_t *mcp_lists_input_schema(const struct mcp_server *server, size_t i)
+{
+    json_auto_t *tools = server->lists ? mcp_lists_tools(server, ROW_FEATURES) : NULL;
+
+    if (!tools)
+        return server->tools[i]->input_schema(server->app);
+    /* The list keeps it only as long as no tool changes. */
+    return json_incref(json_object_get(json_array_get(tools, i), "inputSchema"));
 }

@@ -14,4 +14,7 @@ void mcp_lists_free(struct mcp_lists *l);
 /* A new reference to the array, shared with later callers: not to be changed. */
 json_t *mcp_lists_tools(const struct mcp_server *server, unsigned features);
 
+/* The input schema of the i-th tool; a new reference, not to be changed. */
+json_t *mcp_lists_input_schema(const struct mcp_server *server, size_t i);
+
 #endif

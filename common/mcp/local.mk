@@ -1,24 +1,33 @@
 noinst_LIBRARIES += libmcp.a
 libmcp_a_SOURCES = \
 	common/mcp/ask.c common/mcp/ask.h \
+	common/mcp/asking.c common/mcp/asking.h \
+	common/mcp/complete.c \
 	common/mcp/content.c common/mcp/content.h \
 	common/mcp/era.c common/mcp/era.h \
 	common/mcp/event.c common/mcp/event.h \
 	common/mcp/failure.c common/mcp/failure.h \
+	common/mcp/header_params.c common/mcp/header_params.h \
 	common/mcp/lifecycle.c \
+	common/mcp/listen.c common/mcp/listen.h \
 	common/mcp/lists.c common/mcp/lists.h \
+	common/mcp/mailbox.c common/mcp/mailbox.h \
 	common/mcp/methods.c common/mcp/methods.h \
 	common/mcp/notify.h \
 	common/mcp/pin.c common/mcp/pin.h \
-	common/mcp/prompt.h common/mcp/resource.h common/mcp/session.h \
-	common/mcp/listen.h \
+	common/mcp/prompt.h common/mcp/prompt_methods.c \
+	common/mcp/resource.h common/mcp/resource_methods.c \
+	common/mcp/seal.c common/mcp/seal.h \
+	common/mcp/session.c common/mcp/session.h \
+	common/mcp/session_methods.c common/mcp/session_sweep.c \
 	common/mcp/result.c common/mcp/result.h \
 	common/mcp/revision.c common/mcp/revision.h \
 	common/mcp/server.c common/mcp/server.h \
 	common/mcp/sse.c common/mcp/sse.h \
 	common/mcp/stream.c common/mcp/stream.h \
 	common/mcp/tool.h \
-	common/mcp/tool_methods.c
+	common/mcp/tool_methods.c \
+	common/mcp/way.c common/mcp/way.h
 
 # A server with the real tools over a broker in the test's own process.
 ASK_FAKES = tests/fakes/ask.c tests/fakes/ask.h

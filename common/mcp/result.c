@@ -49,15 +49,25 @@ static void add_structured_text(json_t *blocks, const json_t *structured)
         json_array_append_new(blocks, content_text_new(buf_str(&text), text.len));
 }
 
-/* Blocks are shared with the tool's array, never changed. */
-static void add_block(json_t *blocks, json_t *block, unsigned features)
+static json_t *audio_in_words(const json_t *block)
+{
+    AUTO_BUF struct buf text = BUF_INIT(1024);
+    const char *type = json_get_string(block, "mimeType");
+
+    buf_addf(&text, "(audio, %s: this revision of the protocol cannot carry it)",
+             type ? type : "type unknown");
+    return content_text_new(buf_str(&text), text.len);
+}
+
+json_t *mcp_result_block(json_t *block, unsigned features)
 {
     const char *type = json_get_string(block, "type");
 
     if (type && strcmp(type, "resource_link") == 0 && !(features & MCP_CAN_LINK))
-        json_array_append_new(blocks, content_link_to_text(block));
-    else
-        json_array_append(blocks, block);
+        return content_link_to_text(block);
+    if (type && strcmp(type, "audio") == 0 && !(features & MCP_CAN_AUDIO))
+        return audio_in_words(block);
+    return json_incref(block); /* shared with the tool's array, never changed */
 }
 
 json_t *mcp_result_to_json(const struct mcp_result *r, unsigned features)
@@ -69,7 +79,8 @@ json_t *mcp_result_to_json(const struct mcp_result *r, unsigned features)
 
     if (r->structured)
         add_structured_text(blocks, r->structured);
-    json_array_foreach(r->content, i, block) add_block(blocks, block, features);
+    json_array_foreach(r->content, i, block)
+        json_array_append_new(blocks, mcp_result_block(block, features));
     json_object_set_new(result, "content", blocks);
     if (r->structured && (features & MCP_CAN_STRUCTURE))
         json_object_set(result, "structuredContent", r->structured);

@@ -36,6 +36,10 @@ void mcp_result_add(struct mcp_result *r, json_t *take_block);
 void mcp_result_fail(struct mcp_result *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* A content block as a client with these features may be given it: kinds that its revision does not
+ * have are told in words. New reference, which may be block itself. */
+json_t *mcp_result_block(json_t *block, unsigned features);
+
 /* The CallToolResult for a client with these features (enum mcp_feature); new reference. */
 json_t *mcp_result_to_json(const struct mcp_result *r, unsigned features);
 

@@ -2,8 +2,10 @@
 
 #include "common/mcp/server.h"
 
+#include "common/mcp/mailbox.h"
 #include "common/mcp/methods.h"
 #include "common/mcp/pin.h"
+#include "common/rpc/json.h"
 
 #include <string.h>
 
@@ -22,7 +24,8 @@ static void decorate(const struct mcp_call *call, const struct mcp_method *metho
 
     if (!(call->era.features & MCP_IS_MODERN))
         return;
-    json_object_set_new(result, "resultType", json_string("complete"));
+    if (!json_object_get(result, "resultType"))
+        json_object_set_new(result, "resultType", json_string("complete"));
     if (method->cache_scope) {
         json_object_set_new(result, "ttlMs", json_integer(method->ttl_ms));
         json_object_set_new(result, "cacheScope", json_string(method->cache_scope));
@@ -60,44 +63,127 @@ static void pin_era(const struct mcp_origin *origin, const struct rpc_message *m
         origin->pin->modern = true;
 }
 
-static void answer_request(struct mcp_call *call, const struct rpc_message *message,
-                           const struct mcp_method *method, struct mcp_answer *out)
-{
-    json_t *result = NULL;
-
-    pin_era(call->origin, message, &call->era);
-    if (run_method(call, method, &result) < 0) {
-        answer_failure(message->id, &call->failure, out);
-    } else {
-        decorate(call, method, result);
-        out->status = 200;
-        out->body = rpc_result_new(message->id, result);
-    }
-    if (call->detail)
-        out->detail = call->detail;
-}
-
 static void answer_accepted(struct mcp_answer *out)
 {
     out->status = 202;
     out->body = NULL;
 }
 
+static bool is_hex(const char *s, size_t n)
+{
+    return strspn(s, "0123456789abcdef") >= n && strspn(s, "0") < n;
+}
+
+/* W3C trace context, version 00: "00-<32 hex>-<16 hex>-<2 hex>". Anything else stays out of the
+ * log.
+ */
+static void read_trace(const json_t *params, char out[56])
+{
+    const char *t = json_get_string(json_object_get(params, "_meta"), "traceparent");
+
+    if (t && strlen(t) == 55 && memcmp(t, "00-", 3) == 0 && t[35] == '-' && t[52] == '-' &&
+        is_hex(t + 3, 32) && is_hex(t + 36, 16) && strspn(t + 53, "0123456789abcdef") == 2)
+        memcpy(out, t, 56);
+}
+
+static void answer_result(struct mcp_call *call, json_t *take_result, struct mcp_answer *out)
+{
+    if (out->listen) {
+        out->status = 200;
+        out->body = take_result; /* the acknowledgement: a message of its own */
+    } else {
+        decorate(call, call->method, take_result);
+        out->status = 200;
+        out->body = rpc_result_new(call->id, take_result);
+    }
+}
+
+static void answer_request(struct mcp_call *call, const struct rpc_message *message,
+                           struct mcp_answer *out)
+{
+    json_t *result = NULL;
+    int rc;
+
+    pin_era(call->origin, message, &call->era);
+    read_trace(call->params, call->trace);
+    memcpy(out->trace, call->trace, sizeof out->trace);
+    rc = run_method(call, call->method, &result);
+    if (call->cancelled) {
+        json_decref(result);
+        answer_accepted(out);
+    } else if (rc < 0) {
+        answer_failure(call->id, &call->failure, out);
+    } else {
+        answer_result(call, result, out);
+    }
+    if (call->detail)
+        out->detail = call->detail;
+}
+
+/* A response to something that we asked: the call that waits for it may be another worker's. */
+static void answer_response(const struct mcp_call *call, const struct rpc_message *message,
+                            const json_t *whole, struct mcp_answer *out)
+{
+    if (call->session && message->id)
+        mcp_mailbox_deliver(call->server->sessions_fd, call->session->id, message->id, whole);
+    answer_accepted(out);
+}
+
+static void answer_notification(struct mcp_call *call, struct mcp_answer *out)
+{
+    if (call->method && call->method->kind == RPC_NOTIFICATION && call->method->handle)
+        call->method->handle(call, NULL);
+    answer_accepted(out);
+}
+
+static bool is_initialize(const struct rpc_message *message)
+{
+    return message->kind == RPC_REQUEST && strcmp(message->method, "initialize") == 0;
+}
+
+/* The session that a legacy client names, if we keep any; its revision is the one that counts. */
+static int find_session(struct mcp_call *call, const struct rpc_message *message,
+                        struct mcp_session *out, struct mcp_failure *f)
+{
+    const struct mcp_origin *origin = call->origin;
+    struct err e = ERR_INIT;
+
+    if (!origin->http || !origin->session || !*origin->session || call->server->sessions_fd < 0 ||
+        (call->era.features & MCP_IS_MODERN) || is_initialize(message))
+        return 0;
+    if (mcp_session_load(call->server, origin->session, origin->tenant, out, &e) < 0)
+        return mcp_fail(f, 404, RPC_INVALID_REQUEST, NULL, "%s", e.text);
+    call->session = out;
+    call->era.revision = out->revision;
+    call->era.features = mcp_revision_features(out->revision);
+    return 0;
+}
+
 static void answer_message(const struct mcp_server *server, const struct mcp_origin *origin,
-                           const struct rpc_message *message, struct mcp_answer *out)
+                           const struct rpc_message *message, const json_t *whole,
+                           struct mcp_answer *out)
 {
     const struct mcp_method *method = message->method ? mcp_method_find(message->method) : NULL;
-    struct mcp_call call = {.server = server, .origin = origin, .params = message->params};
+    struct mcp_call call = {.server = server,
+                            .origin = origin,
+                            .id = message->id,
+                            .params = message->params,
+                            .method = method,
+                            .answer = out};
     AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
+    AUTO_MCP_SESSION struct mcp_session session = {.record = NULL};
 
     if (method)
         out->method = method->name;
-    if (era_decide(message, origin, method ? method->name_param : NULL, &call.era, &refusal) < 0)
+    if (era_decide(message, origin, method ? method->name_param : NULL, &call.era, &refusal) < 0 ||
+        find_session(&call, message, &session, &refusal) < 0)
         answer_failure(message->id, &refusal, out);
     else if (message->kind == RPC_REQUEST)
-        answer_request(&call, message, method, out);
+        answer_request(&call, message, out);
+    else if (message->kind == RPC_RESPONSE)
+        answer_response(&call, message, whole, out);
     else
-        answer_accepted(out); /* notifications and responses to requests that we never made */
+        answer_notification(&call, out);
     mcp_failure_clear(&call.failure);
 }
 
@@ -125,14 +211,38 @@ static int check_batch_element(const json_t *element, size_t i, struct mcp_failu
     return 0;
 }
 
-/* All or nothing: a batch with one wrong element is refused before anything of it has been done. */
-static int check_batch(const struct mcp_origin *origin, const json_t *batch, struct mcp_failure *f)
+/* A session's revision decides, else what the headers say. */
+static int check_batch_revision(const struct mcp_server *server, const struct mcp_origin *origin,
+                                struct mcp_failure *f)
 {
-    struct era_verdict era;
+    AUTO_MCP_SESSION struct mcp_session session = {.record = NULL};
+    const struct rpc_message any = {.kind = RPC_NOTIFICATION};
+    struct mcp_call call = {.server = server, .origin = origin};
+    const char *version = origin->protocol_version ? origin->protocol_version : "";
+    int rc = era_decide_batch(origin, &call.era, f);
+
+    if (mcp_version_is_modern(version, strlen(version)))
+        return rc;
+    if (find_session(&call, &any, &session, f) < 0)
+        return -1;
+    if (!call.session)
+        return rc;
+    if (call.era.features & MCP_CAN_BATCH) {
+        mcp_failure_clear(f);
+        return 0;
+    }
+    return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL, "batches exist in revision %s only",
+                    mcp_revision_name(MCP_2025_03_26));
+}
+
+/* All or nothing: a batch with one wrong element is refused before anything of it has been done. */
+static int check_batch(const struct mcp_server *server, const struct mcp_origin *origin,
+                       const json_t *batch, struct mcp_failure *f)
+{
     size_t i;
     json_t *element;
 
-    if (era_decide_batch(origin, &era, f) < 0)
+    if (check_batch_revision(server, origin, f) < 0)
         return -1;
     if (json_array_size(batch) == 0)
         return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL, "the batch is empty");
@@ -151,12 +261,14 @@ static void answer_batch(const struct mcp_server *server, const struct mcp_origi
                          const json_t *batch, struct mcp_answer *out)
 {
     AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
+    struct mcp_origin quiet = *origin; /* the answers come together, so nothing goes before */
     json_t *answers;
     size_t i;
     json_t *element;
 
     out->method = "batch";
-    if (check_batch(origin, batch, &refusal) < 0) {
+    quiet.out = NULL;
+    if (check_batch(server, origin, batch, &refusal) < 0) {
         answer_failure(NULL, &refusal, out);
         return;
     }
@@ -168,7 +280,7 @@ static void answer_batch(const struct mcp_server *server, const struct mcp_origi
         struct err e = ERR_INIT;
 
         if (rpc_classify(element, &message, &e) == 0)
-            answer_message(server, origin, &message, &one);
+            answer_message(server, &quiet, &message, element, &one);
         if (one.body)
             json_array_append_new(answers, one.body);
     }
@@ -192,7 +304,7 @@ void mcp_handle(const struct mcp_server *server, const struct mcp_origin *origin
     else if (rpc_classify(message, &parsed, &e) < 0)
         answer_not_rpc(&parsed, &e, out);
     else
-        answer_message(server, origin, &parsed, out);
+        answer_message(server, origin, &parsed, message, out);
 }
 
 void mcp_parse_failed(const struct err *problem, struct mcp_answer *out)

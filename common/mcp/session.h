@@ -39,9 +39,9 @@ int mcp_session_load(const struct mcp_server *server, const char *id, const char
                      struct mcp_session *out, struct err *e);
 
 /*
- * Sets (value NULL: removes) a member of the record, in the file and in *s. Members that other
- * workers set meanwhile stay. edit, if not NULL, gets the current value (NULL: none) under a lock
- * and returns the new one instead of value (new reference), or NULL to fail (*e).
+ * Changes a member of the record, in the file and in *s; what other workers changed meanwhile
+ * stays. edit gets the member's current value (NULL: none) while all others are kept out, and
+ * returns the new one (a new reference), or NULL with *e to leave it.
  */
 int mcp_session_set(const struct mcp_server *server, struct mcp_session *s, const char *member,
                     json_t *(*edit)(const json_t *now, void *ctx, struct err *e), void *ctx,
@@ -56,5 +56,17 @@ void mcp_session_delete(const struct mcp_server *server, const struct mcp_origin
 /* Removes what has expired: sessions, streams, mailboxes that nobody reads. To be called every
  * minute or so by one process. */
 void mcp_sessions_sweep(const struct mcp_server *server);
+
+/* ---- for this layer and its tests ---- */
+
+/* Has it the form of an id? NULL has not. */
+bool mcp_session_id_is_valid(const char *id);
+
+/* Fills s->revision and s->record from any JSON value: 0, or -1 when it is no record. */
+int mcp_session_parse(json_t *take_record, struct mcp_session *s);
+
+/* The session that a GET or DELETE names: 0, or -1 with the refusal. */
+int mcp_session_of_stream(const struct mcp_server *server, const struct mcp_origin *origin,
+                          struct mcp_session *out, struct mcp_answer *answer);
 
 #endif

@@ -2,30 +2,37 @@
 #include "config.h"
 
 #include "common/base/buf.h"
+#include "common/mcp/asking.h"
+#include "common/mcp/header_params.h"
 #include "common/mcp/lists.h"
 #include "common/mcp/methods.h"
 #include "common/mcp/tool.h"
 
 #include <string.h>
 
-/* The list has one page and we never hand out a cursor, so any but the empty one is made up. */
-static bool cursor_is_ours(const json_t *cursor)
+int mcp_refuse_cursor(struct mcp_call *call)
 {
-    return !cursor || json_is_null(cursor) ||
-           (json_is_string(cursor) && json_string_length(cursor) == 0);
+    const json_t *cursor = json_object_get(call->params, "cursor");
+
+    if (!cursor || json_is_null(cursor) ||
+        (json_is_string(cursor) && json_string_length(cursor) == 0))
+        return 0;
+    return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL, "unknown cursor");
 }
 
 int mcp_tools_list(struct mcp_call *call, json_t **out_result)
 {
     json_t *result;
 
-    if (!cursor_is_ours(json_object_get(call->params, "cursor")))
-        return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL, "unknown cursor");
+    if (mcp_refuse_cursor(call) < 0)
+        return -1;
     result = json_object();
     json_object_set_new(result, "tools", mcp_lists_tools(call->server, call->era.features));
     *out_result = result;
     return 0;
 }
+
+/* ---- finding it ---- */
 
 static bool answers_to(const struct mcp_tool *tool, const char *name)
 {
@@ -38,15 +45,16 @@ static bool answers_to(const struct mcp_tool *tool, const char *name)
     return false;
 }
 
-static const struct mcp_tool *find_tool(const struct mcp_server *server, const json_t *name)
+/* Its index, or the number of tools when there is none. */
+static size_t find_tool(const struct mcp_server *server, const json_t *name)
 {
+    size_t i = 0;
+
     if (strlen(json_string_value(name)) != json_string_length(name))
-        return NULL; /* a NUL inside */
-    for (size_t i = 0; i < server->n_tools; i++) {
-        if (answers_to(server->tools[i], json_string_value(name)))
-            return server->tools[i];
-    }
-    return NULL;
+        return server->n_tools; /* a NUL inside */
+    while (i < server->n_tools && !answers_to(server->tools[i], json_string_value(name)))
+        i++;
+    return i;
 }
 
 static int fail_unknown_tool(struct mcp_call *call)
@@ -60,12 +68,113 @@ static int fail_unknown_tool(struct mcp_call *call)
                     "unknown tool: this server has %s", buf_str(&names));
 }
 
+/* ---- calling it ---- */
+
+struct tool_round {
+    const struct mcp_tool *tool;
+    struct mcp_tool_call call;
+    struct mcp_result result;
+};
+
+static void run_round(void *ctx, const struct mcp_ask *ask, struct mcp_need *need)
+{
+    struct tool_round *r = ctx;
+
+    mcp_result_clear(&r->result);
+    r->call.ask = ask;
+    r->tool->call(&r->call, &r->result);
+    *need = r->result.need;
+    r->result.need = (struct mcp_need){.requests = NULL};
+}
+
+/* The method that the tool cannot do without and the client did not declare; NULL: all is well. */
+static const char *missing_method(const struct mcp_call *call, const struct mcp_tool *tool)
+{
+    for (const char *const *m = tool->requires; m && *m; m++)
+        if (!mcp_client_can(mcp_call_capabilities(call), *m, NULL))
+            return *m;
+    return NULL;
+}
+
+static int check_headers(struct mcp_call *call, size_t index, const json_t *arguments)
+{
+    json_auto_t *schema = NULL;
+
+    if (!call->origin->http || !(call->era.features & MCP_IS_MODERN))
+        return 0;
+    schema = mcp_lists_input_schema(call->server, index);
+    return mcp_check_header_params(call, schema, arguments);
+}
+
+static int run_tool(struct mcp_call *call, struct mcp_way *way, struct tool_round *r,
+                    json_t **out_result)
+{
+    const struct mcp_asking asking = {
+        .round = run_round, .ctx = r, .name = r->tool->name, .arguments = r->call.arguments};
+    struct err e = ERR_INIT;
+
+    switch (mcp_asking_run(call, way, &asking, out_result, &e)) {
+    case MCP_ASKED_DONE:
+        break;
+    case MCP_ASKED_INPUT:
+        return 0;
+    case MCP_ASKED_REFUSED:
+        return -1;
+    case MCP_ASKED_NO_ANSWER:
+        mcp_result_fail(&r->result, "%s", e.text);
+        break;
+    }
+    *out_result = mcp_result_to_json(&r->result, call->era.features);
+    return 0;
+}
+
+/* Who cancels does not want an answer. Without a session it was the connection that was lost, and
+ * there is nobody to spare. */
+static bool is_cancelled(const struct mcp_call *call, const struct mcp_way *way)
+{
+    return (call->session || call->origin->pin) && mcp_way_is_cancelled(way);
+}
+
+static int call_tool(struct mcp_call *call, size_t index, const json_t *arguments,
+                     json_t **out_result)
+{
+    AUTO_MCP_WAY struct mcp_way way = MCP_WAY_INIT;
+    struct tool_round r = {.tool = call->server->tools[index]};
+    const char *missing = missing_method(call, r.tool);
+    int rc;
+
+    if (missing && (call->era.features & MCP_IS_MODERN))
+        return mcp_fail_capability(call, missing, NULL);
+    if (check_headers(call, index, arguments) < 0 || mcp_way_open(&way, call) < 0)
+        return -1;
+    r.call = (struct mcp_tool_call){
+        .server = call->server,
+        .app = call->server->app,
+        .tenant = call->origin->tenant,
+        .cancel_fd = mcp_way_cancel_fd(&way),
+        .arguments = arguments,
+        .way = &way,
+        .trace = call->trace[0] ? call->trace : NULL,
+    };
+    if (missing) {
+        mcp_result_fail(&r.result,
+                        "this needs a client that can be asked (%s); this one did not declare it",
+                        missing);
+        *out_result = mcp_result_to_json(&r.result, call->era.features);
+        rc = 0;
+    } else {
+        rc = run_tool(call, &way, &r, out_result);
+    }
+    call->cancelled = is_cancelled(call, &way);
+    mcp_result_clear(&r.result);
+    return rc;
+}
+
 int mcp_tools_call(struct mcp_call *call, json_t **out_result)
 {
     const json_t *name = json_object_get(call->params, "name");
     const json_t *arguments = json_object_get(call->params, "arguments");
-    const struct mcp_tool *tool;
-    AUTO_MCP_RESULT struct mcp_result result = MCP_RESULT_INIT;
+    size_t index;
 
     if (!json_is_string(name))
         return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL,
@@ -75,19 +184,9 @@ int mcp_tools_call(struct mcp_call *call, json_t **out_result)
     if (arguments && !json_is_object(arguments))
         return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL,
                         "params.arguments must be an object");
-    tool = find_tool(call->server, name);
-    if (!tool)
+    index = find_tool(call->server, name);
+    if (index == call->server->n_tools)
         return fail_unknown_tool(call);
-
-    call->detail = tool->name;
-    struct mcp_tool_call tool_call = {
-        .server = call->server,
-        .app = call->server->app,
-        .tenant = call->origin->tenant,
-        .cancel_fd = call->origin->cancel_fd,
-        .arguments = arguments,
-    };
-    tool->call(&tool_call, &result);
-    *out_result = mcp_result_to_json(&result, call->era.features);
-    return 0;
+    call->detail = call->server->tools[index]->name;
+    return call_tool(call, index, arguments, out_result);
 }

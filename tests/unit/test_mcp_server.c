@@ -21,8 +21,9 @@
 #define SERVER_META                                                                                \
     "\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"t\",\"title\":\"Test\","        \
     "\"version\":\"1\"}}"
-#define R(id, rest) "{\"jsonrpc\":\"2.0\",\"id\":" id "," rest "}"
-#define ECHO_CALL   "\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"a\":1}"
+#define CAPABILITIES "{\"tools\":{},\"resources\":{},\"prompts\":{},\"logging\":{}}"
+#define R(id, rest)  "{\"jsonrpc\":\"2.0\",\"id\":" id "," rest "}"
+#define ECHO_CALL    "\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"a\":1}"
 
 /* ---- two tools ---- */
 
@@ -132,7 +133,7 @@ static void answers_legacy_clients(void **state)
          R("0", "\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\","
                 "\"capabilities\":{},\"clientInfo\":{\"name\":\"c\",\"version\":\"1\"}}"),
          200,
-         R("0", "\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},"
+         R("0", "\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":" CAPABILITIES ","
                 "\"serverInfo\":{\"name\":\"t\",\"title\":\"Test\",\"version\":\"1\"},"
                 "\"instructions\":\"be kind\"}"),
          0},
@@ -140,13 +141,13 @@ static void answers_legacy_clients(void **state)
          R("\"i\"", "\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2024-11-05\"}"),
          200,
          R("\"i\"",
-           "\"result\":{\"protocolVersion\":\"2024-11-05\",\"capabilities\":{\"tools\":{}},"
+           "\"result\":{\"protocolVersion\":\"2024-11-05\",\"capabilities\":" CAPABILITIES ","
            "\"serverInfo\":{\"name\":\"t\",\"version\":\"1\"},"
            "\"instructions\":\"be kind\"}"),
          0},
         {"initialize without params is forgiven", NULL, NULL, NULL,
          R("1", "\"method\":\"initialize\""), 200,
-         R("1", "\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},"
+         R("1", "\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":" CAPABILITIES ","
                 "\"serverInfo\":{\"name\":\"t\",\"title\":\"Test\",\"version\":\"1\"},"
                 "\"instructions\":\"be kind\"}"),
          0},
@@ -181,7 +182,7 @@ static void answers_modern_clients(void **state)
         {"discover", "2026-07-28", "server/discover", NULL,
          R("1", "\"method\":\"server/discover\",\"params\":{" META "}"), 200,
          R("1",
-           "\"result\":{\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}},"
+           "\"result\":{\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":" CAPABILITIES ","
            "\"instructions\":\"be kind\",\"resultType\":\"complete\",\"ttlMs\":3600000,"
            "\"cacheScope\":\"public\"," SERVER_META "}"),
          0},

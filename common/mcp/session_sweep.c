@@ -1,0 +1,66 @@
+/* Clearing the sessions' directory of what nobody needs any more. */
+#include "config.h"
+
+#include "common/base/clock.h"
+#include "common/mcp/mailbox.h"
+#include "common/mcp/session.h"
+#include "common/mcp/stream.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* No call lasts that long: what is older was left by a process that ended in the middle. */
+#define CALL_MAX_S (6 * 3600)
+
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), m = strlen(suffix);
+
+    return n >= m && strcmp(name + n - m, suffix) == 0;
+}
+
+/* Streams are kept for a while after the last line was written; the writer holds a lock. */
+static bool stream_is_over(int dir, const char *name, int64_t age)
+{
+    if (age <= MCP_STREAM_KEPT_S)
+        return false;
+    AUTO_FD int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) == 0;
+}
+
+static bool is_over(const struct mcp_server *server, const char *name, const struct stat *st)
+{
+    int64_t age = clock_unix_s() - st->st_mtime;
+
+    if (S_ISREG(st->st_mode) && mcp_session_id_is_valid(name))
+        return age > server->session_ttl_s;
+    if (S_ISREG(st->st_mode) && ends_with(name, MCP_STREAM_SUFFIX))
+        return stream_is_over(server->sessions_fd, name, age);
+    if (S_ISSOCK(st->st_mode) && mcp_mailbox_is_dead(server->sessions_fd, name))
+        return true;
+    return name[0] != '.' && age > CALL_MAX_S;
+}
+
+void mcp_sessions_sweep(const struct mcp_server *server)
+{
+    int fd = server->sessions_fd < 0
+                 ? -1
+                 : openat(server->sessions_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    struct stat st;
+
+    if (!dir) {
+        auto_close_fd(&fd);
+        return;
+    }
+    while ((entry = readdir(dir))) {
+        if (fstatat(server->sessions_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            !S_ISDIR(st.st_mode) && is_over(server, entry->d_name, &st))
+            unlinkat(server->sessions_fd, entry->d_name, 0);
+    }
+}

@@ -1,5 +1,6 @@
-bin_PROGRAMS += sandcgi
-sandcgi_SOURCES = \
+# Everything but main() is a library, so that another program can bring a registry.c of its own (tests/conformance).
+noinst_LIBRARIES += libfront.a
+libfront_a_SOURCES = \
 	fcgi/account.c fcgi/account.h \
 	fcgi/app.c fcgi/app.h \
 	fcgi/broker_config.c fcgi/broker_config.h \
@@ -15,7 +16,6 @@ sandcgi_SOURCES = \
 	fcgi/hub_door.c fcgi/hub_door.h \
 	fcgi/hub_stream.c fcgi/hub_stream.h \
 	fcgi/listen.c fcgi/listen.h \
-	fcgi/main.c \
 	fcgi/master.c fcgi/master.h \
 	fcgi/private_broker.c fcgi/private_broker.h \
 	fcgi/registry.c fcgi/registry.h \
@@ -23,5 +23,8 @@ sandcgi_SOURCES = \
 	fcgi/settings.c fcgi/settings.h \
 	fcgi/stdio.c fcgi/stdio.h \
 	fcgi/stdio_inbox.c fcgi/stdio_inbox.h
-sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
-sandcgi_LDADD = $(LDADD) $(FCGI_LIBS)
+libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
+
+bin_PROGRAMS += sandcgi
+sandcgi_SOURCES = fcgi/main.c
+sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)

@@ -57,7 +57,7 @@ def once(function):
 def served(fixtures):
     if fixtures and not os.access(house.FIXTURES, os.X_OK):
         raise Failed(f"{house.FIXTURES} is not built: make tests/conformance/sandcgi-conformance")
-    one = house.House(fixtures, {"SANDBOX_NETWORK": "true"})
+    one = house.House(fixtures, {"SANDBOX_NETWORK": "true" if fixtures else "ask"})
     at_end(one.stop)
     return one.start()
 

@@ -143,8 +143,12 @@ static void handle_listen(const struct hub_door *door, struct http_request *r,
         return;
     a->status = 200;
     g->listen = answer.listen;
-    g->stays = true;
+    g->is_stream = true;
+    g->stays = !mcp_listen_is_empty(g->listen);
     sse_add_message(&g->bytes, NULL, answer.body);
+    json_auto_t *end = g->stays ? NULL : mcp_listen_end(g->listen, &door->app->server);
+    if (end)
+        sse_add_message(&g->bytes, NULL, end);
 }
 
 static void receive_post(const struct hub_door *door, struct http_request *r, struct hub_guest *g,
@@ -190,7 +194,7 @@ static void write_head(struct hub_guest *g, const struct http_answer *a)
 {
     struct buf all = BUF_INIT(HTTP_HEAD_MAX + BODY_MAX);
 
-    if (g->stays) {
+    if (g->is_stream || g->stays) {
         http_answer_write_stream_head(a, &all);
         buf_add(&all, g->bytes.data, g->bytes.len);
     } else {

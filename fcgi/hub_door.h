@@ -26,6 +26,7 @@ struct hub_guest {
     int request_id;
     struct buf bytes; /* what to write first; owned */
     bool stays;       /* else the request ends with these bytes */
+    bool is_stream;   /* the bytes go behind an event stream's head */
     struct mcp_listen *listen;
     struct mcp_replay *replay;
 };

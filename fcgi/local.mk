@@ -1,4 +1,4 @@
-# Everything but main() is a library, so that another program can bring a registry.c of its own (tests/conformance).
+# Everything but main in a library, so that tests can link it; the conformance suite's program brings a registry of its own.
 noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
 	fcgi/account.c fcgi/account.h \
@@ -27,4 +27,5 @@ libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 
 bin_PROGRAMS += sandcgi
 sandcgi_SOURCES = fcgi/main.c
+sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)

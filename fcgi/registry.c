@@ -9,5 +9,7 @@ const struct registry *registry_of_server(void)
     static struct registry registry;
 
     registry.tools = tools_all(&registry.n_tools);
+    registry.prompts = tools_prompts(&registry.n_prompts);
+    registry.resources = &tools_resources;
     return &registry;
 }

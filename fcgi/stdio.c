@@ -17,7 +17,6 @@
 #define TENANT      "local"
 #define ANSWER_MAX  (96u * 1024 * 1024)
 #define LISTENS_MAX 64
-#define TOO_MANY    "too many subscriptions are open"
 
 /* An open subscriptions/listen, or (id NULL) what a legacy client hears without asking. */
 struct subscription {
@@ -134,11 +133,13 @@ static void hear_for_legacy(struct stdio *s, const struct mcp_origin *origin)
 static void take_listen(struct stdio *s, json_t *id, struct mcp_answer *a)
 {
     send_line(s, a->body);
-    if (s->n_subscriptions < LISTENS_MAX) {
+    bool too_many = s->n_subscriptions >= LISTENS_MAX;
+    if (!too_many && !mcp_listen_is_empty(a->listen)) {
         subscribe(s, id, a->listen);
         return;
     }
-    log_warn(TOO_MANY);
+    if (too_many)
+        log_warn("too many subscriptions are open");
     json_auto_t *end = mcp_listen_end(a->listen, &s->server);
     if (end)
         send_line(s, end);

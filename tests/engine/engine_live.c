@@ -686,6 +686,7 @@ int main(int argc, char **argv)
     h = docker_http_new(&address, &e);
     if (!h || docker_http_ready(h, &e) < 0) {
         printf("skipped: %s\n", e.text);
+        docker_http_free(h);
         return 77;
     }
     podman = docker_http_call(h, "GET", "/version", NULL, 10000, &reply, &e) == 200 &&

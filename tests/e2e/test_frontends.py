@@ -216,7 +216,7 @@ def _():
         prefix = ["spawn-fcgi", "-n", "-s", site.front, "-M", "0666", "--"]
         log = open(site.log_path, "ab")  # pylint: disable=consider-using-with
         with log:
-            site.process = subprocess.Popen([*prefix, site.binary, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            site.process = subprocess.Popen([*sites.DIE_WITH_US, *prefix, site.binary, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=_environment(site))
         _serves(site)
 

@@ -7,6 +7,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/mcp/lists.h"
+#include "fcgi/registry.h"
 
 #include <string.h>
 
@@ -91,6 +92,40 @@ static int read_credentials(struct app *app, const struct settings *s, struct er
     return *s->tokens_file ? read_tokens(app, s->tokens_file, e) : 0;
 }
 
+/* Workers must not have FILE_SECRET itself: whoever takes over one would know where all files are.
+ */
+static int derive_seal_key(struct app *app, const struct settings *s, struct err *e)
+{
+    static const char label[] = "sandcgi requestState 1";
+    const struct crypto_part part = {label, sizeof label - 1};
+    return crypto_hmac(s->file_secret, strlen(s->file_secret), &part, 1, app->seal_key, e);
+}
+
+static void set_up_server(struct app *app, const struct settings *s)
+{
+    const struct registry *offer = registry_of_server();
+
+    tools_app_init(&app->tools);
+    event_sender_init(&app->events, s->events);
+    app->server = (struct mcp_server){.name = "sandcgi",
+                                      .title = "sandcgi code sandbox",
+                                      .version = PACKAGE_VERSION,
+                                      .instructions = instructions,
+                                      .tools = offer->tools,
+                                      .n_tools = offer->n_tools,
+                                      .prompts = offer->prompts,
+                                      .n_prompts = offer->n_prompts,
+                                      .resources = offer->resources,
+                                      .app = &app->tools,
+                                      .lists = mcp_lists_new(),
+                                      .sessions_fd = -1,
+                                      .session_ttl_s = (int64_t)(s->session_ttl_ms / 1000),
+                                      .seal_key = app->seal_key,
+                                      .seal_key_len = sizeof app->seal_key,
+                                      .publish = event_sender_publish,
+                                      .publish_ctx = &app->events};
+}
+
 int app_init(struct app *app, const struct settings *s, bool http, struct err *e)
 {
     *app = (struct app){
@@ -104,19 +139,14 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .timeout_ms = s->timeout_ms,
                              .image_max = s->image_max,
                              .images_max = s->images_max,
-                             .network = s->network}},
+                             .network = s->network != SETTINGS_NETWORK_NEVER,
+                             .network_ask = s->network == SETTINGS_NETWORK_ASK}},
     };
     if (http && read_credentials(app, s, e) < 0)
         return -1;
-    tools_app_init(&app->tools);
-    app->server = (struct mcp_server){.name = "sandcgi",
-                                      .title = "sandcgi code sandbox",
-                                      .version = PACKAGE_VERSION,
-                                      .instructions = instructions,
-                                      .app = &app->tools,
-                                      .sessions_fd = -1,
-                                      .lists = mcp_lists_new()};
-    app->server.tools = tools_all(&app->server.n_tools);
+    if (derive_seal_key(app, s, e) < 0)
+        return -1;
+    set_up_server(app, s);
     return 0;
 }
 
@@ -129,6 +159,8 @@ void app_clear(struct app *app)
     free(TAKE_PTR(app->tokens));
     free(TAKE_PTR(app->front_secret));
     mcp_lists_free(TAKE_PTR(app->server.lists));
+    explicit_bzero(app->seal_key, sizeof app->seal_key);
+    event_sender_clear(&app->events);
     tools_app_clear(&app->tools);
 }
 

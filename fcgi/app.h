@@ -2,8 +2,10 @@
 #ifndef SANDCGI_FCGI_APP_H
 #define SANDCGI_FCGI_APP_H
 
+#include "common/base/crypto.h"
 #include "common/mcp/server.h"
 #include "common/tools/tools.h"
+#include "fcgi/events.h"
 #include "fcgi/settings.h"
 
 /* A bearer token and whose it is. */
@@ -16,6 +18,8 @@ struct app {
     const struct settings *settings; /* borrowed */
     struct mcp_server server;
     struct tools_app tools;
+    struct event_sender events;
+    uint8_t seal_key[CRYPTO_SHA256_LEN];
     char *front_secret;       /* what nginx must send along; "" with SANDCGI_AUTH=token */
     struct app_token *tokens; /* for SANDCGI_AUTH=token */
     size_t n_tokens;
@@ -23,8 +27,9 @@ struct app {
 
 /*
  * Reads the secret and token files that the settings name (so it is done before privileges are
- * dropped) and sets the tools up. http false (stdio): no client is checked, so no file is read. *e
- * says what to change.
+ * dropped), derives the key of sealed texts from FILE_SECRET (which may be wiped afterwards), and
+ * sets up what is offered. http false (stdio): no client is checked, so no file is read. There are
+ * no sessions until somebody sets server.sessions_fd. *e says what to change.
  */
 int app_init(struct app *app, const struct settings *settings, bool http, struct err *e);
 void app_clear(struct app *app);

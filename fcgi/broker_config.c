@@ -23,7 +23,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
                    .output_keep = s->output_keep,
                    .output_max = s->output_max,
                    .max_runs = s->max_runs,
-                   .network = s->network},
+                   .network = s->network != SETTINGS_NETWORK_NEVER},
         .allow_images = s->images,
         .instance = s->instance_id,
         .runtime = s->runtime,

@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <fcgiapp.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
@@ -52,6 +52,15 @@ static int write_all(void *ctx, const char *data, size_t len)
     return FCGX_FFlush(request->out);
 }
 
+/* Tells the web server that the answer is complete. The request's parameters stay until
+ * FCGX_Finish_r. */
+static void hang_up(void *ctx)
+{
+    FCGX_Request *request = ctx;
+    FCGX_FClose(request->err);
+    FCGX_FClose(request->out);
+}
+
 static void prepare_connection(int fd)
 {
     const struct timeval timeout = {.tv_sec = IO_TIMEOUT_S};
@@ -66,6 +75,7 @@ static void serve_one(const struct app *app, FCGX_Request *request)
     const struct http_source source = {.param = param,
                                        .read = read_some,
                                        .write = write_all,
+                                       .hang_up = hang_up,
                                        .ctx = request,
                                        .cancel_fd = request->ipcFd};
     http_serve(app, &source);
@@ -114,6 +124,17 @@ static int prepare_signals(sigset_t *while_waiting, struct err *e)
     return 0;
 }
 
+/* All workers wait on one socket; EPOLLEXCLUSIVE wakes one of them for a connection, poll would
+ * wake all. */
+static int watch(int listen_fd, struct err *e)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE};
+    AUTO_FD int fd = epoll_create1(EPOLL_CLOEXEC);
+    if (fd < 0 || epoll_ctl(fd, EPOLL_CTL_ADD, listen_fd, &event) < 0)
+        return err_errno(e, "epoll");
+    return TAKE_FD(fd);
+}
+
 int fastcgi_serve(const struct app *app, int listen_fd, struct err *e)
 {
     FCGX_Request request;
@@ -121,11 +142,12 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e)
 
     if (FCGX_Init() != 0 || FCGX_InitRequest(&request, listen_fd, FCGI_FAIL_ACCEPT_ON_INTR) != 0)
         return err_set(e, ERR_INTERNAL, "libfcgi does not start");
-    if (prepare_signals(&while_waiting, e) < 0)
+    AUTO_FD int watch_fd = watch(listen_fd, e);
+    if (watch_fd < 0 || prepare_signals(&while_waiting, e) < 0)
         return -1;
     while (!stop_requested) {
-        struct pollfd p = {.fd = listen_fd, .events = POLLIN};
-        if (ppoll(&p, 1, NULL, &while_waiting) < 0)
+        struct epoll_event event;
+        if (epoll_pwait(watch_fd, &event, 1, -1, &while_waiting) < 0)
             continue;
         int rc = FCGX_Accept_r(&request);
         if (rc == 0)

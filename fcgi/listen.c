@@ -41,6 +41,17 @@ static int from_standard_input(struct err *e)
     return fd;
 }
 
+/* A socket that the web server connects to. */
+static int listen_front(const struct settings *s, const char *address, const char *setting,
+                        struct err *e)
+{
+    struct sock_owner owner = {.uid = (uid_t)-1, .mode = (mode_t)s->listen_mode};
+    if (account_group(s->listen_group, &owner.gid, e) < 0)
+        return -1;
+    int fd = sock_listen(address, &owner, e);
+    return fd < 0 ? err_wrap(e, "%s", setting) : fd;
+}
+
 int listen_fastcgi(const struct settings *s, struct err *e)
 {
     AUTO_FD int fd = from_systemd();
@@ -53,13 +64,12 @@ int listen_fastcgi(const struct settings *s, struct err *e)
         log_info("using the FastCGI socket that was handed over");
         return TAKE_FD(fd);
     }
-    struct sock_owner owner = {.uid = (uid_t)-1, .mode = (mode_t)s->listen_mode};
-    if (account_group(s->listen_group, &owner.gid, e) < 0)
-        return -1;
-    fd = sock_listen(s->listen, &owner, e);
-    if (fd < 0)
-        return err_wrap(e, "SANDCGI_LISTEN");
-    return TAKE_FD(fd);
+    return listen_front(s, s->listen, "SANDCGI_LISTEN", e);
+}
+
+int listen_hub(const struct settings *s, struct err *e)
+{
+    return listen_front(s, s->hub, "SANDCGI_HUB", e);
 }
 
 int listen_broker(const struct settings *s, const struct account *workers, struct err *e)

@@ -1,16 +1,31 @@
-bin_PROGRAMS += sandcgi
-sandcgi_SOURCES = \
+# Everything but main in a library, so that tests can link it; the conformance suite's program brings a registry of its own.
+noinst_LIBRARIES += libfront.a
+libfront_a_SOURCES = \
 	fcgi/account.c fcgi/account.h \
 	fcgi/app.c fcgi/app.h \
 	fcgi/broker_config.c fcgi/broker_config.h \
 	fcgi/cgi.c fcgi/cgi.h \
+	fcgi/events.c fcgi/events.h \
 	fcgi/fastcgi.c fcgi/fastcgi.h \
 	fcgi/http.c fcgi/http.h \
+	fcgi/http_answer.c fcgi/http_answer.h \
+	fcgi/http_guard.c fcgi/http_guard.h \
+	fcgi/http_request.c fcgi/http_request.h \
+	fcgi/http_stream.c fcgi/http_stream.h \
+	fcgi/hub.c fcgi/hub.h \
+	fcgi/hub_door.c fcgi/hub_door.h \
+	fcgi/hub_stream.c fcgi/hub_stream.h \
 	fcgi/listen.c fcgi/listen.h \
-	fcgi/main.c \
 	fcgi/master.c fcgi/master.h \
 	fcgi/private_broker.c fcgi/private_broker.h \
+	fcgi/registry.c fcgi/registry.h \
+	fcgi/sessions_dir.c fcgi/sessions_dir.h \
 	fcgi/settings.c fcgi/settings.h \
-	fcgi/stdio.c fcgi/stdio.h
+	fcgi/stdio.c fcgi/stdio.h \
+	fcgi/stdio_inbox.c fcgi/stdio_inbox.h
+libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
+
+bin_PROGRAMS += sandcgi
+sandcgi_SOURCES = fcgi/main.c
 sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
-sandcgi_LDADD = $(LDADD) $(FCGI_LIBS)
+sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)

@@ -8,6 +8,7 @@
 #include "fcgi/cgi.h"
 #include "fcgi/master.h"
 #include "fcgi/private_broker.h"
+#include "fcgi/sessions_dir.h"
 #include "fcgi/stdio.h"
 
 #include <stdio.h>
@@ -32,6 +33,17 @@ static int run_serve(const char *config_path)
     return fail(&e);
 }
 
+/* Sessions of the older revisions outlive a CGI process; where it may not write there are none. */
+static void open_sessions(struct app *app)
+{
+    const struct account self = {.uid = geteuid(), .gid = getegid()};
+    struct err e = ERR_INIT;
+
+    app->server.sessions_fd = sessions_dir_open(app->settings, &self, &e);
+    if (app->server.sessions_fd < 0)
+        log_debug("no sessions: %s", e.text);
+}
+
 /* CGI and stdio: one process, a broker found or made, one front end. */
 static int run_single(const char *config_path, bool http)
 {
@@ -45,7 +57,9 @@ static int run_single(const char *config_path, bool http)
     log_setup((enum log_level)settings.log_level, http ? "cgi" : "stdio");
     if (private_broker_ensure(&settings, &e) == 0 && app_init(&app, &settings, http, &e) == 0) {
         if (http) {
+            open_sessions(&app);
             cgi_serve(&app);
+            auto_close_fd(&app.server.sessions_fd);
             result = 0;
         } else {
             result = stdio_serve(&app, &e);

@@ -8,8 +8,11 @@
 #include "common/base/mem.h"
 #include "fcgi/account.h"
 #include "fcgi/broker_config.h"
+#include "fcgi/events.h"
 #include "fcgi/fastcgi.h"
+#include "fcgi/hub.h"
 #include "fcgi/listen.h"
+#include "fcgi/sessions_dir.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -26,9 +29,9 @@
 #define PAUSE_MAX_MS 5000
 #define GRACE_MS     5000 /* on top of the longest run, for a drain to end by itself */
 
-enum role { ROLE_BROKER, ROLE_WORKER };
+enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB };
 
-static const char *const role_names[] = {"broker", "worker"};
+static const char *const role_names[] = {"broker", "worker", "hub"};
 
 /* A place for one child. */
 struct seat {
@@ -44,6 +47,8 @@ struct master {
     const char *config_path;
     struct account workers;
     int fastcgi_fd, broker_fd, signal_fd;
+    int hub_fd, events_fd; /* -1: no hub */
+    int sessions_fd;
     sigset_t old_mask;
     struct seat *seats;
     size_t n_seats;
@@ -53,26 +58,63 @@ struct master {
 };
 
 /* What a child does with its life; the result is its exit status. */
+static void tell_of_runners(void *ctx)
+{
+    event_sender_publish(ctx, &(struct mcp_event){.kind = MCP_EVENT_TOOLS});
+}
+
 static int broker_life(struct master *m, struct err *e)
 {
-    const struct broker_config config = broker_config_of(m->settings, m->workers.uid);
+    struct broker_config config = broker_config_of(m->settings, m->workers.uid);
+    struct event_sender sender;
+    event_sender_init(&sender, m->settings->events);
+    config.runners_changed = tell_of_runners;
+    config.runners_changed_ctx = &sender;
     auto_close_fd(&m->fastcgi_fd);
+    auto_close_fd(&m->hub_fd);
+    auto_close_fd(&m->events_fd);
+    auto_close_fd(&m->sessions_fd);
     return broker_serve(&config, m->broker_fd, e);
+}
+
+/*
+ * Workers and hub parse hostile input: they run without rights, and what only the broker needs is
+ * not in their memory. 1: the master has died meanwhile, while the death signal was off.
+ */
+static int become_worker(struct master *m, struct app *app, struct err *e)
+{
+    auto_close_fd(&m->broker_fd);
+    pid_t master = getppid();
+    if (app_init(app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0)
+        return -1;
+    explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
+    explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
+    app->server.sessions_fd = m->sessions_fd;
+    return getppid() != master;
 }
 
 static int worker_life(struct master *m, struct err *e)
 {
     struct app app;
-    auto_close_fd(&m->broker_fd);
-    pid_t master = getppid();
-    if (app_init(&app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0)
-        return -1;
-    if (getppid() != master) /* it died while the death signal was off */
-        return 0;
-    /* The workers parse hostile input: what only the broker needs is not in their memory. */
-    explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
-    explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
-    int result = fastcgi_serve(&app, m->fastcgi_fd, e);
+    auto_close_fd(&m->hub_fd);
+    auto_close_fd(&m->events_fd);
+    int result = become_worker(m, &app, e);
+    if (result != 0)
+        return result < 0 ? -1 : 0;
+    result = fastcgi_serve(&app, m->fastcgi_fd, e);
+    app_clear(&app);
+    return result;
+}
+
+static int hub_life(struct master *m, struct err *e)
+{
+    struct app app;
+    auto_close_fd(&m->fastcgi_fd);
+    hub_raise_limits(m->settings->max_streams);
+    int result = become_worker(m, &app, e);
+    if (result != 0)
+        return result < 0 ? -1 : 0;
+    result = hub_serve(&app, m->hub_fd, m->events_fd, e);
     app_clear(&app);
     return result;
 }
@@ -86,7 +128,9 @@ static void live(struct master *m, enum role role, pid_t parent)
     log_setup((enum log_level)m->settings->log_level, role_names[role]);
     auto_close_fd(&m->signal_fd);
     sigprocmask(SIG_SETMASK, &m->old_mask, NULL);
-    int result = role == ROLE_BROKER ? broker_life(m, &e) : worker_life(m, &e);
+    static int (*const lives[])(struct master *, struct err *) = {broker_life, worker_life,
+                                                                  hub_life};
+    int result = lives[role](m, &e);
     if (result < 0)
         log_error("%s", e.text);
     _exit(result < 0 ? 1 : 0);
@@ -166,11 +210,15 @@ static void stop(struct master *m)
 
 static void make_seats(struct master *m)
 {
-    m->n_seats = 1 + m->settings->workers;
+    size_t others = m->hub_fd >= 0 ? 2 : 1;
+
+    m->n_seats = others + m->settings->workers;
     m->seats = mem_array(m->n_seats, sizeof *m->seats);
     for (size_t i = 0; i < m->n_seats; i++)
-        m->seats[i] = (struct seat){.role = i == 0 ? ROLE_BROKER : ROLE_WORKER,
-                                    .start_at = deadline_in_ms(0)};
+        m->seats[i] = (struct seat){.role = ROLE_WORKER, .start_at = deadline_in_ms(0)};
+    m->seats[0].role = ROLE_BROKER;
+    if (others > 1)
+        m->seats[1].role = ROLE_HUB;
 }
 
 /* Checks what can be checked without changing anything: a bad configuration must not end a running
@@ -264,6 +312,15 @@ static int open_signals(struct master *m, struct err *e)
     return m->signal_fd < 0 ? err_errno(e, "signalfd") : 0;
 }
 
+static int open_hub(struct master *m, struct err *e)
+{
+    m->hub_fd = listen_hub(m->settings, e);
+    if (m->hub_fd < 0)
+        return -1;
+    m->events_fd = events_listen(m->settings->events, &m->workers, e);
+    return m->events_fd < 0 ? err_wrap(e, "SANDCGI_EVENTS") : 0;
+}
+
 /* Everything that can be wrong is found before the first child is started. */
 static int open_house(struct master *m, struct err *e)
 {
@@ -275,6 +332,9 @@ static int open_house(struct master *m, struct err *e)
     m->broker_fd = listen_broker(m->settings, &m->workers, e);
     if (m->broker_fd < 0)
         return -1;
+    m->sessions_fd = sessions_dir_open(m->settings, &m->workers, e);
+    if (m->sessions_fd < 0 || (*m->settings->hub && open_hub(m, e) < 0))
+        return -1;
     return open_signals(m, e);
 }
 
@@ -282,6 +342,9 @@ static void close_house(struct master *m)
 {
     auto_close_fd(&m->fastcgi_fd);
     auto_close_fd(&m->broker_fd);
+    auto_close_fd(&m->hub_fd);
+    auto_close_fd(&m->events_fd);
+    auto_close_fd(&m->sessions_fd);
     auto_close_fd(&m->signal_fd);
     free(m->seats);
     settings_clear(m->settings);
@@ -296,6 +359,9 @@ int master_run(struct settings *take_settings, const char *config_path)
                        .fastcgi_fd = -1,
                        .broker_fd = -1,
                        .signal_fd = -1,
+                       .hub_fd = -1,
+                       .events_fd = -1,
+                       .sessions_fd = -1,
                        .give_up = DEADLINE_NEVER};
     int status = 1;
 
@@ -304,8 +370,8 @@ int master_run(struct settings *take_settings, const char *config_path)
         fprintf(stderr, "sandcgi: %s\n", e.text);
     } else {
         make_seats(&m);
-        log_info("sandcgi " PACKAGE_VERSION " serves on %s with %zu workers", m.settings->listen,
-                 m.n_seats - 1);
+        log_info("sandcgi " PACKAGE_VERSION " serves on %s with %ju workers%s", m.settings->listen,
+                 (uintmax_t)m.settings->workers, m.hub_fd >= 0 ? " and the hub" : "");
         while (!m.stopping || anybody_left(&m))
             master_turn(&m);
         log_info("stopped");

@@ -1,6 +1,7 @@
 /*
- * The master: opens the sockets, starts one broker and the workers, starts again what dies (at once
- * when it had lived a while, with growing pauses when it dies young), and ends them in order.
+ * The master: opens the sockets, starts one broker, the hub and the workers, starts again what dies
+ * (at once when it had lived a while, with growing pauses when it dies young), and ends them in
+ * order.
  *
  *   SIGTERM, SIGINT   drain: workers finish their request, the broker its runs, then everything
  * ends; a second one ends at once SIGHUP            read the settings again; a new broker and new

@@ -37,6 +37,8 @@ const struct conf_row settings_table[] = {
      "With SANDCGI_AUTH=nginx: the file with the secret that nginx sends along, so that nobody else is believed."},
     {"SANDCGI_ALLOWED_ORIGINS", CONF_STRING, FIELD(allowed_origins), "", 0, 0, NULL, 0,
      "Origins of browser pages that may call /mcp, separated by commas, besides PUBLIC_BASE_URL's own."},
+    {"SANDCGI_ALLOWED_HOSTS", CONF_STRING, FIELD(allowed_hosts), "", 0, 0, NULL, 0,
+     "Names under which /mcp may be called (Host header), separated by commas, besides PUBLIC_BASE_URL's and this machine's own (localhost); * is any."},
     {"SANDCGI_LISTEN", CONF_STRING, FIELD(listen), "/run/sandcgi/fastcgi.sock", 0, 107, NULL, CONF_REQUIRED,
      "FastCGI socket: a path, or ADDRESS:PORT."},
     {"SANDCGI_LISTEN_MODE", CONF_MODE, FIELD(listen_mode), "0660", 0, 0, NULL, 0,
@@ -45,6 +47,14 @@ const struct conf_row settings_table[] = {
      "Group of the FastCGI socket: the web server's."},
     {"SANDCGI_BROKER", CONF_STRING, FIELD(broker), "/run/sandcgi/broker.sock", 0, 107, NULL, CONF_REQUIRED,
      "Socket between the workers and the broker."},
+    {"SANDCGI_HUB", CONF_STRING, FIELD(hub), "", 0, 107, NULL, 0,
+     "FastCGI socket for streams that wait (GET /mcp, subscriptions/listen), with the same mode and group; empty: no such streams."},
+    {"SANDCGI_EVENTS", CONF_STRING, FIELD(events), "", 0, 107, NULL, 0,
+     "Datagram socket on which the hub hears what has changed; empty: events.sock beside SANDCGI_BROKER."},
+    {"SANDCGI_MAX_STREAMS", CONF_NUMBER, FIELD(max_streams), "2000", 1, 100000, NULL, 0,
+     "Streams that may wait at the same time; more are answered 429."},
+    {"SANDCGI_SESSION_TTL", CONF_DURATION, FIELD(session_ttl_ms), "24h", 60000, 8760 * HOUR_MS, NULL, 0,
+     "How long a session of the older protocol revisions lasts without a request."},
     {"SANDCGI_WORKERS", CONF_NUMBER, FIELD(workers), "20", 1, 1000, NULL, 0,
      "FastCGI worker processes; each serves one request at a time, so a few more than SANDBOX_MAX_RUNS."},
     {"SANDCGI_USER", CONF_STRING, FIELD(user), "", 0, 64, NULL, 0,
@@ -85,8 +95,8 @@ const struct conf_row settings_table[] = {
      "Longest time limit a run may name."},
     {"SANDBOX_MAX_RUNS", CONF_NUMBER, FIELD(max_runs), "16", 1, 1000, NULL, 0,
      "Programs running at the same time; more are answered \"busy\"."},
-    {"SANDBOX_NETWORK", CONF_BOOL, FIELD(network), "true", 0, 0, NULL, 0,
-     "May a run ask for network access? false refuses it."},
+    {"SANDBOX_NETWORK", CONF_CHOICE, FIELD(network), "true", 0, 0, "false|true|ask", 0,
+     "May a run have network access when it asks for it? false: never; ask: only when the client's user agrees, each time."},
     {"SANDBOX_CODE_MAX", CONF_BYTES, FIELD(code_max), "1m", KIB, 8 * MIB, NULL, 0,
      "Largest program text."},
     {"SANDBOX_STDIN_MAX", CONF_BYTES, FIELD(stdin_max), "1m", 0, 8 * MIB, NULL, 0,
@@ -172,8 +182,20 @@ static int check_amounts(const struct settings *s, struct err *e)
     return 0;
 }
 
+/* Beside the broker's socket, in a directory that is ours. */
+static void derive_events(struct settings *s)
+{
+    const char *slash = strrchr(s->broker, '/');
+    if (*s->events)
+        return;
+    free(s->events);
+    s->events = slash ? mem_printf("%.*s/events.sock", (int)(slash - s->broker), s->broker)
+                      : mem_strdup("events.sock");
+}
+
 static int derive(struct settings *s, struct err *e)
 {
+    derive_events(s);
     if (s->sandbox_root[0] != '/')
         return err_set(e, ERR_INVALID, "SANDBOX_ROOT must be an absolute path");
     if (!*s->sandbox_host_path) {

@@ -12,13 +12,16 @@
 #include <sys/types.h>
 
 enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
+enum settings_network { SETTINGS_NETWORK_NEVER, SETTINGS_NETWORK_ALLOWED, SETTINGS_NETWORK_ASK };
 
 struct settings {
     /* read from the table */
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
-    char *api_token, *tokens_file, *secret_file, *allowed_origins;
+    char *api_token, *tokens_file, *secret_file, *allowed_origins, *allowed_hosts;
     int auth; /* enum settings_auth */
     char *listen, *listen_group, *broker, *user;
+    char *hub, *events;
+    uint64_t max_streams, session_ttl_ms;
     unsigned listen_mode;
     uint64_t workers, max_body;
     int log_level; /* enum log_level */
@@ -27,7 +30,7 @@ struct settings {
     char *instance, *images, *sandbox_user, *runtime;
     uint64_t cpu_milli, memory, pids, tmp_size, nofile, fsize;
     uint64_t timeout_ms, timeout_max_ms, max_runs;
-    bool network;
+    int network; /* enum settings_network */
     uint64_t code_max, stdin_max, file_max, env_max, output_keep, output_max;
     uint64_t image_max, images_max;
 

@@ -4,114 +4,214 @@
 
 #include "common/base/fdio.h"
 #include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/mcp/listen.h"
 #include "common/mcp/pin.h"
 #include "common/rpc/json.h"
+#include "fcgi/stdio_inbox.h"
 
-#include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
-#define READ_CHUNK 65536
-#define ANSWER_MAX (96u * 1024 * 1024)
+#define TENANT      "local"
+#define ANSWER_MAX  (96u * 1024 * 1024)
+#define LISTENS_MAX 64
 
-struct stdio {
-    const struct app *app;
-    struct buf in; /* what has been read and not yet answered */
-    struct mcp_pin pin;
-    bool skipping; /* in the rest of a line that was too long */
+/* An open subscriptions/listen, or (id NULL) what a legacy client hears without asking. */
+struct subscription {
+    struct subscription *next;
+    json_t *id;
+    struct mcp_listen *listen;
 };
 
-static int send_line(json_t *body, struct err *e)
+struct stdio {
+    struct mcp_server server; /* the app's, with publish led to our own client */
+    struct mcp_pin pin;
+    struct mcp_out out;
+    struct subscription *subscriptions;
+    size_t n_subscriptions;
+    bool hears;        /* a legacy client's subscription is there */
+    struct err output; /* why standard output failed */
+};
+
+/* Lives as long as its thread, which is as long as the process. */
+static struct stdio_inbox inbox;
+
+/* ---- out ---- */
+
+static int send_line(struct stdio *s, const json_t *body)
 {
     AUTO_BUF struct buf out = BUF_INIT(ANSWER_MAX);
+
+    if (s->output.kind != ERR_NONE)
+        return -1;
     json_write(body, &out);
     buf_add_char(&out, '\n');
-    return fdio_write_all(STDOUT_FILENO, out.data, out.len, e);
+    return fdio_write_all(STDOUT_FILENO, out.data, out.len, &s->output);
 }
 
-static int answer(const struct mcp_answer *a, struct err *e)
+static int send_message(void *ctx, const json_t *message)
 {
-    if (!a->body)
-        return 0;
-    int result = send_line(a->body, e);
-    json_decref(a->body);
-    return result;
+    return send_line(ctx, message);
 }
 
-static int serve_line(struct stdio *s, const char *line, size_t len, struct err *e)
+static json_t *next_message(void *ctx, int timeout_ms)
 {
-    struct mcp_answer a = {0};
-    struct err problem = ERR_INIT;
-    const struct mcp_origin origin = {.tenant = "local", .cancel_fd = -1, .pin = &s->pin};
-
-    if (len > 0 && line[len - 1] == '\r')
-        len--;
-    if (len == 0)
-        return 0;
-    json_auto_t *message = json_parse(line, len, JSON_MAX_DEPTH, &problem);
-    if (message)
-        mcp_handle(&s->app->server, &origin, message, &a);
-    else
-        mcp_parse_failed(&problem, &a);
-    return answer(&a, e);
+    (void)ctx;
+    return stdio_inbox_next_response(&inbox, timeout_ms);
 }
 
-/* Serves every whole line that has been read. */
-static int serve_lines(struct stdio *s, struct err *e)
+/* ---- subscriptions ---- */
+
+static void subscribe(struct stdio *s, json_t *id, struct mcp_listen *take_listen)
 {
-    char *end;
-    while (s->in.len > 0 && (end = memchr(s->in.data, '\n', s->in.len))) {
-        size_t len = (size_t)(end - s->in.data);
-        if (!s->skipping && serve_line(s, s->in.data, len, e) < 0)
-            return -1;
-        s->skipping = false;
-        buf_drop_front(&s->in, len + 1);
+    struct subscription *new = mem_alloc(sizeof *new);
+
+    *new = (struct subscription){
+        .next = s->subscriptions, .id = json_incref(id), .listen = take_listen};
+    s->subscriptions = new;
+    s->n_subscriptions++;
+}
+
+static void remove_subscription(struct stdio *s, struct subscription **at)
+{
+    struct subscription *gone = *at;
+
+    *at = gone->next;
+    s->n_subscriptions--;
+    json_decref(gone->id);
+    mcp_listen_free(gone->listen);
+    free(gone);
+}
+
+/* The client ends one of its subscriptions: notifications/cancelled with the listen's id. */
+static bool unsubscribe(struct stdio *s, const json_t *message)
+{
+    const char *method = json_get_string(message, "method");
+    const json_t *id = json_object_get(json_object_get(message, "params"), "requestId");
+
+    if (!method || !id || strcmp(method, "notifications/cancelled") != 0)
+        return false;
+    for (struct subscription **at = &s->subscriptions; *at; at = &(*at)->next) {
+        if ((*at)->id && json_equal((*at)->id, id)) {
+            remove_subscription(s, at);
+            return true;
+        }
     }
-    return 0;
+    return false;
 }
 
-/* Half a line that has no room to grow is answered once and passed over to its end. */
-static int drop_long_line(struct stdio *s, struct err *e)
+static void publish(void *ctx, const struct mcp_event *event)
+{
+    struct stdio *s = ctx;
+
+    for (struct subscription *x = s->subscriptions; x; x = x->next) {
+        bool end = false;
+        json_auto_t *message = mcp_listen_message(x->listen, &s->server, event, &end);
+        if (message)
+            send_line(s, message);
+    }
+}
+
+/* After the handshake a legacy client hears of changes on the one stream there is. */
+static void hear_for_legacy(struct stdio *s, const struct mcp_origin *origin)
+{
+    struct mcp_listen *listen = NULL;
+    struct mcp_answer refusal = {0};
+
+    if (s->hears || !s->pin.negotiated)
+        return;
+    s->hears = true;
+    if (mcp_listen_session(&s->server, origin, &listen, &refusal) == 0)
+        subscribe(s, NULL, listen);
+    json_decref(refusal.body);
+}
+
+/* ---- in ---- */
+
+static void take_listen(struct stdio *s, json_t *id, struct mcp_answer *a)
+{
+    send_line(s, a->body);
+    bool too_many = s->n_subscriptions >= LISTENS_MAX;
+    if (!too_many && !mcp_listen_is_empty(a->listen)) {
+        subscribe(s, id, a->listen);
+        return;
+    }
+    if (too_many)
+        log_warn("too many subscriptions are open");
+    json_auto_t *end = mcp_listen_end(a->listen, &s->server);
+    if (end)
+        send_line(s, end);
+    mcp_listen_free(a->listen);
+}
+
+static json_t *request_id(const json_t *message)
+{
+    return json_object_get(message, "method") ? json_object_get(message, "id") : NULL;
+}
+
+static void serve_message(struct stdio *s, const json_t *message)
 {
     struct mcp_answer a = {0};
-    struct err problem = ERR_INIT;
-    bool first = !s->skipping;
+    json_t *id = request_id(message);
+    const struct mcp_origin origin = {.tenant = TENANT,
+                                      .out = &s->out,
+                                      .cancel_fd = stdio_inbox_begin(&inbox, id),
+                                      .pin = &s->pin};
 
-    s->skipping = true;
-    buf_reset(&s->in);
-    if (!first)
-        return 0;
-    err_set(&problem, ERR_LIMIT, "the message is over SANDCGI_MAX_BODY");
-    mcp_parse_failed(&problem, &a);
-    return answer(&a, e);
+    mcp_handle(&s->server, &origin, message, &a);
+    bool cancelled = stdio_inbox_finish(&inbox, origin.cancel_fd);
+    if (a.listen)
+        take_listen(s, id, &a);
+    else if (a.body && !cancelled)
+        send_line(s, a.body);
+    json_decref(a.body);
+    hear_for_legacy(s, &origin);
+}
+
+static void serve_mail(struct stdio *s, const struct stdio_mail *m)
+{
+    struct mcp_answer a = {0};
+
+    if (!m->message) {
+        mcp_parse_failed(&m->problem, &a);
+        send_line(s, a.body);
+        json_decref(a.body);
+    } else if (!unsubscribe(s, m->message)) {
+        serve_message(s, m->message);
+    }
+}
+
+static void end_all(struct stdio *s)
+{
+    while (s->subscriptions)
+        remove_subscription(s, &s->subscriptions);
+    mcp_pin_clear(&s->pin);
 }
 
 int stdio_serve(const struct app *app, struct err *e)
 {
-    struct stdio s = {
-        .app = app, .in = BUF_INIT(app->settings->max_body + READ_CHUNK), .pin = MCP_PIN_INIT};
-    int result = -1;
+    struct stdio s = {.server = app->server, .pin = MCP_PIN_INIT};
+    struct err trouble = ERR_INIT;
+    struct stdio_mail *mail;
 
-    for (;;) {
-        if (s.in.len > app->settings->max_body && drop_long_line(&s, e) < 0)
-            break;
-        char *room = buf_reserve(&s.in, READ_CHUNK);
-        ssize_t n = read(STDIN_FILENO, room, READ_CHUNK);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            err_errno(e, "reading standard input");
-            break;
-        }
-        if (n == 0) {
-            result = 0;
-            break;
-        }
-        buf_grew(&s.in, (size_t)n);
-        if (serve_lines(&s, e) < 0)
-            break;
+    s.server.publish = publish;
+    s.server.publish_ctx = &s;
+    s.out = (struct mcp_out){.send = send_message, .ctx = &s};
+    s.pin.next_message = next_message;
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    if (stdio_inbox_start(&inbox, app->settings->max_body, e) < 0)
+        return -1;
+    while (s.output.kind == ERR_NONE && (mail = stdio_inbox_next(&inbox, &trouble))) {
+        serve_mail(&s, mail);
+        stdio_mail_free(mail);
     }
-    buf_clear(&s.in);
-    mcp_pin_clear(&s.pin);
-    return result;
+    end_all(&s);
+    if (s.output.kind == ERR_NONE)
+        s.output = trouble;
+    if (s.output.kind == ERR_NONE)
+        return 0;
+    *e = s.output;
+    return -1;
 }

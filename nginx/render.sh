@@ -12,6 +12,7 @@ declare -A value=(
     [TMP_DIR]=/var/lib/sandcgi/nginx/tmp
     [SANDBOX_ROOT]=/var/lib/sandcgi/sandboxes
     [BACKEND]=unix:/var/lib/sandcgi/run/front.sock   # the workers' socket; or 127.0.0.1:PORT
+    [HUB]=''                           # the hub's socket, likewise; empty: GET /mcp goes to the workers, which answer 405
     [SECRET_CONF]=/var/lib/sandcgi/run/front-secret.conf
     [TOKENS_FILE]=/var/lib/sandcgi/nginx/tokens.map
     [CERT]=/var/lib/sandcgi/tls/cert.pem
@@ -25,6 +26,10 @@ declare -A value=(
     [RATE]=20                          # calls per second and tenant …
     [BURST]=40                         # … this many more at once …
     [CONNS]=32                         # … and this many at the same time
+    [STREAMS]=2000                     # streams per tenant that wait at the same time; see SANDCGI_MAX_STREAMS
+    [HOSTS]=''                         # names that /mcp may be called under, besides localhost; * is any
+    [ORIGINS]=''                       # origins of web pages that may call /mcp, besides those of that host
+    [PARAM_HEADERS]=''                 # X for every header Mcp-Param-X that is to reach the workers
 )
 
 die()
@@ -53,13 +58,62 @@ take_values()
 check_values()
 {
     local name
-    for name in HTTPS_PORT HTTP_PORT READ_TIMEOUT RATE BURST CONNS; do
+    for name in HTTPS_PORT HTTP_PORT READ_TIMEOUT RATE BURST CONNS STREAMS; do
         [[ ${value[$name]} =~ ^[1-9][0-9]{0,8}$ ]] || die "$name must be a positive whole number, not '${value[$name]}'"
     done
     [[ ${value[BODY_MAX]} =~ ^[1-9][0-9]*[kKmMgG]?$ ]] || die "BODY_MAX must be a size such as 16m, not '${value[BODY_MAX]}'"
     for name in RUN_DIR LOG_DIR TMP_DIR SANDBOX_ROOT SECRET_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR; do
         [[ ${value[$name]} == /* ]] || die "$name must be an absolute path, not '${value[$name]}'"
     done
+}
+
+# Words of a list, separated by blanks or commas, one to a line.
+words()
+{
+    local list
+    read -ra list <<<"${1//,/ }"
+    ((${#list[@]} == 0)) || printf '%s\n' "${list[@]}"
+}
+
+# Rows of a map whose keys are texts; nginx compares them whatever the case.
+derive_allowed()
+{
+    local word hosts='' origins='' other=''
+    while read -r word; do
+        case $word in
+        '*') other=1 ;;
+        *[!A-Za-z0-9.:_\[\]-]*) die "HOSTS must be host names, perhaps with a port, not '$word'" ;;
+        *:[0-9]*) hosts+="    \"$word\" 1;"$'\n' ;;
+        *) hosts+="    \"~*^${word//./\\.}(?::[0-9]+)?\$\" 1;"$'\n' ;;
+        esac
+    done < <(words "${value[HOSTS]}")
+    while read -r word; do
+        [[ $word =~ ^[a-z][a-z0-9+.-]*://[][A-Za-z0-9.:_-]+$ ]] || die "ORIGINS must be like https://example.org, not '$word'"
+        origins+="    \"$word\" 1;"$'\n'
+    done < <(words "${value[ORIGINS]}")
+    value[HOST_ROWS]=${hosts%$'\n'}
+    value[ORIGIN_ROWS]=${origins%$'\n'}
+    value[OTHER_HOSTS]=$other
+}
+
+# Only letters and digits: a web server cannot tell "-" and "_" apart in a parameter's name.
+derive_param_headers()
+{
+    local word lines='' names='' lower upper
+    while read -r word; do
+        [[ $word =~ ^[A-Za-z0-9]{1,64}$ ]] || die "PARAM_HEADERS must be names of letters and digits, not '$word'"
+        lower=${word,,} upper=${word^^}
+        lines+="fastcgi_param HTTP_MCP_PARAM_$upper \$http_mcp_param_$lower if_not_empty;"$'\n'
+        names+=", Mcp-Param-$word"
+    done < <(words "${value[PARAM_HEADERS]}")
+    value[PARAM_HEADER_LINES]=${lines%$'\n'}
+    value[PARAM_HEADER_NAMES]=$names
+}
+
+derive_hub()
+{
+    value[HUB_BACKEND]=${value[HUB]:-${value[BACKEND]}}
+    value[HUB_IS_THERE]=${value[HUB]:+1}
 }
 
 derive_values()
@@ -73,6 +127,9 @@ derive_values()
     value[LISTEN_HTTPS]=${https% }
     value[LISTEN_HTTP]=${http% }
     value[USER_LINE]=${value[USER]:+user ${value[USER]};}
+    derive_hub
+    derive_allowed
+    derive_param_headers
 }
 
 render_file()

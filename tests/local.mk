@@ -57,3 +57,4 @@ lint: $(dist_check_SCRIPTS)
 .PHONY: format lint fuzz-smoke
 
 include tests/bench/local.mk
+include tests/conformance/local.mk

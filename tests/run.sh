@@ -9,6 +9,7 @@ run_unit=yes
 run_e2e=yes
 run_dist=no
 run_bench=no
+run_conformance=yes
 only=''
 
 # shellcheck source=tests/lib/report.sh
@@ -29,6 +30,7 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --unit        only what needs neither nginx nor a container engine (make check)
   --e2e         only the scripts against the real nginx and engine
   --only NAME   only end-to-end tests whose file or sentence contains NAME
+  --conformance only the official conformance suite and SDK clients (tests/conformance)
   --list        name the end-to-end tests
   --bench       measure (tests/bench) instead of testing
   --all         with make distcheck (also when CI=true)
@@ -53,6 +55,7 @@ parse_arguments() {
             exec "$(test_python)" "$top/tests/e2e/run.py" --list
             ;;
         --bench) run_bench=yes ;;
+        --conformance) run_conformance=only run_unit=no run_dist=no ;;
         --all) run_dist=yes ;;
         -h | --help)
             usage
@@ -78,6 +81,12 @@ main() {
         stage_bench
         return
     fi
+    if [[ $run_conformance == only ]]; then
+        [[ $run_e2e == no ]] || stage_conformance
+        engine_stop
+        report_total
+        return
+    fi
     if [[ $run_unit == yes ]]; then
         stage_make_check
     fi
@@ -86,6 +95,9 @@ main() {
     fi
     if [[ $run_e2e == yes ]]; then
         stage_end_to_end
+    fi
+    if [[ $run_e2e == yes && -z $only ]]; then
+        stage_conformance
     fi
     if [[ $run_dist == yes ]]; then
         stage_distcheck

@@ -2,6 +2,7 @@
 
 #include "common/broker/client.h"
 
+#include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/sock.h"
 #include "common/broker/wire.h"
@@ -11,22 +12,33 @@
 #include <poll.h>
 #include <unistd.h>
 
-/* Waits until the broker answers; ERR_CANCELLED as soon as the client's side hangs up. */
-static int wait_for_reply(int fd, int cancel_fd, struct err *e)
+/* One look at both ends: 1 the broker answers, 0 nothing within the time, -1. */
+static int look(int fd, int cancel_fd, int timeout_ms, struct err *e)
 {
     /* Only a hang-up counts: a web server may have left bytes of the request's end unread. */
     struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = cancel_fd, .events = POLLRDHUP}};
-    for (;;) {
-        if (poll(p, 2, -1) < 0) {
-            if (errno == EINTR)
-                continue;
-            return err_errno(e, "waiting for the broker");
+
+    if (poll(p, 2, timeout_ms) < 0)
+        return errno == EINTR ? 0 : err_errno(e, "waiting for the broker");
+    if (p[1].revents)
+        return err_set(e, ERR_CANCELLED, "the client went away");
+    return p[0].revents != 0;
+}
+
+/* Waits until the broker answers; ERR_CANCELLED as soon as the client's side hangs up. */
+static int wait_for_reply(const struct broker_client *c, int fd, struct err *e)
+{
+    struct deadline next = c->tick ? deadline_in_ms(0) : DEADLINE_NEVER;
+    int found = 0;
+
+    while (found == 0) {
+        if (c->tick && deadline_passed(next)) {
+            c->tick(c->tick_ctx);
+            next = deadline_in_ms(c->tick_ms);
         }
-        if (p[1].revents)
-            return err_set(e, ERR_CANCELLED, "the client went away");
-        if (p[0].revents)
-            return 0;
+        found = look(fd, c->cancel_fd, deadline_poll_ms(next), e);
     }
+    return found < 0 ? -1 : 0;
 }
 
 /* The reply's result (new reference), or NULL with the broker's error. */
@@ -51,7 +63,7 @@ static json_t *call(const struct broker_client *c, const json_t *request, int pa
     AUTO_FD int fd = sock_connect_unix(c->path, e);
     if (fd < 0)
         return NULL;
-    if (wire_send(fd, request, pass_fd, e) < 0 || wait_for_reply(fd, c->cancel_fd, e) < 0)
+    if (wire_send(fd, request, pass_fd, e) < 0 || wait_for_reply(c, fd, e) < 0)
         return NULL;
     json_auto_t *reply = wire_recv(fd, out_fd, DEADLINE_NEVER, e);
     if (!reply) {
@@ -96,6 +108,28 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
     if (fstat(fd, out) < 0)
         return err_errno(e, "looking at the file");
     return TAKE_FD(fd);
+}
+
+json_t *broker_list_files(const struct broker_client *c, const char *tenant, const json_t *after,
+                          size_t max, struct err *e)
+{
+    json_auto_t *message = json_pack("{s:s, s:s, s:I}", "op", "list", "tenant", tenant, "max",
+                                     (json_int_t)max);
+    if (after) {
+        json_t *copy = json_deep_copy(after);
+        json_object_set_new(message, "after", copy);
+    }
+    return call(c, message, -1, NULL, e);
+}
+
+json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
+                     const char *prefix, size_t max, struct err *e)
+{
+    json_auto_t *message = json_pack("{s:s, s:s, s:s, s:I}", "op", "names", "tenant", tenant,
+                                     "prefix", prefix, "max", (json_int_t)max);
+    if (conversation)
+        json_object_set_new(message, "conversation", json_string(conversation));
+    return call(c, message, -1, NULL, e);
 }
 
 static json_t *simple_call(const struct broker_client *c, const char *op, struct err *e)

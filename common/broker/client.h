@@ -13,6 +13,11 @@
 struct broker_client {
     const char *path; /* of the broker's socket; borrowed */
     int cancel_fd;
+    /* Called when the call begins to wait and every tick_ms from then on; NULL: nobody wants to
+     * know. */
+    void (*tick)(void *ctx);
+    void *tick_ctx;
+    int tick_ms;
 };
 
 /*
@@ -31,6 +36,24 @@ json_t *broker_put_file(const struct broker_client *c, const char *tenant, const
 /* Opens a file of a sandbox for reading; returns the descriptor, or -1. */
 int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,
                      const char *name, struct stat *out, struct err *e);
+
+#define BROKER_LIST_MAX 1000 /* files of one page, names of one answer */
+
+/*
+ * One page of the files of a tenant's sandboxes: {"files":[{conversation, name, size, modified
+ * (Unix seconds)}], "next"?: …}. after is the "next" of the page before (checked: clients bring it
+ * back), NULL: the first. The newest sandbox comes first, its files by name; an order that does not
+ * change between pages. A page may be short and still have a next. New reference, or NULL.
+ */
+json_t *broker_list_files(const struct broker_client *c, const char *tenant, const json_t *after,
+                          size_t max, struct err *e);
+
+/*
+ * Up to max names that begin with prefix, as an array of strings: of the tenant's conversations
+ * (conversation NULL), the newest first, or of one conversation's files. New reference, or NULL.
+ */
+json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
+                     const char *prefix, size_t max, struct err *e);
 
 /* [{language, image, version, libraries:[{name,version}], protocol}], sorted by language. */
 json_t *broker_runners(const struct broker_client *c, struct err *e);

@@ -6,6 +6,7 @@
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
+#include "common/sandbox/state.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -28,22 +29,29 @@ static json_t *op_run(struct job *job, struct err *e)
     return job_run(job->world, job->fd, job->request, &job->finish_later, e);
 }
 
-/* Opens the sandbox that the request names and checks the file's name. Returns the name (borrowed)
- * or NULL. */
-static const char *open_named(struct job *job, struct sandbox *sb, struct err *e)
+/* Whose file the request is about. Borrowed. */
+struct target {
+    const char *tenant, *conversation, *name;
+};
+
+static int read_target(const struct job *job, struct target *out, struct err *e)
 {
-    const char *tenant = json_get_string(job->request, "tenant");
-    const char *conversation = json_get_string(job->request, "conversation");
     const json_t *name = json_object_get(job->request, "name");
 
-    if (!tenant || !conversation || !json_is_string(name)) {
-        err_set(e, ERR_INVALID, "tenant, conversation or name is missing");
-        return NULL;
-    }
-    if (files_check_name("filename", json_string_value(name), json_string_length(name), e) < 0 ||
-        sandbox_open(job->world->root, tenant, conversation, sb, e) < 0)
-        return NULL;
-    return json_string_value(name);
+    out->tenant = json_get_string(job->request, "tenant");
+    out->conversation = json_get_string(job->request, "conversation");
+    out->name = json_string_value(name);
+    if (!out->tenant || !out->conversation || !out->name)
+        return err_set(e, ERR_INVALID, "tenant, conversation or name is missing");
+    return files_check_name("filename", out->name, json_string_length(name), e);
+}
+
+void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation)
+{
+    struct err e = ERR_INIT;
+
+    if (state_note_use(sb, tenant, conversation, &e) < 0)
+        log_warn("a sandbox's record was not written: %s", e.text);
 }
 
 static json_t *op_put(struct job *job, struct err *e)
@@ -51,6 +59,7 @@ static json_t *op_put(struct job *job, struct err *e)
     uint64_t max = job->world->config->limits.file_max;
     json_int_t size = json_get_integer(job->request, "size", -1);
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct target t;
 
     if (size < 0 || job->in_fd < 0) {
         err_set(e, ERR_INVALID, "put: the content is missing");
@@ -61,21 +70,25 @@ static json_t *op_put(struct job *job, struct err *e)
                 (unsigned long long)max);
         return NULL;
     }
-    const char *name = open_named(job, &sb, e);
-    if (!name || files_put(&sb, name, job->in_fd, (uint64_t)size, e) < 0)
+    if (read_target(job, &t, e) < 0 ||
+        sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
+        files_put(&sb, t.name, job->in_fd, (uint64_t)size, e) < 0)
         return NULL;
-    AUTO_FREE char *url = sandbox_file_url(&sb, name);
-    return json_pack("{s:s, s:I, s:s}", "name", name, "size", size, "url", url);
+    job_note_use(&sb, t.tenant, t.conversation);
+    AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
+    return json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
 }
 
 static json_t *op_open(struct job *job, struct err *e)
 {
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct target t;
     struct stat st;
-    const char *name = open_named(job, &sb, e);
-    if (!name)
+    /* Looking for a file makes no sandbox: names are guessed here. */
+    if (read_target(job, &t, e) < 0 ||
+        sandbox_find(job->world->root, t.tenant, t.conversation, &sb, e) < 0)
         return NULL;
-    job->out_fd = files_open(&sb, name, &st, e);
+    job->out_fd = files_open(&sb, t.name, &st, e);
     if (job->out_fd < 0)
         return NULL;
     return json_pack("{s:I}", "size", (json_int_t)st.st_size);
@@ -117,6 +130,16 @@ static json_t *op_runners(struct job *job, struct err *e)
     return list;
 }
 
+static json_t *op_list(struct job *job, struct err *e)
+{
+    return job_list(job->world, job->request, e);
+}
+
+static json_t *op_names(struct job *job, struct err *e)
+{
+    return job_names(job->world, job->request, e);
+}
+
 static json_t *op_ping(struct job *job, struct err *e)
 {
     (void)job;
@@ -128,7 +151,8 @@ static const struct {
     const char *name;
     json_t *(*handle)(struct job *job, struct err *e);
 } ops[] = {
-    {"run", op_run}, {"put", op_put}, {"open", op_open}, {"runners", op_runners}, {"ping", op_ping},
+    {"run", op_run},     {"put", op_put},         {"open", op_open}, {"list", op_list},
+    {"names", op_names}, {"runners", op_runners}, {"ping", op_ping},
 };
 
 static json_t *dispatch(struct job *job, struct err *e)

@@ -26,4 +26,11 @@ void job_handle(const struct job_world *world, int fd);
 json_t *job_run(const struct job_world *world, int fd, const json_t *request,
                 struct engine **finish_later, struct err *e);
 
+/* The "list" and "names" operations (job_list.c): new reference, or NULL. */
+json_t *job_list(const struct job_world *world, const json_t *request, struct err *e);
+json_t *job_names(const struct job_world *world, const json_t *request, struct err *e);
+
+/* Keeps the sandbox's record up to date; a failure is logged and hinders nobody's work. */
+void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation);
+
 #endif

@@ -179,9 +179,14 @@ static json_t *carry_out(struct running *run, int cancel_fd, struct engine *engi
     if (sandbox_open(run->world->root, r->tenant, r->conversation, &run->sandbox, e) < 0 ||
         snapshot_take(&run->sandbox, &before, e) < 0)
         return NULL;
+    job_note_use(&run->sandbox, r->tenant, r->conversation);
     run_capture_init(&run->capture, r->keep_bytes, run->world->config->limits.output_max);
-    if (run_in_engine(run, engine, cancel_fd, &outcome, e) < 0)
+    if (run_in_engine(run, engine, cancel_fd, &outcome, e) < 0) {
+        if (e->kind == ERR_NOT_FOUND) /* the engine knows it by its id only */
+            err_set(e, ERR_NOT_FOUND, "the runner image %s is missing on the server",
+                    run->runner->image);
         return NULL;
+    }
     if (outcome.end == ENGINE_CANCELLED) {
         err_set(e, ERR_CANCELLED, "the asker went away");
         return NULL;

@@ -3,6 +3,7 @@ libbroker_a_SOURCES = \
 	common/broker/capture.c common/broker/capture.h \
 	common/broker/client.c common/broker/client.h \
 	common/broker/job.c common/broker/job.h \
+	common/broker/job_list.c \
 	common/broker/job_run.c \
 	common/broker/keeper.c common/broker/keeper.h \
 	common/broker/run.c common/broker/run.h \
@@ -13,5 +14,8 @@ libbroker_a_SOURCES = \
 	common/broker/wire.c common/broker/wire.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/test_broker_capture tests/unit/test_broker_wire
+check_PROGRAMS += \
+	tests/unit/test_broker_capture \
+	tests/unit/test_broker_files \
+	tests/unit/test_broker_wire
 endif

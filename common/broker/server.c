@@ -26,7 +26,8 @@
     5000 /* how long connections wait for the keeper's first look at the engine                    \
           */
 #define KEEPER_RESTART_MS 1000
-#define EXTRA_CHILDREN    64 /* beyond the runs: uploads, file reads, lists */
+#define NEWS_DELAY_MS     2200 /* workers remember a list of runners for 2 s */
+#define EXTRA_CHILDREN    64   /* beyond the runs: uploads, file reads, lists */
 
 struct broker {
     const struct broker_config *config;
@@ -41,6 +42,7 @@ struct broker {
     int keeper_fd;
     struct deadline keeper_start; /* when a dead keeper is started again */
     struct deadline first_word;   /* connections wait until then; never: they need not */
+    struct deadline news;         /* when to tell that the runners changed; never: they did not */
     size_t children;
     bool stopping;
 };
@@ -81,6 +83,24 @@ static int start_keeper(struct broker *b, struct err *e)
     return 0;
 }
 
+/* What a client can see of the runners: the list, or that there is none to be had. */
+static json_t *seen_of_runners(const struct broker *b)
+{
+    return *b->trouble ? json_null() : keeper_runners_encode(&b->runners);
+}
+
+static void take_word(struct broker *b, const json_t *message)
+{
+    const char *trouble = json_get_string(message, "trouble");
+    const json_t *list = json_object_get(message, "runners");
+
+    snprintf(b->trouble, sizeof b->trouble, "%s", trouble ? trouble : "");
+    if (list) {
+        engine_runners_clear(&b->runners);
+        keeper_runners_decode(list, &b->runners);
+    }
+}
+
 static void hear_keeper(struct broker *b)
 {
     struct err e = ERR_INIT;
@@ -90,13 +110,20 @@ static void hear_keeper(struct broker *b)
         return;
     }
     b->first_word = DEADLINE_NEVER;
-    const char *trouble = json_get_string(message, "trouble");
-    snprintf(b->trouble, sizeof b->trouble, "%s", trouble ? trouble : "");
-    const json_t *list = json_object_get(message, "runners");
-    if (list) {
-        engine_runners_clear(&b->runners);
-        keeper_runners_decode(list, &b->runners);
-    }
+    json_auto_t *before = seen_of_runners(b);
+    take_word(b, message);
+    json_auto_t *after = seen_of_runners(b);
+    if (!json_equal(before, after))
+        b->news = deadline_min(b->news, deadline_in_ms(NEWS_DELAY_MS));
+}
+
+static void tell_news(struct broker *b)
+{
+    if (!deadline_passed(b->news))
+        return;
+    b->news = DEADLINE_NEVER;
+    if (b->config->runners_changed)
+        b->config->runners_changed(b->config->runners_changed_ctx);
 }
 
 /* A child that died with its run under way left a container behind. */
@@ -204,7 +231,9 @@ static void broker_turn(struct broker *b)
     struct pollfd p[3] = {{.fd = b->signal_fd, .events = POLLIN},
                           {.fd = b->keeper_fd, .events = POLLIN},
                           {.fd = take ? b->listen_fd : -1, .events = POLLIN}};
-    struct deadline next = take ? b->keeper_start : deadline_min(b->keeper_start, b->first_word);
+    struct deadline next = deadline_min(b->keeper_start, b->news);
+    if (!take)
+        next = deadline_min(next, b->first_word);
     if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) < 0 && errno != EINTR) {
         log_error("poll: %s", strerror(errno));
         b->stopping = true;
@@ -216,6 +245,7 @@ static void broker_turn(struct broker *b)
     if (p[2].revents)
         take_connection(b);
     keep_keeper(b);
+    tell_news(b);
 }
 
 static int open_signals(struct broker *b, struct err *e)
@@ -251,6 +281,7 @@ int broker_serve(const struct broker_config *config, int listen_fd, struct err *
                        .root = {.fd = -1},
                        .keeper_start = DEADLINE_NEVER,
                        .first_word = deadline_in_ms(FIRST_WORD_MS),
+                       .news = DEADLINE_NEVER,
                        .trouble = "the container engine has not answered yet"};
     int result = -1;
 

@@ -41,6 +41,11 @@ struct broker_config {
     uid_t sandbox_uid;
     gid_t sandbox_gid;
     uid_t client_uid; /* besides our own: who may speak to us */
+    /* Called in the broker's own process when other languages can be run than before, late enough
+     * for workers to have forgotten what they remember of the list; must not block. NULL: nobody
+     * wants to know. */
+    void (*runners_changed)(void *ctx);
+    void *runners_changed_ctx;
 };
 
 /*

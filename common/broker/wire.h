@@ -2,9 +2,9 @@
  * The run protocol on the broker's socket, both directions. Private to common/broker.
  *
  * A connection carries one request and one reply, each a message of sock.h holding a JSON object:
- *   request  {"op":"run"|"put"|"open"|"runners"|"ping", …}   (put: the content's descriptor rides
- * along) reply    {"result": …}  or  {"error":{"kind":"…","text":"…"}}   (open: the file's
- * descriptor rides along)
+ *   request  {"op":"run"|"put"|"open"|"list"|"names"|"runners"|"ping", …}
+ *   reply    {"result": …}  or  {"error":{"kind":"…","text":"…"}}
+ * With put the content's descriptor rides along, with open's reply the file's.
  */
 #ifndef SANDCGI_BROKER_WIRE_H
 #define SANDCGI_BROKER_WIRE_H

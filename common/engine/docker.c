@@ -4,14 +4,25 @@
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
-#include "common/rpc/json.h"
+
+#include <time.h>
+
+/* Podman refuses while it is taking note of the container's own end, which takes it a moment. */
+#define REMOVE_TRIES    10
+#define REMOVE_PAUSE_NS (100 * 1000 * 1000)
 
 int docker_remove(struct docker *d, const char *container, struct err *e)
 {
     AUTO_FREE char *path = mem_printf("/containers/%s?force=1&v=1", container);
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
-    int status = docker_http_call(d->http, "DELETE", path, NULL, DOCKER_REMOVE_MS, &reply, e);
+    int status;
 
+    for (int tries = 1;; tries++) {
+        status = docker_http_call(d->http, "DELETE", path, NULL, DOCKER_REMOVE_MS, &reply, e);
+        if (status < 500 || tries == REMOVE_TRIES)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = REMOVE_PAUSE_NS}, NULL);
+    }
     if (status < 0)
         return -1;
     /* 404: gone already; 409: its removal is in progress. */

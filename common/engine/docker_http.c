@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/base/utf8.h"
 #include "common/engine/docker_address.h"
 #include "common/rpc/json.h"
 
@@ -232,9 +233,7 @@ int docker_http_refused(int status, const char *body, size_t len, struct err *e)
 
     if (!message || !*message)
         return err_set(e, kind, "the container engine answered %d", status);
-    n = strlen(message);
-    if (n > WORDS_MAX)
-        n = WORDS_MAX;
+    n = utf8_cut(message, strlen(message), WORDS_MAX);
     for (size_t i = 0; i < n; i++)
         words[i] = (unsigned char)message[i] < ' ' ? ' ' : message[i];
     words[n] = '\0';

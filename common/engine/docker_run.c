@@ -79,6 +79,33 @@ static int create(struct running *r, struct err *e)
     return take_id(r, &reply, e);
 }
 
+/*
+ * Podman takes no notice of the runtime in a request. A runtime is chosen for what it isolates, so
+ * a container that would run without it is not started.
+ */
+static int check_runtime(struct running *r, struct err *e)
+{
+    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
+    json_auto_t *answer = NULL;
+    const char *wanted = r->spec->runtime, *got;
+
+    if (!wanted || !*wanted)
+        return 0;
+    if (container_call(r, "GET", "/json", DOCKER_QUESTION_MS, &reply, e) < 0)
+        return -1;
+    answer = json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, e);
+    if (!answer)
+        return -1;
+    got = json_get_string(json_object_get(answer, "HostConfig"), "Runtime");
+    if (got && strcmp(got, wanted) == 0)
+        return 0;
+    return err_set(
+        e, ERR_IO,
+        "the container engine does not use the runtime %s (SANDBOX_RUNTIME); with Podman "
+        "set it in containers.conf instead",
+        wanted);
+}
+
 static int attach(struct running *r, struct err *e)
 {
     AUTO_FREE char *path = mem_printf("/containers/%s/attach?stream=1&stdin=1&stdout=1&stderr=1",
@@ -151,8 +178,8 @@ static enum engine_end wait_end(struct running *r, int cancel_fd, struct deadlin
             return ENGINE_CANCELLED;
         if (container_call(r, "POST", "/wait", WAIT_SLICE_MS, &reply, &e) >= 0)
             return ENGINE_EXITED;
-        /* No answer within the slice: it still runs. A quicker failure: the engine is gone. */
-        if (clock_mono_ms() - began < WAIT_SLICE_MS)
+        /* No answer within the slice: it still runs. A much quicker failure: the engine is gone. */
+        if (clock_mono_ms() - began < WAIT_SLICE_MS / 2)
             return ENGINE_EXITED;
     }
     return ENGINE_TIMED_OUT;
@@ -262,7 +289,8 @@ static int run_steps(struct running *r, const struct engine_sink *sink, int canc
 {
     enum talk_end end;
 
-    if (make_input(r, e) < 0 || create(r, e) < 0 || attach(r, e) < 0 || start(r, e) < 0)
+    if (make_input(r, e) < 0 || create(r, e) < 0 || check_runtime(r, e) < 0 || attach(r, e) < 0 ||
+        start(r, e) < 0)
         return -1;
     /* The program's time begins here: a slow start of the container is not its fault. */
     if (r->spec->timeout_ms > 0)

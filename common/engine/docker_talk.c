@@ -31,12 +31,15 @@ void talk_clear(struct talk *t)
     t->chunk = NULL;
 }
 
-/* Keeps the beginning of what the entry program says on stderr. */
+/* Keeps the beginning of what the entry program says on stderr, as one line of ASCII. */
 static void complain(struct talk *t, const char *data, size_t len)
 {
-    size_t room = TALK_COMPLAINT_MAX - t->complaint.len;
+    for (size_t i = 0; i < len && t->complaint.len < TALK_COMPLAINT_MAX; i++) {
+        unsigned char c = (unsigned char)data[i];
 
-    buf_add(&t->complaint, data, len < room ? len : room);
+        if (c < 0x80)
+            buf_add_char(&t->complaint, c < ' ' || c == 0x7f ? ' ' : (char)c);
+    }
 }
 
 static enum frame_push take_payload(void *ctx, enum engine_stream stream, const char *data,

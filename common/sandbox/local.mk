@@ -6,7 +6,8 @@ libsandbox_a_SOURCES = \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
-	common/sandbox/staging.c common/sandbox/staging.h
+	common/sandbox/staging.c common/sandbox/staging.h \
+	common/sandbox/state.c common/sandbox/state.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
@@ -16,7 +17,8 @@ check_PROGRAMS += \
 	tests/unit/test_files_walk \
 	tests/unit/test_media \
 	tests/unit/test_sandbox \
-	tests/unit/test_snapshot
+	tests/unit/test_snapshot \
+	tests/unit/test_state
 # The same once more, on a kernel that seems to lack openat2.
 tests_unit_test_files_race_walk_SOURCES = tests/unit/test_files_race.c
 tests_unit_test_files_race_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2

@@ -7,6 +7,7 @@
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/sandbox/staging.h"
+#include "common/sandbox/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,7 +127,8 @@ int sandbox_root_open(struct sandbox_root *out, const char *path, const char *ho
     root.secret = mem_strdup(secret);
     root.base_url = without_trailing_slashes(base_url);
     if (make_private_dir(root.fd, root.path, STAGING_DIR, e) < 0 ||
-        make_private_dir(root.fd, root.path, ".runs", e) < 0 || probe_root(&root, e) < 0) {
+        make_private_dir(root.fd, root.path, ".runs", e) < 0 ||
+        make_private_dir(root.fd, root.path, STATE_DIR, e) < 0 || probe_root(&root, e) < 0) {
         sandbox_root_close(&root);
         return -1;
     }
@@ -218,24 +220,61 @@ static int mend_box(const struct sandbox_root *root, int fd, struct err *e)
     return 0;
 }
 
+/* Opens the directory that sb names; sb->fd is still -1. */
+static int enter(struct sandbox *sb, struct sandbox *out, struct err *e)
+{
+    AUTO_FD int fd = open_box(sb->root->fd, sb->name);
+
+    if (fd < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
+    if (fd < 0)
+        return err_errno(e, "the sandbox's directory cannot be opened");
+    if (mend_box(sb->root, fd, e) < 0)
+        return -1;
+    sb->fd = TAKE_FD(fd);
+    *out = *sb;
+    return 0;
+}
+
+/* Checks the ids and fills in the name. */
+static int address(struct sandbox *sb, const char *tenant, const char *conversation, struct err *e)
+{
+    if (check_id("tenant", tenant, e) < 0 || check_id("conversationId", conversation, e) < 0)
+        return -1;
+    return make_name(sb->root, tenant, conversation, sb->name, e);
+}
+
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e)
 {
     struct sandbox sb = {.root = root, .fd = -1};
 
-    if (check_id("tenant", tenant, e) < 0 || check_id("conversationId", conversation, e) < 0 ||
-        make_name(root, tenant, conversation, sb.name, e) < 0)
+    if (address(&sb, tenant, conversation, e) < 0)
         return -1;
     if (mkdirat(root->fd, sb.name, BOX_MODE) < 0 && errno != EEXIST)
         return err_errno(e, "the sandbox's directory cannot be made");
-    AUTO_FD int fd = open_box(root->fd, sb.name);
-    if (fd < 0)
-        return err_errno(e, "the sandbox's directory cannot be opened");
-    if (mend_box(root, fd, e) < 0)
+    return enter(&sb, out, e);
+}
+
+int sandbox_find(const struct sandbox_root *root, const char *tenant, const char *conversation,
+                 struct sandbox *out, struct err *e)
+{
+    struct sandbox sb = {.root = root, .fd = -1};
+
+    if (address(&sb, tenant, conversation, e) < 0)
         return -1;
-    sb.fd = TAKE_FD(fd);
-    *out = sb;
-    return 0;
+    return enter(&sb, out, e);
+}
+
+int sandbox_find_named(const struct sandbox_root *root, const char *name, struct sandbox *out,
+                       struct err *e)
+{
+    struct sandbox sb = {.root = root, .fd = -1};
+
+    if (!state_name_ok(name))
+        return err_set(e, ERR_INVALID, "that is no sandbox's name");
+    memcpy(sb.name, name, sizeof(sb.name));
+    return enter(&sb, out, e);
 }
 
 void sandbox_close(struct sandbox *sb)

@@ -28,8 +28,8 @@ struct sandbox_root {
 };
 
 /*
- * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging and .runs (0700).
- * Uploads that an earlier process left half-way are removed. host_path NULL or "" is path.
+ * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs and .state
+ * (0700). Uploads that an earlier process left half-way are removed. host_path NULL or "" is path.
  * ERR_INVALID with one line that says what to change: a path that is relative, not a directory, not
  * writable or writable by everybody, a colon in host_path (the engine could not bind it), a secret
  * under 32 characters, a user this account cannot give files to. Strings are copied.
@@ -64,6 +64,12 @@ struct sandbox {
  */
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e);
+/* The same for one that exists; ERR_NOT_FOUND otherwise, and nothing is made. */
+int sandbox_find(const struct sandbox_root *root, const char *tenant, const char *conversation,
+                 struct sandbox *out, struct err *e);
+/* The same by its name, 64 lower-case hex digits. */
+int sandbox_find_named(const struct sandbox_root *root, const char *name, struct sandbox *out,
+                       struct err *e);
 void sandbox_close(struct sandbox *sb);
 
 /* Path of the directory on the engine's host. Caller frees. */

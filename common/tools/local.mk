@@ -2,27 +2,44 @@ noinst_LIBRARIES += libtools.a
 libtools_a_SOURCES = \
 	common/tools/args.c common/tools/args.h \
 	common/tools/args_schema.c \
+	common/tools/changes.c common/tools/changes.h \
+	common/tools/complete.c common/tools/complete.h \
+	common/tools/consent.c common/tools/consent.h \
+	common/tools/content_of.c common/tools/content_of.h \
 	common/tools/env.c common/tools/env.h \
 	common/tools/list.h \
 	common/tools/list_runners.c \
 	common/tools/pictures.c common/tools/pictures.h \
+	common/tools/prompt_analyse.c \
+	common/tools/prompt_chart.c \
+	common/tools/prompt_debug.c \
+	common/tools/prompts.c common/tools/prompts.h \
 	common/tools/report.c common/tools/report.h \
+	common/tools/resources.c \
 	common/tools/run_code.c common/tools/run_code.h \
 	common/tools/run_files.c common/tools/run_files.h \
 	common/tools/runners.c common/tools/runners.h \
 	common/tools/tools.c common/tools/tools.h \
-	common/tools/upload_file.c
+	common/tools/upload_file.c \
+	common/tools/uri.c common/tools/uri.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/test_tools_args \
 	tests/unit/test_tools_list \
+	tests/unit/test_tools_prompts \
+	tests/unit/test_tools_resources \
 	tests/unit/test_tools_run_code \
-	tests/unit/test_tools_upload_file
+	tests/unit/test_tools_talk \
+	tests/unit/test_tools_upload_file \
+	tests/unit/test_tools_uri
 tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
 	tests/fakes/schema.c tests/fakes/schema.h
 tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)
+tests_unit_test_tools_prompts_SOURCES = tests/unit/test_tools_prompts.c $(TOOLS_FAKES)
+tests_unit_test_tools_resources_SOURCES = tests/unit/test_tools_resources.c $(TOOLS_FAKES)
 tests_unit_test_tools_run_code_SOURCES = tests/unit/test_tools_run_code.c $(TOOLS_FAKES)
+tests_unit_test_tools_talk_SOURCES = tests/unit/test_tools_talk.c $(TOOLS_FAKES)
 tests_unit_test_tools_upload_file_SOURCES = tests/unit/test_tools_upload_file.c $(TOOLS_FAKES)
 endif
 

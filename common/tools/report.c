@@ -48,3 +48,9 @@ void report_failure(struct mcp_result *out, const struct err *e)
     log_debug("a tool call failed: %s: %s", err_kind_name(e->kind), e->text);
     mcp_result_fail(out, "%s", public_text(e));
 }
+
+void report_soften(struct err *e)
+{
+    log_debug("a request failed: %s: %s", err_kind_name(e->kind), e->text);
+    err_set(e, e->kind, "%s", public_text(e));
+}

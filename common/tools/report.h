@@ -12,4 +12,7 @@
  */
 void report_failure(struct mcp_result *out, const struct err *e);
 
+/* The same for errors that others tell: replaces the text of those about our own parts. */
+void report_soften(struct err *e);
+
 #endif

@@ -3,10 +3,13 @@
 
 #include "common/tools/run_code.h"
 
+#include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/mcp/content.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
+#include "common/tools/changes.h"
+#include "common/tools/consent.h"
 #include "common/tools/env.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
@@ -19,6 +22,7 @@
 #define ARGS_MAX       64
 #define ENV_MAX        64
 #define LANGUAGE_MAX   64
+#define PROGRESS_MS    3000 /* between two signs of life */
 
 struct run_code {
     const char *conversation;
@@ -154,6 +158,14 @@ static void describe_languages(const struct tools_app *app, struct buf *out)
     json_array_foreach(runners, i, runner) describe_language(runner, out);
 }
 
+static const char *network_text(const struct tools_limits *limits)
+{
+    if (!limits->network)
+        return "no network (this server does not allow it).";
+    return limits->network_ask ? "no network unless network is true and the user agrees when asked."
+                               : "no network unless network is true.";
+}
+
 static char *describe(void *app)
 {
     const struct tools_app *a = app;
@@ -175,8 +187,7 @@ static char *describe(void *app)
         "Limits: the program is stopped after %g seconds unless timeout says otherwise (at most "
         "%g); very long output loses its middle; ",
         (double)a->limits.timeout_ms / 1000.0, (double)a->limits.timeout_max_ms / 1000.0);
-    buf_add_str(&out, a->limits.network ? "no network unless network is true."
-                                        : "no network (this server does not allow it).");
+    buf_add_str(&out, network_text(&a->limits));
     describe_languages(a, &out);
     return buf_take(&out);
 }
@@ -202,9 +213,34 @@ static int check(struct run_code *r, const struct tools_app *app, struct err *e)
     return 0;
 }
 
+/* What the signs of life while a program runs are made of. */
+struct life {
+    const struct mcp_tool_call *call;
+    const struct run_code *args;
+    uint64_t limit_ms;
+    int64_t began_ms;
+};
+
+static void tell_progress(void *ctx)
+{
+    const struct life *l = ctx;
+    double seconds = (double)(clock_mono_ms() - l->began_ms) / 1000.0;
+    double limit = (double)l->limit_ms / 1000.0;
+    AUTO_FREE char *text = mem_printf("The %s program has been running for %.0f of at most %g s",
+                                      l->args->language, seconds, limit);
+
+    /* The container's own start does not count against the limit. */
+    mcp_progress(l->call, seconds, seconds <= limit ? limit : 0, text);
+}
+
 static json_t *run(const struct mcp_tool_call *c, const struct run_code *r, struct err *e)
 {
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    const struct tools_app *app = c->app;
+    struct broker_client client = tools_client(app, c->cancel_fd);
+    struct life life = {.call = c,
+                        .args = r,
+                        .limit_ms = r->timeout_ms ? r->timeout_ms : app->limits.timeout_ms,
+                        .began_ms = clock_mono_ms()};
     struct run_request request = {
         .tenant = c->tenant,
         .conversation = r->conversation,
@@ -220,6 +256,11 @@ static json_t *run(const struct mcp_tool_call *c, const struct run_code *r, stru
         .n_env = r->environment.n,
     };
 
+    if (mcp_progress_wanted(c)) {
+        client.tick = tell_progress;
+        client.tick_ctx = &life;
+        client.tick_ms = PROGRESS_MS;
+    }
     return broker_run(&client, &request, e);
 }
 
@@ -258,6 +299,7 @@ static void answer(const struct mcp_tool_call *c, const struct run_code *r, json
 {
     out->structured = take_result;
     out->is_error = is_busy(take_result);
+    changes_tell(c, r->conversation, json_object_get(take_result, "files"));
     run_files_show(c, r->conversation, json_object_get(take_result, "files"), out);
 }
 
@@ -275,13 +317,34 @@ static int run_code(const struct mcp_tool_call *c, const struct run_code *r, str
     return 0;
 }
 
+/* 1: go on, 0: the user is being asked, -1. */
+static int permit(const struct mcp_tool_call *c, const struct run_code *r, struct mcp_result *out,
+                  struct err *e)
+{
+    const struct tools_app *app = c->app;
+
+    return r->network && app->limits.network_ask
+               ? consent_network(c, r->language, r->code, &out->need, e)
+               : 1;
+}
+
+static int check_and_run(const struct mcp_tool_call *c, struct run_code *r, struct mcp_result *out,
+                         struct err *e)
+{
+    int permitted;
+
+    if (args_fill(arguments, c->app, c->arguments, r, e) < 0 || check(r, c->app, e) < 0)
+        return -1;
+    permitted = permit(c, r, out, e);
+    return permitted > 0 ? run_code(c, r, out, e) : permitted;
+}
+
 static void call(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     struct run_code r = {0};
     struct err e = ERR_INIT;
 
-    if (args_fill(arguments, c->app, c->arguments, &r, &e) < 0 || check(&r, c->app, &e) < 0 ||
-        run_code(c, &r, out, &e) < 0)
+    if (check_and_run(c, &r, out, &e) < 0)
         report_failure(out, &e);
     args_clear(arguments, &r);
 }

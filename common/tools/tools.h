@@ -7,6 +7,8 @@
 #define SANDCGI_TOOLS_TOOLS_H
 
 #include "common/broker/client.h"
+#include "common/mcp/prompt.h"
+#include "common/mcp/resource.h"
 #include "common/mcp/tool.h"
 
 #include <stdint.h>
@@ -22,6 +24,7 @@ struct tools_limits {
     uint64_t image_max;  /* bytes of one inline picture */
     uint64_t images_max; /* how many of them per result */
     bool network;        /* may a caller ask for it at all? */
+    bool network_ask;    /* only when its user agrees, each time? */
 };
 
 /* What mcp_server.app points to. */
@@ -36,5 +39,9 @@ void tools_app_clear(struct tools_app *app);
 
 /* All tools in the order of tools/list; *n of them. */
 const struct mcp_tool *const *tools_all(size_t *n);
+/* All prompts in the order of prompts/list; *n of them (prompts.c). */
+const struct mcp_prompt *const *tools_prompts(size_t *n);
+/* The files of the sandboxes (resources.c). */
+extern const struct mcp_resources tools_resources;
 
 #endif

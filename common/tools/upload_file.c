@@ -9,6 +9,7 @@
 #include "common/sandbox/files.h"
 #include "common/sandbox/media.h"
 #include "common/tools/args.h"
+#include "common/tools/changes.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
 #include "common/tools/run_code.h"
@@ -146,6 +147,7 @@ static int upload(const struct mcp_tool_call *c, const struct upload *u, struct 
     file = store(c, u, &content, e);
     if (!file)
         return -1;
+    changes_tell_file(c, u->conversation, u->filename);
     answer(u, &content, file, out);
     return 0;
 }

@@ -65,15 +65,26 @@ sync_token()
 
 render_nginx()
 {
-    local backend=$SANDCGI_LISTEN
+    local backend=$SANDCGI_LISTEN hub=$SANDCGI_HUB own=${PUBLIC_BASE_URL#*://}
     [[ $backend != /* ]] || backend=unix:$backend
+    [[ $hub != /* ]] || hub=unix:$hub
+    own=${own%%/*}
+    [[ $own == \[* ]] || own=${own%:*}
     "$project/nginx/render.sh" "$state/nginx" RUN_DIR="$run_dir" LOG_DIR="$log_dir" TMP_DIR="$state/nginx/tmp" \
-        SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$backend" SECRET_CONF="$run_dir/front-secret.conf" \
+        SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$backend" HUB="$hub" SECRET_CONF="$run_dir/front-secret.conf" \
         TOKENS_FILE="$state/nginx/tokens.map" CERT="$cert" CERT_KEY="$state/tls/key.pem" USER="$nginx_user" \
         BIND="$(setting NGINX_BIND "$(loopback_addresses)")" HTTPS_PORT="$https_port" HTTP_PORT="$http_port" \
         BODY_MAX="$body_max" READ_TIMEOUT="$read_timeout" RATE="$(setting NGINX_RATE 20)" \
-        BURST="$(setting NGINX_BURST 40)" CONNS="$(setting NGINX_CONNS 32)" ||
+        BURST="$(setting NGINX_BURST 40)" CONNS="$(setting NGINX_CONNS 32)" \
+        STREAMS="$(setting SANDCGI_MAX_STREAMS 2000)" HOSTS="$own $(setting SANDCGI_ALLOWED_HOSTS '')" \
+        ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(setting NGINX_PARAM_HEADERS '')" ||
         die "nginx's configuration could not be made; correct the NGINX_… settings in $env_file"
+}
+
+# The scheme and host of the public URL.
+public_origin()
+{
+    [[ $PUBLIC_BASE_URL =~ ^(https?://[^/]+) ]] && printf '%s' "${BASH_REMATCH[1]}"
 }
 
 # "localhost" means ::1 first on many machines.

@@ -123,11 +123,13 @@ derive_settings()
 
     SANDBOX_ROOT=$(setting SANDBOX_ROOT "$state/sandboxes")
     SANDCGI_LISTEN=$(setting SANDCGI_LISTEN "$run_dir/front.sock")
+    SANDCGI_HUB=$(setting SANDCGI_HUB "$run_dir/hub.sock")
+    SANDCGI_EVENTS=$(setting SANDCGI_EVENTS "$run_dir/events.sock")
     SANDCGI_BROKER=$(setting SANDCGI_BROKER "$run_dir/broker.sock")
     SANDCGI_SECRET_FILE=$(setting SANDCGI_SECRET_FILE "$run_dir/front-secret")
     PUBLIC_BASE_URL=$(setting PUBLIC_BASE_URL "https://localhost:$https_port")
     [[ ! $PUBLIC_BASE_URL =~ ^https://localhost:[0-9]+/?$ ]] || PUBLIC_BASE_URL=https://localhost:$https_port
-    export SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_BROKER SANDCGI_SECRET_FILE PUBLIC_BASE_URL
+    export SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE PUBLIC_BASE_URL
     if ((EUID == 0)); then
         SANDCGI_USER=$(setting SANDCGI_USER sandcgi)
         SANDCGI_LISTEN_GROUP=$(setting SANDCGI_LISTEN_GROUP "${nginx_user#* }")
@@ -150,7 +152,8 @@ derive_settings()
 note_places()
 {
     local name missing=()
-    for name in SANDBOX_ROOT SANDBOX_USER SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_BROKER SANDCGI_SECRET_FILE SANDCGI_USER; do
+    for name in SANDBOX_ROOT SANDBOX_USER SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE \
+        SANDCGI_USER; do
         [[ -z ${!name:-} ]] || env_value "$name" >/dev/null || missing+=("$name=${!name}")
     done
     ((${#missing[@]})) || return 0

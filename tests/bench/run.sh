@@ -131,22 +131,24 @@ worker_pids()
     done
 }
 
-# Private memory of each worker in kB, sorted.
-private_memory()
+# Private memory of each worker and its proportional share of everything, in kB, sorted by the first.
+memory_of_workers()
 {
     local pid
     for pid in $(worker_pids "$1"); do
-        awk '/^Private_(Clean|Dirty|Hugetlb):/ { kb += $2 } END { if (NR) print kb }' "/proc/$pid/smaps_rollup" 2>/dev/null || true
+        awk '/^Private_(Clean|Dirty|Hugetlb):/ { kb += $2 } /^Pss:/ { pss = $2 } END { if (NR) print kb, pss }' \
+            "/proc/$pid/smaps_rollup" 2>/dev/null || true
     done | sort -n
 }
 
 # print_memory WHEN MASTER
 print_memory()
 {
-    private_memory "$2" | awk -v when="$1" '{ kb[NR] = $1 }
+    memory_of_workers "$2" | awk -v when="$1" '{ kb[NR] = $1; pss += $2 }
         END {
             if (!NR) { print "  " when ": no worker could be looked at (another account, or not a Unix socket)"; exit }
-            printf "  %-22s %d workers: median %.2f MB, largest %.2f MB   goal: <= 5 MB\n", when, NR, kb[int((NR + 1) / 2)] / 1024, kb[NR] / 1024
+            printf "  %-22s %d workers: median %.2f MB, largest %.2f MB; with their share of common pages %.2f MB   goal: <= 5 MB\n",
+                when, NR, kb[int((NR + 1) / 2)] / 1024, kb[NR] / 1024, pss / NR / 1024
         }'
 }
 

@@ -1,4 +1,5 @@
 """A fresh clone of this tree, started the way a new user does: ./start.sh."""
+import errno
 import functools
 import os
 import shutil
@@ -35,12 +36,14 @@ def make_clone(folder):
 
 
 def _is_free(port):
-    with socket.socket() as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind(("127.0.0.1", port))
-        except OSError:
-            return False
+    for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        with socket.socket(family) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                sock.bind((address, port))
+            except OSError as problem:
+                if problem.errno == errno.EADDRINUSE:
+                    return False
     return True
 
 
@@ -86,6 +89,13 @@ class Clone:
     def logs(self):
         return [os.path.join(where, name) for where, _, names in os.walk(f"{self.state}/log") for name in names]
 
+    def log_tails(self):
+        text = ""
+        for path in self.logs():
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text += f"\n{path}:\n" + "".join(file.readlines()[-10:])
+        return text
+
 
 @functools.cache
 def made():
@@ -101,9 +111,15 @@ def first_start():
     return made().start_sh()
 
 
+_told = False
+
+
 def started():
     """The clone with everything running."""
+    global _told
     status, output = first_start()
     if status:
-        raise Failed(f"./start.sh ended with status {status}: {output[-3000:]}")
+        story = "told above" if _told else output[-3000:] + made().log_tails()
+        _told = True
+        raise Failed(f"./start.sh ended with status {status}: {story}")
     return made()

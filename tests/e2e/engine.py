@@ -100,7 +100,7 @@ def is_ours():
 
 
 def pid():
-    with open("/run/sandcgi-tests/docker.pid", encoding="ascii") as file:
+    with open(os.path.join(os.path.dirname(socket_path()), "docker.pid"), encoding="ascii") as file:
         return int(file.read())
 
 

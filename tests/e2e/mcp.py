@@ -8,11 +8,13 @@ import ssl
 import time
 import urllib.parse
 
+import wire
 from harness import Failed, check, shorten
 
 MODERN = "2026-07-28"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 META_VERSION = "io.modelcontextprotocol/protocolVersion"
+RUN_HEADERS = {"MCP-Protocol-Version": LEGACY[-1]}
 META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
@@ -37,6 +39,10 @@ class Response:
             return json.loads(self.body)
         except ValueError as problem:
             raise Failed(f"status {self.status}, body is no JSON: {shorten(self.body)}") from problem
+
+    def messages(self):
+        """All messages of the answer, be it JSON or an event stream."""
+        return wire.messages_of(self.headers, self.body)
 
     def error_code(self):
         return self.json().get("error", {}).get("code")
@@ -88,7 +94,7 @@ class Client:
                 if answer.will_close:
                     self.close()
                 return Response(answer.status, answer.headers, data)
-            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError):
                 self.close()
                 if last or not reused:
                     raise
@@ -110,6 +116,7 @@ class Client:
         for _ in range(200):
             answer = self.http("POST", path, body, self.headers(headers))
             if answer.status != 429 or not patient:
+                wire.examine(message, self.headers(headers), answer.status, answer.headers, answer.body)
                 return answer
             time.sleep(0.3)
         raise Failed("429 for a minute")
@@ -192,7 +199,7 @@ class Client:
         connection = self.connect()
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                    "params": {"name": "run_code", "arguments": arguments}}
-        connection.request("POST", "/mcp", json.dumps(message), self.headers({"MCP-Protocol-Version": "2025-11-25"}))
+        connection.request("POST", "/mcp", json.dumps(message), self.headers(RUN_HEADERS))
         return connection
 
 
@@ -210,5 +217,6 @@ def end_run(connection, timeout):
         connection.close()
     if answer.status != 200:
         return body.decode("utf-8", "replace"), answer.status
-    result = json.loads(body).get("result", {})
+    wire.examine({"id": 1, "method": "tools/call"}, RUN_HEADERS, 200, answer.headers, body)
+    result = wire.messages_of(answer.headers, body)[-1].get("result", {})
     return result.get("structuredContent") or result, 200

@@ -54,13 +54,12 @@ def _():
     client.upload("witness", b"")
     before = _tree(root)
     for name in ("../../../../etc/cron.d/x", "../x", "a/../../b", "a/../b", "/etc/passwd", "/", ".", "..", "", "a\0b", "./x", "a//b",
-                 "a/", "a/.", "x" * 256, "a/" * 600 + "b", "new\nline/../x", "\x7f\x01"[:0] + "a/./b"):
+                 "a/", "a/.", "x" * 256, "a/" * 600 + "b", "new\nline", "a/./b", "%2e%2e%2f", "a%2Fb"):
         text = _error(client, name)
         contains(text, "filename", repr(name[:40]))
     equal(_tree(root), before, "files under SANDBOX_ROOT")
     check(not os.path.exists("/etc/cron.d/x"), "written outside")
-    client.upload("%2e%2e%2f", b"just a name")
-    equal(client.run("ls -A", "bash")["stdout"].split(), ["%2e%2e%2f", "witness"])
+    equal(client.run("ls -A", "bash")["stdout"].split(), ["witness"])
 
 
 def _tree(root):

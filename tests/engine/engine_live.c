@@ -34,6 +34,7 @@ static struct engine_address address;
 static char instance[32];
 static char data_path[64];
 static int failures;
+static bool podman; /* some things it does not tell or take */
 static const char *case_name;
 
 #define CHECK(what)                                                                                \
@@ -213,6 +214,8 @@ static void runs_python(void)
     struct live l = live(PYTHON, "import sys\nprint(sum(range(10)))\nsys.exit(3)\n");
 
     go(&l);
+    if (l.returned < 0 && l.e.kind == ERR_NOT_FOUND)
+        return;
     CHECK(l.out.exit_code == 3 && strcmp(buf_str(&l.text[0]), "45\n") == 0);
     live_clear(&l);
 }
@@ -321,7 +324,9 @@ static void a_flood_is_cut_with_flat_memory(void)
         go(&l);
         CHECK(l.returned == 0 && l.out.end == ENGINE_OUTPUT_LIMIT && l.total >= 200u << 20);
         CHECK(l.whole_ms < 15000);
+#ifndef WITH_SANITIZER /* AddressSanitizer keeps what was freed */
         CHECK(peak_kib() - before < 4096);
+#endif
         printf("  200 MB in %d ms, memory +%d KiB\n", (int)l.whole_ms, (int)(peak_kib() - before));
         live_clear(&l);
     }
@@ -337,8 +342,11 @@ static void out_of_memory_is_told(void)
 
         l.spec.limits.memory_bytes = 32u << 20;
         go(&l);
-        CHECK(l.returned == 0 && l.out.end == ENGINE_EXITED && l.out.out_of_memory);
-        CHECK(l.out.signal == SIGKILL && l.out.exit_code == -1);
+        CHECK(l.returned == 0 && l.out.end == ENGINE_EXITED);
+        if (podman && l.spec.protocol == 0)
+            CHECK(l.out.exit_code == 137);
+        else
+            CHECK(l.out.out_of_memory && l.out.signal == SIGKILL && l.out.exit_code == -1);
         live_clear(&l);
     }
 }
@@ -447,6 +455,17 @@ static void a_refused_start_gives_the_engines_words(void)
     l.spec.runtime = "no-such-runtime";
     go(&l);
     CHECK(l.returned == -1 && strstr(l.e.text, "no-such-runtime"));
+    live_clear(&l);
+}
+
+static void a_runtime_is_used_or_refused(void)
+{
+    struct live l = live(BASH, "true");
+
+    l.spec.runtime = "runc";
+    go(&l);
+    CHECK(podman ? l.returned == -1 && strstr(l.e.text, "SANDBOX_RUNTIME")
+                 : l.returned == 0 && l.out.exit_code == 0);
     live_clear(&l);
 }
 
@@ -580,6 +599,7 @@ static const struct {
     {"a plain image gets its environment", a_plain_image_gets_its_environment},
     {"a missing image is named", a_missing_image_is_named},
     {"a refused start gives the engine's words", a_refused_start_gives_the_engines_words},
+    {"a runtime is used or refused", a_runtime_is_used_or_refused},
     {"an operator who removes it has killed it", an_operator_who_removes_it_has_killed_it},
     {"the reaper takes only what is ours and chosen",
      the_reaper_takes_only_what_is_ours_and_chosen},
@@ -591,8 +611,9 @@ static const struct {
  */
 static int make_plain(struct docker_http *h)
 {
-    static const char changes[] = "ENTRYPOINT [\"/bin/bash\"]\nLABEL sandbox.runner=true "
-                                  "sandbox.language=live-plain sandbox.protocol=0";
+    /* One label a line: Podman reads no more. */
+    static const char changes[] = "ENTRYPOINT [\"/bin/bash\"]\nLABEL sandbox.runner=true\n"
+                                  "LABEL sandbox.language=live-plain\nLABEL sandbox.protocol=0";
     AUTO_BUF struct buf path = BUF_INIT(4096), reply = BUF_INIT(65536);
     struct err e = ERR_INIT;
     int status = docker_http_call(h, "POST", "/containers/create?name=engine-live-base",
@@ -665,8 +686,11 @@ int main(int argc, char **argv)
     h = docker_http_new(&address, &e);
     if (!h || docker_http_ready(h, &e) < 0) {
         printf("skipped: %s\n", e.text);
+        docker_http_free(h);
         return 77;
     }
+    podman = docker_http_call(h, "GET", "/version", NULL, 10000, &reply, &e) == 200 &&
+             strstr(buf_str(&reply), "Podman");
     if (!mkdtemp(data_path) || chmod(data_path, 0777) < 0)
         return 1;
     result = make_plain(h);

@@ -20,11 +20,16 @@ void fake_broker_reset(void)
     json_decref(fake_broker.files);
     json_decref(fake_broker.runs);
     json_decref(fake_broker.puts);
+    json_decref(fake_broker.pages);
+    json_decref(fake_broker.names);
+    json_decref(fake_broker.lists);
     fake_broker = (struct fake_broker){
         .run_results = json_array(),
         .files = json_object(),
         .runs = json_array(),
         .puts = json_array(),
+        .pages = json_array(),
+        .lists = json_array(),
     };
     err_set(&fake_broker.trouble, ERR_UNAVAILABLE, "connect /run/secret.sock: refused");
 }
@@ -41,6 +46,17 @@ void fake_broker_set_runners(const char *text)
 {
     json_decref(fake_broker.runners);
     fake_broker.runners = load(text);
+}
+
+void fake_broker_push_page(const char *text)
+{
+    json_array_append_new(fake_broker.pages, load(text));
+}
+
+void fake_broker_set_names(const char *text)
+{
+    json_decref(fake_broker.names);
+    fake_broker.names = load(text);
 }
 
 void fake_broker_push_result(const char *text)
@@ -96,8 +112,9 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
 {
     json_t *result = json_array_get(fake_broker.run_results, 0);
 
-    (void)c;
     json_array_append_new(fake_broker.runs, request_to_json(request));
+    for (int i = 0; c->tick && i < fake_broker.ticks; i++)
+        c->tick(c->tick_ctx);
     if (!result) {
         *e = fake_broker.trouble;
         return NULL;
@@ -146,6 +163,38 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
     lseek(fd, 0, SEEK_SET);
     fstat(fd, out);
     return TAKE_FD(fd);
+}
+
+json_t *broker_list_files(const struct broker_client *c, const char *tenant, const json_t *after,
+                          size_t max, struct err *e)
+{
+    json_t *page = json_array_get(fake_broker.pages, 0);
+    json_t *asked_after = after ? json_deep_copy(after) : json_null();
+
+    (void)c;
+    json_array_append_new(fake_broker.lists, json_pack("{s:s, s:o, s:I}", "tenant", tenant, "after",
+                                                       asked_after, "max", (json_int_t)max));
+    if (!page) {
+        *e = fake_broker.trouble;
+        return NULL;
+    }
+    json_incref(page); /* the queue lets go of it */
+    json_array_remove(fake_broker.pages, 0);
+    return page;
+}
+
+json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
+                     const char *prefix, size_t max, struct err *e)
+{
+    (void)c;
+    json_array_append_new(fake_broker.lists,
+                          json_pack("{s:s, s:s?, s:s, s:I}", "tenant", tenant, "conversation",
+                                    conversation, "prefix", prefix, "max", (json_int_t)max));
+    if (!fake_broker.names) {
+        *e = fake_broker.trouble;
+        return NULL;
+    }
+    return json_deep_copy(fake_broker.names);
 }
 
 json_t *broker_runners(const struct broker_client *c, struct err *e)

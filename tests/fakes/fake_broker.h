@@ -12,10 +12,15 @@ struct fake_broker {
     json_t *runners;     /* NULL: trouble */
     json_t *run_results; /* array, one taken per run from the front; empty: trouble */
     json_t *files;       /* name to base64 */
-    struct err trouble;  /* of runs, uploads and runners */
+    json_t *pages;       /* array of what broker_list_files answers, one taken per question; empty:
+                            trouble */
+    json_t *names;       /* what broker_names answers; NULL: trouble */
+    int ticks;           /* how often a run calls its caller's tick */
+    struct err trouble;  /* of runs, uploads, runners, lists and names */
     /* What it was asked. */
-    json_t *runs; /* array of the requests as objects */
-    json_t *puts; /* array of {tenant, conversation, name, content} */
+    json_t *runs;  /* array of the requests as objects */
+    json_t *puts;  /* array of {tenant, conversation, name, content} */
+    json_t *lists; /* array of {tenant, after, max} and {tenant, conversation, prefix, max} */
     unsigned opens;
     unsigned runner_questions;
 };
@@ -28,6 +33,8 @@ void fake_broker_reset(void);
 /* JSON texts. */
 void fake_broker_set_runners(const char *text);
 void fake_broker_push_result(const char *text);
+void fake_broker_push_page(const char *text);
+void fake_broker_set_names(const char *text);
 
 void fake_broker_add_file(const char *name, const void *data, size_t len);
 

@@ -2,10 +2,11 @@
 # A Docker Engine of the tests' own: own data, own socket, own bridge, so that it disturbs no other.
 # Sourced by run.sh; as a program: engine.sh start | stop (the crash tests kill and restart it).
 
-readonly ENGINE_DATA=${SANDCGI_TEST_ENGINE_DATA:-/var/lib/sandcgi-tests}
-readonly ENGINE_RUN=/run/sandcgi-tests
+readonly ENGINE_NAME=sandcgi-${SANDCGI_TEST_ENGINE_NAME:-tests} # at most 15 characters: it names the bridge, too
+readonly ENGINE_DATA=/var/lib/$ENGINE_NAME
+readonly ENGINE_RUN=/run/$ENGINE_NAME
 readonly ENGINE_SOCKET=$ENGINE_RUN/docker.sock
-readonly ENGINE_BRIDGE=sandcgi-t0
+readonly ENGINE_BRIDGE=$ENGINE_NAME
 engine_ours=no
 
 engine_root() {
@@ -86,10 +87,10 @@ engine_launch() {
     engine_root mkdir -p "$ENGINE_RUN" "$ENGINE_DATA"
     engine_root rm -f "$ENGINE_RUN/docker.pid" "$ENGINE_SOCKET"
     # shellcheck disable=SC2016 # the inner shell expands them
-    engine_root setsid --fork bash -c 'exec dockerd "$@" >>"$0" 2>&1 </dev/null' "$ENGINE_DATA/dockerd.log" \
+    engine_root setsid --fork bash -c 'exec dockerd "$@" >>"$0" 2>&1 </dev/null 8>&-' "$ENGINE_DATA/dockerd.log" \
         --data-root "$ENGINE_DATA/data" --exec-root "$ENGINE_RUN/exec" --pidfile "$ENGINE_RUN/docker.pid" \
         -H "unix://$ENGINE_SOCKET" --bridge "$ENGINE_BRIDGE" --iptables=false --ip6tables=false --userland-proxy=false \
-        --containerd-namespace sandcgi-tests --containerd-plugins-namespace plugins.sandcgi-tests
+        --containerd-namespace "$ENGINE_NAME" --containerd-plugins-namespace "plugins.$ENGINE_NAME"
 }
 
 # Starts the engine unless it runs. Says on stderr what to do when it cannot.
@@ -138,6 +139,15 @@ engine_stop() {
     engine_bridge_down
 }
 
+# Two runs at once would kill each other's engine: the second one waits for the first.
+engine_alone() {
+    exec 8>"${TMPDIR:-/tmp}/$ENGINE_NAME.lock"
+    if ! flock -n 8; then
+        echo "another run of the tests is at work; waiting for it"
+        flock 8
+    fi
+}
+
 # Sets DOCKER_HOST to an engine that answers, our own when need be. SANDCGI_TEST_ENGINE tells the crash tests whose it is.
 engine_find() {
     export SANDCGI_TEST_ENGINE=theirs
@@ -145,6 +155,7 @@ engine_find() {
         echo "engine: $DOCKER_HOST"
         return
     fi
+    engine_alone
     engine_start || return 1
     engine_ours=yes
     export SANDCGI_TEST_ENGINE=ours

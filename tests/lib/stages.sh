@@ -29,6 +29,14 @@ stage_build() {
     quietly make make -C "$build" -j "$(nproc)" all || die "the build failed: see above"
 }
 
+# The program that tests/conformance starts: sandcgi with the fixtures. Sets where it and the plain one are.
+stage_conformance_build() {
+    quietly "make sandcgi-conformance" make -C "$build" -j "$(nproc)" tests/conformance/sandcgi-conformance ||
+        die "the build failed: see above"
+    export SANDCGI_TEST_BINARY=$build/sandcgi
+    export SANDCGI_CONFORMANCE_BINARY=$build/tests/conformance/sandcgi-conformance
+}
+
 stage_engine() {
     heading "engine and runner images"
     if ! engine_find; then
@@ -65,21 +73,15 @@ stage_make_check() {
     rm -f "$log"
 }
 
-# The suites that print their own counts: tests/nginx, tests/runners.
+# The suites that bring their own reports.
 stage_scripts() {
-    local folder script log status
-    for folder in nginx runners; do
-        for script in "$top/tests/$folder"/run.sh "$top/tests/$folder"/run.py; do
-            [[ -x $script ]] || continue
-            heading "tests/$folder"
-            log=$(mktemp) status=0
-            case $script in
-            *.py) "$(test_python)" "$script" 2>&1 | tee "$log" || status=$? ;;
-            *) "$script" 2>&1 | tee "$log" || status=$? ;;
-            esac
-            count_from "$log" "$status" "tests/$folder"
-            rm -f "$log"
-        done
+    local script log status
+    for script in tests/nginx/run.py tests/runners/test_images.py; do
+        heading "$script"
+        log=$(mktemp) status=0
+        "$(test_python)" "$top/$script" 2>&1 | tee "$log" || status=$?
+        count_from "$log" "$status" "$script"
+        rm -f "$log"
     done
 }
 
@@ -93,6 +95,17 @@ stage_end_to_end() {
     SANDCGI_TEST_BINARY=$build/sandcgi "$(test_python)" -u "$top/tests/e2e/run.py" "${arguments[@]}" 2>&1 |
         tee "$log" || status=$?
     count_from "$log" "$status" "end to end"
+    rm -f "$log"
+}
+
+# The official suite and the official clients.
+stage_conformance() {
+    local log status=0
+    heading "conformance"
+    stage_conformance_build
+    log=$(mktemp)
+    "$top/tests/conformance/run.sh" 2>&1 | tee "$log" || status=$?
+    count_from "$log" "$status" "conformance"
     rm -f "$log"
 }
 

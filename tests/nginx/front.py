@@ -66,6 +66,7 @@ class Site:
         self.as_root = os.geteuid() == 0
         self.group = grp.getgrnam("www-data").gr_gid if self.as_root else None
         self.responder = Responder(self.path("run/front.sock"), self.group)
+        self.hub = Responder(self.path("run/hub.sock"), self.group)
         self.certificate()
         with open(self.path("run/secret.conf"), "w", encoding="ascii") as out:
             out.write(f"fastcgi_param SANDCGI_SECRET {SECRET};\n")
@@ -91,7 +92,7 @@ class Site:
 
     def render_command(self, *extra, **settings):
         values = {"RUN_DIR": self.path("run"), "LOG_DIR": self.path("log"), "TMP_DIR": self.path("tmp"),
-                  "SANDBOX_ROOT": self.path("sandboxes"), "BACKEND": "unix:" + self.path("run/front.sock"),
+                  "SANDBOX_ROOT": self.path("sandboxes"), "BACKEND": "unix:" + self.path("run/front.sock"), "HUB": "unix:" + self.path("run/hub.sock"),
                   "SECRET_CONF": self.path("run/secret.conf"), "TOKENS_FILE": self.path("conf/tokens.map"),
                   "CERT": self.path("tls/cert.pem"), "CERT_KEY": self.path("tls/key.pem"),
                   "USER": "www-data www-data" if self.as_root else "",
@@ -128,6 +129,7 @@ class Site:
             self.process.terminate()
             self.process.wait(10)
         self.responder.close()
+        self.hub.close()
         shutil.rmtree(self.root)
 
     def log(self, name):
@@ -151,8 +153,8 @@ class Site:
                 pass
         return Answer(b"".join(parts))
 
-    def request(self, method, path, body=b"", headers=(), tls=False, token=None):
-        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close"]
+    def request(self, method, path, body=b"", headers=(), tls=False, token=None, host="localhost"):
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", "Connection: close"]
         if token:
             lines.append(f"Authorization: Bearer {token}")
         if body or method == "POST":

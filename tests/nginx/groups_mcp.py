@@ -101,7 +101,7 @@ def reload_keeps_calls(checks):
 
 
 def parameters(checks):
-    site = started()
+    site = started(ORIGINS="https://o.test")
     try:
         site.responder.requests.clear()
         plain = params_of(site.call(b"{}", [("Content-Type", "application/json"), ("Accept", "application/json")]))
@@ -135,7 +135,7 @@ def parameters(checks):
         checks.equal("a chunked body gets a length", dict(params_of(site.raw(chunked.encode()))).get("CONTENT_LENGTH"), "7")
         big = json.loads(site.call(b"x" * 3_000_000).body)
         checks.equal("a body that nginx spools to disk arrives whole", big["length"], 3_000_000)
-        for method in ("GET", "DELETE", "OPTIONS", "PUT"):
+        for method in ("DELETE", "PUT"):
             answer = site.request(method, "/mcp", token=site.token)
             checks.equal(f"{method} reaches the worker", dict(params_of(answer))["REQUEST_METHOD"], method)
             checks.equal(f"{method} without a token is 401", site.request(method, "/mcp").status, 401)
@@ -154,7 +154,7 @@ def other_places(checks):
         checks.equal("without a tenant", values["SANDCGI_TENANT"], "")
         checks.equal("POST /healthz is refused", site.request("POST", "/healthz").status, 405)
         asked = len(site.responder.requests)
-        for path in ("/", "/mcp/", "/mcpx", "/MCP", "/.well-known/oauth-protected-resource", "/files", "/healthz/x", "/index.html"):
+        for path in ("/", "/.sandcgi/hub", "/.sandcgi/options", "/mcp/", "/mcpx", "/MCP", "/.well-known/oauth-protected-resource", "/files", "/healthz/x", "/index.html"):
             checks.equal(f"{path} is 404", site.request("GET", path, token=site.token).status, 404)
         checks.equal("no worker was asked", len(site.responder.requests), asked)
         with site.connect(tls=True) as conn:
@@ -185,7 +185,7 @@ def own_errors(checks):
         for name, token in (("with", site.token), ("without", None)):
             answer = site.request("POST", "/mcp", b"x" * 70000, token=token)
             checks.check(f"413 as JSON ({name} a token)", answer.status == 413 and is_rpc_error(answer), (answer.status, answer.body))
-        head = f"POST /mcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {site.token}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {site.token}\r\nTransfer-Encoding: chunked\r\n\r\n"
         answer = site.raw(head.encode() + b"11170\r\n" + b"x" * 70000 + b"\r\n0\r\n\r\n")
         checks.check("413 for a chunked body too", answer.status == 413 and is_rpc_error(answer), (answer.status, answer.body))
         huge = site.raw(head.replace("Transfer-Encoding: chunked", "Content-Length: 1000000000").encode())
@@ -289,4 +289,119 @@ def streams(checks):
         site.stop()
 
 
-GROUPS = [tokens, reload_keeps_calls, parameters, other_places, own_errors, limits, streams]
+def origins(checks):
+    site = started(ORIGINS="https://a.test,http://b.test:81", HOSTS="front.test one.test:99")
+    try:
+        port = site.http
+
+        def status(host, origin=None, method="POST"):
+            headers = [("Origin", origin)] if origin else []
+            return site.request(method, "/mcp", b"{}", headers, token=site.token, host=host).status
+
+        for host in ("localhost", "LOCALHOST:1", "127.0.0.1", f"127.0.0.1:{port}", "[::1]:8", "front.test", "Front.Test:444", "one.test:99"):
+            checks.equal(f"may be called as {host}", status(host), 200)
+        for host in ("evil.test", "evil.test:80", "localhost.evil.test", "xlocalhost", "127.0.0.1.evil.test", "frontxtest", "one.test",
+                     "one.test:98", "127.0.0.2"):
+            checks.equal(f"may not be called as {host}", status(host), 403)
+        for origin in ("https://a.test", "HTTPS://A.TEST", "http://b.test:81", "http://localhost", "https://localhost"):
+            checks.equal(f"pages of {origin} may call", status("localhost", origin), 200)
+        for origin in ("null", "https://b.test:81", "http://a.test", "https://a.test:444", "https://a.test.evil.test", "http://localhost:1",
+                       "http://evil.test", "https://a.test/", "file://", "http://localhost http://localhost"):
+            checks.equal(f"pages of {origin} may not", status("localhost", origin), 403)
+        checks.equal("the page's host must be the one that is called", status("127.0.0.1:80", "http://localhost:80"), 403)
+        answer = site.request("POST", "/mcp", b"{}", [("Origin", "http://evil.test")])
+        checks.check("403 comes before 401, as a JSON-RPC error, and without CORS headers",
+                     answer.status == 403 and is_rpc_error(answer) and "access-control-allow-origin" not in answer.headers, answer.headers)
+
+        asked = len(site.responder.requests)
+        answer = site.request("OPTIONS", "/mcp", headers=[("Origin", "https://a.test"), ("Access-Control-Request-Method", "POST")])
+        checks.equal("a browser's question is answered without a token", (answer.status, answer.body), (204, b""))
+        checks.equal("for its origin", (answer.header("access-control-allow-origin"), answer.header("vary")), ("https://a.test", "Origin"))
+        allowed = answer.header("access-control-allow-headers").lower().split(", ")
+        checks.check("with the headers that clients send", {"content-type", "accept", "authorization", "mcp-protocol-version", "mcp-session-id",
+                                                           "last-event-id", "mcp-method", "mcp-name"} <= set(allowed), allowed)
+        checks.equal("and the methods", answer.header("access-control-allow-methods"), "POST, GET, DELETE")
+        checks.equal("not for others", site.request("OPTIONS", "/mcp", headers=[("Origin", "http://evil.test")]).status, 403)
+        checks.equal("no worker was asked", len(site.responder.requests), asked)
+        answer = site.request("POST", "/mcp", b"{}", [("Origin", "https://a.test")])
+        checks.equal("nginx's own errors can be read by allowed pages", (answer.status, answer.header("access-control-allow-origin"),
+                     answer.header("access-control-expose-headers")), (401, "https://a.test", "Mcp-Session-Id, WWW-Authenticate"))
+        answer = site.call(headers=[("Origin", "https://a.test")])
+        checks.check("what a worker answers is left to it", "access-control-allow-origin" not in answer.headers, answer.headers)
+        checks.equal("HTTP/1.0 without Host", site.raw(f"POST /mcp HTTP/1.0\r\nAuthorization: Bearer {site.token}\r\n"
+                                                       "Content-Length: 2\r\n\r\n{}".encode()).status, 200)
+    finally:
+        site.stop()
+    site = started(HOSTS="*")
+    try:
+        checks.equal("HOSTS=* takes any name", site.request("POST", "/mcp", b"{}", token=site.token, host="any.test").status, 200)
+        checks.equal("but no foreign page", site.request("POST", "/mcp", b"{}", [("Origin", "http://x.test")], token=site.token,
+                                                         host="any.test").status, 403)
+    finally:
+        site.stop()
+
+
+def param_headers(checks):
+    site = started(PARAM_HEADERS="Region ZONE2")
+    try:
+        headers = [("Mcp-Param-Region", "=?base64?SGVsbG8=?="), ("mcp-param-zone2", "z"), ("Mcp-Param-Other", "no"), ("Mcp_Param_Region", "no")]
+        params = {name: value for name, value in params_of(site.call(headers=headers)) if name.startswith("HTTP_MCP_PARAM")}
+        checks.equal("Mcp-Param-* of the list reach the worker, and no others", params,
+                     {"HTTP_MCP_PARAM_REGION": "=?base64?SGVsbG8=?=", "HTTP_MCP_PARAM_ZONE2": "z"})
+        checks.check("absent ones are no parameters", not any(n.startswith("HTTP_MCP_PARAM") for n, _ in params_of(site.call())))
+        answer = site.request("OPTIONS", "/mcp", headers=[("Origin", "http://localhost")])
+        checks.check("browsers may send them", answer.header("access-control-allow-headers").endswith(", Mcp-Name, Mcp-Param-Region, Mcp-Param-ZONE2"),
+                     answer.headers)
+        done = site.render_command(PARAM_HEADERS="a-b")
+        checks.check("render.sh refuses names that a web server would confuse", done.returncode == 1 and "letters and digits" in done.stderr)
+    finally:
+        site.stop()
+
+
+def waiting_streams(checks):
+    site = started(CONNS="2", STREAMS="3")
+    try:
+        def ask(method, headers=(), body=b""):
+            before = len(site.responder.requests), len(site.hub.requests)
+            status = site.request(method, "/mcp", body, headers, token=site.token).status
+            return status, len(site.responder.requests) - before[0], len(site.hub.requests) - before[1]
+
+        listen = ("Mcp-Method", "subscriptions/listen")
+        checks.equal("GET goes to the hub", ask("GET"), (200, 0, 1))
+        checks.equal("subscriptions/listen goes to the hub", ask("POST", [listen], b"{}"), (200, 0, 1))
+        checks.equal("blanks around it do not matter", ask("POST", [("mcp-method", " subscriptions/listen\t")], b"{}"), (200, 0, 1))
+        for name, method, headers in (("another method", "POST", [("Mcp-Method", "tools/call")]), ("other case", "POST", [("Mcp-Method", "Subscriptions/listen")]),
+                                      ("no Mcp-Method", "POST", []), ("DELETE", "DELETE", [listen])):
+            checks.equal(f"to a worker: {name}", ask(method, headers, b"{}"), (200, 1, 0))
+        checks.equal("GET without a token is 401", site.request("GET", "/mcp").status, 401)
+        values = dict(site.hub.requests[0]["params"])
+        checks.equal("the hub sees who asks, and where", (values["SANDCGI_TENANT"], values["SANDCGI_SECRET"], values["REQUEST_URI"]),
+                     ("default", SECRET, "/mcp"))
+        checks.equal("with no more parameters than a worker", set(values) - KNOWN, set())
+        answer = site.request("POST", "/mcp", b"x" * 300000, [listen], token=site.token)
+        checks.check("a list of subscriptions is small", answer.status == 413 and is_rpc_error(answer), answer.status)
+
+        body = b'{"do":"stream","count":100,"gap":0.1}'
+        open_ones = []
+        for _ in range(3):
+            conn = site.connect()
+            conn.sendall(f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {site.token}\r\nMcp-Method: subscriptions/listen\r\n"
+                         f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            open_ones.append(conn)
+        first = [conn.recv(4096) for conn in open_ones]
+        checks.check("three streams are open", all(b"200 OK" in data for data in first), first)
+        answer = site.request("POST", "/mcp", b"{}", [listen], token=site.token)
+        checks.check("streams over the number are 429", answer.status == 429 and is_rpc_error(answer), (answer.status, answer.body))
+        checks.equal("streams do not count among the calls", site.call().status, 200)
+        for conn in open_ones:
+            conn.close()
+    finally:
+        site.stop()
+    site = started(HUB="")
+    try:
+        checks.equal("without a hub a worker is asked", (site.request("GET", "/mcp", token=site.token).status, len(site.responder.requests)), (200, 1))
+    finally:
+        site.stop()
+
+
+GROUPS = [tokens, reload_keeps_calls, parameters, other_places, origins, param_headers, own_errors, limits, streams, waiting_streams]

@@ -17,7 +17,8 @@ def rendering(checks):
         checks.equal("the token file is for its owner only", os.stat(site.path("conf/tokens.map")).st_mode & 0o777, 0o600)
         for extra, word in (("NO_SUCH=1", "unknown setting"), ("RATE=0", "positive"), ("RATE=1;}", "must not contain"),
                             ("LOG_DIR=var/log", "absolute"), ("BODY_MAX=much", "size"), ("BIND=", "at least one"),
-                            ("LOG_DIR=/x\ny", "control")):
+                            ("LOG_DIR=/x\ny", "control"), ("HOSTS=a/b", "host names"), ("ORIGINS=a.test", "like https"),
+                            ("STREAMS=0", "positive")):
             done = site.render_command(extra)
             checks.check(f"render.sh refuses {extra!r}", done.returncode == 1 and word in done.stderr, done.stderr)
         before = os.stat(site.path("conf/http.conf")).st_mtime_ns

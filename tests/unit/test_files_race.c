@@ -148,8 +148,8 @@ static void putting_where_a_file_and_a_link_swap_never_leaves(void **state)
         if (fd >= 0)
             assert_int_not_equal(st.st_size, 7);
         /* The link is soon replaced on both names: plant it again. */
-        symlinkat(target, f->sb.fd, "link2");
-        renameat(f->sb.fd, "link2", f->sb.fd, "link");
+        assert_int_equal(symlinkat(target, f->sb.fd, "link2"), 0);
+        assert_int_equal(renameat(f->sb.fd, "link2", f->sb.fd, "link"), 0);
     }
     stop(pid);
     assert_int_equal(stat(target, &st), 0);

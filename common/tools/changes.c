@@ -1,0 +1,47 @@
+#include "config.h"
+
+#include "common/tools/changes.h"
+
+#include "common/base/auto.h"
+#include "common/mcp/event.h"
+#include "common/rpc/json.h"
+#include "common/tools/uri.h"
+
+static void tell_resource(const struct mcp_tool_call *c, const char *conversation, const char *name)
+{
+    AUTO_FREE char *uri = uri_of_file(conversation, name);
+    const struct mcp_event event = {.kind = MCP_EVENT_RESOURCE, .tenant = c->tenant, .uri = uri};
+
+    /* A name that we give to nobody can be listened for by nobody. */
+    if (uri_is_ours(uri))
+        mcp_publish(c->server, &event);
+}
+
+static void tell_list(const struct mcp_tool_call *c)
+{
+    const struct mcp_event event = {.kind = MCP_EVENT_RESOURCES, .tenant = c->tenant};
+
+    mcp_publish(c->server, &event);
+}
+
+void changes_tell(const struct mcp_tool_call *c, const char *conversation, const json_t *files)
+{
+    size_t i;
+    json_t *file;
+
+    json_array_foreach(files, i, file)
+    {
+        const char *name = json_get_string(file, "name");
+
+        if (name)
+            tell_resource(c, conversation, name);
+    }
+    if (json_array_size(files) > 0)
+        tell_list(c);
+}
+
+void changes_tell_file(const struct mcp_tool_call *c, const char *conversation, const char *name)
+{
+    tell_resource(c, conversation, name);
+    tell_list(c);
+}

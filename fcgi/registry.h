@@ -1,0 +1,26 @@
+/*
+ * What this server offers, in one place: the tools, prompts and resources that its front ends
+ * serve. The conformance suite's server is the same program linked with another registry.c
+ * (tests/conformance); no setting can change what is offered.
+ */
+#ifndef SANDCGI_FCGI_REGISTRY_H
+#define SANDCGI_FCGI_REGISTRY_H
+
+#include "common/mcp/prompt.h"
+#include "common/mcp/resource.h"
+#include "common/mcp/tool.h"
+
+#include <stddef.h>
+
+struct registry {
+    const struct mcp_tool *const *tools; /* in the order of tools/list */
+    size_t n_tools;
+    const struct mcp_prompt *const *prompts; /* in the order of prompts/list; NULL: none */
+    size_t n_prompts;
+    const struct mcp_resources *resources; /* NULL: none */
+};
+
+/* Constant for the life of the process. */
+const struct registry *registry_of_server(void);
+
+#endif

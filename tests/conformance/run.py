@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""The official conformance suite and the official SDK clients against a real nginx and engine.
+
+Started by run.sh, which builds, and puts node and the npm packages into NODE and NODE_FOLDER.
+"""
+import argparse
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+
+import house
+import harness
+import sites
+from harness import Failed, at_end, check, equal, test, wait_until
+from suite import SuiteRun, scored
+
+REVISIONS = ("2025-11-25", "2026-07-28")
+# Not scored by the suite, promised by us.
+ALSO = {
+    "2025-11-25": ("server-session-lifecycle", "server-sse-polling", "json-schema-2020-12"),
+    "2026-07-28": ("json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"),
+}
+# What the server as it is passes, without the fixtures.
+WITHOUT_FIXTURES = {
+    "2025-11-25": ("server-initialize", "ping", "logging-set-level", "tools-list", "resources-list", "prompts-list",
+                   "dns-rebinding-protection", "server-sse-multiple-streams", "server-session-lifecycle"),
+    "2026-07-28": ("tools-list", "resources-list", "prompts-list", "dns-rebinding-protection",
+                   "server-sse-multiple-streams", "caching", "sep-2164-resource-not-found",
+                   "input-required-result-unsupported-methods", "http-header-validation"),
+}
+RUNS = []
+STEPS = 12  # of clients.mjs
+
+
+def once(function):
+    """functools.cache that also remembers a failure, so that what does not start is tried only once."""
+    @functools.cache
+    def attempt(*args):
+        try:
+            return function(*args), None
+        except Exception as problem:  # pylint: disable=broad-except
+            return None, problem
+
+    @functools.wraps(function)
+    def wrapper(*args):
+        value, problem = attempt(*args)
+        if problem:
+            raise Failed(f"{function.__name__}{args}: {problem}")
+        return value
+    return wrapper
+
+
+@once
+def served(fixtures):
+    if fixtures and not os.access(house.FIXTURES, os.X_OK):
+        raise Failed(f"{house.FIXTURES} is not built: make tests/conformance/sandcgi-conformance")
+    one = house.House(fixtures, {"SANDBOX_NETWORK": "true" if fixtures else "ask"})
+    at_end(one.stop)
+    return one.start()
+
+
+@once
+def suite_run(revision, fixtures):
+    one = SuiteRun(served(fixtures), revision)
+    if fixtures:
+        RUNS.append(one)
+    return one
+
+
+def register_scenario(revision, name, fixtures):
+    @test(f"{revision} {name}{'' if fixtures else ' without the fixtures'}", timeout=300)
+    def _():
+        found = suite_run(revision, fixtures).result(name)
+        check(found.passed, f"{found.summary}\n" + "\n".join(found.failures + found.warnings))
+        unexpected = found.unexpected_warnings()
+        check(not unexpected, "warnings that the suite's own reference does not get:\n" + "\n".join(unexpected))
+        check(not found.skipped, "not passed but skipped:\n" + "\n".join(found.skipped))
+
+
+def register_suite():
+    for revision in REVISIONS:
+        for name in (*scored(revision), *ALSO[revision]):
+            register_scenario(revision, name, True)
+    for revision in REVISIONS:
+        for name in WITHOUT_FIXTURES[revision]:
+            register_scenario(revision, name, False)
+
+
+@test("server-stateless without the fixtures fails in nothing but what calls a fixture", timeout=300)
+def _():
+    found = suite_run("2026-07-28", False).result("server-stateless")
+    others = [one for one in found.failures if not re.search(r"test_|capabilit|stream|log", one, re.I)]
+    check(not others, "\n".join(others))
+
+
+# ---- the SDKs' clients ----
+
+def run_client(options):
+    site = served(False)
+    options = {"folder": os.environ["NODE_FOLDER"]} | options
+    environment = os.environ | {"NODE_EXTRA_CA_CERTS": sites.certificate()[0]}
+    done = subprocess.run([os.environ["NODE"], os.path.join(house.HERE, "clients.mjs"), json.dumps(options)],
+                          env=environment, capture_output=True, text=True, timeout=400, check=False,
+                          stdin=subprocess.DEVNULL)
+    # The SDKs print remarks of their own.
+    steps = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "not ok "))]
+    bad = [line for line in steps if not line.startswith("ok ")]
+    check(done.returncode == 0 and not bad, "\n".join(bad) + done.stderr[-1500:])
+    equal(len(steps), STEPS, "steps")
+    # Also the run that was cancelled has left nothing behind.
+    wait_until(lambda: not site.containers(), 10, "all containers are gone")
+
+
+def over_https():
+    site = served(False)
+    return {"url": site.https_url, "token": site.token}
+
+
+def over_stdio():
+    site = served(False)
+    environment = sites.clean_environment() | sites.SANITIZER_ENV
+    return {"command": [sites.BINARY, "stdio", "--config", site.config], "env": environment}
+
+
+def register_clients():
+    for sdk, mode in (("v1", "legacy"), ("v2", "legacy"), ("v2", "auto"), ("v2", "2026-07-28")):
+        for way, transport in (("https", over_https), ("stdio", over_stdio)):
+            register_client(sdk, mode, way, transport)
+
+
+def register_client(sdk, mode, way, transport):
+    words = {"v1": "SDK 1.x", "v2": f"SDK 2.x {'pinned to ' + mode if mode[0] == '2' else mode}"}[sdk]
+
+    @test(f"{words} over {way}: a whole session", timeout=450)
+    def _():
+        run_client({"sdk": sdk, "mode": mode} | transport())
+
+
+_told = 0
+
+
+def explain():
+    """What the server has logged since the last time."""
+    global _told
+    lines = sites.all_sites[-1].log().splitlines() if sites.all_sites else []
+    new, _told = lines[_told:], len(lines)
+    return "log of the server:\n" + "\n".join(new[-30:]) if new else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", metavar="NAME", help="tests whose name contains NAME")
+    parser.add_argument("--list", action="store_true", help="name the tests")
+    options = parser.parse_args()
+    register_suite()
+    register_clients()
+    if options.list:
+        for one in harness.selected(options.only):
+            print(one.sentence)
+        return 0
+    counts = harness.run_tests(options.only, explain)
+    for one in RUNS:
+        print(one.line())
+    print(f"{counts['ok']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
+    return 1 if counts["FAILED"] or not any(counts.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

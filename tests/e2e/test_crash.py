@@ -1,0 +1,290 @@
+"""Processes of ours, and the engine, killed in mid-run: the client is answered or cut off, no container outlives its time."""
+import http.client
+import os
+import secrets
+import signal
+import time
+
+import engine
+import procs
+import sites
+from harness import Failed, at_test_end, check, contains, equal, holds_for, test, wait_until
+from mcp import ToolError, end_run
+
+LIMIT = 4  # seconds that the program of a crash test may run
+SLACK = 5  # and how much later its container must be gone
+
+
+class MidRun:
+    """A site whose only run is under way."""
+
+    def __init__(self, settings=None):
+        self.site = sites.own(settings)
+        self.client = sites.new_conversation(self.site.client())
+        self.mark = f"60.{secrets.randbelow(10**9):09}"  # recognisable in the host's process list
+        self.start = time.monotonic()
+        self.connection = self.client.begin_run(f"echo begun; sleep {self.mark}", "bash", timeout=LIMIT)
+        wait_until(self.processes, 15, "the program runs")
+
+    def processes(self):
+        """The program's processes, seen from the host."""
+        found = []
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                try:
+                    with open(f"/proc/{name}/cmdline", "rb") as file:
+                        if file.read().split(b"\0")[:2] == [b"sleep", self.mark.encode()]:
+                            found.append(int(name))
+                except OSError:
+                    pass
+        return found
+
+    def kill(self, *pids):
+        check(pids and all(pids), f"nobody to kill: {pids}")
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+    def answered(self):
+        """What the client was told; never later than the run could have lasted."""
+        return end_run(self.connection, LIMIT + SLACK + 5)
+
+    def gone_in_time(self):
+        end = self.start + LIMIT + SLACK + 1  # the start of the container is not the program's time
+        wait_until(lambda: not self.processes(), max(0.1, end - time.monotonic()), "the program is gone")
+
+    def removed(self, seconds=15):
+        wait_until(lambda: not self.site.containers(), seconds, "the container is removed")
+
+    def serves_again(self, seconds=15):
+        works_again(self.site, seconds)
+
+
+def works_again(site, seconds=15):
+    def works():
+        client = sites.new_conversation(site.client(timeout=10))
+        try:
+            return client.run("echo again", "bash")["stdout"] == "again\n"
+        except (Failed, OSError, http.client.HTTPException):
+            return False
+        finally:
+            client.close()
+    wait_until(works, seconds, "the next call works", pause=0.2)
+
+
+@test("kill -9 of the worker: the client is cut off, the container goes, the next call works")
+def _():
+    run = MidRun()
+    busy = run.site.busy_workers()
+    equal(len(busy), 1, "busy workers")
+    run.kill(*busy)
+    result, status = run.answered()
+    check(status != 200, f"answered {result}")
+    wait_until(lambda: not run.processes(), 3, "the program is gone at once")
+    run.removed()
+    run.serves_again()
+
+
+@test("kill -9 of the run child: the client gets an error, the container goes, the next call works")
+def _():
+    run = MidRun()
+    run.kill(*run.site.run_children())
+    result, status = run.answered()
+    equal(status, 200)
+    equal(result.get("isError"), True, f"{result}")
+    run.gone_in_time()
+    run.removed()
+    run.serves_again()
+
+
+@test("kill -9 of the broker: the client is answered or cut off, the container goes, a new broker serves")
+def _():
+    run = MidRun()
+    old = run.site.broker()
+    run.kill(old)
+    run.answered()
+    run.gone_in_time()
+    run.removed()
+    run.serves_again()
+    check(run.site.broker() != old, "a new broker")
+
+
+@test("kill -9 of the keeper: the run ends as if nothing had happened, a new keeper works")
+def _():
+    run = MidRun()
+    old = run.site.keeper()
+    run.kill(old)
+    result, status = run.answered()
+    equal((status, result["status"], result["stdout"]), (200, "timeout", "begun\n"))
+    run.removed()
+    wait_until(lambda: run.site.keeper() not in (None, old), 5, "a new keeper")
+    run.serves_again()
+
+
+@test("kill -9 of the master: its children end, the container goes, a new start takes over")
+def _():
+    run = MidRun()
+    family = procs.descendants(run.site.process.pid)
+    run.kill(run.site.process.pid)
+    run.site.process.wait()
+    run.answered()
+    run.gone_in_time()
+    wait_until(lambda: not [pid for pid in family if procs.exists(pid)], LIMIT + SLACK + 5, "all processes have ended")
+    run.site.start_server()
+    run.site.wait_healthy()
+    run.removed()
+    run.serves_again()
+
+
+@test("kill -9 of all processes at once: the container ends by itself, a restart cleans up")
+def _():
+    run = MidRun()
+    run.kill(run.site.process.pid, *procs.descendants(run.site.process.pid))
+    run.site.process.wait()
+    _result, status = run.answered()
+    check(status != 200, "answered")
+    run.gone_in_time()
+    run.site.start_server()
+    run.site.wait_healthy()
+    run.removed()
+    run.serves_again()
+    wait_until(lambda: not os.listdir(f"{run.site.root}/.runs"), 5, "no lock of a dead run is left")
+
+
+@test("kill -9 of the engine: the client is told, the program ends in time, the server recovers by itself", timeout=150)
+def _():
+    run = MidRun()
+    engine_pid = engine.pid() if engine.is_ours() else None
+    engine.kill()
+    try:
+        result, status = run.answered()
+        check(status != 200 or result.get("isError") or result.get("status") in ("killed", "timeout"), f"{status} {result}")
+        start = time.monotonic()
+        refused = sites.new_conversation(run.site.client()).run_error("print(1)")
+        check(time.monotonic() - start < 3, "a clear error at once")
+        check("docker.sock" not in refused or "engine" in refused, refused)
+        run.gone_in_time()
+    finally:
+        engine.start()
+    check(engine.pid() != engine_pid, "a new engine")
+    run.serves_again(30)
+    run.removed(30)
+
+
+@test("kill -9 of worker after worker does not wear the server out", timeout=90)
+def _():
+    site = sites.own()
+    for _ in range(4):
+        for pid in site.workers():
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: len(site.workers()) == 6, 15, "six workers")
+    works_again(site)
+
+
+def _foreign(labels, name):
+    """A container that is not this server's, started by hand; removed at the end of the test."""
+    made = engine.api("POST", f"/containers/create?name={name}", {
+        "Image": "sandcgi-runner-bash:latest", "Entrypoint": ["sleep", "600"], "Labels": labels,
+        "HostConfig": {"NetworkMode": "none"}})
+    at_test_end(engine.remove, made["Id"])
+    engine.api("POST", f"/containers/{made['Id']}/start")
+    return made["Id"]
+
+
+@test("H-29, H-60: containers of another instance and of nobody survive restart and sweeps; our orphans do not")
+def _():
+    site = sites.own()
+    word = secrets.token_hex(4)
+    past = str(int(time.time()) - 1000)
+    ours = {"sandbox.managed": "true", "sandbox.instance": site.instance, "sandbox.run": "ab" * 12, "sandbox.deadline": past}
+    survivors = [_foreign(ours | {"sandbox.instance": "0" * 16}, f"sandcgi-{word}"),
+                 _foreign(ours | {"sandbox.instance": site.instance + "0"}, f"sandcgi-{word}-longer"),
+                 _foreign({"sandbox.instance": site.instance, "sandbox.deadline": past}, f"x-sandcgi-{word}"),
+                 _foreign({}, f"sandcgi-{word}-nobody")]
+    orphan = _foreign(ours | {"sandbox.deadline": str(int(time.time()) + 1000)}, f"sandcgi-{word}-orphan")
+    expired = _foreign(ours, f"sandcgi-{word}-expired")
+    procs.end(site.process)
+    site.start_server()
+    site.wait_healthy()
+    for lost in (orphan, expired):
+        wait_until(lambda: "Id" not in (engine.api("GET", f"/containers/{lost}/json", ok=None) or {}), 15,  # noqa: B023
+                   "our orphan is removed")
+    sites.new_conversation(site.client()).run("sleep 2.5", "bash")
+    for one in survivors:
+        equal(engine.inspect(one)["State"]["Running"], True, one)
+
+
+@test("two servers on one engine do not touch each other's runs")
+def _():
+    run = MidRun()
+    other = sites.own()
+    sites.new_conversation(other.client()).run("true", "bash")
+    procs.end(other.process)
+    other.start_server()
+    other.wait_healthy()
+    result, _status = run.answered()
+    equal(result["status"], "timeout")
+
+
+@test("HUP in mid-run: the run ends well, new settings hold, wrong ones are refused and the old stay")
+def _():
+    site = sites.own()
+    client = sites.new_conversation(site.client())
+    connection = client.begin_run("sleep 3; echo done", "bash")
+    wait_until(site.containers, 10, "a container")
+    site.settings |= {"SANDBOX_TIMEOUT": "2s", "SANDBOX_NETWORK": "false"}
+    site.reload()
+
+    def refuses():
+        try:
+            client.run("print(1)", network=True)
+            return False
+        except ToolError as refused:
+            contains(refused.text, "network")
+            return True
+    wait_until(refuses, 10, "the new settings hold")
+    result, status = end_run(connection, 15)
+    equal((status, result["status"], result["stdout"]), (200, "ok", "done\n"))
+    equal(client.run("sleep 20", "bash")["status"], "timeout")
+    site.settings |= {"SANDBOX_NETWORK": "perhaps"}
+    site.reload()
+    wait_until(lambda: "perhaps" in site.log() or "SANDBOX_NETWORK" in site.log().split("settings kept")[-1], 5, "a log line")
+    holds_for(lambda: client.request("ping").status == 200, 1, "the server answers")
+    check(refuses(), "the settings of before")
+
+
+@test("HUP again and again under load loses no call")
+def _():
+    site = sites.own()
+    client = site.client()
+    for _ in range(5):
+        os.kill(site.process.pid, signal.SIGHUP)
+        end = time.monotonic() + 0.6
+        while time.monotonic() < end:
+            equal(client.request("ping").status, 200)
+    works_again(site)
+    wait_until(lambda: len(procs.children(site.process.pid)) == 7, 20, "one broker and six workers")
+
+
+@test("TERM drains: the run ends well and is answered, then the server ends with status 0")
+def _():
+    site = sites.own()
+    client = sites.new_conversation(site.client())
+    connection = client.begin_run("sleep 2; echo done", "bash")
+    wait_until(site.containers, 10, "a container")
+    os.kill(site.process.pid, signal.SIGTERM)
+    result, status = end_run(connection, 15)
+    equal((status, result["status"], result["stdout"]), (200, "ok", "done\n"))
+    equal(site.process.wait(15), 0, "exit status")
+    equal(site.containers(), [])
+
+
+@test("TERM twice ends at once, and the container with it", timeout=60)
+def _():
+    run = MidRun()
+    os.kill(run.site.process.pid, signal.SIGTERM)
+    time.sleep(0.3)
+    check(run.site.process.poll() is None, "it does not wait for the run")
+    os.kill(run.site.process.pid, signal.SIGTERM)
+    run.site.process.wait(10)
+    run.answered()
+    run.gone_in_time()

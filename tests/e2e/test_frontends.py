@@ -1,0 +1,347 @@
+"""The same tools under other roofs: plain CGI, stdio, spawn-fcgi, systemd, another web server's tokens, TCP."""
+import http.server
+import json
+import os
+import secrets
+import subprocess
+import sys
+import threading
+
+import fcgi
+import procs
+import sites
+from harness import TOP, Skip, at_test_end, check, contains, equal, test, wait_until
+from mcp import META_CAPABILITIES, META_VERSION, MODERN, Client
+
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+
+def _call(tool, arguments):
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}).encode()
+
+
+def _run_call(code="echo hi >made; cat made"):
+    return _call("run_code", {"conversationId": "c" + secrets.token_hex(6), "language": "bash", "code": code})
+
+
+def _environment(site):
+    return sites.clean_environment() | sites.SANITIZER_ENV | {"SANDCGI_CONFIG": site.config}
+
+
+# ---- CGI ----
+
+class _CgiHandler(http.server.BaseHTTPRequestHandler):
+    """As little of a web server as runs CGI programs."""
+    program = environment = log_path = None
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        env = self.environment | {"GATEWAY_INTERFACE": "CGI/1.1", "REQUEST_METHOD": self.command, "SERVER_PROTOCOL": "HTTP/1.1",
+                                  "REQUEST_URI": self.path, "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+                                  "CONTENT_LENGTH": str(len(body)), "REMOTE_ADDR": self.client_address[0]}
+        for name, value in self.headers.items():
+            env["HTTP_" + name.upper().replace("-", "_")] = value
+        with open(self.log_path, "ab") as log:
+            done = subprocess.run([self.program], input=body, env=env, stdout=subprocess.PIPE, stderr=log, check=False)
+        status, headers, data = fcgi.parse_cgi(done.stdout)
+        self.send_response(status)
+        for name, value in headers.items():
+            if name != "status":
+                self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST
+
+    def log_message(self, *_):
+        pass
+
+
+def _cgi_server(site):
+    handler = type("Handler", (_CgiHandler,), {"program": site.binary, "environment": _environment(site),
+                                               "log_path": site.log_path})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    at_test_end(server.server_close)
+    at_test_end(server.shutdown)
+    client = Client(f"http://127.0.0.1:{server.server_port}", site.token)
+    return sites.new_conversation(client)
+
+
+@test("plain CGI under another web server, with no broker running: the same tools, nothing left behind", timeout=90)
+def _():
+    site = sites.own({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None}, start=False)
+    client = _cgi_server(site)
+    equal(client.result("ping"), {})
+    client.upload("in.txt", b"uploaded")
+    result = client.run("cat in.txt; echo x >out.txt", "bash")
+    equal((result["status"], result["stdout"], [f["name"] for f in result["files"]]), ("ok", "uploaded", ["out.txt"]))
+    equal(client.with_token("wrong").request("ping").status, 401)
+    equal(client.http("GET", "/mcp", headers=client.headers()).status, 405)
+    wait_until(lambda: not site.containers(), 5, "no container is left")
+    wait_until(lambda: not _processes_with(site.config), 5, "no process is left")
+
+
+@test("plain CGI beside a running server uses its broker and its files")
+def _():
+    site = sites.own({"SANDCGI_AUTH": "token"}, start=False)
+    site.start_server()
+    wait_until(lambda: os.path.exists(site.settings["SANDCGI_BROKER"]), 10, "the broker's socket")
+    client = _cgi_server(site)
+    equal(client.run("echo cgi", "bash")["stdout"], "cgi\n")
+    wait_until(lambda: "language=bash status=ok" in site.log(), 5, "the running broker did it")
+
+
+def _processes_with(word):
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as command, open(f"/proc/{name}/environ", "rb") as env:
+                    if b"sandcgi\0" in command.read() and word.encode() in env.read():
+                        found.append(int(name))
+            except OSError:
+                pass
+    return found
+
+
+# ---- stdio ----
+
+class Stdio:
+    """A desktop client's side of a stdio server."""
+
+    def __init__(self, site):
+        self.process = subprocess.Popen([site.binary, "stdio", "--config", site.config], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        env=sites.clean_environment() | sites.SANITIZER_ENV)
+        at_test_end(self.end)
+
+    def end(self):
+        for pipe in (self.process.stdin, self.process.stdout):
+            pipe.close()
+        procs.end(self.process)
+
+    def send(self, message):
+        line = message if isinstance(message, bytes) else json.dumps(message).encode()
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, message):
+        self.send(message)
+        return json.loads(self.process.stdout.readline())
+
+    def request(self, method, params=None, id_=1):
+        return self.ask({"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}})
+
+
+def _talk(stdio):
+    hello = stdio.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}})
+    equal(hello["result"]["protocolVersion"], "2025-06-18")
+    stdio.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    equal(stdio.request("ping", id_="after the notification"),
+          {"jsonrpc": "2.0", "id": "after the notification", "result": {}})
+    equal(len(stdio.request("tools/list")["result"]["tools"]), 3)
+    conversation = "c" + secrets.token_hex(6)
+    for number in range(3):
+        result = stdio.request("tools/call", {"name": "run_code", "arguments": {
+            "conversationId": conversation, "language": "bash", "code": "echo x >>f; wc -l <f"}})["result"]
+        equal(result["structuredContent"]["stdout"], f"{number + 1}\n")
+    equal(stdio.ask(b"{broken")["error"]["code"], -32700)
+    equal(stdio.ask(b"[]")["error"]["code"], -32600)
+    equal(stdio.request("no/such")["error"]["code"], -32601)
+    equal(stdio.ask(b'{"jsonrpc":"2.0","id":2,"method":"ping","params":{"x":"' + b"y" * (17 << 20) + b'"}}')["error"]["code"], -32700)
+    equal(stdio.request("ping")["result"], {})
+
+
+@test("sandcgi stdio alone: a whole conversation, broken and endless lines, a clean end at EOF", timeout=90)
+def _():
+    site = sites.own(start=False)
+    stdio = Stdio(site)
+    _talk(stdio)
+    helpers = procs.descendants(stdio.process.pid)
+    check(helpers, "a private broker")
+    stdio.process.stdin.close()
+    equal(stdio.process.wait(15), 0, "exit status")
+    equal(stdio.process.stdout.read(), b"", "rest of the output")
+    stdio.process.stdin = open(os.devnull, "wb")  # pylint: disable=consider-using-with
+    wait_until(lambda: not [pid for pid in helpers if procs.exists(pid)], 5, "its helpers have ended")
+    equal(site.containers(), [])
+
+
+@test("sandcgi stdio beside a running server uses its broker")
+def _():
+    site = sites.shared()
+    stdio = Stdio(site)
+    _talk(stdio)
+    equal(procs.descendants(stdio.process.pid), [], "no broker of its own")
+
+
+@test("sandcgi stdio speaks the modern revision, and pins it")
+def _():
+    stdio = Stdio(sites.shared())
+    meta = {"_meta": {META_VERSION: MODERN, META_CAPABILITIES: {}}}
+    equal(stdio.request("server/discover", meta, "server-discover-probe-1")["result"]["supportedVersions"], [MODERN])
+    equal(stdio.request("tools/list", meta)["result"]["resultType"], "complete")
+    answer = stdio.request("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}})
+    equal(answer["error"]["code"], -32022)
+
+
+@test("sandcgi stdio killed in mid-run takes the container with it")
+def _():
+    site = sites.own(start=False)
+    stdio = Stdio(site)
+    stdio.send(json.loads(_run_call("sleep 60")))
+    wait_until(site.containers, 15, "a container")
+    stdio.process.kill()
+    wait_until(lambda: not site.containers(), 10, "the container is gone")
+
+
+# ---- sockets that are handed over ----
+
+def _serves(site):
+    site.start_nginx()
+    site.wait_healthy()
+    equal(sites.new_conversation(site.client()).run("echo here", "bash")["stdout"], "here\n")
+
+
+@test("spawn-fcgi hands over the socket as descriptor 0, with and without the word serve")
+def _():
+    if not os.path.exists("/usr/bin/spawn-fcgi"):
+        raise Skip("spawn-fcgi is not installed")
+    for words in ((), ("serve",)):
+        site = sites.own({"SANDCGI_LISTEN": "/nonexistent/ignored.sock"}, start=False)
+        prefix = ["spawn-fcgi", "-n", "-s", site.front, "-M", "0666", "--"]
+        log = open(site.log_path, "ab")  # pylint: disable=consider-using-with
+        with log:
+            site.process = subprocess.Popen([*prefix, site.binary, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=_environment(site))
+        _serves(site)
+
+
+LAUNCHER = """
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+os.chmod(sys.argv[1], 0o666)
+s.listen(64)
+os.dup2(s.fileno(), 3)
+os.set_inheritable(3, True)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@test("systemd's socket activation: LISTEN_FDS is taken when LISTEN_PID is ours")
+def _():
+    site = sites.own({"SANDCGI_LISTEN": "/nonexistent/ignored.sock"}, start=False)
+    site.start_server(prefix=[sys.executable, "-c", LAUNCHER, site.front])
+    _serves(site)
+
+
+@test("LISTEN_FDS for another process is ignored")
+def _():
+    site = sites.own(start=False, environment={"LISTEN_PID": "1", "LISTEN_FDS": "1"})
+    site.start()
+    equal(site.client().request("ping").status, 200)
+
+
+@test("a stale socket is replaced, one in use is not taken away, a file in its place is not deleted")
+def _():
+    site = sites.own()
+    done = subprocess.run([site.binary, "serve", "--config", site.config], env=_environment(site), capture_output=True,
+                          text=True, timeout=20, check=False)
+    check(done.returncode != 0, "a second server on the same sockets")
+    equal(site.client().request("ping").status, 200, "the first one")
+    other = sites.own(start=False)
+    with open(other.front, "w", encoding="ascii") as file:
+        file.write("a file")
+    other.start_server()
+    check(other.process.wait(10) != 0, "it starts over a file")
+    contains(other.log(), "SANDCGI_LISTEN")
+    check(os.path.isfile(other.front), "the file is gone")
+
+
+# ---- tokens checked by the workers, TCP ----
+
+@test("SANDCGI_AUTH=token: workers check the token themselves; tenants come from the tokens file", timeout=60)
+def _():
+    site = sites.own({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None}, start=False)
+    alice = secrets.token_hex(20)
+    site.settings["SANDCGI_TOKENS_FILE"] = f"{site.folder}/tokens"
+    with open(f"{site.folder}/tokens", "w", encoding="ascii") as file:
+        file.write(f"alice {alice}\n")
+    site.write_config()
+    site.start_server()
+    wait_until(lambda: os.path.exists(site.front), 10, "the socket")
+
+    def ask(authorization, body=PING):
+        params = {"HTTP_AUTHORIZATION": authorization} if authorization else {}
+        return fcgi.request(site.front, params | {"SANDCGI_TENANT": "mallory", "SANDCGI_SECRET": site.secret}, body)
+    for bad in (None, "", "Bearer", "Bearer ", "Bearer wrong", f"Basic {site.token}", f"Bearer {site.token}x", site.token,
+                f"Bearer {site.token[:-1]}", f"Bearer {site.token.upper()}"):
+        status, headers, body = ask(bad)
+        equal(status, 401, repr(bad))
+        contains(headers["www-authenticate"], "Bearer")
+        check("error" in json.loads(body), "a JSON body")
+    urls = set()
+    for good in (f"Bearer {site.token}", f"bearer {site.token}", f"Bearer {alice}"):
+        status, _headers, body = ask(good, _call("upload_file", {"conversationId": "c", "filename": "f", "content": ""}))
+        equal(status, 200, "a good token")
+        urls.add(json.loads(body)["result"]["structuredContent"]["file"]["url"])
+    equal(len(urls), 2, "two tenants")
+
+
+@test("FastCGI over TCP refuses without the secret and serves with it (H-64)")
+def _():
+    port = sites.free_port()
+    site = sites.own({"SANDCGI_LISTEN": f"127.0.0.1:{port}"}, start=False, nginx={"BACKEND": f"127.0.0.1:{port}"})
+    site.start()
+    equal(sites.new_conversation(site.client()).run("echo tcp", "bash")["stdout"], "tcp\n")
+    equal(fcgi.request(("127.0.0.1", port), {"SANDCGI_TENANT": "default"}, PING)[0], 403)
+    equal(fcgi.request(("127.0.0.1", port), {"SANDCGI_TENANT": "default", "SANDCGI_SECRET": site.secret}, PING)[0], 200)
+
+
+@test("without a secret file, or with a secret that is too short, the server does not start")
+def _():
+    for change in ({"SANDCGI_SECRET_FILE": None}, {"SANDCGI_SECRET_FILE": "/nonexistent/secret"}, {"FILE_SECRET": "short"},
+                   {"FILE_SECRET": None}, {"MCP_API_TOKEN": "x"}, {"SANDBOX_ROOT": None}, {"SANDCGI_USER": "no-such-user"}):
+        site = sites.own(change, start=False)
+        site.start_server()
+        check(site.process.wait(10) != 0, f"it starts with {change}")
+        equal(len(site.log().strip().splitlines()), 1, f"lines for {change}: {site.log()}")
+        if "SANDCGI_USER" not in change or os.geteuid() == 0:
+            contains(site.log(), list(change)[0])
+
+
+@test("a FastCGI client that sends nonsense, or nothing, or leaves half-way does no harm")
+def _():
+    site = sites.shared()
+    for data in (b"GET / HTTP/1.1\r\n\r\n", b"\0" * 100, b"\x01\x01\0\x01\0\x08\0\0\0\x01\0\0\0\0\0\0", b"\xff" * 70000, b""):
+        for _ in range(8):
+            with fcgi.connect(site.front) as sock:
+                try:
+                    sock.sendall(data)
+                except OSError:
+                    pass
+    equal(site.client().request("ping").status, 200)
+
+
+@test("the plain commands: --version, --help with every setting, settings, check, a typo")
+def _():
+    def run(*arguments):
+        done = subprocess.run([sites.BINARY, *arguments], env=sites.clean_environment() | sites.SANITIZER_ENV,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
+        return done.returncode, done.stdout, done.stderr
+    check(run("--version")[1].startswith("sandcgi "), "--version")
+    for name in ("SANDBOX_ROOT", "SANDCGI_WORKERS", "SANDBOX_IMAGES_MAX"):
+        contains(run("--help")[1], name)
+        contains(run("settings")[1], name)
+    equal(run("srve")[0], 2)
+    contains(run("srve")[2], "--help")
+    site = sites.shared()
+    status, out, _err = run("check", "--config", site.config)
+    equal(status, 0)
+    contains(out, f"SANDBOX_ROOT={site.root}")
+    check(site.settings["FILE_SECRET"] not in out and site.token not in out, "a secret is printed")
+    with open(f"{TOP}/README.md", encoding="utf-8") as file:
+        contains(file.read(), "SANDBOX_MEMORY", "README's table of settings")

@@ -1,0 +1,355 @@
+"""Programs and callers that mean harm (numbers: the list of hostile cases)."""
+import json
+import os
+import re
+import stat
+import threading
+import time
+
+import clone
+import engine
+import fcgi
+import procs
+import sites
+from harness import IS_ROOT, TOP, Skip, check, contains, equal, test, wait_until
+from mcp import end_run
+
+# What an engine fills in by its version or configuration; everything else that is not in the golden copy must be empty.
+ENGINES_OWN = {"Binds", "CgroupnsMode", "ConsoleSize", "Isolation", "MaskedPaths", "ReadonlyPaths", "RestartPolicy", "Runtime"}
+
+
+def _live(client, site, code="sleep 60", language="bash", **arguments):
+    """(container as inspected while its program runs, connection of the call)."""
+    connection = client.begin_run(code, language, timeout=60, **arguments)
+    found = wait_until(lambda: [c for c in site.containers() if c["State"] == "running"], 15, "a running container")
+    return engine.inspect(found[0]["Id"]), connection
+
+
+def _no_containers(site, seconds):
+    wait_until(lambda: not site.containers(), seconds, "no container is left")
+
+
+@test("H-12: the container's shape is the golden copy, nothing more and nothing less")
+def _():
+    site = sites.own()
+    client = sites.new_conversation(site.client())
+    shape, connection = _live(client, site)
+    connection.close()
+    with open(f"{TOP}/tests/e2e/golden/container.json", encoding="utf-8") as file:
+        golden = json.load(file)
+    host = shape["HostConfig"]
+    for name, want in golden["HostConfig"].items():
+        equal(host.get(name), want, f"HostConfig.{name}")
+    for name, value in host.items():
+        if name not in golden["HostConfig"] and name not in ENGINES_OWN:
+            check(value in (None, 0, "", False, [], {}, -1), f"HostConfig.{name} = {value!r} is not in the golden copy")
+    for name, want in golden["Config"].items():
+        equal(shape["Config"].get(name), want, f"Config.{name}")
+    check(host["MaskedPaths"] and host["ReadonlyPaths"], "the engine's masked paths")
+    equal([re.sub(r"^.*/[0-9a-f]{64}:", "SANDBOX:", bind) for bind in host["Binds"]], ["SANDBOX:/data:rw"])
+    equal(sorted(m["Destination"] for m in shape["Mounts"]), ["/data"])
+    check(host["RestartPolicy"]["Name"] in ("", "no"), "never restarted")
+    labels = shape["Config"]["Labels"]
+    equal(labels["sandbox.managed"], "true")
+    equal(labels["sandbox.instance"], site.instance)
+    check(time.time() < int(labels["sandbox.deadline"]) < time.time() + 120, "sandbox.deadline")
+    check(not any("FILE_SECRET" in one or site.token in one for one in shape["Config"]["Env"]), "a secret in Env")
+    _no_containers(site, 10)
+
+
+@test("H-12: inside there are no rights: no capability, no new privileges, seccomp, nothing writable but /data and /tmp")
+def _():
+    result = sites.client().run(r"""
+grep -E '^(CapEff|CapPrm|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\t'
+for d in / /etc /usr /root /var /opt /home /mnt /run /dev /sys /proc/sys/kernel; do touch $d/x 2>/dev/null && echo "writable: $d"; done
+touch /tmp/x /data/x && echo both
+mount -t tmpfs x /mnt 2>/dev/null && echo mounted
+unshare -U true 2>/dev/null && echo unshared
+ulimit -c; ulimit -n
+echo x >/proc/sys/kernel/hostname 2>/dev/null && echo hostname
+mknod /tmp/null c 1 3 2>/dev/null && echo mknod
+chmod u+s /tmp/x 2>/dev/null; ls /var/run/docker.sock /run/docker.sock 2>/dev/null
+cat /proc/kcore 2>/dev/null | head -c 1; dmesg >/dev/null 2>&1 && echo dmesg
+exit 0
+""", "bash")
+    lines = result["stdout"].split("\n")
+    for line in ("CapEff:0000000000000000", "CapPrm:0000000000000000", "CapBnd:0000000000000000", "NoNewPrivs:1", "Seccomp:2"):
+        check(line in lines, f"{line} is missing: {lines}")
+    equal(lines[5:], ["both", "0", "1024", ""])
+    raw = sites.client().run("import socket\nsocket.socket(socket.AF_INET, socket.SOCK_RAW, 1)", network=True)
+    contains(raw["stderr"], "PermissionError")
+
+
+@test("H-12: a fork bomb is contained, a neighbour runs meanwhile", timeout=90)
+def _():
+    site = sites.shared()
+    for code, language in ((":(){ :|:& };:; sleep 60", "bash"),
+                           ("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", "python")):
+        bomber, neighbour = sites.client(), sites.client()
+        results = []
+        start = time.monotonic()
+        thread = threading.Thread(target=lambda: results.append(bomber.run(code, language, timeout=6)))  # noqa: B023
+        thread.start()
+        time.sleep(2)
+        equal(neighbour.run("print('alive')")["stdout"], "alive\n")
+        check(time.monotonic() - start < 6, "the neighbour waited for the bomb")
+        thread.join()
+        check(time.monotonic() - start < 6 + 5, "late")
+        check(results[0]["status"] in ("timeout", "error", "out_of_memory"), results[0]["status"])
+        _no_containers(site, 10)
+
+
+@test("H-12: memory: swap is no way out, a hog by children is ended, the entry program survives it", timeout=90)
+def _():
+    client = sites.client()
+    result = client.run("""
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        a = bytearray(64 << 20)
+        for i in range(0, len(a), 4096): a[i] = 1
+        time.sleep(20)
+        os._exit(0)
+while True:
+    print(os.wait()[1], flush=True)
+""", timeout=15)
+    check(result["status"] in ("out_of_memory", "timeout", "error"), result["status"])
+    contains(result["stdout"], "9\n")
+    result = client.run("head -c 200M /dev/zero >/tmp/x; echo; ls -s /tmp/x; head -c 300M /dev/zero | tail", "bash")
+    check("No space left" in result["stderr"], result["stderr"][-300:])
+
+
+@test("H-12: a file over SANDBOX_FSIZE ends its writer, too many open files are refused")
+def _():
+    site = sites.own({"SANDBOX_FSIZE": "16m", "SANDBOX_NOFILE": "64"})
+    client = sites.new_conversation(site.client())
+    result = client.run("head -c 100M /dev/zero >big; echo exit $?; stat -c %s big", "bash")
+    contains(result["stdout"], str(16 << 20))
+    check("exit 0" not in result["stdout"], "written in full")
+    result = client.run("f = []\nfor i in range(100): f.append(open('/dev/null'))")
+    contains(result["stderr"], "Too many open files")
+
+
+@test("five gigabytes of output leave the worker's and the run child's memory flat", timeout=240)
+def _():
+    binary = clone.started().folder + "/build/sandcgi"
+    site = sites.own({"SANDBOX_OUTPUT_MAX": "0", "SANDBOX_CPUS": "2", "SANDBOX_TIMEOUT_MAX": "200s"}, binary=binary)
+    client = sites.new_conversation(site.client(timeout=230))
+    client.run("true", "bash")
+    before = max(map(procs.private_memory, site.workers()))
+    results, workers, children = [], [], []
+    thread = threading.Thread(target=lambda: results.append(
+        client.run("yes 0123456789012345678901234567890123456789 | head -c 5G", "bash", timeout=200)))
+    thread.start()
+    while thread.is_alive():
+        workers.append(max(map(procs.private_memory, site.workers()), default=0))
+        children.append(max(map(procs.private_memory, site.run_children()), default=0))
+        time.sleep(0.2)
+    thread.join()
+    equal((results[0]["status"], results[0]["truncation"]["stdout"]["total"]), ("ok", 5 << 30))
+    check(max(workers) < before + (8 << 20), f"a worker grew from {before} to {max(workers)} bytes")
+    check(max(children) < 24 << 20, f"a run child used {max(children)} bytes")
+    half = len(children) // 2
+    check(max(children[half:-1]) < max(children[1:half]) + (2 << 20), "a run child grew while the output went on")
+
+
+@test("H-25: SIGTERM ignored, children in sessions of their own that hold the output: answered in time, nothing left")
+def _():
+    site = sites.own()
+    client = sites.new_conversation(site.client())
+    code = """
+import os, signal, time
+for s in range(1, 32):
+    if s not in (9, 19): signal.signal(s, signal.SIG_IGN)
+for _ in range(4):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0: time.sleep(600)
+        time.sleep(600)
+print('started', flush=True)
+time.sleep(600)
+"""
+    start = time.monotonic()
+    result = client.run(code, timeout=3)
+    check(time.monotonic() - start < 6, f"answered after {time.monotonic() - start:.1f} s")
+    equal((result["status"], result["stdout"]), ("timeout", "started\n"))
+    _no_containers(site, 5)
+
+
+@test("H-63: a program that ends at once while its children hold the output is answered at once")
+def _():
+    client = sites.client()
+    start = time.monotonic()
+    result = client.run("setsid sleep 300 & setsid sh -c 'trap \"\" TERM; sleep 300' & echo done", "bash")
+    check(time.monotonic() - start < 4, f"answered after {time.monotonic() - start:.1f} s")
+    equal((result["status"], result["stdout"]), ("ok", "done\n"))
+
+
+@test("a program gains nothing by attacking the entry program: forged frames, signals, ptrace, its descriptors")
+def _():
+    client = sites.client()
+    code = r"""
+import ctypes, os, signal, struct, sys
+report = b'{"exitCode":0,"signal":0,"cpuUs":1,"peakMemoryBytes":1,"oomKills":0,"timedOut":false}'
+frame = b'R' + struct.pack('>I', len(report)) + report
+wins = []
+for fd in range(16):
+    for flags in (os.O_WRONLY, os.O_RDONLY):
+        try:
+            with os.fdopen(os.open(f'/proc/1/fd/{fd}', flags), 'wb' if flags else 'rb') as f:
+                f.write(frame) if flags else f.read(1)
+            wins.append(f'fd {fd}')
+        except OSError: pass
+for name in ('mem', 'environ', 'maps'):
+    try:
+        with open(f'/proc/1/{name}', 'rb') as f:
+            if f.read(1): wins.append(name)
+    except OSError: pass
+if ctypes.CDLL(None).ptrace(16, 1, 0, 0) == 0: wins.append('ptrace')
+for s in set(range(1, 65)) - {signal.SIGTERM, signal.SIGINT}:
+    try: os.kill(1, s)
+    except OSError: pass
+sys.stdout.buffer.write(frame)
+print(wins, flush=True)
+sys.exit(7)
+"""
+    result = client.run(code, timeout=20)
+    equal((result["status"], result["exitCode"]), ("error", 7))
+    contains(result["stdout"], "[]\n")
+    check(result["cpuMs"] > 1, "the forged report was believed")
+    result = client.run("print('before', flush=True)\nimport os, signal, time\nos.kill(1, signal.SIGTERM)\ntime.sleep(20)")
+    equal((result["success"], result["status"], result["stdout"]), (False, "killed", "before\n"))
+
+
+@test("a program that kills everything it can reach ends only itself")
+def _():
+    client = sites.client()
+    result = client.run("kill -9 -1; kill -STOP -1; echo alone", "bash", timeout=10)
+    check(result["status"] in ("ok", "killed", "error"), result["status"])
+    result = client.run("sleep 50 & sleep 0.2; kill -9 -1; wait; echo alone", "bash", timeout=10)
+    equal((result["status"], result["stdout"]), ("ok", "alone\n"))
+    result = client.run("kill -STOP $$; echo woken", "bash", timeout=2)
+    equal(result["status"], "timeout")
+
+
+@test("a program that closes its streams or prints after its end is still reported truly")
+def _():
+    client = sites.client()
+    result = client.run("exec >&- 2>&-; sleep 1; exit 5", "bash")
+    equal((result["status"], result["exitCode"]), ("error", 5))
+    result = client.run("import os\nos.close(0); os.close(1); os.close(2)\nos._exit(6)")
+    equal(result["exitCode"], 6)
+
+
+@test("H-64: a worker reached without nginx refuses: no secret, a wrong one, an empty one")
+def _():
+    site = sites.shared()
+    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    for secret in ({}, {"SANDCGI_SECRET": ""}, {"SANDCGI_SECRET": "x" * 48}, {"SANDCGI_SECRET": site.secret[:-1]},
+                   {"HTTP_SANDCGI_SECRET": site.secret}, {"HTTP_AUTHORIZATION": "Bearer " + site.token}):
+        status, _headers, body = fcgi.request(site.front, {"SANDCGI_TENANT": "default"} | secret, ping)
+        equal(status, 403, str(secret))
+        check(b'"result"' not in body, "an answer")
+    good = {"SANDCGI_SECRET": site.secret, "SANDCGI_TENANT": "default"}
+    equal(fcgi.request(site.front, good, ping)[0], 200)
+    equal(fcgi.request(site.front, {"SANDCGI_SECRET": site.secret}, ping)[0], 401, "without a tenant")
+
+
+@test("H-64: the sockets belong to those who need them")
+def _():
+    site = sites.shared()
+    front, broker = os.stat(site.front), os.stat(site.settings["SANDCGI_BROKER"])
+    equal(stat.S_IMODE(front.st_mode), 0o660)
+    equal(stat.S_IMODE(broker.st_mode), 0o600)
+    if IS_ROOT:
+        check(broker.st_uid != 0, "the workers' account owns the broker's socket")
+
+
+@test("H-65: no header a client sends becomes the tenant or the secret")
+def _():
+    client = sites.client()
+    want = client.upload("t", b"")["file"]["url"]
+    for name in ("X-Sandbox-Tenant", "X_Sandbox_Tenant", "SANDCGI_TENANT", "SANDCGI-TENANT", "Sandcgi-Secret", "Tenant"):
+        arguments = {"conversationId": client.conversation, "filename": "t", "content": ""}
+        result = client.tool("upload_file", arguments, {name: "alice", "MCP-Protocol-Version": "2025-11-25"})
+        equal(result["structuredContent"]["file"]["url"], want, name)
+
+
+@test("H-22: workers have no rights: another user, no group of the engine, no capability, no engine socket, no secrets")
+def _():
+    if not IS_ROOT:
+        raise Skip("only root can give the workers another account")
+    # Not the sanitizers' build, which keeps freed memory around.
+    site = sites.own(binary=clone.started().folder + "/build/sandcgi")
+    sites.new_conversation(site.client()).run("true", "bash")
+    for pid in site.workers():
+        check(procs.uid(pid) != 0, f"worker {pid} is root")
+        equal(procs.status(pid, "CapEff"), "0" * 16)
+        check("0" not in (procs.status(pid, "Groups") or "").split(), "root's group")
+        check(site.root not in procs.open_files(pid), "holds SANDBOX_ROOT open")
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            check(site.settings["FILE_SECRET"].encode() not in file.read(), "FILE_SECRET in a worker's environment")
+        equal(_finds(pid, site.settings["FILE_SECRET"].encode()), False, "FILE_SECRET in a worker's memory")
+
+
+def _finds(pid, needle):
+    """Is the needle in the heap or stack of a process?"""
+    with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            match = re.match(r"([0-9a-f]+)-([0-9a-f]+) rw", line)
+            if not match:
+                continue
+            start, end = (int(n, 16) for n in match.groups())
+            if end - start > 64 << 20:
+                continue
+            try:
+                memory.seek(start)
+                if needle in memory.read(end - start):
+                    return True
+            except (OSError, ValueError, OverflowError):
+                pass
+    return False
+
+
+@test("a client that hangs up in mid-run ends its container within two seconds")
+def _():
+    site = sites.own()
+    client = sites.new_conversation(site.client())
+    for _ in range(2):
+        _shape, connection = _live(client, site)
+        connection.close()
+        start = time.monotonic()
+        _no_containers(site, 10)
+        check(time.monotonic() - start < 2.5, f"gone after {time.monotonic() - start:.1f} s")
+        wait_until(lambda: not site.run_children(), 5, "its run child has ended")
+    equal(client.run("echo next", "bash")["stdout"], "next\n")
+
+
+@test("slow and half-sent requests do not hold up the others", timeout=60)
+def _():
+    site = sites.shared()
+    slow = []
+    for _ in range(20):
+        connection = site.client().connect()
+        connection.putrequest("POST", "/mcp")
+        connection.putheader("Authorization", f"Bearer {site.token}")
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", "1000")
+        connection.endheaders()
+        connection.send(b'{"jsonrpc"')
+        slow.append(connection)
+    start = time.monotonic()
+    equal(site.client().request("ping").status, 200)
+    check(time.monotonic() - start < 2, "waited")
+    for connection in slow:
+        connection.close()
+
+
+@test("a run that outlasts many kept connections is answered to the right client", timeout=60)
+def _():
+    client = sites.client()
+    connection = client.begin_run("sleep 4; echo slow", "bash")
+    for _ in range(50):
+        equal(client.request("ping").status, 200)
+    result, status = end_run(connection, 20)
+    equal((status, result["stdout"]), (200, "slow\n"))

@@ -1,0 +1,165 @@
+"""Podman by its Docker-compatible API: the same runs, the same results."""
+import functools
+import http.client
+import os
+import secrets
+import shutil
+import subprocess
+import time
+
+import engine
+import procs
+import sites
+from harness import IS_ROOT, Skip, at_end, at_test_end, check, contains, equal, new_folder, test, wait_until
+from mcp import end_run
+from test_engine import PLAIN, PLAIN_ENTRY
+
+# crun knows pure cgroup v1 and pure v2; on a hybrid machine the v2 half is hidden from it. Podman gives every container
+# a process limit that only a service with CAP_SYS_RESOURCE may set: where that is missing, the wrapper takes it out.
+SERVICE = """
+mount --make-rprivate /
+if [ -d /sys/fs/cgroup/unified ]; then umount /sys/fs/cgroup/unified; fi
+exec podman --root "$1/root" --runroot "$1/runroot" $3 --cgroup-manager cgroupfs --events-backend file \
+    system service --time=0 "unix://$2"
+"""
+WRAPPER = """#!/bin/bash
+for ((i = 1; i < $#; i++)); do
+    if [[ ${!i} == --bundle ]]; then
+        j=$((i + 1))
+        file=${!j}/config.json
+        jq -c 'del(.process.rlimits[]? | select(.type == "RLIMIT_NPROC"))' "$file" >"$file.new" && mv "$file.new" "$file"
+    fi
+done
+exec %s "$@"
+"""
+CAP_SYS_RESOURCE = 1 << 24
+
+
+def _runtime_options(folder):
+    crun = shutil.which("crun", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if not crun or int(procs.status(os.getpid(), "CapEff"), 16) & CAP_SYS_RESOURCE:
+        return ""
+    with open(f"{folder}/crun", "w", encoding="ascii") as file:
+        file.write(WRAPPER % crun)
+    os.chmod(f"{folder}/crun", 0o755)
+    return f"--runtime {folder}/crun"
+
+
+@functools.cache
+def _service():
+    """(path of the API's socket, None), or (None, why there is none)."""
+    if not IS_ROOT:
+        return None, "needs root for a private mount namespace"
+    if not shutil.which("podman"):
+        return None, "podman is not installed"
+    folder = new_folder("podman")
+    path = f"{folder}/podman.sock"
+    log = f"{folder}/service.log"
+    with open(log, "wb") as out:
+        process = subprocess.Popen(["unshare", "-m", "bash", "-c", SERVICE, "podman", folder, path, _runtime_options(folder)],
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=sites.clean_environment())
+    at_end(procs.end, process)
+
+    def answers():
+        try:
+            return process.poll() is not None or engine.api("GET", "/_ping", path_to_socket=path) is not None
+        except OSError:
+            return False
+    wait_until(answers, 20, "podman's service answers")
+    if process.poll() is not None:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            return None, "podman's service does not start: " + file.read()[-300:].strip()
+    for image in ("sandcgi-runner-bash:latest", "sandcgi-runner-python:latest"):
+        _load(path, image)
+    return path, None
+
+
+def _load(path, image):
+    """From the other engine."""
+    source = subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE)  # pylint: disable=consider-using-with
+    connection = engine.UnixConnection(path, timeout=200)
+    try:
+        connection.request("POST", "/v1.40/images/load", body=source.stdout, headers={"Content-Type": "application/x-tar"},
+                           encode_chunked=True)
+        answer = connection.getresponse()
+        text = answer.read()
+    except (OSError, http.client.HTTPException) as problem:
+        raise Skip(f"podman does not take the images: {problem}") from problem
+    finally:
+        connection.close()
+        source.stdout.close()
+        source.wait()
+    equal(answer.status, 200, f"images/load: {text[-200:]!r}")
+
+
+def _site(settings=None):
+    path, why = _service()
+    if not path:
+        raise Skip(why)
+    site = sites.own({"DOCKER_HOST": f"unix://{path}"} | (settings or {}))
+    return site, sites.new_conversation(site.client())
+
+
+def _left():
+    return engine.api("GET", "/containers/json?all=1", path_to_socket=_service()[0])
+
+
+@test("Podman: runners are found; output, exit codes, files, stdin and arguments are those of Docker", timeout=240)
+def _():
+    site, client = _site()
+    check({"bash", "python"} <= {r["language"] for r in client.structured("list_runners", {})["languages"]}, "runners")
+    result = client.run("import sys\nprint(sys.argv[1:], sys.stdin.read())\nprint('e', file=sys.stderr)\nopen('f', 'w').write('x')\n"
+                        "sys.exit(124)", stdin="in", args=["a"])
+    equal((result["status"], result["exitCode"], result["stdout"], result["stderr"]), ("error", 124, "['a'] in\n", "e\n"))
+    equal(client.download(result["files"][0]["url"]).body, b"x")
+    check(result["durationMs"] < 20000, "durationMs")
+    equal(client.run("kill -9 $$", "bash")["signal"], 9)
+    equal(client.run("yes | head -c 3000000", "bash")["truncation"]["stdout"]["total"], 3000000)
+    wait_until(lambda: not _left(), 10, "no container is left")
+    check("warn" not in site.log().replace("warn keeper: removed", ""), site.log()[-1500:])
+
+
+@test("Podman: the hardening holds inside, network only when asked", timeout=120)
+def _():
+    _site_, client = _site()
+    lines = client.run("grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t'; id -u; "
+                       "touch /x 2>/dev/null || echo read-only; ls /sys/class/net; ulimit -c; ulimit -n", "bash")["stdout"].split("\n")
+    equal(lines, ["CapEff:0000000000000000", "NoNewPrivs:1", "Seccomp:2", "1000", "read-only", "lo", "0", "1024", ""])
+
+
+@test("Podman: timeout, memory, hang-up and a new image behave as with Docker", timeout=240)
+def _():
+    _site_, client = _site()
+    start = time.monotonic()
+    result = client.run("trap '' TERM; echo begun; setsid sleep 90 & sleep 90", "bash", timeout=2)
+    equal((result["status"], result["stdout"]), ("timeout", "begun\n"))
+    check(time.monotonic() - start < 8, "late")
+    result = client.run("a = []\nwhile True: a.append(bytearray(1 << 20))")
+    equal(result["status"], "out_of_memory")
+    connection = client.begin_run("sleep 50", "bash")
+    wait_until(_left, 15, "a container")
+    connection.close()
+    wait_until(lambda: not _left(), 15, "its container is gone")
+    language = "pod" + secrets.token_hex(3)
+    at_test_end(engine.remove_image, f"runner-{language}")
+    engine.build(f"runner-{language}", PLAIN.format(language=language), new_folder("image"), {"entry.sh": PLAIN_ENTRY})
+    _load(_service()[0], f"runner-{language}:latest")
+    wait_until(lambda: language in str(client.structured("list_runners", {})), 5, "the new image is offered")
+    result = client.run("echo plain; exit 3", language)
+    equal((result["stdout"], result["exitCode"]), ("plain\n", 3))
+
+
+@test("Podman: kill -9 of everything in mid-run: the container ends, a restart cleans up", timeout=120)
+def _():
+    site, client = _site()
+    connection = client.begin_run("sleep 50", "bash", timeout=4)
+    wait_until(_left, 15, "a container")
+    for pid in [site.process.pid, *procs.descendants(site.process.pid)]:
+        os.kill(pid, 9)
+    site.process.wait()
+    _result, status = end_run(connection, 20)
+    check(status != 200, "answered")
+    site.start_server()
+    site.wait_healthy()
+    wait_until(lambda: not _left(), 20, "the container is removed")
+    contains(site.log(), "removed")

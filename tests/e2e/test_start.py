@@ -1,0 +1,255 @@
+"""./start.sh as a new user runs it, and README's examples as they stand."""
+import functools
+import json
+import os
+import re
+import stat
+import socket
+import time
+
+import clone
+from harness import TOP, Skip, check, contains, equal, test
+
+TARGET = "./start.sh from a fresh clone ends in a running server: URLs, where the token is, three commands"
+
+
+@test(TARGET, timeout=1800)
+def _():
+    status, output = clone.first_start()
+    house = clone.made()
+    equal(status, 0, f"exit status; output: {output[-2500:]}")
+    contains(output, f"https://localhost:{house.https_port}")
+    contains(output, f"http://localhost:{house.http_port}")
+    contains(output, "MCP_API_TOKEN")
+    check(house.setting("MCP_API_TOKEN") not in output, "the token itself is printed")
+    check(output.count("curl") >= 1, "no command to paste")
+    equal(house.client().request("ping").status, 200)
+
+
+@test(".env is made with random secrets and mode 0600, never again")
+def _():
+    house = clone.started()
+    equal(stat.S_IMODE(os.stat(house.env_file).st_mode), 0o600)
+    for name in ("FILE_SECRET", "MCP_API_TOKEN"):
+        check(len(house.setting(name)) >= 32, name)
+    check(house.setting("FILE_SECRET") != house.setting("MCP_API_TOKEN"), "the same secret twice")
+
+
+@test("the commands that start.sh prints work as they stand", timeout=120)
+def _():
+    house = clone.started()
+    commands = [line.strip() for line in clone.first_start()[1].splitlines() if re.match(r"\s*\$? ?\s*(curl|TOKEN=)", line)]
+    if not commands:
+        raise Skip("no line that begins with curl")
+    done = house.shell("set -e\n" + "\n".join(line.removeprefix("$ ") for line in _whole_commands(clone.first_start()[1])))
+    equal(done.returncode, 0, done.stderr[-800:] + done.stdout[-800:])
+    for word in ("languages", "status", "ok"):
+        contains(done.stdout, word)
+    check('"error"' not in done.stdout, done.stdout[-500:])
+
+
+def _whole_commands(output):
+    """Lines that begin with a command, with their continuations."""
+    lines, wanted = output.splitlines(), False
+    for line in lines:
+        text = line.strip()
+        if wanted or re.match(r"(\$ )?(curl|TOKEN=)", text):
+            yield text
+            wanted = text.endswith("\\")
+
+
+@test("a second ./start.sh takes seconds and changes nothing that is up to date", timeout=120)
+def _():
+    house = clone.started()
+    before = _picture(house)
+    start = time.monotonic()
+    status, output = house.start_sh(timeout=100)
+    seconds = time.monotonic() - start
+    equal(status, 0, output[-1500:])
+    check(seconds < 20, f"took {seconds:.1f} s")
+    equal(_picture(house), before)
+
+
+def _picture(house):
+    """Settings, certificate, binary and the running processes' pids."""
+    paths = [house.env_file, f"{house.folder}/build/sandcgi"]
+    paths += [f"{house.state}/tls/{name}" for name in sorted(os.listdir(f"{house.state}/tls"))]
+    pids = {}
+    for name in sorted(os.listdir(f"{house.state}/run")):
+        if name.endswith(".pid"):
+            with open(f"{house.state}/run/{name}", encoding="ascii") as file:
+                pids[name] = file.read().strip()
+    check(len(pids) >= 2, f"pid files: {pids}")
+    return [(path, os.stat(path).st_mtime_ns, os.stat(path).st_ino) for path in paths], pids
+
+
+@test("--status has one line per part; --help names the options; a typo names what exists")
+def _():
+    house = clone.started()
+    status, output = house.start_sh("--status", timeout=60)
+    equal(status, 0, output)
+    check(len(output.strip().splitlines()) >= 3, output)
+    for word in ("nginx", "sandcgi"):
+        contains(output, word)
+    status, output = house.start_sh("--help", timeout=20)
+    equal(status, 0)
+    for option in ("--stop", "--status", "--foreground"):
+        contains(output, option)
+    status, output = house.start_sh("--stpo", timeout=20)
+    check(status != 0, "a typo is no error")
+    contains(output, "--stpo")
+    check(len(output.strip().splitlines()) <= 3, output)
+
+
+# ---- README ----
+
+@functools.cache
+def _examples():
+    with open(f"{TOP}/README.md", encoding="utf-8") as file:
+        found = re.findall(r"<!-- example: (\S+) -->\n```sh\n(.*?)```", file.read(), re.S)
+    return dict(found)
+
+
+def _example(name, timeout=120):
+    """Pastes one example after the setup; what it printed."""
+    done = clone.started().shell(_examples()["setup"] + _examples()[name], timeout)
+    equal((done.returncode, done.stderr), (0, ""), name)
+    return done.stdout
+
+
+@test("README: upload a CSV")
+def _():
+    out = json.loads(_example("upload"))
+    equal((out["success"], out["file"]["name"], out["file"]["size"]), (True, "sales.csv", 32))
+
+
+@test("README: pandas describes it, matplotlib draws, the markdown link is printed", timeout=120)
+def _():
+    out = _example("chart")
+    contains(out, "mean")
+    check(re.search(r"!\[chart\]\(https://localhost:\d+/files/[0-9a-f]{64}/chart\.png\)", out), out)
+
+
+@test("README: curl downloads the chart")
+def _():
+    contains(_example("download"), "chart.png")
+    with open(f"{clone.started().folder}/chart.png", "rb") as file:
+        equal(file.read(8), b"\x89PNG\r\n\x1a\n")
+
+
+@test("README: TypeScript reads the CSV of the same conversation and writes JSON")
+def _():
+    out = json.loads(_example("typescript"))
+    equal((out["success"], out["stdout"]), (True, "3 rows\n"))
+    equal(out["files"][0]["name"], "sales.json")
+
+
+@test("README: list_runners names languages, versions and libraries")
+def _():
+    lines = [json.loads(line) for line in _example("runners").splitlines()]
+    by_name = {line[0]: line for line in lines}
+    check("pandas" in by_name["python"] and "papaparse" in by_name["typescript"] and "bash" in by_name, str(by_name))
+
+
+@test("README has no example that is not tested here")
+def _():
+    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners"})
+
+
+# ---- what goes wrong ----
+
+@test("bad lines of .env: file, line, key and what is allowed", timeout=120)
+def _():
+    house = clone.started()
+    for line, words in (("SANDBOX_MEMORY=lots", ("SANDBOX_MEMORY",)), ("SANDBOX_TIMEOUT=-5s", ("SANDBOX_TIMEOUT",)),
+                        ("SANDCGI_AUTH=magic", ("SANDCGI_AUTH", "nginx", "token")), ("SANDBOX_NETWORK=perhaps", ("SANDBOX_NETWORK",)),
+                        ("SANDBOX_MEMROY=1g", ("SANDBOX_MEMROY",)), ("no equals sign", ("line",)),
+                        ("SANDBOX_USER=0:0", ("SANDBOX_USER",)), ("SANDCGI_WORKERS=100000", ("SANDCGI_WORKERS", "1000"))):
+        status, output = _check_config(house, line)
+        check(status != 0, f"{line} is accepted")
+        for word in words:
+            contains(output, word, line)
+        equal(len(output.strip().splitlines()), 1, f"lines for {line}")
+        if line.startswith("SANDBOX_M") or "AUTH" in line:
+            check(re.search(r"bad\.env.*\b\d+\b", output), f"file and line: {output}")
+
+
+def _check_config(house, *lines):
+    """sandcgi's own word on the clone's .env with further lines; (status, output)."""
+    with open(house.env_file, encoding="utf-8") as file:
+        text = file.read()
+    path = f"{os.path.dirname(house.folder)}/bad.env"
+    lines = (f"SANDBOX_ROOT={house.state}/sandboxes", f"PUBLIC_BASE_URL=https://localhost:{house.https_port}", *lines)
+    keys = {line.split("=", 1)[0] for line in lines}
+    kept = [one for one in text.splitlines() if one.split("=", 1)[0] not in keys]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join([*kept, *lines]) + "\n")
+    os.chmod(path, 0o600)
+    done = house.shell(f"build/sandcgi check --config {path} 2>&1 >/dev/null")
+    return done.returncode, done.stdout
+
+
+@test("./start.sh with a bad .env ends in one line that says what to do, and leaves what runs alone", timeout=120)
+def _():
+    house = clone.started()
+    for line, word in (("SANDBOX_MEMORY=lots", "SANDBOX_MEMORY"), ("FILE_SECRET=short", "FILE_SECRET")):
+        _check_config(house, line)
+        bad = f"{os.path.dirname(house.folder)}/bad.env"
+        status, output = house.start_sh(timeout=100, environment={"SANDCGI_ENV_FILE": bad})
+        check(status != 0, f"{line} is accepted")
+        contains(output.strip().splitlines()[-1], word)
+        equal(house.client().request("ping").status, 200)
+
+
+@test("a secret that is missing, short or the example's is refused, and not shown", timeout=120)
+def _():
+    house = clone.started()
+    with open(f"{house.folder}/.env.example", encoding="utf-8") as file:
+        example = re.search(r"^#?\s*FILE_SECRET=(.*)$", file.read(), re.M)
+    for value in ("", "short", "x" * 64, "change-me-change-me-change-me-change-me", example.group(1) if example else ""):
+        status, output = _check_config(house, f"FILE_SECRET={value}")
+        check(status != 0, f"{value!r} is accepted")
+        contains(output, "FILE_SECRET")
+        check(not value or len(value) < 6 or value not in output, "the secret is printed")
+
+
+@test("a port that somebody else holds is one clear line", timeout=300)
+def _():
+    clone.started()
+    other = clone.Clone()
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen()
+        other.https_port = sock.getsockname()[1]
+        # The images are there, and building again takes what the first clone has built.
+        os.symlink(f"{clone.made().folder}/build", f"{other.folder}/build")
+        status, output = other.start_sh(timeout=280)
+        other.start_sh("--stop", timeout=60)
+    check(status != 0, f"it starts although port {other.https_port} is taken")
+    contains(output, str(other.https_port))
+
+
+@test("--stop ends everything that start.sh started; a start after it is quick and keeps files and token", timeout=180)
+def _():
+    house = clone.started()
+    client = house.client()
+    url = client.upload("kept.txt", b"kept", "stop-test")["file"]["url"]
+    token = house.setting("MCP_API_TOKEN")
+    status, output = house.start_sh("--stop", timeout=60)
+    equal(status, 0, output)
+    client.close()
+    try:
+        client.request("ping")
+        raise AssertionError("still answers")
+    except OSError:
+        pass
+    status, output = house.start_sh("--status", timeout=60)
+    check(status != 0, f"--status after --stop: {output}")
+    equal(house.start_sh("--stop", timeout=60)[0], 0, "a second --stop")
+    start = time.monotonic()
+    status, output = house.start_sh(timeout=120)
+    equal(status, 0, output[-1500:])
+    check(time.monotonic() - start < 30, "slow")
+    equal(house.setting("MCP_API_TOKEN"), token)
+    done = house.shell(f"curl -sk '{url}'")
+    equal(done.stdout, "kept")

@@ -1,0 +1,71 @@
+# shellcheck shell=bash
+# Node and what the conformance stage needs from npm: exact versions, in a cache outside the tree.
+
+readonly NODE_MAJOR=22
+readonly NODE_CACHE=${SANDCGI_TEST_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/sandcgi-tests}
+NODE='' NODE_FOLDER=''
+
+# The packages that FOLDER's lock file names, installed once per lock file; prints where.
+# node_install FOLDER
+node_install() {
+    local folder=$1 sum place log
+    sum=$(cat "$folder/package.json" "$folder/package-lock.json" | sha256sum | cut -c 1-16)
+    place=$NODE_CACHE/npm-$sum
+    mkdir -p "$NODE_CACHE" || return 1
+    (
+        flock 9
+        [[ ! -e $place/complete ]] || exit 0
+        log=$(mktemp)
+        rm -rf "$place"
+        mkdir -p "$place"
+        cp "$folder/package.json" "$folder/package-lock.json" "$place/"
+        if ! npm ci --prefix "$place" --ignore-scripts --no-audit --no-fund --loglevel=error >"$log" 2>&1; then
+            tail -n 20 "$log" >&2
+            rm -f "$log"
+            echo "npm could not install what $folder/package.json names: is a registry reachable?" >&2
+            exit 1
+        fi
+        rm -f "$log"
+        : >"$place/complete"
+    ) 9>"$NODE_CACHE/lock" || return 1
+    echo "$place"
+}
+
+node_is_new_enough() {
+    local major
+    major=$("$1" -p 'process.versions.node.split(".")[0]' 2>/dev/null) || return 1
+    ((major >= NODE_MAJOR))
+}
+
+# Sets NODE to a node that is new enough: the system's, or the one from npm.
+node_find() {
+    local folder place one
+    folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../conformance/node" && pwd)
+    if command -v node >/dev/null && node_is_new_enough "$(command -v node)"; then
+        NODE=$(command -v node)
+        return
+    fi
+    place=$(node_install "$folder") || return 1
+    for one in "$place"/node_modules/node-linux-*/bin/node; do
+        if [[ -x $one ]] && node_is_new_enough "$one"; then
+            NODE=$one
+            return
+        fi
+    done
+    echo "there is no node $NODE_MAJOR for $(uname -m) at npm: install one, then try again" >&2
+    return 1
+}
+
+# Sets NODE and NODE_FOLDER (whose node_modules holds the suite and the SDKs). npm is installed when it is missing.
+node_ready() {
+    if ! command -v npm >/dev/null; then
+        echo "npm is missing; installing it"
+        apt_install_quietly npm || {
+            echo "npm could not be installed: install node and npm, then try again" >&2
+            return 1
+        }
+    fi
+    node_find || return 1
+    NODE_FOLDER=$(node_install "$(cd "$(dirname "${BASH_SOURCE[0]}")/../conformance" && pwd)") || return 1
+    export NODE NODE_FOLDER
+}

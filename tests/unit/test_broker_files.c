@@ -1,0 +1,244 @@
+/* The broker's operations on files: storing, opening, listing, names. The far end of the connection
+ * is this test. */
+#include "config.h"
+
+#include "common/broker/client.h"
+#include "common/broker/job.h"
+#include "common/broker/wire.h"
+#include "common/rpc/json.h"
+#include "tests/unit/sandbox_fixture.h"
+
+#include <sys/socket.h>
+
+/* One request through job_handle; the reply's result, or NULL with its error. New reference. */
+static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, struct err *e)
+{
+    struct broker_config config = {.limits = {.file_max = 1000}};
+    const struct job_world world = {.config = &config, .root = &f->root, .engine_trouble = ""};
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    AUTO_FD int ours = pair[0];
+    AUTO_FD int theirs = pair[1];
+    assert_int_equal(wire_send(ours, take_message, pass_fd, e), 0);
+    json_decref(take_message);
+    job_handle(&world, theirs);
+    json_auto_t *reply = wire_recv(ours, NULL, deadline_in_ms(5000), e);
+    assert_non_null(reply);
+    const json_t *error = json_object_get(reply, "error");
+    if (error)
+        err_set(e, err_kind_parse(json_get_string(error, "kind")), "%s",
+                json_get_string(error, "text"));
+    json_t *result = json_object_get(reply, "result");
+    return json_incref(result); /* outlives the reply */
+}
+
+static void put(struct fixture *f, const char *tenant, const char *conversation, const char *name)
+{
+    AUTO_FD int content = fixture_memfd("abc");
+    json_auto_t *result = request(f,
+                                  json_pack("{s:s, s:s, s:s, s:s, s:i}", "op", "put", "tenant",
+                                            tenant, "conversation", conversation, "name", name,
+                                            "size", 3),
+                                  content, &f->e);
+
+    assert_non_null(result);
+}
+
+static json_t *list(struct fixture *f, const char *tenant, size_t max, const json_t *after)
+{
+    json_t *message = json_pack("{s:s, s:s, s:i}", "op", "list", "tenant", tenant, "max", (int)max);
+
+    if (after)
+        json_object_set_new(message, "after", json_deep_copy(after));
+    return request(f, message, -1, &f->e);
+}
+
+static json_t *names(struct fixture *f, const char *tenant, const char *conversation,
+                     const char *prefix, int max)
+{
+    json_t *message = json_pack("{s:s, s:s, s:s, s:i}", "op", "names", "tenant", tenant, "prefix",
+                                prefix, "max", max);
+
+    if (conversation)
+        json_object_set_new(message, "conversation", json_string(conversation));
+    return request(f, message, -1, &f->e);
+}
+
+/* Reads every page of the given size; "conversation/name " of all. */
+static void read_all(struct fixture *f, const char *tenant, size_t max, struct buf *out)
+{
+    json_auto_t *after = NULL;
+    size_t i;
+    json_t *file;
+
+    for (int pages = 0;; pages++) {
+        json_auto_t *page = list(f, tenant, max, after);
+        assert_non_null(page);
+        assert_true(pages < 100);
+        assert_true(json_array_size(json_object_get(page, "files")) <= max);
+        json_array_foreach(json_object_get(page, "files"), i, file) buf_addf(
+            out, "%s/%s ", json_get_string(file, "conversation"), json_get_string(file, "name"));
+        json_decref(after);
+        after = json_incref(json_object_get(page, "next")); /* outlives its page */
+        if (!after)
+            return;
+    }
+}
+
+static void every_page_size_tells_the_same_files(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_BUF struct buf all = BUF_INIT(10000);
+
+    put(f, "t", "one", "a");
+    put(f, "t", "one", "b/c.csv");
+    put(f, "t", "one", "z");
+    put(f, "t", "two", "a");
+    put(f, "t", "two", "b");
+    put(f, "other", "one", "secret");
+    read_all(f, "t", 100, &all);
+    assert_int_equal(all.len, strlen("one/a one/b/c.csv one/z two/a two/b "));
+    assert_non_null(strstr(buf_str(&all), "one/a one/b/c.csv one/z "));
+    assert_null(strstr(buf_str(&all), "secret"));
+    for (size_t max = 1; max < 8; max++) {
+        AUTO_BUF struct buf paged = BUF_INIT(10000);
+        read_all(f, "t", max, &paged);
+        assert_string_equal(buf_str(&paged), buf_str(&all));
+    }
+}
+
+static void a_file_is_told_with_its_size_and_time(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "t", "one", "a");
+    json_auto_t *page = list(f, "t", 10, NULL);
+    const json_t *file = json_array_get(json_object_get(page, "files"), 0);
+    assert_int_equal(json_get_integer(file, "size", 0), 3);
+    assert_true(json_get_integer(file, "modified", 0) > 1600000000);
+    assert_null(json_object_get(page, "next"));
+}
+
+static void names_that_cannot_be_asked_for_are_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_BUF struct buf all = BUF_INIT(10000);
+
+    put(f, "default", "talk", "m");
+    fixture_plant(f, "a\nb", "x");
+    fixture_plant(f, "bad\xff", "x");
+    fixture_plant(f, "%2e%2e", "x");
+    assert_int_equal(symlinkat("/etc/passwd", f->sb.fd, "link"), 0);
+    read_all(f, "default", 1, &all);
+    assert_string_equal(buf_str(&all), "talk/m ");
+}
+
+static void a_place_that_is_none_is_refused_and_a_foreign_one_shows_nothing_foreign(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const bad[] = {
+        "{}",
+        "[]",
+        "{\"created\":1,\"sandbox\":\"../../etc\",\"name\":\"\"}",
+        "{\"created\":\"1\",\"sandbox\":\"%s\",\"name\":\"\"}",
+        "{\"created\":1.5,\"sandbox\":\"\",\"name\":\"\"}",
+    };
+
+    put(f, "t", "one", "a");
+    put(f, "other", "one", "secret");
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        json_auto_t *after = json_loads(bad[i], 0, NULL);
+        json_auto_t *page = list(f, "t", 10, after);
+        assert_null(page);
+        assert_int_equal(f->e.kind, ERR_INVALID);
+    }
+    AUTO_SANDBOX struct sandbox other = SANDBOX_INIT;
+    assert_int_equal(sandbox_find(&f->root, "other", "one", &other, &f->e), 0);
+    json_auto_t *after = json_pack("{s:I, s:s, s:s}", "created", (json_int_t)INT64_MAX, "sandbox",
+                                   other.name, "name", "");
+    json_auto_t *page = list(f, "t", 10, after);
+    assert_int_equal(json_array_size(json_object_get(page, "files")), 1);
+    assert_string_equal(json_get_string(json_array_get(json_object_get(page, "files"), 0), "name"),
+                        "a");
+}
+
+static void pages_of_no_or_too_many_files_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    static const size_t sizes[] = {0, BROKER_LIST_MAX + 1};
+
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        json_auto_t *page = list(f, "t", sizes[i], NULL);
+        assert_null(page);
+        assert_int_equal(f->e.kind, ERR_INVALID);
+    }
+}
+
+static void names_are_found_by_how_they_begin(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "t", "sales 2026", "data/may.csv");
+    put(f, "t", "sales 2026", "data/june.csv");
+    put(f, "t", "sales 2026", "readme");
+    put(f, "t", "weather", "x");
+    put(f, "other", "sales of others", "x");
+    json_auto_t *conversations = names(f, "t", NULL, "sal", 10);
+    assert_int_equal(json_array_size(conversations), 1);
+    assert_string_equal(json_string_value(json_array_get(conversations, 0)), "sales 2026");
+    json_auto_t *files = names(f, "t", "sales 2026", "data/", 10);
+    assert_int_equal(json_array_size(files), 2);
+    assert_string_equal(json_string_value(json_array_get(files, 0)), "data/june.csv");
+    json_auto_t *one = names(f, "t", "sales 2026", "", 1);
+    assert_int_equal(json_array_size(one), 1);
+    json_auto_t *unknown = names(f, "t", "sales of others", "", 10);
+    assert_null(unknown);
+    assert_int_equal(f->e.kind, ERR_NOT_FOUND);
+}
+
+static void opening_makes_no_sandbox(void **state)
+{
+    struct fixture *f = *state;
+    int before = fixture_count(AT_FDCWD, f->path);
+
+    json_auto_t *result = request(f,
+                                  json_pack("{s:s, s:s, s:s, s:s}", "op", "open", "tenant", "t",
+                                            "conversation", "guess", "name", "x"),
+                                  -1, &f->e);
+    assert_null(result);
+    assert_int_equal(f->e.kind, ERR_NOT_FOUND);
+    assert_int_equal(fixture_count(AT_FDCWD, f->path), before);
+}
+
+static void a_sandbox_that_is_gone_is_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    AUTO_BUF struct buf all = BUF_INIT(10000);
+
+    put(f, "t", "one", "a");
+    put(f, "t", "two", "b");
+    assert_int_equal(sandbox_find(&f->root, "t", "one", &sb, &f->e), 0);
+    assert_int_equal(unlinkat(sb.fd, "a", 0), 0);
+    assert_int_equal(unlinkat(f->root.fd, sb.name, AT_REMOVEDIR), 0);
+    read_all(f, "t", 1, &all);
+    assert_string_equal(buf_str(&all), "two/b ");
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(every_page_size_tells_the_same_files),
+        CASE(a_file_is_told_with_its_size_and_time),
+        CASE(names_that_cannot_be_asked_for_are_passed_over),
+        CASE(a_place_that_is_none_is_refused_and_a_foreign_one_shows_nothing_foreign),
+        CASE(pages_of_no_or_too_many_files_are_refused),
+        CASE(names_are_found_by_how_they_begin),
+        CASE(opening_makes_no_sandbox),
+        CASE(a_sandbox_that_is_gone_is_passed_over),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

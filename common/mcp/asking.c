@@ -184,12 +184,12 @@ static int take_response(struct leg *leg, const json_t *message, struct err *e)
 
     if (!key)
         return 0;
-    if (!result)
-        return err_set(e, ERR_PROTOCOL, "the client answered the question \"%s\" with an error",
-                       key);
-    json_object_set(leg->responses, key, result);
-    json_object_del(leg->waiting, id);
-    return 0;
+    if (result)
+        json_object_set(leg->responses, key, result);
+    else
+        err_set(e, ERR_PROTOCOL, "the client answered the question \"%s\" with an error", key);
+    json_object_del(leg->waiting, id); /* and the key with it */
+    return result ? 0 : -1;
 }
 
 /* The front end waits as long as it may, unless there is nothing more to wait for. */

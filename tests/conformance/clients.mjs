@@ -195,8 +195,9 @@ async function cancel() {
   controller.abort();
   const answer = await pending;
   check(answer === null, `the call was not cancelled but ${answer}`);
-  check(Date.now() - start < 5000, 'cancelling took too long');
+  // A server that goes on with the cancelled run would answer the next call late.
   await ran('bash', 'echo still here', 'still here');
+  check(Date.now() - start < 10_000, `cancelling and another run took ${Date.now() - start} ms`);
 }
 
 async function consent() {

@@ -17,8 +17,9 @@ class House(sites.Site):
 
     def __init__(self, fixtures=True, settings=None):
         super().__init__(settings, binary=FIXTURES if fixtures else sites.BINARY)
-        self.settings["SANDCGI_ALLOWED_ORIGINS"] = ",".join(
-            f"http://{host}:{self.http_port}" for host in ("127.0.0.1", "localhost"))
+        origins = [f"http://{host}:{self.http_port}" for host in ("127.0.0.1", "localhost")]
+        self.settings["SANDCGI_ALLOWED_ORIGINS"] = ",".join(origins)
+        self.nginx_values |= {"ORIGINS": " ".join(origins), "PARAM_HEADERS": "Region"}
         self.write_config()
 
     @property

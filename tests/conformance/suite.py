@@ -38,7 +38,7 @@ class Result:
     def __init__(self, revision, name):
         self.revision, self.name = revision, name
         self.passed, self.summary = False, "the suite did not run it"
-        self.failures, self.warnings, self.warning_ids = [], [], []
+        self.failures, self.warnings, self.warning_ids, self.skipped = [], [], [], []
 
     def add_checks(self, checks):
         for one in checks:
@@ -49,6 +49,8 @@ class Result:
             elif one["status"] == "WARNING":
                 self.warnings.append(text)
                 self.warning_ids.append(one["id"])
+            elif one["status"] == "SKIPPED":
+                self.skipped.append(text)
 
     def unexpected_warnings(self):
         return [text for id_, text in zip(self.warning_ids, self.warnings)

@@ -80,6 +80,7 @@ class Site:
         self.https_port, self.http_port = free_port(), free_port()
         self.root = f"{self.folder}/sandboxes"
         self.front = f"{self.folder}/run/front.sock"
+        self.hub = f"{self.folder}/run/hub.sock"
         self.config = f"{self.folder}/sandcgi.env"
         self.log_path = f"{self.folder}/log/sandcgi.log"
         self.process = self.nginx_process = None
@@ -110,6 +111,7 @@ class Site:
             "SANDCGI_LISTEN": self.front,
             "SANDCGI_LISTEN_MODE": "0660",
             "SANDCGI_LISTEN_GROUP": web_account(),
+            "SANDCGI_HUB": self.hub,
             "SANDCGI_BROKER": f"{self.folder}/run/broker.sock",
             "SANDCGI_WORKERS": "6",
             "SANDCGI_USER": "nobody" if IS_ROOT else None,
@@ -154,6 +156,7 @@ class Site:
         account = web_account()
         values = {"RUN_DIR": f"{self.folder}/run", "LOG_DIR": f"{self.folder}/log", "TMP_DIR": f"{self.folder}/tmp",
                   "SANDBOX_ROOT": self.root, "BACKEND": f"unix:{self.front}",
+                  "HUB": f"unix:{self.hub}",
                   "SECRET_CONF": f"{self.folder}/run/front-secret.conf", "TOKENS_FILE": f"{self.folder}/conf/tokens.map",
                   "CERT": cert, "CERT_KEY": key, "HTTPS_PORT": self.https_port, "HTTP_PORT": self.http_port,
                   "USER": f"{account} {account}" if account else "", "RATE": 10000, "BURST": 10000, "CONNS": 500,
@@ -275,6 +278,18 @@ def own(settings=None, start=True, **arguments):
     site = Site(settings, **arguments)
     at_test_end(site.stop)
     return site.start() if start else site
+
+
+@functools.cache
+def _with_settings(settings):
+    site = Site(dict(settings)).start()
+    at_end(site.stop)
+    return site
+
+
+def with_settings(**settings):
+    """A server with these settings, shared by the tests that want the same."""
+    return _with_settings(tuple(sorted(settings.items())))
 
 
 def new_conversation(client, name="e2e"):

@@ -33,14 +33,19 @@ def _():
         equal(_initialize(client, version).json()["result"]["protocolVersion"], LEGACY[-1], version)
 
 
-@test("initialize mints no session and GET, DELETE and PUT answer 405 with Allow")
+@test("initialize mints a session; DELETE ends it, then it is 404; an unknown one is 404; PUT answers 405 with Allow")
 def _():
     client = _client()
-    check(_initialize(client, LEGACY[-1]).headers.get("Mcp-Session-Id") is None, "a session id nobody serves")
-    for method in ("GET", "DELETE", "PUT"):
-        answer = client.http(method, "/mcp", headers=client.headers({"Accept": "text/event-stream"}))
-        equal(answer.status, 405, method)
-        contains(answer.headers.get("Allow", ""), "POST", f"Allow of {method}")
+    session = _initialize(client, LEGACY[-1]).headers.get("Mcp-Session-Id")
+    check(session and all(0x21 <= ord(c) <= 0x7E for c in session), f"session {session!r}")
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    equal(client.post(ping, headers={"Mcp-Session-Id": session}).status, 200)
+    equal(client.http("DELETE", "/mcp", headers=client.headers({"Mcp-Session-Id": session})).status // 100, 2)
+    for gone in (session, "0" * 64, "../../etc/passwd", "x"):
+        equal(client.post(ping, headers={"Mcp-Session-Id": gone}).status, 404, gone)
+    answer = client.http("PUT", "/mcp", headers=client.headers())
+    equal(answer.status, 405)
+    contains(answer.headers.get("Allow", ""), "POST")
 
 
 @test("notifications and responses are accepted with 202 and an empty body")

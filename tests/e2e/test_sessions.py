@@ -1,0 +1,270 @@
+"""Legacy sessions: any worker serves them, nobody else's, and what travels on their streams."""
+import re
+import time
+
+import sites
+from harness import check, contains, equal, test, wait_until
+from mcp import LEGACY
+from streams import Session, Stream
+
+NOBODYS = "0" * 64
+
+
+def _run(code, conversation, **arguments):
+    return {"name": "run_code", "arguments": {"conversationId": conversation, "language": "bash", "code": code} | arguments}
+
+
+@test("initialize gives a session id of visible characters, a new one each time, in every legacy revision")
+def _():
+    client = sites.client()
+    ids = {Session(client, revision).id for revision in LEGACY for _ in range(3)}
+    equal(len(ids), 3 * len(LEGACY), "different ids")
+    for one in ids:
+        check(re.fullmatch(r"[\x21-\x7e]{16,256}", one), f"session id {one!r}")
+
+
+@test("a session is served by every worker; without a session id a simple client is served as well")
+def _():
+    client = sites.client()
+    session = Session(client)
+    for _ in range(40):
+        client.close()
+        equal(session.result("ping"), {})
+    equal(client.result("ping"), {})
+    check(session.result("tools/list")["tools"], "no tools")
+
+
+@test("an unknown session, a made-up one, another tenant's and an ended one are 404")
+def _():
+    site = sites.shared()
+    client = sites.client()
+    other_token = "b" * 24 + "fedcba9876543210"
+    site.set_token("mallory", other_token)
+    other = site.client().with_token(other_token)
+    wait_until(lambda: other.request("ping").status == 200, 5, "nginx knows the new token")
+    session = Session(client)
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    for id_ in (NOBODYS, NOBODYS[:-1], "x", "../" + session.id, session.id.upper() + "A", session.id + "0", session.id[:-1]):
+        equal(client.post(ping, session.headers({"Mcp-Session-Id": id_})).status, 404, id_)
+    equal(other.post(ping, session.headers()).status, 404, "another tenant's")
+    equal(other.http("DELETE", "/mcp", headers=other.headers(session.headers())).status, 404, "ended by another tenant")
+    equal(session.request("ping").status, 200, "still there")
+    equal(session.end().status // 100, 2, "DELETE")
+    equal(session.request("ping").status, 404, "after DELETE")
+    equal(session.end().status, 404, "DELETE again")
+    stream = session.listen()
+    equal(stream.status, 404, "GET after DELETE")
+
+
+@test("in a session the version header may be absent; nonsense is 400; DELETE without a session is 400")
+def _():
+    client = sites.client()
+    session = Session(client, "2025-06-18")
+    equal(session.request("ping", headers={"MCP-Protocol-Version": None}).status, 200)
+    equal(session.request("ping", headers={"MCP-Protocol-Version": "1999-01-01"}).status, 400)
+    equal(client.http("DELETE", "/mcp", headers=client.headers()).status, 400)
+
+
+@test("batches belong to sessions of 2025-03-26; the others refuse them")
+def _():
+    client = sites.client()
+    batch = [{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}]
+    answer = client.post(batch, Session(client, "2025-03-26").headers())
+    equal((answer.status, len(answer.messages())), (200, 2))
+    for revision in ("2025-06-18", "2025-11-25"):
+        answer = client.post(batch, Session(client, revision).headers())
+        equal((answer.status, answer.error_code()), (400, -32600), revision)
+
+
+@test("GET needs a session and an Accept of event streams; there is one stream per session at a time")
+def _():
+    client = sites.client()
+    equal(Stream(client, None, {"Accept": "text/event-stream"}).begin().status // 100, 4, "without a session")
+    session = Session(client)
+    equal(session.listen({"Accept": "application/json"}).status, 406, "Accept: application/json")
+    first = session.listen()
+    equal((first.status, first.is_stream()), (200, True))
+    contains(first.headers.get("Cache-Control", ""), "no-cache")
+    second = session.listen()
+    check(second.status == 409 or first.closed.wait(2), f"a second stream: {second.status}, and the first goes on")
+
+
+@test("logging/setLevel, subscribe and unsubscribe answer with an empty object; a level that is none is -32602")
+def _():
+    session = Session(sites.client())
+    for level in ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"):
+        equal(session.result("logging/setLevel", {"level": level}), {})
+    for params in ({"level": "loud"}, {"level": 3}, {}):
+        equal(session.request("logging/setLevel", params).error_code(), -32602, str(params))
+    equal(session.result("resources/subscribe", {"uri": "sandbox://c/x.txt"}), {})
+    equal(session.result("resources/unsubscribe", {"uri": "sandbox://c/x.txt"}), {})
+
+
+@test("a subscribed file that a run changes is told on the GET stream, and no longer after unsubscribe")
+def _():
+    client = sites.client()
+    session = Session(client)
+    client.upload("watched.txt", b"1")
+    client.upload("other.txt", b"1")
+    uri = f"sandbox://{client.conversation}/watched.txt"
+    session.result("resources/subscribe", {"uri": uri})
+    stream = session.listen()
+    equal(stream.status, 200)
+    time.sleep(0.2)
+    client.upload("other.txt", b"2")
+    start = time.monotonic()
+    client.run("echo 2 > watched.txt", "bash")
+    told = stream.wait_for("notifications/resources/updated", 10)
+    equal(told["params"]["uri"], uri)
+    check(time.monotonic() - start < 5, "told too late")
+    session.result("resources/unsubscribe", {"uri": uri})
+    client.run("echo 3 > watched.txt", "bash")
+    while not stream._messages.empty():  # list_changed may have come
+        check(stream.next()["method"] != "notifications/resources/updated", "told after unsubscribe")
+
+
+@test("a stream ends when its session does")
+def _():
+    session = Session(sites.client())
+    stream = session.listen()
+    equal(stream.status, 200)
+    session.end()
+    check(stream.closed.wait(5), "the stream goes on after DELETE")
+
+
+@test("progress of a run comes on the call's own stream, in rising steps, before the answer")
+def _():
+    client = sites.client()
+    for revision in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"):
+        session = Session(client, revision)
+        params = _run("sleep 1.5; echo done", client.conversation) | {"_meta": {"progressToken": f"token-{revision}"}}
+        stream = session.open("tools/call", params).begin()
+        answer = stream.result()
+        equal(answer["result"].get("isError", False), False)
+        seen = [one["params"] for one in stream.before if one["method"] == "notifications/progress"]
+        check(seen, f"no progress in {revision}")
+        check(all(one["progressToken"] == f"token-{revision}" for one in seen), "another token")
+        steps = [one["progress"] for one in seen]
+        equal(steps, sorted(set(steps)), "rising steps")
+
+
+@test("only streams of 2025-11-25 begin with a priming event")
+def _():
+    client = sites.client()
+    for revision, primed in (("2025-06-18", False), ("2025-11-25", True)):
+        params = _run("sleep 1.2", client.conversation) | {"_meta": {"progressToken": 7}}
+        stream = Session(client, revision).open("tools/call", params).begin()
+        stream.result()
+        first = stream.events[0]
+        equal(first.message() is None and bool(first.id), primed, f"priming in {revision}")
+        if primed:
+            check(first.retry and int(first.retry) > 0, "no retry")
+            equal(len({event.id for event in stream.events}), len(stream.events), "ids")
+
+
+@test("a stream that broke off is taken up again with Last-Event-ID, and the answer is not lost")
+def _():
+    client = sites.client()
+    session = Session(client)
+    params = _run("sleep 2; echo survived", client.conversation) | {"_meta": {"progressToken": 1}}
+    stream = session.open("tools/call", params, id_="resumed").begin()
+    wait_until(lambda: stream.events, 5, "the priming event")
+    last = stream.events[-1].id
+    stream.close()
+    again = session.listen({"Last-Event-ID": last})
+    equal(again.status, 200)
+    again.request = stream.request
+    answer = again.result(20)
+    contains(answer["result"]["structuredContent"]["stdout"], "survived")
+    # And once more, now that it has ended.
+    third = session.listen({"Last-Event-ID": last})
+    third.request = stream.request
+    equal(third.result(5)["id"], "resumed")
+
+
+@test("a Last-Event-ID that is made up, or another session's, opens nothing of anybody's")
+def _():
+    client = sites.client()
+    mine, others = Session(client), Session(client)
+    params = _run("sleep 1.2; echo secret", client.conversation) | {"_meta": {"progressToken": 1}}
+    stream = mine.open("tools/call", params).begin()
+    stream.result()
+    for id_ in (stream.events[0].id, NOBODYS[:32] + "-0", "x", "../../etc/passwd-0", "-1", "a" * 5000):
+        answer = others.listen({"Last-Event-ID": id_})
+        if answer.status == 200:
+            answer.is_silent(0.5)
+            answer.close()
+        else:
+            equal(answer.status // 100, 4, id_[:40])
+
+
+@test("notifications/cancelled over another connection ends the run at once, and only in its own session")
+def _():
+    site = sites.shared()
+    client = sites.client()
+    session, others = Session(client), Session(client)
+    stream = session.open("tools/call", _run("sleep 60", client.conversation), id_="long")
+    wait_until(site.run_children, 10, "the run has begun")
+    equal(others.notify("notifications/cancelled", {"requestId": "long"}).status, 202)
+    equal(session.notify("notifications/cancelled", {"requestId": "other"}).status, 202)
+    time.sleep(0.5)
+    check(site.run_children(), "ended by another session's word")
+    equal(session.notify("notifications/cancelled", {"requestId": "long", "reason": "test"}).status, 202)
+    wait_until(lambda: not site.run_children(), 5, "the run has ended")
+    stream.close()
+
+
+
+def _answer_form(params, action="accept"):
+    """What a user who fills every field in would send."""
+    content = {}
+    for name, one in params["requestedSchema"]["properties"].items():
+        content[name] = {"boolean": True, "string": (one.get("enum") or ["yes"])[0], "integer": 1, "number": 1}[one["type"]]
+    return {"action": action, "content": content} if action == "accept" else {"action": action}
+
+
+def asking_site():
+    return sites.with_settings(SANDBOX_NETWORK="ask")
+
+
+@test("with SANDBOX_NETWORK=ask a session's user is asked on the call's stream; the answer may reach any worker")
+def _():
+    client = sites.new_conversation(asking_site().client())
+    for revision in ("2025-06-18", "2025-11-25"):
+        session = Session(client, revision, {"elicitation": {}})
+        for _ in range(3):
+            stream = session.open("tools/call", _run("echo went", client.conversation, network=True)).begin()
+            asked = stream.expect("elicitation/create", 10)
+            equal(session.respond(asked["id"], _answer_form(asked["params"])).status, 202)
+            equal(stream.result()["result"]["structuredContent"]["stdout"].strip(), "went")
+        for action in ("decline", "cancel"):
+            stream = session.open("tools/call", _run("echo went", client.conversation, network=True)).begin()
+            asked = stream.expect("elicitation/create", 10)
+            session.respond(asked["id"], _answer_form(asked["params"], action))
+            equal(stream.result()["result"].get("isError"), True, action)
+
+
+@test("who cannot be asked gets a clear refusal; a run without network asks nothing")
+def _():
+    client = sites.new_conversation(asking_site().client())
+    session = Session(client, capabilities={})
+    result = session.result("tools/call", _run("echo went", client.conversation, network=True))
+    equal(result.get("isError"), True)
+    contains(result["content"][0]["text"].lower(), "network")
+    equal(client.run("echo plain", "bash")["stdout"].strip(), "plain")
+    asked = Session(client, capabilities={"elicitation": {}})
+    equal(asked.result("tools/call", _run("echo plain", client.conversation)).get("isError", False), False)
+
+
+@test("an answer to a request of the server counts only in its own session; a made-up one is 202 and ignored")
+def _():
+    client = sites.new_conversation(asking_site().client())
+    session, others = Session(client, capabilities={"elicitation": {}}), Session(client, capabilities={"elicitation": {}})
+    stream = session.open("tools/call", _run("echo went", client.conversation, network=True)).begin()
+    asked = stream.expect("elicitation/create", 10)
+    equal(others.respond(asked["id"], _answer_form(asked["params"])).status, 202)
+    for id_ in ("nobody", 0, "../x", NOBODYS):
+        equal(session.respond(id_, _answer_form(asked["params"])).status, 202, str(id_))
+    stream.is_silent(0.7)
+    session.respond(asked["id"], _answer_form(asked["params"]))
+    equal(stream.result()["result"]["structuredContent"]["stdout"].strip(), "went")

@@ -72,10 +72,10 @@ int consent_network(const struct mcp_tool_call *c, const char *language, struct 
 {
     const json_t *answer;
 
-    if (!c->ask || !mcp_ask_possible(c->ask, METHOD))
+    if (!c->ask)
         return err_set(e, ERR_DENIED,
                        "argument 'network': this server gives network access only when the user "
-                       "agrees, and this client cannot ask its user (it has no elicitation)");
+                       "agrees, and there is nobody to ask");
     answer = answer_of(c->ask);
     if (!answer) {
         mcp_need_add(need, KEY, METHOD, question_new(language, code));

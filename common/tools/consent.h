@@ -8,7 +8,7 @@
 
 /*
  * 1: the user has agreed to this very call. 0: *need asks for it, the call is made again with the
- * answer. -1: ERR_DENIED with why there is none: declined, or the client cannot ask.
+ * answer (or refused there when this client cannot ask). -1: ERR_DENIED, the user declined.
  */
 int consent_network(const struct mcp_tool_call *c, const char *language, struct run_text code,
                     struct mcp_need *need, struct err *e);

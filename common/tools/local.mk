@@ -30,6 +30,7 @@ check_PROGRAMS += \
 	tests/unit/test_tools_prompts \
 	tests/unit/test_tools_resources \
 	tests/unit/test_tools_run_code \
+	tests/unit/test_tools_talk \
 	tests/unit/test_tools_upload_file \
 	tests/unit/test_tools_uri
 tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
@@ -38,6 +39,7 @@ tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)
 tests_unit_test_tools_prompts_SOURCES = tests/unit/test_tools_prompts.c $(TOOLS_FAKES)
 tests_unit_test_tools_resources_SOURCES = tests/unit/test_tools_resources.c $(TOOLS_FAKES)
 tests_unit_test_tools_run_code_SOURCES = tests/unit/test_tools_run_code.c $(TOOLS_FAKES)
+tests_unit_test_tools_talk_SOURCES = tests/unit/test_tools_talk.c $(TOOLS_FAKES)
 tests_unit_test_tools_upload_file_SOURCES = tests/unit/test_tools_upload_file.c $(TOOLS_FAKES)
 endif
 

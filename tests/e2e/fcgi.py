@@ -39,15 +39,29 @@ def _read_exactly(sock, n):
     return data
 
 
-def request(address, params, body=b"", timeout=30):
-    """(status, headers, body) of one request."""
+def send_request(sock, params, body=b""):
     params = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body)),
               "REQUEST_URI": "/mcp", "SERVER_PROTOCOL": "HTTP/1.1"} | params
+    out = _record(BEGIN, struct.pack("!HB5x", 1, 0)) + _record(PARAMS, _params(params)) + _record(PARAMS, b"")
+    for start in range(0, len(body), 65000):
+        out += _record(STDIN, body[start:start + 65000])
+    sock.sendall(out + _record(STDIN, b""))
+
+
+def read_until(sock, part):
+    """Reads records until their content holds part."""
+    data = b""
+    while part not in data:
+        _version, _kind, _id, length, padding, _ = struct.unpack("!BBHHBB", _read_exactly(sock, 8))
+        data += _read_exactly(sock, length)
+        _read_exactly(sock, padding)
+    return data
+
+
+def request(address, params, body=b"", timeout=30):
+    """(status, headers, body) of one request."""
     with connect(address, timeout) as sock:
-        out = _record(BEGIN, struct.pack("!HB5x", 1, 0)) + _record(PARAMS, _params(params)) + _record(PARAMS, b"")
-        for start in range(0, len(body), 65000):
-            out += _record(STDIN, body[start:start + 65000])
-        sock.sendall(out + _record(STDIN, b""))
+        send_request(sock, params, body)
         stdout = b""
         while True:
             _version, kind, _id, length, padding, _ = struct.unpack("!BBHHBB", _read_exactly(sock, 8))

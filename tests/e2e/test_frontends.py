@@ -128,7 +128,10 @@ class Stdio:
 
     def ask(self, message):
         self.send(message)
-        return json.loads(self.process.stdout.readline())
+        while True:  # what the server tells by itself comes in between
+            answer = json.loads(self.process.stdout.readline())
+            if "method" not in answer:
+                return answer
 
     def request(self, method, params=None, id_=1):
         return self.ask({"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}})

@@ -33,17 +33,19 @@ def _():
         equal(_initialize(client, version).json()["result"]["protocolVersion"], LEGACY[-1], version)
 
 
-@test("HTTP methods that mean nothing here are 405 with Allow; GET and DELETE without a session are refused")
+@test("initialize mints a session; DELETE ends it, then it is 404; an unknown one is 404; PUT answers 405 with Allow")
 def _():
     client = _client()
-    for method in ("PUT", "PATCH", "TRACE"):
-        answer = client.http(method, "/mcp", headers=client.headers({"Accept": "text/event-stream"}))
-        equal(answer.status, 405, method)
-        if method != "TRACE":  # nginx itself refuses that one
-            contains(answer.headers.get("Allow", ""), "POST", f"Allow of {method}")
-    for method in ("GET", "DELETE"):
-        answer = client.http(method, "/mcp", headers=client.headers({"Accept": "text/event-stream"}))
-        equal(answer.status // 100, 4, method)
+    session = _initialize(client, LEGACY[-1]).headers.get("Mcp-Session-Id")
+    check(session and all(0x21 <= ord(c) <= 0x7E for c in session), f"session {session!r}")
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    equal(client.post(ping, headers={"Mcp-Session-Id": session}).status, 200)
+    equal(client.http("DELETE", "/mcp", headers=client.headers({"Mcp-Session-Id": session})).status // 100, 2)
+    for gone in (session, "0" * 64, "../../etc/passwd", "x"):
+        equal(client.post(ping, headers={"Mcp-Session-Id": gone}).status, 404, gone)
+    answer = client.http("PUT", "/mcp", headers=client.headers())
+    equal(answer.status, 405)
+    contains(answer.headers.get("Allow", ""), "POST")
 
 
 @test("notifications and responses are accepted with 202 and an empty body")

@@ -3,7 +3,7 @@ import base64
 
 import schema
 import sites
-from harness import check, contains, equal, test
+from harness import check, contains, equal, test, wait_until
 from mcp import MODERN
 from streams import Session
 
@@ -97,7 +97,7 @@ def _():
     token = "e" * 24 + "0123456789abcdef"
     site.set_token("oscar", token)
     other = site.client().with_token(token)
-    sites.wait_until(lambda: other.request("ping").status == 200, 5, "nginx knows the new token")
+    wait_until(lambda: other.request("ping").status == 200, 5, "nginx knows the new token")
     uri = f"sandbox://{client.conversation}/mine.txt"
     check(uri in _listed(client)[0], "not in the owner's list")
     check(uri not in _listed(other)[0], "in another tenant's list")

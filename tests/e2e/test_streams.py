@@ -1,276 +1,247 @@
-"""Revision 2026-07-28 beyond plain calls: listening, progress, asking, cancelling by hanging up; and the hub's streams."""
+"""Streams that wait: the hub behind nginx, who may open them, what they hear, and how they end."""
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import socket
 import time
 
+import fcgi
 import procs
 import sites
-from harness import check, contains, equal, test, wait_until
-from mcp import META_CAPABILITIES, META_VERSION, MODERN
-from streams import Session, Stream, modern_headers, modern_message, open_modern
+from harness import at_test_end, check, contains, equal, test, wait_until
+from mcp import MODERN
 
+LATEST = "2025-11-25"
+META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
-LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
-def _run(code, conversation, **arguments):
-    return {"name": "run_code", "arguments": {"conversationId": conversation, "language": "bash", "code": code} | arguments}
+def _site(settings=None, start=True):
+    """A server with a hub."""
+    return sites.own(settings, start)
 
 
-def _listen(client, id_="L1", **notifications):
-    stream = open_modern(client, "subscriptions/listen", {"notifications": notifications}, id_).begin()
-    equal((stream.status, stream.is_stream()), (200, True), "subscriptions/listen")
-    return stream
+def _publish(site, **event):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.sendto(json.dumps(event).encode(), f"{site.folder}/run/events.sock")
 
 
-def _acknowledged(stream, id_):
-    params = stream.expect("notifications/subscriptions/acknowledged")["params"]
-    equal((params["_meta"][SUBSCRIPTION], type(params["_meta"][SUBSCRIPTION])), (id_, type(id_)))
-    return params["notifications"]
+class Stream:
+    """An answer that stays open."""
+
+    def __init__(self, client, method, body=None, headers=None):
+        self.connection = client.connect()
+        at_test_end(self.connection.close)
+        data = json.dumps(body).encode() if body is not None else None
+        self.connection.request(method, "/mcp", data, client.headers(headers))
+        self.answer = self.connection.getresponse()
+        self.status = self.answer.status
+
+    def line(self):
+        return self.answer.readline().decode()
+
+    def message(self):
+        """The next message; None at the end."""
+        while line := self.line():
+            if line.startswith("data: {"):
+                return json.loads(line[6:])
+        return None
+
+    def close(self):
+        self.answer.close()
+        self.connection.close()
 
 
-# ---- listening ----
+def _get(client, session=None, **headers):
+    extra = {"Accept": "text/event-stream", "Content-Type": None} | headers
+    if session:
+        extra["Mcp-Session-Id"] = session
+    return Stream(client, "GET", headers=extra)
 
-@test("listen acknowledges first, with what it honours and the request's id as it was sent")
+
+def _listen(client, id_="L1", notifications=None, **headers):
+    body = {"jsonrpc": "2.0", "id": id_, "method": "subscriptions/listen",
+            "params": {"notifications": notifications or {"toolsListChanged": True}, "_meta": META}}
+    return Stream(client, "POST", body, {"MCP-Protocol-Version": MODERN, "Mcp-Method": "subscriptions/listen"} | headers)
+
+
+def _session(client, version=LATEST):
+    answer = client.request("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}})
+    session = answer.headers.get("Mcp-Session-Id")
+    check(session, f"initialize gave no session: {answer.status} {answer.body!r}")
+    return session
+
+
+@test("a session's GET stream hears of changes, there is one at a time, and it ends with the session")
 def _():
-    client = sites.client()
-    for id_ in ("L1", 0, 1790000000000, "\u00e9"):
-        stream = _listen(client, id_, toolsListChanged=True, resourceSubscriptions=["sandbox://c/a.txt"])
-        honoured = _acknowledged(stream, id_)
-        equal(honoured.get("toolsListChanged"), True)
-        equal(honoured.get("resourceSubscriptions"), ["sandbox://c/a.txt"])
-        contains(stream.headers.get("Cache-Control", ""), "no-cache")
-        stream.close()
+    site = _site()
+    client = site.plain_client()
+    session = _session(client)
+    stream = _get(client, session)
+    equal((stream.status, stream.answer.headers["Content-Type"]), (200, "text/event-stream"))
+    equal(_get(client, session).status, 409, "a second stream")
+    _publish(site, kind="tools")
+    equal(stream.message()["method"], "notifications/tools/list_changed")
+    _publish(site, kind="resource", tenant="default", uri="sandbox://c/not-subscribed")
+    _publish(site, kind="resources", tenant="somebody else")
+    _publish(site, kind="resources", tenant="default")
+    equal(stream.message()["method"], "notifications/resources/list_changed", "only what concerns it")
+    subscribed = client.request("resources/subscribe", {"uri": "sandbox://c/a.txt"}, headers={"Mcp-Session-Id": session})
+    equal(subscribed.json().get("result"), {}, "subscribe")
+    _publish(site, kind="resource", tenant="default", uri="sandbox://c/a.txt")
+    equal(stream.message(), {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "sandbox://c/a.txt"}})
+    answer = client.http("DELETE", "/mcp", headers=client.headers({"Mcp-Session-Id": session}))
+    check(answer.status in (200, 204), f"DELETE: {answer.status}")
+    equal(stream.message(), None, "after DELETE")
+    equal(_get(client, session).status, 404, "GET afterwards")
+    equal(client.request("ping", headers={"Mcp-Session-Id": session}).status, 404, "POST afterwards")
+    stream = _get(client, "0" * 64)
+    equal(stream.status, 404, "a session that never was")
+    check(400 <= _get(client).status < 500, "GET without a session")
 
 
-@test("a listener hears of its own files within half a second, of nothing else, and nobody hears of another tenant's")
+@test("subscriptions/listen acknowledges, tags what it sends, and is closed by its client")
 def _():
-    site = sites.shared()
-    client = sites.client()
-    token = "c" * 24 + "0123456789abcdef"
-    site.set_token("eve", token)
-    eve = site.client().with_token(token)
-    wait_until(lambda: eve.request("ping").status == 200, 5, "nginx knows the new token")
-    uri = f"sandbox://{client.conversation}/a.txt"
-    mine, hers = (_listen(one, one is client and 1 or 2, resourceSubscriptions=[uri]) for one in (client, eve))
-    tools = _listen(client, 3, toolsListChanged=True)
-    _acknowledged(mine, 1)
-    _acknowledged(hers, 2)
-    _acknowledged(tools, 3)
-    client.upload("other.txt", b"x")
-    mine.is_silent(0.3)
-    start = time.monotonic()
-    client.upload("a.txt", b"x")
-    told = mine.expect("notifications/resources/updated")
-    check(time.monotonic() - start < 0.5, f"told after {time.monotonic() - start:.2f} s")
-    equal((told["params"]["uri"], told["params"]["_meta"][SUBSCRIPTION]), (uri, 1))
-    hers.is_silent(0.5)
-    tools.is_silent(0.1)
-
-
-@test("resources/list_changed reaches who asked for it when a run makes a file")
-def _():
-    client = sites.client()
-    stream = _listen(client, 1, resourcesListChanged=True)
-    _acknowledged(stream, 1)
-    client.run("echo x > new.txt", "bash")
-    stream.expect("notifications/resources/list_changed", 10)
-
-
-@test("a listen without a filter, or with a wrong one, is told so")
-def _():
-    client = sites.client()
-    for params in ({}, {"notifications": 5}, {"notifications": {"resourceSubscriptions": "x"}}):
-        answer = client.modern("subscriptions/listen", params)
-        equal(answer.messages()[0].get("error", {}).get("code"), -32602, str(params))
-
-
-@test("waiting streams get a comment every 15 s", timeout=60)
-def _():
-    client = sites.client()
-    modern = _listen(client, 1, toolsListChanged=True)
-    legacy = Session(client).listen()
-    wait_until(lambda: modern.comments and legacy.comments, 20, "a comment on both streams")
-    check(not modern.closed.is_set() and not legacy.closed.is_set(), "the streams have ended")
-
-
-@test("a hundred waiting streams keep no worker busy; one more than SANDCGI_MAX_STREAMS is 429, and room comes back")
-def _():
-    site = sites.with_settings(SANDCGI_MAX_STREAMS="100")
+    site = _site()
     client = site.client()
-    streams = [_listen(client, i, toolsListChanged=True) for i in range(100)]
-    equal(site.busy_workers(), [])
-    for _ in range(20):
-        equal(client.request("ping").status, 200)
-    refused = open_modern(client, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, 7).begin()
-    equal((refused.status, refused.next()["id"]), (429, 7))
-    for stream in streams[:10]:
-        stream.close()
-
-    def again():
-        stream = open_modern(client, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, 8).begin()
-        return stream if stream.status == 200 else None
-    _acknowledged(wait_until(again, 5, "room for another stream", pause=0.2), 8)
-
-
-@test("a hub that is killed is there again; streams end, workers go on")
-def _():
-    site = sites.own()
-    client = site.client()
-    stream = _listen(client, 1, toolsListChanged=True)
-    _acknowledged(stream, 1)
-    hub = [pid for pid in procs.children(site.process.pid) if any(site.hub in name for name in site.sockets_of(pid))]
-    equal(len(hub), 1, "processes that listen on the hub's socket alone")
-    procs.kill(hub[0])
-    check(stream.closed.wait(5), "the stream goes on")
-    equal(client.request("ping").status, 200)
-
-    def again():
-        one = open_modern(client, "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, 2).begin()
-        return one if one.status == 200 else None
-    _acknowledged(wait_until(again, 10, "another hub", pause=0.2), 2)
-
-
-# ---- a call's own stream ----
-
-@test("progress of a modern run comes on the call's stream; without a token the answer is plain JSON")
-def _():
-    client = sites.client()
-    stream = open_modern(client, "tools/call", _run("sleep 1.5; echo done", client.conversation), 5, "run_code",
-                         meta={"progressToken": "p"}).begin()
-    answer = stream.result()
-    check(stream.is_stream(), "no event stream")
-    equal(answer["result"]["structuredContent"]["stdout"].strip(), "done")
-    seen = [one["params"] for one in stream.before if one["method"] == "notifications/progress"]
-    check(seen and all(one["progressToken"] == "p" for one in seen), f"progress: {seen}")
-    check(not any(event.id for event in stream.events), "modern streams have no event ids")
-    plain = client.modern("tools/call", _run("echo done", client.conversation))
-    contains(plain.headers["Content-Type"], "application/json")
-
-
-@test("hanging up ends the run")
-def _():
-    site = sites.shared()
-    client = sites.client()
-    stream = open_modern(client, "tools/call", _run("sleep 60", client.conversation), 5, "run_code",
-                         meta={"progressToken": "p"}).begin()
-    wait_until(site.run_children, 10, "the run has begun")
+    stream = _listen(client, 7, {"toolsListChanged": True, "resourceSubscriptions": ["sandbox://c/a.txt"]})
+    equal(stream.status, 200)
+    equal(stream.answer.headers["Content-Type"], "text/event-stream")
+    first = stream.message()
+    equal(first["method"], "notifications/subscriptions/acknowledged")
+    equal(first["params"]["_meta"][SUBSCRIPTION], 7)
+    _publish(site, kind="resources", tenant="default")
+    _publish(site, kind="resource", tenant="somebody else", uri="sandbox://c/a.txt")
+    _publish(site, kind="resource", tenant="default", uri="sandbox://c/a.txt")
+    second = stream.message()
+    equal((second["method"], second["params"]["uri"]), ("notifications/resources/updated", "sandbox://c/a.txt"))
+    equal(second["params"]["_meta"], {SUBSCRIPTION: 7})
+    hub = _hub(site)
+    before = len(procs.open_files(hub))
     stream.close()
-    wait_until(lambda: not site.run_children(), 5, "the run has ended")
+    wait_until(lambda: len(procs.open_files(hub)) < before, 5, "the hub lets go of a stream that its client left")
 
 
-@test("a log level that is none is -32602; without a level no log message is sent")
+def _hub(site):
+    for pid in procs.children(site.process.pid):
+        if any("eventpoll" in name for name in procs.open_files(pid)):
+            return pid
+    return None
+
+
+@test("a body that is no listen does not get into the hub, whatever Mcp-Method says")
 def _():
-    client = sites.client()
-    meta = {META_VERSION: MODERN, META_CAPABILITIES: {}}
-    answer = client.modern("tools/call", _run("echo x", client.conversation), meta=meta | {LOG_LEVEL: "loud"})
-    equal(answer.error_code(), -32602)
-    for one in client.modern("tools/call", _run("echo x", client.conversation), meta=meta).messages():
-        check(one.get("method") != "notifications/message", "a log message nobody asked for")
+    client = _site().client()
+    headers = {"Mcp-Method": "subscriptions/listen"}
+    call = {"jsonrpc": "2.0", "id": "x", "method": "tools/list"}
+    for body in (call, call | {"params": {"_meta": META}}):
+        answer = client.post(body, headers)
+        equal((answer.status, answer.error_code(), answer.json()["id"]), (400, -32020, "x"))
+    equal(client.post([call], headers).status, 400, "a batch")
+    equal(client.post(b"{", headers).error_code(), -32700)
+    equal(client.post(call, headers | {"Content-Type": "text/plain"}).status, 415)
 
 
-# ---- asking ----
-
-def _asking_client():
-    return sites.new_conversation(sites.with_settings(SANDBOX_NETWORK="ask").client())
-
-
-def _call(client, params, capabilities=None, **more):
-    meta = {META_VERSION: MODERN, META_CAPABILITIES: {"elicitation": {}} if capabilities is None else capabilities}
-    return client.modern("tools/call", params | more, meta=meta).json()
-
-
-def _agree(asked):
-    key, one = next(iter(asked["inputRequests"].items()))
-    content = {name: {"boolean": True, "string": (p.get("enum") or ["yes"])[0]}[p["type"]]
-               for name, p in one["params"]["requestedSchema"]["properties"].items()}
-    return {"inputResponses": {key: {"action": "accept", "content": content}}, "requestState": asked.get("requestState")}
-
-
-@test("a modern client is asked with input_required, and goes on with its answer on any worker")
+@test("streams over SANDCGI_MAX_STREAMS are refused with 429 and a JSON-RPC error that names the request")
 def _():
-    client = _asking_client()
-    for _ in range(6):
-        asked = _call(client, _run("echo went", client.conversation, network=True))["result"]
-        equal(asked["resultType"], "input_required")
-        equal([one["method"] for one in asked["inputRequests"].values()], ["elicitation/create"])
-        client.close()
-        done = _call(client, _run("echo went", client.conversation, network=True), **_agree(asked))["result"]
-        equal((done["resultType"], done["structuredContent"]["stdout"].strip()), ("complete", "went"))
+    client = _site({"SANDCGI_MAX_STREAMS": "3"}).client()
+    streams = [_listen(client, n) for n in range(3)]
+    equal([stream.status for stream in streams], [200] * 3)
+    refused = _listen(client, "over")
+    body = json.loads(refused.answer.read())
+    equal((refused.status, body["id"]), (429, "over"))
+    contains(body["error"]["message"], "SANDCGI_MAX_STREAMS")
+    equal(client.result("ping"), {}, "calls go on")
+    streams[0].close()
+    wait_until(lambda: _listen(client, "again").status == 200, 5, "room again")
 
 
-@test("declining, cancelling and nonsense do not run the program")
+@test("an open stream shows every 15 seconds that it is there")
 def _():
-    client = _asking_client()
-    asked = _call(client, _run("touch ran", client.conversation, network=True))["result"]
-    key = next(iter(asked["inputRequests"]))
-    for response in ({"action": "decline"}, {"action": "cancel"}, {}, {"action": "accept"}, {"action": 5}, 7, None,
-                     {"action": "accept", "content": {}}, {"action": "ACCEPT", "content": {"allow": True}}):
-        answer = _call(client, _run("touch ran", client.conversation, network=True),
-                       inputResponses={key: response}, requestState=asked.get("requestState"))
-        result = answer.get("result", {})
-        check("error" in answer or result.get("isError") or result["resultType"] == "input_required", f"{response}: {answer}")
-    equal(client.run("ls", "bash")["stdout"], "")
+    client = _site().client()
+    stream = _listen(client, notifications={"resourcesListChanged": True})
+    stream.message()
+    stream.line()
+    began = time.monotonic()
+    equal(stream.line(), ": \n")
+    check(14 < time.monotonic() - began < 17, f"after {time.monotonic() - began:.1f} s")
 
 
-@test("a state that was changed, or that belongs to another call, tool user or tenant, is -32602")
+@test("when the server stops, every listen gets its response and every stream ends")
 def _():
-    site = sites.with_settings(SANDBOX_NETWORK="ask")
-    client = _asking_client()
-    params = _run("echo went", client.conversation, network=True)
-    asked = _call(client, params)["result"]
-    agreed = _agree(asked)
-    state = agreed["requestState"]
-    check(isinstance(state, str) and state, "no requestState")
-    middle = len(state) // 2
-    for bad in (state + "x", state[:-1], "", "v1..", "v1." + state, state[:middle] + "_" + state[middle + 1:],
-                state.upper(), "x" * 100000):
-        answer = _call(client, params, **agreed | {"requestState": bad})
-        equal(answer.get("error", {}).get("code"), -32602, bad[:30])
-    other = _run("rm -rf .", client.conversation, network=True)
-    equal(_call(client, other, **agreed).get("error", {}).get("code"), -32602, "other arguments")
-    token = "d" * 24 + "0123456789abcdef"
-    site.set_token("trudy", token)
-    trudy = site.client().with_token(token)
-    wait_until(lambda: trudy.request("ping").status == 200, 5, "nginx knows the new token")
-    equal(_call(trudy, params, **agreed).get("error", {}).get("code"), -32602, "another tenant")
-    equal(_call(client, params, **agreed)["result"]["resultType"], "complete", "the right one")
-
-
-@test("a modern client that cannot be asked gets -32021 naming what it lacks, or a refusal")
-def _():
-    client = _asking_client()
-    answer = _call(client, _run("echo went", client.conversation, network=True), capabilities={})
-    if "error" in answer:
-        equal(answer["error"]["code"], -32021)
-        check("elicitation" in answer["error"]["data"]["requiredCapabilities"], answer)
-    else:
-        equal(answer["result"].get("isError"), True)
-
-
-# ---- who may call ----
-
-@test("a foreign Host or Origin is 403 on every route; pages of our own origin pass CORS")
-def _():
-    site = sites.shared()
+    site = _site()
     client = site.client()
+    listen, get = _listen(client, "L"), _get(client, _session(client))
+    equal((listen.status, get.status), (200, 200))
+    listen.message()
+    os.kill(_hub(site), signal.SIGTERM)
+    last = listen.message()
+    equal((last["id"], last["result"]["resultType"]), ("L", "complete"))
+    equal((listen.message(), get.message()), (None, None))
+    wait_until(lambda: _hub(site), 10, "another hub")
+    wait_until(lambda: _listen(client).status == 200, 10, "streams again")
+
+
+@test("streams do not use up workers")
+def _():
+    client = _site({"SANDCGI_WORKERS": "1"}).client()
+    streams = [_listen(client, n) for n in range(20)]
+    equal([stream.status for stream in streams], [200] * 20)
+    equal(client.result("ping"), {})
+
+
+@test("one event reaches hundreds of streams at once", timeout=120)
+def _():
+    site = _site({"SANDCGI_MAX_STREAMS": "600"})
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
+                       "params": {"notifications": {"toolsListChanged": True}, "_meta": META}}).encode()
+    params = {"HTTP_MCP_PROTOCOL_VERSION": MODERN, "HTTP_MCP_METHOD": "subscriptions/listen", "HTTP_HOST": "localhost",
+              "SANDCGI_TENANT": "default", "SANDCGI_SECRET": site.secret}
+    with contextlib.ExitStack() as stack:
+        streams = [stack.enter_context(fcgi.connect(f"{site.folder}/run/hub.sock")) for _ in range(500)]
+        for stream in streams:
+            fcgi.send_request(stream, params, body)
+        for stream in streams:
+            fcgi.read_until(stream, b"acknowledged")
+        poll = select.epoll()
+        for stream in streams:
+            poll.register(stream, select.EPOLLIN)
+        began = time.monotonic()
+        _publish(site, kind="tools")
+        waiting = {stream.fileno(): stream for stream in streams}
+        while waiting and time.monotonic() < began + 10:
+            for fd, _ in poll.poll(1):
+                contains(waiting.pop(fd).recv(4096).decode("latin-1"), "notifications/tools/list_changed")
+                poll.unregister(fd)
+        equal(len(waiting), 0, "streams that heard nothing")
+        check(time.monotonic() - began < 2, f"it took {time.monotonic() - began:.2f} s")
+
+
+@test("only allowed hosts and pages may call, and pages can read what they are told")
+def _():
+    site = _site({"SANDCGI_ALLOWED_ORIGINS": "https://page.test"}, start=False)
+    site.nginx_values |= {"ORIGINS": "https://page.test"}
+    client = site.start().client()
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    for headers in ({"Host": "evil.example.com"}, {"Host": f"evil.example.com:{site.https_port}"},
-                    {"Origin": "https://evil.example.com"}, {"Origin": "null"}):
-        equal(client.post(ping, headers).status, 403, f"POST {headers}")
-        equal(Stream(client, None, {"Accept": "text/event-stream"} | headers).begin().status, 403, f"GET {headers}")
-        listen = modern_message("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-        equal(Stream(client, listen, modern_headers("subscriptions/listen") | headers).begin().status, 403, f"listen {headers}")
-    preflight = {"Origin": site.base_url, "Access-Control-Request-Method": "POST",
-                 "Access-Control-Request-Headers": "authorization,content-type,mcp-protocol-version"}
-    answer = client.http("OPTIONS", "/mcp", headers=preflight)
-    equal(answer.status, 204)
-    equal(answer.headers["Access-Control-Allow-Origin"], site.base_url)
-    for name in ("authorization", "mcp-session-id", "mcp-protocol-version", "mcp-method", "last-event-id"):
-        contains(answer.headers["Access-Control-Allow-Headers"].lower(), name)
-    answer = client.post(ping, {"Origin": site.base_url})
-    equal((answer.status, answer.headers["Access-Control-Allow-Origin"]), (200, site.base_url))
-    contains(answer.headers["Access-Control-Expose-Headers"].lower(), "mcp-session-id")
-    refused = client.http("OPTIONS", "/mcp", headers=preflight | {"Origin": "https://evil.example.com"})
-    equal((refused.status // 100, refused.headers.get("Access-Control-Allow-Origin")), (4, None))
-    stream = Stream(client, modern_message("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
-                    modern_headers("subscriptions/listen") | {"Origin": site.base_url}).begin()
-    equal((stream.status, stream.headers["Access-Control-Allow-Origin"]), (200, site.base_url))
+    answer = client.post(ping, {"Origin": "https://page.test"})
+    equal((answer.status, answer.headers["Access-Control-Allow-Origin"]), (200, "https://page.test"))
+    contains(answer.headers["Access-Control-Expose-Headers"], "Mcp-Session-Id")
+    equal(client.post(ping, {"Origin": "https://evil.test"}).status, 403)
+    equal(client.post(ping, {"Host": "evil.test"}).status, 403)
+    equal(client.post(ping, {"Host": f"localhost:{site.https_port}", "Origin": f"http://localhost:{site.https_port}"}).status, 200)
+    stream = _listen(client, Origin="https://page.test")
+    equal(stream.answer.headers["Access-Control-Allow-Origin"], "https://page.test")
+    params = {"SANDCGI_TENANT": "default", "SANDCGI_SECRET": site.secret}
+    for path in (site.front, f"{site.folder}/run/hub.sock"):
+        for extra, status in (({"HTTP_HOST": "evil.test"}, 403), ({"HTTP_ORIGIN": "null"}, 403), ({"SANDCGI_SECRET": "x"}, 403),
+                              ({"HTTP_HOST": "[::1]:5"}, None)):
+            got = fcgi.request(path, params | extra, b"{}")[0]
+            check(got == status if status else got != 403, f"{path} {extra}: {got}")
+    status, headers, body = fcgi.request(site.front, {"REQUEST_METHOD": "OPTIONS", "HTTP_ORIGIN": "https://page.test",
+                                                      "HTTP_ACCESS_CONTROL_REQUEST_HEADERS": "x-evil, mcp-param-region, mcp-param-a_b"})
+    equal((status, body, headers["access-control-allow-origin"]), (204, b"", "https://page.test"))
+    check(headers["access-control-allow-headers"].endswith("Mcp-Name, mcp-param-region"), headers["access-control-allow-headers"])

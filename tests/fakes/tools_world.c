@@ -34,9 +34,10 @@ void tools_world_init(struct tools_world *w)
     };
     tools_app_init(&w->app);
     w->server = (struct mcp_server){
-        .sessions_fd = -1,
-        .name = "t", .version = "1", .app = &w->app, .lists = mcp_lists_new()};
+        .sessions_fd = -1, .name = "t", .version = "1", .app = &w->app, .lists = mcp_lists_new()};
     w->server.tools = tools_all(&w->server.n_tools);
+    w->server.prompts = tools_prompts(&w->server.n_prompts);
+    w->server.resources = &tools_resources;
 }
 
 void tools_world_clear(struct tools_world *w)

@@ -73,21 +73,15 @@ stage_make_check() {
     rm -f "$log"
 }
 
-# The suites that print their own counts: tests/nginx, tests/runners.
+# The suites that bring their own reports.
 stage_scripts() {
-    local folder script log status
-    for folder in nginx runners; do
-        for script in "$top/tests/$folder"/run.sh "$top/tests/$folder"/run.py; do
-            [[ -x $script ]] || continue
-            heading "tests/$folder"
-            log=$(mktemp) status=0
-            case $script in
-            *.py) "$(test_python)" "$script" 2>&1 | tee "$log" || status=$? ;;
-            *) "$script" 2>&1 | tee "$log" || status=$? ;;
-            esac
-            count_from "$log" "$status" "tests/$folder"
-            rm -f "$log"
-        done
+    local script log status
+    for script in tests/nginx/run.py tests/runners/test_images.py; do
+        heading "$script"
+        log=$(mktemp) status=0
+        "$(test_python)" "$top/$script" 2>&1 | tee "$log" || status=$?
+        count_from "$log" "$status" "$script"
+        rm -f "$log"
     done
 }
 

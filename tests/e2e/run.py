@@ -14,7 +14,7 @@ import harness  # noqa: E402  pylint: disable=wrong-import-position
 import sites  # noqa: E402  pylint: disable=wrong-import-position
 
 # test_logs looks at what all others left behind: it is last.
-MODULES = ("start", "protocol", "sessions", "streams", "listening", "resources", "stdio", "tools", "uploads", "environment",
+MODULES = ("start", "protocol", "sessions", "streams", "listening", "resources", "stdio", "desktop", "tools", "uploads", "environment",
            "files", "hostile", "crash", "frontends", "engine", "podman", "logs")
 
 

@@ -1,142 +1,172 @@
-"""sandcgi stdio, as desktop clients start it: both eras, told apart by what comes first."""
+"""sandcgi stdio while it is busy: cancellation, progress, questions, subscriptions."""
+import json
+import os
+import subprocess
+import threading
 import time
 
+import procs
 import sites
-from harness import check, contains, equal, test, wait_until
-from mcp import LEGACY, MODERN
-from stdio import Stdio
-from streams import modern_message
+from harness import at_test_end, check, equal, test
+from mcp import MODERN
+
+META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
 
 
-def _run(code, conversation, **arguments):
-    return {"name": "run_code", "arguments": {"conversationId": conversation, "language": "bash", "code": code} | arguments}
+class Client:
+    """Everything that comes back, in order; a thread reads it."""
+
+    def __init__(self, site):
+        self.process = subprocess.Popen([site.binary, "stdio", "--config", site.config], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=open(f"{site.folder}/log/stdio.log", "ab"), env=sites.clean_environment() | sites.SANITIZER_ENV)
+        self.messages = []
+        self.arrived = threading.Condition()
+        self.ended = False
+        threading.Thread(target=self._read, daemon=True).start()
+        at_test_end(self._end)
+
+    def _end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.arrived:
+                self.messages.append(json.loads(line))
+                self.arrived.notify_all()
+        with self.arrived:
+            self.ended = True
+            self.arrived.notify_all()
+
+    def send(self, *messages):
+        for message in messages:
+            self.process.stdin.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def wait(self, fits, seconds=30, what="a message"):
+        with self.arrived:
+            if not self.arrived.wait_for(lambda: any(fits(m) for m in self.messages), seconds):
+                raise AssertionError(f"{what} did not come within {seconds} s; got {self.messages}")
+            return next(m for m in self.messages if fits(m))
+
+    def answer(self, id_, seconds=30):
+        return self.wait(lambda m: m.get("id") == id_ and "method" not in m, seconds, f"the answer to {id_}")
+
+    def notification(self, method, seconds=10):
+        return self.wait(lambda m: m.get("method") == method, seconds, method)
+
+    def handshake(self, version="2025-11-25", capabilities=None):
+        self.send({"id": "init", "method": "initialize", "params": {"protocolVersion": version, "capabilities": capabilities or {},
+                                                                    "clientInfo": {"name": "e2e", "version": "1"}}})
+        self.answer("init")
+        self.send({"method": "notifications/initialized"})
 
 
-def _start(revision=None, site=None):
-    return Stdio((site or sites.shared()).config, revision)
+def _run(code, conversation="stdio", meta=None, **more):
+    params = {"name": "run_code", "arguments": {"conversationId": conversation, "language": "bash", "code": code} | more}
+    if meta:
+        params["_meta"] = meta
+    return {"method": "tools/call", "params": params}
 
 
-def _conversation():
-    return sites.client().conversation
+def _cancel(id_):
+    return {"method": "notifications/cancelled", "params": {"requestId": id_, "reason": "test"}}
 
 
-@test("stdio speaks every legacy revision after initialize, and 2026-07-28 without")
+def _cancel_under_way(client, meta):
+    client.send({"id": 1} | _run("sleep 30", meta=meta), {"id": 2} | _run("echo never > never", meta=meta),
+                {"id": 3} | _run("echo third; ls", meta=meta))
+    time.sleep(1.5)
+    began = time.monotonic()
+    client.send(_cancel(2), _cancel(1), _cancel("unknown"))
+    third = client.answer(3)
+    check(time.monotonic() - began < 10, "the run went on")
+    output = third["result"]["structuredContent"]["stdout"]
+    equal(output, "third\n", "a cancelled call that waited is not made")
+    check(not any(m.get("id") in (1, 2) for m in client.messages), f"a cancelled request was answered: {client.messages}")
+
+
+@test("stdio: notifications/cancelled ends the call under way, and takes back one that waits, in both eras")
 def _():
-    conversation = _conversation()
-    for revision in LEGACY:
-        one = _start()
-        equal(one.initialize(revision)["protocolVersion"], revision)
-        check(one.result("tools/list")["tools"], "no tools")
-        equal(one.result("tools/call", _run("echo hi", conversation)).get("isError", False), False)
-        equal(one.result("ping"), {})
-    one = _start(MODERN)
-    equal(one.result("server/discover")["supportedVersions"], [MODERN])
-    check(one.result("tools/list")["tools"], "no tools")
-    equal(one.result("tools/call", _run("echo hi", conversation))["structuredContent"]["stdout"], "hi\n")
+    client = Client(sites.own())
+    client.handshake()
+    _cancel_under_way(client, None)
+    client.send({"id": "p", "method": "ping"})
+    equal(client.answer("p")["result"], {})
+    modern = Client(sites.own())
+    _cancel_under_way(modern, META)
 
 
-@test("stdio answers server/discover without committing itself; after a modern request initialize is -32022")
+@test("stdio: progress comes while the call runs, the answer after it")
 def _():
-    one = _start()
-    one.send(modern_message("server/discover", id_="server-discover-probe-1"))
-    equal(one.answer("server-discover-probe-1")["result"]["supportedVersions"], [MODERN])
-    equal(one.initialize("2025-06-18")["protocolVersion"], "2025-06-18")
-    other = _start(MODERN)
-    other.result("tools/list")
-    other.send({"jsonrpc": "2.0", "id": 9, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}})
-    equal(other.answer(9)["error"]["code"], -32022)
+    client = Client(sites.own())
+    client.handshake()
+    client.send({"id": 5} | _run("sleep 3; echo done", meta={"progressToken": "tok"}))
+    client.answer(5)
+    told = [m["params"] for m in client.messages if m.get("method") == "notifications/progress"]
+    check(told and all(p["progressToken"] == "tok" for p in told), f"progress: {told}")
+    equal([p["progress"] for p in told], sorted({p["progress"] for p in told}), "progress rises")
+    check(client.messages[-1].get("id") == 5, "the answer is last")
 
 
-@test("stdio: notifications/cancelled ends a run, which is then not answered, in both eras")
+@test("stdio: subscriptions of both eras hear of a file that a run writes")
 def _():
-    site = sites.shared()
-    conversation = _conversation()
-    for revision in ("2025-11-25", MODERN):
-        one = _start(revision)
-        if revision != MODERN:
-            one.initialize(revision)
-        id_ = one.call("tools/call", _run("sleep 60", conversation))
-        wait_until(site.run_children, 10, "the run has begun")
-        one.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id_}}
-                 if revision != MODERN else
-                 {"jsonrpc": "2.0", "method": "notifications/cancelled",
-                  "params": {"requestId": id_} | {"_meta": modern_message("x")["params"]["_meta"]}})
-        start = time.monotonic()
-        check(one.result("tools/list")["tools"], "no tools")
-        check(time.monotonic() - start < 5, f"{revision}: the next answer came late")
-        wait_until(lambda: not site.run_children(), 5, "the run has ended")
-        one.is_silent(0.5)
+    site = sites.own()
+    for meta in (None, META):
+        client = Client(site)
+        uri = "sandbox://news/a.txt"
+        if meta:
+            client.send({"id": "L", "method": "subscriptions/listen",
+                         "params": {"notifications": {"resourceSubscriptions": [uri], "resourcesListChanged": True}, "_meta": META}})
+            equal(client.notification("notifications/subscriptions/acknowledged")["params"]["_meta"],
+                  {"io.modelcontextprotocol/subscriptionId": "L"})
+        else:
+            client.handshake()
+            client.send({"id": "S", "method": "resources/subscribe", "params": {"uri": uri}})
+            equal(client.answer("S").get("result"), {})
+        client.send({"id": 1} | _run("date +%N > a.txt; echo > b.txt", "news", meta))
+        equal(client.notification("notifications/resources/updated")["params"]["uri"], uri)
+        client.answer(1)
+        updated = [m for m in client.messages if m.get("method") == "notifications/resources/updated"]
+        equal(len(updated), 1, "only what was subscribed to")
+        if not meta:
+            continue
+        client.send(_cancel("L"), {"id": 2} | _run("date > a.txt", "news", meta))
+        client.answer(2)
+        updated = [m for m in client.messages if m.get("method") == "notifications/resources/updated"]
+        equal(len(updated), 1, "after the subscription was cancelled")
 
 
-@test("stdio: requests sent while a run goes on are answered, none is lost")
+@test("stdio: a question to the user is answered while the call waits, and other messages keep their turn")
 def _():
-    one = _start()
-    one.initialize()
-    conversation = _conversation()
-    ids = {one.call("tools/call", _run("sleep 1; echo slow", conversation))}
-    ids |= {one.call("ping") for _ in range(20)}
-    seen = set()
-    while seen != ids:
-        message = one.next()
-        check(message is not None, "the program ended")
-        if "method" not in message:
-            seen.add(message["id"])
+    client = Client(sites.own({"SANDBOX_NETWORK": "ask"}))
+    client.handshake(capabilities={"elicitation": {}})
+    client.send({"id": 1} | _run("echo online", network=True))
+    question = client.wait(lambda m: m.get("method") == "elicitation/create", 20, "the question")
+    client.send({"id": 2, "method": "ping"}, {"id": question["id"], "result": {"action": "decline"}})
+    declined = client.answer(1)
+    equal(client.answer(2)["result"], {})
+    check(declined["result"]["isError"], f"declined: {declined}")
 
 
-@test("stdio: progress, and a question to the user whose answer comes while the run waits")
+@test("stdio: nothing is lost when input ends before the answers are out; work in vain is given up")
 def _():
-    site = sites.with_settings(SANDBOX_NETWORK="ask")
-    one = _start(site=site)
-    one.initialize(capabilities={"elicitation": {}})
-    conversation = _conversation()
-    id_ = one.call("tools/call", _run("sleep 1.5", conversation) | {"_meta": {"progressToken": "t"}})
-    steps = []
-    while "method" in (message := one.next()):
-        equal(message["method"], "notifications/progress")
-        steps.append(message["params"]["progress"])
-    equal(message["id"], id_)
-    check(steps and steps == sorted(set(steps)), f"progress: {steps}")
-    id_ = one.call("tools/call", _run("echo went", conversation, network=True))
-    asked = one.next()
-    equal(asked["method"], "elicitation/create")
-    content = {name: {"boolean": True, "string": (p.get("enum") or ["yes"])[0]}[p["type"]]
-               for name, p in asked["params"]["requestedSchema"]["properties"].items()}
-    one.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": content}})
-    equal(one.answer(id_)["result"]["structuredContent"]["stdout"].strip(), "went")
+    site = sites.own()
+    text = "".join(json.dumps({"jsonrpc": "2.0", "id": n} | _run(f"sleep 1; echo {n}")) + "\n" for n in (1, 2))
+    done = subprocess.run([site.binary, "stdio", "--config", site.config], input=text, capture_output=True, text=True, check=False, timeout=60,
+                          env=sites.clean_environment() | sites.SANITIZER_ENV)
+    answers = [json.loads(line)["result"]["structuredContent"]["stdout"] for line in done.stdout.splitlines()]
+    equal((done.returncode, answers), (0, ["1\n", "2\n"]), done.stderr[-500:])
 
-
-@test("stdio: a subscribed file is told to legacy clients, a listened one to modern ones")
-def _():
-    conversation = _conversation()
-    uri = f"sandbox://{conversation}/told.txt"
-    legacy = _start()
-    legacy.initialize()
-    equal(legacy.result("resources/subscribe", {"uri": uri}), {})
-    id_ = legacy.call("tools/call", _run("echo x > told.txt", conversation))
-    seen = []
-    while len(seen) < 2:
-        message = legacy.next(10)
-        if message.get("id") == id_ or message.get("method") == "notifications/resources/updated":
-            seen.append(message)
-    equal([one["params"]["uri"] for one in seen if "method" in one], [uri])
-    modern = _start(MODERN)
-    modern.call("subscriptions/listen", {"notifications": {"resourceSubscriptions": [uri]}}, "L")
-    equal(modern.next()["method"], "notifications/subscriptions/acknowledged")
-    modern.call("tools/call", _run("echo y > told.txt", conversation))
-    methods = {modern.next(10).get("method") for _ in range(2)}
-    contains(methods, "notifications/resources/updated")
-
-
-@test("stdio: lines that are no message are answered as errors and the next one is served; EOF ends it")
-def _():
-    one = _start()
-    one.initialize()
-    for line, code in ((b"{", -32700), (b"[]", -32600), (b'"x"', -32600), (b'{"jsonrpc":"2.0"}', -32600), (b"\xff", -32700)):
-        one.send(line)
-        equal(one.next()["error"]["code"], code, repr(line))
-    one.send(b"")
-    equal(one.result("ping"), {})
-    one.process.stdin.close()
-    equal(one.next(10), None)
-    equal(one.process.wait(10), 0)
+    ours, theirs = os.pipe()
+    process = subprocess.Popen([site.binary, "stdio", "--config", site.config], stdin=subprocess.PIPE, stdout=theirs, stderr=subprocess.DEVNULL,
+                               env=sites.clean_environment() | sites.SANITIZER_ENV)
+    at_test_end(procs.end, process)
+    os.close(theirs)
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1} | _run("sleep 50")).encode() + b"\n")
+    process.stdin.close()
+    time.sleep(1.5)
+    equal(process.poll(), None, "it goes on while somebody could still read")
+    os.close(ours)
+    process.wait(15)

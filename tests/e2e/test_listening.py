@@ -173,8 +173,9 @@ def _():
     client = _asking_client()
     asked = _call(client, _run("touch ran", client.conversation, network=True))["result"]
     key = next(iter(asked["inputRequests"]))
-    for response in ({"action": "decline"}, {"action": "cancel"}, {}, {"action": "accept"}, {"action": 5}, 7, None,
-                     {"action": "accept", "content": {}}, {"action": "ACCEPT", "content": {"allow": True}}):
+    for response in ({"action": "decline"}, {"action": "cancel"}, {}, {"action": 5}, 7, None, [],
+                     {"action": "accept", "content": {"allow": False}}, {"action": "accept", "content": {"allow": "true"}},
+                     {"action": "ACCEPT", "content": {"allow": True}}):
         answer = _call(client, _run("touch ran", client.conversation, network=True),
                        inputResponses={key: response}, requestState=asked.get("requestState"))
         result = answer.get("result", {})

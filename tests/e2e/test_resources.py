@@ -63,8 +63,9 @@ def _():
                 "file:///etc/passwd", "test://nonexistent", "nonsense", ""):
         answer = client.request("resources/read", {"uri": uri}, headers=LATEST)
         check(answer.error_code() in (-32002, -32602), f"{uri}: {answer.body[:200]}")
-        modern = client.modern("resources/read", {"uri": uri}, {"Mcp-Name": uri})
-        equal(modern.error_code(), -32602, uri)
+        if uri:  # an empty header is none
+            modern = client.modern("resources/read", {"uri": uri}, {"Mcp-Name": uri})
+            equal(modern.error_code(), -32602, uri)
     missing = client.request("resources/read", {"uri": base + "no.txt"}, headers=LATEST).json()["error"]
     equal((missing["code"], missing["data"]["uri"]), (-32002, base + "no.txt"))
     modern = client.modern("resources/read", {"uri": base + "no.txt"}, {"Mcp-Name": base + "no.txt"}).json()["error"]
@@ -111,10 +112,12 @@ def _():
     check(any(one["uriTemplate"].startswith("sandbox://") for one in templates), templates)
     prompts = client.result("prompts/list", headers=LATEST)["prompts"]
     names = {one["name"] for one in prompts}
+    client.upload("data.csv", b"a,b\n1,2\n")
+    known = {"conversationId": client.conversation, "file": "data.csv", "format": "png"}
     check({"analyse_data_file", "make_chart", "debug_program"} <= names, names)
     for prompt in prompts:
         check(prompt["description"] and prompt["title"], prompt["name"])
-        arguments = {one["name"]: "x" for one in prompt.get("arguments", [])}
+        arguments = {one["name"]: known.get(one["name"], "python") for one in prompt.get("arguments", [])}
         got = client.result("prompts/get", {"name": prompt["name"], "arguments": arguments}, LATEST)
         check(got["messages"], "no messages")
         required = [one["name"] for one in prompt.get("arguments", []) if one.get("required")]

@@ -56,6 +56,18 @@ tests_unit_test_mcp_session_SOURCES = tests/unit/test_mcp_session.c $(MCP_FAKES)
 tests_unit_test_mcp_server_SOURCES = tests/unit/test_mcp_server.c $(ASK_FAKES)
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_mcp
+FUZZ_TARGETS += \
+	tests/fuzz/fuzz_mcp \
+	tests/fuzz/fuzz_mcp_call \
+	tests/fuzz/fuzz_mcp_header \
+	tests/fuzz/fuzz_mcp_replay \
+	tests/fuzz/fuzz_mcp_session \
+	tests/fuzz/fuzz_mcp_state
+tests_fuzz_fuzz_mcp_call_SOURCES = tests/fuzz/fuzz_mcp_call.c $(MCP_FAKES)
+tests_fuzz_fuzz_mcp_call_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_mcp_header_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_mcp_replay_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_mcp_session_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_mcp_state_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_mcp_SOURCES = tests/fuzz/fuzz_mcp.c $(TOOLS_FAKES)
 tests_fuzz_fuzz_mcp_LDFLAGS = $(FUZZ_LINK)

@@ -190,11 +190,22 @@ static void a_client_on_stdio_is_asked_on_the_same_pipe(void **state)
     mcp_world_start_stdio(w, "2025-11-25", ELICIT);
     json_array_append_new(w->inbox, json_loads("{\"id\":\"x\",\"result\":{}}", 0, NULL));
     assert_says(mcp_world_ask(w, CALL("name", "")), "Hello, Ada!");
-    set_reply(w, "elicitation/create", "null"); /* never read: the end of the input */
-    json_object_del(w->replies, "elicitation/create");
+    json_object_clear(w->replies); /* the end of the input */
     assert_says(mcp_world_ask(w, CALL("name", "")), "\"isError\":true");
-    AUTO_FREE char *last = mcp_world_sent(w, json_array_size(w->sent) - 1);
-    assert_contains(last, "notifications/cancelled");
+    assert_int_equal(json_array_size(w->sent), 2);
+}
+
+static void a_question_answered_with_an_error_ends_the_call(void **state)
+{
+    struct mcp_world *w = *state;
+
+    mcp_world_start_stdio(w, "2025-11-25", ELICIT);
+    json_array_append_new(w->inbox,
+                          json_loads("{\"jsonrpc\":\"2.0\",\"id\":\"sandcgi-1\",\"error\":{"
+                                     "\"code\":-32601,\"message\":\"no\"}}",
+                                     0, NULL));
+    assert_says(mcp_world_ask(w, CALL("name", "")), "\"isError\":true");
+    assert_int_equal(json_array_size(w->sent), 1);
 }
 
 static void responses_to_nobody_are_accepted(void **state)
@@ -362,6 +373,7 @@ int main(void)
         TEST(several_rounds_run_in_one_legacy_call),
         TEST(a_legacy_client_that_cannot_be_asked_gets_a_failed_result),
         TEST(a_client_on_stdio_is_asked_on_the_same_pipe),
+        TEST(a_question_answered_with_an_error_ends_the_call),
         TEST(responses_to_nobody_are_accepted),
         TEST(a_cancelled_call_is_not_answered),
         TEST(cancelling_reaches_only_calls_of_the_same_session),

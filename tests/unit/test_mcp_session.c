@@ -2,6 +2,7 @@
 
 #include "tests/unit/unit.h"
 
+#include "common/base/buf.h"
 #include "common/mcp/session.h"
 #include "common/mcp/stream.h"
 #include "common/rpc/json.h"
@@ -254,6 +255,22 @@ static void a_client_that_says_too_much_is_served_without_a_session(void **state
     json_decref(answer.body);
 }
 
+static void deep_capabilities_make_a_session_that_can_be_read_again(void **state)
+{
+    struct mcp_world *w = *state;
+    AUTO_BUF struct buf deep = BUF_INIT(1024);
+
+    for (int i = 0; i < 60; i++)
+        buf_add_str(&deep, "{\"x\":");
+    buf_add_str(&deep, "{}");
+    for (int i = 0; i < 60; i++)
+        buf_add_str(&deep, "}");
+    mcp_world_start(w, "2025-06-18", buf_str(&deep));
+    struct asked a = mcp_world_ask(w, PING);
+    assert_int_equal(a.answer.status, 200);
+    asked_clear(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +284,7 @@ int main(void)
         TEST(subscriptions_are_kept_and_bounded),
         TEST(without_a_session_nobody_can_subscribe),
         TEST(a_log_level_is_checked_and_remembered),
+        TEST(deep_capabilities_make_a_session_that_can_be_read_again),
         TEST(a_client_that_says_too_much_is_served_without_a_session),
     };
 

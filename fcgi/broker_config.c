@@ -2,6 +2,20 @@
 
 #include "fcgi/broker_config.h"
 
+#include "fcgi/events.h"
+
+/* Seldom enough to open a socket for. */
+static void tell_tools_changed(void *ctx)
+{
+    const struct settings *s = ctx;
+    const struct mcp_event event = {.kind = MCP_EVENT_TOOLS};
+    struct event_sender sender;
+
+    event_sender_init(&sender, s->events);
+    event_sender_publish(&sender, &event);
+    event_sender_clear(&sender);
+}
+
 struct broker_config broker_config_of(const struct settings *s, uid_t client_uid)
 {
     return (struct broker_config){
@@ -34,5 +48,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .sandbox_uid = s->sandbox_uid,
         .sandbox_gid = s->sandbox_gid,
         .client_uid = client_uid,
+        .runners_changed = tell_tools_changed,
+        .runners_changed_ctx = (void *)(uintptr_t)s,
     };
 }

@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/sock.h"
 #include "fcgi/cgi.h"
+#include "fcgi/events.h"
 #include "fcgi/master.h"
 #include "fcgi/private_broker.h"
 #include "fcgi/sessions_dir.h"
@@ -44,6 +45,18 @@ static void open_sessions(struct app *app)
         log_debug("no sessions: %s", e.text);
 }
 
+/* Where a broker of our own tells what has changed. */
+static int open_events(const struct settings *s)
+{
+    const struct account self = {.uid = geteuid(), .gid = getegid()};
+    struct err e = ERR_INIT;
+    int fd = private_broker_is_ours() ? events_listen(s->events, &self, &e) : -1;
+
+    if (e.kind != ERR_NONE)
+        log_warn("changes of the runners will not be told: %s", e.text);
+    return fd;
+}
+
 /* CGI and stdio: one process, a broker found or made, one front end. */
 static int run_single(const char *config_path, bool http)
 {
@@ -62,7 +75,8 @@ static int run_single(const char *config_path, bool http)
             auto_close_fd(&app.server.sessions_fd);
             result = 0;
         } else {
-            result = stdio_serve(&app, &e);
+            AUTO_FD int events_fd = open_events(&settings);
+            result = stdio_serve(&app, events_fd, &e);
         }
         app_clear(&app);
     }

@@ -58,18 +58,9 @@ struct master {
 };
 
 /* What a child does with its life; the result is its exit status. */
-static void tell_of_runners(void *ctx)
-{
-    event_sender_publish(ctx, &(struct mcp_event){.kind = MCP_EVENT_TOOLS});
-}
-
 static int broker_life(struct master *m, struct err *e)
 {
-    struct broker_config config = broker_config_of(m->settings, m->workers.uid);
-    struct event_sender sender;
-    event_sender_init(&sender, m->settings->events);
-    config.runners_changed = tell_of_runners;
-    config.runners_changed_ctx = &sender;
+    const struct broker_config config = broker_config_of(m->settings, m->workers.uid);
     auto_close_fd(&m->fastcgi_fd);
     auto_close_fd(&m->hub_fd);
     auto_close_fd(&m->events_fd);

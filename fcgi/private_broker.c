@@ -19,7 +19,7 @@
 
 static pid_t broker_pid;
 static char socket_dir[] = "/tmp/sandcgi-XXXXXX";
-static char *socket_path;
+static char *socket_path, *events_path;
 
 /* Standard output belongs to the protocol: the broker must not hold it open, nor read our input. */
 static void leave_standard_io(void)
@@ -46,6 +46,14 @@ static void broker_life(const struct settings *s, int listen_fd, pid_t parent)
     _exit(1);
 }
 
+/* What changes here concerns this process alone, not the hub of a running server. */
+static void redirect_events(struct settings *s)
+{
+    events_path = mem_printf("%s/events.sock", socket_dir);
+    free(s->events);
+    s->events = mem_strdup(events_path);
+}
+
 static int start(struct settings *s, struct err *e)
 {
     if (!mkdtemp(socket_dir))
@@ -54,6 +62,7 @@ static int start(struct settings *s, struct err *e)
     AUTO_FD int fd = sock_listen(socket_path, NULL, e);
     if (fd < 0)
         return -1;
+    redirect_events(s);
     pid_t parent = getpid();
     broker_pid = fork();
     if (broker_pid < 0)
@@ -74,6 +83,11 @@ int private_broker_ensure(struct settings *s, struct err *e)
     return start(s, e);
 }
 
+bool private_broker_is_ours(void)
+{
+    return broker_pid > 0;
+}
+
 void private_broker_end(void)
 {
     if (broker_pid > 0) {
@@ -82,7 +96,10 @@ void private_broker_end(void)
     }
     if (socket_path) {
         unlink(socket_path);
+        if (events_path)
+            unlink(events_path);
         rmdir(socket_dir);
         free(TAKE_PTR(socket_path));
+        free(TAKE_PTR(events_path));
     }
 }

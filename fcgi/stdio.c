@@ -174,7 +174,9 @@ static void serve_mail(struct stdio *s, const struct stdio_mail *m)
 {
     struct mcp_answer a = {0};
 
-    if (!m->message) {
+    if (m->source) {
+        publish(s, &m->event);
+    } else if (!m->message) {
         mcp_parse_failed(&m->problem, &a);
         send_line(s, a.body);
         json_decref(a.body);
@@ -190,7 +192,7 @@ static void end_all(struct stdio *s)
     mcp_pin_clear(&s->pin);
 }
 
-int stdio_serve(const struct app *app, struct err *e)
+int stdio_serve(const struct app *app, int events_fd, struct err *e)
 {
     struct stdio s = {.server = app->server, .pin = MCP_PIN_INIT};
     struct err trouble = ERR_INIT;
@@ -201,7 +203,7 @@ int stdio_serve(const struct app *app, struct err *e)
     s.out = (struct mcp_out){.send = send_message, .ctx = &s};
     s.pin.next_message = next_message;
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    if (stdio_inbox_start(&inbox, app->settings->max_body, e) < 0)
+    if (stdio_inbox_start(&inbox, app->settings->max_body, events_fd, e) < 0)
         return -1;
     while (s.output.kind == ERR_NONE && (mail = stdio_inbox_next(&inbox, &trouble))) {
         serve_mail(&s, mail);

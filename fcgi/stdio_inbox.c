@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
+#include "fcgi/events.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -131,10 +132,35 @@ static void deliver_lines(struct stdio_inbox *b)
         drop_long_line(b);
 }
 
+static void deliver_events(struct stdio_inbox *b)
+{
+    struct mcp_event event;
+    json_t *source;
+
+    while ((source = events_receive(b->events_fd, &event))) {
+        struct stdio_mail *m = mem_alloc(sizeof *m);
+        m->source = source;
+        m->event = event;
+        deliver(b, m);
+    }
+}
+
+/* Until there is input. */
+static void wait_for_input(struct stdio_inbox *b)
+{
+    struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                         {.fd = b->events_fd, .events = POLLIN}};
+
+    while (poll(p, ARRAY_LEN(p), -1) < 0 || !p[0].revents)
+        if (p[1].revents)
+            deliver_events(b);
+}
+
 /* Reads to the end of input; 0, or -1 with errno. */
 static int read_all(struct stdio_inbox *b)
 {
     for (;;) {
+        wait_for_input(b);
         char *room = buf_reserve(&b->in, READ_CHUNK);
         ssize_t n = read(STDIN_FILENO, room, READ_CHUNK);
         if (n < 0 && errno == EINTR)
@@ -192,12 +218,14 @@ static int start_thread(struct stdio_inbox *b, struct err *e)
     return 0;
 }
 
-int stdio_inbox_start(struct stdio_inbox *b, size_t line_max, struct err *e)
+int stdio_inbox_start(struct stdio_inbox *b, size_t line_max, int events_fd, struct err *e)
 {
     pthread_condattr_t monotonic;
 
-    *b = (struct stdio_inbox){
-        .line_max = line_max, .cancel_end = -1, .in = BUF_INIT(line_max + 2 * READ_CHUNK)};
+    *b = (struct stdio_inbox){.line_max = line_max,
+                              .events_fd = events_fd,
+                              .cancel_end = -1,
+                              .in = BUF_INIT(line_max + 2 * READ_CHUNK)};
     b->end = &b->first;
     json_object_seed(0); /* two threads make objects */
     pthread_mutex_init(&b->lock, NULL);
@@ -211,6 +239,7 @@ int stdio_inbox_start(struct stdio_inbox *b, size_t line_max, struct err *e)
 void stdio_mail_free(struct stdio_mail *m)
 {
     json_decref(m->message);
+    json_decref(m->source);
     free(m);
 }
 

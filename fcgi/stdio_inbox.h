@@ -8,17 +8,20 @@
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
+#include "common/mcp/event.h"
 
 #include <jansson.h>
 #include <pthread.h>
 #include <stdbool.h>
 
-/* One line. */
+/* One line, or something that has changed. */
 struct stdio_mail {
     struct stdio_mail *next;
     size_t size;
     json_t *message; /* NULL: problem says why it is none */
     struct err problem;
+    json_t *source; /* not NULL: it is an event, whose strings live in here */
+    struct mcp_event event;
 };
 
 struct stdio_inbox {
@@ -32,12 +35,14 @@ struct stdio_inbox {
     json_t *current; /* id of the request under way; NULL: none */
     int cancel_end;  /* closed to cancel it; -1: none, or cancelled */
     bool cancelled;
-    struct buf in; /* the reader's own */
-    bool skipping; /* the reader is in the rest of a line that was too long */
+    /* the reader's own */
+    int events_fd;
+    struct buf in;
+    bool skipping; /* in the rest of a line that was too long */
 };
 
-/* Starts reading. The inbox must live as long as the process. */
-int stdio_inbox_start(struct stdio_inbox *b, size_t line_max, struct err *e);
+/* Starts reading. The inbox must live as long as the process. events_fd -1: none. */
+int stdio_inbox_start(struct stdio_inbox *b, size_t line_max, int events_fd, struct err *e);
 
 /* Waits for the next line; owned by the caller (stdio_mail_free). NULL at the end of input, with
  * *e when it ended in trouble. */

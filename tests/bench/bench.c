@@ -5,6 +5,8 @@
  *   bench runs ENV_FILE IMAGE DATA_DIR FRONT ROUNDS    cold runs: bare client, the whole stack, and
  * for orientation the interpreter alone and the engine's own command line bench load FRONT ROUNDS
  * SECONDS                    tools/list against a static file of the same size
+ *   bench streams FRONT ROUNDS MILLISECONDS STREAMS HUB_PID    three calls with and without streams
+ * that wait
  *
  * FRONT is 127.0.0.1:PORT; the token comes in BENCH_TOKEN. What is compared is measured next to
  * each other in every round, either one first by chance.
@@ -19,6 +21,7 @@
 #include "tests/bench/load.h"
 #include "tests/bench/stack.h"
 #include "tests/bench/stats.h"
+#include "tests/bench/streams.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -324,6 +327,19 @@ static int bench_load(char **arg)
     return 0;
 }
 
+static int bench_streams(char **arg)
+{
+    const struct streams_bench b = {.address = arg[0],
+                                    .token = token(),
+                                    .rounds = number(arg[1], 1000),
+                                    .duration_ms = number(arg[2], 60000),
+                                    .streams = number(arg[3], 100000),
+                                    .hub = (pid_t)number(arg[4], INT32_MAX)};
+
+    streams_bench_run(&b);
+    return 0;
+}
+
 /* Prints the body of tools/list, from which run.sh makes the static file. */
 static int bench_list(char **arg)
 {
@@ -342,7 +358,10 @@ int main(int argc, char **argv)
         const char *name;
         int n_args;
         int (*run)(char **arg);
-    } modes[] = {{"runs", 5, bench_runs}, {"load", 3, bench_load}, {"list", 1, bench_list}};
+    } modes[] = {{"runs", 5, bench_runs},
+                 {"load", 3, bench_load},
+                 {"list", 1, bench_list},
+                 {"streams", 5, bench_streams}};
 
     for (size_t i = 0; i < ARRAY_LEN(modes); i++)
         if (argc == modes[i].n_args + 2 && strcmp(argv[1], modes[i].name) == 0)

@@ -7,6 +7,7 @@ tests_bench_bench_SOURCES = \
 	tests/bench/load.c tests/bench/load.h \
 	tests/bench/stack.c tests/bench/stack.h \
 	tests/bench/stats.c tests/bench/stats.h \
+	tests/bench/streams.c tests/bench/streams.h \
 	tests/bench/wire.c tests/bench/wire.h
 tests_bench_bench_LDADD = $(LAYERS) $(OUTSIDE_LIBS)
 EXTRA_DIST += tests/bench/run.sh tests/bench/README.md

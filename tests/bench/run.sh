@@ -14,17 +14,19 @@ for part in common settings services; do
     source "$project/nginx/setup/$part.sh"
 done
 
-rounds=30 load_rounds=7 seconds=2 image=sandcgi-runner-python:latest
+rounds=30 load_rounds=7 seconds=2 stream_rounds=5 streams=1000 image=sandcgi-runner-python:latest
 work='' nginx_of_ours='' data_dir=''
 
 usage()
 {
     cat <<'END'
-usage: tests/bench/run.sh [--rounds N] [--load-rounds N] [--seconds N]
+usage: tests/bench/run.sh [--rounds N] [--load-rounds N] [--seconds N] [--stream-rounds N] [--streams N]
 
   --rounds N        rounds of cold runs (30); a round takes about two seconds
   --load-rounds N   rounds of tools/list against a static file (7) …
   --seconds N       … of this many seconds for each of its four parts (2)
+  --stream-rounds N rounds of three calls with and without waiting streams (5); a round takes about half a minute …
+  --streams N       … of this many streams (1000)
 
 Needs a server that ./start.sh has started, with the python runner, on an engine with a Unix socket.
 END
@@ -40,12 +42,14 @@ take_options()
 {
     while (($#)); do
         case $1 in
-        --rounds | --load-rounds | --seconds)
+        --rounds | --load-rounds | --seconds | --stream-rounds | --streams)
             [[ ${2:-} =~ ^[1-9][0-9]{0,3}$ ]] || fail "$1 needs a number from 1 to 9999; see --help"
             case $1 in
             --rounds) rounds=$2 ;;
             --load-rounds) load_rounds=$2 ;;
             --seconds) seconds=$2 ;;
+            --stream-rounds) stream_rounds=$2 ;;
+            --streams) streams=$2 ;;
             esac
             shift 2
             ;;
@@ -117,11 +121,11 @@ bench()
         fail "measuring ($1) broke off; the lines above say why"
 }
 
-# Prints the workers' process ids: the master's children that hold the FastCGI socket.
-worker_pids()
+# holders MASTER SOCKET: process ids of the master's children that hold this listening socket.
+holders()
 {
     local inode child children
-    inode=$(awk -v path="$SANDCGI_LISTEN" '$NF == path { print $7; exit }' /proc/net/unix)
+    inode=$(awk -v path="$2" '$NF == path { print $7; exit }' /proc/net/unix)
     [[ -n $inode ]] || return 0
     read -ra children <"/proc/$1/task/$1/children" || true
     for child in "${children[@]}"; do
@@ -135,7 +139,7 @@ worker_pids()
 memory_of_workers()
 {
     local pid
-    for pid in $(worker_pids "$1"); do
+    for pid in $(holders "$1" "$SANDCGI_LISTEN"); do
         awk '/^Private_(Clean|Dirty|Hugetlb):/ { kb += $2 } /^Pss:/ { pss = $2 } END { if (NR) print kb, pss }' \
             "/proc/$pid/smaps_rollup" 2>/dev/null || true
     done | sort -n
@@ -160,7 +164,7 @@ print_place()
 
 main()
 {
-    local master front
+    local master front hub
     take_options "$@"
     choose_places
     derive_settings
@@ -189,6 +193,10 @@ main()
     bench runs "$env_file" "$image" "$data_dir" "$front" "$rounds"
     printf '\n'
     bench load "$front" "$load_rounds" "$seconds"
+    printf '\n'
+    hub=$(holders "$master" "$SANDCGI_HUB")
+    [[ -n $hub ]] || fail "no hub is running; is SANDCGI_HUB a socket's path?"
+    bench streams "$front" "$stream_rounds" 1000 "$streams" "$hub"
     printf '\nPrivate memory of idle workers\n'
     print_memory 'after the measuring' "$master"
 }

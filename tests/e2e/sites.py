@@ -234,9 +234,16 @@ class Site:
                 return pid
         return None
 
+    def hub_process(self):
+        """The child of the master that accepts on the hub's socket."""
+        for pid in procs.children(self.process.pid):
+            if self.hub in procs.unix_sockets(pid):
+                return pid
+        return None
+
     def workers(self):
-        broker = self.broker()
-        return [pid for pid in procs.children(self.process.pid) if pid != broker]
+        others = (self.broker(), self.hub_process())
+        return [pid for pid in procs.children(self.process.pid) if pid not in others]
 
     def run_children(self):
         """The broker's children that hold a run's lock."""

@@ -11,6 +11,7 @@
 #ifndef SANDCGI_MCP_SERVER_H
 #define SANDCGI_MCP_SERVER_H
 
+#include "common/base/buf.h"
 #include "common/base/err.h"
 
 #include <jansson.h>
@@ -88,6 +89,7 @@ struct mcp_origin {
     const char *(*param_header)(void *ctx, const char *name);
     void *param_ctx;
     struct mcp_out *out; /* NULL: only the answer can be sent */
+    bool takes_text;     /* answers may come as text: what many ask for is then written only once */
     /* Hangs up (POLLHUP, POLLRDHUP) when the client leaves; on stdio when notifications/cancelled
      * names the current request. -1: none. */
     int cancel_fd;
@@ -97,7 +99,9 @@ struct mcp_origin {
 };
 
 struct mcp_answer {
-    int status;   /* HTTP status: 200, 202, 400, 404 … */
+    int status;      /* HTTP status: 200, 202, 400, 404 … */
+    struct buf text; /* instead of body, when origin->takes_text: the same, written already; owned
+                        by the caller */
     json_t *body; /* owned by the caller; NULL: nothing to send (202; also a request that the client
                      has cancelled: end its stream) */
     const char *method; /* for the log: the method's name when it is one of ours, else "-" */

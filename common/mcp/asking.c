@@ -184,17 +184,27 @@ static int take_response(struct leg *leg, const json_t *message, struct err *e)
 
     if (!key)
         return 0;
-    if (!result)
-        return err_set(e, ERR_PROTOCOL, "the client answered the question \"%s\" with an error",
-                       key);
-    json_object_set(leg->responses, key, result);
-    json_object_del(leg->waiting, id);
-    return 0;
+    if (result)
+        json_object_set(leg->responses, key, result);
+    else
+        err_set(e, ERR_PROTOCOL, "the client answered the question \"%s\" with an error", key);
+    json_object_del(leg->waiting, id); /* and the key with it */
+    return result ? 0 : -1;
 }
 
-/* Waits for a while: a new reference, or NULL when nothing came (yet), -1 in *e when it never will.
- */
-static json_t *next_response(struct leg *leg, int wait_ms, struct err *e)
+/* The front end waits as long as it may, unless there is nothing more to wait for. */
+static json_t *next_on_stdio(const struct mcp_pin *pin, struct deadline turn, struct err *e)
+{
+    json_t *message = pin->next_message(pin->ctx, deadline_poll_ms(turn));
+
+    if (!message && !deadline_passed(turn))
+        err_set(e, ERR_CANCELLED, "the client has left without an answer");
+    return message;
+}
+
+/* Waits for a while: a new reference, or NULL when nothing came (yet); *e is set when it never
+ * will. */
+static json_t *next_response(struct leg *leg, struct deadline turn, struct err *e)
 {
     const struct mcp_origin *origin = leg->call->origin;
     struct pollfd p[] = {
@@ -205,8 +215,9 @@ static json_t *next_response(struct leg *leg, int wait_ms, struct err *e)
     };
 
     if (origin->pin)
-        return origin->pin->next_message(origin->pin->ctx, wait_ms);
-    poll(p, ARRAY_LEN(p), wait_ms);
+        return next_on_stdio(origin->pin, turn, e);
+    if (poll(p, ARRAY_LEN(p), deadline_poll_ms(turn)) <= 0)
+        return NULL;
     if (p[1].revents || p[2].revents)
         err_set(e, ERR_CANCELLED, "the client has left without an answer");
     return p[0].revents & POLLIN ? mcp_mailbox_take(&leg->way->mailbox) : NULL;
@@ -216,24 +227,21 @@ static int wait_for_all(struct leg *leg, struct err *e)
 {
     const struct mcp_out *out = leg->call->origin->out;
     struct deadline end = deadline_in_ms(MCP_ASK_WAIT_MS);
+    struct deadline turn = deadline_in_ms(SSE_KEEP_ALIVE_MS);
 
     while (json_object_size(leg->waiting) > 0) {
-        struct deadline turn = deadline_min(end, deadline_in_ms(SSE_KEEP_ALIVE_MS));
-        json_auto_t *message = next_response(leg, deadline_poll_ms(turn), e);
-        if (message && take_response(leg, message, e) < 0)
-            return -1;
-        if (e->kind != ERR_NONE)
+        json_auto_t *message = next_response(leg, deadline_min(turn, end), e);
+        if (e->kind != ERR_NONE || (message && take_response(leg, message, e) < 0))
             return -1;
         if (mcp_way_is_cancelled(leg->way))
             return err_set(e, ERR_CANCELLED, "the client has cancelled the call");
-        if (message)
-            continue;
         if (deadline_passed(end))
             return err_set(e, ERR_TIMEOUT, "the client's user did not answer in time");
-        if (!deadline_passed(turn)) /* the end of the input */
-            return err_set(e, ERR_CANCELLED, "the client has left without an answer");
+        if (!deadline_passed(turn))
+            continue;
         if (out->keep_alive)
             out->keep_alive(out->ctx);
+        turn = deadline_in_ms(SSE_KEEP_ALIVE_MS);
     }
     return 0;
 }
@@ -265,7 +273,8 @@ static int ask_all(struct leg *leg, const struct mcp_need *need, struct err *e)
     }
     if (wait_for_all(leg, e) == 0)
         return 0;
-    withdraw(leg);
+    if (e->kind != ERR_CANCELLED) /* else nobody is there, or nobody wants to hear more */
+        withdraw(leg);
     return -1;
 }
 

@@ -36,11 +36,38 @@ TOOLS_FAKES = \
 	tests/fakes/schema.c tests/fakes/schema.h \
 	tests/fakes/tools_world.c tests/fakes/tools_world.h
 
+# A server with sessions, and tools, prompts and resources for whatever this layer offers.
+MCP_FAKES = tests/fakes/mcp_world.c tests/fakes/mcp_world.h $(ASK_FAKES)
+
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/test_mcp_era tests/unit/test_mcp_server
+check_PROGRAMS += \
+	tests/unit/test_mcp_ask \
+	tests/unit/test_mcp_era \
+	tests/unit/test_mcp_listen \
+	tests/unit/test_mcp_methods \
+	tests/unit/test_mcp_seal \
+	tests/unit/test_mcp_server \
+	tests/unit/test_mcp_session \
+	tests/unit/test_mcp_stream
+tests_unit_test_mcp_ask_SOURCES = tests/unit/test_mcp_ask.c $(MCP_FAKES)
+tests_unit_test_mcp_listen_SOURCES = tests/unit/test_mcp_listen.c $(MCP_FAKES)
+tests_unit_test_mcp_methods_SOURCES = tests/unit/test_mcp_methods.c $(MCP_FAKES)
+tests_unit_test_mcp_session_SOURCES = tests/unit/test_mcp_session.c $(MCP_FAKES)
 tests_unit_test_mcp_server_SOURCES = tests/unit/test_mcp_server.c $(ASK_FAKES)
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_mcp
+FUZZ_TARGETS += \
+	tests/fuzz/fuzz_mcp \
+	tests/fuzz/fuzz_mcp_call \
+	tests/fuzz/fuzz_mcp_header \
+	tests/fuzz/fuzz_mcp_replay \
+	tests/fuzz/fuzz_mcp_session \
+	tests/fuzz/fuzz_mcp_state
+tests_fuzz_fuzz_mcp_call_SOURCES = tests/fuzz/fuzz_mcp_call.c $(MCP_FAKES)
+tests_fuzz_fuzz_mcp_call_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_mcp_header_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_mcp_replay_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_mcp_session_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_mcp_state_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_mcp_SOURCES = tests/fuzz/fuzz_mcp.c $(TOOLS_FAKES)
 tests_fuzz_fuzz_mcp_LDFLAGS = $(FUZZ_LINK)

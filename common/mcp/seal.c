@@ -127,7 +127,7 @@ json_t *mcp_unseal(const struct mcp_server *server, const struct mcp_seal_bind *
 
     if (check_seal(server, bind, sealed, len, &covered) == 0 &&
         url_decode(sealed + strlen(HEAD), covered - strlen(HEAD), &plain) == 0) {
-        json_auto_t *frame = json_parse(buf_str(&plain), plain.len, JSON_MAX_DEPTH, &ignored);
+        json_auto_t *frame = json_parse(buf_str(&plain), plain.len, JSON_MAX_DEPTH + 4, &ignored);
         json_t *value = json_object_get(frame, "p");
         if (value && json_get_integer(frame, "exp", 0) >= clock_unix_s())
             return json_incref(value); /* the frame lets go of it */

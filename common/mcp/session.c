@@ -20,7 +20,7 @@
 #define TOUCH_AFTER_S 60 /* a session's time of last use is written this often at most */
 #define LOCK_NAME     ".lock"
 #define NEW_SUFFIX    ".new"
-#define RECORD_DEPTH  16
+#define RECORD_DEPTH  (JSON_MAX_DEPTH + 4) /* capabilities may be as deep as a message */
 
 bool mcp_session_id_is_valid(const char *id)
 {

@@ -46,3 +46,7 @@ endif
 FUZZ_TARGETS += tests/fuzz/fuzz_tool_args
 tests_fuzz_fuzz_tool_args_SOURCES = tests/fuzz/fuzz_tool_args.c $(TOOLS_FAKES)
 tests_fuzz_fuzz_tool_args_LDFLAGS = $(FUZZ_LINK)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_resource
+tests_fuzz_fuzz_resource_SOURCES = tests/fuzz/fuzz_resource.c $(TOOLS_FAKES)
+tests_fuzz_fuzz_resource_LDFLAGS = $(FUZZ_LINK)

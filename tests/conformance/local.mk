@@ -11,5 +11,6 @@ tests_conformance_sandcgi_conformance_SOURCES = \
 	tests/conformance/fixture_telling.c \
 	tests/conformance/fixtures.c tests/conformance/fixtures.h \
 	tests/conformance/registry.c
+tests_conformance_sandcgi_conformance_CPPFLAGS = $(sandcgi_CPPFLAGS)
 tests_conformance_sandcgi_conformance_LDADD = $(sandcgi_LDADD)
 CLEANFILES += tests/conformance/sandcgi-conformance

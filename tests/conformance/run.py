@@ -75,6 +75,8 @@ def register_scenario(revision, name, fixtures):
     def _():
         found = suite_run(revision, fixtures).result(name)
         check(found.passed, f"{found.summary}\n" + "\n".join(found.failures + found.warnings))
+        # An empty server has no resource to read.
+        found.skipped = [one for one in found.skipped if fixtures or "returned no resources" not in one]
         unexpected = found.unexpected_warnings()
         check(not unexpected, "warnings that the suite's own reference does not get:\n" + "\n".join(unexpected))
         check(not found.skipped, "not passed but skipped:\n" + "\n".join(found.skipped))

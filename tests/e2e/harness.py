@@ -147,6 +147,9 @@ def _run_one(test_):
         state, detail = "FAILED", f"{failure}\n{_place()}"
     except Exception:  # pylint: disable=broad-except
         state, detail = "FAILED", traceback.format_exc(limit=-8)
+    except BaseException:  # we are asked to end
+        _current.close()
+        raise
     finally:
         signal.alarm(0)
     try:
@@ -157,6 +160,10 @@ def _run_one(test_):
     finally:
         signal.alarm(0)
     return state, detail, time.monotonic() - start
+
+
+def _on_end(number, _frame):
+    sys.exit(128 + number)  # through every finally: nothing that was started stays
 
 
 def _place():
@@ -173,6 +180,8 @@ def run_tests(word, on_failure):
     counts = {"ok": 0, "FAILED": 0, "skipped": 0}
     module = None
     signal.signal(signal.SIGALRM, _on_alarm)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, _on_end)
     try:
         for one in selected(word):
             if one.module != module:

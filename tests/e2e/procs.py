@@ -48,6 +48,17 @@ def open_files(pid):
     return found
 
 
+def unix_sockets(pid):
+    """The paths of the Unix sockets that the process holds."""
+    paths = {}
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            fields = line.split(None, 7)
+            if len(fields) == 8:
+                paths[f"socket:[{fields[6]}]"] = fields[7].strip()
+    return [paths[name] for name in open_files(pid) if name in paths]
+
+
 def uid(pid):
     return os.stat(f"/proc/{pid}").st_uid
 

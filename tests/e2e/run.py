@@ -14,8 +14,8 @@ import harness  # noqa: E402  pylint: disable=wrong-import-position
 import sites  # noqa: E402  pylint: disable=wrong-import-position
 
 # test_logs looks at what all others left behind: it is last.
-MODULES = ("start", "protocol", "streams", "tools", "uploads", "environment", "files", "hostile", "crash", "frontends", "stdio",
-           "engine", "podman", "logs")
+MODULES = ("start", "protocol", "sessions", "streams", "listening", "resources", "stdio", "desktop", "offers", "tools", "uploads",
+           "environment", "files", "hostile", "crash", "frontends", "engine", "podman", "logs")
 
 
 def load():

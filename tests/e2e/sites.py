@@ -62,6 +62,10 @@ def web_account():
     raise Skip("there is no account for nginx's workers")
 
 
+# What a test starts ends with the suite even when that is killed.
+DIE_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
+
+
 def nginx_binary():
     for path in ("/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"):
         if os.path.exists(path):
@@ -146,7 +150,7 @@ class Site:
     def start_server(self, prefix=(), **popen):
         log = open(self.log_path, "ab")  # pylint: disable=consider-using-with
         with log:
-            self.process = subprocess.Popen([*prefix, self.binary, "serve", "--config", self.config],
+            self.process = subprocess.Popen([*DIE_WITH_US, *prefix, self.binary, "serve", "--config", self.config],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=clean_environment() | SANITIZER_ENV | self.environment, **popen)
         return self.process
@@ -169,7 +173,7 @@ class Site:
         log = f"{self.folder}/log/nginx-start.log"
         with open(log, "ab") as out:
             self.nginx_process = subprocess.Popen(
-                [nginx_binary(), "-c", f"{self.folder}/conf/nginx.conf", "-e", f"{self.folder}/log/nginx-error.log",
+                [*DIE_WITH_US, nginx_binary(), "-c", f"{self.folder}/conf/nginx.conf", "-e", f"{self.folder}/log/nginx-error.log",
                  "-g", "daemon off;"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
     def set_token(self, tenant, token):
@@ -230,9 +234,16 @@ class Site:
                 return pid
         return None
 
+    def hub_process(self):
+        """The child of the master that accepts on the hub's socket."""
+        for pid in procs.children(self.process.pid):
+            if self.hub in procs.unix_sockets(pid):
+                return pid
+        return None
+
     def workers(self):
-        broker = self.broker()
-        return [pid for pid in procs.children(self.process.pid) if pid != broker]
+        others = (self.broker(), self.hub_process())
+        return [pid for pid in procs.children(self.process.pid) if pid not in others]
 
     def run_children(self):
         """The broker's children that hold a run's lock."""

@@ -120,6 +120,14 @@ class Stream:
                 return message
             self.before.append(message)
 
+    def waiting(self):
+        """The messages that have come and were not looked at yet."""
+        found = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                found.append(self._messages.get_nowait())
+        return [message for message in found if message is not None]
+
     def is_silent(self, seconds):
         """Fails when a message comes within this time."""
         with contextlib.suppress(queue.Empty):

@@ -127,11 +127,11 @@ class Stdio:
         self.process.stdin.flush()
 
     def ask(self, message):
+        """The answer; notifications in front of it are passed over."""
         self.send(message)
-        while True:  # what the server tells by itself comes in between
-            answer = json.loads(self.process.stdout.readline())
-            if "method" not in answer:
-                return answer
+        while "method" in (answer := json.loads(self.process.stdout.readline())):
+            pass
+        return answer
 
     def request(self, method, params=None, id_=1):
         return self.ask({"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}})

@@ -241,6 +241,25 @@ def _():
     equal(result["exitCode"], 6)
 
 
+@test("trees that are deep, wide, locked or full of links break neither the listing nor the next run", timeout=120)
+def _():
+    client = sites.client()
+    result = client.run("""
+import os
+for i in range(300):
+    os.mkdir("d" * 200); os.chdir("d" * 200)
+""", timeout=60)
+    check(result["status"] in ("ok", "error"), result["status"])
+    equal(client.run("cd /data; rm -rf d*; ls", "bash")["stdout"], "")
+    result = client.run("mkdir wide; cd wide; for i in $(seq 20000); do : >$i; done; echo made", "bash", timeout=60)
+    equal((result["status"], result["stdout"]), ("ok", "made\n"))
+    check(result["filesOmitted"] > 0, "all of them listed")
+    client.run("rm -rf wide; mkdir locked; touch locked/f; chmod 000 locked; ln -s . loop; ln -s loop loop2; chmod 000 .", "bash")
+    equal(client.run("echo still here", "bash")["success"], True)
+    client.upload("into-a-locked-folder.txt", b"x")
+    equal(client.run("chmod 755 . locked; ls", "bash")["stdout"], "into-a-locked-folder.txt\nlocked\nloop\nloop2\n")
+
+
 @test("H-64: a worker reached without nginx refuses: no secret, a wrong one, an empty one")
 def _():
     site = sites.shared()

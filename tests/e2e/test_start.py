@@ -3,12 +3,15 @@ import functools
 import json
 import os
 import re
-import stat
+import signal
 import socket
+import stat
+import subprocess
 import time
 
 import clone
-from harness import TOP, Skip, check, contains, equal, test
+import procs
+from harness import TOP, Skip, check, contains, equal, test, wait_until
 
 TARGET = "./start.sh from a fresh clone ends in a running server: URLs, where the token is, three commands"
 
@@ -253,3 +256,29 @@ def _():
     equal(house.setting("MCP_API_TOKEN"), token)
     done = house.shell(f"curl -sk '{url}'")
     equal(done.stdout, "kept")
+
+
+@test("--foreground stays; Ctrl-C stops everything", timeout=180)
+def _():
+    house = clone.started()
+    house.start_sh("--stop", timeout=60)
+    log = f"{os.path.dirname(house.folder)}/foreground.log"
+    with open(log, "wb") as out:
+        process = subprocess.Popen(["./start.sh", "--foreground"], cwd=house.folder, env=house.environment(), stdout=out, stderr=out,
+                                   stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        wait_until(lambda: _pings(house) or process.poll() is not None, 100, "it answers")
+        check(process.poll() is None, f"it did not stay: {open(log, encoding='utf-8').read()[-1500:]}")
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(60)
+        check(not _pings(house), "it still answers")
+    finally:
+        procs.end_group(process)
+        equal(house.start_sh(timeout=120)[0], 0, "the next start")
+
+
+def _pings(house):
+    try:
+        return house.client().request("ping").status == 200
+    except OSError:
+        return False

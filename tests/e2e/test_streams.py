@@ -21,11 +21,7 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 def _site(settings=None, start=True):
     """A server with a hub."""
-    site = sites.own(settings, start=False)
-    site.settings |= {"SANDCGI_HUB": f"{site.folder}/run/hub.sock"}
-    site.nginx_values |= {"HUB": f"unix:{site.folder}/run/hub.sock"}
-    site.write_config()
-    return site.start() if start else site
+    return sites.own(settings, start)
 
 
 def _publish(site, **event):

@@ -2,6 +2,7 @@
  * rest. Whatever comes, there is an answer that fits the protocol. */
 #include "config.h"
 
+#include "common/mcp/listen.h"
 #include "common/mcp/server.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/fake_broker.h"
@@ -63,7 +64,8 @@ static void promise_envelope(const json_t *body)
         return;
     }
     PROMISE(strcmp(json_get_string(body, "jsonrpc"), "2.0") == 0);
-    PROMISE((json_object_get(body, "result") != NULL) != (json_object_get(body, "error") != NULL));
+    PROMISE(json_object_get(body, "method") || /* the acknowledgement of a listen */
+            (json_object_get(body, "result") != NULL) != (json_object_get(body, "error") != NULL));
     PROMISE(!json_is_null(json_object_get(body, "id")));
 }
 
@@ -98,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     else
         mcp_parse_failed(&e, &answer);
     promise_answer(&answer);
+    mcp_listen_free(answer.listen);
     json_decref(answer.body);
     tools_world_clear(&world);
     return 0;

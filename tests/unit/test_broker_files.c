@@ -2,10 +2,12 @@
  * is this test. */
 #include "config.h"
 
+#include "common/base/mem.h"
 #include "common/broker/client.h"
 #include "common/broker/job.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/state.h"
 #include "tests/unit/sandbox_fixture.h"
 
 #include <sys/socket.h>
@@ -226,6 +228,25 @@ static void a_sandbox_that_is_gone_is_passed_over(void **state)
     assert_string_equal(buf_str(&all), "two/b ");
 }
 
+static void a_page_costs_no_more_than_it_may_and_the_next_one_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_BUF struct buf all = BUF_INIT(10000);
+
+    for (int i = 0; i < 450; i++) {
+        AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+        AUTO_FREE char *conversation = mem_printf("empty %d", i);
+
+        assert_int_equal(sandbox_open(&f->root, "t", conversation, &sb, &f->e), 0);
+        assert_int_equal(state_note_use(&sb, "t", conversation, &f->e), 0);
+    }
+    put(f, "t", "full", "a");
+    json_auto_t *page = list(f, "t", 10, NULL);
+    assert_non_null(json_object_get(page, "next"));
+    read_all(f, "t", 10, &all);
+    assert_string_equal(buf_str(&all), "full/a ");
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
@@ -238,6 +259,7 @@ int main(void)
         CASE(names_are_found_by_how_they_begin),
         CASE(opening_makes_no_sandbox),
         CASE(a_sandbox_that_is_gone_is_passed_over),
+        CASE(a_page_costs_no_more_than_it_may_and_the_next_one_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

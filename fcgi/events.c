@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define EVENTS_PATIENCE_MS 50
+#define HURRY_MS           1000
 #define RECEIVE_BUFFER     (1 << 20)
 #define EVENT_DEPTH_MAX    4
 
@@ -34,7 +35,7 @@ void event_sender_init(struct event_sender *s, const char *path)
 {
     struct err e = ERR_INIT;
 
-    *s = (struct event_sender){.fd = -1};
+    *s = (struct event_sender){.fd = -1, .hurry = deadline_in_ms(0)};
     if (set_address(&s->to, path, &e) == 0)
         s->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
@@ -60,21 +61,26 @@ static bool try_send(const struct event_sender *s, const struct buf *text)
  * a full queue while the hub is at work. An unconnected socket cannot be polled for room; a few
  * short naps can.
  */
-static bool send_patiently(const struct event_sender *s, const struct buf *text)
+static bool send_patiently(struct event_sender *s, const struct buf *text)
 {
-    for (int i = 0; i < EVENTS_PATIENCE_MS; i++) {
+    int naps = deadline_passed(s->hurry) ? EVENTS_PATIENCE_MS : 0;
+
+    for (int i = 0;; i++) {
         if (try_send(s, text))
             return true;
         if (errno != EAGAIN && errno != ENOBUFS)
             return true; /* nobody listens */
+        if (i >= naps)
+            break;
         poll(NULL, 0, 1);
     }
+    s->hurry = deadline_in_ms(HURRY_MS);
     return false;
 }
 
 void event_sender_publish(void *ctx, const struct mcp_event *event)
 {
-    const struct event_sender *s = ctx;
+    struct event_sender *s = ctx;
     AUTO_BUF struct buf text = BUF_INIT(MCP_EVENT_MAX);
 
     if (s->fd < 0)

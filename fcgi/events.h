@@ -5,6 +5,7 @@
 #ifndef SANDCGI_FCGI_EVENTS_H
 #define SANDCGI_FCGI_EVENTS_H
 
+#include "common/base/clock.h"
 #include "common/base/err.h"
 #include "common/mcp/event.h"
 #include "fcgi/account.h"
@@ -14,6 +15,7 @@
 struct event_sender {
     int fd; /* -1: events go nowhere */
     struct sockaddr_un to;
+    struct deadline hurry; /* until then a hub that does not keep up is not waited for */
 };
 
 /* Never fails: without a socket, or with a path that is too long, events go nowhere. */
@@ -21,7 +23,7 @@ void event_sender_init(struct event_sender *s, const char *path);
 void event_sender_clear(struct event_sender *s);
 
 /* mcp_server.publish; ctx is the struct event_sender. When the hub cannot keep up it is given a
- * moment (EVENTS_PATIENCE_MS), then the event is dropped. */
+ * moment (EVENTS_PATIENCE_MS), then the event is dropped, and for a while others with it. */
 void event_sender_publish(void *ctx, const struct mcp_event *event);
 
 /* The hub's end: a bound datagram socket that only the workers' account and root may write to.

@@ -29,3 +29,13 @@ bin_PROGRAMS += sandcgi
 sandcgi_SOURCES = fcgi/main.c
 sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/test_front_http tests/unit/test_front_hub
+tests_unit_test_front_http_LDADD = libfront.a $(LDADD)
+tests_unit_test_front_hub_LDADD = libfront.a $(LDADD)
+endif
+
+FUZZ_TARGETS += tests/fuzz/fuzz_http
+tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)
+tests_fuzz_fuzz_http_LDFLAGS = $(FUZZ_LINK)

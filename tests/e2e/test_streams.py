@@ -249,3 +249,36 @@ def _():
                                                       "HTTP_ACCESS_CONTROL_REQUEST_HEADERS": "x-evil, mcp-param-region, mcp-param-a_b"})
     equal((status, body, headers["access-control-allow-origin"]), (204, b"", "https://page.test"))
     check(headers["access-control-allow-headers"].endswith("Mcp-Name, mcp-param-region"), headers["access-control-allow-headers"])
+
+
+@test("a hub that is killed is replaced; HUP replaces it as well, and ends its streams in order")
+def _():
+    site = _site()
+    client = site.client()
+    stream = _listen(client)
+    stream.message()
+    first = _hub(site)
+    os.kill(first, signal.SIGKILL)
+    second = wait_until(lambda: _hub(site) not in (None, first) and _hub(site), 10, "another hub")
+    listen = wait_until(lambda: (s := _listen(client, "L", {"resourcesListChanged": True})).status == 200 and s, 10, "streams again")
+    equal(listen.message()["method"], "notifications/subscriptions/acknowledged")
+    site.reload()
+    equal(listen.message()["id"], "L", "the response to the listen")
+    wait_until(lambda: _hub(site) not in (None, second), 10, "a hub with the new settings")
+    stream = wait_until(lambda: (s := _listen(client, "M", {"resourcesListChanged": True})).status == 200 and s, 10, "streams after HUP")
+    stream.message()
+    _publish(site, kind="resources", tenant="default")
+    equal(stream.message()["method"], "notifications/resources/list_changed")
+
+
+@test("a burst of events reaches a stream whole and in order")
+def _():
+    site = _site()
+    uris = [f"sandbox://burst/{n}" for n in range(200)]
+    stream = _listen(site.client(), "B", {"resourceSubscriptions": uris})
+    stream.message()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.connect(f"{site.folder}/run/events.sock")
+        for uri in uris * 5:
+            sender.send(json.dumps({"kind": "resource", "tenant": "default", "uri": uri}).encode())
+    equal([stream.message()["params"]["uri"] for _ in range(1000)], uris * 5)

@@ -274,7 +274,8 @@ def _():
         check(not _pings(house), "it still answers")
     finally:
         procs.end_group(process)
-        equal(house.start_sh(timeout=120)[0], 0, "the next start")
+        status, output = house.start_sh(timeout=120)
+        equal(status, 0, f"the next start, which said {output[-600:]!r}")
 
 
 def _pings(house):

@@ -126,10 +126,15 @@ show_status()
     [[ $all_well == yes ]] || exit 3
 }
 
+# From the first moment: Ctrl-C while things are being started stops what runs by then.
+stop_on_signals()
+{
+    tail_pid=
+    trap 'printf "\n"; [[ -z $tail_pid ]] || kill "$tail_pid" 2>/dev/null; stop_all; exit 0' INT TERM HUP
+}
+
 stay_attached()
 {
-    local tail_pid
-    trap 'printf "\n"; kill "$tail_pid" 2>/dev/null; stop_all; exit 0' INT TERM HUP
     say "(logs follow; Ctrl-C stops everything)"
     tail -n 0 -F "$sandcgi_log" "$log_dir/nginx-error.log" 2>/dev/null &
     tail_pid=$!
@@ -150,6 +155,7 @@ main()
     case ${1:-} in
     '') bring_up ;;
     --foreground)
+        stop_on_signals
         bring_up
         stay_attached
         ;;

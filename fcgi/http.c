@@ -21,6 +21,7 @@ static void take_answer(const struct mcp_answer *from, struct http_answer *a)
 {
     a->status = from->status;
     a->body = from->body;
+    a->text = from->text;
     a->what = from->method ? from->method : "-";
     a->detail = from->detail ? from->detail : "";
     memcpy(a->session, from->session, sizeof a->session);
@@ -39,6 +40,7 @@ static struct mcp_origin origin_of(struct http_request *r, struct mcp_out *out)
                                .param_header = http_request_param_header,
                                .param_ctx = r,
                                .out = out,
+                               .takes_text = true,
                                .cancel_fd = r->source->cancel_fd};
 }
 
@@ -167,6 +169,7 @@ void http_serve(const struct app *app, const struct http_source *source)
         send_answer(source, &a);
     http_stream_finish(&stream);
     json_decref(a.body);
+    buf_clear(&a.text);
     log_at(a.status == 200 && a.what[0] == 'h' ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
            "%s %s status=%d%s tenant=%s us=%" PRId64 "%s%s", a.what, a.detail, a.status,
            stream.started ? " stream" : "", r.tenant ? r.tenant : "-", clock_mono_us() - start,

@@ -95,18 +95,19 @@ static void add_common(const struct http_answer *a, struct buf *out)
 
 void http_answer_write(const struct http_answer *a, struct buf *out)
 {
-    AUTO_BUF struct buf body = BUF_INIT(HTTP_ANSWER_MAX);
+    AUTO_BUF struct buf written = BUF_INIT(HTTP_ANSWER_MAX);
+    const struct buf *body = a->text.len > 0 ? &a->text : &written;
 
     add_common(a, out);
     buf_add_str(out, "Cache-Control: no-store\r\n");
-    if (a->body) {
-        json_write(a->body, &body);
+    if (a->body)
+        json_write(a->body, &written);
+    if (body->len > 0)
         buf_add_str(out, "Content-Type: application/json\r\n");
-    }
     if (a->status != 204)
-        buf_addf(out, "Content-Length: %zu\r\n", body.len);
+        buf_addf(out, "Content-Length: %zu\r\n", body->len);
     buf_add_str(out, "\r\n");
-    buf_add(out, body.data, body.len);
+    buf_add(out, body->data, body->len);
 }
 
 void http_answer_write_stream_head(const struct http_answer *a, struct buf *out)

@@ -17,7 +17,8 @@ struct http_answer {
     const char
         *asked_headers; /* a preflight's question, when this is its answer; NULL: it is not */
     char session[65];   /* Mcp-Session-Id; "" none */
-    json_t *body;       /* owned; NULL: none */
+    json_t *body;       /* owned; NULL: none, or there is text */
+    struct buf text;    /* JSON that is written already; owned */
     const char *what, *detail; /* for the log line */
     char trace[56];            /* for the log line: a traceparent, or "" */
 };

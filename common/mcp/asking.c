@@ -9,9 +9,11 @@
 #include "common/mcp/sse.h"
 #include "common/rpc/json.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 const json_t *mcp_call_capabilities(const struct mcp_call *call)
 {
@@ -298,16 +300,39 @@ static int check_questions(struct mcp_call *call, struct mcp_way *way, const jso
     return pin ? 0 : mcp_mailbox_bind(&way->mailbox, call->session->id, e);
 }
 
+/* One of the places for calls that wait for an answer, held as long as the descriptor is open. */
+static int take_place(const struct mcp_server *server, struct err *e)
+{
+    char name[32];
+
+    for (int i = 0; i < server->questions_max; i++) {
+        snprintf(name, sizeof name, ".question.%d", i);
+        AUTO_FD int fd = openat(server->sessions_fd, name,
+                                O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+            return err_errno(e, "cannot open %s in the sessions' directory", name);
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return TAKE_FD(fd);
+    }
+    return err_set(e, ERR_BUSY,
+                   "this needs to ask the client's user, but too many calls wait for an answer "
+                   "already: try again later");
+}
+
 /* Asks what is needed; *out_responses (new reference) has all the answers. */
 static int run_leg(struct mcp_call *call, struct mcp_way *way, const struct mcp_need *need,
                    unsigned *number, json_t **out_responses, struct err *e)
 {
     struct leg leg = {.call = call, .way = way, .number = number};
+    AUTO_FD int place = -1;
     int rc;
 
     if (json_object_size(need->requests) == 0)
         return 0; /* a state only: the next round at once */
     if (check_questions(call, way, mcp_call_capabilities(call), need, e) < 0)
+        return -1;
+    if (call->session && call->server->questions_max != 0 &&
+        (place = take_place(call->server, e)) < 0)
         return -1;
     leg.waiting = json_object();
     leg.responses = json_object();

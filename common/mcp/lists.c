@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/mcp/revision.h"
 #include "common/mcp/tool.h"
+#include "common/rpc/json.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,9 +13,18 @@
 /* What a tool's row looks like depends on these features only. */
 #define ROW_FEATURES (MCP_CAN_ANNOTATE | MCP_CAN_TITLE | MCP_CAN_STRUCTURE)
 
+#define TEXTS    8 /* one for each revision, and for clients that name none */
+#define TEXT_MAX (1024u * 1024)
+
+struct written {
+    unsigned features;
+    struct buf text; /* empty: a free place */
+};
+
 struct mcp_lists {
     json_t *tools[ROW_FEATURES + 1]; /* by features & ROW_FEATURES; NULL: not built yet */
-    uint64_t version;                /* of all of them */
+    struct written texts[TEXTS];
+    uint64_t version; /* of all of them */
 };
 
 struct mcp_lists *mcp_lists_new(void)
@@ -28,6 +38,8 @@ static void forget(struct mcp_lists *l)
         json_decref(l->tools[i]);
         l->tools[i] = NULL;
     }
+    for (size_t i = 0; i < TEXTS; i++)
+        buf_clear(&l->texts[i].text);
 }
 
 void mcp_lists_free(struct mcp_lists *l)
@@ -104,6 +116,25 @@ json_t *mcp_lists_tools(const struct mcp_server *server, unsigned features)
     if (!*slot)
         *slot = array_new(server, features);
     return json_incref(*slot);
+}
+
+const struct buf *mcp_lists_text(const struct mcp_server *server, unsigned features,
+                                 const json_t *result)
+{
+    for (size_t i = 0; server->lists && i < TEXTS; i++) {
+        struct written *w = &server->lists->texts[i];
+
+        if (w->text.len > 0 && w->features == features)
+            return &w->text;
+        if (w->text.len > 0)
+            continue;
+        *w = (struct written){.features = features, .text = BUF_INIT(TEXT_MAX)};
+        if (json_write(result, &w->text) == 0)
+            return &w->text;
+        buf_clear(&w->text);
+        return NULL;
+    }
+    return NULL;
 }
 
 json_t *mcp_lists_input_schema(const struct mcp_server *server, size_t i)

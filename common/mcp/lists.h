@@ -14,6 +14,14 @@ void mcp_lists_free(struct mcp_lists *l);
 /* A new reference to the array, shared with later callers: not to be changed. */
 json_t *mcp_lists_tools(const struct mcp_server *server, unsigned features);
 
+/*
+ * The text of a whole result of tools/list, written at the first call for these features after a
+ * change and kept. result is what mcp_lists_tools's array has become just now. NULL without lists
+ * or when it is too long. Borrowed, until the next call.
+ */
+const struct buf *mcp_lists_text(const struct mcp_server *server, unsigned features,
+                                 const json_t *result);
+
 /* The input schema of the i-th tool; a new reference, not to be changed. */
 json_t *mcp_lists_input_schema(const struct mcp_server *server, size_t i);
 

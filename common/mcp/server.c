@@ -2,6 +2,7 @@
 
 #include "common/mcp/server.h"
 
+#include "common/mcp/lists.h"
 #include "common/mcp/mailbox.h"
 #include "common/mcp/methods.h"
 #include "common/mcp/pin.h"
@@ -10,6 +11,8 @@
 #include <string.h>
 
 #define BATCH_MAX 32
+#define RPC_ID_MAX                                                                                 \
+    4096 /* bytes of an id, and of what stands around a result; a longer one is written anew */
 
 static void answer_failure(const json_t *id, struct mcp_failure *f, struct mcp_answer *out)
 {
@@ -86,6 +89,23 @@ static void read_trace(const json_t *params, char out[56])
         memcpy(out, t, 56);
 }
 
+/* The list of tools is asked for by every client, long, and the same each time. */
+static bool answer_as_text(const struct mcp_call *call, const json_t *result,
+                           struct mcp_answer *out)
+{
+    const struct buf *text = NULL;
+
+    if (call->origin->takes_text && call->method->handle == mcp_tools_list)
+        text = mcp_lists_text(call->server, call->era.features, result);
+    if (!text)
+        return false;
+    out->text = (struct buf)BUF_INIT(text->len + RPC_ID_MAX);
+    rpc_result_text(call->id, text, &out->text);
+    if (!buf_ok(&out->text))
+        buf_clear(&out->text);
+    return out->text.len > 0;
+}
+
 static void answer_result(struct mcp_call *call, json_t *take_result, struct mcp_answer *out)
 {
     if (out->listen) {
@@ -94,7 +114,10 @@ static void answer_result(struct mcp_call *call, json_t *take_result, struct mcp
     } else {
         decorate(call, call->method, take_result);
         out->status = 200;
-        out->body = rpc_result_new(call->id, take_result);
+        if (answer_as_text(call, take_result, out))
+            json_decref(take_result);
+        else
+            out->body = rpc_result_new(call->id, take_result);
     }
 }
 
@@ -268,6 +291,7 @@ static void answer_batch(const struct mcp_server *server, const struct mcp_origi
 
     out->method = "batch";
     quiet.out = NULL;
+    quiet.takes_text = false;
     if (check_batch(server, origin, batch, &refusal) < 0) {
         answer_failure(NULL, &refusal, out);
         return;

@@ -1,16 +1,23 @@
 /*
  * MCP for all revisions behind one function: a JSON value from any transport goes in, an answer
  * comes out. Transports (fcgi/: HTTP over FastCGI or CGI, stdio) know nothing of methods; this
- * layer knows nothing of sockets, and of HTTP only the headers that the specification cross-checks
- * and the status codes it asks for (which stdio ignores).
+ * layer knows nothing of connections, and of HTTP only the headers that the specification
+ * cross-checks and the status codes it asks for (which stdio ignores).
  *
  * Inside: revision.c (the five revisions and what each allows), era.c (which era a message belongs
- * to), methods.c (the table of methods), tool.h (what a tool is), content.c and result.c (content
+ * to), methods.c (the table of methods; *_methods.c, lifecycle.c, complete.c and listen.c what is
+ * behind them), tool.h, prompt.h and resource.h (what is offered), content.c and result.c (content
  * blocks, results and their shaping per revision).
+ *
+ * Between a request and its answer: way.c (what goes to the client, and whether it wants it),
+ * asking.c (questions to its user), seal.c (state that travels through the client). Legacy clients
+ * have session.c (records in a directory that all workers share), stream.c (what can be fetched
+ * later) and mailbox.c (how a call hears of messages that reach another worker).
  */
 #ifndef SANDCGI_MCP_SERVER_H
 #define SANDCGI_MCP_SERVER_H
 
+#include "common/base/buf.h"
 #include "common/base/err.h"
 
 #include <jansson.h>
@@ -41,6 +48,9 @@ struct mcp_server {
                                 anew each time */
     int sessions_fd; /* directory of the legacy sessions' files; -1: there are no sessions */
     int64_t session_ttl_s;
+    /* How many calls may wait for their client's user at once, over all processes that share
+     * sessions_fd: the answers need somebody to receive them. 0: no limit; negative: none. */
+    int questions_max;
     /* Seals requestState; the same in all workers; at least 32 bytes. */
     const void *seal_key;
     size_t seal_key_len;
@@ -88,6 +98,7 @@ struct mcp_origin {
     const char *(*param_header)(void *ctx, const char *name);
     void *param_ctx;
     struct mcp_out *out; /* NULL: only the answer can be sent */
+    bool takes_text;     /* answers may come as text: what many ask for is then written only once */
     /* Hangs up (POLLHUP, POLLRDHUP) when the client leaves; on stdio when notifications/cancelled
      * names the current request. -1: none. */
     int cancel_fd;
@@ -97,7 +108,9 @@ struct mcp_origin {
 };
 
 struct mcp_answer {
-    int status;   /* HTTP status: 200, 202, 400, 404 … */
+    int status;      /* HTTP status: 200, 202, 400, 404 … */
+    struct buf text; /* instead of body, when origin->takes_text: the same, written already; owned
+                        by the caller */
     json_t *body; /* owned by the caller; NULL: nothing to send (202; also a request that the client
                      has cancelled: end its stream) */
     const char *method; /* for the log: the method's name when it is one of ours, else "-" */

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 
 #define MCP_SESSION_ID_LEN      64
+#define MCP_SESSIONS_MAX        20000 /* over it sessions live shorter */
+#define MCP_SESSION_CROWDED_S   600
 #define MCP_SUBSCRIPTIONS_MAX   256   /* per session or listen */
 #define MCP_SUBSCRIPTIONS_BYTES 16384 /* their URIs together */
 #define MCP_SESSION_RECORD_MAX  (64u * 1024)

@@ -32,12 +32,28 @@ static bool stream_is_over(int dir, const char *name, int64_t age)
     return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) == 0;
 }
 
-static bool is_over(const struct mcp_server *server, const char *name, const struct stat *st)
+/* Where there are too many, those that nobody has used for a while go first; their clients, if
+ * there are any, start again. */
+static int64_t life_of_sessions(const struct mcp_server *server, DIR *dir)
+{
+    const struct dirent *entry;
+    unsigned count = 0;
+
+    while ((entry = readdir(dir)))
+        count += mcp_session_id_is_valid(entry->d_name);
+    rewinddir(dir);
+    if (count > MCP_SESSIONS_MAX && server->session_ttl_s > MCP_SESSION_CROWDED_S)
+        return MCP_SESSION_CROWDED_S;
+    return server->session_ttl_s;
+}
+
+static bool is_over(const struct mcp_server *server, int64_t life, const char *name,
+                    const struct stat *st)
 {
     int64_t age = clock_unix_s() - st->st_mtime;
 
     if (S_ISREG(st->st_mode) && mcp_session_id_is_valid(name))
-        return age > server->session_ttl_s;
+        return age > life;
     if (S_ISREG(st->st_mode) && ends_with(name, MCP_STREAM_SUFFIX))
         return stream_is_over(server->sessions_fd, name, age);
     if (S_ISSOCK(st->st_mode) && mcp_mailbox_is_dead(server->sessions_fd, name))
@@ -58,9 +74,10 @@ void mcp_sessions_sweep(const struct mcp_server *server)
         auto_close_fd(&fd);
         return;
     }
+    int64_t life = life_of_sessions(server, dir);
     while ((entry = readdir(dir))) {
         if (fstatat(server->sessions_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            !S_ISDIR(st.st_mode) && is_over(server, entry->d_name, &st))
+            !S_ISDIR(st.st_mode) && is_over(server, life, entry->d_name, &st))
             unlinkat(server->sessions_fd, entry->d_name, 0);
     }
 }

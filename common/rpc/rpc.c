@@ -94,3 +94,12 @@ json_t *rpc_error_new(const json_t *id, int code, const char *message, json_t *t
     json_object_set_new(answer, "error", error);
     return answer;
 }
+
+void rpc_result_text(const json_t *id, const struct buf *result, struct buf *out)
+{
+    buf_add_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    json_write(id, out);
+    buf_add_str(out, ",\"result\":");
+    buf_add(out, result->data, result->len);
+    buf_add_char(out, '}');
+}

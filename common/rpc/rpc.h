@@ -5,6 +5,7 @@
 #ifndef SANDCGI_RPC_RPC_H
 #define SANDCGI_RPC_RPC_H
 
+#include "common/base/buf.h"
 #include "common/base/err.h"
 
 #include <jansson.h>
@@ -40,6 +41,9 @@ int rpc_classify(const json_t *value, struct rpc_message *out, struct err *e);
 
 /* {"jsonrpc":"2.0","id":id,"result":result}; takes result. */
 json_t *rpc_result_new(const json_t *id, json_t *take_result);
+
+/* The same as text, of a result that is text already; buf_ok(out) tells whether it had room. */
+void rpc_result_text(const json_t *id, const struct buf *result, struct buf *out);
 
 /* {"jsonrpc":"2.0","id":id,"error":{code,message,data}}; without "id" when id is NULL; takes data
  * (may be NULL). */

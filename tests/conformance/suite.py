@@ -38,13 +38,16 @@ class Result:
     def __init__(self, revision, name):
         self.revision, self.name = revision, name
         self.passed, self.summary = False, "the suite did not run it"
+        self.successes = 0
         self.failures, self.warnings, self.warning_ids, self.skipped = [], [], [], []
 
     def add_checks(self, checks):
         for one in checks:
             text = f"{one['status']} {one['id']}: {one.get('errorMessage') or one.get('description')}"
             text = re.sub(r"\s+", " ", text)[:500]
-            if one["status"] == "FAILURE":
+            if one["status"] == "SUCCESS":
+                self.successes += 1
+            elif one["status"] == "FAILURE":
                 self.failures.append(text)
             elif one["status"] == "WARNING":
                 self.warnings.append(text)

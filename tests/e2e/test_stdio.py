@@ -6,6 +6,7 @@ import threading
 import time
 
 import procs
+import schema
 import sites
 from harness import at_test_end, check, equal, test
 from mcp import MODERN
@@ -20,6 +21,7 @@ class Client:
         self.process = subprocess.Popen([site.binary, "stdio", "--config", site.config], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=open(f"{site.folder}/log/stdio.log", "ab"), env=sites.clean_environment() | sites.SANITIZER_ENV)
         self.messages = []
+        self.revision, self.methods = MODERN, {}
         self.arrived = threading.Condition()
         self.ended = False
         threading.Thread(target=self._read, daemon=True).start()
@@ -29,6 +31,9 @@ class Client:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        for message in self.messages:
+            method = None if "method" in message else self.methods.get(message.get("id"))
+            schema.check_message(message, self.revision, method)
 
     def _read(self):
         for line in self.process.stdout:
@@ -41,6 +46,8 @@ class Client:
 
     def send(self, *messages):
         for message in messages:
+            if "id" in message and "method" in message:
+                self.methods[message["id"]] = message["method"]
             self.process.stdin.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
         self.process.stdin.flush()
 
@@ -57,6 +64,7 @@ class Client:
         return self.wait(lambda m: m.get("method") == method, seconds, method)
 
     def handshake(self, version="2025-11-25", capabilities=None):
+        self.revision = version
         self.send({"id": "init", "method": "initialize", "params": {"protocolVersion": version, "capabilities": capabilities or {},
                                                                     "clientInfo": {"name": "e2e", "version": "1"}}})
         self.answer("init")

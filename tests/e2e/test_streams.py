@@ -10,6 +10,7 @@ import time
 
 import fcgi
 import procs
+import schema
 import sites
 from harness import at_test_end, check, contains, equal, test, wait_until
 from mcp import MODERN
@@ -33,6 +34,7 @@ class Stream:
     """An answer that stays open."""
 
     def __init__(self, client, method, body=None, headers=None):
+        self.revision = MODERN if body else LATEST
         self.connection = client.connect()
         at_test_end(self.connection.close)
         data = json.dumps(body).encode() if body is not None else None
@@ -47,7 +49,9 @@ class Stream:
         """The next message; None at the end."""
         while line := self.line():
             if line.startswith("data: {"):
-                return json.loads(line[6:])
+                message = json.loads(line[6:])
+                schema.check_message(message, self.revision, "subscriptions/listen")
+                return message
         return None
 
     def close(self):

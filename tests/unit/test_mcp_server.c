@@ -460,9 +460,38 @@ static void stdio_pins_its_era(void **state)
     asked_clear(&a);
 }
 
+/* What is written once must be what would be written each time, whatever the id and the revision.
+ */
+static void a_list_that_is_written_already_says_the_same(void **state)
+{
+    static const char *const ids[] = {"1", "\"a \\\" b\"", "-9007199254740993"};
+    static const char *const versions[] = {NULL, "2025-03-26", "2025-06-18", "2025-11-25", NULL};
+    struct mcp_server cached = server;
+    struct mcp_origin plain = {.http = true, .tenant = "t", .cancel_fd = -1};
+    (void)state;
+
+    cached.lists = mcp_lists_new();
+    for (size_t i = 0; i < 5 * ARRAY_LEN(ids); i++) {
+        AUTO_FREE char *message = mem_printf(
+            "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"tools/list\"}", ids[i % ARRAY_LEN(ids)]);
+        plain.protocol_version = versions[i % 5];
+        struct mcp_origin texted = plain;
+        texted.takes_text = true;
+        struct asked a = ask(&cached, &plain, message);
+        struct asked b = ask(&cached, &texted, message);
+        assert_null(b.answer.body);
+        assert_string_equal(a.text, buf_str(&b.answer.text));
+        buf_clear(&b.answer.text);
+        asked_clear(&a);
+        asked_clear(&b);
+    }
+    mcp_lists_free(cached.lists);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_list_that_is_written_already_says_the_same),
         cmocka_unit_test(answers_legacy_clients),
         cmocka_unit_test(answers_modern_clients),
         cmocka_unit_test(refuses_what_is_no_message),

@@ -116,6 +116,26 @@ static void an_expired_session_is_unknown_and_swept(void **state)
     assert_int_equal(faccessat(w->server.sessions_fd, w->session, F_OK, 0), -1);
 }
 
+static void in_a_crowd_idle_sessions_go_first(void **state)
+{
+    struct mcp_world *w = *state;
+    char name[MCP_SESSION_ID_LEN + 1];
+
+    mcp_world_start(w, "2025-06-18", "{}");
+    for (int i = 0; i < MCP_SESSIONS_MAX + 1; i++) {
+        snprintf(name, sizeof name, "%064x", i);
+        close(openat(w->server.sessions_fd, name, O_CREAT | O_WRONLY, 0600));
+        if (i % 2)
+            age(w, name, MCP_SESSION_CROWDED_S + 60);
+    }
+    mcp_sessions_sweep(&w->server);
+    snprintf(name, sizeof name, "%064x", 7);
+    assert_int_equal(faccessat(w->server.sessions_fd, name, F_OK, 0), -1);
+    snprintf(name, sizeof name, "%064x", 8);
+    assert_int_equal(faccessat(w->server.sessions_fd, name, F_OK, 0), 0);
+    assert_int_equal(faccessat(w->server.sessions_fd, w->session, F_OK, 0), 0);
+}
+
 static void the_sweep_leaves_streams_that_are_being_written(void **state)
 {
     struct mcp_world *w = *state;
@@ -279,6 +299,7 @@ int main(void)
         TEST(a_session_of_the_revision_with_batches_may_use_them),
         TEST(only_its_tenant_knows_a_session),
         TEST(an_expired_session_is_unknown_and_swept),
+        TEST(in_a_crowd_idle_sessions_go_first),
         TEST(the_sweep_leaves_streams_that_are_being_written),
         TEST(delete_ends_a_session_for_good),
         TEST(subscriptions_are_kept_and_bounded),

@@ -57,7 +57,8 @@ def _service():
     log = f"{folder}/service.log"
     with open(log, "wb") as out:
         process = subprocess.Popen([*sites.DIE_WITH_US, "unshare", "-m", "bash", "-c", SERVICE, "podman", folder, path,
-                                    _runtime_options(folder)], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=sites.clean_environment())
+                                    _runtime_options(folder)], cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                   env=sites.clean_environment())
     at_end(procs.end, process)
 
     def answers():

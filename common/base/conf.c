@@ -204,14 +204,11 @@ static int set_from_line(const struct conf_row *table, void *settings, char *lin
     return conf_set(row, settings, value, where, e);
 }
 
-static int load_file(const struct conf_row *table, void *settings, const char *path, struct err *e)
+/* text is cut into lines in place. */
+static int load_text(const struct conf_row *table, void *settings, const char *path, char *text,
+                     struct err *e)
 {
-    AUTO_BUF struct buf text = BUF_INIT(FILE_MAX_BYTES);
-    if (fdio_read_file(path, &text, e) < 0)
-        return -1;
-    if (text.len > 0 && memchr(text.data, 0, text.len))
-        return err_set(e, ERR_INVALID, "file %s: is not text (it holds a NUL)", path);
-    char *next = text.data;
+    char *next = text;
     for (unsigned number = 1; next && *next; number++) {
         AUTO_FREE char *where = mem_printf("file %s, line %u", path, number);
         char *line = strsep(&next, "\n");
@@ -219,6 +216,24 @@ static int load_file(const struct conf_row *table, void *settings, const char *p
             return -1;
     }
     return 0;
+}
+
+static int load_file(const struct conf_row *table, void *settings, const char *path, struct err *e)
+{
+    /* Room for all of it at once: a buffer that grows would leave copies of the secrets behind. */
+    AUTO_BUF struct buf text = BUF_INIT(FILE_MAX_BYTES);
+    int result = -1;
+
+    if (!buf_reserve(&text, FILE_MAX_BYTES))
+        return err_set(e, ERR_LIMIT, "file %s: no memory for it", path);
+    if (fdio_read_file(path, &text, e) == 0) {
+        if (text.len > 0 && memchr(text.data, 0, text.len))
+            err_set(e, ERR_INVALID, "file %s: is not text (it holds a NUL)", path);
+        else
+            result = load_text(table, settings, path, text.data, e);
+    }
+    explicit_bzero(text.data, FILE_MAX_BYTES);
+    return result;
 }
 
 static int check_required(const struct conf_row *table, void *settings, const char *path,
@@ -257,6 +272,8 @@ void conf_clear(const struct conf_row *table, void *settings)
         if (row->type != CONF_STRING)
             continue;
         char **field = field_of(row, settings);
+        if (*field && (row->flags & CONF_SECRET))
+            explicit_bzero(*field, strlen(*field));
         free(*field);
         *field = NULL;
     }

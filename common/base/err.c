@@ -17,6 +17,7 @@ static const char *const kind_names[] = {
     [ERR_DENIED] = "denied",
     [ERR_BUSY] = "busy",
     [ERR_UNAVAILABLE] = "unavailable",
+    [ERR_REFUSED] = "refused",
     [ERR_LOST] = "lost",
     [ERR_CANCELLED] = "cancelled",
     [ERR_TIMEOUT] = "timeout",

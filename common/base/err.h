@@ -19,6 +19,7 @@ enum err_kind {
     ERR_DENIED,      /* not allowed */
     ERR_BUSY,        /* try again later */
     ERR_UNAVAILABLE, /* a part we depend on (engine, broker) cannot be reached now */
+    ERR_REFUSED,     /* a part we depend on said no, in words for the operator */
     ERR_LOST, /* it was under way and whoever looked after it ended; nobody knows the outcome */
     ERR_CANCELLED, /* the caller went away */
     ERR_TIMEOUT,   /* a deadline passed */

@@ -3,6 +3,7 @@
 #include "common/broker/job.h"
 
 #include "common/base/log.h"
+#include "common/broker/runlock.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
@@ -10,6 +11,7 @@
 
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define REQUEST_TIMEOUT_MS 30000
 
@@ -173,6 +175,25 @@ static void finish_engine(struct engine *engine)
     engine->ops->free(engine);
 }
 
+/* What the operator should read about; the rest is the client's own doing. */
+static bool is_ours_to_mend(enum err_kind kind)
+{
+    return kind == ERR_IO || kind == ERR_INTERNAL || kind == ERR_UNAVAILABLE || kind == ERR_REFUSED;
+}
+
+/* The program has ended, so its place is free before its client hears of it and asks for the next.
+ */
+static void give_back_place(const struct job_world *world, char out_run_id[RUN_ID_LEN + 1])
+{
+    struct slot *slot = slots_held_by(world->slots, getpid());
+
+    out_run_id[0] = '\0';
+    if (!slot)
+        return;
+    memcpy(out_run_id, slot->run_id, RUN_ID_LEN + 1);
+    slots_give_back(slot);
+}
+
 void job_handle(const struct job_world *world, int fd)
 {
     struct err e = ERR_INIT;
@@ -185,8 +206,10 @@ void job_handle(const struct job_world *world, int fd)
     }
     struct job job = {.world = world, .fd = fd, .request = request, .in_fd = in_fd, .out_fd = -1};
     json_t *result = dispatch(&job, &e);
+    char run_id[RUN_ID_LEN + 1];
+    give_back_place(world, run_id);
     json_auto_t *reply = result ? wire_result_new(result) : wire_error_new(&e);
-    if (!result && (e.kind == ERR_IO || e.kind == ERR_INTERNAL || e.kind == ERR_UNAVAILABLE))
+    if (!result && is_ours_to_mend(e.kind))
         log_warn("%s: %s", json_get_string(request, "op"), e.text);
     if (wire_send(fd, reply, job.out_fd, &e) < 0)
         log_debug("the asker left before the answer: %s", e.text);
@@ -194,4 +217,6 @@ void job_handle(const struct job_world *world, int fd)
     /* The asker must not wait for the removal of the container. */
     shutdown(fd, SHUT_RDWR);
     finish_engine(job.finish_later);
+    if (run_id[0])
+        runlock_remove(world->root->fd, run_id);
 }

@@ -8,7 +8,6 @@
 #include "common/base/sock.h"
 #include "common/broker/job.h"
 #include "common/broker/keeper.h"
-#include "common/broker/runlock.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 
@@ -147,12 +146,13 @@ static void bury(struct broker *b, pid_t pid, int status)
     }
     b->children--;
     struct slot *slot = slots_held_by(b->slots, pid);
-    if (!slot)
-        return;
     if (WIFSIGNALED(status))
-        log_error("run %s: its supervisor was ended by signal %d", slot->run_id, WTERMSIG(status));
-    slots_give_back(slot);
-    ask_for_sweep(b);
+        log_error("run %s: its supervisor was ended by signal %d", slot ? slot->run_id : "-",
+                  WTERMSIG(status));
+    if (slot)
+        slots_give_back(slot);
+    if (slot || WIFSIGNALED(status)) /* it may have left its container */
+        ask_for_sweep(b);
 }
 
 static void hear_signal(struct broker *b)
@@ -187,11 +187,6 @@ static void serve_child(struct broker *b, int fd)
     /* A run is not ended by the terminal's Ctrl-C that stops the server: its client still waits. */
     sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     job_handle(&world, fd);
-    struct slot *slot = slots_held_by(b->slots, getpid());
-    if (slot) {
-        runlock_remove(b->root.fd, slot->run_id);
-        slots_give_back(slot);
-    }
     _exit(0);
 }
 

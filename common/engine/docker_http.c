@@ -227,7 +227,7 @@ int docker_http_refused(int status, const char *body, size_t len, struct err *e)
     struct err ignored = ERR_INIT;
     json_auto_t *reply = len > 0 ? json_parse(body, len, 8, &ignored) : NULL;
     const char *message = reply ? json_get_string(reply, "message") : NULL;
-    enum err_kind kind = status == 404 ? ERR_NOT_FOUND : ERR_IO;
+    enum err_kind kind = status == 404 ? ERR_NOT_FOUND : ERR_REFUSED;
     char words[WORDS_MAX + 1];
     size_t n;
 

@@ -100,7 +100,7 @@ static int check_runtime(struct running *r, struct err *e)
     if (got && strcmp(got, wanted) == 0)
         return 0;
     return err_set(
-        e, ERR_IO,
+        e, ERR_REFUSED,
         "the container engine does not use the runtime %s (SANDBOX_RUNTIME); with Podman "
         "set it in containers.conf instead",
         wanted);
@@ -250,7 +250,7 @@ static int take_ending(struct running *r, int cancel_fd, struct deadline d,
         out->end = ENGINE_EXITED;
         out->exit_code = ending.exit_code;
     } else if (complaint->len > 0 && ending.exit_code != 128 + SIGKILL) {
-        return err_set(e, ERR_IO, "the entry program of %s failed: %s", r->spec->image,
+        return err_set(e, ERR_REFUSED, "the entry program of %s failed: %s", r->spec->image,
                        buf_str(complaint));
     } else {
         set_killed(out, ENGINE_KILLED);

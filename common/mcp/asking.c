@@ -287,10 +287,14 @@ static int check_questions(struct mcp_call *call, struct mcp_way *way, const jso
     const json_t *impossible = first_impossible(capabilities, need);
     const struct mcp_pin *pin = call->origin->pin;
 
-    if (impossible)
-        return err_set(e, ERR_DENIED,
-                       "this needs a client that can be asked (%s); this one did not declare it",
-                       json_get_string(impossible, "method"));
+    if (impossible) {
+        const char *message = json_get_string(json_object_get(impossible, "params"), "message");
+        return err_set(
+            e, ERR_DENIED,
+            "this needs a client that can be asked (%s); this one did not declare it%s%s",
+            json_get_string(impossible, "method"), message ? "; the question was: " : "",
+            message ? message : "");
+    }
     if (json_object_size(need->requests) > MCP_ASK_MAX)
         return err_set(e, ERR_INTERNAL, "more than %d questions at once", MCP_ASK_MAX);
     if (!mcp_way_can_send(way) || (pin ? !pin->next_message : !call->session))

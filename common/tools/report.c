@@ -29,6 +29,8 @@ static const char *public_text(const struct err *e)
     case ERR_UNAVAILABLE:
         return "the server's container engine does not answer at the moment; nothing is wrong with "
                "the call: try again in a while";
+    case ERR_REFUSED:
+        return "the server's container engine refused to run this; the server's log says why";
     case ERR_TIMEOUT:
         return "the server took too long; try again in a while";
     case ERR_CANCELLED:

@@ -120,12 +120,15 @@ nginx_pid()
 # An nginx worker is known by having our log open, a sandcgi by its command line.
 stray_processes()
 {
-    local proc name
+    local proc name nginx_runs=no sandcgi_runs=no
+    ! nginx_pid >/dev/null || nginx_runs=yes
+    ! sandcgi_pid >/dev/null || sandcgi_runs=yes
     for proc in /proc/[1-9]*; do
-        name=$(cat "$proc/comm" 2>/dev/null) || continue
-        if [[ $name == nginx ]] && ! nginx_pid >/dev/null; then
+        name=
+        { read -r name <"$proc/comm"; } 2>/dev/null || continue
+        if [[ $name == nginx && $nginx_runs == no ]]; then
             find "$proc/fd" -lname "$log_dir/nginx-error.log" -print -quit 2>/dev/null | grep -q . || continue
-        elif [[ $name == sandcgi ]] && ! sandcgi_pid >/dev/null; then
+        elif [[ $name == sandcgi && $sandcgi_runs == no ]]; then
             tr '\0' ' ' <"$proc/cmdline" 2>/dev/null | grep -qF -- "$binary serve --config $env_file " || continue
         else
             continue

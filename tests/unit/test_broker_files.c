@@ -16,7 +16,9 @@
 static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, struct err *e)
 {
     struct broker_config config = {.limits = {.file_max = 1000}};
-    const struct job_world world = {.config = &config, .root = &f->root, .engine_trouble = ""};
+    struct slots *slots = slots_new(1, e);
+    const struct job_world world = {
+        .config = &config, .root = &f->root, .engine_trouble = "", .slots = slots};
     int pair[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -25,6 +27,7 @@ static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, str
     assert_int_equal(wire_send(ours, take_message, pass_fd, e), 0);
     json_decref(take_message);
     job_handle(&world, theirs);
+    slots_free(slots);
     json_auto_t *reply = wire_recv(ours, NULL, deadline_in_ms(5000), e);
     assert_non_null(reply);
     const json_t *error = json_object_get(reply, "error");

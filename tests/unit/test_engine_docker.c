@@ -271,7 +271,7 @@ static void an_end_without_a_report_is_what_the_engine_says(void **state)
     r = run_cut_off("\2\0\0\0\0\0\0\7no disk", 15,
                     "{\"State\":{\"Running\":false,\"OOMKilled\":false,\"ExitCode\":1}}");
     assert_int_equal(r.returned, -1);
-    assert_int_equal(r.e.kind, ERR_IO);
+    assert_int_equal(r.e.kind, ERR_REFUSED);
     assert_non_null(strstr(r.e.text, "no disk"));
     assert_int_equal(count(r.log, "DELETE"), 1);
     result_clear(&r);
@@ -363,8 +363,8 @@ static void a_failure_half_way_leaves_nothing(void **state)
         enum err_kind kind;
         const char *words;
     } cases[] = {
-        {no_start, ERR_IO, "driver failed: no space left"},
-        {no_attach, ERR_IO, "driver failed: no space left"},
+        {no_start, ERR_REFUSED, "driver failed: no space left"},
+        {no_attach, ERR_REFUSED, "driver failed: no space left"},
         {no_id, ERR_PROTOCOL, "id"},
         {no_image, ERR_NOT_FOUND, "runner image runner-x:1 is missing"},
     };

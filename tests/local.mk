@@ -43,7 +43,7 @@ dist_check_SCRIPTS += \
 	tests/lint/shell.sh \
 	tests/lint/sizes.sh
 
-EXTRA_DIST += tests/run.sh tests/lib tests/e2e .ci/run
+EXTRA_DIST += tests/run.sh tests/lib tests/e2e tests/conformance tests/runners .ci/run
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h tests/lint/common.sh tests/unit/unit.h
 
 # clang-format 14, the version that tests/lint/format.sh checks with.
@@ -59,3 +59,7 @@ lint: $(dist_check_SCRIPTS)
 
 include tests/bench/local.mk
 include tests/conformance/local.mk
+
+# Folders go into the tarball whole; what a build or python left in them stays out.
+dist-hook:
+	find $(distdir)/tests \( -name __pycache__ -o -name .deps -o -name "*.o" \) -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "fcgi/http.h"
+#include "fcgi/stop.h"
 
 #include <errno.h>
 #include <fcgiapp.h>
@@ -17,14 +18,6 @@
 
 #define CHUNK_MAX    (1 << 20) /* libfcgi takes lengths as int */
 #define IO_TIMEOUT_S 30        /* for a web server that stalls in the middle of a record */
-
-static volatile sig_atomic_t stop_requested;
-
-static void on_stop(int sig)
-{
-    (void)sig;
-    stop_requested = 1;
-}
 
 static const char *param(void *ctx, const char *name)
 {
@@ -103,27 +96,6 @@ static int accept_failed(int error, struct err *e)
     }
 }
 
-/* libfcgi installs handlers of its own in FCGX_Init; ours come after, and TERM is only let in while
- * we wait. */
-static int prepare_signals(sigset_t *while_waiting, struct err *e)
-{
-    sigset_t blocked;
-    struct sigaction stop = {.sa_handler = on_stop};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGTERM);
-    sigaddset(&blocked, SIGINT);
-    if (sigprocmask(SIG_BLOCK, &blocked, while_waiting) < 0)
-        return err_errno(e, "sigprocmask");
-    sigdelset(while_waiting, SIGTERM);
-    sigaddset(while_waiting, SIGINT); /* Ctrl-C is the master's to hear; it sends us TERM */
-    sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGPIPE, &ignore, NULL);
-    sigaction(SIGUSR1, &ignore, NULL);
-    return 0;
-}
-
 /* All workers wait on one socket; EPOLLEXCLUSIVE wakes one of them for a connection, poll would
  * wake all. */
 static int watch(int listen_fd, struct err *e)
@@ -143,9 +115,9 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e)
     if (FCGX_Init() != 0 || FCGX_InitRequest(&request, listen_fd, FCGI_FAIL_ACCEPT_ON_INTR) != 0)
         return err_set(e, ERR_INTERNAL, "libfcgi does not start");
     AUTO_FD int watch_fd = watch(listen_fd, e);
-    if (watch_fd < 0 || prepare_signals(&while_waiting, e) < 0)
+    if (watch_fd < 0 || stop_prepare(&while_waiting, e) < 0)
         return -1;
-    while (!stop_requested) {
+    while (!stop_requested()) {
         struct epoll_event event;
         if (epoll_pwait(watch_fd, &event, 1, -1, &while_waiting) < 0)
             continue;

@@ -8,6 +8,7 @@
 #include "fcgi/events.h"
 #include "fcgi/hub_door.h"
 #include "fcgi/hub_stream.h"
+#include "fcgi/stop.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -38,14 +39,6 @@ struct hub {
     size_t max_streams;
     struct deadline sweep_at;
 };
-
-static volatile sig_atomic_t stop_requested;
-
-static void on_stop(int sig)
-{
-    (void)sig;
-    stop_requested = 1;
-}
 
 /* ---- streams ---- */
 
@@ -387,26 +380,6 @@ static void close_hub(struct hub *h)
     auto_close_fd(&h->inotify_fd);
 }
 
-/* As in fastcgi.c: libfcgi's handlers are replaced by ours. */
-static int prepare_signals(sigset_t *while_waiting, struct err *e)
-{
-    sigset_t blocked;
-    struct sigaction stop = {.sa_handler = on_stop};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGTERM);
-    sigaddset(&blocked, SIGINT);
-    if (sigprocmask(SIG_BLOCK, &blocked, while_waiting) < 0)
-        return err_errno(e, "sigprocmask");
-    sigdelset(while_waiting, SIGTERM);
-    sigaddset(while_waiting, SIGINT); /* Ctrl-C is the master's to hear; it sends us TERM */
-    sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGPIPE, &ignore, NULL);
-    sigaction(SIGUSR1, &ignore, NULL);
-    return 0;
-}
-
 void hub_raise_limits(uint64_t max_streams)
 {
     struct rlimit limit;
@@ -452,10 +425,10 @@ int hub_serve(const struct app *app, int listen_fd, int events_fd, struct err *e
                                .is_full = is_full,
                                .has_session = has_session,
                                .ctx = &h};
-    if (hub_door_init(e) == 0 && prepare_signals(&while_waiting, e) == 0 && open_hub(&h, e) == 0) {
+    if (hub_door_init(e) == 0 && stop_prepare(&while_waiting, e) == 0 && open_hub(&h, e) == 0) {
         do
             result = turn(&h, &while_waiting, &next_tick, e);
-        while (result == 0 && !stop_requested);
+        while (result == 0 && !stop_requested());
         if (result == 0)
             result = drain(&h, &while_waiting, e);
     }

@@ -22,7 +22,8 @@ libfront_a_SOURCES = \
 	fcgi/sessions_dir.c fcgi/sessions_dir.h \
 	fcgi/settings.c fcgi/settings.h \
 	fcgi/stdio.c fcgi/stdio.h \
-	fcgi/stdio_inbox.c fcgi/stdio_inbox.h
+	fcgi/stdio_inbox.c fcgi/stdio_inbox.h \
+	fcgi/stop.c fcgi/stop.h
 libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 
 bin_PROGRAMS += sandcgi

@@ -146,7 +146,8 @@ class Claims:
                 for name in names:
                     os.unlink(os.path.join(self.data, name))
 
-    def test_more_arguments_than_a_packet_takes(self):
+    def test_as_many_arguments_as_a_packet_takes_and_more(self):
+        self.check(self.run_light('echo $#', args=["x" * 32_000] * 2), "ahead", "2\n")
         self.check(self.run_light('echo $#', args=["x" * 30_000] * 3), "anew", "3\n")
 
     def test_option_and_place(self):

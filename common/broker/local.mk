@@ -7,6 +7,7 @@ libbroker_a_SOURCES = \
 	common/broker/job_list.c \
 	common/broker/job_run.c \
 	common/broker/keeper.c common/broker/keeper.h \
+	common/broker/pool_settings.c common/broker/pool_settings.h \
 	common/broker/run.c common/broker/run.h \
 	common/broker/run_result.c common/broker/run_result.h \
 	common/broker/runlock.c common/broker/runlock.h \
@@ -18,5 +19,6 @@ if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/test_broker_capture \
 	tests/unit/test_broker_files \
+	tests/unit/test_broker_pool_settings \
 	tests/unit/test_broker_wire
 endif

@@ -9,6 +9,9 @@ libbroker_a_SOURCES = \
 	common/broker/job_list.c \
 	common/broker/job_run.c \
 	common/broker/keeper.c common/broker/keeper.h \
+	common/broker/idle.c common/broker/idle.h \
+	common/broker/pool.c common/broker/pool.h \
+	common/broker/pool_plan.c common/broker/pool_plan.h \
 	common/broker/pool_settings.c common/broker/pool_settings.h \
 	common/broker/run.c common/broker/run.h \
 	common/broker/run_result.c common/broker/run_result.h \
@@ -23,9 +26,13 @@ check_PROGRAMS += \
 	tests/unit/test_broker_capture \
 	tests/unit/test_broker_children \
 	tests/unit/test_broker_files \
+	tests/unit/test_broker_idle \
+	tests/unit/test_broker_pool \
 	tests/unit/test_broker_pool_settings \
 	tests/unit/test_broker_wire
 endif
+
+EXTRA_DIST += tests/unit/pool_world.h
 
 FUZZ_TARGETS += tests/fuzz/fuzz_broker_head
 tests_fuzz_fuzz_broker_head_LDFLAGS = $(FUZZ_LINK)

@@ -2,10 +2,12 @@ noinst_LIBRARIES += libbroker.a
 libbroker_a_SOURCES = \
 	common/broker/capture.c common/broker/capture.h \
 	common/broker/client.c common/broker/client.h \
+	common/broker/client_call.c common/broker/client_call.h \
 	common/broker/job.c common/broker/job.h \
 	common/broker/job_list.c \
 	common/broker/job_run.c \
 	common/broker/keeper.c common/broker/keeper.h \
+	common/broker/pool_settings.c common/broker/pool_settings.h \
 	common/broker/run.c common/broker/run.h \
 	common/broker/run_result.c common/broker/run_result.h \
 	common/broker/runlock.c common/broker/runlock.h \
@@ -17,5 +19,6 @@ if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/test_broker_capture \
 	tests/unit/test_broker_files \
+	tests/unit/test_broker_pool_settings \
 	tests/unit/test_broker_wire
 endif

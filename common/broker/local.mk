@@ -1,15 +1,21 @@
 noinst_LIBRARIES += libbroker.a
 libbroker_a_SOURCES = \
 	common/broker/admission.c common/broker/admission.h \
+	common/broker/births.c \
+	common/broker/broker.h \
+	common/broker/calls.c \
 	common/broker/capture.c common/broker/capture.h \
 	common/broker/children.c common/broker/children.h \
+	common/broker/claims.c common/broker/claims.h \
 	common/broker/client.c common/broker/client.h \
 	common/broker/client_call.c common/broker/client_call.h \
+	common/broker/heads.c common/broker/heads.h \
+	common/broker/idle.c common/broker/idle.h \
 	common/broker/job.c common/broker/job.h \
 	common/broker/job_list.c \
-	common/broker/job_run.c \
+	common/broker/job_status.c \
 	common/broker/keeper.c common/broker/keeper.h \
-	common/broker/idle.c common/broker/idle.h \
+	common/broker/keeper_link.c common/broker/keeper_link.h \
 	common/broker/pool.c common/broker/pool.h \
 	common/broker/pool_plan.c common/broker/pool_plan.h \
 	common/broker/pool_settings.c common/broker/pool_settings.h \
@@ -17,7 +23,10 @@ libbroker_a_SOURCES = \
 	common/broker/run_result.c common/broker/run_result.h \
 	common/broker/runlock.c common/broker/runlock.h \
 	common/broker/server.c common/broker/server.h \
-	common/broker/slots.c common/broker/slots.h \
+	common/broker/supervisor.h \
+	common/broker/supervisors.c \
+	common/broker/warm.c \
+	common/broker/watch.c common/broker/watch.h \
 	common/broker/wire.c common/broker/wire.h
 
 if HAVE_CMOCKA

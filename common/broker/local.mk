@@ -6,6 +6,7 @@ libbroker_a_SOURCES = \
 	common/broker/job_list.c \
 	common/broker/job_run.c \
 	common/broker/keeper.c common/broker/keeper.h \
+	common/broker/live.c common/broker/live.h \
 	common/broker/run.c common/broker/run.h \
 	common/broker/run_result.c common/broker/run_result.h \
 	common/broker/runlock.c common/broker/runlock.h \
@@ -17,5 +18,9 @@ if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/test_broker_capture \
 	tests/unit/test_broker_files \
+	tests/unit/test_broker_live \
 	tests/unit/test_broker_wire
 endif
+
+FUZZ_TARGETS += tests/fuzz/fuzz_live
+tests_fuzz_fuzz_live_LDFLAGS = $(FUZZ_LINK)

@@ -37,6 +37,10 @@ bool sock_is_listening(int fd);
  */
 int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct err *e);
 
+/* The same without waiting: the peer takes all of it now, or -1 (ERR_BUSY when its buffer is full;
+ * the stream is then of no more use, since a part may have gone). */
+int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct err *e);
+
 /*
  * Receives one message into out (emptied first); ERR_LIMIT when its length passes out->max;
  * ERR_CANCELLED at end of stream before the first byte; ERR_PROTOCOL when it ends later or carries

@@ -51,12 +51,18 @@ static int wait_to_send(int fd, struct err *e)
     return 0;
 }
 
+static void write_header(unsigned char header[HEADER_LEN], size_t len)
+{
+    for (int i = 0; i < HEADER_LEN; i++)
+        header[i] = (unsigned char)(len >> (8 * (HEADER_LEN - 1 - i)));
+}
+
 int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct err *e)
 {
     if (len > UINT32_MAX)
         return err_set(e, ERR_LIMIT, "the message is too long");
-    unsigned char header[HEADER_LEN] = {(unsigned char)(len >> 24), (unsigned char)(len >> 16),
-                                        (unsigned char)(len >> 8), (unsigned char)len};
+    unsigned char header[HEADER_LEN];
+    write_header(header, len);
     struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)data, len}};
     struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
     union control c;
@@ -83,6 +89,31 @@ int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct 
             left -= part;
         }
     }
+    return 0;
+}
+
+int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct err *e)
+{
+    if (len > UINT32_MAX)
+        return err_set(e, ERR_LIMIT, "the message is too long");
+    unsigned char header[HEADER_LEN];
+    write_header(header, len);
+    struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)data, len}};
+    struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+    union control c;
+    if (pass_fd >= 0)
+        attach_fd(&m, &c, pass_fd);
+
+    ssize_t n;
+    do
+        n = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
+        return err_set(e, ERR_CANCELLED, "the peer has closed the connection");
+    if (n < 0 && errno != EAGAIN)
+        return err_errno(e, "cannot send");
+    if (n < 0 || (size_t)n < sizeof header + len)
+        return err_set(e, ERR_BUSY, "the peer does not read");
     return 0;
 }
 

@@ -210,13 +210,16 @@ json_t *job_run(const struct job_world *world, int fd, const json_t *request,
                 struct engine **finish_later, struct err *e)
 {
     struct running run = {.world = world, .sandbox = SANDBOX_INIT, .lock_fd = -1};
+    struct run_manner manner;
     json_t *result = NULL;
 
     if (*world->engine_trouble) {
         err_set(e, ERR_UNAVAILABLE, "%s", world->engine_trouble);
         return NULL;
     }
-    if (wire_run_decode(request, &run.request, e) == 0 &&
+    json_auto_t *body = wire_recv(fd, NULL, deadline_in_ms(30000), e);
+    if (body && wire_run_head_decode(request, &run.request, &manner, e) == 0 &&
+        wire_run_body_decode(body, &run.request, e) == 0 &&
         (run.runner = find_runner(world->runners, run.request.language, e)) &&
         check_request(world, &run.request, run.runner, e) == 0 && begin(&run, e) == 0) {
         struct engine *engine = docker_engine_new(&world->config->engine, e);

@@ -2,6 +2,7 @@ noinst_LIBRARIES += libbroker.a
 libbroker_a_SOURCES = \
 	common/broker/capture.c common/broker/capture.h \
 	common/broker/client.c common/broker/client.h \
+	common/broker/client_call.c common/broker/client_call.h \
 	common/broker/job.c common/broker/job.h \
 	common/broker/job_list.c \
 	common/broker/job_run.c \

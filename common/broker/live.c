@@ -9,6 +9,7 @@
 
 struct live {
     size_t keep;
+    uint64_t first; /* what came before it was never here */
     uint64_t total;
     char *data;            /* byte i of the output is at i % keep */
     unsigned char *stream; /* and its enum engine_stream here */
@@ -48,6 +49,11 @@ void live_add(struct live *l, enum engine_stream stream, const char *data, size_
     memset(l->stream, stream, len - first);
 }
 
+void live_resume(struct live *l, uint64_t total)
+{
+    l->first = l->total = total;
+}
+
 uint64_t live_total(const struct live *l)
 {
     return l->total;
@@ -55,7 +61,7 @@ uint64_t live_total(const struct live *l)
 
 uint64_t live_oldest(const struct live *l)
 {
-    return l->total > l->keep ? l->total - l->keep : 0;
+    return l->total - l->first > l->keep ? l->total - l->keep : l->first;
 }
 
 /* Appends the bytes [from, to) as they are; they must still be there. */

@@ -23,6 +23,9 @@ void live_free(struct live *l);
 
 void live_add(struct live *l, enum engine_stream stream, const char *data, size_t len);
 
+/* Before anything was added: counts on from total, as if that much had come and gone. */
+void live_resume(struct live *l, uint64_t total);
+
 /* Bytes that came so far, and the offset of the first that is still there. */
 uint64_t live_total(const struct live *l);
 uint64_t live_oldest(const struct live *l);

@@ -9,6 +9,8 @@ libbroker_a_SOURCES = \
 	common/broker/keeper.c common/broker/keeper.h \
 	common/broker/live.c common/broker/live.h \
 	common/broker/run.c common/broker/run.h \
+	common/broker/run_record.c common/broker/run_record.h \
+	common/broker/run_record_list.c \
 	common/broker/run_result.c common/broker/run_result.h \
 	common/broker/runlock.c common/broker/runlock.h \
 	common/broker/server.c common/broker/server.h \
@@ -20,6 +22,7 @@ check_PROGRAMS += \
 	tests/unit/test_broker_capture \
 	tests/unit/test_broker_files \
 	tests/unit/test_broker_live \
+	tests/unit/test_broker_record \
 	tests/unit/test_broker_wire
 endif
 

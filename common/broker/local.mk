@@ -8,6 +8,7 @@ libbroker_a_SOURCES = \
 	common/broker/job_run.c \
 	common/broker/keeper.c common/broker/keeper.h \
 	common/broker/live.c common/broker/live.h \
+	common/broker/pool_settings.c common/broker/pool_settings.h \
 	common/broker/run.c common/broker/run.h \
 	common/broker/run_record.c common/broker/run_record.h \
 	common/broker/run_record_list.c \
@@ -23,6 +24,7 @@ check_PROGRAMS += \
 	tests/unit/test_broker_files \
 	tests/unit/test_broker_live \
 	tests/unit/test_broker_record \
+	tests/unit/test_broker_pool_settings \
 	tests/unit/test_broker_wire
 endif
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,21 +115,19 @@ static void log_request(struct shared *s, const char *head)
     }
 }
 
-static void send_stream(int fd, const struct fake_reply *r)
+static void send_chopped(int fd, const char *data, size_t len, size_t chop)
 {
-    size_t step = r->chop ? r->chop : r->stream_len;
+    size_t step = chop ? chop : len;
 
-    for (size_t at = 0; at < r->stream_len; at += step) {
-        size_t n = r->stream_len - at < step ? r->stream_len - at : step;
-
-        write_all(fd, r->stream + at, n);
-    }
+    for (size_t at = 0; at < len; at += step)
+        write_all(fd, data + at, len - at < step ? len - at : step);
 }
 
 /* Takes input until it ends or hold_ms have passed without any. */
 static void take_input(struct shared *s, int fd, const struct fake_reply *r)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
+    bool due = r->later_len > 0;
 
     while (poll(&p, 1, r->hold_ms) > 0) {
         size_t room = INPUT_MAX - s->input_len;
@@ -139,6 +138,10 @@ static void take_input(struct shared *s, int fd, const struct fake_reply *r)
             return;
         }
         s->input_len += (size_t)n;
+        if (due && s->input_len >= r->later_after) {
+            due = false;
+            send_chopped(fd, r->later, r->later_len, r->chop);
+        }
     }
 }
 
@@ -171,7 +174,7 @@ static void serve(struct shared *s, int fd, const struct fake_reply *table)
             /* One portion, so that early output arrives together with the head. */
             answer = mem_printf("HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n");
             write_all(fd, answer, strlen(answer));
-            send_stream(fd, r);
+            send_chopped(fd, r->stream, r->stream_len, r->chop);
             take_input(s, fd, r);
             return;
         }

@@ -17,6 +17,9 @@ struct fake_reply {
     /* After a 101: */
     const char *stream; /* raw bytes sent then */
     size_t stream_len;
+    const char *later; /* and when later_after bytes have come in on upgraded connections */
+    size_t later_len;
+    size_t later_after;
     size_t chop;  /* send in portions of this size; 0: in one */
     int hold_ms;  /* keep the connection open that long afterwards */
     int delay_ms; /* before answering at all */

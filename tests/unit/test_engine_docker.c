@@ -88,10 +88,15 @@ static const struct engine_spec spec1 = {.image = "runner-x:1",
                                          .user = "1000:1000",
                                          .instance = "t",
                                          .run_id = "r1",
-                                         .deadline_unix = 1,
-                                         .code = "c",
-                                         .code_len = 1,
-                                         .timeout_ms = 2500};
+                                         .deadline_unix = 1};
+
+static const struct engine_program program1 = {.code = "c", .code_len = 1, .timeout_ms = 2500};
+
+static bool leave(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
 
 /* Everything that a run gave. */
 struct result {
@@ -111,7 +116,7 @@ static void result_clear(struct result *r)
     buf_clear(&r->taken.text[1]);
 }
 
-/* Runs spec on a fake engine; stop_at and cancel_fd as in the interface; the deadline is after ms.
+/* Runs program1 in spec on a fake engine; cancel_fd is for the program; the deadline is after ms.
  */
 static struct result run(const struct fake_reply *table, const struct engine_spec *spec,
                          size_t stop_at, int cancel_fd, int ms)
@@ -120,11 +125,14 @@ static struct result run(const struct fake_reply *table, const struct engine_spe
     struct engine *engine = connect_to(f);
     struct result r = {.taken = {.text = {BUF_INIT(1 << 20), BUF_INIT(1 << 20)}}};
     struct engine_sink sink = {take, &r.taken};
+    struct engine_attend attend = {.fd = cancel_fd, .turn = leave};
+    struct deadline d = deadline_in_ms(ms);
     const char *input;
 
     r.taken.stop_at = stop_at;
-    r.returned = engine->ops->run(engine, spec, &sink, cancel_fd, deadline_in_ms(ms), &r.outcome,
-                                  &r.e);
+    r.returned = engine->ops->start(engine, spec, NULL, d, &r.e);
+    if (r.returned == 0)
+        r.returned = engine->ops->run(engine, &program1, &sink, &attend, d, &r.outcome, &r.e);
     engine->ops->finish(engine);
     engine->ops->finish(engine);
     engine->ops->free(engine);
@@ -157,8 +165,8 @@ static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
             CREATED,
             {.match = ATTACH,
              .status = 101,
-             .stream = stream,
-             .stream_len = sizeof stream - 1,
+             .later = stream,
+             .later_len = sizeof stream - 1,
              .chop = chop,
              .hold_ms = 3000},
             STARTED,
@@ -229,7 +237,7 @@ static struct result run_cut_off(const char *stream, size_t len, const char *sta
     const struct fake_reply table[] = {
         PING,
         CREATED,
-        {.match = ATTACH, .status = 101, .stream = stream, .stream_len = len, .hold_ms = 50},
+        {.match = ATTACH, .status = 101, .later = stream, .later_len = len, .hold_ms = 50},
         STARTED,
         WAITED,
         {.match = "GET /v1.41/containers/" ID "/json",
@@ -300,8 +308,8 @@ static void deadline_cancellation_and_output_limit_kill(void **state)
         CREATED,
         {.match = ATTACH,
          .status = 101,
-         .stream = STREAM_OUT STREAM_ERR,
-         .stream_len = 30,
+         .later = STREAM_OUT STREAM_ERR,
+         .later_len = 30,
          .hold_ms = 5000},
         STARTED,
         REMOVED,
@@ -454,8 +462,6 @@ static void an_engine_that_is_down_is_said_at_once(void **state)
     struct err e = ERR_INIT;
     struct engine *engine = docker_engine_new(&address, &e);
     struct engine_runners found;
-    struct engine_outcome out;
-    struct engine_sink sink = {take, NULL};
     size_t seen;
 
     (void)state;
@@ -463,8 +469,7 @@ static void an_engine_that_is_down_is_said_at_once(void **state)
     assert_int_equal(engine->ops->runners(engine, "*", &found, &e), -1);
     assert_int_equal(e.kind, ERR_UNAVAILABLE);
     assert_non_null(strstr(e.text, "/nowhere/at/all.sock"));
-    assert_int_equal(engine->ops->run(engine, &spec1, &sink, -1, deadline_in_ms(1000), &out, &e),
-                     -1);
+    assert_int_equal(engine->ops->start(engine, &spec1, NULL, deadline_in_ms(1000), &e), -1);
     assert_int_equal(e.kind, ERR_UNAVAILABLE);
     assert_int_equal(engine->ops->reap(engine, "t", passed, NULL, &seen, &e), -1);
     assert_int_equal(engine->ops->watch(engine, &e), -1);

@@ -118,13 +118,18 @@ static bool asker_left(void *ctx)
     return false;
 }
 
+static bool take_output(void *ctx, enum engine_stream stream, const char *data, size_t len)
+{
+    return run_capture_add(ctx, stream, data, len);
+}
+
 static int start_and_run(struct running *run, struct engine *engine, const struct engine_spec *spec,
                          const struct engine_program *program, int cancel_fd,
                          struct engine_outcome *outcome, struct err *e)
 {
     struct deadline d = deadline_in_ms((int64_t)program->timeout_ms + START_ALLOWANCE_MS);
     const struct engine_attend attend = {.fd = cancel_fd, .turn = asker_left};
-    struct engine_sink sink = run_capture_sink(&run->capture);
+    struct engine_sink sink = {.output = take_output, .ctx = &run->capture};
 
     if (engine->ops->start(engine, spec, &attend, d, e) < 0)
         return -1;
@@ -218,7 +223,9 @@ static json_t *carry_out(struct running *run, int cancel_fd, struct engine *engi
     log_info("run %s language=%s status=%s exit=%d ms=%" PRId64, run->run_id, run->runner->language,
              run_status_name(run_result_status(&outcome)), outcome.exit_code,
              (outcome.ended_us - outcome.started_us) / 1000);
-    return run_result_new(run->run_id, &run->sandbox, &outcome, &run->capture, &before, &after);
+    const struct run_story story = {
+        .run_id = run->run_id, .sandbox = &run->sandbox, .capture = &run->capture};
+    return run_result_new(&story, &outcome, &before, &after);
 }
 
 static void end(struct running *run)

@@ -9,6 +9,7 @@ libbroker_a_SOURCES = \
 	common/broker/keeper.c common/broker/keeper.h \
 	common/broker/live.c common/broker/live.h \
 	common/broker/pool_settings.c common/broker/pool_settings.h \
+	common/broker/readers.c common/broker/readers.h \
 	common/broker/run.c common/broker/run.h \
 	common/broker/run_record.c common/broker/run_record.h \
 	common/broker/run_record_list.c \
@@ -16,6 +17,12 @@ libbroker_a_SOURCES = \
 	common/broker/runlock.c common/broker/runlock.h \
 	common/broker/server.c common/broker/server.h \
 	common/broker/slots.c common/broker/slots.h \
+	common/broker/supervisor.c common/broker/supervisor.h common/broker/supervisor_self.h \
+	common/broker/supervisor_answer.c \
+	common/broker/supervisor_channel.c \
+	common/broker/supervisor_claim.c \
+	common/broker/supervisor_engine.c \
+	common/broker/supervisor_events.c \
 	common/broker/wire.c common/broker/wire.h
 
 if HAVE_CMOCKA

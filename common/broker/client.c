@@ -30,7 +30,7 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
                                      .head = head,
                                      .pass_fd = -1,
                                      .body = body,
-                                     .cancel_on_hang_up = !manner.detach,
+                                     .cancel_on_hang_up = true,
                                      .ears = &options->ears};
     return client_call(&call, e);
 }

@@ -1,7 +1,8 @@
 /*
- * The worker's side of the broker's socket. One connection per call; calls block, but notice when
- * cancel_fd (the web server's connection, -1: none) hangs up: the call then ends with
- * ERR_CANCELLED, and a run is cancelled unless it was to detach.
+ * The worker's side of the broker's socket. One connection per call; calls block, but notice when a
+ * descriptor of their asker hangs up (-1: none): the call then ends with ERR_CANCELLED. cancel_fd
+ * says that what was asked for is not wanted any more: a run that this call began is ended.
+ * leave_fd says that nobody waits here any more: the run goes on, and its result is kept.
  */
 #ifndef SANDCGI_BROKER_CLIENT_H
 #define SANDCGI_BROKER_CLIENT_H
@@ -13,6 +14,8 @@
 struct broker_client {
     const char *path; /* of the broker's socket; borrowed */
     int cancel_fd;
+    int leave_fd;
+    int64_t limit_ms; /* the call ends with ERR_TIMEOUT then; 0: it lasts as long as it takes */
     /* Called when the call begins to wait and every tick_ms from then on; NULL: nobody wants to
      * know. */
     void (*tick)(void *ctx);
@@ -49,8 +52,7 @@ struct broker_ears {
     struct broker_busy *busy; /* set (to zeros, too) when the call fails */
 };
 
-/* manner.live is set from ears. Zeros, or NULL for the whole: the call lasts as long as the run, a
- * hang-up cancels it. */
+/* manner.live is set from ears. Zeros, or NULL for the whole: the call lasts as long as the run. */
 struct broker_run_options {
     struct run_manner manner;
     struct broker_ears ears;
@@ -63,7 +65,7 @@ struct broker_run_options {
  * worker adds, runId, queueMs, and expiresAt when it is kept. With waitMs or background its status
  * may be "running": exitCode and signal are null, the output is what came so far, and nextByte says
  * where to go on with broker_get_run. New reference, or NULL with *e (kinds as the broker gave
- * them: INVALID, NOT_FOUND, UNAVAILABLE, IO, BUSY, LOST…; CANCELLED: cancel_fd hung up).
+ * them: INVALID, NOT_FOUND, UNAVAILABLE, IO, BUSY, LOST…; CANCELLED: its asker hung up).
  */
 json_t *broker_run(const struct broker_client *c, const struct run_request *request,
                    const struct broker_run_options *options, struct err *e);

@@ -24,6 +24,7 @@ struct talk {
     struct buf body; /* as it goes over the socket */
     size_t sent;     /* bytes of it */
     struct deadline tick;
+    struct deadline end;
 };
 
 /* ---- what comes ---- */
@@ -140,17 +141,22 @@ static int turn(struct talk *t, json_t **out_result, struct err *e)
     const struct broker_client *c = t->call->client;
     short wanted = all_sent(t) ? POLLIN : POLLIN | POLLOUT;
     /* Only a hang-up counts: a web server may have left bytes of the request's end unread. */
-    struct pollfd p[2] = {{.fd = t->fd, .events = wanted},
-                          {.fd = c->cancel_fd, .events = POLLRDHUP}};
+    struct pollfd p[] = {{.fd = t->fd, .events = wanted},
+                         {.fd = c->cancel_fd, .events = POLLRDHUP},
+                         {.fd = c->leave_fd, .events = POLLRDHUP}};
 
     if (c->tick && deadline_passed(t->tick)) {
         c->tick(c->tick_ctx);
         t->tick = deadline_in_ms(c->tick_ms);
     }
-    if (poll(p, ARRAY_LEN(p), deadline_poll_ms(t->tick)) < 0)
+    if (deadline_passed(t->end))
+        return err_set(e, ERR_TIMEOUT, "the broker took too long");
+    if (poll(p, ARRAY_LEN(p), deadline_poll_ms(deadline_min(t->tick, t->end))) < 0)
         return errno == EINTR ? 0 : err_errno(e, "waiting for the broker");
     if (p[1].revents)
         return hang_up(t, e);
+    if (p[2].revents)
+        return err_set(e, ERR_CANCELLED, "the client has left");
     if (p[0].revents & ~POLLOUT)
         return take_message(t, out_result, e);
     if (p[0].revents)
@@ -174,7 +180,9 @@ json_t *client_call(const struct client_call *call, struct err *e)
     struct talk t = {.call = call,
                      .fd = -1,
                      .body = BUF_INIT(WIRE_MESSAGE_MAX),
-                     .tick = call->client->tick ? deadline_in_ms(0) : DEADLINE_NEVER};
+                     .tick = call->client->tick ? deadline_in_ms(0) : DEADLINE_NEVER,
+                     .end = call->client->limit_ms > 0 ? deadline_in_ms(call->client->limit_ms)
+                                                       : DEADLINE_NEVER};
     json_t *result = NULL;
     int done = 0;
 

@@ -1,6 +1,8 @@
 noinst_LIBRARIES += libbroker.a
 libbroker_a_SOURCES = \
+	common/broker/admission.c common/broker/admission.h \
 	common/broker/capture.c common/broker/capture.h \
+	common/broker/children.c common/broker/children.h \
 	common/broker/client.c common/broker/client.h \
 	common/broker/client_call.c common/broker/client_call.h \
 	common/broker/job.c common/broker/job.h \
@@ -27,7 +29,9 @@ libbroker_a_SOURCES = \
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
+	tests/unit/test_broker_admission \
 	tests/unit/test_broker_capture \
+	tests/unit/test_broker_children \
 	tests/unit/test_broker_files \
 	tests/unit/test_broker_live \
 	tests/unit/test_broker_record \
@@ -37,3 +41,5 @@ endif
 
 FUZZ_TARGETS += tests/fuzz/fuzz_live
 tests_fuzz_fuzz_live_LDFLAGS = $(FUZZ_LINK)
+FUZZ_TARGETS += tests/fuzz/fuzz_broker_head
+tests_fuzz_fuzz_broker_head_LDFLAGS = $(FUZZ_LINK)

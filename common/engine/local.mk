@@ -23,9 +23,13 @@ check_PROGRAMS += \
 	tests/unit/test_engine_docker \
 	tests/unit/test_engine_entry \
 	tests/unit/test_engine_frame \
-	tests/unit/test_engine_runners
-tests_unit_test_engine_docker_SOURCES = tests/unit/test_engine_docker.c \
-	tests/fakes/fake_engine.c tests/fakes/fake_engine.h
+	tests/unit/test_engine_runners \
+	tests/unit/test_engine_start \
+	tests/unit/test_engine_waiting
+FAKE_ENGINE = tests/fakes/fake_engine.c tests/fakes/fake_engine.h tests/fakes/engine_rows.h
+tests_unit_test_engine_docker_SOURCES = tests/unit/test_engine_docker.c $(FAKE_ENGINE)
+tests_unit_test_engine_start_SOURCES = tests/unit/test_engine_start.c $(FAKE_ENGINE)
+tests_unit_test_engine_waiting_SOURCES = tests/unit/test_engine_waiting.c $(FAKE_ENGINE)
 endif
 
 # Against a real engine, when DOCKER_HOST (or the usual socket) answers; otherwise skipped.

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,8 +125,9 @@ static void send_chopped(int fd, const char *data, size_t len, size_t chop)
 /* Takes input until it ends or hold_ms have passed without any. */
 static void take_input(struct shared *s, int fd, const struct fake_reply *r)
 {
+    static const struct fake_later none[1];
+    const struct fake_later *later = r->later ? r->later : none;
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    bool due = r->later_len > 0;
 
     while (poll(&p, 1, r->hold_ms) > 0) {
         size_t room = INPUT_MAX - s->input_len;
@@ -138,11 +138,15 @@ static void take_input(struct shared *s, int fd, const struct fake_reply *r)
             return;
         }
         s->input_len += (size_t)n;
-        if (due && s->input_len >= r->later_after) {
-            due = false;
-            send_chopped(fd, r->later, r->later_len, r->chop);
-        }
+        for (; later->after && s->input_len >= later->after; later++)
+            send_chopped(fd, later->bytes, later->len, r->chop);
     }
+}
+
+static void be_deaf(int fd, int ms)
+{
+    shutdown(fd, SHUT_RD);
+    sleep_ms(ms);
 }
 
 static const struct fake_reply *find(const struct fake_reply *table, const char *head)
@@ -175,7 +179,10 @@ static void serve(struct shared *s, int fd, const struct fake_reply *table)
             answer = mem_printf("HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n");
             write_all(fd, answer, strlen(answer));
             send_chopped(fd, r->stream, r->stream_len, r->chop);
-            take_input(s, fd, r);
+            if (r->deaf)
+                be_deaf(fd, r->hold_ms);
+            else
+                take_input(s, fd, r);
             return;
         }
         answer = mem_printf("HTTP/1.1 %d X\r\nApi-Version: %s\r\nContent-Length: %zu\r\n\r\n%s",

@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/engine/docker_http.h"
 #include "common/engine/engine.h"
+#include "tests/fakes/engine_rows.h"
 #include "tests/fakes/fake_engine.h"
 
 #include <poll.h>
@@ -20,43 +21,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define PING                                                                                       \
-    {                                                                                              \
-        .match = "GET /_ping", .status = 200, .body = "OK"                                         \
-    }
-#define CREATED                                                                                    \
-    {                                                                                              \
-        .match = "POST /v1.41/containers/create", .status = 201,                                   \
-        .body = "{\"Id\":\"" ID "\",\"Warnings\":[]}"                                              \
-    }
-#define STARTED                                                                                    \
-    {                                                                                              \
-        .match = "POST /v1.41/containers/" ID "/start", .status = 204                              \
-    }
-#define ATTACH "POST /v1.41/containers/" ID "/attach?stream=1&stdin=1&stdout=1&stderr=1"
-#define WAITED                                                                                     \
-    {                                                                                              \
-        .match = "POST /v1.41/containers/" ID "/wait", .status = 200, .body = "{\"StatusCode\":0}" \
-    }
-#define REMOVED                                                                                    \
-    {                                                                                              \
-        .match = "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1", .status = 204                  \
-    }
-#define END                                                                                        \
-    {                                                                                              \
-        .match = NULL                                                                              \
-    }
-
-/* Engine frames whose payload is the entry protocol's: stdout "hi", stderr "no", then the report.
- */
-#define REPORT                                                                                     \
-    "{\"exitCode\":7,\"signal\":0,\"cpuUs\":5,\"peakMemoryBytes\":6,\"oomKills\":0,\"timedOut\":"  \
-    "false}"
-#define STREAM_OUT    "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
-#define STREAM_ERR    "\1\0\0\0\0\0\0\7E\0\0\0\2no"
-#define STREAM_REPORT "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT
 
 struct taken {
     struct buf text[2];
@@ -155,7 +119,10 @@ static int count(const char *log, const char *what)
 
 static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
 {
-    static const char stream[] = STREAM_OUT STREAM_ERR STREAM_REPORT;
+    static const struct fake_later stream[] = {
+        {1, BYTES(STREAM_OUT STREAM_ERR STREAM_REPORT)},
+        {0},
+    };
 
     (void)state;
     assert_int_equal(sizeof REPORT - 1, 0x55);
@@ -163,12 +130,7 @@ static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
         const struct fake_reply table[] = {
             PING,
             CREATED,
-            {.match = ATTACH,
-             .status = 101,
-             .later = stream,
-             .later_len = sizeof stream - 1,
-             .chop = chop,
-             .hold_ms = 3000},
+            {.match = ATTACH, .status = 101, .later = stream, .chop = chop, .hold_ms = 3000},
             STARTED,
             REMOVED,
             END,
@@ -234,10 +196,11 @@ static void a_plain_image_gets_the_code_and_the_end_of_input(void **state)
 /* The stream ends without a report; state_json is what inspect says then. */
 static struct result run_cut_off(const char *stream, size_t len, const char *state_json)
 {
+    const struct fake_later later[] = {{1, stream, len}, {0}};
     const struct fake_reply table[] = {
         PING,
         CREATED,
-        {.match = ATTACH, .status = 101, .later = stream, .later_len = len, .hold_ms = 50},
+        {.match = ATTACH, .status = 101, .later = later, .hold_ms = 50},
         STARTED,
         WAITED,
         {.match = "GET /v1.41/containers/" ID "/json",
@@ -303,17 +266,10 @@ static void a_container_that_breaks_the_protocol_is_killed(void **state)
 
 static void deadline_cancellation_and_output_limit_kill(void **state)
 {
+    static const struct fake_later stream[] = {{1, BYTES(STREAM_OUT STREAM_ERR)}, {0}};
     const struct fake_reply table[] = {
-        PING,
-        CREATED,
-        {.match = ATTACH,
-         .status = 101,
-         .later = STREAM_OUT STREAM_ERR,
-         .later_len = 30,
-         .hold_ms = 5000},
-        STARTED,
-        REMOVED,
-        END,
+        PING,    CREATED, {.match = ATTACH, .status = 101, .later = stream, .hold_ms = 5000},
+        STARTED, REMOVED, END,
     };
     struct result r;
     int pair[2];

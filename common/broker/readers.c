@@ -14,8 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WORD_HEADER 4
-#define WORD_MAX    1024 /* bytes of a message from a reader */
+#define WORD_MAX 1024 /* bytes of a message from a reader */
 
 static void watch(const struct readers *rs, struct reader *r, int op, uint32_t events)
 {
@@ -35,7 +34,7 @@ struct reader *readers_add(struct readers *rs, int fd, enum reader_kind kind)
                          .answer_by = DEADLINE_NEVER,
                          .gives_up = DEADLINE_NEVER,
                          .out = BUF_INIT(WIRE_MESSAGE_MAX),
-                         .in = BUF_INIT(WORD_HEADER + WORD_MAX)};
+                         .inbox = SOCK_INBOX_INIT(WORD_MAX)};
     rs->items[rs->n++] = r;
     watch(rs, r, EPOLL_CTL_ADD, EPOLLIN);
     return r;
@@ -55,7 +54,7 @@ static void reader_free(struct reader *r)
 {
     reader_close(r);
     buf_clear(&r->out);
-    buf_clear(&r->in);
+    sock_inbox_clear(&r->inbox);
     free(r);
 }
 
@@ -153,51 +152,21 @@ void reader_refuse(int fd, const json_t *message)
 
 /* ---- what it says ---- */
 
-static bool is_cancel(const char *data, size_t len)
+static bool is_cancel(const struct buf *text)
 {
     struct err e = ERR_INIT;
-    json_auto_t *message = json_parse(data, len, 4, &e);
+    json_auto_t *message = wire_parse(text, &e);
 
     return json_get_bool(message, "cancel", 0);
 }
 
-/* Whole messages at the front of what came. */
-static enum reader_word take_words(struct reader *r)
-{
-    enum reader_word word = READER_SAYS_NOTHING;
-
-    while (r->in.len >= WORD_HEADER) {
-        const unsigned char *h = (const unsigned char *)r->in.data;
-        size_t len = (size_t)h[0] << 24 | (size_t)h[1] << 16 | (size_t)h[2] << 8 | h[3];
-
-        if (len > WORD_MAX)
-            return READER_LEFT;
-        if (r->in.len < WORD_HEADER + len)
-            break;
-        if (is_cancel(r->in.data + WORD_HEADER, len))
-            word = READER_SAYS_CANCEL;
-        buf_drop_front(&r->in, WORD_HEADER + len);
-    }
-    return word;
-}
-
 enum reader_word reader_hear(struct reader *r)
 {
-    enum reader_word word = READER_SAYS_NOTHING;
+    struct err e = ERR_INIT;
+    int got;
 
-    while (word == READER_SAYS_NOTHING) {
-        size_t room = r->in.max - r->in.len;
-        char *to = buf_reserve(&r->in, room);
-        ssize_t n = to ? recv(r->fd, to, room, MSG_DONTWAIT) : 0;
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
-            return READER_SAYS_NOTHING;
-        if (n <= 0)
-            return READER_LEFT;
-        buf_grew(&r->in, (size_t)n);
-        word = take_words(r);
-    }
-    return word;
+    while ((got = sock_inbox_take(&r->inbox, r->fd, &e)) > 0)
+        if (is_cancel(&r->inbox.message))
+            return READER_SAYS_CANCEL;
+    return got < 0 ? READER_LEFT : READER_SAYS_NOTHING;
 }

@@ -7,6 +7,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/sock.h"
 #include "common/broker/live.h"
 
 #include <jansson.h>
@@ -35,7 +36,7 @@ struct reader {
     struct deadline gives_up;  /* when it has to have taken something; never: it owes nothing */
     struct buf out;            /* what it has not taken yet */
     size_t sent;               /* bytes of out that it has taken */
-    struct buf in;             /* the beginning of what it says */
+    struct sock_inbox inbox;   /* what it says */
 };
 
 struct readers {

@@ -16,14 +16,23 @@ libbroker_a_SOURCES = \
 	common/broker/job_status.c \
 	common/broker/keeper.c common/broker/keeper.h \
 	common/broker/keeper_link.c common/broker/keeper_link.h \
+	common/broker/live.c common/broker/live.h \
 	common/broker/pool.c common/broker/pool.h \
 	common/broker/pool_plan.c common/broker/pool_plan.h \
 	common/broker/pool_settings.c common/broker/pool_settings.h \
+	common/broker/readers.c common/broker/readers.h \
 	common/broker/run.c common/broker/run.h \
+	common/broker/run_record.c common/broker/run_record.h \
+	common/broker/run_record_list.c \
 	common/broker/run_result.c common/broker/run_result.h \
 	common/broker/runlock.c common/broker/runlock.h \
 	common/broker/server.c common/broker/server.h \
-	common/broker/supervisor.h \
+	common/broker/supervisor.c common/broker/supervisor.h common/broker/supervisor_self.h \
+	common/broker/supervisor_answer.c \
+	common/broker/supervisor_channel.c \
+	common/broker/supervisor_claim.c \
+	common/broker/supervisor_engine.c \
+	common/broker/supervisor_events.c \
 	common/broker/supervisors.c \
 	common/broker/warm.c \
 	common/broker/watch.c common/broker/watch.h \
@@ -36,12 +45,16 @@ check_PROGRAMS += \
 	tests/unit/test_broker_children \
 	tests/unit/test_broker_files \
 	tests/unit/test_broker_idle \
+	tests/unit/test_broker_live \
 	tests/unit/test_broker_pool \
 	tests/unit/test_broker_pool_settings \
+	tests/unit/test_broker_record \
 	tests/unit/test_broker_wire
 endif
 
 EXTRA_DIST += tests/unit/pool_world.h
 
+FUZZ_TARGETS += tests/fuzz/fuzz_live
+tests_fuzz_fuzz_live_LDFLAGS = $(FUZZ_LINK)
 FUZZ_TARGETS += tests/fuzz/fuzz_broker_head
 tests_fuzz_fuzz_broker_head_LDFLAGS = $(FUZZ_LINK)

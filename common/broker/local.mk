@@ -29,6 +29,7 @@ check_PROGRAMS += \
 	tests/unit/test_broker_idle \
 	tests/unit/test_broker_pool \
 	tests/unit/test_broker_pool_settings \
+	tests/unit/test_broker_pool_sim \
 	tests/unit/test_broker_wire
 endif
 

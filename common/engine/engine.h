@@ -69,6 +69,13 @@ struct engine_attend {
     void *ctx;
 };
 
+/* How far a container that waits for its program has come. */
+enum engine_tier {
+    ENGINE_TIER_NONE,  /* it is starting; plain images stay here */
+    ENGINE_TIER_LIGHT, /* the interpreter has started */
+    ENGINE_TIER_FULL,  /* and what preload named is there */
+};
+
 enum engine_stream { ENGINE_STDOUT, ENGINE_STDERR };
 
 /* Called with output as it arrives; data is only valid during the call. false: stop the run (too

@@ -50,10 +50,13 @@ check_PROGRAMS += \
 	tests/unit/test_broker_pool_settings \
 	tests/unit/test_broker_pool_sim \
 	tests/unit/test_broker_record \
+	tests/unit/test_broker_server \
 	tests/unit/test_broker_wire
+tests_unit_test_broker_server_SOURCES = tests/unit/test_broker_server.c \
+	tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
 endif
 
-EXTRA_DIST += tests/unit/pool_world.h
+EXTRA_DIST += tests/unit/broker_world.h tests/unit/pool_world.h
 
 FUZZ_TARGETS += tests/fuzz/fuzz_live
 tests_fuzz_fuzz_live_LDFLAGS = $(FUZZ_LINK)

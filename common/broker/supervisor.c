@@ -178,8 +178,6 @@ static void end(struct supervisor *s)
     supervisor_drain(s);
     if (s->engine)
         s->engine->ops->free(s->engine);
-    if (s->start->spare && !s->fresh)
-        spare_remove(s->start->root, s->start->spare);
     supervisor_unclaim(s);
     live_free(s->live);
     json_decref(s->reply);

@@ -190,12 +190,16 @@ static inline json_t *world_hear(int fd)
     return message;
 }
 
-/* {"is":…} from the channel. */
+/* {"is":…} from the channel; that its container is up is passed over. */
 static inline void world_expect_is(struct world *w, const char *is, const char *tier)
 {
     json_auto_t *message = world_hear(w->channel);
 
     assert_non_null(message);
+    if (strcmp(json_get_string(message, "is"), "started") == 0) {
+        world_expect_is(w, is, tier);
+        return;
+    }
     assert_string_equal(json_get_string(message, "is"), is);
     if (tier)
         assert_string_equal(json_get_string(message, "tier"), tier);

@@ -211,6 +211,10 @@ class Site:
 
     # ---- looking inside ----
 
+    def tool_environment(self):
+        """For other commands of the binary."""
+        return clean_environment() | SANITIZER_ENV | self.environment
+
     def client(self, timeout=120):
         return Client(self.base_url, self.token, certificate()[0], timeout)
 
@@ -291,11 +295,16 @@ def own(settings=None, start=True, **arguments):
     return site.start() if start else site
 
 
+def own_of_suite(settings=None):
+    """A server that lasts until the suite ends."""
+    site = Site(settings)
+    at_end(site.stop)
+    return site.start()
+
+
 @functools.cache
 def _with_settings(settings):
-    site = Site(dict(settings)).start()
-    at_end(site.stop)
-    return site
+    return own_of_suite(dict(settings))
 
 
 def with_settings(**settings):

@@ -2,6 +2,8 @@
 #ifndef SANDCGI_BROKER_JOB_H
 #define SANDCGI_BROKER_JOB_H
 
+#include "common/broker/admission.h"
+#include "common/broker/children.h"
 #include "common/broker/server.h"
 #include "common/broker/slots.h"
 #include "common/sandbox/sandbox.h"
@@ -15,6 +17,8 @@ struct job_world {
     const struct engine_runners *runners;
     const char *engine_trouble; /* why the engine cannot be reached; "" = it can */
     struct slots *slots;
+    const struct children *children; /* the books as they were then, also below */
+    const struct admission *admission;
 };
 
 /* Reads the request from fd, carries it out, answers. Never fails towards the caller: failures are

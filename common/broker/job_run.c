@@ -111,6 +111,26 @@ static char **env_new(const struct running *run, size_t *out_n)
     return env;
 }
 
+/* The asker has nothing more to say: what comes is the end of the connection. */
+static bool asker_left(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
+static int start_and_run(struct running *run, struct engine *engine, const struct engine_spec *spec,
+                         const struct engine_program *program, int cancel_fd,
+                         struct engine_outcome *outcome, struct err *e)
+{
+    struct deadline d = deadline_in_ms((int64_t)program->timeout_ms + START_ALLOWANCE_MS);
+    const struct engine_attend attend = {.fd = cancel_fd, .turn = asker_left};
+    struct engine_sink sink = run_capture_sink(&run->capture);
+
+    if (engine->ops->start(engine, spec, &attend, d, e) < 0)
+        return -1;
+    return engine->ops->run(engine, program, &sink, &attend, d, outcome, e);
+}
+
 static int run_in_engine(struct running *run, struct engine *engine, int cancel_fd,
                          struct engine_outcome *outcome, struct err *e)
 {
@@ -137,7 +157,10 @@ static int run_in_engine(struct running *run, struct engine *engine, int cancel_
         .runtime = config->runtime,
         .network = r->network,
         .limits = config->limits.container,
-        .timeout_ms = r->timeout_ms,
+        .env = (const char *const *)env,
+        .n_env = n_env,
+    };
+    struct engine_program program = {
         .code = r->code.data,
         .code_len = r->code.len,
         .input = r->input.data,
@@ -146,10 +169,9 @@ static int run_in_engine(struct running *run, struct engine *engine, int cancel_
         .n_args = r->n_args,
         .env = (const char *const *)env,
         .n_env = n_env,
+        .timeout_ms = r->timeout_ms,
     };
-    struct engine_sink sink = run_capture_sink(&run->capture);
-    int result = engine->ops->run(engine, &spec, &sink, cancel_fd,
-                                  deadline_in_ms((int64_t)whole_ms), outcome, e);
+    int result = start_and_run(run, engine, &spec, &program, cancel_fd, outcome, e);
     for (size_t i = 0; i < n_env; i++)
         free(env[i]);
     free(env);
@@ -210,13 +232,16 @@ json_t *job_run(const struct job_world *world, int fd, const json_t *request,
                 struct engine **finish_later, struct err *e)
 {
     struct running run = {.world = world, .sandbox = SANDBOX_INIT, .lock_fd = -1};
+    struct run_manner manner;
     json_t *result = NULL;
 
     if (*world->engine_trouble) {
         err_set(e, ERR_UNAVAILABLE, "%s", world->engine_trouble);
         return NULL;
     }
-    if (wire_run_decode(request, &run.request, e) == 0 &&
+    json_auto_t *body = wire_recv(fd, NULL, deadline_in_ms(30000), e);
+    if (body && wire_run_head_decode(request, &run.request, &manner, e) == 0 &&
+        wire_run_body_decode(body, &run.request, e) == 0 &&
         (run.runner = find_runner(world->runners, run.request.language, e)) &&
         check_request(world, &run.request, run.runner, e) == 0 && begin(&run, e) == 0) {
         struct engine *engine = docker_engine_new(&world->config->engine, e);

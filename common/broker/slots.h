@@ -7,12 +7,11 @@
 #define SANDCGI_BROKER_SLOTS_H
 
 #include "common/base/err.h"
+#include "common/broker/run.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/types.h>
-
-#define RUN_ID_LEN 24 /* hex digits */
 
 struct slot {
     _Atomic pid_t pid; /* 0: free */

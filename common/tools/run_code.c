@@ -261,7 +261,7 @@ static json_t *run(const struct mcp_tool_call *c, const struct run_code *r, stru
         client.tick_ctx = &life;
         client.tick_ms = PROGRESS_MS;
     }
-    return broker_run(&client, &request, e);
+    return broker_run(&client, &request, NULL, e);
 }
 
 static json_t *nothing_printed(void)

@@ -31,7 +31,7 @@ void runners_cache_free(struct tools_cache *c)
 
 struct broker_client tools_client(const struct tools_app *app, int cancel_fd)
 {
-    return (struct broker_client){.path = app->broker_path, .cancel_fd = cancel_fd};
+    return (struct broker_client){.path = app->broker_path, .cancel_fd = cancel_fd, .leave_fd = -1};
 }
 
 static bool is_fresh(const struct tools_cache *c, int64_t max_age_ms)

@@ -10,6 +10,7 @@
 #include "common/mcp/resource.h"
 #include "common/mcp/session.h"
 #include "common/mcp/stream.h"
+#include "common/mcp/task.h"
 #include "common/mcp/tool.h"
 #include "common/rpc/json.h"
 
@@ -155,6 +156,19 @@ static void sound(const struct mcp_tool_call *c, struct mcp_result *out)
                                   "audio/wav"));
 }
 
+/* Its work goes on as the task "t1" where that is possible. */
+static void go_on(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    if (!c->can_task) {
+        mcp_result_add(out, TEXT("done at once"));
+        return;
+    }
+    out->task = mcp_task_new("t1");
+    out->task->created_ms = out->task->updated_ms = 1785240000250;
+    out->task->ttl_ms = 60000;
+    out->task->poll_ms = 1000;
+}
+
 static const char *const needs_sampling[] = {"sampling/createMessage", NULL};
 
 #define TOOL(c_name, function, ...)                                                                \
@@ -174,11 +188,14 @@ TOOL(waits, wait_for_cancel);
 TOOL(changes, change_all);
 TOOL(sounds, sound);
 TOOL(samples, change_all, .requires = needs_sampling);
+TOOL(goes_on, go_on);
+TOOL(must_go_on, go_on, .task_required = true);
 static const struct mcp_tool region = {
     .name = "region", .describe = describe, .input_schema = region_schema, .call = change_all};
 
-static const struct mcp_tool *const tools[] = {
-    &name, &twice, &forever, &url, &tells, &hangs_up, &waits, &changes, &sounds, &samples, &region};
+static const struct mcp_tool *const tools[] = {&name,     &twice,   &forever,   &url,    &tells,
+                                               &hangs_up, &waits,   &changes,   &sounds, &samples,
+                                               &region,   &goes_on, &must_go_on};
 
 /* ---- prompts ---- */
 
@@ -286,6 +303,54 @@ static bool can_subscribe(void *app, const char *tenant, const char *uri)
 static const struct mcp_resources resources = {
     .list = list, .templates = templates, .read = read_resource, .can_subscribe = can_subscribe};
 
+/* ---- tasks: t1 works, t2 asks, t3 is done, t4 failed, t5 was cancelled; they belong to "me" ----
+ */
+
+static int find_task(const struct mcp_tool_call *c, const char *id, struct err *e)
+{
+    if (strcmp(c->tenant, "me") != 0 || id[0] != 't' || id[1] < '1' || id[1] > '5' || id[2])
+        return err_set(e, ERR_NOT_FOUND, "not this one");
+    return id[1] - '1';
+}
+
+static int get_task(const struct mcp_tool_call *c, const char *id, bool brief, struct mcp_task *out,
+                    struct err *e)
+{
+    int n = find_task(c, id, e);
+
+    if (n < 0)
+        return -1;
+    snprintf(out->id, sizeof out->id, "%s", id);
+    out->status = (enum mcp_task_status)n;
+    out->updated_ms = 1;
+    if (out->status == MCP_TASK_INPUT)
+        out->requests = json_pack("{s:{s:s, s:{}}}", "k", "method", "roots/list", "params");
+    if (out->status == MCP_TASK_COMPLETED)
+        mcp_result_add(&out->result, TEXT(brief ? "brief" : "whole"));
+    if (out->status == MCP_TASK_FAILED) {
+        out->code = -32603;
+        out->message = mem_strdup("broken");
+    }
+    return 0;
+}
+
+static int update_task(const struct mcp_tool_call *c, const char *id, const json_t *responses,
+                       struct err *e)
+{
+    (void)responses;
+    return find_task(c, id, e) < 0 ? -1 : 0;
+}
+
+static int cancel_task(const struct mcp_tool_call *c, const char *id, struct err *e)
+{
+    if (find_task(c, id, e) == MCP_TASK_FAILED)
+        return err_set(e, ERR_UNAVAILABLE, "later");
+    return find_task(c, id, e) < 0 ? -1 : 0;
+}
+
+static const struct mcp_tasks tasks = {
+    .get = get_task, .update = update_task, .cancel = cancel_task};
+
 /* ---- the client ---- */
 
 static void publish(void *ctx, const struct mcp_event *event)
@@ -380,6 +445,7 @@ void mcp_world_init(struct mcp_world *w)
                                     .prompts = prompts,
                                     .n_prompts = ARRAY_LEN(prompts),
                                     .resources = &resources,
+                                    .tasks = &tasks,
                                     .sessions_fd = open(w->folder, O_RDONLY | O_DIRECTORY),
                                     .session_ttl_s = 3600,
                                     .seal_key = key,

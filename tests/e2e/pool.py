@@ -13,21 +13,20 @@ def status(site):
     return json.loads(done.stdout)
 
 
+def unclaimed(site):
+    """One row for each container that no run has claimed; tier "none" is still starting, box "" is on a spare directory."""
+    return status(site)["pool"]["waiting"]
+
+
 def waiting(site, language=None, tier=None, known=None):
-    """The containers that wait; each argument that is given narrows them."""
-    return [one for one in status(site)["waiting"]
-            if language in (None, one["language"]) and tier in (None, one["tier"]) and known in (None, one["known"])]
+    """The containers that wait; each argument that is given narrows them. known: for a conversation that exists."""
+    return [one for one in unclaimed(site) if one["tier"] != "none" and language in (None, one["language"])
+            and tier in (None, one["tier"]) and known in (None, one["box"] != "")]
 
 
-def wait_filled(site, n=1, seconds=60, **wanted):
+def wait_for(site, n=1, seconds=60, **wanted):
     """Waits until n such containers wait; returns them."""
     def enough():
         found = waiting(site, **wanted)
         return found if len(found) >= n else None
     return wait_until(enough, seconds, f"{n} containers wait {wanted}", pause=0.1)
-
-
-def claims(site):
-    """(runs that found a waiting container, runs that did not) since the broker's start."""
-    counts = status(site)["claims"]
-    return counts["hit"], counts["miss"]

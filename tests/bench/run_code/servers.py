@@ -6,7 +6,8 @@ from harness import Failed, new_folder
 from stack import Caller, Target
 from work import LeftOut
 
-COLD = {"SANDBOX_WARM": "0"}
+COLD = {"SANDBOX_WARM": ""}
+WARM = {"SANDBOX_WARM": None}  # as it comes
 READY = 16  # containers that wait on the server of the burst
 MANY = {"SANDBOX_WARM": f"python={READY}", "SANDBOX_WARM_MEMORY": "75%"}
 
@@ -14,8 +15,8 @@ MANY = {"SANDBOX_WARM": f"python={READY}", "SANDBOX_WARM_MEMORY": "75%"}
 class Server:
     """A site with the defaults that a user gets, and what is on top of them."""
 
-    def __init__(self, settings=None):
-        self.site = sites.own_of_suite({"SANDCGI_WORKERS": None, "SANDCGI_LOG_LEVEL": None} | (settings or {}))
+    def __init__(self, settings):
+        self.site = sites.own_of_suite({"SANDCGI_WORKERS": None, "SANDCGI_LOG_LEVEL": None} | settings)
         self.target = Target.of_site(self.site, sites.certificate()[0])
 
     def caller(self):
@@ -24,7 +25,7 @@ class Server:
     def wait_for(self, work, n=1, known=False, seconds=90):
         """Until n containers wait in the tier that the work needs."""
         try:
-            return pool.wait_filled(self.site, n, seconds, language=work.language, tier=work.tier, known=known)
+            return pool.wait_for(self.site, n, seconds, language=work.language, tier=work.tier, known=known)
         except Failed as late:
             raise LeftOut(str(late)) from late
 
@@ -49,7 +50,7 @@ class World:
 
     @property
     def warm(self):
-        return self._server("warm", None)
+        return self._server("warm", WARM)
 
     @property
     def many(self):

@@ -7,6 +7,7 @@
 
 #include "common/base/sock.h"
 #include "common/broker/run.h"
+#include "common/broker/watch.h"
 #include "common/engine/engine.h"
 #include "common/sandbox/sandbox.h"
 #include "common/sandbox/spare.h"
@@ -30,7 +31,8 @@ struct claim;
 struct child {
     pid_t pid;               /* 0: adopted from a broker of before, known by its channel only */
     int channel;             /* -1: a job, or it was told to go */
-    struct sock_inbox inbox; /* of the channel */
+    struct sock_inbox inbox; /* of the channel, as the next */
+    struct watch watch;
     enum child_kind kind;
     enum child_state state;
     bool claimed;                   /* has been given a run */
@@ -55,7 +57,7 @@ void children_free(struct children *list);
 
 /* A new row: STARTING, without a channel, born now. */
 struct child *children_add(struct children *list, enum child_kind kind);
-/* Closes the channel. */
+/* Closes the channel, whose watch has ended. */
 void children_remove(struct children *list, struct child *child);
 
 struct child *children_find_pid(struct children *list, pid_t pid);

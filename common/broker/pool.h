@@ -48,14 +48,15 @@ struct pool_want {
  * libraries loaded when the program wants one of them, else one without; then the oldest. A claim
  * on one that is being made is never slower than a start from nothing.
  */
-struct child *pool_choose(struct pool *p, struct children *children, const struct pool_want *want);
+struct child *pool_choose(struct pool *p, const struct children *children,
+                          const struct pool_want *want);
 
 /*
  * May a container be started for a run that found none? false: as many are being started as the
  * machine does well with; the run should wait until one of them is done (one more would make all of
  * them slower).
  */
-bool pool_may_start(const struct pool *p, struct children *children);
+bool pool_may_start(const struct pool *p, const struct children *children);
 
 /* What happened. */
 
@@ -105,7 +106,7 @@ struct pool_wish {
  * while the machine is idle, and one container per language stays without. After an hour, or when
  * the image is another, a container is replaced.
  */
-bool pool_next(struct pool *p, struct children *children, const struct pool_now *now,
+bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
                struct pool_wish *out, int64_t *out_at_ms);
 
 /* That sandbox does not exist any more. */
@@ -117,6 +118,6 @@ void pool_forget_box(struct pool *p, const char *box);
  * known conversations' directories, the numbers of a language are of both kinds, extra are places
  * that misses added, oldestMs is of the longest wait (0: none).
  */
-json_t *pool_status(struct pool *p, struct children *children, int64_t now_ms);
+json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms);
 
 #endif

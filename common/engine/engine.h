@@ -58,13 +58,6 @@ struct engine_program {
                             is told a second more, as a second line of defence. */
 };
 
-/* How far a container that waits for its program has come. */
-enum engine_tier {
-    ENGINE_TIER_NONE,  /* it is starting; plain images stay here */
-    ENGINE_TIER_LIGHT, /* the interpreter has started */
-    ENGINE_TIER_FULL,  /* and what preload named is there */
-};
-
 /*
  * Somebody who is heard while the engine waits for anything. turn has to take in what made fd
  * readable (or hung up), else it is called again at once. It answers false to cancel and is not

@@ -20,7 +20,7 @@
 enum child_kind { CHILD_JOB, CHILD_SUPERVISOR };
 
 enum child_state {
-    CHILD_STARTING, /* its container is being made */
+    CHILD_STARTING, /* its container is being made, for a run that has come or ahead */
     CHILD_WAITING,  /* its container waits for a run */
     CHILD_RUNNING,
     CHILD_ENDED, /* the program is over, it answers and cleans up */

@@ -71,6 +71,11 @@ static bool read_front(const char *path, char *out, size_t size)
     return true;
 }
 
+void idle_init(struct idle *idle)
+{
+    *idle = (struct idle){0};
+}
+
 bool idle_is(struct idle *idle, int64_t now_ms)
 {
     char text[512];

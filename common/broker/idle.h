@@ -14,11 +14,13 @@ struct idle {
     uint64_t busy, total; /* ticks of all CPUs at that time; where the kernel tells no pressure */
 };
 
+void idle_init(struct idle *idle);
+
 /*
  * True when tasks hardly had to wait for a CPU lately (pressure stall information, under 10 % of
  * the last ten seconds), or where the kernel does not tell, when at least half of the CPUs' time
  * since the look before was unused. False when neither can be known, as at the first look without
- * pressure. Looks at most every 500 ms. A zeroed struct is a new one. now_ms: clock_mono_ms.
+ * pressure. Looks at most every 500 ms. now_ms: clock_mono_ms.
  */
 bool idle_is(struct idle *idle, int64_t now_ms);
 

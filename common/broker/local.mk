@@ -48,6 +48,7 @@ check_PROGRAMS += \
 	tests/unit/test_broker_live \
 	tests/unit/test_broker_pool \
 	tests/unit/test_broker_pool_settings \
+	tests/unit/test_broker_pool_sim \
 	tests/unit/test_broker_record \
 	tests/unit/test_broker_wire
 endif

@@ -254,6 +254,19 @@ static json_t *shelf_status(const struct pool_shelf *shelf, const struct childre
                      (json_int_t)full, "oldestMs", (json_int_t)oldest);
 }
 
+static json_t *waiting_status(const struct children *children, int64_t now_ms)
+{
+    json_t *list = json_array();
+
+    for (struct child *c = NULL; (c = children_next(children, c));)
+        if (pool_is_waiting(c))
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I}", "runId", c->run_id,
+                                                  "language", c->language, "tier",
+                                                  child_tier_name(c->tier), "box", c->box, "ageMs",
+                                                  (json_int_t)(now_ms - c->born_ms)));
+    return list;
+}
+
 json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms)
 {
     struct pool_count count;
@@ -265,9 +278,9 @@ json_t *pool_status(struct pool *p, const struct children *children, int64_t now
         on_boxes += p->boxes[i].have;
     for (size_t i = 0; i < p->settings.n; i++)
         json_array_append_new(languages, shelf_status(&p->shelves[i], children, now_ms));
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "budgetBytes",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "budgetBytes",
                      (json_int_t)p->settings.memory_bytes, "usedBytes", (json_int_t)count.used,
                      "startsMax", (json_int_t)p->settings.starts_max, "starting",
                      (json_int_t)count.starting, "conversations", (json_int_t)on_boxes, "languages",
-                     languages);
+                     languages, "waiting", waiting_status(children, now_ms));
 }

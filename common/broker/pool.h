@@ -114,9 +114,12 @@ void pool_forget_box(struct pool *p, const char *box);
 
 /*
  * {"budgetBytes", "usedBytes", "startsMax", "starting", "conversations", "languages": [{"language",
- * "places", "extra", "starting", "light", "full", "oldestMs"}]}: conversations counts containers on
- * known conversations' directories, the numbers of a language are of both kinds, extra are places
- * that misses added, oldestMs is of the longest wait (0: none).
+ * "places", "extra", "starting", "light", "full", "oldestMs"}], "waiting": [{"runId", "language",
+ * "tier", "box", "ageMs"}]}: conversations counts containers on known conversations' directories,
+ * the numbers of a language are of both kinds, extra are places that misses added, oldestMs is of
+ * the longest wait (0: none). waiting has a row for each container that nobody has claimed: tier is
+ * "none" while it is being made, "light", or "full" with its libraries; box the sandbox's name, ""
+ * on a spare directory; runId is the container's label.
  */
 json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms);
 

@@ -24,8 +24,17 @@ static void is_waiting(struct broker *b, struct child *child, const json_t *mess
 static void is_running(struct broker *b, struct child *child, const json_t *message)
 {
     (void)message;
-    child_set_state(child, CHILD_RUNNING);
+    if (child->state == CHILD_WAITING)
+        child_set_state(child, CHILD_RUNNING);
     claims_begun(b, child);
+}
+
+static void is_started(struct broker *b, struct child *child, const json_t *message)
+{
+    (void)b;
+    (void)message;
+    if (child->state == CHILD_STARTING)
+        child_set_state(child, CHILD_RUNNING);
 }
 
 static void is_ended(struct broker *b, struct child *child, const json_t *message)
@@ -43,6 +52,7 @@ static const struct {
 } words[] = {
     {"waiting", is_waiting},
     {"running", is_running},
+    {"started", is_started},
     {"ended", is_ended},
 };
 

@@ -27,9 +27,10 @@ static void pressure_says_idle_below_ten_percent(void **state)
 
 static void counters_say_idle_when_half_of_the_time_was_unused(void **state)
 {
-    struct idle idle = {0};
+    struct idle idle;
 
     (void)state;
+    idle_init(&idle);
     assert_int_equal(idle_by_stat(&idle, "cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1"), -1);
     assert_int_equal(idle_by_stat(&idle, "cpu  140 0 100 850 9 0 0 0 0 0\ncpu0 1"), 1);
     assert_int_equal(idle_by_stat(&idle, "cpu  190 5 100 890 9 0 0 0 0 0\ncpu0 1"), 0);
@@ -43,9 +44,10 @@ static void counters_say_idle_when_half_of_the_time_was_unused(void **state)
 
 static void an_answer_holds_for_half_a_second(void **state)
 {
-    struct idle idle = {0};
+    struct idle idle;
 
     (void)state;
+    idle_init(&idle);
     idle_is(&idle, 5000);
     assert_int_equal(idle.looked_ms, 5000);
     for (int said = 0; said < 2; said++) {

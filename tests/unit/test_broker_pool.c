@@ -496,6 +496,12 @@ static void the_status_tells_what_there_is(void **state)
     run_once(&w, "bash", "box-1", true);
     world_settle(&w);
     json_auto_t *status = pool_status(w.pool, w.children, w.now);
+    json_t *waiting = json_object_get(status, "waiting");
+    json_auto_t *last = json_pack("{s:s, s:s, s:s, s:s, s:i}", "runId", "000000000000000000000006",
+                                  "language", "bash", "tier", "none", "box", "box-1", "ageMs", 0);
+    assert_int_equal(json_array_size(waiting), 5);
+    assert_true(json_equal(json_array_get(waiting, 4), last));
+    assert_int_equal(json_object_del(status, "waiting"), 0);
     json_auto_t *expected = json_pack(
         "{s:I, s:I, s:i, s:i, s:i, s:[{s:s,s:i,s:i,s:i,s:i,s:i,s:i},"
         "{s:s,s:i,s:i,s:i,s:i,s:i,s:i},{s:s,s:i,s:i,s:i,s:i,s:i,s:i}]}",

@@ -34,10 +34,11 @@ json_t *keeper_runners_encode(const struct engine_runners *runners)
     json_t *list = json_array();
     for (size_t i = 0; i < runners->n; i++) {
         const struct engine_runner *r = &runners->items[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:s}", "language",
-                                              r->language, "image", r->image, "imageId",
-                                              r->image_id, "protocol", r->protocol, "version",
-                                              r->version, "libraries", r->libraries));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:b, s:s}", "language",
+                                        r->language, "image", r->image, "imageId", r->image_id,
+                                        "protocol", r->protocol, "version", r->version, "libraries",
+                                        r->libraries, "warm", r->warm, "preload", r->preload));
     }
     return list;
 }
@@ -62,6 +63,8 @@ void keeper_runners_decode(const json_t *list, struct engine_runners *out)
             .protocol = (int)json_get_integer(r, "protocol", 0),
             .version = string_copy(r, "version"),
             .libraries = string_copy(r, "libraries"),
+            .warm = json_get_bool(r, "warm", 0) != 0,
+            .preload = string_copy(r, "preload"),
         };
     }
 }

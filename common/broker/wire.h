@@ -19,8 +19,9 @@
  * Between the broker's main process and a supervisor (the channel):
  *   {"do":"claim","head":{…},"queueMs":N} with the connection, its body unread
  *   {"do":"hand","head":{…}} with a connection (get_run, cancel_run)     {"do":"preload"}
- *   {"is":"waiting","tier":"light"|"full"}   {"is":"running"}   {"is":"ended"}
+ *   {"is":"waiting","tier":"light"|"full"}   {"is":"running"}   {"is":"started"}   {"is":"ended"}
  * "running" is said as soon as the body has been read: from then on nobody else can serve the run.
+ * "started" is said when a run's container is there that was not when the run came.
  */
 #ifndef SANDCGI_BROKER_WIRE_H
 #define SANDCGI_BROKER_WIRE_H

@@ -12,6 +12,7 @@
 #define RUNNER_IMAGE_MAX     255
 #define RUNNER_VERSION_MAX   64
 #define RUNNER_LIBRARIES_MAX 8192
+#define RUNNER_PRELOAD_MAX   1024
 
 /*
  * Images with the label sandbox.runner=true, a language within the grammar and a tag that allow

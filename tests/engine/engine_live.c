@@ -48,6 +48,7 @@ static const char *case_name;
 /* One run: what is asked, then what came. */
 struct live {
     struct engine_spec spec;
+    struct engine_program program;
     int cancel_fd;
     uint64_t stop_at; /* bytes of output; 0: never */
 
@@ -83,10 +84,8 @@ static struct live live(const char *image, const char *code)
                             .pids = 64,
                             .tmp_bytes = 16u << 20,
                             .nofile = 256,
-                            .fsize_bytes = 64u << 20},
-                 .timeout_ms = 20000,
-                 .code = code,
-                 .code_len = strlen(code)},
+                            .fsize_bytes = 64u << 20}},
+        .program = {.timeout_ms = 20000, .code = code, .code_len = strlen(code)},
         .cancel_fd = -1,
         .text = {BUF_INIT(KEEP), BUF_INIT(KEEP)},
     };
@@ -149,18 +148,29 @@ static bool all_gone(void)
     return false;
 }
 
+static bool leave(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
 static void go(struct live *l)
 {
     static int number;
     char run_id[32];
     struct engine *engine = connect_engine();
     struct engine_sink sink = {take, l};
+    struct engine_attend attend = {.fd = l->cancel_fd, .turn = leave};
+    struct deadline d = deadline_in_ms(60000);
     int64_t began = clock_mono_ms();
 
     snprintf(run_id, sizeof run_id, "live%d-%d", (int)getpid(), ++number);
     l->spec.run_id = run_id;
-    l->returned = engine->ops->run(engine, &l->spec, &sink, l->cancel_fd, deadline_in_ms(60000),
-                                   &l->out, &l->e);
+    l->spec.env = l->program.env;
+    l->spec.n_env = l->program.n_env;
+    l->returned = engine->ops->start(engine, &l->spec, &attend, d, &l->e);
+    if (l->returned == 0)
+        l->returned = engine->ops->run(engine, &l->program, &sink, &attend, d, &l->out, &l->e);
     l->whole_ms = clock_mono_ms() - began;
     engine->ops->finish(engine);
     engine->ops->free(engine);
@@ -226,12 +236,12 @@ static void input_arguments_and_environment_arrive(void)
     static const char *const env[] = {"A=b c", "FILE_BASE_URL=https://x/"};
     struct live l = live(BASH, "cat; echo \"[$#|$1|$2|$3|$A|$FILE_BASE_URL]\"");
 
-    l.spec.input = "from stdin;";
-    l.spec.input_len = 11;
-    l.spec.args = args;
-    l.spec.n_args = 3;
-    l.spec.env = env;
-    l.spec.n_env = 2;
+    l.program.input = "from stdin;";
+    l.program.input_len = 11;
+    l.program.args = args;
+    l.program.n_args = 3;
+    l.program.env = env;
+    l.program.n_env = 2;
     go(&l);
     CHECK(has(&l, "from stdin;[3|one|two words||b c|https://x/]\n"));
     live_clear(&l);
@@ -272,7 +282,7 @@ static void a_timeout_ends_everything(void)
             images[i], "trap '' TERM INT HUP\necho begun\n(trap '' TERM; setsid sleep 1000) &\n"
                        "while :; do sleep 1; done\n");
 
-        l.spec.timeout_ms = 1500;
+        l.program.timeout_ms = 1500;
         go(&l);
         CHECK(l.returned == 0 && l.out.end == ENGINE_TIMED_OUT);
         CHECK(has(&l, "begun"));
@@ -358,7 +368,7 @@ static void a_fork_bomb_is_contained(void)
     for (size_t i = 0; i < 2; i++) {
         struct live l = live(images[i], "bomb() { bomb | bomb & }; bomb; sleep 100");
 
-        l.spec.timeout_ms = 2000;
+        l.program.timeout_ms = 2000;
         go(&l);
         CHECK(l.returned == 0 && l.whole_ms < 8000);
         live_clear(&l);
@@ -430,8 +440,8 @@ static void a_plain_image_gets_its_environment(void)
     static const char *const env[] = {"FILE_BASE_URL=https://x/"};
     struct live l = live(PLAIN, "echo \"$FILE_BASE_URL\"; echo no >&2; pwd; id -u");
 
-    l.spec.env = env;
-    l.spec.n_env = 1;
+    l.program.env = env;
+    l.program.n_env = 1;
     go(&l);
     CHECK(l.returned == 0 && strcmp(buf_str(&l.text[0]), "https://x/\n/data\n1000\n") == 0);
     CHECK(strcmp(buf_str(&l.text[1]), "no\n") == 0);

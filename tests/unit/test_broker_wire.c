@@ -1,9 +1,8 @@
-/* The run protocol's messages, the table of slots, and the locks that tell living runs from
+/* The run protocol's messages, and the locks that tell living runs from
  * orphans. */
 #include "config.h"
 
 #include "common/broker/runlock.h"
-#include "common/broker/slots.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 
@@ -126,42 +125,6 @@ static void errors_keep_their_kind_on_the_wire(void **state)
     assert_string_equal(json_get_string(error, "text"), "16 programs are running");
 }
 
-static void slots_are_never_given_twice(void **state)
-{
-    struct err e = ERR_INIT;
-    struct slots *s = slots_new(2, &e);
-    (void)state;
-    assert_non_null(s);
-    struct slot *a = slots_take(s);
-    assert_non_null(a);
-    assert_non_null(slots_take(s));
-    assert_null(slots_take(s));
-    slots_give_back(a);
-    assert_ptr_equal(slots_take(s), a);
-    slots_free(s);
-}
-
-static void a_dead_childs_slot_is_found_by_its_pid(void **state)
-{
-    struct err e = ERR_INIT;
-    struct slots *s = slots_new(4, &e);
-    int status;
-    (void)state;
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct slot *slot = slots_take(s);
-        memcpy(slot->run_id, "abc", 4);
-        _exit(0);
-    }
-    waitpid(pid, &status, 0);
-    struct slot *held = slots_held_by(s, pid);
-    assert_non_null(held);
-    assert_string_equal(held->run_id, "abc");
-    slots_give_back(held);
-    assert_null(slots_held_by(s, pid));
-    slots_free(s);
-}
-
 static void a_run_is_alive_exactly_as_long_as_its_supervisor(void **state)
 {
     struct err e = ERR_INIT;
@@ -202,8 +165,6 @@ int main(void)
         cmocka_unit_test(a_request_survives_the_wire),
         cmocka_unit_test(requests_that_lack_or_bend_something_are_refused),
         cmocka_unit_test(errors_keep_their_kind_on_the_wire),
-        cmocka_unit_test(slots_are_never_given_twice),
-        cmocka_unit_test(a_dead_childs_slot_is_found_by_its_pid),
         cmocka_unit_test(a_run_is_alive_exactly_as_long_as_its_supervisor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/engine/docker_http.h"
 #include "common/engine/engine.h"
+#include "tests/fakes/engine_rows.h"
 #include "tests/fakes/fake_engine.h"
 
 #include <poll.h>
@@ -20,43 +21,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define PING                                                                                       \
-    {                                                                                              \
-        .match = "GET /_ping", .status = 200, .body = "OK"                                         \
-    }
-#define CREATED                                                                                    \
-    {                                                                                              \
-        .match = "POST /v1.41/containers/create", .status = 201,                                   \
-        .body = "{\"Id\":\"" ID "\",\"Warnings\":[]}"                                              \
-    }
-#define STARTED                                                                                    \
-    {                                                                                              \
-        .match = "POST /v1.41/containers/" ID "/start", .status = 204                              \
-    }
-#define ATTACH "POST /v1.41/containers/" ID "/attach?stream=1&stdin=1&stdout=1&stderr=1"
-#define WAITED                                                                                     \
-    {                                                                                              \
-        .match = "POST /v1.41/containers/" ID "/wait", .status = 200, .body = "{\"StatusCode\":0}" \
-    }
-#define REMOVED                                                                                    \
-    {                                                                                              \
-        .match = "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1", .status = 204                  \
-    }
-#define END                                                                                        \
-    {                                                                                              \
-        .match = NULL                                                                              \
-    }
-
-/* Engine frames whose payload is the entry protocol's: stdout "hi", stderr "no", then the report.
- */
-#define REPORT                                                                                     \
-    "{\"exitCode\":7,\"signal\":0,\"cpuUs\":5,\"peakMemoryBytes\":6,\"oomKills\":0,\"timedOut\":"  \
-    "false}"
-#define STREAM_OUT    "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
-#define STREAM_ERR    "\1\0\0\0\0\0\0\7E\0\0\0\2no"
-#define STREAM_REPORT "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT
 
 struct taken {
     struct buf text[2];
@@ -88,10 +52,15 @@ static const struct engine_spec spec1 = {.image = "runner-x:1",
                                          .user = "1000:1000",
                                          .instance = "t",
                                          .run_id = "r1",
-                                         .deadline_unix = 1,
-                                         .code = "c",
-                                         .code_len = 1,
-                                         .timeout_ms = 2500};
+                                         .deadline_unix = 1};
+
+static const struct engine_program program1 = {.code = "c", .code_len = 1, .timeout_ms = 2500};
+
+static bool leave(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
 
 /* Everything that a run gave. */
 struct result {
@@ -111,7 +80,7 @@ static void result_clear(struct result *r)
     buf_clear(&r->taken.text[1]);
 }
 
-/* Runs spec on a fake engine; stop_at and cancel_fd as in the interface; the deadline is after ms.
+/* Runs program1 in spec on a fake engine; cancel_fd is for the program; the deadline is after ms.
  */
 static struct result run(const struct fake_reply *table, const struct engine_spec *spec,
                          size_t stop_at, int cancel_fd, int ms)
@@ -120,11 +89,14 @@ static struct result run(const struct fake_reply *table, const struct engine_spe
     struct engine *engine = connect_to(f);
     struct result r = {.taken = {.text = {BUF_INIT(1 << 20), BUF_INIT(1 << 20)}}};
     struct engine_sink sink = {take, &r.taken};
+    struct engine_attend attend = {.fd = cancel_fd, .turn = leave};
+    struct deadline d = deadline_in_ms(ms);
     const char *input;
 
     r.taken.stop_at = stop_at;
-    r.returned = engine->ops->run(engine, spec, &sink, cancel_fd, deadline_in_ms(ms), &r.outcome,
-                                  &r.e);
+    r.returned = engine->ops->start(engine, spec, NULL, d, &r.e);
+    if (r.returned == 0)
+        r.returned = engine->ops->run(engine, &program1, &sink, &attend, d, &r.outcome, &r.e);
     engine->ops->finish(engine);
     engine->ops->finish(engine);
     engine->ops->free(engine);
@@ -147,7 +119,10 @@ static int count(const char *log, const char *what)
 
 static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
 {
-    static const char stream[] = STREAM_OUT STREAM_ERR STREAM_REPORT;
+    static const struct fake_later stream[] = {
+        {1, BYTES(STREAM_OUT STREAM_ERR STREAM_REPORT)},
+        {0},
+    };
 
     (void)state;
     assert_int_equal(sizeof REPORT - 1, 0x55);
@@ -155,12 +130,7 @@ static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
         const struct fake_reply table[] = {
             PING,
             CREATED,
-            {.match = ATTACH,
-             .status = 101,
-             .stream = stream,
-             .stream_len = sizeof stream - 1,
-             .chop = chop,
-             .hold_ms = 3000},
+            {.match = ATTACH, .status = 101, .later = stream, .chop = chop, .hold_ms = 3000},
             STARTED,
             REMOVED,
             END,
@@ -226,10 +196,11 @@ static void a_plain_image_gets_the_code_and_the_end_of_input(void **state)
 /* The stream ends without a report; state_json is what inspect says then. */
 static struct result run_cut_off(const char *stream, size_t len, const char *state_json)
 {
+    const struct fake_later later[] = {{1, stream, len}, {0}};
     const struct fake_reply table[] = {
         PING,
         CREATED,
-        {.match = ATTACH, .status = 101, .stream = stream, .stream_len = len, .hold_ms = 50},
+        {.match = ATTACH, .status = 101, .later = later, .hold_ms = 50},
         STARTED,
         WAITED,
         {.match = "GET /v1.41/containers/" ID "/json",
@@ -295,17 +266,10 @@ static void a_container_that_breaks_the_protocol_is_killed(void **state)
 
 static void deadline_cancellation_and_output_limit_kill(void **state)
 {
+    static const struct fake_later stream[] = {{1, BYTES(STREAM_OUT STREAM_ERR)}, {0}};
     const struct fake_reply table[] = {
-        PING,
-        CREATED,
-        {.match = ATTACH,
-         .status = 101,
-         .stream = STREAM_OUT STREAM_ERR,
-         .stream_len = 30,
-         .hold_ms = 5000},
-        STARTED,
-        REMOVED,
-        END,
+        PING,    CREATED, {.match = ATTACH, .status = 101, .later = stream, .hold_ms = 5000},
+        STARTED, REMOVED, END,
     };
     struct result r;
     int pair[2];
@@ -454,8 +418,6 @@ static void an_engine_that_is_down_is_said_at_once(void **state)
     struct err e = ERR_INIT;
     struct engine *engine = docker_engine_new(&address, &e);
     struct engine_runners found;
-    struct engine_outcome out;
-    struct engine_sink sink = {take, NULL};
     size_t seen;
 
     (void)state;
@@ -463,8 +425,7 @@ static void an_engine_that_is_down_is_said_at_once(void **state)
     assert_int_equal(engine->ops->runners(engine, "*", &found, &e), -1);
     assert_int_equal(e.kind, ERR_UNAVAILABLE);
     assert_non_null(strstr(e.text, "/nowhere/at/all.sock"));
-    assert_int_equal(engine->ops->run(engine, &spec1, &sink, -1, deadline_in_ms(1000), &out, &e),
-                     -1);
+    assert_int_equal(engine->ops->start(engine, &spec1, NULL, deadline_in_ms(1000), &e), -1);
     assert_int_equal(e.kind, ERR_UNAVAILABLE);
     assert_int_equal(engine->ops->reap(engine, "t", passed, NULL, &seen, &e), -1);
     assert_int_equal(engine->ops->watch(engine, &e), -1);

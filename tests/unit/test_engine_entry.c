@@ -71,7 +71,7 @@ static void frames_cut_anywhere_give_output_and_report(void **state)
     add_frame(&in, 'O', "put");
     add_frame(&in, 'R', good_report);
     for (size_t cut = 0; cut < in.len; cut++) {
-        struct entry_frame f = {0};
+        struct entry_frame f = {.handed = true};
         struct err e = ERR_INIT;
 
         buf_reset(&t->text[0]);
@@ -94,7 +94,7 @@ static void what_follows_the_report_is_ignored(void **state)
     struct taken *t = *state;
     AUTO_BUF struct buf in = BUF_INIT(4096);
     struct engine_sink sink = {take, t};
-    struct entry_frame f = {0};
+    struct entry_frame f = {.handed = true};
     struct err e = ERR_INIT;
 
     add_frame(&in, 'R', good_report);
@@ -136,7 +136,7 @@ static void reports_are_understood_or_refused(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         AUTO_BUF struct buf in = BUF_INIT(4096);
-        struct entry_frame f = {0};
+        struct entry_frame f = {.handed = true};
         struct err e = ERR_INIT;
         enum frame_push r;
 
@@ -162,7 +162,7 @@ static void frames_outside_the_protocol_are_refused(void **state)
     struct engine_sink sink = {take, *state};
 
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-        struct entry_frame f = {0};
+        struct entry_frame f = {.handed = true};
         struct err e = ERR_INIT;
 
         assert_int_equal(entry_frame_push(&f, heads[i], 5, &sink, &e), FRAME_BROKEN);
@@ -174,7 +174,7 @@ static void the_largest_frame_is_accepted(void **state)
 {
     struct taken *t = *state;
     struct engine_sink sink = {take, t};
-    struct entry_frame f = {0};
+    struct entry_frame f = {.handed = true};
     struct err e = ERR_INIT;
     char part[1024];
 
@@ -191,7 +191,7 @@ static void the_consumer_can_stop(void **state)
     struct taken *t = *state;
     AUTO_BUF struct buf in = BUF_INIT(4096);
     struct engine_sink sink = {take, t};
-    struct entry_frame f = {0};
+    struct entry_frame f = {.handed = true};
     struct err e = ERR_INIT;
 
     t->stop_at = 3;
@@ -204,8 +204,7 @@ static void the_consumer_can_stop(void **state)
 
 static void the_envelope_is_written_byte_for_byte(void **state)
 {
-    static const char want[] = "SBX1"
-                               "C\0\0\0\4co\0e"
+    static const char want[] = "C\0\0\0\4co\0e"
                                "I\0\0\0\0"
                                "A\0\0\0\2-v"
                                "A\0\0\0\0"
@@ -215,44 +214,44 @@ static void the_envelope_is_written_byte_for_byte(void **state)
                                "G\0\0\0\0";
     static const char *const args[] = {"-v", ""};
     static const char *const env[] = {"A=b"};
-    const struct engine_spec spec = {.code = "co\0e",
-                                     .code_len = 4,
-                                     .input = "",
-                                     .args = args,
-                                     .n_args = 2,
-                                     .env = env,
-                                     .n_env = 1,
-                                     .timeout_ms = 30000};
+    const struct engine_program program = {.code = "co\0e",
+                                           .code_len = 4,
+                                           .input = "",
+                                           .args = args,
+                                           .n_args = 2,
+                                           .env = env,
+                                           .n_env = 1,
+                                           .timeout_ms = 30000};
     AUTO_BUF struct buf out = BUF_INIT(4096);
     struct err e = ERR_INIT;
     size_t size, n = sizeof want - 1;
 
     (void)state;
-    assert_int_equal(entry_write(&spec, &out, &e), 0);
+    assert_int_equal(entry_write(&program, &out, &e), 0);
     assert_int_equal(out.len, n);
     assert_memory_equal(out.data, want, n);
-    assert_int_equal(entry_size(&spec, &size, &e), 0);
+    assert_int_equal(entry_size(&program, &size, &e), 0);
     assert_true(size >= out.len);
 }
 
 static void no_input_is_no_record(void **state)
 {
-    const struct engine_spec spec = {.code = "x", .code_len = 1};
+    const struct engine_program program = {.code = "x", .code_len = 1};
     AUTO_BUF struct buf out = BUF_INIT(4096);
     struct err e = ERR_INIT;
 
     (void)state;
-    assert_int_equal(entry_write(&spec, &out, &e), 0);
+    assert_int_equal(entry_write(&program, &out, &e), 0);
     assert_memory_equal(out.data,
-                        "SBX1C\0\0\0\1x"
+                        "C\0\0\0\1x"
                         "G\0\0\0\0",
                         out.len);
 }
 
 static void a_small_buffer_and_huge_lengths_are_errors(void **state)
 {
-    const struct engine_spec small = {.code = "x", .code_len = 1};
-    const struct engine_spec huge = {.code = "x", .code_len = SIZE_MAX - 3};
+    const struct engine_program small = {.code = "x", .code_len = 1};
+    const struct engine_program huge = {.code = "x", .code_len = SIZE_MAX - 3};
     AUTO_BUF struct buf out = BUF_INIT(8);
     struct err e = ERR_INIT;
     size_t size;

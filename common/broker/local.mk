@@ -22,6 +22,7 @@ libbroker_a_SOURCES = \
 	common/broker/pool_settings.c common/broker/pool_settings.h \
 	common/broker/readers.c common/broker/readers.h \
 	common/broker/run.c common/broker/run.h \
+	common/broker/run_look.c common/broker/run_look.h \
 	common/broker/run_record.c common/broker/run_record.h \
 	common/broker/run_record_list.c \
 	common/broker/run_result.c common/broker/run_result.h \
@@ -46,11 +47,17 @@ check_PROGRAMS += \
 	tests/unit/test_broker_files \
 	tests/unit/test_broker_idle \
 	tests/unit/test_broker_live \
-	tests/unit/test_broker_pool \
-	tests/unit/test_broker_pool_settings \
-	tests/unit/test_broker_pool_sim \
+	tests/unit/test_broker_readers \
 	tests/unit/test_broker_record \
+	tests/unit/test_broker_pool_settings \
+	tests/unit/test_broker_supervisor \
+	tests/unit/test_broker_pool \
+	tests/unit/test_broker_pool_sim \
 	tests/unit/test_broker_wire
+tests_unit_test_broker_readers_SOURCES = tests/unit/test_broker_readers.c \
+	tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
+tests_unit_test_broker_supervisor_SOURCES = tests/unit/test_broker_supervisor.c \
+	tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
 endif
 
 EXTRA_DIST += tests/unit/pool_world.h

@@ -1,0 +1,6 @@
+# args: one "two words" "" --flag
+# stdin: a line\n
+printf '%s|' "$0" "$@"
+read -r x
+echo "$x"
+kill -TERM $$

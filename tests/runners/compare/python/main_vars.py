@@ -1,0 +1,2 @@
+print(sorted(vars()))
+print(sorted(globals()) == sorted(vars()), __name__, __builtins__)

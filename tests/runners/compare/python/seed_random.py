@@ -1,0 +1,4 @@
+# fresh: ^random (\S+)
+import random
+
+print("random", random.random())

@@ -1,0 +1,2 @@
+// args: one "two words" "" --flag
+console.log(process.argv, Bun.argv);

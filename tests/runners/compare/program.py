@@ -5,13 +5,13 @@
     # env: NAME=value               a variable; any number
     # file: pkg/helper.py           a file in /data; the lines with a bar below are its text
     #| print("imported")
-    # ways: light full              the ways to begin (ways.py); without it what DEFAULT_WAYS says
+    # ways: all                     every way to begin (ways.py); without it those of DEFAULT_WAYS
     # anew: light full              the ways in which the interpreter that waited must not be used; by default none
     # differs: pid \\d+              what may differ in output: every match counts as the same
     # fresh: token (\\w+)            what must differ: group 1 of the first match is another one in every run
     # unlisted: .*\\.sock            names of files in /data that do not count
 
-In TypeScript the comments start with //.
+In TypeScript the comments start with //. A first line that starts with #! is passed over.
 """
 import dataclasses
 import pathlib
@@ -20,7 +20,8 @@ import shlex
 
 HERE = pathlib.Path(__file__).resolve().parent
 LANGUAGES = {"python": (".py", "#"), "typescript": (".ts", "//"), "bash": (".sh", "#")}
-DEFAULT_WAYS = {"python": "cold light", "typescript": "cold light", "bash": "cold light"}
+ALL_WAYS = ("cold", "light", "full", "mid")
+DEFAULT_WAYS = ("cold", "light")
 MANY = frozenset(("env", "file", "differs", "fresh", "unlisted"))
 ONCE = frozenset(("args", "stdin", "ways", "anew"))
 
@@ -38,7 +39,7 @@ class Program:
     stdin: bytes
     env: list
     files: dict
-    ways: list
+    ways: tuple
     anew: list
     differs: list
     fresh: list
@@ -59,6 +60,8 @@ def read_header(path, mark):
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
         if line.startswith(mark + "|") and entries["file"]:
             files[entries["file"][-1]] += line[len(mark) + 1:].removeprefix(" ") + "\n"
+            continue
+        if number == 1 and line.startswith("#!"):
             continue
         found = re.match(re.escape(mark) + r" (\w+): ?(.*)", line)
         if not found:
@@ -83,7 +86,7 @@ def load(path):
     return Program(language=language, name=path.stem, code=path.read_bytes(), args=shlex.split(once("args")),
                    stdin=unescape(once("stdin")), env=[unescape(e) for e in entries["env"]],
                    files={name: text.encode() for name, text in files.items()},
-                   ways=once("ways", DEFAULT_WAYS[language]).split(), anew=once("anew").split(),
+                   ways=ALL_WAYS if once("ways") == "all" else tuple(once("ways").split()) or DEFAULT_WAYS, anew=once("anew").split(),
                    differs=[re.compile(d.encode(), re.M) for d in entries["differs"]],
                    fresh=[re.compile(f.encode(), re.M) for f in entries["fresh"]],
                    unlisted=[re.compile(u) for u in entries["unlisted"]])

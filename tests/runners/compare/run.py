@@ -111,7 +111,7 @@ def compare(programs, chosen, jobs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--way", action="append", choices=ways.WAYS)
+    parser.add_argument("--way", action="append", choices=program.ALL_WAYS)
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("word", nargs="*")
@@ -128,7 +128,7 @@ def main():
         return SKIPPED
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        return compare(programs, options.way or ways.WAYS, options.jobs)
+        return compare(programs, options.way or program.ALL_WAYS, options.jobs)
     finally:
         box.remove_all()
 

@@ -20,7 +20,6 @@ import box
 import sbx
 
 HERE = pathlib.Path(__file__).resolve().parent
-WAYS = ("cold", "light", "full", "mid")
 # Where in a preload "mid" strikes: spread over the programs, the same for each of them every time.
 PRELOAD_S = 1.2
 BARE_COMMANDS = {

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # args: one "two words" "" --flag
 # stdin: a line\n
 printf '%s|' "$0" "$@"

@@ -1,4 +1,5 @@
 # args: one "two words" "" --flag -x é
+# ways: all
 import sys
 
 print(sys.argv, sys.orig_argv)

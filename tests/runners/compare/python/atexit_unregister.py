@@ -1,0 +1,12 @@
+# ways: all
+import atexit
+
+
+def handler():
+    print("handler")
+
+
+atexit.register(handler)
+atexit.unregister(handler)
+atexit._clear()
+print("nothing else")

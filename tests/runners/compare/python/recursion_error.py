@@ -1,0 +1,6 @@
+# ways: all
+def forever(n):
+    return forever(n + 1)
+
+
+forever(0)

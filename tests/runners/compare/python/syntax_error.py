@@ -1,0 +1,4 @@
+# ways: all
+print("never")
+def broken(:
+    pass

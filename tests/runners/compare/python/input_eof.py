@@ -1,0 +1,6 @@
+# ways: all
+try:
+    input("prompt: ")
+except EOFError as e:
+    print(repr(e))
+input()

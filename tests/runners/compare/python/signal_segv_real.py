@@ -1,0 +1,5 @@
+# ways: all
+import ctypes
+
+print("a line")
+ctypes.string_at(0)

@@ -1,0 +1,6 @@
+# ways: all
+import sys
+
+print("before")
+sys.stdout.close()
+print("after")

@@ -1,0 +1,6 @@
+# ways: all
+import os
+
+print("before")
+os.close(1)
+print("after")

@@ -1,0 +1,3 @@
+# ways: all
+print("äöü 日本語 😀")
+print("\udcff")

@@ -33,8 +33,8 @@ def describe(language, data, entrypoint, binds):
             "Tmpfs": {"/tmp": "rw,exec,nosuid,nodev,mode=1777,size=64m"}, "LogConfig": {"Type": "none"},
             "Memory": MEMORY, "MemorySwap": MEMORY, "PidsLimit": 128, "NetworkMode": "none",
             "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}, {"Name": "nofile", "Soft": 1024, "Hard": 1024}]}
-    body = {"Image": image(language), "Hostname": "box", "User": "1000:1000", "WorkingDir": "/data", "OpenStdin": True, "StdinOnce": True,
-            "AttachStdin": True, "AttachStdout": True, "AttachStderr": True, "NetworkDisabled": True,
+    body = {"Image": image(language), "Hostname": "box", "User": "1000:1000", "WorkingDir": "/data", "OpenStdin": True,
+            "StdinOnce": True, "AttachStdin": True, "AttachStdout": True, "AttachStderr": True, "NetworkDisabled": True,
             "Labels": {LABEL: str(os.getpid())}, "HostConfig": host}
     return body | ({"Entrypoint": entrypoint} if entrypoint else {})
 

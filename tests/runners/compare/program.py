@@ -50,7 +50,7 @@ class Program:
 
 
 def unescape(text):
-    return text.encode("latin-1", "backslashreplace").decode("unicode_escape").encode("latin-1")
+    return text.encode().decode("unicode_escape").encode("latin-1")
 
 
 def read_header(path, mark):

@@ -1,0 +1,4 @@
+# ways: all
+import contextvars
+
+print(list(contextvars.copy_context()))

@@ -1,0 +1,6 @@
+# ways: all
+import ctypes
+
+libc = ctypes.CDLL(None)
+libc.printf(b"buffered by libc until the end\n")
+print("printed by python")

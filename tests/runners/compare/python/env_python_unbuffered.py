@@ -1,0 +1,10 @@
+# env: PYTHONUNBUFFERED=1
+# anew: light full
+import sys
+
+sys.stdout.write("part ")
+print(sys.stdout.write_through, sys.stdout.line_buffering, sys.flags.unbuffered)
+import os
+
+sys.stdout.write("written at once ")
+os._exit(0)

@@ -1,0 +1,7 @@
+# ways: all
+import logging
+
+logging.warning("a warning")
+logging.info("not shown")
+logging.getLogger("name").error("an error")
+print(logging.root.handlers, logging.root.level, sorted(logging.root.manager.loggerDict))

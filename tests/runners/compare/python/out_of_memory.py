@@ -1,0 +1,3 @@
+# ways: all
+print("begun")
+keep = [bytearray(1 << 22) for _ in range(1000)]

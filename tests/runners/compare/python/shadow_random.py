@@ -1,0 +1,9 @@
+# file: random.py
+#| print("my own random", __file__)
+#| def random():
+#|     return 4
+# ways: all
+# anew: light full
+import random
+
+print(random.random())

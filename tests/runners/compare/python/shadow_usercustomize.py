@@ -1,0 +1,5 @@
+# file: usercustomize.py
+#| print("my usercustomize")
+# ways: all
+# anew: light full
+print("main")

@@ -6,9 +6,11 @@
 # usage: perl bare.pl SCRIPT PROGRAM [ARGUMENT…]
 use strict;
 use warnings;
-use POSIX qw(:sys_wait_h setsid);
+use POSIX qw(:sys_wait_h setsid uname);
 
 my $GRACE_S = 0.25;
+my %MEMFD_CREATE = (x86_64 => 319, aarch64 => 279);
+my $MFD_CLOEXEC = 1;
 
 sub read_exactly {
     my ($len) = @_;
@@ -35,12 +37,15 @@ sub write_file {
     close($file) or die "$path: $!";
 }
 
-# Like the entry program's memfd: a file without a name, at its beginning.
+# The same kind of file as the entry program's: in memory, without a name, at its beginning.
 sub open_input {
     my ($text) = @_;
-    write_file('/tmp/input', $text);
-    open(my $file, '+<', '/tmp/input') or die "input: $!";
-    unlink '/tmp/input';
+    my $name = 'stdin';
+    my $fd = syscall($MEMFD_CREATE{(uname())[4]}, $name, $MFD_CLOEXEC);
+    die "memfd: $!" if $fd < 0;
+    open(my $file, '+<&=', $fd) or die "input: $!";
+    syswrite($file, $text) if length $text;
+    sysseek($file, 0, 0);
     return $file;
 }
 

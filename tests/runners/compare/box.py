@@ -11,8 +11,9 @@ for folder in (HERE.parent, HERE.parents[1] / "e2e"):
 import engine  # noqa: E402
 import sbx  # noqa: E402
 
-PATIENCE_S = 90
+PATIENCE_S = 45
 MEMORY = 256 << 20
+USER = (1000, 1000)
 LABEL = "sandcgi.compare"
 
 
@@ -33,7 +34,7 @@ def describe(language, data, entrypoint, binds):
             "Tmpfs": {"/tmp": "rw,exec,nosuid,nodev,mode=1777,size=64m"}, "LogConfig": {"Type": "none"},
             "Memory": MEMORY, "MemorySwap": MEMORY, "PidsLimit": 128, "NetworkMode": "none",
             "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}, {"Name": "nofile", "Soft": 1024, "Hard": 1024}]}
-    body = {"Image": image(language), "Hostname": "box", "User": "1000:1000", "WorkingDir": "/data", "OpenStdin": True,
+    body = {"Image": image(language), "Hostname": "box", "User": "%d:%d" % USER, "WorkingDir": "/data", "OpenStdin": True,
             "StdinOnce": True, "AttachStdin": True, "AttachStdout": True, "AttachStderr": True, "NetworkDisabled": True,
             "Labels": {LABEL: str(os.getpid())}, "HostConfig": host}
     return body | ({"Entrypoint": entrypoint} if entrypoint else {})

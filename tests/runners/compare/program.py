@@ -6,7 +6,8 @@
     # file: pkg/helper.py           a file in /data; the lines with a bar below are its text
     #| print("imported")
     # ways: all                     every way to begin (ways.py); without it those of DEFAULT_WAYS
-    # anew: light full              the ways in which the interpreter that waited must not be used; by default none
+    # anew: light full              the ways in which the interpreter that waited must not be used; in all others it must
+    # either: full                  the ways in which it does not matter
     # differs: pid \\d+              what may differ in output: every match counts as the same
     # fresh: token (\\w+)            what must differ: group 1 of the first match is another one in every run
     # unlisted: .*\\.sock            names of files in /data that do not count
@@ -23,7 +24,7 @@ LANGUAGES = {"python": (".py", "#"), "typescript": (".ts", "//"), "bash": (".sh"
 ALL_WAYS = ("cold", "light", "full", "mid")
 DEFAULT_WAYS = ("cold", "light")
 MANY = frozenset(("env", "file", "differs", "fresh", "unlisted"))
-ONCE = frozenset(("args", "stdin", "ways", "anew"))
+ONCE = frozenset(("args", "stdin", "ways", "anew", "either"))
 
 
 class BadHeader(Exception):
@@ -41,6 +42,7 @@ class Program:
     files: dict
     ways: tuple
     anew: list
+    either: list
     differs: list
     fresh: list
     unlisted: list
@@ -57,7 +59,7 @@ def read_header(path, mark):
     """Key to values, and the files' texts."""
     entries = {key: [] for key in MANY | ONCE}
     files = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
         if line.startswith(mark + "|") and entries["file"]:
             files[entries["file"][-1]] += line[len(mark) + 1:].removeprefix(" ") + "\n"
             continue
@@ -86,7 +88,7 @@ def load(path):
     return Program(language=language, name=path.stem, code=path.read_bytes(), args=shlex.split(once("args")),
                    stdin=unescape(once("stdin")), env=[unescape(e) for e in entries["env"]],
                    files={name: text.encode() for name, text in files.items()},
-                   ways=ALL_WAYS if once("ways") == "all" else tuple(once("ways").split()) or DEFAULT_WAYS, anew=once("anew").split(),
+                   ways=ALL_WAYS if once("ways") == "all" else tuple(once("ways").split()) or DEFAULT_WAYS, anew=once("anew").split(), either=once("either").split(),
                    differs=[re.compile(d.encode(), re.M) for d in entries["differs"]],
                    fresh=[re.compile(f.encode(), re.M) for f in entries["fresh"]],
                    unlisted=[re.compile(u) for u in entries["unlisted"]])

@@ -22,6 +22,7 @@ import sbx
 HERE = pathlib.Path(__file__).resolve().parent
 # Where in a preload "mid" strikes: spread over the programs, the same for each of them every time.
 PRELOAD_S = 1.2
+PROGRAM_MS = 30000
 BARE_COMMANDS = {
     "python": ("/tmp/script.py", "python3", "/tmp/script.py"),
     "typescript": ("/tmp/script.ts", "bun", "run", "--no-install", "/tmp/script.ts"),
@@ -63,6 +64,7 @@ def look_at(folder):
 
 
 def make_folder(path):
+    """One that the container's user may change, whoever we are."""
     path.mkdir()
     path.chmod(0o777)
 
@@ -74,7 +76,9 @@ def put_files(program, folder):
             if not (folder / parent).exists():
                 make_folder(folder / parent)
         path.write_bytes(data)
-        path.chmod(0o644)
+        path.chmod(0o666)
+        if os.geteuid() == 0:
+            os.chown(path, *box.USER)
 
 
 def records(program):
@@ -83,7 +87,7 @@ def records(program):
         parts.append(sbx.record("I", program.stdin))
     parts += [sbx.record("A", a) for a in program.args]
     parts += [sbx.record("E", e) for e in program.env]
-    return b"".join([*parts, sbx.record("T", "60000"), sbx.record("G")])
+    return b"".join([*parts, sbx.record("T", str(PROGRAM_MS)), sbx.record("G")])
 
 
 def collect(frames, outcome):

@@ -1,13 +1,9 @@
 # ways: all
+import atexit
 import ctypes
 
+atexit.register(print, "Python's handlers do not run")
 libc = ctypes.CDLL(None)
-
-
-@ctypes.CFUNCTYPE(None)
-def at_end():
-    libc.puts(b"libc's atexit")
-
-
+libc.printf(b"buffered by libc\n")
 print("calling exit")
 libc.exit(14)

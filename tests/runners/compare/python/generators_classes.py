@@ -1,6 +1,6 @@
 class Meta(type):
-    def __new__(mcls, name, bases, space):
-        return super().__new__(mcls, name, bases, space | {"made_by": mcls.__name__})
+    def __new__(mcls, name, bases, space, **kw):
+        return super().__new__(mcls, name, bases, space | {"made_by": mcls.__name__}, **kw)
 
 
 class Thing(metaclass=Meta):

@@ -1,2 +1,2 @@
 # -*- coding: latin-1 -*-
-print("Ã¤", len("Ã¤"))
+print("ä", len("ä"))

@@ -1,5 +1,4 @@
 # ways: all
-# differs: rcParams
 import matplotlib
 
 matplotlib.rcParams["svg.hashsalt"] = "fixed"

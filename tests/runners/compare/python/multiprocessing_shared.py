@@ -18,6 +18,8 @@ for p in children:
 print(value.value, list(array))
 memory = shared_memory.SharedMemory(create=True, size=100)
 memory.buf[:5] = b"hello"
-print(bytes(shared_memory.SharedMemory(memory.name).buf[:5]))
+again = shared_memory.SharedMemory(memory.name)
+print(bytes(again.buf[:5]))
+again.close()
 memory.close()
 memory.unlink()

@@ -1,8 +1,9 @@
 # file: os.py
-#| print("never imported")
+#| print("never imported: the interpreter has its own frozen")
 # file: helper.py
 #| print("helper")
 # ways: all
+# either: light full
 import os
 
 import helper

@@ -3,7 +3,8 @@
 #| def random():
 #|     return 4
 # ways: all
-# anew: light full
+# anew: full
+# either: light
 import random
 
 print(random.random())

@@ -1,0 +1,152 @@
+#include "runners/common/entry.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char variable_here[] = HOOK_VARIABLE "=3";
+
+static void drop_hook(struct ahead *a)
+{
+    if (a->hook_fd >= 0)
+        close(a->hook_fd);
+    a->hook_fd = -1;
+}
+
+/* "NAME=FILE", or with what the image preloads behind it; NULL without memory. */
+static char *preload_variable(const char *object)
+{
+    const char *old = getenv("LD_PRELOAD");
+    char *text;
+    int n = old ? asprintf(&text, "LD_PRELOAD=%s:%s", object, old)
+                : asprintf(&text, "LD_PRELOAD=%s", object);
+
+    return n < 0 ? NULL : text;
+}
+
+void ahead_start(struct ahead *a)
+{
+    const struct options *o = a->options;
+    char *env[3] = {(char *)variable_here};
+    struct child_plan plan = {
+        .argv = o->command, .env = env, .n_env = 1, .cwd = o->cwd, .input_fd = a->input->fd};
+    char *preload = o->object ? preload_variable(o->object) : NULL;
+    int pair[2];
+
+    a->hook_fd = -1;
+    if (!o->ahead || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return;
+    if (preload)
+        env[plan.n_env++] = preload;
+    if (o->extra)
+        env[plan.n_env++] = (char *)o->extra;
+    plan.hook_fd = pair[1];
+    if (child_start(&a->child, &plan) == 0)
+        a->hook_fd = pair[0];
+    else
+        close(pair[0]);
+    close(pair[1]);
+    free(preload);
+}
+
+/* Those who died while we waited; nothing of a program runs yet. */
+static void reap(struct ahead *a)
+{
+    struct signalfd_siginfo info;
+    pid_t pid;
+
+    while (read(a->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        child_bury_all(clock_ms() + DEATH_MS);
+        _exit(128 + (int)info.ssi_signo);
+    }
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        if (pid == a->holder)
+            a->holder = 0;
+        if (pid == a->child.pid) {
+            a->child.pid = 0;
+            drop_hook(a);
+        }
+    }
+}
+
+static void say_waiting(struct ahead *a, const char *tier)
+{
+    a->ready = true;
+    memcpy(frame_room(), tier, strlen(tier));
+    frame_begin('W', strlen(tier));
+    frame_push();
+}
+
+/* Takes one packet if there is one; its letter, 0 = none, -1 = the interpreter's end is closed. */
+static int take_packet(struct ahead *a, char *text, size_t size)
+{
+    ssize_t n;
+
+    do {
+        n = recv(a->hook_fd, text, size - 1, MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return 0;
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    return text[0];
+}
+
+int ahead_listen(struct ahead *a, bool quiet)
+{
+    char text[sizeof(a->step) + 1];
+    int letter;
+
+    while ((letter = take_packet(a, text, sizeof(text))) > 0) {
+        if (letter == 'Y' || letter == 'N')
+            return letter;
+        if (letter == 'H')
+            a->holder = (pid_t)digits(text + 1);
+        snprintf(a->step, sizeof(a->step), "%s", letter == 'S' ? text + 1 : "");
+        if (!quiet && (letter == 'U' || letter == 'D'))
+            say_waiting(a, letter == 'U' ? "light" : "full");
+    }
+    return letter;
+}
+
+void ahead_await(struct ahead *a, const struct envelope *v)
+{
+    for (;;) {
+        struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                             {.fd = a->signal_fd, .events = POLLIN},
+                             {.fd = a->hook_fd, .events = POLLIN}};
+
+        /* Without an interpreter that has to come up, we ourselves are all that waits. */
+        bool idle = !a->ready && a->hook_fd < 0 && !v->begun;
+
+        if (poll(p, 3, idle ? 0 : -1) < 0)
+            continue;
+        if (p[1].revents)
+            reap(a);
+        if (p[2].revents && a->hook_fd >= 0 && ahead_listen(a, v->begun) < 0)
+            drop_hook(a);
+        if (p[0].revents)
+            return;
+        if (idle)
+            say_waiting(a, "light");
+    }
+}
+
+void ahead_preload(struct ahead *a, const char *names)
+{
+    char packet[NAMES_MAX + 2];
+    int len = snprintf(packet, sizeof(packet), "P%s", names);
+
+    if (a->hook_fd >= 0 && len < (int)sizeof(packet))
+        send(a->hook_fd, packet, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
+}

@@ -37,15 +37,15 @@ sub write_file {
     close($file) or die "$path: $!";
 }
 
-# The same kind of file as the entry program's: in memory, without a name, at its beginning.
+# The same kind of file as the entry program's: in memory, without a name, to be read only, at its beginning.
 sub open_input {
     my ($text) = @_;
     my $name = 'stdin';
     my $fd = syscall($MEMFD_CREATE{(uname())[4]}, $name, $MFD_CLOEXEC);
     die "memfd: $!" if $fd < 0;
-    open(my $file, '+<&=', $fd) or die "input: $!";
-    syswrite($file, $text) if length $text;
-    sysseek($file, 0, 0);
+    POSIX::write($fd, $text, length $text) if length $text;
+    open(my $file, '<', "/proc/self/fd/$fd") or die "input: $!";
+    POSIX::close($fd);
     return $file;
 }
 

@@ -11,7 +11,7 @@ for folder in (HERE.parent, HERE.parents[1] / "e2e"):
 import engine  # noqa: E402
 import sbx  # noqa: E402
 
-PATIENCE_S = 45
+PATIENCE_S = 120
 MEMORY = 256 << 20
 USER = (1000, 1000)
 LABEL = "sandcgi.compare"

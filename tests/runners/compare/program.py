@@ -23,6 +23,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 LANGUAGES = {"python": (".py", "#"), "typescript": (".ts", "//"), "bash": (".sh", "#")}
 ALL_WAYS = ("cold", "light", "full", "mid")
 DEFAULT_WAYS = ("cold", "light")
+# What starts in a millisecond is not started ahead.
+NEVER_AHEAD = ("bash",)
 MANY = frozenset(("env", "file", "differs", "fresh", "unlisted"))
 ONCE = frozenset(("args", "stdin", "ways", "anew", "either"))
 
@@ -41,8 +43,8 @@ class Program:
     env: list
     files: dict
     ways: tuple
-    anew: list
-    either: list
+    anew: tuple
+    either: tuple
     differs: list
     fresh: list
     unlisted: list
@@ -88,7 +90,7 @@ def load(path):
     return Program(language=language, name=path.stem, code=path.read_bytes(), args=shlex.split(once("args")),
                    stdin=unescape(once("stdin")), env=[unescape(e) for e in entries["env"]],
                    files={name: text.encode() for name, text in files.items()},
-                   ways=ALL_WAYS if once("ways") == "all" else tuple(once("ways").split()) or DEFAULT_WAYS, anew=once("anew").split(), either=once("either").split(),
+                   ways=ALL_WAYS if once("ways") == "all" else tuple(once("ways").split()) or DEFAULT_WAYS, anew=ALL_WAYS if language in NEVER_AHEAD else tuple(once("anew").split()), either=tuple(once("either").split()),
                    differs=[re.compile(d.encode(), re.M) for d in entries["differs"]],
                    fresh=[re.compile(f.encode(), re.M) for f in entries["fresh"]],
                    unlisted=[re.compile(u) for u in entries["unlisted"]])

@@ -22,7 +22,7 @@ import sbx
 HERE = pathlib.Path(__file__).resolve().parent
 # Where in a preload "mid" strikes: spread over the programs, the same for each of them every time.
 PRELOAD_S = 1.2
-PROGRAM_MS = 30000
+PROGRAM_MS = 60000
 BARE_COMMANDS = {
     "python": ("/tmp/script.py", "python3", "/tmp/script.py"),
     "typescript": ("/tmp/script.ts", "bun", "run", "--no-install", "/tmp/script.ts"),

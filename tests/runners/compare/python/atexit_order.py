@@ -5,4 +5,4 @@ import atexit
 for n in range(4):
     atexit.register(print, "handler", n)
 atexit.register(lambda: 1 / 0)
-print("end of main", atexit._ncallbacks())
+print("end of main")

@@ -1,6 +1,7 @@
 # unlisted: chart\.svg
 # env: MPLBACKEND=svg
 # ways: all
+# either: light full
 import matplotlib
 import matplotlib.pyplot as plt
 

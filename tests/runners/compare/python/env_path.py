@@ -3,6 +3,7 @@
 #| #!/bin/sh
 #| echo the tool
 # ways: all
+# either: light full
 import os
 import shutil
 import subprocess

@@ -1,6 +1,7 @@
 # env: OMP_NUM_THREADS=2
 # env: OPENBLAS_NUM_THREADS=2
 # ways: all
+# either: light full
 import os
 
 import numpy as np

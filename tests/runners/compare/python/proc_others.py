@@ -1,10 +1,14 @@
 # ways: all
 # differs: ^1 .*
+# An interpreter that waited has a process beside it that keeps its memory until the end.
 import os
 
+found = set()
 for pid in sorted(int(p) for p in os.listdir("/proc") if p.isdigit()):
     try:
         with open(f"/proc/{pid}/cmdline") as f:
-            print(1 if pid == 1 else "other", f.read().split("\0"))
+            found.add(("1" if pid == 1 else "other", f.read()))
     except OSError:
         pass
+for one in sorted(found):
+    print(*one)

@@ -1,5 +1,5 @@
 # file: usercustomize.py
 #| print("my usercustomize")
 # ways: all
-# anew: light full
+# either: light full
 print("main")

@@ -1,0 +1,4 @@
+# ways: all
+import decimal
+
+print(decimal.getcontext().flags[decimal.Inexact], decimal.getcontext().flags[decimal.Rounded])

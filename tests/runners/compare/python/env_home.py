@@ -1,0 +1,9 @@
+# env: HOME=/data
+# ways: all
+# either: light full
+import os
+import pathlib
+import site
+import sysconfig
+
+print(os.path.expanduser("~"), pathlib.Path.home(), site.USER_SITE, sysconfig.get_path("purelib", "posix_user"))

@@ -1,5 +1,5 @@
 # differs: 0x[0-9a-f]+
-# ways: all
+# ways: light full
 import atexit
 
 for n in range(4):

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import decimal
 
 print(decimal.getcontext().flags[decimal.Inexact], decimal.getcontext().flags[decimal.Rounded])

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import contextvars
 
 print(list(contextvars.copy_context()))

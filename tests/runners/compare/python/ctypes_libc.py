@@ -1,4 +1,3 @@
-# ways: all
 import ctypes
 
 libc = ctypes.CDLL("libc.so.6", use_errno=True)

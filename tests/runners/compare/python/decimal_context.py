@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import decimal
 import fractions
 

@@ -1,5 +1,4 @@
 # env: HOME=/data
-# ways: all
 # either: light full
 import os
 import pathlib

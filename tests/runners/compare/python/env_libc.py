@@ -1,5 +1,4 @@
 # env: GIVEN=value
-# ways: all
 import ctypes
 import os
 

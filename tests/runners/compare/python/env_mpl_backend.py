@@ -1,6 +1,6 @@
 # unlisted: chart\.svg
 # env: MPLBACKEND=svg
-# ways: all
+# ways: light full
 # either: light full
 import matplotlib
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 # file: bin/tool
 #| #!/bin/sh
 #| echo the tool
-# ways: all
+# ways: light mid
 # either: light full
 import os
 import shutil

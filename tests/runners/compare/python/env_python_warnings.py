@@ -1,5 +1,5 @@
 # env: PYTHONWARNINGS=error
-# ways: all
+# ways: light mid
 # anew: light full
 import sys
 import warnings

@@ -1,6 +1,6 @@
 # env: OMP_NUM_THREADS=2
 # env: OPENBLAS_NUM_THREADS=2
-# ways: all
+# ways: light mid
 # either: light full
 import os
 

@@ -1,5 +1,5 @@
 # env: TZ=Asia/Tokyo
-# ways: all
+# ways: light mid
 # anew: light full
 import datetime
 import time

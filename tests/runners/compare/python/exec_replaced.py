@@ -1,4 +1,4 @@
-# ways: all
+# ways: light mid
 # args: one two
 import os
 import sys

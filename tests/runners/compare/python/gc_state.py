@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import gc
 
 print(gc.isenabled(), gc.get_threshold(), gc.get_debug(), gc.garbage, len(gc.callbacks))

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light mid
 try:
     import no_such_module
 except ModuleNotFoundError as e:

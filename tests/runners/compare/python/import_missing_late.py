@@ -1,4 +1,3 @@
-# ways: all
 import importlib.util
 
 print(importlib.util.find_spec("no_such_module"), importlib.util.find_spec("numpy").origin)

@@ -1,4 +1,3 @@
-# ways: all
 try:
     input("prompt: ")
 except EOFError as e:

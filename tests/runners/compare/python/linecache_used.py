@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import linecache
 
 print(sorted(linecache.cache), repr(linecache.getline(__file__, 1)), repr(linecache.getline("/nowhere", 1)))

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import matplotlib.pyplot as plt
 
 fig = plt.figure()

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import matplotlib.font_manager as fm
 import matplotlib.pyplot as plt
 

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light mid
 try:
     x = "x" * (1 << 62)
 except MemoryError as e:

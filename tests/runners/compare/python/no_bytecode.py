@@ -1,6 +1,6 @@
 # file: helper.py
 #| x = 1
-# ways: all
+# ways: light mid
 import os
 
 import helper

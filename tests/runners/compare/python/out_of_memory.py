@@ -1,3 +1,3 @@
-# ways: all
+# ways: light full
 print("begun")
 keep = [bytearray(1 << 22) for _ in range(1000)]

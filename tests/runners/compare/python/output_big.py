@@ -1,4 +1,4 @@
-# ways: all
+# ways: light mid
 import sys
 
 for n in range(20000):

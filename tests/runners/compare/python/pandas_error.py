@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import pandas as pd
 
 pd.DataFrame({"a": [1]})["missing"]

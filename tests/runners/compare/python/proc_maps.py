@@ -1,4 +1,3 @@
-# ways: all
 # differs: (, '/usr/local/lib/sandbox/ahead.so')?\]$
 with open("/proc/self/maps") as f:
     paths = {line.split(maxsplit=5)[5].strip() for line in f if len(line.split(maxsplit=5)) == 6}

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 # differs: ^1 .*
 # An interpreter that waited has a process beside it that keeps its memory until the end.
 import os

@@ -1,4 +1,3 @@
-# ways: all
 wanted = ("Name", "Umask", "State", "TracerPid", "Uid", "Gid", "FDSize", "Groups", "Threads", "NoNewPrivs", "Seccomp:",
           "CapEff", "CapBnd", "CoreDumping")
 with open("/proc/self/status") as f:

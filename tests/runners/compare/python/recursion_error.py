@@ -1,4 +1,3 @@
-# ways: all
 def forever(n):
     return forever(n + 1)
 

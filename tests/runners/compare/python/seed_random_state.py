@@ -1,5 +1,5 @@
 # fresh: ^state (\S+)
-# ways: all
+# ways: light full
 import hashlib
 import random
 

@@ -1,6 +1,5 @@
 # fresh: ^token (\S+)
 # fresh: ^openssl (\S+)
-# ways: all
 import secrets
 import ssl
 

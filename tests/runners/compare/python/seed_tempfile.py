@@ -1,5 +1,5 @@
 # fresh: ^name (\S+)
-# ways: all
+# ways: light full
 import os
 import tempfile
 

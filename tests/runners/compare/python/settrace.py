@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import sys
 import threading
 

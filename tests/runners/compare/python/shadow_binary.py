@@ -3,7 +3,7 @@
 # file: struct.py
 #| def unpack(*args):
 #|     return "mine"
-# ways: all
+# ways: light mid
 # anew: full
 # either: light
 import struct

@@ -1,6 +1,6 @@
 # file: dateutil.py
 #| raise ImportError("mine, and broken")
-# ways: all
+# ways: light full
 # anew: full
 import pandas
 

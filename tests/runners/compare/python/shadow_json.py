@@ -1,7 +1,7 @@
 # file: json/__init__.py
 #| def dumps(x):
 #|     return "mine"
-# ways: all
+# ways: light full
 # anew: full
 import json
 

@@ -1,6 +1,5 @@
 # file: matplotlib/notes.txt
 #| a folder that is no package
-# ways: all
 # either: full
 import matplotlib
 

@@ -2,7 +2,7 @@
 #| print("never imported: the interpreter has its own frozen")
 # file: helper.py
 #| print("helper")
-# ways: all
+# ways: light mid
 # either: light full
 import os
 

@@ -1,6 +1,6 @@
 # file: pandas/__init__.py
 #| print("my own pandas")
-# ways: all
+# ways: light mid
 # anew: full
 import pandas
 

@@ -1,6 +1,6 @@
 # file: sitecustomize.py
 #| print("my sitecustomize")
-# ways: all
+# ways: light full
 # anew: light full
 import sitecustomize
 

@@ -1,6 +1,6 @@
 # file: string.py
 #| ascii_letters = "mine"
-# ways: all
+# ways: light mid
 # anew: full
 import string
 

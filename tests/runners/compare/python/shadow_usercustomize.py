@@ -1,5 +1,5 @@
 # file: usercustomize.py
 #| print("my usercustomize")
-# ways: all
+# ways: light mid
 # either: light full
 print("main")

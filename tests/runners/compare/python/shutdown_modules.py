@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 # file: keeper.py
 #| import sys
 #|

@@ -1,4 +1,3 @@
-# ways: all
 import signal
 import time
 

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light mid
 import os
 
 print("a line")

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import signal
 
 for s in sorted(signal.valid_signals()):

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light mid
 import sqlite3
 
 db = sqlite3.connect("data.db")

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import functools
 import sys
 

@@ -1,5 +1,5 @@
 # stdin: first\nsecond\nthird\n
-# ways: all
+# ways: light mid
 import os
 import subprocess
 

@@ -1,5 +1,4 @@
 # stdin: name,value\na,1\n"b, c",2\n
-# ways: all
 import csv
 import sys
 

@@ -1,4 +1,3 @@
-# ways: all
 import os
 import stat
 import sys

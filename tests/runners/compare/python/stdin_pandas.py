@@ -1,5 +1,5 @@
 # stdin: name,value\na,1\nb,2\n
-# ways: all
+# ways: light mid
 import sys
 
 import pandas as pd

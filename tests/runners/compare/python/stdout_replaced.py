@@ -1,4 +1,3 @@
-# ways: all
 import contextlib
 import io
 import sys

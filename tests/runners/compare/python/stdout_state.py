@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import sys
 
 for f in (sys.stdin, sys.stdout, sys.stderr):

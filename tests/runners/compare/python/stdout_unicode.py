@@ -1,3 +1,2 @@
-# ways: all
 print("äöü 日本語 😀")
 print("\udcff")

@@ -1,5 +1,4 @@
 # env: EXTRA=given
-# ways: all
 import os
 import subprocess
 import sys

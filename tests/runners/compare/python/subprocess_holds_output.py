@@ -1,4 +1,4 @@
-# ways: all
+# ways: light mid
 import subprocess
 
 subprocess.Popen(["sh", "-c", "sleep 0.05; echo late; sleep 100"])

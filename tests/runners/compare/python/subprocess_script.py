@@ -1,4 +1,3 @@
-# ways: all
 # file: other.py
 #| import sys
 #|

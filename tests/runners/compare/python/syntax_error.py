@@ -1,4 +1,4 @@
-# ways: all
+# ways: light mid
 print("never")
 def broken(:
     pass

@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import sys
 
 print(sys.getrecursionlimit(), sys.getswitchinterval(), sys.getdefaultencoding(), sys.getfilesystemencoding(),

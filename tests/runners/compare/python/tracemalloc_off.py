@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import tracemalloc
 
 print(tracemalloc.is_tracing(), tracemalloc.get_traceback_limit())

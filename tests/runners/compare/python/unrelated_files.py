@@ -6,7 +6,7 @@
 #| x = 1
 # file: sub/random.py
 #| x = 1
-# ways: all
+# ways: light mid
 import notes
 
 print(notes.x)

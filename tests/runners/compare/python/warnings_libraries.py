@@ -1,4 +1,4 @@
-# ways: all
+# ways: light full
 import numpy as np
 import pandas as pd
 

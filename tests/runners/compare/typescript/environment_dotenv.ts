@@ -1,0 +1,7 @@
+// file: .env
+//| FROM_FILE=the file
+// file: .env.local
+//| FROM_LOCAL=$FROM_FILE
+// ways: all
+// either: light full
+console.log(process.env.FROM_FILE, process.env.FROM_LOCAL);

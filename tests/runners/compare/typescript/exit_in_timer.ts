@@ -1,0 +1,3 @@
+// ways: all
+setTimeout(() => process.exit(3), 20);
+setInterval(() => {}, 1000);

@@ -1,0 +1,2 @@
+// ways: all
+console.log(Object.getOwnPropertyNames(globalThis).sort().join(" "));

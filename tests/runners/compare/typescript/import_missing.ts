@@ -1,0 +1,4 @@
+// ways: all
+console.log("never");
+import x from "no-such-package";
+console.log(x);

@@ -1,0 +1,3 @@
+// ways: all
+console.log("a line");
+process.kill(process.pid, "SIGKILL");

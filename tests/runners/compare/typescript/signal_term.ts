@@ -1,0 +1,3 @@
+// ways: all
+process.kill(process.pid, "SIGTERM");
+await Bun.sleep(5000);

@@ -1,0 +1,2 @@
+// ways: all
+console.log(JSON.stringify(await Bun.stdin.text()), prompt("x"), Bun.stdin.size);

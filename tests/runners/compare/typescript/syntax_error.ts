@@ -1,0 +1,3 @@
+// ways: all
+console.log("never");
+const x = ;

@@ -1,0 +1,11 @@
+// file: tsconfig.json
+//| {"compilerOptions": {"baseUrl": ".", "paths": {"@lib/*": ["lib/*"]}, "experimentalDecorators": true}}
+// file: lib/a.ts
+//| export const a = 5;
+// file: main.ts
+//| import { a } from "@lib/a";
+//| export default a;
+// ways: all
+// either: light full
+import a from "/data/main.ts";
+console.log(a);

@@ -40,7 +40,8 @@ check_PROGRAMS += \
 	tests/unit/test_tools_runs \
 	tests/unit/test_tools_talk \
 	tests/unit/test_tools_upload_file \
-	tests/unit/test_tools_uri
+	tests/unit/test_tools_uri \
+	tests/unit/test_tools_wants
 tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
 	tests/fakes/schema.c tests/fakes/schema.h
 tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)

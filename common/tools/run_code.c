@@ -249,6 +249,7 @@ static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
 static void answer(const struct mcp_tool_call *c, const struct run_code *r, json_t *take_result,
                    struct mcp_result *out)
 {
+    const struct changes changes = {c->server, c->tenant, r->conversation};
     bool running = run_report_is_running(take_result);
 
     if (running && c->can_task)
@@ -258,7 +259,7 @@ static void answer(const struct mcp_tool_call *c, const struct run_code *r, json
         return;
     }
     if (!running) /* else its supervisor tells when it ends */
-        changes_tell(c, r->conversation, json_object_get(take_result, "files"));
+        changes_tell(&changes, json_object_get(take_result, "files"));
     run_report_tell(c, r->conversation, take_result, false, out);
 }
 

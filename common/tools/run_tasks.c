@@ -14,9 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define POLL_MS  1000 /* how often a client should look */
-#define BRIEF_MS 1000 /* a look for a notification takes at most that long: others wait behind it  \
-                       */
+#define POLL_MS 1000 /* how often a client should look */
+#define BRIEF_MS                                                                                   \
+    1000 /* a look for a notification takes at most that long: others wait behind it               \
+          */
 
 static enum mcp_task_status status_of(const json_t *result)
 {

@@ -1,10 +1,9 @@
-/* Runs that outlast their call: live output, handles, tasks, and the hint of what they import. */
+/* Runs that outlast their call: live output, handles, tasks. */
 #include "config.h"
 
 #include "common/base/mem.h"
 #include "common/mcp/task.h"
 #include "common/rpc/json.h"
-#include "common/tools/wants.h"
 #include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
 #include "tests/fakes/tools_world.h"
@@ -452,34 +451,6 @@ static void a_notification_opens_no_files(void **state)
     assert_int_equal(json_array_size(task.result.content), 1); /* the link */
 }
 
-/* ---- imports ---- */
-
-static void imports_are_guessed(void **state)
-{
-    static const struct {
-        const char *language, *code, *names;
-    } table[] = {
-        {"python", "import numpy as np, os.path\nfrom pandas.io import x\n\timport a\nimport a\n",
-         "[\"numpy\",\"os\",\"pandas\",\"a\"]"},
-        {"python", "print('import x')\nfrom . import y\nimportant\nimport", "[]"},
-        {"typescript",
-         "import x, { y } from 'pg/lib';\nimport \"./own\";\n"
-         "const q = require(\"@a/b/c\")\nimport z from \"",
-         "[\"pg\",\"@a/b\"]"},
-        {"python", "", "[]"},
-    };
-    const struct run_text other = {"import a", 8};
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        const struct run_text code = {table[i].code, strlen(table[i].code)};
-        json_auto_t *names = wants_of(table[i].language, code);
-        AUTO_FREE char *text = json_dumps(names, JSON_COMPACT);
-        assert_string_equal(text, table[i].names);
-    }
-    assert_null(wants_of("bash", other));
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -501,7 +472,6 @@ int main(void)
         TEST(a_task_ends_as_its_run_does),
         TEST(a_task_is_cancelled_and_updated_by_its_run),
         TEST(a_notification_opens_no_files),
-        TEST(imports_are_guessed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -342,6 +342,34 @@ static void a_conversation_used_once_gets_its_next_when_all_is_quiet(void **stat
     world_close(&w);
 }
 
+/* A flood of conversations that never come back must not keep the engine busy. */
+static void guesses_are_few_and_fresh(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = 4096 * WORLD_MIB;
+    world_begin(&w);
+    world_rest(&w);
+    for (int i = 0; i < 90; i++) {
+        char box[16];
+        snprintf(box, sizeof(box), "new-%d", i);
+        run_once(&w, "bash", box, false);
+    }
+    world_rest(&w);
+    const int64_t used_ms = w.now;
+    const int before = world_count(&w, (struct world_filter)WORLD_ANY) - world_spares(&w, "bash");
+    for (w.now += 250; w.now - used_ms < 100000; w.now += 100)
+        world_rest(&w);
+    const int guessed = world_count(&w, (struct world_filter)WORLD_ANY) - world_spares(&w, "bash") -
+                        before;
+    assert_int_equal(guessed, 60);
+    assert_int_equal(world_on(&w, "new-89"), 1); /* the latest first */
+    assert_int_equal(world_on(&w, "new-0"), 0);
+    world_close(&w);
+}
+
 static void one_that_comes_back_gets_its_next_at_once(void **state)
 {
     struct world w;
@@ -534,6 +562,7 @@ int main(void)
         cmocka_unit_test(failures_back_off_and_are_forgiven),
         cmocka_unit_test(another_image_or_an_hour_replaces_what_waits),
         cmocka_unit_test(a_conversation_used_once_gets_its_next_when_all_is_quiet),
+        cmocka_unit_test(guesses_are_few_and_fresh),
         cmocka_unit_test(one_that_comes_back_gets_its_next_at_once),
         cmocka_unit_test(misses_add_places_that_lapse),
         cmocka_unit_test(runs_with_network_leave_no_trace),

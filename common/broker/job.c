@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
+#include "common/broker/run_look.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
@@ -93,6 +94,17 @@ static json_t *op_runners(struct job *job, struct err *e)
     return job_runners(job->world, e);
 }
 
+/* Of a run that no supervisor answers for; to one that is over, cancelling changes nothing. */
+static json_t *op_get_run(struct job *job, struct err *e)
+{
+    return run_look_get(job->world->root, job->request, e);
+}
+
+static json_t *op_list_runs(struct job *job, struct err *e)
+{
+    return run_look_list(job->world->root, job->world->children, job->request, e);
+}
+
 static json_t *op_status(struct job *job, struct err *e)
 {
     (void)e;
@@ -120,8 +132,16 @@ static const struct {
     const char *name;
     json_t *(*handle)(struct job *job, struct err *e);
 } ops[] = {
-    {"put", op_put},         {"open", op_open},     {"list", op_list}, {"names", op_names},
-    {"runners", op_runners}, {"status", op_status}, {"ping", op_ping},
+    {"put", op_put},
+    {"open", op_open},
+    {"list", op_list},
+    {"names", op_names},
+    {"get_run", op_get_run},
+    {"cancel_run", op_get_run},
+    {"list_runs", op_list_runs},
+    {"runners", op_runners},
+    {"status", op_status},
+    {"ping", op_ping},
 };
 
 static json_t *dispatch(struct job *job, struct err *e)

@@ -16,11 +16,11 @@
 
 #define WORD_MAX 1024 /* bytes of a message from a reader */
 
-static void watch(const struct readers *rs, struct reader *r, int op, uint32_t events)
+static void watch(struct reader *r, int op, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = r};
 
-    epoll_ctl(rs->epoll_fd, op, r->fd, &event);
+    epoll_ctl(r->epoll_fd, op, r->fd, &event);
 }
 
 struct reader *readers_add(struct readers *rs, int fd, enum reader_kind kind)
@@ -29,6 +29,7 @@ struct reader *readers_add(struct readers *rs, int fd, enum reader_kind kind)
         return NULL;
     struct reader *r = mem_alloc(sizeof *r);
     *r = (struct reader){.fd = fd,
+                         .epoll_fd = rs->epoll_fd,
                          .kind = kind,
                          .rest_by = DEADLINE_NEVER,
                          .answer_by = DEADLINE_NEVER,
@@ -36,7 +37,7 @@ struct reader *readers_add(struct readers *rs, int fd, enum reader_kind kind)
                          .out = BUF_INIT(WIRE_MESSAGE_MAX),
                          .inbox = SOCK_INBOX_INIT(WORD_MAX)};
     rs->items[rs->n++] = r;
-    watch(rs, r, EPOLL_CTL_ADD, EPOLLIN);
+    watch(r, EPOLL_CTL_ADD, EPOLLIN);
     return r;
 }
 
@@ -44,7 +45,9 @@ void reader_close(struct reader *r)
 {
     if (r->fd < 0)
         return;
-    /* Another process may hold the connection too. */
+    /* Another process may hold the connection too: closing alone would neither end it nor its
+     * events. */
+    watch(r, EPOLL_CTL_DEL, 0);
     shutdown(r->fd, SHUT_RDWR);
     auto_close_fd(&r->fd);
     r->rest_by = r->answer_by = r->gives_up = DEADLINE_NEVER;
@@ -78,7 +81,7 @@ void readers_clear(struct readers *rs)
 
 /* ---- what it is told ---- */
 
-void reader_flush(struct readers *rs, struct reader *r)
+void reader_flush(struct reader *r)
 {
     if (r->fd < 0 || r->out.len == 0)
         return;
@@ -101,14 +104,14 @@ void reader_flush(struct readers *rs, struct reader *r)
         r->sent = 0;
     }
     if (all == waited)
-        watch(rs, r, EPOLL_CTL_MOD, all ? EPOLLIN : EPOLLIN | EPOLLOUT);
+        watch(r, EPOLL_CTL_MOD, all ? EPOLLIN : EPOLLIN | EPOLLOUT);
     if (all)
         r->gives_up = DEADLINE_NEVER;
     else if (n > 0 || !waited)
         r->gives_up = deadline_in_ms(READER_PATIENCE_S * 1000);
 }
 
-void reader_tell(struct readers *rs, struct reader *r, const json_t *message)
+void reader_tell(struct reader *r, const json_t *message)
 {
     struct err e = ERR_INIT;
 
@@ -121,10 +124,10 @@ void reader_tell(struct readers *rs, struct reader *r, const json_t *message)
         return;
     }
     if (idle) /* else it is known to take nothing now */
-        reader_flush(rs, r);
+        reader_flush(r);
 }
 
-void reader_answer(struct readers *rs, struct reader *r, const json_t *message)
+void reader_answer(struct reader *r, const json_t *message)
 {
     struct err e = ERR_INIT;
 
@@ -137,7 +140,7 @@ void reader_answer(struct readers *rs, struct reader *r, const json_t *message)
         reader_close(r);
         return;
     }
-    reader_flush(rs, r);
+    reader_flush(r);
 }
 
 void reader_refuse(int fd, const json_t *message)

@@ -24,7 +24,8 @@ enum reader_kind {
 };
 
 struct reader {
-    int fd; /* -1: it is gone and waits for readers_bury */
+    int fd;       /* -1: it is gone and waits for readers_bury */
+    int epoll_fd; /* borrowed */
     enum reader_kind kind;
     bool live;                 /* wants pieces of output as they come */
     bool since_given;          /* wants to know what is new */
@@ -53,11 +54,11 @@ void readers_bury(struct readers *rs);
 void readers_clear(struct readers *rs);
 
 /* Sends a message; what is not taken at once waits. A reader that is gone takes no notice. */
-void reader_tell(struct readers *rs, struct reader *r, const json_t *message);
+void reader_tell(struct reader *r, const json_t *message);
 /* The same with its last message: the connection ends when that is taken. */
-void reader_answer(struct readers *rs, struct reader *r, const json_t *message);
+void reader_answer(struct reader *r, const json_t *message);
 /* Sends more of what waits. */
-void reader_flush(struct readers *rs, struct reader *r);
+void reader_flush(struct reader *r);
 
 enum reader_word { READER_SAYS_NOTHING, READER_SAYS_CANCEL, READER_LEFT };
 /* Takes in what it says. READER_LEFT: its end has come, or nonsense. */

@@ -70,7 +70,7 @@ struct live *run_record_output(const struct sandbox_root *root, const char *run_
 
 /*
  * The tenant's runs (conversation NULL: of all), newest first, up to RUN_LIST_MAX: [{runId,
- * conversation, language, status, createdAt, endedAt?, expiresAt}], times in Unix seconds. New
+ * conversation, language, status, created, ended?, expiresAt}], times in Unix seconds. New
  * reference.
  */
 json_t *run_record_list(const struct sandbox_root *root, const char *tenant,

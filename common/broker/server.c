@@ -200,7 +200,6 @@ static int open_broker(struct broker *b, struct err *e)
                           config->base_url, config->sandbox_uid, config->sandbox_gid, e) < 0 ||
         open_signals(b, e) < 0)
         return -1;
-    spare_sweep(&b->root, SPARE_LEFT_OVER_S);
     return keeper_link_start(b, e);
 }
 

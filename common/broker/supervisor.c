@@ -101,10 +101,11 @@ static json_t *carry_out(struct supervisor *s, struct engine_outcome *out, struc
 
     if (supervisor_place(s, e) < 0 || (!s->fresh && snapshot_take(&s->sandbox, &before, e) < 0))
         return NULL;
-    if (s->cancelled || supervisor_run_program(s, out, e) < 0)
-        *out = never_begun();
-    if (e->kind != ERR_NONE && !s->cancelled)
+    bool ran = !s->cancelled && supervisor_run_program(s, out, e) == 0;
+    if (!ran && !s->cancelled)
         return NULL;
+    if (!ran)
+        *out = never_begun();
     if (snapshot_take(&s->sandbox, &after, e) < 0)
         return NULL;
     return run_result_new(&story, out, &before, &after);
@@ -177,8 +178,6 @@ static void end(struct supervisor *s)
     supervisor_drain(s);
     if (s->engine)
         s->engine->ops->free(s->engine);
-    if (s->start->spare && !s->fresh)
-        spare_remove(s->start->root, s->start->spare);
     supervisor_unclaim(s);
     live_free(s->live);
     json_decref(s->reply);

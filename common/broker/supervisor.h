@@ -25,7 +25,8 @@ struct supervisor_start {
     const struct engine_runner *runner;
     char run_id[RUN_ID_LEN + 1];
     int channel;       /* to the main process; taken over */
-    const char *spare; /* name of a spare directory to wait on, or NULL */
+    const char *spare; /* name of a spare directory to wait on, or NULL; whoever made it removes it
+                          unless it has become a sandbox */
     const char *box;   /* sandbox of a known conversation to wait on, or NULL */
     json_t *claim;     /* head of the run that it is forked for, or NULL: ahead */
     int64_t queue_ms;  /* how long that run waited for its turn */

@@ -69,7 +69,7 @@ void supervisor_answer_running(struct supervisor *s, struct reader *r)
         json_object_set(result, "output", json_object_get(result, "newOutput"));
     }
     json_auto_t *message = wire_result_new(result);
-    reader_answer(&s->readers, r, message);
+    reader_answer(r, message);
 }
 
 /* ---- those who look in ---- */
@@ -80,13 +80,13 @@ static void answer_reply(struct supervisor *s, struct reader *r)
     const json_t *result = json_object_get(s->reply, "result");
 
     if (!r->since_given || !result) {
-        reader_answer(&s->readers, r, s->reply);
+        reader_answer(r, s->reply);
         return;
     }
     json_t *more = json_copy((json_t *)(uintptr_t)result);
     run_result_add_new(more, s->live, r->since, true);
     json_auto_t *message = wire_result_new(more);
-    reader_answer(&s->readers, r, message);
+    reader_answer(r, message);
 }
 
 static struct reader *new_reader(struct supervisor *s, const json_t *head, int connection)

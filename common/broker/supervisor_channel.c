@@ -73,6 +73,7 @@ static void heed(struct supervisor *s, const json_t *message, int take_fd)
 /* Without a run there is nothing to go on for. */
 static void lose_channel(struct supervisor *s)
 {
+    epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->channel, NULL);
     auto_close_fd(&s->channel);
     if (!s->claimed)
         s->stop = true;

@@ -67,7 +67,7 @@ static void hear_reader(struct supervisor *s, struct reader *r, uint32_t events)
     if (r->fd < 0)
         return;
     if (events & EPOLLOUT)
-        reader_flush(&s->readers, r);
+        reader_flush(r);
     if (r->fd < 0 || !(events & ~(uint32_t)EPOLLOUT))
         return;
     enum reader_word word = reader_hear(r);
@@ -92,12 +92,12 @@ static bool tell_piece(struct supervisor *s, struct reader *r, size_t max, enum 
     if (piece.skipped > 0) {
         json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped", (json_int_t)piece.skipped,
                                      "nextByte", (json_int_t)(r->told + piece.skipped));
-        reader_tell(&s->readers, r, gap);
+        reader_tell(r, gap);
     }
     json_auto_t *message = json_pack(
         "{s:{s:o}, s:I}", "live", piece.stream == ENGINE_STDOUT ? "stdout" : "stderr",
         json_stringn(buf_str(&text), text.len), "nextByte", (json_int_t)piece.next);
-    reader_tell(&s->readers, r, message);
+    reader_tell(r, message);
     r->told = piece.next;
     return true;
 }
@@ -112,7 +112,7 @@ static void catch_up(struct supervisor *s, struct reader *r)
     json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped",
                                  (json_int_t)(behind - BATCH_BYTES), "nextByte",
                                  (json_int_t)(live_total(s->live) - BATCH_BYTES));
-    reader_tell(&s->readers, r, gap);
+    reader_tell(r, gap);
     r->told = live_total(s->live) - BATCH_BYTES;
 }
 

@@ -222,7 +222,7 @@ static void a_long_list_ends_at_its_bound_with_the_newest(void **state)
     }
     json_auto_t *list = run_record_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
     assert_int_equal(json_array_size(list), RUN_LIST_MAX);
-    assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "createdAt")),
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "created")),
                      r.created);
 }
 

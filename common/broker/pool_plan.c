@@ -10,6 +10,7 @@
 #define FRESH_MS  60000   /* since its use, for such a conversation */
 #define EXTRA_MS  10000   /* without a miss: an added place goes */
 #define AGE_MS    3600000 /* of a container */
+#define LOAD_MS   60000   /* one that loads its libraries for longer keeps nobody from it */
 #define IDLE_MS   1000    /* between looks whether the machine is idle */
 
 /* One look: what is known while the next wish is sought. */
@@ -332,12 +333,22 @@ static bool wants_loading(struct look *l, const struct child *c)
     return box_of_child(l->pool, c)->full;
 }
 
+static bool somebody_loads(struct look *l)
+{
+    const int64_t until_ms = l->pool->last_load_ms + LOAD_MS;
+
+    if (l->count.loading == 0 || l->now->now_ms >= until_ms)
+        return false;
+    ask_again(l, until_ms);
+    return true;
+}
+
 static bool load_one(struct look *l, struct pool_wish *out)
 {
     const uint64_t more = POOL_FULL_BYTES - POOL_LIGHT_BYTES;
     struct child *best = NULL;
 
-    if (!l->now->engine_ok || l->count.loading > 0 || l->count.starting > 0 ||
+    if (!l->now->engine_ok || somebody_loads(l) || l->count.starting > 0 ||
         l->count.used + more > l->pool->settings.memory_bytes)
         return false;
     for (struct child *c = NULL; (c = children_next(l->children, c));)
@@ -349,6 +360,7 @@ static bool load_one(struct look *l, struct pool_wish *out)
         ask_again(l, l->now->now_ms + IDLE_MS);
         return false;
     }
+    l->pool->last_load_ms = l->now->now_ms;
     return wish(out, POOL_PRELOAD, best);
 }
 

@@ -49,6 +49,7 @@ struct pool {
     size_t n_boxes, max_boxes;
     int64_t last_claim_ms;
     int64_t last_guess_ms; /* when a container was last started for a conversation used once */
+    int64_t last_load_ms;  /* when one was last told to load its libraries */
     bool claimed_yet, guessed_yet;
 };
 

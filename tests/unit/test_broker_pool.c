@@ -239,6 +239,30 @@ static void libraries_are_loaded_only_while_the_machine_is_idle(void **state)
     world_close(&w);
 }
 
+static void who_never_finishes_loading_keeps_nobody_from_it(void **state)
+{
+    struct pool_wish wish;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.items[0].n = 3;
+    world_begin(&w);
+    world_settle(&w);
+    for (struct child *c = NULL; (c = children_next(w.children, c)); world_settle(&w)) {
+        c->state = CHILD_WAITING;
+        c->tier = ENGINE_TIER_LIGHT;
+    }
+    assert_int_equal(world_settle(&w), 0); /* one of them was told to load, and does not end */
+    assert_int_equal(w.again, w.now + 60000);
+    w.now += 59999;
+    assert_false(world_ask(&w, &wish));
+    w.now++;
+    assert_true(world_ask(&w, &wish));
+    assert_int_equal(wish.what, POOL_PRELOAD);
+    world_close(&w);
+}
+
 static void nothing_is_started_while_the_engine_is_in_trouble(void **state)
 {
     struct world w;
@@ -558,6 +582,7 @@ int main(void)
         cmocka_unit_test(nothing_is_started_beside_a_young_run_unless_somebody_waits),
         cmocka_unit_test(after_a_short_run_the_next_start_is_at_once),
         cmocka_unit_test(libraries_are_loaded_only_while_the_machine_is_idle),
+        cmocka_unit_test(who_never_finishes_loading_keeps_nobody_from_it),
         cmocka_unit_test(nothing_is_started_while_the_engine_is_in_trouble),
         cmocka_unit_test(failures_back_off_and_are_forgiven),
         cmocka_unit_test(another_image_or_an_hour_replaces_what_waits),

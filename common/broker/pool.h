@@ -102,7 +102,8 @@ struct pool_wish {
  * more than starts_max at once, started for runs or ahead; nothing while the engine is in trouble,
  * or a language backs off. A run that found nobody waiting adds a place of its kind, up to
  * starts_max; 10 s without such a run take one away. A conversation used once gets its container
- * when all else is done and nobody came for 250 ms. Libraries are loaded one container at a time
+ * when all else is done and nobody came for 250 ms, one conversation a second and only within a
+ * minute of its use. Libraries are loaded one container at a time
  * while the machine is idle, and one container per language stays without. After an hour, or when
  * the image is another, a container is replaced.
  */

@@ -48,7 +48,9 @@ struct pool {
     struct pool_box *boxes;
     size_t n_boxes, max_boxes;
     int64_t last_claim_ms;
-    bool claimed_yet;
+    int64_t last_guess_ms; /* when a container was last started for a conversation used once */
+    int64_t last_load_ms;  /* when one was last told to load its libraries */
+    bool claimed_yet, guessed_yet;
 };
 
 struct pool_shelf *pool_shelf_of(struct pool *p, const char *language);

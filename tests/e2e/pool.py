@@ -24,7 +24,7 @@ def waiting(site, language=None, tier=None, known=None):
             and tier in (None, one["tier"]) and known in (None, one["box"] != "")]
 
 
-def wait_for(site, n=1, seconds=60, **wanted):
+def wait_for(site, n=1, seconds=45, **wanted):
     """Waits until n such containers wait; returns them."""
     def enough():
         found = waiting(site, **wanted)

@@ -56,10 +56,9 @@ def _():
     client = warm.new_client(site)
     for n in range(3):
         client.run(f"open('count', 'a').write('{n}')")
-        waits = pool.wait_for(site, language="python", known=True)
+        row = warm.wait_next(site, client, "python")
         result = client.run("print(open('count').read())")
-        equal(result["stdout"], "012"[:n + 1] + "\n")
-        check(warm.claimed(result, waits), "the container that waited for this conversation was not taken")
+        equal((result["stdout"], result["runId"]), ("012"[:n + 1] + "\n", row["runId"]))
 
 
 LEAVE = r"""
@@ -111,10 +110,9 @@ def _():
     for _ in range(2):
         result, row = warm.run_waiting(site, client, LEAVE)
         equal(result["stdout"], "True\n", result["stderr"])
-        waits = pool.wait_for(site, language="python", known=True)
+        row = warm.wait_next(site, client, "python")
         same = client.run(FIND)
-        check(warm.claimed(same, waits), "not a container that waited")
-        equal((same["stdout"], same["stderr"]), ("[]\n", ""))
+        equal((same["stdout"], same["stderr"], same["runId"]), ("[]\n", "", row["runId"]))
         other, row = warm.run_waiting(site, warm.new_client(site), FIND)
         check(row, "not a container that waited")
         equal((other["stdout"], other["stderr"]), ("[]\n", ""))
@@ -126,7 +124,8 @@ def _():
     site = warm.shared()
     secret = warm.new_client(site)
     secret.upload("secret", b"mine")
-    result, row = warm.run_waiting(site, warm.new_client(site), "ls -A /data; find / -xdev -name secret 2>/dev/null; grep /data /proc/mounts | wc -l", "bash")
+    code = "ls -A /data; find / -xdev -name secret 2>/dev/null; awk '$2 ~ \"^/data\"' /proc/mounts | wc -l"
+    result, row = warm.run_waiting(site, warm.new_client(site), code, "bash")
     check(row, "not a container that waited")
     equal(result["stdout"], "1\n")
 
@@ -163,18 +162,17 @@ def _():
 
 @test("H-44: a waiting container has the limits and walls of one that is made for a run")
 def _():
+    row = pool.wait_for(warm.shared(), language="bash", known=False)[0]
+    cold = sites.own()
+    connection = warm.new_client(cold).begin_run("sleep 8", "bash")
+    at_test_end(connection.close)
+    made = wait_until(cold.containers, 15, "a container")[0]
     shapes = []
-    for site in (warm.shared(), sites.shared()):
-        if site is not sites.shared():
-            pool.wait_for(site, language="bash", known=False)
-        else:
-            connection = warm.new_client(site).begin_run("sleep 5", "bash")
-            at_test_end(connection.close)
-        found = wait_until(lambda: [one for one in site.all_containers() if one["Image"].startswith("sandcgi-runner-bash")], 15, "a bash container")  # noqa: B023
-        shape = engine.inspect(found[0]["Id"])
-        host = shape["HostConfig"]
-        host.pop("Binds")
-        shapes.append((host, {name: shape["Config"][name] for name in ("User", "Env", "Entrypoint", "OpenStdin", "StdinOnce", "Tty")}))
+    for container in (warm.container_of(warm.shared(), row["runId"]), made["Id"]):
+        shape = engine.inspect(container)
+        shape["HostConfig"].pop("Binds")
+        shapes.append((shape["HostConfig"], {name: shape["Config"][name] for name in
+                                             ("User", "Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}))
     equal(shapes[0], shapes[1])
 
 

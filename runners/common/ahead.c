@@ -1,5 +1,6 @@
 #include "runners/common/entry.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,8 +11,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const char variable_here[] = HOOK_VARIABLE "=3";
 
 static void drop_hook(struct ahead *a)
 {
@@ -31,28 +30,62 @@ static char *preload_variable(const char *object)
     return n < 0 ? NULL : text;
 }
 
+bool ahead_spoilt(const struct options *o)
+{
+    const struct dirent *d;
+    bool found = false;
+    DIR *dir = o->files ? opendir(o->cwd) : NULL;
+
+    if (!dir)
+        return false;
+    while (!found && (d = readdir(dir)))
+        found = options_list_has(o->files, d->d_name, strlen(d->d_name));
+    closedir(dir);
+    return found;
+}
+
+/* PROGRAM, the option that is for the waiting one, and the fixed arguments; NULL without memory. */
+static char **waiting_argv(const struct options *o)
+{
+    size_t n = 0;
+    char **argv;
+
+    while (o->command[n])
+        n++;
+    argv = calloc(n + 2, sizeof(*argv));
+    if (!argv)
+        return NULL;
+    argv[0] = o->command[0];
+    if (o->option)
+        argv[1] = o->option;
+    memcpy(argv + (o->option ? 2 : 1), o->command + 1, (n - 1) * sizeof(*argv));
+    return argv;
+}
+
 void ahead_start(struct ahead *a)
 {
     const struct options *o = a->options;
-    char *env[3] = {(char *)variable_here};
-    struct child_plan plan = {
-        .argv = o->command, .env = env, .n_env = 1, .cwd = o->cwd, .input_fd = a->input->fd};
+    char **argv = waiting_argv(o);
+    char *env[2];
+    struct child_plan plan = {.argv = argv, .env = env, .cwd = o->cwd, .input_fd = a->input->fd};
     char *preload = o->object ? preload_variable(o->object) : NULL;
     int pair[2];
 
     a->hook_fd = -1;
-    if (!o->ahead || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-        return;
     if (preload)
         env[plan.n_env++] = preload;
     if (o->extra)
-        env[plan.n_env++] = (char *)o->extra;
-    plan.hook_fd = pair[1];
-    if (child_start(&a->child, &plan) == 0)
-        a->hook_fd = pair[0];
-    else
-        close(pair[0]);
-    close(pair[1]);
+        env[plan.n_env++] = o->extra;
+    if (o->ahead && argv && !ahead_spoilt(o) &&
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+        plan.hook_fd = pair[1];
+        if (child_start(&a->child, &plan) == 0)
+            a->hook_fd = pair[0];
+        else
+            close(pair[0]);
+        close(pair[1]);
+    }
+    free(argv);
     free(preload);
 }
 
@@ -80,6 +113,7 @@ static void reap(struct ahead *a)
 
 static void say_waiting(struct ahead *a, const char *tier)
 {
+    a->full = a->ready;
     a->ready = true;
     memcpy(frame_room(), tier, strlen(tier));
     frame_begin('W', strlen(tier));
@@ -119,17 +153,22 @@ int ahead_listen(struct ahead *a, bool quiet)
     return letter;
 }
 
+/* Without an interpreter there is nothing to wait for but the program, and the server is told so.
+ */
+static bool owes_word(const struct ahead *a)
+{
+    return a->hook_fd < 0 && (!a->ready || (a->named && !a->full));
+}
+
 void ahead_await(struct ahead *a, const struct envelope *v)
 {
     for (;;) {
         struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                              {.fd = a->signal_fd, .events = POLLIN},
                              {.fd = a->hook_fd, .events = POLLIN}};
+        bool owing = !v->begun && owes_word(a);
 
-        /* Without an interpreter that has to come up, we ourselves are all that waits. */
-        bool idle = !a->ready && a->hook_fd < 0 && !v->begun;
-
-        if (poll(p, 3, idle ? 0 : -1) < 0)
+        if (poll(p, 3, owing ? 0 : -1) < 0)
             continue;
         if (p[1].revents)
             reap(a);
@@ -137,8 +176,8 @@ void ahead_await(struct ahead *a, const struct envelope *v)
             drop_hook(a);
         if (p[0].revents)
             return;
-        if (idle)
-            say_waiting(a, "light");
+        if (owing)
+            say_waiting(a, a->ready ? "full" : "light");
     }
 }
 
@@ -147,6 +186,7 @@ void ahead_preload(struct ahead *a, const char *names)
     char packet[NAMES_MAX + 2];
     int len = snprintf(packet, sizeof(packet), "P%s", names);
 
+    a->named = true;
     if (a->hook_fd >= 0 && len < (int)sizeof(packet))
         send(a->hook_fd, packet, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,26 +28,6 @@ static bool variable_counts(const struct options *o, const char *entry)
     same = now && strcmp(now, entry + len + 1) == 0;
     free(name);
     return !same;
-}
-
-/* Whether one of the files is there that the interpreter would have read when it started. */
-static bool file_counts(const struct options *o)
-{
-    size_t len;
-
-    for (const char *at = o->files; (at = options_list_next(at, &len)); at += len) {
-        struct stat st;
-        char *path;
-        bool there = asprintf(&path, "%s/%.*s", o->cwd, (int)len, at) < 0;
-
-        if (!there) {
-            there = lstat(path, &st) == 0;
-            free(path);
-        }
-        if (there)
-            return true;
-    }
-    return false;
 }
 
 /* Whether the code has the name's first part in it: then it needs what is being imported. */
@@ -79,7 +58,7 @@ static bool fits(struct ahead *a, const struct envelope *v)
         if (variable_counts(a->options, v->env[i]))
             return false;
     }
-    if (file_counts(a->options))
+    if (ahead_spoilt(a->options))
         return false;
     return !a->step[0] || code_names(a->options->script, a->step);
 }

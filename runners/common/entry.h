@@ -39,9 +39,8 @@
  * waiting. */
 #define DEATH_MS 2000
 
-/* The socket of a waiting interpreter (ahead.c), and the variable that names it. */
-#define HOOK_FD       3
-#define HOOK_VARIABLE "SANDBOX_AHEAD"
+/* The socket of a waiting interpreter (ahead.c). */
+#define HOOK_FD 3
 
 /* options.c: the command line. Strings are those of argv. */
 struct options {
@@ -53,14 +52,13 @@ struct options {
     const char *counts;   /* -e: variables that count before an interpreter starts, or NULL */
     const char *object;   /* -l: a shared object for the waiting interpreter, or NULL */
     const char *files;    /* -w: files of cwd that count before an interpreter starts, or NULL */
-    const char *extra;    /* -x: a variable that only the waiting interpreter gets, or NULL */
+    char *option;         /* -o: a first argument that only the waiting interpreter gets, or NULL */
+    char *extra;          /* -x: a variable that only the waiting interpreter gets, or NULL */
 };
 
 /* False when it makes no sense; that has been said. */
 bool options_parse(struct options *o, int argc, char **argv);
-/* The next word of a list like "A,B C" and its length; NULL at the end, and for a NULL list. */
-const char *options_list_next(const char *at, size_t *len);
-/* Whether the word of len bytes is in a list, in which "B_*" stands for all that start so. */
+/* Whether the word is in a list like "A,B_* C", in which "B_*" stands for all that start so. */
 bool options_list_has(const char *list, const char *word, size_t len);
 
 /* input.c: the program's standard input, filled before the program starts, or while it waits. */
@@ -169,16 +167,20 @@ struct ahead {
     struct child child; /* pid 0: nobody waits */
     int hook_fd;
     pid_t holder;  /* keeps the interpreter's memory past its end; 0 = none */
-    bool ready;    /* it is up, and 'W' has been sent */
+    bool ready;    /* "light" has been said */
+    bool full;     /* "full", too */
+    bool named;    /* 'P' has come */
     char step[64]; /* what it is importing; "" = nothing */
 };
 
 /* Starts the interpreter where the options ask for it; failure means only that nobody waits. */
 void ahead_start(struct ahead *a);
+/* Whether a file is there that an interpreter reads when it starts, so that it cannot be ahead. */
+bool ahead_spoilt(const struct options *o);
 /* Waits until something can be read from stdin, looking after the interpreter meanwhile. Ends the
  * process when somebody stops the container. */
 void ahead_await(struct ahead *a, const struct envelope *v);
-/* Hands over the names of 'P'. */
+/* Hands over the names of 'P'; when nobody waits, that is all there is to do. */
 void ahead_preload(struct ahead *a, const char *names);
 /*
  * Takes what the interpreter has said; 'Y' or 'N' when that came, 0 = nothing more, -1 = its end.

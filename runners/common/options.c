@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define USAGE                                                                                      \
-    "usage: entry [-C DIRECTORY] [-a [-p] [-e NAMES] [-l OBJECT] [-w FILES] [-x NAME=VALUE]] "     \
-    "SCRIPT PROGRAM [ARGUMENT…]"
+    "usage: entry [-C DIRECTORY] [-a [-p] [-e NAMES] [-l OBJECT] [-o OPTION] [-w FILES] "          \
+    "[-x NAME=VALUE]] SCRIPT PROGRAM [ARGUMENT…]"
 
 #define LIST_BREAKS ", "
 
@@ -27,6 +27,9 @@ static bool take_option(struct options *o, int letter)
     case 'l':
         o->object = optarg;
         return true;
+    case 'o':
+        o->option = optarg;
+        return true;
     case 'w':
         o->files = optarg;
         return true;
@@ -45,7 +48,7 @@ bool options_parse(struct options *o, int argc, char **argv)
 
     *o = (struct options){.cwd = "/data"};
     opterr = 0;
-    while (good && (letter = getopt(argc, argv, "+C:ape:l:w:x:")) != -1)
+    while (good && (letter = getopt(argc, argv, "+C:ape:l:o:w:x:")) != -1)
         good = take_option(o, letter);
     if (!good || argc - optind < 2) {
         entry_say(0, USAGE);
@@ -56,25 +59,19 @@ bool options_parse(struct options *o, int argc, char **argv)
     return true;
 }
 
-const char *options_list_next(const char *at, size_t *len)
-{
-    if (!at)
-        return NULL;
-    at += strspn(at, LIST_BREAKS);
-    *len = strcspn(at, LIST_BREAKS);
-    return *len > 0 ? at : NULL;
-}
-
 bool options_list_has(const char *list, const char *word, size_t len)
 {
-    size_t n;
+    const char *at = list ? list + strspn(list, LIST_BREAKS) : "";
 
-    for (const char *at = list; (at = options_list_next(at, &n)); at += n) {
+    while (*at) {
+        size_t n = strcspn(at, LIST_BREAKS);
         bool start = at[n - 1] == '*';
         size_t same = start ? n - 1 : n;
 
         if ((start ? len >= same : len == same) && memcmp(at, word, same) == 0)
             return true;
+        at += n;
+        at += strspn(at, LIST_BREAKS);
     }
     return false;
 }

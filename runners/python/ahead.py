@@ -91,6 +91,6 @@ def connected():
         return False
 
 
-del os.environ["SANDBOX_AHEAD"]
+os.environ.pop("SANDBOX_AHEAD", None)
 if connected():
     wait()

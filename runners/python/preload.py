@@ -1,8 +1,12 @@
 """What an interpreter does ahead when the libraries of its programs are known: imports, and their first paths."""
 
+import contextvars
+import ctypes
 import gc
 import importlib
 import io
+import linecache
+import os
 import sys
 import warnings
 
@@ -41,36 +45,77 @@ def pyplot_paths():
 PATHS = {"numpy": numpy_paths, "pandas": pandas_paths, "matplotlib.pyplot": pyplot_paths}
 
 
-def quietly(work, *arguments):
-    """A library that is missing or broken is the program's to find out."""
+def attempt(work, *arguments):
+    """A library that is missing or broken is the program's to find out; so are the contexts it changes."""
+    try:
+        contextvars.copy_context().run(work, *arguments)
+    except Exception:
+        pass
+
+
+def bring_in(name):
+    """Imports a library, quietly, from where the image has it. The filters that it adds stay."""
+    everywhere = sys.path[:]
+    here = os.getcwd()
+    sys.path[:] = [place for place in everywhere if place and not (place + "/").startswith(here + "/")]
+    warnings.simplefilter("ignore")
+    quiet = warnings.filters[0]
+    try:
+        attempt(importlib.import_module, name)
+    finally:
+        warnings.filters.remove(quiet)
+        sys.path[:] = everywhere
+
+
+def walk(name):
+    """Goes the first paths of a library that has some here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            work(*arguments)
-        except Exception:
-            pass
+        attempt(PATHS.get(name, int))
 
 
-def settle():
+class Curtain:
+    """At the interpreter's end, takes the modules that were loaded ahead out of its way: to clear each of them by itself
+    would be half of the work. It hangs on a cache of paths, which goes at the moment at which all modules go."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def __del__(self, sys=sys):
+        if sys.path is None:
+            for name in self.names:
+                sys.modules[name] = None
+
+
+def untouched(things):
+    """Out of what is frozen, and back into what collections see."""
+    for thing in things:
+        ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(thing))
+        ctypes.pythonapi.PyObject_GC_Track(ctypes.py_object(thing))
+
+
+def settle(before):
     """What is loaded stays: neither a run's collections nor its end go through it again.
 
     A cycle that is frozen is never found, so nothing that it holds is taken apart when the interpreter ends. Only
-    `__main__` has to end as ever: emptied, its dictionary is nobody's business for a collection, and thus not frozen.
+    `__main__` has to end as ever.
     """
-    main = sys.modules["__main__"].__dict__
-    names = dict(main)
-    main.clear()
+    linecache.clearcache()
     gc.collect()
-    kept = [thing for thing in gc.get_objects() if not isinstance(thing, (io.IOBase, dict)) or thing in NAMESPACES]
+    main = sys.modules["__main__"]
+    finder = next(finder for finder in sys.path_importer_cache.values() if finder is not None)
+    own = [main, main.__dict__, sys.path_importer_cache, finder, finder.__dict__]
+    kept = [thing for thing in gc.get_objects() if not isinstance(thing, io.IOBase) and not any(thing is o for o in own)]
     kept.append(kept)
+    finder.curtain = Curtain([name for name in sys.modules if name not in before])
     gc.freeze()
-    main.update(names)
+    untouched(own[:2])
 
 
 def steps(names):
     """Pairs of a name and the work that belongs to it, in the order in which it is to be done."""
+    before = set(sys.modules)
     for name in names:
-        yield name, lambda: quietly(importlib.import_module, name)
-        if name in PATHS:
-            yield name, lambda: quietly(PATHS[name])
-    yield names[-1] if names else "", settle
+        yield name, lambda: bring_in(name)
+        yield name, lambda: walk(name)
+    yield names[-1] if names else "", lambda: settle(before)

@@ -18,6 +18,8 @@ import program
 import ways
 
 SKIPPED = 77
+# What fails one run and not the comparison.
+TROUBLES = (ways.Trouble, OSError, AssertionError)
 
 
 class Report:
@@ -39,6 +41,11 @@ class Report:
         return 1 if self.counts["FAILED"] else 0
 
 
+def is_offered(way, labels):
+    """Whether an image with these labels can begin that way."""
+    return way == "cold" or (labels.get("sandbox.warm") == "true" and (way == "light" or "sandbox.preload" in labels))
+
+
 class Comparison:
     """One program: its outcome without an entry program, and those of its ways."""
 
@@ -46,13 +53,10 @@ class Comparison:
         self.program = one
         self.report = report
         self.preload = labels.get("sandbox.preload", "")
-        self.ways = [w for w in one.ways if w in chosen and self.is_possible(w, labels)]
+        self.ways = [way for way in one.ways if way in chosen and is_offered(way, labels)]
         self.bare = None
         self.before = []
         self.lock = threading.Lock()
-
-    def is_possible(self, way, labels):
-        return way == "cold" or (labels.get("sandbox.warm") == "true" and (way == "light" or self.preload != ""))
 
     def run_bare(self, bare):
         self.bare = bare.run(self.program)
@@ -62,7 +66,7 @@ class Comparison:
         began = time.monotonic()
         try:
             outcome = ways.run(way, self.program, self.preload)
-        except (ways.Trouble, OSError, AssertionError) as trouble:
+        except TROUBLES as trouble:
             self.report.line("FAILED", f"{self.program} {way}", [repr(trouble)])
             return
         with self.lock:
@@ -72,40 +76,54 @@ class Comparison:
         self.report.line("FAILED" if wrong else "ok", f"{what} {time.monotonic() - began:.1f} s", wrong)
 
 
-def compare_language(comparisons, pool, report):
-    """Runs the bare interpreter in this thread; as soon as it is done with a program its ways go to the pool."""
-    todo = []
+def with_bare(comparisons, report):
+    """Runs the bare interpreter for one after another; yields those that have its outcome."""
     bare = None
-    try:
-        for one in comparisons:
-            try:
-                bare = bare or ways.Bare(one.program.language)
-                one.run_bare(bare)
-            except (ways.Trouble, OSError, AssertionError) as trouble:
-                report.line("FAILED", f"{one.program} bare", [repr(trouble)])
-                bare = bare and bare.close()
-                continue
-            todo += [pool.submit(one.run_way, way) for way in one.ways]
-    finally:
-        if bare:
-            bare.close()
-    return todo
+    for one in comparisons:
+        try:
+            bare = bare or ways.Bare(one.program.language)
+            one.run_bare(bare)
+            yield one
+        except TROUBLES as trouble:
+            report.line("FAILED", f"{one.program} bare", [repr(trouble)])
+            if bare:
+                bare.close()
+            bare = None
+    if bare:
+        bare.close()
+
+
+def compare_language(comparisons, pool, report):
+    """As soon as the bare interpreter is done with a program, its ways go to the pool; returns what is under way there."""
+    return [pool.submit(one.run_way, way) for one in with_bare(comparisons, report) for way in one.ways]
+
+
+def prepare(language, programs, chosen, report):
+    """The comparisons of a language; says what cannot be compared."""
+    labels = box.labels(language)
+    if labels is None:
+        report.line("skipped", f"{language}: no image; runners/build.sh {language}")
+        return []
+    for way in chosen:
+        if not is_offered(way, labels) and any(way in one.ways for one in programs):
+            report.line("skipped", f"{language} {way}: the image has no label that offers it")
+    return [Comparison(one, chosen, labels, report) for one in programs]
 
 
 def compare(programs, chosen, jobs):
     report = Report()
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool, concurrent.futures.ThreadPoolExecutor() as bare_pool:
+    pool, bare_pool = concurrent.futures.ThreadPoolExecutor(jobs), concurrent.futures.ThreadPoolExecutor()
+    try:
         waiting = []
         for language in dict.fromkeys(one.language for one in programs):
-            labels = box.labels(language)
-            if labels is None:
-                report.line("skipped", f"{language}: no image; runners/build.sh {language}")
-                continue
-            comparisons = [Comparison(p, chosen, labels, report) for p in programs if p.language == language]
+            comparisons = prepare(language, [p for p in programs if p.language == language], chosen, report)
             waiting.append(bare_pool.submit(compare_language, comparisons, pool, report))
         for language in waiting:
             for way in language.result():
                 way.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # also when we are interrupted
+        bare_pool.shutdown(wait=False)
     return report.end()
 
 

@@ -8,4 +8,4 @@
 env | sort
 chmod 755 bin/tool
 tool
-echo "${NAME}|${EMPTY-unset}|${MULTI}|${NEVER-unset}|$-|$SHLVL|$BASH_SOURCE|$PWD|$HOME|$UID"
+echo "${NAME}|${EMPTY-unset}|${MULTI}|${NEVER-unset}|$-|$SHLVL|${BASH_SOURCE[0]}|$PWD|$HOME|$UID"

@@ -4,11 +4,11 @@
 pwd
 umask
 ls -a /data /tmp
-tr a-z A-Z <in.txt >out.txt
+tr t T <in.txt >out.txt
 mkdir -p deep/er
 ln -s ../in.txt deep/link
 chmod 751 deep
 : >empty
-echo 'echo sourced "$1"' >lib.sh
+echo "echo sourced \"\$1\"" >lib.sh
 # shellcheck disable=SC1091
 source ./lib.sh argument

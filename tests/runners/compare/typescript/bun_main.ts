@@ -1,2 +1,1 @@
-// ways: all
 console.log(Bun.main, require.main === module, require.main?.filename, __dirname, __filename, module.id, module.paths?.length);

@@ -4,7 +4,6 @@
 //| MADE_UP = "'defined'"
 // file: setup.ts
 //| console.log("the user's own preload");
-// ways: all
 // anew: light full
 // @ts-ignore
 console.log(typeof MADE_UP);

@@ -1,4 +1,3 @@
-// ways: all
 import { execSync, spawn, spawnSync } from "node:child_process";
 console.log(execSync("echo from sh").toString(), spawnSync("sh", ["-c", "echo err >&2; exit 3"]).status);
 const child = spawn("sh", ["-c", "cat; exit 4"], { stdio: ["pipe", "inherit", "inherit"] });

@@ -1,4 +1,3 @@
-// ways: all
 import fs from "node:fs";
 // Which of its own descriptors Bun has open is its business; nothing of ours may be among them.
 const names = fs.readdirSync("/proc/self/fd").map((fd) => { try { return fs.readlinkSync("/proc/self/fd/" + fd); } catch { return ""; } });

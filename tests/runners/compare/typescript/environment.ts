@@ -2,7 +2,6 @@
 // env: EMPTY=
 // env: UNICODE=ä日
 // env: MULTI=a\nb=c
-// ways: all
 for (const name of Object.keys(process.env).sort()) console.log(name, JSON.stringify(process.env[name]), Bun.env[name] === import.meta.env[name]);
 console.log("NAME" in process.env, delete process.env.NAME, process.env.NAME);
 process.env.ADDED = "x";

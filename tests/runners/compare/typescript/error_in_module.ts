@@ -3,7 +3,6 @@
 //|     if (b === 0) throw new Error("division by zero");
 //|     return a / b;
 //| }
-// ways: all
 import { divide } from "/data/helper.ts";
 console.log(divide(4, 2));
 divide(1, 0);

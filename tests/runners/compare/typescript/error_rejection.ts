@@ -1,4 +1,3 @@
-// ways: all
 async function work() {
     await null;
     throw new RangeError("rejected");

@@ -1,4 +1,3 @@
-// ways: all
 function one() {
     return new Error("a stack").stack;
 }

@@ -1,4 +1,3 @@
-// ways: all
 interface Thing {
     name: string;
 }

@@ -1,4 +1,3 @@
-// ways: all
 process.on("exit", (code) => console.log("exit", code, process.exitCode));
 let times = 0;
 process.on("beforeExit", (code) => {

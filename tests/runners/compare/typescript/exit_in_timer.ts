@@ -1,3 +1,2 @@
-// ways: all
 setTimeout(() => process.exit(3), 20);
 setInterval(() => {}, 1000);

@@ -1,6 +1,5 @@
 // file: in.txt
 //| some text
-// ways: all
 import fs from "node:fs";
 const file = Bun.file("in.txt");
 console.log(await file.text(), file.size, file.type, await Bun.file("none").exists(), process.cwd());

@@ -1,2 +1,1 @@
-// ways: all
 console.log(Object.getOwnPropertyNames(globalThis).sort().join(" "));

@@ -2,7 +2,6 @@
 //| name,value
 //| a,1
 //| "b, c",2
-// ways: all
 import csv from "csv-parser";
 import fs from "node:fs";
 fs.createReadStream("a.csv").pipe(csv()).on("data", (row) => console.log(row)).on("end", () => console.log("end"));

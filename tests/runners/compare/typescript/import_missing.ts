@@ -1,4 +1,3 @@
-// ways: all
 console.log("never");
 import x from "no-such-package";
 console.log(x);

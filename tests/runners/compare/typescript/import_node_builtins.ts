@@ -1,4 +1,3 @@
-// ways: all
 import assert from "node:assert";
 import crypto from "crypto";
 import os from "node:os";

@@ -1,4 +1,3 @@
-// ways: all
 import postgres from "postgres";
 import pg, { Client } from "pg";
 import csv from "csv-parser";

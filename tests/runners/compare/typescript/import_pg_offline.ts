@@ -1,4 +1,3 @@
-// ways: all
 import { Client } from "pg";
 const client = new Client({ host: "127.0.0.1", port: 1, connectionTimeoutMillis: 2000 });
 try {

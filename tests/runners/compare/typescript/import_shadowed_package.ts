@@ -5,7 +5,6 @@
 // file: use.ts
 //| import Papa from "papaparse";
 //| export default Papa;
-// ways: all
 // either: light full
 import Papa from "/data/use.ts";
 console.log(Papa);

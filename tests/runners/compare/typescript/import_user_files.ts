@@ -4,7 +4,6 @@
 //| export default class Thing { where = import.meta.path; }
 // file: lib/deeper.ts
 //| export const deeper = "deeper";
-// ways: all
 import Thing, { name } from "/data/lib/util";
 console.log(name, new Thing());
 const again = await import("/data/lib/util.ts");

@@ -1,2 +1,1 @@
-// ways: cold light
 console.log(Object.keys(require.cache), [...(globalThis as any).Loader?.registry?.keys?.() ?? []].filter((k: string) => !k.startsWith("node:")));

@@ -2,7 +2,6 @@
 //| {"name": "mine", "type": "commonjs", "imports": {"#own": "./own.js"}}
 // file: own.js
 //| module.exports = { own: typeof module };
-// ways: all
 // either: light full
 const own = require("/data/own.js");
 console.log(own);

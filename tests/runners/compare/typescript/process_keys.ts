@@ -1,3 +1,2 @@
-// ways: all
 console.log(Object.keys(process).sort().join(" "));
 console.log(process.exitCode, process.listenerCount("exit"), process.eventNames(), process.features);

@@ -1,4 +1,3 @@
-// ways: all
 import fs from "node:fs";
 console.log(process.ppid, process.getuid!(), process.getgid!(), process.cwd(), process.uptime() < 60);
 console.log(JSON.stringify(fs.readFileSync("/proc/self/cmdline", "utf8")), fs.readFileSync("/proc/self/comm", "utf8"));

@@ -2,7 +2,6 @@
 // fresh: ^uuid (\S+)
 // fresh: ^bytes (\S+)
 // fresh: ^v7 (\S+)
-// ways: all
 import crypto from "node:crypto";
 console.log("random", Math.random());
 console.log("uuid", crypto.randomUUID());

@@ -1,4 +1,3 @@
-// ways: all
 process.on("SIGTERM", () => {
     console.log("got SIGTERM");
     process.exit(21);

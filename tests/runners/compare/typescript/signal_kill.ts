@@ -1,3 +1,2 @@
-// ways: all
 console.log("a line");
 process.kill(process.pid, "SIGKILL");

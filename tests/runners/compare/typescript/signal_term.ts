@@ -1,3 +1,2 @@
-// ways: all
 process.kill(process.pid, "SIGTERM");
 await Bun.sleep(5000);

@@ -1,4 +1,3 @@
-// ways: all
 import { Database } from "bun:sqlite";
 const db = new Database("data.db");
 db.run("create table t (a integer, b text)");

@@ -1,2 +1,1 @@
-// ways: all
 console.log(JSON.stringify(await Bun.stdin.text()), prompt("x"), Bun.stdin.size);

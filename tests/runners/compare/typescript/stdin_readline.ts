@@ -1,5 +1,4 @@
 // stdin: Ada\n36\n
-// ways: all
 import readline from "node:readline/promises";
 const rl = readline.createInterface({ input: process.stdin, output: process.stdout });
 console.log(await rl.question("name? "));

@@ -1,4 +1,3 @@
-// ways: all
 import fs from "node:fs";
 console.log("one");
 process.stdout.write("two\n");

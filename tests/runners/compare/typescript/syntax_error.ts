@@ -1,3 +1,2 @@
-// ways: all
 console.log("never");
 const x = ;

@@ -1,4 +1,3 @@
-// ways: all
 setTimeout(() => console.log("timeout"), 30);
 setImmediate(() => console.log("immediate"));
 queueMicrotask(() => console.log("microtask"));

@@ -5,7 +5,6 @@
 // file: main.ts
 //| import { a } from "@lib/a";
 //| export default a;
-// ways: all
 // either: light full
 import a from "/data/main.ts";
 console.log(a);

@@ -1,4 +1,3 @@
-// ways: all
 import { Worker as NodeWorker, isMainThread, parentPort, workerData } from "node:worker_threads";
 if (isMainThread) {
     const worker = new NodeWorker(import.meta.filename, { workerData: { n: 5 } });

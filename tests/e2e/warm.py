@@ -33,7 +33,7 @@ def run_waiting(of, client, code, language="python", **arguments):
 
 def wait_next(of, client, language):
     """Waits for the next container of the client's conversation; its row. The name of its directory is in its files' links."""
-    box = client.upload("name.txt", b"")["url"].partition("/files/")[2].partition("/")[0]
+    box = client.upload("name.txt", b"")["file"]["url"].partition("/files/")[2].partition("/")[0]
     return wait_until(lambda: [one for one in pool.waiting(of, language, known=True) if one["box"] == box], 45,
                       f"a {language} container waits on {box}")[0]
 

@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
+#include "common/broker/run_look.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
@@ -116,12 +117,25 @@ static json_t *op_ping(struct job *job, struct err *e)
     return json_object();
 }
 
+/* Of runs that no supervisor answers for: a cancelled one stays what it was, too. */
+static json_t *op_look(struct job *job, struct err *e)
+{
+    return run_look_get(job->world->root, job->request, e);
+}
+
+static json_t *op_list_runs(struct job *job, struct err *e)
+{
+    return run_look_list(job->world->root, job->world->children, job->request, e);
+}
+
 static const struct {
     const char *name;
     json_t *(*handle)(struct job *job, struct err *e);
 } ops[] = {
-    {"put", op_put},         {"open", op_open},     {"list", op_list}, {"names", op_names},
-    {"runners", op_runners}, {"status", op_status}, {"ping", op_ping},
+    {"put", op_put},         {"open", op_open},           {"list", op_list},
+    {"names", op_names},     {"runners", op_runners},     {"get_run", op_look},
+    {"cancel_run", op_look}, {"list_runs", op_list_runs}, {"status", op_status},
+    {"ping", op_ping},
 };
 
 static json_t *dispatch(struct job *job, struct err *e)

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/broker/run_record.h"
 #include "common/broker/runlock.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
@@ -15,6 +16,7 @@
 
 #define SWEEP_BUSY_MS 2000  /* between looks for orphans while programs run */
 #define SWEEP_IDLE_MS 30000 /* and when nothing has run for a while */
+#define EXPIRY_MS     60000 /* between looks for records of runs that have expired */
 #define RETRY_MS      1000  /* until an engine that is away is asked again */
 #define SETTLE_MS     200   /* image events come in bunches */
 
@@ -25,6 +27,7 @@ struct keeper {
     struct engine *engine;
     int watch_fd; /* the engine's image events; -1: not connected */
     struct deadline next_sweep;
+    struct deadline next_expiry;
     struct deadline next_list; /* never: the list is fresh */
     bool in_trouble;
 };
@@ -129,6 +132,12 @@ static void sweep(struct keeper *k)
     k->next_sweep = deadline_in_ms(seen > 0 || removed < 0 ? SWEEP_BUSY_MS : SWEEP_IDLE_MS);
 }
 
+static void expire(struct keeper *k)
+{
+    run_record_sweep(k->root, clock_unix_s());
+    k->next_expiry = deadline_in_ms(EXPIRY_MS);
+}
+
 /* The broker asked for a sweep, or has gone (false). */
 static bool hear_broker(struct keeper *k)
 {
@@ -152,13 +161,15 @@ static bool keeper_turn(struct keeper *k)
 {
     struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
                           {.fd = k->watch_fd, .events = POLLIN}};
-    struct deadline next = deadline_min(k->next_sweep, k->next_list);
+    struct deadline next = deadline_min(k->next_expiry, deadline_min(k->next_sweep, k->next_list));
     if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
         return false;
     if (p[0].revents && !hear_broker(k))
         return false;
     if (p[1].revents)
         hear_engine(k);
+    if (deadline_passed(k->next_expiry))
+        expire(k);
     if (deadline_passed(k->next_list))
         list_runners(k);
     if (deadline_passed(k->next_sweep) && !k->in_trouble)
@@ -175,6 +186,7 @@ void keeper_main(const struct broker_config *config, const struct sandbox_root *
                        .root = root,
                        .broker_fd = fd,
                        .watch_fd = -1,
+                       .next_expiry = deadline_in_ms(0),
                        .next_list = deadline_in_ms(0),
                        .next_sweep = deadline_in_ms(0)};
     k.engine = docker_engine_new(&config->engine, &e);

@@ -62,12 +62,19 @@ static void hear_timer(struct supervisor *s)
 
 /* ---- readers ---- */
 
+static bool wants_output(const struct reader *r)
+{
+    return r->fd >= 0 && !r->answered && (r->live || r->since_given);
+}
+
 static void hear_reader(struct supervisor *s, struct reader *r, uint32_t events)
 {
     if (r->fd < 0)
         return;
     if (events & EPOLLOUT)
         reader_flush(r);
+    if (wants_output(r) && r->out.len == 0) /* there may be more for it by now */
+        s->tick = deadline_min(s->tick, deadline_in_ms(SUPERVISOR_LIVE_MS));
     if (r->fd < 0 || !(events & ~(uint32_t)EPOLLOUT))
         return;
     enum reader_word word = reader_hear(r);
@@ -152,11 +159,6 @@ static void tell_poll(struct supervisor *s, struct reader *r)
         supervisor_answer_running(s, r);
 }
 
-static bool wants_output(const struct reader *r)
-{
-    return r->fd >= 0 && !r->answered && (r->live || r->since_given);
-}
-
 static void tell_output(struct supervisor *s)
 {
     for (size_t i = 0; i < s->readers.n; i++) {
@@ -188,6 +190,8 @@ static void tend_reader(struct supervisor *s, struct reader *r)
 
 void supervisor_tend(struct supervisor *s)
 {
+    if (s->began_ms)
+        supervisor_note_use(s);
     if (deadline_passed(s->tick)) {
         s->tick = DEADLINE_NEVER;
         tell_output(s);
@@ -222,6 +226,11 @@ bool supervisor_turn(void *ctx)
     supervisor_tend(s);
     readers_bury(&s->readers);
     return !s->stop;
+}
+
+void supervisor_ring(struct supervisor *s)
+{
+    ring_at(s, deadline_in_ms(0));
 }
 
 bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *data, size_t len)

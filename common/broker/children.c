@@ -147,16 +147,6 @@ int child_tell(struct child *child, const char *what, struct err *e)
     return post(child, message, -1, e);
 }
 
-static const char *const state_names[] = {[CHILD_STARTING] = "starting",
-                                          [CHILD_WAITING] = "waiting",
-                                          [CHILD_RUNNING] = "running",
-                                          [CHILD_ENDED] = "ended"};
-
-const char *child_state_name(enum child_state state)
-{
-    return state_names[state];
-}
-
 static const char *const tier_names[] = {
     [ENGINE_TIER_NONE] = "none", [ENGINE_TIER_LIGHT] = "light", [ENGINE_TIER_FULL] = "full"};
 

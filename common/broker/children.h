@@ -80,8 +80,7 @@ int child_hand(struct child *child, const char *what, const json_t *head, int64_
 /* {"do":what}. Never blocks. */
 int child_tell(struct child *child, const char *what, struct err *e);
 
-/* Words of the status. */
-const char *child_state_name(enum child_state state);
+/* "none", "light", "full". */
 const char *child_tier_name(enum engine_tier tier);
 
 #endif

@@ -94,6 +94,17 @@ static json_t *op_runners(struct job *job, struct err *e)
     return job_runners(job->world, e);
 }
 
+/* Of a run that no supervisor answers for; to one that is over, cancelling changes nothing. */
+static json_t *op_get_run(struct job *job, struct err *e)
+{
+    return run_look_get(job->world->root, job->request, e);
+}
+
+static json_t *op_list_runs(struct job *job, struct err *e)
+{
+    return run_look_list(job->world->root, job->world->children, job->request, e);
+}
+
 static json_t *op_status(struct job *job, struct err *e)
 {
     (void)e;
@@ -117,24 +128,19 @@ static json_t *op_ping(struct job *job, struct err *e)
     return json_object();
 }
 
-/* Of runs that no supervisor answers for: a cancelled one stays what it was, too. */
-static json_t *op_look(struct job *job, struct err *e)
-{
-    return run_look_get(job->world->root, job->request, e);
-}
-
-static json_t *op_list_runs(struct job *job, struct err *e)
-{
-    return run_look_list(job->world->root, job->world->children, job->request, e);
-}
-
 static const struct {
     const char *name;
     json_t *(*handle)(struct job *job, struct err *e);
 } ops[] = {
-    {"put", op_put},         {"open", op_open},           {"list", op_list},
-    {"names", op_names},     {"runners", op_runners},     {"get_run", op_look},
-    {"cancel_run", op_look}, {"list_runs", op_list_runs}, {"status", op_status},
+    {"put", op_put},
+    {"open", op_open},
+    {"list", op_list},
+    {"names", op_names},
+    {"get_run", op_get_run},
+    {"cancel_run", op_get_run},
+    {"list_runs", op_list_runs},
+    {"runners", op_runners},
+    {"status", op_status},
     {"ping", op_ping},
 };
 

@@ -50,27 +50,6 @@ json_t *job_runners(const struct job_world *world, struct err *e)
 
 /* ---- status ---- */
 
-static bool is_making_container(const struct child *c, const void *ctx)
-{
-    (void)ctx;
-    return c->kind == CHILD_SUPERVISOR && c->state == CHILD_STARTING;
-}
-
-/* The containers that wait, each by its run's id, which is a label of it. */
-static json_t *waiting_new(const struct children *children, int64_t now_ms)
-{
-    json_t *list = json_array();
-    for (const struct child *c = NULL; (c = children_next(children, c));) {
-        if (c->kind != CHILD_SUPERVISOR || c->claimed || c->state != CHILD_WAITING)
-            continue;
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:I, s:b}", "runId", c->run_id, "language",
-                            c->language, "tier", child_tier_name(c->tier), "ageMs",
-                            (json_int_t)(now_ms - c->born_ms), "known", c->box[0] != '\0'));
-    }
-    return list;
-}
-
 static json_t *engine_new(const char *trouble)
 {
     json_t *engine = json_pack("{s:b}", "ok", *trouble == '\0');
@@ -87,7 +66,6 @@ static void set_count(json_t *object, const char *name, uint64_t n)
 json_t *job_status(const struct job_world *world)
 {
     const struct broker_limits *limits = &world->config->limits;
-    int64_t now_ms = clock_mono_ms();
     json_t *status = json_object();
     json_t *claims = json_object();
 
@@ -99,9 +77,7 @@ json_t *job_status(const struct job_world *world)
     set_count(status, "maxRuns", limits->max_runs);
     set_count(status, "queued", world->waiting);
     set_count(status, "queueMax", limits->queue);
-    set_count(status, "starting", children_count(world->children, is_making_container, NULL));
-    json_object_set_new(status, "waiting", waiting_new(world->children, now_ms));
     json_object_set_new(status, "claims", claims);
-    json_object_set_new(status, "pool", pool_status(world->pool, world->children, now_ms));
+    json_object_set_new(status, "pool", pool_status(world->pool, world->children, clock_mono_ms()));
     return status;
 }

@@ -9,16 +9,19 @@
 #include "common/broker/runlock.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/spare.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 
-#define SWEEP_BUSY_MS 2000  /* between looks for orphans while programs run */
-#define SWEEP_IDLE_MS 30000 /* and when nothing has run for a while */
-#define EXPIRY_MS     60000 /* between looks for records of runs that have expired */
-#define RETRY_MS      1000  /* until an engine that is away is asked again */
-#define SETTLE_MS     200   /* image events come in bunches */
+/* Between looks for orphans. The broker asks for one when a supervisor died; what remains is a
+ * container whose time is over while its supervisor hangs, and no time is shorter than this: the
+ * engine's own for a start is part of it. */
+#define SWEEP_MS      30000
+#define SWEEP_SOON_MS 2000 /* after a look that failed, and at the least */
+#define RETRY_MS      1000 /* until an engine that is away is asked again */
+#define SETTLE_MS     200  /* image events come in bunches */
 
 struct keeper {
     const struct broker_config *config;
@@ -27,7 +30,7 @@ struct keeper {
     struct engine *engine;
     int watch_fd; /* the engine's image events; -1: not connected */
     struct deadline next_sweep;
-    struct deadline next_expiry;
+    int64_t next_over; /* Unix time when the next container's time is over, of the last look */
     struct deadline next_list; /* never: the list is fresh */
     bool in_trouble;
 };
@@ -115,27 +118,34 @@ static void list_runners(struct keeper *k)
 
 static bool is_orphan(void *ctx, const char *run_id, int64_t deadline_unix)
 {
-    const struct keeper *k = ctx;
+    struct keeper *k = ctx;
+    if (deadline_unix < k->next_over)
+        k->next_over = deadline_unix;
     return clock_unix_s() > deadline_unix || !runlock_alive(k->root->fd, run_id);
+}
+
+static int64_t until_next_sweep_ms(const struct keeper *k)
+{
+    int64_t over_in_s = k->next_over - clock_unix_s() + 1;
+    if (over_in_s < SWEEP_SOON_MS / 1000)
+        return SWEEP_SOON_MS;
+    return over_in_s < SWEEP_MS / 1000 ? over_in_s * 1000 : SWEEP_MS;
 }
 
 static void sweep(struct keeper *k)
 {
     struct err e = ERR_INIT;
     size_t seen = 0;
+    k->next_over = INT64_MAX;
     int removed = k->engine->ops->reap(k->engine, k->config->instance, is_orphan, k, &seen, &e);
     if (removed < 0)
         log_debug("sweep: %s", e.text);
     if (removed > 0)
         log_warn("removed %d containers whose run nobody supervised", removed);
     runlock_sweep(k->root->fd);
-    k->next_sweep = deadline_in_ms(seen > 0 || removed < 0 ? SWEEP_BUSY_MS : SWEEP_IDLE_MS);
-}
-
-static void expire(struct keeper *k)
-{
     run_record_sweep(k->root, clock_unix_s());
-    k->next_expiry = deadline_in_ms(EXPIRY_MS);
+    spare_sweep(k->root, SPARE_LEFT_OVER_S);
+    k->next_sweep = deadline_in_ms(removed < 0 ? SWEEP_SOON_MS : until_next_sweep_ms(k));
 }
 
 /* The broker asked for a sweep, or has gone (false). */
@@ -161,15 +171,13 @@ static bool keeper_turn(struct keeper *k)
 {
     struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
                           {.fd = k->watch_fd, .events = POLLIN}};
-    struct deadline next = deadline_min(k->next_expiry, deadline_min(k->next_sweep, k->next_list));
+    struct deadline next = deadline_min(k->next_sweep, k->next_list);
     if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
         return false;
     if (p[0].revents && !hear_broker(k))
         return false;
     if (p[1].revents)
         hear_engine(k);
-    if (deadline_passed(k->next_expiry))
-        expire(k);
     if (deadline_passed(k->next_list))
         list_runners(k);
     if (deadline_passed(k->next_sweep) && !k->in_trouble)
@@ -186,7 +194,6 @@ void keeper_main(const struct broker_config *config, const struct sandbox_root *
                        .root = root,
                        .broker_fd = fd,
                        .watch_fd = -1,
-                       .next_expiry = deadline_in_ms(0),
                        .next_list = deadline_in_ms(0),
                        .next_sweep = deadline_in_ms(0)};
     k.engine = docker_engine_new(&config->engine, &e);

@@ -47,22 +47,25 @@ check_PROGRAMS += \
 	tests/unit/test_broker_files \
 	tests/unit/test_broker_idle \
 	tests/unit/test_broker_live \
+	tests/unit/test_broker_pool \
+	tests/unit/test_broker_pool_settings \
+	tests/unit/test_broker_pool_sim \
 	tests/unit/test_broker_readers \
 	tests/unit/test_broker_record \
-	tests/unit/test_broker_pool_settings \
+	tests/unit/test_broker_server \
 	tests/unit/test_broker_supervisor \
-	tests/unit/test_broker_pool \
-	tests/unit/test_broker_pool_sim \
 	tests/unit/test_broker_wire
-tests_unit_test_broker_readers_SOURCES = tests/unit/test_broker_readers.c \
-	tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
-tests_unit_test_broker_supervisor_SOURCES = tests/unit/test_broker_supervisor.c \
-	tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
+FAKE_BOX = tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
+tests_unit_test_broker_readers_SOURCES = tests/unit/test_broker_readers.c $(FAKE_BOX)
+tests_unit_test_broker_server_SOURCES = tests/unit/test_broker_server.c \
+	tests/unit/broker_world.h tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
+tests_unit_test_broker_supervisor_SOURCES = tests/unit/test_broker_supervisor.c $(FAKE_BOX)
 endif
 
 EXTRA_DIST += tests/unit/pool_world.h
 
-FUZZ_TARGETS += tests/fuzz/fuzz_live
-tests_fuzz_fuzz_live_LDFLAGS = $(FUZZ_LINK)
-FUZZ_TARGETS += tests/fuzz/fuzz_broker_head
+FUZZ_TARGETS += \
+	tests/fuzz/fuzz_broker_head \
+	tests/fuzz/fuzz_live
 tests_fuzz_fuzz_broker_head_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_live_LDFLAGS = $(FUZZ_LINK)

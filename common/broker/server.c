@@ -191,6 +191,7 @@ static int open_broker(struct broker *b, struct err *e)
     b->children = children_new();
     b->admission = admission_new(&limits);
     b->pool = pool_new(&config->pool);
+    idle_init(&b->idle);
     keeper_link_init(&b->keeper);
     b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (b->epoll_fd < 0)
@@ -199,7 +200,6 @@ static int open_broker(struct broker *b, struct err *e)
                           config->base_url, config->sandbox_uid, config->sandbox_gid, e) < 0 ||
         open_signals(b, e) < 0)
         return -1;
-    spare_sweep(&b->root, SPARE_LEFT_OVER_S);
     return keeper_link_start(b, e);
 }
 

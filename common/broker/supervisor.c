@@ -197,6 +197,7 @@ void supervisor_main(const struct supervisor_start *start)
                            .channel = start->channel,
                            .alarm = DEADLINE_NEVER,
                            .tick = DEADLINE_NEVER,
+                           .quiet = deadline_in_ms(0),
                            .redial = DEADLINE_NEVER,
                            .sandbox = SANDBOX_INIT};
 

@@ -25,6 +25,7 @@ struct supervisor {
     char home[sizeof((struct sockaddr_un *)0)->sun_path]; /* where the next one can be found */
     struct deadline alarm;                                /* when timer_fd rings; never: not set */
     struct deadline tick;                                 /* when output is told */
+    struct deadline quiet;                                /* and not again before this */
     struct deadline redial;                               /* when the next main process is sought */
     struct readers readers;
     bool started; /* there is a container */

@@ -160,8 +160,10 @@ void supervisor_take_reader(struct supervisor *s, const json_t *head, int connec
     }
     if (r->kind == READER_CANCEL)
         s->cancelled = s->stop = true;
-    else if (r->live || r->since_given)
+    else if (r->live)
         s->tick = deadline_min(s->tick, deadline_in_ms(0));
+    else if (r->since_given && r->since < live_total(s->live))
+        r->rest_by = deadline_in_ms(0);
 }
 
 /* ---- when it is over ---- */

@@ -132,6 +132,27 @@ static void a_reader_that_does_not_read_holds_nobody_up(void **state)
     world_expect_end(&w, WORLD_LONG);
 }
 
+static void a_slow_reader_goes_on_where_it_stopped(void **state)
+{
+    WORLD(w);
+    json_int_t got = 0;
+    int client = world_cold(&w, "flood 200\nsleep 60000", NULL);
+    world_expect_is(&w, "running", NULL);
+    int slow = world_hand(&w, "get_run", json_pack("{s:i, s:b}", "waitMs", 60000, "live", 1));
+    usleep(500 * 1000); /* its first batch fills what the socket holds */
+    while (got < 200 * 1024) {
+        json_auto_t *message = world_hear(slow);
+        const json_t *live = json_object_get(message, "live");
+        got += (json_int_t)json_string_length(json_object_get(live, "stdout")) +
+               json_get_integer(live, "skipped", 0);
+        assert_int_equal(json_get_integer(message, "nextByte", -1), got);
+    }
+    world_say_cancel(client);
+    json_decref(world_result(client, "cancelled"));
+    json_decref(world_result(slow, "cancelled"));
+    world_expect_end(&w, WORLD_LONG);
+}
+
 static void who_never_reads_is_dropped(void **state)
 {
     WORLD(w);
@@ -398,6 +419,7 @@ int main(void)
         with_fixture(polls_get_what_is_new_for_them),
         with_fixture(a_poll_that_does_not_wait_is_answered_at_once),
         with_fixture(a_reader_that_does_not_read_holds_nobody_up),
+        with_fixture(a_slow_reader_goes_on_where_it_stopped),
         with_fixture(who_never_reads_is_dropped),
         with_fixture(too_many_readers_are_told_to_come_again),
         with_fixture(a_reader_that_talks_nonsense_is_dropped),

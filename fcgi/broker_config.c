@@ -3,6 +3,7 @@
 #include "fcgi/broker_config.h"
 
 #include "fcgi/events.h"
+#include "fcgi/run_news.h"
 
 /* Seldom enough to open a socket for. */
 static void tell_tools_changed(void *ctx)
@@ -58,5 +59,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .client_uid = client_uid,
         .runners_changed = tell_tools_changed,
         .runners_changed_ctx = (void *)(uintptr_t)s,
+        .run_ended = run_news_tell,
+        .run_ended_ctx = (void *)(uintptr_t)s,
     };
 }

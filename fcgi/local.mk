@@ -19,6 +19,7 @@ libfront_a_SOURCES = \
 	fcgi/master.c fcgi/master.h \
 	fcgi/private_broker.c fcgi/private_broker.h \
 	fcgi/registry.c fcgi/registry.h \
+	fcgi/run_news.c fcgi/run_news.h \
 	fcgi/sessions_dir.c fcgi/sessions_dir.h \
 	fcgi/settings.c fcgi/settings.h \
 	fcgi/status.c fcgi/status.h \

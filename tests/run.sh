@@ -32,6 +32,8 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --only NAME   only end-to-end tests whose file or sentence contains NAME
   --conformance only the official conformance suite and SDK clients (tests/conformance)
   --list        name the end-to-end tests
+  --outputs N   only: N programs print a megabyte and exit at once, every byte must arrive (usually 60)
+  --soak N      only: N runs of all kinds, nothing may grow (usually 60)
   --bench       measure (tests/bench) instead of testing
   --all         with make distcheck (also when CI=true)
 
@@ -53,6 +55,18 @@ parse_arguments() {
             ;;
         --list)
             exec "$(test_python)" "$top/tests/e2e/run.py" --list
+            ;;
+        --outputs | --soak)
+            [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"
+            if [[ $1 == --soak ]]; then
+                export SANDCGI_TEST_SOAK=$2
+                only=soak
+            else
+                export SANDCGI_TEST_OUTPUTS=$2
+                only='print a megabyte'
+            fi
+            run_unit=no run_dist=no
+            shift
             ;;
         --bench) run_bench=yes ;;
         --conformance) run_conformance=only run_unit=no run_dist=no ;;

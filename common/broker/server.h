@@ -13,6 +13,7 @@
 #include "common/broker/pool_settings.h"
 #include "common/engine/engine.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -38,6 +39,12 @@ struct broker_limits {
     bool network;           /* may a run have it? */
 };
 
+/* A run whose result is kept has ended. Borrowed. */
+struct broker_run_news {
+    const char *tenant, *conversation, *run_id;
+    const json_t *files; /* of its result; NULL: none */
+};
+
 /* Everything is borrowed and must live as long as the broker. */
 struct broker_config {
     struct engine_address engine;
@@ -55,6 +62,10 @@ struct broker_config {
      * wants to know. */
     void (*runners_changed)(void *ctx);
     void *runners_changed_ctx;
+    /* Called in the run's own process when the result can be had, if whoever asked for the run may
+     * have left: nobody else tells of it. Must not block for long. NULL: nobody wants to know. */
+    void (*run_ended)(void *ctx, const struct broker_run_news *news);
+    void *run_ended_ctx;
 };
 
 /*

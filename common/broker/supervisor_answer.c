@@ -32,10 +32,30 @@ void supervisor_keep(struct supervisor *s)
 /* What its owner has to know about finding it later. */
 static void add_keeping(const struct supervisor *s, json_t *result)
 {
-    if (s->keep == KEEP_DONE)
-        json_object_set_new(result, "expiresAt", json_integer(run_record_expires(&s->record)));
+    const struct run_record *r = &s->record;
+
+    if (s->keep == KEEP_DONE) {
+        json_object_set_new(result, "conversationId", json_string(r->conversation));
+        json_object_set_new(result, "language", json_string(r->language));
+        json_object_set_new(result, "createdAt", json_integer(r->created));
+        json_object_set_new(result, "expiresAt", json_integer(run_record_expires(r)));
+        if (r->ended)
+            json_object_set_new(result, "endedAt", json_integer(r->ended));
+    }
     if (s->keep == KEEP_FAILED)
         json_object_set_new(result, "notKept", json_from_bytes(s->not_kept, strlen(s->not_kept)));
+}
+
+static void tell_news(const struct supervisor *s, const json_t *result)
+{
+    const struct broker_config *config = s->start->config;
+    const struct broker_run_news news = {.tenant = s->record.tenant,
+                                         .conversation = s->record.conversation,
+                                         .run_id = s->start->run_id,
+                                         .files = json_object_get(result, "files")};
+
+    if (config->run_ended)
+        config->run_ended(config->run_ended_ctx, &news);
 }
 
 void supervisor_record_end(struct supervisor *s)
@@ -51,6 +71,8 @@ void supervisor_record_end(struct supervisor *s)
     if (run_record_end(s->start->root, s->start->run_id, s->record.ended, lost ? lost : result,
                        s->live, &e) < 0)
         log_warn("run %s: its result cannot be kept: %s", s->start->run_id, e.text);
+    else
+        tell_news(s, result);
 }
 
 /* ---- while it runs ---- */

@@ -38,7 +38,9 @@ TOOLS_FAKES = \
 	tests/fakes/tools_world.c tests/fakes/tools_world.h
 
 # A server with sessions, and tools, prompts and resources for whatever this layer offers.
-MCP_FAKES = tests/fakes/mcp_world.c tests/fakes/mcp_world.h $(ASK_FAKES)
+MCP_FAKES = \
+	tests/fakes/mcp_offer.c tests/fakes/mcp_offer.h \
+	tests/fakes/mcp_world.c tests/fakes/mcp_world.h $(ASK_FAKES)
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
@@ -50,12 +52,14 @@ check_PROGRAMS += \
 	tests/unit/test_mcp_server \
 	tests/unit/test_mcp_session \
 	tests/unit/test_mcp_stream \
-	tests/unit/test_mcp_task
+	tests/unit/test_mcp_task \
+	tests/unit/test_mcp_way
 tests_unit_test_mcp_ask_SOURCES = tests/unit/test_mcp_ask.c $(MCP_FAKES)
 tests_unit_test_mcp_listen_SOURCES = tests/unit/test_mcp_listen.c $(MCP_FAKES)
 tests_unit_test_mcp_methods_SOURCES = tests/unit/test_mcp_methods.c $(MCP_FAKES)
 tests_unit_test_mcp_session_SOURCES = tests/unit/test_mcp_session.c $(MCP_FAKES)
 tests_unit_test_mcp_task_SOURCES = tests/unit/test_mcp_task.c $(MCP_FAKES)
+tests_unit_test_mcp_way_SOURCES = tests/unit/test_mcp_way.c $(MCP_FAKES)
 tests_unit_test_mcp_server_SOURCES = tests/unit/test_mcp_server.c $(ASK_FAKES)
 endif
 

@@ -121,4 +121,5 @@ stage_distcheck() {
 stage_bench() {
     heading "measure"
     "$(test_python)" -u "$top/tests/e2e/run.py" --bench "$top/tests/bench/run.sh"
+    "$top/tests/bench/run_code.sh" --quick
 }

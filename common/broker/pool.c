@@ -215,6 +215,18 @@ void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
     box->used_ms = now_ms;
 }
 
+void pool_note_upload(struct pool *p, const char *name, int64_t now_ms)
+{
+    if (p->settings.n == 0)
+        return;
+    for (size_t i = 0; i < p->n_boxes; i++)
+        if (strcmp(p->boxes[i].name, name) == 0)
+            return;
+    struct pool_box *box = pool_box_of(p, name, &p->shelves[0], true);
+    box->ended = true;
+    box->used_ms = now_ms;
+}
+
 void pool_note_failed_start(struct pool *p, const char *language, int64_t now_ms)
 {
     struct pool_shelf *shelf = pool_shelf_of(p, language);

@@ -221,13 +221,22 @@ static void propose_shelves(struct look *l, struct candidate *best)
     }
 }
 
+/* Used a moment ago: what is sent in pieces is whole by now, and it is not forgotten yet. */
+static bool is_fresh(struct look *l, const struct pool_box *box)
+{
+    const int64_t since_ms = l->now->now_ms - box->used_ms;
+
+    if (since_ms < SETTLE_MS)
+        ask_again(l, box->used_ms + SETTLE_MS);
+    return since_ms >= SETTLE_MS && since_ms < FRESH_MS;
+}
+
 static void propose_boxes(struct look *l, struct candidate *best, bool proven)
 {
     for (size_t i = 0; i < l->pool->n_boxes; i++) {
         struct pool_box *box = &l->pool->boxes[i];
         if (box->proven == proven && box->have < places_of_box(box) &&
-            (proven || l->now->now_ms - box->used_ms < FRESH_MS) &&
-            language_may_start(l, box->shelf))
+            (proven || is_fresh(l, box)) && language_may_start(l, box->shelf))
             propose(best, (struct candidate){.shelf = box->shelf,
                                              .box = box,
                                              .have = box->have,

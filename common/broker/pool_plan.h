@@ -27,7 +27,7 @@ struct pool_box {
     struct pool_shelf *shelf; /* of the language */
     struct pool_extra extra;
     int64_t used_ms;
-    bool ended;  /* a program of it is over: it may want a next one */
+    bool ended;  /* a program of it is over, or it got a file: it may want a next one */
     bool proven; /* it came back once: it will again */
     bool full;   /* its last program wanted a library that can be loaded ahead */
     size_t have; /* counted by pool_count */

@@ -359,8 +359,8 @@ static void a_conversation_used_once_gets_its_next_when_all_is_quiet(void **stat
     assert_int_equal(world_on(&w, "box-1"), 0); /* the spare came first */
     world_catch_up(&w);
     assert_int_equal(world_settle(&w), 0);
-    assert_int_equal(w.again, w.now + 245);
-    w.now += 245;
+    assert_int_equal(w.again, w.now + 250);
+    w.now += 250;
     assert_int_equal(world_settle(&w), 1);
     assert_int_equal(world_on(&w, "box-1"), 1);
     world_close(&w);
@@ -391,6 +391,30 @@ static void guesses_are_few_and_fresh(void **state)
     assert_int_equal(guessed, 60);
     assert_int_equal(world_on(&w, "new-89"), 1); /* the latest first */
     assert_int_equal(world_on(&w, "new-0"), 0);
+    world_close(&w);
+}
+
+static void a_conversation_that_gets_a_file_gets_a_container(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "bash", "box-1", true);
+    world_rest(&w);
+    pool_note_upload(w.pool, "box-1", w.now); /* it has its own way */
+    pool_note_upload(w.pool, "box-2", w.now);
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "box-2"), 0); /* it may not be on disk yet */
+    assert_int_equal(w.again, w.now + 250);
+    w.now += 250;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "box-1"), 1);
+    assert_int_equal(world_on(&w, "box-2"), 1);
+    const struct pool_want want = world_want(&w, "python", "box-2", true);
+    assert_non_null(pool_choose(w.pool, w.children, &want));
     world_close(&w);
 }
 
@@ -588,6 +612,7 @@ int main(void)
         cmocka_unit_test(another_image_or_an_hour_replaces_what_waits),
         cmocka_unit_test(a_conversation_used_once_gets_its_next_when_all_is_quiet),
         cmocka_unit_test(guesses_are_few_and_fresh),
+        cmocka_unit_test(a_conversation_that_gets_a_file_gets_a_container),
         cmocka_unit_test(one_that_comes_back_gets_its_next_at_once),
         cmocka_unit_test(misses_add_places_that_lapse),
         cmocka_unit_test(runs_with_network_leave_no_trace),

@@ -40,7 +40,8 @@ struct broker {
     struct admission *admission;
     struct pool *pool;
     struct idle idle;
-    struct deadline pool_at; /* when the pool wants to be asked again */
+    struct deadline door_opens; /* no connection is taken until then; never: now */
+    struct deadline pool_at;    /* when the pool wants to be asked again */
     struct broker_tally tally;
     bool stopping;
 };
@@ -88,7 +89,7 @@ void supervisors_dismiss(struct broker *b, struct child *child);
 
 /* warm.c */
 
-/* Does what the pool wishes now. */
+/* Does what the pool wishes now, up to one start; then pool_at says when to go on. */
 void warm_turn(struct broker *b);
 /* Nobody needs to wait any more. */
 void warm_end(struct broker *b);

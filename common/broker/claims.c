@@ -117,7 +117,7 @@ static void refuse_busy(struct broker *b, struct claim *c, size_t position, int6
 {
     struct err e;
     err_set(&e, ERR_BUSY,
-            "%zu programs are running and %zu wait, which is the limit; try again in %g s",
+            "%zu programs are running and %zu wait: there is no room for more; try again in %g s",
             admission_running(b->admission), claims_waiting(b), (double)retry_ms / 1000.0);
     json_t *reply = wire_error_new(&e);
     json_t *error = json_object_get(reply, "error");

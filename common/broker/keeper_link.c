@@ -17,11 +17,13 @@
 #define FIRST_WORD_MS 5000 /* how long connections wait for its first look at the engine */
 #define RESTART_MS    1000
 #define NEWS_DELAY_MS 2200 /* workers remember a list of runners for 2 s */
+#define WORD_MAX      (4u * 1024 * 1024)
 
 void keeper_link_init(struct keeper_link *k)
 {
     *k = (struct keeper_link){.fd = -1,
                               .watch = WATCH_INIT,
+                              .inbox = SOCK_INBOX_INIT(WORD_MAX),
                               .start = DEADLINE_NEVER,
                               .first_word = deadline_in_ms(FIRST_WORD_MS),
                               .news = DEADLINE_NEVER,
@@ -32,6 +34,7 @@ static void leave(struct broker *b)
 {
     watch_end(b->epoll_fd, &b->keeper.watch);
     auto_close_fd(&b->keeper.fd);
+    sock_inbox_clear(&b->keeper.inbox);
 }
 
 /* What a client can see of the runners: the list, or that there is none to be had. */
@@ -57,7 +60,10 @@ static void hear(struct broker *b, void *item, uint32_t events)
     struct keeper_link *k = item;
     struct err e = ERR_INIT;
     (void)events;
-    json_auto_t *message = wire_recv(k->fd, NULL, deadline_in_ms(1000), &e);
+    int whole = sock_inbox_take(&k->inbox, k->fd, &e);
+    if (whole == 0)
+        return;
+    json_auto_t *message = whole > 0 ? wire_parse(&k->inbox.message, &e) : NULL;
     if (!message) {
         leave(b); /* its death is noticed by SIGCHLD */
         return;

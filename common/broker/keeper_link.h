@@ -4,6 +4,7 @@
 #define SANDCGI_BROKER_KEEPER_LINK_H
 
 #include "common/base/clock.h"
+#include "common/base/sock.h"
 #include "common/broker/watch.h"
 #include "common/engine/engine.h"
 
@@ -13,6 +14,7 @@
 struct keeper_link {
     pid_t pid; /* 0: none */
     int fd;
+    struct sock_inbox inbox; /* of fd, as the next */
     struct watch watch;
     struct deadline start;      /* when a dead one is started again */
     struct deadline first_word; /* connections wait until then; never: they need not */

@@ -11,11 +11,15 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define JOBS_MAX 64 /* uploads, file reads, lists at the same time */
+#define JOBS_MAX        64 /* uploads, file reads, lists at the same time */
+#define EVENTS_IN_A_ROW 64 /* before what is due is looked at */
+#define DOOR_PAUSE_MS   100
+#define DESCRIPTORS_MAX 65536
 
 const struct engine_runner *broker_runner(const struct broker *b, const char *language,
                                           struct err *e)
@@ -104,8 +108,13 @@ static void take_connection(struct broker *b, void *item, uint32_t events)
     (void)item;
     (void)events;
     AUTO_FD int fd = accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            log_error("accept: %s", strerror(errno));
+            b->door_opens = deadline_in_ms(DOOR_PAUSE_MS);
+        }
         return;
+    }
     if (!peer_allowed(b, fd)) {
         log_warn("refused a connection from another user");
         return;
@@ -123,7 +132,9 @@ static bool is_job(const struct child *c, const void *ctx)
 static void open_or_close_door(struct broker *b)
 {
     struct err e = ERR_INIT;
-    bool open = !b->stopping && keeper_link_ready(&b->keeper) &&
+    if (deadline_passed(b->door_opens))
+        b->door_opens = DEADLINE_NEVER;
+    bool open = !b->stopping && b->door_opens.at_ms < 0 && keeper_link_ready(&b->keeper) &&
                 children_count(b->children, is_job, NULL) < JOBS_MAX;
     if (open == (b->listen_watch.fd >= 0))
         return;
@@ -156,28 +167,50 @@ static struct deadline next_due(const struct broker *b)
     struct deadline next = keeper_link_next(&b->keeper);
     next = deadline_min(next, heads_next(&b->heads));
     next = deadline_min(next, claims_next(&b->claims));
+    next = deadline_min(next, b->door_opens);
     return deadline_min(next, b->pool_at);
 }
 
 /* One event at a time: what follows from it may end whom the next would have been about. */
-static void broker_turn(struct broker *b)
+static bool hear_one(struct broker *b, int timeout_ms)
 {
     struct epoll_event event;
-    see_to_the_rest(b);
-    int n = epoll_wait(b->epoll_fd, &event, 1, deadline_poll_ms(next_due(b)));
+    int n = epoll_wait(b->epoll_fd, &event, 1, timeout_ms);
     if (n < 0 && errno != EINTR) {
         log_error("epoll_wait: %s", strerror(errno));
         b->stopping = true;
     }
-    if (n > 0) {
-        const struct watch *w = event.data.ptr;
-        w->ready(b, w->item, event.events);
-    }
+    if (n <= 0)
+        return false;
+    const struct watch *w = event.data.ptr;
+    w->ready(b, w->item, event.events);
+    claims_turn(b);
+    return true;
+}
+
+/* Callers first: the rest, above all new containers, comes when nobody says anything. */
+static void broker_turn(struct broker *b)
+{
+    see_to_the_rest(b);
+    bool more = hear_one(b, deadline_poll_ms(next_due(b)));
+    for (int n = 1; more && n < EVENTS_IN_A_ROW; n++)
+        more = hear_one(b, 0);
 }
 
 static bool is_done(const struct broker *b)
 {
     return b->stopping && !b->claims.first && children_count(b->children, NULL, NULL) == 0;
+}
+
+/* Each container that waits has one, each caller another. */
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS_MAX)
+        return;
+    limit.rlim_cur = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_warn("no more descriptors than usual: %s", strerror(errno));
 }
 
 static int open_broker(struct broker *b, struct err *e)
@@ -188,6 +221,7 @@ static int open_broker(struct broker *b, struct err *e)
                                             .conversation = config->limits.conversation_runs,
                                             .queue = config->limits.queue,
                                             .background = config->limits.background_max};
+    allow_descriptors();
     b->children = children_new();
     b->admission = admission_new(&limits);
     b->pool = pool_new(&config->pool);
@@ -223,6 +257,7 @@ int broker_serve(const struct broker_config *config, int listen_fd, struct err *
                        .listen_watch = WATCH_INIT,
                        .signal_watch = WATCH_INIT,
                        .root = {.fd = -1},
+                       .door_opens = DEADLINE_NEVER,
                        .pool_at = DEADLINE_NEVER};
     int result = open_broker(&b, e);
 

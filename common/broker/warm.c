@@ -66,6 +66,11 @@ static void (*const carry_out[])(struct broker *b, const struct pool_wish *wish)
     [POOL_END] = end,
 };
 
+static bool is_start(enum pool_do what)
+{
+    return what == POOL_START_SPARE || what == POOL_START_BOX;
+}
+
 void warm_turn(struct broker *b)
 {
     int64_t now_ms = clock_mono_ms(), at_ms = -1;
@@ -78,8 +83,13 @@ void warm_turn(struct broker *b)
         .waiting_callers = claims_waiting(b),
     };
     struct pool_wish wish;
-    while (pool_next(b->pool, b->children, &now, &wish, &at_ms))
+    while (pool_next(b->pool, b->children, &now, &wish, &at_ms)) {
         carry_out[wish.what](b, &wish);
+        if (is_start(wish.what)) { /* that took a moment: callers first */
+            b->pool_at = deadline_in_ms(0);
+            return;
+        }
+    }
     b->pool_at = at_ms < 0 ? DEADLINE_NEVER : (struct deadline){.at_ms = at_ms};
 }
 

@@ -86,7 +86,7 @@ json_t *run_look_get(const struct sandbox_root *root, const json_t *head, struct
     bool known = result != NULL;
     if (!known)
         result = result_without(root, &r, run_id);
-    json_object_set_new(result, "expiresAt", json_integer(run_record_expires(&r)));
+    run_record_tell(&r, result);
     if (since >= 0)
         add_new_output(root, run_id, known, (uint64_t)since, result);
     return result;

@@ -32,16 +32,8 @@ void supervisor_keep(struct supervisor *s)
 /* What its owner has to know about finding it later. */
 static void add_keeping(const struct supervisor *s, json_t *result)
 {
-    const struct run_record *r = &s->record;
-
-    if (s->keep == KEEP_DONE) {
-        json_object_set_new(result, "conversationId", json_string(r->conversation));
-        json_object_set_new(result, "language", json_string(r->language));
-        json_object_set_new(result, "createdAt", json_integer(r->created));
-        json_object_set_new(result, "expiresAt", json_integer(run_record_expires(r)));
-        if (r->ended)
-            json_object_set_new(result, "endedAt", json_integer(r->ended));
-    }
+    if (s->keep == KEEP_DONE)
+        run_record_tell(&s->record, result);
     if (s->keep == KEEP_FAILED)
         json_object_set_new(result, "notKept", json_from_bytes(s->not_kept, strlen(s->not_kept)));
 }

@@ -338,8 +338,8 @@ static void the_list_has_rows_of_one_shape(void **state)
 {
     (void)state;
     fake_broker.run_list = load("{\"runs\":[{\"runId\":\"" ID "\",\"conversation\":\"c\","
-                                "\"language\":\"bash\",\"status\":\"ok\",\"createdAt\":5,"
-                                "\"endedAt\":6,\"expiresAt\":7,\"inner\":1}]}");
+                                "\"language\":\"bash\",\"status\":\"ok\",\"created\":5,"
+                                "\"ended\":6,\"expiresAt\":7,\"inner\":1}]}");
     json_auto_t *result = tools_world_call(&world, "list_runs", "{\"conversationId\":\"c\"}");
     assert_true(conforms("list_runs", result));
     AUTO_FREE char *text = json_dumps(structured(result), JSON_COMPACT);

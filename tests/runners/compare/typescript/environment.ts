@@ -1,3 +1,4 @@
+// either: light
 // env: NAME=a value
 // env: EMPTY=
 // env: UNICODE=ä日

@@ -35,11 +35,40 @@ uint64_t pool_bytes_of(const struct child *c)
     return c->tier == ENGINE_TIER_FULL || c->preload_asked ? POOL_FULL_BYTES : POOL_LIGHT_BYTES;
 }
 
+/* Where the search for a name begins. Names are digests: a few of their digits tell them apart. */
+static size_t index_of(const char *name)
+{
+    size_t h = 0;
+
+    for (size_t i = 0; i < 8 && name[i]; i++)
+        h = h * 31 + (unsigned char)name[i];
+    return h % POOL_INDEX;
+}
+
+static void make_index(struct pool *p)
+{
+    memset(p->index, 0, sizeof(p->index));
+    for (size_t i = 0; i < p->n_boxes; i++) {
+        size_t at = index_of(p->boxes[i].name);
+        while (p->index[at])
+            at = (at + 1) % POOL_INDEX;
+        p->index[at] = (uint16_t)(i + 1);
+    }
+}
+
+/* The record of the conversation whose directory c sits on; NULL: none. A look asks this of each
+ * child several times, hence the index. */
 static struct pool_box *box_of_child(struct pool *p, const struct child *c)
 {
-    struct pool_shelf *shelf = pool_shelf_of(p, c->language);
-
-    return shelf && c->box[0] ? pool_box_of(p, c->box, shelf, false) : NULL;
+    if (!c->box[0])
+        return NULL;
+    for (size_t at = index_of(c->box); p->index[at]; at = (at + 1) % POOL_INDEX) {
+        struct pool_box *box = &p->boxes[p->index[at] - 1];
+        if (strcmp(box->name, c->box) == 0 &&
+            strcmp(box->shelf->setting.language, c->language) == 0)
+            return box;
+    }
+    return NULL;
 }
 
 static void count_waiting(struct pool *p, const struct child *c, struct pool_count *out)
@@ -65,6 +94,7 @@ void pool_count(struct pool *p, const struct children *children, struct pool_cou
         p->shelves[i].have = p->shelves[i].full = 0;
     for (size_t i = 0; i < p->n_boxes; i++)
         p->boxes[i].have = 0;
+    make_index(p);
     for (struct child *c = NULL; (c = children_next(children, c));) {
         if (c->kind != CHILD_SUPERVISOR)
             continue;

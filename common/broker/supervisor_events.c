@@ -88,6 +88,15 @@ static void hear_reader(struct supervisor *s, struct reader *r, uint32_t events)
         supervisor_keep(s);
 }
 
+static void tell_gap(struct reader *r, uint64_t to)
+{
+    json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped", (json_int_t)(to - r->told),
+                                 "nextByte", (json_int_t)to);
+
+    reader_tell(r, gap);
+    r->told = to;
+}
+
 /* One message with the next piece for a live reader; false: none is due. */
 static bool tell_piece(struct supervisor *s, struct reader *r, size_t max, enum live_cut cut)
 {
@@ -96,11 +105,8 @@ static bool tell_piece(struct supervisor *s, struct reader *r, size_t max, enum 
 
     if (!live_piece_at(s->live, r->told, max, cut, &text, &piece))
         return false;
-    if (piece.skipped > 0) {
-        json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped", (json_int_t)piece.skipped,
-                                     "nextByte", (json_int_t)(r->told + piece.skipped));
-        reader_tell(r, gap);
-    }
+    if (piece.skipped > 0)
+        tell_gap(r, r->told + piece.skipped);
     json_auto_t *message = json_pack(
         "{s:{s:o}, s:I}", "live", piece.stream == ENGINE_STDOUT ? "stdout" : "stderr",
         json_stringn(buf_str(&text), text.len), "nextByte", (json_int_t)piece.next);
@@ -112,15 +118,10 @@ static bool tell_piece(struct supervisor *s, struct reader *r, size_t max, enum 
 /* Who is far behind sees what is new, and is told how much it missed. */
 static void catch_up(struct supervisor *s, struct reader *r)
 {
-    uint64_t behind = live_total(s->live) - r->told;
+    uint64_t total = live_total(s->live);
 
-    if (behind <= BEHIND_BYTES)
-        return;
-    json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped",
-                                 (json_int_t)(behind - BATCH_BYTES), "nextByte",
-                                 (json_int_t)(live_total(s->live) - BATCH_BYTES));
-    reader_tell(r, gap);
-    r->told = live_total(s->live) - BATCH_BYTES;
+    if (total - r->told > BEHIND_BYTES)
+        tell_gap(r, live_line_behind(s->live, total - BATCH_BYTES));
 }
 
 /* A batch of pieces. What is left over is told at the next tick; a line without its end, when it

@@ -83,7 +83,7 @@ static void who_is_far_behind_is_told_how_much_it_missed(void **state)
 static void polls_get_what_is_new_for_them(void **state)
 {
     WORLD(w);
-    int client = world_cold(&w, "out first\nsleep 700\nout second\nsleep 300", NULL);
+    int client = world_cold(&w, "out first\nsleep 2000\nout second\nsleep 300", NULL);
     world_expect_is(&w, "running", NULL);
     json_auto_t *a = world_result(world_hand(&w, "get_run", poll_for(WORLD_LONG, 0)), "running");
     world_expect_text(a, "newOutput", "first\n");
@@ -92,6 +92,9 @@ static void polls_get_what_is_new_for_them(void **state)
     int at_two = world_hand(&w, "get_run", poll_for(WORLD_LONG, 2));
     int at_end = world_hand(&w, "get_run", json_pack("{s:i}", "waitMs", WORLD_LONG));
     int beyond = world_hand(&w, "get_run", poll_for(WORLD_LONG, 999));
+    int live_beyond = world_hand(
+        &w, "get_run",
+        json_pack("{s:i, s:i, s:b}", "waitMs", WORLD_LONG, "sinceByte", 999, "live", 1));
     json_auto_t *b = world_result(at_two, "running");
     world_expect_text(b, "newOutput", "rst\n");
     json_auto_t *c = world_result(at_six, "running");
@@ -102,6 +105,10 @@ static void polls_get_what_is_new_for_them(void **state)
     json_auto_t *f = world_result(beyond, "ok");
     world_expect_text(f, "newOutput", "");
     assert_int_equal(json_get_integer(f, "nextByte", -1), 13);
+    AUTO_BUF struct buf text = BUF_INIT(4096);
+    json_int_t skipped = 0;
+    json_decref(follow(live_beyond, "stdout", &text, &skipped));
+    assert_string_equal(buf_str(&text), "second\n"); /* from now on */
     json_decref(world_result(client, "ok"));
     world_expect_end(&w, WORLD_LONG);
 }

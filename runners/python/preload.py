@@ -62,9 +62,11 @@ def bring_in(name):
     sys.path[:] = [place for place in everywhere if place and not (place + "/").startswith(here + "/")]
     warnings.simplefilter("ignore")
     quiet = warnings.filters[0]
+    gc.disable()  # there is next to no garbage in an import
     try:
         attempt(importlib.import_module, name)
     finally:
+        gc.enable()
         warnings.filters.remove(quiet)
         sys.path[:] = everywhere
 
@@ -78,7 +80,7 @@ def walk(name):
 
 class Curtain:
     """At the interpreter's end, takes the modules that were loaded ahead out of its way: to clear each of them by itself
-    would be half of the work. It hangs on a cache of paths, which goes at the moment at which all modules go."""
+    would be half of the work. It hangs on a function of site's that goes at the moment at which all modules go."""
 
     def __init__(self, names):
         self.names = names
@@ -104,11 +106,11 @@ def settle(before):
     linecache.clearcache()
     gc.collect()
     main = sys.modules["__main__"]
-    finder = next(finder for finder in sys.path_importer_cache.values() if finder is not None)
-    mortal = {id(thing) for thing in (main, main.__dict__, sys.path_importer_cache, finder, finder.__dict__)}
+    hanger = sys.__interactivehook__
+    mortal = {id(thing) for thing in (main, main.__dict__, hanger, hanger.__dict__)}
     kept = [thing for thing in gc.get_objects() if id(thing) not in mortal and not isinstance(thing, io.IOBase)]
     kept.append(kept)
-    finder.curtain = Curtain([name for name in sys.modules if name not in before])
+    hanger.curtain = Curtain([name for name in sys.modules if name not in before])
     gc.freeze()
     unfreeze(main)
     unfreeze(main.__dict__)

@@ -99,6 +99,11 @@ class Box:
     def frames(self):
         return sbx.frames(self.output)
 
+    def last_words(self):
+        """What the entry program said for itself, and how the container is: for reports of trouble."""
+        state = (engine.inspect(self.id) or {}).get("State", {})
+        return f"{bytes(self.output.said).decode(errors='replace')} {state.get('Status')} {state.get('ExitCode')} {state.get('Error')}"
+
     def close(self):
         self.output.file.close()
         self.stream.close()

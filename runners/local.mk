@@ -23,5 +23,5 @@ EXTRA_DIST += runners/build.sh runners/README.md runners/ahead/holder.c \
 	runners/typescript/ahead.mjs runners/typescript/package.json runners/typescript/package-lock.json \
 	runners/bash/Dockerfile runners/bash/libraries runners/bash/prove
 
-dist_check_SCRIPTS += tests/runners/test_entry.py
-EXTRA_DIST += tests/runners/sbx.py tests/runners/test_images.py
+dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_ahead.py
+EXTRA_DIST += tests/runners/sbx.py tests/runners/hook.py tests/runners/test_images.py

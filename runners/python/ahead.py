@@ -28,19 +28,18 @@ def receive(wait):
     return packet
 
 
+def importable(name):
+    return name.endswith(MODULE_FILES) or os.path.isdir(name) and any(f.startswith("__init__.") for f in os.listdir(name))
+
+
 def shadowed():
     """Whether a module that is loaded would have been another one, now that the working directory has its files."""
     loaded = {name.partition(".")[0] for name in sys.modules}
-    for name in os.listdir():
-        if name.partition(".")[0] in loaded and (name.endswith(MODULE_FILES) or os.path.isdir(name)):
-            return True
-    return False
+    return any(name.partition(".")[0] in loaded and importable(name) for name in os.listdir())
 
 
 def take(packet):
-    """Makes the interpreter look as if it had been started for this program; false when that cannot be."""
-    if shadowed():
-        return False
+    """Makes the interpreter look as if it had been started for this program."""
     for item in packet[1:].split(b"\0")[:-1]:
         if item[:1] == b"A":
             text = os.fsdecode(item[1:])
@@ -52,7 +51,6 @@ def take(packet):
     for finder in sys.path_importer_cache.values():
         if finder is not None:
             finder.invalidate_caches()
-    return True
 
 
 def preload(names):
@@ -77,9 +75,10 @@ def wait():
         packet = receive(wait=True)
         if packet[:1] == b"P":
             packet = preload(packet[1:].decode().split()) or receive(wait=True)
-        if take(packet):
+        if not shadowed():
             break
         os.write(HOOK, b"N")
+    take(packet)
     os.write(HOOK, b"Y")
     os.close(HOOK)
 
@@ -93,4 +92,7 @@ def connected():
 
 os.environ.pop("SANDBOX_AHEAD", None)
 if connected():
-    wait()
+    try:
+        wait()
+    except BaseException:
+        os._exit(1)  # a new one will do better; this one must not run the program without having said so

@@ -30,6 +30,7 @@ def pandas_paths():
 
 
 def pyplot_paths():
+    import matplotlib.font_manager
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots()
@@ -40,6 +41,7 @@ def pyplot_paths():
     plt.savefig(io.BytesIO())
     plt.savefig(io.BytesIO(), dpi=100, bbox_inches="tight")
     plt.close("all")
+    matplotlib.font_manager._get_font.cache_clear()  # it holds open files
 
 
 PATHS = {"numpy": numpy_paths, "pandas": pandas_paths, "matplotlib.pyplot": pyplot_paths}
@@ -87,11 +89,10 @@ class Curtain:
                 sys.modules[name] = None
 
 
-def untouched(things):
-    """Out of what is frozen, and back into what collections see."""
-    for thing in things:
-        ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(thing))
-        ctypes.pythonapi.PyObject_GC_Track(ctypes.py_object(thing))
+def unfreeze(thing):
+    """Puts one thing back into what collections see."""
+    ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(thing))
+    ctypes.pythonapi.PyObject_GC_Track(ctypes.py_object(thing))
 
 
 def settle(before):
@@ -104,12 +105,13 @@ def settle(before):
     gc.collect()
     main = sys.modules["__main__"]
     finder = next(finder for finder in sys.path_importer_cache.values() if finder is not None)
-    own = [main, main.__dict__, sys.path_importer_cache, finder, finder.__dict__]
-    kept = [thing for thing in gc.get_objects() if not isinstance(thing, io.IOBase) and not any(thing is o for o in own)]
+    mortal = {id(thing) for thing in (main, main.__dict__, sys.path_importer_cache, finder, finder.__dict__)}
+    kept = [thing for thing in gc.get_objects() if id(thing) not in mortal and not isinstance(thing, io.IOBase)]
     kept.append(kept)
     finder.curtain = Curtain([name for name in sys.modules if name not in before])
     gc.freeze()
-    untouched(own[:2])
+    unfreeze(main)
+    unfreeze(main.__dict__)
 
 
 def steps(names):

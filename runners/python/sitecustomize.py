@@ -13,5 +13,6 @@ except AttributeError:
 
 if "SANDBOX_AHEAD" in os.environ:
     with open("/usr/local/lib/sandbox/ahead.py") as hook:
-        exec(compile(hook.read(), hook.name, "exec"), {"__name__": "ahead"})
-    del hook
+        code = compile(hook.read(), hook.name, "exec")
+    exec(code, {"__name__": "ahead"})
+    del hook, code

@@ -22,10 +22,9 @@ SKIPPED = 77
 MARK = f"9{os.getpid()}"
 
 
-def find_entry():
-    for path in (os.environ.get("ENTRY"), os.path.join(os.environ.get("builddir", ""), "runners/common/entry"),
-                 TOP / "runners/common/entry"):
-        if path and os.access(path, os.X_OK):
+def find_built(variable, name):
+    for path in (os.environ.get(variable), os.path.join(os.environ.get("builddir", ""), name), TOP / name):
+        if path and os.path.exists(path):
             return str(pathlib.Path(path).resolve())
     return None
 
@@ -39,7 +38,7 @@ def namespace():
     return None
 
 
-ENTRY = find_entry()
+ENTRY = find_built("ENTRY", "runners/common/entry")
 NAMESPACE = namespace()
 
 

@@ -102,7 +102,8 @@ class Box:
     def last_words(self):
         """What the entry program said for itself, and how the container is: for reports of trouble."""
         state = (engine.inspect(self.id) or {}).get("State", {})
-        return f"{bytes(self.output.said).decode(errors='replace')} {state.get('Status')} {state.get('ExitCode')} {state.get('Error')}"
+        said = bytes(self.output.said).decode(errors="replace").strip()
+        return f"{said or 'nothing was said'}; the container: {state.get('Status')}, exit status {state.get('ExitCode')}"
 
     def close(self):
         self.output.file.close()

@@ -99,6 +99,12 @@ class Box:
     def frames(self):
         return sbx.frames(self.output)
 
+    def last_words(self):
+        """What the entry program said for itself, and how the container is: for reports of trouble."""
+        state = (engine.inspect(self.id) or {}).get("State", {})
+        said = bytes(self.output.said).decode(errors="replace").strip()
+        return f"{said or 'nothing was said'}; the container: {state.get('Status')}, exit status {state.get('ExitCode')}"
+
     def close(self):
         self.output.file.close()
         self.stream.close()

@@ -6,6 +6,8 @@ SAME = b"<...>"
 
 
 def normalise(program, data):
+    for pattern in program.optional:
+        data = pattern.sub(b"", data)
     for pattern in program.differs + program.fresh:
         data = pattern.sub(SAME, data)
     return data

@@ -9,6 +9,7 @@
     # anew: light full              the ways in which the interpreter that waited must not be used; in all others it must
     # either: full                  the ways in which it does not matter
     # differs: pid \\d+              what may differ in output: every match counts as the same
+    # optional: debug.*\\n          what may be in output or not: every match is left out
     # fresh: token (\\w+)            what must differ: group 1 of the first match is another one in every run
     # unlisted: .*\\.sock            names of files in /data that do not count
 
@@ -25,7 +26,7 @@ ALL_WAYS = ("cold", "light", "full", "mid")
 DEFAULT_WAYS = ("cold", "light")
 # What starts in a millisecond is not started ahead.
 NEVER_AHEAD = ("bash",)
-MANY = frozenset(("env", "file", "differs", "fresh", "unlisted"))
+MANY = frozenset(("env", "file", "differs", "optional", "fresh", "unlisted"))
 ONCE = frozenset(("args", "stdin", "ways", "anew", "either"))
 
 
@@ -46,6 +47,7 @@ class Program:
     anew: tuple
     either: tuple
     differs: list
+    optional: list
     fresh: list
     unlisted: list
 
@@ -87,13 +89,19 @@ def load(path):
     def once(key, default=""):
         return entries[key][0] if entries[key] else default
 
-    return Program(language=language, name=path.stem, code=path.read_bytes(), args=shlex.split(once("args")),
-                   stdin=unescape(once("stdin")), env=[unescape(e) for e in entries["env"]],
-                   files={name: text.encode() for name, text in files.items()},
-                   ways=ALL_WAYS if once("ways") == "all" else tuple(once("ways").split()) or DEFAULT_WAYS, anew=ALL_WAYS if language in NEVER_AHEAD else tuple(once("anew").split()), either=tuple(once("either").split()),
-                   differs=[re.compile(d.encode(), re.M) for d in entries["differs"]],
-                   fresh=[re.compile(f.encode(), re.M) for f in entries["fresh"]],
-                   unlisted=[re.compile(u) for u in entries["unlisted"]])
+    def words(key):
+        return tuple(once(key).split())
+
+    return Program(
+        language=language, name=path.stem, code=path.read_bytes(), args=shlex.split(once("args")),
+        stdin=unescape(once("stdin")), env=[unescape(e) for e in entries["env"]],
+        files={name: text.encode() for name, text in files.items()},
+        ways=ALL_WAYS if once("ways") == "all" else words("ways") or DEFAULT_WAYS,
+        anew=ALL_WAYS if language in NEVER_AHEAD else words("anew"), either=words("either"),
+        differs=[re.compile(d.encode(), re.M) for d in entries["differs"]],
+        optional=[re.compile(o.encode(), re.M) for o in entries["optional"]],
+        fresh=[re.compile(f.encode(), re.M) for f in entries["fresh"]],
+        unlisted=[re.compile(u) for u in entries["unlisted"]])
 
 
 def load_all(words):

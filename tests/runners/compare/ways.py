@@ -181,7 +181,7 @@ def run(way, program, preload):
             collect(frames, outcome)
             outcome.files = look_at(data)
         except Trouble as trouble:
-            raise Trouble(f"{trouble} {bytes(one.output.said).decode(errors='replace')}".strip()) from None
+            raise Trouble(f"{trouble}; {one.last_words()}") from None
         finally:
             one.close()
         return outcome

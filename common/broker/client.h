@@ -87,7 +87,7 @@ json_t *broker_cancel_run(const struct broker_client *c, const char *tenant, con
                           struct err *e);
 
 /* The tenant's runs, of one conversation or (NULL) of all, the newest first: {"runs":[{runId,
- * conversation, language, status, created, expiresAt?}]}. */
+ * conversation, language, status, created, ended?, expiresAt?}]}. */
 json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
                          const char *conversation, struct err *e);
 

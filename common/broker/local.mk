@@ -43,6 +43,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/test_broker_admission \
 	tests/unit/test_broker_capture \
+	tests/unit/test_broker_client \
 	tests/unit/test_broker_children \
 	tests/unit/test_broker_files \
 	tests/unit/test_broker_idle \

@@ -33,8 +33,8 @@ static json_t *result_without(const struct sandbox_root *root, const struct run_
 {
     if (runlock_alive(root->fd, run_id))
         return unseen_running(r, run_id);
-    return run_result_lost(run_id, "the server ended while it was running; nobody knows how far "
-                                   "it came");
+    return run_result_lost(run_id, "its supervisor ended without leaving a result (the server "
+                                   "died, or its disk is full): nobody knows the outcome");
 }
 
 /* Waits for the result as long as somebody may be writing it. */
@@ -86,7 +86,7 @@ json_t *run_look_get(const struct sandbox_root *root, const json_t *head, struct
     bool known = result != NULL;
     if (!known)
         result = result_without(root, &r, run_id);
-    json_object_set_new(result, "expiresAt", json_integer(run_record_expires(&r)));
+    run_record_tell(&r, result);
     if (since >= 0)
         add_new_output(root, run_id, known, (uint64_t)since, result);
     return result;

@@ -40,6 +40,16 @@ void run_record_clear(struct run_record *r)
     *r = (struct run_record)RUN_RECORD_INIT;
 }
 
+void run_record_tell(const struct run_record *r, json_t *result)
+{
+    json_object_set_new(result, "conversationId", json_string(r->conversation));
+    json_object_set_new(result, "language", json_string(r->language));
+    json_object_set_new(result, "createdAt", json_integer(r->created));
+    if (r->ended)
+        json_object_set_new(result, "endedAt", json_integer(r->ended));
+    json_object_set_new(result, "expiresAt", json_integer(run_record_expires(r)));
+}
+
 int64_t run_record_expires(const struct run_record *r)
 {
     return (r->ended ? r->ended : r->deadline) + r->ttl_s;

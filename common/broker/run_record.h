@@ -36,6 +36,10 @@ void run_record_clear(struct run_record *r);
 /* When it goes, in Unix seconds; the latest possible moment for a run that is not over. */
 int64_t run_record_expires(const struct run_record *r);
 
+/* Tells in a result whose run it is, since when, and when it goes: conversationId, language,
+ * createdAt, endedAt?, expiresAt. */
+void run_record_tell(const struct run_record *r, json_t *result);
+
 /* Is that what our run ids look like? */
 bool run_id_ok(const char *run_id);
 

@@ -32,16 +32,8 @@ void supervisor_keep(struct supervisor *s)
 /* What its owner has to know about finding it later. */
 static void add_keeping(const struct supervisor *s, json_t *result)
 {
-    const struct run_record *r = &s->record;
-
-    if (s->keep == KEEP_DONE) {
-        json_object_set_new(result, "conversationId", json_string(r->conversation));
-        json_object_set_new(result, "language", json_string(r->language));
-        json_object_set_new(result, "createdAt", json_integer(r->created));
-        json_object_set_new(result, "expiresAt", json_integer(run_record_expires(r)));
-        if (r->ended)
-            json_object_set_new(result, "endedAt", json_integer(r->ended));
-    }
+    if (s->keep == KEEP_DONE)
+        run_record_tell(&s->record, result);
     if (s->keep == KEEP_FAILED)
         json_object_set_new(result, "notKept", json_from_bytes(s->not_kept, strlen(s->not_kept)));
 }
@@ -121,7 +113,8 @@ static struct reader *new_reader(struct supervisor *s, const json_t *head, int c
         return NULL;
     json_int_t since = json_get_integer(head, "sinceByte", -1);
     r->since_given = since >= 0;
-    r->since = r->told = since > 0 ? (uint64_t)since : 0;
+    r->since = since > 0 ? (uint64_t)since : 0;
+    r->told = r->since < live_total(s->live) ? r->since : live_total(s->live);
     r->live = json_get_bool(head, "live", 0);
     json_int_t wait_ms = json_get_integer(head, "waitMs", 0);
     r->answer_by = deadline_in_ms(cancel ? CANCEL_ANSWER_MS : wait_ms > 0 ? wait_ms : 0);
@@ -168,8 +161,10 @@ void supervisor_take_reader(struct supervisor *s, const json_t *head, int connec
     }
     if (r->kind == READER_CANCEL)
         s->cancelled = s->stop = true;
-    else if (r->live || r->since_given)
+    else if (r->live)
         s->tick = deadline_min(s->tick, deadline_in_ms(0));
+    else if (r->since_given && r->since < live_total(s->live))
+        r->rest_by = deadline_in_ms(0);
 }
 
 /* ---- when it is over ---- */

@@ -97,6 +97,7 @@ status_of_server()
     else
         status_line sandcgi yes "process $pid, but the program or the settings have changed since; ./start.sh takes them up"
     fi
+    [[ -z $pid ]] || run_server status 2>&1 | sed 's/^/         /' || true
 }
 
 show_status()

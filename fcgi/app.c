@@ -21,7 +21,8 @@ static const char instructions[] =
     "using it: files a program writes to its current directory (/data) stay with the conversation "
     "and can be downloaded by the links in the result. Variables do not survive between runs; "
     "files do. Use upload_file to bring data in, run_code to compute, list_runners to see "
-    "languages and libraries.";
+    "languages and libraries. A program that takes long goes on after run_code has answered: "
+    "get_run brings the rest.";
 
 static void add_token(struct app *app, const char *tenant, const char *token)
 {
@@ -116,6 +117,7 @@ static void set_up_server(struct app *app, const struct settings *s)
                                       .prompts = offer->prompts,
                                       .n_prompts = offer->n_prompts,
                                       .resources = offer->resources,
+                                      .tasks = offer->tasks,
                                       .app = &app->tools,
                                       .lists = mcp_lists_new(),
                                       .sessions_fd = -1,
@@ -137,6 +139,8 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .env_max = s->env_max,
                              .timeout_max_ms = s->timeout_max_ms,
                              .timeout_ms = s->timeout_ms,
+                             .wait_ms = s->wait_ms,
+                             .wait_max_ms = s->wait_max_ms,
                              .image_max = s->image_max,
                              .images_max = s->images_max,
                              .network = s->network != SETTINGS_NETWORK_NEVER,

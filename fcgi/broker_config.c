@@ -3,6 +3,7 @@
 #include "fcgi/broker_config.h"
 
 #include "fcgi/events.h"
+#include "fcgi/run_news.h"
 
 /* Seldom enough to open a socket for. */
 static void tell_tools_changed(void *ctx)
@@ -37,7 +38,15 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
                    .output_keep = s->output_keep,
                    .output_max = s->output_max,
                    .max_runs = s->max_runs,
+                   .tenant_runs = s->tenant_runs ? s->tenant_runs : s->max_runs,
+                   .conversation_runs = s->conversation_runs,
+                   .queue = s->queue,
+                   .background_max = s->background_max,
+                   .wait_ms = s->wait_ms,
+                   .wait_max_ms = s->wait_max_ms,
+                   .result_ttl_ms = s->result_ttl_ms,
                    .network = s->network != SETTINGS_NETWORK_NEVER},
+        .pool = s->pool,
         .allow_images = s->images,
         .instance = s->instance_id,
         .runtime = s->runtime,
@@ -50,5 +59,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .client_uid = client_uid,
         .runners_changed = tell_tools_changed,
         .runners_changed_ctx = (void *)(uintptr_t)s,
+        .run_ended = run_news_tell,
+        .run_ended_ctx = (void *)(uintptr_t)s,
     };
 }

@@ -124,7 +124,8 @@ static void serve_mcp(const struct app *app, struct http_request *r, struct http
 /* Healthy means that a call could be served: the broker answers. Tells a stranger nothing else. */
 static void serve_health(const struct app *app, struct http_request *r, struct http_answer *a)
 {
-    const struct broker_client broker = {.path = app->settings->broker, .cancel_fd = -1};
+    const struct broker_client broker = {
+        .path = app->settings->broker, .cancel_fd = -1, .leave_fd = -1};
     struct err e = ERR_INIT;
 
     a->what = "healthz";

@@ -19,8 +19,10 @@ libfront_a_SOURCES = \
 	fcgi/master.c fcgi/master.h \
 	fcgi/private_broker.c fcgi/private_broker.h \
 	fcgi/registry.c fcgi/registry.h \
+	fcgi/run_news.c fcgi/run_news.h \
 	fcgi/sessions_dir.c fcgi/sessions_dir.h \
 	fcgi/settings.c fcgi/settings.h \
+	fcgi/status.c fcgi/status.h \
 	fcgi/stdio.c fcgi/stdio.h \
 	fcgi/stdio_inbox.c fcgi/stdio_inbox.h \
 	fcgi/stop.c fcgi/stop.h
@@ -32,9 +34,10 @@ sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/test_front_http tests/unit/test_front_hub
+check_PROGRAMS += tests/unit/test_front_http tests/unit/test_front_hub tests/unit/test_front_status
 tests_unit_test_front_http_LDADD = libfront.a $(LDADD)
 tests_unit_test_front_hub_LDADD = libfront.a $(LDADD)
+tests_unit_test_front_status_LDADD = libfront.a $(LDADD)
 endif
 
 FUZZ_TARGETS += tests/fuzz/fuzz_http

@@ -10,6 +10,7 @@
 #include "fcgi/master.h"
 #include "fcgi/private_broker.h"
 #include "fcgi/sessions_dir.h"
+#include "fcgi/status.h"
 #include "fcgi/stdio.h"
 
 #include <stdio.h>
@@ -68,6 +69,8 @@ static int run_single(const char *config_path, bool http)
     if (settings_load(&settings, config_path, &e) < 0)
         return fail(&e);
     log_setup((enum log_level)settings.log_level, http ? "cgi" : "stdio");
+    if (http)
+        settings.pool.n = 0; /* one request is over before a container could wait for the next */
     if (private_broker_ensure(&settings, &e) == 0 && app_init(&app, &settings, http, &e) == 0) {
         if (http) {
             open_sessions(&app);
@@ -112,6 +115,19 @@ static int run_check(const char *config_path)
     return 0;
 }
 
+static bool as_json; /* --json */
+
+static int run_status(const char *config_path)
+{
+    struct err e = ERR_INIT;
+    struct settings settings;
+    if (settings_load(&settings, config_path, &e) < 0)
+        return fail(&e);
+    int result = status_show(&settings, as_json);
+    settings_clear(&settings);
+    return result;
+}
+
 static int run_settings(const char *config_path)
 {
     (void)config_path;
@@ -139,6 +155,7 @@ static const struct command {
     {"stdio", run_stdio, "one MCP client on standard input and output"},
     {"cgi", run_cgi, "one request as a CGI program (also when GATEWAY_INTERFACE is set)"},
     {"check", run_check, "check the settings and print them, secrets left out"},
+    {"status", run_status, "how the running server is (--json: for programs)"},
     {"settings", run_settings, "print the table of all settings as Markdown"},
     {"help", run_help, "print this"},
     {"version", run_version, "print the version"},
@@ -182,6 +199,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
             config_path = argv[++i];
+        else if (strcmp(argv[i], "--json") == 0 && command && command->run == run_status)
+            as_json = true;
         else if (!command && (command = find_command(argv[i])))
             continue;
         else

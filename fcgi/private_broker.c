@@ -76,7 +76,7 @@ static int start(struct settings *s, struct err *e)
 
 int private_broker_ensure(struct settings *s, struct err *e)
 {
-    const struct broker_client client = {.path = s->broker, .cancel_fd = -1};
+    const struct broker_client client = {.path = s->broker, .cancel_fd = -1, .leave_fd = -1};
     struct err nobody = ERR_INIT;
     if (broker_ping(&client, &nobody) == 0)
         return 0;

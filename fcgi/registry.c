@@ -11,5 +11,6 @@ const struct registry *registry_of_server(void)
     registry.tools = tools_all(&registry.n_tools);
     registry.prompts = tools_prompts(&registry.n_prompts);
     registry.resources = &tools_resources;
+    registry.tasks = &tools_tasks;
     return &registry;
 }

@@ -8,6 +8,7 @@
 
 #include "common/mcp/prompt.h"
 #include "common/mcp/resource.h"
+#include "common/mcp/task.h"
 #include "common/mcp/tool.h"
 
 #include <stddef.h>
@@ -17,7 +18,8 @@ struct registry {
     size_t n_tools;
     const struct mcp_prompt *const *prompts; /* in the order of prompts/list; NULL: none */
     size_t n_prompts;
-    const struct mcp_resources *resources; /* NULL: none */
+    const struct mcp_resources *resources;
+    const struct mcp_tasks *tasks; /* NULL: none */
 };
 
 /* Constant for the life of the process. */

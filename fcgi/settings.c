@@ -94,7 +94,27 @@ const struct conf_row settings_table[] = {
     {"SANDBOX_TIMEOUT_MAX", CONF_DURATION, FIELD(timeout_max_ms), "300s", 100, 24 * HOUR_MS, NULL, 0,
      "Longest time limit a run may name."},
     {"SANDBOX_MAX_RUNS", CONF_NUMBER, FIELD(max_runs), "16", 1, 1000, NULL, 0,
-     "Programs running at the same time; more are answered \"busy\"."},
+     "Programs running at the same time; more wait in a queue."},
+    {"SANDBOX_TENANT_RUNS", CONF_NUMBER, FIELD(tenant_runs), "0", 0, 1000, NULL, 0,
+     "Programs of one tenant running at the same time; 0: as many as SANDBOX_MAX_RUNS."},
+    {"SANDBOX_CONVERSATION_RUNS", CONF_NUMBER, FIELD(conversation_runs), "4", 1, 1000, NULL, 0,
+     "Programs of one conversation running at the same time; 1: one after the other."},
+    {"SANDBOX_QUEUE", CONF_NUMBER, FIELD(queue), "64", 0, 10000, NULL, 0,
+     "Runs that may wait for their turn, which goes round the tenants; more are answered \"busy\"."},
+    {"SANDBOX_BACKGROUND_MAX", CONF_NUMBER, FIELD(background_max), "8", 0, 1000, NULL, 0,
+     "Runs of one tenant that go on while nobody waits for their answer."},
+    {"SANDBOX_WAIT", CONF_DURATION, FIELD(wait_ms), "50s", 0, 24 * HOUR_MS, NULL, 0,
+     "How long run_code waits for the program unless the call says; then it answers \"running\" with a handle. 0: to the end."},
+    {"SANDBOX_WAIT_MAX", CONF_DURATION, FIELD(wait_max_ms), "300s", 1000, 24 * HOUR_MS, NULL, 0,
+     "Longest such wait a call may name."},
+    {"SANDBOX_RESULT_TTL", CONF_DURATION, FIELD(result_ttl_ms), "1h", 60000, 720 * HOUR_MS, NULL, 0,
+     "How long the result of a run that outlived its call can be fetched."},
+    {"SANDBOX_WARM", CONF_STRING, FIELD(warm), "python=2,typescript=1,bash=1", 0, 1024, NULL, 0,
+     "Containers that wait ahead per language, so that a run starts in milliseconds; empty: none."},
+    {"SANDBOX_WARM_MEMORY", CONF_STRING, FIELD(warm_memory), "25%", 0, 32, NULL, CONF_REQUIRED,
+     "Memory for all that wait: a size, or a share of the machine's. A waiting interpreter counts as 16 MB, one with its libraries loaded as 96 MB."},
+    {"SANDBOX_WARM_IDLE", CONF_DURATION, FIELD(warm_idle_ms), "10m", 1000, 24 * HOUR_MS, NULL, 0,
+     "How long a conversation's next container waits for its next run."},
     {"SANDBOX_NETWORK", CONF_CHOICE, FIELD(network), "true", 0, 0, "false|true|ask", 0,
      "May a run have network access when it asks for it? false: never; ask: only when the client's user agrees, each time."},
     {"SANDBOX_CODE_MAX", CONF_BYTES, FIELD(code_max), "1m", KIB, 8 * MIB, NULL, 0,
@@ -177,6 +197,8 @@ static int check_amounts(const struct settings *s, struct err *e)
         return err_set(e, ERR_INVALID,
                        "SANDBOX_FILE_MAX in base64 does not fit into SANDCGI_MAX_BODY; raise that "
                        "(and nginx's client_max_body_size)");
+    if (s->wait_ms > s->wait_max_ms)
+        return err_set(e, ERR_INVALID, "SANDBOX_WAIT is over SANDBOX_WAIT_MAX");
     if (s->tmp_size > s->memory)
         return err_set(e, ERR_INVALID, "SANDBOX_TMP is over SANDBOX_MEMORY, which holds it");
     return 0;
@@ -193,9 +215,22 @@ static void derive_events(struct settings *s)
                       : mem_strdup("events.sock");
 }
 
+/* Containers start fastest at about two at a time per CPU; more at once only slow each other. */
+static int derive_warm(struct settings *s, struct err *e)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
+
+    s->pool.idle_ms = (int64_t)s->warm_idle_ms;
+    s->pool.starts_max = 2 * (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+    return pool_settings_parse(s->warm, s->warm_memory, machine, &s->pool, e);
+}
+
 static int derive(struct settings *s, struct err *e)
 {
     derive_events(s);
+    if (derive_warm(s, e) < 0)
+        return -1;
     if (s->sandbox_root[0] != '/')
         return err_set(e, ERR_INVALID, "SANDBOX_ROOT must be an absolute path");
     if (!*s->sandbox_host_path) {

@@ -6,6 +6,7 @@
 #define SANDCGI_FCGI_SETTINGS_H
 
 #include "common/base/conf.h"
+#include "common/broker/pool_settings.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +30,11 @@ struct settings {
     bool docker_tls_verify;
     char *instance, *images, *sandbox_user, *runtime;
     uint64_t cpu_milli, memory, pids, tmp_size, nofile, fsize;
-    uint64_t timeout_ms, timeout_max_ms, max_runs;
+    uint64_t timeout_ms, timeout_max_ms;
+    uint64_t max_runs, tenant_runs, conversation_runs, queue, background_max;
+    uint64_t wait_ms, wait_max_ms, result_ttl_ms;
+    char *warm, *warm_memory;
+    uint64_t warm_idle_ms;
     int network; /* enum settings_network */
     uint64_t code_max, stdin_max, file_max, env_max, output_keep, output_max;
     uint64_t image_max, images_max;
@@ -38,6 +43,7 @@ struct settings {
     uid_t sandbox_uid;
     gid_t sandbox_gid;
     char instance_id[17];
+    struct pool_settings pool;
 };
 
 extern const struct conf_row settings_table[];

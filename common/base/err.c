@@ -14,6 +14,7 @@ static const char *const kind_names[] = {
     [ERR_INVALID] = "invalid",
     [ERR_LIMIT] = "limit",
     [ERR_NOT_FOUND] = "not_found",
+    [ERR_EXISTS] = "exists",
     [ERR_DENIED] = "denied",
     [ERR_BUSY] = "busy",
     [ERR_UNAVAILABLE] = "unavailable",

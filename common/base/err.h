@@ -16,6 +16,7 @@ enum err_kind {
     ERR_INVALID,     /* the caller's argument is wrong: the text names it */
     ERR_LIMIT,       /* a named limit was passed */
     ERR_NOT_FOUND,   /* the named thing does not exist (for this caller) */
+    ERR_EXISTS,      /* what should be made is there already */
     ERR_DENIED,      /* not allowed */
     ERR_BUSY,        /* try again later */
     ERR_UNAVAILABLE, /* a part we depend on (engine, broker) cannot be reached now */

@@ -37,6 +37,10 @@ bool sock_is_listening(int fd);
  */
 int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct err *e);
 
+/* The same without waiting: the peer takes all of it now, or -1 (ERR_BUSY when its buffer is full;
+ * the stream is then of no more use, since a part may have gone). */
+int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct err *e);
+
 /*
  * Receives one message into out (emptied first); ERR_LIMIT when its length passes out->max;
  * ERR_CANCELLED at end of stream before the first byte; ERR_PROTOCOL when it ends later or carries
@@ -45,6 +49,28 @@ int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct 
  * promises.
  */
 int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e);
+
+/* A message that comes in pieces, for whoever must not wait for it. */
+struct sock_inbox {
+    struct buf message; /* what has come of it, header apart */
+    int passed;         /* the descriptor that rode along, -1: none; the owner may take it */
+    unsigned char header[4];
+    size_t n_header;
+    size_t len; /* the message's, once the header is there */
+};
+
+#define SOCK_INBOX_INIT(max_bytes)                                                                 \
+    {                                                                                              \
+        .message = BUF_INIT(max_bytes), .passed = -1                                               \
+    }
+
+/*
+ * Takes in what has come, and never a byte of what follows the message. 1: message and passed hold
+ * it, until the next call, which begins the next one. 0: there is more to come. -1: kinds as
+ * sock_recv_message.
+ */
+int sock_inbox_take(struct sock_inbox *inbox, int fd, struct err *e);
+void sock_inbox_clear(struct sock_inbox *inbox);
 
 /* The peer of a connected Unix socket, as it was when it connected; either out may be NULL. */
 int sock_peer(int fd, uid_t *out_uid, pid_t *out_pid, struct err *e);

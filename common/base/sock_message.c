@@ -51,12 +51,24 @@ static int wait_to_send(int fd, struct err *e)
     return 0;
 }
 
+static void write_header(unsigned char header[HEADER_LEN], size_t len)
+{
+    for (int i = 0; i < HEADER_LEN; i++)
+        header[i] = (unsigned char)(len >> (8 * (HEADER_LEN - 1 - i)));
+}
+
+static size_t read_header(const unsigned char header[HEADER_LEN])
+{
+    return (size_t)header[0] << 24 | (size_t)header[1] << 16 | (size_t)header[2] << 8 |
+           (size_t)header[3];
+}
+
 int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct err *e)
 {
     if (len > UINT32_MAX)
         return err_set(e, ERR_LIMIT, "the message is too long");
-    unsigned char header[HEADER_LEN] = {(unsigned char)(len >> 24), (unsigned char)(len >> 16),
-                                        (unsigned char)(len >> 8), (unsigned char)len};
+    unsigned char header[HEADER_LEN];
+    write_header(header, len);
     struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)data, len}};
     struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
     union control c;
@@ -86,6 +98,31 @@ int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct 
     return 0;
 }
 
+int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct err *e)
+{
+    if (len > UINT32_MAX)
+        return err_set(e, ERR_LIMIT, "the message is too long");
+    unsigned char header[HEADER_LEN];
+    write_header(header, len);
+    struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)data, len}};
+    struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+    union control c;
+    if (pass_fd >= 0)
+        attach_fd(&m, &c, pass_fd);
+
+    ssize_t n;
+    do
+        n = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
+        return err_set(e, ERR_CANCELLED, "the peer has closed the connection");
+    if (n < 0 && errno != EAGAIN)
+        return err_errno(e, "cannot send");
+    if (n < 0 || (size_t)n < sizeof header + len)
+        return err_set(e, ERR_BUSY, "the peer does not read");
+    return 0;
+}
+
 /* Moves passed descriptors into *got; a second one is closed and counted as a fault (-1). */
 static int collect_fds(struct msghdr *m, int *got)
 {
@@ -108,6 +145,30 @@ static int collect_fds(struct msghdr *m, int *got)
     return rc;
 }
 
+/* What has come, without waiting: 1 with *out_n bytes (0 at the end of the stream), 0 nothing, -1.
+ */
+static int recv_now(int fd, void *to, size_t len, int *got, size_t *out_n, struct err *e)
+{
+    union control c;
+    struct iovec part = {to, len};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = c.space,
+                       .msg_controllen = sizeof c.space};
+    ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    *out_n = 0;
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return 0;
+    if (n < 0 && errno == ECONNRESET)
+        return 1;
+    if (n < 0)
+        return err_errno(e, "cannot receive");
+    if (collect_fds(&m, got) < 0)
+        return err_set(e, ERR_PROTOCOL, "a message carries more than one descriptor");
+    *out_n = (size_t)n;
+    return 1;
+}
+
 /* At least one byte into to; 0 at the end of the stream. Waits with poll, so that blocking sockets
  * keep the deadline. */
 static ssize_t recv_some(int fd, void *to, size_t len, int *got, struct deadline d, struct err *e)
@@ -121,22 +182,10 @@ static ssize_t recv_some(int fd, void *to, size_t len, int *got, struct deadline
             return err_set(e, ERR_TIMEOUT, "no message came in time");
         if (ready <= 0)
             continue;
-        union control c;
-        struct iovec part = {to, len};
-        struct msghdr m = {.msg_iov = &part,
-                           .msg_iovlen = 1,
-                           .msg_control = c.space,
-                           .msg_controllen = sizeof c.space};
-        ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (n < 0 && errno == ECONNRESET)
-            return 0;
-        if (n < 0)
-            return err_errno(e, "cannot receive");
-        if (collect_fds(&m, got) < 0)
-            return err_set(e, ERR_PROTOCOL, "a message carries more than one descriptor");
-        return n;
+        size_t n;
+        int came = recv_now(fd, to, len, got, &n, e);
+        if (came != 0)
+            return came < 0 ? -1 : (ssize_t)n;
     }
 }
 
@@ -174,8 +223,7 @@ static int recv_header(int fd, size_t *out_len, int *got, struct deadline d, str
             return err_set(e, ERR_PROTOCOL, "the stream ended inside a message");
         have += (size_t)n;
     }
-    *out_len = (size_t)header[0] << 24 | (size_t)header[1] << 16 | (size_t)header[2] << 8 |
-               (size_t)header[3];
+    *out_len = read_header(header);
     return 0;
 }
 
@@ -195,4 +243,64 @@ int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, s
     if (out_fd)
         *out_fd = TAKE_FD(got);
     return 0;
+}
+
+/* Where the next bytes go, at most *out_len of them; never beyond the message. */
+static void *inbox_room(struct sock_inbox *b, size_t *out_len)
+{
+    if (b->n_header < HEADER_LEN) {
+        *out_len = HEADER_LEN - b->n_header;
+        return b->header + b->n_header;
+    }
+    size_t left = b->len - b->message.len;
+    *out_len = left < READ_CHUNK ? left : READ_CHUNK;
+    return buf_reserve(&b->message, *out_len);
+}
+
+static int inbox_grew(struct sock_inbox *b, size_t n, struct err *e)
+{
+    if (n == 0)
+        return b->n_header == 0 ? err_set(e, ERR_CANCELLED, "the peer has closed the connection")
+                                : err_set(e, ERR_PROTOCOL, "the stream ended inside a message");
+    if (b->n_header == HEADER_LEN) {
+        buf_grew(&b->message, n);
+        return 0;
+    }
+    b->n_header += n;
+    if (b->n_header == HEADER_LEN)
+        b->len = read_header(b->header);
+    if (b->len > b->message.max)
+        return err_set(e, ERR_LIMIT, "the message is over %zu bytes", b->message.max);
+    return 0;
+}
+
+static bool inbox_whole(const struct sock_inbox *b)
+{
+    return b->n_header == HEADER_LEN && b->message.len == b->len;
+}
+
+int sock_inbox_take(struct sock_inbox *b, int fd, struct err *e)
+{
+    if (inbox_whole(b)) {
+        buf_reset(&b->message);
+        auto_close_fd(&b->passed);
+        b->n_header = b->len = 0;
+    }
+    while (!inbox_whole(b)) {
+        size_t len, n;
+        void *to = inbox_room(b, &len);
+        int came = recv_now(fd, to, len, &b->passed, &n, e);
+        if (came <= 0)
+            return came;
+        if (inbox_grew(b, n, e) < 0)
+            return -1;
+    }
+    return 1;
+}
+
+void sock_inbox_clear(struct sock_inbox *b)
+{
+    buf_clear(&b->message);
+    auto_close_fd(&b->passed);
+    b->n_header = b->len = 0;
 }

@@ -106,3 +106,29 @@ size_t utf8_cut(const char *s, size_t len, size_t max)
     }
     return max;
 }
+
+size_t utf8_lost_start(const char *s, size_t len)
+{
+    size_t n = 0;
+    while (n < len && n < 3 && ((unsigned char)s[n] & 0xc0) == 0x80)
+        n++;
+    return n;
+}
+
+/* How many bytes a character has that begins with c; 1 for what begins none. */
+static size_t promised_len(unsigned char c)
+{
+    if (c < 0xc2 || c > 0xf4)
+        return 1;
+    return c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+}
+
+size_t utf8_whole_len(const char *s, size_t len)
+{
+    for (size_t back = 1; back <= 3 && back <= len; back++) {
+        unsigned char c = (unsigned char)s[len - back];
+        if ((c & 0xc0) != 0x80)
+            return promised_len(c) > back ? len - back : len;
+    }
+    return len;
+}

@@ -20,4 +20,10 @@ size_t utf8_repair(const char *s, size_t len, struct buf *out);
 /* The longest prefix of s of at most max bytes that does not cut a character. */
 size_t utf8_cut(const char *s, size_t len, size_t max);
 
+/* For pieces of a longer text: how many bytes at the start are the rest of a character whose
+ * beginning is not here, */
+size_t utf8_lost_start(const char *s, size_t len);
+/* and the length without a character at the end whose rest is not here. */
+size_t utf8_whole_len(const char *s, size_t len);
+
 #endif

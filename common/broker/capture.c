@@ -84,27 +84,6 @@ static void unroll_tail(const struct capture *c, struct buf *out)
     buf_add(out, ring, at);
 }
 
-/* How many bytes at the start are the rest of a character whose beginning was left out. */
-static size_t broken_start(const char *s, size_t len)
-{
-    size_t n = 0;
-    while (n < len && n < 3 && ((unsigned char)s[n] & 0xC0) == 0x80)
-        n++;
-    return n;
-}
-
-/* The length without a character at the end whose rest was left out. */
-static size_t without_broken_end(const char *s, size_t len)
-{
-    for (size_t back = 1; back <= 3 && back <= len; back++) {
-        unsigned char c = (unsigned char)s[len - back];
-        size_t need = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
-        if ((c & 0xC0) != 0x80)
-            return need > back ? len - back : len;
-    }
-    return len;
-}
-
 void capture_text(const struct capture *c, struct buf *out, uint64_t *out_kept)
 {
     if (!capture_truncated(c)) {
@@ -119,8 +98,8 @@ void capture_text(const struct capture *c, struct buf *out, uint64_t *out_kept)
     }
     AUTO_BUF struct buf tail = BUF_INIT(c->keep);
     unroll_tail(c, &tail);
-    size_t head = without_broken_end(c->data, head_size(c));
-    size_t skip = broken_start(tail.data, tail.len);
+    size_t head = utf8_whole_len(c->data, head_size(c));
+    size_t skip = utf8_lost_start(tail.data, tail.len);
     uint64_t kept = head + tail.len - skip;
 
     utf8_repair(c->data, head, out);

@@ -2,82 +2,84 @@
 
 #include "common/broker/client.h"
 
-#include "common/base/clock.h"
-#include "common/base/fdio.h"
-#include "common/base/sock.h"
+#include "common/base/auto.h"
+#include "common/broker/client_call.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <unistd.h>
-
-/* One look at both ends: 1 the broker answers, 0 nothing within the time, -1. */
-static int look(int fd, int cancel_fd, int timeout_ms, struct err *e)
+/* A question in one message. */
+static json_t *ask(const struct broker_client *c, const json_t *head, int pass_fd, int *out_fd,
+                   struct err *e)
 {
-    /* Only a hang-up counts: a web server may have left bytes of the request's end unread. */
-    struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = cancel_fd, .events = POLLRDHUP}};
-
-    if (poll(p, 2, timeout_ms) < 0)
-        return errno == EINTR ? 0 : err_errno(e, "waiting for the broker");
-    if (p[1].revents)
-        return err_set(e, ERR_CANCELLED, "the client went away");
-    return p[0].revents != 0;
+    const struct client_call call = {
+        .client = c, .head = head, .pass_fd = pass_fd, .out_fd = out_fd};
+    return client_call(&call, e);
 }
 
-/* Waits until the broker answers; ERR_CANCELLED as soon as the client's side hangs up. */
-static int wait_for_reply(const struct broker_client *c, int fd, struct err *e)
+json_t *broker_run(const struct broker_client *c, const struct run_request *request,
+                   const struct broker_run_options *options, struct err *e)
 {
-    struct deadline next = c->tick ? deadline_in_ms(0) : DEADLINE_NEVER;
-    int found = 0;
-
-    while (found == 0) {
-        if (c->tick && deadline_passed(next)) {
-            c->tick(c->tick_ctx);
-            next = deadline_in_ms(c->tick_ms);
-        }
-        found = look(fd, c->cancel_fd, deadline_poll_ms(next), e);
-    }
-    return found < 0 ? -1 : 0;
+    static const struct broker_run_options plain = {0};
+    if (!options)
+        options = &plain;
+    struct run_manner manner = options->manner;
+    manner.live = options->ears.live != NULL;
+    json_auto_t *head = wire_run_head_new(request, &manner);
+    json_auto_t *body = wire_run_body_new(request);
+    const struct client_call call = {.client = c,
+                                     .head = head,
+                                     .pass_fd = -1,
+                                     .body = body,
+                                     .cancel_on_hang_up = true,
+                                     .ears = &options->ears};
+    return client_call(&call, e);
 }
 
-/* The reply's result (new reference), or NULL with the broker's error. */
-static json_t *take_reply(const json_t *reply, struct err *e)
+static json_t *run_message(const char *op, const char *tenant, const char *run_id)
 {
-    const json_t *error = json_object_get(reply, "error");
-    if (error) {
-        const char *kind = json_get_string(error, "kind");
-        const char *text = json_get_string(error, "text");
-        err_set(e, err_kind_parse(kind ? kind : ""), "%s", text ? text : "the broker failed");
-        return NULL;
-    }
-    json_t *result = json_object_get(reply, "result");
-    if (!result)
-        err_set(e, ERR_PROTOCOL, "the broker's answer has no result");
-    return json_incref(result); /* the reply goes, its result stays */
+    return json_pack("{s:s, s:s, s:s}", "op", op, "tenant", tenant, "runId", run_id);
 }
 
-static json_t *call(const struct broker_client *c, const json_t *request, int pass_fd, int *out_fd,
-                    struct err *e)
+/* A run may end while its supervisor is asked, and what it leaves is found by asking again. */
+static json_t *ask_about_run(const struct broker_client *c, const json_t *head,
+                             const struct broker_ears *ears, struct err *e)
 {
-    AUTO_FD int fd = sock_connect_unix(c->path, e);
-    if (fd < 0)
-        return NULL;
-    if (wire_send(fd, request, pass_fd, e) < 0 || wait_for_reply(c, fd, e) < 0)
-        return NULL;
-    json_auto_t *reply = wire_recv(fd, out_fd, DEADLINE_NEVER, e);
-    if (!reply) {
-        if (e->kind == ERR_CANCELLED) /* the broker's side ended without a word */
-            err_set(e, ERR_LOST, "the run was lost: its supervisor ended; try again");
-        return NULL;
-    }
-    return take_reply(reply, e);
+    const struct client_call call = {.client = c, .head = head, .pass_fd = -1, .ears = ears};
+    struct err first = ERR_INIT;
+    json_t *result = client_call(&call, &first);
+    if (result)
+        return result;
+    if (first.kind == ERR_LOST)
+        return client_call(&call, e);
+    *e = first;
+    return NULL;
 }
 
-json_t *broker_run(const struct broker_client *c, const struct run_request *request, struct err *e)
+json_t *broker_get_run(const struct broker_client *c, const char *tenant, const char *run_id,
+                       const struct broker_look *look, struct err *e)
 {
-    json_auto_t *message = wire_run_encode(request);
-    return call(c, message, -1, NULL, e);
+    json_auto_t *head = run_message("get_run", tenant, run_id);
+    if (look->since_given)
+        json_object_set_new(head, "sinceByte", json_integer((json_int_t)look->since_byte));
+    json_object_set_new(head, "waitMs", json_integer((json_int_t)look->wait_ms));
+    json_object_set_new(head, "live", json_boolean(look->ears.live != NULL));
+    return ask_about_run(c, head, &look->ears, e);
+}
+
+json_t *broker_cancel_run(const struct broker_client *c, const char *tenant, const char *run_id,
+                          struct err *e)
+{
+    json_auto_t *head = run_message("cancel_run", tenant, run_id);
+    return ask_about_run(c, head, NULL, e);
+}
+
+json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
+                         const char *conversation, struct err *e)
+{
+    json_auto_t *head = json_pack("{s:s, s:s}", "op", "list_runs", "tenant", tenant);
+    if (conversation)
+        json_object_set_new(head, "conversation", json_string(conversation));
+    return ask(c, head, -1, NULL, e);
 }
 
 static json_t *file_message(const char *op, const char *tenant, const char *conversation,
@@ -92,7 +94,7 @@ json_t *broker_put_file(const struct broker_client *c, const char *tenant, const
 {
     json_auto_t *message = file_message("put", tenant, conversation, name);
     json_object_set_new(message, "size", json_integer((json_int_t)size));
-    return call(c, message, fd, NULL, e);
+    return ask(c, message, fd, NULL, e);
 }
 
 int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,
@@ -100,7 +102,7 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
 {
     json_auto_t *message = file_message("open", tenant, conversation, name);
     AUTO_FD int fd = -1;
-    json_auto_t *result = call(c, message, -1, &fd, e);
+    json_auto_t *result = ask(c, message, -1, &fd, e);
     if (!result)
         return -1;
     if (fd < 0)
@@ -119,7 +121,7 @@ json_t *broker_list_files(const struct broker_client *c, const char *tenant, con
         json_t *copy = json_deep_copy(after);
         json_object_set_new(message, "after", copy);
     }
-    return call(c, message, -1, NULL, e);
+    return ask(c, message, -1, NULL, e);
 }
 
 json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
@@ -129,13 +131,18 @@ json_t *broker_names(const struct broker_client *c, const char *tenant, const ch
                                      "prefix", prefix, "max", (json_int_t)max);
     if (conversation)
         json_object_set_new(message, "conversation", json_string(conversation));
-    return call(c, message, -1, NULL, e);
+    return ask(c, message, -1, NULL, e);
 }
 
 static json_t *simple_call(const struct broker_client *c, const char *op, struct err *e)
 {
     json_auto_t *message = json_pack("{s:s}", "op", op);
-    return call(c, message, -1, NULL, e);
+    return ask(c, message, -1, NULL, e);
+}
+
+json_t *broker_status(const struct broker_client *c, struct err *e)
+{
+    return simple_call(c, "status", e);
 }
 
 json_t *broker_runners(const struct broker_client *c, struct err *e)

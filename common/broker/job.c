@@ -2,8 +2,9 @@
 
 #include "common/broker/job.h"
 
+#include "common/base/auto.h"
 #include "common/base/log.h"
-#include "common/broker/runlock.h"
+#include "common/broker/run_look.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
@@ -13,23 +14,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define REQUEST_TIMEOUT_MS 30000
-
 /* What an operation works on: the request, its passed descriptor, and what the reply carries
  * besides the result. */
 struct job {
     const struct job_world *world;
-    int fd; /* the connection */
     const json_t *request;
     int in_fd;
     int out_fd;
-    struct engine *finish_later;
 };
-
-static json_t *op_run(struct job *job, struct err *e)
-{
-    return job_run(job->world, job->fd, job->request, &job->finish_later, e);
-}
 
 /* Whose file the request is about. Borrowed. */
 struct target {
@@ -48,7 +40,8 @@ static int read_target(const struct job *job, struct target *out, struct err *e)
     return files_check_name("filename", out->name, json_string_length(name), e);
 }
 
-void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation)
+/* Keeps the sandbox's record up to date; a failure is logged and hinders nobody's work. */
+static void note_use(const struct sandbox *sb, const char *tenant, const char *conversation)
 {
     struct err e = ERR_INIT;
 
@@ -76,7 +69,7 @@ static json_t *op_put(struct job *job, struct err *e)
         sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
         files_put(&sb, t.name, job->in_fd, (uint64_t)size, e) < 0)
         return NULL;
-    job_note_use(&sb, t.tenant, t.conversation);
+    note_use(&sb, t.tenant, t.conversation);
     AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
     return json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
 }
@@ -96,40 +89,26 @@ static json_t *op_open(struct job *job, struct err *e)
     return json_pack("{s:I}", "size", (json_int_t)st.st_size);
 }
 
-/* "numpy=1.24.2 pandas=1.5.3" as [{name, version}]. */
-static json_t *libraries_new(const char *text)
-{
-    json_t *list = json_array();
-    while (*text) {
-        size_t len = strcspn(text, " ");
-        size_t name = strcspn(text, "= ");
-        if (name > 0)
-            json_array_append_new(
-                list, json_pack("{s:o, s:o}", "name", json_from_bytes(text, name), "version",
-                                name < len ? json_from_bytes(text + name + 1, len - name - 1)
-                                           : json_string("")));
-        text += len;
-        text += strspn(text, " ");
-    }
-    return list;
-}
-
 static json_t *op_runners(struct job *job, struct err *e)
 {
-    const struct engine_runners *runners = job->world->runners;
-    if (*job->world->engine_trouble) {
-        err_set(e, ERR_UNAVAILABLE, "%s", job->world->engine_trouble);
-        return NULL;
-    }
-    json_t *list = json_array();
-    for (size_t i = 0; i < runners->n; i++) {
-        const struct engine_runner *r = &runners->items[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:i, s:o}", "language", r->language,
-                                        "image", r->image, "version", r->version, "protocol",
-                                        r->protocol, "libraries", libraries_new(r->libraries)));
-    }
-    return list;
+    return job_runners(job->world, e);
+}
+
+/* Of a run that no supervisor answers for; to one that is over, cancelling changes nothing. */
+static json_t *op_get_run(struct job *job, struct err *e)
+{
+    return run_look_get(job->world->root, job->request, e);
+}
+
+static json_t *op_list_runs(struct job *job, struct err *e)
+{
+    return run_look_list(job->world->root, job->world->children, job->request, e);
+}
+
+static json_t *op_status(struct job *job, struct err *e)
+{
+    (void)e;
+    return job_status(job->world);
 }
 
 static json_t *op_list(struct job *job, struct err *e)
@@ -153,8 +132,16 @@ static const struct {
     const char *name;
     json_t *(*handle)(struct job *job, struct err *e);
 } ops[] = {
-    {"run", op_run},     {"put", op_put},         {"open", op_open}, {"list", op_list},
-    {"names", op_names}, {"runners", op_runners}, {"ping", op_ping},
+    {"put", op_put},
+    {"open", op_open},
+    {"list", op_list},
+    {"names", op_names},
+    {"get_run", op_get_run},
+    {"cancel_run", op_get_run},
+    {"list_runs", op_list_runs},
+    {"runners", op_runners},
+    {"status", op_status},
+    {"ping", op_ping},
 };
 
 static json_t *dispatch(struct job *job, struct err *e)
@@ -167,56 +154,22 @@ static json_t *dispatch(struct job *job, struct err *e)
     return NULL;
 }
 
-static void finish_engine(struct engine *engine)
-{
-    if (!engine)
-        return;
-    engine->ops->finish(engine);
-    engine->ops->free(engine);
-}
-
 /* What the operator should read about; the rest is the client's own doing. */
 static bool is_ours_to_mend(enum err_kind kind)
 {
     return kind == ERR_IO || kind == ERR_INTERNAL || kind == ERR_UNAVAILABLE || kind == ERR_REFUSED;
 }
 
-/* The program has ended, so its place is free before its client hears of it and asks for the next.
- */
-static void give_back_place(const struct job_world *world, char out_run_id[RUN_ID_LEN + 1])
-{
-    struct slot *slot = slots_held_by(world->slots, getpid());
-
-    out_run_id[0] = '\0';
-    if (!slot)
-        return;
-    memcpy(out_run_id, slot->run_id, RUN_ID_LEN + 1);
-    slots_give_back(slot);
-}
-
-void job_handle(const struct job_world *world, int fd)
+void job_handle(const struct job_world *world, int fd, const json_t *head, int passed_fd)
 {
     struct err e = ERR_INIT;
-    AUTO_FD int in_fd = -1;
-    json_auto_t *request = wire_recv(fd, &in_fd, deadline_in_ms(REQUEST_TIMEOUT_MS), &e);
-    if (!request) {
-        if (e.kind != ERR_CANCELLED) /* a probe that connects and leaves is no event */
-            log_warn("request not understood: %s", e.text);
-        return;
-    }
-    struct job job = {.world = world, .fd = fd, .request = request, .in_fd = in_fd, .out_fd = -1};
+    struct job job = {.world = world, .request = head, .in_fd = passed_fd, .out_fd = -1};
     json_t *result = dispatch(&job, &e);
-    char run_id[RUN_ID_LEN + 1];
-    give_back_place(world, run_id);
     json_auto_t *reply = result ? wire_result_new(result) : wire_error_new(&e);
     if (!result && is_ours_to_mend(e.kind))
-        log_warn("%s: %s", json_get_string(request, "op"), e.text);
+        log_warn("%s: %s", json_get_string(head, "op"), e.text);
     if (wire_send(fd, reply, job.out_fd, &e) < 0)
         log_debug("the asker left before the answer: %s", e.text);
     auto_close_fd(&job.out_fd);
-    /* The asker must not wait for the removal of the container. */
     shutdown(fd, SHUT_RDWR);
-    finish_engine(job.finish_later);
-    if (run_id[0])
-        runlock_remove(world->root->fd, run_id);
 }

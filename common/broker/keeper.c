@@ -5,18 +5,23 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/broker/run_record.h"
 #include "common/broker/runlock.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/spare.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 
-#define SWEEP_BUSY_MS 2000  /* between looks for orphans while programs run */
-#define SWEEP_IDLE_MS 30000 /* and when nothing has run for a while */
-#define RETRY_MS      1000  /* until an engine that is away is asked again */
-#define SETTLE_MS     200   /* image events come in bunches */
+/* Between looks for orphans. The broker asks for one when a supervisor died; what remains is a
+ * container whose time is over while its supervisor hangs, and no time is shorter than this: the
+ * engine's own for a start is part of it. */
+#define SWEEP_MS      30000
+#define SWEEP_SOON_MS 2000 /* after a look that failed, and at the least */
+#define RETRY_MS      1000 /* until an engine that is away is asked again */
+#define SETTLE_MS     200  /* image events come in bunches */
 
 struct keeper {
     const struct broker_config *config;
@@ -25,6 +30,7 @@ struct keeper {
     struct engine *engine;
     int watch_fd; /* the engine's image events; -1: not connected */
     struct deadline next_sweep;
+    int64_t next_over; /* Unix time when the next container's time is over, of the last look */
     struct deadline next_list; /* never: the list is fresh */
     bool in_trouble;
 };
@@ -34,10 +40,11 @@ json_t *keeper_runners_encode(const struct engine_runners *runners)
     json_t *list = json_array();
     for (size_t i = 0; i < runners->n; i++) {
         const struct engine_runner *r = &runners->items[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:s}", "language",
-                                              r->language, "image", r->image, "imageId",
-                                              r->image_id, "protocol", r->protocol, "version",
-                                              r->version, "libraries", r->libraries));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:b, s:s}", "language",
+                                        r->language, "image", r->image, "imageId", r->image_id,
+                                        "protocol", r->protocol, "version", r->version, "libraries",
+                                        r->libraries, "warm", r->warm, "preload", r->preload));
     }
     return list;
 }
@@ -62,6 +69,8 @@ void keeper_runners_decode(const json_t *list, struct engine_runners *out)
             .protocol = (int)json_get_integer(r, "protocol", 0),
             .version = string_copy(r, "version"),
             .libraries = string_copy(r, "libraries"),
+            .warm = json_get_bool(r, "warm", 0) != 0,
+            .preload = string_copy(r, "preload"),
         };
     }
 }
@@ -109,21 +118,34 @@ static void list_runners(struct keeper *k)
 
 static bool is_orphan(void *ctx, const char *run_id, int64_t deadline_unix)
 {
-    const struct keeper *k = ctx;
+    struct keeper *k = ctx;
+    if (deadline_unix < k->next_over)
+        k->next_over = deadline_unix;
     return clock_unix_s() > deadline_unix || !runlock_alive(k->root->fd, run_id);
+}
+
+static int64_t until_next_sweep_ms(const struct keeper *k)
+{
+    int64_t over_in_s = k->next_over - clock_unix_s() + 1;
+    if (over_in_s < SWEEP_SOON_MS / 1000)
+        return SWEEP_SOON_MS;
+    return over_in_s < SWEEP_MS / 1000 ? over_in_s * 1000 : SWEEP_MS;
 }
 
 static void sweep(struct keeper *k)
 {
     struct err e = ERR_INIT;
     size_t seen = 0;
+    k->next_over = INT64_MAX;
     int removed = k->engine->ops->reap(k->engine, k->config->instance, is_orphan, k, &seen, &e);
     if (removed < 0)
         log_debug("sweep: %s", e.text);
     if (removed > 0)
         log_warn("removed %d containers whose run nobody supervised", removed);
     runlock_sweep(k->root->fd);
-    k->next_sweep = deadline_in_ms(seen > 0 || removed < 0 ? SWEEP_BUSY_MS : SWEEP_IDLE_MS);
+    run_record_sweep(k->root, clock_unix_s());
+    spare_sweep(k->root, SPARE_LEFT_OVER_S);
+    k->next_sweep = deadline_in_ms(removed < 0 ? SWEEP_SOON_MS : until_next_sweep_ms(k));
 }
 
 /* The broker asked for a sweep, or has gone (false). */

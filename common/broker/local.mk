@@ -1,21 +1,72 @@
 noinst_LIBRARIES += libbroker.a
 libbroker_a_SOURCES = \
+	common/broker/admission.c common/broker/admission.h \
+	common/broker/births.c \
+	common/broker/broker.h \
+	common/broker/calls.c \
 	common/broker/capture.c common/broker/capture.h \
+	common/broker/children.c common/broker/children.h \
+	common/broker/claims.c common/broker/claims.h \
 	common/broker/client.c common/broker/client.h \
+	common/broker/client_call.c common/broker/client_call.h \
+	common/broker/heads.c common/broker/heads.h \
+	common/broker/idle.c common/broker/idle.h \
 	common/broker/job.c common/broker/job.h \
 	common/broker/job_list.c \
-	common/broker/job_run.c \
+	common/broker/job_status.c \
 	common/broker/keeper.c common/broker/keeper.h \
+	common/broker/keeper_link.c common/broker/keeper_link.h \
+	common/broker/live.c common/broker/live.h \
+	common/broker/pool.c common/broker/pool.h \
+	common/broker/pool_plan.c common/broker/pool_plan.h \
+	common/broker/pool_settings.c common/broker/pool_settings.h \
+	common/broker/readers.c common/broker/readers.h \
 	common/broker/run.c common/broker/run.h \
+	common/broker/run_look.c common/broker/run_look.h \
+	common/broker/run_record.c common/broker/run_record.h \
+	common/broker/run_record_list.c \
 	common/broker/run_result.c common/broker/run_result.h \
 	common/broker/runlock.c common/broker/runlock.h \
 	common/broker/server.c common/broker/server.h \
-	common/broker/slots.c common/broker/slots.h \
+	common/broker/supervisor.c common/broker/supervisor.h common/broker/supervisor_self.h \
+	common/broker/supervisor_answer.c \
+	common/broker/supervisor_channel.c \
+	common/broker/supervisor_claim.c \
+	common/broker/supervisor_engine.c \
+	common/broker/supervisor_events.c \
+	common/broker/supervisors.c \
+	common/broker/warm.c \
+	common/broker/watch.c common/broker/watch.h \
 	common/broker/wire.c common/broker/wire.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
+	tests/unit/test_broker_admission \
 	tests/unit/test_broker_capture \
+	tests/unit/test_broker_client \
+	tests/unit/test_broker_children \
 	tests/unit/test_broker_files \
+	tests/unit/test_broker_idle \
+	tests/unit/test_broker_live \
+	tests/unit/test_broker_pool \
+	tests/unit/test_broker_pool_settings \
+	tests/unit/test_broker_pool_sim \
+	tests/unit/test_broker_readers \
+	tests/unit/test_broker_record \
+	tests/unit/test_broker_server \
+	tests/unit/test_broker_supervisor \
 	tests/unit/test_broker_wire
+FAKE_BOX = tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
+tests_unit_test_broker_readers_SOURCES = tests/unit/test_broker_readers.c $(FAKE_BOX)
+tests_unit_test_broker_server_SOURCES = tests/unit/test_broker_server.c \
+	tests/unit/broker_world.h tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
+tests_unit_test_broker_supervisor_SOURCES = tests/unit/test_broker_supervisor.c $(FAKE_BOX)
 endif
+
+EXTRA_DIST += tests/unit/pool_world.h
+
+FUZZ_TARGETS += \
+	tests/fuzz/fuzz_broker_head \
+	tests/fuzz/fuzz_live
+tests_fuzz_fuzz_broker_head_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_live_LDFLAGS = $(FUZZ_LINK)

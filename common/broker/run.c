@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 
 static const char *const status_names[] = {
+    [RUN_RUNNING] = "running",
     [RUN_OK] = "ok",
     [RUN_ERROR] = "error",
     [RUN_TIMEOUT] = "timeout",
@@ -12,6 +13,8 @@ static const char *const status_names[] = {
     [RUN_OUTPUT_LIMIT] = "output_limit",
     [RUN_KILLED] = "killed",
     [RUN_BUSY] = "busy",
+    [RUN_CANCELLED] = "cancelled",
+    [RUN_LOST] = "lost",
 };
 
 const char *run_status_name(enum run_status s)

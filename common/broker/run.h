@@ -1,6 +1,6 @@
 /*
  * What a run is asked for and what comes of it: the structs on both sides of the broker's socket
- * and their JSON form (run_wire.c). Bounded by the limits in struct broker_limits; nothing in here
+ * and their JSON form (wire.c). Bounded by the limits in struct broker_limits; nothing in here
  * is an engine's or MCP's business.
  */
 #ifndef SANDCGI_BROKER_RUN_H
@@ -23,7 +23,10 @@ struct run_env {
     const char *value;
 };
 
-/* Borrowed pointers throughout. */
+#define RUN_ID_LEN       24 /* hex digits */
+#define RUN_LANGUAGE_MAX 32 /* bytes of a language's name */
+
+/* What is to run. Borrowed pointers throughout. */
 struct run_request {
     const char *tenant;
     const char *conversation;
@@ -40,14 +43,27 @@ struct run_request {
     size_t n_env;
 };
 
+/* How its asker wants to hear of it. Borrowed as well. */
+struct run_manner {
+    uint64_t wait_ms; /* the answer comes by then, with status "running" if need be; 0: at the end.
+                         What the run waits for its turn counts. */
+    bool background;  /* the answer comes at once, with the run's id */
+    bool live;        /* pieces of output come before the answer */
+    bool detach;      /* the asker's leaving does not cancel the run: its result is kept */
+    const json_t *wants; /* names that the code imports, an array of strings; NULL: unknown */
+};
+
 enum run_status {
+    RUN_RUNNING, /* not over yet */
     RUN_OK,
     RUN_ERROR, /* exit code other than 0 */
     RUN_TIMEOUT,
     RUN_OUT_OF_MEMORY,
     RUN_OUTPUT_LIMIT,
-    RUN_KILLED, /* a signal, or somebody removed the container */
-    RUN_BUSY,   /* not started: too many runs at the moment */
+    RUN_KILLED,    /* a signal, or somebody removed the container */
+    RUN_BUSY,      /* not started: too many runs at the moment */
+    RUN_CANCELLED, /* ended because its asker, or cancel_run, said so */
+    RUN_LOST,      /* who looked after it has died; nobody knows the outcome */
 };
 
 const char *

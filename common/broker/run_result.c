@@ -5,6 +5,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 void run_capture_init(struct run_capture *c, size_t keep, uint64_t max)
@@ -22,17 +23,11 @@ void run_capture_clear(struct run_capture *c)
     capture_clear(&c->both);
 }
 
-static bool add_output(void *ctx, enum engine_stream stream, const char *data, size_t len)
+bool run_capture_add(struct run_capture *c, enum engine_stream stream, const char *data, size_t len)
 {
-    struct run_capture *c = ctx;
     capture_add(stream == ENGINE_STDOUT ? &c->out : &c->err, data, len);
     capture_add(&c->both, data, len);
     return c->max == 0 || c->both.total <= c->max;
-}
-
-struct engine_sink run_capture_sink(struct run_capture *c)
-{
-    return (struct engine_sink){.output = add_output, .ctx = c};
 }
 
 enum run_status run_result_status(const struct engine_outcome *outcome)
@@ -42,8 +37,9 @@ enum run_status run_result_status(const struct engine_outcome *outcome)
         return RUN_TIMEOUT;
     case ENGINE_OUTPUT_LIMIT:
         return RUN_OUTPUT_LIMIT;
-    case ENGINE_KILLED:
     case ENGINE_CANCELLED:
+        return RUN_CANCELLED;
+    case ENGINE_KILLED:
         return outcome->out_of_memory ? RUN_OUT_OF_MEMORY : RUN_KILLED;
     case ENGINE_EXITED:
         break;
@@ -53,11 +49,6 @@ enum run_status run_result_status(const struct engine_outcome *outcome)
     if (outcome->signal)
         return RUN_KILLED;
     return outcome->exit_code == 0 ? RUN_OK : RUN_ERROR;
-}
-
-static json_t *integer_or_null(bool known, int64_t value)
-{
-    return known ? json_integer(value) : json_null();
 }
 
 /* Sets name to the kept text, and the stream's row in truncation. */
@@ -97,33 +88,97 @@ static void add_file(void *ctx, const struct snapshot_entry *entry, enum snapsho
     json_array_append_new(list->files, file);
 }
 
-json_t *run_result_new(const char *run_id, const struct sandbox *sb, const struct engine_outcome *o,
-                       const struct run_capture *capture, const struct snapshot *before,
-                       const struct snapshot *after)
+/* What a result has whatever became of the run. */
+static json_t *begin_result(const char *run_id, enum run_status status, int64_t ms)
 {
-    enum run_status status = run_result_status(o);
-    bool exited = o->end == ENGINE_EXITED && !o->signal;
     json_t *result = json_object();
-    json_t *truncation = json_object();
-    struct file_list list = {.sb = sb, .files = json_array()};
-    AUTO_FREE char *url = sandbox_url(sb);
 
     json_object_set_new(result, "success", json_boolean(status == RUN_OK));
     json_object_set_new(result, "status", json_string(run_status_name(status)));
-    json_object_set_new(result, "exitCode", integer_or_null(exited, o->exit_code));
-    json_object_set_new(result, "signal", integer_or_null(o->signal != 0, o->signal));
-    add_stream(result, truncation, "stdout", &capture->out);
-    add_stream(result, truncation, "stderr", &capture->err);
-    add_stream(result, truncation, "output", &capture->both);
-    json_object_set_new(result, "truncation", truncation);
-    json_object_set_new(result, "durationMs", json_integer((o->ended_us - o->started_us) / 1000));
-    json_object_set_new(result, "cpuMs", integer_or_null(o->cpu_us > 0, (int64_t)o->cpu_us / 1000));
-    json_object_set_new(result, "peakMemoryBytes",
-                        integer_or_null(o->peak_memory_bytes > 0, (int64_t)o->peak_memory_bytes));
+    json_object_set_new(result, "exitCode", json_null());
+    json_object_set_new(result, "signal", json_null());
+    json_object_set_new(result, "durationMs", json_integer(ms));
+    json_object_set_new(result, "cpuMs", json_null());
+    json_object_set_new(result, "peakMemoryBytes", json_null());
     json_object_set_new(result, "runId", json_string(run_id));
-    snapshot_diff(before, after, add_file, &list);
-    json_object_set_new(result, "files", list.files);
-    json_object_set_new(result, "filesOmitted", json_integer((json_int_t)list.omitted));
-    json_object_set_new(result, "fileBaseUrl", json_string(url));
+    json_object_set_new(result, "files", json_array());
+    json_object_set_new(result, "filesOmitted", json_integer(0));
     return result;
+}
+
+static void add_story(json_t *result, const struct run_story *story)
+{
+    json_t *truncation = json_object();
+    AUTO_FREE char *url = sandbox_url(story->sandbox);
+
+    add_stream(result, truncation, "stdout", &story->capture->out);
+    add_stream(result, truncation, "stderr", &story->capture->err);
+    add_stream(result, truncation, "output", &story->capture->both);
+    json_object_set_new(result, "truncation", truncation);
+    json_object_set_new(result, "fileBaseUrl", json_string(url));
+    json_object_set_new(result, "queueMs", json_integer(story->queue_ms));
+}
+
+static void add_number(json_t *result, const char *name, bool known, int64_t value)
+{
+    if (known)
+        json_object_set_new(result, name, json_integer(value));
+}
+
+json_t *run_result_new(const struct run_story *story, const struct engine_outcome *o,
+                       const struct snapshot *before, const struct snapshot *after)
+{
+    bool exited = o->end == ENGINE_EXITED && !o->signal;
+    json_t *result = begin_result(story->run_id, run_result_status(o),
+                                  (o->ended_us - o->started_us) / 1000);
+    struct file_list list = {.sb = story->sandbox, .files = json_object_get(result, "files")};
+
+    add_story(result, story);
+    add_number(result, "exitCode", exited, o->exit_code);
+    add_number(result, "signal", o->signal != 0, o->signal);
+    add_number(result, "cpuMs", o->cpu_us > 0, (int64_t)o->cpu_us / 1000);
+    add_number(result, "peakMemoryBytes", o->peak_memory_bytes > 0, (int64_t)o->peak_memory_bytes);
+    snapshot_diff(before, after, add_file, &list);
+    json_object_set_new(result, "filesOmitted", json_integer((json_int_t)list.omitted));
+    return result;
+}
+
+json_t *run_result_running(const struct run_story *story, int64_t ms)
+{
+    json_t *result = begin_result(story->run_id, RUN_RUNNING, ms);
+
+    add_story(result, story);
+    json_object_set_new(result, "nextByte", json_integer((json_int_t)story->capture->both.total));
+    return result;
+}
+
+json_t *run_result_lost(const char *run_id, const char *reason)
+{
+    static const char *const streams[] = {"stdout", "stderr", "output"};
+    json_t *result = begin_result(run_id, RUN_LOST, 0);
+    json_t *truncation = json_object();
+
+    for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+        json_object_set_new(result, streams[i], json_string(""));
+        json_object_set_new(truncation, streams[i],
+                            json_pack("{s:b, s:i, s:i}", "truncated", 0, "kept", 0, "total", 0));
+    }
+    json_object_set_new(result, "truncation", truncation);
+    json_object_set_new(result, "queueMs", json_integer(0));
+    json_object_set_new(result, "reason", json_from_bytes(reason, strlen(reason)));
+    return result;
+}
+
+void run_result_add_new(json_t *result, const struct live *output, uint64_t since, bool over)
+{
+    AUTO_BUF struct buf text = BUF_INIT(3 * LIVE_KEEP + 64);
+    AUTO_BUF struct buf there = BUF_INIT(3 * LIVE_KEEP);
+    uint64_t next, skipped;
+
+    live_text(output, since, LIVE_KEEP, over, &there, &next, &skipped);
+    if (skipped > 0)
+        buf_addf(&text, "[... %" PRIu64 " bytes left out ...]\n", skipped);
+    buf_add(&text, buf_str(&there), there.len);
+    json_object_set_new(result, "newOutput", json_stringn(buf_str(&text), text.len));
+    json_object_set_new(result, "nextByte", json_integer((json_int_t)next));
 }

@@ -3,6 +3,7 @@
 #define SANDCGI_BROKER_RUN_RESULT_H
 
 #include "common/broker/capture.h"
+#include "common/broker/live.h"
 #include "common/broker/run.h"
 #include "common/engine/engine.h"
 #include "common/sandbox/snapshot.h"
@@ -15,16 +16,33 @@ struct run_capture {
 
 void run_capture_init(struct run_capture *c, size_t keep, uint64_t max);
 void run_capture_clear(struct run_capture *c);
-/* The sink to hand to the engine; c must outlive it. */
-struct engine_sink run_capture_sink(struct run_capture *c);
+/* false: it is too much. */
+bool run_capture_add(struct run_capture *c, enum engine_stream stream, const char *data,
+                     size_t len);
 
 enum run_status run_result_status(const struct engine_outcome *outcome);
 
+/* What every result tells of its run. Borrowed. */
+struct run_story {
+    const char *run_id;
+    const struct sandbox *sandbox; /* its name is enough for a run that is not over */
+    const struct run_capture *capture;
+    int64_t queue_ms;
+};
+
 /* The result object: see run_code's output schema. Files are listed up to RUN_FILES_MAX, the rest
- * counted. */
+ * counted. New reference, as the next. */
 #define RUN_FILES_MAX 200
-json_t *run_result_new(const char *run_id, const struct sandbox *sb,
-                       const struct engine_outcome *outcome, const struct run_capture *capture,
+json_t *run_result_new(const struct run_story *story, const struct engine_outcome *outcome,
                        const struct snapshot *before, const struct snapshot *after);
+
+/* The same of a run that is not over; ms is how long its program has been running. */
+json_t *run_result_running(const struct run_story *story, int64_t ms);
+
+/* The same of one whose outcome nobody knows; reason says why. */
+json_t *run_result_lost(const char *run_id, const char *reason);
+
+/* Adds newOutput, what was printed from since on, and nextByte. */
+void run_result_add_new(json_t *result, const struct live *output, uint64_t since, bool over);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #define RUNS ".runs"
 
@@ -23,17 +24,30 @@ static void lock_path(char out[80], const char *run_id)
     snprintf(out, 80, RUNS "/%s", run_id);
 }
 
+/* The file is ours alone, but whoever looks for orphans may hold its lock for a moment and take it
+ * for a dead one's: false then, and the file is gone. */
+static bool lock_new(int fd)
+{
+    struct stat st;
+
+    while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
+        ;
+    return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
 int runlock_take(int root_fd, const char *run_id, struct err *e)
 {
     char path[80];
     lock_path(path, run_id);
-    AUTO_FD int fd = openat(root_fd, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                            0600);
-    if (fd < 0)
-        return err_errno(e, "cannot create %s under SANDBOX_ROOT", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_errno(e, "cannot lock %s under SANDBOX_ROOT", path);
-    return TAKE_FD(fd);
+    for (int tries = 0; tries < 10; tries++) {
+        AUTO_FD int fd = openat(root_fd, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                                0600);
+        if (fd < 0)
+            return err_errno(e, "cannot create %s under SANDBOX_ROOT", path);
+        if (lock_new(fd))
+            return TAKE_FD(fd);
+    }
+    return err_set(e, ERR_IO, "cannot lock %s under SANDBOX_ROOT", path);
 }
 
 void runlock_remove(int root_fd, const char *run_id)

@@ -3,244 +3,78 @@
 #include "common/broker/server.h"
 
 #include "common/base/auto.h"
-#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/sock.h"
-#include "common/broker/job.h"
-#include "common/broker/keeper.h"
+#include "common/broker/broker.h"
 #include "common/broker/wire.h"
-#include "common/rpc/json.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define FIRST_WORD_MS                                                                              \
-    5000 /* how long connections wait for the keeper's first look at the engine                    \
-          */
-#define KEEPER_RESTART_MS 1000
-#define NEWS_DELAY_MS     2200 /* workers remember a list of runners for 2 s */
-#define EXTRA_CHILDREN    64   /* beyond the runs: uploads, file reads, lists */
+#define JOBS_MAX        64 /* uploads, file reads, lists at the same time */
+#define EVENTS_IN_A_ROW 64 /* before what is due is looked at */
+#define DOOR_PAUSE_MS   100
+#define DESCRIPTORS_MAX 65536
 
-struct broker {
-    const struct broker_config *config;
-    int listen_fd;
-    int signal_fd;
-    sigset_t old_mask;
-    struct sandbox_root root;
-    struct slots *slots;
-    struct engine_runners runners;
-    char trouble[sizeof((struct err *)0)->text];
-    pid_t keeper;
-    int keeper_fd;
-    struct deadline keeper_start; /* when a dead keeper is started again */
-    struct deadline first_word;   /* connections wait until then; never: they need not */
-    struct deadline news;         /* when to tell that the runners changed; never: they did not */
-    size_t children;
-    bool stopping;
-};
-
-/* Runs in a fresh child: only what it needs stays open, signals act as usual again. */
-static void become_child(struct broker *b, const char *role)
+const struct engine_runner *broker_runner(const struct broker *b, const char *language,
+                                          struct err *e)
 {
-    auto_close_fd(&b->listen_fd);
-    auto_close_fd(&b->signal_fd);
-    sigprocmask(SIG_SETMASK, &b->old_mask, NULL);
-    if (role)
-        log_set_role(role);
-}
+    const struct engine_runners *runners = &b->keeper.runners;
+    AUTO_BUF struct buf known = BUF_INIT(400);
 
-static int start_keeper(struct broker *b, struct err *e)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_errno(e, "socketpair");
-    AUTO_FD int ours = pair[0];
-    AUTO_FD int theirs = pair[1];
-    pid_t parent = getpid();
-    pid_t pid = fork();
-    if (pid < 0)
-        return err_errno(e, "fork");
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(0);
-        auto_close_fd(&ours);
-        become_child(b, "keeper");
-        keeper_main(b->config, &b->root, theirs);
-        _exit(0);
+    if (*b->keeper.trouble) {
+        err_set(e, ERR_UNAVAILABLE, "%s", b->keeper.trouble);
+        return NULL;
     }
-    b->keeper = pid;
-    b->keeper_fd = TAKE_FD(ours);
-    b->keeper_start = DEADLINE_NEVER;
-    return 0;
-}
-
-/* What a client can see of the runners: the list, or that there is none to be had. */
-static json_t *seen_of_runners(const struct broker *b)
-{
-    return *b->trouble ? json_null() : keeper_runners_encode(&b->runners);
-}
-
-static void take_word(struct broker *b, const json_t *message)
-{
-    const char *trouble = json_get_string(message, "trouble");
-    const json_t *list = json_object_get(message, "runners");
-
-    snprintf(b->trouble, sizeof b->trouble, "%s", trouble ? trouble : "");
-    if (list) {
-        engine_runners_clear(&b->runners);
-        keeper_runners_decode(list, &b->runners);
+    for (size_t i = 0; i < runners->n; i++) {
+        if (strcmp(runners->items[i].language, language) == 0)
+            return &runners->items[i];
+        buf_addf(&known, "%s%s", i ? ", " : "", runners->items[i].language);
     }
+    if (runners->n == 0)
+        err_set(e, ERR_NOT_FOUND,
+                "no runner image is installed; run runners/build.sh on the server");
+    else
+        err_set(e, ERR_NOT_FOUND, "language: unknown; there are: %s", buf_str(&known));
+    return NULL;
 }
 
-static void hear_keeper(struct broker *b)
-{
-    struct err e = ERR_INIT;
-    json_auto_t *message = wire_recv(b->keeper_fd, NULL, deadline_in_ms(1000), &e);
-    if (!message) {
-        auto_close_fd(&b->keeper_fd); /* its death is noticed by SIGCHLD */
-        return;
-    }
-    b->first_word = DEADLINE_NEVER;
-    json_auto_t *before = seen_of_runners(b);
-    take_word(b, message);
-    json_auto_t *after = seen_of_runners(b);
-    if (!json_equal(before, after))
-        b->news = deadline_min(b->news, deadline_in_ms(NEWS_DELAY_MS));
-}
-
-static void tell_news(struct broker *b)
-{
-    if (!deadline_passed(b->news))
-        return;
-    b->news = DEADLINE_NEVER;
-    if (b->config->runners_changed)
-        b->config->runners_changed(b->config->runners_changed_ctx);
-}
-
-/* A child that died with its run under way left a container behind. */
-static void ask_for_sweep(struct broker *b)
-{
-    struct err e = ERR_INIT;
-    json_auto_t *message = json_pack("{s:i}", "sweepInMs", 0);
-    if (b->keeper_fd >= 0 && wire_send(b->keeper_fd, message, -1, &e) < 0)
-        log_debug("keeper: %s", e.text);
-}
+/* ---- signals ---- */
 
 static void bury(struct broker *b, pid_t pid, int status)
 {
-    if (pid == b->keeper) {
-        b->keeper = 0;
-        auto_close_fd(&b->keeper_fd);
-        if (!b->stopping)
-            log_warn("the keeper ended unexpectedly; starting another");
-        b->keeper_start = deadline_in_ms(KEEPER_RESTART_MS);
+    if (pid == b->keeper.pid) {
+        keeper_link_bury(b);
         return;
     }
-    b->children--;
-    struct slot *slot = slots_held_by(b->slots, pid);
+    struct child *child = children_find_pid(b->children, pid);
+    if (!child)
+        return;
+    if (child->kind == CHILD_SUPERVISOR) {
+        supervisors_bury(b, child, status);
+        return;
+    }
     if (WIFSIGNALED(status))
-        log_error("run %s: its supervisor was ended by signal %d", slot ? slot->run_id : "-",
-                  WTERMSIG(status));
-    if (slot)
-        slots_give_back(slot);
-    if (slot || WIFSIGNALED(status)) /* it may have left its container */
-        ask_for_sweep(b);
+        log_error("a job was ended by signal %d", WTERMSIG(status));
+    children_remove(b->children, child);
 }
 
-static void hear_signal(struct broker *b)
+static void hear_signal(struct broker *b, void *item, uint32_t events)
 {
     struct signalfd_siginfo info;
+    (void)item;
+    (void)events;
     while (read(b->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             b->stopping = true;
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
         bury(b, pid, status);
-}
-
-static bool peer_allowed(const struct broker *b, int fd)
-{
-    struct err e = ERR_INIT;
-    uid_t uid;
-    if (sock_peer(fd, &uid, NULL, &e) < 0)
-        return false;
-    return uid == geteuid() || uid == 0 || uid == b->config->client_uid;
-}
-
-static void serve_child(struct broker *b, int fd)
-{
-    const struct job_world world = {.config = b->config,
-                                    .root = &b->root,
-                                    .runners = &b->runners,
-                                    .engine_trouble = b->trouble,
-                                    .slots = b->slots};
-    auto_close_fd(&b->keeper_fd);
-    become_child(b, NULL);
-    /* A run is not ended by the terminal's Ctrl-C that stops the server: its client still waits. */
-    sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    job_handle(&world, fd);
-    _exit(0);
-}
-
-static void take_connection(struct broker *b)
-{
-    AUTO_FD int fd = accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0)
-        return;
-    if (!peer_allowed(b, fd)) {
-        log_warn("refused a connection from another user");
-        return;
-    }
-    pid_t pid = fork();
-    if (pid == 0)
-        serve_child(b, fd);
-    if (pid < 0)
-        log_error("fork: %s", strerror(errno));
-    else
-        b->children++;
-}
-
-static void keep_keeper(struct broker *b)
-{
-    struct err e = ERR_INIT;
-    if (b->stopping || !deadline_passed(b->keeper_start))
-        return;
-    if (start_keeper(b, &e) < 0) {
-        log_error("keeper: %s", e.text);
-        b->keeper_start = deadline_in_ms(KEEPER_RESTART_MS);
-    }
-}
-
-static void broker_turn(struct broker *b)
-{
-    bool take = !b->stopping && (b->first_word.at_ms < 0 || deadline_passed(b->first_word)) &&
-                b->children < b->config->limits.max_runs + EXTRA_CHILDREN;
-    struct pollfd p[3] = {{.fd = b->signal_fd, .events = POLLIN},
-                          {.fd = b->keeper_fd, .events = POLLIN},
-                          {.fd = take ? b->listen_fd : -1, .events = POLLIN}};
-    struct deadline next = deadline_min(b->keeper_start, b->news);
-    if (!take)
-        next = deadline_min(next, b->first_word);
-    if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) < 0 && errno != EINTR) {
-        log_error("poll: %s", strerror(errno));
-        b->stopping = true;
-    }
-    if (p[0].revents)
-        hear_signal(b);
-    if (p[1].revents && b->keeper_fd >= 0)
-        hear_keeper(b);
-    if (p[2].revents)
-        take_connection(b);
-    keep_keeper(b);
-    tell_news(b);
 }
 
 static int open_signals(struct broker *b, struct err *e)
@@ -253,41 +87,182 @@ static int open_signals(struct broker *b, struct err *e)
     if (sigprocmask(SIG_BLOCK, &set, &b->old_mask) < 0)
         return err_errno(e, "sigprocmask");
     b->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return b->signal_fd < 0 ? err_errno(e, "signalfd") : 0;
+    if (b->signal_fd < 0)
+        return err_errno(e, "signalfd");
+    return watch_begin(b->epoll_fd, &b->signal_watch, b->signal_fd, EPOLLIN, hear_signal, NULL, e);
+}
+
+/* ---- connections ---- */
+
+static bool peer_allowed(const struct broker *b, int fd)
+{
+    struct err e = ERR_INIT;
+    uid_t uid;
+    if (sock_peer(fd, &uid, NULL, &e) < 0)
+        return false;
+    return uid == geteuid() || uid == 0 || uid == b->config->client_uid;
+}
+
+static void take_connection(struct broker *b, void *item, uint32_t events)
+{
+    (void)item;
+    (void)events;
+    AUTO_FD int fd = accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0) {
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            log_error("accept: %s", strerror(errno));
+            b->door_opens = deadline_in_ms(DOOR_PAUSE_MS);
+        }
+        return;
+    }
+    if (!peer_allowed(b, fd)) {
+        log_warn("refused a connection from another user");
+        return;
+    }
+    heads_take(b, TAKE_FD(fd));
+}
+
+static bool is_job(const struct child *c, const void *ctx)
+{
+    (void)ctx;
+    return c->kind == CHILD_JOB;
+}
+
+/* Connections are taken when there is somebody to see to them. */
+static void open_or_close_door(struct broker *b)
+{
+    struct err e = ERR_INIT;
+    if (deadline_passed(b->door_opens))
+        b->door_opens = DEADLINE_NEVER;
+    bool open = !b->stopping && b->door_opens.at_ms < 0 && keeper_link_ready(&b->keeper) &&
+                children_count(b->children, is_job, NULL) < JOBS_MAX;
+    if (open == (b->listen_watch.fd >= 0))
+        return;
+    if (!open)
+        watch_end(b->epoll_fd, &b->listen_watch);
+    else if (watch_begin(b->epoll_fd, &b->listen_watch, b->listen_fd, EPOLLIN, take_connection,
+                         NULL, &e) < 0)
+        log_error("%s", e.text);
+}
+
+/* ---- the loop ---- */
+
+/* What is due besides what is heard. */
+static void see_to_the_rest(struct broker *b)
+{
+    keeper_link_turn(b);
+    heads_turn(b);
+    claims_turn(b);
+    if (b->stopping) {
+        heads_clear(b);
+        warm_end(b);
+    } else {
+        warm_turn(b);
+    }
+    open_or_close_door(b);
+}
+
+static struct deadline next_due(const struct broker *b)
+{
+    struct deadline next = keeper_link_next(&b->keeper);
+    next = deadline_min(next, heads_next(&b->heads));
+    next = deadline_min(next, claims_next(&b->claims));
+    next = deadline_min(next, b->door_opens);
+    return deadline_min(next, b->pool_at);
+}
+
+/* One event at a time: what follows from it may end whom the next would have been about. */
+static bool hear_one(struct broker *b, int timeout_ms)
+{
+    struct epoll_event event;
+    int n = epoll_wait(b->epoll_fd, &event, 1, timeout_ms);
+    if (n < 0 && errno != EINTR) {
+        log_error("epoll_wait: %s", strerror(errno));
+        b->stopping = true;
+    }
+    if (n <= 0)
+        return false;
+    const struct watch *w = event.data.ptr;
+    w->ready(b, w->item, event.events);
+    claims_turn(b);
+    return true;
+}
+
+/* Callers first: the rest, above all new containers, comes when nobody says anything. */
+static void broker_turn(struct broker *b)
+{
+    see_to_the_rest(b);
+    bool more = hear_one(b, deadline_poll_ms(next_due(b)));
+    for (int n = 1; more && n < EVENTS_IN_A_ROW; n++)
+        more = hear_one(b, 0);
+}
+
+static bool is_done(const struct broker *b)
+{
+    return b->stopping && !b->claims.first && children_count(b->children, NULL, NULL) == 0;
+}
+
+/* Each container that waits has one, each caller another. */
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS_MAX)
+        return;
+    limit.rlim_cur = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_warn("no more descriptors than usual: %s", strerror(errno));
+}
+
+static int open_broker(struct broker *b, struct err *e)
+{
+    const struct broker_config *config = b->config;
+    const struct admission_limits limits = {.server = config->limits.max_runs,
+                                            .tenant = config->limits.tenant_runs,
+                                            .conversation = config->limits.conversation_runs,
+                                            .queue = config->limits.queue,
+                                            .background = config->limits.background_max};
+    allow_descriptors();
+    b->children = children_new();
+    b->admission = admission_new(&limits);
+    b->pool = pool_new(&config->pool);
+    idle_init(&b->idle);
+    keeper_link_init(&b->keeper);
+    b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (b->epoll_fd < 0)
+        return err_errno(e, "epoll_create1");
+    if (sandbox_root_open(&b->root, config->root_path, config->host_path, config->file_secret,
+                          config->base_url, config->sandbox_uid, config->sandbox_gid, e) < 0 ||
+        open_signals(b, e) < 0)
+        return -1;
+    return keeper_link_start(b, e);
 }
 
 static void close_broker(struct broker *b)
 {
-    if (b->keeper > 0)
-        kill(b->keeper, SIGTERM);
-    auto_close_fd(&b->keeper_fd);
+    keeper_link_clear(b);
     auto_close_fd(&b->signal_fd);
-    engine_runners_clear(&b->runners);
-    slots_free(b->slots);
+    auto_close_fd(&b->epoll_fd);
+    pool_free(b->pool);
+    admission_free(b->admission);
+    children_free(b->children);
     sandbox_root_close(&b->root);
 }
 
 int broker_serve(const struct broker_config *config, int listen_fd, struct err *e)
 {
     struct broker b = {.config = config,
+                       .epoll_fd = -1,
                        .listen_fd = listen_fd,
                        .signal_fd = -1,
-                       .keeper_fd = -1,
+                       .listen_watch = WATCH_INIT,
+                       .signal_watch = WATCH_INIT,
                        .root = {.fd = -1},
-                       .keeper_start = DEADLINE_NEVER,
-                       .first_word = deadline_in_ms(FIRST_WORD_MS),
-                       .news = DEADLINE_NEVER,
-                       .trouble = "the container engine has not answered yet"};
-    int result = -1;
+                       .door_opens = DEADLINE_NEVER,
+                       .pool_at = DEADLINE_NEVER};
+    int result = open_broker(&b, e);
 
-    if (sandbox_root_open(&b.root, config->root_path, config->host_path, config->file_secret,
-                          config->base_url, config->sandbox_uid, config->sandbox_gid, e) == 0 &&
-        (b.slots = slots_new(config->limits.max_runs, e)) && open_signals(&b, e) == 0 &&
-        start_keeper(&b, e) == 0) {
-        while (!b.stopping || b.children > 0)
-            broker_turn(&b);
-        result = 0;
-    }
+    while (result == 0 && !is_done(&b))
+        broker_turn(&b);
     close_broker(&b);
     return result;
 }

@@ -10,8 +10,10 @@
 #define SANDCGI_BROKER_SERVER_H
 
 #include "common/base/err.h"
+#include "common/broker/pool_settings.h"
 #include "common/engine/engine.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,14 +28,28 @@ struct broker_limits {
     uint64_t env_max;
     uint64_t output_keep; /* of each stream */
     uint64_t output_max;  /* of both together; 0: no limit */
-    uint64_t max_runs;    /* at the same time */
-    bool network;         /* may a run have it? */
+    uint64_t max_runs;    /* at the same time, as are the next two */
+    uint64_t tenant_runs;
+    uint64_t conversation_runs;
+    uint64_t queue;          /* runs that wait for a place; more are busy */
+    uint64_t background_max; /* of one tenant: runs that nobody waits for */
+    uint64_t wait_ms;        /* default of a call; 0: to the program's end */
+    uint64_t wait_max_ms;
+    uint64_t result_ttl_ms; /* of a kept run, from its end on */
+    bool network;           /* may a run have it? */
+};
+
+/* A run whose result is kept has ended. Borrowed. */
+struct broker_run_news {
+    const char *tenant, *conversation, *run_id;
+    const json_t *files; /* of its result; NULL: none */
 };
 
 /* Everything is borrowed and must live as long as the broker. */
 struct broker_config {
     struct engine_address engine;
     struct broker_limits limits;
+    struct pool_settings pool; /* containers that wait ahead */
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;
@@ -46,6 +62,10 @@ struct broker_config {
      * wants to know. */
     void (*runners_changed)(void *ctx);
     void *runners_changed_ctx;
+    /* Called in the run's own process when the result can be had, if whoever asked for the run may
+     * have left: nobody else tells of it. Must not block for long. NULL: nobody wants to know. */
+    void (*run_ended)(void *ctx, const struct broker_run_news *news);
+    void *run_ended_ctx;
 };
 
 /*

@@ -1,16 +1,34 @@
 /*
  * The run protocol on the broker's socket, both directions. Private to common/broker.
  *
- * A connection carries one request and one reply, each a message of sock.h holding a JSON object:
- *   request  {"op":"run"|"put"|"open"|"list"|"names"|"runners"|"ping", …}
- *   reply    {"result": …}  or  {"error":{"kind":"…","text":"…"}}
+ * Everything is a message of sock.h holding a JSON object. A connection begins with its head:
+ *   {"op":"run", tenant, conversation, language, network, timeoutMs, waitMs, background, live,
+ *    detach, wants}, and at once a second message, the body: {code, stdin, args, env, keepBytes}
+ *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
+ *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversation?}
+ *   {"op":"put"|"open"|"list"|"names"|"runners"|"status"|"ping", …}
  * With put the content's descriptor rides along, with open's reply the file's.
+ *
+ * Replies, the last one is result or error; whoever sent it shuts the connection down:
+ *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}
+ *   {"live":{"skipped":N}, "nextByte":N}
+ *   {"result":{…}}     {"error":{"kind","text", "retryAfterMs"?, "position"?}}
+ * Meanwhile the asker of a run may send {"cancel":true}. It may come together with the end of the
+ * connection, which a poll shows as a hang-up first: read before believing it.
+ *
+ * Between the broker's main process and a supervisor (the channel):
+ *   {"do":"claim","head":{…},"queueMs":N} with the connection, its body unread
+ *   {"do":"hand","head":{…}} with a connection (get_run, cancel_run)     {"do":"preload"}
+ *   {"is":"waiting","tier":"light"|"full"}   {"is":"running"}   {"is":"started"}   {"is":"ended"}
+ * "running" is said as soon as the body has been read: from then on nobody else can serve the run.
+ * "started" is said when a run's container is there that was not when the run came.
  */
 #ifndef SANDCGI_BROKER_WIRE_H
 #define SANDCGI_BROKER_WIRE_H
 
 #include "common/broker/run.h"
 
+#include "common/base/buf.h"
 #include "common/base/clock.h"
 
 #include <jansson.h>
@@ -18,17 +36,37 @@
 /* Code, stdin, arguments and environment, each escaped at worst sixfold in JSON, stay below this.
  */
 #define WIRE_MESSAGE_MAX (64u * 1024 * 1024)
+#define WIRE_HEAD_MAX    (16u * 1024)
+#define WIRE_WANTS_MAX   64 /* names of imports; the rest is not told */
 
-/* The "run" request as JSON, and back. run_decode points into object, which must outlive *out;
- * clear it with run_decoded_clear. */
-json_t *wire_run_encode(const struct run_request *request);
-int wire_run_decode(const json_t *object, struct run_request *out, struct err *e);
+/* The text of every answer about a run that its asker has no part in, or that is no more. */
+#define WIRE_NO_SUCH_RUN "runId: no such run (unknown, expired, or another client's)"
+
+/* The two messages of "run". */
+json_t *wire_run_head_new(const struct run_request *request, const struct run_manner *manner);
+json_t *wire_run_body_new(const struct run_request *request);
+
+/*
+ * And back: the head fills what is in it (code, stdin, args, env and keepBytes stay empty), the
+ * body adds the rest. ERR_INVALID when a member is missing or of another type. They point into
+ * head and body, which must outlive *out; clear it with wire_run_decoded_clear, also after a
+ * failure.
+ */
+int wire_run_head_decode(const json_t *head, struct run_request *out, struct run_manner *manner,
+                         struct err *e);
+int wire_run_body_decode(const json_t *body, struct run_request *out, struct err *e);
 void wire_run_decoded_clear(struct run_request *request);
 
 /* Sends a JSON object with an optional descriptor (-1: none). */
 int wire_send(int fd, const json_t *message, int pass_fd, struct err *e);
+/* The same without waiting, see sock_post_message. */
+int wire_post(int fd, const json_t *message, int pass_fd, struct err *e);
+/* The message's bytes as they go over the socket, behind what out has. */
+int wire_frame(const json_t *message, struct buf *out, struct err *e);
 /* Receives a JSON object; new reference or NULL. out_fd may be NULL. */
 json_t *wire_recv(int fd, int *out_fd, struct deadline d, struct err *e);
+/* A message's bytes as an object; new reference or NULL. */
+json_t *wire_parse(const struct buf *text, struct err *e);
 
 /* {"result": take_result} and {"error": …}. */
 json_t *wire_result_new(json_t *take_result);

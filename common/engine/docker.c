@@ -2,7 +2,6 @@
 
 #include "common/engine/docker.h"
 
-#include "common/base/log.h"
 #include "common/base/mem.h"
 
 #include <time.h>
@@ -33,12 +32,7 @@ int docker_remove(struct docker *d, const char *container, struct err *e)
 
 static void docker_finish(struct engine *engine)
 {
-    struct docker *d = (struct docker *)engine;
-    AUTO_FREE char *name = TAKE_PTR(d->leftover);
-    struct err e = ERR_INIT;
-
-    if (name && docker_remove(d, name, &e) < 0)
-        log_debug("removing a container: %s", e.text);
+    docker_box_remove((struct docker *)engine);
 }
 
 static int docker_watch(struct engine *engine, struct err *e)
@@ -77,12 +71,18 @@ static void docker_free(struct engine *engine)
     if (!d)
         return;
     docker_stream_free(d->events);
+    talk_clear(&d->box.talk);
+    free(d->box.image);
+    free(d->box.name);
     docker_http_free(d->http);
-    free(d->leftover);
     free(d);
 }
 
 static const struct engine_ops docker_ops = {
+    .start = docker_start,
+    .fd = docker_fd,
+    .look = docker_look,
+    .preload = docker_preload,
     .run = docker_run,
     .finish = docker_finish,
     .runners = docker_runners,

@@ -5,6 +5,7 @@
 
 #include "common/engine/docker_http.h"
 #include "common/engine/docker_stream.h"
+#include "common/engine/docker_talk.h"
 #include "common/engine/engine.h"
 
 #define DOCKER_SMALL_REPLY ((size_t)64 * 1024)
@@ -13,22 +14,46 @@
 #define DOCKER_QUESTION_MS 10000
 #define DOCKER_REMOVE_MS   15000
 
+/* The one container that an engine object has. */
+struct docker_box {
+    char *name; /* of what has to be removed; NULL: nothing. It is known before the engine has made
+                   it, so removal never needs a reply */
+    char *image;
+    char id[65];
+    struct talk talk; /* talk.stream is NULL unless it is started and of use */
+};
+
 struct docker {
     struct engine engine; /* first: ops hand us a pointer to it */
     struct docker_http *http;
-    char *leftover; /* name of the container that finish has to remove; NULL: none */
+    struct docker_box box;
     struct docker_stream *events;
 };
 
-/* engine_ops.run, .reap and .runners */
-int docker_run(struct engine *engine, const struct engine_spec *spec,
-               const struct engine_sink *sink, int cancel_fd, struct deadline d,
-               struct engine_outcome *out, struct err *e);
+/* The engine's operations, as in engine.h: docker_box.c, docker_waiting.c, docker_run.c, … */
+int docker_start(struct engine *engine, const struct engine_spec *spec,
+                 const struct engine_attend *attend, struct deadline d, struct err *e);
+int docker_fd(struct engine *engine);
+int docker_look(struct engine *engine, enum engine_tier *out, struct err *e);
+int docker_preload(struct engine *engine, const char *names, struct err *e);
+int docker_run(struct engine *engine, const struct engine_program *program,
+               const struct engine_sink *sink, const struct engine_attend *attend,
+               struct deadline d, struct engine_outcome *out, struct err *e);
 int docker_reap(struct engine *engine, const char *instance,
                 bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
                 size_t *seen, struct err *e);
 int docker_runners(struct engine *engine, const char *allow, struct engine_runners *out,
                    struct err *e);
+
+/* method /containers/<id of the box><action>; as docker_http_call. */
+int docker_box_call(struct docker *d, const char *method, const char *action, int timeout_ms,
+                    struct buf *reply, struct err *e);
+/* Ends the box's container now, by removing it. When the engine does not do so, another call tries
+ * again. */
+void docker_box_remove(struct docker *d);
+
+/* Why the box, whose program was not handed over, is of no use any more; returns -1. */
+int docker_lost(const struct docker_box *box, struct err *e);
 
 /* Kills and removes a container by name or id, with its anonymous volumes. One that is gone or
  * going already is fine. */

@@ -14,11 +14,14 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#define WORDS_MAX 300 /* of an engine's message that go into an error */
+#define WAIT_MS   1000 /* libcurl wakes up by itself when a timeout of its own is nearer */
+#define WORDS_MAX 300  /* of an engine's message that go into an error */
 
 struct docker_http {
     struct docker_address address;
     CURL *curl;
+    CURLM *multi; /* curl is in it during a request; it keeps the connection */
+    struct docker_attend attend;
     struct curl_slist *headers;
     char why[CURL_ERROR_SIZE];
     char version[16];      /* "/v1.41"; "" = not agreed on yet */
@@ -101,10 +104,12 @@ struct docker_http *docker_http_new(const struct engine_address *address, struct
         docker_http_free(h);
         return NULL;
     }
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) {
         h->curl = curl_easy_init();
+        h->multi = curl_multi_init();
+    }
     h->headers = curl_slist_append(NULL, "Content-Type: application/json");
-    if (!h->curl || !h->headers || !curl_slist_append(h->headers, "Expect:")) {
+    if (!h->curl || !h->multi || !h->headers || !curl_slist_append(h->headers, "Expect:")) {
         err_set(e, ERR_INTERNAL, "libcurl cannot be initialised");
         docker_http_free(h);
         return NULL;
@@ -118,9 +123,16 @@ void docker_http_free(struct docker_http *h)
         return;
     if (h->curl)
         curl_easy_cleanup(h->curl);
+    if (h->multi)
+        curl_multi_cleanup(h->multi);
     curl_slist_free_all(h->headers);
     docker_address_clear(&h->address);
     free(h);
+}
+
+struct docker_attend *docker_http_attend(struct docker_http *h)
+{
+    return &h->attend;
 }
 
 const char *docker_http_version(const struct docker_http *h)
@@ -140,6 +152,40 @@ static int transfer_failed(struct docker_http *h, CURLcode code, const struct bu
     h->version[0] = '\0';
     return err_set(e, ERR_UNAVAILABLE, "the container engine at %s cannot be reached: %s",
                    h->address.host, why);
+}
+
+/* Waits until the transfer can go on, or its time is up, and gives a turn to whoever attends. */
+static CURLMcode wait_turn(struct docker_http *h)
+{
+    struct curl_waitfd other = {.fd = docker_attend_fd(&h->attend), .events = CURL_WAIT_POLLIN};
+    unsigned n = other.fd >= 0;
+    CURLMcode code = curl_multi_poll(h->multi, &other, n, WAIT_MS, NULL);
+    struct pollfd none = {.fd = -1};
+
+    /* libcurl wakes up at a mere hang-up, but does not tell it. */
+    if (code == CURLM_OK && n > 0 && docker_attend_poll(&h->attend, &none, 0) < 0)
+        return CURLM_INTERNAL_ERROR;
+    return code;
+}
+
+/* As curl_easy_perform, with turns. */
+static CURLcode perform(struct docker_http *h)
+{
+    CURLMcode code = curl_multi_add_handle(h->multi, h->curl);
+    CURLcode result = CURLE_FAILED_INIT;
+    CURLMsg *message;
+    int running = 1, left;
+
+    while (code == CURLM_OK && running) {
+        code = curl_multi_perform(h->multi, &running);
+        if (code == CURLM_OK && running)
+            code = wait_turn(h);
+    }
+    message = code == CURLM_OK ? curl_multi_info_read(h->multi, &left) : NULL;
+    if (message && message->msg == CURLMSG_DONE)
+        result = message->data.result;
+    curl_multi_remove_handle(h->multi, h->curl);
+    return result;
 }
 
 /* One request to a complete path. */
@@ -167,7 +213,7 @@ static int request(struct docker_http *h, const char *method, const char *path, 
     } else if (strcmp(method, "GET") != 0) {
         curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
     }
-    code = curl_easy_perform(c);
+    code = perform(h);
     if (code != CURLE_OK)
         return transfer_failed(h, code, out, e);
     curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);

@@ -9,6 +9,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
+#include "common/engine/docker_attend.h"
 #include "common/engine/engine.h"
 
 #include <stddef.h>
@@ -25,6 +26,10 @@ struct docker_http;
  */
 struct docker_http *docker_http_new(const struct engine_address *address, struct err *e);
 void docker_http_free(struct docker_http *h);
+
+/* Whoever is heard while calls and streams of h wait; nobody at first. A call goes on to its end
+ * when they cancel. */
+struct docker_attend *docker_http_attend(struct docker_http *h);
 
 /* Agrees on the version when that is still to do; ERR_UNAVAILABLE when nobody answers. */
 int docker_http_ready(struct docker_http *h, struct err *e);
@@ -47,7 +52,7 @@ int docker_http_refused(int status, const char *body, size_t len, struct err *e)
 void docker_http_escape(struct buf *out, const char *text);
 
 /* A new connected CURL easy handle (CURLOPT_CONNECT_ONLY) to the same address; the caller cleans it
- * up. */
+ * up. Nobody is heard for the moment that connecting takes, DOCKER_CONNECT_MS at most. */
 void *docker_http_raw(struct docker_http *h, struct err *e);
 
 #endif

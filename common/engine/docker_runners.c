@@ -56,6 +56,7 @@ static bool read_image(const json_t *image, const char *allow, struct engine_run
     const json_t *labels = json_object_get(image, "Labels");
     const char *marked = json_get_string(labels, "sandbox.runner");
     const char *protocol = json_get_string(labels, "sandbox.protocol");
+    const char *warm = json_get_string(labels, "sandbox.warm");
     const char *id = json_get_string(image, "Id");
 
     *out = (struct engine_runner){
@@ -64,6 +65,7 @@ static bool read_image(const json_t *image, const char *allow, struct engine_run
         .image_id = (char *)(id && strlen(id) <= 128 ? id : ""),
         .version = (char *)label_or_empty(labels, "sandbox.version", RUNNER_VERSION_MAX),
         .libraries = (char *)label_or_empty(labels, "sandbox.libraries", RUNNER_LIBRARIES_MAX),
+        .preload = (char *)label_or_empty(labels, "sandbox.preload", RUNNER_PRELOAD_MAX),
         .created = json_get_integer(image, "Created", 0),
     };
     /* A protocol that we do not speak is no reason to feed the image plain code. */
@@ -73,6 +75,9 @@ static bool read_image(const json_t *image, const char *allow, struct engine_run
         out->protocol = 1;
     else
         return false;
+    out->warm = out->protocol == 1 && warm && strcmp(warm, "true") == 0;
+    if (!out->warm)
+        out->preload = (char *)"";
     return marked && strcmp(marked, "true") == 0 && language_ok(out->language) && out->image;
 }
 
@@ -105,6 +110,7 @@ static void own(struct engine_runners *list)
         r->image_id = mem_strdup(r->image_id);
         r->version = mem_strdup(r->version);
         r->libraries = mem_strdup(r->libraries);
+        r->preload = mem_strdup(r->preload);
     }
 }
 

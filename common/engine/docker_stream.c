@@ -6,7 +6,6 @@
 #include "common/base/mem.h"
 
 #include <curl/curl.h>
-#include <errno.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <string.h>
@@ -17,7 +16,8 @@
 struct docker_stream {
     CURL *curl;
     int fd;
-    struct buf early; /* received with the head */
+    struct docker_attend *attend; /* borrowed, while opening only */
+    struct buf early;             /* received with the head */
 };
 
 void docker_stream_free(struct docker_stream *s)
@@ -80,13 +80,13 @@ static int wait_for(const struct docker_stream *s, short events, struct deadline
     struct pollfd p = {.fd = s->fd, .events = events};
 
     for (;;) {
-        int n = poll(&p, 1, deadline_poll_ms(d));
-
-        if (n > 0)
-            return 0;
-        if (n < 0 && errno != EINTR)
+        if (docker_attend_poll(s->attend, &p, deadline_poll_ms(d)) < 0)
             return err_errno(e, "poll");
-        if (n == 0 || deadline_passed(d))
+        if (s->attend->cancelled)
+            return err_set(e, ERR_CANCELLED, "the asker went away");
+        if (p.revents)
+            return 0;
+        if (deadline_passed(d))
             return err_set(e, ERR_UNAVAILABLE, "the container engine does not answer");
     }
 }
@@ -201,6 +201,7 @@ struct docker_stream *docker_stream_open(struct docker_http *h, const char *meth
                                  : "");
     s = mem_alloc(sizeof *s);
     s->fd = -1;
+    s->attend = docker_http_attend(h);
     s->early.max = DOCKER_HEAD_MAX + REFUSAL_MAX;
     if (open_with(s, h, request, d, e) < 0) {
         docker_stream_free(s);

@@ -19,8 +19,8 @@ struct docker_stream;
 
 /*
  * Sends method path with "Upgrade: tcp" when upgrade is set, and reads the head of the answer.
- * NULL: ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_PROTOCOL, or what docker_http_refused says of a status >=
- * 400.
+ * NULL: ERR_UNAVAILABLE, ERR_PROTOCOL, ERR_CANCELLED by h's attend, or what docker_http_refused
+ * says of a status >= 400.
  */
 struct docker_stream *docker_stream_open(struct docker_http *h, const char *method,
                                          const char *path, bool upgrade, struct deadline d,

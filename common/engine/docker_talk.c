@@ -4,31 +4,28 @@
 
 #include "common/base/mem.h"
 
-#include <errno.h>
-#include <poll.h>
-
 #define READS_PER_TURN                                                                             \
     16                 /* then cancellation and deadline are looked at, however much is waiting */
 #define LAST_READS  64 /* of TALK_READ_BYTES, when time is up */
 #define WRITE_BYTES 65536
 
-void talk_init(struct talk *t, struct docker_stream *stream, int protocol,
-               const struct engine_sink *sink, const char *input, size_t input_len)
+void talk_init(struct talk *t, struct docker_stream *take_stream, int protocol)
 {
-    *t = (struct talk){.stream = stream,
-                       .sink = sink,
-                       .protocol = protocol,
-                       .input = input,
-                       .input_len = input_len,
-                       .complaint = BUF_INIT(TALK_COMPLAINT_MAX),
-                       .chunk = mem_alloc(TALK_READ_BYTES)};
+    *t = (struct talk){
+        .stream = take_stream, .protocol = protocol, .complaint = BUF_INIT(TALK_COMPLAINT_MAX)};
+}
+
+void talk_hang_up(struct talk *t)
+{
+    docker_stream_free(TAKE_PTR(t->stream));
 }
 
 void talk_clear(struct talk *t)
 {
+    talk_hang_up(t);
+    buf_clear(&t->input);
     buf_clear(&t->complaint);
-    free(t->chunk);
-    t->chunk = NULL;
+    *t = (struct talk){0};
 }
 
 /* Keeps the beginning of what the entry program says on stderr, as one line of ASCII. */
@@ -59,15 +56,18 @@ static enum frame_push take_payload(void *ctx, enum engine_stream stream, const 
 static enum talk_end receive(struct talk *t, bool *out_more)
 {
     const struct docker_frame_out out = {.payload = take_payload, .ctx = t};
+    char chunk[TALK_READ_BYTES];
     size_t len;
-    enum stream_got got = docker_stream_recv(t->stream, t->chunk, TALK_READ_BYTES, &len);
+    enum stream_got got = docker_stream_recv(t->stream, chunk, sizeof chunk, &len);
 
     *out_more = got == STREAM_DATA;
     if (got == STREAM_END)
         return TALK_ENDED;
     if (got == STREAM_NOTHING_NOW)
         return TALK_GOING_ON;
-    switch (docker_frame_push(&t->frames, t->chunk, len, &out, &t->why)) {
+    if (!t->handed)
+        t->heard += len;
+    switch (docker_frame_push(&t->frames, chunk, len, &out, &t->why)) {
     case FRAME_MORE:
         return TALK_GOING_ON;
     case FRAME_STOP:
@@ -89,26 +89,91 @@ static enum talk_end receive_some(struct talk *t, int reads, bool *out_more)
     return end;
 }
 
-/* Sends what the connection takes. A program that does not read its input to the end is no error.
- */
+/* Sends what the connection takes. A program that does not read its input to the end is no error,
+ * but one that got nothing of itself is lost. */
 static void send_some(struct talk *t)
 {
-    while (t->sent < t->input_len) {
-        size_t left = t->input_len - t->sent;
-        ssize_t n = docker_stream_send(t->stream, t->input + t->sent,
+    while (t->sent < t->input.len) {
+        size_t left = t->input.len - t->sent;
+        ssize_t n = docker_stream_send(t->stream, t->input.data + t->sent,
                                        left < WRITE_BYTES ? left : WRITE_BYTES);
 
-        if (n < 0)
-            t->sent = t->input_len;
+        if (n < 0) {
+            t->lost = t->sent <= t->program_at;
+            t->sent = t->input.len;
+        }
         if (n <= 0)
             break;
         t->sent += (size_t)n;
     }
-    if (t->sent == t->input_len && !t->input_over) {
-        t->input_over = true;
-        if (t->protocol == 0)
-            docker_stream_finish_input(t->stream);
+}
+
+/* The same for a program, with what follows its last byte. */
+static void send_program(struct talk *t)
+{
+    if (t->input_over)
+        return;
+    send_some(t);
+    if (t->sent < t->input.len)
+        return;
+    t->input_over = true;
+    if (t->protocol == 0)
+        docker_stream_finish_input(t->stream);
+}
+
+enum talk_end talk_look(struct talk *t)
+{
+    enum talk_end end;
+    bool more;
+
+    /* Whatever a plain image says before it has its code is its output. */
+    if (t->protocol == 0)
+        return TALK_GOING_ON;
+    send_some(t);
+    end = receive_some(t, READS_PER_TURN, &more);
+    if (end == TALK_GOING_ON && t->heard > TALK_WAITING_MAX) {
+        err_set(&t->why, ERR_PROTOCOL, "the runner's entry program says too much while it waits");
+        return TALK_GARBLED;
     }
+    return end;
+}
+
+/* Makes room for size more bytes of input, behind the magic that comes first. */
+static void make_room(struct talk *t, size_t size)
+{
+    bool first = t->input.len == 0 && t->protocol != 0;
+
+    t->input.max = t->input.len + size + (first ? sizeof ENTRY_MAGIC - 1 : 0);
+    buf_reserve(&t->input, t->input.max - t->input.len);
+    if (first)
+        buf_add_str(&t->input, ENTRY_MAGIC);
+}
+
+int talk_preload(struct talk *t, const char *names, struct err *e)
+{
+    make_room(t, ENTRY_RECORD_HEAD + ENTRY_PRELOAD_MAX);
+    if (entry_write_preload(names, &t->input, e) < 0)
+        return -1;
+    send_some(t);
+    return 0;
+}
+
+int talk_hand_over(struct talk *t, const struct engine_program *program,
+                   const struct engine_sink *sink, struct err *e)
+{
+    size_t size = program->code_len;
+
+    if (t->protocol != 0 && entry_size(program, &size, e) < 0)
+        return -1;
+    make_room(t, size);
+    t->program_at = t->input.len;
+    if (t->protocol == 0)
+        buf_add(&t->input, program->code, program->code_len);
+    else if (entry_write(program, &t->input, e) < 0)
+        return -1;
+    t->sink = sink;
+    t->handed = t->entry.handed = true;
+    return 0;
 }
 
 /* Time is up or nobody wants the answer: what had arrived by now still counts, even the report. */
@@ -120,24 +185,22 @@ static enum talk_end last_words(struct talk *t, enum talk_end end)
     return last == TALK_REPORTED ? last : end;
 }
 
-enum talk_end talk_run(struct talk *t, int cancel_fd, struct deadline d)
+enum talk_end talk_run(struct talk *t, struct docker_attend *attend, struct deadline d)
 {
     bool more = true;
 
     for (;;) {
-        struct pollfd p[2] = {
-            {.fd = docker_stream_fd(t->stream), .events = POLLIN},
-            {.fd = cancel_fd, .events = POLLIN | POLLRDHUP},
-        };
+        struct pollfd p = {.fd = docker_stream_fd(t->stream), .events = POLLIN};
         enum talk_end end;
 
+        send_program(t);
+        if (t->lost)
+            return TALK_LOST;
         if (!t->input_over)
-            send_some(t);
-        if (!t->input_over)
-            p[0].events |= POLLOUT;
-        if (poll(p, 2, more ? 0 : deadline_poll_ms(d)) < 0 && errno != EINTR)
+            p.events |= POLLOUT;
+        if (docker_attend_poll(attend, &p, more ? 0 : deadline_poll_ms(d)) < 0)
             return TALK_ENDED;
-        if (p[1].revents)
+        if (attend->cancelled)
             return last_words(t, TALK_CANCELLED);
         if (deadline_passed(d))
             return last_words(t, TALK_DEADLINE);

@@ -1,7 +1,8 @@
 /*
- * The conversation with a started container over its attach stream: input goes in while output
- * comes out, until the program's end, the deadline or a cancellation. One poll loop; memory does
- * not grow with what the program prints.
+ * The conversation with a started container over its attach stream. While it waits for its program
+ * (talk_look) little is said; then (talk_run) input goes in while output comes out, until the
+ * program's end, the deadline or a cancellation. One poll loop; memory does not grow with what the
+ * program prints.
  */
 #ifndef SANDCGI_ENGINE_DOCKER_TALK_H
 #define SANDCGI_ENGINE_DOCKER_TALK_H
@@ -9,6 +10,7 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/err.h"
+#include "common/engine/docker_attend.h"
 #include "common/engine/docker_frame.h"
 #include "common/engine/docker_stream.h"
 #include "common/engine/engine.h"
@@ -19,11 +21,13 @@
 
 #define TALK_READ_BYTES    65536
 #define TALK_COMPLAINT_MAX 400
+#define TALK_WAITING_MAX   ((size_t)64 * 1024) /* what a waiting container may say in all */
 
 enum talk_end {
     TALK_GOING_ON,
     TALK_REPORTED, /* entry.report tells how the program ended */
     TALK_ENDED,    /* the stream ended without a report (plain images: always) */
+    TALK_LOST,     /* the connection broke before a byte of the program was handed over */
     TALK_DEADLINE,
     TALK_CANCELLED,
     TALK_STOPPED, /* the sink wants no more */
@@ -31,28 +35,43 @@ enum talk_end {
 };
 
 struct talk {
-    struct docker_stream *stream;   /* borrowed */
-    const struct engine_sink *sink; /* borrowed */
+    struct docker_stream *stream; /* owned; NULL: not connected */
     int protocol;
-    const char *input; /* borrowed: what the container's stdin gets */
-    size_t input_len, sent;
+    struct buf input;  /* what the container's stdin gets */
+    size_t sent;       /* of it */
+    size_t program_at; /* where the program begins in it */
+    bool lost;         /* nothing of the program went out, nor will */
     bool input_over;
+    bool handed; /* what is heard from now on is the program's */
 
+    const struct engine_sink *sink; /* borrowed; NULL while no program is handed over */
+    size_t heard;                   /* bytes while it waited */
     struct docker_frame frames;
     struct entry_frame entry;
     struct buf complaint; /* what the entry program itself said on stderr, its beginning */
     struct err why;
-    char *chunk; /* TALK_READ_BYTES */
 };
 
-/* input is borrowed until talk_clear. Plain images (protocol 0) see the end of stdin after it; for
- * others it stays open. */
-void talk_init(struct talk *t, struct docker_stream *stream, int protocol,
-               const struct engine_sink *sink, const char *input, size_t input_len);
+void talk_init(struct talk *t, struct docker_stream *take_stream, int protocol);
+/* Hangs up and forgets everything; fine on one that is all zero. */
 void talk_clear(struct talk *t);
+/* Closes the connection; what was heard stays. */
+void talk_hang_up(struct talk *t);
 
-/* Talks to the end. cancel_fd -1: none. Output that had arrived by the deadline is still delivered,
- * within a bound. */
-enum talk_end talk_run(struct talk *t, int cancel_fd, struct deadline d);
+/* Takes in what a waiting container said and sends what input still holds, without blocking:
+ * TALK_GOING_ON, TALK_ENDED or TALK_GARBLED. */
+enum talk_end talk_look(struct talk *t);
+
+/* Appends program to input and lets its output go to sink (borrowed until talk_clear) from now on.
+ * ERR_LIMIT. */
+int talk_hand_over(struct talk *t, const struct engine_program *program,
+                   const struct engine_sink *sink, struct err *e);
+/* Has a waiting container bring names in. ERR_LIMIT. */
+int talk_preload(struct talk *t, const char *names, struct err *e);
+
+/* Talks to the end of a program that was handed over. Plain images (protocol 0) see the end of
+ * stdin behind their code; for others it stays open. Output that had arrived by the deadline is
+ * still delivered, within a bound. */
+enum talk_end talk_run(struct talk *t, struct docker_attend *attend, struct deadline d);
 
 #endif

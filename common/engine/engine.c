@@ -13,6 +13,7 @@ void engine_runners_clear(struct engine_runners *r)
         free(r->items[i].image_id);
         free(r->items[i].version);
         free(r->items[i].libraries);
+        free(r->items[i].preload);
     }
     free(r->items);
     *r = (struct engine_runners){0};

@@ -1,10 +1,10 @@
 /*
- * The container engine behind one interface: run this spec, feed this sink, until this deadline or
- * cancellation.
+ * The container engine behind one interface: start a container of this spec, let it wait, run this
+ * program in it, feed this sink, until this deadline or cancellation.
  *
- * Implementations: docker.c (Docker Engine 20.10+ and Podman 4.3+ by their Docker-compatible REST
- * API); tests have one in memory. One engine object belongs to one process and one conversation at
- * a time; a forked child makes its own.
+ * Implementation: docker.c (Docker Engine 20.10+ and Podman 4.3+ by their Docker-compatible REST
+ * API). One engine object belongs to one process and has one container at a time, for one program;
+ * a forked child makes its own.
  */
 #ifndef SANDCGI_ENGINE_ENGINE_H
 #define SANDCGI_ENGINE_ENGINE_H
@@ -27,7 +27,7 @@ struct engine_limits {
     uint64_t fsize_bytes;
 };
 
-/* What to run: the fixed shape that no caller can weaken. All pointers are borrowed for the call.
+/* The container: the fixed shape that no caller can weaken. All pointers are borrowed for the call.
  */
 struct engine_spec {
     const char *image; /* id or tag, from discovery, never from a client */
@@ -40,17 +40,40 @@ struct engine_spec {
     const char *runtime;   /* "" = the engine's default */
     bool network;
     struct engine_limits limits;
-    uint64_t timeout_ms; /* of the program, from when it has its code; 0: only run's deadline. The
-                            entry program is told a second more, as a second line of defence. */
+    const char *const *env; /* "NAME=value", n_env; protocol 0 only: there it is the container's */
+    size_t n_env;
+};
 
+/* The program that a started container gets. All pointers are borrowed for the call. */
+struct engine_program {
     const char *code;
     size_t code_len;
-    const char *input; /* stdin of the program; protocol 1 only; may be NULL */
+    const char *input; /* its stdin; protocol 1 only; may be NULL */
     size_t input_len;
     const char *const *args; /* n_args; protocol 1 only */
     size_t n_args;
-    const char *const *env; /* "NAME=value", n_env */
+    const char *const *env; /* "NAME=value", n_env; protocol 1 only */
     size_t n_env;
+    uint64_t timeout_ms; /* from when it is handed over; 0: only run's deadline. The entry program
+                            is told a second more, as a second line of defence. */
+};
+
+/*
+ * Somebody who is heard while the engine waits for anything. turn has to take in what made fd
+ * readable (or hung up), else it is called again at once. It answers false to cancel and is not
+ * called any more then. fd is read anew for every wait, -1 is none.
+ */
+struct engine_attend {
+    int fd;
+    bool (*turn)(void *ctx);
+    void *ctx;
+};
+
+/* How far a container that waits for its program has come. */
+enum engine_tier {
+    ENGINE_TIER_NONE,  /* it is starting; plain images stay here */
+    ENGINE_TIER_LIGHT, /* the interpreter has started */
+    ENGINE_TIER_FULL,  /* and what preload named is there */
 };
 
 enum engine_stream { ENGINE_STDOUT, ENGINE_STDERR };
@@ -65,7 +88,7 @@ struct engine_sink {
 enum engine_end {
     ENGINE_EXITED,       /* exit_code or signal tell how */
     ENGINE_TIMED_OUT,    /* the deadline passed; the container was killed */
-    ENGINE_CANCELLED,    /* cancel_fd became readable or hung up; the container was killed */
+    ENGINE_CANCELLED,    /* turn said so; the container was killed */
     ENGINE_OUTPUT_LIMIT, /* the sink said stop; the container was killed */
     ENGINE_KILLED,       /* somebody else (an operator, the engine's restart) ended the container */
 };
@@ -77,6 +100,7 @@ struct engine_outcome {
     bool out_of_memory;
     uint64_t cpu_us; /* 0 = the engine does not tell */
     uint64_t peak_memory_bytes;
+    bool ahead;         /* it ran in the interpreter that had waited for it */
     int64_t started_us; /* clock_mono_us of: the code was handed over, */
     int64_t ended_us;   /* and the end was known */
 };
@@ -89,6 +113,8 @@ struct engine_runner {
     int protocol;
     char *version;   /* of the interpreter; "" unknown */
     char *libraries; /* "name=version name=version"; "" none */
+    bool warm;       /* label sandbox.warm: the interpreter can be started ahead */
+    char *preload;   /* label sandbox.preload: names for the full tier; "" none */
     int64_t created; /* unix seconds; the newest image of a language wins */
 };
 
@@ -101,15 +127,37 @@ struct engine;
 
 struct engine_ops {
     /*
-     * Runs spec to its end and leaves no container behind on any path: removal happens in here or,
-     * for what can wait until after the answer, in finish. 0 when a program ran (outcome tells how
-     * it ended), -1 when it could not be run at all: ERR_UNAVAILABLE engine down, ERR_NOT_FOUND
-     * image missing, ERR_IO the engine refused (text: the engine's words). The deadline is for
-     * all of it, the start of the container included; the program has timeout_ms within it.
+     * Makes a container of spec and starts it; it waits for its program then. Whatever this object
+     * had before is removed first. -1: it could not be made, and nothing is left behind:
+     * ERR_UNAVAILABLE engine down, ERR_NOT_FOUND image missing, ERR_REFUSED the engine's words,
+     * ERR_TIMEOUT, ERR_CANCELLED turn said so. The engine's answer to a create under way is awaited
+     * even then (it has 30 s), since an unanswered one may still make a container.
      */
-    int (*run)(struct engine *, const struct engine_spec *, const struct engine_sink *,
-               int cancel_fd, struct deadline, struct engine_outcome *out, struct err *);
-    /* Removes what run left for later; call it after the answer has been given. Idempotent. */
+    int (*start)(struct engine *, const struct engine_spec *, const struct engine_attend *,
+                 struct deadline, struct err *);
+    /* Becomes readable when there is something for look to take in; -1: nothing is started. */
+    int (*fd)(struct engine *);
+    /*
+     * Takes in what came from the container that waits, without blocking; *out is how far it is.
+     * Call it after start too: something may have come already. -1: the container is of no use any
+     * more: ERR_LOST it ended, ERR_REFUSED its entry program said why, ERR_PROTOCOL.
+     */
+    int (*look)(struct engine *, enum engine_tier *out, struct err *);
+    /* Has the container that waits bring in names (the image's label, blank-separated). Once at
+     * most, for images that have preload. */
+    int (*preload)(struct engine *, const char *names, struct err *);
+    /*
+     * Hands program to the started container and takes its output to its end; the container serves
+     * no other. 0 when a program ran (outcome tells how it ended), and then nothing of it is alive.
+     * -1 when it did not run: ERR_LOST the container was gone before any byte was handed over, so
+     * another one may be tried; else as start, ERR_LIMIT the program is too large. The deadline is
+     * for all of it; the program has timeout_ms within it.
+     */
+    int (*run)(struct engine *, const struct engine_program *, const struct engine_sink *,
+               const struct engine_attend *, struct deadline, struct engine_outcome *out,
+               struct err *);
+    /* Removes the container, waiting or done; call it after the answer has been given. Idempotent.
+     */
     void (*finish)(struct engine *);
     /* Lists runner images (labels sandbox.runner=true, sandbox.language) in the repositories of
      * allow. */

@@ -18,19 +18,48 @@ static enum frame_push broken(struct err *e, const char *what)
     return FRAME_BROKEN;
 }
 
+/* What frames of each kind may be: how long, and when. */
+struct kind {
+    char tag;
+    uint32_t min, max;
+    bool handed;  /* comes of a program, so not before it was handed over */
+    bool started; /* may come when the program has started */
+};
+
+static const struct kind kinds[] = {
+    {'W', 1, ENTRY_WORD_MAX, false, false}, {'S', 1, ENTRY_WORD_MAX, true, false},
+    {'O', 0, ENTRY_FRAME_MAX, true, true},  {'E', 0, ENTRY_FRAME_MAX, true, true},
+    {'R', 1, ENTRY_REPORT_MAX, true, true},
+};
+
+static const struct kind *find_kind(char tag)
+{
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (kinds[i].tag == tag)
+            return &kinds[i];
+    }
+    return NULL;
+}
+
 static enum frame_push take_head(struct entry_frame *f, struct err *e)
 {
     const unsigned char *h = f->head;
+    const struct kind *kind = find_kind((char)h[0]);
 
     f->tag = (char)h[0];
     f->left = (uint32_t)h[1] << 24 | (uint32_t)h[2] << 16 | (uint32_t)h[3] << 8 | h[4];
     f->head_have = 0;
-    if (f->tag != 'O' && f->tag != 'E' && f->tag != 'R')
+    f->text_len = 0;
+    if (!kind)
         return broken(e, "a frame of unknown kind");
-    if (f->left > ENTRY_FRAME_MAX)
+    if (f->left < kind->min || f->left > kind->max)
         return broken(e, "a frame over its limit");
-    if (f->tag == 'R' && (f->left == 0 || f->left > ENTRY_REPORT_MAX))
-        return broken(e, "a report over its limit");
+    if (kind->handed && !f->handed)
+        return broken(e, "output before it had a program");
+    if (!kind->started && f->started)
+        return broken(e, "a frame too late");
+    if (kind->handed)
+        f->started = true;
     return FRAME_MORE;
 }
 
@@ -77,14 +106,34 @@ static int parse_report(const char *text, size_t len, struct entry_report *out, 
     return 0;
 }
 
-static enum frame_push take_report(struct entry_frame *f, const char *data, size_t len,
-                                   struct err *e)
+static bool word_is(const struct entry_frame *f, const char *word)
 {
-    memcpy(f->report_text + f->report_len, data, len);
-    f->report_len += len;
-    if (f->left > 0)
-        return FRAME_MORE;
-    if (parse_report(f->report_text, f->report_len, &f->report, e) < 0) {
+    return f->text_len == strlen(word) && memcmp(f->text, word, f->text_len) == 0;
+}
+
+/* 'W': it only ever gets further. */
+static enum frame_push take_tier(struct entry_frame *f, struct err *e)
+{
+    enum engine_tier tier = word_is(f, "light")  ? ENGINE_TIER_LIGHT
+                            : word_is(f, "full") ? ENGINE_TIER_FULL
+                                                 : ENGINE_TIER_NONE;
+
+    if (tier <= f->tier)
+        return broken(e, "a word about its waiting that makes no sense");
+    f->tier = tier;
+    return FRAME_MORE;
+}
+
+/* 'S' */
+static enum frame_push take_start(struct entry_frame *f, struct err *e)
+{
+    f->ahead = word_is(f, "ahead");
+    return f->ahead || word_is(f, "anew") ? FRAME_MORE : broken(e, "an unknown way of starting");
+}
+
+static enum frame_push take_report(struct entry_frame *f, struct err *e)
+{
+    if (parse_report(f->text, f->text_len, &f->report, e) < 0) {
         e->kind = ERR_PROTOCOL;
         err_wrap(e, "the runner's report");
         return FRAME_BROKEN;
@@ -93,14 +142,32 @@ static enum frame_push take_report(struct entry_frame *f, const char *data, size
     return FRAME_STOP;
 }
 
+/* Collects the payload of a frame that has a meaning of its own, and takes it when it is complete.
+ */
+static enum frame_push take_text(struct entry_frame *f, const char *data, size_t len, struct err *e)
+{
+    memcpy(f->text + f->text_len, data, len);
+    f->text_len += len;
+    if (f->left > 0)
+        return FRAME_MORE;
+    switch (f->tag) {
+    case 'W':
+        return take_tier(f, e);
+    case 'S':
+        return take_start(f, e);
+    default:
+        return take_report(f, e);
+    }
+}
+
 static enum frame_push take_payload(struct entry_frame *f, const char *data, size_t len,
                                     const struct engine_sink *sink, struct err *e)
 {
     enum engine_stream stream = f->tag == 'O' ? ENGINE_STDOUT : ENGINE_STDERR;
 
     f->left -= (uint32_t)len;
-    if (f->tag == 'R')
-        return take_report(f, data, len, e);
+    if (f->tag != 'O' && f->tag != 'E')
+        return take_text(f, data, len, e);
     return sink->output(sink->ctx, stream, data, len) ? FRAME_MORE : FRAME_STOP;
 }
 
@@ -151,40 +218,50 @@ static bool add_size(size_t *sum, size_t payload)
     return *sum <= ENTRY_PAYLOAD_MAX;
 }
 
-int entry_size(const struct engine_spec *spec, size_t *out, struct err *e)
+int entry_size(const struct engine_program *program, size_t *out, struct err *e)
 {
-    size_t sum = sizeof ENTRY_MAGIC - 1;
-    bool fits = add_size(&sum, spec->code_len) && add_size(&sum, spec->input_len) &&
+    size_t sum = 0;
+    bool fits = add_size(&sum, program->code_len) && add_size(&sum, program->input_len) &&
                 add_size(&sum, 20) && add_size(&sum, 0);
 
-    for (size_t i = 0; fits && i < spec->n_args; i++)
-        fits = add_size(&sum, strlen(spec->args[i]));
-    for (size_t i = 0; fits && i < spec->n_env; i++)
-        fits = add_size(&sum, strlen(spec->env[i]));
+    for (size_t i = 0; fits && i < program->n_args; i++)
+        fits = add_size(&sum, strlen(program->args[i]));
+    for (size_t i = 0; fits && i < program->n_env; i++)
+        fits = add_size(&sum, strlen(program->env[i]));
     if (!fits)
         return err_set(e, ERR_LIMIT, "code, input, arguments and environment are too large");
     *out = sum;
     return 0;
 }
 
-int entry_write(const struct engine_spec *spec, struct buf *out, struct err *e)
+int entry_write(const struct engine_program *program, struct buf *out, struct err *e)
 {
     char ms[24];
     size_t size;
-    int n = snprintf(ms, sizeof ms, "%" PRIu64, spec->timeout_ms + ENTRY_LATER_MS);
+    int n = snprintf(ms, sizeof ms, "%" PRIu64, program->timeout_ms + ENTRY_LATER_MS);
 
-    if (entry_size(spec, &size, e) < 0)
+    if (entry_size(program, &size, e) < 0)
         return -1;
-    buf_add_str(out, ENTRY_MAGIC);
-    add_record(out, 'C', spec->code, spec->code_len);
-    if (spec->input)
-        add_record(out, 'I', spec->input, spec->input_len);
-    for (size_t i = 0; i < spec->n_args; i++)
-        add_record(out, 'A', spec->args[i], strlen(spec->args[i]));
-    for (size_t i = 0; i < spec->n_env; i++)
-        add_record(out, 'E', spec->env[i], strlen(spec->env[i]));
-    if (spec->timeout_ms > 0)
+    add_record(out, 'C', program->code, program->code_len);
+    if (program->input)
+        add_record(out, 'I', program->input, program->input_len);
+    for (size_t i = 0; i < program->n_args; i++)
+        add_record(out, 'A', program->args[i], strlen(program->args[i]));
+    for (size_t i = 0; i < program->n_env; i++)
+        add_record(out, 'E', program->env[i], strlen(program->env[i]));
+    if (program->timeout_ms > 0)
         add_record(out, 'T', ms, (size_t)n);
     add_record(out, 'G', NULL, 0);
+    return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the envelope is larger than its buffer");
+}
+
+int entry_write_preload(const char *names, struct buf *out, struct err *e)
+{
+    size_t len = strlen(names);
+
+    if (len == 0 || len > ENTRY_PRELOAD_MAX)
+        return err_set(e, ERR_LIMIT, "the names to bring in ahead are %zu bytes; the limit is %d",
+                       len, ENTRY_PRELOAD_MAX);
+    add_record(out, 'P', names, len);
     return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the envelope is larger than its buffer");
 }

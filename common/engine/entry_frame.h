@@ -3,9 +3,11 @@
  * for authors of images.
  *
  * To the container's stdin goes one envelope: "SBX1", then records {tag, length as 32 bits
- * big-endian, payload}. From its stdout come frames {tag, length, payload}: 'O' and 'E' the
- * program's two streams, 'R' the report, once, last. Everything that comes back is written by a
- * container and so is hostile: it is passed through or refused, never kept.
+ * big-endian, payload}; "SBX1" and 'P' (what to bring in ahead) may come long before the rest. From
+ * its stdout come frames {tag, length, payload}: 'W' how far the container is while it waits, 'S'
+ * the program starts, 'O' and 'E' the program's two streams, 'R' the report, once, last. Everything
+ * that comes back is written by a container and so is hostile: it is passed through or refused,
+ * never kept.
  */
 #ifndef SANDCGI_ENGINE_ENTRY_FRAME_H
 #define SANDCGI_ENGINE_ENTRY_FRAME_H
@@ -22,6 +24,8 @@
 #define ENTRY_MAGIC       "SBX1"
 #define ENTRY_FRAME_MAX   65536 /* payload of one frame */
 #define ENTRY_REPORT_MAX  1024
+#define ENTRY_WORD_MAX    8    /* payload of 'W' and 'S' */
+#define ENTRY_PRELOAD_MAX 1024 /* payload of P */
 #define ENTRY_RECORD_HEAD 5
 
 struct entry_report {
@@ -33,29 +37,38 @@ struct entry_report {
     bool timed_out; /* the entry program's own deadline passed first */
 };
 
-/* All zero is the state before the first byte. */
+/* All zero is the state before the first byte, with no program handed over yet. */
 struct entry_frame {
+    bool
+        handed; /* set by the owner before the program goes out: until then its output is refused */
+
     unsigned char head[ENTRY_RECORD_HEAD];
     size_t head_have;
     uint32_t left;
     char tag;
-    char report_text[ENTRY_REPORT_MAX];
-    size_t report_len;
+    char text[ENTRY_REPORT_MAX]; /* of a frame that has a meaning of its own */
+    size_t text_len;
+
+    enum engine_tier tier;
+    bool started;  /* 'S' came, or else the program's first frame */
+    bool ahead;    /* 'S' said so */
     bool reported; /* report is filled */
     struct entry_report report;
 };
 
 /*
- * The program's output goes to sink as it arrives. FRAME_STOP when the report is complete (reported
- * is true; what follows is ignored) or when the sink said stop (reported is false); FRAME_BROKEN
- * with ERR_PROTOCOL on anything else than the protocol allows.
+ * The program's output goes to sink (which may be NULL until handed) as it arrives. FRAME_STOP when
+ * the report is complete (reported is true; what follows is ignored) or when the sink said stop
+ * (reported is false); FRAME_BROKEN with ERR_PROTOCOL on anything else than the protocol allows.
  */
 enum frame_push entry_frame_push(struct entry_frame *f, const char *data, size_t len,
                                  const struct engine_sink *sink, struct err *e);
 
-/* Bytes that entry_write appends for spec; ERR_LIMIT when they do not fit 32-bit records. */
-int entry_size(const struct engine_spec *spec, size_t *out, struct err *e);
-/* Appends the envelope of spec. */
-int entry_write(const struct engine_spec *spec, struct buf *out, struct err *e);
+/* Bytes that entry_write appends for program; ERR_LIMIT when they do not fit 32-bit records. */
+int entry_size(const struct engine_program *program, size_t *out, struct err *e);
+/* Appends the records of program, to follow ENTRY_MAGIC. */
+int entry_write(const struct engine_program *program, struct buf *out, struct err *e);
+/* Appends the record that has names brought in ahead. */
+int entry_write_preload(const char *names, struct buf *out, struct err *e);
 
 #endif

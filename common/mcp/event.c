@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What an event needs beside its kind. */
-enum { TENANT = 1, URI = 2, SESSION = 4 };
+enum { TENANT = 1, URI = 2, SESSION = 4, TASK = 8 };
 
 static const struct {
     const char *name;
@@ -19,6 +19,7 @@ static const struct {
     [MCP_EVENT_PROMPTS] = {"prompts", 0},
     [MCP_EVENT_RESOURCES] = {"resources", TENANT},
     [MCP_EVENT_RESOURCE] = {"resource", TENANT | URI},
+    [MCP_EVENT_TASK] = {"task", TENANT | TASK},
     [MCP_EVENT_SESSION] = {"session", SESSION},
 };
 
@@ -35,6 +36,7 @@ json_t *mcp_event_encode(const struct mcp_event *event)
     set_text(object, "kind", kinds[event->kind].name);
     set_text(object, "tenant", event->tenant);
     set_text(object, "uri", event->uri);
+    set_text(object, "task", event->task);
     set_text(object, "session", event->session);
     return object;
 }
@@ -56,12 +58,13 @@ int mcp_event_decode(const json_t *object, struct mcp_event *out)
 
     *out = (struct mcp_event){.tenant = json_get_string(object, "tenant"),
                               .uri = json_get_string(object, "uri"),
+                              .task = json_get_string(object, "task"),
                               .session = json_get_string(object, "session")};
     if (parse_kind(json_get_string(object, "kind"), &out->kind) < 0)
         return -1;
     needs = kinds[out->kind].needs;
     if (((needs & TENANT) && !out->tenant) || ((needs & URI) && !out->uri) ||
-        ((needs & SESSION) && !out->session))
+        ((needs & TASK) && !out->task) || ((needs & SESSION) && !out->session))
         return -1;
     return 0;
 }

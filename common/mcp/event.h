@@ -15,6 +15,7 @@ enum mcp_event_kind {
     MCP_EVENT_PROMPTS,
     MCP_EVENT_RESOURCES, /* resources/list of this tenant would */
     MCP_EVENT_RESOURCE,  /* the resource uri of this tenant has new content, or is gone */
+    MCP_EVENT_TASK,      /* the task of this tenant has another status */
     MCP_EVENT_SESSION,   /* the session's record changed (subscriptions) or it has ended: look again
                           */
 };
@@ -23,6 +24,7 @@ struct mcp_event {
     enum mcp_event_kind kind;
     const char *tenant;  /* NULL for TOOLS, PROMPTS */
     const char *uri;     /* RESOURCE */
+    const char *task;    /* TASK: its id */
     const char *session; /* SESSION */
 };
 

@@ -6,6 +6,7 @@
 #include "common/mcp/pin.h"
 #include "common/mcp/prompt.h"
 #include "common/mcp/resource.h"
+#include "common/mcp/task.h"
 
 static bool has_completion(const struct mcp_server *server)
 {
@@ -27,7 +28,7 @@ static json_t *list_capability_new(const struct mcp_server *server)
 
 /* Prompts and resources are named even where there are none: the methods answer, with empty lists.
  */
-static json_t *capabilities_new(const struct mcp_server *server)
+static json_t *capabilities_new(const struct mcp_server *server, unsigned features)
 {
     json_t *capabilities = json_object();
     json_t *resources = list_capability_new(server);
@@ -40,6 +41,8 @@ static json_t *capabilities_new(const struct mcp_server *server)
     json_object_set_new(capabilities, "logging", json_object());
     if (has_completion(server))
         json_object_set_new(capabilities, "completions", json_object());
+    if (server->tasks && (features & MCP_IS_MODERN))
+        json_object_set_new(capabilities, "extensions", json_pack("{s:{}}", MCP_EXTENSION_TASKS));
     return capabilities;
 }
 
@@ -87,7 +90,7 @@ int mcp_initialize(struct mcp_call *call, json_t **out_result)
     result = json_object();
     json_object_set_new(result, "protocolVersion",
                         json_string(mcp_revision_name(call->era.revision)));
-    json_object_set_new(result, "capabilities", capabilities_new(call->server));
+    json_object_set_new(result, "capabilities", capabilities_new(call->server, call->era.features));
     json_object_set_new(result, "serverInfo",
                         mcp_server_info_new(call->server, call->era.features));
     if (call->server->instructions)
@@ -103,7 +106,7 @@ int mcp_discover(struct mcp_call *call, json_t **out_result)
     json_t *result = json_object();
 
     json_object_set_new(result, "supportedVersions", mcp_revision_list(MCP_ANY_MODERN));
-    json_object_set_new(result, "capabilities", capabilities_new(call->server));
+    json_object_set_new(result, "capabilities", capabilities_new(call->server, call->era.features));
     if (call->server->instructions)
         json_object_set_new(result, "instructions", json_string(call->server->instructions));
     *out_result = result;

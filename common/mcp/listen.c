@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/mcp/methods.h"
 #include "common/mcp/pin.h"
+#include "common/mcp/task.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -13,8 +14,9 @@
 struct mcp_listen {
     char *tenant;
     bool tools, prompts, resources;
-    json_t *uris; /* array; NULL: none */
-    json_t *id;   /* of the listen request; NULL: legacy */
+    json_t *uris;  /* array; NULL: none */
+    json_t *tasks; /* array of ids; NULL: none */
+    json_t *id;    /* of the listen request; NULL: legacy */
     char session[MCP_SESSION_ID_LEN + 1];
     const struct mcp_pin *pin; /* borrowed */
 };
@@ -33,6 +35,7 @@ void mcp_listen_free(struct mcp_listen *l)
         return;
     free(l->tenant);
     json_decref(l->uris);
+    json_decref(l->tasks);
     json_decref(l->id);
     free(l);
 }
@@ -49,7 +52,8 @@ const char *mcp_listen_session_id(const struct mcp_listen *l)
 
 bool mcp_listen_is_empty(const struct mcp_listen *l)
 {
-    return l->id && !l->tools && !l->prompts && !l->resources && json_array_size(l->uris) == 0;
+    return l->id && !l->tools && !l->prompts && !l->resources && json_array_size(l->uris) == 0 &&
+           json_array_size(l->tasks) == 0;
 }
 
 /* ---- modern: subscriptions/listen ---- */
@@ -103,6 +107,23 @@ static json_t *honoured_uris(const struct mcp_call *call, const json_t *uris)
     return honoured;
 }
 
+static int check_task_ids(struct mcp_call *call, const json_t *ids)
+{
+    size_t i;
+    json_t *one;
+
+    if (!mcp_client_can_task(call))
+        return mcp_fail_no_tasks(call);
+    if (!json_is_array(ids) || json_array_size(ids) > MCP_TASK_IDS_MAX)
+        return fail_params(call, "taskIds must be an array of at most 64 ids");
+    json_array_foreach(ids, i, one)
+    {
+        if (!json_is_string(one) || json_string_length(one) > MCP_TASK_ID_MAX)
+            return fail_params(call, "taskIds must be an array of strings of at most 128 bytes");
+    }
+    return 0;
+}
+
 static bool wants(const json_t *filter, const char *name, bool offered, json_t *honoured)
 {
     bool yes = offered && json_is_true(json_object_get(filter, name));
@@ -131,13 +152,14 @@ int mcp_subscriptions_listen(struct mcp_call *call, json_t **out_result)
     const struct mcp_server *server = call->server;
     const json_t *filter = json_object_get(call->params, "notifications");
     const json_t *uris = json_object_get(filter, "resourceSubscriptions");
+    const json_t *tasks = server->tasks ? json_object_get(filter, "taskIds") : NULL;
     bool live = server->publish != NULL;
     json_t *honoured;
     struct mcp_listen *l;
 
     if (!json_is_object(filter))
         return fail_params(call, "params.notifications must be an object");
-    if (uris && check_uris(call, uris) < 0)
+    if ((uris && check_uris(call, uris) < 0) || (tasks && check_task_ids(call, tasks) < 0))
         return -1;
     l = listen_new(call->origin->tenant);
     honoured = json_object();
@@ -148,6 +170,10 @@ int mcp_subscriptions_listen(struct mcp_call *call, json_t **out_result)
     if (uris) {
         l->uris = honoured_uris(call, uris);
         json_object_set_new(honoured, "resourceSubscriptions", json_deep_copy(l->uris));
+    }
+    if (tasks && live) { /* all of them: whether a task exists is nothing to be learned here */
+        l->tasks = json_deep_copy(tasks);
+        json_object_set_new(honoured, "taskIds", json_deep_copy(tasks));
     }
     call->answer->listen = l;
     *out_result = acknowledgement_new(l, honoured);
@@ -225,26 +251,25 @@ int mcp_listen_session(const struct mcp_server *server, const struct mcp_origin 
 
 /* ---- events ---- */
 
-static bool has_uri(const json_t *uris, const char *uri)
+static bool has_text(const json_t *texts, const char *text)
 {
     size_t i;
     json_t *one;
 
-    json_array_foreach(uris, i, one)
+    json_array_foreach(texts, i, one)
     {
-        if (json_is_string(one) && strcmp(json_string_value(one), uri) == 0)
+        if (json_is_string(one) && strcmp(json_string_value(one), text) == 0)
             return true;
     }
     return false;
 }
 
-static json_t *notification_new(const struct mcp_listen *l, const char *method, const char *uri)
+/* take_params may be NULL: there is nothing to say beside the method. */
+static json_t *notification_new(const struct mcp_listen *l, const char *method, json_t *take_params)
 {
     json_t *message = json_object();
-    json_t *params = json_object();
+    json_t *params = take_params ? take_params : json_object();
 
-    if (uri)
-        json_object_set_new(params, "uri", json_string(uri));
     if (l->id)
         json_object_set_new(params, "_meta", meta_new(l));
     json_object_set_new(message, "jsonrpc", json_string("2.0"));
@@ -271,6 +296,20 @@ static bool is_theirs(const struct mcp_listen *l, const struct mcp_event *event)
     return event->tenant && strcmp(l->tenant, event->tenant) == 0;
 }
 
+/* The whole task as it is now; NULL when it cannot be had (any more). */
+static json_t *task_message(const struct mcp_listen *l, const struct mcp_server *server,
+                            const char *id)
+{
+    const struct mcp_tool_call call = {
+        .server = server, .app = server->app, .tenant = l->tenant, .cancel_fd = -1, .leave_fd = -1};
+    AUTO_MCP_TASK struct mcp_task task = {.status = MCP_TASK_WORKING};
+    struct err e = ERR_INIT;
+
+    if (!server->tasks || server->tasks->get(&call, id, true, &task, &e) < 0)
+        return NULL;
+    return notification_new(l, "notifications/tasks", mcp_task_to_json(&task, false));
+}
+
 json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server,
                            const struct mcp_event *event, bool *out_end)
 {
@@ -287,8 +326,13 @@ json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server
                    ? notification_new(l, "notifications/resources/list_changed", NULL)
                    : NULL;
     case MCP_EVENT_RESOURCE:
-        return is_theirs(l, event) && has_uri(uris, event->uri)
-                   ? notification_new(l, "notifications/resources/updated", event->uri)
+        return is_theirs(l, event) && has_text(uris, event->uri)
+                   ? notification_new(l, "notifications/resources/updated",
+                                      json_pack("{s:s}", "uri", event->uri))
+                   : NULL;
+    case MCP_EVENT_TASK:
+        return is_theirs(l, event) && has_text(l->tasks, event->task)
+                   ? task_message(l, server, event->task)
                    : NULL;
     case MCP_EVENT_SESSION:
         if (l->session[0] && strcmp(l->session, event->session) == 0)

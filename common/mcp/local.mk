@@ -25,6 +25,7 @@ libmcp_a_SOURCES = \
 	common/mcp/server.c common/mcp/server.h \
 	common/mcp/sse.c common/mcp/sse.h \
 	common/mcp/stream.c common/mcp/stream.h \
+	common/mcp/task.c common/mcp/task.h common/mcp/task_methods.c \
 	common/mcp/tool.h \
 	common/mcp/tool_methods.c \
 	common/mcp/way.c common/mcp/way.h
@@ -37,7 +38,9 @@ TOOLS_FAKES = \
 	tests/fakes/tools_world.c tests/fakes/tools_world.h
 
 # A server with sessions, and tools, prompts and resources for whatever this layer offers.
-MCP_FAKES = tests/fakes/mcp_world.c tests/fakes/mcp_world.h $(ASK_FAKES)
+MCP_FAKES = \
+	tests/fakes/mcp_offer.c tests/fakes/mcp_offer.h \
+	tests/fakes/mcp_world.c tests/fakes/mcp_world.h $(ASK_FAKES)
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
@@ -48,11 +51,15 @@ check_PROGRAMS += \
 	tests/unit/test_mcp_seal \
 	tests/unit/test_mcp_server \
 	tests/unit/test_mcp_session \
-	tests/unit/test_mcp_stream
+	tests/unit/test_mcp_stream \
+	tests/unit/test_mcp_task \
+	tests/unit/test_mcp_way
 tests_unit_test_mcp_ask_SOURCES = tests/unit/test_mcp_ask.c $(MCP_FAKES)
 tests_unit_test_mcp_listen_SOURCES = tests/unit/test_mcp_listen.c $(MCP_FAKES)
 tests_unit_test_mcp_methods_SOURCES = tests/unit/test_mcp_methods.c $(MCP_FAKES)
 tests_unit_test_mcp_session_SOURCES = tests/unit/test_mcp_session.c $(MCP_FAKES)
+tests_unit_test_mcp_task_SOURCES = tests/unit/test_mcp_task.c $(MCP_FAKES)
+tests_unit_test_mcp_way_SOURCES = tests/unit/test_mcp_way.c $(MCP_FAKES)
 tests_unit_test_mcp_server_SOURCES = tests/unit/test_mcp_server.c $(ASK_FAKES)
 endif
 

@@ -55,6 +55,16 @@ json_t *mcp_server_info_new(const struct mcp_server *server, unsigned features);
 int mcp_tools_list(struct mcp_call *call, json_t **out_result);
 int mcp_tools_call(struct mcp_call *call, json_t **out_result);
 
+/* task_methods.c */
+#define MCP_NO_SUCH_TASK "taskId: no such task (unknown, expired, or another client's)"
+int mcp_tasks_get(struct mcp_call *call, json_t **out_result);
+int mcp_tasks_update(struct mcp_call *call, json_t **out_result);
+int mcp_tasks_cancel(struct mcp_call *call, json_t **out_result);
+/* Has the client declared the extension, and do we have tasks? */
+bool mcp_client_can_task(const struct mcp_call *call);
+/* Refuses because it has not: HTTP 400, -32021. Always returns -1. */
+int mcp_fail_no_tasks(struct mcp_call *call);
+
 /* resource_methods.c */
 int mcp_resources_list(struct mcp_call *call, json_t **out_result);
 int mcp_resources_templates(struct mcp_call *call, json_t **out_result);

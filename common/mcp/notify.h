@@ -6,7 +6,9 @@
 #ifndef SANDCGI_MCP_NOTIFY_H
 #define SANDCGI_MCP_NOTIFY_H
 
+#include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct mcp_tool_call; /* tool.h */
 struct mcp_way;       /* the call's way to its client; way.h */
@@ -37,6 +39,19 @@ bool mcp_progress_wanted(const struct mcp_tool_call *call);
  */
 void mcp_progress(const struct mcp_tool_call *call, double progress, double total,
                   const char *message);
+
+/*
+ * notifications/progress whose message is a piece of what the work has produced (a string): none is
+ * dropped. progress is raised a little where it would not increase.
+ */
+void mcp_progress_text(const struct mcp_tool_call *call, double progress, const json_t *text);
+
+/* How long nothing has been sent to the client; INT64_MAX: nothing was yet. */
+int64_t mcp_silence_ms(const struct mcp_tool_call *call);
+
+/* To be called now and then during long work: an open stream that was silent for SSE_KEEP_ALIVE_MS
+ * shows that we are still there. */
+void mcp_keep_alive(const struct mcp_tool_call *call);
 
 /* notifications/message with a text; logger NULL: none. Never program output, code, secrets. */
 void mcp_log(const struct mcp_tool_call *call, enum mcp_log_level level, const char *logger,

@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 #include "common/mcp/content.h"
 #include "common/mcp/revision.h"
+#include "common/mcp/task.h"
 #include "common/rpc/json.h"
 
 #include <stdarg.h>
@@ -18,6 +19,7 @@ void mcp_result_clear(struct mcp_result *r)
     json_decref(r->structured);
     json_decref(r->content);
     mcp_need_clear(&r->need);
+    mcp_task_free(r->task);
     *r = (struct mcp_result)MCP_RESULT_INIT;
 }
 

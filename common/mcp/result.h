@@ -12,13 +12,17 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+struct mcp_task; /* task.h */
+
 struct mcp_result {
     json_t
         *structured; /* an object that fits the tool's output schema; NULL: content only; owned */
     json_t *content; /* array of content blocks (content.h); NULL: none; owned */
     bool is_error;   /* the tool could not do what it was asked for */
-    struct mcp_need need; /* not empty: the rest is ignored, the tool is called again with answers;
-                             owned */
+    struct mcp_need need;  /* not empty: the rest is ignored, the tool is called again with answers;
+                              owned */
+    struct mcp_task *task; /* it goes on as this task, which is all there is to say now; only when
+                              mcp_tool_call.can_task; NULL: none; owned */
 };
 
 #define MCP_RESULT_INIT                                                                            \

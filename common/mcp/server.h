@@ -10,6 +10,7 @@
  * blocks, results and their shaping per revision).
  *
  * Between a request and its answer: way.c (what goes to the client, and whether it wants it),
+ * task.c (work that goes on behind it),
  * asking.c (questions to its user), seal.c (state that travels through the client). Legacy clients
  * have session.c (records in a directory that all workers share), stream.c (what can be fetched
  * later) and mailbox.c (how a call hears of messages that reach another worker).
@@ -28,6 +29,7 @@
 struct mcp_tool;      /* tool.h */
 struct mcp_prompt;    /* prompt.h */
 struct mcp_resources; /* resource.h */
+struct mcp_tasks;     /* task.h */
 struct mcp_lists;     /* lists.h */
 struct mcp_event;     /* event.h */
 struct mcp_listen;    /* listen.h */
@@ -43,6 +45,7 @@ struct mcp_server {
     const struct mcp_prompt *const *prompts; /* in the order of prompts/list, n_prompts */
     size_t n_prompts;
     const struct mcp_resources *resources; /* NULL: none */
+    const struct mcp_tasks *tasks;         /* NULL: none */
     void *app;                             /* handed to the tools untouched */
     struct mcp_lists *lists; /* keeps what tools/list answers, made by mcp_lists_new; NULL: built
                                 anew each time */

@@ -95,7 +95,11 @@ struct mcp_stream *mcp_stream_new(int sessions_fd, const char *session, struct e
 int mcp_stream_add(struct mcp_stream *s, const json_t *message, char out_id[MCP_EVENT_ID_MAX],
                    struct err *e)
 {
-    if (s->count >= MCP_STREAM_MESSAGES_MAX)
+    /* What is told on the way must leave room for questions and the answer. */
+    bool is_note = !json_object_get(message, "id");
+
+    if (s->count >= (is_note ? MCP_STREAM_NOTES_MAX : MCP_STREAM_MESSAGES_MAX) ||
+        (is_note && s->bytes >= MCP_STREAM_NOTES_BYTES_MAX))
         return err_set(e, ERR_LIMIT, "the stream has %u messages", s->count);
     if (write_line(s, message, e) < 0)
         return -1;

@@ -19,9 +19,12 @@
 
 #define MCP_STREAM_MESSAGES_MAX 1000
 #define MCP_STREAM_BYTES_MAX    (8u * 1024 * 1024)
-#define MCP_STREAM_KEPT_S       300 /* after its end */
-#define MCP_EVENT_ID_MAX        64
-#define MCP_STREAM_SUFFIX       ".stream" /* of the files' names */
+/* Of them, notifications: */
+#define MCP_STREAM_NOTES_MAX       900
+#define MCP_STREAM_NOTES_BYTES_MAX (4u * 1024 * 1024)
+#define MCP_STREAM_KEPT_S          300 /* after its end */
+#define MCP_EVENT_ID_MAX           64
+#define MCP_STREAM_SUFFIX          ".stream" /* of the files' names */
 
 struct mcp_stream; /* the writer */
 

@@ -27,10 +27,13 @@ struct mcp_tool_call {
     const struct mcp_server *server; /* for mcp_publish (event.h) */
     void *app;                       /* mcp_server.app */
     const char *tenant;
-    int cancel_fd;             /* see mcp_origin */
+    int cancel_fd; /* hangs up when the client wants no more of this; -1: cannot be */
+    /* Hangs up when the client has left, which is no wish to cancel (legacy HTTP); -1: none. */
+    int leave_fd;
     const json_t *arguments;   /* an object, or NULL when the call has none */
     const struct mcp_ask *ask; /* what the client can do, what its user answered; may be NULL */
     struct mcp_way *way;       /* for notify.h; NULL: nobody listens */
+    bool can_task;             /* may the answer be a task (mcp_result.task)? */
     const char *trace;         /* W3C traceparent for logs; NULL: none */
 };
 
@@ -43,6 +46,8 @@ struct mcp_tool {
     /* Methods ("elicitation/create") without which it cannot do anything: calls of clients that
      * cannot be asked so are refused. Ends with NULL; NULL: none. */
     const char *const *requires;
+    bool task_required;     /* its work is a task, or not done at all */
+    bool mirrors_arguments; /* input_schema has x-mcp-header: headers are compared with arguments */
     /* A heap string. */
     char *(*describe)(void *app);
     /* A new reference. */

@@ -6,6 +6,7 @@
 #include "common/mcp/header_params.h"
 #include "common/mcp/lists.h"
 #include "common/mcp/methods.h"
+#include "common/mcp/task.h"
 #include "common/mcp/tool.h"
 
 #include <string.h>
@@ -100,10 +101,19 @@ static int check_headers(struct mcp_call *call, size_t index, const json_t *argu
 {
     json_auto_t *schema = NULL;
 
-    if (!call->origin->http || !(call->era.features & MCP_IS_MODERN))
+    if (!call->server->tools[index]->mirrors_arguments)
         return 0;
     schema = mcp_lists_input_schema(call->server, index);
     return mcp_check_header_params(call, schema, arguments);
+}
+
+/* CreateTaskResult */
+static json_t *created_new(const struct mcp_task *task)
+{
+    json_t *result = mcp_task_to_json(task, true);
+
+    json_object_set_new(result, "resultType", json_string("task"));
+    return result;
 }
 
 static int run_tool(struct mcp_call *call, struct mcp_way *way, struct tool_round *r,
@@ -124,7 +134,8 @@ static int run_tool(struct mcp_call *call, struct mcp_way *way, struct tool_roun
         mcp_result_fail(&r->result, "%s", e.text);
         break;
     }
-    *out_result = mcp_result_to_json(&r->result, call->era.features);
+    *out_result = r->result.task ? created_new(r->result.task)
+                                 : mcp_result_to_json(&r->result, call->era.features);
     return 0;
 }
 
@@ -145,6 +156,8 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
 
     if (missing && (call->era.features & MCP_IS_MODERN))
         return mcp_fail_capability(call, missing, NULL);
+    if (r.tool->task_required && (call->era.features & MCP_IS_MODERN) && !mcp_client_can_task(call))
+        return mcp_fail_no_tasks(call);
     if (check_headers(call, index, arguments) < 0 || mcp_way_open(&way, call) < 0)
         return -1;
     r.call = (struct mcp_tool_call){
@@ -152,8 +165,10 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
         .app = call->server->app,
         .tenant = call->origin->tenant,
         .cancel_fd = mcp_way_cancel_fd(&way),
+        .leave_fd = mcp_way_leave_fd(&way),
         .arguments = arguments,
         .way = &way,
+        .can_task = mcp_client_can_task(call),
         .trace = call->trace[0] ? call->trace : NULL,
     };
     if (missing) {

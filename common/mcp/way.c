@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/mcp/pin.h"
+#include "common/mcp/sse.h"
 #include "common/mcp/stream.h"
 #include "common/mcp/tool.h"
 #include "common/rpc/json.h"
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #define PROGRESS_PAUSE_MS 10 /* steps that follow more closely are not told */
+#define SMALLEST_STEP     0.001
 #define LOG_TEXT_MAX      4096
 
 static const char *const levels[MCP_LOG_LEVELS] = {
@@ -112,6 +114,7 @@ int mcp_way_send(struct mcp_way *w, const json_t *message)
     if (!mcp_way_can_send(w))
         return -1;
     mcp_way_store(w);
+    w->said_at_ms = clock_mono_ms();
     if (out->send(out->ctx, message) == 0)
         return 0;
     w->broken = true;
@@ -130,11 +133,30 @@ static void notify(struct mcp_way *w, const char *method, json_t *take_params)
 
 /* ---- being cancelled ---- */
 
-/* In a session a lost connection is no wish to cancel (the answer may be fetched later); without
- * one nobody else could ever say so. */
+/* A lost connection is a wish to cancel in the modern revision only; legacy clients have
+ * notifications/cancelled, if they have a session. On stdio the front end tells both alike. */
+static bool leaving_cancels(const struct mcp_way *w)
+{
+    return !w->call->origin->http || (w->call->era.features & MCP_IS_MODERN);
+}
+
 int mcp_way_cancel_fd(const struct mcp_way *w)
 {
-    return w->mailbox.cancel_fd >= 0 ? w->mailbox.cancel_fd : w->call->origin->cancel_fd;
+    return leaving_cancels(w) ? w->call->origin->cancel_fd : w->mailbox.cancel_fd;
+}
+
+/* Will there be a store, which takes the answer when the client is gone? */
+static bool is_kept(const struct mcp_way *w)
+{
+    const struct mcp_call *call = w->call;
+
+    return mcp_way_can_send(w) && call->session && (call->era.features & MCP_CAN_RESUME) &&
+           (call->origin->out->store || w->token);
+}
+
+int mcp_way_leave_fd(const struct mcp_way *w)
+{
+    return leaving_cancels(w) || is_kept(w) ? -1 : w->call->origin->cancel_fd;
 }
 
 bool mcp_way_is_cancelled(const struct mcp_way *w)
@@ -186,6 +208,42 @@ void mcp_progress(const struct mcp_tool_call *call, double progress, double tota
     if (message && (w->call->era.features & MCP_CAN_EXPLAIN))
         json_object_set_new(params, "message", json_from_bytes(message, strlen(message)));
     notify(w, "notifications/progress", params);
+}
+
+void mcp_progress_text(const struct mcp_tool_call *call, double progress, const json_t *text)
+{
+    struct mcp_way *w = call->way;
+    json_t *params;
+
+    if (!mcp_progress_wanted(call))
+        return;
+    w->progress = w->progress_at_ms == 0 || progress > w->progress ? progress
+                                                                   : w->progress + SMALLEST_STEP;
+    w->progress_at_ms = clock_mono_ms();
+    params = json_object();
+    json_object_set_new(params, "progressToken", json_deep_copy(w->token));
+    json_object_set_new(params, "progress", number_new(w->progress));
+    /* Where the revision has no message it is one more member that a client may pass over. */
+    json_object_set(params, "message", (json_t *)(uintptr_t)text);
+    notify(w, "notifications/progress", params);
+}
+
+int64_t mcp_silence_ms(const struct mcp_tool_call *call)
+{
+    int64_t said = call->way ? call->way->said_at_ms : 0;
+
+    return said > 0 ? clock_mono_ms() - said : INT64_MAX;
+}
+
+void mcp_keep_alive(const struct mcp_tool_call *call)
+{
+    struct mcp_out *out = call->way ? call->way->call->origin->out : NULL;
+
+    if (!out || !out->keep_alive || !mcp_way_can_send(call->way) || call->way->said_at_ms == 0 ||
+        mcp_silence_ms(call) < SSE_KEEP_ALIVE_MS)
+        return;
+    call->way->said_at_ms = clock_mono_ms();
+    out->keep_alive(out->ctx);
 }
 
 void mcp_log(const struct mcp_tool_call *call, enum mcp_log_level level, const char *logger,

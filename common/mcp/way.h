@@ -17,6 +17,7 @@ struct mcp_way {
     int log_level;              /* -1: no messages are wanted */
     double progress;            /* the last one told */
     int64_t progress_at_ms;     /* 0: none yet */
+    int64_t said_at_ms;         /* when anything was sent last; 0: never */
     bool broken;                /* the client cannot be reached any more */
 };
 
@@ -38,6 +39,9 @@ bool mcp_way_store(struct mcp_way *w);
 
 /* What handlers give to poll: hangs up when the request is cancelled; -1: cannot be. */
 int mcp_way_cancel_fd(const struct mcp_way *w);
+/* Hangs up when the client has left without cancelling, and nobody keeps the answer for it; -1:
+ * this cannot be told, or is the same. */
+int mcp_way_leave_fd(const struct mcp_way *w);
 bool mcp_way_is_cancelled(const struct mcp_way *w);
 
 #endif

@@ -6,6 +6,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
+	common/sandbox/spare.c common/sandbox/spare.h \
 	common/sandbox/staging.c common/sandbox/staging.h \
 	common/sandbox/state.c common/sandbox/state.h
 
@@ -18,6 +19,7 @@ check_PROGRAMS += \
 	tests/unit/test_media \
 	tests/unit/test_sandbox \
 	tests/unit/test_snapshot \
+	tests/unit/test_spare \
 	tests/unit/test_state
 # The same once more, on a kernel that seems to lack openat2.
 tests_unit_test_files_race_walk_SOURCES = tests/unit/test_files_race.c

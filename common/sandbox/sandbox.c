@@ -6,6 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
+#include "common/sandbox/spare.h"
 #include "common/sandbox/staging.h"
 #include "common/sandbox/state.h"
 
@@ -67,11 +68,14 @@ static int open_root_dir(const char *path, struct err *e)
     return TAKE_FD(fd);
 }
 
-static int make_private_dir(int root_fd, const char *path, const char *name, struct err *e)
+static int make_own_dir(int root_fd, const char *path, const char *name, mode_t mode, struct err *e)
 {
     struct stat st;
 
-    if (mkdirat(root_fd, name, 0700) < 0 && errno != EEXIST) {
+    if (mkdirat(root_fd, name, mode) == 0) {
+        if (fchmodat(root_fd, name, mode, 0) < 0) /* whatever the umask was */
+            return err_errno(e, "SANDBOX_ROOT %s: the mode of %s cannot be set", path, name);
+    } else if (errno != EEXIST) {
         err_errno(e, "SANDBOX_ROOT %s is not writable", path);
         e->kind = ERR_INVALID;
         return -1;
@@ -81,6 +85,19 @@ static int make_private_dir(int root_fd, const char *path, const char *name, str
     if (!S_ISDIR(st.st_mode))
         return err_set(e, ERR_INVALID, "SANDBOX_ROOT %s: %s is not a directory: remove it", path,
                        name);
+    return 0;
+}
+
+static int make_own_dirs(const struct sandbox_root *root, struct err *e)
+{
+    static const struct {
+        const char *name;
+        mode_t mode;
+    } dirs[] = {{STAGING_DIR, 0700}, {".runs", 0700}, {STATE_DIR, 0700}, {SPARE_DIR, ROOT_MODE}};
+
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+        if (make_own_dir(root->fd, root->path, dirs[i].name, dirs[i].mode, e) < 0)
+            return -1;
     return 0;
 }
 
@@ -126,9 +143,7 @@ int sandbox_root_open(struct sandbox_root *out, const char *path, const char *ho
     root.host_path = without_trailing_slashes(host_path);
     root.secret = mem_strdup(secret);
     root.base_url = without_trailing_slashes(base_url);
-    if (make_private_dir(root.fd, root.path, STAGING_DIR, e) < 0 ||
-        make_private_dir(root.fd, root.path, ".runs", e) < 0 ||
-        make_private_dir(root.fd, root.path, STATE_DIR, e) < 0 || probe_root(&root, e) < 0) {
+    if (make_own_dirs(&root, e) < 0 || probe_root(&root, e) < 0) {
         sandbox_root_close(&root);
         return -1;
     }
@@ -175,8 +190,8 @@ static int check_id(const char *what, const char *id, struct err *e)
     return 0;
 }
 
-static int make_name(const struct sandbox_root *root, const char *tenant, const char *conversation,
-                     char out[SANDBOX_NAME_LEN + 1], struct err *e)
+int sandbox_name(const struct sandbox_root *root, const char *tenant, const char *conversation,
+                 char out[SANDBOX_NAME_LEN + 1], struct err *e)
 {
     const struct crypto_part parts[] = {
         {tenant, strlen(tenant)},
@@ -184,6 +199,8 @@ static int make_name(const struct sandbox_root *root, const char *tenant, const 
     };
     uint8_t mac[CRYPTO_SHA256_LEN];
 
+    if (check_id("tenant", tenant, e) < 0 || check_id("conversationId", conversation, e) < 0)
+        return -1;
     if (crypto_hmac(root->secret, strlen(root->secret), parts, ARRAY_LEN(parts), mac, e) < 0)
         return -1;
     crypto_hex(mac, sizeof(mac), out);
@@ -236,20 +253,12 @@ static int enter(struct sandbox *sb, struct sandbox *out, struct err *e)
     return 0;
 }
 
-/* Checks the ids and fills in the name. */
-static int address(struct sandbox *sb, const char *tenant, const char *conversation, struct err *e)
-{
-    if (check_id("tenant", tenant, e) < 0 || check_id("conversationId", conversation, e) < 0)
-        return -1;
-    return make_name(sb->root, tenant, conversation, sb->name, e);
-}
-
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e)
 {
     struct sandbox sb = {.root = root, .fd = -1};
 
-    if (address(&sb, tenant, conversation, e) < 0)
+    if (sandbox_name(root, tenant, conversation, sb.name, e) < 0)
         return -1;
     if (mkdirat(root->fd, sb.name, BOX_MODE) < 0 && errno != EEXIST)
         return err_errno(e, "the sandbox's directory cannot be made");
@@ -261,7 +270,7 @@ int sandbox_find(const struct sandbox_root *root, const char *tenant, const char
 {
     struct sandbox sb = {.root = root, .fd = -1};
 
-    if (address(&sb, tenant, conversation, e) < 0)
+    if (sandbox_name(root, tenant, conversation, sb.name, e) < 0)
         return -1;
     return enter(&sb, out, e);
 }

@@ -29,10 +29,11 @@ struct sandbox_root {
 
 /*
  * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs and .state
- * (0700). Uploads that an earlier process left half-way are removed. host_path NULL or "" is path.
- * ERR_INVALID with one line that says what to change: a path that is relative, not a directory, not
- * writable or writable by everybody, a colon in host_path (the engine could not bind it), a secret
- * under 32 characters, a user this account cannot give files to. Strings are copied.
+ * (0700) and .pool (0711: a rootless engine has to pass through it). Uploads that an earlier
+ * process left half-way are removed. host_path NULL or "" is path. ERR_INVALID with one line that
+ * says what to change: a path that is relative, not a directory, not writable or writable by
+ * everybody, a colon in host_path (the engine could not bind it), a secret under 32 characters, a
+ * user this account cannot give files to. Strings are copied.
  */
 int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
                       const char *secret, const char *base_url, uid_t uid, gid_t gid,
@@ -56,11 +57,17 @@ struct sandbox {
 #define AUTO_SANDBOX AUTO(sandbox_close)
 
 /*
+ * The name of a conversation's sandbox, whether that exists or not: hex of HMAC-SHA-256(secret,
+ * len||tenant||len||conversation). tenant and conversation are checked: 1..SANDBOX_ID_MAX bytes,
+ * sandbox_text_ok (ERR_INVALID naming conversationId).
+ */
+int sandbox_name(const struct sandbox_root *root, const char *tenant, const char *conversation,
+                 char out[SANDBOX_NAME_LEN + 1], struct err *e);
+
+/*
  * The sandbox of a conversation, created when absent. Its owner (root->uid) and mode (0755) are
  * mended when a program changed the mode, or a crash left it half made. tenant and conversation are
- * checked: 1..SANDBOX_ID_MAX bytes, sandbox_text_ok (ERR_INVALID naming conversationId). *out is to
- * be closed with sandbox_close; it borrows root. Name = hex of HMAC-SHA-256(secret,
- * len||tenant||len||conversation).
+ * checked as by sandbox_name. *out is to be closed with sandbox_close; it borrows root.
  */
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e);

@@ -63,6 +63,14 @@ int staged_move(struct staged *s, int to_fd, const char *name)
     return 0;
 }
 
+int staged_move_new(struct staged *s, int to_fd, const char *name)
+{
+    if (renameat2(s->dir_fd, s->name, to_fd, name, RENAME_NOREPLACE) < 0)
+        return -1;
+    s->name[0] = '\0';
+    return 0;
+}
+
 void staged_clear(struct staged *s)
 {
     int saved = errno;

@@ -34,6 +34,9 @@ int staging_create_folder(const struct sandbox_root *root, struct staged *out);
 /* Renames it to name in to_fd, replacing what rename(2) replaces. 0, or -1 with errno; it then
  * stays staged. */
 int staged_move(struct staged *s, int to_fd, const char *name);
+/* The same to a name that must not be there yet (EEXIST); EINVAL or ENOSYS where the file system
+ * cannot promise that. */
+int staged_move_new(struct staged *s, int to_fd, const char *name);
 void staged_clear(struct staged *s);
 
 /* Removes what is older than an hour: leftovers of processes that were killed. */

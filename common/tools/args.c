@@ -167,6 +167,23 @@ static int fill_seconds(const struct arg_row *row, const struct tools_app *app, 
     return 0;
 }
 
+/* JSON has one kind of number: 30.0 is as good as 30. */
+static int fill_integer(const struct arg_row *row, const struct tools_app *app, const json_t *value,
+                        struct arg_integer *out, struct err *e)
+{
+    uint64_t limit = args_limit(row, app);
+    double number = json_number_value(value);
+
+    if (!json_is_number(value) || number != floor(number))
+        return err_set(e, ERR_INVALID, "argument '%s' must be an integer, not %s", row->name,
+                       json_is_number(value) ? "a fraction" : type_name(value));
+    if (number < 0 || number > (double)limit)
+        return err_set(e, ERR_INVALID, "argument '%s' must be from 0 to %" PRIu64, row->name,
+                       limit);
+    *out = (struct arg_integer){.given = true, .value = (uint64_t)number};
+    return 0;
+}
+
 /* ---- lists and maps ---- */
 
 static int fail_items(const struct arg_row *row, struct err *e)
@@ -270,6 +287,8 @@ static int fill_row(const struct arg_row *row, const struct tools_app *app, cons
         return 0;
     case ARG_SECONDS:
         return fill_seconds(row, app, value, field(row, out), e);
+    case ARG_INTEGER:
+        return fill_integer(row, app, value, field(row, out), e);
     case ARG_LIST:
         return fill_list(row, app, value, field(row, out), e);
     case ARG_MAP:

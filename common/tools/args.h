@@ -16,6 +16,7 @@
 #include "common/tools/tools.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,8 +28,14 @@ enum arg_type {
     ARG_BOOL,       /* bool */
     ARG_SECONDS, /* uint64_t milliseconds, given in seconds >= 1 with or without a fraction; 0 when
                     absent */
+    ARG_INTEGER, /* struct arg_integer, from 0 to the limit */
     ARG_LIST,    /* struct arg_list of strings without NUL; the limit counts all bytes */
     ARG_MAP,     /* struct arg_map of name to string without NUL; the limit counts all bytes */
+};
+
+struct arg_integer {
+    bool given;
+    uint64_t value;
 };
 
 struct arg_list {
@@ -50,10 +57,10 @@ struct arg_row {
     enum arg_type type;
     size_t offset; /* into the tool's struct */
     bool required;
-    uint64_t max;           /* bytes; of ARG_SECONDS milliseconds; or: */
+    uint64_t max;           /* bytes; of ARG_SECONDS milliseconds; of ARG_INTEGER its value; or: */
     size_t max_setting;     /* ARG_SETTING(...), wins over max */
     size_t max_items;       /* of ARG_LIST and ARG_MAP */
-    size_t initial_setting; /* ARG_SECONDS: the default told in the schema */
+    size_t initial_setting; /* ARG_SECONDS, ARG_INTEGER: the default told in the schema */
     const char *help;       /* for the model */
     /*
      * What a string may be, as a new array of strings; NULL when that is not known now and

@@ -56,6 +56,15 @@ static void describe_seconds(json_t *schema, const struct arg_row *row, const st
                             seconds_value(args_setting(app, row->initial_setting)));
 }
 
+static void describe_integer(json_t *schema, const struct arg_row *row, const struct tools_app *app)
+{
+    set_type(schema, "integer");
+    set_integer(schema, "minimum", 0);
+    set_integer(schema, "maximum", args_limit(row, app));
+    if (row->initial_setting)
+        set_integer(schema, "default", args_setting(app, row->initial_setting));
+}
+
 static void describe_items(json_t *schema, const struct arg_row *row)
 {
     bool list = row->type == ARG_LIST;
@@ -85,6 +94,9 @@ static json_t *row_schema(const struct arg_row *row, const struct tools_app *app
         break;
     case ARG_SECONDS:
         describe_seconds(schema, row, app);
+        break;
+    case ARG_INTEGER:
+        describe_integer(schema, row, app);
         break;
     case ARG_LIST:
     case ARG_MAP:

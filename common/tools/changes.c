@@ -7,9 +7,9 @@
 #include "common/rpc/json.h"
 #include "common/tools/uri.h"
 
-static void tell_resource(const struct mcp_tool_call *c, const char *conversation, const char *name)
+static void tell_resource(const struct changes *c, const char *name)
 {
-    AUTO_FREE char *uri = uri_of_file(conversation, name);
+    AUTO_FREE char *uri = uri_of_file(c->conversation, name);
     const struct mcp_event event = {.kind = MCP_EVENT_RESOURCE, .tenant = c->tenant, .uri = uri};
 
     /* A name that we give to nobody can be listened for by nobody. */
@@ -17,14 +17,14 @@ static void tell_resource(const struct mcp_tool_call *c, const char *conversatio
         mcp_publish(c->server, &event);
 }
 
-static void tell_list(const struct mcp_tool_call *c)
+static void tell_list(const struct changes *c)
 {
     const struct mcp_event event = {.kind = MCP_EVENT_RESOURCES, .tenant = c->tenant};
 
     mcp_publish(c->server, &event);
 }
 
-void changes_tell(const struct mcp_tool_call *c, const char *conversation, const json_t *files)
+void changes_tell(const struct changes *c, const json_t *files)
 {
     size_t i;
     json_t *file;
@@ -34,14 +34,14 @@ void changes_tell(const struct mcp_tool_call *c, const char *conversation, const
         const char *name = json_get_string(file, "name");
 
         if (name)
-            tell_resource(c, conversation, name);
+            tell_resource(c, name);
     }
     if (json_array_size(files) > 0)
         tell_list(c);
 }
 
-void changes_tell_file(const struct mcp_tool_call *c, const char *conversation, const char *name)
+void changes_tell_file(const struct changes *c, const char *name)
 {
-    tell_resource(c, conversation, name);
+    tell_resource(c, name);
     tell_list(c);
 }

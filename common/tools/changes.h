@@ -4,11 +4,17 @@
 
 #include "common/mcp/tool.h"
 
+/* Whose files changed, and how it is told. */
+struct changes {
+    const struct mcp_server *server; /* its publish is used */
+    const char *tenant, *conversation;
+};
+
 /* files: an array of objects with the member name, as in broker_run's result; empty or NULL:
  * nothing happened. */
-void changes_tell(const struct mcp_tool_call *c, const char *conversation, const json_t *files);
+void changes_tell(const struct changes *c, const json_t *files);
 
 /* One file. */
-void changes_tell_file(const struct mcp_tool_call *c, const char *conversation, const char *name);
+void changes_tell_file(const struct changes *c, const char *name);
 
 #endif

@@ -6,6 +6,9 @@
 
 extern const struct mcp_tool tool_upload_file;
 extern const struct mcp_tool tool_run_code;
+extern const struct mcp_tool tool_get_run;
+extern const struct mcp_tool tool_cancel_run;
+extern const struct mcp_tool tool_list_runs;
 extern const struct mcp_tool tool_list_runners;
 
 #endif

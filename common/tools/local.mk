@@ -2,13 +2,16 @@ noinst_LIBRARIES += libtools.a
 libtools_a_SOURCES = \
 	common/tools/args.c common/tools/args.h \
 	common/tools/args_schema.c \
+	common/tools/cancel_run.c \
 	common/tools/changes.c common/tools/changes.h \
 	common/tools/complete.c common/tools/complete.h \
 	common/tools/consent.c common/tools/consent.h \
 	common/tools/content_of.c common/tools/content_of.h \
 	common/tools/env.c common/tools/env.h \
+	common/tools/get_run.c \
 	common/tools/list.h \
 	common/tools/list_runners.c \
+	common/tools/list_runs.c \
 	common/tools/pictures.c common/tools/pictures.h \
 	common/tools/prompt_analyse.c \
 	common/tools/prompt_chart.c \
@@ -18,10 +21,14 @@ libtools_a_SOURCES = \
 	common/tools/resources.c \
 	common/tools/run_code.c common/tools/run_code.h \
 	common/tools/run_files.c common/tools/run_files.h \
+	common/tools/run_life.c common/tools/run_life.h \
+	common/tools/run_report.c common/tools/run_report.h \
+	common/tools/run_tasks.c common/tools/run_tasks.h \
 	common/tools/runners.c common/tools/runners.h \
 	common/tools/tools.c common/tools/tools.h \
 	common/tools/upload_file.c \
-	common/tools/uri.c common/tools/uri.h
+	common/tools/uri.c common/tools/uri.h \
+	common/tools/wants.c common/tools/wants.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
@@ -30,15 +37,18 @@ check_PROGRAMS += \
 	tests/unit/test_tools_prompts \
 	tests/unit/test_tools_resources \
 	tests/unit/test_tools_run_code \
+	tests/unit/test_tools_runs \
 	tests/unit/test_tools_talk \
 	tests/unit/test_tools_upload_file \
-	tests/unit/test_tools_uri
+	tests/unit/test_tools_uri \
+	tests/unit/test_tools_wants
 tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
 	tests/fakes/schema.c tests/fakes/schema.h
 tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)
 tests_unit_test_tools_prompts_SOURCES = tests/unit/test_tools_prompts.c $(TOOLS_FAKES)
 tests_unit_test_tools_resources_SOURCES = tests/unit/test_tools_resources.c $(TOOLS_FAKES)
 tests_unit_test_tools_run_code_SOURCES = tests/unit/test_tools_run_code.c $(TOOLS_FAKES)
+tests_unit_test_tools_runs_SOURCES = tests/unit/test_tools_runs.c $(TOOLS_FAKES)
 tests_unit_test_tools_talk_SOURCES = tests/unit/test_tools_talk.c $(TOOLS_FAKES)
 tests_unit_test_tools_upload_file_SOURCES = tests/unit/test_tools_upload_file.c $(TOOLS_FAKES)
 endif
@@ -46,6 +56,9 @@ endif
 FUZZ_TARGETS += tests/fuzz/fuzz_tool_args
 tests_fuzz_fuzz_tool_args_SOURCES = tests/fuzz/fuzz_tool_args.c $(TOOLS_FAKES)
 tests_fuzz_fuzz_tool_args_LDFLAGS = $(FUZZ_LINK)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_wants
+tests_fuzz_fuzz_wants_LDFLAGS = $(FUZZ_LINK)
 
 FUZZ_TARGETS += tests/fuzz/fuzz_resource
 tests_fuzz_fuzz_resource_SOURCES = tests/fuzz/fuzz_resource.c $(TOOLS_FAKES)

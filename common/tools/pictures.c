@@ -155,7 +155,7 @@ static json_t *run_drawing(const struct gallery *g, const struct drawings *d, st
         .n_args = d->n,
     };
 
-    return broker_run(&client, &request, e);
+    return broker_run(&client, &request, NULL, e);
 }
 
 static void show_line(struct gallery *g, const char *line, size_t len)

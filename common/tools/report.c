@@ -22,6 +22,7 @@ static const char *public_text(const struct err *e)
     case ERR_INVALID:
     case ERR_LIMIT:
     case ERR_NOT_FOUND:
+    case ERR_EXISTS:
     case ERR_DENIED:
     case ERR_BUSY:
     case ERR_LOST:

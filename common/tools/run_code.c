@@ -3,9 +3,7 @@
 
 #include "common/tools/run_code.h"
 
-#include "common/base/clock.h"
 #include "common/base/mem.h"
-#include "common/mcp/content.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
 #include "common/tools/changes.h"
@@ -13,8 +11,11 @@
 #include "common/tools/env.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
-#include "common/tools/run_files.h"
+#include "common/tools/run_life.h"
+#include "common/tools/run_report.h"
+#include "common/tools/run_tasks.h"
 #include "common/tools/runners.h"
+#include "common/tools/wants.h"
 
 #include <string.h>
 
@@ -22,7 +23,7 @@
 #define ARGS_MAX       64
 #define ENV_MAX        64
 #define LANGUAGE_MAX   64
-#define PROGRESS_MS    3000 /* between two signs of life */
+#define TASK_AFTER_MS  3000 /* a program that runs longer becomes a task, where it can */
 
 struct run_code {
     const char *conversation;
@@ -31,6 +32,8 @@ struct run_code {
     bool network;
     struct arg_map environment;
     uint64_t timeout_ms;
+    struct arg_integer wait_ms;
+    bool background;
     struct run_text input;
     struct arg_list args;
 };
@@ -72,6 +75,17 @@ static const struct arg_row arguments[] = {
      .max_setting = ARG_SETTING(timeout_max_ms),
      .initial_setting = ARG_SETTING(timeout_ms),
      .help = "Seconds after which the program is stopped."},
+    {.name = "waitMs",
+     .type = ARG_INTEGER,
+     .offset = offsetof(struct run_code, wait_ms),
+     .max_setting = ARG_SETTING(wait_max_ms),
+     .initial_setting = ARG_SETTING(wait_ms),
+     .help = "Milliseconds after which the answer comes even if the program still runs (status "
+             "running; get_run brings the rest). 0: wait to its end."},
+    {.name = "background",
+     .type = ARG_BOOL,
+     .offset = offsetof(struct run_code, background),
+     .help = "Answer at once with status running, and let the program go on."},
     {.name = "stdin",
      .type = ARG_TEXT,
      .offset = offsetof(struct run_code, input),
@@ -85,42 +99,6 @@ static const struct arg_row arguments[] = {
      .help = "Command line arguments of the program."},
     {0},
 };
-
-#define STREAM_SCHEMA                                                                              \
-    "{\"type\":\"object\",\"required\":[\"kept\",\"total\",\"truncated\"],\"properties\":{"        \
-    "\"kept\":{\"type\":\"integer\"},\"total\":{\"type\":\"integer\"},"                            \
-    "\"truncated\":{\"type\":\"boolean\"}}}"
-
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"success\",\"status\",\"exitCode\",\"signal\",\"stdout\","
-    "\"stderr\",\"output\",\"truncation\",\"durationMs\",\"files\"],\"properties\":{"
-    "\"success\":{\"type\":\"boolean\",\"description\":\"the program ended with exit code 0\"},"
-    "\"status\":{\"type\":\"string\",\"enum\":[\"ok\",\"error\",\"timeout\",\"out_of_memory\","
-    "\"output_limit\",\"killed\",\"busy\"]},"
-    "\"exitCode\":{\"type\":[\"integer\",\"null\"]},"
-    "\"signal\":{\"type\":[\"integer\",\"null\"],\"description\":\"that ended the program\"},"
-    "\"stdout\":{\"type\":\"string\"},"
-    "\"stderr\":{\"type\":\"string\"},"
-    "\"output\":{\"type\":\"string\",\"description\":\"stdout and stderr in order of arrival\"},"
-    "\"truncation\":{\"type\":\"object\",\"description\":\"bytes kept and bytes printed; the "
-    "middle "
-    "of a long output is left "
-    "out\",\"required\":[\"stdout\",\"stderr\",\"output\"],\"properties\":{"
-    "\"stdout\":" STREAM_SCHEMA ",\"stderr\":" STREAM_SCHEMA ",\"output\":" STREAM_SCHEMA "}},"
-    "\"durationMs\":{\"type\":\"integer\"},"
-    "\"cpuMs\":{\"type\":[\"integer\",\"null\"]},"
-    "\"peakMemoryBytes\":{\"type\":[\"integer\",\"null\"]},"
-    "\"runId\":{\"type\":\"string\"},"
-    "\"files\":{\"type\":\"array\",\"description\":\"created, changed or deleted by this run\","
-    "\"items\":{\"type\":\"object\",\"required\":[\"name\",\"size\",\"change\",\"mimeType\"],"
-    "\"properties\":{"
-    "\"name\":{\"type\":\"string\",\"description\":\"below /data\"},"
-    "\"size\":{\"type\":\"integer\"},"
-    "\"mimeType\":{\"type\":\"string\"},"
-    "\"url\":{\"type\":\"string\",\"description\":\"download link; none for deleted files\"},"
-    "\"change\":{\"type\":\"string\",\"enum\":[\"created\",\"modified\",\"deleted\"]}}}},"
-    "\"filesOmitted\":{\"type\":\"integer\",\"description\":\"further files that are not listed\"},"
-    "\"fileBaseUrl\":{\"type\":\"string\"}}}";
 
 /* ---- the description ---- */
 
@@ -187,6 +165,11 @@ static char *describe(void *app)
         "Limits: the program is stopped after %g seconds unless timeout says otherwise (at most "
         "%g); very long output loses its middle; ",
         (double)a->limits.timeout_ms / 1000.0, (double)a->limits.timeout_max_ms / 1000.0);
+    if (a->limits.wait_ms > 0)
+        buf_addf(&out,
+                 "a program that still runs after %g seconds goes on while the answer says status "
+                 "running: get_run then brings its output and result; ",
+                 (double)a->limits.wait_ms / 1000.0);
     buf_add_str(&out, network_text(&a->limits));
     describe_languages(a, &out);
     return buf_take(&out);
@@ -213,35 +196,20 @@ static int check(struct run_code *r, const struct tools_app *app, struct err *e)
     return 0;
 }
 
-/* What the signs of life while a program runs are made of. */
-struct life {
-    const struct mcp_tool_call *call;
-    const struct run_code *args;
-    uint64_t limit_ms;
-    int64_t began_ms;
-};
-
-static void tell_progress(void *ctx)
-{
-    const struct life *l = ctx;
-    double seconds = (double)(clock_mono_ms() - l->began_ms) / 1000.0;
-    double limit = (double)l->limit_ms / 1000.0;
-    AUTO_FREE char *text = mem_printf("The %s program has been running for %.0f of at most %g s",
-                                      l->args->language, seconds, limit);
-
-    /* The container's own start does not count against the limit. */
-    mcp_progress(l->call, seconds, seconds <= limit ? limit : 0, text);
-}
-
-static json_t *run(const struct mcp_tool_call *c, const struct run_code *r, struct err *e)
+/* How long the answer may take. Who can be given a task need not wait for long, unless output is
+ * wanted as it comes. */
+static uint64_t wait_of(const struct mcp_tool_call *c, const struct run_code *r)
 {
     const struct tools_app *app = c->app;
-    struct broker_client client = tools_client(app, c->cancel_fd);
-    struct life life = {.call = c,
-                        .args = r,
-                        .limit_ms = r->timeout_ms ? r->timeout_ms : app->limits.timeout_ms,
-                        .began_ms = clock_mono_ms()};
-    struct run_request request = {
+
+    if (r->wait_ms.given)
+        return r->wait_ms.value;
+    return c->can_task && !mcp_progress_wanted(c) ? TASK_AFTER_MS : app->limits.wait_ms;
+}
+
+static struct run_request request_of(const struct mcp_tool_call *c, const struct run_code *r)
+{
+    return (struct run_request){
         .tenant = c->tenant,
         .conversation = r->conversation,
         .language = r->language,
@@ -255,63 +223,56 @@ static json_t *run(const struct mcp_tool_call *c, const struct run_code *r, stru
         .env = r->environment.items,
         .n_env = r->environment.n,
     };
-
-    if (mcp_progress_wanted(c)) {
-        client.tick = tell_progress;
-        client.tick_ctx = &life;
-        client.tick_ms = PROGRESS_MS;
-    }
-    return broker_run(&client, &request, e);
 }
 
-static json_t *nothing_printed(void)
+static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
+                   struct broker_busy *busy, struct err *e)
 {
-    json_t *truncation = json_object();
-    static const char *const streams[] = {"stdout", "stderr", "output"};
+    const struct tools_app *app = c->app;
+    const struct run_request request = request_of(c, r);
+    struct broker_client client = tools_client(app, c->cancel_fd);
+    json_auto_t *wants = wants_of(r->language, r->code);
+    AUTO_FREE char *subject = mem_printf("The %s program", r->language);
+    struct broker_run_options options = {.manner = {.wait_ms = wait_of(c, r),
+                                                    .background = r->background,
+                                                    .detach = c->leave_fd >= 0,
+                                                    .wants = wants},
+                                         .ears = {.busy = busy}};
+    struct run_life life;
 
-    for (size_t i = 0; i < ARRAY_LEN(streams); i++)
-        json_object_set_new(truncation, streams[i],
-                            json_pack("{s:b, s:i, s:i}", "truncated", 0, "kept", 0, "total", 0));
-    return truncation;
-}
-
-/* Not started: the result has the same shape as any other, so that a client can look at its status.
- */
-static void answer_busy(const struct err *e, struct mcp_result *out)
-{
-    out->structured = json_pack("{s:b, s:s, s:n, s:n, s:s, s:s, s:s, s:o, s:i, s:[]}", "success", 0,
-                                "status", "busy", "exitCode", "signal", "stdout", "", "stderr", "",
-                                "output", "", "truncation", nothing_printed(), "durationMs", 0,
-                                "files");
-    out->is_error = true;
-    mcp_result_add(out, content_text_new(e->text, strlen(e->text)));
-}
-
-static bool is_busy(const json_t *result)
-{
-    const char *status = json_get_string(result, "status");
-
-    return status && strcmp(status, "busy") == 0;
+    client.leave_fd = c->leave_fd;
+    run_life_begin(&life, c, subject, r->timeout_ms ? r->timeout_ms : app->limits.timeout_ms,
+                   &client, &options.ears);
+    return broker_run(&client, &request, &options, e);
 }
 
 static void answer(const struct mcp_tool_call *c, const struct run_code *r, json_t *take_result,
                    struct mcp_result *out)
 {
-    out->structured = take_result;
-    out->is_error = is_busy(take_result);
-    changes_tell(c, r->conversation, json_object_get(take_result, "files"));
-    run_files_show(c, r->conversation, json_object_get(take_result, "files"), out);
+    const struct changes changes = {c->server, c->tenant, r->conversation};
+    bool running = run_report_is_running(take_result);
+
+    if (running && c->can_task)
+        out->task = run_tasks_new(take_result);
+    if (out->task) {
+        json_decref(take_result);
+        return;
+    }
+    if (!running) /* else its supervisor tells when it ends */
+        changes_tell(&changes, json_object_get(take_result, "files"));
+    run_report_tell(c, r->conversation, take_result, false, out);
 }
 
 static int run_code(const struct mcp_tool_call *c, const struct run_code *r, struct mcp_result *out,
                     struct err *e)
 {
-    json_t *result = run(c, r, e);
+    struct broker_busy busy = {0};
+    json_t *result = run(c, r, &busy, e);
 
     if (result)
         answer(c, r, result, out);
     else if (e->kind == ERR_BUSY)
-        answer_busy(e, out);
+        run_report_busy(e, &busy, out);
     else
         return -1;
     return 0;
@@ -357,7 +318,7 @@ const struct mcp_tool tool_run_code = {
     .title = "Run code",
     /* A program may delete files of its conversation, and reach out when it gets network. */
     .hints = {.destructive = true, .open_world = true},
-    .output_schema = output_schema,
+    .output_schema = run_report_schema,
     .describe = describe,
     .input_schema = input_schema,
     .version = version,

@@ -54,9 +54,10 @@ static const char *type_of(const struct mcp_tool_call *c, const char *conversati
     return media_type(name, buf_str(&head), head.len);
 }
 
-static void add_types(const struct mcp_tool_call *c, const char *conversation, json_t *files)
+static void add_types(const struct mcp_tool_call *c, const char *conversation, json_t *files,
+                      bool brief)
 {
-    unsigned sniffs = 0;
+    unsigned sniffs = brief ? SNIFFS_MAX : 0;
     size_t i;
     json_t *file;
 
@@ -95,9 +96,10 @@ static void add_links(const json_t *files, struct mcp_result *out)
 }
 
 void run_files_show(const struct mcp_tool_call *c, const char *conversation, json_t *files,
-                    struct mcp_result *out)
+                    bool brief, struct mcp_result *out)
 {
-    add_types(c, conversation, files);
-    pictures_add(c, conversation, files, out);
+    add_types(c, conversation, files, brief);
+    if (!brief)
+        pictures_add(c, conversation, files, out);
     add_links(files, out);
 }

@@ -7,9 +7,9 @@
 /*
  * Adds mimeType to every entry of files (an array as in broker_run's result) and puts pictures and
  * links into *out. What cannot be read any more is passed over: the files are in the hands of
- * programs.
+ * programs. brief: no file is opened, so there are no pictures, and types come from names.
  */
 void run_files_show(const struct mcp_tool_call *c, const char *conversation, json_t *files,
-                    struct mcp_result *out);
+                    bool brief, struct mcp_result *out);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The tools: one file each (run_code.c, upload_file.c, list_runners.c), one list (tools.c). A
+ * The tools: one file each (run_code.c, get_run.c, upload_file.c …), one list (tools.c). A
  * tool's argument table makes its JSON schema, validates the call and fills the C struct, so that
  * the three cannot drift apart (args.h).
  */
@@ -9,6 +9,7 @@
 #include "common/broker/client.h"
 #include "common/mcp/prompt.h"
 #include "common/mcp/resource.h"
+#include "common/mcp/task.h"
 #include "common/mcp/tool.h"
 
 #include <stdint.h>
@@ -21,10 +22,12 @@ struct tools_limits {
     uint64_t env_max;  /* all names and values together */
     uint64_t timeout_max_ms;
     uint64_t timeout_ms; /* default; for the description */
-    uint64_t image_max;  /* bytes of one inline picture */
-    uint64_t images_max; /* how many of them per result */
-    bool network;        /* may a caller ask for it at all? */
-    bool network_ask;    /* only when its user agrees, each time? */
+    uint64_t wait_ms; /* how long an answer takes at most, unless asked otherwise; 0: to the end */
+    uint64_t wait_max_ms; /* what may be asked for */
+    uint64_t image_max;   /* bytes of one inline picture */
+    uint64_t images_max;  /* how many of them per result */
+    bool network;         /* may a caller ask for it at all? */
+    bool network_ask;     /* only when its user agrees, each time? */
 };
 
 /* What mcp_server.app points to. */
@@ -39,6 +42,8 @@ void tools_app_clear(struct tools_app *app);
 
 /* All tools in the order of tools/list; *n of them. */
 const struct mcp_tool *const *tools_all(size_t *n);
+/* The runs as tasks of clients that have the extension (run_tasks.c). */
+extern const struct mcp_tasks tools_tasks;
 /* All prompts in the order of prompts/list; *n of them (prompts.c). */
 const struct mcp_prompt *const *tools_prompts(size_t *n);
 /* The files of the sandboxes (resources.c). */

@@ -138,6 +138,7 @@ static int upload(const struct mcp_tool_call *c, const struct upload *u, struct 
                   struct err *e)
 {
     const struct tools_app *app = c->app;
+    const struct changes changes = {c->server, c->tenant, u->conversation};
     AUTO_BUF struct buf content = BUF_INIT(0);
     json_t *file;
 
@@ -147,7 +148,7 @@ static int upload(const struct mcp_tool_call *c, const struct upload *u, struct 
     file = store(c, u, &content, e);
     if (!file)
         return -1;
-    changes_tell_file(c, u->conversation, u->filename);
+    changes_tell_file(&changes, u->filename);
     answer(u, &content, file, out);
     return 0;
 }

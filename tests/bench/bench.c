@@ -207,9 +207,6 @@ static struct engine_spec make_spec(const struct settings *s, const char *image,
                    .tmp_bytes = s->tmp_size,
                    .nofile = s->nofile,
                    .fsize_bytes = s->fsize},
-        .timeout_ms = s->timeout_ms,
-        .code = CODE,
-        .code_len = strlen(CODE),
     };
 }
 
@@ -232,7 +229,9 @@ static int bench_runs(char **arg)
     if (settings_load(&settings, arg[0], &e) < 0)
         bench_die("%s", e.text);
     struct engine_spec spec = make_spec(&settings, arg[1], arg[2]);
-    floor_open(&r.floor, engine_socket(&settings), &spec);
+    struct engine_program program = {
+        .code = CODE, .code_len = strlen(CODE), .timeout_ms = settings.timeout_ms};
+    floor_open(&r.floor, engine_socket(&settings), &spec, &program);
     stack_open(&r.stack, arg[3], token());
     for (uint64_t i = 0; i < WARM_UP + rounds; i++)
         run_round(&r, i >= WARM_UP);

@@ -14,9 +14,10 @@
 
 #define API "/v1.40"
 
-void floor_open(struct floor *f, const char *socket, const struct engine_spec *spec)
+void floor_open(struct floor *f, const char *socket, const struct engine_spec *spec,
+                const struct engine_program *program)
 {
-    *f = (struct floor){.socket = socket, .spec = *spec};
+    *f = (struct floor){.socket = socket, .spec = *spec, .program = *program};
     wire_open(&f->api, socket);
 }
 
@@ -100,7 +101,7 @@ static enum frame_push take_payload(void *ctx, enum engine_stream stream, const 
 
 static void read_to_report(struct wire *w)
 {
-    struct listener l = {.sink = {.output = drop_output}};
+    struct listener l = {.entry = {.handed = true}, .sink = {.output = drop_output}};
     struct docker_frame_out out = {.payload = take_payload, .ctx = &l};
     struct docker_frame frame = {0};
     struct err e = ERR_INIT;
@@ -130,7 +131,8 @@ int64_t floor_run(struct floor *f)
     f->spec.run_id = run_id;
     f->spec.deadline_unix = clock_unix_s() + 60;
     int64_t began = clock_mono_us();
-    if (container_body(&f->spec, &body, &e) < 0 || entry_write(&f->spec, &envelope, &e) < 0)
+    buf_add_str(&envelope, ENTRY_MAGIC);
+    if (container_body(&f->spec, &body, &e) < 0 || entry_write(&f->program, &envelope, &e) < 0)
         bench_die("%s", e.text);
     id = create(f, &body);
     attach(f, id, &stream);

@@ -15,10 +15,12 @@ struct floor {
     const char *socket; /* path of the engine's socket */
     struct wire api;    /* kept alive from run to run, as the broker's would be at best */
     struct engine_spec spec;
+    struct engine_program program;
     unsigned runs;
 };
 
-void floor_open(struct floor *f, const char *socket, const struct engine_spec *spec);
+void floor_open(struct floor *f, const char *socket, const struct engine_spec *spec,
+                const struct engine_program *program);
 void floor_close(struct floor *f);
 
 /* One run; microseconds from the first byte of create to the last of the report. The removal comes

@@ -9,6 +9,7 @@
 
 #include "common/mcp/prompt.h"
 #include "common/mcp/resource.h"
+#include "common/mcp/task.h"
 #include "common/mcp/tool.h"
 
 #include <jansson.h>
@@ -23,10 +24,17 @@ extern const struct mcp_tool *const fixture_content_tools[]; /* fixture_content.
 extern const struct mcp_tool *const fixture_telling_tools[]; /* fixture_telling.c */
 extern const struct mcp_tool *const fixture_asking_tools[];  /* fixture_asking.c: legacy's */
 extern const struct mcp_tool *const fixture_round_tools[];   /* fixture_rounds.c: modern's */
+extern const struct mcp_tool *const fixture_task_tools[];    /* fixture_tasks.c */
 extern const struct mcp_prompt *const fixture_prompts[];     /* fixture_prompts.c */
 
 /* resources/… of the fixtures: everything that begins with test://. */
 extern const struct mcp_resources fixture_resources; /* fixture_resources.c */
+
+/* tasks/… of the fixtures: every id that begins so. Call fixture_tasks_share once, before the
+ * process forks. */
+#define FIXTURE_TASK_PREFIX "fixture-"
+extern const struct mcp_tasks fixture_tasks;
+void fixture_tasks_share(void);
 
 /* For tools without a description or arguments of their own. */
 char *fixture_describe(void *app);

@@ -8,6 +8,7 @@ tests_conformance_sandcgi_conformance_SOURCES = \
 	tests/conformance/fixture_prompts.c \
 	tests/conformance/fixture_resources.c \
 	tests/conformance/fixture_rounds.c \
+	tests/conformance/fixture_tasks.c \
 	tests/conformance/fixture_telling.c \
 	tests/conformance/fixtures.c tests/conformance/fixtures.h \
 	tests/conformance/registry.c

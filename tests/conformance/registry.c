@@ -68,6 +68,33 @@ static const struct mcp_resources resources = {
     .complete = complete,
 };
 
+/* The fixtures' tasks are known by their ids, all others are real runs. */
+static const struct mcp_tasks *keeper(const char *id)
+{
+    return strncmp(id, FIXTURE_TASK_PREFIX, strlen(FIXTURE_TASK_PREFIX)) == 0 ? &fixture_tasks
+                                                                              : &tools_tasks;
+}
+
+static int get_task(const struct mcp_tool_call *call, const char *id, bool brief,
+                    struct mcp_task *out, struct err *e)
+{
+    return keeper(id)->get(call, id, brief, out, e);
+}
+
+static int update_task(const struct mcp_tool_call *call, const char *id, const json_t *responses,
+                       struct err *e)
+{
+    return keeper(id)->update(call, id, responses, e);
+}
+
+static int cancel_task(const struct mcp_tool_call *call, const char *id, struct err *e)
+{
+    return keeper(id)->cancel(call, id, e);
+}
+
+static const struct mcp_tasks tasks = {
+    .get = get_task, .update = update_task, .cancel = cancel_task};
+
 static size_t add_tools(size_t n, const struct mcp_tool *const *list_of_tools)
 {
     for (; *list_of_tools && n < TOOLS_MAX; list_of_tools++)
@@ -85,7 +112,8 @@ static size_t collect_tools(void)
     n = add_tools(n, fixture_content_tools);
     n = add_tools(n, fixture_telling_tools);
     n = add_tools(n, fixture_asking_tools);
-    return add_tools(n, fixture_round_tools);
+    n = add_tools(n, fixture_round_tools);
+    return add_tools(n, fixture_task_tools);
 }
 
 static size_t collect_prompts(void)
@@ -102,9 +130,11 @@ static size_t collect_prompts(void)
 
 const struct registry *registry_of_server(void)
 {
-    static struct registry registry = {.tools = tools, .prompts = prompts, .resources = &resources};
+    static struct registry registry = {
+        .tools = tools, .prompts = prompts, .resources = &resources, .tasks = &tasks};
 
     if (registry.n_tools == 0) {
+        fixture_tasks_share();
         registry.n_tools = collect_tools();
         registry.n_prompts = collect_prompts();
     }

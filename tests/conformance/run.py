@@ -20,7 +20,10 @@ REVISIONS = ("2025-11-25", "2026-07-28")
 # Not scored by the suite, promised by us.
 ALSO = {
     "2025-11-25": ("server-session-lifecycle", "server-sse-polling", "json-schema-2020-12"),
-    "2026-07-28": ("json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"),
+    "2026-07-28": ("json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation",
+                   "tasks-lifecycle", "tasks-capability-negotiation", "tasks-wire-fields",
+                   "tasks-request-state-removal", "tasks-mrtr-input", "tasks-request-headers",
+                   "tasks-dispatch-and-envelope", "tasks-required-task-error", "tasks-mrtr-composition"),
 }
 # What the server as it is passes, without the fixtures.
 WITHOUT_FIXTURES = {

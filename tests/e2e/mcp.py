@@ -194,12 +194,23 @@ class Client:
     # ---- calls that are watched from outside ----
 
     def begin_run(self, code, language="python", conversation=None, **arguments):
-        """Sends run_code and does not wait; returns the open connection."""
+        """Sends run_code and does not wait; returns the open connection. The run goes on when that is closed."""
         arguments |= {"conversationId": conversation or self.conversation, "language": language, "code": code}
         connection = self.connect()
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                    "params": {"name": "run_code", "arguments": arguments}}
         connection.request("POST", "/mcp", json.dumps(message), self.headers(RUN_HEADERS))
+        return connection
+
+    def begin_cancellable(self, code, language="python", **arguments):
+        """The same in the modern era: closing the connection cancels the run. Not for end_run."""
+        arguments |= {"conversationId": self.conversation, "language": language, "code": code}
+        connection = self.connect()
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                   "params": {"name": "run_code", "arguments": arguments,
+                              "_meta": {META_VERSION: MODERN, META_CAPABILITIES: {}}}}
+        headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "run_code"}
+        connection.request("POST", "/mcp", json.dumps(message), self.headers(headers))
         return connection
 
 

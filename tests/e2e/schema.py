@@ -190,6 +190,28 @@ def check_message(message, revision, method=None, request_id=None):
                      f" - in {shorten(message)}")
 
 
+TASK_STATUSES = {"working": None, "input_required": "inputRequests", "completed": "result", "failed": "error", "cancelled": None}
+TASK_OUTCOMES = {name for name in TASK_STATUSES.values() if name}
+_TASK_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+def _problems_of_task(task, schema, whole):
+    """The extension io.modelcontextprotocol/tasks, whose forms are not in the schema. whole: with what its status has."""
+    found = [f"{name} is no time" for name in ("createdAt", "lastUpdatedAt") if not _TASK_TIME.fullmatch(str(task.get(name)))]
+    if not isinstance(task.get("taskId"), str) or not task["taskId"]:
+        found.append("no taskId")
+    if task.get("status") not in TASK_STATUSES:
+        return found + [f"status is {task.get('status')!r}"]
+    if "ttlMs" not in task or not (task["ttlMs"] is None or isinstance(task["ttlMs"], int) and task["ttlMs"] > 0):
+        found.append("ttlMs is neither null nor a positive integer")
+    outcome = TASK_STATUSES[task["status"]] if whole else None
+    if {name for name in TASK_OUTCOMES if name in task} != ({outcome} if outcome else set()):
+        found.append(f"status {task['status']} with other members than {outcome}")
+    if outcome == "result":
+        found += schema.problems(task.get("result"), "CallToolResult")
+    return found
+
+
 def problems_of(message, schema, method=None):
     if not isinstance(message, dict):
         return ["a message is an object"]
@@ -206,6 +228,8 @@ def _problems_of_call(message, schema):
     if kind == "ServerRequest" and not schema.has(kind):
         return [f"{message['method']}: servers of this revision send no requests"]
     kinds = schema.kinds(kind)
+    if message["method"] == "notifications/tasks" and schema.revision == MODERN:
+        return schema.problems(message, envelope) + _problems_of_task(message.get("params", {}), schema, True)
     if message["method"] not in kinds:
         return [f"{message['method']}: no {kind} of this revision"]
     return schema.problems(message, envelope) + schema.problems(message, kinds[message["method"]])
@@ -235,6 +259,10 @@ def _problems_of_result(result, schema, method):
         return []
     if modern and result.get("resultType") == "input_required":
         return schema.problems(result, "InputRequiredResult") + _problems_of_asking(result, method)
+    if modern and method == "tools/call" and result.get("resultType") == "task":
+        return schema.problems(result, "Result") + _problems_of_task(result, schema, False)
+    if modern and method == "tasks/get":
+        return schema.problems(result, "Result") + _problems_of_task(result, schema, True)
     name = RESULTS.get(method)
     if not name or not schema.has(name):
         return schema.problems(result, "Result")

@@ -9,6 +9,7 @@ import socket
 import subprocess
 
 import engine
+import pool
 import procs
 from harness import IS_ROOT, TOP, Failed, Skip, at_end, at_test_end, new_folder, wait_until
 from mcp import Client
@@ -123,6 +124,7 @@ class Site:
             "SANDCGI_SECRET_FILE": f"{self.folder}/run/front-secret",
             "SANDCGI_LOG_LEVEL": "debug",
             "DOCKER_HOST": engine.host(),
+            "SANDBOX_WARM": "",  # most tests look at the containers of their runs; test_warm has the others
         }
 
     def write_config(self):
@@ -201,7 +203,7 @@ class Site:
             if process:
                 procs.end(process, 40)
         self.process = self.nginx_process = None
-        for container in self.containers():
+        for container in self.all_containers():
             engine.remove(container["Id"])
 
     def reload(self):
@@ -210,6 +212,10 @@ class Site:
         os.kill(self.process.pid, signal.SIGHUP)
 
     # ---- looking inside ----
+
+    def tool_environment(self):
+        """For other commands of the binary."""
+        return clean_environment() | SANITIZER_ENV | self.environment
 
     def client(self, timeout=120):
         return Client(self.base_url, self.token, certificate()[0], timeout)
@@ -221,11 +227,19 @@ class Site:
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def containers(self):
+    def all_containers(self):
         try:
             return engine.of_instance(self.instance)
         except OSError:
             return []
+
+    def containers(self):
+        """Those of runs: without the ones that wait for a run."""
+        found = self.all_containers()
+        if not found or not self.settings["SANDBOX_WARM"]:
+            return found
+        waiting = {one["runId"] for one in pool.unclaimed(self)}
+        return [one for one in found if one["Labels"]["sandbox.run"] not in waiting]
 
     def broker(self):
         """The child of the master that holds SANDBOX_ROOT open."""
@@ -291,11 +305,16 @@ def own(settings=None, start=True, **arguments):
     return site.start() if start else site
 
 
+def own_of_suite(settings=None):
+    """A server that lasts until the suite ends."""
+    site = Site(settings)
+    at_end(site.stop)
+    return site.start()
+
+
 @functools.cache
 def _with_settings(settings):
-    site = Site(dict(settings)).start()
-    at_end(site.stop)
-    return site
+    return own_of_suite(dict(settings))
 
 
 def with_settings(**settings):

@@ -6,6 +6,7 @@ import signal
 import time
 
 import engine
+import pool
 import procs
 import sites
 from harness import Failed, at_test_end, check, contains, equal, holds_for, test, wait_until
@@ -18,12 +19,13 @@ SLACK = 5  # and how much later its container must be gone
 class MidRun:
     """A site whose only run is under way."""
 
-    def __init__(self, settings=None):
+    def __init__(self, settings=None, limit=LIMIT):
+        self.limit = limit
         self.site = sites.own(settings)
         self.client = sites.new_conversation(self.site.client())
         self.mark = f"60.{secrets.randbelow(10**9):09}"  # recognisable in the host's process list
         self.start = time.monotonic()
-        self.connection = self.client.begin_run(f"echo begun; sleep {self.mark}", "bash", timeout=LIMIT)
+        self.connection = self.client.begin_run(f"echo begun; sleep {self.mark}", "bash", timeout=limit)
         wait_until(self.processes, 15, "the program runs")
 
     def processes(self):
@@ -46,10 +48,10 @@ class MidRun:
 
     def answered(self):
         """What the client was told; never later than the run could have lasted."""
-        return end_run(self.connection, LIMIT + SLACK + 5)
+        return end_run(self.connection, self.limit + SLACK + 5)
 
     def gone_in_time(self):
-        end = self.start + LIMIT + SLACK + 1  # the start of the container is not the program's time
+        end = self.start + self.limit + SLACK + 1  # the start of the container is not the program's time
         wait_until(lambda: not self.processes(), max(0.1, end - time.monotonic()), "the program is gone")
 
     def removed(self, seconds=15):
@@ -57,6 +59,13 @@ class MidRun:
 
     def serves_again(self, seconds=15):
         works_again(self.site, seconds)
+
+
+def knows_run(site):
+    try:
+        return pool.status(site)["running"] == 1
+    except Failed:  # nobody answers yet
+        return False
 
 
 def works_again(site, seconds=15):
@@ -71,7 +80,7 @@ def works_again(site, seconds=15):
     wait_until(works, seconds, "the next call works", pause=0.2)
 
 
-@test("kill -9 of the worker: the client is cut off, the container goes, the next call works")
+@test("kill -9 of the worker: the client is cut off, its run ends in its own time, the next call works")
 def _():
     run = MidRun()
     busy = run.site.busy_workers()
@@ -79,7 +88,8 @@ def _():
     run.kill(*busy)
     result, status = run.answered()
     check(status != 200, f"answered {result}")
-    wait_until(lambda: not run.processes(), 3, "the program is gone at once")
+    check(run.processes(), "the program was ended with the worker")
+    run.gone_in_time()
     run.removed()
     run.serves_again()
 
@@ -96,12 +106,16 @@ def _():
     run.serves_again()
 
 
-@test("kill -9 of the broker: the client is answered or cut off, the container goes, a new broker serves")
+@test("kill -9 of the broker: the run goes on, the client is answered, a new broker knows of it and serves")
 def _():
-    run = MidRun()
+    run = MidRun(limit=12)
     old = run.site.broker()
     run.kill(old)
-    run.answered()
+    wait_until(lambda: run.site.broker() not in (None, old), 10, "a new broker")
+    wait_until(lambda: knows_run(run.site), 10, "the run is in its books")
+    result, status = run.answered()
+    equal(status, 200)
+    equal(result["status"], "timeout")
     run.gone_in_time()
     run.removed()
     run.serves_again()

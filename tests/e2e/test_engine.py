@@ -200,7 +200,7 @@ def _():
     client = sites.new_conversation(site.client())
     result = client.run("ulimit -n; id -u; id -g; df --output=size -m /tmp | tail -1; touch mine; stat -c %u:%g mine", "bash")
     equal([line.strip() for line in result["stdout"].split("\n")], ["100", "1234", "4321", "8", "1234:4321", ""])
-    connection = client.begin_run("sleep 20", "bash")
+    connection = client.begin_cancellable("sleep 20", "bash")
     found = wait_until(site.containers, 10, "a container")
     host = engine.inspect(found[0]["Id"])["HostConfig"]
     connection.close()

@@ -20,7 +20,7 @@ ENGINES_OWN = {"Binds", "CgroupnsMode", "ConsoleSize", "Isolation", "MaskedPaths
 
 def _live(client, site, code="sleep 60", language="bash", **arguments):
     """(container as inspected while its program runs, connection of the call)."""
-    connection = client.begin_run(code, language, timeout=60, **arguments)
+    connection = client.begin_cancellable(code, language, timeout=60, **arguments)
     found = wait_until(lambda: [c for c in site.containers() if c["State"] == "running"], 15, "a running container")
     return engine.inspect(found[0]["Id"]), connection
 
@@ -330,7 +330,7 @@ def _finds(pid, needle):
     return False
 
 
-@test("a client that hangs up in mid-run ends its container within two seconds")
+@test("a modern client that hangs up in mid-run ends its container within two seconds")
 def _():
     site = sites.own()
     client = sites.new_conversation(site.client())

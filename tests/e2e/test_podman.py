@@ -137,7 +137,7 @@ def _():
     check(time.monotonic() - start < 8, "late")
     result = client.run("a = []\nwhile True: a.append(bytearray(1 << 20))")
     equal(result["status"], "out_of_memory")
-    connection = client.begin_run("sleep 50", "bash")
+    connection = client.begin_cancellable("sleep 50", "bash")
     wait_until(_left, 15, "a container")
     connection.close()
     wait_until(lambda: not _left(), 15, "its container is gone")

@@ -74,17 +74,19 @@ def _():
     equal(len(hashes), 1, "different answers")
 
 
-@test("tools/list names three tools in a fixed order, with titles, schemas and honest annotations")
+@test("tools/list names the tools in a fixed order, with titles, schemas and honest annotations")
 def _():
     client = _client()
     tools = client.result("tools/list", headers={"MCP-Protocol-Version": LEGACY[-1]})["tools"]
-    equal([tool["name"] for tool in tools], ["upload_file", "run_code", "list_runners"])
+    equal([tool["name"] for tool in tools], ["upload_file", "run_code", "get_run", "cancel_run", "list_runs", "list_runners"])
     for tool in tools:
         check(tool["title"] and tool["description"], f"{tool['name']} without title or description")
         equal(tool["inputSchema"]["type"], "object")
         equal(tool["outputSchema"]["type"], "object")
     hints = {tool["name"]: tool["annotations"] for tool in tools}
-    equal(hints["list_runners"]["readOnlyHint"], True)
+    for reader in ("list_runners", "list_runs", "get_run"):
+        equal(hints[reader]["readOnlyHint"], True)
+    equal(hints["cancel_run"]["destructiveHint"], True)
     equal(hints["run_code"]["readOnlyHint"], False)
     equal(hints["run_code"]["destructiveHint"], True)
     run_code = tools[1]

@@ -94,6 +94,7 @@ def _():
     check(len(output.strip().splitlines()) >= 3, output)
     for word in ("nginx", "sandcgi"):
         contains(output, word)
+    contains(output, "in the queue")  # what the server tells of itself
     status, output = house.start_sh("--help", timeout=20)
     equal(status, 0)
     for option in ("--stop", "--status", "--foreground"):
@@ -154,9 +155,24 @@ def _():
     check("pandas" in by_name["python"] and "papaparse" in by_name["typescript"] and "bash" in by_name, str(by_name))
 
 
+@test("README: a program that takes longer goes on behind its answer; get_run brings the rest")
+def _():
+    begun = json.loads(_example("long"))
+    equal(begun["status"], "running")
+    ended = json.loads(_example("rest"))
+    equal((ended["status"], ended["stdout"]), ("ok", "".join(f"step {n}\n" for n in range(5))))
+
+
+@test("README: a run in the background is listed and cancelled")
+def _():
+    lines = _example("background").splitlines()
+    check("running" in [json.loads(line)[1] for line in lines[:-1]], str(lines))
+    equal(json.loads(lines[-1]), "cancelled")
+
+
 @test("README has no example that is not tested here")
 def _():
-    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners"})
+    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background"})
 
 
 # ---- what goes wrong ----

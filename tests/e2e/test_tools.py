@@ -392,7 +392,7 @@ def _():
 
 @test("more runs than allowed at once are answered busy, and the others are not harmed", timeout=90)
 def _():
-    site = sites.own({"SANDBOX_MAX_RUNS": "2", "SANDCGI_WORKERS": "8"})
+    site = sites.own({"SANDBOX_MAX_RUNS": "2", "SANDBOX_QUEUE": "0", "SANDCGI_WORKERS": "8"})
     results = []
 
     def one():

@@ -23,6 +23,10 @@ void fake_broker_reset(void)
     json_decref(fake_broker.pages);
     json_decref(fake_broker.names);
     json_decref(fake_broker.lists);
+    json_decref(fake_broker.looks);
+    json_decref(fake_broker.live);
+    json_decref(fake_broker.run_list);
+    json_decref(fake_broker.asked);
     fake_broker = (struct fake_broker){
         .run_results = json_array(),
         .files = json_object(),
@@ -30,6 +34,8 @@ void fake_broker_reset(void)
         .puts = json_array(),
         .pages = json_array(),
         .lists = json_array(),
+        .looks = json_array(),
+        .asked = json_array(),
     };
     err_set(&fake_broker.trouble, ERR_UNAVAILABLE, "connect /run/secret.sock: refused");
 }
@@ -108,20 +114,99 @@ static json_t *request_to_json(const struct run_request *r)
                      "args", args, "env", env);
 }
 
-json_t *broker_run(const struct broker_client *c, const struct run_request *request, struct err *e)
+static void tell_live(const struct broker_ears *ears, const json_t *piece)
 {
-    json_t *result = json_array_get(fake_broker.run_results, 0);
+    static const char *const names[] = {"stdout", "stderr"};
+    struct broker_live live = {
+        .kind = BROKER_LIVE_SKIPPED,
+        .skipped = (uint64_t)json_integer_value(json_object_get(piece, "skipped")),
+        .next_byte = (uint64_t)json_integer_value(json_object_get(piece, "nextByte"))};
 
-    json_array_append_new(fake_broker.runs, request_to_json(request));
-    for (int i = 0; c->tick && i < fake_broker.ticks; i++)
-        c->tick(c->tick_ctx);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const json_t *text = json_object_get(piece, names[i]);
+        if (text) {
+            live.kind = (enum broker_live_kind)i;
+            live.text = (struct run_text){json_string_value(text), json_string_length(text)};
+        }
+    }
+    if (ears && ears->live)
+        ears->live(ears->ctx, &live);
+}
+
+/* The first of a queue of answers, or the trouble; before it what is to be heard. */
+static json_t *answer(json_t *queue, const struct broker_ears *ears, struct err *e)
+{
+    json_t *result = json_array_get(queue, 0);
+    json_t *piece;
+    size_t i;
+
+    if (ears && ears->queued && fake_broker.queued > 0)
+        ears->queued(ears->ctx, fake_broker.queued);
+    json_array_foreach(fake_broker.live, i, piece) tell_live(ears, piece);
     if (!result) {
+        if (ears && ears->busy)
+            *ears->busy = fake_broker.busy;
         *e = fake_broker.trouble;
         return NULL;
     }
     json_incref(result); /* the queue lets go of it */
-    json_array_remove(fake_broker.run_results, 0);
+    json_array_remove(queue, 0);
     return result;
+}
+
+json_t *broker_run(const struct broker_client *c, const struct run_request *request,
+                   const struct broker_run_options *options, struct err *e)
+{
+    json_t *asked = request_to_json(request);
+
+    if (options) {
+        json_object_set_new(asked, "waitMs", json_integer((json_int_t)options->manner.wait_ms));
+        json_object_set_new(asked, "background", json_boolean(options->manner.background));
+        json_object_set_new(asked, "detach", json_boolean(options->manner.detach));
+        if (options->manner.wants)
+            json_object_set_new(asked, "wants", json_deep_copy(options->manner.wants));
+    }
+    json_array_append_new(fake_broker.runs, asked);
+    for (int i = 0; c->tick && i < fake_broker.ticks; i++)
+        c->tick(c->tick_ctx);
+    return answer(fake_broker.run_results, options ? &options->ears : NULL, e);
+}
+
+json_t *broker_get_run(const struct broker_client *c, const char *tenant, const char *run_id,
+                       const struct broker_look *look, struct err *e)
+{
+    json_t *asked = json_pack("{s:s, s:s, s:s, s:I}", "op", "get_run", "tenant", tenant, "runId",
+                              run_id, "waitMs", (json_int_t)look->wait_ms);
+
+    if (look->since_given)
+        json_object_set_new(asked, "sinceByte", json_integer((json_int_t)look->since_byte));
+    json_array_append_new(fake_broker.asked, asked);
+    for (int i = 0; c->tick && i < fake_broker.ticks; i++)
+        c->tick(c->tick_ctx);
+    return answer(fake_broker.looks, &look->ears, e);
+}
+
+json_t *broker_cancel_run(const struct broker_client *c, const char *tenant, const char *run_id,
+                          struct err *e)
+{
+    (void)c;
+    json_array_append_new(fake_broker.asked, json_pack("{s:s, s:s, s:s}", "op", "cancel_run",
+                                                       "tenant", tenant, "runId", run_id));
+    return answer(fake_broker.looks, NULL, e);
+}
+
+json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
+                         const char *conversation, struct err *e)
+{
+    (void)c;
+    json_array_append_new(fake_broker.asked,
+                          json_pack("{s:s, s:s, s:s?}", "op", "list_runs", "tenant", tenant,
+                                    "conversation", conversation));
+    if (!fake_broker.run_list) {
+        *e = fake_broker.trouble;
+        return NULL;
+    }
+    return json_deep_copy(fake_broker.run_list);
 }
 
 json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,

@@ -17,8 +17,16 @@ struct fake_broker {
     json_t *names;       /* what broker_names answers; NULL: trouble */
     int ticks;           /* how often a run calls its caller's tick */
     struct err trouble;  /* of runs, uploads, runners, lists and names */
+    json_t *looks;       /* what broker_get_run and broker_cancel_run answer, as run_results */
+    json_t *live;    /* array of {stdout|stderr|skipped, nextByte}: what every run and look tells
+                        its ears first; NULL: nothing */
+    uint64_t queued; /* the position that is told before; 0: none */
+    struct broker_busy busy; /* comes with every trouble */
+    json_t *run_list;        /* what broker_list_runs answers; NULL: trouble */
     /* What it was asked. */
-    json_t *runs;  /* array of the requests as objects */
+    json_t *runs;  /* array of the requests as objects, with waitMs, background, detach, wants */
+    json_t *asked; /* array of {op, tenant, runId, sinceByte, waitMs} and {op, tenant, conversation}
+                      of get_run, cancel_run and list_runs */
     json_t *puts;  /* array of {tenant, conversation, name, content} */
     json_t *lists; /* array of {tenant, after, max} and {tenant, conversation, prefix, max} */
     unsigned opens;

@@ -114,21 +114,21 @@ static void log_request(struct shared *s, const char *head)
     }
 }
 
-static void send_stream(int fd, const struct fake_reply *r)
+static void send_chopped(int fd, const char *data, size_t len, size_t chop)
 {
-    size_t step = r->chop ? r->chop : r->stream_len;
+    size_t step = chop ? chop : len;
 
-    for (size_t at = 0; at < r->stream_len; at += step) {
-        size_t n = r->stream_len - at < step ? r->stream_len - at : step;
-
-        write_all(fd, r->stream + at, n);
-    }
+    for (size_t at = 0; at < len; at += step)
+        write_all(fd, data + at, len - at < step ? len - at : step);
 }
 
 /* Takes input until it ends or hold_ms have passed without any. */
 static void take_input(struct shared *s, int fd, const struct fake_reply *r)
 {
+    static const struct fake_later none[1];
+    const struct fake_later *later = r->later ? r->later : none;
     struct pollfd p = {.fd = fd, .events = POLLIN};
+    size_t got = 0;
 
     while (poll(&p, 1, r->hold_ms) > 0) {
         size_t room = INPUT_MAX - s->input_len;
@@ -139,7 +139,16 @@ static void take_input(struct shared *s, int fd, const struct fake_reply *r)
             return;
         }
         s->input_len += (size_t)n;
+        got += (size_t)n;
+        for (; later->after && got >= later->after; later++)
+            send_chopped(fd, later->bytes, later->len, r->chop);
     }
+}
+
+static void be_deaf(int fd, int ms)
+{
+    shutdown(fd, SHUT_RD);
+    sleep_ms(ms);
 }
 
 static const struct fake_reply *find(const struct fake_reply *table, const char *head)
@@ -171,8 +180,11 @@ static void serve(struct shared *s, int fd, const struct fake_reply *table)
             /* One portion, so that early output arrives together with the head. */
             answer = mem_printf("HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n");
             write_all(fd, answer, strlen(answer));
-            send_stream(fd, r);
-            take_input(s, fd, r);
+            send_chopped(fd, r->stream, r->stream_len, r->chop);
+            if (r->deaf)
+                be_deaf(fd, r->hold_ms);
+            else
+                take_input(s, fd, r);
             return;
         }
         answer = mem_printf("HTTP/1.1 %d X\r\nApi-Version: %s\r\nContent-Length: %zu\r\n\r\n%s",

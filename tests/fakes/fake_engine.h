@@ -7,6 +7,13 @@
 
 #include <stddef.h>
 
+/* Raw bytes that are sent when `after` bytes have come in on the upgraded connection. */
+struct fake_later {
+    size_t after;
+    const char *bytes;
+    size_t len;
+};
+
 /* The first row whose match begins the request line ("POST /v1.41/containers/create") answers;
  * none: 404. */
 struct fake_reply {
@@ -17,9 +24,11 @@ struct fake_reply {
     /* After a 101: */
     const char *stream; /* raw bytes sent then */
     size_t stream_len;
-    size_t chop;  /* send in portions of this size; 0: in one */
-    int hold_ms;  /* keep the connection open that long afterwards */
-    int delay_ms; /* before answering at all */
+    const struct fake_later *later; /* in order, ends with after 0; NULL: none */
+    size_t chop;                    /* send in portions of this size; 0: in one */
+    int hold_ms;                    /* keep the connection open that long afterwards */
+    int deaf;                       /* take no input: sending to it fails */
+    int delay_ms;                   /* before answering at all */
 };
 
 struct fake_engine;

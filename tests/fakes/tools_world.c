@@ -28,6 +28,8 @@ void tools_world_init(struct tools_world *w)
                            .env_max = 256,
                            .timeout_max_ms = 300000,
                            .timeout_ms = 30000,
+                           .wait_ms = 50000,
+                           .wait_max_ms = 300000,
                            .image_max = 4096,
                            .images_max = 3,
                            .network = true}},

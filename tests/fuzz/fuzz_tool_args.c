@@ -21,6 +21,13 @@ static void promise_conversation(const json_t *request)
         PROMISE((unsigned char)*s >= 0x20 && *s != 0x7F);
 }
 
+static void promise_wait(const struct tools_world *w, const json_t *asked)
+{
+    json_int_t wait = json_get_integer(asked, "waitMs", 0);
+
+    PROMISE(wait >= 0 && (uint64_t)wait <= w->app.limits.wait_max_ms);
+}
+
 static void promise_run(const struct tools_world *w, const json_t *run)
 {
     const struct tools_limits *limits = &w->app.limits;
@@ -29,6 +36,7 @@ static void promise_run(const struct tools_world *w, const json_t *run)
     json_t *value;
 
     promise_conversation(run);
+    promise_wait(w, run);
     PROMISE(timeout == 0 || (timeout >= 1000 && (uint64_t)timeout <= limits->timeout_max_ms));
     PROMISE(json_string_length(json_object_get(run, "code")) <= limits->code_max);
     PROMISE(json_string_length(json_object_get(run, "stdin")) <= limits->stdin_max);
@@ -39,6 +47,15 @@ static void promise_run(const struct tools_world *w, const json_t *run)
         PROMISE(strncmp(name, "LD_", 3) != 0 && strcmp(name, "PATH") != 0);
         PROMISE(strcmp(name, "FILE_BASE_URL") != 0);
     }
+}
+
+static void promise_look(const struct tools_world *w, const json_t *asked)
+{
+    json_int_t since = json_get_integer(asked, "sinceByte", 0);
+
+    promise_wait(w, asked);
+    PROMISE(since >= 0 && since <= (json_int_t)1 << 53);
+    PROMISE(json_string_length(json_object_get(asked, "runId")) <= 1024);
 }
 
 static void promise_put(const json_t *put)
@@ -60,7 +77,8 @@ static void promise_refusal(const json_t *result)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static const char *const tools[] = {"run_code", "upload_file", "list_runners"};
+    static const char *const tools[] = {"run_code", "upload_file", "list_runners",
+                                        "get_run",  "cancel_run",  "list_runs"};
     static struct tools_world world;
     struct err e = ERR_INIT;
 
@@ -72,14 +90,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     tools_world_init(&world);
     fake_broker.trouble.kind = ERR_NONE;
     fake_broker_push_ok("out", "[]");
+    json_array_append(fake_broker.looks, json_array_get(fake_broker.run_results, 0));
+    fake_broker.run_list = json_pack("{s:[]}", "runs");
     AUTO_FREE char *text = json_dumps(arguments, JSON_COMPACT);
-    json_auto_t *result = tools_world_call(&world, tools[data[0] % 3], text);
+    json_auto_t *result = tools_world_call(&world, tools[data[0] % ARRAY_LEN(tools)], text);
     if (json_is_true(json_object_get(result, "isError")))
         promise_refusal(result);
     for (size_t i = 0; i < json_array_size(fake_broker.runs); i++)
         promise_run(&world, json_array_get(fake_broker.runs, i));
     for (size_t i = 0; i < json_array_size(fake_broker.puts); i++)
         promise_put(json_array_get(fake_broker.puts, i));
+    for (size_t i = 0; i < json_array_size(fake_broker.asked); i++)
+        promise_look(&world, json_array_get(fake_broker.asked, i));
     tools_world_clear(&world);
     return 0;
 }

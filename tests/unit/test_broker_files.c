@@ -16,9 +16,7 @@
 static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, struct err *e)
 {
     struct broker_config config = {.limits = {.file_max = 1000}};
-    struct slots *slots = slots_new(1, e);
-    const struct job_world world = {
-        .config = &config, .root = &f->root, .engine_trouble = "", .slots = slots};
+    const struct job_world world = {.config = &config, .root = &f->root, .engine_trouble = ""};
     int pair[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -26,8 +24,10 @@ static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, str
     AUTO_FD int theirs = pair[1];
     assert_int_equal(wire_send(ours, take_message, pass_fd, e), 0);
     json_decref(take_message);
-    job_handle(&world, theirs);
-    slots_free(slots);
+    AUTO_FD int passed = -1;
+    json_auto_t *head = wire_recv(theirs, &passed, deadline_in_ms(5000), e);
+    assert_non_null(head);
+    job_handle(&world, theirs, head, passed);
     json_auto_t *reply = wire_recv(ours, NULL, deadline_in_ms(5000), e);
     assert_non_null(reply);
     const json_t *error = json_object_get(reply, "error");

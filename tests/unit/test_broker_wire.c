@@ -1,9 +1,8 @@
-/* The run protocol's messages, the table of slots, and the locks that tell living runs from
+/* The run protocol's messages, and the locks that tell living runs from
  * orphans. */
 #include "config.h"
 
 #include "common/broker/runlock.h"
-#include "common/broker/slots.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 
@@ -41,14 +40,27 @@ static void a_request_survives_the_wire(void **state)
 {
     struct err e = ERR_INIT;
     struct run_request back;
+    struct run_manner manner;
     int pair[2];
     (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    json_auto_t *out = wire_run_encode(&request);
-    assert_int_equal(wire_send(pair[0], out, -1, &e), 0);
-    json_auto_t *in = wire_recv(pair[1], NULL, deadline_in_ms(1000), &e);
-    assert_non_null(in);
-    assert_int_equal(wire_run_decode(in, &back, &e), 0);
+    json_auto_t *wants = json_pack("[s]", "numpy");
+    const struct run_manner asked = {.wait_ms = 50000, .detach = true, .wants = wants};
+    json_auto_t *head_out = wire_run_head_new(&request, &asked);
+    json_auto_t *body_out = wire_run_body_new(&request);
+    AUTO_BUF struct buf frame = BUF_INIT(WIRE_MESSAGE_MAX);
+    assert_int_equal(wire_post(pair[0], head_out, -1, &e), 0);
+    assert_int_equal(wire_frame(body_out, &frame, &e), 0);
+    assert_int_equal(write(pair[0], frame.data, frame.len), frame.len);
+    json_auto_t *head = wire_recv(pair[1], NULL, deadline_in_ms(1000), &e);
+    json_auto_t *body = wire_recv(pair[1], NULL, deadline_in_ms(1000), &e);
+    assert_non_null(head);
+    assert_non_null(body);
+    assert_int_equal(wire_run_head_decode(head, &back, &manner, &e), 0);
+    assert_int_equal(wire_run_body_decode(body, &back, &e), 0);
+    assert_int_equal(manner.wait_ms, 50000);
+    assert_true(manner.detach && !manner.background && !manner.live);
+    assert_true(json_equal(manner.wants, wants));
     assert_string_equal(back.tenant, "t");
     assert_int_equal(back.code.len, 10);
     assert_memory_equal(back.code.data, "print(1)\0#", 10);
@@ -68,6 +80,10 @@ static void requests_that_lack_or_bend_something_are_refused(void **state)
     static const char *const bad[] = {
         "{}",
         "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\"}",
+        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"wants\":"
+        "\"a\"}",
+        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"wants\":[1]}",
+        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"waitMs\":-1}",
         "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":1}",
         "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"timeoutMs\":-"
         "1}",
@@ -85,9 +101,14 @@ static void requests_that_lack_or_bend_something_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct err e = ERR_INIT;
         struct run_request back;
+        struct run_manner manner;
         json_auto_t *object = json_parse(bad[i], strlen(bad[i]), 8, &e);
         assert_non_null(object);
-        assert_int_equal(wire_run_decode(object, &back, &e), -1);
+        /* One object is looked at as both messages. */
+        int taken = wire_run_head_decode(object, &back, &manner, &e);
+        if (taken == 0)
+            taken = wire_run_body_decode(object, &back, &e);
+        assert_int_equal(taken, -1);
         assert_int_equal(e.kind, ERR_INVALID);
         wire_run_decoded_clear(&back);
     }
@@ -102,42 +123,6 @@ static void errors_keep_their_kind_on_the_wire(void **state)
     const json_t *error = json_object_get(reply, "error");
     assert_int_equal(err_kind_parse(json_get_string(error, "kind")), ERR_BUSY);
     assert_string_equal(json_get_string(error, "text"), "16 programs are running");
-}
-
-static void slots_are_never_given_twice(void **state)
-{
-    struct err e = ERR_INIT;
-    struct slots *s = slots_new(2, &e);
-    (void)state;
-    assert_non_null(s);
-    struct slot *a = slots_take(s);
-    assert_non_null(a);
-    assert_non_null(slots_take(s));
-    assert_null(slots_take(s));
-    slots_give_back(a);
-    assert_ptr_equal(slots_take(s), a);
-    slots_free(s);
-}
-
-static void a_dead_childs_slot_is_found_by_its_pid(void **state)
-{
-    struct err e = ERR_INIT;
-    struct slots *s = slots_new(4, &e);
-    int status;
-    (void)state;
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct slot *slot = slots_take(s);
-        memcpy(slot->run_id, "abc", 4);
-        _exit(0);
-    }
-    waitpid(pid, &status, 0);
-    struct slot *held = slots_held_by(s, pid);
-    assert_non_null(held);
-    assert_string_equal(held->run_id, "abc");
-    slots_give_back(held);
-    assert_null(slots_held_by(s, pid));
-    slots_free(s);
 }
 
 static void a_run_is_alive_exactly_as_long_as_its_supervisor(void **state)
@@ -180,8 +165,6 @@ int main(void)
         cmocka_unit_test(a_request_survives_the_wire),
         cmocka_unit_test(requests_that_lack_or_bend_something_are_refused),
         cmocka_unit_test(errors_keep_their_kind_on_the_wire),
-        cmocka_unit_test(slots_are_never_given_twice),
-        cmocka_unit_test(a_dead_childs_slot_is_found_by_its_pid),
         cmocka_unit_test(a_run_is_alive_exactly_as_long_as_its_supervisor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,8 +35,6 @@ static const struct engine_spec usual = {
                .tmp_bytes = 67108864,
                .nofile = 1024,
                .fsize_bytes = 1073741824},
-    .code = "print(1)",
-    .code_len = 8,
     .env = env,
     .n_env = 2,
 };

@@ -1,14 +1,13 @@
-/* The Docker engine against a fake one: versions, errors, the order of calls, and that no container
- * is left behind. */
+/* Runs on a fake Docker engine: the order of calls, how programs end, and that no container is left
+ * behind. */
 #include "config.h"
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"
-#include "common/engine/docker_http.h"
 #include "common/engine/engine.h"
+#include "tests/fakes/engine_rows.h"
 #include "tests/fakes/fake_engine.h"
 
-#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,43 +19,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define PING                                                                                       \
-    {                                                                                              \
-        .match = "GET /_ping", .status = 200, .body = "OK"                                         \
-    }
-#define CREATED                                                                                    \
-    {                                                                                              \
-        .match = "POST /v1.41/containers/create", .status = 201,                                   \
-        .body = "{\"Id\":\"" ID "\",\"Warnings\":[]}"                                              \
-    }
-#define STARTED                                                                                    \
-    {                                                                                              \
-        .match = "POST /v1.41/containers/" ID "/start", .status = 204                              \
-    }
-#define ATTACH "POST /v1.41/containers/" ID "/attach?stream=1&stdin=1&stdout=1&stderr=1"
-#define WAITED                                                                                     \
-    {                                                                                              \
-        .match = "POST /v1.41/containers/" ID "/wait", .status = 200, .body = "{\"StatusCode\":0}" \
-    }
-#define REMOVED                                                                                    \
-    {                                                                                              \
-        .match = "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1", .status = 204                  \
-    }
-#define END                                                                                        \
-    {                                                                                              \
-        .match = NULL                                                                              \
-    }
-
-/* Engine frames whose payload is the entry protocol's: stdout "hi", stderr "no", then the report.
- */
-#define REPORT                                                                                     \
-    "{\"exitCode\":7,\"signal\":0,\"cpuUs\":5,\"peakMemoryBytes\":6,\"oomKills\":0,\"timedOut\":"  \
-    "false}"
-#define STREAM_OUT    "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
-#define STREAM_ERR    "\1\0\0\0\0\0\0\7E\0\0\0\2no"
-#define STREAM_REPORT "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT
 
 struct taken {
     struct buf text[2];
@@ -88,10 +50,15 @@ static const struct engine_spec spec1 = {.image = "runner-x:1",
                                          .user = "1000:1000",
                                          .instance = "t",
                                          .run_id = "r1",
-                                         .deadline_unix = 1,
-                                         .code = "c",
-                                         .code_len = 1,
-                                         .timeout_ms = 2500};
+                                         .deadline_unix = 1};
+
+static const struct engine_program program1 = {.code = "c", .code_len = 1, .timeout_ms = 2500};
+
+static bool leave(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
 
 /* Everything that a run gave. */
 struct result {
@@ -111,7 +78,7 @@ static void result_clear(struct result *r)
     buf_clear(&r->taken.text[1]);
 }
 
-/* Runs spec on a fake engine; stop_at and cancel_fd as in the interface; the deadline is after ms.
+/* Runs program1 in spec on a fake engine; cancel_fd is for the program; the deadline is after ms.
  */
 static struct result run(const struct fake_reply *table, const struct engine_spec *spec,
                          size_t stop_at, int cancel_fd, int ms)
@@ -120,11 +87,14 @@ static struct result run(const struct fake_reply *table, const struct engine_spe
     struct engine *engine = connect_to(f);
     struct result r = {.taken = {.text = {BUF_INIT(1 << 20), BUF_INIT(1 << 20)}}};
     struct engine_sink sink = {take, &r.taken};
+    struct engine_attend attend = {.fd = cancel_fd, .turn = leave};
+    struct deadline d = deadline_in_ms(ms);
     const char *input;
 
     r.taken.stop_at = stop_at;
-    r.returned = engine->ops->run(engine, spec, &sink, cancel_fd, deadline_in_ms(ms), &r.outcome,
-                                  &r.e);
+    r.returned = engine->ops->start(engine, spec, NULL, d, &r.e);
+    if (r.returned == 0)
+        r.returned = engine->ops->run(engine, &program1, &sink, &attend, d, &r.outcome, &r.e);
     engine->ops->finish(engine);
     engine->ops->finish(engine);
     engine->ops->free(engine);
@@ -147,7 +117,10 @@ static int count(const char *log, const char *what)
 
 static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
 {
-    static const char stream[] = STREAM_OUT STREAM_ERR STREAM_REPORT;
+    static const struct fake_later stream[] = {
+        {1, BYTES(STREAM_OUT STREAM_ERR STREAM_REPORT)},
+        {0},
+    };
 
     (void)state;
     assert_int_equal(sizeof REPORT - 1, 0x55);
@@ -155,12 +128,7 @@ static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
         const struct fake_reply table[] = {
             PING,
             CREATED,
-            {.match = ATTACH,
-             .status = 101,
-             .stream = stream,
-             .stream_len = sizeof stream - 1,
-             .chop = chop,
-             .hold_ms = 3000},
+            {.match = ATTACH, .status = 101, .later = stream, .chop = chop, .hold_ms = 3000},
             STARTED,
             REMOVED,
             END,
@@ -226,10 +194,11 @@ static void a_plain_image_gets_the_code_and_the_end_of_input(void **state)
 /* The stream ends without a report; state_json is what inspect says then. */
 static struct result run_cut_off(const char *stream, size_t len, const char *state_json)
 {
+    const struct fake_later later[] = {{1, stream, len}, {0}};
     const struct fake_reply table[] = {
         PING,
         CREATED,
-        {.match = ATTACH, .status = 101, .stream = stream, .stream_len = len, .hold_ms = 50},
+        {.match = ATTACH, .status = 101, .later = later, .hold_ms = 50},
         STARTED,
         WAITED,
         {.match = "GET /v1.41/containers/" ID "/json",
@@ -295,17 +264,10 @@ static void a_container_that_breaks_the_protocol_is_killed(void **state)
 
 static void deadline_cancellation_and_output_limit_kill(void **state)
 {
+    static const struct fake_later stream[] = {{1, BYTES(STREAM_OUT STREAM_ERR)}, {0}};
     const struct fake_reply table[] = {
-        PING,
-        CREATED,
-        {.match = ATTACH,
-         .status = 101,
-         .stream = STREAM_OUT STREAM_ERR,
-         .stream_len = 30,
-         .hold_ms = 5000},
-        STARTED,
-        REMOVED,
-        END,
+        PING,    CREATED, {.match = ATTACH, .status = 101, .later = stream, .hold_ms = 5000},
+        STARTED, REMOVED, END,
     };
     struct result r;
     int pair[2];
@@ -399,195 +361,6 @@ static void a_name_in_use_is_not_removed(void **state)
     result_clear(&r);
 }
 
-/* What listing the runners of an engine with this table says. */
-static int list(const struct fake_reply *table, struct err *e, char *log, size_t cap)
-{
-    struct fake_engine *f = fake_engine_start(table);
-    struct engine *engine = connect_to(f);
-    struct engine_runners found = {0};
-    int r = engine->ops->runners(engine, "*", &found, e);
-
-    snprintf(log, cap, "%s", fake_engine_log(f));
-    engine_runners_clear(&found);
-    engine->ops->free(engine);
-    fake_engine_stop(f);
-    return r;
-}
-
-static void the_version_is_the_best_that_both_know(void **state)
-{
-    static const struct {
-        const char *theirs, *asked;
-    } cases[] = {
-        {"1.40", "/v1.40/"}, {"1.41", "/v1.41/"}, {"1.44", "/v1.44/"}, {"1.52", "/v1.44/"},
-        {"1.39", NULL},      {"2.0", NULL},       {"x", NULL},         {"", NULL},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct fake_reply table[] = {
-            {.match = "GET /_ping", .status = 200, .version = cases[i].theirs},
-            {.match = "GET /v", .status = 200, .body = "[]"},
-            END};
-        struct err e = ERR_INIT;
-        char log[1024];
-        int r = list(table, &e, log, sizeof log);
-
-        if (r != (cases[i].asked ? 0 : -1))
-            fail_msg("%s: %s", cases[i].theirs, e.text);
-        if (cases[i].asked)
-            assert_non_null(strstr(log, cases[i].asked));
-        else
-            assert_int_equal(e.kind, ERR_UNAVAILABLE);
-    }
-}
-
-static bool passed(void *ctx, const char *run_id, int64_t deadline)
-{
-    (void)run_id;
-    return deadline <= *(const int64_t *)ctx;
-}
-
-static void an_engine_that_is_down_is_said_at_once(void **state)
-{
-    struct engine_address address = {.host = "unix:///nowhere/at/all.sock"};
-    struct err e = ERR_INIT;
-    struct engine *engine = docker_engine_new(&address, &e);
-    struct engine_runners found;
-    struct engine_outcome out;
-    struct engine_sink sink = {take, NULL};
-    size_t seen;
-
-    (void)state;
-    assert_non_null(engine);
-    assert_int_equal(engine->ops->runners(engine, "*", &found, &e), -1);
-    assert_int_equal(e.kind, ERR_UNAVAILABLE);
-    assert_non_null(strstr(e.text, "/nowhere/at/all.sock"));
-    assert_int_equal(engine->ops->run(engine, &spec1, &sink, -1, deadline_in_ms(1000), &out, &e),
-                     -1);
-    assert_int_equal(e.kind, ERR_UNAVAILABLE);
-    assert_int_equal(engine->ops->reap(engine, "t", passed, NULL, &seen, &e), -1);
-    assert_int_equal(engine->ops->watch(engine, &e), -1);
-    assert_false(engine->ops->watch_drain(engine));
-    engine->ops->free(engine);
-}
-
-static void wrong_addresses_are_refused(void **state)
-{
-    static const char *const hosts[] = {
-        "unix://relative",   "http://x:1",      "tcp://host",  "tcp://host:0", "tcp://host:99999",
-        "tcp://u@host:2375", "tcp://host:1/..", "tcp://:2375", "/run/x.sock",  "ssh://host:22"};
-    struct engine_address no_certs = {.host = "tcp://host:2376", .cert_path = "/nowhere"};
-    struct err e = ERR_INIT;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
-        struct engine_address address = {.host = hosts[i]};
-
-        if (docker_engine_new(&address, &e))
-            fail_msg("%s", hosts[i]);
-        assert_int_equal(e.kind, ERR_INVALID);
-    }
-    assert_null(docker_engine_new(&no_certs, &e));
-    assert_non_null(strstr(e.text, "ca.pem"));
-}
-
-static void only_own_containers_are_reaped(void **state)
-{
-    const struct fake_reply table[] = {
-        PING,
-        {.match = "GET /v1.41/containers/json?all=1&filters=%7B%22label%22%3A%5B%22sandbox.managed"
-                  "%3Dtrue%22%2C%22sandbox.instance%3Da%20b%22%5D%7D",
-         .status = 200,
-         .body = "[{\"Id\":\"aaaaaaaaaaaa\",\"Labels\":{\"sandbox.managed\":\"true\","
-                 "\"sandbox.instance\":\"a b\",\"sandbox.deadline\":\"5\"}},"
-                 "{\"Id\":\"bbbbbbbbbbbb\",\"Labels\":{\"sandbox.managed\":\"true\","
-                 "\"sandbox.instance\":\"a b\",\"sandbox.deadline\":\"50\"}},"
-                 "{\"Id\":\"cccccccccccc\",\"Labels\":{\"sandbox.managed\":\"true\","
-                 "\"sandbox.instance\":\"a bc\",\"sandbox.deadline\":\"5\"}},"
-                 "{\"Id\":\"../../images\",\"Labels\":{\"sandbox.managed\":\"true\","
-                 "\"sandbox.instance\":\"a b\",\"sandbox.deadline\":\"5\"}}]"},
-        {.match = "DELETE /v1.41/containers/aaaaaaaaaaaa?force=1&v=1", .status = 204},
-        END};
-    struct fake_engine *f = fake_engine_start(table);
-    struct engine *engine = connect_to(f);
-    struct err e = ERR_INIT;
-    int64_t now = 10;
-    size_t seen;
-
-    (void)state;
-    assert_int_equal(engine->ops->reap(engine, "a b", passed, &now, &seen, &e), 1);
-    assert_int_equal(seen, 2);
-    assert_int_equal(count(fake_engine_log(f), "DELETE"), 1);
-    engine->ops->free(engine);
-    fake_engine_stop(f);
-}
-
-static void events_wake_the_watcher_until_they_end(void **state)
-{
-    const struct fake_reply table[] = {PING,
-                                       {.match = "GET /v1.41/events",
-                                        .status = 101,
-                                        .stream = "{}",
-                                        .stream_len = 2,
-                                        .hold_ms = 100},
-                                       END};
-    struct fake_engine *f = fake_engine_start(table);
-    struct engine *engine = connect_to(f);
-    struct err e = ERR_INIT;
-    struct pollfd p = {.events = POLLIN};
-    bool alive = true;
-
-    (void)state;
-    p.fd = engine->ops->watch(engine, &e);
-    assert_true(p.fd >= 0);
-    for (int turns = 0; alive && turns < 5; turns++) {
-        assert_int_equal(poll(&p, 1, 2000), 1);
-        alive = engine->ops->watch_drain(engine);
-    }
-    assert_false(alive);
-    engine->ops->free(engine);
-    fake_engine_stop(f);
-}
-
-static void replies_are_bounded(void **state)
-{
-    const struct fake_reply table[] = {
-        PING, {.match = "GET /v1.41/x", .status = 200, .body = "0123456789"}, END};
-    struct fake_engine *f = fake_engine_start(table);
-    struct engine_address address = {.host = fake_engine_host(f)};
-    struct err e = ERR_INIT;
-    struct docker_http *h = docker_http_new(&address, &e);
-    AUTO_BUF struct buf small = BUF_INIT(9);
-    AUTO_BUF struct buf enough = BUF_INIT(10);
-
-    (void)state;
-    assert_int_equal(docker_http_call(h, "GET", "/x", NULL, 1000, &small, &e), -1);
-    assert_int_equal(e.kind, ERR_LIMIT);
-    assert_int_equal(docker_http_call(h, "GET", "/x", NULL, 1000, &enough, &e), 200);
-    docker_http_free(h);
-    fake_engine_stop(f);
-}
-
-static void a_silent_engine_is_given_up(void **state)
-{
-    const struct fake_reply table[] = {
-        PING, {.match = "GET /v1.41/x", .status = 200, .delay_ms = 1500}, END};
-    struct fake_engine *f = fake_engine_start(table);
-    struct engine_address address = {.host = fake_engine_host(f)};
-    struct err e = ERR_INIT;
-    struct docker_http *h = docker_http_new(&address, &e);
-    AUTO_BUF struct buf out = BUF_INIT(100);
-    int64_t began = clock_mono_ms();
-
-    (void)state;
-    assert_int_equal(docker_http_call(h, "GET", "/x", NULL, 200, &out, &e), -1);
-    assert_int_equal(e.kind, ERR_UNAVAILABLE);
-    assert_true(clock_mono_ms() - began < 1200);
-    docker_http_free(h);
-    fake_engine_stop(f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -598,13 +371,6 @@ int main(void)
         cmocka_unit_test(deadline_cancellation_and_output_limit_kill),
         cmocka_unit_test(a_failure_half_way_leaves_nothing),
         cmocka_unit_test(a_name_in_use_is_not_removed),
-        cmocka_unit_test(the_version_is_the_best_that_both_know),
-        cmocka_unit_test(an_engine_that_is_down_is_said_at_once),
-        cmocka_unit_test(wrong_addresses_are_refused),
-        cmocka_unit_test(only_own_containers_are_reaped),
-        cmocka_unit_test(events_wake_the_watcher_until_they_end),
-        cmocka_unit_test(replies_are_bounded),
-        cmocka_unit_test(a_silent_engine_is_given_up),
     };
 
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);

@@ -71,7 +71,7 @@ static void frames_cut_anywhere_give_output_and_report(void **state)
     add_frame(&in, 'O', "put");
     add_frame(&in, 'R', good_report);
     for (size_t cut = 0; cut < in.len; cut++) {
-        struct entry_frame f = {0};
+        struct entry_frame f = {.handed = true};
         struct err e = ERR_INIT;
 
         buf_reset(&t->text[0]);
@@ -94,7 +94,7 @@ static void what_follows_the_report_is_ignored(void **state)
     struct taken *t = *state;
     AUTO_BUF struct buf in = BUF_INIT(4096);
     struct engine_sink sink = {take, t};
-    struct entry_frame f = {0};
+    struct entry_frame f = {.handed = true};
     struct err e = ERR_INIT;
 
     add_frame(&in, 'R', good_report);
@@ -136,7 +136,7 @@ static void reports_are_understood_or_refused(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         AUTO_BUF struct buf in = BUF_INIT(4096);
-        struct entry_frame f = {0};
+        struct entry_frame f = {.handed = true};
         struct err e = ERR_INIT;
         enum frame_push r;
 
@@ -162,7 +162,7 @@ static void frames_outside_the_protocol_are_refused(void **state)
     struct engine_sink sink = {take, *state};
 
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-        struct entry_frame f = {0};
+        struct entry_frame f = {.handed = true};
         struct err e = ERR_INIT;
 
         assert_int_equal(entry_frame_push(&f, heads[i], 5, &sink, &e), FRAME_BROKEN);
@@ -170,11 +170,61 @@ static void frames_outside_the_protocol_are_refused(void **state)
     }
 }
 
+static void words_about_waiting_and_starting_have_their_time(void **state)
+{
+    static const struct {
+        const char *frames; /* a tag and a word each, with blanks between */
+        bool handed, good, ahead;
+        enum engine_tier tier;
+    } cases[] = {
+        {"Wlight", false, true, false, ENGINE_TIER_LIGHT},
+        {"Wlight Wfull", false, true, false, ENGINE_TIER_FULL},
+        {"Wfull", false, true, false, ENGINE_TIER_FULL},
+        {"Wlight Sahead Ohi", true, true, true, ENGINE_TIER_LIGHT},
+        {"Wlight Wfull Sahead", true, true, true, ENGINE_TIER_FULL},
+        {"Sanew Eno", true, true, false, ENGINE_TIER_NONE},
+        {"Ohi", true, true, false, ENGINE_TIER_NONE},
+        {"Wlight Wlight", false, false, false, ENGINE_TIER_LIGHT},
+        {"Wfull Wlight", false, false, false, ENGINE_TIER_FULL},
+        {"Wheavy", false, false, false, ENGINE_TIER_NONE},
+        {"Wlightligh", false, false, false, ENGINE_TIER_NONE},
+        {"W", false, false, false, ENGINE_TIER_NONE},
+        {"Sahead", false, false, false, ENGINE_TIER_NONE},
+        {"Ohi", false, false, false, ENGINE_TIER_NONE},
+        {"Eno", false, false, false, ENGINE_TIER_NONE},
+        {"R{\"exitCode\":0}", false, false, false, ENGINE_TIER_NONE},
+        {"Sahead Sahead", true, false, true, ENGINE_TIER_NONE},
+        {"Sahead Sanew", true, false, true, ENGINE_TIER_NONE},
+        {"Sbehind", true, false, false, ENGINE_TIER_NONE},
+        {"Sahead Wfull", true, false, true, ENGINE_TIER_NONE},
+        {"Ohi Sahead", true, false, false, ENGINE_TIER_NONE},
+        {"Ohi Wlight", true, false, false, ENGINE_TIER_NONE},
+        {"Plight", true, false, false, ENGINE_TIER_NONE},
+    };
+    struct engine_sink sink = {take, *state};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        AUTO_BUF struct buf in = BUF_INIT(4096);
+        struct entry_frame f = {.handed = cases[i].handed};
+        struct err e = ERR_INIT;
+        char frames[64], *rest = frames;
+
+        snprintf(frames, sizeof frames, "%s", cases[i].frames);
+        for (char *one; (one = strsep(&rest, " "));)
+            add_frame(&in, one[0], one + 1);
+        if (entry_frame_push(&f, in.data, in.len, &sink, &e) !=
+            (cases[i].good ? FRAME_MORE : FRAME_BROKEN))
+            fail_msg("%s: %s", cases[i].frames, e.text);
+        if (f.ahead != cases[i].ahead || f.tier != cases[i].tier)
+            fail_msg("%s: ahead %d, tier %d", cases[i].frames, f.ahead, f.tier);
+    }
+}
+
 static void the_largest_frame_is_accepted(void **state)
 {
     struct taken *t = *state;
     struct engine_sink sink = {take, t};
-    struct entry_frame f = {0};
+    struct entry_frame f = {.handed = true};
     struct err e = ERR_INIT;
     char part[1024];
 
@@ -191,7 +241,7 @@ static void the_consumer_can_stop(void **state)
     struct taken *t = *state;
     AUTO_BUF struct buf in = BUF_INIT(4096);
     struct engine_sink sink = {take, t};
-    struct entry_frame f = {0};
+    struct entry_frame f = {.handed = true};
     struct err e = ERR_INIT;
 
     t->stop_at = 3;
@@ -204,8 +254,7 @@ static void the_consumer_can_stop(void **state)
 
 static void the_envelope_is_written_byte_for_byte(void **state)
 {
-    static const char want[] = "SBX1"
-                               "C\0\0\0\4co\0e"
+    static const char want[] = "C\0\0\0\4co\0e"
                                "I\0\0\0\0"
                                "A\0\0\0\2-v"
                                "A\0\0\0\0"
@@ -215,44 +264,63 @@ static void the_envelope_is_written_byte_for_byte(void **state)
                                "G\0\0\0\0";
     static const char *const args[] = {"-v", ""};
     static const char *const env[] = {"A=b"};
-    const struct engine_spec spec = {.code = "co\0e",
-                                     .code_len = 4,
-                                     .input = "",
-                                     .args = args,
-                                     .n_args = 2,
-                                     .env = env,
-                                     .n_env = 1,
-                                     .timeout_ms = 30000};
+    const struct engine_program program = {.code = "co\0e",
+                                           .code_len = 4,
+                                           .input = "",
+                                           .args = args,
+                                           .n_args = 2,
+                                           .env = env,
+                                           .n_env = 1,
+                                           .timeout_ms = 30000};
     AUTO_BUF struct buf out = BUF_INIT(4096);
     struct err e = ERR_INIT;
     size_t size, n = sizeof want - 1;
 
     (void)state;
-    assert_int_equal(entry_write(&spec, &out, &e), 0);
+    assert_int_equal(entry_write(&program, &out, &e), 0);
     assert_int_equal(out.len, n);
     assert_memory_equal(out.data, want, n);
-    assert_int_equal(entry_size(&spec, &size, &e), 0);
+    assert_int_equal(entry_size(&program, &size, &e), 0);
     assert_true(size >= out.len);
 }
 
 static void no_input_is_no_record(void **state)
 {
-    const struct engine_spec spec = {.code = "x", .code_len = 1};
+    const struct engine_program program = {.code = "x", .code_len = 1};
     AUTO_BUF struct buf out = BUF_INIT(4096);
     struct err e = ERR_INIT;
 
     (void)state;
-    assert_int_equal(entry_write(&spec, &out, &e), 0);
+    assert_int_equal(entry_write(&program, &out, &e), 0);
     assert_memory_equal(out.data,
-                        "SBX1C\0\0\0\1x"
+                        "C\0\0\0\1x"
                         "G\0\0\0\0",
                         out.len);
 }
 
+static void names_to_bring_in_ahead_are_one_bounded_record(void **state)
+{
+    AUTO_BUF struct buf out = BUF_INIT(2 * ENTRY_PRELOAD_MAX);
+    char names[ENTRY_PRELOAD_MAX + 2];
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(entry_write_preload("numpy pandas", &out, &e), 0);
+    assert_int_equal(out.len, 17);
+    assert_memory_equal(out.data, "P\0\0\0\14numpy pandas", out.len);
+    memset(names, 'n', sizeof names);
+    names[ENTRY_PRELOAD_MAX + 1] = '\0';
+    assert_int_equal(entry_write_preload(names, &out, &e), -1);
+    assert_int_equal(e.kind, ERR_LIMIT);
+    names[ENTRY_PRELOAD_MAX] = '\0';
+    assert_int_equal(entry_write_preload(names, &out, &e), 0);
+    assert_int_equal(entry_write_preload("", &out, &e), -1);
+}
+
 static void a_small_buffer_and_huge_lengths_are_errors(void **state)
 {
-    const struct engine_spec small = {.code = "x", .code_len = 1};
-    const struct engine_spec huge = {.code = "x", .code_len = SIZE_MAX - 3};
+    const struct engine_program small = {.code = "x", .code_len = 1};
+    const struct engine_program huge = {.code = "x", .code_len = SIZE_MAX - 3};
     AUTO_BUF struct buf out = BUF_INIT(8);
     struct err e = ERR_INIT;
     size_t size;
@@ -271,10 +339,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_follows_the_report_is_ignored, setup, teardown),
         cmocka_unit_test_setup_teardown(reports_are_understood_or_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(frames_outside_the_protocol_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(words_about_waiting_and_starting_have_their_time, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_largest_frame_is_accepted, setup, teardown),
         cmocka_unit_test_setup_teardown(the_consumer_can_stop, setup, teardown),
         cmocka_unit_test(the_envelope_is_written_byte_for_byte),
         cmocka_unit_test(no_input_is_no_record),
+        cmocka_unit_test(names_to_bring_in_ahead_are_one_bounded_record),
         cmocka_unit_test(a_small_buffer_and_huge_lengths_are_errors),
     };
 

@@ -5,6 +5,8 @@
 #include "common/base/mem.h"
 #include "fcgi/events.h"
 #include "fcgi/hub_stream.h"
+#include "fcgi/run_news.h"
+#include "fcgi/settings.h"
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
@@ -134,6 +136,34 @@ static void events_arrive_as_they_were_sent(void **state)
     event_sender_clear(&sender);
 }
 
+static void the_end_of_a_run_is_an_event_of_its_task_and_its_files(void **state)
+{
+    static const enum mcp_event_kind kinds[] = {MCP_EVENT_TASK, MCP_EVENT_RESOURCE,
+                                                MCP_EVENT_RESOURCES};
+    const struct account self = {geteuid(), getegid()};
+    struct settings settings = {.events = path};
+    json_auto_t *files = json_pack("[{s:s}]", "name", "a.txt");
+    const struct broker_run_news news = {
+        .tenant = "t", .conversation = "c", .run_id = "id", .files = files};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    AUTO_FD int fd = events_listen(path, &self, &e);
+    assert_true(fd >= 0);
+    run_news_tell(&settings, &news);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        struct mcp_event got;
+        json_auto_t *source = events_receive(fd, &got);
+        assert_non_null(source);
+        assert_int_equal(got.kind, kinds[i]);
+        assert_string_equal(got.tenant, "t");
+        if (got.kind == MCP_EVENT_TASK)
+            assert_string_equal(got.task, "id");
+        if (got.kind == MCP_EVENT_RESOURCE)
+            assert_string_equal(got.uri, "sandbox://c/a.txt");
+    }
+}
+
 static void a_sender_does_not_wait_for_a_hub_that_sleeps(void **state)
 {
     (void)state;
@@ -190,6 +220,8 @@ int main(void)
         cmocka_unit_test(long_text_is_cut_into_records),
         cmocka_unit_test(a_slow_reader_is_noticed_and_one_that_left_too),
         cmocka_unit_test_setup_teardown(events_arrive_as_they_were_sent, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_end_of_a_run_is_an_event_of_its_task_and_its_files,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_sender_does_not_wait_for_a_hub_that_sleeps, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_socket_in_use_is_not_taken_over, setup, teardown),

@@ -67,7 +67,7 @@ static void a_modern_stream_hears_what_it_asked_for(void **state)
     struct mcp_listen *l = listen_modern(
         w,
         "\"notifications\":{\"toolsListChanged\":true,\"promptsListChanged\":false,"
-        "\"resourceSubscriptions\":[\"test://a\",\"else://b\"],\"taskIds\":[\"x\"]},",
+        "\"resourceSubscriptions\":[\"test://a\",\"else://b\"],\"unknown\":[\"x\"]},",
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{"
         "\"notifications\":{\"toolsListChanged\":true,\"resourceSubscriptions\":[\"test://a\"]},"
         "\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":1}}}");

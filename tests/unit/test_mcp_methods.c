@@ -196,10 +196,11 @@ static void capabilities_are_what_is_offered(void **state)
     struct mcp_world *w = *state;
     struct asked a = mcp_world_modern(w, "server/discover", NULL, "", "{}", "");
 
-    assert_contains(a.text,
-                    "\"capabilities\":{\"tools\":{\"listChanged\":true},"
-                    "\"resources\":{\"listChanged\":true,\"subscribe\":true},"
-                    "\"prompts\":{\"listChanged\":true},\"logging\":{},\"completions\":{}}");
+    assert_contains(
+        a.text,
+        "\"capabilities\":{\"tools\":{\"listChanged\":true},"
+        "\"resources\":{\"listChanged\":true,\"subscribe\":true},"
+        "\"prompts\":{\"listChanged\":true},\"logging\":{},\"completions\":{},\"extensions\":");
     asked_clear(&a);
 }
 

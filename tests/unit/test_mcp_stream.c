@@ -141,16 +141,32 @@ static void a_stream_is_bounded(void **state)
     struct err e;
 
     memset(text, 'x', MCP_STREAM_BYTES_MAX / 2);
-    json_auto_t *big = json_string(text);
+    json_auto_t *big = json_pack("{s:i, s:s}", "id", 1, "result", text);
+    json_auto_t *note = json_pack("{s:s}", "method", "x");
+    json_auto_t *answer = json_pack("{s:i}", "id", 1);
     assert_works(mcp_stream_add(f->stream, big, id, &e), e);
     assert_fails(mcp_stream_add(f->stream, big, id, &e), ERR_LIMIT, e);
+    assert_fails(mcp_stream_add(f->stream, note, id, &e), ERR_LIMIT, e);
     for (int i = 1; i < MCP_STREAM_MESSAGES_MAX; i++)
-        add(f, i, id);
-    json_auto_t *one = json_string("x");
-    assert_fails(mcp_stream_add(f->stream, one, id, &e), ERR_LIMIT, e);
+        assert_works(mcp_stream_add(f->stream, answer, id, &e), e);
+    assert_fails(mcp_stream_add(f->stream, answer, id, &e), ERR_LIMIT, e);
     struct mcp_replay *r = mcp_replay_open(f->dir, "s1", id, &e);
     assert_non_null(r);
     mcp_replay_free(r);
+}
+
+static void what_is_told_on_the_way_leaves_room_for_the_answer(void **state)
+{
+    struct fixture *f = *state;
+    json_auto_t *note = json_pack("{s:s}", "method", "x");
+    json_auto_t *answer = json_pack("{s:i}", "id", 1);
+    char id[MCP_EVENT_ID_MAX];
+    struct err e;
+
+    for (int i = 0; i < MCP_STREAM_NOTES_MAX; i++)
+        add(f, i, id);
+    assert_fails(mcp_stream_add(f->stream, note, id, &e), ERR_LIMIT, e);
+    assert_works(mcp_stream_add(f->stream, answer, id, &e), e);
 }
 
 static void events_are_written_as_clients_parse_them(void **state)
@@ -176,6 +192,7 @@ int main(void)
         TEST(a_stream_whose_writer_died_ends),
         TEST(hostile_ids_open_nothing),
         TEST(a_stream_is_bounded),
+        TEST(what_is_told_on_the_way_leaves_room_for_the_answer),
         TEST(events_are_written_as_clients_parse_them),
     };
 

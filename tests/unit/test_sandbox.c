@@ -21,6 +21,8 @@ static void a_new_root_is_passable_but_not_listable(void **state)
     assert_int_equal(fstatat(f->root.fd, ".runs", &st, 0), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
     assert_int_equal(fixture_count(f->root.fd, ".staging"), 0);
+    assert_int_equal(fstatat(f->root.fd, ".pool", &st, 0), 0);
+    assert_int_equal(st.st_mode & 07777, 0711);
 }
 
 static void a_root_opens_again_and_keeps_its_sandboxes(void **state)

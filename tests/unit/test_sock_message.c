@@ -253,12 +253,74 @@ static void a_send_timeout_of_the_socket_is_a_timeout(void **state)
     assert_fails(sock_send_message(ends->a, data, len, -1, &e), ERR_TIMEOUT, e);
 }
 
+static void an_inbox_takes_a_message_as_it_comes_and_nothing_behind_it(void **state)
+{
+    static const char stream[] = "\0\0\0\3abc\0\0\0\0\0\0\0\2de";
+    struct ends *ends = *state;
+    struct sock_inbox inbox = SOCK_INBOX_INIT(8);
+    struct err e;
+
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(write(ends->a, stream + i, 1), 1);
+        assert_int_equal(sock_inbox_take(&inbox, ends->b, &e), 0);
+    }
+    assert_int_equal(write(ends->a, stream + 6, sizeof stream - 1 - 6), sizeof stream - 1 - 6);
+    assert_int_equal(sock_inbox_take(&inbox, ends->b, &e), 1);
+    assert_string_equal(buf_str(&inbox.message), "abc");
+    /* What follows is still there for somebody else. */
+    char left[16];
+    assert_int_equal(recv(ends->b, left, sizeof left, MSG_PEEK), 10);
+    assert_int_equal(sock_inbox_take(&inbox, ends->b, &e), 1);
+    assert_int_equal(inbox.message.len, 0);
+    assert_int_equal(sock_inbox_take(&inbox, ends->b, &e), 1);
+    assert_string_equal(buf_str(&inbox.message), "de");
+    assert_int_equal(sock_inbox_take(&inbox, ends->b, &e), 0);
+    auto_close_fd(&ends->a);
+    assert_fails(sock_inbox_take(&inbox, ends->b, &e), ERR_CANCELLED, e);
+    sock_inbox_clear(&inbox);
+}
+
+static void an_inbox_has_bounds_and_keeps_one_descriptor(void **state)
+{
+    struct ends *ends = *state;
+    struct sock_inbox inbox = SOCK_INBOX_INIT(8);
+    struct err e;
+    AUTO_FD int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    assert_works(sock_post_message(ends->a, "x", 1, null, &e), e);
+    assert_works(sock_post_message(ends->a, "y", 1, -1, &e), e);
+    assert_works(sock_post_message(ends->a, "123456789", 9, -1, &e), e);
+    assert_int_equal(sock_inbox_take(&inbox, ends->b, &e), 1);
+    assert_true(inbox.passed >= 0);
+    assert_int_equal(sock_inbox_take(&inbox, ends->b, &e), 1);
+    assert_int_equal(inbox.passed, -1);
+    assert_fails(sock_inbox_take(&inbox, ends->b, &e), ERR_LIMIT, e);
+    sock_inbox_clear(&inbox);
+}
+
+static void a_message_is_posted_whole_or_refused(void **state)
+{
+    struct ends *ends = *state;
+    struct err e = ERR_INIT;
+    AUTO_FREE char *big = mem_alloc(65536);
+    int rc;
+
+    for (int i = 0; (rc = sock_post_message(ends->a, big, 65536, -1, &e)) == 0; i++)
+        assert_true(i < 1000);
+    assert_int_equal(e.kind, ERR_BUSY);
+    auto_close_fd(&ends->b);
+    assert_fails(sock_post_message(ends->a, "x", 1, -1, &e), ERR_CANCELLED, e);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(messages_arrive_whole_and_in_order),
+        CASE(an_inbox_takes_a_message_as_it_comes_and_nothing_behind_it),
+        CASE(an_inbox_has_bounds_and_keeps_one_descriptor),
+        CASE(a_message_is_posted_whole_or_refused),
         CASE(the_length_is_four_bytes_big_endian),
         CASE(a_descriptor_travels_with_its_message),
         CASE(a_descriptor_that_nobody_wants_is_closed),

@@ -98,7 +98,8 @@ static void asks_the_broker_for_exactly_what_was_said(void **state)
     assert_string_equal(text, "{\"tenant\":\"me\",\"conversation\":\"c\",\"language\":\"python\","
                               "\"code\":\"print(1)\",\"stdin\":\"in\",\"network\":true,"
                               "\"timeoutMs\":1500,\"keepBytes\":0,\"args\":[\"-x\",\"\"],"
-                              "\"env\":{\"A\":\"b\\nc\"}}");
+                              "\"env\":{\"A\":\"b\\nc\"},\"waitMs\":50000,\"background\":false,"
+                              "\"detach\":false,\"wants\":[]}");
 }
 
 static void leaves_out_what_was_not_said(void **state)
@@ -110,7 +111,9 @@ static void leaves_out_what_was_not_said(void **state)
     assert_false(is_error(result));
     assert_string_equal(text, "{\"tenant\":\"me\",\"conversation\":\"c\",\"language\":\"python\","
                               "\"code\":\"print(1)\",\"stdin\":null,\"network\":false,"
-                              "\"timeoutMs\":0,\"keepBytes\":0,\"args\":[],\"env\":{}}");
+                              "\"timeoutMs\":0,\"keepBytes\":0,\"args\":[],\"env\":{},"
+                              "\"waitMs\":50000,\"background\":false,\"detach\":false,"
+                              "\"wants\":[]}");
 }
 
 static void a_result_conforms_and_its_text_is_the_same(void **state)
@@ -367,7 +370,15 @@ static void mistakes_are_named_and_nothing_runs(void **state)
          "with a digit, at most 128 characters"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"cwd\":\"/\"}",
          "unknown argument 'cwd'; there are: conversationId, language, code, network, environment, "
-         "timeout, stdin, args"},
+         "timeout, waitMs, background, stdin, args"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":300001}",
+         "argument 'waitMs' must be from 0 to 300000"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":-1}",
+         "argument 'waitMs' must be from 0 to 300000"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":0.5}",
+         "argument 'waitMs' must be an integer, not a fraction"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":\"1\"}",
+         "argument 'waitMs' must be an integer, not a string"},
     };
 
     (void)state;

@@ -122,6 +122,34 @@ static void a_cut_through_broken_text_is_taken_at_the_limit(void **state)
     assert_int_equal(utf8_cut("ab\xff\xff", 4, 3), 3);
 }
 
+static void pieces_know_what_was_cut_from_them(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t lost, whole;
+    } rows[] = {
+        {"", 0, 0},
+        {"abc", 0, 3},
+        {"\x82\xAC"
+         "a",
+         2, 3},
+        {"\x80\x80\x80\x80", 3, 4}, /* begins nowhere: broken, not cut */
+        {"a\xC3", 0, 1},
+        {"a\xE2\x82", 0, 1},
+        {"a\xF0\x9F\x98", 0, 1},
+        {"\xF0\x9F\x98\x80", 0, 4},
+        {"a\xC3\xA9", 0, 3},
+        {"a\xFF", 0, 2}, /* no character begins so */
+        {"a\xC0", 0, 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        size_t len = strlen(rows[i].text);
+        assert_int_equal(utf8_lost_start(rows[i].text, len), rows[i].lost);
+        assert_int_equal(utf8_whole_len(rows[i].text, len), rows[i].whole);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +159,7 @@ int main(void)
         cmocka_unit_test(exactly_the_allowed_three_byte_sequences_are_valid),
         cmocka_unit_test(a_cut_never_splits_a_character),
         cmocka_unit_test(a_cut_through_broken_text_is_taken_at_the_limit),
+        cmocka_unit_test(pieces_know_what_was_cut_from_them),
     };
     return RUN_TESTS(tests);
 }

@@ -1,0 +1,137 @@
+#include "config.h"
+
+#include "common/base/crypto.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/broker/broker.h"
+#include "common/broker/supervisor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define KEEP_MAX 4
+
+static int compare_fds(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+void birth_leave_broker(struct broker *b, const int *keep, size_t n_keep)
+{
+    int fds[KEEP_MAX + 2] = {STDERR_FILENO, b->root.fd};
+    size_t n = 2;
+    for (size_t i = 0; i < n_keep && n < ARRAY_LEN(fds); i++)
+        if (keep[i] >= 0)
+            fds[n++] = keep[i];
+    qsort(fds, n, sizeof *fds, compare_fds);
+    /* Connections of others would never end, and sockets never be free, while we hold them. */
+    for (size_t i = 0; i < n; i++) {
+        unsigned first = (unsigned)fds[i] + 1;
+        unsigned last = i + 1 < n ? (unsigned)fds[i + 1] : 0;
+        if (i + 1 == n)
+            close_range(first, ~0u, 0);
+        else if (first < last)
+            close_range(first, last - 1, 0);
+    }
+    sigprocmask(SIG_SETMASK, &b->old_mask, NULL);
+}
+
+/* A run is not ended by the terminal's Ctrl-C that stops the server: its client still waits. */
+static void ignore_interrupt(void)
+{
+    sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+}
+
+static void be_job(struct broker *b, int fd, const json_t *head, int passed_fd)
+{
+    const int keep[] = {fd, passed_fd};
+    const struct job_world world = {.config = b->config,
+                                    .root = &b->root,
+                                    .runners = &b->keeper.runners,
+                                    .engine_trouble = b->keeper.trouble,
+                                    .children = b->children,
+                                    .admission = b->admission,
+                                    .pool = b->pool,
+                                    .tally = b->tally,
+                                    .waiting = claims_waiting(b)};
+    birth_leave_broker(b, keep, ARRAY_LEN(keep));
+    ignore_interrupt();
+    job_handle(&world, fd, head, passed_fd);
+    _exit(0);
+}
+
+int birth_job(struct broker *b, int fd, const json_t *head, int passed_fd, struct err *e)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        be_job(b, fd, head, passed_fd);
+    if (pid < 0)
+        return err_errno(e, "fork");
+    children_add(b->children, CHILD_JOB)->pid = pid;
+    return 0;
+}
+
+static void be_supervisor(struct broker *b, const struct birth *birth, const struct child *child,
+                          int channel)
+{
+    const struct claim *claim = birth->claim;
+    struct supervisor_start start = {
+        .config = b->config,
+        .root = &b->root,
+        .runner = birth->runner,
+        .channel = channel,
+        .spare = birth->spare,
+        .box = birth->box,
+        .claim = claim ? json_deep_copy(claim_head(claim)) : NULL,
+        .queue_ms = birth->queue_ms,
+        .connection = claim ? claim_connection(claim) : -1,
+    };
+    const int keep[] = {channel, start.connection};
+    memcpy(start.run_id, child->run_id, sizeof start.run_id);
+    birth_leave_broker(b, keep, ARRAY_LEN(keep));
+    ignore_interrupt();
+    supervisor_main(&start);
+    _exit(0);
+}
+
+static void copy_name(char *to, size_t size, const char *name)
+{
+    snprintf(to, size, "%s", name ? name : "");
+}
+
+static struct child *new_row(struct broker *b, const struct birth *birth)
+{
+    struct child *child = children_add(b->children, CHILD_SUPERVISOR);
+    crypto_random_hex(RUN_ID_LEN / 2, child->run_id);
+    copy_name(child->language, sizeof child->language, birth->runner->language);
+    copy_name(child->spare, sizeof child->spare, birth->spare);
+    copy_name(child->box, sizeof child->box, birth->box);
+    child->image_id = mem_strdup(birth->runner->image_id);
+    child->network = birth->network;
+    return child;
+}
+
+struct child *birth_supervisor(struct broker *b, const struct birth *birth, struct err *e)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+        err_errno(e, "socketpair");
+        return NULL;
+    }
+    AUTO_FD int theirs = pair[1];
+    struct child *child = new_row(b, birth);
+    child->channel = pair[0];
+    child->pid = fork();
+    if (child->pid == 0)
+        be_supervisor(b, birth, child, theirs);
+    if (child->pid < 0) {
+        err_errno(e, "fork");
+        children_remove(b->children, child);
+        return NULL;
+    }
+    supervisors_watch(b, child);
+    return child;
+}

@@ -1,0 +1,99 @@
+/*
+ * The main process of the broker, as its parts see it. Private to common/broker.
+ *
+ *   server.c       the loop, accepting, signals, start and end
+ *   keeper_link.c  the keeper's process and what it says
+ *   heads.c        connections that have not said yet what they want
+ *   calls.c        what they want, and who does it
+ *   claims.c       runs that wait for a place, a start, or for their supervisor to take them up
+ *   supervisors.c  what supervisors say, their end, those of a broker before
+ *   births.c       forking
+ *   warm.c         carries out what the pool wishes
+ */
+#ifndef SANDCGI_BROKER_BROKER_H
+#define SANDCGI_BROKER_BROKER_H
+
+#include "common/broker/admission.h"
+#include "common/broker/children.h"
+#include "common/broker/claims.h"
+#include "common/broker/heads.h"
+#include "common/broker/idle.h"
+#include "common/broker/job.h"
+#include "common/broker/keeper_link.h"
+#include "common/broker/pool.h"
+#include "common/broker/server.h"
+#include "common/broker/watch.h"
+
+#include <signal.h>
+
+struct broker {
+    const struct broker_config *config;
+    int epoll_fd;
+    int listen_fd, signal_fd;
+    struct watch listen_watch, signal_watch;
+    sigset_t old_mask;
+    struct sandbox_root root;
+    struct keeper_link keeper;
+    struct heads heads;
+    struct claims claims;
+    struct children *children;
+    struct admission *admission;
+    struct pool *pool;
+    struct idle idle;
+    struct deadline door_opens; /* no connection is taken until then; never: now */
+    struct deadline pool_at;    /* when the pool wants to be asked again */
+    struct broker_tally tally;
+    bool stopping;
+};
+
+/* The runner of a language, or NULL with ERR_UNAVAILABLE (the engine is away) or ERR_NOT_FOUND.
+ * Valid until the keeper's next word. */
+const struct engine_runner *broker_runner(const struct broker *b, const char *language,
+                                          struct err *e);
+
+/* calls.c: a connection has said what it wants. Takes fd and passed_fd (-1: none). */
+void calls_begin(struct broker *b, int take_fd, const json_t *head, int take_passed_fd);
+/* The last word on a connection; takes it. */
+void calls_refuse(int take_fd, json_t *take_reply);
+
+/* births.c */
+
+struct birth {
+    const struct engine_runner *runner;
+    const char *spare, *box;   /* what it sits on, ahead; NULL: neither */
+    const struct claim *claim; /* whose run it is for; NULL: ahead */
+    bool network;
+    int64_t queue_ms;
+};
+
+/* NULL: the process could not be made. The row is in the books, its channel is watched. */
+struct child *birth_supervisor(struct broker *b, const struct birth *birth, struct err *e);
+/* A short operation on a connection, in a process of its own; both descriptors stay the caller's.
+ */
+int birth_job(struct broker *b, int fd, const json_t *head, int passed_fd, struct err *e);
+/* In a fresh child: only standard input to error, the sandbox root and keep stay open, signals act
+ * as usual again. */
+void birth_leave_broker(struct broker *b, const int *keep, size_t n_keep);
+
+/* supervisors.c */
+
+void supervisors_watch(struct broker *b, struct child *child);
+/* Its process is gone (status as of waitpid; 0: unknown). The row goes. */
+void supervisors_bury(struct broker *b, struct child *child, int status);
+/* One of a broker before comes back to us on this connection; takes it. */
+void supervisors_adopt(struct broker *b, int take_fd, const json_t *head);
+/* get_run and cancel_run of a run that goes on: true when its supervisor has the connection. */
+bool supervisors_hand(struct broker *b, int fd, const json_t *head);
+/* It waits no longer: its channel is closed, it ends by itself. */
+void supervisors_dismiss(struct broker *b, struct child *child);
+
+/* warm.c */
+
+/* Does what the pool wishes now, up to one start; then pool_at says when to go on. */
+void warm_turn(struct broker *b);
+/* The head of a put: its conversation will run something. */
+void warm_note_upload(struct broker *b, const json_t *head);
+/* Nobody needs to wait any more. */
+void warm_end(struct broker *b);
+
+#endif

@@ -1,0 +1,60 @@
+#include "config.h"
+
+#include "common/base/log.h"
+#include "common/broker/broker.h"
+#include "common/broker/wire.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+/* An operation that the main process sees to itself; each takes the connection. */
+static const struct {
+    const char *name;
+    void (*begin)(struct broker *b, int take_fd, const json_t *head);
+} calls[] = {
+    {"run", claims_begin},
+    {"adopt", supervisors_adopt},
+};
+
+static const char *const handed_over[] = {"get_run", "cancel_run"};
+
+void calls_refuse(int take_fd, json_t *take_reply)
+{
+    struct err e = ERR_INIT;
+    if (wire_post(take_fd, take_reply, -1, &e) < 0)
+        log_debug("the asker left before the answer: %s", e.text);
+    json_decref(take_reply);
+    shutdown(take_fd, SHUT_RDWR);
+    auto_close_fd(&take_fd);
+}
+
+/* Everything else is a short piece of work in a process of its own. */
+static void begin_job(struct broker *b, int fd, const json_t *head, int passed_fd)
+{
+    struct err e = ERR_INIT;
+    if (birth_job(b, fd, head, passed_fd, &e) < 0)
+        log_error("%s", e.text); /* the end of the connection says it */
+}
+
+void calls_begin(struct broker *b, int take_fd, const json_t *head, int take_passed_fd)
+{
+    AUTO_FD int fd = take_fd;
+    AUTO_FD int passed = take_passed_fd;
+    const char *op = json_get_string(head, "op");
+
+    if (!op)
+        op = "";
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        if (strcmp(op, calls[i].name) == 0) {
+            calls[i].begin(b, TAKE_FD(fd), head);
+            return;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(handed_over); i++)
+        if (strcmp(op, handed_over[i]) == 0 && supervisors_hand(b, fd, head))
+            return;
+    begin_job(b, fd, head, passed);
+    if (strcmp(op, "put") == 0)
+        warm_note_upload(b, head);
+}

@@ -1,0 +1,162 @@
+#include "config.h"
+
+#include "common/broker/keeper_link.h"
+
+#include "common/base/log.h"
+#include "common/broker/broker.h"
+#include "common/broker/keeper.h"
+#include "common/broker/wire.h"
+#include "common/rpc/json.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#define FIRST_WORD_MS 5000 /* how long connections wait for its first look at the engine */
+#define RESTART_MS    1000
+#define NEWS_DELAY_MS 2200 /* workers remember a list of runners for 2 s */
+#define WORD_MAX      (4u * 1024 * 1024)
+
+void keeper_link_init(struct keeper_link *k)
+{
+    *k = (struct keeper_link){.fd = -1,
+                              .watch = WATCH_INIT,
+                              .inbox = SOCK_INBOX_INIT(WORD_MAX),
+                              .start = DEADLINE_NEVER,
+                              .first_word = deadline_in_ms(FIRST_WORD_MS),
+                              .news = DEADLINE_NEVER,
+                              .trouble = "the container engine has not answered yet"};
+}
+
+static void leave(struct broker *b)
+{
+    watch_end(b->epoll_fd, &b->keeper.watch);
+    auto_close_fd(&b->keeper.fd);
+    sock_inbox_clear(&b->keeper.inbox);
+}
+
+/* What a client can see of the runners: the list, or that there is none to be had. */
+static json_t *seen_of_runners(const struct keeper_link *k)
+{
+    return *k->trouble ? json_null() : keeper_runners_encode(&k->runners);
+}
+
+static void take_word(struct keeper_link *k, const json_t *message)
+{
+    const char *trouble = json_get_string(message, "trouble");
+    const json_t *list = json_object_get(message, "runners");
+
+    snprintf(k->trouble, sizeof k->trouble, "%s", trouble ? trouble : "");
+    if (list) {
+        engine_runners_clear(&k->runners);
+        keeper_runners_decode(list, &k->runners);
+    }
+}
+
+static void hear(struct broker *b, void *item, uint32_t events)
+{
+    struct keeper_link *k = item;
+    struct err e = ERR_INIT;
+    (void)events;
+    int whole = sock_inbox_take(&k->inbox, k->fd, &e);
+    if (whole == 0)
+        return;
+    json_auto_t *message = whole > 0 ? wire_parse(&k->inbox.message, &e) : NULL;
+    if (!message) {
+        leave(b); /* its death is noticed by SIGCHLD */
+        return;
+    }
+    k->first_word = DEADLINE_NEVER;
+    json_auto_t *before = seen_of_runners(k);
+    take_word(k, message);
+    json_auto_t *after = seen_of_runners(k);
+    if (!json_equal(before, after))
+        k->news = deadline_min(k->news, deadline_in_ms(NEWS_DELAY_MS));
+}
+
+int keeper_link_start(struct broker *b, struct err *e)
+{
+    struct keeper_link *k = &b->keeper;
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_errno(e, "socketpair");
+    AUTO_FD int ours = pair[0];
+    AUTO_FD int theirs = pair[1];
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_errno(e, "fork");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(0);
+        birth_leave_broker(b, &theirs, 1);
+        log_set_role("keeper");
+        keeper_main(b->config, &b->root, theirs);
+        _exit(0);
+    }
+    k->pid = pid;
+    k->fd = TAKE_FD(ours);
+    k->start = DEADLINE_NEVER;
+    return watch_begin(b->epoll_fd, &k->watch, k->fd, EPOLLIN, hear, k, e);
+}
+
+void keeper_link_clear(struct broker *b)
+{
+    if (b->keeper.pid > 0)
+        kill(b->keeper.pid, SIGTERM);
+    leave(b);
+    engine_runners_clear(&b->keeper.runners);
+}
+
+static void tell_news(struct broker *b)
+{
+    b->keeper.news = DEADLINE_NEVER;
+    if (b->config->runners_changed)
+        b->config->runners_changed(b->config->runners_changed_ctx);
+}
+
+void keeper_link_turn(struct broker *b)
+{
+    struct keeper_link *k = &b->keeper;
+    struct err e = ERR_INIT;
+    if (!b->stopping && deadline_passed(k->start) && keeper_link_start(b, &e) < 0) {
+        log_error("keeper: %s", e.text);
+        k->start = deadline_in_ms(RESTART_MS);
+    }
+    if (deadline_passed(k->first_word))
+        k->first_word = DEADLINE_NEVER;
+    if (deadline_passed(k->news))
+        tell_news(b);
+}
+
+struct deadline keeper_link_next(const struct keeper_link *k)
+{
+    return deadline_min(k->first_word, deadline_min(k->start, k->news));
+}
+
+bool keeper_link_ready(const struct keeper_link *k)
+{
+    return k->first_word.at_ms < 0;
+}
+
+void keeper_link_bury(struct broker *b)
+{
+    struct keeper_link *k = &b->keeper;
+    k->pid = 0;
+    leave(b);
+    if (b->stopping)
+        return;
+    log_warn("the keeper ended unexpectedly; starting another");
+    k->start = deadline_in_ms(RESTART_MS);
+}
+
+void keeper_link_ask_sweep(struct broker *b)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *message = json_pack("{s:i}", "sweepInMs", 0);
+    if (b->keeper.fd >= 0 && wire_post(b->keeper.fd, message, -1, &e) < 0)
+        log_debug("keeper: %s", e.text);
+}

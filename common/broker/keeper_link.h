@@ -1,0 +1,43 @@
+/* The broker's side of the keeper: its process, started again when it dies, and what it says.
+ * Private to common/broker. */
+#ifndef SANDCGI_BROKER_KEEPER_LINK_H
+#define SANDCGI_BROKER_KEEPER_LINK_H
+
+#include "common/base/clock.h"
+#include "common/base/sock.h"
+#include "common/broker/watch.h"
+#include "common/engine/engine.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct keeper_link {
+    pid_t pid; /* 0: none */
+    int fd;
+    struct sock_inbox inbox; /* of fd, as the next */
+    struct watch watch;
+    struct deadline start;      /* when a dead one is started again */
+    struct deadline first_word; /* connections wait until then; never: they need not */
+    struct deadline news;       /* when to tell that the runners changed; never: they did not */
+    struct engine_runners runners;
+    char trouble[sizeof((struct err *)0)->text]; /* why the engine cannot be reached; "" = it can */
+};
+
+void keeper_link_init(struct keeper_link *k);
+int keeper_link_start(struct broker *b, struct err *e);
+/* Ends it. */
+void keeper_link_clear(struct broker *b);
+
+/* What has become due. */
+void keeper_link_turn(struct broker *b);
+/* When something will be. */
+struct deadline keeper_link_next(const struct keeper_link *k);
+/* Has it, or its time, passed that connections wait for? */
+bool keeper_link_ready(const struct keeper_link *k);
+
+/* Its process has ended. */
+void keeper_link_bury(struct broker *b);
+/* A child died that may have left its container. */
+void keeper_link_ask_sweep(struct broker *b);
+
+#endif

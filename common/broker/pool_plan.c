@@ -1,0 +1,420 @@
+#include "config.h"
+
+#include "common/broker/pool_plan.h"
+
+#include <string.h>
+
+#define QUIET_MS  25      /* a run that is younger than this has the machine for itself */
+#define SETTLE_MS 250     /* without a claim: the time for what is only likely to be of use */
+#define GUESS_MS  1000    /* between two starts for conversations that were used once */
+#define FRESH_MS  60000   /* since its use, for such a conversation */
+#define EXTRA_MS  10000   /* without a miss: an added place goes */
+#define AGE_MS    3600000 /* of a container */
+#define LOAD_MS   60000   /* one that loads its libraries for longer keeps nobody from it */
+#define IDLE_MS   1000    /* between looks whether the machine is idle */
+
+/* One look: what is known while the next wish is sought. */
+struct look {
+    struct pool *pool;
+    const struct children *children;
+    const struct pool_now *now;
+    struct pool_count count;
+    int64_t again_ms; /* when something changes by itself; -1: never */
+};
+
+/* Who would get the next container. */
+struct candidate {
+    struct pool_shelf *shelf;
+    struct pool_box *box; /* NULL: it goes on a spare directory */
+    size_t have;
+    int64_t used_ms;
+};
+
+uint64_t pool_bytes_of(const struct child *c)
+{
+    return c->tier == ENGINE_TIER_FULL || c->preload_asked ? POOL_FULL_BYTES : POOL_LIGHT_BYTES;
+}
+
+/* Where the search for a name begins. Names are digests: a few of their digits tell them apart. */
+static size_t index_of(const char *name)
+{
+    size_t h = 0;
+
+    for (size_t i = 0; i < 8 && name[i]; i++)
+        h = h * 31 + (unsigned char)name[i];
+    return h % POOL_INDEX;
+}
+
+static void make_index(struct pool *p)
+{
+    memset(p->index, 0, sizeof(p->index));
+    for (size_t i = 0; i < p->n_boxes; i++) {
+        size_t at = index_of(p->boxes[i].name);
+        while (p->index[at])
+            at = (at + 1) % POOL_INDEX;
+        p->index[at] = (uint16_t)(i + 1);
+    }
+}
+
+/* The record of the conversation whose directory c sits on; NULL: none. A look asks this of each
+ * child several times, hence the index. */
+static struct pool_box *box_of_child(struct pool *p, const struct child *c)
+{
+    if (!c->box[0])
+        return NULL;
+    for (size_t at = index_of(c->box); p->index[at]; at = (at + 1) % POOL_INDEX) {
+        struct pool_box *box = &p->boxes[p->index[at] - 1];
+        if (strcmp(box->name, c->box) == 0 &&
+            strcmp(box->shelf->setting.language, c->language) == 0)
+            return box;
+    }
+    return NULL;
+}
+
+static void count_waiting(struct pool *p, const struct child *c, struct pool_count *out)
+{
+    struct pool_shelf *shelf = pool_shelf_of(p, c->language);
+    struct pool_box *box = box_of_child(p, c);
+
+    if (c->preload_asked && c->tier != ENGINE_TIER_FULL)
+        out->loading++;
+    if (box)
+        box->have++;
+    if (!shelf || !c->spare[0])
+        return;
+    shelf->have++;
+    if (c->preload_asked || c->tier == ENGINE_TIER_FULL)
+        shelf->full++;
+}
+
+void pool_count(struct pool *p, const struct children *children, struct pool_count *out)
+{
+    *out = (struct pool_count){0};
+    for (size_t i = 0; i < p->settings.n; i++)
+        p->shelves[i].have = p->shelves[i].full = 0;
+    for (size_t i = 0; i < p->n_boxes; i++)
+        p->boxes[i].have = 0;
+    make_index(p);
+    for (struct child *c = NULL; (c = children_next(children, c));) {
+        if (c->kind != CHILD_SUPERVISOR)
+            continue;
+        out->starting += c->state == CHILD_STARTING;
+        out->callers += c->state == CHILD_STARTING && c->claimed;
+        if (c->claimed)
+            continue;
+        out->used += pool_bytes_of(c);
+        if (pool_is_waiting(c))
+            count_waiting(p, c, out);
+        else
+            out->leaving += pool_bytes_of(c);
+    }
+}
+
+static void ask_again(struct look *l, int64_t at_ms)
+{
+    if (l->again_ms < 0 || at_ms < l->again_ms)
+        l->again_ms = at_ms;
+}
+
+static const struct engine_runner *runner_of(const struct look *l, const char *language)
+{
+    const struct engine_runners *all = l->now->runners;
+
+    for (size_t i = 0; all && i < all->n; i++)
+        if (all->items[i].warm && strcmp(all->items[i].language, language) == 0)
+            return &all->items[i];
+    return NULL;
+}
+
+/* Takes added places away that no run has missed for a while. */
+static void let_lapse(struct look *l, struct pool_extra *extra)
+{
+    while (extra->n > 0 && l->now->now_ms - extra->changed_ms >= EXTRA_MS) {
+        extra->n--;
+        extra->changed_ms += EXTRA_MS;
+    }
+    if (extra->n > 0)
+        ask_again(l, extra->changed_ms + EXTRA_MS);
+}
+
+/* What time alone does to the pool's memory. */
+static void pass_time(struct look *l)
+{
+    struct pool *p = l->pool;
+    const int64_t idle_ms = p->settings.idle_ms;
+
+    for (size_t i = 0; i < p->settings.n; i++)
+        let_lapse(l, &p->shelves[i].extra);
+    for (size_t i = p->n_boxes; i-- > 0;) {
+        struct pool_box *box = &p->boxes[i];
+        if (l->now->now_ms - box->used_ms >= idle_ms) {
+            pool_box_drop(p, box);
+            continue;
+        }
+        let_lapse(l, &box->extra);
+        ask_again(l, box->used_ms + idle_ms);
+    }
+}
+
+static size_t places_of_shelf(const struct pool_shelf *shelf)
+{
+    return shelf->setting.n + shelf->extra.n;
+}
+
+static size_t places_of_box(const struct pool_box *box)
+{
+    return box->ended ? 1 + box->extra.n : 0;
+}
+
+/* Old, of an image that is no more, or for a conversation that nobody remembers. */
+static bool is_stale(struct look *l, const struct child *c)
+{
+    if (l->now->now_ms - c->born_ms >= AGE_MS)
+        return true;
+    ask_again(l, c->born_ms + AGE_MS);
+    if (l->now->engine_ok && l->now->runners) {
+        const struct engine_runner *r = runner_of(l, c->language);
+        if (!r || !c->image_id || strcmp(r->image_id, c->image_id) != 0)
+            return true;
+    }
+    return c->spare[0] ? !pool_shelf_of(l->pool, c->language) : !box_of_child(l->pool, c);
+}
+
+static bool is_surplus(struct look *l, const struct child *c)
+{
+    const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
+    const struct pool_box *box = box_of_child(l->pool, c);
+
+    return c->spare[0] ? shelf->have > places_of_shelf(shelf) : box->have > places_of_box(box);
+}
+
+static bool wish(struct pool_wish *out, enum pool_do what, struct child *c)
+{
+    *out = (struct pool_wish){.what = what, .child = c};
+    return true;
+}
+
+/* Of those that are too many the least costly goes, then the oldest. */
+static bool end_one(struct look *l, struct pool_wish *out)
+{
+    struct child *worst = NULL;
+
+    for (struct child *c = NULL; (c = children_next(l->children, c));) {
+        if (!pool_is_waiting(c))
+            continue;
+        if (is_stale(l, c))
+            return wish(out, POOL_END, c);
+        if (is_surplus(l, c) && (!worst || pool_bytes_of(c) < pool_bytes_of(worst)))
+            worst = c;
+    }
+    return worst && wish(out, POOL_END, worst);
+}
+
+static bool may_begin(struct look *l)
+{
+    const struct pool *p = l->pool;
+    const int64_t quiet_ms = p->last_claim_ms + QUIET_MS;
+
+    if (!l->now->engine_ok || l->count.starting >= p->settings.starts_max)
+        return false;
+    if (l->now->running == 0 || l->now->waiting_callers > 0 || l->count.callers > 0 ||
+        !p->claimed_yet || l->now->now_ms >= quiet_ms)
+        return true;
+    ask_again(l, quiet_ms);
+    return false;
+}
+
+static bool language_may_start(struct look *l, const struct pool_shelf *shelf)
+{
+    if (!runner_of(l, shelf->setting.language))
+        return false;
+    if (l->now->now_ms >= shelf->retry_ms)
+        return true;
+    ask_again(l, shelf->retry_ms);
+    return false;
+}
+
+/* Whoever has the fewest comes first, then whoever was used last. */
+static void propose(struct candidate *best, struct candidate c)
+{
+    if (!best->shelf || c.have < best->have || (c.have == best->have && c.used_ms > best->used_ms))
+        *best = c;
+}
+
+static void propose_shelves(struct look *l, struct candidate *best)
+{
+    for (size_t i = 0; i < l->pool->settings.n; i++) {
+        struct pool_shelf *shelf = &l->pool->shelves[i];
+        if (shelf->have < places_of_shelf(shelf) && language_may_start(l, shelf))
+            propose(best, (struct candidate){
+                              .shelf = shelf, .have = shelf->have, .used_ms = shelf->used_ms});
+    }
+}
+
+/* Used a moment ago: what is sent in pieces is whole by now, and it is not forgotten yet. */
+static bool is_fresh(struct look *l, const struct pool_box *box)
+{
+    const int64_t since_ms = l->now->now_ms - box->used_ms;
+
+    if (since_ms < SETTLE_MS)
+        ask_again(l, box->used_ms + SETTLE_MS);
+    return since_ms >= SETTLE_MS && since_ms < FRESH_MS;
+}
+
+static void propose_boxes(struct look *l, struct candidate *best, bool proven)
+{
+    for (size_t i = 0; i < l->pool->n_boxes; i++) {
+        struct pool_box *box = &l->pool->boxes[i];
+        if (box->proven == proven && box->have < places_of_box(box) &&
+            (proven || is_fresh(l, box)) && language_may_start(l, box->shelf))
+            propose(best, (struct candidate){.shelf = box->shelf,
+                                             .box = box,
+                                             .have = box->have,
+                                             .used_ms = box->used_ms});
+    }
+}
+
+/* Nobody came for a moment: time for what is not needed at once. */
+static bool is_settled(struct look *l)
+{
+    const int64_t at_ms = l->pool->last_claim_ms + SETTLE_MS;
+
+    if (!l->pool->claimed_yet || l->now->now_ms >= at_ms)
+        return true;
+    ask_again(l, at_ms);
+    return false;
+}
+
+/* The latest such guess is a while ago. */
+static bool may_guess(struct look *l)
+{
+    const int64_t at_ms = l->pool->last_guess_ms + GUESS_MS;
+
+    if (!l->pool->guessed_yet || l->now->now_ms >= at_ms)
+        return is_settled(l);
+    ask_again(l, at_ms);
+    return false;
+}
+
+static struct candidate choose_candidate(struct look *l)
+{
+    struct candidate best = {0};
+
+    propose_shelves(l, &best);
+    propose_boxes(l, &best, true);
+    /* A conversation that was used once may never come back: it must not take the engine from
+     * those who do, and a hundred of them must not keep it busy for long. */
+    if (!best.shelf && l->count.starting == 0) {
+        propose_boxes(l, &best, false);
+        if (best.shelf && !may_guess(l))
+            best.shelf = NULL;
+    }
+    return best;
+}
+
+/* Ends the container of the conversation that was used longest ago, and before the candidate. */
+static bool evict_for(struct look *l, const struct candidate *who, struct pool_wish *out)
+{
+    struct child *oldest = NULL;
+    struct pool_box *of = NULL;
+
+    for (struct child *c = NULL; (c = children_next(l->children, c));) {
+        struct pool_box *box = pool_is_waiting(c) ? box_of_child(l->pool, c) : NULL;
+        if (!box || (who->box && box->used_ms >= who->used_ms) ||
+            (of && box->used_ms >= of->used_ms))
+            continue;
+        oldest = c;
+        of = box;
+    }
+    if (!oldest)
+        return false;
+    pool_box_drop(l->pool, of); /* it wants another one when it is used again */
+    return wish(out, POOL_END, oldest);
+}
+
+static bool start_one(struct look *l, struct pool_wish *out)
+{
+    const uint64_t budget = l->pool->settings.memory_bytes;
+
+    if (!may_begin(l))
+        return false;
+    struct candidate who = choose_candidate(l);
+    if (!who.shelf)
+        return false;
+    if (l->count.used - l->count.leaving + POOL_LIGHT_BYTES > budget)
+        return evict_for(l, &who, out);
+    if (l->count.used + POOL_LIGHT_BYTES > budget)
+        return false; /* until those that were told to go are gone */
+    if (who.box && !who.box->proven) {
+        l->pool->last_guess_ms = l->now->now_ms;
+        l->pool->guessed_yet = true;
+    }
+    *out = (struct pool_wish){.what = who.box ? POOL_START_BOX : POOL_START_SPARE,
+                              .runner = runner_of(l, who.shelf->setting.language)};
+    if (who.box)
+        memcpy(out->box, who.box->name, sizeof(out->box));
+    return true;
+}
+
+/* One place of several stays without libraries: they cost what a program without them need not
+ * use up. */
+static bool wants_loading(struct look *l, const struct child *c)
+{
+    const struct engine_runner *r = runner_of(l, c->language);
+
+    if (!r || !r->preload || !r->preload[0] || c->state != CHILD_WAITING || c->preload_asked ||
+        c->tier != ENGINE_TIER_LIGHT)
+        return false;
+    if (c->spare[0]) {
+        const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
+        return shelf->full < (shelf->setting.n > 1 ? shelf->setting.n - 1 : 1);
+    }
+    return box_of_child(l->pool, c)->full;
+}
+
+static bool somebody_loads(struct look *l)
+{
+    const int64_t until_ms = l->pool->last_load_ms + LOAD_MS;
+
+    if (l->count.loading == 0 || l->now->now_ms >= until_ms)
+        return false;
+    ask_again(l, until_ms);
+    return true;
+}
+
+static bool load_one(struct look *l, struct pool_wish *out)
+{
+    const uint64_t more = POOL_FULL_BYTES - POOL_LIGHT_BYTES;
+    struct child *best = NULL;
+
+    if (!l->now->engine_ok || somebody_loads(l) || l->count.starting > 0 ||
+        l->count.used + more > l->pool->settings.memory_bytes)
+        return false;
+    for (struct child *c = NULL; (c = children_next(l->children, c));)
+        if (pool_is_waiting(c) && wants_loading(l, c) && (!best || (c->spare[0] && best->box[0])))
+            best = c;
+    if (!best || !is_settled(l))
+        return false;
+    if (!l->now->machine_idle) {
+        ask_again(l, l->now->now_ms + IDLE_MS);
+        return false;
+    }
+    l->pool->last_load_ms = l->now->now_ms;
+    return wish(out, POOL_PRELOAD, best);
+}
+
+bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
+               struct pool_wish *out, int64_t *out_at_ms)
+{
+    struct look l = {.pool = p, .children = children, .now = now, .again_ms = -1};
+
+    *out_at_ms = -1;
+    if (p->settings.n == 0)
+        return false;
+    pass_time(&l);
+    pool_count(p, children, &l.count);
+    if (end_one(&l, out) || start_one(&l, out) || load_one(&l, out))
+        return true;
+    *out_at_ms = l.again_ms;
+    return false;
+}

@@ -1,0 +1,195 @@
+#include "config.h"
+
+#include "common/broker/supervisor_self.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/broker/wire.h"
+#include "common/sandbox/spare.h"
+#include "common/sandbox/state.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BODY_MS        30000 /* for the body, which was sent behind the head */
+#define KEEP_BYTES_MAX (8u * 1024 * 1024)
+#define ENV_NAME_MAX   128
+
+/* ---- limits: the broker trusts no worker ---- */
+
+static int check_size(const char *field, uint64_t len, uint64_t max, struct err *e)
+{
+    if (len > max)
+        return err_set(e, ERR_LIMIT, "%s is %" PRIu64 " bytes; the limit is %" PRIu64, field, len,
+                       max);
+    return 0;
+}
+
+static int check_env(const struct run_request *r, uint64_t max, struct err *e)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < r->n_env; i++) {
+        size_t name = strlen(r->env[i].name);
+        if (name > ENV_NAME_MAX)
+            return err_set(e, ERR_LIMIT, "environment: a name is over %d bytes", ENV_NAME_MAX);
+        total += name + strlen(r->env[i].value);
+    }
+    return check_size("environment", total, max, e);
+}
+
+/* And fills in what the caller left to us. */
+static int check_request(const struct supervisor_start *start, struct run_request *r, struct err *e)
+{
+    const struct broker_limits *limits = &start->config->limits;
+
+    if (strcmp(r->language, start->runner->language) != 0)
+        return err_set(e, ERR_INTERNAL, "a run in another language came to a supervisor");
+    if (check_size("code", r->code.len, limits->code_max, e) < 0 ||
+        check_size("stdin", r->input.len, limits->stdin_max, e) < 0 ||
+        check_env(r, limits->env_max, e) < 0)
+        return -1;
+    if (r->network && !limits->network)
+        return err_set(e, ERR_DENIED, "network: this server does not allow it (SANDBOX_NETWORK)");
+    if (r->timeout_ms > limits->timeout_max_ms)
+        return err_set(e, ERR_LIMIT, "timeout is %" PRIu64 " ms; the limit is %" PRIu64,
+                       r->timeout_ms, limits->timeout_max_ms);
+    if (start->runner->protocol == 0 && (r->input.data || r->n_args > 0))
+        return err_set(e, ERR_INVALID,
+                       "stdin and args: the runner image for %s takes only code (it has no "
+                       "sandbox.protocol label)",
+                       start->runner->language);
+    if (r->timeout_ms == 0)
+        r->timeout_ms = limits->timeout_ms;
+    if (r->keep_bytes == 0 || r->keep_bytes > KEEP_BYTES_MAX)
+        r->keep_bytes = limits->output_keep;
+    return 0;
+}
+
+/* ---- the claim ---- */
+
+static int take_request(struct supervisor *s, const json_t *head, int connection, struct err *e)
+{
+    s->head = json_deep_copy(head);
+    if (wire_run_head_decode(s->head, &s->request, &s->manner, e) < 0 ||
+        !(s->body = wire_recv(connection, NULL, deadline_in_ms(BODY_MS), e)) ||
+        wire_run_body_decode(s->body, &s->request, e) < 0 ||
+        check_request(s->start, &s->request, e) < 0)
+        return -1;
+    /* Its name is known before its directory is there. */
+    s->sandbox.root = s->start->root;
+    return sandbox_name(s->start->root, s->request.tenant, s->request.conversation, s->sandbox.name,
+                        e);
+}
+
+/* Where the asker found us is where the next main process will be found. */
+static void remember_home(struct supervisor *s, int connection)
+{
+    struct sockaddr_un a = {0};
+    socklen_t len = sizeof a;
+
+    if (getsockname(connection, (struct sockaddr *)&a, &len) == 0 && a.sun_family == AF_UNIX)
+        memcpy(s->home, a.sun_path, sizeof s->home - 1);
+}
+
+static void describe(struct supervisor *s)
+{
+    const struct run_request *r = &s->request;
+    int64_t now = clock_unix_s();
+
+    s->record = (struct run_record){
+        .tenant = (char *)(uintptr_t)r->tenant,
+        .conversation = (char *)(uintptr_t)r->conversation,
+        .language = (char *)(uintptr_t)r->language,
+        .created = now,
+        .deadline = now +
+                    (int64_t)(r->timeout_ms + SUPERVISOR_STARTS * SUPERVISOR_START_MS) / 1000 + 1,
+        .ttl_s = (int64_t)s->start->config->limits.result_ttl_ms / 1000,
+    };
+}
+
+static void add_asker(struct supervisor *s, int connection)
+{
+    struct reader *r = readers_add(&s->readers, connection, READER_ASKER);
+    int64_t left_ms = (int64_t)s->manner.wait_ms - s->queue_ms;
+
+    r->live = s->manner.live;
+    if (s->manner.wait_ms > 0)
+        r->answer_by = deadline_in_ms(left_ms > 0 ? left_ms : 0);
+    if (s->manner.background)
+        r->answer_by = deadline_in_ms(0);
+}
+
+void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms, int connection)
+{
+    struct err e = ERR_INIT;
+
+    if (s->claimed || s->stop) {
+        close(connection); /* without a word: somebody else may serve it */
+        return;
+    }
+    remember_home(s, connection);
+    if (take_request(s, head, connection, &e) < 0) {
+        json_auto_t *refusal = wire_error_new(&e);
+        reader_refuse(connection, refusal);
+        s->stop = true;
+        return;
+    }
+    s->claimed = true;
+    s->queue_ms = queue_ms;
+    describe(s);
+    run_capture_init(&s->capture, s->request.keep_bytes, s->start->config->limits.output_max);
+    add_asker(s, connection);
+    supervisor_say(s, json_pack("{s:s}", "is", "running"));
+    supervisor_tend(s);
+}
+
+void supervisor_unclaim(struct supervisor *s)
+{
+    run_capture_clear(&s->capture);
+    sandbox_close(&s->sandbox);
+    wire_run_decoded_clear(&s->request);
+    json_decref(s->head);
+    json_decref(s->body);
+}
+
+/* ---- its directory ---- */
+
+/* The spare directory becomes the sandbox, unless there is one meanwhile. */
+static int adopt_spare(struct supervisor *s, struct err *e)
+{
+    struct err why = ERR_INIT;
+
+    if (spare_adopt(s->start->root, s->start->spare, s->request.tenant, s->request.conversation,
+                    &s->sandbox, &why) == 0) {
+        s->fresh = true;
+        return 0;
+    }
+    if (why.kind != ERR_EXISTS)
+        log_warn("a waiting container is of no use: %s", why.text);
+    s->started = false;
+    return sandbox_open(s->start->root, s->request.tenant, s->request.conversation, &s->sandbox, e);
+}
+
+int supervisor_place(struct supervisor *s, struct err *e)
+{
+    if (s->request.network) /* none that waits has it */
+        s->started = false;
+    if (s->started && s->start->spare)
+        return adopt_spare(s, e);
+    if (s->started && strcmp(s->start->box, s->sandbox.name) != 0)
+        s->started = false;
+    return sandbox_open(s->start->root, s->request.tenant, s->request.conversation, &s->sandbox, e);
+}
+
+void supervisor_note_use(struct supervisor *s)
+{
+    struct err e = ERR_INIT;
+
+    if (s->noted || s->sandbox.fd < 0)
+        return;
+    s->noted = true;
+    if (state_note_use(&s->sandbox, s->request.tenant, s->request.conversation, &e) < 0)
+        log_warn("a sandbox's record was not written: %s", e.text);
+}

@@ -1,0 +1,270 @@
+#include "config.h"
+
+#include "common/broker/supervisor_self.h"
+
+#include "common/base/log.h"
+#include "common/rpc/json.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define EVENTS_AT_ONCE 16
+#define BATCH_BYTES    65536u /* of output, at one tick for one reader */
+#define BATCH_PIECES   64
+#define BEHIND_BYTES   (4 * BATCH_BYTES) /* who is further behind is taken to the newest */
+
+/* ---- waiting ---- */
+
+int supervisor_watch(struct supervisor *s, int fd, uint64_t name, struct err *e)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
+
+    if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+        return err_errno(e, "epoll_ctl");
+    return 0;
+}
+
+int supervisor_open_events(struct supervisor *s, struct err *e)
+{
+    s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (s->epoll_fd < 0 || s->timer_fd < 0)
+        return err_errno(e, "a supervisor's events");
+    s->readers.epoll_fd = s->epoll_fd;
+    s->attend = (struct engine_attend){.fd = s->epoll_fd, .turn = supervisor_turn, .ctx = s};
+    if (supervisor_watch(s, s->timer_fd, SUPERVISOR_TIMER, e) < 0)
+        return -1;
+    return supervisor_watch(s, s->channel, SUPERVISOR_CHANNEL, e);
+}
+
+static void ring_at(struct supervisor *s, struct deadline d)
+{
+    if (d.at_ms == s->alarm.at_ms || (d.at_ms < 0 && s->alarm.at_ms < 0))
+        return;
+    /* All zero would switch it off instead of ringing at once. */
+    struct itimerspec when = {
+        .it_value = {.tv_sec = d.at_ms / 1000, .tv_nsec = d.at_ms % 1000 * 1000000 + 1}};
+    if (d.at_ms < 0)
+        when = (struct itimerspec){0};
+    timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    s->alarm = d;
+}
+
+static void hear_timer(struct supervisor *s)
+{
+    uint64_t times;
+
+    if (read(s->timer_fd, &times, sizeof times) > 0)
+        s->alarm = DEADLINE_NEVER;
+}
+
+/* ---- readers ---- */
+
+static bool wants_output(const struct reader *r)
+{
+    return r->fd >= 0 && !r->answered && (r->live || r->since_given);
+}
+
+static void hear_reader(struct supervisor *s, struct reader *r, uint32_t events)
+{
+    if (r->fd < 0)
+        return;
+    if (events & EPOLLOUT)
+        reader_flush(r);
+    if (wants_output(r) && r->out.len == 0) /* there may be more for it by now */
+        s->tick = deadline_min(s->tick, deadline_in_ms(SUPERVISOR_LIVE_MS));
+    if (r->fd < 0 || !(events & ~(uint32_t)EPOLLOUT))
+        return;
+    enum reader_word word = reader_hear(r);
+    bool asks = r->kind == READER_ASKER && !r->answered;
+    if (word == READER_SAYS_CANCEL && asks)
+        s->cancelled = s->stop = true;
+    if (word == READER_LEFT)
+        reader_close(r);
+    /* An asker that leaves without a word is to find the result later. */
+    if (word == READER_LEFT && asks && !s->cancelled)
+        supervisor_keep(s);
+}
+
+static void tell_gap(struct reader *r, uint64_t to)
+{
+    json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped", (json_int_t)(to - r->told),
+                                 "nextByte", (json_int_t)to);
+
+    reader_tell(r, gap);
+    r->told = to;
+}
+
+/* One message with the next piece for a live reader; false: none is due. */
+static bool tell_piece(struct supervisor *s, struct reader *r, size_t max, enum live_cut cut)
+{
+    AUTO_BUF struct buf text = BUF_INIT(3 * BATCH_BYTES);
+    struct live_piece piece;
+
+    if (!live_piece_at(s->live, r->told, max, cut, &text, &piece))
+        return false;
+    if (piece.skipped > 0)
+        tell_gap(r, r->told + piece.skipped);
+    json_auto_t *message = json_pack(
+        "{s:{s:o}, s:I}", "live", piece.stream == ENGINE_STDOUT ? "stdout" : "stderr",
+        json_stringn(buf_str(&text), text.len), "nextByte", (json_int_t)piece.next);
+    reader_tell(r, message);
+    r->told = piece.next;
+    return true;
+}
+
+/* Who is far behind sees what is new, and is told how much it missed. */
+static void catch_up(struct supervisor *s, struct reader *r)
+{
+    uint64_t total = live_total(s->live);
+
+    if (total - r->told > BEHIND_BYTES)
+        tell_gap(r, live_line_behind(s->live, total - BATCH_BYTES));
+}
+
+/* A batch of pieces. What is left over is told at the next tick; a line without its end, when it
+ * has waited. */
+void supervisor_tell_live(struct supervisor *s, struct reader *r, bool over)
+{
+    if (r->fd < 0 || r->answered)
+        return;
+    if (r->out.len > 0) { /* it has not taken the batch before; when it has, it is asked again */
+        r->rest_by = DEADLINE_NEVER;
+        return;
+    }
+    catch_up(s, r);
+    uint64_t from = r->told;
+    bool rest = deadline_passed(r->rest_by);
+    enum live_cut cut = over ? LIVE_OVER : rest ? LIVE_REST : LIVE_LINES;
+    bool more = true;
+    for (int i = 0; more && i < BATCH_PIECES && r->told - from < BATCH_BYTES - 4; i++)
+        more = tell_piece(s, r, BATCH_BYTES - (size_t)(r->told - from), cut);
+    if (more) {
+        s->tick = deadline_min(s->tick, deadline_in_ms(SUPERVISOR_LIVE_MS));
+        return;
+    }
+    if (r->told == live_total(s->live) || rest)
+        r->rest_by = DEADLINE_NEVER;
+    else if (r->rest_by.at_ms < 0 || r->told != from)
+        r->rest_by = deadline_in_ms(SUPERVISOR_LINE_MS);
+}
+
+/* A poll is answered when it can be told something new: a moment later, since more may come. */
+static void tell_poll(struct supervisor *s, struct reader *r)
+{
+    AUTO_BUF struct buf text = BUF_INIT(3 * 4);
+    uint64_t next, skipped;
+
+    r->rest_by = DEADLINE_NEVER;
+    live_text(s->live, r->since, 4, false, &text, &next, &skipped);
+    if (next > r->since)
+        supervisor_answer_running(s, r);
+}
+
+static void tell_output(struct supervisor *s)
+{
+    for (size_t i = 0; i < s->readers.n; i++) {
+        struct reader *r = s->readers.items[i];
+
+        if (!wants_output(r))
+            continue;
+        if (r->live)
+            supervisor_tell_live(s, r, false);
+        else if (r->since < live_total(s->live) && r->rest_by.at_ms < 0)
+            r->rest_by = deadline_in_ms(SUPERVISOR_LIVE_MS);
+    }
+}
+
+static void tend_reader(struct supervisor *s, struct reader *r)
+{
+    if (deadline_passed(r->gives_up)) {
+        log_debug("run %s: a reader takes nothing and is dropped", s->start->run_id);
+        reader_close(r);
+    }
+    if (deadline_passed(r->rest_by) && r->live)
+        supervisor_tell_live(s, r, false);
+    else if (deadline_passed(r->rest_by))
+        tell_poll(s, r);
+    if (!deadline_passed(r->answer_by))
+        return;
+    if (r->kind == READER_ASKER)
+        supervisor_keep(s);
+    supervisor_answer_running(s, r);
+}
+
+void supervisor_tend(struct supervisor *s)
+{
+    if (s->began_ms)
+        supervisor_note_use(s);
+    if (deadline_passed(s->tick)) {
+        s->tick = DEADLINE_NEVER;
+        s->quiet = deadline_in_ms(SUPERVISOR_LIVE_MS);
+        tell_output(s);
+    }
+    if (deadline_passed(s->redial))
+        supervisor_redial(s);
+    struct deadline next = deadline_min(s->tick, s->redial);
+    for (size_t i = 0; i < s->readers.n; i++) {
+        struct reader *r = s->readers.items[i];
+
+        tend_reader(s, r);
+        next = deadline_min(next,
+                            deadline_min(r->gives_up, deadline_min(r->rest_by, r->answer_by)));
+    }
+    ring_at(s, deadline_min(next, s->tick));
+}
+
+bool supervisor_turn(void *ctx)
+{
+    struct supervisor *s = ctx;
+    struct epoll_event events[EVENTS_AT_ONCE];
+    int n = epoll_wait(s->epoll_fd, events, EVENTS_AT_ONCE, 0);
+
+    for (int i = 0; i < n; i++) {
+        if (events[i].data.u64 == SUPERVISOR_TIMER)
+            hear_timer(s);
+        else if (events[i].data.u64 != SUPERVISOR_CHANNEL)
+            hear_reader(s, events[i].data.ptr, events[i].events);
+        else if (s->channel >= 0)
+            supervisor_hear_channel(s);
+    }
+    supervisor_tend(s);
+    readers_bury(&s->readers);
+    return !s->stop;
+}
+
+void supervisor_ring(struct supervisor *s)
+{
+    ring_at(s, deadline_in_ms(0));
+}
+
+bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *data, size_t len)
+{
+    struct supervisor *s = ctx;
+
+    live_add(s->live, stream, data, len);
+    for (size_t i = 0; s->tick.at_ms < 0 && i < s->readers.n; i++)
+        if (wants_output(s->readers.items[i])) {
+            s->tick = deadline_passed(s->quiet) ? deadline_in_ms(0) : s->quiet;
+            ring_at(s, deadline_min(s->alarm, s->tick));
+        }
+    return run_capture_add(&s->capture, stream, data, len);
+}
+
+void supervisor_drain(struct supervisor *s)
+{
+    struct deadline end = deadline_in_ms(3 * READER_PATIENCE_S * 1000);
+
+    supervisor_tend(s);
+    readers_bury(&s->readers);
+    while (s->readers.n > 0 && !deadline_passed(end)) {
+        struct epoll_event event;
+
+        if (epoll_wait(s->epoll_fd, &event, 1, deadline_poll_ms(end)) < 0 && errno != EINTR)
+            break;
+        supervisor_turn(s);
+    }
+    readers_clear(&s->readers);
+}

@@ -1,0 +1,103 @@
+/* The parts of a supervisor, for supervisor*.c only. */
+#ifndef SANDCGI_BROKER_SUPERVISOR_SELF_H
+#define SANDCGI_BROKER_SUPERVISOR_SELF_H
+
+#include "common/broker/readers.h"
+#include "common/broker/run_record.h"
+#include "common/broker/run_result.h"
+#include "common/broker/supervisor.h"
+
+#include <sys/un.h>
+
+#define SUPERVISOR_START_MS 30000 /* for the engine to get a container going */
+#define SUPERVISOR_STARTS   3   /* containers for one run, if one after another is gone too soon */
+#define SUPERVISOR_LIVE_MS  50  /* output is told so often at most */
+#define SUPERVISOR_LINE_MS  200 /* and a line without its end after this */
+
+enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
+
+struct supervisor {
+    const struct supervisor_start *start;
+    struct engine *engine;
+    struct engine_attend attend; /* our turn while the engine waits */
+    int lock_fd, epoll_fd, timer_fd;
+    int channel;                                          /* -1: the main process is gone */
+    char home[sizeof((struct sockaddr_un *)0)->sun_path]; /* where the next one can be found */
+    struct deadline alarm;                                /* when timer_fd rings; never: not set */
+    struct deadline tick;                                 /* when output is told */
+    struct deadline quiet;                                /* and not again before this */
+    struct deadline redial;                               /* when the next main process is sought */
+    struct readers readers;
+    bool started; /* there is a container */
+    bool stop;    /* whatever goes on shall end */
+
+    /* The run, once claimed. */
+    bool claimed;
+    bool cancelled; /* its owner does not want it any more */
+    bool noted;     /* its sandbox's use is on record */
+    bool fresh;     /* its sandbox was made by this claim: it is empty */
+    json_t *head, *body;
+    struct run_request request; /* into them */
+    struct run_manner manner;
+    int64_t queue_ms;
+    struct sandbox sandbox;
+    struct run_capture capture;
+    struct live *live;
+    int64_t began_ms; /* when its program began; 0: not yet */
+    enum keep_state keep;
+    struct run_record record; /* strings borrowed from request */
+    char not_kept[sizeof((struct err *)0)->text];
+    json_t *reply; /* the last message for everybody, once it is over */
+};
+
+/* supervisor_channel.c: the main process, or the next one. */
+void supervisor_say(const struct supervisor *s, json_t *take_message);
+void supervisor_hear_channel(struct supervisor *s);
+void supervisor_redial(struct supervisor *s);
+/* Takes no more from the channel but what is in it, and answers that. */
+void supervisor_close_channel(struct supervisor *s);
+
+/* supervisor_events.c: everything that may happen while the engine works. */
+int supervisor_watch(struct supervisor *s, int fd, uint64_t name, struct err *e);
+int supervisor_open_events(struct supervisor *s, struct err *e);
+bool supervisor_turn(void *ctx);
+bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *data, size_t len);
+/* Has a turn taken as soon as the engine waits. */
+void supervisor_ring(struct supervisor *s);
+/* Sends what is due, rings at the next moment. */
+void supervisor_tend(struct supervisor *s);
+/* The next batch of output for a live reader that has taken the one before; over: the last. */
+void supervisor_tell_live(struct supervisor *s, struct reader *r, bool over);
+/* Until every reader has taken its answer, or none is worth waiting for. */
+void supervisor_drain(struct supervisor *s);
+
+/* Names of descriptors in epoll's data; all others are addresses of readers. */
+enum { SUPERVISOR_CHANNEL = 1, SUPERVISOR_TIMER = 2 };
+
+/* supervisor_claim.c: a run comes. */
+/* Takes connection over. A run that is refused is answered, and stop is set. */
+void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms, int connection);
+/* Its directory: s->sandbox, fresh, and whether the container that waits can serve it (started). */
+int supervisor_place(struct supervisor *s, struct err *e);
+/* Puts the sandbox on its tenant's list, once. */
+void supervisor_note_use(struct supervisor *s);
+/* Gives back what a claim took. */
+void supervisor_unclaim(struct supervisor *s);
+
+/* supervisor_engine.c: the container. */
+int supervisor_start_container(struct supervisor *s, const char *data_path, struct err *e);
+int supervisor_run_program(struct supervisor *s, struct engine_outcome *out, struct err *e);
+
+/* supervisor_answer.c: what is told. */
+/* Makes sure that the run can be found later. */
+void supervisor_keep(struct supervisor *s);
+/* How it stands, to a reader that waits no longer. */
+void supervisor_answer_running(struct supervisor *s, struct reader *r);
+/* A look in on the run, or its cancellation; takes connection over. */
+void supervisor_take_reader(struct supervisor *s, const json_t *head, int connection);
+/* It is over: the last message to everybody; take_result is NULL when e says why nothing ran. */
+void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct err *e);
+/* Puts a kept run's result where it is found. */
+void supervisor_record_end(struct supervisor *s);
+
+#endif

@@ -1,0 +1,123 @@
+#include "config.h"
+
+#include "common/sandbox/spare.h"
+
+#include "common/base/clock.h"
+#include "common/base/crypto.h"
+#include "common/base/mem.h"
+#include "common/sandbox/staging.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define REMOVE_DEPTH_MAX 32 /* folders in folders; what a program made deeper stays */
+
+static int open_pool(const struct sandbox_root *root, int access)
+{
+    return openat(root->fd, SPARE_DIR, access | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool name_ok(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == SPARE_NAME_LEN && name[SPARE_NAME_LEN] == '\0';
+}
+
+int spare_make(const struct sandbox_root *root, char out_name[SPARE_NAME_LEN + 1], struct err *e)
+{
+    AUTO_STAGED struct staged folder = STAGED_INIT;
+    char name[SPARE_NAME_LEN + 1];
+
+    AUTO_FD int pool = open_pool(root, O_PATH);
+    if (pool < 0)
+        return err_errno(e, "SANDBOX_ROOT/" SPARE_DIR " cannot be opened");
+    crypto_random_hex(SPARE_NAME_LEN / 2, name);
+    /* Never seen half made; and a file system that cannot rename this way shows it here, not when
+     * a run wants the directory. */
+    if (staging_create_folder(root, &folder) < 0 || staged_move_new(&folder, pool, name) < 0)
+        return err_errno(e, "no spare directory could be made in SANDBOX_ROOT/" SPARE_DIR);
+    memcpy(out_name, name, sizeof(name));
+    return 0;
+}
+
+char *spare_host_path(const struct sandbox_root *root, const char *name)
+{
+    return mem_printf("%s/" SPARE_DIR "/%s", root->host_path, name);
+}
+
+/* Renames; the two ways to fail that callers tell apart get kinds of their own. */
+static int move_in(const struct sandbox_root *root, const char *name, const char *box,
+                   struct err *e)
+{
+    AUTO_FD int pool = open_pool(root, O_PATH);
+
+    if (pool < 0)
+        return err_errno(e, "SANDBOX_ROOT/" SPARE_DIR " cannot be opened");
+    if (renameat2(pool, name, root->fd, box, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno == EEXIST)
+        return err_set(e, ERR_EXISTS, "that sandbox exists already");
+    if (errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "there is no such spare directory");
+    return err_errno(e, "a spare directory could not become a sandbox");
+}
+
+int spare_adopt(const struct sandbox_root *root, const char *name, const char *tenant,
+                const char *conversation, struct sandbox *out, struct err *e)
+{
+    char box[SANDBOX_NAME_LEN + 1];
+
+    if (!name_ok(name))
+        return err_set(e, ERR_NOT_FOUND, "there is no such spare directory");
+    if (sandbox_name(root, tenant, conversation, box, e) < 0 || move_in(root, name, box, e) < 0)
+        return -1;
+    return sandbox_find_named(root, box, out, e);
+}
+
+/* Folder by folder, never through a link; a program may be writing there at this moment. */
+static void remove_tree(int at_fd, const char *name, int depth)
+{
+    if (unlinkat(at_fd, name, AT_REMOVEDIR) == 0 || errno != ENOTEMPTY || depth == 0)
+        return;
+    int fd = openat(at_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        auto_close_fd(&fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(fd, entry->d_name, 0) < 0 && (errno == EISDIR || errno == EPERM))
+            remove_tree(fd, entry->d_name, depth - 1);
+    }
+    unlinkat(at_fd, name, AT_REMOVEDIR);
+}
+
+void spare_remove(const struct sandbox_root *root, const char *name)
+{
+    AUTO_FD int pool = open_pool(root, O_PATH);
+
+    if (pool >= 0 && name_ok(name))
+        remove_tree(pool, name, REMOVE_DEPTH_MAX);
+}
+
+void spare_sweep(const struct sandbox_root *root, int64_t min_age_s)
+{
+    int fd = open_pool(root, O_RDONLY);
+    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct stat st;
+
+    if (!dir) {
+        auto_close_fd(&fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (!name_ok(entry->d_name) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            st.st_ctim.tv_sec > clock_unix_s() - min_age_s)
+            continue;
+        remove_tree(fd, entry->d_name, REMOVE_DEPTH_MAX);
+    }
+}

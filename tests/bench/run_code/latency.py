@@ -1,0 +1,141 @@
+"""How long one run takes: every way next to the others in each round, in an order by chance."""
+import random
+import time
+
+from bare import Bare, Exec
+from loads import at_once
+from servers import World
+from stack import Caller, new_name
+from stats import Table, median, number, quantile
+from work import BUN, PRINT, WORKS, LeftOut
+
+SETTLE_S = 0.25  # removing the last container keeps the engine busy for a while
+# What the stack adds to what the bare client measures in the same round: (title, with it, without it, goal in ms).
+SHARES = (("the stack's own share, warm, pair by pair", "run_code, warm, new conversation", "waiting container, bare REST client", 3),
+          ("the stack's own share, cold, pair by pair", "run_code, cold", "cold, bare REST client", 5))
+DRAIN = 6  # callers at once that leave no container waiting
+
+
+class Ways:
+    """The ways to run a work, by title; each returns milliseconds."""
+
+    def __init__(self, world: World):
+        self.world = world
+        self.bare = {work.image: Bare(work.image, world.folder) for work in (PRINT, BUN)}
+        self.exec = {work.image: Exec(world.client, work, f"{world.folder}/exec-{work.language}") for work in (PRINT, BUN)}
+        self.known = {}
+        self.callers = {}
+        self.table = {
+            "bare interpreter": lambda work: self.bare[work.image].run(work),
+            "docker exec": lambda work: self.exec[work.image].run(work),
+            "cold, bare REST client": world.client.cold,
+            "run_code, cold": lambda work: self.caller("cold").run(work),
+            "waiting container, bare REST client": world.client.waiting,
+            "run_code, warm, new conversation": self.new_conversation,
+            "run_code, warm, known conversation": self.known_conversation,
+            "run_code, warm, new TLS connection": self.new_connection,
+            "run_code, pool just emptied": self.emptied,
+        }
+        if world.peer:
+            peer = Caller(world.peer)
+            self.table["peer, run_code"] = peer.run
+
+    def caller(self, kind):
+        if kind not in self.callers:
+            self.callers[kind] = getattr(self.world, kind).caller()
+        return self.callers[kind]
+
+    def new_conversation(self, work):
+        self.world.warm.wait_for(work)
+        return self.caller("warm").run(work)
+
+    def known_conversation(self, work):
+        """The conversation that ran this work before; its next container has been started meanwhile."""
+        if work.name not in self.known:
+            self.known[work.name] = new_name()
+        self.caller("warm").run(work, self.known[work.name])
+        self.world.warm.wait_for(work, known=True)
+        return self.caller("warm").run(work, self.known[work.name])
+
+    def new_connection(self, work):
+        self.world.warm.wait_for(work)
+        caller = Caller(self.world.warm.target)
+        try:
+            return caller.run(work)
+        finally:
+            caller.close()
+
+    def emptied(self, work):
+        """Right behind a burst that took whatever waited."""
+        burst = [self.world.warm.caller() for _ in range(DRAIN)]
+        at_once([lambda caller=caller: caller.run(PRINT if work.language == "python" else work) for caller in burst])
+        for caller in burst:
+            caller.close()
+        return self.caller("warm").run(work)
+
+    def close(self):
+        for one in (*self.bare.values(), *self.exec.values(), *self.callers.values()):
+            one.close()
+
+
+class Contest:
+    """Samples of every way and work."""
+
+    def __init__(self, ways):
+        self.ways = ways
+        self.samples = {(way, work): [] for way in ways.table for work in WORKS}
+        self.shares = {(share[0], work): [] for share in SHARES for work in WORKS}
+        self.left_out = {}
+
+    def measure(self, way, work, count):
+        if (way, work) in self.left_out:
+            return None
+        try:
+            took = self.ways.table[way](work)
+        except LeftOut as reason:
+            self.left_out[way, work] = reason
+            return None
+        if count:
+            self.samples[way, work].append(took)
+        time.sleep(SETTLE_S)
+        return took
+
+    def round(self, works, count):
+        for work in random.sample(works, len(works)):
+            order = random.sample(list(self.ways.table), len(self.ways.table))
+            took = {way: self.measure(way, work, count) for way in order}
+            for title, whole, floor, _ in SHARES:
+                if count and took[whole] and took[floor]:
+                    self.shares[title, work].append(took[whole] - took[floor])
+
+
+def _print_work(contest, work, rounds, markdown):
+    base = median(contest.samples["bare interpreter", work])
+    table = Table(f"{work.name}: milliseconds of {rounds} rounds", "", "median", "p95", "max", "× bare")
+    for way in contest.ways.table:
+        values = contest.samples[way, work]
+        if values:
+            ratio = f"{median(values) / base:.2f}" if base else "–"
+            table.add(way, number(median(values)), number(quantile(values, 0.95)), number(max(values)), ratio)
+        else:
+            table.note(f"left out: {way}: {contest.left_out.get((way, work), 'no sample')}")
+    for title, _, _, goal in SHARES:
+        values = contest.shares[title, work]
+        if values:
+            table.add(title, number(median(values), 2), number(quantile(values, 0.95), 2), number(max(values), 2), f"goal {goal} ms")
+    table.note(f"goal of run_code, warm, new conversation: {work.goal} x bare (median)")
+    table.print(markdown)
+
+
+def part(world, options):
+    works = list(WORKS)
+    ways = Ways(world)
+    try:
+        contest = Contest(ways)
+        contest.round(works, count=False)
+        for _ in range(options.rounds):
+            contest.round(works, count=True)
+    finally:
+        ways.close()
+    for work in works:
+        _print_work(contest, work, options.rounds, options.markdown)

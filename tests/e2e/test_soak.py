@@ -1,0 +1,115 @@
+"""Many runs, mixed languages and conversations: what the server holds does not grow."""
+import os
+import random
+
+import engine
+import procs
+import runs
+import sites
+import warm
+from harness import Failed, check, equal, test, wait_until
+
+RUNS = int(os.environ.get("SANDCGI_TEST_SOAK") or 60)
+LANES = 4
+GROWTH = 6 << 20  # bytes of one process; a sanitizer's own books are in it
+# What AddressSanitizer keeps of freed memory would look like a leak.
+SMALL_QUARANTINE = {"ASAN_OPTIONS": f"{sites.SANITIZER_ENV['ASAN_OPTIONS']}:quarantine_size_mb=1:thread_local_quarantine_size_kb=64"}
+
+PROGRAMS = (("python", "print({n})"), ("python", "import numpy; open('f', 'a').write('x'); print({n})"), ("bash", "echo {n}"),
+            ("bash", "echo x >>f; echo {n}"), ("typescript", "console.log({n})"))
+
+
+class Load:
+    """Runs of all kinds: new and known conversations, some of them by handle, some cancelled, some left alone."""
+
+    def __init__(self, site):
+        self.site = site
+        self.done = 0
+
+    def lane(self, first, last):
+        chance = random.Random(first)
+        client = sites.new_conversation(self.site.client())
+        for n in range(first, last):
+            if chance.random() < 0.5:
+                sites.new_conversation(client)
+            language, code = chance.choice(PROGRAMS)
+            self.one(client, chance, language, code.format(n=n), f"{n}\n")
+            self.done += 1
+        return True
+
+    def one(self, client, chance, language, code, want):
+        kind = chance.random()
+        if kind < 0.8:
+            equal(client.run(code, language)["stdout"], want)
+        elif kind < 0.9:
+            run_id = runs.begin(client, code, language)
+            equal(runs.look(client, run_id, waitMs=60000)["stdout"], want)
+        elif kind < 0.95:
+            run_id = runs.begin(client, "sleep 60", "bash")
+            equal(runs.cancel(client, run_id)["status"], "cancelled")
+        else:
+            client.begin_run("sleep 0.1", "bash").close()
+
+    def run(self, n, offset):
+        """n runs in several lanes."""
+        each = n // LANES
+        jobs = [lambda lane=lane: self.lane(offset + lane * each, offset + (lane + 1) * each) for lane in range(LANES)]
+        for problem in warm.together(jobs):
+            if problem is not True:
+                raise Failed(f"after {self.done} runs: {problem!r}")
+
+
+def _mounts(pid):
+    with open(f"/proc/{pid}/mountinfo", encoding="utf-8", errors="replace") as file:
+        return sum(1 for _ in file)
+
+
+def _cgroups():
+    """Groups of containers that exist, whichever the hierarchy."""
+    return sum(len(name) == 64 or name.endswith(".scope") and "docker-" in name
+               for _, names, _ in os.walk("/sys/fs/cgroup") for name in names)
+
+
+class Picture:
+    """The sizes that must not grow."""
+
+    def __init__(self, site):
+        self.memory = {"master": procs.private_memory(site.process.pid), "broker": procs.private_memory(site.broker()),
+                       "hub": procs.private_memory(site.hub_process()), "keeper": procs.private_memory(site.keeper() or 0),
+                       "worker": max(map(procs.private_memory, site.workers()))}
+        self.descriptors = {"master": len(procs.open_files(site.process.pid)), "broker": len(procs.open_files(site.broker())),
+                            "hub": len(procs.open_files(site.hub_process())),
+                            "worker": max(len(procs.open_files(pid)) for pid in site.workers())}
+        self.containers = len(site.containers())
+        self.mounts = _mounts(engine.pid()) if engine.is_ours() else 0
+        self.cgroups = _cgroups() if engine.is_ours() else 0
+        self.staging = len(os.listdir(f"{site.root}/.staging"))
+
+
+def _settle(site):
+    """Until only waiting containers are left, and those of conversations have gone, too."""
+    wait_until(lambda: not site.containers() and not [one for one in warm.pool.unclaimed(site) if one["box"]], 120,
+               "only the pool is left", pause=1)
+
+
+@test(f"{RUNS} runs of all kinds: memory, descriptors, containers, mounts, cgroups and directories do not grow",
+      timeout=240 + RUNS * 3)
+def _():
+    site = sites.own({"SANDBOX_WARM": warm.POOL, "SANDBOX_WARM_IDLE": "2s", "SANDBOX_RESULT_TTL": "60s", "SANDBOX_BACKGROUND_MAX": "50",
+                      "SANDCGI_LOG_LEVEL": "info"}, environment=SMALL_QUARANTINE)
+    load = Load(site)
+    load.run(max(LANES, RUNS // 4), 0)
+    _settle(site)
+    before = Picture(site)
+    load.run(RUNS, RUNS)
+    _settle(site)
+    after = Picture(site)
+    for name, size in after.memory.items():
+        check(size - before.memory[name] < GROWTH, f"{name}: {before.memory[name] >> 10} kB, then {size >> 10} kB")
+    for name, n in after.descriptors.items():
+        check(n <= before.descriptors[name] + 2, f"descriptors of the {name}: {before.descriptors[name]}, then {n}")
+    equal((after.containers, after.staging), (0, 0), "containers, entries in .staging")
+    check(after.mounts <= before.mounts + 4, f"mounts of the engine: {before.mounts}, then {after.mounts}")
+    check(after.cgroups <= before.cgroups + 24, f"cgroups: {before.cgroups}, then {after.cgroups}")
+    wait_until(lambda: len(os.listdir(f"{site.root}/.pool")) <= len(warm.pool.unclaimed(site)), 20, "spare directories are in use")
+    wait_until(lambda: len(os.listdir(f"{site.root}/.runs")) <= len(warm.pool.unclaimed(site)), 150, "locks and records have gone", pause=1)

@@ -1,0 +1,415 @@
+"""Containers that wait: a run takes one, nothing of one run is in another, and whatever happens to them every call is answered."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import engine
+import pool
+import procs
+import sites
+import warm
+from harness import IS_ROOT, Failed, Skip, at_test_end, check, contains, equal, holds_for, new_folder, test, wait_until
+
+CALLS = 20
+OUTPUTS = int(os.environ.get("SANDCGI_TEST_OUTPUTS") or 60)
+MEGABYTE = 1 << 20
+
+
+@test("a new conversation is served by a container that waited, and another takes its place")
+def _():
+    site = warm.shared()
+    for language, code in (("python", "print('out')"), ("typescript", "console.log('out')"), ("bash", "echo out")):
+        result, row = warm.run_waiting(site, warm.new_client(site), code, language)
+        equal((result["status"], result["stdout"]), ("ok", "out\n"))
+        check(row, f"{language}: run {result['runId']} is none of those that waited")
+        check(pool.wait_for(site, language=language, known=False), "refilled")
+        check(row["runId"] not in {one["runId"] for one in pool.unclaimed(site)}, "claimed, and still among those that wait")
+        wait_until(lambda: not warm.container_of(site, row["runId"]), 10, "the used container is gone")  # noqa: B023
+
+
+@test("files of a run on a waiting container belong to the conversation: for later runs, downloads, uploads")
+def _():
+    site = warm.shared()
+    client = warm.new_client(site)
+    result, _row = warm.run_waiting(site, client, "import os; os.mkdir('d'); open('d/made', 'w').write('by a run')")
+    equal([one["name"] for one in result["files"]], ["d/made"])
+    equal(client.download(result["files"][0]["url"]).body, b"by a run")
+    client.upload("given", b"by hand")
+    result = client.run("cat d/made given; pwd; stat -c %u:%g .", "bash")
+    equal(result["stdout"], "by a runby hand/data\n1000:1000\n")
+
+
+@test("an upload comes first: the conversation exists, and its run sees the file")
+def _():
+    site = warm.shared()
+    pool.wait_for(site, language="python", known=False)
+    client = warm.new_client(site)
+    client.upload("given", b"first")
+    equal(client.run("print(open('given').read())")["stdout"], "first\n")
+
+
+@test("a known conversation's next run finds a container of its own that waited")
+def _():
+    site = warm.site("python=1")
+    client = warm.new_client(site)
+    for n in range(3):
+        client.run(f"open('count', 'a').write('{n}')")
+        row = warm.wait_next(site, client, "python")
+        result = client.run("print(open('count').read())")
+        equal((result["stdout"], result["runId"]), ("012"[:n + 1] + "\n", row["runId"]))
+
+
+LEAVE = r"""
+import ctypes, os, random, subprocess, sys, tempfile
+open('/tmp/canary', 'w').write('x')
+open('/dev/shm/canary', 'w').write('x')
+open(os.path.expanduser('~/.profile'), 'w').write('export CANARY=1')
+os.environ['CANARY'] = '1'
+libc = ctypes.CDLL(None)
+segment = libc.shmget(0x5ca1ab1e, 4096, 0o1777)
+queue = libc.msgget(0x5ca1ab1e, 0o1777)
+subprocess.Popen(['setsid', 'sleep', '77.123'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+import json
+json.canary = random.canary = sys.canary = 1
+try:
+    open(os.path.dirname(json.__file__) + '/canary.py', 'w')
+    print('the library can be written')
+except OSError:
+    pass
+os.umask(0)
+os.chdir('/tmp')
+print(segment >= 0 or queue >= 0)
+"""
+FIND = r"""
+import ctypes, json, os, random, sys
+libc = ctypes.CDLL(None)
+found = []
+for path in ('/tmp/canary', '/dev/shm/canary', os.path.expanduser('~/.profile')):
+    found += [path] if os.path.exists(path) else []
+found += sorted(os.listdir('/dev/shm'))
+found += ['environment'] if 'CANARY' in os.environ else []
+found += ['shm'] if libc.shmget(0x5ca1ab1e, 0, 0) >= 0 else []
+found += ['msg'] if libc.msgget(0x5ca1ab1e, 0) >= 0 else []
+found += [m.__name__ for m in (json, random, sys) if hasattr(m, 'canary')]
+for pid in filter(str.isdigit, os.listdir('/proc')):
+    with open(f'/proc/{pid}/cmdline', 'rb') as file:
+        found += ['process'] if b'77.123' in file.read() else []
+old = os.umask(0o22)
+found += ['umask'] if old == 0 else []
+found += ['cwd'] if os.getcwd() != '/data' else []
+print(json.dumps(found))
+"""
+
+
+@test("H-44: nothing of one run is in the next, be it another conversation's or the same one's", timeout=120)
+def _():
+    site = warm.site("python=2")
+    client = warm.new_client(site)
+    for _ in range(2):
+        result, row = warm.run_waiting(site, client, LEAVE)
+        equal(result["stdout"], "True\n", result["stderr"])
+        row = warm.wait_next(site, client, "python")
+        same = client.run(FIND)
+        equal((same["stdout"], same["stderr"], same["runId"]), ("[]\n", "", row["runId"]))
+        other, row = warm.run_waiting(site, warm.new_client(site), FIND)
+        check(row, "not a container that waited")
+        equal((other["stdout"], other["stderr"]), ("[]\n", ""))
+        client = warm.new_client(site)
+
+
+@test("H-44: a conversation's directory is its own: none of the others' can be seen from a container that waited")
+def _():
+    site = warm.shared()
+    secret = warm.new_client(site)
+    secret.upload("secret", b"mine")
+    code = "ls -A /data; find / -xdev -name secret 2>/dev/null; awk '$2 ~ \"^/data\"' /proc/mounts | wc -l"
+    result, row = warm.run_waiting(site, warm.new_client(site), code, "bash")
+    check(row, "not a container that waited")
+    equal(result["stdout"], "1\n")
+
+
+DRAW = """
+import json, os, random, secrets, tempfile, time, uuid
+numbers = {'random': random.random(), 'hash': hash('x'), 'uuid4': str(uuid.uuid4()), 'uuid1': str(uuid.uuid1()),
+           'temp': tempfile.mktemp(), 'token': secrets.token_hex(8), 'urandom': os.urandom(8).hex()}
+try:
+    import numpy
+    numbers['numpy'] = float(numpy.random.rand())
+    numbers['generator'] = float(numpy.random.default_rng().random())
+except ImportError:
+    pass
+print(json.dumps({'drawn': numbers, 'time': time.time(), 'monotonic': time.monotonic(), 'used': time.process_time()}))
+"""
+
+
+@test("H-44: seeds differ from run to run, and clocks are right however long a container has waited", timeout=120)
+def _():
+    site = warm.shared()
+    runs = []
+    for _ in range(3):
+        start = time.time()
+        result, row = warm.run_waiting(site, warm.new_client(site), DRAW)
+        check(row, "not a container that waited")
+        told = json.loads(result["stdout"])
+        check(start - 1 < told["time"] < time.time() + 1, f"the clock says {told['time']}, it is {start}")
+        check(abs(told["monotonic"] - time.monotonic()) < 10, "the monotonic clock")
+        runs.append(told["drawn"])
+    for name in runs[0]:
+        equal(len({run[name] for run in runs}), len(runs), f"different values of {name}: {[run[name] for run in runs]}")
+
+
+@test("H-44: a waiting container has the limits and walls of one that is made for a run")
+def _():
+    row = pool.wait_for(warm.shared(), language="bash", known=False)[0]
+    cold = sites.own()
+    connection = warm.new_client(cold).begin_run("sleep 8", "bash")
+    at_test_end(connection.close)
+    made = wait_until(cold.containers, 15, "a container")[0]
+    shapes = []
+    for container in (warm.container_of(warm.shared(), row["runId"]), made["Id"]):
+        shape = engine.inspect(container)
+        shape["HostConfig"].pop("Binds")
+        shapes.append((shape["HostConfig"], {name: shape["Config"][name] for name in
+                                             ("User", "Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}))
+    equal(shapes[0], shapes[1])
+
+
+@test("twenty calls at once on two waiting containers: each gets its own answer", timeout=180)
+def _():
+    site = warm.site("python=2", SANDCGI_WORKERS="24")
+    pool.wait_for(site, 2, language="python")
+    clients = [warm.new_client(site) for _ in range(CALLS)]
+    results = warm.together([lambda n=n, one=one: one.run(f"open('mine{n}', 'w').close(); import os; print({n}, os.listdir('.'))")
+                             for n, one in enumerate(clients)])
+    for n, result in enumerate(results):
+        check(isinstance(result, dict), f"call {n}: {result!r}")
+        equal((result["status"], result["stdout"]), ("ok", f"{n} ['mine{n}']\n"))
+    equal(len({result["runId"] for result in results}), CALLS, "different runs")
+    wait_until(lambda: not site.containers(), 20, "only waiting containers are left")
+
+
+@test("twenty calls at once in one conversation that is new: one directory, every call answered", timeout=180)
+def _():
+    site = warm.site("bash=3", SANDCGI_WORKERS="24", SANDBOX_CONVERSATION_RUNS="20", SANDBOX_MAX_RUNS="20")
+    pool.wait_for(site, 3, language="bash")
+    first = warm.new_client(site)
+
+    def call(n):
+        one = site.client()
+        one.conversation = first.conversation
+        return one.run(f"echo {n} >f{n}; echo {n}", "bash")
+    for n, result in enumerate(warm.together([lambda n=n: call(n) for n in range(CALLS)])):
+        check(isinstance(result, dict), f"call {n}: {result!r}")
+        equal(result["stdout"], f"{n}\n")
+    equal(first.run("ls | wc -l", "bash")["stdout"], f"{CALLS}\n")
+    equal(os.listdir(f"{site.root}/.staging"), [], ".staging")
+
+
+@test("waiting containers that are killed, removed or stopped by hand: every call is answered, the pool fills again", timeout=240)
+def _():
+    site = warm.site("bash=2")
+    for way in ("remove", "kill", "pause"):
+        waits = pool.wait_for(site, 2, language="bash", known=False)
+        for row in waits:
+            container = warm.container_of(site, row["runId"])
+            if way == "remove":
+                engine.remove(container)
+            else:
+                engine.api("POST", f"/containers/{container}/{way}")
+        clients = [warm.new_client(site) for _ in range(3)]
+        for result in warm.together([lambda one=one: one.run("echo here", "bash", timeout=3) for one in clients]):
+            check(isinstance(result, dict), f"{way}: {result!r}")
+            allowed = ("ok", "timeout", "killed") if way == "pause" else ("ok",)
+            check(result["status"] in allowed, f"{way}: {result['status']}")
+        wait_until(lambda: len([one for one in pool.waiting(site, "bash", known=False) if one not in waits]) >= 2, 60,  # noqa: B023
+                   f"the pool is full again after {way}")
+        equal(warm.new_client(site).run("echo again", "bash")["stdout"], "again\n")
+
+
+def _image(name, language, word):
+    engine.build(name, f"FROM sandcgi-runner-bash\nENV WORD={word}\nLABEL sandbox.language={language}\n", new_folder("image"))
+
+
+@test("an image that is rebuilt or removed under a full pool: no run sees the old one for long, none hangs", timeout=240)
+def _():
+    language = "warm" + os.urandom(3).hex()
+    name = f"runner-{language}"
+    at_test_end(engine.remove_image, name)
+    _image(name, language, "old")
+    site = warm.site(f"{language}=2")
+    pool.wait_for(site, 2, language=language)
+    equal(warm.new_client(site).run("echo $WORD", language)["stdout"], "old\n")
+    _image(name, language, "new")
+    wait_until(lambda: warm.new_client(site).run("echo $WORD", language)["stdout"] == "new\n", 60, "runs have the new image", pause=0.5)
+    pool.wait_for(site, 2, language=language, known=False)
+    equal(warm.new_client(site).run("echo $WORD", language)["stdout"], "new\n")
+    engine.remove_image(name)
+
+    def is_refused():
+        result = warm.new_client(site).run_whole("echo $WORD", language)
+        return result.get("isError")
+    wait_until(is_refused, 60, "the language is gone", pause=0.5)
+    wait_until(lambda: not pool.unclaimed(site), 60, "none of its containers waits")
+
+
+@test("the engine is killed and restarted under a full pool: every call gets an answer, the pool fills again", timeout=240)
+def _():
+    site = warm.site("bash=2,python=1")
+    old = {one["runId"] for one in pool.wait_for(site, 2, language="bash")}
+    answers = []
+
+    def ask():
+        start = time.monotonic()
+        try:
+            answers.append((warm.new_client(site).run("echo out", "bash")["stdout"], time.monotonic() - start))
+        except Failed as refused:
+            answers.append((str(refused), time.monotonic() - start))
+    ask()
+    engine.kill()
+    try:
+        for _ in range(4):
+            ask()
+    finally:
+        engine.start()
+    equal(answers[0][0], "out\n")
+    for text, seconds in answers:
+        check(seconds < 45, f"answered after {seconds:.0f} s: {text}")
+    wait_until(lambda: warm.new_client(site).run_whole("echo back", "bash").get("isError") is not True, 45, "runs work again", pause=0.5)
+    wait_until(lambda: len([one for one in pool.waiting(site, "bash", known=False) if one["runId"] not in old]) >= 2, 90,
+               "new containers wait")
+    wait_until(lambda: not [one for one in site.all_containers() if one["Labels"]["sandbox.run"] in old], 60,
+               "the containers of before are gone")
+
+
+@test("kill -9 of the broker with a full pool: its containers go, the new broker has its own", timeout=120)
+def _():
+    site = warm.site("bash=2,python=1")
+    old = {one["runId"] for one in pool.wait_for(site, 2, language="bash")}
+    victim = site.broker()
+    os.kill(victim, signal.SIGKILL)
+    wait_until(lambda: not [one for one in site.all_containers() if one["Labels"]["sandbox.run"] in old], 30,
+               "the containers of before are gone")
+    wait_until(lambda: site.broker() not in (None, victim), 15, "a new broker")
+    wait_until(lambda: site.client().request("ping").status == 200, 10, "it serves")
+    new = {one["runId"] for one in pool.wait_for(site, 2, language="bash")}
+    check(not new & old, f"the same containers: {new & old}")
+    equal(warm.new_client(site).run("echo out", "bash")["stdout"], "out\n")
+
+
+@test("the end of the server, asked for or by force, is the end of what waits", timeout=120)
+def _():
+    site = warm.site("bash=2,python=1")
+    pool.wait_for(site, 2, language="bash")
+    procs.end(site.process)
+    equal(site.all_containers(), [], "containers after TERM")
+    equal(os.listdir(f"{site.root}/.pool"), [], ".pool after TERM")
+    site.start_server()
+    site.wait_healthy()
+    pool.wait_for(site, 2, language="bash")
+    family = [site.process.pid, *procs.descendants(site.process.pid)]
+    for pid in family:
+        os.kill(pid, signal.SIGKILL)
+    site.process.wait()
+    wait_until(lambda: not [one for one in site.all_containers() if one["State"] == "running"], 20, "they have ended by themselves")
+    site.start_server()
+    site.wait_healthy()
+    old = set(family)
+    wait_until(lambda: not old & set(map(int, filter(str.isdigit, os.listdir("/proc")))), 10, "the processes are gone")
+    pool.wait_for(site, 2, language="bash")
+    equal(len(site.all_containers()), len(pool.unclaimed(site)), "containers, and those that wait")
+
+
+@test("SANDBOX_WARM empty, or 0 of everything: nothing waits, every run starts cold")
+def _():
+    for setting in ("", "python=0,bash=0"):
+        site = warm.site(setting)
+        equal(warm.new_client(site).run("print(1)")["stdout"], "1\n")
+        wait_until(lambda: not site.all_containers(), 10, "the run's container is gone")  # noqa: B023
+        holds_for(lambda: not site.all_containers(), 2, "no container waits")  # noqa: B023
+
+
+@test("a wrong SANDBOX_WARM or SANDBOX_WARM_MEMORY stops the start with one line that names it")
+def _():
+    for name, value in (("SANDBOX_WARM", "python"), ("SANDBOX_WARM", "python=many"), ("SANDBOX_WARM", "python=1,python=2"),
+                        ("SANDBOX_WARM_MEMORY", "lots"), ("SANDBOX_WARM_MEMORY", "150%")):
+        site = sites.own({name: value}, start=False)
+        status = site.start_server().wait(20)
+        check(status != 0, f"{name}={value} was taken")
+        lines = site.log().strip().splitlines()
+        equal(len(lines), 1, f"{name}={value}: {lines}")
+        contains(lines[0], name)
+
+
+@test("waiting containers stay within SANDBOX_WARM_MEMORY", timeout=120)
+def _():
+    site = warm.site("bash=8", SANDBOX_WARM_MEMORY="48m")
+    pool.wait_for(site, 3, language="bash")
+    holds_for(lambda: len(site.all_containers()) <= 3, 3, "at most three of 16 MB")
+    clients = [warm.new_client(site) for _ in range(6)]
+    for one in clients:
+        equal(one.run("echo out", "bash")["stdout"], "out\n")
+    wait_until(lambda: not site.containers(), 15, "runs' containers are gone")
+    holds_for(lambda: len(pool.unclaimed(site)) <= 3, 3, "at most three, of known conversations, too")
+
+
+@test("a waiting pool uses next to no CPU", timeout=180)
+def _():
+    site = warm.site()
+    pool.wait_for(site, 2, language="python")
+
+    def used():
+        return sum(warm.cpu_ns(one["Id"]) for one in site.all_containers())
+
+    def quiet():
+        names = {one["Id"] for one in site.all_containers()}
+        before = used()
+        time.sleep(1)
+        return used() - before < 10e6 and names == {one["Id"] for one in site.all_containers()}
+    wait_until(quiet, 120, "all is started and loaded")
+    containers = len(site.all_containers())
+    check(containers >= 4, f"only {containers} containers")
+    before = used()
+    time.sleep(5)
+    check(used() - before < 50e6, f"{containers} containers used {(used() - before) / 1e6:.0f} ms in 5 s")
+
+
+FLOODS = (("python", "import os, sys\nsys.stdout.write('x' * (1 << 20))\n"),
+          ("python", "import os\nos.write(1, b'x' * (1 << 19)); os.write(1, b'x' * (1 << 19))\nos._exit(0)\n"),
+          ("typescript", "process.stdout.write('x'.repeat(1 << 20));\n"),
+          ("bash", "head -c 1048576 /dev/zero | tr '\\0' x\n"))
+
+
+@test(f"{OUTPUTS} programs that print a megabyte and exit at once, four at a time: every byte arrives", timeout=120 + OUTPUTS)
+def _():
+    site = warm.site("python=2,typescript=1,bash=1")
+    pool.wait_for(site, 2, language="python")
+
+    def lane(first):
+        client = site.client()
+        for n in range(first, OUTPUTS, 4):
+            language, code = FLOODS[n // 4 % len(FLOODS)]
+            result = sites.new_conversation(client).run(code, language)
+            equal((n, language, result["status"], result["truncation"]["stdout"]["total"]), (n, language, "ok", MEGABYTE))
+            check(set(result["stdout"].split("\n", 1)[0]) == {"x"}, f"run {n}: other bytes")
+        return True
+    for problem in warm.together([lambda n=n: lane(n) for n in range(4)]):
+        check(problem is True, f"{problem}")
+
+
+@test("SANDBOX_HOST_PATH: waiting containers, too, have the directory under the engine's name for it")
+def _():
+    if not IS_ROOT:
+        raise Skip("only root can mount")
+    real = new_folder("real")
+    site = sites.own({"SANDBOX_HOST_PATH": real, "SANDBOX_WARM": "bash=1"}, start=False)
+    done = subprocess.run(["mount", "--bind", real, site.root], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Skip(f"mount --bind: {done.stderr.strip()}")
+    at_test_end(subprocess.run, ["umount", "-l", site.root])
+    site.start()
+    client = warm.new_client(site)
+    result, row = warm.run_waiting(site, client, "echo through >out.txt", "bash")
+    check(row, "not a container that waited")
+    equal(client.download(result["files"][0]["url"]).body, b"through\n")

@@ -1,0 +1,76 @@
+"""What tests of waiting containers share: servers that have some, calls at the same time, a look into their cgroups."""
+import os
+import threading
+
+import engine
+import pool
+import sites
+from harness import wait_until
+
+POOL = "python=2,typescript=1,bash=1"
+
+
+def site(warm=POOL, **settings):
+    """A server of the test's own that has waiting containers."""
+    return sites.own({"SANDBOX_WARM": warm} | settings)
+
+
+def shared():
+    """The one that tests use which break nothing."""
+    return sites.with_settings(SANDBOX_WARM=POOL)
+
+
+def new_client(of):
+    return sites.new_conversation(of.client())
+
+
+def run_waiting(of, client, code, language="python", **arguments):
+    """A run for which a container waits; (result, the row of its container or None)."""
+    before = pool.wait_for(of, language=language, known=False)
+    result = client.run(code, language, **arguments)
+    return result, next((one for one in before if one["runId"] == result["runId"]), None)
+
+
+def wait_next(of, client, language):
+    """Waits for the next container of the client's conversation; its row. The name of its directory is in its files' links."""
+    box = client.upload("name.txt", b"")["file"]["url"].partition("/files/")[2].partition("/")[0]
+    return wait_until(lambda: [one for one in pool.waiting(of, language, known=True) if one["box"] == box], 45,
+                      f"a {language} container waits on {box}")[0]
+
+
+def together(jobs):
+    """Runs the jobs at the same time; their results, an exception in the place of one that failed."""
+    results = [None] * len(jobs)
+
+    def work(n):
+        try:
+            results[n] = jobs[n]()
+        except Exception as problem:  # pylint: disable=broad-except
+            results[n] = problem
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(len(jobs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def container_of(of, run_id):
+    """The id of the container with this label; None when there is none."""
+    found = [one["Id"] for one in of.all_containers() if one["Labels"]["sandbox.run"] == run_id]
+    return found[0] if found else None
+
+
+def cpu_ns(container_id):
+    """What the container's processes have used, from its cgroup."""
+    pid = engine.inspect(container_id)["State"]["Pid"]
+    with open(f"/proc/{pid}/cgroup", encoding="ascii") as file:
+        groups = [line.rstrip("\n").split(":", 2) for line in file]
+    for _, controllers, path in groups:
+        if controllers == "" and os.path.exists(f"/sys/fs/cgroup{path}/cpu.stat"):
+            with open(f"/sys/fs/cgroup{path}/cpu.stat", encoding="ascii") as file:
+                return int(dict(line.split() for line in file)["usage_usec"]) * 1000
+        if "cpuacct" in controllers.split(","):
+            with open(f"/sys/fs/cgroup/cpuacct{path}/cpuacct.usage", encoding="ascii") as file:
+                return int(file.read())
+    raise OSError(f"no CPU accounting found for {container_id}")

@@ -1,0 +1,52 @@
+/* Rows of a fake engine's table (fake_engine.h) for one container of run "r1", and what containers
+ * send. */
+#ifndef SANDCGI_TESTS_FAKES_ENGINE_ROWS_H
+#define SANDCGI_TESTS_FAKES_ENGINE_ROWS_H
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+#define PING                                                                                       \
+    {                                                                                              \
+        .match = "GET /_ping", .status = 200, .body = "OK"                                         \
+    }
+#define CREATED                                                                                    \
+    {                                                                                              \
+        .match = "POST /v1.41/containers/create", .status = 201,                                   \
+        .body = "{\"Id\":\"" ID "\",\"Warnings\":[]}"                                              \
+    }
+#define START "POST /v1.41/containers/" ID "/start"
+#define STARTED                                                                                    \
+    {                                                                                              \
+        .match = START, .status = 204                                                              \
+    }
+#define ATTACH "POST /v1.41/containers/" ID "/attach?stream=1&stdin=1&stdout=1&stderr=1"
+#define WAITED                                                                                     \
+    {                                                                                              \
+        .match = "POST /v1.41/containers/" ID "/wait", .status = 200, .body = "{\"StatusCode\":0}" \
+    }
+#define REMOVE "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1"
+#define REMOVED                                                                                    \
+    {                                                                                              \
+        .match = REMOVE, .status = 204                                                             \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        .match = NULL                                                                              \
+    }
+
+/* The bytes of a string literal and how many they are. */
+#define BYTES(text) (text), sizeof(text) - 1
+
+/* Engine frames whose payload is the entry protocol's: how far it is, that it starts, stdout "hi",
+ * stderr "no", the report. */
+#define REPORT                                                                                     \
+    "{\"exitCode\":7,\"signal\":0,\"cpuUs\":5,\"peakMemoryBytes\":6,\"oomKills\":0,\"timedOut\":"  \
+    "false}"
+#define STREAM_LIGHT  "\1\0\0\0\0\0\0\12W\0\0\0\5light"
+#define STREAM_FULL   "\1\0\0\0\0\0\0\11W\0\0\0\4full"
+#define STREAM_AHEAD  "\1\0\0\0\0\0\0\12S\0\0\0\5ahead"
+#define STREAM_OUT    "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
+#define STREAM_ERR    "\1\0\0\0\0\0\0\7E\0\0\0\2no"
+#define STREAM_REPORT "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT
+
+#endif

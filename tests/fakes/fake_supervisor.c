@@ -1,0 +1,181 @@
+/*
+ * Supervisors without an engine: the place of common/broker/supervisor.c in tests of the broker's
+ * main process. Runs are told what to do by their code:
+ *   "out TEXT"   answers TEXT
+ *   "sleep MS"   answers after that time, or as soon as it is cancelled (status "cancelled")
+ *   "crash"      dies after it has taken the run up
+ * A file crash-once in SANDBOX_ROOT kills the supervisor that finds it before it reads its run.
+ */
+#include "config.h"
+
+#include "common/base/auto.h"
+#include "common/base/clock.h"
+#include "common/base/parse.h"
+#include "common/base/sock.h"
+#include "common/broker/supervisor.h"
+#include "common/broker/wire.h"
+#include "common/rpc/json.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define START_MS 20 /* a container's start */
+
+struct fake {
+    const struct supervisor_start *start;
+    int channel, asker, reader; /* reader: a get_run that waits for the end */
+    json_t *head;
+    int64_t queue_ms;
+    struct deadline end; /* of the program */
+    const char *status;
+    bool ahead;
+};
+
+static void say(const struct fake *f, const char *word)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *message = json_pack("{s:s, s:s}", "is", word, "tier", "light");
+    if (f->channel >= 0)
+        wire_post(f->channel, message, -1, &e);
+}
+
+static void answer(int *take_fd, json_t *take_result)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *reply = wire_result_new(take_result);
+    if (*take_fd < 0)
+        return;
+    wire_send(*take_fd, reply, -1, &e);
+    shutdown(*take_fd, SHUT_RDWR);
+    auto_close_fd(take_fd);
+}
+
+static json_t *result_new(const struct fake *f, const char *text)
+{
+    return json_pack("{s:s, s:s, s:s, s:b, s:I, s:I, s:s}", "status", f->status, "stdout", text,
+                     "runId", f->start->run_id, "ahead", f->ahead, "queueMs",
+                     (json_int_t)f->queue_ms, "pid", (json_int_t)getpid(), "conversation",
+                     json_get_string(f->head, "conversation"));
+}
+
+/* The next broker is found where the asker found this one. */
+static void redial(struct fake *f)
+{
+    struct sockaddr_un a = {0};
+    socklen_t len = sizeof a;
+    struct err e = ERR_INIT;
+    auto_close_fd(&f->channel);
+    getsockname(f->asker, (struct sockaddr *)&a, &len);
+    while (f->channel < 0 && !deadline_passed(f->end)) {
+        poll(NULL, 0, 20);
+        f->channel = sock_connect_unix(a.sun_path, &e);
+    }
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", "adopt", "runId",
+                                  f->start->run_id, "tenant", json_get_string(f->head, "tenant"),
+                                  "conversation", json_get_string(f->head, "conversation"),
+                                  "language", json_get_string(f->head, "language"), "state",
+                                  "running", "background", 0);
+    if (f->channel >= 0)
+        wire_post(f->channel, head, -1, &e);
+}
+
+/* A claim or a reader comes over the channel; false: it has ended. */
+static bool hear_channel(struct fake *f)
+{
+    struct err e = ERR_INIT;
+    int connection = -1;
+    json_auto_t *message = wire_recv(f->channel, &connection, deadline_in_ms(1000), &e);
+    if (!message)
+        return false;
+    const char *what = json_get_string(message, "do");
+    const json_t *head = json_object_get(message, "head");
+    const char *op = json_get_string(head, "op");
+    if (strcmp(what, "claim") == 0) {
+        f->asker = connection;
+        f->head = json_deep_copy(head);
+        f->queue_ms = json_get_integer(message, "queueMs", -1);
+    } else if (op && strcmp(op, "get_run") == 0) {
+        auto_close_fd(&f->reader);
+        f->reader = connection;
+    } else if (op && strcmp(op, "cancel_run") == 0) {
+        f->status = "cancelled";
+        f->end = deadline_in_ms(0);
+        answer(&connection, result_new(f, ""));
+    }
+    return true;
+}
+
+static void go_on(struct fake *f, const char *text)
+{
+    while (!deadline_passed(f->end)) {
+        struct pollfd p[2] = {{.fd = f->channel, .events = POLLIN},
+                              {.fd = f->asker, .events = POLLIN}};
+        if (poll(p, 2, deadline_poll_ms(f->end)) <= 0)
+            continue;
+        if (p[0].revents && !hear_channel(f))
+            redial(f);
+        if (p[1].revents) {
+            struct err e = ERR_INIT;
+            json_auto_t *word = wire_recv(f->asker, NULL, deadline_in_ms(1000), &e);
+            if (word) {
+                f->status = "cancelled";
+                f->end = deadline_in_ms(0);
+            } else {
+                auto_close_fd(&f->asker);
+            }
+        }
+    }
+    say(f, "ended");
+    answer(&f->reader, result_new(f, text));
+    answer(&f->asker, result_new(f, text));
+}
+
+static void serve(struct fake *f)
+{
+    struct err e = ERR_INIT;
+    if (unlinkat(f->start->root->fd, "crash-once", 0) == 0)
+        raise(SIGKILL);
+    json_auto_t *body = wire_recv(f->asker, NULL, deadline_in_ms(1000), &e);
+    if (!body)
+        return;
+    const char *code = json_get_string(body, "code");
+    say(f, "running");
+    if (!f->ahead)
+        poll(NULL, 0, START_MS);
+    say(f, "started");
+    if (strcmp(code, "crash") == 0)
+        raise(SIGKILL);
+    f->status = "ok";
+    uint64_t sleep_ms = 0;
+    if (strncmp(code, "sleep ", 6) == 0)
+        parse_u64(code + 6, 0, 600000, &sleep_ms);
+    f->end = deadline_in_ms((int64_t)sleep_ms);
+    go_on(f, strncmp(code, "out ", 4) == 0 ? code + 4 : "");
+}
+
+void supervisor_main(const struct supervisor_start *start)
+{
+    struct fake f = {.start = start,
+                     .channel = start->channel,
+                     .asker = start->connection,
+                     .reader = -1,
+                     .head = start->claim,
+                     .queue_ms = start->queue_ms,
+                     .status = "ok"};
+    if (!f.head) {
+        f.ahead = true;
+        poll(NULL, 0, START_MS);
+        say(&f, "waiting");
+        while (!f.head && hear_channel(&f))
+            ;
+    }
+    if (f.head)
+        serve(&f);
+    auto_close_fd(&f.reader);
+    auto_close_fd(&f.asker);
+    auto_close_fd(&f.channel);
+    json_decref(f.head);
+}

@@ -1,0 +1,625 @@
+/* Which container a run gets, and which there are to be: each rule by itself. */
+#include "config.h"
+
+#include "tests/unit/pool_world.h"
+
+/* ---- who is chosen ---- */
+
+static void a_new_conversation_gets_a_spare_and_a_known_one_its_own(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    struct child *spare = world_child(&w, world_runner(&w, "python"), NULL, CHILD_WAITING);
+    struct child *own = world_child(&w, world_runner(&w, "python"), "box-1", CHILD_WAITING);
+    const struct {
+        const char *language, *box;
+        bool known;
+        struct child *expected;
+    } cases[] = {
+        {"python", "box-2", false, spare}, {"python", "box-2", true, NULL},
+        {"python", "box-1", true, own},    {"python", "box-1", false, own},
+        {"bash", "box-2", false, NULL},    {"bash", "box-1", true, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct pool_want want = world_want(&w, cases[i].language, cases[i].box, cases[i].known);
+        assert_ptr_equal(pool_choose(w.pool, w.children, &want), cases[i].expected);
+        want.network = true;
+        assert_null(pool_choose(w.pool, w.children, &want));
+    }
+    world_close(&w);
+}
+
+static void who_cannot_serve_is_not_chosen(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    struct pool_want want = world_want(&w, "python", "box-1", false);
+    struct child *c = world_child(&w, want.runner, NULL, CHILD_WAITING);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &want), c);
+    c->claimed = true;
+    assert_null(pool_choose(w.pool, w.children, &want));
+    c->claimed = false;
+    c->state = CHILD_ENDED;
+    assert_null(pool_choose(w.pool, w.children, &want));
+    c->state = CHILD_RUNNING;
+    assert_null(pool_choose(w.pool, w.children, &want));
+    c->state = CHILD_WAITING;
+    w.items[1].image_id = (char[]){"sha256:p2"};
+    assert_null(pool_choose(w.pool, w.children, &want));
+    children_add(w.children, CHILD_JOB);
+    assert_null(pool_choose(w.pool, w.children, &want));
+    world_close(&w);
+}
+
+static void waiting_before_starting_the_right_tier_the_oldest(void **state)
+{
+    json_auto_t *pandas = json_pack("[s, s, i]", "os", "pandas.core", 1);
+    json_auto_t *plain = json_pack("[s, s]", "json", "pandasql");
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    struct pool_want want = world_want(&w, "python", "box-1", false);
+    struct pool_want rich = want, poor = want;
+    rich.wants = pandas;
+    poor.wants = plain;
+
+    struct child *young = world_child(&w, want.runner, NULL, CHILD_STARTING);
+    struct child *old = world_child(&w, want.runner, NULL, CHILD_STARTING);
+    young->born_ms += 50;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &want), old);
+    struct child *full = world_child(&w, want.runner, NULL, CHILD_WAITING);
+    full->preload_asked = true;
+    full->tier = ENGINE_TIER_FULL;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &poor), full);
+    struct child *light = world_child(&w, want.runner, NULL, CHILD_WAITING);
+    struct child *loading = world_child(&w, want.runner, NULL, CHILD_WAITING);
+    loading->preload_asked = true;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &want), light);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &poor), light);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), full);
+    full->claimed = true;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), loading);
+    loading->claimed = true;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), light);
+    /* One on the directory itself comes before any spare. */
+    struct child *own = world_child(&w, want.runner, "box-1", CHILD_WAITING);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), own);
+    world_close(&w);
+}
+
+static void starts_for_runs_are_bounded_too(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    for (int i = 0; i < 4; i++) {
+        assert_true(pool_may_start(w.pool, w.children));
+        world_child(&w, world_runner(&w, "bash"), "box", CHILD_STARTING)->claimed = i % 2;
+    }
+    assert_false(pool_may_start(w.pool, w.children));
+    children_next(w.children, NULL)->state = CHILD_RUNNING;
+    assert_true(pool_may_start(w.pool, w.children));
+    world_close(&w);
+}
+
+/* ---- what there is to be ---- */
+
+static void the_shelves_are_filled_in_turn_and_some_loaded(void **state)
+{
+    struct pool_wish wish;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    assert_int_equal(world_settle(&w), 4); /* as many as may start at once */
+    assert_int_equal(world_spares(&w, "python"), 2);
+    assert_int_equal(world_spares(&w, "typescript"), 1);
+    assert_int_equal(world_spares(&w, "bash"), 1);
+    world_catch_up(&w);
+    assert_true(world_ask(&w, &wish));
+    assert_int_equal(wish.what, POOL_PRELOAD);
+    assert_string_equal(wish.child->language, "python");
+    world_do(&w, &wish);
+    assert_false(world_ask(&w, &wish)); /* one at a time, and one stays without */
+    world_catch_up(&w);
+    assert_false(world_ask(&w, &wish));
+    assert_true(w.again > w.now); /* containers grow old */
+    world_close(&w);
+}
+
+static void nothing_waits_where_nothing_is_to_wait(void **state)
+{
+    struct pool_wish wish;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.n = 0;
+    world_begin(&w);
+    assert_false(world_ask(&w, &wish));
+    assert_int_equal(w.again, -1);
+    struct pool_want want = world_want(&w, "python", "box", false);
+    world_run(&w, world_claim(&w, &want));
+    world_end(&w, children_next(w.children, NULL));
+    assert_false(world_ask(&w, &wish));
+    world_close(&w);
+}
+
+static void images_that_cannot_wait_and_languages_without_one_are_left_alone(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.items[2].warm = false;
+    w.runners = (struct engine_runners){.items = w.items + 1, .n = 2};
+    world_begin(&w);
+    assert_int_equal(world_settle(&w), 2);
+    assert_int_equal(world_spares(&w, "python"), 2);
+    world_close(&w);
+}
+
+static void nothing_is_started_beside_a_young_run_unless_somebody_waits(void **state)
+{
+    struct pool_wish wish;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    struct pool_want want = world_want(&w, "bash", "box-1", false);
+    struct child *run = world_claim(&w, &want);
+    assert_int_equal(run->state, CHILD_WAITING);
+    world_run(&w, run);
+    w.now += 24;
+    assert_false(world_ask(&w, &wish));
+    assert_int_equal(w.again, w.now + 1);
+    w.waiting = 1;
+    assert_true(world_ask(&w, &wish));
+    w.waiting = 0;
+    assert_false(world_ask(&w, &wish));
+    struct child *cold = world_child(&w, want.runner, "box-9", CHILD_STARTING);
+    cold->claimed = true; /* its run waits for it */
+    assert_true(world_ask(&w, &wish));
+    assert_int_equal(wish.what, POOL_START_SPARE);
+    children_remove(w.children, cold);
+    w.now += 1;
+    assert_true(world_ask(&w, &wish));
+    world_close(&w);
+}
+
+static void after_a_short_run_the_next_start_is_at_once(void **state)
+{
+    struct pool_wish wish;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    struct pool_want want = world_want(&w, "bash", "box-1", false);
+    struct child *run = world_claim(&w, &want);
+    world_run(&w, run);
+    w.now += 3;
+    world_end(&w, run);
+    assert_true(world_ask(&w, &wish));
+    assert_int_equal(wish.what, POOL_START_SPARE);
+    assert_string_equal(wish.runner->language, "bash");
+    world_close(&w);
+}
+
+static void libraries_are_loaded_only_while_the_machine_is_idle(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.idle = false;
+    world_begin(&w);
+    world_rest(&w);
+    assert_int_equal(world_count(&w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_FULL}),
+                     0);
+    assert_int_equal(w.again, w.now + 1000);
+    w.idle = true;
+    world_rest(&w);
+    assert_int_equal(world_count(&w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_FULL}),
+                     1);
+    world_close(&w);
+}
+
+static void who_never_finishes_loading_keeps_nobody_from_it(void **state)
+{
+    struct pool_wish wish;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.items[0].n = 3;
+    world_begin(&w);
+    world_settle(&w);
+    for (struct child *c = NULL; (c = children_next(w.children, c)); world_settle(&w)) {
+        c->state = CHILD_WAITING;
+        c->tier = ENGINE_TIER_LIGHT;
+    }
+    assert_int_equal(world_settle(&w), 0); /* one of them was told to load, and does not end */
+    assert_int_equal(w.again, w.now + 60000);
+    w.now += 59999;
+    assert_false(world_ask(&w, &wish));
+    w.now++;
+    assert_true(world_ask(&w, &wish));
+    assert_int_equal(wish.what, POOL_PRELOAD);
+    world_close(&w);
+}
+
+static void nothing_is_started_while_the_engine_is_in_trouble(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.engine_ok = false;
+    w.runners.n = 0;
+    world_begin(&w);
+    world_child(&w, &w.items[1], NULL, CHILD_WAITING);
+    assert_int_equal(world_settle(&w), 0); /* and what waits may still be good */
+    w.engine_ok = true;
+    w.runners.n = 3;
+    assert_int_equal(world_settle(&w), 3);
+    world_close(&w);
+}
+
+static void failures_back_off_and_are_forgiven(void **state)
+{
+    static const int64_t waits[] = {1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.n = 1;
+    world_begin(&w);
+    for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+        assert_int_equal(world_settle(&w), 2);
+        for (struct child *c; (c = children_next(w.children, NULL));) { /* one trouble */
+            children_remove(w.children, c);
+            pool_note_failed_start(w.pool, "python", w.now);
+        }
+        assert_int_equal(world_settle(&w), 0);
+        assert_int_equal(w.again, w.now + waits[i]);
+        w.now += waits[i] - 1;
+        assert_int_equal(world_settle(&w), 0);
+        w.now++;
+    }
+    w.now += 60001;
+    pool_note_failed_start(w.pool, "python", w.now);
+    pool_note_failed_start(w.pool, "no such language", w.now);
+    assert_int_equal(world_settle(&w), 0);
+    assert_int_equal(w.again, w.now + 1000);
+    world_close(&w);
+}
+
+static void another_image_or_an_hour_replaces_what_waits(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    w.items[0].image_id = (char[]){"sha256:b2"};
+    assert_int_equal(world_settle(&w), 2); /* one goes, one comes */
+    assert_int_equal(world_count(&w, (struct world_filter){.state = CHILD_ENDED, .tier = -1}), 1);
+    world_rest(&w);
+    for (struct child *c = NULL; (c = children_next(w.children, c));)
+        if (strcmp(c->language, "bash") == 0)
+            assert_string_equal(c->image_id, "sha256:b2");
+    w.now += 3600000 - 1;
+    assert_int_equal(world_settle(&w), 0);
+    assert_int_equal(w.again, w.now + 1);
+    w.now++;
+    assert_int_equal(world_settle(&w), 4 + 4);
+    assert_int_equal(world_count(&w, (struct world_filter){.state = CHILD_ENDED, .tier = -1}), 4);
+    world_close(&w);
+}
+
+/* ---- conversations ---- */
+
+/* One run from its claim to its end, 5 ms later. */
+static void run_once(struct world *w, const char *language, const char *box, bool known)
+{
+    const struct pool_want want = world_want(w, language, box, known);
+    struct child *c = world_claim(w, &want);
+
+    world_run(w, c);
+    w->now += 5;
+    world_end(w, c);
+}
+
+static void a_conversation_used_once_gets_its_next_when_all_is_quiet(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "bash", "box-1", false);
+    assert_int_equal(world_settle(&w), 1);
+    assert_int_equal(world_on(&w, "box-1"), 0); /* the spare came first */
+    world_catch_up(&w);
+    assert_int_equal(world_settle(&w), 0);
+    assert_int_equal(w.again, w.now + 250);
+    w.now += 250;
+    assert_int_equal(world_settle(&w), 1);
+    assert_int_equal(world_on(&w, "box-1"), 1);
+    world_close(&w);
+}
+
+/* A flood of conversations that never come back must not keep the engine busy. */
+static void guesses_are_few_and_fresh(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = 4096 * WORLD_MIB;
+    world_begin(&w);
+    world_rest(&w);
+    for (int i = 0; i < 90; i++) {
+        char box[16];
+        snprintf(box, sizeof(box), "new-%d", i);
+        run_once(&w, "bash", box, false);
+    }
+    world_rest(&w);
+    const int64_t used_ms = w.now;
+    const int before = world_count(&w, (struct world_filter)WORLD_ANY) - world_spares(&w, "bash");
+    for (w.now += 250; w.now - used_ms < 100000; w.now += 100)
+        world_rest(&w);
+    const int guessed = world_count(&w, (struct world_filter)WORLD_ANY) - world_spares(&w, "bash") -
+                        before;
+    assert_int_equal(guessed, 60);
+    assert_int_equal(world_on(&w, "new-89"), 1); /* the latest first */
+    assert_int_equal(world_on(&w, "new-0"), 0);
+    world_close(&w);
+}
+
+static void a_conversation_that_gets_a_file_gets_a_container(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "bash", "box-1", true);
+    world_rest(&w);
+    pool_note_upload(w.pool, "box-1", w.now); /* it has its own way */
+    pool_note_upload(w.pool, "box-2", w.now);
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "box-2"), 0); /* it may not be on disk yet */
+    assert_int_equal(w.again, w.now + 250);
+    w.now += 250;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "box-1"), 1);
+    assert_int_equal(world_on(&w, "box-2"), 1);
+    const struct pool_want want = world_want(&w, "python", "box-2", true);
+    assert_non_null(pool_choose(w.pool, w.children, &want));
+    world_close(&w);
+}
+
+static void one_that_comes_back_gets_its_next_at_once(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "bash", "box-1", true);
+    assert_int_equal(world_settle(&w), 1);
+    assert_int_equal(world_on(&w, "box-1"), 1);
+    world_catch_up(&w);
+    struct pool_want want = world_want(&w, "bash", "box-1", true);
+    assert_non_null(pool_choose(w.pool, w.children, &want));
+    world_close(&w);
+}
+
+/* Calls that come faster than starts add places; these lapse one by one. */
+static void misses_add_places_that_lapse(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    for (int i = 0; i < 20; i++) {
+        char box[16];
+        snprintf(box, sizeof(box), "new-%d", i);
+        run_once(&w, "bash", box, false);
+        run_once(&w, "python", "known", true);
+    }
+    world_rest(&w);
+    assert_int_equal(world_spares(&w, "bash"), 1 + 4);
+    assert_int_equal(world_spares(&w, "python"), 2);
+    assert_int_equal(world_on(&w, "known"), 1 + 4);
+    w.now += 10000;
+    world_rest(&w);
+    assert_int_equal(world_spares(&w, "bash"), 1 + 3);
+    assert_int_equal(world_on(&w, "known"), 1 + 3);
+    w.now += 30000;
+    world_rest(&w);
+    assert_int_equal(world_spares(&w, "bash"), 1);
+    assert_int_equal(world_on(&w, "known"), 1);
+    world_close(&w);
+}
+
+static void runs_with_network_leave_no_trace(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    struct pool_want want = world_want(&w, "bash", "box-1", false);
+    want.network = true;
+    struct child *c = world_claim(&w, &want);
+    world_run(&w, c);
+    world_end(&w, c);
+    w.now += 1000;
+    assert_int_equal(world_settle(&w), 0);
+    world_close(&w);
+}
+
+static void an_unused_conversation_loses_its_container(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "bash", "box-1", true);
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "box-1"), 1);
+    w.now += w.settings.idle_ms - 1;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "box-1"), 1);
+    w.now++;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "box-1"), 0);
+    run_once(&w, "bash", "box-2", true);
+    pool_forget_box(w.pool, "box-2");
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "box-2"), 0);
+    world_close(&w);
+}
+
+static void the_conversation_used_longest_ago_makes_room(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = 4 * POOL_LIGHT_BYTES; /* one bash and three conversations */
+    w.settings.items[0] = (struct pool_language){"bash", 1};
+    w.settings.n = 1;
+    world_begin(&w);
+    static const char *const names[] = {"a", "b", "c", "d", "b", "e", "f"};
+    static const char *const left[] = {"a", "ab", "abc", "bcd", "bcd", "bde", "bef"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        run_once(&w, "bash", names[i], true);
+        world_rest(&w);
+        w.now += 10000; /* places added by misses lapse */
+        world_rest(&w);
+        for (char box[2] = "a"; box[0] <= 'f'; box[0]++)
+            assert_int_equal(world_on(&w, box), strchr(left[i], box[0]) ? 1 : 0);
+        assert_int_equal(world_spares(&w, "bash"), 1);
+    }
+    world_close(&w);
+}
+
+static void what_its_programs_want_is_loaded_for_a_conversation(void **state)
+{
+    json_auto_t *imports = json_pack("[s]", "numpy");
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    struct pool_want want = world_want(&w, "python", "box-1", true);
+    want.wants = imports;
+    struct child *c = world_claim(&w, &want);
+    world_run(&w, c);
+    world_end(&w, c);
+    run_once(&w, "python", "box-2", true);
+    world_rest(&w);
+    w.now += 1000;
+    world_rest(&w);
+    const struct world_filter full = {.state = -1, .tier = ENGINE_TIER_FULL, .box = "box-1"};
+    assert_int_equal(world_count(&w, full), 1);
+    assert_int_equal(
+        world_count(&w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_FULL, .box = ""}),
+        1);
+    assert_int_equal(
+        world_count(&w,
+                    (struct world_filter){.state = -1, .tier = ENGINE_TIER_FULL, .box = "box-2"}),
+        0);
+    world_close(&w);
+}
+
+static void the_status_tells_what_there_is(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    w.now += 2000;
+    run_once(&w, "bash", "box-1", true);
+    world_settle(&w);
+    json_auto_t *status = pool_status(w.pool, w.children, w.now);
+    json_t *waiting = json_object_get(status, "waiting");
+    json_auto_t *last = json_pack("{s:s, s:s, s:s, s:s, s:i}", "runId", "000000000000000000000006",
+                                  "language", "bash", "tier", "none", "box", "box-1", "ageMs", 0);
+    assert_int_equal(json_array_size(waiting), 5);
+    assert_true(json_equal(json_array_get(waiting, 4), last));
+    assert_int_equal(json_object_del(status, "waiting"), 0);
+    json_auto_t *expected = json_pack(
+        "{s:I, s:I, s:i, s:i, s:i, s:[{s:s,s:i,s:i,s:i,s:i,s:i,s:i},"
+        "{s:s,s:i,s:i,s:i,s:i,s:i,s:i},{s:s,s:i,s:i,s:i,s:i,s:i,s:i}]}",
+        "budgetBytes", (json_int_t)(1024 * WORLD_MIB), "usedBytes",
+        (json_int_t)(POOL_FULL_BYTES + 4 * POOL_LIGHT_BYTES), "startsMax", 4, "starting", 1,
+        "conversations", 1, "languages", "language", "python", "places", 2, "extra", 0, "starting",
+        0, "light", 1, "full", 1, "oldestMs", 2005, "language", "typescript", "places", 1, "extra",
+        0, "starting", 0, "light", 1, "full", 0, "oldestMs", 2005, "language", "bash", "places", 1,
+        "extra", 0, "starting", 1, "light", 1, "full", 0, "oldestMs", 2005);
+    AUTO_FREE char *text = json_dumps(status, JSON_SORT_KEYS);
+    AUTO_FREE char *wanted = json_dumps(expected, JSON_SORT_KEYS);
+    assert_string_equal(text, wanted);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_conversation_gets_a_spare_and_a_known_one_its_own),
+        cmocka_unit_test(who_cannot_serve_is_not_chosen),
+        cmocka_unit_test(waiting_before_starting_the_right_tier_the_oldest),
+        cmocka_unit_test(starts_for_runs_are_bounded_too),
+        cmocka_unit_test(the_shelves_are_filled_in_turn_and_some_loaded),
+        cmocka_unit_test(nothing_waits_where_nothing_is_to_wait),
+        cmocka_unit_test(images_that_cannot_wait_and_languages_without_one_are_left_alone),
+        cmocka_unit_test(nothing_is_started_beside_a_young_run_unless_somebody_waits),
+        cmocka_unit_test(after_a_short_run_the_next_start_is_at_once),
+        cmocka_unit_test(libraries_are_loaded_only_while_the_machine_is_idle),
+        cmocka_unit_test(who_never_finishes_loading_keeps_nobody_from_it),
+        cmocka_unit_test(nothing_is_started_while_the_engine_is_in_trouble),
+        cmocka_unit_test(failures_back_off_and_are_forgiven),
+        cmocka_unit_test(another_image_or_an_hour_replaces_what_waits),
+        cmocka_unit_test(a_conversation_used_once_gets_its_next_when_all_is_quiet),
+        cmocka_unit_test(guesses_are_few_and_fresh),
+        cmocka_unit_test(a_conversation_that_gets_a_file_gets_a_container),
+        cmocka_unit_test(one_that_comes_back_gets_its_next_at_once),
+        cmocka_unit_test(misses_add_places_that_lapse),
+        cmocka_unit_test(runs_with_network_leave_no_trace),
+        cmocka_unit_test(an_unused_conversation_loses_its_container),
+        cmocka_unit_test(the_conversation_used_longest_ago_makes_room),
+        cmocka_unit_test(what_its_programs_want_is_loaded_for_a_conversation),
+        cmocka_unit_test(the_status_tells_what_there_is),
+    };
+    return RUN_TESTS(tests);
+}

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,14 +15,14 @@
 #include <unistd.h>
 
 /* Whether the variable would make another interpreter of the one that started without it. */
-static bool variable_counts(const struct options *o, const char *entry)
+static bool variable_counts(const char *list, const char *entry)
 {
     size_t len = strcspn(entry, "=");
     char *name;
     const char *now;
     bool same;
 
-    if (!options_list_has(o->counts, entry, len))
+    if (!options_list_has(list, entry, len))
         return false;
     name = strndup(entry, len);
     now = name ? getenv(name) : NULL;
@@ -30,8 +31,8 @@ static bool variable_counts(const struct options *o, const char *entry)
     return !same;
 }
 
-/* Whether the code has the name's first part in it: then it needs what is being imported. */
-static bool code_names(const char *script, const char *name)
+/* Whether the code has one of the words in it, a comma or blanks between them. */
+static bool code_has(const char *script, const char *words)
 {
     struct stat st;
     void *code = MAP_FAILED;
@@ -41,7 +42,10 @@ static bool code_names(const char *script, const char *name)
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0)
         code = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (code != MAP_FAILED) {
-        found = memmem(code, (size_t)st.st_size, name, strcspn(name, ".")) != NULL;
+        for (size_t len; !found && *(words += strspn(words, LIST_BREAKS)); words += len) {
+            len = strcspn(words, LIST_BREAKS);
+            found = memmem(code, (size_t)st.st_size, words, len) != NULL;
+        }
         munmap(code, (size_t)st.st_size);
     }
     if (fd >= 0)
@@ -49,16 +53,41 @@ static bool code_names(const char *script, const char *name)
     return found;
 }
 
+/* What is being imported is needed when the code has the name's first part in it. */
+static bool code_names(const char *script, const char *name)
+{
+    char first[NAME_MAX + 1];
+    size_t len = strcspn(name, ".");
+
+    if (len > NAME_MAX)
+        return true;
+    memcpy(first, name, len);
+    first[len] = '\0';
+    return code_has(script, first);
+}
+
+/* Whether the variables of the program can be given to the interpreter that waits. */
+static bool variables_fit(const struct options *o, const struct envelope *v)
+{
+    for (size_t i = 0; i < v->n_env; i++) {
+        if (variable_counts(o->counts, v->env[i]))
+            return false;
+    }
+    if (!o->starters || !code_has(o->script, o->starters))
+        return true;
+    for (size_t i = 0; i < v->n_env; i++) {
+        if (variable_counts("*", v->env[i]))
+            return false;
+    }
+    return true;
+}
+
 /* Whether the program can do with the interpreter that waits, as far as we can see. */
 static bool fits(struct ahead *a, const struct envelope *v)
 {
     if (a->child.pid == 0 || a->hook_fd < 0 || ahead_listen(a, true) != 0)
         return false;
-    for (size_t i = 0; i < v->n_env; i++) {
-        if (variable_counts(a->options, v->env[i]))
-            return false;
-    }
-    if (ahead_spoilt(a->options))
+    if (!variables_fit(a->options, v) || ahead_spoilt(a->options))
         return false;
     return !a->step[0] || code_names(a->options->script, a->step);
 }

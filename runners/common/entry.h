@@ -42,6 +42,9 @@
 /* The socket of a waiting interpreter (ahead.c). */
 #define HOOK_FD 3
 
+/* Between the words of a list on the command line. */
+#define LIST_BREAKS ", "
+
 /* options.c: the command line. Strings are those of argv. */
 struct options {
     const char *cwd;      /* -C */
@@ -51,6 +54,7 @@ struct options {
     bool place;           /* -p: the script is there from the beginning, empty */
     const char *counts;   /* -e: variables that count before an interpreter starts, or NULL */
     const char *object;   /* -l: a shared object for the waiting interpreter, or NULL */
+    const char *starters; /* -s: words of programs that all variables count for, or NULL */
     const char *files;    /* -w: files of cwd that count before an interpreter starts, or NULL */
     char *option;         /* -o: a first argument that only the waiting interpreter gets, or NULL */
     char *extra;          /* -x: a variable that only the waiting interpreter gets, or NULL */

@@ -4,10 +4,8 @@
 #include <string.h>
 
 #define USAGE                                                                                      \
-    "usage: entry [-C DIRECTORY] [-a [-p] [-e NAMES] [-l OBJECT] [-o OPTION] [-w FILES] "          \
-    "[-x NAME=VALUE]] SCRIPT PROGRAM [ARGUMENT…]"
-
-#define LIST_BREAKS ", "
+    "usage: entry [-C DIRECTORY] [-a [-p] [-e NAMES] [-l OBJECT] [-o OPTION] [-s WORDS] "          \
+    "[-w FILES] [-x NAME=VALUE]] SCRIPT PROGRAM [ARGUMENT…]"
 
 static bool take_option(struct options *o, int letter)
 {
@@ -30,6 +28,9 @@ static bool take_option(struct options *o, int letter)
     case 'o':
         o->option = optarg;
         return true;
+    case 's':
+        o->starters = optarg;
+        return true;
     case 'w':
         o->files = optarg;
         return true;
@@ -48,7 +49,7 @@ bool options_parse(struct options *o, int argc, char **argv)
 
     *o = (struct options){.cwd = "/data"};
     opterr = 0;
-    while (good && (letter = getopt(argc, argv, "+C:ape:l:o:w:x:")) != -1)
+    while (good && (letter = getopt(argc, argv, "+C:ape:l:o:s:w:x:")) != -1)
         good = take_option(o, letter);
     if (!good || argc - optind < 2) {
         entry_say(0, USAGE);

@@ -23,11 +23,13 @@ function receive() {
   return new TextDecoder().decode(packet.subarray(0, size));
 }
 
-// Makes Bun look as if it had been started for this program. Variables are none of our business: Bun keeps a copy that
-// cannot be reached from here, so that programs that bring some are started anew (-e).
+// Makes Bun look as if it had been started for this program. Bun keeps a copy of the variables that cannot be reached
+// from here and that Bun.spawn and workers take theirs from: programs that name these are started anew (-s).
 function take(packet) {
   for (const item of packet.slice(1).split("\0")) {
-    if (item[0] === "A") process.argv.push(item.slice(1));
+    const text = item.slice(1);
+    if (item[0] === "A") process.argv.push(text);
+    if (item[0] === "E") process.env[text.slice(0, text.indexOf("="))] = text.slice(text.indexOf("=") + 1);
   }
 }
 

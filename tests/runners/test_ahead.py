@@ -132,6 +132,13 @@ class Claims:
             r = self.run_light("exit 0", "-e", "LC_*,ZONE SBX_SAME", env=[variable])
             self.assertEqual((variable, r.started), (variable, way))
 
+    def test_words_of_programs_that_all_variables_count_for(self):
+        for code, variable, way in (("exit 0", "A=1", "ahead"), ("exit 0 # spawn", "A=1", "anew"), ("exit 0 # Worker", "A=1", "anew"),
+                                    ("exit 0 # spa", "A=1", "ahead")):
+            r = self.run_light(code, "-s", "spawn, Worker", env=[variable])
+            self.assertEqual((code, r.started), (code, way))
+        self.assertEqual(self.run_light("exit 0 # spawn", "-s", "spawn").started, "ahead")
+
     def test_files_that_count(self):
         for names, way in (([], "ahead"), (["x.toml", "other"], "ahead"), (["a.toml"], "anew"), (["site.d"], "anew")):
             for begin in (True, False):

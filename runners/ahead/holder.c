@@ -13,6 +13,7 @@
 #endif
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -23,12 +24,16 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* As in runners/common/entry.h. */
 #define HOOK_FD 3
 
+#define SETTLE_S 2
+
 static char stack[16384] __attribute__((aligned(16)));
+static uint32_t settled; /* a futex */
 
 static int hold(void *unused)
 {
@@ -36,6 +41,8 @@ static int hold(void *unused)
     syscall(SYS_close_range, 0U, ~0U, 0U);
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    __atomic_store_n(&settled, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &settled, FUTEX_WAKE, 1, NULL, NULL, 0);
     for (;;)
         pause();
     return 0;
@@ -55,6 +62,15 @@ static void leave_preload_list(void)
     free(copy);
 }
 
+/* A holder that has the program's output open still, while the program ends, would keep it open. */
+static void await_holder(void)
+{
+    const struct timespec most = {.tv_sec = SETTLE_S};
+
+    if (!__atomic_load_n(&settled, __ATOMIC_ACQUIRE))
+        syscall(SYS_futex, &settled, FUTEX_WAIT, 0, &most, NULL, 0);
+}
+
 static void start_holder(void)
 {
     char packet[16];
@@ -68,6 +84,7 @@ static void start_holder(void)
     if (pid > 0) {
         int len = snprintf(packet, sizeof(packet), "H%d", pid);
 
+        await_holder();
         send(HOOK_FD, packet, (size_t)len, MSG_NOSIGNAL);
     }
 }

@@ -117,7 +117,8 @@ static void check_clock(struct relay *r)
     if (r->dead_until)
         return;
     if (r->ended) {
-        if (!r->alone && (now >= r->grace_until || (r->c->out_fd < 0 && r->c->err_fd < 0)))
+        /* After the grace nobody may hold the output open any more, a stopped holder neither. */
+        if (now >= r->grace_until || (!r->alone && r->c->out_fd < 0 && r->c->err_fd < 0))
             kill_rest(r);
         return;
     }

@@ -30,6 +30,8 @@ struct claim {
     struct run_manner manner;
     char box[SANDBOX_NAME_LEN + 1];
     enum stage stage;
+    uint64_t round; /* of starts, once placed */
+    bool passed_by; /* in this turn of the loop */
     unsigned tries;
     int64_t asked_ms;
     struct deadline end; /* of its patience, while it waits for a place or a start */
@@ -58,6 +60,17 @@ static void set_stage(struct broker *b, struct claim *c, enum stage stage)
     c->stage = stage;
 }
 
+/* It has a place. Starts go round the tenants, too: there are fewer of them at once than places. */
+static void place(struct broker *b, struct claim *c)
+{
+    c->round = b->claims.round;
+    for (const struct claim *o = b->claims.first; o; o = o->next)
+        if (o->stage == STAGE_PLACED && o->round >= c->round &&
+            strcmp(o->request.tenant, c->request.tenant) == 0)
+            c->round = o->round + 1;
+    set_stage(b, c, STAGE_PLACED);
+}
+
 /* Closes its connection, unless that was taken. Its place is somebody else's business. */
 static void forget(struct broker *b, struct claim *c)
 {
@@ -77,7 +90,7 @@ static void forget(struct broker *b, struct claim *c)
 static void hand_out_places(struct broker *b)
 {
     for (struct claim *c; (c = admission_next(b->admission));)
-        set_stage(b, c, STAGE_PLACED);
+        place(b, c);
 }
 
 static void give_place_back(struct broker *b, const struct claim *c)
@@ -169,6 +182,8 @@ static void enter_books(struct broker *b, struct claim *c, struct child *child)
     child_set_owner(child, c->request.tenant, c->request.conversation);
     watch_end(b->epoll_fd, &c->watch);
     set_stage(b, c, STAGE_GIVEN);
+    if (c->round > b->claims.round)
+        b->claims.round = c->round;
     c->tries++;
 }
 
@@ -180,7 +195,7 @@ static bool give_waiting(struct broker *b, struct claim *c, const struct pool_wa
         int64_t now = clock_mono_ms();
         if (child_hand(child, "claim", c->head, now - c->asked_ms, c->fd, &e) == 0) {
             pool_note_claim(b->pool, want, child, now);
-            b->tally.hits++;
+            *(child->state == CHILD_WAITING ? &b->tally.hits : &b->tally.misses) += 1;
             enter_books(b, c, child);
             return true;
         }
@@ -257,7 +272,7 @@ static void ask_for_place(struct broker *b, struct claim *c)
     int64_t retry_ms;
     switch (admission_ask(b->admission, &want, &position, &retry_ms)) {
     case ADMISSION_GO:
-        set_stage(b, c, STAGE_PLACED);
+        place(b, c);
         give(b, c);
         break;
     case ADMISSION_WAIT:
@@ -289,21 +304,33 @@ void claims_begin(struct broker *b, int take_fd, const json_t *head)
         ask_for_place(b, c);
 }
 
-static bool has_waited_enough(const struct claim *c)
+static void refuse_impatient(struct broker *b)
 {
-    return c->stage != STAGE_GIVEN && deadline_passed(c->end);
+    for (struct claim *c = b->claims.first, *next; c; c = next) {
+        next = c->next;
+        c->passed_by = false;
+        if (c->stage == STAGE_GIVEN || !deadline_passed(c->end))
+            continue;
+        leave_line(b, c);
+        refuse_busy(b, c, admission_waiting(b->admission), admission_retry_ms(b->admission));
+    }
+}
+
+static struct claim *next_placed(const struct claims *claims)
+{
+    struct claim *found = NULL;
+    for (struct claim *c = claims->first; c; c = c->next)
+        if (c->stage == STAGE_PLACED && !c->passed_by && (!found || c->round < found->round))
+            found = c;
+    return found;
 }
 
 void claims_turn(struct broker *b)
 {
-    for (struct claim *c = b->claims.first, *next; c; c = next) {
-        next = c->next;
-        if (has_waited_enough(c)) {
-            leave_line(b, c);
-            refuse_busy(b, c, admission_waiting(b->admission), admission_retry_ms(b->admission));
-        } else if (c->stage == STAGE_PLACED) {
-            give(b, c);
-        }
+    refuse_impatient(b);
+    for (struct claim *c; (c = next_placed(&b->claims));) {
+        c->passed_by = true; /* unless it is given one now */
+        give(b, c);
     }
 }
 
@@ -343,6 +370,6 @@ bool claims_bereaved(struct broker *b, struct child *child)
         return false;
     }
     log_info("run %s: its supervisor ended before it began; another gets it", child->run_id);
-    set_stage(b, c, STAGE_PLACED);
+    place(b, c);
     return true;
 }

@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct broker;
 struct child;
@@ -19,6 +20,7 @@ struct claim;
 struct claims {
     struct claim *first; /* in order of arrival */
     size_t n_starting;   /* have a place, wait for a container that may be started */
+    uint64_t round;      /* of starts: each tenant has one in each */
 };
 
 /* A connection asks for a run. */

@@ -6,6 +6,7 @@ import time
 
 import procs
 from harness import Failed, check, equal, wait_until
+from mcp import ToolError
 from streams import modern_headers, modern_message, open_modern
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -20,12 +21,20 @@ def begin(client, code, language="bash", **arguments):
     return result["runId"]
 
 
+def _result(client, tool, arguments):
+    """A run's result, which is an error when nobody knows its outcome (lost); ToolError when there is none."""
+    whole = client.tool(tool, arguments)
+    if "structuredContent" not in whole:
+        raise ToolError(whole)
+    return whole["structuredContent"]
+
+
 def look(client, run_id, **arguments):
-    return client.structured("get_run", {"runId": run_id} | arguments)
+    return _result(client, "get_run", {"runId": run_id} | arguments)
 
 
 def cancel(client, run_id):
-    return client.structured("cancel_run", {"runId": run_id})
+    return _result(client, "cancel_run", {"runId": run_id})
 
 
 def listed(client, **arguments):
@@ -80,7 +89,7 @@ class Follower:
         def over():
             answer = self.poll()
             return answer if answer and answer["status"] != "running" else None
-        return wait_until(over, seconds, f"run {self.run_id} ends ({self.polls} polls, {self.broken} broken)")
+        return wait_until(over, seconds, f"run {self.run_id} ends")
 
 
 class Task:

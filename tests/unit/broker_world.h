@@ -63,7 +63,7 @@ static inline void bw_start_broker(struct broker_world *w)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (broker_serve(&w->config, w->listen_fd, &e) < 0)
         fprintf(stderr, "%s\n", e.text);
-    _exit(e.kind != ERR_NONE);
+    exit(e.kind != ERR_NONE); /* not _exit: leaks are looked for */
 }
 
 /* limits and pool of the configuration may be changed before bw_start_broker. */
@@ -151,7 +151,9 @@ static inline int bw_send_run(struct broker_world *w, const char *tenant, const 
     int fd = sock_connect_unix(w->socket, &e);
     assert_true(fd >= 0);
     assert_works(wire_send(fd, head, -1, &e), e);
-    assert_works(wire_send(fd, body, -1, &e), e);
+    /* Who refuses a run does not wait for its body. */
+    if (wire_send(fd, body, -1, &e) < 0)
+        assert_int_equal(e.kind, ERR_CANCELLED);
     return fd;
 }
 

@@ -50,6 +50,7 @@ struct run_manner {
     bool background;  /* the answer comes at once, with the run's id */
     bool live;        /* pieces of output come before the answer */
     bool detach;      /* the asker's leaving does not cancel the run: its result is kept */
+    bool fleeting;    /* a connection that breaks cancels it: nobody would come for the result */
     const json_t *wants; /* names that the code imports, an array of strings; NULL: unknown */
 };
 

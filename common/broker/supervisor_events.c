@@ -83,8 +83,11 @@ static void hear_reader(struct supervisor *s, struct reader *r, uint32_t events)
         s->cancelled = s->stop = true;
     if (word == READER_LEFT)
         reader_close(r);
-    /* An asker that leaves without a word is to find the result later. */
-    if (word == READER_LEFT && asks && !s->cancelled)
+    if (word != READER_LEFT || !asks || s->cancelled)
+        return;
+    if (s->manner.fleeting)
+        s->cancelled = s->stop = true;
+    else /* an asker that leaves without a word is to find the result later */
         supervisor_keep(s);
 }
 

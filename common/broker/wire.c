@@ -42,6 +42,7 @@ json_t *wire_run_head_new(const struct run_request *r, const struct run_manner *
     json_object_set_new(head, "background", json_boolean(m->background));
     json_object_set_new(head, "live", json_boolean(m->live));
     json_object_set_new(head, "detach", json_boolean(m->detach));
+    json_object_set_new(head, "fleeting", json_boolean(m->fleeting));
     if (m->wants)
         json_object_set_new(head, "wants", wants_new(m->wants));
     return head;
@@ -99,6 +100,7 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
         .background = json_get_bool(head, "background", 0),
         .live = json_get_bool(head, "live", 0),
         .detach = json_get_bool(head, "detach", 0),
+        .fleeting = json_get_bool(head, "fleeting", 0),
     };
     if (!out->tenant || !out->conversation || !out->language || timeout < 0 || wait < 0)
         return err_set(e, ERR_INVALID, "run: a required member is missing");

@@ -3,7 +3,8 @@
  *
  * Everything is a message of sock.h holding a JSON object. A connection begins with its head:
  *   {"op":"run", tenant, conversation, language, network, timeoutMs, waitMs, background, live,
- *    detach, wants}, and at once a second message, the body: {code, stdin, args, env, keepBytes}
+ *    detach, fleeting, wants}, and at once a second message, the body: {code, stdin, args, env,
+ * keepBytes}
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversation?}
  *   {"op":"put"|"open"|"list"|"names"|"runners"|"status"|"ping", …}

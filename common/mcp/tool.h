@@ -33,8 +33,9 @@ struct mcp_tool_call {
     const json_t *arguments;   /* an object, or NULL when the call has none */
     const struct mcp_ask *ask; /* what the client can do, what its user answered; may be NULL */
     struct mcp_way *way;       /* for notify.h; NULL: nobody listens */
-    bool can_task;             /* may the answer be a task (mcp_result.task)? */
-    const char *trace;         /* W3C traceparent for logs; NULL: none */
+    bool lone;         /* its client goes when this process does, and the other way round (stdio) */
+    bool can_task;     /* may the answer be a task (mcp_result.task)? */
+    const char *trace; /* W3C traceparent for logs; NULL: none */
 };
 
 struct mcp_tool {

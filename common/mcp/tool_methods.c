@@ -168,6 +168,7 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
         .leave_fd = mcp_way_leave_fd(&way),
         .arguments = arguments,
         .way = &way,
+        .lone = !call->origin->http,
         .can_task = mcp_client_can_task(call),
         .trace = call->trace[0] ? call->trace : NULL,
     };

@@ -236,6 +236,7 @@ static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
     struct broker_run_options options = {.manner = {.wait_ms = wait_of(c, r),
                                                     .background = r->background,
                                                     .detach = c->leave_fd >= 0,
+                                                    .fleeting = c->lone,
                                                     .wants = wants},
                                          .ears = {.busy = busy}};
     struct run_life life;

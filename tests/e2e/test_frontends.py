@@ -143,7 +143,7 @@ def _talk(stdio):
     stdio.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
     equal(stdio.request("ping", id_="after the notification"),
           {"jsonrpc": "2.0", "id": "after the notification", "result": {}})
-    equal(len(stdio.request("tools/list")["result"]["tools"]), 3)
+    equal(len(stdio.request("tools/list")["result"]["tools"]), 6)
     conversation = "c" + secrets.token_hex(6)
     for number in range(3):
         result = stdio.request("tools/call", {"name": "run_code", "arguments": {

@@ -3,6 +3,7 @@ import os
 import signal
 import time
 
+import runs
 import sites
 from harness import check, contains, equal, test, wait_until
 from mcp import META_CAPABILITIES, META_VERSION, MODERN
@@ -74,6 +75,27 @@ def _():
     _acknowledged(stream, 1)
     client.run("echo x > new.txt", "bash")
     stream.expect("notifications/resources/list_changed", 10)
+
+
+@test("a listener hears the end of its task with the whole result, and of the file that it left; another tenant hears nothing")
+def _():
+    site, client = sites.shared(), sites.client()
+    token = "d" * 24 + "0123456789abcdef"
+    site.set_token("mallory", token)
+    mallory = site.client().with_token(token)
+    wait_until(lambda: mallory.request("ping").status == 200, 5, "nginx knows the new token")
+    task = runs.Task(client, "sleep 2; echo done; echo x > late.txt", background=True)
+    filters = {"notifications": {"taskIds": [task.id],
+                                 "resourceSubscriptions": [f"sandbox://{client.conversation}/late.txt"]}}
+    mine, hers = (open_modern(one, "subscriptions/listen", filters, "L1", capabilities=task.capabilities).begin()
+                  for one in (client, mallory))
+    equal(_acknowledged(mine, "L1"), filters["notifications"])
+    _acknowledged(hers, "L1")
+    told = mine.expect("notifications/tasks", 20)["params"]
+    equal((told["taskId"], told["status"], told["_meta"][SUBSCRIPTION]), (task.id, "completed", "L1"))
+    equal(told["result"]["structuredContent"]["stdout"], "done\n")
+    mine.expect("notifications/resources/updated", 5)
+    hers.is_silent(0.5)
 
 
 @test("a listen without a filter, or with a wrong one, is told so")

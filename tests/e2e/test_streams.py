@@ -130,10 +130,7 @@ def _():
 
 
 def _hub(site):
-    for pid in procs.children(site.process.pid):
-        if any("eventpoll" in name for name in procs.open_files(pid)):
-            return pid
-    return None
+    return site.hub_process()
 
 
 @test("a body that is no listen does not get into the hub, whatever Mcp-Method says")

@@ -45,7 +45,8 @@ static void a_request_survives_the_wire(void **state)
     (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     json_auto_t *wants = json_pack("[s]", "numpy");
-    const struct run_manner asked = {.wait_ms = 50000, .detach = true, .wants = wants};
+    const struct run_manner asked = {
+        .wait_ms = 50000, .detach = true, .fleeting = true, .wants = wants};
     json_auto_t *head_out = wire_run_head_new(&request, &asked);
     json_auto_t *body_out = wire_run_body_new(&request);
     AUTO_BUF struct buf frame = BUF_INIT(WIRE_MESSAGE_MAX);
@@ -59,7 +60,7 @@ static void a_request_survives_the_wire(void **state)
     assert_int_equal(wire_run_head_decode(head, &back, &manner, &e), 0);
     assert_int_equal(wire_run_body_decode(body, &back, &e), 0);
     assert_int_equal(manner.wait_ms, 50000);
-    assert_true(manner.detach && !manner.background && !manner.live);
+    assert_true(manner.detach && manner.fleeting && !manner.background && !manner.live);
     assert_true(json_equal(manner.wants, wants));
     assert_string_equal(back.tenant, "t");
     assert_int_equal(back.code.len, 10);

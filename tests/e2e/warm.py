@@ -5,7 +5,6 @@ import threading
 import engine
 import pool
 import sites
-from harness import wait_until
 
 POOL = "python=2,typescript=1,bash=1"
 
@@ -26,7 +25,7 @@ def new_client(of):
 
 def run_waiting(of, client, code, language="python", **arguments):
     """A run for which a container waits; (result, the row of its container or None)."""
-    before = pool.wait_for(of, language=language, known=False)
+    before = pool.wait_for(of, language=language, box="")
     result = client.run(code, language, **arguments)
     return result, next((one for one in before if one["runId"] == result["runId"]), None)
 
@@ -34,8 +33,7 @@ def run_waiting(of, client, code, language="python", **arguments):
 def wait_next(of, client, language):
     """Waits for the next container of the client's conversation; its row. The name of its directory is in its files' links."""
     box = client.upload("name.txt", b"")["file"]["url"].partition("/files/")[2].partition("/")[0]
-    return wait_until(lambda: [one for one in pool.waiting(of, language, known=True) if one["box"] == box], 45,
-                      f"a {language} container waits on {box}")[0]
+    return pool.wait_for(of, language=language, box=box)[0]
 
 
 def together(jobs):

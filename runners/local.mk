@@ -1,18 +1,27 @@
 # The entry program goes into the images, so it is static and knows nothing of sanitizers or of the rest of the house.
 noinst_PROGRAMS += runners/common/entry
-runners_common_entry_SOURCES = runners/common/entry.h runners/common/entry.c runners/common/envelope.c \
-	runners/common/child.c runners/common/relay.c runners/common/report.c
+runners_common_entry_SOURCES = runners/common/entry.h runners/common/entry.c runners/common/options.c \
+	runners/common/envelope.c runners/common/input.c runners/common/child.c runners/common/others.c \
+	runners/common/ahead.c runners/common/claim.c runners/common/frame.c runners/common/relay.c \
+	runners/common/report.c
 runners_common_entry_CPPFLAGS = -I$(top_srcdir)
 runners_common_entry_CFLAGS = -std=gnu17 $(WARN_CFLAGS) -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 runners_common_entry_LDFLAGS = -static
 runners_common_entry_LDADD =
 
-EXTRA_DIST += runners/build.sh runners/README.md \
+# A shared object goes into foreign processes, so it has nothing of the configured flags either.
+noinst_DATA += runners/ahead/ahead.so
+CLEANFILES += runners/ahead/ahead.so
+runners/ahead/ahead.so: runners/ahead/holder.c
+	$(AM_V_CCLD)$(MKDIR_P) runners/ahead && \
+	$(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fPIC -shared -s -o $@ $(srcdir)/runners/ahead/holder.c
+
+EXTRA_DIST += runners/build.sh runners/README.md runners/ahead/holder.c \
 	runners/python/Dockerfile runners/python/libraries runners/python/prepare runners/python/prove \
-	runners/python/sitecustomize.py \
+	runners/python/sitecustomize.py runners/python/ahead.py runners/python/preload.py \
 	runners/typescript/Dockerfile runners/typescript/libraries runners/typescript/prove \
-	runners/typescript/package.json runners/typescript/package-lock.json \
+	runners/typescript/ahead.mjs runners/typescript/package.json runners/typescript/package-lock.json \
 	runners/bash/Dockerfile runners/bash/libraries runners/bash/prove
 
-dist_check_SCRIPTS += tests/runners/test_entry.py
-EXTRA_DIST += tests/runners/sbx.py tests/runners/test_images.py
+dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_ahead.py
+EXTRA_DIST += tests/runners/sbx.py tests/runners/hook.py tests/runners/test_images.py

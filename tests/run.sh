@@ -10,6 +10,7 @@ run_e2e=yes
 run_dist=no
 run_bench=no
 run_conformance=yes
+run_compare=yes
 only=''
 
 # shellcheck source=tests/lib/report.sh
@@ -31,6 +32,7 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --e2e         only the scripts against the real nginx and engine
   --only NAME   only end-to-end tests whose file or sentence contains NAME
   --conformance only the official conformance suite and SDK clients (tests/conformance)
+  --compare     only the comparison of waiting and bare interpreters (tests/runners/compare)
   --list        name the end-to-end tests
   --outputs N   only: N programs print a megabyte and exit at once, every byte must arrive (usually 60)
   --soak N      only: N runs of all kinds, nothing may grow (usually 60)
@@ -70,6 +72,7 @@ parse_arguments() {
             ;;
         --bench) run_bench=yes ;;
         --conformance) run_conformance=only run_unit=no run_dist=no ;;
+        --compare) run_compare=only run_unit=no run_dist=no ;;
         --all) run_dist=yes ;;
         -h | --help)
             usage
@@ -95,6 +98,12 @@ main() {
         stage_bench
         return
     fi
+    if [[ $run_compare == only ]]; then
+        [[ $run_e2e == no ]] || stage_compare
+        engine_stop
+        report_total
+        return
+    fi
     if [[ $run_conformance == only ]]; then
         [[ $run_e2e == no ]] || stage_conformance
         engine_stop
@@ -106,6 +115,7 @@ main() {
     fi
     if [[ $run_e2e == yes && -z $only ]]; then
         stage_scripts
+        stage_compare
     fi
     if [[ $run_e2e == yes ]]; then
         stage_end_to_end

@@ -91,6 +91,8 @@ void supervisors_dismiss(struct broker *b, struct child *child);
 
 /* Does what the pool wishes now, up to one start; then pool_at says when to go on. */
 void warm_turn(struct broker *b);
+/* The head of a put: its conversation will run something. */
+void warm_note_upload(struct broker *b, const json_t *head);
 /* Nobody needs to wait any more. */
 void warm_end(struct broker *b);
 

@@ -55,4 +55,6 @@ void calls_begin(struct broker *b, int take_fd, const json_t *head, int take_pas
         if (strcmp(op, handed_over[i]) == 0 && supervisors_hand(b, fd, head))
             return;
     begin_job(b, fd, head, passed);
+    if (strcmp(op, "put") == 0)
+        warm_note_upload(b, head);
 }

@@ -180,7 +180,7 @@ static bool give_waiting(struct broker *b, struct claim *c, const struct pool_wa
         int64_t now = clock_mono_ms();
         if (child_hand(child, "claim", c->head, now - c->asked_ms, c->fd, &e) == 0) {
             pool_note_claim(b->pool, want, child, now);
-            b->tally.hits++;
+            *(child->state == CHILD_WAITING ? &b->tally.hits : &b->tally.misses) += 1;
             enter_books(b, c, child);
             return true;
         }

@@ -116,6 +116,16 @@ void live_text(const struct live *l, uint64_t since, size_t max, bool over, stru
     *out_next = add_text(l, from, to, *out_skipped > 0, over && to == l->total, out);
 }
 
+uint64_t live_line_behind(const struct live *l, uint64_t from)
+{
+    for (uint64_t at = from; at < l->total; at++)
+        if (l->data[at % l->keep] == '\n')
+            return at + 1;
+    for (int i = 0; i < 3 && from < l->total && (l->data[from % l->keep] & 0xc0) == 0x80; i++)
+        from++;
+    return from;
+}
+
 static enum engine_stream stream_at(const struct live *l, uint64_t offset)
 {
     return (enum engine_stream)l->stream[offset % l->keep];

@@ -42,6 +42,10 @@ void live_raw(const struct live *l, struct buf *out);
 void live_text(const struct live *l, uint64_t since, size_t max, bool over, struct buf *out,
                uint64_t *out_next, uint64_t *out_skipped);
 
+/* Where the first line behind from begins, for who does not want all that is between; a character's
+ * beginning when no line ends there. from is from live_oldest to live_total. */
+uint64_t live_line_behind(const struct live *l, uint64_t from);
+
 /* How far a piece may go: to the last line's end, to where characters are whole, to the last byte.
  */
 enum live_cut { LIVE_LINES, LIVE_REST, LIVE_OVER };

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#define BOXES_MAX       256   /* conversations remembered */
 #define BACK_OFF_MS     1000  /* after a first failure */
 #define BACK_OFF_MAX_MS 60000 /* and at most; failures further apart are not the same trouble */
 #define SOON_MS         2000  /* a conversation that misses after less calls faster than we start */
@@ -21,7 +20,9 @@ struct pool *pool_new(const struct pool_settings *settings)
     p->settings = *settings;
     for (size_t i = 0; i < settings->n; i++)
         p->shelves[i].setting = settings->items[i];
-    p->max_boxes = settings->n == 0 || room == 0 ? 1 : room < BOXES_MAX ? (size_t)room : BOXES_MAX;
+    p->max_boxes = settings->n == 0 || room == 0 ? 1
+                   : room < POOL_BOXES_MAX       ? (size_t)room
+                                                 : POOL_BOXES_MAX;
     p->boxes = mem_array(p->max_boxes, sizeof *p->boxes);
     return p;
 }
@@ -64,11 +65,11 @@ static void drop_oldest(struct pool *p)
     pool_box_drop(p, oldest);
 }
 
-struct pool_box *pool_box_of(struct pool *p, const char *name, struct pool_shelf *shelf, bool make)
+struct pool_box *pool_box_of(struct pool *p, const char *name, struct pool_shelf *shelf)
 {
     struct pool_box *box = find_box(p, name, shelf);
 
-    if (box || !make)
+    if (box)
         return box;
     if (p->n_boxes == p->max_boxes)
         drop_oldest(p);
@@ -193,7 +194,7 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
     p->claimed_yet = true;
     if (!shelf || want->network)
         return;
-    struct pool_box *box = pool_box_of(p, want->box, shelf, true);
+    struct pool_box *box = pool_box_of(p, want->box, shelf);
     if (want->known)
         note_return(p, box, missed, now_ms);
     else if (missed)
@@ -210,7 +211,19 @@ void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
 
     if (!shelf || child->network || !child->box[0])
         return;
-    struct pool_box *box = pool_box_of(p, child->box, shelf, true);
+    struct pool_box *box = pool_box_of(p, child->box, shelf);
+    box->ended = true;
+    box->used_ms = now_ms;
+}
+
+void pool_note_upload(struct pool *p, const char *name, int64_t now_ms)
+{
+    if (p->settings.n == 0)
+        return;
+    for (size_t i = 0; i < p->n_boxes; i++)
+        if (strcmp(p->boxes[i].name, name) == 0)
+            return;
+    struct pool_box *box = pool_box_of(p, name, &p->shelves[0]);
     box->ended = true;
     box->used_ms = now_ms;
 }

@@ -65,6 +65,9 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
                      int64_t now_ms);
 /* The program of a claimed supervisor is over: its conversation wants a next container. */
 void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms);
+/* A file is put into a sandbox: a program will read it, in the first language of the settings
+ * unless the conversation has used others. */
+void pool_note_upload(struct pool *p, const char *box, int64_t now_ms);
 /* A supervisor that was not claimed ended without being told to: no more of this language for 1 s,
  * twice as long each time it goes on, up to a minute. */
 void pool_note_failed_start(struct pool *p, const char *language, int64_t now_ms);
@@ -102,7 +105,8 @@ struct pool_wish {
  * more than starts_max at once, started for runs or ahead; nothing while the engine is in trouble,
  * or a language backs off. A run that found nobody waiting adds a place of its kind, up to
  * starts_max; 10 s without such a run take one away. A conversation used once gets its container
- * when all else is done and nobody came for 250 ms. Libraries are loaded one container at a time
+ * when all else is done and nobody came for 250 ms, one conversation a second and only within a
+ * minute of its use. Libraries are loaded one container at a time
  * while the machine is idle, and one container per language stays without. After an hour, or when
  * the image is another, a container is replaced.
  */

@@ -6,8 +6,11 @@
 
 #define QUIET_MS  25      /* a run that is younger than this has the machine for itself */
 #define SETTLE_MS 250     /* without a claim: the time for what is only likely to be of use */
+#define GUESS_MS  1000    /* between two starts for conversations that were used once */
+#define FRESH_MS  60000   /* since its use, for such a conversation */
 #define EXTRA_MS  10000   /* without a miss: an added place goes */
 #define AGE_MS    3600000 /* of a container */
+#define LOAD_MS   60000   /* one that loads its libraries for longer keeps nobody from it */
 #define IDLE_MS   1000    /* between looks whether the machine is idle */
 
 /* One look: what is known while the next wish is sought. */
@@ -32,11 +35,40 @@ uint64_t pool_bytes_of(const struct child *c)
     return c->tier == ENGINE_TIER_FULL || c->preload_asked ? POOL_FULL_BYTES : POOL_LIGHT_BYTES;
 }
 
+/* Where the search for a name begins. Names are digests: a few of their digits tell them apart. */
+static size_t index_of(const char *name)
+{
+    size_t h = 0;
+
+    for (size_t i = 0; i < 8 && name[i]; i++)
+        h = h * 31 + (unsigned char)name[i];
+    return h % POOL_INDEX;
+}
+
+static void make_index(struct pool *p)
+{
+    memset(p->index, 0, sizeof(p->index));
+    for (size_t i = 0; i < p->n_boxes; i++) {
+        size_t at = index_of(p->boxes[i].name);
+        while (p->index[at])
+            at = (at + 1) % POOL_INDEX;
+        p->index[at] = (uint16_t)(i + 1);
+    }
+}
+
+/* The record of the conversation whose directory c sits on; NULL: none. A look asks this of each
+ * child several times, hence the index. */
 static struct pool_box *box_of_child(struct pool *p, const struct child *c)
 {
-    struct pool_shelf *shelf = pool_shelf_of(p, c->language);
-
-    return shelf && c->box[0] ? pool_box_of(p, c->box, shelf, false) : NULL;
+    if (!c->box[0])
+        return NULL;
+    for (size_t at = index_of(c->box); p->index[at]; at = (at + 1) % POOL_INDEX) {
+        struct pool_box *box = &p->boxes[p->index[at] - 1];
+        if (strcmp(box->name, c->box) == 0 &&
+            strcmp(box->shelf->setting.language, c->language) == 0)
+            return box;
+    }
+    return NULL;
 }
 
 static void count_waiting(struct pool *p, const struct child *c, struct pool_count *out)
@@ -62,6 +94,7 @@ void pool_count(struct pool *p, const struct children *children, struct pool_cou
         p->shelves[i].have = p->shelves[i].full = 0;
     for (size_t i = 0; i < p->n_boxes; i++)
         p->boxes[i].have = 0;
+    make_index(p);
     for (struct child *c = NULL; (c = children_next(children, c));) {
         if (c->kind != CHILD_SUPERVISOR)
             continue;
@@ -218,12 +251,22 @@ static void propose_shelves(struct look *l, struct candidate *best)
     }
 }
 
+/* Used a moment ago: what is sent in pieces is whole by now, and it is not forgotten yet. */
+static bool is_fresh(struct look *l, const struct pool_box *box)
+{
+    const int64_t since_ms = l->now->now_ms - box->used_ms;
+
+    if (since_ms < SETTLE_MS)
+        ask_again(l, box->used_ms + SETTLE_MS);
+    return since_ms >= SETTLE_MS && since_ms < FRESH_MS;
+}
+
 static void propose_boxes(struct look *l, struct candidate *best, bool proven)
 {
     for (size_t i = 0; i < l->pool->n_boxes; i++) {
         struct pool_box *box = &l->pool->boxes[i];
         if (box->proven == proven && box->have < places_of_box(box) &&
-            language_may_start(l, box->shelf))
+            (proven || is_fresh(l, box)) && language_may_start(l, box->shelf))
             propose(best, (struct candidate){.shelf = box->shelf,
                                              .box = box,
                                              .have = box->have,
@@ -242,6 +285,17 @@ static bool is_settled(struct look *l)
     return false;
 }
 
+/* The latest such guess is a while ago. */
+static bool may_guess(struct look *l)
+{
+    const int64_t at_ms = l->pool->last_guess_ms + GUESS_MS;
+
+    if (!l->pool->guessed_yet || l->now->now_ms >= at_ms)
+        return is_settled(l);
+    ask_again(l, at_ms);
+    return false;
+}
+
 static struct candidate choose_candidate(struct look *l)
 {
     struct candidate best = {0};
@@ -249,10 +303,10 @@ static struct candidate choose_candidate(struct look *l)
     propose_shelves(l, &best);
     propose_boxes(l, &best, true);
     /* A conversation that was used once may never come back: it must not take the engine from
-     * those who do. */
+     * those who do, and a hundred of them must not keep it busy for long. */
     if (!best.shelf && l->count.starting == 0) {
         propose_boxes(l, &best, false);
-        if (best.shelf && !is_settled(l))
+        if (best.shelf && !may_guess(l))
             best.shelf = NULL;
     }
     return best;
@@ -291,6 +345,10 @@ static bool start_one(struct look *l, struct pool_wish *out)
         return evict_for(l, &who, out);
     if (l->count.used + POOL_LIGHT_BYTES > budget)
         return false; /* until those that were told to go are gone */
+    if (who.box && !who.box->proven) {
+        l->pool->last_guess_ms = l->now->now_ms;
+        l->pool->guessed_yet = true;
+    }
     *out = (struct pool_wish){.what = who.box ? POOL_START_BOX : POOL_START_SPARE,
                               .runner = runner_of(l, who.shelf->setting.language)};
     if (who.box)
@@ -314,12 +372,22 @@ static bool wants_loading(struct look *l, const struct child *c)
     return box_of_child(l->pool, c)->full;
 }
 
+static bool somebody_loads(struct look *l)
+{
+    const int64_t until_ms = l->pool->last_load_ms + LOAD_MS;
+
+    if (l->count.loading == 0 || l->now->now_ms >= until_ms)
+        return false;
+    ask_again(l, until_ms);
+    return true;
+}
+
 static bool load_one(struct look *l, struct pool_wish *out)
 {
     const uint64_t more = POOL_FULL_BYTES - POOL_LIGHT_BYTES;
     struct child *best = NULL;
 
-    if (!l->now->engine_ok || l->count.loading > 0 || l->count.starting > 0 ||
+    if (!l->now->engine_ok || somebody_loads(l) || l->count.starting > 0 ||
         l->count.used + more > l->pool->settings.memory_bytes)
         return false;
     for (struct child *c = NULL; (c = children_next(l->children, c));)
@@ -331,6 +399,7 @@ static bool load_one(struct look *l, struct pool_wish *out)
         ask_again(l, l->now->now_ms + IDLE_MS);
         return false;
     }
+    l->pool->last_load_ms = l->now->now_ms;
     return wish(out, POOL_PRELOAD, best);
 }
 

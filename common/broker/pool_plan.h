@@ -5,6 +5,9 @@
 #include "common/broker/children.h"
 #include "common/broker/pool.h"
 
+#define POOL_BOXES_MAX 256                  /* conversations remembered */
+#define POOL_INDEX     (4 * POOL_BOXES_MAX) /* a power of two */
+
 /* Places beyond the usual: runs that found nobody waiting added them. */
 struct pool_extra {
     size_t n;
@@ -27,7 +30,7 @@ struct pool_box {
     struct pool_shelf *shelf; /* of the language */
     struct pool_extra extra;
     int64_t used_ms;
-    bool ended;  /* a program of it is over: it may want a next one */
+    bool ended;  /* a program of it is over, or it got a file: it may want a next one */
     bool proven; /* it came back once: it will again */
     bool full;   /* its last program wanted a library that can be loaded ahead */
     size_t have; /* counted by pool_count */
@@ -47,14 +50,17 @@ struct pool {
     struct pool_shelf shelves[POOL_LANGUAGES_MAX];
     struct pool_box *boxes;
     size_t n_boxes, max_boxes;
+    uint16_t index[POOL_INDEX]; /* where a box is, from 1; 0: none. Made anew by pool_count */
     int64_t last_claim_ms;
-    bool claimed_yet;
+    int64_t last_guess_ms; /* when a container was last started for a conversation used once */
+    int64_t last_load_ms;  /* when one was last told to load its libraries */
+    bool claimed_yet, guessed_yet;
 };
 
 struct pool_shelf *pool_shelf_of(struct pool *p, const char *language);
-/* The record of that conversation; NULL: none, unless make, which drops the one used longest ago
- * when there are too many. */
-struct pool_box *pool_box_of(struct pool *p, const char *name, struct pool_shelf *shelf, bool make);
+/* The record of that conversation and language, made when there is none: the one used longest ago
+ * goes when there are too many. */
+struct pool_box *pool_box_of(struct pool *p, const char *name, struct pool_shelf *shelf);
 void pool_box_drop(struct pool *p, struct pool_box *box);
 
 /* Counts the books into *out and into shelves and boxes. */

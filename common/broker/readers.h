@@ -32,7 +32,8 @@ struct reader {
     bool answered;             /* has its last message, once it has taken it */
     uint64_t since;            /* from there */
     uint64_t told;             /* live: the output up to here has been sent */
-    struct deadline rest_by;   /* live: when a line without its end is sent; never: none waits */
+    struct deadline rest_by;   /* live: when a line without its end is sent; else: when it hears
+                                  what is new; never: there is nothing */
     struct deadline answer_by; /* when it wants an answer, whatever there is */
     struct deadline gives_up;  /* when it has to have taken something; never: it owes nothing */
     struct buf out;            /* what it has not taken yet */

@@ -33,8 +33,8 @@ static json_t *result_without(const struct sandbox_root *root, const struct run_
 {
     if (runlock_alive(root->fd, run_id))
         return unseen_running(r, run_id);
-    return run_result_lost(run_id, "the server ended while it was running; nobody knows how far "
-                                   "it came");
+    return run_result_lost(run_id, "its supervisor ended without leaving a result (the server "
+                                   "died, or its disk is full): nobody knows the outcome");
 }
 
 /* Waits for the result as long as somebody may be writing it. */

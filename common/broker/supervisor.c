@@ -7,7 +7,6 @@
 #include "common/broker/runlock.h"
 #include "common/broker/wire.h"
 #include "common/sandbox/spare.h"
-#include "common/sandbox/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -132,15 +131,6 @@ static void log_run(const struct supervisor *s, bool ran, const struct engine_ou
         log_warn("run %s language=%s: %s", s->start->run_id, language, e->text);
 }
 
-static void note_use(const struct supervisor *s)
-{
-    struct err e = ERR_INIT;
-
-    if (s->sandbox.fd >= 0 &&
-        state_note_use(&s->sandbox, s->request.tenant, s->request.conversation, &e) < 0)
-        log_warn("a sandbox's record was not written: %s", e.text);
-}
-
 /* First whoever waits, then what can wait. */
 static void serve_run(struct supervisor *s)
 {
@@ -149,10 +139,10 @@ static void serve_run(struct supervisor *s)
     json_t *result = carry_out(s, &out, &e);
     bool ran = result != NULL;
 
+    supervisor_note_use(s); /* before the answer: who has it may ask for the tenant's files next */
     supervisor_conclude(s, result, &e);
     supervisor_record_end(s);
     log_run(s, ran, &out, &e);
-    note_use(s);
 }
 
 /* ---- a life ---- */
@@ -207,6 +197,7 @@ void supervisor_main(const struct supervisor_start *start)
                            .channel = start->channel,
                            .alarm = DEADLINE_NEVER,
                            .tick = DEADLINE_NEVER,
+                           .quiet = deadline_in_ms(0),
                            .redial = DEADLINE_NEVER,
                            .sandbox = SANDBOX_INIT};
 

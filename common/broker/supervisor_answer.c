@@ -113,7 +113,8 @@ static struct reader *new_reader(struct supervisor *s, const json_t *head, int c
         return NULL;
     json_int_t since = json_get_integer(head, "sinceByte", -1);
     r->since_given = since >= 0;
-    r->since = r->told = since > 0 ? (uint64_t)since : 0;
+    r->since = since > 0 ? (uint64_t)since : 0;
+    r->told = r->since < live_total(s->live) ? r->since : live_total(s->live);
     r->live = json_get_bool(head, "live", 0);
     json_int_t wait_ms = json_get_integer(head, "waitMs", 0);
     r->answer_by = deadline_in_ms(cancel ? CANCEL_ANSWER_MS : wait_ms > 0 ? wait_ms : 0);
@@ -160,8 +161,10 @@ void supervisor_take_reader(struct supervisor *s, const json_t *head, int connec
     }
     if (r->kind == READER_CANCEL)
         s->cancelled = s->stop = true;
-    else if (r->live || r->since_given)
+    else if (r->live)
         s->tick = deadline_min(s->tick, deadline_in_ms(0));
+    else if (r->since_given && r->since < live_total(s->live))
+        r->rest_by = deadline_in_ms(0);
 }
 
 /* ---- when it is over ---- */

@@ -78,7 +78,7 @@ static void lose_channel(struct supervisor *s)
     if (!s->claimed)
         s->stop = true;
     else if (!s->reply && s->home[0])
-        s->redial = deadline_in_ms(0);
+        s->redial = deadline_in_ms(REDIAL_MS);
 }
 
 void supervisor_hear_channel(struct supervisor *s)

@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/broker/wire.h"
 #include "common/sandbox/spare.h"
+#include "common/sandbox/state.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -102,7 +103,8 @@ static void describe(struct supervisor *s)
         .conversation = (char *)(uintptr_t)r->conversation,
         .language = (char *)(uintptr_t)r->language,
         .created = now,
-        .deadline = now + (int64_t)(r->timeout_ms + SUPERVISOR_START_MS) / 1000 + 1,
+        .deadline = now +
+                    (int64_t)(r->timeout_ms + SUPERVISOR_STARTS * SUPERVISOR_START_MS) / 1000 + 1,
         .ttl_s = (int64_t)s->start->config->limits.result_ttl_ms / 1000,
     };
 }
@@ -179,4 +181,15 @@ int supervisor_place(struct supervisor *s, struct err *e)
     if (s->started && strcmp(s->start->box, s->sandbox.name) != 0)
         s->started = false;
     return sandbox_open(s->start->root, s->request.tenant, s->request.conversation, &s->sandbox, e);
+}
+
+void supervisor_note_use(struct supervisor *s)
+{
+    struct err e = ERR_INIT;
+
+    if (s->noted || s->sandbox.fd < 0)
+        return;
+    s->noted = true;
+    if (state_note_use(&s->sandbox, s->request.tenant, s->request.conversation, &e) < 0)
+        log_warn("a sandbox's record was not written: %s", e.text);
 }

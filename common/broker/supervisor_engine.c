@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WAIT_MAX_S    7200 /* the pool replaces what waits long before that */
-#define STARTS_AT_RUN 2    /* more containers for a run whose container turned out to be gone */
+#define WAIT_MAX_S 7200 /* the pool replaces what waits long before that */
 
 /* "NAME=value" of every variable, FILE_BASE_URL last and ours; the array and its texts are the
  * caller's. */
@@ -38,12 +37,10 @@ static void env_free(char **env, size_t n)
 /* How long somebody else has to leave the container alone. */
 static int64_t deadline_of(const struct supervisor *s)
 {
-    const struct broker_limits *limits = &s->start->config->limits;
+    uint64_t run_ms = s->claimed ? s->request.timeout_ms : s->start->config->limits.timeout_max_ms;
 
-    if (s->claimed)
-        return s->record.deadline;
-    return clock_unix_s() + WAIT_MAX_S +
-           (int64_t)(limits->timeout_max_ms + SUPERVISOR_START_MS) / 1000;
+    return clock_unix_s() + (s->claimed ? 0 : WAIT_MAX_S) +
+           (int64_t)(run_ms + SUPERVISOR_START_MS) / 1000 + 1;
 }
 
 int supervisor_start_container(struct supervisor *s, const char *data_path, struct err *e)
@@ -87,6 +84,7 @@ static int hand_over(struct supervisor *s, const struct engine_program *program,
     struct deadline d = deadline_in_ms((int64_t)program->timeout_ms + SUPERVISOR_START_MS);
 
     s->began_ms = clock_mono_ms();
+    supervisor_ring(s); /* while the program runs there is time for what need not be before it */
     return s->engine->ops->run(s->engine, program, &sink, &s->attend, d, out, e);
 }
 
@@ -97,12 +95,12 @@ static int run_somewhere(struct supervisor *s, const struct engine_program *prog
 {
     AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
 
-    for (int starts = 0;; starts++) {
+    for (int tries = 1;; tries++) {
         if (!s->started && supervisor_start_container(s, data_path, e) < 0)
             return -1;
         if (hand_over(s, program, out, e) == 0)
             return 0;
-        if (e->kind != ERR_LOST || starts == STARTS_AT_RUN || s->stop)
+        if (e->kind != ERR_LOST || tries == SUPERVISOR_STARTS || s->stop)
             return -1;
         log_debug("run %s: %s; starting another", s->start->run_id, e->text);
         s->started = false;

@@ -62,12 +62,19 @@ static void hear_timer(struct supervisor *s)
 
 /* ---- readers ---- */
 
+static bool wants_output(const struct reader *r)
+{
+    return r->fd >= 0 && !r->answered && (r->live || r->since_given);
+}
+
 static void hear_reader(struct supervisor *s, struct reader *r, uint32_t events)
 {
     if (r->fd < 0)
         return;
     if (events & EPOLLOUT)
         reader_flush(r);
+    if (wants_output(r) && r->out.len == 0) /* there may be more for it by now */
+        s->tick = deadline_min(s->tick, deadline_in_ms(SUPERVISOR_LIVE_MS));
     if (r->fd < 0 || !(events & ~(uint32_t)EPOLLOUT))
         return;
     enum reader_word word = reader_hear(r);
@@ -81,6 +88,15 @@ static void hear_reader(struct supervisor *s, struct reader *r, uint32_t events)
         supervisor_keep(s);
 }
 
+static void tell_gap(struct reader *r, uint64_t to)
+{
+    json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped", (json_int_t)(to - r->told),
+                                 "nextByte", (json_int_t)to);
+
+    reader_tell(r, gap);
+    r->told = to;
+}
+
 /* One message with the next piece for a live reader; false: none is due. */
 static bool tell_piece(struct supervisor *s, struct reader *r, size_t max, enum live_cut cut)
 {
@@ -89,11 +105,8 @@ static bool tell_piece(struct supervisor *s, struct reader *r, size_t max, enum 
 
     if (!live_piece_at(s->live, r->told, max, cut, &text, &piece))
         return false;
-    if (piece.skipped > 0) {
-        json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped", (json_int_t)piece.skipped,
-                                     "nextByte", (json_int_t)(r->told + piece.skipped));
-        reader_tell(r, gap);
-    }
+    if (piece.skipped > 0)
+        tell_gap(r, r->told + piece.skipped);
     json_auto_t *message = json_pack(
         "{s:{s:o}, s:I}", "live", piece.stream == ENGINE_STDOUT ? "stdout" : "stderr",
         json_stringn(buf_str(&text), text.len), "nextByte", (json_int_t)piece.next);
@@ -105,23 +118,22 @@ static bool tell_piece(struct supervisor *s, struct reader *r, size_t max, enum 
 /* Who is far behind sees what is new, and is told how much it missed. */
 static void catch_up(struct supervisor *s, struct reader *r)
 {
-    uint64_t behind = live_total(s->live) - r->told;
+    uint64_t total = live_total(s->live);
 
-    if (behind <= BEHIND_BYTES)
-        return;
-    json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped",
-                                 (json_int_t)(behind - BATCH_BYTES), "nextByte",
-                                 (json_int_t)(live_total(s->live) - BATCH_BYTES));
-    reader_tell(r, gap);
-    r->told = live_total(s->live) - BATCH_BYTES;
+    if (total - r->told > BEHIND_BYTES)
+        tell_gap(r, live_line_behind(s->live, total - BATCH_BYTES));
 }
 
 /* A batch of pieces. What is left over is told at the next tick; a line without its end, when it
  * has waited. */
 void supervisor_tell_live(struct supervisor *s, struct reader *r, bool over)
 {
-    if (r->fd < 0 || r->answered || r->out.len > 0) /* it has not taken the batch before */
+    if (r->fd < 0 || r->answered)
         return;
+    if (r->out.len > 0) { /* it has not taken the batch before; when it has, it is asked again */
+        r->rest_by = DEADLINE_NEVER;
+        return;
+    }
     catch_up(s, r);
     uint64_t from = r->told;
     bool rest = deadline_passed(r->rest_by);
@@ -136,25 +148,19 @@ void supervisor_tell_live(struct supervisor *s, struct reader *r, bool over)
     if (r->told == live_total(s->live) || rest)
         r->rest_by = DEADLINE_NEVER;
     else if (r->rest_by.at_ms < 0 || r->told != from)
-        r->rest_by = deadline_in_ms(SUPERVISOR_LINE_MS - SUPERVISOR_LIVE_MS);
+        r->rest_by = deadline_in_ms(SUPERVISOR_LINE_MS);
 }
 
-/* A poll is answered as soon as it can be told something new. */
+/* A poll is answered when it can be told something new: a moment later, since more may come. */
 static void tell_poll(struct supervisor *s, struct reader *r)
 {
     AUTO_BUF struct buf text = BUF_INIT(3 * 4);
     uint64_t next, skipped;
 
-    if (r->since >= live_total(s->live))
-        return;
+    r->rest_by = DEADLINE_NEVER;
     live_text(s->live, r->since, 4, false, &text, &next, &skipped);
     if (next > r->since)
         supervisor_answer_running(s, r);
-}
-
-static bool wants_output(const struct reader *r)
-{
-    return r->fd >= 0 && !r->answered && (r->live || r->since_given);
 }
 
 static void tell_output(struct supervisor *s)
@@ -166,8 +172,8 @@ static void tell_output(struct supervisor *s)
             continue;
         if (r->live)
             supervisor_tell_live(s, r, false);
-        else
-            tell_poll(s, r);
+        else if (r->since < live_total(s->live) && r->rest_by.at_ms < 0)
+            r->rest_by = deadline_in_ms(SUPERVISOR_LIVE_MS);
     }
 }
 
@@ -177,8 +183,10 @@ static void tend_reader(struct supervisor *s, struct reader *r)
         log_debug("run %s: a reader takes nothing and is dropped", s->start->run_id);
         reader_close(r);
     }
-    if (deadline_passed(r->rest_by))
+    if (deadline_passed(r->rest_by) && r->live)
         supervisor_tell_live(s, r, false);
+    else if (deadline_passed(r->rest_by))
+        tell_poll(s, r);
     if (!deadline_passed(r->answer_by))
         return;
     if (r->kind == READER_ASKER)
@@ -188,8 +196,11 @@ static void tend_reader(struct supervisor *s, struct reader *r)
 
 void supervisor_tend(struct supervisor *s)
 {
+    if (s->began_ms)
+        supervisor_note_use(s);
     if (deadline_passed(s->tick)) {
         s->tick = DEADLINE_NEVER;
+        s->quiet = deadline_in_ms(SUPERVISOR_LIVE_MS);
         tell_output(s);
     }
     if (deadline_passed(s->redial))
@@ -224,6 +235,11 @@ bool supervisor_turn(void *ctx)
     return !s->stop;
 }
 
+void supervisor_ring(struct supervisor *s)
+{
+    ring_at(s, deadline_in_ms(0));
+}
+
 bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
     struct supervisor *s = ctx;
@@ -231,7 +247,7 @@ bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *da
     live_add(s->live, stream, data, len);
     for (size_t i = 0; s->tick.at_ms < 0 && i < s->readers.n; i++)
         if (wants_output(s->readers.items[i])) {
-            s->tick = deadline_in_ms(SUPERVISOR_LIVE_MS);
+            s->tick = deadline_passed(s->quiet) ? deadline_in_ms(0) : s->quiet;
             ring_at(s, deadline_min(s->alarm, s->tick));
         }
     return run_capture_add(&s->capture, stream, data, len);

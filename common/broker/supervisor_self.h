@@ -10,8 +10,9 @@
 #include <sys/un.h>
 
 #define SUPERVISOR_START_MS 30000 /* for the engine to get a container going */
-#define SUPERVISOR_LIVE_MS  50    /* output is told so often at most */
-#define SUPERVISOR_LINE_MS  200   /* and a line without its end after this */
+#define SUPERVISOR_STARTS   3   /* containers for one run, if one after another is gone too soon */
+#define SUPERVISOR_LIVE_MS  50  /* output is told so often at most */
+#define SUPERVISOR_LINE_MS  200 /* and a line without its end after this */
 
 enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
 
@@ -24,6 +25,7 @@ struct supervisor {
     char home[sizeof((struct sockaddr_un *)0)->sun_path]; /* where the next one can be found */
     struct deadline alarm;                                /* when timer_fd rings; never: not set */
     struct deadline tick;                                 /* when output is told */
+    struct deadline quiet;                                /* and not again before this */
     struct deadline redial;                               /* when the next main process is sought */
     struct readers readers;
     bool started; /* there is a container */
@@ -32,6 +34,7 @@ struct supervisor {
     /* The run, once claimed. */
     bool claimed;
     bool cancelled; /* its owner does not want it any more */
+    bool noted;     /* its sandbox's use is on record */
     bool fresh;     /* its sandbox was made by this claim: it is empty */
     json_t *head, *body;
     struct run_request request; /* into them */
@@ -59,6 +62,8 @@ int supervisor_watch(struct supervisor *s, int fd, uint64_t name, struct err *e)
 int supervisor_open_events(struct supervisor *s, struct err *e);
 bool supervisor_turn(void *ctx);
 bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *data, size_t len);
+/* Has a turn taken as soon as the engine waits. */
+void supervisor_ring(struct supervisor *s);
 /* Sends what is due, rings at the next moment. */
 void supervisor_tend(struct supervisor *s);
 /* The next batch of output for a live reader that has taken the one before; over: the last. */
@@ -74,6 +79,8 @@ enum { SUPERVISOR_CHANNEL = 1, SUPERVISOR_TIMER = 2 };
 void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms, int connection);
 /* Its directory: s->sandbox, fresh, and whether the container that waits can serve it (started). */
 int supervisor_place(struct supervisor *s, struct err *e);
+/* Puts the sandbox on its tenant's list, once. */
+void supervisor_note_use(struct supervisor *s);
 /* Gives back what a claim took. */
 void supervisor_unclaim(struct supervisor *s);
 

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/broker/broker.h"
+#include "common/rpc/json.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -91,6 +92,17 @@ void warm_turn(struct broker *b)
         }
     }
     b->pool_at = at_ms < 0 ? DEADLINE_NEVER : (struct deadline){.at_ms = at_ms};
+}
+
+void warm_note_upload(struct broker *b, const json_t *head)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *conversation = json_get_string(head, "conversation");
+    struct err e = ERR_INIT;
+    char box[SANDBOX_NAME_LEN + 1];
+    /* What is wrong with the head, the job tells its asker. */
+    if (tenant && conversation && sandbox_name(&b->root, tenant, conversation, box, &e) == 0)
+        pool_note_upload(b->pool, box, clock_mono_ms());
 }
 
 void warm_end(struct broker *b)

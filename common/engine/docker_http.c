@@ -158,10 +158,13 @@ static int transfer_failed(struct docker_http *h, CURLcode code, const struct bu
 static CURLMcode wait_turn(struct docker_http *h)
 {
     struct curl_waitfd other = {.fd = docker_attend_fd(&h->attend), .events = CURL_WAIT_POLLIN};
-    CURLMcode code = curl_multi_poll(h->multi, &other, other.fd >= 0 ? 1 : 0, WAIT_MS, NULL);
+    unsigned n = other.fd >= 0;
+    CURLMcode code = curl_multi_poll(h->multi, &other, n, WAIT_MS, NULL);
+    struct pollfd none = {.fd = -1};
 
-    if (code == CURLM_OK && other.fd >= 0 && other.revents)
-        docker_attend_turn(&h->attend);
+    /* libcurl wakes up at a mere hang-up, but does not tell it. */
+    if (code == CURLM_OK && n > 0 && docker_attend_poll(&h->attend, &none, 0) < 0)
+        return CURLM_INTERNAL_ERROR;
     return code;
 }
 

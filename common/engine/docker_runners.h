@@ -5,6 +5,7 @@
 
 #include "common/base/err.h"
 #include "common/engine/engine.h"
+#include "common/engine/entry_frame.h"
 
 #include <stddef.h>
 
@@ -12,7 +13,7 @@
 #define RUNNER_IMAGE_MAX     255
 #define RUNNER_VERSION_MAX   64
 #define RUNNER_LIBRARIES_MAX 8192
-#define RUNNER_PRELOAD_MAX   1024
+#define RUNNER_PRELOAD_MAX   ENTRY_PRELOAD_MAX
 
 /*
  * Images with the label sandbox.runner=true, a language within the grammar and a tag that allow

@@ -24,8 +24,8 @@
 #define ENTRY_MAGIC       "SBX1"
 #define ENTRY_FRAME_MAX   65536 /* payload of one frame */
 #define ENTRY_REPORT_MAX  1024
-#define ENTRY_WORD_MAX    8 /* payload of 'W' and 'S' */
-#define ENTRY_PRELOAD_MAX 4096
+#define ENTRY_WORD_MAX    8    /* payload of 'W' and 'S' */
+#define ENTRY_PRELOAD_MAX 1024 /* payload of P */
 #define ENTRY_RECORD_HEAD 5
 
 struct entry_report {

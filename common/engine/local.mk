@@ -19,6 +19,7 @@ libengine_a_SOURCES = \
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
+	tests/unit/test_engine_calls \
 	tests/unit/test_engine_container \
 	tests/unit/test_engine_docker \
 	tests/unit/test_engine_entry \
@@ -27,6 +28,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_start \
 	tests/unit/test_engine_waiting
 FAKE_ENGINE = tests/fakes/fake_engine.c tests/fakes/fake_engine.h tests/fakes/engine_rows.h
+tests_unit_test_engine_calls_SOURCES = tests/unit/test_engine_calls.c $(FAKE_ENGINE)
 tests_unit_test_engine_docker_SOURCES = tests/unit/test_engine_docker.c $(FAKE_ENGINE)
 tests_unit_test_engine_start_SOURCES = tests/unit/test_engine_start.c $(FAKE_ENGINE)
 tests_unit_test_engine_waiting_SOURCES = tests/unit/test_engine_waiting.c $(FAKE_ENGINE)
@@ -34,6 +36,8 @@ endif
 
 # Against a real engine, when DOCKER_HOST (or the usual socket) answers; otherwise skipped.
 check_PROGRAMS += tests/engine/engine_live
+tests_engine_engine_live_SOURCES = tests/engine/engine_live.c tests/engine/live.h \
+	tests/engine/live_runs.c tests/engine/live_waiting.c
 
 FUZZ_TARGETS += \
 	tests/fuzz/fuzz_docker_frame \

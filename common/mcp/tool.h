@@ -46,7 +46,8 @@ struct mcp_tool {
     /* Methods ("elicitation/create") without which it cannot do anything: calls of clients that
      * cannot be asked so are refused. Ends with NULL; NULL: none. */
     const char *const *requires;
-    bool task_required; /* its work is a task, or not done at all */
+    bool task_required;     /* its work is a task, or not done at all */
+    bool mirrors_arguments; /* input_schema has x-mcp-header: headers are compared with arguments */
     /* A heap string. */
     char *(*describe)(void *app);
     /* A new reference. */

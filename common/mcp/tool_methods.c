@@ -101,7 +101,7 @@ static int check_headers(struct mcp_call *call, size_t index, const json_t *argu
 {
     json_auto_t *schema = NULL;
 
-    if (!call->origin->http || !(call->era.features & MCP_IS_MODERN))
+    if (!call->server->tools[index]->mirrors_arguments)
         return 0;
     schema = mcp_lists_input_schema(call->server, index);
     return mcp_check_header_params(call, schema, arguments);

@@ -41,6 +41,8 @@ const char run_report_schema[] =
     "\"runId\":{\"type\":\"string\"},"
     "\"expiresAt\":{\"type\":\"integer\",\"description\":\"Unix time after which get_run does not "
     "know the run any more\"},"
+    "\"notKept\":{\"type\":\"string\",\"description\":\"why get_run will not find its result\"},"
+    "\"reason\":{\"type\":\"string\",\"description\":\"of lost\"},"
     "\"retryAfterMs\":{\"type\":\"integer\",\"description\":\"of busy: when to try again\"},"
     "\"position\":{\"type\":\"integer\",\"description\":\"of busy: how many wait already\"},"
     "\"files\":{\"type\":\"array\",\"description\":\"created, changed or deleted by this run\","
@@ -111,6 +113,17 @@ static void tell_how_to_go_on(const json_t *result, struct mcp_result *out)
     if (next > 0)
         buf_addf(&text, " (and sinceByte %" JSON_INTEGER_FORMAT " for only what is new)", next);
     buf_add_str(&text, "; to end it, call cancel_run.");
+    if (json_get_string(result, "notKept"))
+        buf_add_str(&text, " Its result cannot be kept: only who waits for its end gets it.");
+    say(out, &text);
+}
+
+static void tell_lost(const json_t *result, struct mcp_result *out)
+{
+    AUTO_BUF struct buf text = BUF_INIT(1024);
+    const char *reason = json_get_string(result, "reason");
+
+    buf_addf(&text, "The run is lost: %s", reason ? reason : "nobody knows its outcome");
     say(out, &text);
 }
 
@@ -125,6 +138,8 @@ void run_report_tell(const struct mcp_tool_call *c, const char *conversation, js
     out->is_error = has_status(take_result, "busy") || has_status(take_result, "lost");
     if (run_report_is_running(take_result))
         tell_how_to_go_on(take_result, out);
+    if (has_status(take_result, "lost"))
+        tell_lost(take_result, out);
     run_files_show(c, whose ? whose : "", json_object_get(take_result, "files"), brief || !whose,
                    out);
 }

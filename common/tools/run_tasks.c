@@ -88,6 +88,7 @@ static int get(const struct mcp_tool_call *c, const char *id, bool brief, struct
                struct err *e)
 {
     json_t *result = look_at(c, id, brief, e);
+    const char *reason = json_get_string(result, "reason");
 
     if (!result)
         return fail(e);
@@ -98,7 +99,8 @@ static int get(const struct mcp_tool_call *c, const char *id, bool brief, struct
     }
     if (out->status == MCP_TASK_FAILED) {
         out->code = RPC_INTERNAL_ERROR;
-        out->message = mem_strdup("the run was lost: nobody knows its outcome");
+        out->message = mem_printf("the run was lost: %s",
+                                  reason ? reason : "nobody knows its outcome");
     }
     json_decref(result);
     return 0;

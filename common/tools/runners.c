@@ -103,13 +103,15 @@ bool runners_have(const struct tools_app *app, const char *language)
 json_t *runners_languages(const struct tools_app *app, const char *wanted)
 {
     struct err e = ERR_INIT;
-    const json_t *list = runners_get(app, RUNNERS_FRESH_MS, &e);
+    /* A language that was there last time is not asked for again: the broker refuses it if it has
+     * gone, and a call costs one question less. */
+    const json_t *list = wanted && list_has(app->cache->list, wanted)
+                             ? app->cache->list
+                             : runners_get(app, wanted ? 0 : RUNNERS_FRESH_MS, &e);
     json_t *names;
     size_t i;
     json_t *runner;
 
-    if (wanted && !list_has(list, wanted))
-        list = runners_get(app, 0, &e);
     if (!list)
         return NULL;
     names = json_array();

@@ -57,29 +57,52 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Marks everything above 2 to be closed by exec. */
-static void drop_descriptors(void)
+/* Marks everything from first on to be closed by exec. */
+static void drop_descriptors(unsigned first)
 {
-    if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
+    if (syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
         return;
-    for (int fd = 3; fd < 1024; fd++)
-        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    for (unsigned fd = first; fd < 1024; fd++)
+        fcntl((int)fd, F_SETFD, FD_CLOEXEC);
 }
 
+/* What the child becomes, and with which descriptors. */
+struct becoming {
+    const struct child_plan *plan;
+    char **env;
+    int out, err;
+};
+
 /* In the child: returns only on failure, with errno set and the failing step. */
-static const char *become(char *const *argv, char **env, int in, int out, int err, const char *cwd)
+static const char *become(const struct becoming *b)
 {
+    const struct child_plan *plan = b->plan;
+    int hook = plan->hook_fd < 0 ? -1 : fcntl(plan->hook_fd, F_DUPFD_CLOEXEC, HOOK_FD + 1);
+
     setsid();
-    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+    if (dup2(plan->input_fd, 0) < 0 || dup2(b->out, 1) < 0 || dup2(b->err, 2) < 0 ||
+        (plan->hook_fd >= 0 && dup2(hook, HOOK_FD) < 0))
         return "descriptors for";
-    if (chdir(cwd) != 0)
+    if (chdir(plan->cwd) != 0)
         return "entering the working directory of";
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     offer_to_oom_killer();
     reset_signals();
-    drop_descriptors();
-    execvpe(argv[0], argv, env);
+    drop_descriptors(plan->hook_fd >= 0 ? HOOK_FD + 1 : HOOK_FD);
+    execvpe(plan->argv[0], plan->argv, b->env);
     return "starting";
+}
+
+/* In the child: becomes it, or tells on told why not. */
+__attribute__((noreturn)) static void become_or_tell(const struct becoming *b, int told)
+{
+    /* Out of the way of what gets a fixed number. */
+    int tell = fcntl(told, F_DUPFD_CLOEXEC, HOOK_FD + 1);
+    struct exec_failure failure = {.step = become(b)};
+
+    failure.err = errno;
+    write_all(tell, &failure, sizeof(failure));
+    _exit(ENTRY_FAILED);
 }
 
 static size_t name_len(const char *entry)
@@ -143,79 +166,24 @@ static int await_exec(int fd, const char *program)
     return -1;
 }
 
-int child_start(struct child *c, char *const *argv, char *const *env, size_t n_env, int input_fd,
-                const char *cwd)
+int child_start(struct child *c, const struct child_plan *plan)
 {
     int out[2], err[2], told[2];
-    int in = input_fd >= 0 ? input_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
-    char **all = join_env(env, n_env);
+    char **env = join_env(plan->env, plan->n_env);
 
-    if (in < 0 || !all || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 ||
+    if (!env || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 ||
         pipe2(told, O_CLOEXEC) != 0 || (c->pid = fork()) < 0) {
-        entry_say(errno, "preparing %s", argv[0]);
+        entry_say(errno, "preparing %s", plan->argv[0]);
         return -1;
     }
-    if (c->pid == 0) {
-        struct exec_failure failure = {.step = become(argv, all, in, out[1], err[1], cwd)};
-
-        failure.err = errno;
-        write_all(told[1], &failure, sizeof(failure));
-        _exit(ENTRY_FAILED);
-    }
+    if (c->pid == 0)
+        become_or_tell(&(struct becoming){.plan = plan, .env = env, .out = out[1], .err = err[1]},
+                       told[1]);
     close(out[1]);
     close(err[1]);
     close(told[1]);
-    if (in != input_fd)
-        close(in);
-    free(all);
+    free(env);
     c->out_fd = read_end(out[0]);
     c->err_fd = read_end(err[0]);
-    return await_exec(told[0], argv[0]);
-}
-
-void child_adopt_orphans(void)
-{
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-}
-
-/* Where we are not PID 1 (an engine's own init in front of us, tests), -1 would reach strangers:
- * only our children, whose own children then become ours (child_adopt_orphans) and are met in the
- * next round of the caller's reaping. */
-static void kill_children(void)
-{
-    FILE *f = fopen("/proc/thread-self/children", "re");
-    int pid;
-
-    if (!f)
-        return;
-    while (fscanf(f, "%d", &pid) == 1)
-        kill(pid, SIGKILL);
-    fclose(f);
-}
-
-void child_kill_all(void)
-{
-    if (getpid() == 1)
-        kill(-1, SIGKILL);
-    else
-        kill_children();
-}
-
-void child_bury_all(int64_t until_ms)
-{
-    struct timespec pause = {.tv_nsec = 1000000};
-
-    child_kill_all();
-    if (getpid() == 1)
-        return; /* whoever is left dies with us */
-    do {
-        pid_t pid;
-
-        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-            ;
-        if (pid < 0)
-            return;
-        nanosleep(&pause, NULL);
-        child_kill_all();
-    } while (clock_ms() < until_ms);
+    return await_exec(told[0], plan->argv[0]);
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +12,9 @@
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
+
+/* How long a server may take to hang up once it has the report. */
+#define LINGER_MS 2000
 
 int64_t clock_ms(void)
 {
@@ -34,6 +38,18 @@ void entry_say(int err, const char *fmt, ...)
         dprintf(STDERR_FILENO, "entry: %s\n", text);
 }
 
+uint64_t digits(const char *p)
+{
+    uint64_t value = 0;
+
+    for (; *p >= '0' && *p <= '9'; p++) {
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            return UINT64_MAX;
+    }
+    return value;
+}
+
 bool write_all(int fd, const void *data, size_t len)
 {
     const char *p = data;
@@ -51,23 +67,7 @@ bool write_all(int fd, const void *data, size_t len)
     return true;
 }
 
-static void stop_waiting(int sig)
-{
-    _exit(128 + sig);
-}
-
-/* PID 1 ignores what it has no handler for: while we wait for work, whoever stops the container is
- * obeyed at once. */
-static void obey_while_waiting(void)
-{
-    struct sigaction stop = {.sa_handler = stop_waiting};
-
-    sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGINT, &stop, NULL);
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-}
-
-/* With a program to look after, these are events of the poll loop. */
+/* PID 1 ignores what it has no handler for: signals are events of our poll loops. */
 static int open_signals(void)
 {
     sigset_t set;
@@ -98,55 +98,117 @@ static char **join_argv(char *const *fixed, const struct envelope *v)
     return argv;
 }
 
-static int run(const char *cwd, const char *script, char *const *command)
+static void await_input(void *arg, const struct envelope *v)
 {
-    struct envelope v = {.input_fd = -1};
-    struct child c;
-    struct ending end = {.status = SIGKILL}; /* of a program that we killed and that does not die */
-    int signal_fd;
-    char **argv;
+    ahead_await(arg, v);
+}
 
-    obey_while_waiting();
-    switch (envelope_read(&v, STDIN_FILENO, script)) {
-    case ENVELOPE_GO:
-        break;
-    case ENVELOPE_GONE:
-        return 0;
-    case ENVELOPE_BAD:
-        return ENTRY_FAILED;
+static void preload(void *arg, const char *names)
+{
+    ahead_preload(arg, names);
+}
+
+/* The script's place, for interpreters that look whether it is there before they look into it. */
+static void place_script(const char *script)
+{
+    int fd = open(script, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        entry_say(errno, "creating %s", script);
+    else
+        close(fd);
+}
+
+/* Runs the program of the envelope, in the interpreter that waits or in a new one. */
+static int run(struct ahead *a, const struct envelope *v)
+{
+    const struct options *o = a->options;
+    struct ending end = {.status = SIGKILL}; /* of a program that we killed and that does not die */
+    int64_t hard_at_ms = v->hard_ms ? v->went_at_ms + (int64_t)v->hard_ms : 0;
+    bool ahead = ahead_claim(a, v, &end);
+    const char *way = ahead ? "ahead" : "anew";
+
+    if (!ahead) {
+        struct child_plan plan = {.argv = join_argv(o->command, v),
+                                  .env = v->env,
+                                  .n_env = v->n_env,
+                                  .cwd = o->cwd,
+                                  .input_fd = a->input->fd,
+                                  .hook_fd = -1};
+
+        if (!plan.argv || child_start(&a->child, &plan) != 0)
+            return ENTRY_FAILED;
     }
-    signal_fd = open_signals();
-    if (signal_fd < 0) {
-        entry_say(errno, "signals");
-        return ENTRY_FAILED;
-    }
-    argv = join_argv(command, &v);
-    if (!argv || child_start(&c, argv, v.env, v.n_env, v.input_fd, cwd) != 0)
-        return ENTRY_FAILED;
-    if (v.input_fd >= 0)
-        close(v.input_fd);
-    int64_t hard_at_ms = v.hard_ms ? v.read_at_ms + (int64_t)v.hard_ms : 0;
-    if (relay_run(&c, signal_fd, hard_at_ms, &end) == RELAY_GONE)
+    close(a->input->fd);
+    close(a->input->fill_fd);
+    if (!frame_send('S', way, strlen(way)) ||
+        relay_run(&a->child, a->signal_fd, hard_at_ms, &end) == RELAY_GONE)
         return ENTRY_FAILED;
     return report_send(&end);
 }
 
+/* The server has its report: the rest of us is in nobody's way before it hangs up. */
+static void linger(void)
+{
+    int64_t until_ms = clock_ms() + LINGER_MS;
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+
+    for (;;) {
+        int64_t left = until_ms - clock_ms();
+
+        if (left <= 0 || (poll(&p, 1, (int)left) > 0 && !server_is_there(p.revents)))
+            return;
+    }
+}
+
+static int serve(struct ahead *a)
+{
+    struct envelope v = {0};
+    struct envelope_way way = {.fd = STDIN_FILENO,
+                               .script = a->options->script,
+                               .input_fd = a->input->fill_fd,
+                               .await = await_input,
+                               .preload = preload,
+                               .arg = a};
+    int status;
+
+    if (a->options->place)
+        place_script(a->options->script);
+    ahead_start(a);
+    switch (envelope_read(&v, &way)) {
+    case ENVELOPE_GO:
+        status = run(a, &v);
+        if (status != ENTRY_FAILED)
+            linger();
+        break;
+    case ENVELOPE_GONE:
+        status = 0;
+        break;
+    default:
+        status = ENTRY_FAILED;
+        break;
+    }
+    child_bury_all(clock_ms() + DEATH_MS);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
-    const char *cwd = "/data";
-    int at = 1;
+    struct options o;
+    struct input in;
+    struct ahead a = {.options = &o, .input = &in};
 
     /* The program has our uid: this keeps it out of our memory and of /proc/1/fd, where the
      * server's stream is. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     child_adopt_orphans();
-    if (argc > 2 && strcmp(argv[1], "-C") == 0) {
-        cwd = argv[2];
-        at = 3;
-    }
-    if (argc - at < 2) {
-        entry_say(0, "usage: entry [-C DIRECTORY] SCRIPT PROGRAM [ARGUMENT…]");
+    if (!options_parse(&o, argc, argv) || !input_open(&in))
+        return ENTRY_FAILED;
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    a.signal_fd = open_signals();
+    if (a.signal_fd < 0) {
+        entry_say(errno, "signals");
         return ENTRY_FAILED;
     }
-    return run(cwd, argv[at], argv + at + 1);
+    return serve(&a);
 }

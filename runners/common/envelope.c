@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define COPY_CHUNK 65536
@@ -14,20 +13,22 @@ enum got { GOT_ALL, GOT_END, GOT_ERROR };
 /* State of one reading: what has been seen, and how much is still allowed. */
 struct reading {
     struct envelope *v;
-    int fd;
-    const char *script;
+    const struct envelope_way *way;
     uint64_t room;    /* of ENVELOPE_MAX */
     size_t text_room; /* of ENVELOPE_TEXT_MAX */
     bool have_code;
+    bool have_input;
     bool have_deadline;
+    bool have_names;
 };
 
-static enum got read_full(int fd, void *data, size_t len)
+static enum got read_full(struct reading *r, void *data, size_t len)
 {
     char *p = data;
 
     while (len > 0) {
-        ssize_t n = read(fd, p, len);
+        r->way->await(r->way->arg, r->v);
+        ssize_t n = read(r->way->fd, p, len);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -62,7 +63,7 @@ static enum envelope_end copy_payload(struct reading *r, int to, size_t len, con
 
     while (len > 0) {
         size_t part = len < sizeof(chunk) ? len : sizeof(chunk);
-        enum got got = read_full(r->fd, chunk, part);
+        enum got got = read_full(r, chunk, part);
 
         if (got != GOT_ALL)
             return cut_short(got);
@@ -83,9 +84,9 @@ static enum envelope_end take_code(struct reading *r, size_t len)
     if (r->have_code)
         return bad("two codes");
     r->have_code = true;
-    fd = open(r->script, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = open(r->way->script, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
-        entry_say(errno, "creating %s", r->script);
+        entry_say(errno, "creating %s", r->way->script);
         return ENVELOPE_BAD;
     }
     end = copy_payload(r, fd, len, "code");
@@ -95,18 +96,10 @@ static enum envelope_end take_code(struct reading *r, size_t len)
 
 static enum envelope_end take_input(struct reading *r, size_t len)
 {
-    enum envelope_end end;
-
-    if (r->v->input_fd >= 0)
+    if (r->have_input)
         return bad("two inputs");
-    r->v->input_fd = memfd_create("stdin", MFD_CLOEXEC);
-    if (r->v->input_fd < 0) {
-        entry_say(errno, "memory for the input");
-        return ENVELOPE_BAD;
-    }
-    end = copy_payload(r, r->v->input_fd, len, "input");
-    lseek(r->v->input_fd, 0, SEEK_SET);
-    return end;
+    r->have_input = true;
+    return copy_payload(r, r->way->input_fd, len, "input");
 }
 
 /* One argument or environment entry as a string of our own, in *out. */
@@ -121,7 +114,7 @@ static enum envelope_end take_text(struct reading *r, size_t len, char **out)
     text = malloc(len + 1);
     if (!text)
         return bad("no memory for arguments");
-    got = read_full(r->fd, text, len);
+    got = read_full(r, text, len);
     if (got != GOT_ALL) {
         free(text);
         return cut_short(got);
@@ -169,7 +162,7 @@ static enum envelope_end take_deadline(struct reading *r, size_t len)
     if (r->have_deadline || len == 0 || len > sizeof(digits))
         return bad("deadline");
     r->have_deadline = true;
-    got = read_full(r->fd, digits, len);
+    got = read_full(r, digits, len);
     if (got != GOT_ALL)
         return cut_short(got);
     for (size_t i = 0; i < len; i++) {
@@ -178,7 +171,23 @@ static enum envelope_end take_deadline(struct reading *r, size_t len)
         ms = ms * 10 + (uint64_t)(digits[i] - '0');
     }
     r->v->hard_ms = ms ? ms : 1;
-    r->v->read_at_ms = clock_ms();
+    return ENVELOPE_GO;
+}
+
+/* The only record that is not about the program: it comes before those that are. */
+static enum envelope_end take_names(struct reading *r, size_t len)
+{
+    char names[NAMES_MAX + 1];
+    enum got got;
+
+    if (r->have_names || r->v->begun || len > NAMES_MAX)
+        return bad("names to preload");
+    r->have_names = true;
+    got = read_full(r, names, len);
+    if (got != GOT_ALL)
+        return cut_short(got);
+    names[len] = '\0';
+    r->way->preload(r->way->arg, names);
     return ENVELOPE_GO;
 }
 
@@ -187,6 +196,9 @@ static enum envelope_end take_record(struct reading *r, char tag, size_t len)
     if (len > r->room)
         return bad("over its limit");
     r->room -= len;
+    if (tag == 'P')
+        return take_names(r, len);
+    r->v->begun = true;
     switch (tag) {
     case 'C':
         return take_code(r, len);
@@ -203,12 +215,11 @@ static enum envelope_end take_record(struct reading *r, char tag, size_t len)
     }
 }
 
-enum envelope_end envelope_read(struct envelope *v, int fd, const char *script)
+enum envelope_end envelope_read(struct envelope *v, const struct envelope_way *way)
 {
-    struct reading r = {
-        .v = v, .fd = fd, .script = script, .room = ENVELOPE_MAX, .text_room = ENVELOPE_TEXT_MAX};
+    struct reading r = {.v = v, .way = way, .room = ENVELOPE_MAX, .text_room = ENVELOPE_TEXT_MAX};
     unsigned char head[5];
-    enum got got = read_full(fd, head, 4);
+    enum got got = read_full(&r, head, 4);
     enum envelope_end end;
 
     if (got != GOT_ALL)
@@ -216,7 +227,7 @@ enum envelope_end envelope_read(struct envelope *v, int fd, const char *script)
     if (memcmp(head, "SBX1", 4) != 0)
         return bad("wrong magic");
     for (;;) {
-        got = read_full(fd, head, sizeof(head));
+        got = read_full(&r, head, sizeof(head));
         if (got != GOT_ALL)
             return cut_short(got);
         size_t len = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
@@ -226,5 +237,6 @@ enum envelope_end envelope_read(struct envelope *v, int fd, const char *script)
         if (end != ENVELOPE_GO)
             return end;
     }
+    v->went_at_ms = clock_ms();
     return r.have_code ? ENVELOPE_GO : bad("no code");
 }

@@ -4,26 +4,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* What children of the program may still say after it has ended. */
 #define GRACE_MS 250
-/* After SIGKILL the rest must be gone; a process stuck in the kernel does not keep the answer
- * waiting. */
-#define DEATH_MS 2000
-
-/* The frame that is on its way out. While it is not empty nothing is read: that is the
- * back-pressure. */
-struct frame {
-    unsigned char data[5 + FRAME_MAX];
-    size_t len;
-    size_t sent;
-};
-
-static struct frame frame;
 
 enum { ON_SERVER, ON_SIGNAL, ON_OUT, ON_ERR, ON_WRITE, ON_N };
 
@@ -40,91 +27,46 @@ struct relay {
     bool quiet;          /* the last turn found the pipes empty */
 };
 
-static void frame_head(char tag, size_t len)
-{
-    frame.data[0] = (unsigned char)tag;
-    frame.data[1] = (unsigned char)(len >> 24);
-    frame.data[2] = (unsigned char)(len >> 16);
-    frame.data[3] = (unsigned char)(len >> 8);
-    frame.data[4] = (unsigned char)len;
-    frame.len = 5 + len;
-    frame.sent = 0;
-}
-
-static bool frame_pending(void)
-{
-    return frame.sent < frame.len;
-}
-
-/* Writes what the reader takes now; false when there is no reader. */
-static bool frame_push(void)
-{
-    while (frame_pending()) {
-        ssize_t n = write(STDOUT_FILENO, frame.data + frame.sent, frame.len - frame.sent);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return errno == EAGAIN;
-        frame.sent += (size_t)n;
-    }
-    return true;
-}
-
-/* Nothing is expected on stdin after the envelope: bytes are dropped, the end means that the server
- * is gone. */
-static bool server_is_there(short revents)
-{
-    char drop[4096];
-
-    if (revents & POLLIN)
-        return read(STDIN_FILENO, drop, sizeof(drop)) > 0 || errno == EINTR || errno == EAGAIN;
-    return !(revents & (POLLHUP | POLLERR | POLLNVAL));
-}
-
-bool frame_send(char tag, const void *data, size_t len)
-{
-    struct pollfd p[2] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
-                          {.fd = STDIN_FILENO, .events = POLLIN}};
-
-    frame_head(tag, len);
-    memcpy(frame.data + 5, data, len);
-    for (;;) {
-        if (!frame_push())
-            return false;
-        if (!frame_pending())
-            return true;
-        if (poll(p, 2, -1) > 0 && p[1].revents && !server_is_there(p[1].revents))
-            return false;
-    }
-}
-
 /* Makes a frame of what the pipe holds; closes the pipe at its end. */
 static void take_output(int *fd, char tag)
 {
-    ssize_t n = read(*fd, frame.data + 5, FRAME_MAX);
+    ssize_t n = read(*fd, frame_room(), FRAME_MAX);
 
     if (n > 0) {
-        frame_head(tag, (size_t)n);
+        frame_begin(tag, (size_t)n);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         close(*fd);
         *fd = -1;
     }
 }
 
+/* The program can write to the memory that it shared with its holder: stopped, that runs no more.
+ */
+static bool only_holder_left(pid_t holder)
+{
+    if (holder == 0 || kill(holder, SIGSTOP) != 0)
+        return false;
+    return !child_others_left(holder);
+}
+
 static void reap(struct relay *r)
 {
+    struct rusage used;
     int status;
     pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
+        if (pid == r->end->discarded)
+            r->end->used_us += rusage_us(&used);
+        if (pid == r->end->holder)
+            r->end->holder = 0;
         if (pid != r->c->pid)
             continue;
         r->ended = true;
         r->end->status = status;
         r->grace_until = clock_ms() + GRACE_MS;
     }
-    r->alone = pid < 0;
+    r->alone = pid < 0 || (r->ended && only_holder_left(r->end->holder));
     if (r->dead_until && !r->alone)
         child_kill_all(); /* orphans that became ours by these deaths */
 }
@@ -175,7 +117,7 @@ static void check_clock(struct relay *r)
     if (r->dead_until)
         return;
     if (r->ended) {
-        if (now >= r->grace_until || (r->c->out_fd < 0 && r->c->err_fd < 0))
+        if (!r->alone && (now >= r->grace_until || (r->c->out_fd < 0 && r->c->err_fd < 0)))
             kill_rest(r);
         return;
     }
@@ -230,6 +172,7 @@ enum relay_end relay_run(struct child *c, int signal_fd, int64_t hard_at_ms, str
 {
     struct relay r = {.c = c, .end = out, .signal_fd = signal_fd, .hard_at_ms = hard_at_ms};
 
+    reap(&r); /* who died before, while nobody looked at signal_fd */
     fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
     do {
         turn(&r);

@@ -35,19 +35,6 @@ static bool read_text(const char *path, char *text, size_t size)
     return true;
 }
 
-/* The digits at p as a number, 0 when there are none; what does not fit is cut to the largest. */
-static uint64_t digits(const char *p)
-{
-    uint64_t value = 0;
-
-    for (; *p >= '0' && *p <= '9'; p++) {
-        if (__builtin_mul_overflow(value, 10u, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
-            return UINT64_MAX;
-    }
-    return value;
-}
-
 /* The number behind "key " at the start of a line. */
 static uint64_t field(const char *text, const char *key)
 {
@@ -89,20 +76,28 @@ static uint64_t micros(struct timeval t)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
 
+uint64_t rusage_us(const struct rusage *used)
+{
+    return micros(used->ru_utime) + micros(used->ru_stime);
+}
+
 int report_send(const struct ending *e)
 {
     struct rusage children = {0};
+    uint64_t used_us;
     char json[256];
     int signal = WIFSIGNALED(e->status) ? WTERMSIG(e->status) : 0;
     int code = signal ? -1 : WEXITSTATUS(e->status);
     int len;
 
     getrusage(RUSAGE_CHILDREN, &children);
+    used_us = rusage_us(&children);
+    used_us = used_us > e->used_us ? used_us - e->used_us : 0;
     len = snprintf(json, sizeof(json),
                    "{\"exitCode\":%d,\"signal\":%d,\"cpuUs\":%" PRIu64
                    ",\"peakMemoryBytes\":%" PRIu64 ",\"oomKills\":%" PRIu64 ",\"timedOut\":%s}",
-                   code, signal, micros(children.ru_utime) + micros(children.ru_stime),
-                   peak_memory(&children), oom_kills(), e->timed_out ? "true" : "false");
+                   code, signal, used_us, peak_memory(&children), oom_kills(),
+                   e->timed_out ? "true" : "false");
     if (len < 0 || (size_t)len >= sizeof(json) || !frame_send('R', json, (size_t)len))
         return ENTRY_FAILED;
     return signal ? 128 + signal : code;

@@ -147,6 +147,7 @@ static void x_mcp_header(const struct mcp_tool_call *call, struct mcp_result *ou
 static const struct mcp_tool test_x_mcp_header = {
     .name = "test_x_mcp_header",
     .hints = {.read_only = true},
+    .mirrors_arguments = true,
     .describe = fixture_describe,
     .input_schema = region_schema,
     .call = x_mcp_header,

@@ -128,6 +128,7 @@ static void take_input(struct shared *s, int fd, const struct fake_reply *r)
     static const struct fake_later none[1];
     const struct fake_later *later = r->later ? r->later : none;
     struct pollfd p = {.fd = fd, .events = POLLIN};
+    size_t got = 0;
 
     while (poll(&p, 1, r->hold_ms) > 0) {
         size_t room = INPUT_MAX - s->input_len;
@@ -138,7 +139,8 @@ static void take_input(struct shared *s, int fd, const struct fake_reply *r)
             return;
         }
         s->input_len += (size_t)n;
-        for (; later->after && s->input_len >= later->after; later++)
+        got += (size_t)n;
+        for (; later->after && got >= later->after; later++)
             send_chopped(fd, later->bytes, later->len, r->chop);
     }
 }

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Raw bytes that are sent when `after` bytes have come in on upgraded connections. */
+/* Raw bytes that are sent when `after` bytes have come in on the upgraded connection. */
 struct fake_later {
     size_t after;
     const char *bytes;

@@ -10,6 +10,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/clock.h"
+#include "common/base/parse.h"
 #include "common/base/sock.h"
 #include "common/broker/supervisor.h"
 #include "common/broker/wire.h"
@@ -17,7 +18,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -149,7 +149,10 @@ static void serve(struct fake *f)
     if (strcmp(code, "crash") == 0)
         raise(SIGKILL);
     f->status = "ok";
-    f->end = deadline_in_ms(strncmp(code, "sleep ", 6) == 0 ? atoi(code + 6) : 0);
+    uint64_t sleep_ms = 0;
+    if (strncmp(code, "sleep ", 6) == 0)
+        parse_u64(code + 6, 0, 600000, &sleep_ms);
+    f->end = deadline_in_ms((int64_t)sleep_ms);
     go_on(f, strncmp(code, "out ", 4) == 0 ? code + 4 : "");
 }
 

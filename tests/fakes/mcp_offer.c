@@ -210,8 +210,11 @@ TOOL(sounds, sound);
 TOOL(samples, change_all, .requires = needs_sampling);
 TOOL(goes_on, go_on);
 TOOL(must_go_on, go_on, .task_required = true);
-static const struct mcp_tool region = {
-    .name = "region", .describe = describe, .input_schema = region_schema, .call = change_all};
+static const struct mcp_tool region = {.name = "region",
+                                       .mirrors_arguments = true,
+                                       .describe = describe,
+                                       .input_schema = region_schema,
+                                       .call = change_all};
 
 const struct mcp_tool *const mcp_offer_tools[] = {
     &name,   &twice,   &forever, &url,     &tells,      &hangs_up, &waits,   &changes,

@@ -85,6 +85,16 @@ stage_scripts() {
     done
 }
 
+# Every program under the bare interpreter and under every way a run can begin.
+stage_compare() {
+    local log status=0
+    heading "waiting and bare interpreters"
+    log=$(mktemp)
+    "$(test_python)" -u "$top/tests/runners/compare/run.py" 2>&1 | tee "$log" || status=$?
+    count_from "$log" "$status" "tests/runners/compare"
+    rm -f "$log"
+}
+
 stage_end_to_end() {
     local log status=0 arguments=()
     heading "end to end"

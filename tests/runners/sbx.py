@@ -13,8 +13,11 @@ def record(tag, payload=b""):
     return tag.encode() + struct.pack(">I", len(payload)) + payload
 
 
-def envelope(code, stdin=None, args=(), env=(), deadline_ms=None, go=True):
-    parts = [b"SBX1", record("C", code)]
+MAGIC = b"SBX1"
+
+
+def envelope(code, stdin=None, args=(), env=(), deadline_ms=None, go=True, magic=MAGIC):
+    parts = [magic, record("C", code)]
     if stdin is not None:
         parts.append(record("I", stdin))
     parts += [record("A", a) for a in args]
@@ -27,12 +30,15 @@ def envelope(code, stdin=None, args=(), env=(), deadline_ms=None, go=True):
 
 
 class Result:
-    """What came out: both streams, (tag, length) of every frame, the report, the exit status and the entry's own words."""
+    """What came out: both streams, (tag, length) of every frame of theirs, how far the interpreter had come, how the
+    program started, the report, the exit status and the entry's own words."""
 
     def __init__(self):
         self.out = bytearray()
         self.err = bytearray()
         self.frames = []
+        self.waited = []
+        self.started = None
         self.report = None
         self.exit = None
         self.said = b""
@@ -81,15 +87,35 @@ def start(command, data):
     return p
 
 
+def hang_up(p):
+    """With the report in hand: the entry program waits for this before it goes."""
+    p.feeder.join(timeout=5)
+    try:
+        p.stdin.close()
+    except BrokenPipeError:
+        pass
+
+
 def collect(p, keep=True, on_frame=None):
     """Reads to the end; keep=False drops the payloads."""
     r = Result()
     for tag, payload in frames(p.stdout):
         if r.report is not None:
             raise AssertionError(f"frame {tag} after the report")
+        if tag == "W":
+            if r.started:
+                raise AssertionError("a wait behind the start")
+            r.waited.append(payload.decode())
+            continue
+        if tag == "S":
+            if r.started or r.frames:
+                raise AssertionError("a second start, or a late one")
+            r.started = payload.decode()
+            continue
         r.frames.append((tag, len(payload)))
         if tag == "R":
             r.report = json.loads(payload)
+            hang_up(p)
         elif tag == "O" and keep:
             r.out += payload
         elif tag == "E" and keep:
@@ -100,12 +126,9 @@ def collect(p, keep=True, on_frame=None):
             on_frame(tag, payload)
     r.exit = p.wait(timeout=20)
     r.said = p.stderr.read()
-    p.feeder.join(timeout=5)
-    for f in (p.stdin, p.stdout, p.stderr):
-        try:
-            f.close()
-        except BrokenPipeError:
-            pass
+    hang_up(p)
+    p.stdout.close()
+    p.stderr.close()
     return r
 
 

@@ -39,15 +39,17 @@ class Images(unittest.TestCase):
         self.addCleanup(self.dir.cleanup)
         os.chmod(self.dir.name, 0o777)
 
+    def command(self, language, user="1000:1000", memory="256m"):
+        return [ENGINE, "run", "--rm", "-i", "--network", "none", "--read-only", "--user", user,
+                "--tmpfs", "/tmp:rw,nosuid,nodev,size=64m,mode=1777", "--cap-drop", "ALL",
+                "--security-opt", "no-new-privileges", "--memory", memory, "--memory-swap", memory,
+                "--pids-limit", "128", "--cpus", "1", "--log-driver", "none",
+                "-v", f"{self.dir.name}:/data", f"sandcgi-runner-{language}:latest"]
+
     def run_in(self, language, code, user="1000:1000", memory="256m", **options):
         if label(language, "sandbox.build") is None:
             self.skipTest(f"no image for {language}: runners/build.sh {language}")
-        command = [ENGINE, "run", "--rm", "-i", "--network", "none", "--read-only", "--user", user,
-                   "--tmpfs", "/tmp:rw,nosuid,nodev,size=64m,mode=1777", "--cap-drop", "ALL",
-                   "--security-opt", "no-new-privileges", "--memory", memory, "--memory-swap", memory,
-                   "--pids-limit", "128", "--cpus", "1", "--log-driver", "none",
-                   "-v", f"{self.dir.name}:/data", f"sandcgi-runner-{language}:latest"]
-        return sbx.run(command, sbx.envelope(code, deadline_ms=60000, **options))
+        return sbx.run(self.command(language, user, memory), sbx.envelope(code, deadline_ms=60000, **options))
 
     def check(self, r, out=None, code=0, err=b""):
         self.assertEqual((bytes(r.err), r.said), (err, b""))
@@ -119,6 +121,40 @@ class Images(unittest.TestCase):
     def test_bash(self):
         r = self.run_in("bash", 'jq -r .a <<<"{\\"a\\":\\"$1\\"}"; pwd; readlink -f /mnt/data; id -u; echo x > f', args=["v"])
         self.check(r, "v\n/data\n/data\n1000\n")
+
+    def wait_in(self, language, code, tiers, **options):
+        """As run_in, but the program comes after everything that the image offers is ready."""
+        if label(language, "sandbox.build") is None:
+            self.skipTest(f"no image for {language}: runners/build.sh {language}")
+        p = sbx.start(self.command(language), b"")
+        stream = sbx.frames(p.stdout)
+        names = label(language, "sandbox.preload")
+        magic = sbx.MAGIC
+        self.assertEqual(next(stream), ("W", b"light"))
+        if "full" in tiers:
+            p.stdin.write(magic + sbx.record("P", names))
+            p.stdin.flush()
+            self.assertEqual(next(stream), ("W", b"full"))
+            magic = b""
+        p.stdin.write(sbx.envelope(code, magic=magic, deadline_ms=60000, **options))
+        p.stdin.flush()
+        return sbx.collect(p)
+
+    def test_programs_find_their_interpreter_waiting(self):
+        for language, code, tiers, way in (("python", "print(1)", "light", "ahead"), ("typescript", "console.log(1)", "light", "ahead"),
+                                           ("python", "import numpy; print(numpy.ones(1).sum().astype(int))", "full", "ahead"),
+                                           ("bash", "echo 1", "light", "anew")):
+            with self.subTest(language=language, tiers=tiers):
+                self.assertEqual(label(language, "sandbox.warm"), "true")
+                r = self.wait_in(language, code, tiers)
+                self.check(r, "1\n")
+                self.assertEqual(r.started, way)
+
+    def test_python_loaded_ahead_gives_way_to_files_of_the_same_name(self):
+        pathlib.Path(self.dir.name, "numpy.py").write_text("print('mine')\n")
+        r = self.wait_in("python", "import numpy", "full")
+        self.check(r, "mine\n")
+        self.assertEqual(r.started, "anew")
 
     def test_nothing_else_is_writable(self):
         r = self.run_in("bash", "find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/dev/*' 2>/dev/null | sort")

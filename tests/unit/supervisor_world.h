@@ -170,11 +170,13 @@ static inline int world_hand(struct world *w, const char *op, json_t *take_more)
 {
     json_t *head = json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "ann", "runId", WORLD_RUN_ID);
     json_auto_t *more = take_more;
+    static const int little = 4096; /* so that long messages do not go at once */
     int pair[2];
 
     if (more)
         json_object_update(head, more);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
     world_pass(w, "hand", head, pair[1]);
     return pair[0];
 }

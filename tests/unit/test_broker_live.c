@@ -185,6 +185,21 @@ static void a_piece_behind_a_gap_says_what_is_gone(void **state)
     live_free(l);
 }
 
+static void who_skips_goes_on_at_a_line(void **state)
+{
+    struct live *l = live_new(12);
+
+    (void)state;
+    add(l, ENGINE_STDOUT, "gone\none\ntwo\n\xE2\x82\xAC");
+    assert_int_equal(live_oldest(l), 4);
+    assert_int_equal(live_line_behind(l, 6), 9);
+    assert_int_equal(live_line_behind(l, 9), 13);
+    assert_int_equal(live_line_behind(l, 13), 13); /* no line ends behind it */
+    assert_int_equal(live_line_behind(l, 14), 16); /* not inside a character */
+    assert_int_equal(live_line_behind(l, 16), 16);
+    live_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +212,7 @@ int main(void)
         cmocka_unit_test(streams_keep_their_order),
         cmocka_unit_test(a_line_longer_than_the_bound_is_given_in_parts),
         cmocka_unit_test(a_piece_behind_a_gap_says_what_is_gone),
+        cmocka_unit_test(who_skips_goes_on_at_a_line),
     };
     return RUN_TESTS(tests);
 }

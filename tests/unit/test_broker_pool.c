@@ -239,6 +239,30 @@ static void libraries_are_loaded_only_while_the_machine_is_idle(void **state)
     world_close(&w);
 }
 
+static void who_never_finishes_loading_keeps_nobody_from_it(void **state)
+{
+    struct pool_wish wish;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.items[0].n = 3;
+    world_begin(&w);
+    world_settle(&w);
+    for (struct child *c = NULL; (c = children_next(w.children, c)); world_settle(&w)) {
+        c->state = CHILD_WAITING;
+        c->tier = ENGINE_TIER_LIGHT;
+    }
+    assert_int_equal(world_settle(&w), 0); /* one of them was told to load, and does not end */
+    assert_int_equal(w.again, w.now + 60000);
+    w.now += 59999;
+    assert_false(world_ask(&w, &wish));
+    w.now++;
+    assert_true(world_ask(&w, &wish));
+    assert_int_equal(wish.what, POOL_PRELOAD);
+    world_close(&w);
+}
+
 static void nothing_is_started_while_the_engine_is_in_trouble(void **state)
 {
     struct world w;
@@ -335,10 +359,62 @@ static void a_conversation_used_once_gets_its_next_when_all_is_quiet(void **stat
     assert_int_equal(world_on(&w, "box-1"), 0); /* the spare came first */
     world_catch_up(&w);
     assert_int_equal(world_settle(&w), 0);
-    assert_int_equal(w.again, w.now + 245);
-    w.now += 245;
+    assert_int_equal(w.again, w.now + 250);
+    w.now += 250;
     assert_int_equal(world_settle(&w), 1);
     assert_int_equal(world_on(&w, "box-1"), 1);
+    world_close(&w);
+}
+
+/* A flood of conversations that never come back must not keep the engine busy. */
+static void guesses_are_few_and_fresh(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = 4096 * WORLD_MIB;
+    world_begin(&w);
+    world_rest(&w);
+    for (int i = 0; i < 90; i++) {
+        char box[16];
+        snprintf(box, sizeof(box), "new-%d", i);
+        run_once(&w, "bash", box, false);
+    }
+    world_rest(&w);
+    const int64_t used_ms = w.now;
+    const int before = world_count(&w, (struct world_filter)WORLD_ANY) - world_spares(&w, "bash");
+    for (w.now += 250; w.now - used_ms < 100000; w.now += 100)
+        world_rest(&w);
+    const int guessed = world_count(&w, (struct world_filter)WORLD_ANY) - world_spares(&w, "bash") -
+                        before;
+    assert_int_equal(guessed, 60);
+    assert_int_equal(world_on(&w, "new-89"), 1); /* the latest first */
+    assert_int_equal(world_on(&w, "new-0"), 0);
+    world_close(&w);
+}
+
+static void a_conversation_that_gets_a_file_gets_a_container(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "bash", "box-1", true);
+    world_rest(&w);
+    pool_note_upload(w.pool, "box-1", w.now); /* it has its own way */
+    pool_note_upload(w.pool, "box-2", w.now);
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "box-2"), 0); /* it may not be on disk yet */
+    assert_int_equal(w.again, w.now + 250);
+    w.now += 250;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "box-1"), 1);
+    assert_int_equal(world_on(&w, "box-2"), 1);
+    const struct pool_want want = world_want(&w, "python", "box-2", true);
+    assert_non_null(pool_choose(w.pool, w.children, &want));
     world_close(&w);
 }
 
@@ -530,10 +606,13 @@ int main(void)
         cmocka_unit_test(nothing_is_started_beside_a_young_run_unless_somebody_waits),
         cmocka_unit_test(after_a_short_run_the_next_start_is_at_once),
         cmocka_unit_test(libraries_are_loaded_only_while_the_machine_is_idle),
+        cmocka_unit_test(who_never_finishes_loading_keeps_nobody_from_it),
         cmocka_unit_test(nothing_is_started_while_the_engine_is_in_trouble),
         cmocka_unit_test(failures_back_off_and_are_forgiven),
         cmocka_unit_test(another_image_or_an_hour_replaces_what_waits),
         cmocka_unit_test(a_conversation_used_once_gets_its_next_when_all_is_quiet),
+        cmocka_unit_test(guesses_are_few_and_fresh),
+        cmocka_unit_test(a_conversation_that_gets_a_file_gets_a_container),
         cmocka_unit_test(one_that_comes_back_gets_its_next_at_once),
         cmocka_unit_test(misses_add_places_that_lapse),
         cmocka_unit_test(runs_with_network_leave_no_trace),

@@ -83,7 +83,7 @@ static void who_is_far_behind_is_told_how_much_it_missed(void **state)
 static void polls_get_what_is_new_for_them(void **state)
 {
     WORLD(w);
-    int client = world_cold(&w, "out first\nsleep 700\nout second\nsleep 300", NULL);
+    int client = world_cold(&w, "out first\nsleep 2000\nout second\nsleep 300", NULL);
     world_expect_is(&w, "running", NULL);
     json_auto_t *a = world_result(world_hand(&w, "get_run", poll_for(WORLD_LONG, 0)), "running");
     world_expect_text(a, "newOutput", "first\n");
@@ -92,6 +92,9 @@ static void polls_get_what_is_new_for_them(void **state)
     int at_two = world_hand(&w, "get_run", poll_for(WORLD_LONG, 2));
     int at_end = world_hand(&w, "get_run", json_pack("{s:i}", "waitMs", WORLD_LONG));
     int beyond = world_hand(&w, "get_run", poll_for(WORLD_LONG, 999));
+    int live_beyond = world_hand(
+        &w, "get_run",
+        json_pack("{s:i, s:i, s:b}", "waitMs", WORLD_LONG, "sinceByte", 999, "live", 1));
     json_auto_t *b = world_result(at_two, "running");
     world_expect_text(b, "newOutput", "rst\n");
     json_auto_t *c = world_result(at_six, "running");
@@ -102,6 +105,10 @@ static void polls_get_what_is_new_for_them(void **state)
     json_auto_t *f = world_result(beyond, "ok");
     world_expect_text(f, "newOutput", "");
     assert_int_equal(json_get_integer(f, "nextByte", -1), 13);
+    AUTO_BUF struct buf text = BUF_INIT(4096);
+    json_int_t skipped = 0;
+    json_decref(follow(live_beyond, "stdout", &text, &skipped));
+    assert_string_equal(buf_str(&text), "second\n"); /* from now on */
     json_decref(world_result(client, "ok"));
     world_expect_end(&w, WORLD_LONG);
 }
@@ -129,6 +136,27 @@ static void a_reader_that_does_not_read_holds_nobody_up(void **state)
     json_decref(world_result(client, "ok")); /* the deaf one has taken nothing */
     world_expect_is(&w, "ended", NULL);
     close(deaf);
+    world_expect_end(&w, WORLD_LONG);
+}
+
+static void a_slow_reader_goes_on_where_it_stopped(void **state)
+{
+    WORLD(w);
+    json_int_t got = 0;
+    int client = world_cold(&w, "flood 200\nsleep 60000", NULL);
+    world_expect_is(&w, "running", NULL);
+    int slow = world_hand(&w, "get_run", json_pack("{s:i, s:b}", "waitMs", 60000, "live", 1));
+    usleep(500 * 1000); /* its first batch fills what the socket holds */
+    while (got < 200 * 1024) {
+        json_auto_t *message = world_hear(slow);
+        const json_t *live = json_object_get(message, "live");
+        got += (json_int_t)json_string_length(json_object_get(live, "stdout")) +
+               json_get_integer(live, "skipped", 0);
+        assert_int_equal(json_get_integer(message, "nextByte", -1), got);
+    }
+    world_say_cancel(client);
+    json_decref(world_result(client, "cancelled"));
+    json_decref(world_result(slow, "cancelled"));
     world_expect_end(&w, WORLD_LONG);
 }
 
@@ -398,6 +426,7 @@ int main(void)
         with_fixture(polls_get_what_is_new_for_them),
         with_fixture(a_poll_that_does_not_wait_is_answered_at_once),
         with_fixture(a_reader_that_does_not_read_holds_nobody_up),
+        with_fixture(a_slow_reader_goes_on_where_it_stopped),
         with_fixture(who_never_reads_is_dropped),
         with_fixture(too_many_readers_are_told_to_come_again),
         with_fixture(a_reader_that_talks_nonsense_is_dropped),

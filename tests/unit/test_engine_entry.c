@@ -170,6 +170,56 @@ static void frames_outside_the_protocol_are_refused(void **state)
     }
 }
 
+static void words_about_waiting_and_starting_have_their_time(void **state)
+{
+    static const struct {
+        const char *frames; /* a tag and a word each, with blanks between */
+        bool handed, good, ahead;
+        enum engine_tier tier;
+    } cases[] = {
+        {"Wlight", false, true, false, ENGINE_TIER_LIGHT},
+        {"Wlight Wfull", false, true, false, ENGINE_TIER_FULL},
+        {"Wfull", false, true, false, ENGINE_TIER_FULL},
+        {"Wlight Sahead Ohi", true, true, true, ENGINE_TIER_LIGHT},
+        {"Wlight Wfull Sahead", true, true, true, ENGINE_TIER_FULL},
+        {"Sanew Eno", true, true, false, ENGINE_TIER_NONE},
+        {"Ohi", true, true, false, ENGINE_TIER_NONE},
+        {"Wlight Wlight", false, false, false, ENGINE_TIER_LIGHT},
+        {"Wfull Wlight", false, false, false, ENGINE_TIER_FULL},
+        {"Wheavy", false, false, false, ENGINE_TIER_NONE},
+        {"Wlightligh", false, false, false, ENGINE_TIER_NONE},
+        {"W", false, false, false, ENGINE_TIER_NONE},
+        {"Sahead", false, false, false, ENGINE_TIER_NONE},
+        {"Ohi", false, false, false, ENGINE_TIER_NONE},
+        {"Eno", false, false, false, ENGINE_TIER_NONE},
+        {"R{\"exitCode\":0}", false, false, false, ENGINE_TIER_NONE},
+        {"Sahead Sahead", true, false, true, ENGINE_TIER_NONE},
+        {"Sahead Sanew", true, false, true, ENGINE_TIER_NONE},
+        {"Sbehind", true, false, false, ENGINE_TIER_NONE},
+        {"Sahead Wfull", true, false, true, ENGINE_TIER_NONE},
+        {"Ohi Sahead", true, false, false, ENGINE_TIER_NONE},
+        {"Ohi Wlight", true, false, false, ENGINE_TIER_NONE},
+        {"Plight", true, false, false, ENGINE_TIER_NONE},
+    };
+    struct engine_sink sink = {take, *state};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        AUTO_BUF struct buf in = BUF_INIT(4096);
+        struct entry_frame f = {.handed = cases[i].handed};
+        struct err e = ERR_INIT;
+        char frames[64], *rest = frames;
+
+        snprintf(frames, sizeof frames, "%s", cases[i].frames);
+        for (char *one; (one = strsep(&rest, " "));)
+            add_frame(&in, one[0], one + 1);
+        if (entry_frame_push(&f, in.data, in.len, &sink, &e) !=
+            (cases[i].good ? FRAME_MORE : FRAME_BROKEN))
+            fail_msg("%s: %s", cases[i].frames, e.text);
+        if (f.ahead != cases[i].ahead || f.tier != cases[i].tier)
+            fail_msg("%s: ahead %d, tier %d", cases[i].frames, f.ahead, f.tier);
+    }
+}
+
 static void the_largest_frame_is_accepted(void **state)
 {
     struct taken *t = *state;
@@ -248,6 +298,25 @@ static void no_input_is_no_record(void **state)
                         out.len);
 }
 
+static void names_to_bring_in_ahead_are_one_bounded_record(void **state)
+{
+    AUTO_BUF struct buf out = BUF_INIT(2 * ENTRY_PRELOAD_MAX);
+    char names[ENTRY_PRELOAD_MAX + 2];
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(entry_write_preload("numpy pandas", &out, &e), 0);
+    assert_int_equal(out.len, 17);
+    assert_memory_equal(out.data, "P\0\0\0\14numpy pandas", out.len);
+    memset(names, 'n', sizeof names);
+    names[ENTRY_PRELOAD_MAX + 1] = '\0';
+    assert_int_equal(entry_write_preload(names, &out, &e), -1);
+    assert_int_equal(e.kind, ERR_LIMIT);
+    names[ENTRY_PRELOAD_MAX] = '\0';
+    assert_int_equal(entry_write_preload(names, &out, &e), 0);
+    assert_int_equal(entry_write_preload("", &out, &e), -1);
+}
+
 static void a_small_buffer_and_huge_lengths_are_errors(void **state)
 {
     const struct engine_program small = {.code = "x", .code_len = 1};
@@ -270,10 +339,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_follows_the_report_is_ignored, setup, teardown),
         cmocka_unit_test_setup_teardown(reports_are_understood_or_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(frames_outside_the_protocol_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(words_about_waiting_and_starting_have_their_time, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_largest_frame_is_accepted, setup, teardown),
         cmocka_unit_test_setup_teardown(the_consumer_can_stop, setup, teardown),
         cmocka_unit_test(the_envelope_is_written_byte_for_byte),
         cmocka_unit_test(no_input_is_no_record),
+        cmocka_unit_test(names_to_bring_in_ahead_are_one_bounded_record),
         cmocka_unit_test(a_small_buffer_and_huge_lengths_are_errors),
     };
 

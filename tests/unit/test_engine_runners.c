@@ -84,11 +84,42 @@ static void the_newest_allowed_image_of_each_language_is_found(void **state)
     assert_string_equal(r.items[1].version, "3.11.2");
     assert_string_equal(r.items[1].libraries, "numpy=1.24.2 pandas=1.5.3");
     assert_int_equal(r.items[1].protocol, 1);
+    assert_true(r.items[1].warm && !r.items[0].warm && !r.items[2].warm);
+    assert_string_equal(r.items[1].preload, "numpy pandas");
+    assert_string_equal(r.items[2].preload, "");
     assert_int_equal(r.items[1].created, 1700000200);
     assert_string_equal(r.items[2].language, "typescript");
     assert_string_equal(r.items[2].image, "runner-typescript:2");
     engine_runners_clear(&r);
     assert_int_equal(r.n, 0);
+}
+
+/* Whether an image with these labels can wait, and what it brings in ahead. */
+static void check_warm(const char *labels, bool warm, const char *preload)
+{
+    AUTO_FREE char *text = mem_printf(
+        "[{\"Id\":\"i\",\"RepoTags\":[\"runner-x:1\"],\"Labels\":{"
+        "\"sandbox.runner\":\"true\",\"sandbox.language\":\"x\",%s}}]",
+        labels);
+    struct engine_runners r;
+    struct err e = ERR_INIT;
+
+    assert_int_equal(runners_parse(text, strlen(text), "*", &r, &e), 0);
+    assert_int_equal(r.n, 1);
+    if (r.items[0].warm != warm || strcmp(r.items[0].preload, preload) != 0)
+        fail_msg("%s", labels);
+    engine_runners_clear(&r);
+}
+
+static void only_images_that_say_so_can_wait(void **state)
+{
+    (void)state;
+    check_warm("\"sandbox.protocol\":\"1\",\"sandbox.warm\":\"true\"", true, "");
+    check_warm("\"sandbox.protocol\":\"1\",\"sandbox.warm\":\"yes\"", false, "");
+    check_warm("\"sandbox.warm\":\"true\",\"sandbox.preload\":\"a\"", false, "");
+    check_warm("\"sandbox.protocol\":\"1\",\"sandbox.preload\":\"a\"", false, "");
+    check_warm("\"sandbox.protocol\":\"1\",\"sandbox.warm\":\"true\",\"sandbox.preload\":\"a\\nb\"",
+               true, "");
 }
 
 static void podmans_list_reads_the_same(void **state)
@@ -187,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repositories_are_matched_without_tag_and_default_registry),
         cmocka_unit_test(the_newest_allowed_image_of_each_language_is_found),
+        cmocka_unit_test(only_images_that_say_so_can_wait),
         cmocka_unit_test(podmans_list_reads_the_same),
         cmocka_unit_test(strange_replies_are_errors_or_empty),
         cmocka_unit_test(there_are_at_most_so_many_languages),

@@ -324,7 +324,7 @@ static void cancelling_answers_what_came_of_the_run(void **state)
 {
     (void)state;
     push_look("{\"status\":\"cancelled\",\"runId\":\"" ID "\"}");
-    push_look("{\"status\":\"lost\",\"runId\":\"" ID "\"}");
+    push_look("{\"status\":\"lost\",\"reason\":\"a bad day\",\"runId\":\"" ID "\"}");
     json_auto_t *result = tools_world_call(&world, "cancel_run", "{\"runId\":\"" ID "\"}");
     assert_false(is_error(result));
     assert_true(conforms("cancel_run", result));
@@ -332,6 +332,7 @@ static void cancelling_answers_what_came_of_the_run(void **state)
     json_auto_t *lost = tools_world_call(&world, "cancel_run", "{\"runId\":\"" ID "\"}");
     assert_true(is_error(lost));
     assert_true(conforms("cancel_run", lost));
+    assert_string_equal(tools_world_text(lost, 1), "The run is lost: a bad day");
 }
 
 static void the_list_has_rows_of_one_shape(void **state)

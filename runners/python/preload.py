@@ -1,0 +1,125 @@
+"""What an interpreter does ahead when the libraries of its programs are known: imports, and their first paths."""
+
+import contextvars
+import ctypes
+import gc
+import importlib
+import io
+import linecache
+import os
+import sys
+import warnings
+
+
+def numpy_paths():
+    import numpy
+
+    numpy.linalg.svd(numpy.ones((4, 4)))
+    numpy.sort(numpy.arange(8.0)).mean()
+
+
+def pandas_paths():
+    import pandas
+
+    frame = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "x"], "c": [0.5, 1.5, 2.5]})
+    str(frame.describe())
+    str(frame.groupby("b").sum(numeric_only=True))
+    frame.merge(frame, on="a")
+    pandas.read_csv(io.StringIO(frame.to_csv()))
+    pandas.to_datetime(["2020-01-01", "2020-01-02"])
+
+
+def pyplot_paths():
+    import matplotlib.font_manager
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots()
+    axes.plot([1, 2, 3], [1, 4, 9], "o-", label="x")
+    axes.bar([1, 2], [3, 4])
+    axes.set(title="x", xlabel="x", ylabel="x")
+    axes.legend()
+    plt.savefig(io.BytesIO())
+    plt.savefig(io.BytesIO(), dpi=100, bbox_inches="tight")
+    plt.close("all")
+    matplotlib.font_manager._get_font.cache_clear()  # it holds open files
+
+
+PATHS = {"numpy": numpy_paths, "pandas": pandas_paths, "matplotlib.pyplot": pyplot_paths}
+
+
+def attempt(work, *arguments):
+    """A library that is missing or broken is the program's to find out; so are the contexts it changes."""
+    try:
+        contextvars.copy_context().run(work, *arguments)
+    except Exception:
+        pass
+
+
+def bring_in(name):
+    """Imports a library, quietly, from where the image has it. The filters that it adds stay."""
+    everywhere = sys.path[:]
+    here = os.getcwd()
+    sys.path[:] = [place for place in everywhere if place and not (place + "/").startswith(here + "/")]
+    warnings.simplefilter("ignore")
+    quiet = warnings.filters[0]
+    gc.disable()  # there is next to no garbage in an import
+    try:
+        attempt(importlib.import_module, name)
+    finally:
+        gc.enable()
+        warnings.filters.remove(quiet)
+        sys.path[:] = everywhere
+
+
+def walk(name):
+    """Goes the first paths of a library that has some here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        attempt(PATHS.get(name, int))
+
+
+class Curtain:
+    """At the interpreter's end, takes the modules that were loaded ahead out of its way: to clear each of them by itself
+    would be half of the work. It hangs on a function of site's that goes at the moment at which all modules go."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def __del__(self, sys=sys):
+        if sys.path is None:
+            for name in self.names:
+                sys.modules[name] = None
+
+
+def unfreeze(thing):
+    """Puts one thing back into what collections see."""
+    ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(thing))
+    ctypes.pythonapi.PyObject_GC_Track(ctypes.py_object(thing))
+
+
+def settle(before):
+    """What is loaded stays: neither a run's collections nor its end go through it again.
+
+    A cycle that is frozen is never found, so nothing that it holds is taken apart when the interpreter ends. Only
+    `__main__` has to end as ever.
+    """
+    linecache.clearcache()
+    gc.collect()
+    main = sys.modules["__main__"]
+    hanger = sys.__interactivehook__
+    mortal = {id(thing) for thing in (main, main.__dict__, hanger, hanger.__dict__)}
+    kept = [thing for thing in gc.get_objects() if id(thing) not in mortal and not isinstance(thing, io.IOBase)]
+    kept.append(kept)
+    hanger.curtain = Curtain([name for name in sys.modules if name not in before])
+    gc.freeze()
+    unfreeze(main)
+    unfreeze(main.__dict__)
+
+
+def steps(names):
+    """Pairs of a name and the work that belongs to it, in the order in which it is to be done."""
+    before = set(sys.modules)
+    for name in names:
+        yield name, lambda: bring_in(name)
+        yield name, lambda: walk(name)
+    yield names[-1] if names else "", lambda: settle(before)

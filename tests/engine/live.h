@@ -1,0 +1,76 @@
+/* The engine layer against a real engine: what the cases share. */
+#ifndef SANDCGI_TESTS_ENGINE_LIVE_H
+#define SANDCGI_TESTS_ENGINE_LIVE_H
+
+#include "common/base/auto.h"
+#include "common/base/buf.h"
+#include "common/base/clock.h"
+#include "common/engine/engine.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define BASH   "sandcgi-runner-bash:latest"
+#define PYTHON "sandcgi-runner-python:latest"
+#define PLAIN  "engine-live-plain:test"
+#define KEEP   ((size_t)8 << 20)
+
+extern struct engine_address address;
+extern char instance[32];
+extern char data_path[64];
+extern int failures;
+extern bool podman; /* some things it does not tell or take */
+extern const char *case_name;
+
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            printf("  FAILED %s (line %d): %s\n", case_name, __LINE__, #what);                     \
+            failures++;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+/* One run: what is asked, then what came. */
+struct live {
+    struct engine_spec spec;
+    struct engine_program program;
+    char run_id[32];
+    int cancel_fd;
+    uint64_t stop_at; /* bytes of output; 0: never */
+
+    int returned;
+    struct engine_outcome out;
+    struct err e;
+    struct buf text[2]; /* the first KEEP bytes */
+    uint64_t total;
+    int64_t whole_ms;
+};
+
+/* A table of cases, ends with name NULL. */
+struct live_case {
+    const char *name;
+    void (*run)(void);
+};
+
+extern const struct live_case run_cases[], waiting_cases[];
+
+struct live live(const char *image, const char *code);
+void live_clear(struct live *l);
+/* Starts and runs l to its end, and sees to it that nothing is left. */
+void go(struct live *l);
+/* Gives l a run id that no other has. */
+void name_run(struct live *l);
+/* The sink of l. */
+bool live_take(void *ctx, enum engine_stream stream, const char *data, size_t len);
+
+struct engine *connect_engine(void);
+/* For reap: takes every container, none. */
+bool everything(void *ctx, const char *run_id, int64_t deadline);
+bool nothing(void *ctx, const char *run_id, int64_t deadline);
+/* How many containers of that instance the engine still has. */
+size_t left_over(const char *of);
+/* Whether ours go; a removal that somebody else began may take a moment. */
+bool all_gone(void);
+
+#endif

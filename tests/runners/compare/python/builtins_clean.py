@@ -1,0 +1,5 @@
+# ways: light full
+import builtins
+
+print(sorted(vars(builtins)))
+print(type(builtins.__import__), type(builtins.open), type(builtins.print), type(builtins.input))

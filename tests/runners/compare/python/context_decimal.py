@@ -1,0 +1,4 @@
+# ways: light full
+import decimal
+
+print(decimal.getcontext().flags[decimal.Inexact], decimal.getcontext().flags[decimal.Rounded])

@@ -1,0 +1,4 @@
+# ways: light full
+import contextvars
+
+print(list(contextvars.copy_context()))

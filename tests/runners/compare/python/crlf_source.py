@@ -1,0 +1,3 @@
+# line ends of Windows
+print("line one")
+raise ValueError("line two")

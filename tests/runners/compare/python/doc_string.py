@@ -1,0 +1,2 @@
+"""The program's doc."""
+print(__doc__, __name__)

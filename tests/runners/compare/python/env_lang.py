@@ -1,0 +1,7 @@
+# env: LANG=C
+# env: LC_ALL=POSIX
+# anew: light full
+import locale
+import sys
+
+print(locale.setlocale(locale.LC_ALL, ""), sys.flags.utf8_mode, sys.stdout.encoding, sys.getfilesystemencoding())

@@ -1,0 +1,13 @@
+# unlisted: chart\.svg
+# env: MPLBACKEND=svg
+# ways: light full
+# either: light full
+import matplotlib
+import matplotlib.pyplot as plt
+
+print(matplotlib.get_backend())
+plt.plot([1, 2])
+plt.savefig("chart")
+import os
+
+print(os.listdir("."))

@@ -1,0 +1,10 @@
+# unlisted: __pycache__/.*
+# env: PYTHONDONTWRITEBYTECODE=
+# file: helper.py
+#| x = 1
+# anew: light full
+import helper
+import os
+import sys
+
+print(sys.dont_write_bytecode, sorted(os.listdir(".")))

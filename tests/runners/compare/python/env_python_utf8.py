@@ -1,0 +1,5 @@
+# env: PYTHONUTF8=1
+# anew: light full
+import sys
+
+print(sys.flags.utf8_mode, sys.stdout.errors)

@@ -1,0 +1,7 @@
+# env: TZ=Asia/Tokyo
+# ways: light mid
+# anew: light full
+import datetime
+import time
+
+print(time.tzname, time.timezone, datetime.datetime.fromtimestamp(0), time.strftime("%H:%M", time.localtime(0)))

@@ -1,0 +1,10 @@
+# ways: light mid
+import sys
+
+
+def hook(kind, value, trace):
+    print("hook", kind.__name__, value, trace.tb_lineno)
+
+
+sys.excepthook = hook
+raise ValueError("x")

@@ -1,0 +1,2 @@
+print("site's exit", exit, quit)
+exit(4)

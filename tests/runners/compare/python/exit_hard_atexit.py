@@ -1,0 +1,5 @@
+import atexit
+import os
+
+atexit.register(print, "never")
+os._exit(0)

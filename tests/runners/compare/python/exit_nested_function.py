@@ -1,0 +1,13 @@
+# ways: light mid
+import sys
+
+
+def main():
+    try:
+        return 9
+    finally:
+        print("cleaning")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

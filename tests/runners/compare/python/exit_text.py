@@ -1,0 +1,5 @@
+# ways: all
+import sys
+
+print("out")
+sys.exit("an error message")

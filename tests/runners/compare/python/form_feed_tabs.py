@@ -1,0 +1,4 @@
+if True:
+	print("tab")
+
+raise ValueError("after a form feed")

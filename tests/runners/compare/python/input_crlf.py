@@ -1,0 +1,4 @@
+# stdin: a\r\nb\rc\nd
+import sys
+
+print(list(sys.stdin))

@@ -1,0 +1,4 @@
+try:
+    raise KeyboardInterrupt("by hand")
+finally:
+    print("finally")

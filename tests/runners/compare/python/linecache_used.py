@@ -1,0 +1,4 @@
+# ways: light full
+import linecache
+
+print(sorted(linecache.cache), repr(linecache.getline(__file__, 1)), repr(linecache.getline("/nowhere", 1)))

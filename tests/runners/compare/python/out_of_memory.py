@@ -1,0 +1,3 @@
+# ways: light full
+print("begun")
+keep = [bytearray(1 << 22) for _ in range(1000)]

@@ -1,0 +1,6 @@
+# ways: light mid
+import sys
+
+for n in range(20000):
+    print(n, "x" * 100)
+sys.exit(3)

@@ -1,0 +1,4 @@
+# ways: light full
+import pandas as pd
+
+pd.DataFrame({"a": [1]})["missing"]

@@ -1,0 +1,6 @@
+# ways: cold light full
+# unlisted: book\.xlsx
+import pandas as pd
+
+pd.DataFrame({"a": [1, 2], "b": ["x", "ü"]}).to_excel("book.xlsx", index=False)
+print(pd.read_excel("book.xlsx"))

@@ -1,0 +1,6 @@
+# env: GIVEN=value
+# optional: GIVEN|LD_PRELOAD|SANDBOX_AHEAD
+# ways: light full
+with open("/proc/self/environ") as f:
+    for variable in sorted(f.read().split("\0")):
+        print(end=variable.partition("=")[0])

@@ -1,0 +1,5 @@
+# differs: [\d.]+ seconds
+# differs: ^ +\d+ .*
+import cProfile
+
+cProfile.run("sum(range(1000))")

@@ -1,0 +1,9 @@
+# fresh: ^name (\S+)
+# ways: light full
+import os
+import tempfile
+
+print("name", tempfile.mktemp())
+with tempfile.NamedTemporaryFile() as f, tempfile.TemporaryDirectory() as d:
+    print(os.path.dirname(f.name), os.path.dirname(d), tempfile.gettempdir(), tempfile.gettempprefix())
+print(sorted(os.listdir("/tmp")))

@@ -1,0 +1,10 @@
+# stdin: ready\n
+# ways: light mid
+import select
+import sys
+
+print([f.fileno() for f in select.select([sys.stdin], [], [], 5)[0]], sys.stdin.readline())
+try:
+    select.epoll().register(0)
+except PermissionError as e:
+    print(e)

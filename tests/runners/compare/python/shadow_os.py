@@ -1,0 +1,11 @@
+# file: os.py
+#| print("never imported: the interpreter has its own frozen")
+# file: helper.py
+#| print("helper")
+# ways: light mid
+# either: light full
+import os
+
+import helper
+
+print(os.__file__)

@@ -1,0 +1,13 @@
+# file: dateutil.py
+#| print("dateutil was imported")
+# file: numpy.py
+#| print("numpy was imported")
+# file: PIL/__init__.py
+#| open("/data/trace", "w").write("PIL was imported")
+# file: six.py
+#| open("/tmp/trace", "w").write("six was imported")
+# ways: all
+# anew: full
+import os
+
+print("nothing was imported", sorted(os.listdir("/data")), sorted(os.listdir("/tmp")))

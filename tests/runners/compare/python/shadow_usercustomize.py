@@ -1,0 +1,5 @@
+# file: usercustomize.py
+#| print("my usercustomize")
+# ways: light mid
+# either: light full
+print("main")

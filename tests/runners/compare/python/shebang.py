@@ -1,0 +1,2 @@
+#!/usr/bin/env python2
+print("a first line that is not obeyed", __file__)

@@ -1,0 +1,4 @@
+import os
+
+print("never flushed", end="")
+os.kill(os.getpid(), 3)

@@ -1,0 +1,4 @@
+import os
+
+print("a line")
+os.kill(os.getpid(), 15)

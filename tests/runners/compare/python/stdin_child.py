@@ -1,0 +1,8 @@
+# stdin: first\nsecond\nthird\n
+# ways: light mid
+import os
+import subprocess
+
+print(os.read(0, 6))
+subprocess.run(["head", "-n", "1"])
+print(os.read(0, 100))

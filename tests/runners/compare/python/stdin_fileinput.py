@@ -1,0 +1,5 @@
+# stdin: one\ntwo\n
+import fileinput
+
+for line in fileinput.input():
+    print(fileinput.lineno(), fileinput.filename(), line, end="")

@@ -1,0 +1,5 @@
+import sys
+
+sys.stdout = None
+print("nowhere")
+sys.__stdout__.write("somewhere\n")

@@ -1,0 +1,2 @@
+print("äöü 日本語 😀")
+print("\udcff")

@@ -1,0 +1,4 @@
+# ways: light mid
+print("never")
+def broken(:
+    pass

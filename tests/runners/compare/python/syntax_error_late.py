@@ -1,0 +1,3 @@
+print("not even this")
+x = [1, 2
+y = 3

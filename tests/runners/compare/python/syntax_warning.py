@@ -1,0 +1,5 @@
+x = 5
+if x is 5:
+    print("is")
+print("\d")
+assert (x, "always true")

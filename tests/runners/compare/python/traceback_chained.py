@@ -1,0 +1,8 @@
+# ways: light mid
+try:
+    try:
+        {}["key"]
+    except KeyError as e:
+        raise RuntimeError("while looking") from e
+except RuntimeError:
+    open("/nowhere/file")

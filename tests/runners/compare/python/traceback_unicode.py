@@ -1,0 +1,6 @@
+def grüße():
+    text = "日本語 — 😀"
+    raise ValueError(text)
+
+
+grüße()

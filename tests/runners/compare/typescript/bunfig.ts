@@ -1,0 +1,9 @@
+// file: bunfig.toml
+//| preload = ["/data/setup.ts"]
+//| [define]
+//| MADE_UP = "'defined'"
+// file: setup.ts
+//| console.log("the user's own preload");
+// anew: light full
+// @ts-ignore
+console.log(typeof MADE_UP);

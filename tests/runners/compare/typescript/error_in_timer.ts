@@ -1,0 +1,3 @@
+setTimeout(() => {
+    throw new Error("in a timer");
+}, 10);

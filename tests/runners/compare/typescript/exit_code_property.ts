@@ -1,0 +1,2 @@
+process.exitCode = 9;
+console.log("end");

@@ -1,0 +1,2 @@
+process.on("exit", (code) => console.log("exit", code));
+throw new Error("x");

@@ -1,0 +1,1 @@
+console.log(Object.getOwnPropertyNames(globalThis).sort().join(" "));

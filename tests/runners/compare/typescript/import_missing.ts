@@ -1,0 +1,3 @@
+console.log("never");
+import x from "no-such-package";
+console.log(x);

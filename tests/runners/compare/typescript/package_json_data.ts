@@ -1,0 +1,7 @@
+// file: package.json
+//| {"name": "mine", "type": "commonjs", "imports": {"#own": "./own.js"}}
+// file: own.js
+//| module.exports = { own: typeof module };
+// either: light full
+const own = require("/data/own.js");
+console.log(own);

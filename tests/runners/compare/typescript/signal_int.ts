@@ -1,0 +1,2 @@
+process.kill(process.pid, "SIGINT");
+await Bun.sleep(5000);

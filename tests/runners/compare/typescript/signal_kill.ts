@@ -1,0 +1,2 @@
+console.log("a line");
+process.kill(process.pid, "SIGKILL");

@@ -1,0 +1,2 @@
+process.kill(process.pid, "SIGTERM");
+await Bun.sleep(5000);

@@ -1,0 +1,1 @@
+console.log(JSON.stringify(await Bun.stdin.text()), prompt("x"), Bun.stdin.size);

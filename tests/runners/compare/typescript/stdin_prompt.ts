@@ -1,0 +1,2 @@
+// stdin: answer\ny\n
+console.log(prompt("question?"), confirm("sure?"), prompt("more?"));

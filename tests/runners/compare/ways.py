@@ -1,0 +1,187 @@
+"""The ways in which a run can begin, and what came of it.
+
+bare    the interpreter by itself, without an entry program (bare.pl): what the others are compared with
+cold    the program is there before the interpreter has started
+light   the interpreter has started and waits
+full    it has brought in the libraries of the image's preload label, too, and waits
+mid     it is at work on that
+"""
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import stat
+import tempfile
+import time
+import zlib
+
+import box
+import sbx
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Where in a preload "mid" strikes: spread over the programs, the same for each of them every time.
+PRELOAD_S = 1.2
+PROGRAM_MS = 60000
+BARE_COMMANDS = {
+    "python": ("/tmp/script.py", "python3", "/tmp/script.py"),
+    "typescript": ("/tmp/script.ts", "bun", "run", "--no-install", "/tmp/script.ts"),
+    "bash": ("/tmp/script.sh", "bash", "/tmp/script.sh"),
+}
+
+
+class Trouble(Exception):
+    """The protocol was not kept, or the container did not do what it should."""
+
+
+@dataclasses.dataclass
+class Outcome:
+    out: bytes = b""
+    err: bytes = b""
+    exit: str = ""
+    files: dict = dataclasses.field(default_factory=dict)
+    begun: str = ""  # what S said: ahead, anew
+
+
+def describe_file(path):
+    info = os.lstat(path)
+    kind = stat.filemode(info.st_mode)
+    if stat.S_ISLNK(info.st_mode):
+        return f"{kind} -> {os.readlink(path)}"
+    if stat.S_ISREG(info.st_mode):
+        data = pathlib.Path(path).read_bytes()
+        return f"{kind} {len(data)} {hashlib.sha256(data).hexdigest()[:16]}"
+    return kind
+
+
+def look_at(folder):
+    found = {}
+    for parent, folders, names in os.walk(folder):
+        for name in folders + names:
+            path = os.path.join(parent, name)
+            found[os.path.relpath(path, folder)] = describe_file(path)
+    return found
+
+
+def make_folder(path):
+    """One that the container's user may change, whoever we are."""
+    path.mkdir()
+    path.chmod(0o777)
+
+
+def put_files(program, folder):
+    for name, data in program.files.items():
+        path = folder / name
+        for parent in reversed(path.relative_to(folder).parents[:-1]):
+            if not (folder / parent).exists():
+                make_folder(folder / parent)
+        path.write_bytes(data)
+        path.chmod(0o666)
+        if os.geteuid() == 0:
+            os.chown(path, *box.USER)
+
+
+def records(program):
+    parts = [sbx.record("C", program.code)]
+    if program.stdin:
+        parts.append(sbx.record("I", program.stdin))
+    parts += [sbx.record("A", a) for a in program.args]
+    parts += [sbx.record("E", e) for e in program.env]
+    return b"".join([*parts, sbx.record("T", str(PROGRAM_MS)), sbx.record("G")])
+
+
+def collect(frames, outcome):
+    """Reads up to the report."""
+    for tag, payload in frames:
+        if tag == "R":
+            report = json.loads(payload)
+            outcome.exit = f"signal {report['signal']}" if report["signal"] else f"exit {report['exitCode']}"
+            return
+        if tag == "O":
+            outcome.out += payload
+        elif tag == "E":
+            outcome.err += payload
+        elif tag == "S" and not (outcome.begun or outcome.out or outcome.err):
+            outcome.begun = payload.decode()
+        elif tag != "W" or outcome.begun:
+            raise Trouble(f"frame {tag} {payload[:40]!r} at the wrong time")
+    raise Trouble("the stream ended without a report")
+
+
+def await_word(frames, word):
+    for tag, payload in frames:
+        if tag != "W":
+            raise Trouble(f"frame {tag} {payload[:40]!r} before the program was there")
+        if payload.decode() == word:
+            return
+    raise Trouble(f"the stream ended before it said {word}")
+
+
+class Bare:
+    """The bare interpreter's container, for one program after another."""
+
+    def __init__(self, language):
+        self.folder = tempfile.TemporaryDirectory(prefix="compare-", ignore_cleanup_errors=True)
+        self.data = pathlib.Path(self.folder.name, "data")
+        make_folder(self.data)
+        os.chmod(self.folder.name, 0o755)
+        command = ["perl", "/bare.pl", *BARE_COMMANDS[language]]
+        self.box = box.Box(language, self.data, b"SBX1", command, [f"{HERE}/bare.pl:/bare.pl:ro"])
+        self.frames = self.box.frames()
+        await_word(self.frames, "light")
+
+    def run(self, program):
+        outcome = Outcome()
+        put_files(program, self.data)
+        self.box.send(records(program))
+        collect(self.frames, outcome)
+        outcome.files = look_at(self.data)
+        self.box.send(b"SBX1")
+        await_word(self.frames, "light")
+        return outcome
+
+    def close(self):
+        self.box.close()
+        self.folder.cleanup()
+
+
+def begin(way, program, preload, frames, send, prepare):
+    """Brings the container to where the way begins, then hands the program over."""
+    if way in ("full", "mid"):
+        await_word(frames, "light")
+        send(sbx.record("P", preload))
+    if way == "mid":
+        time.sleep(PRELOAD_S * (zlib.crc32(program.name.encode()) % 997) / 997)
+    elif way != "cold":
+        await_word(frames, way)
+    prepare()
+    send(records(program))
+
+
+def run(way, program, preload):
+    """Runs the program in a container of its own. With full its files lie in /data from the beginning, as those of a known
+    conversation do; otherwise /data is an empty folder that gets its name and its files when the program comes."""
+    with tempfile.TemporaryDirectory(prefix="compare-", ignore_cleanup_errors=True) as scratch:
+        os.chmod(scratch, 0o755)
+        pool, data = pathlib.Path(scratch, "pool"), pathlib.Path(scratch, "data")
+        make_folder(pool)
+        if way == "full":
+            put_files(program, pool)
+
+        def prepare():
+            pool.rename(data)
+            if way != "full":
+                put_files(program, data)
+
+        outcome = Outcome()
+        one = box.Box(program.language, pool, b"SBX1")
+        try:
+            frames = one.frames()
+            begin(way, program, preload, frames, one.send, prepare)
+            collect(frames, outcome)
+            outcome.files = look_at(data)
+        except Trouble as trouble:
+            raise Trouble(f"{trouble}; {one.last_words()}") from None
+        finally:
+            one.close()
+        return outcome

@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""The entry program with an interpreter that waits: a small one that can misbehave (hook.py), and the system's Python with
+the hook of the Python runner. No engine is needed.
+"""
+
+import os
+import pathlib
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import sbx  # noqa: E402
+import test_entry as base  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+OBJECT = base.find_built("AHEAD", "runners/ahead/ahead.so")
+HOOK = str(HERE / "hook.py")
+
+
+class Waiting(base.Case):
+    """A case in which frames are read one by one. The script lies beside the working directory."""
+
+    def setUp(self):
+        super().setUp()
+        self.data = os.path.join(self.dir.name, "data")
+        os.mkdir(self.data)
+
+    def command(self, *options, word="", program=(sys.executable, HOOK)):
+        extra = ["-x", f"HOOK_WORD={word}"] if word else []
+        return [*self.prefix, base.ENTRY, "-C", self.data, "-a", *extra, *options, self.script, *program, self.script]
+
+    def start(self, *options, **more):
+        p = sbx.start(self.command(*options, **more), b"")
+        self.addCleanup(self.end, p)
+        return p
+
+    def end(self, p):
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+        for f in (p.stdin, p.stdout, p.stderr):
+            try:
+                f.close()
+            except BrokenPipeError:
+                pass
+
+    def send(self, p, data):
+        p.stdin.write(data)
+        p.stdin.flush()
+
+    def await_word(self, p, tier):
+        self.assertEqual(next(sbx.frames(p.stdout)), ("W", tier.encode()))
+
+    def preload(self, p, names):
+        self.send(p, sbx.MAGIC + sbx.record("P", names))
+
+    def claim(self, p, code, magic=sbx.MAGIC, **options):
+        self.send(p, sbx.envelope(code, magic=magic, **options))
+        return sbx.collect(p)
+
+    def run_light(self, code, *options, word="", **more):
+        p = self.start(*options, word=word)
+        self.await_word(p, "light")
+        return self.claim(p, code, **more)
+
+    def check(self, r, way, out, **ending):
+        self.assertEqual((r.started, bytes(r.out).decode()), (way, out))
+        self.check_end(r, **ending)
+
+
+class Claims:
+    def test_takes_the_program(self):
+        r = self.run_light('echo "$WAY|$1|$2|$X|$(cat)"; pwd >&2; exit 3', args=["a b", "é"], env=["X=y=z"], stdin="in\n")
+        self.check(r, "ahead", "ahead|a b|é|y=z|in\n", code=3)
+        self.assertEqual(bytes(r.err).decode(), os.path.realpath(self.data) + "\n")
+
+    def test_signals_pass(self):
+        for number in (6, 9, 11, 15):
+            self.check(self.run_light(f"kill -{number} $$"), "ahead", "", signal=number)
+
+    def test_nothing_of_the_hook_is_left(self):
+        r = self.run_light("ls -l /proc/$$/fd | grep -c socket; env | grep -c -e ahead.so -e HOOK_WORD", "-l", OBJECT)
+        self.check(r, "ahead", "0\n0\n", code=1)
+
+    def test_claimed_before_it_is_up(self):
+        p = self.start(word="late")
+        self.check(self.claim(p, "echo $WAY"), "ahead", "ahead\n")
+
+    def test_preload(self):
+        p = self.start()
+        self.preload(p, "a0.01 b0.01")
+        self.await_word(p, "light")
+        self.await_word(p, "full")
+        self.check(self.claim(p, "echo $WAY", magic=b""), "ahead", "ahead\n")
+
+    def test_claimed_during_an_import_it_needs(self):
+        p = self.start()
+        self.await_word(p, "light")
+        self.preload(p, "a0.6 b60")
+        time.sleep(0.2)
+        self.check(self.claim(p, "echo $WAY a0", magic=b""), "ahead", "ahead a0\n")
+
+    def test_claimed_during_an_import_it_does_not_need(self):
+        p = self.start()
+        self.await_word(p, "light")
+        self.preload(p, "a30")
+        time.sleep(0.2)
+        began = time.monotonic()
+        self.check(self.claim(p, "echo $WAY", magic=b""), "anew", "\n")
+        self.assertLess(time.monotonic() - began, 10)
+
+    def test_it_died(self):
+        p = self.start(word="dead")
+        self.await_word(p, "light")
+        self.preload(p, "a1")
+        self.await_word(p, "full")
+        self.check(self.claim(p, "echo $WAY$1", magic=b"", args=["x"]), "anew", "x\n")
+
+    def test_it_refuses_or_dies_with_the_program(self):
+        for word in ("refuse", "dying"):
+            self.check(self.run_light("cat; exit 4", word=word, stdin="in"), "anew", "in", code=4)
+
+    def test_it_does_not_answer(self):
+        self.check(self.run_light("echo never", word="mute", deadline_ms=300), "ahead", "", signal=9, timed_out=True)
+
+    def test_variables_that_count(self):
+        os.environ["SBX_SAME"] = "1"
+        self.addCleanup(os.environ.pop, "SBX_SAME")
+        for variable, way in (("LC_ALL=C", "anew"), ("ZONE=x", "anew"), ("ZONES=x", "ahead"), ("SBX_SAME=1", "ahead"),
+                              ("SBX_SAME=2", "anew")):
+            r = self.run_light("exit 0", "-e", "LC_*,ZONE SBX_SAME", env=[variable])
+            self.assertEqual((variable, r.started), (variable, way))
+
+    def test_files_that_count(self):
+        for names, way in (([], "ahead"), (["x.toml", "other"], "ahead"), (["a.toml"], "anew"), (["site.d"], "anew")):
+            for begin in (True, False):
+                p = None if begin else self.start("-w", "a.toml,site*")
+                if p:
+                    self.await_word(p, "light")
+                for name in names:
+                    pathlib.Path(self.data, name).touch()
+                p = p or self.start("-w", "a.toml,site*")
+                r = self.claim(p, "ls")
+                self.check(r, way, "".join(f"{n}\n" for n in sorted(names)))
+                for name in names:
+                    os.unlink(os.path.join(self.data, name))
+
+    def test_more_arguments_than_a_packet_takes(self):
+        self.check(self.run_light('echo $#', args=["x" * 30_000] * 3), "anew", "3\n")
+
+    def test_option_and_place(self):
+        p = self.start("-p", "-o", HOOK, program=(sys.executable,))
+        self.await_word(p, "light")
+        self.assertEqual(os.stat(self.script).st_size, 0)
+        self.check(self.claim(p, "echo $WAY"), "ahead", "ahead\n")
+
+    def test_time_of_waiting_is_not_the_programs(self):
+        r = self.run_light("exit 0", word="busy")
+        self.assertLess(r.report["cpuUs"], 400_000)
+        p = self.start(word="busy")
+        self.await_word(p, "light")
+        r = self.claim(p, "exit 0", args=["x" * 30_000] * 3)
+        self.assertEqual(r.started, "anew")
+        self.assertLess(r.report["cpuUs"], 400_000)
+
+    def test_waiting_without_an_interpreter(self):
+        p = sbx.start([*self.prefix, base.ENTRY, "-C", self.data, self.script, "sh", self.script], b"")
+        self.addCleanup(self.end, p)
+        self.await_word(p, "light")
+        self.check(self.claim(p, "echo 1"), "anew", "1\n")
+
+    def test_server_gone_while_it_waits(self):
+        p = self.start("-l", OBJECT)
+        self.await_word(p, "light")
+        p.stdin.close()
+        self.assertEqual((p.wait(timeout=10), p.stderr.read()), (0, b""))
+        self.assertEqual(sbx.alive(self.script), [])
+
+    def test_names_at_the_wrong_time(self):
+        names = sbx.record("P", "a")
+        for data in (sbx.record("C", "x") + names, names + names, sbx.record("P", "n" * 2000)):
+            p = self.start()
+            self.send(p, sbx.MAGIC + data)
+            self.assertEqual(p.wait(timeout=10), 125)
+            self.assertIn(b"names to preload", p.stderr.read())
+
+    def test_report_comes_before_the_memory_is_gone(self):
+        r = self.run_light("setsid sleep 0.1 & echo x", "-l", OBJECT)
+        self.check(r, "ahead", "x\n")
+
+    def test_lingers_until_the_server_hangs_up(self):
+        p = self.start()
+        self.await_word(p, "light")
+        self.send(p, sbx.envelope("exit 5"))
+        stream = sbx.frames(p.stdout)
+        while next(stream)[0] != "R":
+            pass
+        time.sleep(0.3)
+        self.assertIsNone(p.poll())
+        p.stdin.close()
+        self.assertEqual(p.wait(timeout=10), 5)
+
+
+PYTHON_PROGRAM = """
+import os, sys
+print(sorted(vars()), sys.argv[1:], sys.orig_argv[-1], input(), os.environ.get("X"), os.environ.get("LD_PRELOAD"))
+print(sorted(os.listdir("/proc/self/fd")), [name for name in sys.modules if "ahead" in name])
+try:
+    os.wait()
+except ChildProcessError as nobody:
+    print(nobody)
+def fail():
+    raise ValueError("here")
+fail()
+"""
+
+
+class RealPython(Waiting):
+    """The Python runner's hook. Another Python than the image's has other things loaded, but they wait alike."""
+
+    prefix = base.NAMESPACE or []
+
+    def setUp(self):
+        super().setUp()
+        site = os.path.join(self.dir.name, "site")
+        os.mkdir(site)
+        pathlib.Path(site, "sitecustomize.py").write_text(
+            'import os\nif "SANDBOX_AHEAD" in os.environ:\n'
+            f'    exec(open({str(base.TOP / "runners/python/ahead.py")!r}).read(), {{"__name__": "ahead"}})\n')
+        os.environ["PYTHONPATH"] = f"{site}:{self.data}"
+        self.addCleanup(os.environ.pop, "PYTHONPATH")
+
+    def command(self, *options, word="", program=(sys.executable,)):
+        return super().command("-l", OBJECT, "-x", "SANDBOX_AHEAD=3", *options, program=program)
+
+    def run_cold(self, code, **options):
+        return sbx.run([*self.prefix, base.ENTRY, "-C", self.data, self.script, sys.executable, self.script],
+                       sbx.envelope(code, **options))
+
+    def test_the_same_as_cold(self):
+        options = {"args": ["a", "-é"], "stdin": "line\nmore", "env": ["X=\udce4".encode("utf-8", "surrogateescape")]}
+        cold = self.run_cold(PYTHON_PROGRAM, **options)
+        r = self.run_light(PYTHON_PROGRAM, **options)
+        self.assertEqual((cold.started, r.started), ("anew", "ahead"))
+        self.assertEqual((bytes(r.out), bytes(r.err)), (bytes(cold.out), bytes(cold.err)))
+        self.assertIn(b"No child processes", bytes(r.out))
+        self.check_end(r, 1)
+
+    def test_new_files_are_found(self):
+        p = self.start()
+        self.await_word(p, "light")
+        pathlib.Path(self.data, "helper.py").write_text("x = 5\n")
+        self.check(self.claim(p, "import helper; print(helper.x)"), "ahead", "5\n")
+
+    def test_a_file_that_shadows_what_is_loaded(self):
+        p = self.start()
+        self.await_word(p, "light")
+        pathlib.Path(self.data, "codecs.py").write_text("x = 5\n")
+        self.check(self.claim(p, "print(1)"), "anew", "1\n")
+
+    def test_every_byte_of_many_runs(self):
+        for i in range(60):
+            r = self.run_light("import sys; sys.stdout.write('x' * 1_000_000); sys.exit(7)")
+            self.assertEqual((r.started, len(r.out)), ("ahead", 1_000_000))
+            self.check_end(r, 7)
+
+    def test_a_hostile_holder_is_over_with_the_report(self):
+        # The memory is shared with the holder, and it can be woken and killed: nobody else is harmed.
+        r = self.run_light("import os, signal\nfor p in os.listdir('/proc'):\n"
+                           "    if p.isdigit() and int(p) not in (1, os.getpid()):\n"
+                           "        os.kill(int(p), signal.SIGKILL)\nprint('over')")
+        self.check(r, "ahead", "over\n")
+
+    def test_output_of_a_daemon(self):
+        r = self.run_light("import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(0.1); os.write(1, b'late')\n"
+                           "    os._exit(0)\nprint('soon')")
+        self.check(r, "ahead", "soon\nlate")
+
+
+@unittest.skipUnless(base.NAMESPACE, "no PID namespaces here")
+class AheadAsInit(Claims, Waiting):
+    prefix = base.NAMESPACE or []
+
+
+class AheadAsOrdinaryProcess(Claims, Waiting):
+    pass
+
+
+if __name__ == "__main__":
+    if base.ENTRY is None or OBJECT is None:
+        print("skipped: runners/common/entry or runners/ahead/ahead.so has not been built")
+        sys.exit(base.SKIPPED)
+    unittest.main()

@@ -1,0 +1,251 @@
+/* The Docker engine's single calls against a fake one: versions, addresses, lists, events, bounds.
+ */
+#include "config.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/engine/docker_http.h"
+#include "common/engine/engine.h"
+#include "tests/fakes/engine_rows.h"
+#include "tests/fakes/fake_engine.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct engine *connect_to(const struct fake_engine *f)
+{
+    struct engine_address address = {.host = fake_engine_host(f), .cert_path = ""};
+    struct err e = ERR_INIT;
+    struct engine *engine = docker_engine_new(&address, &e);
+
+    if (!engine)
+        fail_msg("%s", e.text);
+    return engine;
+}
+
+static const struct engine_spec spec1 = {.image = "runner-x:1",
+                                         .protocol = 1,
+                                         .data_path = "/srv/x",
+                                         .user = "1000:1000",
+                                         .instance = "t",
+                                         .run_id = "r1",
+                                         .deadline_unix = 1};
+
+static int count(const char *log, const char *what)
+{
+    int n = 0;
+
+    for (const char *p = strstr(log, what); p; p = strstr(p + 1, what))
+        n++;
+    return n;
+}
+
+/* What listing the runners of an engine with this table says. */
+static int list(const struct fake_reply *table, struct err *e, char *log, size_t cap)
+{
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine *engine = connect_to(f);
+    struct engine_runners found = {0};
+    int r = engine->ops->runners(engine, "*", &found, e);
+
+    snprintf(log, cap, "%s", fake_engine_log(f));
+    engine_runners_clear(&found);
+    engine->ops->free(engine);
+    fake_engine_stop(f);
+    return r;
+}
+
+static void the_version_is_the_best_that_both_know(void **state)
+{
+    static const struct {
+        const char *theirs, *asked;
+    } cases[] = {
+        {"1.40", "/v1.40/"}, {"1.41", "/v1.41/"}, {"1.44", "/v1.44/"}, {"1.52", "/v1.44/"},
+        {"1.39", NULL},      {"2.0", NULL},       {"x", NULL},         {"", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct fake_reply table[] = {
+            {.match = "GET /_ping", .status = 200, .version = cases[i].theirs},
+            {.match = "GET /v", .status = 200, .body = "[]"},
+            END};
+        struct err e = ERR_INIT;
+        char log[1024];
+        int r = list(table, &e, log, sizeof log);
+
+        if (r != (cases[i].asked ? 0 : -1))
+            fail_msg("%s: %s", cases[i].theirs, e.text);
+        if (cases[i].asked)
+            assert_non_null(strstr(log, cases[i].asked));
+        else
+            assert_int_equal(e.kind, ERR_UNAVAILABLE);
+    }
+}
+
+static bool passed(void *ctx, const char *run_id, int64_t deadline)
+{
+    (void)run_id;
+    return deadline <= *(const int64_t *)ctx;
+}
+
+static void an_engine_that_is_down_is_said_at_once(void **state)
+{
+    struct engine_address address = {.host = "unix:///nowhere/at/all.sock"};
+    struct err e = ERR_INIT;
+    struct engine *engine = docker_engine_new(&address, &e);
+    struct engine_runners found;
+    size_t seen;
+
+    (void)state;
+    assert_non_null(engine);
+    assert_int_equal(engine->ops->runners(engine, "*", &found, &e), -1);
+    assert_int_equal(e.kind, ERR_UNAVAILABLE);
+    assert_non_null(strstr(e.text, "/nowhere/at/all.sock"));
+    assert_int_equal(engine->ops->start(engine, &spec1, NULL, deadline_in_ms(1000), &e), -1);
+    assert_int_equal(e.kind, ERR_UNAVAILABLE);
+    assert_int_equal(engine->ops->reap(engine, "t", passed, NULL, &seen, &e), -1);
+    assert_int_equal(engine->ops->watch(engine, &e), -1);
+    assert_false(engine->ops->watch_drain(engine));
+    engine->ops->free(engine);
+}
+
+static void wrong_addresses_are_refused(void **state)
+{
+    static const char *const hosts[] = {
+        "unix://relative",   "http://x:1",      "tcp://host",  "tcp://host:0", "tcp://host:99999",
+        "tcp://u@host:2375", "tcp://host:1/..", "tcp://:2375", "/run/x.sock",  "ssh://host:22"};
+    struct engine_address no_certs = {.host = "tcp://host:2376", .cert_path = "/nowhere"};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        struct engine_address address = {.host = hosts[i]};
+
+        if (docker_engine_new(&address, &e))
+            fail_msg("%s", hosts[i]);
+        assert_int_equal(e.kind, ERR_INVALID);
+    }
+    assert_null(docker_engine_new(&no_certs, &e));
+    assert_non_null(strstr(e.text, "ca.pem"));
+}
+
+static void only_own_containers_are_reaped(void **state)
+{
+    const struct fake_reply table[] = {
+        PING,
+        {.match = "GET /v1.41/containers/json?all=1&filters=%7B%22label%22%3A%5B%22sandbox.managed"
+                  "%3Dtrue%22%2C%22sandbox.instance%3Da%20b%22%5D%7D",
+         .status = 200,
+         .body = "[{\"Id\":\"aaaaaaaaaaaa\",\"Labels\":{\"sandbox.managed\":\"true\","
+                 "\"sandbox.instance\":\"a b\",\"sandbox.deadline\":\"5\"}},"
+                 "{\"Id\":\"bbbbbbbbbbbb\",\"Labels\":{\"sandbox.managed\":\"true\","
+                 "\"sandbox.instance\":\"a b\",\"sandbox.deadline\":\"50\"}},"
+                 "{\"Id\":\"cccccccccccc\",\"Labels\":{\"sandbox.managed\":\"true\","
+                 "\"sandbox.instance\":\"a bc\",\"sandbox.deadline\":\"5\"}},"
+                 "{\"Id\":\"../../images\",\"Labels\":{\"sandbox.managed\":\"true\","
+                 "\"sandbox.instance\":\"a b\",\"sandbox.deadline\":\"5\"}}]"},
+        {.match = "DELETE /v1.41/containers/aaaaaaaaaaaa?force=1&v=1", .status = 204},
+        END};
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine *engine = connect_to(f);
+    struct err e = ERR_INIT;
+    int64_t now = 10;
+    size_t seen;
+
+    (void)state;
+    assert_int_equal(engine->ops->reap(engine, "a b", passed, &now, &seen, &e), 1);
+    assert_int_equal(seen, 2);
+    assert_int_equal(count(fake_engine_log(f), "DELETE"), 1);
+    engine->ops->free(engine);
+    fake_engine_stop(f);
+}
+
+static void events_wake_the_watcher_until_they_end(void **state)
+{
+    const struct fake_reply table[] = {PING,
+                                       {.match = "GET /v1.41/events",
+                                        .status = 101,
+                                        .stream = "{}",
+                                        .stream_len = 2,
+                                        .hold_ms = 100},
+                                       END};
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine *engine = connect_to(f);
+    struct err e = ERR_INIT;
+    struct pollfd p = {.events = POLLIN};
+    bool alive = true;
+
+    (void)state;
+    p.fd = engine->ops->watch(engine, &e);
+    assert_true(p.fd >= 0);
+    for (int turns = 0; alive && turns < 5; turns++) {
+        assert_int_equal(poll(&p, 1, 2000), 1);
+        alive = engine->ops->watch_drain(engine);
+    }
+    assert_false(alive);
+    engine->ops->free(engine);
+    fake_engine_stop(f);
+}
+
+static void replies_are_bounded(void **state)
+{
+    const struct fake_reply table[] = {
+        PING, {.match = "GET /v1.41/x", .status = 200, .body = "0123456789"}, END};
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine_address address = {.host = fake_engine_host(f)};
+    struct err e = ERR_INIT;
+    struct docker_http *h = docker_http_new(&address, &e);
+    AUTO_BUF struct buf small = BUF_INIT(9);
+    AUTO_BUF struct buf enough = BUF_INIT(10);
+
+    (void)state;
+    assert_int_equal(docker_http_call(h, "GET", "/x", NULL, 1000, &small, &e), -1);
+    assert_int_equal(e.kind, ERR_LIMIT);
+    assert_int_equal(docker_http_call(h, "GET", "/x", NULL, 1000, &enough, &e), 200);
+    docker_http_free(h);
+    fake_engine_stop(f);
+}
+
+static void a_silent_engine_is_given_up(void **state)
+{
+    const struct fake_reply table[] = {
+        PING, {.match = "GET /v1.41/x", .status = 200, .delay_ms = 1500}, END};
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine_address address = {.host = fake_engine_host(f)};
+    struct err e = ERR_INIT;
+    struct docker_http *h = docker_http_new(&address, &e);
+    AUTO_BUF struct buf out = BUF_INIT(100);
+    int64_t began = clock_mono_ms();
+
+    (void)state;
+    assert_int_equal(docker_http_call(h, "GET", "/x", NULL, 200, &out, &e), -1);
+    assert_int_equal(e.kind, ERR_UNAVAILABLE);
+    assert_true(clock_mono_ms() - began < 1200);
+    docker_http_free(h);
+    fake_engine_stop(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_version_is_the_best_that_both_know),
+        cmocka_unit_test(an_engine_that_is_down_is_said_at_once),
+        cmocka_unit_test(wrong_addresses_are_refused),
+        cmocka_unit_test(only_own_containers_are_reaped),
+        cmocka_unit_test(events_wake_the_watcher_until_they_end),
+        cmocka_unit_test(replies_are_bounded),
+        cmocka_unit_test(a_silent_engine_is_given_up),
+    };
+
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -160,19 +160,21 @@ def _():
         equal(len({run[name] for run in runs}), len(runs), f"different values of {name}: {[run[name] for run in runs]}")
 
 
+def _shape(container):
+    shape = engine.inspect(container)
+    shape["HostConfig"].pop("Binds")
+    return shape["HostConfig"], {name: shape["Config"][name] for name in
+                                 ("User", "Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}
+
+
 @test("H-44: a waiting container has the limits and walls of one that is made for a run")
 def _():
-    row = pool.wait_for(warm.shared(), language="bash", box="")[0]
     cold = sites.own()
     connection = warm.new_client(cold).begin_run("sleep 8", "bash")
     at_test_end(connection.close)
-    made = wait_until(cold.containers, 15, "a container")[0]
-    shapes = []
-    for container in (warm.container_of(warm.shared(), row["runId"]), made["Id"]):
-        shape = engine.inspect(container)
-        shape["HostConfig"].pop("Binds")
-        shapes.append((shape["HostConfig"], {name: shape["Config"][name] for name in
-                                             ("User", "Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}))
+    shapes = [_shape(wait_until(cold.containers, 15, "a container")[0]["Id"])]
+    row = pool.wait_for(warm.shared(), language="bash", box="")[0]
+    shapes.append(_shape(warm.container_of(warm.shared(), row["runId"])))
     equal(shapes[0], shapes[1])
 
 
@@ -223,7 +225,8 @@ def _():
             check(isinstance(result, dict), f"{way}: {result!r}")
             allowed = ("ok", "timeout", "killed") if way == "pause" else ("ok",)
             check(result["status"] in allowed, f"{way}: {result['status']}")
-        wait_until(lambda: len([one for one in pool.waiting(site, "bash", box="") if one not in waits]) >= 2, 60,  # noqa: B023
+        old = {row["runId"] for row in waits}
+        wait_until(lambda: len([one for one in pool.waiting(site, "bash", box="") if one["runId"] not in old]) >= 2, 60,  # noqa: B023
                    f"the pool is full again after {way}")
         equal(warm.new_client(site).run("echo again", "bash")["stdout"], "again\n")
 

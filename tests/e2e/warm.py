@@ -23,9 +23,14 @@ def new_client(of):
     return sites.new_conversation(of.client())
 
 
+def places(of, language):
+    """How many of a language are to wait for new conversations."""
+    return int(dict(word.split("=") for word in of.settings["SANDBOX_WARM"].split(","))[language])
+
+
 def run_waiting(of, client, code, language="python", **arguments):
-    """A run for which a container waits; (result, the row of its container or None)."""
-    before = pool.wait_for(of, language=language, box="")
+    """A run when as many containers wait as shall; (result, the row of its container or None)."""
+    before = pool.wait_for(of, places(of, language), language=language, box="")
     result = client.run(code, language, **arguments)
     return result, next((one for one in before if one["runId"] == result["runId"]), None)
 

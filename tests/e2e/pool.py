@@ -18,10 +18,11 @@ def unclaimed(site):
     return status(site)["pool"]["waiting"]
 
 
-def waiting(site, language=None, tier=None, known=None):
-    """The containers that wait; each argument that is given narrows them. known: for a conversation that exists."""
+def waiting(site, language=None, tier=None, box=None):
+    """The containers that wait; each argument that is given narrows them. box: "" for new conversations, or the name of the
+    directory of one that exists."""
     return [one for one in unclaimed(site) if one["tier"] != "none" and language in (None, one["language"])
-            and tier in (None, one["tier"]) and known in (None, one["box"] != "")]
+            and tier in (None, one["tier"]) and box in (None, one["box"])]
 
 
 def wait_for(site, n=1, seconds=45, **wanted):

@@ -24,7 +24,7 @@ def _():
         result, row = warm.run_waiting(site, warm.new_client(site), code, language)
         equal((result["status"], result["stdout"]), ("ok", "out\n"))
         check(row, f"{language}: run {result['runId']} is none of those that waited")
-        check(pool.wait_for(site, language=language, known=False), "refilled")
+        check(pool.wait_for(site, language=language, box=""), "refilled")
         check(row["runId"] not in {one["runId"] for one in pool.unclaimed(site)}, "claimed, and still among those that wait")
         wait_until(lambda: not warm.container_of(site, row["runId"]), 10, "the used container is gone")  # noqa: B023
 
@@ -44,7 +44,7 @@ def _():
 @test("an upload comes first: the conversation exists, and its run sees the file")
 def _():
     site = warm.shared()
-    pool.wait_for(site, language="python", known=False)
+    pool.wait_for(site, language="python", box="")
     client = warm.new_client(site)
     client.upload("given", b"first")
     equal(client.run("print(open('given').read())")["stdout"], "first\n")
@@ -160,19 +160,21 @@ def _():
         equal(len({run[name] for run in runs}), len(runs), f"different values of {name}: {[run[name] for run in runs]}")
 
 
+def _shape(container):
+    shape = engine.inspect(container)
+    shape["HostConfig"].pop("Binds")
+    return shape["HostConfig"], {name: shape["Config"][name] for name in
+                                 ("User", "Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}
+
+
 @test("H-44: a waiting container has the limits and walls of one that is made for a run")
 def _():
-    row = pool.wait_for(warm.shared(), language="bash", known=False)[0]
     cold = sites.own()
     connection = warm.new_client(cold).begin_run("sleep 8", "bash")
     at_test_end(connection.close)
-    made = wait_until(cold.containers, 15, "a container")[0]
-    shapes = []
-    for container in (warm.container_of(warm.shared(), row["runId"]), made["Id"]):
-        shape = engine.inspect(container)
-        shape["HostConfig"].pop("Binds")
-        shapes.append((shape["HostConfig"], {name: shape["Config"][name] for name in
-                                             ("User", "Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}))
+    shapes = [_shape(wait_until(cold.containers, 15, "a container")[0]["Id"])]
+    row = pool.wait_for(warm.shared(), language="bash", box="")[0]
+    shapes.append(_shape(warm.container_of(warm.shared(), row["runId"])))
     equal(shapes[0], shapes[1])
 
 
@@ -211,7 +213,7 @@ def _():
 def _():
     site = warm.site("bash=2")
     for way in ("remove", "kill", "pause"):
-        waits = pool.wait_for(site, 2, language="bash", known=False)
+        waits = pool.wait_for(site, 2, language="bash", box="")
         for row in waits:
             container = warm.container_of(site, row["runId"])
             if way == "remove":
@@ -223,7 +225,8 @@ def _():
             check(isinstance(result, dict), f"{way}: {result!r}")
             allowed = ("ok", "timeout", "killed") if way == "pause" else ("ok",)
             check(result["status"] in allowed, f"{way}: {result['status']}")
-        wait_until(lambda: len([one for one in pool.waiting(site, "bash", known=False) if one not in waits]) >= 2, 60,  # noqa: B023
+        old = {row["runId"] for row in waits}
+        wait_until(lambda: len([one for one in pool.waiting(site, "bash", box="") if one["runId"] not in old]) >= 2, 60,  # noqa: B023
                    f"the pool is full again after {way}")
         equal(warm.new_client(site).run("echo again", "bash")["stdout"], "again\n")
 
@@ -243,7 +246,7 @@ def _():
     equal(warm.new_client(site).run("echo $WORD", language)["stdout"], "old\n")
     _image(name, language, "new")
     wait_until(lambda: warm.new_client(site).run("echo $WORD", language)["stdout"] == "new\n", 60, "runs have the new image", pause=0.5)
-    pool.wait_for(site, 2, language=language, known=False)
+    pool.wait_for(site, 2, language=language, box="")
     equal(warm.new_client(site).run("echo $WORD", language)["stdout"], "new\n")
     engine.remove_image(name)
 
@@ -277,7 +280,7 @@ def _():
     for text, seconds in answers:
         check(seconds < 45, f"answered after {seconds:.0f} s: {text}")
     wait_until(lambda: warm.new_client(site).run_whole("echo back", "bash").get("isError") is not True, 45, "runs work again", pause=0.5)
-    wait_until(lambda: len([one for one in pool.waiting(site, "bash", known=False) if one["runId"] not in old]) >= 2, 90,
+    wait_until(lambda: len([one for one in pool.waiting(site, "bash", box="") if one["runId"] not in old]) >= 2, 90,
                "new containers wait")
     wait_until(lambda: not [one for one in site.all_containers() if one["Labels"]["sandbox.run"] in old], 60,
                "the containers of before are gone")

@@ -5,7 +5,6 @@ import threading
 import engine
 import pool
 import sites
-from harness import wait_until
 
 POOL = "python=2,typescript=1,bash=1"
 
@@ -24,9 +23,14 @@ def new_client(of):
     return sites.new_conversation(of.client())
 
 
+def places(of, language):
+    """How many of a language are to wait for new conversations."""
+    return int(dict(word.split("=") for word in of.settings["SANDBOX_WARM"].split(","))[language])
+
+
 def run_waiting(of, client, code, language="python", **arguments):
-    """A run for which a container waits; (result, the row of its container or None)."""
-    before = pool.wait_for(of, language=language, known=False)
+    """A run when as many containers wait as shall; (result, the row of its container or None)."""
+    before = pool.wait_for(of, places(of, language), language=language, box="")
     result = client.run(code, language, **arguments)
     return result, next((one for one in before if one["runId"] == result["runId"]), None)
 
@@ -34,8 +38,7 @@ def run_waiting(of, client, code, language="python", **arguments):
 def wait_next(of, client, language):
     """Waits for the next container of the client's conversation; its row. The name of its directory is in its files' links."""
     box = client.upload("name.txt", b"")["file"]["url"].partition("/files/")[2].partition("/")[0]
-    return wait_until(lambda: [one for one in pool.waiting(of, language, known=True) if one["box"] == box], 45,
-                      f"a {language} container waits on {box}")[0]
+    return pool.wait_for(of, language=language, box=box)[0]
 
 
 def together(jobs):

@@ -7,7 +7,7 @@ from loads import at_once
 from servers import World
 from stack import Caller, new_name
 from stats import Table, median, number, quantile
-from work import BUN, PRINT, WORKS, LeftOut
+from work import PRINT, LeftOut
 
 SETTLE_S = 0.25  # removing the last container keeps the engine busy for a while
 # What the stack adds to what the bare client measures in the same round: (title, with it, without it, goal in ms).
@@ -19,10 +19,11 @@ DRAIN = 6  # callers at once that leave no container waiting
 class Ways:
     """The ways to run a work, by title; each returns milliseconds."""
 
-    def __init__(self, world: World):
+    def __init__(self, world: World, works):
+        languages = {work.language: work for work in works}.items()
         self.world = world
-        self.bare = {work.image: Bare(work.image, world.folder) for work in (PRINT, BUN)}
-        self.exec = {work.image: Exec(world.client, work, f"{world.folder}/exec-{work.language}") for work in (PRINT, BUN)}
+        self.bare = {work.image: Bare(work.image, world.folder) for _, work in languages}
+        self.exec = {work.image: Exec(world.client, work, f"{world.folder}/exec-{language}") for language, work in languages}
         self.known = {}
         self.callers = {}
         self.table = {
@@ -51,11 +52,14 @@ class Ways:
 
     def known_conversation(self, work):
         """The conversation that ran this work before; its next container has been started meanwhile."""
-        if work.name not in self.known:
-            self.known[work.name] = new_name()
-        self.caller("warm").run(work, self.known[work.name])
-        self.world.warm.wait_for(work, known=True)
-        return self.caller("warm").run(work, self.known[work.name])
+        caller = self.caller("warm")
+        if work not in self.known:
+            name = new_name()
+            self.known[work] = name, caller.directory(name)
+        name, directory = self.known[work]
+        caller.run(work, name)
+        self.world.warm.wait_for(work, box=directory)
+        return caller.run(work, name)
 
     def new_connection(self, work):
         self.world.warm.wait_for(work)
@@ -81,10 +85,10 @@ class Ways:
 class Contest:
     """Samples of every way and work."""
 
-    def __init__(self, ways):
+    def __init__(self, ways, works):
         self.ways = ways
-        self.samples = {(way, work): [] for way in ways.table for work in WORKS}
-        self.shares = {(share[0], work): [] for share in SHARES for work in WORKS}
+        self.samples = {(way, work): [] for way in ways.table for work in works}
+        self.shares = {(share[0], work): [] for share in SHARES for work in works}
         self.left_out = {}
 
     def measure(self, way, work, count):
@@ -128,10 +132,10 @@ def _print_work(contest, work, rounds, markdown):
 
 
 def part(world, options):
-    works = list(WORKS)
-    ways = Ways(world)
+    works = options.works
+    ways = Ways(world, works)
     try:
-        contest = Contest(ways)
+        contest = Contest(ways, works)
         contest.round(works, count=False)
         for _ in range(options.rounds):
             contest.round(works, count=True)

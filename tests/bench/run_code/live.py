@@ -46,7 +46,7 @@ def _poll_delays(server):
     found, since = [], 0
     while True:
         answer = caller.tool("get_run", {"runId": run["runId"], "sinceByte": since, "waitMs": 10000})
-        found += _delays(answer.get("newOutput") or answer.get("output") or "", time.time_ns())
+        found += _delays(answer["newOutput"], time.time_ns())
         since = answer["nextByte"]
         if answer["status"] != "running":
             caller.close()

@@ -18,6 +18,7 @@ import loads  # noqa: E402
 import rest  # noqa: E402
 from servers import World  # noqa: E402
 from stack import Target  # noqa: E402
+from work import WORKS  # noqa: E402
 
 PARTS = {"latency": latency.part, "throughput": loads.throughput, "bursts": loads.bursts, "live": live.part}
 
@@ -25,6 +26,7 @@ PARTS = {"latency": latency.part, "throughput": loads.throughput, "bursts": load
 def parse():
     parser = argparse.ArgumentParser(prog="tests/bench/run_code.sh", description=__doc__)
     parser.add_argument("--part", choices=PARTS, action="append", help="only this part (may be given several times)")
+    parser.add_argument("--work", choices=[work.key for work in WORKS], action="append", help="single runs of this only (as often as you like)")
     parser.add_argument("--rounds", type=int, default=20, help="rounds of single runs (%(default)s)")
     parser.add_argument("--seconds", type=int, default=10, help="length of each closed loop (%(default)s)")
     parser.add_argument("--bursts", type=int, default=3, help="how often all waiting containers are claimed at once (%(default)s)")
@@ -35,6 +37,7 @@ def parse():
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.seconds, options.bursts = 5, 5, 1
+    options.works = [work for work in WORKS if work.key in (options.work or [work.key])]
     return options
 
 

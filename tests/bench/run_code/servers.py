@@ -10,6 +10,7 @@ COLD = {"SANDBOX_WARM": ""}
 WARM = {"SANDBOX_WARM": None}  # as it comes
 READY = 16  # containers that wait on the server of the burst
 MANY = {"SANDBOX_WARM": f"python={READY}", "SANDBOX_WARM_MEMORY": "75%"}
+PATIENCE_S = 90
 
 
 class Server:
@@ -18,15 +19,21 @@ class Server:
     def __init__(self, settings):
         self.site = sites.own_of_suite({"SANDCGI_WORKERS": None, "SANDCGI_LOG_LEVEL": None} | settings)
         self.target = Target.of_site(self.site, sites.certificate()[0])
+        self.never_came = set()
 
     def caller(self):
         return Caller(self.target).warm_up()
 
-    def wait_for(self, work, n=1, known=False, seconds=90):
-        """Until n containers wait in the tier that the work needs."""
+    def wait_for(self, work, n=1, box="", seconds=PATIENCE_S):
+        """Until n containers wait in the tier that the work needs, for new conversations or for that of this directory. Libraries are loaded on an idle machine only: where they
+        were waited for in vain once, nobody waits again."""
+        wanted = {"language": work.language, "tier": work.tier, "box": box}
+        if work.tier in self.never_came:
+            seconds = 1
         try:
-            return pool.wait_for(self.site, n, seconds, language=work.language, tier=work.tier, known=known)
+            return pool.wait_for(self.site, n, seconds, **wanted)
         except Failed as late:
+            self.never_came.add(work.tier)
             raise LeftOut(str(late)) from late
 
 

@@ -103,3 +103,8 @@ class Caller:
         if result.get("isError"):
             raise RuntimeError(f"{name}: {result}")
         return result["structuredContent"]
+
+    def directory(self, conversation):
+        """The name of the conversation's directory, which stands in its files' links."""
+        made = self.tool("upload_file", {"conversationId": conversation, "filename": "name.txt", "content": ""})
+        return made["file"]["url"].partition("/files/")[2].partition("/")[0]

@@ -180,7 +180,7 @@ def run(way, program, preload):
             begin(way, program, preload, frames, one.send, prepare)
             collect(frames, outcome)
             outcome.files = look_at(data)
-        except Trouble as trouble:
+        except (Trouble, OSError) as trouble:
             raise Trouble(f"{trouble}; {one.last_words()}") from None
         finally:
             one.close()

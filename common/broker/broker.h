@@ -16,6 +16,7 @@
 #include "common/broker/admission.h"
 #include "common/broker/children.h"
 #include "common/broker/claims.h"
+#include "common/broker/company.h"
 #include "common/broker/heads.h"
 #include "common/broker/idle.h"
 #include "common/broker/job.h"
@@ -38,6 +39,7 @@ struct broker {
     struct claims claims;
     struct children *children;
     struct admission *admission;
+    struct company company;
     struct pool *pool;
     struct idle idle;
     struct deadline door_opens; /* no connection is taken until then; never: now */

@@ -226,6 +226,24 @@ static void give_new(struct broker *b, struct claim *c, const struct pool_want *
     refuse(b, c, &e);
 }
 
+static bool is_start_of(const struct child *child, const void *tenant)
+{
+    return child->state == CHILD_STARTING && child->claimed && strcmp(child->tenant, tenant) == 0;
+}
+
+/* Starts share the processors: a tenant that has company leaves half of them to the others, so that
+ * a crowd of its calls does not slow down every single one of theirs. */
+static bool may_start(const struct broker *b, const struct claim *c)
+{
+    const char *tenant = c->request.tenant;
+    if (!pool_may_start(b->pool, b->children))
+        return false;
+    if (!company_has_others(&b->company, tenant, clock_mono_ms()))
+        return true;
+    size_t share = b->config->pool.starts_max / 2;
+    return children_count(b->children, is_start_of, tenant) < (share ? share : 1);
+}
+
 /* A supervisor for one that has a place; it stays STAGE_PLACED when none may be started now. */
 static void give(struct broker *b, struct claim *c)
 {
@@ -240,7 +258,7 @@ static void give(struct broker *b, struct claim *c)
         refuse(b, c, &e);
         return;
     }
-    if (!give_waiting(b, c, &want) && pool_may_start(b->pool, b->children))
+    if (!give_waiting(b, c, &want) && may_start(b, c))
         give_new(b, c, &want);
 }
 
@@ -270,6 +288,7 @@ static void ask_for_place(struct broker *b, struct claim *c)
                                         .ticket = c};
     size_t position;
     int64_t retry_ms;
+    company_note(&b->company, c->request.tenant, c->asked_ms);
     switch (admission_ask(b->admission, &want, &position, &retry_ms)) {
     case ADMISSION_GO:
         place(b, c);

@@ -9,6 +9,7 @@ libbroker_a_SOURCES = \
 	common/broker/claims.c common/broker/claims.h \
 	common/broker/client.c common/broker/client.h \
 	common/broker/client_call.c common/broker/client_call.h \
+	common/broker/company.c common/broker/company.h \
 	common/broker/heads.c common/broker/heads.h \
 	common/broker/idle.c common/broker/idle.h \
 	common/broker/job.c common/broker/job.h \
@@ -43,8 +44,9 @@ if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/test_broker_admission \
 	tests/unit/test_broker_capture \
-	tests/unit/test_broker_client \
 	tests/unit/test_broker_children \
+	tests/unit/test_broker_client \
+	tests/unit/test_broker_company \
 	tests/unit/test_broker_files \
 	tests/unit/test_broker_idle \
 	tests/unit/test_broker_live \

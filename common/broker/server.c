@@ -244,6 +244,7 @@ static void close_broker(struct broker *b)
     auto_close_fd(&b->epoll_fd);
     pool_free(b->pool);
     admission_free(b->admission);
+    company_clear(&b->company);
     children_free(b->children);
     sandbox_root_close(&b->root);
 }

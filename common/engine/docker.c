@@ -25,8 +25,10 @@ int docker_remove(struct docker *d, const char *container, struct err *e)
     if (status < 0)
         return -1;
     /* 404: gone already; 409: its removal is in progress. */
-    if (status < 400 || status == 404 || status == 409)
+    if (status == 404 || status == 409)
         return 0;
+    if (status < 400)
+        return 1;
     return docker_http_refused(status, reply.data, reply.len, e);
 }
 

@@ -55,8 +55,8 @@ void docker_box_remove(struct docker *d);
 /* Why the box, whose program was not handed over, is of no use any more; returns -1. */
 int docker_lost(const struct docker_box *box, struct err *e);
 
-/* Kills and removes a container by name or id, with its anonymous volumes. One that is gone or
- * going already is fine. */
+/* Kills and removes a container by name or id, with its anonymous volumes: 1 when this did it, 0
+ * when it was gone or going already, -1. */
 int docker_remove(struct docker *d, const char *container, struct err *e);
 
 #endif

@@ -95,10 +95,9 @@ int docker_reap(struct engine *engine, const char *instance,
         if (!orphan(ctx, run_id, deadline))
             continue;
         /* One that cannot be removed must not keep the others alive. */
-        if (docker_remove(d, id, e) < 0)
-            failed++;
-        else
-            removed++;
+        int gone = docker_remove(d, id, e);
+        failed += gone < 0;
+        removed += gone > 0;
     }
     return failed ? -1 : removed;
 }

@@ -44,7 +44,7 @@ class Ways:
     def caller(self, kind):
         if kind not in self.callers:
             self.callers[kind] = getattr(self.world, kind).caller()
-        return self.callers[kind]
+        return self.callers[kind].warm_up()
 
     def new_conversation(self, work):
         self.world.warm.wait_for(work)
@@ -52,14 +52,13 @@ class Ways:
 
     def known_conversation(self, work):
         """The conversation that ran this work before; its next container has been started meanwhile."""
-        caller = self.caller("warm")
         if work not in self.known:
             name = new_name()
-            self.known[work] = name, caller.directory(name)
+            self.known[work] = name, self.caller("warm").directory(name)
         name, directory = self.known[work]
-        caller.run(work, name)
+        self.caller("warm").run(work, name)
         self.world.warm.wait_for(work, box=directory)
-        return caller.run(work, name)
+        return self.caller("warm").run(work, name)
 
     def new_connection(self, work):
         self.world.warm.wait_for(work)

@@ -78,8 +78,12 @@ class Caller:
         return self.connect().call(self.request(method, params))
 
     def warm_up(self):
-        """The handshake is over before anything is measured."""
-        self.send("ping", {})
+        """The handshake is over before anything is measured; a connection that was idle for too long is made again."""
+        try:
+            self.send("ping", {})
+        except ConnectionError:
+            self.close()
+            self.send("ping", {})
         return self
 
     def run(self, work, conversation=None):

@@ -1,9 +1,7 @@
 # Measuring, against a server that start.sh has started: tests/bench/run.sh builds and uses it.
 EXTRA_PROGRAMS += tests/bench/bench
 tests_bench_bench_SOURCES = \
-	fcgi/settings.c fcgi/settings.h \
 	tests/bench/bench.c \
-	tests/bench/floor.c tests/bench/floor.h \
 	tests/bench/load.c tests/bench/load.h \
 	tests/bench/stack.c tests/bench/stack.h \
 	tests/bench/stats.c tests/bench/stats.h \

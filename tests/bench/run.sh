@@ -14,21 +14,20 @@ for part in common settings services; do
     source "$project/nginx/setup/$part.sh"
 done
 
-rounds=30 load_rounds=7 seconds=2 stream_rounds=5 streams=1000 image=sandcgi-runner-python:latest
-work='' nginx_of_ours='' data_dir=''
+load_rounds=7 seconds=2 stream_rounds=5 streams=1000
+work='' nginx_of_ours=''
 
 usage()
 {
     cat <<'END'
-usage: tests/bench/run.sh [--rounds N] [--load-rounds N] [--seconds N] [--stream-rounds N] [--streams N]
+usage: tests/bench/run.sh [--load-rounds N] [--seconds N] [--stream-rounds N] [--streams N]
 
-  --rounds N        rounds of cold runs (30); a round takes about two seconds
   --load-rounds N   rounds of tools/list against a static file (7) …
   --seconds N       … of this many seconds for each of its four parts (2)
   --stream-rounds N rounds of three calls with and without waiting streams (5); a round takes about half a minute …
   --streams N       … of this many streams (1000)
 
-Needs a server that ./start.sh has started, with the python runner, on an engine with a Unix socket.
+Needs a server that ./start.sh has started.
 END
 }
 
@@ -42,10 +41,9 @@ take_options()
 {
     while (($#)); do
         case $1 in
-        --rounds | --load-rounds | --seconds | --stream-rounds | --streams)
+        --load-rounds | --seconds | --stream-rounds | --streams)
             [[ ${2:-} =~ ^[1-9][0-9]{0,3}$ ]] || fail "$1 needs a number from 1 to 9999; see --help"
             case $1 in
-            --rounds) rounds=$2 ;;
             --load-rounds) load_rounds=$2 ;;
             --seconds) seconds=$2 ;;
             --stream-rounds) stream_rounds=$2 ;;
@@ -69,7 +67,6 @@ clean_up()
         wait_gone 5 "$nginx_of_ours" || true
     fi
     [[ -z $work ]] || rm -rf "$work"
-    [[ -z $data_dir ]] || rm -rf "$data_dir"
 }
 
 # A port that nobody listens on; a moment later somebody might, and nginx then says so.
@@ -179,8 +176,6 @@ main()
     trap clean_up EXIT
     work=$(mktemp -d "${TMPDIR:-/tmp}/sandcgi-bench.XXXXXX")
     chmod 0755 "$work"
-    data_dir=$(mktemp -d "$state/bench.XXXXXX")
-    chown "$(setting SANDBOX_USER 1000:1000)" "$data_dir" || fail "cannot give $data_dir to the sandboxes' user"
     front=127.0.0.1:$(free_port)
     copy_nginx
     start_nginx_copy
@@ -189,8 +184,6 @@ main()
     print_place
     printf 'Private memory of idle workers\n'
     print_memory 'before the measuring' "$master"
-    printf '\n'
-    bench runs "$env_file" "$image" "$data_dir" "$front" "$rounds"
     printf '\n'
     bench load "$front" "$load_rounds" "$seconds"
     printf '\n'

@@ -18,10 +18,6 @@ void stack_close(struct stack *s);
 /* Appends the HTTP request of a call; params_json may be NULL. */
 void stack_request(const char *token, const char *method, const char *params_json, struct buf *out);
 
-/* One run_code of the program; microseconds from the request's first byte to the answer's last. It
- * has to succeed. */
-int64_t stack_run_code(struct stack *s, const char *language, const char *code);
-
 /* The body of tools/list. */
 void stack_list_tools(struct stack *s, struct buf *out);
 

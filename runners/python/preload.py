@@ -80,15 +80,17 @@ def walk(name):
 
 class Curtain:
     """At the interpreter's end, takes the modules that were loaded ahead out of its way: to clear each of them by itself
-    would be half of the work. It hangs on a function of site's that goes at the moment at which all modules go."""
+    would be half of the work. Those that the program hung something on stay, so that this ends as ever. It hangs on a
+    function of site's that goes at the moment at which all modules go."""
 
     def __init__(self, names):
-        self.names = names
+        self.rooms = [(name, vars(sys.modules[name]), len(vars(sys.modules[name]))) for name in names]
 
     def __del__(self, sys=sys):
         if sys.path is None:
-            for name in self.names:
-                sys.modules[name] = None
+            for name, room, size in self.rooms:
+                if len(room) == size:
+                    sys.modules[name] = None
 
 
 def unfreeze(thing):

@@ -3,7 +3,7 @@ import asyncio
 
 
 async def work(n):
-    await asyncio.sleep(0.01 * n)
+    await asyncio.sleep(0.2 * n)
     print("done", n)
     return n * n
 

@@ -46,7 +46,7 @@ def _():
         contains(text, "engine")
         check("Traceback" not in text, text)
         equal(client.upload("f", b"kept")["success"], True)
-        equal(len(client.result("tools/list")["tools"]), 3)
+        equal(len(client.result("tools/list")["tools"]), 6)
         relay.start()
 
         def works():

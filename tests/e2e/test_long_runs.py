@@ -8,6 +8,7 @@ import threading
 import time
 
 import engine
+import pool
 import procs
 import runs
 import sites
@@ -201,6 +202,7 @@ def _():
     os.kill(victim, signal.SIGKILL)
     wait_until(lambda: site.broker() not in (None, victim), 20, "a new broker")
     wait_until(lambda: [one for one in _patient_list(client) if one["status"] == "running"], 20, "it is known again")
+    wait_until(lambda: pool.status(site)["running"] == 1, 20, "it has been taken over")
     whole = client.run_whole("true", "bash")
     equal((whole.get("isError"), whole["structuredContent"]["status"]), (True, "busy"), "its place is taken")
     equal(runs.cancel(client, follower.run_id)["status"], "cancelled")

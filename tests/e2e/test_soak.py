@@ -87,9 +87,11 @@ class Picture:
 
 
 def _settle(site):
-    """Until only waiting containers are left, and those of conversations have gone, too."""
-    wait_until(lambda: not site.containers() and not [one for one in warm.pool.unclaimed(site) if one["box"]], 120,
-               "only the pool is left", pause=1)
+    """Until only the usual containers wait: those of conversations, and the places added in the rush, have gone, too."""
+    def usual():
+        now = warm.pool.status(site)["pool"]
+        return now["starting"] == 0 and len(now["waiting"]) == sum(one["places"] for one in now["languages"])
+    wait_until(lambda: not site.containers() and usual(), 180, "only the usual pool is left", pause=1)
 
 
 @test(f"{RUNS} runs of all kinds: memory, descriptors, containers, mounts, cgroups and directories do not grow",

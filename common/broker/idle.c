@@ -24,15 +24,22 @@ static const char *take_number(const char *text, uint64_t *out)
     return text + len;
 }
 
-int idle_by_pressure(const char *pressure)
+int idle_by_pressure(struct idle *idle, const char *pressure, int64_t now_ms)
 {
-    static const char start[] = "some avg10=";
-    uint64_t percent;
+    static const char start[] = "some ", name[] = " total=";
+    const char *total = strncmp(pressure, start, sizeof(start) - 1) == 0 ? strstr(pressure, name)
+                                                                         : NULL;
+    uint64_t stalled_us;
 
-    if (strncmp(pressure, start, sizeof(start) - 1) != 0 ||
-        !take_number(pressure + sizeof(start) - 1, &percent))
+    if (!total || !take_number(total + sizeof(name) - 1, &stalled_us))
         return -1;
-    return percent < PRESSURE_MAX;
+    const uint64_t since_us = stalled_us - idle->stalled_us;
+    const int64_t passed_ms = now_ms - idle->looked_ms;
+    const bool first = !idle->looked || stalled_us < idle->stalled_us || passed_ms <= 0;
+    idle->stalled_us = stalled_us;
+    if (first)
+        return 0;
+    return since_us / 10 < (uint64_t)passed_ms * PRESSURE_MAX;
 }
 
 int idle_by_stat(struct idle *idle, const char *stat)
@@ -84,7 +91,7 @@ bool idle_is(struct idle *idle, int64_t now_ms)
     if (idle->looked && now_ms - idle->looked_ms < LOOK_MS)
         return idle->answer;
     if (read_front("/proc/pressure/cpu", text, sizeof(text)))
-        answer = idle_by_pressure(text);
+        answer = idle_by_pressure(idle, text, now_ms);
     if (answer < 0 && read_front("/proc/stat", text, sizeof(text)))
         answer = idle_by_stat(idle, text);
     idle->looked = true;

@@ -18,6 +18,7 @@ struct pool *pool_new(const struct pool_settings *settings)
     uint64_t room = settings->memory_bytes / POOL_LIGHT_BYTES;
 
     p->settings = *settings;
+    p->last_end_ms = INT64_MIN / 2;
     for (size_t i = 0; i < settings->n; i++)
         p->shelves[i].setting = settings->items[i];
     p->max_boxes = settings->n == 0 || room == 0 ? 1
@@ -209,6 +210,7 @@ void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
 {
     struct pool_shelf *shelf = pool_shelf_of(p, child->language);
 
+    p->last_end_ms = now_ms;
     if (!shelf || child->network || !child->box[0])
         return;
     struct pool_box *box = pool_box_of(p, child->box, shelf);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define QUIET_MS  25      /* a run that is younger than this has the machine for itself */
+#define ANSWER_MS 15      /* after a run's end: its answer is on its way */
 #define SETTLE_MS 250     /* without a claim: the time for what is only likely to be of use */
 #define GUESS_MS  1000    /* between two starts for conversations that were used once */
 #define FRESH_MS  60000   /* since its use, for such a conversation */
@@ -213,12 +214,13 @@ static bool end_one(struct look *l, struct pool_wish *out)
 static bool may_begin(struct look *l)
 {
     const struct pool *p = l->pool;
-    const int64_t quiet_ms = p->last_claim_ms + QUIET_MS;
+    int64_t quiet_ms = p->last_end_ms + ANSWER_MS;
 
     if (!l->now->engine_ok || l->count.starting >= p->settings.starts_max)
         return false;
-    if (l->now->running == 0 || l->now->waiting_callers > 0 || l->count.callers > 0 ||
-        !p->claimed_yet || l->now->now_ms >= quiet_ms)
+    if (l->now->running > 0 && p->claimed_yet && p->last_claim_ms + QUIET_MS > quiet_ms)
+        quiet_ms = p->last_claim_ms + QUIET_MS;
+    if (l->now->waiting_callers > 0 || l->count.callers > 0 || l->now->now_ms >= quiet_ms)
         return true;
     ask_again(l, quiet_ms);
     return false;

@@ -51,7 +51,7 @@ struct pool {
     struct pool_box *boxes;
     size_t n_boxes, max_boxes;
     uint16_t index[POOL_INDEX]; /* where a box is, from 1; 0: none. Made anew by pool_count */
-    int64_t last_claim_ms;
+    int64_t last_claim_ms, last_end_ms; /* of runs */
     int64_t last_guess_ms; /* when a container was last started for a conversation used once */
     int64_t last_load_ms;  /* when one was last told to load its libraries */
     bool claimed_yet, guessed_yet;

@@ -162,6 +162,8 @@ static int begin(struct supervisor *s, struct err *e)
 static void end(struct supervisor *s)
 {
     supervisor_drain(s);
+    if (s->claimed)
+        supervisor_linger(s);
     if (s->engine)
         s->engine->ops->finish(s->engine);
     supervisor_close_channel(s);

@@ -13,6 +13,7 @@
 #define EVENTS_AT_ONCE 16
 #define BATCH_BYTES    65536u /* of output, at one tick for one reader */
 #define BATCH_PIECES   64
+#define LINGER_MS      30
 #define BEHIND_BYTES   (4 * BATCH_BYTES) /* who is further behind is taken to the newest */
 
 /* ---- waiting ---- */
@@ -254,6 +255,18 @@ bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *da
             ring_at(s, deadline_min(s->alarm, s->tick));
         }
     return run_capture_add(&s->capture, stream, data, len);
+}
+
+void supervisor_linger(struct supervisor *s)
+{
+    struct deadline end = deadline_in_ms(LINGER_MS);
+
+    while (!deadline_passed(end)) {
+        struct epoll_event event;
+
+        if (epoll_wait(s->epoll_fd, &event, 1, deadline_poll_ms(end)) > 0)
+            supervisor_turn(s);
+    }
 }
 
 void supervisor_drain(struct supervisor *s)

@@ -68,6 +68,9 @@ void supervisor_ring(struct supervisor *s);
 void supervisor_tend(struct supervisor *s);
 /* The next batch of output for a live reader that has taken the one before; over: the last. */
 void supervisor_tell_live(struct supervisor *s, struct reader *r, bool over);
+/* Lets whoever got the answer have the processors for a moment: what comes next keeps the engine
+ * busy. */
+void supervisor_linger(struct supervisor *s);
 /* Until every reader has taken its answer, or none is worth waiting for. */
 void supervisor_drain(struct supervisor *s);
 

@@ -20,7 +20,8 @@ struct docker_box {
                    it, so removal never needs a reply */
     char *image;
     char id[65];
-    struct talk talk; /* talk.stream is NULL unless it is started and of use */
+    struct talk talk;            /* talk.stream is NULL unless it is started and of use */
+    struct docker_stream *spent; /* of a program that is over; NULL: none */
 };
 
 struct docker {

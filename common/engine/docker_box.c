@@ -25,6 +25,7 @@ void docker_box_remove(struct docker *d)
     struct err e = ERR_INIT;
 
     talk_clear(&box->talk);
+    docker_stream_free(TAKE_PTR(box->spent));
     free(TAKE_PTR(box->image));
     if (!box->name)
         return;

@@ -174,9 +174,12 @@ int docker_run(struct engine *engine, const struct engine_program *program,
     docker_attend_begin(docker_http_attend(docker->http), attend);
     result = run_steps(docker, program, sink, d, out, e);
     docker_attend_end(docker_http_attend(docker->http));
-    if (result < 0)
+    if (result < 0) {
         docker_box_remove(docker);
-    else
+    } else {
+        /* Hanging up would have the engine take the container down while the answer is given. */
+        docker->box.spent = TAKE_PTR(docker->box.talk.stream);
         talk_clear(&docker->box.talk);
+    }
     return result;
 }

@@ -9,20 +9,27 @@ static void pressure_says_idle_below_ten_percent(void **state)
         const char *text;
         int answer;
     } cases[] = {
-        {"some avg10=0.00 avg60=1.00 avg300=2.00 total=99\nfull avg10=0.00", 1},
-        {"some avg10=9.99 avg60=50.00 avg300=2.00 total=99\n", 1},
-        {"some avg10=10.00 avg60=0.00 avg300=2.00 total=99\n", 0},
-        {"some avg10=100.00 avg60=0.00", 0},
+        {"some avg10=99.00 avg60=1.00 avg300=2.00 total=1099990\nfull avg10=0.00", 1},
+        {"some avg10=0.00 avg60=0.00 avg300=0.00 total=1100000\n", 0},
+        {"some avg10=0.00 avg60=0.00 avg300=0.00 total=9000000\n", 0},
+        {"some avg10=0.00 avg60=0.00 avg300=0.00 total=1000000\n", 1},
+        {"some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n", 0}, /* counted anew */
         {"", -1},
-        {"some avg10=", -1},
-        {"some avg10=x", -1},
-        {"full avg10=0.00", -1},
-        {"some avg10=99999999999999999999999", -1},
+        {"some avg10=0.00", -1},
+        {"some avg10=0.00 total=x", -1},
+        {"full avg10=0.00 total=5", -1},
+        {"some total=99999999999999999999999", -1},
     };
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        assert_int_equal(idle_by_pressure(cases[i].text), cases[i].answer);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct idle idle = {.looked = true, .looked_ms = 1000, .stalled_us = 1000000};
+
+        assert_int_equal(idle_by_pressure(&idle, cases[i].text, 2000), cases[i].answer);
+    }
+    struct idle fresh;
+    idle_init(&fresh);
+    assert_int_equal(idle_by_pressure(&fresh, cases[3].text, 2000), 0);
 }
 
 static void counters_say_idle_when_half_of_the_time_was_unused(void **state)

@@ -55,7 +55,7 @@ const struct conf_row settings_table[] = {
      "Streams that may wait at the same time; more are answered 429."},
     {"SANDCGI_SESSION_TTL", CONF_DURATION, FIELD(session_ttl_ms), "24h", 60000, 8760 * HOUR_MS, NULL, 0,
      "How long a session of the older protocol revisions lasts without a request."},
-    {"SANDCGI_WORKERS", CONF_NUMBER, FIELD(workers), "48", 1, 1000, NULL, 0,
+    {"SANDCGI_WORKERS", CONF_NUMBER, FIELD(workers), "80", 1, 1000, NULL, 0,
      "FastCGI worker processes; each serves one request at a time, so as many as may run and "
      "wait together (SANDBOX_MAX_RUNS, SANDBOX_QUEUE)."},
     {"SANDCGI_USER", CONF_STRING, FIELD(user), "", 0, 64, NULL, 0,
@@ -100,7 +100,7 @@ const struct conf_row settings_table[] = {
      "Programs of one tenant running at the same time; 0: as many as SANDBOX_MAX_RUNS."},
     {"SANDBOX_CONVERSATION_RUNS", CONF_NUMBER, FIELD(conversation_runs), "4", 1, 1000, NULL, 0,
      "Programs of one conversation running at the same time; 1: one after the other."},
-    {"SANDBOX_QUEUE", CONF_NUMBER, FIELD(queue), "32", 0, 10000, NULL, 0,
+    {"SANDBOX_QUEUE", CONF_NUMBER, FIELD(queue), "64", 0, 10000, NULL, 0,
      "Runs that may wait for their turn, which goes round the tenants; more are answered \"busy\"."},
     {"SANDBOX_BACKGROUND_MAX", CONF_NUMBER, FIELD(background_max), "8", 0, 1000, NULL, 0,
      "Runs of one tenant that go on while nobody waits for their answer."},

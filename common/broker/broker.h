@@ -55,8 +55,8 @@ const struct engine_runner *broker_runner(const struct broker *b, const char *la
 
 /* calls.c: a connection has said what it wants. Takes fd and passed_fd (-1: none). */
 void calls_begin(struct broker *b, int take_fd, const json_t *head, int take_passed_fd);
-/* The last word on a connection; takes it. */
-void calls_refuse(int take_fd, json_t *take_reply);
+/* The only or last word on a connection, which ends with it; takes both. */
+void calls_answer(int take_fd, json_t *take_reply);
 
 /* births.c */
 

@@ -8,18 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* An operation that the main process sees to itself; each takes the connection. */
-static const struct {
-    const char *name;
-    void (*begin)(struct broker *b, int take_fd, const json_t *head);
-} calls[] = {
-    {"run", claims_begin},
-    {"adopt", supervisors_adopt},
-};
-
-static const char *const handed_over[] = {"get_run", "cancel_run"};
-
-void calls_refuse(int take_fd, json_t *take_reply)
+void calls_answer(int take_fd, json_t *take_reply)
 {
     struct err e = ERR_INIT;
     if (wire_post(take_fd, take_reply, -1, &e) < 0)
@@ -28,6 +17,29 @@ void calls_refuse(int take_fd, json_t *take_reply)
     shutdown(take_fd, SHUT_RDWR);
     auto_close_fd(&take_fd);
 }
+
+/* Every worker asks for it before its first run: not worth a process. */
+static void tell_runners(struct broker *b, int take_fd, const json_t *head)
+{
+    const struct job_world world = {.runners = &b->keeper.runners,
+                                    .engine_trouble = b->keeper.trouble};
+    struct err e = ERR_INIT;
+    json_t *list = job_runners(&world, &e);
+    (void)head;
+    calls_answer(take_fd, list ? wire_result_new(list) : wire_error_new(&e));
+}
+
+/* An operation that the main process sees to itself; each takes the connection. */
+static const struct {
+    const char *name;
+    void (*begin)(struct broker *b, int take_fd, const json_t *head);
+} calls[] = {
+    {"run", claims_begin},
+    {"runners", tell_runners},
+    {"adopt", supervisors_adopt},
+};
+
+static const char *const handed_over[] = {"get_run", "cancel_run"};
 
 /* Everything else is a short piece of work in a process of its own. */
 static void begin_job(struct broker *b, int fd, const json_t *head, int passed_fd)

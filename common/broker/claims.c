@@ -122,7 +122,7 @@ void claims_release(struct broker *b, struct child *child)
 
 static void refuse(struct broker *b, struct claim *c, const struct err *why)
 {
-    calls_refuse(TAKE_FD(c->fd), wire_error_new(why));
+    calls_answer(TAKE_FD(c->fd), wire_error_new(why));
     forget(b, c);
 }
 
@@ -136,7 +136,7 @@ static void refuse_busy(struct broker *b, struct claim *c, size_t position, int6
     json_t *error = json_object_get(reply, "error");
     json_object_set_new(error, "retryAfterMs", json_integer(retry_ms));
     json_object_set_new(error, "position", json_integer((json_int_t)position));
-    calls_refuse(TAKE_FD(c->fd), reply);
+    calls_answer(TAKE_FD(c->fd), reply);
     forget(b, c);
 }
 

@@ -45,7 +45,7 @@ static void finish(struct broker *b, struct head *head)
         calls_begin(b, TAKE_FD(head->fd), message, TAKE_FD(passed));
     } else {
         log_warn("request not understood: %s", e.text);
-        calls_refuse(TAKE_FD(head->fd), wire_error_new(&e));
+        calls_answer(TAKE_FD(head->fd), wire_error_new(&e));
     }
     drop(b, head);
 }

@@ -89,11 +89,6 @@ static json_t *op_open(struct job *job, struct err *e)
     return json_pack("{s:I}", "size", (json_int_t)st.st_size);
 }
 
-static json_t *op_runners(struct job *job, struct err *e)
-{
-    return job_runners(job->world, e);
-}
-
 /* Of a run that no supervisor answers for; to one that is over, cancelling changes nothing. */
 static json_t *op_get_run(struct job *job, struct err *e)
 {
@@ -139,7 +134,6 @@ static const struct {
     {"get_run", op_get_run},
     {"cancel_run", op_get_run},
     {"list_runs", op_list_runs},
-    {"runners", op_runners},
     {"status", op_status},
     {"ping", op_ping},
 };

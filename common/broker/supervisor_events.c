@@ -13,7 +13,7 @@
 #define EVENTS_AT_ONCE 16
 #define BATCH_BYTES    65536u /* of output, at one tick for one reader */
 #define BATCH_PIECES   64
-#define LINGER_MS      30
+#define LINGER_MS      100
 #define BEHIND_BYTES   (4 * BATCH_BYTES) /* who is further behind is taken to the newest */
 
 /* ---- waiting ---- */

@@ -263,7 +263,7 @@ def _():
     check(any(answer.get("queueMs", 0) > 500 for answer in answers), f"queueMs: {[answer.get('queueMs') for answer in answers]}")
 
 
-OVERLAP = "touch on.$$; sleep 1; ls on.* | wc -l; rm on.$$"
+OVERLAP = "me=on.$(cat /proc/sys/kernel/random/uuid); touch $me; sleep 2; ls on.* | wc -l; rm $me"
 
 
 @test("SANDBOX_CONVERSATION_RUNS=1 lets a conversation's runs go one after the other; others go on meanwhile", timeout=90)

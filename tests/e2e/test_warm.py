@@ -363,7 +363,7 @@ def _():
 @test("a waiting pool uses next to no CPU", timeout=180)
 def _():
     site = warm.site()
-    pool.wait_for(site, 2, language="python")
+    pool.wait_for(site, 1, seconds=120, language="python", tier="full")
 
     def used():
         return sum(warm.cpu_ns(one["Id"]) for one in site.all_containers())

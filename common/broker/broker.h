@@ -6,6 +6,7 @@
  *   heads.c        connections that have not said yet what they want
  *   calls.c        what they want, and who does it
  *   claims.c       runs that wait for a place, a start, or for their supervisor to take them up
+ *   company.c      which other tenants asked lately: whoever has company gets half of the starts
  *   supervisors.c  what supervisors say, their end, those of a broker before
  *   births.c       forking
  *   warm.c         carries out what the pool wishes

@@ -18,7 +18,7 @@ struct pool *pool_new(const struct pool_settings *settings)
     uint64_t room = settings->memory_bytes / POOL_LIGHT_BYTES;
 
     p->settings = *settings;
-    p->last_end_ms = INT64_MIN / 2;
+    p->last_claim_ms = p->last_end_ms = p->last_guess_ms = POOL_NEVER;
     for (size_t i = 0; i < settings->n; i++)
         p->shelves[i].setting = settings->items[i];
     p->max_boxes = settings->n == 0 || room == 0 ? 1
@@ -192,7 +192,6 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
     const bool missed = !chosen || chosen->state != CHILD_WAITING;
 
     p->last_claim_ms = now_ms;
-    p->claimed_yet = true;
     if (!shelf || want->network)
         return;
     struct pool_box *box = pool_box_of(p, want->box, shelf);

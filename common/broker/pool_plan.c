@@ -218,7 +218,7 @@ static bool may_begin(struct look *l)
 
     if (!l->now->engine_ok || l->count.starting >= p->settings.starts_max)
         return false;
-    if (l->now->running > 0 && p->claimed_yet && p->last_claim_ms + QUIET_MS > quiet_ms)
+    if (l->now->running > 0 && p->last_claim_ms + QUIET_MS > quiet_ms)
         quiet_ms = p->last_claim_ms + QUIET_MS;
     if (l->now->waiting_callers > 0 || l->count.callers > 0 || l->now->now_ms >= quiet_ms)
         return true;
@@ -281,7 +281,7 @@ static bool is_settled(struct look *l)
 {
     const int64_t at_ms = l->pool->last_claim_ms + SETTLE_MS;
 
-    if (!l->pool->claimed_yet || l->now->now_ms >= at_ms)
+    if (l->now->now_ms >= at_ms)
         return true;
     ask_again(l, at_ms);
     return false;
@@ -292,7 +292,7 @@ static bool may_guess(struct look *l)
 {
     const int64_t at_ms = l->pool->last_guess_ms + GUESS_MS;
 
-    if (!l->pool->guessed_yet || l->now->now_ms >= at_ms)
+    if (l->now->now_ms >= at_ms)
         return is_settled(l);
     ask_again(l, at_ms);
     return false;
@@ -347,10 +347,8 @@ static bool start_one(struct look *l, struct pool_wish *out)
         return evict_for(l, &who, out);
     if (l->count.used + POOL_LIGHT_BYTES > budget)
         return false; /* until those that were told to go are gone */
-    if (who.box && !who.box->proven) {
+    if (who.box && !who.box->proven)
         l->pool->last_guess_ms = l->now->now_ms;
-        l->pool->guessed_yet = true;
-    }
     *out = (struct pool_wish){.what = who.box ? POOL_START_BOX : POOL_START_SPARE,
                               .runner = runner_of(l, who.shelf->setting.language)};
     if (who.box)

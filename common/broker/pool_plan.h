@@ -5,6 +5,7 @@
 #include "common/broker/children.h"
 #include "common/broker/pool.h"
 
+#define POOL_NEVER     (INT64_MIN / 2)      /* a time longer ago than anything that counts */
 #define POOL_BOXES_MAX 256                  /* conversations remembered */
 #define POOL_INDEX     (4 * POOL_BOXES_MAX) /* a power of two */
 
@@ -54,7 +55,6 @@ struct pool {
     int64_t last_claim_ms, last_end_ms; /* of runs */
     int64_t last_guess_ms; /* when a container was last started for a conversation used once */
     int64_t last_load_ms;  /* when one was last told to load its libraries */
-    bool claimed_yet, guessed_yet;
 };
 
 struct pool_shelf *pool_shelf_of(struct pool *p, const char *language);

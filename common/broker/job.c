@@ -14,34 +14,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What an operation works on: the request, its passed descriptor, and what the reply carries
- * besides the result. */
-struct job {
-    const struct job_world *world;
-    const json_t *request;
-    int in_fd;
-    int out_fd;
-};
-
-/* Whose file the request is about. Borrowed. */
-struct target {
-    const char *tenant, *conversation, *name;
-};
-
-static int read_target(const struct job *job, struct target *out, struct err *e)
+int job_read_target(const struct job *job, const char *key, const char *field,
+                    struct job_target *out, struct err *e)
 {
-    const json_t *name = json_object_get(job->request, "name");
+    const json_t *name = json_object_get(job->request, key);
 
     out->tenant = json_get_string(job->request, "tenant");
     out->conversation = json_get_string(job->request, "conversation");
     out->name = json_string_value(name);
     if (!out->tenant || !out->conversation || !out->name)
-        return err_set(e, ERR_INVALID, "tenant, conversation or name is missing");
-    return files_check_name("filename", out->name, json_string_length(name), e);
+        return err_set(e, ERR_INVALID, "tenant, conversation or %s is missing", key);
+    return files_check_name(field, out->name, json_string_length(name), e);
 }
 
-/* Keeps the sandbox's record up to date; a failure is logged and hinders nobody's work. */
-static void note_use(const struct sandbox *sb, const char *tenant, const char *conversation)
+void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation)
 {
     struct err e = ERR_INIT;
 
@@ -54,7 +40,7 @@ static json_t *op_put(struct job *job, struct err *e)
     uint64_t max = job->world->config->limits.file_max;
     json_int_t size = json_get_integer(job->request, "size", -1);
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    struct target t;
+    struct job_target t;
 
     if (size < 0 || job->in_fd < 0) {
         err_set(e, ERR_INVALID, "put: the content is missing");
@@ -65,11 +51,11 @@ static json_t *op_put(struct job *job, struct err *e)
                 (unsigned long long)max);
         return NULL;
     }
-    if (read_target(job, &t, e) < 0 ||
+    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
         sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
         files_put(&sb, t.name, job->in_fd, (uint64_t)size, e) < 0)
         return NULL;
-    note_use(&sb, t.tenant, t.conversation);
+    job_note_use(&sb, t.tenant, t.conversation);
     AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
     return json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
 }
@@ -77,10 +63,10 @@ static json_t *op_put(struct job *job, struct err *e)
 static json_t *op_open(struct job *job, struct err *e)
 {
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    struct target t;
+    struct job_target t;
     struct stat st;
     /* Looking for a file makes no sandbox: names are guessed here. */
-    if (read_target(job, &t, e) < 0 ||
+    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
         sandbox_find(job->world->root, t.tenant, t.conversation, &sb, e) < 0)
         return NULL;
     job->out_fd = files_open(&sb, t.name, &st, e);

@@ -28,6 +28,27 @@ struct job_world {
     size_t waiting; /* runs that wait for a place or a start */
 };
 
+/* What an operation works on: the request, its passed descriptor, and what the reply carries
+ * besides the result. */
+struct job {
+    const struct job_world *world;
+    const json_t *request; /* its head */
+    int in_fd;             /* -1: none; the caller closes it */
+    int out_fd;            /* the operation sets it to what rides along with the reply */
+};
+
+/* Whose file the request is about. Borrowed from the request. */
+struct job_target {
+    const char *tenant, *conversation, *name;
+};
+
+/* Reads tenant, conversation and the name under key, which is checked (files_check_name) and called
+ * field in what is said of it. */
+int job_read_target(const struct job *job, const char *key, const char *field,
+                    struct job_target *out, struct err *e);
+/* Keeps the sandbox's record up to date; a failure is logged and hinders nobody's work. */
+void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation);
+
 /* Carries out what head asks for, answers on fd. passed_fd rode along with head, -1: none. Never
  * fails towards the caller: failures are answers. */
 void job_handle(const struct job_world *world, int fd, const json_t *head, int passed_fd);

@@ -7,7 +7,7 @@
  * keepBytes}
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversation?}
- *   {"op":"put"|"open"|"list"|"names"|"runners"|"status"|"ping", …}
+ *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
  * With put the content's descriptor rides along, with open's reply the file's.
  *
  * Replies, the last one is result or error; whoever sent it shuts the connection down:

@@ -3,6 +3,10 @@ noinst_LIBRARIES += libsandbox.a
 libsandbox_a_SOURCES = \
 	common/sandbox/beneath.c common/sandbox/beneath.h \
 	common/sandbox/files.c common/sandbox/files.h \
+	common/sandbox/files_delete.c \
+	common/sandbox/files_list.c common/sandbox/files_list.h \
+	common/sandbox/files_move.c \
+	common/sandbox/files_way.c common/sandbox/files_way.h \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
@@ -13,6 +17,8 @@ libsandbox_a_SOURCES = \
 if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/test_files \
+	tests/unit/test_files_list \
+	tests/unit/test_files_move \
 	tests/unit/test_files_race \
 	tests/unit/test_files_race_walk \
 	tests/unit/test_files_walk \

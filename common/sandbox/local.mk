@@ -3,6 +3,7 @@ noinst_LIBRARIES += libsandbox.a
 libsandbox_a_SOURCES = \
 	common/sandbox/beneath.c common/sandbox/beneath.h \
 	common/sandbox/files.c common/sandbox/files.h \
+	common/sandbox/link.c common/sandbox/link.h \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
@@ -16,6 +17,7 @@ check_PROGRAMS += \
 	tests/unit/test_files_race \
 	tests/unit/test_files_race_walk \
 	tests/unit/test_files_walk \
+	tests/unit/test_link \
 	tests/unit/test_media \
 	tests/unit/test_sandbox \
 	tests/unit/test_snapshot \
@@ -29,3 +31,6 @@ tests_unit_test_files_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
 endif
 
 EXTRA_DIST += tests/unit/sandbox_fixture.h
+
+FUZZ_TARGETS += tests/fuzz/fuzz_link
+tests_fuzz_fuzz_link_LDFLAGS = $(FUZZ_LINK)

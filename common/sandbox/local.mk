@@ -7,6 +7,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/files_list.c common/sandbox/files_list.h \
 	common/sandbox/files_move.c \
 	common/sandbox/files_way.c common/sandbox/files_way.h \
+	common/sandbox/link.c common/sandbox/link.h \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
@@ -22,6 +23,7 @@ check_PROGRAMS += \
 	tests/unit/test_files_race \
 	tests/unit/test_files_race_walk \
 	tests/unit/test_files_walk \
+	tests/unit/test_link \
 	tests/unit/test_media \
 	tests/unit/test_sandbox \
 	tests/unit/test_snapshot \
@@ -35,3 +37,6 @@ tests_unit_test_files_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
 endif
 
 EXTRA_DIST += tests/unit/sandbox_fixture.h
+
+FUZZ_TARGETS += tests/fuzz/fuzz_link
+tests_fuzz_fuzz_link_LDFLAGS = $(FUZZ_LINK)

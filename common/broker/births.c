@@ -82,6 +82,7 @@ static void be_supervisor(struct broker *b, const struct birth *birth, const str
         .config = b->config,
         .root = &b->root,
         .runner = birth->runner,
+        .version = b->keeper.version,
         .channel = channel,
         .spare = birth->spare,
         .box = birth->box,

@@ -8,6 +8,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/archive_write.c \
 	common/sandbox/beneath.c common/sandbox/beneath.h \
 	common/sandbox/files.c common/sandbox/files.h \
+	common/sandbox/link.c common/sandbox/link.h \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
@@ -23,6 +24,7 @@ check_PROGRAMS += \
 	tests/unit/test_files_race \
 	tests/unit/test_files_race_walk \
 	tests/unit/test_files_walk \
+	tests/unit/test_link \
 	tests/unit/test_media \
 	tests/unit/test_sandbox \
 	tests/unit/test_snapshot \
@@ -39,3 +41,6 @@ EXTRA_DIST += tests/unit/sandbox_fixture.h
 
 FUZZ_TARGETS += tests/fuzz/fuzz_archive
 tests_fuzz_fuzz_archive_LDFLAGS = $(FUZZ_LINK)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_link
+tests_fuzz_fuzz_link_LDFLAGS = $(FUZZ_LINK)

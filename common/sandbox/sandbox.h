@@ -8,9 +8,11 @@
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
+#include "common/sandbox/link.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define SANDBOX_NAME_LEN 64
@@ -25,6 +27,9 @@ struct sandbox_root {
     char *base_url;  /* PUBLIC_BASE_URL without a trailing slash */
     uid_t uid;       /* owner of sandboxes: the user inside the containers */
     gid_t gid;
+    struct link_key link_key;
+    int64_t url_ttl_s; /* how long a file's URL is good for; 0, until somebody sets it: as long as
+                          the file is there, and unsigned */
 };
 
 /*
@@ -83,8 +88,8 @@ void sandbox_close(struct sandbox *sb);
 char *sandbox_host_path(const struct sandbox *sb);
 /* "<base_url>/files/<name>": FILE_BASE_URL, without a trailing slash. Caller frees. */
 char *sandbox_url(const struct sandbox *sb);
-/* URL of one file; the relative name's bytes are percent-encoded except unreserved characters and
- * '/'. Caller frees. */
+/* URL of one file, signed when root->url_ttl_s says so; the relative name's bytes are
+ * percent-encoded except unreserved characters and '/'. Caller frees. */
 char *sandbox_file_url(const struct sandbox *sb, const char *name);
 
 #endif

@@ -1,6 +1,11 @@
 # Sandbox directories, files in them, and what a run changed.
 noinst_LIBRARIES += libsandbox.a
 libsandbox_a_SOURCES = \
+	common/sandbox/archive.h \
+	common/sandbox/archive_cage.c common/sandbox/archive_cage.h \
+	common/sandbox/archive_read.c \
+	common/sandbox/archive_record.c common/sandbox/archive_record.h \
+	common/sandbox/archive_write.c \
 	common/sandbox/beneath.c common/sandbox/beneath.h \
 	common/sandbox/files.c common/sandbox/files.h \
 	common/sandbox/files_delete.c \
@@ -13,10 +18,12 @@ libsandbox_a_SOURCES = \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
 	common/sandbox/spare.c common/sandbox/spare.h \
 	common/sandbox/staging.c common/sandbox/staging.h \
-	common/sandbox/state.c common/sandbox/state.h
+	common/sandbox/state.c common/sandbox/state.h \
+	common/sandbox/unpack.c common/sandbox/unpack.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
+	tests/unit/test_archive \
 	tests/unit/test_files \
 	tests/unit/test_files_list \
 	tests/unit/test_files_move \
@@ -37,6 +44,9 @@ tests_unit_test_files_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
 endif
 
 EXTRA_DIST += tests/unit/sandbox_fixture.h
+
+FUZZ_TARGETS += tests/fuzz/fuzz_archive
+tests_fuzz_fuzz_archive_LDFLAGS = $(FUZZ_LINK)
 
 FUZZ_TARGETS += tests/fuzz/fuzz_link
 tests_fuzz_fuzz_link_LDFLAGS = $(FUZZ_LINK)

@@ -4,11 +4,13 @@ libsandbox_a_SOURCES = \
 	common/sandbox/beneath.c common/sandbox/beneath.h \
 	common/sandbox/files.c common/sandbox/files.h \
 	common/sandbox/media.c common/sandbox/media.h \
+	common/sandbox/quota.c common/sandbox/quota.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
 	common/sandbox/spare.c common/sandbox/spare.h \
 	common/sandbox/staging.c common/sandbox/staging.h \
-	common/sandbox/state.c common/sandbox/state.h
+	common/sandbox/state.c common/sandbox/state.h \
+	common/sandbox/usage.c common/sandbox/usage.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
@@ -17,6 +19,7 @@ check_PROGRAMS += \
 	tests/unit/test_files_race_walk \
 	tests/unit/test_files_walk \
 	tests/unit/test_media \
+	tests/unit/test_quota \
 	tests/unit/test_sandbox \
 	tests/unit/test_snapshot \
 	tests/unit/test_spare \

@@ -11,10 +11,19 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define SANDBOX_NAME_LEN 64
 #define SANDBOX_ID_MAX   256 /* bytes of a conversation id */
+
+/* What conversations may keep, and for how long; 0: as much, as long as they like. */
+struct sandbox_bounds {
+    int64_t ttl_s;         /* of a conversation's files, from their last use on */
+    uint64_t total_bytes;  /* of all conversations together */
+    uint64_t bytes, files; /* of one conversation (quota.h) */
+    uint64_t reserve;      /* bytes of the file system that nobody's files may take */
+};
 
 /* The tree and what is needed to name things in it; one per process. */
 struct sandbox_root {
@@ -25,6 +34,7 @@ struct sandbox_root {
     char *base_url;  /* PUBLIC_BASE_URL without a trailing slash */
     uid_t uid;       /* owner of sandboxes: the user inside the containers */
     gid_t gid;
+    struct sandbox_bounds bounds; /* none until somebody sets them */
 };
 
 /*

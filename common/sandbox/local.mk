@@ -5,11 +5,14 @@ libsandbox_a_SOURCES = \
 	common/sandbox/files.c common/sandbox/files.h \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/quota.c common/sandbox/quota.h \
+	common/sandbox/retention.c common/sandbox/retention.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
 	common/sandbox/spare.c common/sandbox/spare.h \
 	common/sandbox/staging.c common/sandbox/staging.h \
 	common/sandbox/state.c common/sandbox/state.h \
+	common/sandbox/state_size.c \
+	common/sandbox/trash.c common/sandbox/trash.h \
 	common/sandbox/usage.c common/sandbox/usage.h
 
 if HAVE_CMOCKA
@@ -20,10 +23,12 @@ check_PROGRAMS += \
 	tests/unit/test_files_walk \
 	tests/unit/test_media \
 	tests/unit/test_quota \
+	tests/unit/test_retention \
 	tests/unit/test_sandbox \
 	tests/unit/test_snapshot \
 	tests/unit/test_spare \
-	tests/unit/test_state
+	tests/unit/test_state \
+	tests/unit/test_trash
 # The same once more, on a kernel that seems to lack openat2.
 tests_unit_test_files_race_walk_SOURCES = tests/unit/test_files_race.c
 tests_unit_test_files_race_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2

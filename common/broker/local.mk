@@ -8,6 +8,7 @@ libbroker_a_SOURCES = \
 	common/broker/children.c common/broker/children.h \
 	common/broker/claims.c common/broker/claims.h \
 	common/broker/client.c common/broker/client.h \
+	common/broker/client_boxes.c common/broker/client_boxes.h \
 	common/broker/client_call.c common/broker/client_call.h \
 	common/broker/company.c common/broker/company.h \
 	common/broker/heads.c common/broker/heads.h \

@@ -83,6 +83,7 @@ static void be_supervisor(struct broker *b, const void *of, const struct child *
         .config = b->config,
         .root = &b->root,
         .runner = birth->runner,
+        .version = b->keeper.version,
         .channel = channel,
         .spare = birth->spare,
         .box = birth->box,

@@ -113,7 +113,8 @@ static void list_runners(struct keeper *k)
         k->next_sweep = deadline_in_ms(0); /* an engine that was away may have kept containers */
     k->in_trouble = false;
     log_info("runners: %zu images", runners.n);
-    tell_broker(k, json_pack("{s:o}", "runners", keeper_runners_encode(&runners)));
+    tell_broker(k, json_pack("{s:o, s:s}", "runners", keeper_runners_encode(&runners), "version",
+                             k->engine->ops->version(k->engine)));
     engine_runners_clear(&runners);
 }
 

@@ -223,6 +223,7 @@ static int open_broker(struct broker *b, struct err *e)
                                             .queue = config->limits.queue,
                                             .background = config->limits.background_max};
     allow_descriptors();
+    docker_engine_set_up();
     b->children = children_new();
     b->admission = admission_new(&limits);
     b->pool = pool_new(&config->pool);

@@ -102,6 +102,7 @@ static int make_own_dirs(const struct sandbox_root *root, struct err *e)
         mode_t mode;
     } dirs[] = {{STAGING_DIR, 0700},
                 {".runs", 0700},
+                {".boxes", 0700},
                 {STATE_DIR, 0700},
                 {TRASH_DIR, 0700},
                 {SPARE_DIR, ROOT_MODE}};

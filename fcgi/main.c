@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/sock.h"
+#include "common/sandbox/archive.h"
 #include "common/tools/toolset.h"
 #include "fcgi/cgi.h"
 #include "fcgi/events.h"
@@ -210,6 +211,9 @@ int main(int argc, char **argv)
     const char *config_path = NULL;
     const struct command *command = NULL;
 
+    /* The broker starts us so: not a command for anybody else. */
+    if (argc == 2 && strcmp(argv[1], UNPACK_READER_COMMAND) == 0)
+        return unpack_reader_main();
     fdio_fill_standard();
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)

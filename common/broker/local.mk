@@ -8,6 +8,8 @@ libbroker_a_SOURCES = \
 	common/broker/children.c common/broker/children.h \
 	common/broker/claims.c common/broker/claims.h \
 	common/broker/client.c common/broker/client.h \
+	common/broker/client_links.c common/broker/client_links.h \
+	common/broker/client_boxes.c common/broker/client_boxes.h \
 	common/broker/client_call.c common/broker/client_call.h \
 	common/broker/client_files.c common/broker/client_files.h \
 	common/broker/company.c common/broker/company.h \
@@ -20,11 +22,13 @@ libbroker_a_SOURCES = \
 	common/broker/keeper.c common/broker/keeper.h \
 	common/broker/keeper_link.c common/broker/keeper_link.h \
 	common/broker/live.c common/broker/live.h \
+	common/broker/live_tell.c common/broker/live_tell.h \
 	common/broker/pool.c common/broker/pool.h \
 	common/broker/pool_plan.c common/broker/pool_plan.h \
 	common/broker/pool_settings.c common/broker/pool_settings.h \
 	common/broker/readers.c common/broker/readers.h \
 	common/broker/run.c common/broker/run.h \
+	common/broker/run_given.c common/broker/run_given.h \
 	common/broker/run_look.c common/broker/run_look.h \
 	common/broker/run_record.c common/broker/run_record.h \
 	common/broker/run_record_list.c \

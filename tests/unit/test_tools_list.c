@@ -46,8 +46,10 @@ static void the_order_of_the_tools_is_fixed(void **state)
 
     (void)state;
     static const char *const names[] = {
-        "upload_file", "run_code",   "get_run",   "cancel_run",  "list_runs",    "list_files",
-        "read_file",   "write_file", "move_file", "delete_file", "list_runners",
+        "upload_file", "run_code",           "get_run",       "cancel_run",
+        "list_runs",   "list_files",         "read_file",     "write_file",
+        "move_file",   "delete_file",        "list_runners",  "create_sandbox",
+        "exec",        "get_sandbox_status", "close_sandbox", "reset_session",
     };
     assert_int_equal(n, ARRAY_LEN(names));
     for (size_t i = 0; i < n; i++)

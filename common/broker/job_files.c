@@ -7,6 +7,7 @@
 #include "common/base/b64.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files_list.h"
+#include "common/sandbox/quota.h"
 
 #include <string.h>
 
@@ -43,6 +44,7 @@ json_t *job_put(struct job *job, struct err *e)
     }
     if (job_read_target(job, "name", "filename", &t, e) < 0 ||
         sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
+        quota_check(&sb, (uint64_t)size, e) < 0 ||
         files_put(&sb, t.name, job->in_fd, (uint64_t)size, replace, e) < 0)
         return NULL;
     job_note_use(&sb, t.tenant, t.conversation);

@@ -9,11 +9,13 @@ libbroker_a_SOURCES = \
 	common/broker/claims.c common/broker/claims.h \
 	common/broker/client.c common/broker/client.h \
 	common/broker/client_links.c common/broker/client_links.h \
+	common/broker/client_archive.c common/broker/client_archive.h \
 	common/broker/client_call.c common/broker/client_call.h \
 	common/broker/company.c common/broker/company.h \
 	common/broker/heads.c common/broker/heads.h \
 	common/broker/idle.c common/broker/idle.h \
 	common/broker/job.c common/broker/job.h \
+	common/broker/job_archive.c \
 	common/broker/job_list.c \
 	common/broker/job_status.c \
 	common/broker/keeper.c common/broker/keeper.h \

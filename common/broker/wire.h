@@ -8,7 +8,9 @@
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversation?}
  *   {"op":"put"|"open"|"list"|"names"|"runners"|"status"|"ping", …}
- * With put the content's descriptor rides along, with open's reply the file's.
+ *   {"op":"archive_link"|"pack"|"unpack", …}
+ * With put the content's descriptor rides along, with open's reply the file's, with pack the pipe
+ * that the archive goes into, with unpack (unless it names a file) the archive.
  *
  * Replies, the last one is result or error; whoever sent it shuts the connection down:
  *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}

@@ -6,7 +6,9 @@ libtools_a_SOURCES = \
 	common/tools/changes.c common/tools/changes.h \
 	common/tools/complete.c common/tools/complete.h \
 	common/tools/consent.c common/tools/consent.h \
+	common/tools/content_bytes.c common/tools/content_bytes.h \
 	common/tools/content_of.c common/tools/content_of.h \
+	common/tools/download_archive.c \
 	common/tools/env.c common/tools/env.h \
 	common/tools/get_run.c \
 	common/tools/list.h \
@@ -26,12 +28,14 @@ libtools_a_SOURCES = \
 	common/tools/run_tasks.c common/tools/run_tasks.h \
 	common/tools/runners.c common/tools/runners.h \
 	common/tools/tools.c common/tools/tools.h \
+	common/tools/upload_archive.c \
 	common/tools/upload_file.c \
 	common/tools/uri.c common/tools/uri.h \
 	common/tools/wants.c common/tools/wants.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
+	tests/unit/test_tools_archives \
 	tests/unit/test_tools_args \
 	tests/unit/test_tools_list \
 	tests/unit/test_tools_prompts \
@@ -42,6 +46,7 @@ check_PROGRAMS += \
 	tests/unit/test_tools_upload_file \
 	tests/unit/test_tools_uri \
 	tests/unit/test_tools_wants
+tests_unit_test_tools_archives_SOURCES = tests/unit/test_tools_archives.c $(TOOLS_FAKES)
 tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
 	tests/fakes/schema.c tests/fakes/schema.h
 tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)

@@ -1,8 +1,6 @@
 /* upload_file: puts a file into a conversation's sandbox. */
 #include "config.h"
 
-#include "common/base/b64.h"
-#include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/mcp/content.h"
 #include "common/rpc/json.h"
@@ -10,6 +8,7 @@
 #include "common/sandbox/media.h"
 #include "common/tools/args.h"
 #include "common/tools/changes.h"
+#include "common/tools/content_bytes.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
 #include "common/tools/run_code.h"
@@ -17,8 +16,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 struct upload {
     const char *conversation;
@@ -78,38 +75,11 @@ static json_t *input_schema(void *app)
     return args_schema(arguments, app);
 }
 
-/* An anonymous file in memory, since the broker takes content as a descriptor. */
-static int content_to_fd(const struct buf *content, struct err *e)
-{
-    AUTO_FD int fd = memfd_create("upload", MFD_CLOEXEC);
-
-    if (fd < 0)
-        return err_errno(e, "making room for the file");
-    if (fdio_write_all(fd, content->data, content->len, e) < 0)
-        return -1;
-    if (lseek(fd, 0, SEEK_SET) < 0)
-        return err_errno(e, "rewinding the file");
-    return TAKE_FD(fd);
-}
-
-static int decode(const struct upload *u, uint64_t max, struct buf *out, struct err *e)
-{
-    out->max = (size_t)max;
-    if (b64_decode(u->content.data, u->content.len, out) == 0 && buf_ok(out))
-        return 0;
-    if (!buf_ok(out))
-        return err_set(e, ERR_LIMIT, "argument 'content' decodes to more than %" PRIu64 " bytes",
-                       max);
-    return err_set(e, ERR_INVALID,
-                   "argument 'content' is not base64 (standard alphabet, padded with '=', without "
-                   "blanks or line breaks)");
-}
-
 static json_t *store(const struct mcp_tool_call *c, const struct upload *u,
                      const struct buf *content, struct err *e)
 {
     struct broker_client client = tools_client(c->app, c->cancel_fd);
-    AUTO_FD int fd = content_to_fd(content, e);
+    AUTO_FD int fd = content_bytes_fd(content, e);
 
     if (fd < 0)
         return NULL;
@@ -143,7 +113,7 @@ static int upload(const struct mcp_tool_call *c, const struct upload *u, struct 
     json_t *file;
 
     if (files_check_name("filename", u->filename, strlen(u->filename), e) < 0 ||
-        decode(u, app->limits.file_max, &content, e) < 0)
+        content_bytes_decode(u->content, app->limits.file_max, &content, e) < 0)
         return -1;
     file = store(c, u, &content, e);
     if (!file)

@@ -55,7 +55,7 @@ static void bury(struct broker *b, pid_t pid, int status)
     struct child *child = children_find_pid(b->children, pid);
     if (!child)
         return;
-    if (child->kind == CHILD_SUPERVISOR) {
+    if (child->kind != CHILD_JOB) {
         supervisors_bury(b, child, status);
         return;
     }
@@ -156,6 +156,7 @@ static void see_to_the_rest(struct broker *b)
     if (b->stopping) {
         heads_clear(b);
         warm_end(b);
+        stays_end(b);
     } else {
         warm_turn(b);
     }
@@ -235,6 +236,7 @@ static int open_broker(struct broker *b, struct err *e)
                           config->base_url, config->sandbox_uid, config->sandbox_gid, e) < 0 ||
         open_signals(b, e) < 0)
         return -1;
+    b->root.bounds = config->bounds;
     return keeper_link_start(b, e);
 }
 

@@ -54,7 +54,8 @@
 #define WIRE_NO_SUCH_RUN "runId: no such run (unknown, expired, or another client's)"
 
 /* The same of a lasting sandbox. */
-#define WIRE_NO_SUCH_BOX "sandboxId: no such sandbox (unknown, closed long ago, or another client's)"
+#define WIRE_NO_SUCH_BOX                                                                           \
+    "sandboxId: no such sandbox (unknown, closed long ago, or another client's)"
 
 /* The two messages of "run". */
 json_t *wire_run_head_new(const struct run_request *request, const struct run_manner *manner);

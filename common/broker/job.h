@@ -75,4 +75,9 @@ json_t *job_box_status(struct job *job, struct err *e);
 json_t *job_runners(const struct job_world *world, struct err *e);
 json_t *job_status(const struct job_world *world);
 
+/* "archive_link", "pack" and "unpack" (job_archive.c), as above. */
+json_t *job_archive_link(struct job *job, struct err *e);
+json_t *job_pack(struct job *job, struct err *e);
+json_t *job_unpack(struct job *job, struct err *e);
+
 #endif

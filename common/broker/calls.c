@@ -37,6 +37,7 @@ static const struct {
     {"run", claims_begin},
     {"runners", tell_runners},
     {"adopt", supervisors_adopt},
+    {"delete_conversation", removals_begin},
 };
 
 static const char *const handed_over[] = {"get_run", "cancel_run"};

@@ -4,11 +4,14 @@
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
+#include "common/broker/keeping.h"
 #include "common/broker/run_look.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
+#include "common/sandbox/quota.h"
 #include "common/sandbox/state.h"
+#include "common/sandbox/trash.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -33,6 +36,7 @@ void job_note_use(const struct sandbox *sb, const char *tenant, const char *conv
 
     if (state_note_use(sb, tenant, conversation, &e) < 0)
         log_warn("a sandbox's record was not written: %s", e.text);
+    state_forget_size(sb->root, sb->name);
 }
 
 static json_t *op_put(struct job *job, struct err *e)
@@ -53,11 +57,15 @@ static json_t *op_put(struct job *job, struct err *e)
     }
     if (job_read_target(job, "name", "filename", &t, e) < 0 ||
         sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
+        quota_check(&sb, (uint64_t)size, e) < 0 ||
         files_put(&sb, t.name, job->in_fd, (uint64_t)size, e) < 0)
         return NULL;
     job_note_use(&sb, t.tenant, t.conversation);
     AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
-    return json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
+    json_t *result = json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
+    keeping_tell_expiry(&sb, result);
+    keeping_tell_expired(&sb, result);
+    return result;
 }
 
 static json_t *op_open(struct job *job, struct err *e)
@@ -72,6 +80,8 @@ static json_t *op_open(struct job *job, struct err *e)
     job->out_fd = files_open(&sb, t.name, &st, e);
     if (job->out_fd < 0)
         return NULL;
+    if (state_note_use(&sb, t.tenant, t.conversation, e) < 0)
+        log_warn("a sandbox's record was not written: %s", e->text);
     return json_pack("{s:I}", "size", (json_int_t)st.st_size);
 }
 
@@ -117,6 +127,7 @@ static const struct {
     {"open", op_open},
     {"list", op_list},
     {"names", op_names},
+    {"delete_conversation", job_remove},
     {"get_run", op_get_run},
     {"cancel_run", op_get_run},
     {"list_runs", op_list_runs},
@@ -152,4 +163,6 @@ void job_handle(const struct job_world *world, int fd, const json_t *head, int p
         log_debug("the asker left before the answer: %s", e.text);
     auto_close_fd(&job.out_fd);
     shutdown(fd, SHUT_RDWR);
+    if (job.trash)
+        trash_empty(world->root);
 }

@@ -45,3 +45,8 @@ void changes_tell_file(const struct changes *c, const char *name)
     tell_resource(c, name);
     tell_list(c);
 }
+
+void changes_tell_gone(const struct changes *c)
+{
+    tell_list(c);
+}

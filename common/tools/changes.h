@@ -17,4 +17,7 @@ void changes_tell(const struct changes *c, const json_t *files);
 /* One file. */
 void changes_tell_file(const struct changes *c, const char *name);
 
+/* All of them are gone. */
+void changes_tell_gone(const struct changes *c);
+
 #endif

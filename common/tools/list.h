@@ -10,5 +10,6 @@ extern const struct mcp_tool tool_get_run;
 extern const struct mcp_tool tool_cancel_run;
 extern const struct mcp_tool tool_list_runs;
 extern const struct mcp_tool tool_list_runners;
+extern const struct mcp_tool tool_delete_conversation;
 
 #endif

@@ -7,6 +7,7 @@ libtools_a_SOURCES = \
 	common/tools/complete.c common/tools/complete.h \
 	common/tools/consent.c common/tools/consent.h \
 	common/tools/content_of.c common/tools/content_of.h \
+	common/tools/delete_conversation.c \
 	common/tools/env.c common/tools/env.h \
 	common/tools/get_run.c \
 	common/tools/list.h \

@@ -54,7 +54,7 @@ static const struct arg_row arguments[] = {
 static const char output_schema[] =
     "{\"type\":\"object\",\"required\":[\"success\",\"message\",\"file\"],\"properties\":{"
     "\"success\":{\"type\":\"boolean\"},"
-    "\"message\":{\"type\":\"string\"},"
+    "\"message\":{\"type\":\"string\"}," REPORT_KEEPING_SCHEMA ","
     "\"file\":{\"type\":\"object\",\"required\":[\"name\",\"url\",\"size\",\"mimeType\"],"
     "\"properties\":{"
     "\"name\":{\"type\":\"string\"},"
@@ -116,6 +116,20 @@ static json_t *store(const struct mcp_tool_call *c, const struct upload *u,
     return broker_put_file(&client, c->tenant, u->conversation, u->filename, fd, content->len, e);
 }
 
+/* What the broker says about the conversation, not the file. */
+static void move_keeping(json_t *file, json_t *result)
+{
+    static const char *const names[] = {"filesExpireAt", "notices"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        json_t *value = json_object_get(file, names[i]);
+
+        if (value)
+            json_object_set(result, names[i], value);
+        json_object_del(file, names[i]);
+    }
+}
+
 /* What the broker says about the file, and what is known from its content. */
 static void answer(const struct upload *u, const struct buf *content, json_t *take_file,
                    struct mcp_result *out)
@@ -132,6 +146,8 @@ static void answer(const struct upload *u, const struct buf *content, json_t *ta
                                          json_get_integer(take_file, "size", 0)));
     out->structured = json_pack("{s:b, s:s, s:o}", "success", 1, "message", buf_str(&message),
                                 "file", take_file);
+    move_keeping(take_file, out->structured);
+    report_notices(out->structured, out);
 }
 
 static int upload(const struct mcp_tool_call *c, const struct upload *u, struct mcp_result *out,

@@ -6,6 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/tools/toolset.h"
 
 #include <limits.h>
 #include <string.h>
@@ -29,6 +30,8 @@ const struct conf_row settings_table[] = {
      "What stands in front of /files/... in download links, e.g. https://sandbox.example.org."},
     {"MCP_API_TOKEN", CONF_STRING, FIELD(api_token), "", 0, 0, NULL, CONF_SECRET,
      "Bearer token of the tenant \"default\" (checked by nginx, or by the workers with SANDCGI_AUTH=token)."},
+    {"TOOLS", CONF_CHOICE, FIELD(tools), "sandcgi", 0, 0, TOOLSET_NAMES, 0,
+     "Which tools are offered: ours (sandcgi), or those of another server whose clients come here (runner, session, container, interpreter). A web server may choose per place (SANDCGI_TOOLS)."},
     {"SANDCGI_AUTH", CONF_CHOICE, FIELD(auth), "nginx", 0, 0, "nginx|token", 0,
      "Who checks tokens: our nginx site, or the workers themselves (under another web server)."},
     {"SANDCGI_TOKENS_FILE", CONF_STRING, FIELD(tokens_file), "", 0, 0, NULL, 0,

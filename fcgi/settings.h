@@ -19,7 +19,8 @@ struct settings {
     /* read from the table */
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
     char *api_token, *tokens_file, *secret_file, *allowed_origins, *allowed_hosts;
-    int auth; /* enum settings_auth */
+    int auth;  /* enum settings_auth */
+    int tools; /* of toolset_find */
     char *listen, *listen_group, *broker, *user;
     char *hub, *events;
     uint64_t max_streams, session_ttl_ms;

@@ -47,13 +47,21 @@ struct job_target {
  * field in what is said of it. */
 int job_read_target(const struct job *job, const char *key, const char *field,
                     struct job_target *out, struct err *e);
-/* Keeps the sandbox's record up to date when its files were changed; a failure is logged and
- * hinders nobody's work. */
+/* Keeps the sandbox's record up to date when its files were changed, or (the second) one was read;
+ * a failure is logged and hinders nobody's work. */
 void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation);
+void job_note_reading(const struct sandbox *sb, const char *tenant, const char *conversation);
 
 /* Carries out what head asks for, answers on fd. passed_fd rode along with head, -1: none. Never
  * fails towards the caller: failures are answers. */
 void job_handle(const struct job_world *world, int fd, const json_t *head, int passed_fd);
+
+/* "put", "open", "list_folder", "delete" and "move" (job_files.c): new reference, or NULL. */
+json_t *job_put(struct job *job, struct err *e);
+json_t *job_open(struct job *job, struct err *e);
+json_t *job_list_folder(struct job *job, struct err *e);
+json_t *job_delete(struct job *job, struct err *e);
+json_t *job_move(struct job *job, struct err *e);
 
 /* The "list" and "names" operations (job_list.c): new reference, or NULL. */
 json_t *job_list(const struct job_world *world, const json_t *request, struct err *e);

@@ -19,6 +19,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Lasting sandboxes. */
+struct stay_settings {
+    uint64_t tenant_max, server_max; /* at the same time */
+    uint64_t idle_ms;                /* unused for so long one is closed, */
+    uint64_t pause_ms;               /* and paused; 0: never */
+    uint64_t total_ms;               /* whatever it does, it ends then */
+    const char *images;              /* besides runners: repositories, as allow_images; "": none */
+};
+
 struct broker_limits {
     struct engine_limits container;
     uint64_t timeout_ms; /* default of a run */
@@ -52,6 +61,7 @@ struct broker_config {
     struct broker_limits limits;
     struct sandbox_bounds bounds; /* of what conversations keep */
     struct pool_settings pool;    /* containers that wait ahead */
+    struct stay_settings stay;
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;

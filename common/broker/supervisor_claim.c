@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/broker/run_given.h"
 #include "common/broker/wire.h"
 #include "common/sandbox/spare.h"
 #include "common/sandbox/state.h"
@@ -15,29 +16,8 @@
 
 #define BODY_MS        30000 /* for the body, which was sent behind the head */
 #define KEEP_BYTES_MAX (8u * 1024 * 1024)
-#define ENV_NAME_MAX   128
 
 /* ---- limits: the broker trusts no worker ---- */
-
-static int check_size(const char *field, uint64_t len, uint64_t max, struct err *e)
-{
-    if (len > max)
-        return err_set(e, ERR_LIMIT, "%s is %" PRIu64 " bytes; the limit is %" PRIu64, field, len,
-                       max);
-    return 0;
-}
-
-static int check_env(const struct run_request *r, uint64_t max, struct err *e)
-{
-    uint64_t total = 0;
-    for (size_t i = 0; i < r->n_env; i++) {
-        size_t name = strlen(r->env[i].name);
-        if (name > ENV_NAME_MAX)
-            return err_set(e, ERR_LIMIT, "environment: a name is over %d bytes", ENV_NAME_MAX);
-        total += name + strlen(r->env[i].value);
-    }
-    return check_size("environment", total, max, e);
-}
 
 /* And fills in what the caller left to us. */
 static int check_request(const struct supervisor_start *start, struct run_request *r, struct err *e)
@@ -46,9 +26,9 @@ static int check_request(const struct supervisor_start *start, struct run_reques
 
     if (strcmp(r->language, start->runner->language) != 0)
         return err_set(e, ERR_INTERNAL, "a run in another language came to a supervisor");
-    if (check_size("code", r->code.len, limits->code_max, e) < 0 ||
-        check_size("stdin", r->input.len, limits->stdin_max, e) < 0 ||
-        check_env(r, limits->env_max, e) < 0)
+    if (run_given_size("code", r->code.len, limits->code_max, e) < 0 ||
+        run_given_size("stdin", r->input.len, limits->stdin_max, e) < 0 ||
+        run_given_env(r, limits->env_max, e) < 0)
         return -1;
     if (r->network && !limits->network)
         return err_set(e, ERR_DENIED, "network: this server does not allow it (SANDBOX_NETWORK)");

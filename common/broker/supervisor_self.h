@@ -2,6 +2,7 @@
 #ifndef SANDCGI_BROKER_SUPERVISOR_SELF_H
 #define SANDCGI_BROKER_SUPERVISOR_SELF_H
 
+#include "common/broker/live_tell.h"
 #include "common/broker/readers.h"
 #include "common/broker/run_record.h"
 #include "common/broker/run_result.h"
@@ -10,9 +11,7 @@
 #include <sys/un.h>
 
 #define SUPERVISOR_START_MS 30000 /* for the engine to get a container going */
-#define SUPERVISOR_STARTS   3   /* containers for one run, if one after another is gone too soon */
-#define SUPERVISOR_LIVE_MS  50  /* output is told so often at most */
-#define SUPERVISOR_LINE_MS  200 /* and a line without its end after this */
+#define SUPERVISOR_STARTS   3 /* containers for one run, if one after another is gone too soon */
 
 enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
 

@@ -3,6 +3,7 @@
 #include "common/sandbox/sandbox.h"
 
 #include "common/base/buf.h"
+#include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
@@ -101,6 +102,7 @@ static int make_own_dirs(const struct sandbox_root *root, struct err *e)
         mode_t mode;
     } dirs[] = {{STAGING_DIR, 0700},
                 {".runs", 0700},
+                {".boxes", 0700},
                 {STATE_DIR, 0700},
                 {TRASH_DIR, 0700},
                 {SPARE_DIR, ROOT_MODE}};
@@ -153,7 +155,8 @@ int sandbox_root_open(struct sandbox_root *out, const char *path, const char *ho
     root.host_path = without_trailing_slashes(host_path);
     root.secret = mem_strdup(secret);
     root.base_url = without_trailing_slashes(base_url);
-    if (make_own_dirs(&root, e) < 0 || probe_root(&root, e) < 0) {
+    if (link_key_derive(secret, &root.link_key, e) < 0 || make_own_dirs(&root, e) < 0 ||
+        probe_root(&root, e) < 0) {
         sandbox_root_close(&root);
         return -1;
     }
@@ -166,6 +169,7 @@ void sandbox_root_close(struct sandbox_root *root)
 {
     if (root->secret)
         explicit_bzero(root->secret, strlen(root->secret));
+    explicit_bzero(&root->link_key, sizeof(root->link_key));
     auto_close_fd(&root->fd);
     free(root->path);
     free(root->host_path);
@@ -358,29 +362,15 @@ char *sandbox_url(const struct sandbox *sb)
     return mem_printf("%s/files/%s", sb->root->base_url, sb->name);
 }
 
-static bool url_plain(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~' || c == '/';
-}
-
 char *sandbox_file_url(const struct sandbox *sb, const char *name)
 {
-    AUTO_FREE char *base = sandbox_url(sb);
-    size_t base_len = strlen(base);
-    size_t len = strlen(name);
-    /* Every byte takes three at most; names are bounded by FILES_NAME_MAX or, from a listing, by
-     * the walk's depth. */
-    AUTO_BUF struct buf url = BUF_INIT(base_len + 1 + 3 * len);
+    const struct sandbox_root *root = sb->root;
+    AUTO_FREE char *path = mem_printf("%s/%s", sb->name, name);
 
-    buf_add(&url, base, base_len);
-    buf_add_char(&url, '/');
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)name[i];
-        if (url_plain(c))
-            buf_add_char(&url, (char)c);
-        else
-            buf_addf(&url, "%%%02X", c);
-    }
-    return buf_take(&url);
+    if (root->url_ttl_s > 0)
+        return link_url(&root->link_key, root->base_url, LINK_FILE, path,
+                        clock_unix_s() + root->url_ttl_s);
+    AUTO_BUF struct buf encoded = BUF_INIT(3 * strlen(path));
+    link_encode(path, &encoded);
+    return mem_printf("%s/files/%s", root->base_url, buf_str(&encoded));
 }

@@ -8,6 +8,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
+#include "common/sandbox/link.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,12 +35,15 @@ struct sandbox_root {
     char *base_url;  /* PUBLIC_BASE_URL without a trailing slash */
     uid_t uid;       /* owner of sandboxes: the user inside the containers */
     gid_t gid;
+    struct link_key link_key;
+    int64_t url_ttl_s; /* how long a file's URL is good for; 0, until somebody sets it: as long as
+                          the file is there, and unsigned */
     struct sandbox_bounds bounds; /* none until somebody sets them */
 };
 
 /*
- * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs, .state
- * and .trash (0700) and .pool (0711: a rootless engine has to pass through it). Uploads that an
+ * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs, .boxes,
+ * .state and .trash (0700) and .pool (0711: a rootless engine has to pass through it). Uploads that an
  * earlier process left half-way are removed. host_path NULL or "" is path. ERR_INVALID with one
  * line that says what to change: a path that is relative, not a directory, not writable or writable
  * by everybody, a colon in host_path (the engine could not bind it), a secret under 32 characters,
@@ -103,8 +107,8 @@ int sandbox_retire(const struct sandbox_root *root, const char *name, char out_t
 char *sandbox_host_path(const struct sandbox *sb);
 /* "<base_url>/files/<name>": FILE_BASE_URL, without a trailing slash. Caller frees. */
 char *sandbox_url(const struct sandbox *sb);
-/* URL of one file; the relative name's bytes are percent-encoded except unreserved characters and
- * '/'. Caller frees. */
+/* URL of one file, signed when root->url_ttl_s says so; the relative name's bytes are
+ * percent-encoded except unreserved characters and '/'. Caller frees. */
 char *sandbox_file_url(const struct sandbox *sb, const char *name);
 
 #endif

@@ -21,9 +21,9 @@ libsandbox_a_SOURCES = \
 	common/sandbox/spare.c common/sandbox/spare.h \
 	common/sandbox/staging.c common/sandbox/staging.h \
 	common/sandbox/state.c common/sandbox/state.h \
-	common/sandbox/unpack.c common/sandbox/unpack.h
 	common/sandbox/state_size.c \
 	common/sandbox/trash.c common/sandbox/trash.h \
+	common/sandbox/unpack.c common/sandbox/unpack.h \
 	common/sandbox/usage.c common/sandbox/usage.h
 
 if HAVE_CMOCKA

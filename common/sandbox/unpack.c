@@ -230,7 +230,7 @@ static int put_item(const struct unpacking *u, const struct item *item, struct e
 {
     if (lseek(u->spool, (off_t)item->offset, SEEK_SET) < 0)
         return err_errno(e, "the archive's content cannot be read again");
-    if (files_put(u->sb, item->name, u->spool, item->size, e) < 0)
+    if (files_put(u->sb, item->name, u->spool, item->size, true, e) < 0)
         return -1;
     /* Its room goes back at once, where the file system can do that. */
     (void)fallocate(u->spool, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)item->offset,

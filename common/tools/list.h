@@ -22,5 +22,6 @@ extern const struct mcp_tool tool_exec;
 extern const struct mcp_tool tool_get_sandbox_status;
 extern const struct mcp_tool tool_close_sandbox;
 extern const struct mcp_tool tool_reset_session;
+extern const struct mcp_tool tool_delete_conversation;
 
 #endif

@@ -12,6 +12,7 @@ libtools_a_SOURCES = \
 	common/tools/delete_file.c \
 	common/tools/download_archive.c \
 	common/tools/create_sandbox.c \
+	common/tools/delete_conversation.c \
 	common/tools/env.c common/tools/env.h \
 	common/tools/exec.c \
 	common/tools/get_run.c \

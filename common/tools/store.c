@@ -9,6 +9,7 @@
 #include "common/sandbox/files.h"
 #include "common/sandbox/media.h"
 #include "common/tools/changes.h"
+#include "common/tools/report.h"
 #include "common/tools/runners.h"
 
 #include <inttypes.h>
@@ -66,4 +67,18 @@ json_t *store_file(const struct mcp_tool_call *c, const struct store *s, struct 
     mcp_result_add(out, content_link_new(url ? url : "", s->filename, mime,
                                          json_get_integer(file, "size", 0)));
     return file;
+}
+
+void store_tell_keeping(json_t *file, json_t *result, struct mcp_result *out)
+{
+    static const char *const names[] = {"filesExpireAt", "notices"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        json_t *value = json_object_get(file, names[i]);
+
+        if (value)
+            json_object_set(result, names[i], value);
+        json_object_del(file, names[i]);
+    }
+    report_notices(result, out);
 }

@@ -28,7 +28,11 @@ int store_fd(struct run_text content, struct err *e);
 json_t *store_file(const struct mcp_tool_call *c, const struct store *s, struct mcp_result *out,
                    struct err *e);
 
-/* The JSON schema of what it returns, for output schemas. */
+/* Moves what the broker said with the file, but about its conversation (REPORT_KEEPING_SCHEMA), to
+ * result; the sentences among it become text blocks. */
+void store_tell_keeping(json_t *file, json_t *result, struct mcp_result *out);
+
+/* The JSON schema of what store_file returns, for output schemas. */
 #define STORE_FILE_SCHEMA                                                                          \
     "{\"type\":\"object\",\"required\":[\"name\",\"url\",\"size\",\"mimeType\"],"                  \
     "\"properties\":{"                                                                             \

@@ -20,6 +20,7 @@ static const struct mcp_tool *const all[] = {
     &tool_write_file,
     &tool_move_file,
     &tool_delete_file,
+    &tool_delete_conversation,
     &tool_download_archive,
     &tool_upload_archive,
     &tool_list_runners,

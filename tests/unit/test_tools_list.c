@@ -51,6 +51,7 @@ static const char *const tool_names[] = {
     "write_file",
     "move_file",
     "delete_file",
+    "delete_conversation",
     "download_archive",
     "upload_archive",
     "list_runners",

@@ -3,6 +3,7 @@ noinst_LIBRARIES += libsandbox.a
 libsandbox_a_SOURCES = \
 	common/sandbox/beneath.c common/sandbox/beneath.h \
 	common/sandbox/files.c common/sandbox/files.h \
+	common/sandbox/kit.c common/sandbox/kit.h \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
@@ -10,12 +11,20 @@ libsandbox_a_SOURCES = \
 	common/sandbox/staging.c common/sandbox/staging.h \
 	common/sandbox/state.c common/sandbox/state.h
 
+# Programs for containers that stay, inside our own: assembled into an archive of their own, with paths of the build.
+noinst_LIBRARIES += libkit.a
+libkit_a_SOURCES = common/sandbox/kit_files.c common/sandbox/kit_files.h
+libkit_a_CPPFLAGS = $(AM_CPPFLAGS) -DKIT_SOURCES='"$(srcdir)"'
+common/sandbox/libkit_a-kit_files.$(OBJEXT): runners/common/entry$(EXEEXT) \
+	$(srcdir)/runners/python/session.py $(srcdir)/runners/typescript/session.mjs
+
 if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/test_files \
 	tests/unit/test_files_race \
 	tests/unit/test_files_race_walk \
 	tests/unit/test_files_walk \
+	tests/unit/test_kit \
 	tests/unit/test_media \
 	tests/unit/test_sandbox \
 	tests/unit/test_snapshot \

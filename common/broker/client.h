@@ -96,9 +96,10 @@ json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
 /* How the broker is (job.c says what is in it): for the operator, not for clients. */
 json_t *broker_status(const struct broker_client *c, struct err *e);
 
-/* Stores size bytes of fd (from offset 0) as name; the answer is {name, size, url}. */
+/* Stores size bytes of fd (from offset 0) as name; the answer is {name, size, url}. Without replace
+ * ERR_EXISTS when something is there. */
 json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                        const char *name, int fd, size_t size, struct err *e);
+                        const char *name, int fd, size_t size, bool replace, struct err *e);
 
 /* Opens a file of a sandbox for reading; returns the descriptor, or -1. */
 int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,

@@ -53,6 +53,13 @@ void job_note_use(const struct sandbox *sb, const char *tenant, const char *conv
  * fails towards the caller: failures are answers. */
 void job_handle(const struct job_world *world, int fd, const json_t *head, int passed_fd);
 
+/* "put", "open", "list_folder", "delete" and "move" (job_files.c): new reference, or NULL. */
+json_t *job_put(struct job *job, struct err *e);
+json_t *job_open(struct job *job, struct err *e);
+json_t *job_list_folder(struct job *job, struct err *e);
+json_t *job_delete(struct job *job, struct err *e);
+json_t *job_move(struct job *job, struct err *e);
+
 /* The "list" and "names" operations (job_list.c): new reference, or NULL. */
 json_t *job_list(const struct job_world *world, const json_t *request, struct err *e);
 json_t *job_names(const struct job_world *world, const json_t *request, struct err *e);

@@ -8,13 +8,16 @@ libbroker_a_SOURCES = \
 	common/broker/children.c common/broker/children.h \
 	common/broker/claims.c common/broker/claims.h \
 	common/broker/client.c common/broker/client.h \
+	common/broker/client_links.c common/broker/client_links.h \
 	common/broker/client_boxes.c common/broker/client_boxes.h \
 	common/broker/client_call.c common/broker/client_call.h \
+	common/broker/client_files.c common/broker/client_files.h \
 	common/broker/company.c common/broker/company.h \
 	common/broker/heads.c common/broker/heads.h \
 	common/broker/home.c common/broker/home.h \
 	common/broker/idle.c common/broker/idle.h \
 	common/broker/job.c common/broker/job.h \
+	common/broker/job_files.c \
 	common/broker/job_list.c \
 	common/broker/job_stay.c \
 	common/broker/job_status.c \

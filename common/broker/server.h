@@ -12,6 +12,7 @@
 #include "common/base/err.h"
 #include "common/broker/pool_settings.h"
 #include "common/engine/engine.h"
+#include "common/sandbox/sandbox.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -58,7 +59,8 @@ struct broker_run_news {
 struct broker_config {
     struct engine_address engine;
     struct broker_limits limits;
-    struct pool_settings pool; /* containers that wait ahead */
+    struct sandbox_bounds bounds; /* of what conversations keep */
+    struct pool_settings pool;    /* containers that wait ahead */
     struct stay_settings stay;
     const char *allow_images;
     const char *instance; /* whose containers these are */

@@ -13,7 +13,7 @@
  * stopAtFailure, stdin, env}
  *   {"op":"close_box"|"box_logs", tenant, sandboxId}
  *   {"op":"box_status", tenant, sandboxId?, conversation?}
- *   {"op":"put"|"open"|"list"|"names"|"runners"|"status"|"ping", …}
+ *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
  * With put the content's descriptor rides along, with open's reply the file's.
  *
  * Replies, the last one is result or error; whoever sent it shuts the connection down:

@@ -33,6 +33,10 @@ libtools_a_SOURCES = \
 	common/tools/runners.c common/tools/runners.h \
 	common/tools/sandbox_rows.h \
 	common/tools/tools.c common/tools/tools.h \
+	common/tools/toolset.c common/tools/toolset.h \
+	common/tools/profiles/adapt.c common/tools/profiles/adapt.h \
+	common/tools/profiles/profiles.h \
+	common/tools/profiles/runner.c \
 	common/tools/upload_file.c \
 	common/tools/uri.c common/tools/uri.h \
 	common/tools/wants.c common/tools/wants.h
@@ -47,11 +51,13 @@ check_PROGRAMS += \
 	tests/unit/test_tools_runs \
 	tests/unit/test_tools_talk \
 	tests/unit/test_tools_upload_file \
+	tests/unit/test_profile_runner \
 	tests/unit/test_tools_uri \
 	tests/unit/test_tools_wants
 tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
 	tests/fakes/schema.c tests/fakes/schema.h
 tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)
+tests_unit_test_profile_runner_SOURCES = tests/unit/test_profile_runner.c $(TOOLS_FAKES) $(ASK_FAKES)
 tests_unit_test_tools_prompts_SOURCES = tests/unit/test_tools_prompts.c $(TOOLS_FAKES)
 tests_unit_test_tools_resources_SOURCES = tests/unit/test_tools_resources.c $(TOOLS_FAKES)
 tests_unit_test_tools_run_code_SOURCES = tests/unit/test_tools_run_code.c $(TOOLS_FAKES)

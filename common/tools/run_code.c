@@ -130,7 +130,7 @@ static void describe_language(const json_t *runner, struct buf *out)
 }
 
 /* In the broker's order, which is sorted: the same images make the same text. */
-static void describe_languages(const struct tools_app *app, struct buf *out)
+void run_code_describe_languages(const struct tools_app *app, struct buf *out)
 {
     struct err e = ERR_INIT;
     const json_t *runners = runners_get(app, RUNNERS_FRESH_MS, &e);
@@ -180,7 +180,7 @@ static char *describe(void *app)
                  "running: get_run then brings its output and result; ",
                  (double)a->limits.wait_ms / 1000.0);
     buf_add_str(&out, network_text(&a->limits));
-    describe_languages(a, &out);
+    run_code_describe_languages(a, &out);
     return buf_take(&out);
 }
 

@@ -113,7 +113,8 @@ static json_t *store(const struct mcp_tool_call *c, const struct upload *u,
 
     if (fd < 0)
         return NULL;
-    return broker_put_file(&client, c->tenant, u->conversation, u->filename, fd, content->len, e);
+    return broker_put_file(&client, c->tenant, u->conversation, u->filename, fd, content->len, true,
+                           e);
 }
 
 /* What the broker says about the file, and what is known from its content. */

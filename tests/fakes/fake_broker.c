@@ -210,7 +210,7 @@ json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
 }
 
 json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                        const char *name, int fd, size_t size, struct err *e)
+                        const char *name, int fd, size_t size, bool replace, struct err *e)
 {
     AUTO_BUF struct buf content = BUF_INIT(64u * 1024 * 1024);
 
@@ -222,9 +222,10 @@ json_t *broker_put_file(const struct broker_client *c, const char *tenant, const
     if (fdio_read_to_end(fd, &content, e) < 0)
         return NULL;
     assert(content.len == size);
-    json_array_append_new(fake_broker.puts, json_pack("{s:s, s:s, s:s, s:s%}", "tenant", tenant,
-                                                      "conversation", conversation, "name", name,
-                                                      "content", buf_str(&content), content.len));
+    json_array_append_new(fake_broker.puts,
+                          json_pack("{s:s, s:s, s:s, s:b, s:s%}", "tenant", tenant, "conversation",
+                                    conversation, "name", name, "replace", replace, "content",
+                                    buf_str(&content), content.len));
     return json_pack("{s:s, s:I, s:s}", "name", name, "size", (json_int_t)size, "url",
                      "https://x.test/files/ab/file");
 }

@@ -5,6 +5,11 @@
 #include "common/mcp/tool.h"
 
 extern const struct mcp_tool tool_upload_file;
+extern const struct mcp_tool tool_list_files;
+extern const struct mcp_tool tool_read_file;
+extern const struct mcp_tool tool_write_file;
+extern const struct mcp_tool tool_move_file;
+extern const struct mcp_tool tool_delete_file;
 extern const struct mcp_tool tool_run_code;
 extern const struct mcp_tool tool_get_run;
 extern const struct mcp_tool tool_cancel_run;

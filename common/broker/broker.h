@@ -74,7 +74,7 @@ struct birth {
 struct child *birth_supervisor(struct broker *b, const struct birth *birth, struct err *e);
 
 struct stay_birth {
-    const struct engine_runner *runner; /* NULL: an image */
+    const struct engine_runner *runner;                 /* NULL: an image */
     const char *tenant, *conversation, *language, *box; /* language NULL: an image; box: the
                                                            conversation's */
     bool session;

@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/base/sock.h"
 #include "common/broker/broker.h"
+#include "common/broker/run_record.h"
 #include "common/broker/stay.h"
 #include "common/broker/stay_record.h"
 #include "common/broker/wire.h"
@@ -58,8 +59,7 @@ static int check_image(const struct broker *b, const char *image, struct err *e)
     if (*b->keeper.trouble)
         return err_set(e, ERR_UNAVAILABLE, "%s", b->keeper.trouble);
     if (strlen(image) > BOX_IMAGE_MAX || !engine_image_allowed(b->config->stay.images, image))
-        return err_set(e, ERR_DENIED,
-                       "image: this server does not allow it (SANDBOX_STAY_IMAGES)");
+        return err_set(e, ERR_DENIED, "image: this server does not allow it (SANDBOX_STAY_IMAGES)");
     return 0;
 }
 

@@ -26,7 +26,9 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
     const struct supervisor_start *start = s->start;
     const struct broker_config *config = start->config;
     size_t n_env = 0;
-    char **env = start->runner->protocol == 0 && s->claimed ? run_env_new(&s->request, &s->sandbox, &n_env) : NULL;
+    char **env = start->runner->protocol == 0 && s->claimed
+                     ? run_env_new(&s->request, &s->sandbox, &n_env)
+                     : NULL;
     char user[48];
 
     snprintf(user, sizeof user, "%u:%u", config->sandbox_uid, config->sandbox_gid);

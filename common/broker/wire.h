@@ -14,7 +14,9 @@
  *   {"op":"close_box"|"box_logs", tenant, sandboxId}
  *   {"op":"box_status", tenant, sandboxId?, conversation?}
  *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
- * With put the content's descriptor rides along, with open's reply the file's.
+ *   {"op":"archive_link"|"pack"|"unpack", …}
+ * With put the content's descriptor rides along, with open's reply the file's, with pack the pipe
+ * that the archive goes into, with unpack (unless it names a file) the archive.
  *
  * Replies, the last one is result or error; whoever sent it shuts the connection down:
  *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}
@@ -52,7 +54,8 @@
 #define WIRE_NO_SUCH_RUN "runId: no such run (unknown, expired, or another client's)"
 
 /* The same of a lasting sandbox. */
-#define WIRE_NO_SUCH_BOX "sandboxId: no such sandbox (unknown, closed long ago, or another client's)"
+#define WIRE_NO_SUCH_BOX                                                                           \
+    "sandboxId: no such sandbox (unknown, closed long ago, or another client's)"
 
 /* The two messages of "run". */
 json_t *wire_run_head_new(const struct run_request *request, const struct run_manner *manner);

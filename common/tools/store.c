@@ -31,8 +31,7 @@ int store_decode(const char *argument, struct run_text base64, uint64_t max, str
                    argument);
 }
 
-/* An anonymous file in memory, since the broker takes content as a descriptor. */
-static int content_to_fd(struct run_text content, struct err *e)
+int store_fd(struct run_text content, struct err *e)
 {
     AUTO_FD int fd = memfd_create("upload", MFD_CLOEXEC);
 
@@ -53,7 +52,7 @@ json_t *store_file(const struct mcp_tool_call *c, const struct store *s, struct 
 
     if (files_check_name("filename", s->filename, strlen(s->filename), e) < 0)
         return NULL;
-    AUTO_FD int fd = content_to_fd(s->content, e);
+    AUTO_FD int fd = store_fd(s->content, e);
     if (fd < 0)
         return NULL;
     json_t *file = broker_put_file(&client, c->tenant, s->conversation, s->filename, fd,

@@ -5,6 +5,7 @@
 #include "common/broker/job.h"
 
 #include "common/base/b64.h"
+#include "common/broker/keeping.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files_list.h"
 #include "common/sandbox/quota.h"
@@ -49,7 +50,10 @@ json_t *job_put(struct job *job, struct err *e)
         return NULL;
     job_note_use(&sb, t.tenant, t.conversation);
     AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
-    return json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
+    json_t *result = json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
+    keeping_tell_expiry(&sb, result);
+    keeping_tell_expired(&sb, result);
+    return result;
 }
 
 json_t *job_open(struct job *job, struct err *e)
@@ -65,6 +69,7 @@ json_t *job_open(struct job *job, struct err *e)
     job->out_fd = files_open(&sb, t.name, &st, e);
     if (job->out_fd < 0)
         return NULL;
+    job_note_reading(&sb, t.tenant, t.conversation);
     return json_pack("{s:I}", "size", (json_int_t)st.st_size);
 }
 

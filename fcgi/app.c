@@ -137,6 +137,8 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .stdin_max = s->stdin_max,
                              .file_max = s->file_max,
                              .env_max = s->env_max,
+                             .upload_max = s->upload_max,
+                             .upload_ttl_ms = s->upload_ttl_ms,
                              .timeout_max_ms = s->timeout_max_ms,
                              .timeout_ms = s->timeout_ms,
                              .wait_ms = s->wait_ms,
@@ -144,11 +146,12 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .image_max = s->image_max,
                              .images_max = s->images_max,
                              .network = s->network != SETTINGS_NETWORK_NEVER,
+                             .import = s->import,
                              .network_ask = s->network == SETTINGS_NETWORK_ASK}},
     };
     if (http && read_credentials(app, s, e) < 0)
         return -1;
-    if (derive_seal_key(app, s, e) < 0)
+    if (derive_seal_key(app, s, e) < 0 || link_key_derive(s->file_secret, &app->link_key, e) < 0)
         return -1;
     set_up_server(app, s);
     return 0;
@@ -164,6 +167,7 @@ void app_clear(struct app *app)
     free(TAKE_PTR(app->front_secret));
     mcp_lists_free(TAKE_PTR(app->server.lists));
     explicit_bzero(app->seal_key, sizeof app->seal_key);
+    explicit_bzero(&app->link_key, sizeof app->link_key);
     event_sender_clear(&app->events);
     tools_app_clear(&app->tools);
 }

@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #define HTTP_HEAD_MAX 8192
 #define HTTP_ANSWER_MAX                                                                            \
@@ -21,6 +22,7 @@ struct http_answer {
     struct buf text;    /* JSON that is written already; owned */
     const char *what, *detail; /* for the log line */
     char trace[56];            /* for the log line: a traceparent, or "" */
+    bool quiet;                /* all is well, and it happens all the time: for debugging only */
 };
 
 #define HTTP_ANSWER_INIT                                                                           \

@@ -14,6 +14,8 @@ libbroker_a_SOURCES = \
 	common/broker/heads.c common/broker/heads.h \
 	common/broker/idle.c common/broker/idle.h \
 	common/broker/job.c common/broker/job.h \
+	common/broker/job_import.c \
+	common/broker/job_links.c \
 	common/broker/job_list.c \
 	common/broker/job_status.c \
 	common/broker/keeper.c common/broker/keeper.h \

@@ -8,7 +8,9 @@
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversation?}
  *   {"op":"put"|"open"|"list"|"names"|"runners"|"status"|"ping", …}
- * With put the content's descriptor rides along, with open's reply the file's.
+ *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}
+ * With put and finish_upload the content's descriptor rides along, with the replies of open and
+ * stage_upload the file's.
  *
  * Replies, the last one is result or error; whoever sent it shuts the connection down:
  *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}

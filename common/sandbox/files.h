@@ -45,6 +45,15 @@ int files_open(const struct sandbox *sb, const char *name, struct stat *out, str
 int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t size,
               struct err *e);
 
+struct staged;
+
+/*
+ * The same with a content that is there already: the staged file, fd is open on it. It becomes the
+ * sandbox's user's, mode 0644, and moves; after a failure it stays staged.
+ */
+int files_put_staged(const struct sandbox *sb, const char *name, struct staged *file, int fd,
+                     struct err *e);
+
 /*
  * Lets the web server read a file that a program made for itself only (mode 0600, in a folder of
  * mode 0700, as temporary files are): adds the read bits to a regular file and the search bits to

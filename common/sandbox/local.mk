@@ -9,7 +9,9 @@ libsandbox_a_SOURCES = \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
 	common/sandbox/spare.c common/sandbox/spare.h \
 	common/sandbox/staging.c common/sandbox/staging.h \
-	common/sandbox/state.c common/sandbox/state.h
+	common/sandbox/state.c common/sandbox/state.h \
+	common/sandbox/ticket.c common/sandbox/ticket.h \
+	common/sandbox/upload.c common/sandbox/upload.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
@@ -22,7 +24,9 @@ check_PROGRAMS += \
 	tests/unit/test_sandbox \
 	tests/unit/test_snapshot \
 	tests/unit/test_spare \
-	tests/unit/test_state
+	tests/unit/test_state \
+	tests/unit/test_ticket \
+	tests/unit/test_upload
 # The same once more, on a kernel that seems to lack openat2.
 tests_unit_test_files_race_walk_SOURCES = tests/unit/test_files_race.c
 tests_unit_test_files_race_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2

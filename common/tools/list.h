@@ -5,6 +5,8 @@
 #include "common/mcp/tool.h"
 
 extern const struct mcp_tool tool_upload_file;
+extern const struct mcp_tool tool_create_upload;
+extern const struct mcp_tool tool_import_url;
 extern const struct mcp_tool tool_run_code;
 extern const struct mcp_tool tool_get_run;
 extern const struct mcp_tool tool_cancel_run;

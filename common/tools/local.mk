@@ -7,8 +7,10 @@ libtools_a_SOURCES = \
 	common/tools/complete.c common/tools/complete.h \
 	common/tools/consent.c common/tools/consent.h \
 	common/tools/content_of.c common/tools/content_of.h \
+	common/tools/create_upload.c \
 	common/tools/env.c common/tools/env.h \
 	common/tools/get_run.c \
+	common/tools/import_url.c \
 	common/tools/list.h \
 	common/tools/list_runners.c \
 	common/tools/list_runs.c \

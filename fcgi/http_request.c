@@ -29,6 +29,7 @@ static const struct {
     {"HTTP_ACCESS_CONTROL_REQUEST_HEADERS", offsetof(struct http_request, asked_headers)},
     {"SANDCGI_TENANT", offsetof(struct http_request, tenant)},
     {"SANDCGI_SECRET", offsetof(struct http_request, secret)},
+    {"SANDCGI_TOOLS", offsetof(struct http_request, tools)},
     {"SANDCGI_CHECK", offsetof(struct http_request, check)},
     {"SANDCGI_PATH", offsetof(struct http_request, path)},
     {"SANDCGI_BODY_FILE", offsetof(struct http_request, body_file)},

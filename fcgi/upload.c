@@ -128,7 +128,7 @@ static json_t *take_file(const struct app *app, const struct http_request *r, st
 
 static void answer(const struct app *app, const json_t *file, struct http_answer *a)
 {
-    const struct changes changes = {&app->server, json_get_string(file, "tenant"),
+    const struct changes changes = {app_server(app, NULL), json_get_string(file, "tenant"),
                                     json_get_string(file, "conversation")};
 
     changes_tell_file(&changes, json_get_string(file, "name"));

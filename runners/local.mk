@@ -3,10 +3,12 @@ noinst_PROGRAMS += runners/common/entry
 runners_common_entry_SOURCES = runners/common/entry.h runners/common/entry.c runners/common/options.c \
 	runners/common/envelope.c runners/common/input.c runners/common/child.c runners/common/others.c \
 	runners/common/ahead.c runners/common/claim.c runners/common/frame.c runners/common/relay.c \
-	runners/common/report.c
+	runners/common/report.c runners/common/stay.h runners/common/stay.c \
+	runners/common/stay_command.c runners/common/stay_inbox.c runners/common/stay_kill.c \
+	runners/common/stay_left.c runners/common/stay_output.c
 runners_common_entry_CPPFLAGS = -I$(top_srcdir)
 runners_common_entry_CFLAGS = -std=gnu17 $(WARN_CFLAGS) -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
-runners_common_entry_LDFLAGS = -static
+runners_common_entry_LDFLAGS = -static -s
 runners_common_entry_LDADD =
 
 # A shared object goes into foreign processes, so it has nothing of the configured flags either.

@@ -35,46 +35,6 @@ void job_note_use(const struct sandbox *sb, const char *tenant, const char *conv
         log_warn("a sandbox's record was not written: %s", e.text);
 }
 
-static json_t *op_put(struct job *job, struct err *e)
-{
-    uint64_t max = job->world->config->limits.file_max;
-    json_int_t size = json_get_integer(job->request, "size", -1);
-    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    struct job_target t;
-
-    if (size < 0 || job->in_fd < 0) {
-        err_set(e, ERR_INVALID, "put: the content is missing");
-        return NULL;
-    }
-    if ((uint64_t)size > max) {
-        err_set(e, ERR_LIMIT, "content is %lld bytes; the limit is %llu", (long long)size,
-                (unsigned long long)max);
-        return NULL;
-    }
-    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
-        sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
-        files_put(&sb, t.name, job->in_fd, (uint64_t)size, e) < 0)
-        return NULL;
-    job_note_use(&sb, t.tenant, t.conversation);
-    AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
-    return json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
-}
-
-static json_t *op_open(struct job *job, struct err *e)
-{
-    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    struct job_target t;
-    struct stat st;
-    /* Looking for a file makes no sandbox: names are guessed here. */
-    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
-        sandbox_find(job->world->root, t.tenant, t.conversation, &sb, e) < 0)
-        return NULL;
-    job->out_fd = files_open(&sb, t.name, &st, e);
-    if (job->out_fd < 0)
-        return NULL;
-    return json_pack("{s:I}", "size", (json_int_t)st.st_size);
-}
-
 /* Of a run that no supervisor answers for; to one that is over, cancelling changes nothing. */
 static json_t *op_get_run(struct job *job, struct err *e)
 {
@@ -113,8 +73,11 @@ static const struct {
     const char *name;
     json_t *(*handle)(struct job *job, struct err *e);
 } ops[] = {
-    {"put", op_put},
-    {"open", op_open},
+    {"put", job_put},
+    {"open", job_open},
+    {"list_folder", job_list_folder},
+    {"delete", job_delete},
+    {"move", job_move},
     {"list", op_list},
     {"names", op_names},
     {"get_run", op_get_run},
@@ -125,6 +88,10 @@ static const struct {
     {"stage_upload", job_stage_upload},
     {"finish_upload", job_finish_upload},
     {"import_url", job_import_url},
+    {"exec", job_box_end},
+    {"close_box", job_close_box},
+    {"box_logs", job_box_logs},
+    {"box_status", job_box_status},
     {"status", op_status},
     {"ping", op_ping},
 };

@@ -54,6 +54,13 @@ void job_note_use(const struct sandbox *sb, const char *tenant, const char *conv
  * fails towards the caller: failures are answers. */
 void job_handle(const struct job_world *world, int fd, const json_t *head, int passed_fd);
 
+/* "put", "open", "list_folder", "delete" and "move" (job_files.c): new reference, or NULL. */
+json_t *job_put(struct job *job, struct err *e);
+json_t *job_open(struct job *job, struct err *e);
+json_t *job_list_folder(struct job *job, struct err *e);
+json_t *job_delete(struct job *job, struct err *e);
+json_t *job_move(struct job *job, struct err *e);
+
 /* The "list" and "names" operations (job_list.c): new reference, or NULL. */
 json_t *job_list(const struct job_world *world, const json_t *request, struct err *e);
 json_t *job_names(const struct job_world *world, const json_t *request, struct err *e);
@@ -69,6 +76,13 @@ json_t *job_import_url(struct job *job, struct err *e);
 struct upload_body;
 json_t *job_put_body(const struct sandbox *sb, const struct job_target *target,
                      struct upload_body *body, struct err *e);
+
+/* Lasting sandboxes that no process answers for (job_stay.c), as above: "exec", "close_box",
+ * "box_logs", and "box_status" of all. */
+json_t *job_box_end(struct job *job, struct err *e);
+json_t *job_close_box(struct job *job, struct err *e);
+json_t *job_box_logs(struct job *job, struct err *e);
+json_t *job_box_status(struct job *job, struct err *e);
 
 /* The "runners" and "status" operations (job_status.c), as above. */
 json_t *job_runners(const struct job_world *world, struct err *e);

@@ -6,6 +6,7 @@
 #include "common/fetch/fetch.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
+#include "common/sandbox/quota.h"
 #include "common/sandbox/ticket.h"
 #include "common/sandbox/upload.h"
 
@@ -62,7 +63,8 @@ static json_t *import(const struct job *job, const char *url, const struct job_t
 
     if (fd < 0 || fetch_in_process(url, fd, job->asker_fd, &limits, e) < 0 ||
         upload_of_stage(root, fd, &body, e) < 0 ||
-        sandbox_open(root, t->tenant, t->conversation, &sb, e) < 0)
+        sandbox_open(root, t->tenant, t->conversation, &sb, e) < 0 ||
+        quota_check(&sb, body.size, e) < 0)
         return NULL;
     return job_put_body(&sb, t, &body, e);
 }

@@ -7,6 +7,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
 #include "common/sandbox/link.h"
+#include "common/sandbox/quota.h"
 #include "common/sandbox/ticket.h"
 #include "common/sandbox/upload.h"
 
@@ -135,7 +136,7 @@ json_t *job_finish_upload(struct job *job, struct err *e)
     if (read_ticket(job, &id, &t, e) < 0 || open_body(job, &body, e) < 0 ||
         fits_ticket(job, &t, body.size, e) < 0 ||
         sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
-        ticket_use(job->world->root, id, e) < 0)
+        quota_check(&sb, body.size, e) < 0 || ticket_use(job->world->root, id, e) < 0)
         return NULL;
     const struct job_target target = {t.tenant, t.conversation, t.name};
     return job_put_body(&sb, &target, &body, e);

@@ -55,7 +55,7 @@ static void bury(struct broker *b, pid_t pid, int status)
     struct child *child = children_find_pid(b->children, pid);
     if (!child)
         return;
-    if (child->kind == CHILD_SUPERVISOR) {
+    if (child->kind != CHILD_JOB) {
         supervisors_bury(b, child, status);
         return;
     }
@@ -156,6 +156,7 @@ static void see_to_the_rest(struct broker *b)
     if (b->stopping) {
         heads_clear(b);
         warm_end(b);
+        stays_end(b);
     } else {
         warm_turn(b);
     }
@@ -222,6 +223,7 @@ static int open_broker(struct broker *b, struct err *e)
                                             .queue = config->limits.queue,
                                             .background = config->limits.background_max};
     allow_descriptors();
+    docker_engine_set_up();
     b->children = children_new();
     b->admission = admission_new(&limits);
     b->pool = pool_new(&config->pool);
@@ -235,6 +237,7 @@ static int open_broker(struct broker *b, struct err *e)
         open_signals(b, e) < 0)
         return -1;
     b->root.url_ttl_s = config->url_ttl_s;
+    b->root.bounds = config->bounds;
     return keeper_link_start(b, e);
 }
 

@@ -150,12 +150,14 @@ static void serve_run(struct supervisor *s)
 static int begin(struct supervisor *s, struct err *e)
 {
     const struct supervisor_start *start = s->start;
+    struct engine_address address = start->config->engine;
 
+    address.version = start->version;
     s->lock_fd = runlock_take(start->root->fd, start->run_id, e);
     if (s->lock_fd < 0 || supervisor_open_events(s, e) < 0)
         return -1;
     s->live = live_new(LIVE_KEEP);
-    s->engine = docker_engine_new(&start->config->engine, e);
+    s->engine = docker_engine_new(&address, e);
     return s->engine ? 0 : -1;
 }
 

@@ -2,17 +2,15 @@
 #ifndef SANDCGI_BROKER_SUPERVISOR_SELF_H
 #define SANDCGI_BROKER_SUPERVISOR_SELF_H
 
+#include "common/broker/home.h"
+#include "common/broker/live_tell.h"
 #include "common/broker/readers.h"
 #include "common/broker/run_record.h"
 #include "common/broker/run_result.h"
 #include "common/broker/supervisor.h"
 
-#include <sys/un.h>
-
 #define SUPERVISOR_START_MS 30000 /* for the engine to get a container going */
-#define SUPERVISOR_STARTS   3   /* containers for one run, if one after another is gone too soon */
-#define SUPERVISOR_LIVE_MS  50  /* output is told so often at most */
-#define SUPERVISOR_LINE_MS  200 /* and a line without its end after this */
+#define SUPERVISOR_STARTS   3 /* containers for one run, if one after another is gone too soon */
 
 enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
 
@@ -21,12 +19,12 @@ struct supervisor {
     struct engine *engine;
     struct engine_attend attend; /* our turn while the engine waits */
     int lock_fd, epoll_fd, timer_fd;
-    int channel;                                          /* -1: the main process is gone */
-    char home[sizeof((struct sockaddr_un *)0)->sun_path]; /* where the next one can be found */
-    struct deadline alarm;                                /* when timer_fd rings; never: not set */
-    struct deadline tick;                                 /* when output is told */
-    struct deadline quiet;                                /* and not again before this */
-    struct deadline redial;                               /* when the next main process is sought */
+    int channel;            /* -1: the main process is gone */
+    struct home home;       /* where the next one can be found */
+    struct deadline alarm;  /* when timer_fd rings; never: not set */
+    struct deadline tick;   /* when output is told */
+    struct deadline quiet;  /* and not again before this */
+    struct deadline redial; /* when the next main process is sought */
     struct readers readers;
     bool started; /* there is a container */
     bool stop;    /* whatever goes on shall end */

@@ -66,6 +66,11 @@ static bool docker_watch_drain(struct engine *engine)
     return false;
 }
 
+static const char *docker_version(struct engine *engine)
+{
+    return docker_http_version(((struct docker *)engine)->http);
+}
+
 static void docker_free(struct engine *engine)
 {
     struct docker *d = (struct docker *)engine;
@@ -74,6 +79,7 @@ static void docker_free(struct engine *engine)
         return;
     docker_stream_free(d->events);
     talk_clear(&d->box.talk);
+    docker_stay_clear(&d->box.stay);
     free(d->box.image);
     free(d->box.name);
     docker_http_free(d->http);
@@ -87,12 +93,24 @@ static const struct engine_ops docker_ops = {
     .preload = docker_preload,
     .run = docker_run,
     .finish = docker_finish,
+    .version = docker_version,
+    .stay_exec = docker_stay_exec,
+    .stay_read = docker_stay_read,
+    .stay_control = docker_stay_control,
+    .stay_kill = docker_stay_kill,
+    .stay_waits = docker_stay_waits,
+    .stay_pause = docker_stay_pause,
     .runners = docker_runners,
     .reap = docker_reap,
     .watch = docker_watch,
     .watch_drain = docker_watch_drain,
     .free = docker_free,
 };
+
+void docker_engine_set_up(void)
+{
+    docker_http_set_up(); /* should it fail, whoever needs it is told */
+}
 
 struct engine *docker_engine_new(const struct engine_address *address, struct err *e)
 {

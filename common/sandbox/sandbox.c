@@ -11,17 +11,23 @@
 #include "common/sandbox/staging.h"
 #include "common/sandbox/state.h"
 #include "common/sandbox/ticket.h"
+#include "common/sandbox/trash.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #define SECRET_MIN 32
 #define ROOT_MODE  0711 /* nginx and containers pass through; nobody may list the names */
 #define BOX_MODE   0755
+/* Whoever takes a sandbox away holds it for a moment; a program may hold it for ever. */
+#define HOLD_TRIES 50
+#define OPEN_TRIES 8 /* openings of a sandbox that is taken away each time */
 
 static char *without_trailing_slashes(const char *s)
 {
@@ -95,11 +101,8 @@ static int make_own_dirs(const struct sandbox_root *root, struct err *e)
     static const struct {
         const char *name;
         mode_t mode;
-    } dirs[] = {{STAGING_DIR, 0700},
-                {".runs", 0700},
-                {STATE_DIR, 0700},
-                {TICKET_DIR, 0700},
-                {SPARE_DIR, ROOT_MODE}};
+    } dirs[] = {{STAGING_DIR, 0700}, {".runs", 0700},   {".boxes", 0700},      {STATE_DIR, 0700},
+                {TICKET_DIR, 0700},  {TRASH_DIR, 0700}, {SPARE_DIR, ROOT_MODE}};
 
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         if (make_own_dir(root->fd, root->path, dirs[i].name, dirs[i].mode, e) < 0)
@@ -230,31 +233,57 @@ static int open_box(int root_fd, const char *name)
     return fd;
 }
 
+/*
+ * Says that it is in use, to every process of ours. Where the file system has no locks, the
+ * broker's books have to do.
+ */
+static void hold(int fd)
+{
+    for (int i = 0; i < HOLD_TRIES && flock(fd, LOCK_SH | LOCK_NB) < 0; i++) {
+        if (errno != EWOULDBLOCK)
+            return;
+        poll(NULL, 0, 1);
+    }
+}
+
 /* Owner and mode as they ought to be: after mkdir, after a crash between mkdir and chown, after
  * chmod by a program. */
-static int mend_box(const struct sandbox_root *root, int fd, struct err *e)
+static int mend_box(const struct sandbox_root *root, int fd, const struct stat *st, struct err *e)
 {
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return err_errno(e, "the sandbox's directory cannot be examined");
-    if ((st.st_uid != root->uid || st.st_gid != root->gid) && fchown(fd, root->uid, root->gid) < 0)
+    if ((st->st_uid != root->uid || st->st_gid != root->gid) &&
+        fchown(fd, root->uid, root->gid) < 0)
         return err_errno(e, "the sandbox's directory cannot be given to its user");
-    if ((st.st_mode & 07777) != BOX_MODE && fchmod(fd, BOX_MODE) < 0)
+    if ((st->st_mode & 07777) != BOX_MODE && fchmod(fd, BOX_MODE) < 0)
         return err_errno(e, "the mode of the sandbox's directory cannot be set");
     return 0;
 }
 
-/* Opens the directory that sb names; sb->fd is still -1. */
+static int not_there(const struct sandbox *sb, struct err *e)
+{
+    if (state_expired_at(sb->root, sb->name) > 0)
+        return err_set(e, ERR_NOT_FOUND,
+                       "the files of this conversation have expired and were removed");
+    return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
+}
+
+/* Opens the directory that sb names; sb->fd is still -1. One that was taken away before we held it
+ * is not there. */
 static int enter(struct sandbox *sb, struct sandbox *out, struct err *e)
 {
     AUTO_FD int fd = open_box(sb->root->fd, sb->name);
+    struct stat st, now;
 
     if (fd < 0 && errno == ENOENT)
-        return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
+        return not_there(sb, e);
     if (fd < 0)
         return err_errno(e, "the sandbox's directory cannot be opened");
-    if (mend_box(sb->root, fd, e) < 0)
+    hold(fd);
+    if (fstat(fd, &st) < 0)
+        return err_errno(e, "the sandbox's directory cannot be examined");
+    if (fstatat(sb->root->fd, sb->name, &now, AT_SYMLINK_NOFOLLOW) < 0 || now.st_ino != st.st_ino ||
+        now.st_dev != st.st_dev)
+        return not_there(sb, e);
+    if (mend_box(sb->root, fd, &st, e) < 0)
         return -1;
     sb->fd = TAKE_FD(fd);
     *out = *sb;
@@ -268,9 +297,16 @@ int sandbox_open(const struct sandbox_root *root, const char *tenant, const char
 
     if (sandbox_name(root, tenant, conversation, sb.name, e) < 0)
         return -1;
-    if (mkdirat(root->fd, sb.name, BOX_MODE) < 0 && errno != EEXIST)
-        return err_errno(e, "the sandbox's directory cannot be made");
-    return enter(&sb, out, e);
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        sb.made = mkdirat(root->fd, sb.name, BOX_MODE) == 0;
+        if (!sb.made && errno != EEXIST)
+            return err_errno(e, "the sandbox's directory cannot be made");
+        if (enter(&sb, out, e) == 0)
+            return 0;
+        if (e->kind != ERR_NOT_FOUND)
+            return -1;
+    }
+    return err_set(e, ERR_BUSY, "the conversation is being deleted; try again");
 }
 
 int sandbox_find(const struct sandbox_root *root, const char *tenant, const char *conversation,
@@ -297,6 +333,20 @@ int sandbox_find_named(const struct sandbox_root *root, const char *name, struct
 void sandbox_close(struct sandbox *sb)
 {
     auto_close_fd(&sb->fd);
+}
+
+int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
+                   struct err *e)
+{
+    AUTO_FD int fd = open_box(root->fd, name);
+
+    if (fd < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
+    if (fd < 0)
+        return err_errno(e, "the sandbox's directory cannot be opened");
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return err_set(e, ERR_BUSY, "the conversation's files are in use; try again in a moment");
+    return trash_take(root, root->fd, name, out_trash, e);
 }
 
 char *sandbox_host_path(const struct sandbox *sb)

@@ -42,11 +42,6 @@ static void add_file(struct walk *w, const char *name, const struct stat *st)
     };
 }
 
-static bool is_dot(const char *name)
-{
-    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
-
 static int walk_dir(struct walk *w, int at_fd, const char *name, int depth);
 
 /*
@@ -105,7 +100,7 @@ static int walk_dir(struct walk *w, int at_fd, const char *name, int depth)
     if (!dir)
         return 0;
     while ((entry = readdir(dir))) {
-        if (is_dot(entry->d_name))
+        if (beneath_is_dot(entry->d_name))
             continue;
         if (++w->steps > SNAPSHOT_STEPS_MAX || w->out->n == SNAPSHOT_ENTRIES_MAX) {
             w->out->cut = true;

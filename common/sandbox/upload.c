@@ -75,7 +75,7 @@ int upload_move(const struct sandbox *sb, const char *name, struct upload_body *
     if (!body->staged.name[0] && staging_name_file(sb->root, body->fd, &body->staged) < 0) {
         if (lseek(body->fd, 0, SEEK_SET) < 0)
             return err_errno(e, "the upload cannot be read");
-        return files_put(sb, name, body->fd, body->size, e);
+        return files_put(sb, name, body->fd, body->size, true, e);
     }
     return files_put_staged(sb, name, &body->staged, body->fd, e);
 }

@@ -50,6 +50,7 @@ void report_failure(struct mcp_result *out, const struct err *e)
 {
     log_debug("a tool call failed: %s: %s", err_kind_name(e->kind), e->text);
     mcp_result_fail(out, "%s", public_text(e));
+    out->failure = e->kind;
 }
 
 void report_soften(struct err *e)

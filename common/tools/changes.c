@@ -67,3 +67,8 @@ json_t *changes_in_folder(const struct changes *c, const struct broker_client *c
     }
     return files;
 }
+
+void changes_tell_gone(const struct changes *c)
+{
+    tell_list(c);
+}

@@ -18,6 +18,9 @@ void changes_tell(const struct changes *c, const json_t *files);
 /* One file. */
 void changes_tell_file(const struct changes *c, const char *name);
 
+/* All of them are gone. */
+void changes_tell_gone(const struct changes *c);
+
 #define CHANGES_FOLDER_MAX 1000 /* files of a folder that are told one by one */
 
 /*

@@ -11,7 +11,9 @@ libtools_a_SOURCES = \
 	common/tools/content_of.c common/tools/content_of.h \
 	common/tools/create_upload.c \
 	common/tools/delete_file.c \
+	common/tools/download_archive.c \
 	common/tools/create_sandbox.c \
+	common/tools/delete_conversation.c \
 	common/tools/env.c common/tools/env.h \
 	common/tools/exec.c \
 	common/tools/get_run.c \
@@ -40,6 +42,7 @@ libtools_a_SOURCES = \
 	common/tools/store.c common/tools/store.h \
 	common/tools/sandbox_rows.h \
 	common/tools/tools.c common/tools/tools.h \
+	common/tools/upload_archive.c \
 	common/tools/toolset.c common/tools/toolset.h \
 	common/tools/profiles/adapt.c common/tools/profiles/adapt.h \
 	common/tools/profiles/profiles.h \
@@ -51,6 +54,7 @@ libtools_a_SOURCES = \
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
+	tests/unit/test_tools_archives \
 	tests/unit/test_tools_args \
 	tests/unit/test_tools_files \
 	tests/unit/test_tools_list \
@@ -63,6 +67,7 @@ check_PROGRAMS += \
 	tests/unit/test_profile_runner \
 	tests/unit/test_tools_uri \
 	tests/unit/test_tools_wants
+tests_unit_test_tools_archives_SOURCES = tests/unit/test_tools_archives.c $(TOOLS_FAKES)
 tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
 	tests/fakes/schema.c tests/fakes/schema.h
 tests_unit_test_tools_files_SOURCES = tests/unit/test_tools_files.c $(TOOLS_FAKES)

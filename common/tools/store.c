@@ -9,6 +9,7 @@
 #include "common/sandbox/files.h"
 #include "common/sandbox/media.h"
 #include "common/tools/changes.h"
+#include "common/tools/report.h"
 #include "common/tools/runners.h"
 
 #include <inttypes.h>
@@ -31,8 +32,7 @@ int store_decode(const char *argument, struct run_text base64, uint64_t max, str
                    argument);
 }
 
-/* An anonymous file in memory, since the broker takes content as a descriptor. */
-static int content_to_fd(struct run_text content, struct err *e)
+int store_fd(struct run_text content, struct err *e)
 {
     AUTO_FD int fd = memfd_create("upload", MFD_CLOEXEC);
 
@@ -53,7 +53,7 @@ json_t *store_file(const struct mcp_tool_call *c, const struct store *s, struct 
 
     if (files_check_name("filename", s->filename, strlen(s->filename), e) < 0)
         return NULL;
-    AUTO_FD int fd = content_to_fd(s->content, e);
+    AUTO_FD int fd = store_fd(s->content, e);
     if (fd < 0)
         return NULL;
     json_t *file = broker_put_file(&client, c->tenant, s->conversation, s->filename, fd,
@@ -67,4 +67,18 @@ json_t *store_file(const struct mcp_tool_call *c, const struct store *s, struct 
     mcp_result_add(out, content_link_new(url ? url : "", s->filename, mime,
                                          json_get_integer(file, "size", 0)));
     return file;
+}
+
+void store_tell_keeping(json_t *file, json_t *result, struct mcp_result *out)
+{
+    static const char *const names[] = {"filesExpireAt", "notices"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        json_t *value = json_object_get(file, names[i]);
+
+        if (value)
+            json_object_set(result, names[i], value);
+        json_object_del(file, names[i]);
+    }
+    report_notices(result, out);
 }

@@ -19,12 +19,20 @@ struct store {
 int store_decode(const char *argument, struct run_text base64, uint64_t max, struct buf *out,
                  struct err *e);
 
+/* An anonymous file in memory that holds content, to be read from its start, since the broker takes
+ * content as a descriptor. Returns it, or -1. */
+int store_fd(struct run_text content, struct err *e);
+
 /* Stores the file, tells those who listen, adds a link to it to *out. {name, size, url, mimeType};
  * new reference, or NULL. */
 json_t *store_file(const struct mcp_tool_call *c, const struct store *s, struct mcp_result *out,
                    struct err *e);
 
-/* The JSON schema of what it returns, for output schemas. */
+/* Moves what the broker said with the file, but about its conversation (REPORT_KEEPING_SCHEMA), to
+ * result; the sentences among it become text blocks. */
+void store_tell_keeping(json_t *file, json_t *result, struct mcp_result *out);
+
+/* The JSON schema of what store_file returns, for output schemas. */
 #define STORE_FILE_SCHEMA                                                                          \
     "{\"type\":\"object\",\"required\":[\"name\",\"url\",\"size\",\"mimeType\"],"                  \
     "\"properties\":{"                                                                             \

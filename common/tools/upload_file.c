@@ -46,7 +46,7 @@ static const struct arg_row arguments[] = {
 static const char output_schema[] =
     "{\"type\":\"object\",\"required\":[\"success\",\"message\",\"file\"],\"properties\":{"
     "\"success\":{\"type\":\"boolean\"},"
-    "\"message\":{\"type\":\"string\"},"
+    "\"message\":{\"type\":\"string\"}," REPORT_KEEPING_SCHEMA ","
     "\"file\":" STORE_FILE_SCHEMA "}}";
 
 static char *describe(void *app)
@@ -90,6 +90,7 @@ static int upload(const struct mcp_tool_call *c, const struct upload *u, struct 
         return -1;
     out->structured = json_pack("{s:b, s:o, s:o}", "success", 1, "message",
                                 message_new(u, content.len), "file", file);
+    store_tell_keeping(file, out->structured, out);
     return 0;
 }
 

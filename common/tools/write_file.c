@@ -50,7 +50,8 @@ static const struct arg_row arguments[] = {
 };
 
 static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"file\"],\"properties\":{\"file\":" STORE_FILE_SCHEMA "}}";
+    "{\"type\":\"object\",\"required\":[\"file\"],\"properties\":{" REPORT_KEEPING_SCHEMA
+    ",\"file\":" STORE_FILE_SCHEMA "}}";
 
 static char *describe(void *app)
 {
@@ -89,6 +90,7 @@ static int write_file(const struct mcp_tool_call *c, const struct write_file *w,
     if (!file)
         return -1;
     out->structured = json_pack("{s:o}", "file", file);
+    store_tell_keeping(file, out->structured, out);
     return 0;
 }
 

@@ -2,6 +2,8 @@
 
 #include "tests/fakes/fake_broker.h"
 
+#include "common/broker/client_archive.h"
+
 #include "common/base/auto.h"
 #include "common/base/b64.h"
 #include "common/base/fdio.h"
@@ -26,6 +28,7 @@ void fake_broker_reset(void)
     json_decref(fake_broker.looks);
     json_decref(fake_broker.live);
     json_decref(fake_broker.run_list);
+    json_decref(fake_broker.archive);
     json_decref(fake_broker.asked);
     json_decref(fake_broker.file_answers);
     json_decref(fake_broker.file_asks);
@@ -72,6 +75,12 @@ void fake_broker_set_names(const char *text)
 {
     json_decref(fake_broker.names);
     fake_broker.names = load(text);
+}
+
+void fake_broker_set_archive(const char *text)
+{
+    json_decref(fake_broker.archive);
+    fake_broker.archive = load(text);
 }
 
 void fake_broker_push_result(const char *text)
@@ -329,6 +338,41 @@ json_t *broker_names(const struct broker_client *c, const char *tenant, const ch
         return NULL;
     }
     return json_deep_copy(fake_broker.names);
+}
+
+static json_t *archive_answer(json_t *take_asked, struct err *e)
+{
+    json_array_append_new(fake_broker.asked, take_asked);
+    if (fake_broker.archive)
+        return json_deep_copy(fake_broker.archive);
+    *e = fake_broker.trouble;
+    return NULL;
+}
+
+json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
+                            const char *conversation, const char *folder, const char *format,
+                            struct err *e)
+{
+    (void)c;
+    return archive_answer(json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "archive_link", "tenant",
+                                    tenant, "conversation", conversation, "folder", folder,
+                                    "format", format),
+                          e);
+}
+
+json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_want *want,
+                      struct err *e)
+{
+    struct stat st = {.st_size = -1};
+
+    (void)c;
+    if (!want->archive)
+        fstat(want->archive_fd, &st);
+    return archive_answer(json_pack("{s:s, s:s, s:s, s:s, s:s?, s:I, s:b}", "op", "unpack",
+                                    "tenant", want->tenant, "conversation", want->conversation,
+                                    "folder", want->folder, "archive", want->archive, "size",
+                                    (json_int_t)st.st_size, "replace", want->replace),
+                          e);
 }
 
 json_t *broker_runners(const struct broker_client *c, struct err *e)

@@ -118,13 +118,13 @@ static struct mcp_server server_of(struct app *app, const struct settings *s)
                                .publish_ctx = &app->events};
 }
 
-static void offer_ours(struct mcp_server *server)
+static void offer_ours(struct mcp_server *server, bool local)
 {
     const struct registry *offer = registry_of_server();
 
     server->instructions = instructions;
     server->tools = offer->tools;
-    server->n_tools = offer->n_tools;
+    server->n_tools = local ? offer->n_tools : offer->n_tools - offer->n_local;
     server->prompts = offer->prompts;
     server->n_prompts = offer->n_prompts;
     server->resources = offer->resources;
@@ -148,7 +148,7 @@ static void set_up_servers(struct app *app, const struct settings *s, bool local
     for (int i = 0; i < TOOLSETS; i++) {
         app->servers[i] = server_of(app, s);
         if (i == TOOLSET_OURS)
-            offer_ours(&app->servers[i]);
+            offer_ours(&app->servers[i], local);
         else
             offer_theirs(&app->servers[i], toolset_theirs(i), local);
     }
@@ -174,6 +174,7 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
     *app = (struct app){
         .settings = s,
         .tools = {.broker_path = s->broker,
+                  .local_dirs = s->local_dirs,
                   .limits = {.code_max = s->code_max,
                              .stdin_max = s->stdin_max,
                              .file_max = s->file_max,

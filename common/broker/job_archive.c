@@ -97,7 +97,7 @@ json_t *job_archive_link(struct job *job, struct err *e)
     struct pack_sum sum;
 
     if (!name || pack_format_parse(name, &format) < 0) {
-        err_set(e, ERR_INVALID, "format must be tar.gz or zip");
+        err_set(e, ERR_INVALID, "format must be tar.gz, zip or tar");
         return NULL;
     }
     if (read_whose(job, &tenant, &conversation, e) < 0 || read_folder(job, &folder, e) < 0 ||

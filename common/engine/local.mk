@@ -39,7 +39,7 @@ endif
 # Against a real engine, when DOCKER_HOST (or the usual socket) answers; otherwise skipped.
 check_PROGRAMS += tests/engine/engine_live
 tests_engine_engine_live_SOURCES = tests/engine/engine_live.c tests/engine/live.h \
-	tests/engine/live_runs.c tests/engine/live_waiting.c
+	tests/engine/live_runs.c tests/engine/live_stay.c tests/engine/live_waiting.c
 
 FUZZ_TARGETS += \
 	tests/fuzz/fuzz_docker_frame \

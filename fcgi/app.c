@@ -179,6 +179,8 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .stdin_max = s->stdin_max,
                              .file_max = s->file_max,
                              .env_max = s->env_max,
+                             .upload_max = s->upload_max,
+                             .upload_ttl_ms = s->upload_ttl_ms,
                              .timeout_max_ms = s->timeout_max_ms,
                              .timeout_ms = s->timeout_ms,
                              .wait_ms = s->wait_ms,
@@ -189,6 +191,7 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .image_max = s->image_max,
                              .images_max = s->images_max,
                              .network = s->network != SETTINGS_NETWORK_NEVER,
+                             .import = s->import,
                              .network_ask = s->network == SETTINGS_NETWORK_ASK}},
     };
     if (http && read_credentials(app, s, e) < 0)

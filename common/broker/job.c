@@ -91,6 +91,10 @@ static const struct {
     {"get_run", op_get_run},
     {"cancel_run", op_get_run},
     {"list_runs", op_list_runs},
+    {"exec", job_box_end},
+    {"close_box", job_close_box},
+    {"box_logs", job_box_logs},
+    {"box_status", job_box_status},
     {"status", op_status},
     {"ping", op_ping},
 };

@@ -71,6 +71,13 @@ json_t *job_names(const struct job_world *world, const json_t *request, struct e
  * away, as above. */
 json_t *job_remove(struct job *job, struct err *e);
 
+/* Lasting sandboxes that no process answers for (job_stay.c), as above: "exec", "close_box",
+ * "box_logs", and "box_status" of all. */
+json_t *job_box_end(struct job *job, struct err *e);
+json_t *job_close_box(struct job *job, struct err *e);
+json_t *job_box_logs(struct job *job, struct err *e);
+json_t *job_box_status(struct job *job, struct err *e);
+
 /* The "runners" and "status" operations (job_status.c), as above. */
 json_t *job_runners(const struct job_world *world, struct err *e);
 json_t *job_status(const struct job_world *world);

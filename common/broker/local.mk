@@ -15,11 +15,13 @@ libbroker_a_SOURCES = \
 	common/broker/client_files.c common/broker/client_files.h \
 	common/broker/company.c common/broker/company.h \
 	common/broker/heads.c common/broker/heads.h \
+	common/broker/home.c common/broker/home.h \
 	common/broker/idle.c common/broker/idle.h \
 	common/broker/job.c common/broker/job.h \
 	common/broker/job_files.c \
 	common/broker/job_list.c \
 	common/broker/job_remove.c \
+	common/broker/job_stay.c \
 	common/broker/job_status.c \
 	common/broker/keeper.c common/broker/keeper.h \
 	common/broker/keeper_link.c common/broker/keeper_link.h \
@@ -40,6 +42,14 @@ libbroker_a_SOURCES = \
 	common/broker/run_result.c common/broker/run_result.h \
 	common/broker/runlock.c common/broker/runlock.h \
 	common/broker/server.c common/broker/server.h \
+	common/broker/stay.c common/broker/stay.h common/broker/stay_self.h \
+	common/broker/stay_asks.c \
+	common/broker/stay_channel.c \
+	common/broker/stay_engine.c \
+	common/broker/stay_exec.c \
+	common/broker/stay_record.c common/broker/stay_record.h \
+	common/broker/stay_session.c \
+	common/broker/stays.c \
 	common/broker/supervisor.c common/broker/supervisor.h common/broker/supervisor_self.h \
 	common/broker/supervisor_answer.c \
 	common/broker/supervisor_channel.c \
@@ -68,12 +78,15 @@ check_PROGRAMS += \
 	tests/unit/test_broker_readers \
 	tests/unit/test_broker_record \
 	tests/unit/test_broker_server \
+	tests/unit/test_broker_stay \
 	tests/unit/test_broker_supervisor \
 	tests/unit/test_broker_wire
 FAKE_BOX = tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
 tests_unit_test_broker_readers_SOURCES = tests/unit/test_broker_readers.c $(FAKE_BOX)
 tests_unit_test_broker_server_SOURCES = tests/unit/test_broker_server.c \
 	tests/unit/broker_world.h tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
+tests_unit_test_broker_stay_SOURCES = tests/unit/test_broker_stay.c \
+	tests/fakes/fake_stay.c tests/fakes/fake_stay.h
 tests_unit_test_broker_supervisor_SOURCES = tests/unit/test_broker_supervisor.c $(FAKE_BOX)
 endif
 

@@ -65,6 +65,7 @@ struct broker_config {
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;
+    const char *tools_path; /* as the engine's host sees it: programs for containers that stay */
     const char *root_path, *host_path, *file_secret, *base_url;
     uid_t sandbox_uid;
     gid_t sandbox_gid;

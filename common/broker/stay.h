@@ -24,6 +24,7 @@ struct stay_start {
     const struct broker_config *config;
     const struct sandbox_root *root;
     const struct engine_runner *runner; /* NULL: head names an image, which is allowed */
+    const char *version;                /* of the engine's API; "" unknown */
     char run_id[RUN_ID_LEN + 1];
     int channel;        /* to the main process; taken over */
     const json_t *head; /* of the call that it is forked for: create_box or session */

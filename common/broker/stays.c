@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/base/sock.h"
 #include "common/broker/broker.h"
+#include "common/broker/run_record.h"
 #include "common/broker/stay.h"
 #include "common/broker/stay_record.h"
 #include "common/broker/wire.h"

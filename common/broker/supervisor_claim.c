@@ -63,16 +63,6 @@ static int take_request(struct supervisor *s, const json_t *head, int connection
                         e);
 }
 
-/* Where the asker found us is where the next main process will be found. */
-static void remember_home(struct supervisor *s, int connection)
-{
-    struct sockaddr_un a = {0};
-    socklen_t len = sizeof a;
-
-    if (getsockname(connection, (struct sockaddr *)&a, &len) == 0 && a.sun_family == AF_UNIX)
-        memcpy(s->home, a.sun_path, sizeof s->home - 1);
-}
-
 static void describe(struct supervisor *s)
 {
     const struct run_request *r = &s->request;
@@ -109,7 +99,7 @@ void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms
         close(connection); /* without a word: somebody else may serve it */
         return;
     }
-    remember_home(s, connection);
+    home_remember(&s->home, connection);
     if (take_request(s, head, connection, &e) < 0) {
         json_auto_t *refusal = wire_error_new(&e);
         reader_refuse(connection, refusal);

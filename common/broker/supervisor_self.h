@@ -2,13 +2,12 @@
 #ifndef SANDCGI_BROKER_SUPERVISOR_SELF_H
 #define SANDCGI_BROKER_SUPERVISOR_SELF_H
 
+#include "common/broker/home.h"
 #include "common/broker/live_tell.h"
 #include "common/broker/readers.h"
 #include "common/broker/run_record.h"
 #include "common/broker/run_result.h"
 #include "common/broker/supervisor.h"
-
-#include <sys/un.h>
 
 #define SUPERVISOR_START_MS 30000 /* for the engine to get a container going */
 #define SUPERVISOR_STARTS   3 /* containers for one run, if one after another is gone too soon */
@@ -20,12 +19,12 @@ struct supervisor {
     struct engine *engine;
     struct engine_attend attend; /* our turn while the engine waits */
     int lock_fd, epoll_fd, timer_fd;
-    int channel;                                          /* -1: the main process is gone */
-    char home[sizeof((struct sockaddr_un *)0)->sun_path]; /* where the next one can be found */
-    struct deadline alarm;                                /* when timer_fd rings; never: not set */
-    struct deadline tick;                                 /* when output is told */
-    struct deadline quiet;                                /* and not again before this */
-    struct deadline redial;                               /* when the next main process is sought */
+    int channel;            /* -1: the main process is gone */
+    struct home home;       /* where the next one can be found */
+    struct deadline alarm;  /* when timer_fd rings; never: not set */
+    struct deadline tick;   /* when output is told */
+    struct deadline quiet;  /* and not again before this */
+    struct deadline redial; /* when the next main process is sought */
     struct readers readers;
     bool started; /* there is a container */
     ino_t seat;   /* the directory it was started on, ahead; one of the same name may be another */

@@ -11,5 +11,10 @@ extern const struct mcp_tool tool_cancel_run;
 extern const struct mcp_tool tool_list_runs;
 extern const struct mcp_tool tool_list_runners;
 extern const struct mcp_tool tool_delete_conversation;
+extern const struct mcp_tool tool_create_sandbox;
+extern const struct mcp_tool tool_exec;
+extern const struct mcp_tool tool_get_sandbox_status;
+extern const struct mcp_tool tool_close_sandbox;
+extern const struct mcp_tool tool_reset_session;
 
 #endif

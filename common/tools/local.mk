@@ -2,14 +2,19 @@ noinst_LIBRARIES += libtools.a
 libtools_a_SOURCES = \
 	common/tools/args.c common/tools/args.h \
 	common/tools/args_schema.c \
+	common/tools/box_logs.c common/tools/box_logs.h \
 	common/tools/cancel_run.c \
 	common/tools/changes.c common/tools/changes.h \
+	common/tools/close_sandbox.c \
 	common/tools/complete.c common/tools/complete.h \
 	common/tools/consent.c common/tools/consent.h \
 	common/tools/content_of.c common/tools/content_of.h \
 	common/tools/delete_conversation.c \
+	common/tools/create_sandbox.c \
 	common/tools/env.c common/tools/env.h \
+	common/tools/exec.c \
 	common/tools/get_run.c \
+	common/tools/get_sandbox_status.c \
 	common/tools/list.h \
 	common/tools/list_runners.c \
 	common/tools/list_runs.c \
@@ -19,6 +24,7 @@ libtools_a_SOURCES = \
 	common/tools/prompt_debug.c \
 	common/tools/prompts.c common/tools/prompts.h \
 	common/tools/report.c common/tools/report.h \
+	common/tools/reset_session.c \
 	common/tools/resources.c \
 	common/tools/run_code.c common/tools/run_code.h \
 	common/tools/run_files.c common/tools/run_files.h \
@@ -26,6 +32,7 @@ libtools_a_SOURCES = \
 	common/tools/run_report.c common/tools/run_report.h \
 	common/tools/run_tasks.c common/tools/run_tasks.h \
 	common/tools/runners.c common/tools/runners.h \
+	common/tools/sandbox_rows.h \
 	common/tools/tools.c common/tools/tools.h \
 	common/tools/toolset.c common/tools/toolset.h \
 	common/tools/profiles/adapt.c common/tools/profiles/adapt.h \

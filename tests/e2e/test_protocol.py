@@ -78,7 +78,9 @@ def _():
 def _():
     client = _client()
     tools = client.result("tools/list", headers={"MCP-Protocol-Version": LEGACY[-1]})["tools"]
-    equal([tool["name"] for tool in tools], ["upload_file", "run_code", "get_run", "cancel_run", "list_runs", "list_runners", "delete_conversation"])
+    equal([tool["name"] for tool in tools], ["upload_file", "run_code", "get_run", "cancel_run", "list_runs", "list_runners",
+                                             "create_sandbox", "exec", "get_sandbox_status", "close_sandbox", "reset_session",
+                                             "delete_conversation"])
     for tool in tools:
         check(tool["title"] and tool["description"], f"{tool['name']} without title or description")
         equal(tool["inputSchema"]["type"], "object")

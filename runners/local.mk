@@ -21,6 +21,8 @@ runners/ahead/ahead.so: runners/ahead/holder.c
 EXTRA_DIST += runners/build.sh runners/README.md runners/ahead/holder.c \
 	runners/python/Dockerfile runners/python/libraries runners/python/prepare runners/python/prove \
 	runners/python/sitecustomize.py runners/python/session.py runners/python/ahead.py runners/python/preload.py \
+	runners/python/sitecustomize.py runners/python/ahead.py runners/python/preload.py \
+	runners/python/figures.py \
 	runners/typescript/Dockerfile runners/typescript/libraries runners/typescript/prove \
 	runners/typescript/ahead.mjs runners/typescript/session.mjs runners/typescript/package.json runners/typescript/package-lock.json \
 	runners/bash/Dockerfile runners/bash/libraries runners/bash/prove

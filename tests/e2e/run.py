@@ -42,6 +42,7 @@ MODULES = (
     "profiles",
     "archives",
     "retention",
+    "pictures",
     "links",
     "logs",
 )

@@ -7,6 +7,7 @@
 #include "common/base/mem.h"
 #include "common/broker/run_record.h"
 #include "common/broker/runlock.h"
+#include "common/broker/stay_record.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/spare.h"
@@ -112,7 +113,8 @@ static void list_runners(struct keeper *k)
         k->next_sweep = deadline_in_ms(0); /* an engine that was away may have kept containers */
     k->in_trouble = false;
     log_info("runners: %zu images", runners.n);
-    tell_broker(k, json_pack("{s:o}", "runners", keeper_runners_encode(&runners)));
+    tell_broker(k, json_pack("{s:o, s:s}", "runners", keeper_runners_encode(&runners), "version",
+                             k->engine->ops->version(k->engine)));
     engine_runners_clear(&runners);
 }
 
@@ -144,6 +146,7 @@ static void sweep(struct keeper *k)
         log_warn("removed %d containers whose run nobody supervised", removed);
     runlock_sweep(k->root->fd);
     run_record_sweep(k->root, clock_unix_s());
+    stay_record_sweep(k->root, clock_unix_s());
     spare_sweep(k->root, SPARE_LEFT_OVER_S);
     k->next_sweep = deadline_in_ms(removed < 0 ? SWEEP_SOON_MS : until_next_sweep_ms(k));
 }

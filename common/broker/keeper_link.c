@@ -46,9 +46,11 @@ static json_t *seen_of_runners(const struct keeper_link *k)
 static void take_word(struct keeper_link *k, const json_t *message)
 {
     const char *trouble = json_get_string(message, "trouble");
+    const char *version = json_get_string(message, "version");
     const json_t *list = json_object_get(message, "runners");
 
     snprintf(k->trouble, sizeof k->trouble, "%s", trouble ? trouble : "");
+    snprintf(k->version, sizeof k->version, "%s", version ? version : "");
     if (list) {
         engine_runners_clear(&k->runners);
         keeper_runners_decode(list, &k->runners);

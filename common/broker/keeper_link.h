@@ -20,6 +20,7 @@ struct keeper_link {
     struct deadline first_word; /* connections wait until then; never: they need not */
     struct deadline news;       /* when to tell that the runners changed; never: they did not */
     struct engine_runners runners;
+    char version[16]; /* of the engine's API, as supervisors are told it; "" unknown */
     char trouble[sizeof((struct err *)0)->text]; /* why the engine cannot be reached; "" = it can */
 };
 

@@ -23,6 +23,7 @@ struct supervisor_start {
     const struct broker_config *config;
     const struct sandbox_root *root;
     const struct engine_runner *runner;
+    const char *version; /* of the engine's API; "" unknown */
     char run_id[RUN_ID_LEN + 1];
     int channel;       /* to the main process; taken over */
     const char *spare; /* name of a spare directory to wait on, or NULL; whoever made it removes it

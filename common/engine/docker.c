@@ -66,6 +66,11 @@ static bool docker_watch_drain(struct engine *engine)
     return false;
 }
 
+static const char *docker_version(struct engine *engine)
+{
+    return docker_http_version(((struct docker *)engine)->http);
+}
+
 static void docker_free(struct engine *engine)
 {
     struct docker *d = (struct docker *)engine;
@@ -88,6 +93,7 @@ static const struct engine_ops docker_ops = {
     .preload = docker_preload,
     .run = docker_run,
     .finish = docker_finish,
+    .version = docker_version,
     .stay_exec = docker_stay_exec,
     .stay_read = docker_stay_read,
     .stay_control = docker_stay_control,
@@ -100,6 +106,11 @@ static const struct engine_ops docker_ops = {
     .watch_drain = docker_watch_drain,
     .free = docker_free,
 };
+
+void docker_engine_set_up(void)
+{
+    docker_http_set_up(); /* should it fail, whoever needs it is told */
+}
 
 struct engine *docker_engine_new(const struct engine_address *address, struct err *e)
 {

@@ -96,6 +96,11 @@ static void setup(struct docker_http *h, CURL *c)
     }
 }
 
+bool docker_http_set_up(void)
+{
+    return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+}
+
 struct docker_http *docker_http_new(const struct engine_address *address, struct err *e)
 {
     struct docker_http *h = mem_alloc(sizeof *h);
@@ -104,7 +109,9 @@ struct docker_http *docker_http_new(const struct engine_address *address, struct
         docker_http_free(h);
         return NULL;
     }
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) {
+    if (address->version)
+        snprintf(h->version, sizeof h->version, "%s", address->version);
+    if (docker_http_set_up()) {
         h->curl = curl_easy_init();
         h->multi = curl_multi_init();
     }

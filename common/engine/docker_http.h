@@ -12,6 +12,7 @@
 #include "common/engine/docker_attend.h"
 #include "common/engine/engine.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define DOCKER_CONNECT_MS   2000
@@ -21,6 +22,10 @@
         */
 
 struct docker_http;
+
+/* libcurl's and OpenSSL's own start, which forked processes inherit; more than once does no harm.
+ */
+bool docker_http_set_up(void);
 
 /* ERR_INVALID when the address is not unix:///path or tcp://host:port, or a certificate is missing.
  */

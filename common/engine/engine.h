@@ -200,6 +200,8 @@ struct engine_ops {
     /* Removes the container, waiting or done; call it after the answer has been given. Idempotent.
      */
     void (*finish)(struct engine *);
+    /* The version of the API that was agreed on, "" as long as no call has been made. Borrowed. */
+    const char *(*version)(struct engine *);
     /*
      * The next six are for containers that stay: start with spec.stay, then any number of commands
      * at a time up to ENGINE_STAY_COMMANDS, until finish. All but stay_pause only put bytes
@@ -259,7 +261,13 @@ struct engine_address {
     const char *host; /* unix:///path, tcp://host:port; "" = unix:///var/run/docker.sock */
     bool tls_verify;
     const char *cert_path; /* directory with ca.pem, cert.pem, key.pem */
+    const char *version;   /* what another engine object has agreed on (ops->version); NULL or "":
+                              the first call asks. An outdated one makes calls fail. */
 };
+
+/* Does once what every process that is forked later would have to do again: a millisecond of each
+ * start. May be left out. */
+void docker_engine_set_up(void);
 
 /* A Docker/Podman engine at that address; connects lazily, so an engine that is down is no error
  * here. */

@@ -91,6 +91,32 @@ static void the_version_is_the_best_that_both_know(void **state)
     }
 }
 
+static void a_version_that_another_agreed_on_is_not_asked_for_again(void **state)
+{
+    static const struct fake_reply table[] = {{.match = "GET /_ping", .status = 200},
+                                              {.match = "GET /v1.41/", .status = 200, .body = "[]"},
+                                              END};
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine *first = connect_to(f);
+    struct engine_runners found = {0};
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_string_equal(first->ops->version(first), "");
+    assert_int_equal(first->ops->runners(first, "*", &found, &e), 0);
+    engine_runners_clear(&found);
+    struct engine_address address = {.host = fake_engine_host(f),
+                                     .version = first->ops->version(first)};
+    struct engine *second = docker_engine_new(&address, &e);
+    assert_non_null(second);
+    assert_int_equal(second->ops->runners(second, "*", &found, &e), 0);
+    assert_int_equal(count(fake_engine_log(f), "/_ping"), 1);
+    engine_runners_clear(&found);
+    second->ops->free(second);
+    first->ops->free(first);
+    fake_engine_stop(f);
+}
+
 static bool passed(void *ctx, const char *run_id, int64_t deadline)
 {
     (void)run_id;
@@ -238,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_version_is_the_best_that_both_know),
+        cmocka_unit_test(a_version_that_another_agreed_on_is_not_asked_for_again),
         cmocka_unit_test(an_engine_that_is_down_is_said_at_once),
         cmocka_unit_test(wrong_addresses_are_refused),
         cmocka_unit_test(only_own_containers_are_reaped),

@@ -192,7 +192,7 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
     };
     if (http && read_credentials(app, s, e) < 0)
         return -1;
-    if (derive_seal_key(app, s, e) < 0)
+    if (derive_seal_key(app, s, e) < 0 || link_key_derive(s->file_secret, &app->link_key, e) < 0)
         return -1;
     set_up_servers(app, s, !http);
     return 0;
@@ -209,6 +209,7 @@ void app_clear(struct app *app)
     for (int i = 0; i < TOOLSETS; i++)
         mcp_lists_free(TAKE_PTR(app->servers[i].lists));
     explicit_bzero(app->seal_key, sizeof app->seal_key);
+    explicit_bzero(&app->link_key, sizeof app->link_key);
     event_sender_clear(&app->events);
     tools_app_clear(&app->tools);
 }

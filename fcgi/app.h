@@ -4,6 +4,7 @@
 
 #include "common/base/crypto.h"
 #include "common/mcp/server.h"
+#include "common/sandbox/link.h"
 #include "common/tools/tools.h"
 #include "common/tools/toolset.h"
 #include "fcgi/events.h"
@@ -21,6 +22,7 @@ struct app {
     struct tools_app tools;
     struct event_sender events;
     uint8_t seal_key[CRYPTO_SHA256_LEN];
+    struct link_key link_key; /* checks links; likewise derived from FILE_SECRET */
     char *front_secret;       /* what nginx must send along; "" with SANDCGI_AUTH=token */
     struct app_token *tokens; /* for SANDCGI_AUTH=token */
     size_t n_tokens;

@@ -8,6 +8,7 @@
 #include "common/mcp/listen.h"
 #include "common/mcp/session.h"
 #include "common/rpc/json.h"
+#include "fcgi/http_archive.h"
 #include "fcgi/http_guard.h"
 #include "fcgi/http_stream.h"
 
@@ -177,9 +178,11 @@ void http_serve(const struct app *app, const struct http_source *source)
     http_stream_init(&stream, source, &a);
     if (is_health(&r))
         serve_health(app, &r, &a);
+    else if (http_archive_is(&r))
+        http_archive_serve(app, &r, &a);
     else
         serve_mcp(app, &r, &stream, &a);
-    if (!stream.started)
+    if (!stream.started && !a.sent)
         send_answer(source, &a);
     http_stream_finish(&stream);
     json_decref(a.body);

@@ -34,9 +34,9 @@ struct settings {
     uint64_t timeout_ms, timeout_max_ms;
     uint64_t max_runs, tenant_runs, conversation_runs, queue, background_max;
     uint64_t wait_ms, wait_max_ms, result_ttl_ms;
+    uint64_t ttl_ms, total_max, quota, files, disk_reserve;
     uint64_t stay_max, stay_server, stay_idle_ms, stay_pause_ms, stay_total_ms;
     char *stay_images;
-    uint64_t ttl_ms, total_max, quota, files, disk_reserve;
     char *warm, *warm_memory;
     uint64_t warm_idle_ms;
     int network; /* enum settings_network */

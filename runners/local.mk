@@ -25,5 +25,5 @@ EXTRA_DIST += runners/build.sh runners/README.md runners/ahead/holder.c \
 	runners/typescript/ahead.mjs runners/typescript/session.mjs runners/typescript/package.json runners/typescript/package-lock.json \
 	runners/bash/Dockerfile runners/bash/libraries runners/bash/prove
 
-dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_ahead.py
-EXTRA_DIST += tests/runners/sbx.py tests/runners/hook.py tests/runners/test_images.py
+dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_ahead.py tests/runners/test_stay.py tests/runners/test_sessions.py
+EXTRA_DIST += tests/runners/sbx.py tests/runners/stays.py tests/runners/hook.py tests/runners/test_images.py

@@ -36,8 +36,10 @@ check_PROGRAMS += \
 	tests/unit/test_utf8
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_sock tests/fuzz/fuzz_utf8
+FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_glob tests/fuzz/fuzz_sock
+FUZZ_TARGETS += tests/fuzz/fuzz_utf8
 tests_fuzz_fuzz_b64_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_conf_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_glob_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_sock_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_utf8_LDFLAGS = $(FUZZ_LINK)

@@ -8,6 +8,7 @@
  *   claims.c       runs that wait for a place, a start, or for their supervisor to take them up
  *   company.c      which other tenants asked lately: whoever has company gets half of the starts
  *   supervisors.c  what supervisors say, their end, those of a broker before
+ *   removals.c     conversations that go
  *   stays.c        lasting sandboxes: who may have one, who has which
  *   births.c       forking
  *   warm.c         carries out what the pool wishes
@@ -24,6 +25,7 @@
 #include "common/broker/job.h"
 #include "common/broker/keeper_link.h"
 #include "common/broker/pool.h"
+#include "common/broker/removals.h"
 #include "common/broker/server.h"
 #include "common/broker/watch.h"
 
@@ -43,6 +45,7 @@ struct broker {
     struct children *children;
     struct admission *admission;
     struct company company;
+    struct removals removals;
     struct pool *pool;
     struct idle idle;
     struct deadline door_opens; /* no connection is taken until then; never: now */

@@ -34,8 +34,10 @@ static const struct {
     const char *name;
     void (*begin)(struct broker *b, int take_fd, const json_t *head);
 } calls[] = {
-    {"run", claims_begin},        {"runners", tell_runners},  {"adopt", supervisors_adopt},
-    {"create_box", stays_create}, {"session", stays_session}, {"adopt_box", stays_adopt},
+    {"run", claims_begin},        {"runners", tell_runners},
+    {"adopt", supervisors_adopt}, {"delete_conversation", removals_begin},
+    {"create_box", stays_create}, {"session", stays_session},
+    {"adopt_box", stays_adopt},
 };
 
 /* What goes to somebody who lives; when there is nobody, a job says what became of them. */

@@ -9,6 +9,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
 #include "common/sandbox/state.h"
+#include "common/sandbox/trash.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -27,12 +28,18 @@ int job_read_target(const struct job *job, const char *key, const char *field,
     return files_check_name(field, out->name, json_string_length(name), e);
 }
 
-void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation)
+void job_note_reading(const struct sandbox *sb, const char *tenant, const char *conversation)
 {
     struct err e = ERR_INIT;
 
     if (state_note_use(sb, tenant, conversation, &e) < 0)
         log_warn("a sandbox's record was not written: %s", e.text);
+}
+
+void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation)
+{
+    job_note_reading(sb, tenant, conversation);
+    state_forget_size(sb->root, sb->name);
 }
 
 /* Of a run that no supervisor answers for; to one that is over, cancelling changes nothing. */
@@ -80,6 +87,10 @@ static const struct {
     {"move", job_move},
     {"list", op_list},
     {"names", op_names},
+    {"archive_link", job_archive_link},
+    {"pack", job_pack},
+    {"unpack", job_unpack},
+    {"delete_conversation", job_remove},
     {"get_run", op_get_run},
     {"cancel_run", op_get_run},
     {"list_runs", op_list_runs},
@@ -119,4 +130,6 @@ void job_handle(const struct job_world *world, int fd, const json_t *head, int p
         log_debug("the asker left before the answer: %s", e.text);
     auto_close_fd(&job.out_fd);
     shutdown(fd, SHUT_RDWR);
+    if (job.trash)
+        trash_empty(world->root);
 }

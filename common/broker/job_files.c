@@ -5,8 +5,10 @@
 #include "common/broker/job.h"
 
 #include "common/base/b64.h"
+#include "common/broker/keeping.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files_list.h"
+#include "common/sandbox/quota.h"
 
 #include <string.h>
 
@@ -43,11 +45,15 @@ json_t *job_put(struct job *job, struct err *e)
     }
     if (job_read_target(job, "name", "filename", &t, e) < 0 ||
         sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
+        quota_check(&sb, (uint64_t)size, e) < 0 ||
         files_put(&sb, t.name, job->in_fd, (uint64_t)size, replace, e) < 0)
         return NULL;
     job_note_use(&sb, t.tenant, t.conversation);
     AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
-    return json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
+    json_t *result = json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
+    keeping_tell_expiry(&sb, result);
+    keeping_tell_expired(&sb, result);
+    return result;
 }
 
 json_t *job_open(struct job *job, struct err *e)
@@ -63,6 +69,7 @@ json_t *job_open(struct job *job, struct err *e)
     job->out_fd = files_open(&sb, t.name, &st, e);
     if (job->out_fd < 0)
         return NULL;
+    job_note_reading(&sb, t.tenant, t.conversation);
     return json_pack("{s:I}", "size", (json_int_t)st.st_size);
 }
 

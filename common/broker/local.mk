@@ -9,26 +9,33 @@ libbroker_a_SOURCES = \
 	common/broker/claims.c common/broker/claims.h \
 	common/broker/client.c common/broker/client.h \
 	common/broker/client_links.c common/broker/client_links.h \
+	common/broker/client_archive.c common/broker/client_archive.h \
 	common/broker/client_boxes.c common/broker/client_boxes.h \
 	common/broker/client_call.c common/broker/client_call.h \
+	common/broker/client_remove.c common/broker/client_remove.h \
 	common/broker/client_files.c common/broker/client_files.h \
 	common/broker/company.c common/broker/company.h \
 	common/broker/heads.c common/broker/heads.h \
 	common/broker/home.c common/broker/home.h \
 	common/broker/idle.c common/broker/idle.h \
 	common/broker/job.c common/broker/job.h \
+	common/broker/job_archive.c \
 	common/broker/job_files.c \
 	common/broker/job_list.c \
 	common/broker/job_stay.c \
+	common/broker/job_remove.c \
 	common/broker/job_status.c \
 	common/broker/keeper.c common/broker/keeper.h \
 	common/broker/keeper_link.c common/broker/keeper_link.h \
+	common/broker/keeping.c common/broker/keeping.h \
 	common/broker/live.c common/broker/live.h \
 	common/broker/live_tell.c common/broker/live_tell.h \
 	common/broker/pool.c common/broker/pool.h \
 	common/broker/pool_plan.c common/broker/pool_plan.h \
 	common/broker/pool_settings.c common/broker/pool_settings.h \
 	common/broker/readers.c common/broker/readers.h \
+	common/broker/removals.c common/broker/removals.h \
+	common/broker/retention_pass.c common/broker/retention_pass.h \
 	common/broker/run.c common/broker/run.h \
 	common/broker/run_given.c common/broker/run_given.h \
 	common/broker/run_look.c common/broker/run_look.h \
@@ -51,6 +58,7 @@ libbroker_a_SOURCES = \
 	common/broker/supervisor_claim.c \
 	common/broker/supervisor_engine.c \
 	common/broker/supervisor_events.c \
+	common/broker/supervisor_files.c \
 	common/broker/supervisors.c \
 	common/broker/warm.c \
 	common/broker/watch.c common/broker/watch.h \

@@ -157,9 +157,11 @@ static void see_to_the_rest(struct broker *b)
     if (b->stopping) {
         heads_clear(b);
         warm_end(b);
+        removals_end(b);
         stays_end(b);
     } else {
         warm_turn(b);
+        removals_turn(b);
     }
     open_or_close_door(b);
 }
@@ -170,6 +172,7 @@ static struct deadline next_due(const struct broker *b)
     next = deadline_min(next, heads_next(&b->heads));
     next = deadline_min(next, claims_next(&b->claims));
     next = deadline_min(next, b->door_opens);
+    next = deadline_min(next, removals_next(&b->removals));
     return deadline_min(next, b->pool_at);
 }
 
@@ -230,6 +233,7 @@ static int open_broker(struct broker *b, struct err *e)
     b->pool = pool_new(&config->pool);
     idle_init(&b->idle);
     keeper_link_init(&b->keeper);
+    removals_init(&b->removals);
     b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (b->epoll_fd < 0)
         return err_errno(e, "epoll_create1");
@@ -247,6 +251,7 @@ static int open_broker(struct broker *b, struct err *e)
 static void close_broker(struct broker *b)
 {
     keeper_link_clear(b);
+    removals_end(b);
     auto_close_fd(&b->signal_fd);
     auto_close_fd(&b->epoll_fd);
     pool_free(b->pool);

@@ -148,9 +148,12 @@ int supervisor_place(struct supervisor *s, struct err *e)
         s->started = false;
     if (s->started && s->start->spare)
         return adopt_spare(s, e);
-    if (s->started && strcmp(s->start->box, s->sandbox.name) != 0)
+    if (sandbox_open(s->start->root, s->request.tenant, s->request.conversation, &s->sandbox, e) <
+        0)
+        return -1;
+    if (s->started && supervisor_seat(s->start->root, s->sandbox.name) != s->seat)
         s->started = false;
-    return sandbox_open(s->start->root, s->request.tenant, s->request.conversation, &s->sandbox, e);
+    return 0;
 }
 
 void supervisor_note_use(struct supervisor *s)

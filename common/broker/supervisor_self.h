@@ -27,6 +27,7 @@ struct supervisor {
     struct deadline redial; /* when the next main process is sought */
     struct readers readers;
     bool started; /* there is a container */
+    ino_t seat;   /* the directory it was started on, ahead; one of the same name may be another */
     bool stop;    /* whatever goes on shall end */
 
     /* The run, once claimed. */
@@ -39,6 +40,7 @@ struct supervisor {
     struct run_manner manner;
     int64_t queue_ms;
     struct sandbox sandbox;
+    struct usage usage; /* of the sandbox after the run; partial: unknown */
     struct run_capture capture;
     struct live *live;
     int64_t began_ms; /* when its program began; 0: not yet */
@@ -80,10 +82,19 @@ enum { SUPERVISOR_CHANNEL = 1, SUPERVISOR_TIMER = 2 };
 void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms, int connection);
 /* Its directory: s->sandbox, fresh, and whether the container that waits can serve it (started). */
 int supervisor_place(struct supervisor *s, struct err *e);
-/* Puts the sandbox on its tenant's list, once. */
+/* Puts the sandbox on its tenant's list and says that it is used now; once while it runs. */
 void supervisor_note_use(struct supervisor *s);
 /* Gives back what a claim took. */
 void supervisor_unclaim(struct supervisor *s);
+
+/* supervisor_files.c: what the conversation keeps. */
+/* Its files before the run, and whether there may be a run. */
+int supervisor_look_before(struct supervisor *s, struct snapshot *out, struct err *e);
+void supervisor_tell_keeping(struct supervisor *s, const struct snapshot *after, json_t *result);
+/* For whoever looks at all conversations. */
+void supervisor_note_size(const struct supervisor *s);
+/* Which directory the sandbox of that name is now; 0: none. */
+ino_t supervisor_seat(const struct sandbox_root *root, const char *box);
 
 /* supervisor_engine.c: the container. */
 int supervisor_start_container(struct supervisor *s, const char *data_path, struct err *e);

@@ -14,7 +14,9 @@
  *   {"op":"close_box"|"box_logs", tenant, sandboxId}
  *   {"op":"box_status", tenant, sandboxId?, conversation?}
  *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
- * With put the content's descriptor rides along, with open's reply the file's.
+ *   {"op":"archive_link"|"pack"|"unpack", …}
+ * With put the content's descriptor rides along, with open's reply the file's, with pack the pipe
+ * that the archive goes into, with unpack (unless it names a file) the archive.
  *
  * Replies, the last one is result or error; whoever sent it shuts the connection down:
  *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}

@@ -94,19 +94,40 @@ static const char *name_of(struct archive_entry *entry)
     return name ? name : "";
 }
 
-static int hand_content(struct reading *r)
+static int hand_piece(struct reading *r, size_t n)
 {
+    if (n > r->left)
+        return refuse(r, "the archive's content is too large");
+    r->left -= n;
+    return archive_record_write(r->out_fd, ARCHIVE_BYTES, r->block, n);
+}
+
+/* A sparse file may end in a hole, of which the library says nothing. */
+static int hand_zeros(struct reading *r, uint64_t count)
+{
+    memset(r->block, 0, sizeof(r->block));
+    for (uint64_t n; count > 0; count -= n) {
+        n = count < sizeof(r->block) ? count : sizeof(r->block);
+        if (hand_piece(r, (size_t)n) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int hand_content(struct reading *r, struct archive_entry *entry)
+{
+    uint64_t size = archive_entry_size_is_set(entry) ? (uint64_t)archive_entry_size(entry) : 0;
+    uint64_t handed = 0;
+
     for (;;) {
         la_ssize_t n = archive_read_data(r->a, r->block, sizeof(r->block));
         if (n < 0)
             return refuse_broken(r);
         if (n == 0)
-            return 0;
-        if ((uint64_t)n > r->left)
-            return refuse(r, "the archive's content is too large");
-        r->left -= (uint64_t)n;
-        if (archive_record_write(r->out_fd, ARCHIVE_BYTES, r->block, (size_t)n) < 0)
+            return size > handed ? hand_zeros(r, size - handed) : 0;
+        if (hand_piece(r, (size_t)n) < 0)
             return -1;
+        handed += (uint64_t)n;
     }
 }
 
@@ -126,7 +147,7 @@ static int hand_entry(struct reading *r, struct archive_entry *entry)
         return refuse(r, "a name in the archive is empty or too long");
     if (archive_record_write(r->out_fd, folder ? ARCHIVE_FOLDER : ARCHIVE_FILE, name, len) < 0)
         return -1;
-    return folder ? 0 : hand_content(r);
+    return folder ? 0 : hand_content(r, entry);
 }
 
 static int hand_all(struct reading *r, int archive_fd)

@@ -58,6 +58,7 @@ static int walk_entry(struct walk *w, int dir_fd, const struct dirent *entry, in
         return 0;
     if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
+    w->out->usage.bytes += usage_of(&st);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return 0;
     bool is_dir = S_ISDIR(st.st_mode);
@@ -148,6 +149,8 @@ int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e)
     if (walk_dir(&w, sb->fd, ".", 1) < 0)
         return -1;
     sort_unique(&s);
+    s.usage.files = w.steps;
+    s.usage.partial = s.cut;
     *out = s;
     s = (struct snapshot)SNAPSHOT_INIT;
     return 0;

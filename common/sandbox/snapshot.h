@@ -7,6 +7,7 @@
 #define SANDCGI_SANDBOX_SNAPSHOT_H
 
 #include "common/sandbox/sandbox.h"
+#include "common/sandbox/usage.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,6 +30,7 @@ struct snapshot {
     struct snapshot_entry *items; /* sorted by name, byte by byte */
     size_t n;
     bool cut;              /* there was more than the bounds allow */
+    struct usage usage;    /* of what was looked at; partial when cut */
     struct timespec taken; /* when the walk began, on the clock of ctime */
 };
 

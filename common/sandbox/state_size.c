@@ -12,8 +12,9 @@
 #include <sys/stat.h>
 
 #define PATH_LEN (sizeof(STATE_SIZES_DIR) + 1 + SANDBOX_NAME_LEN + sizeof(".json"))
-#define NOTE_LEN 42 /* two numbers of 20 digits, a blank, a newline: each note replaces all of it  \
-                     */
+#define NOTE_LEN                                                                                   \
+    42 /* two numbers of 20 digits, a blank, a newline: each note replaces all of it               \
+        */
 
 static const char *path_of(const char *dir, const char *name, char out[PATH_LEN])
 {

@@ -9,6 +9,8 @@
 #include "common/sandbox/archive_record.h"
 #include "common/sandbox/beneath.h"
 #include "common/sandbox/files.h"
+#include "common/sandbox/files_way.h"
+#include "common/sandbox/quota.h"
 #include "common/sandbox/staging.h"
 
 #include <errno.h>
@@ -31,6 +33,7 @@ struct unpacking {
     const struct sandbox *sb;
     const struct unpack_want *want;
     uint64_t archive_bytes;
+    struct usage left; /* what the sandbox may still take */
     struct staged staged;
     int spool;
     uint64_t spooled;
@@ -80,6 +83,11 @@ static int add_item(struct unpacking *u, struct archive_record *r, struct err *e
     if (u->n == ARCHIVE_FILES_MAX)
         return err_set(e, ERR_LIMIT, "the archive holds more than %d files and folders",
                        ARCHIVE_FILES_MAX);
+    if (u->n >= u->left.files)
+        return err_set(e, ERR_LIMIT,
+                       "the archive holds more files and folders than the %" PRIu64
+                       " that the conversation may still have (SANDBOX_FILES)",
+                       u->left.files);
     char *full = mem_printf("%s%s%s", below, *below ? "/" : "", name);
     u->items = mem_resize(u->items, u->n + 1, sizeof(*u->items));
     u->items[u->n++] = (struct item){.name = full, .folder = folder, .offset = u->spooled};
@@ -99,6 +107,10 @@ static int add_content(struct unpacking *u, const struct archive_record *r, stru
         return err_set(e, ERR_LIMIT,
                        "the archive's content has more than %d times the bytes of the archive",
                        UNPACK_RATIO_MAX);
+    if (bytes > u->left.bytes) /* the sentence that says how much is there */
+        return quota_check(u->sb, bytes, e) < 0
+                   ? -1
+                   : err_set(e, ERR_LIMIT, "the archive's content does not fit");
     if (fdio_write_all(u->spool, r->data, r->len, e) < 0)
         return -1;
     u->spooled = bytes;
@@ -226,29 +238,55 @@ static int check_free(const struct unpacking *u, const struct item *item, struct
 
 /* ---- out ---- */
 
-static int put_item(const struct unpacking *u, const struct item *item, struct err *e)
+static int put_file(const struct unpacking *u, const struct item *item, struct err *e)
 {
     if (lseek(u->spool, (off_t)item->offset, SEEK_SET) < 0)
         return err_errno(e, "the archive's content cannot be read again");
-    if (files_put(u->sb, item->name, u->spool, item->size, true, e) < 0)
-        return -1;
+    if (files_put(u->sb, item->name, u->spool, item->size, u->want->replace, e) < 0)
+        return err_wrap(e, "'%.200s'", item->name);
     /* Its room goes back at once, where the file system can do that. */
     (void)fallocate(u->spool, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)item->offset,
                     (off_t)item->size);
     return 0;
 }
 
+/* A folder is made as the way to something in it. */
+static int put_folder(const struct unpacking *u, const struct item *item, struct err *e)
+{
+    AUTO_FREE char *inside = mem_printf("%s/x", item->name);
+    AUTO_FILES_WAY struct files_way way = FILES_WAY_INIT;
+
+    if (files_way_go(u->sb, inside, true, &way) < 0)
+        return err_errno(e, "the folder '%.200s' cannot be made", item->name);
+    files_way_keep(&way);
+    return 0;
+}
+
+/* What was not there before goes again; folders stay. */
+static void take_back(const struct unpacking *u, size_t n)
+{
+    struct err nobody = ERR_INIT;
+    uint64_t deleted;
+
+    for (size_t i = 0; i < n && !u->want->replace; i++)
+        if (!u->items[i].folder)
+            (void)files_delete(u->sb, u->items[i].name, false, &deleted, &nobody);
+}
+
 static int put_all(struct unpacking *u, struct unpacked *out, struct err *e)
 {
-    out->names = mem_array(u->n + 1, sizeof(*out->names));
     for (size_t i = 0; i < u->n; i++) {
-        if (u->items[i].folder)
-            continue;
-        if (put_item(u, &u->items[i], e) < 0)
-            return err_wrap(e, "after %zu files", out->files);
-        out->bytes += u->items[i].size;
-        out->names[out->files++] = TAKE_PTR(u->items[i].name);
+        const struct item *item = &u->items[i];
+        if ((item->folder ? put_folder : put_file)(u, item, e) < 0) {
+            take_back(u, i);
+            return -1;
+        }
     }
+    out->bytes = u->spooled;
+    out->names = mem_array(u->n + 1, sizeof(*out->names));
+    for (size_t i = 0; i < u->n; i++)
+        if (!u->items[i].folder)
+            out->names[out->files++] = TAKE_PTR(u->items[i].name);
     return 0;
 }
 
@@ -277,8 +315,8 @@ int unpack(const struct sandbox *sb, int archive_fd, const struct unpack_want *w
     struct unpacking u __attribute__((cleanup(unpacking_clear))) = {
         .sb = sb, .want = want, .staged = STAGED_INIT, .spool = -1};
 
-    if (check_archive(&u, archive_fd, e) < 0 || open_spool(&u, e) < 0 ||
-        read_archive(&u, archive_fd, e) < 0 || check_names(&u, e) < 0)
+    if (check_archive(&u, archive_fd, e) < 0 || quota_left(sb, &u.left, e) < 0 ||
+        open_spool(&u, e) < 0 || read_archive(&u, archive_fd, e) < 0 || check_names(&u, e) < 0)
         return -1;
     for (size_t i = 0; i < u.n; i++)
         if (check_free(&u, &u.items[i], e) < 0)

@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 #include "common/mcp/content.h"
 #include "common/rpc/json.h"
+#include "common/tools/report.h"
 #include "common/tools/run_files.h"
 
 #include <inttypes.h>
@@ -40,7 +41,7 @@ const char run_report_schema[] =
     "\"peakMemoryBytes\":{\"type\":[\"integer\",\"null\"]},"
     "\"runId\":{\"type\":\"string\"},"
     "\"expiresAt\":{\"type\":\"integer\",\"description\":\"Unix time after which get_run does not "
-    "know the run any more\"},"
+    "know the run any more\"}," REPORT_KEEPING_SCHEMA ","
     "\"notKept\":{\"type\":\"string\",\"description\":\"why get_run will not find its result\"},"
     "\"sandboxId\":{\"type\":\"string\",\"description\":\"of session: where its variables are\"},"
     "\"sessionStarted\":{\"type\":\"boolean\",\"description\":\"of session: there were no "
@@ -154,6 +155,7 @@ void run_report_tell(const struct mcp_tool_call *c, const char *conversation, js
     if (has_status(take_result, "lost"))
         tell_lost(take_result, out);
     tell_session(take_result, out);
+    report_notices(take_result, out);
     run_files_show(c, whose ? whose : "", json_object_get(take_result, "files"), brief || !whose,
                    out);
 }

@@ -16,7 +16,7 @@ import sites  # noqa: E402  pylint: disable=wrong-import-position
 # test_logs looks at what all others left behind: it is last.
 MODULES = ("start", "protocol", "sessions", "streams", "listening", "resources", "stdio", "desktop", "offers", "tools", "uploads",
            "environment", "files", "hostile", "warm", "runs", "crash", "frontends", "engine", "long_runs", "podman", "soak", "profiles",
-           "logs")
+           "sandboxes", "archives", "retention", "logs")
 
 
 def load():

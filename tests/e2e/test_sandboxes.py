@@ -234,7 +234,7 @@ def _():
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "image": "debian:no-such-tag"}), "missing")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "cobol"}), "language")
     box = client.structured("create_sandbox", {"conversationId": client.conversation, "image": "debian:bookworm-slim"})["sandboxId"]
-    contains(_out(client, box, "id -u; . /etc/os-release; echo $ID"), "1000\ndebian\n")
+    contains(_out(client, box, "id -u; . /etc/os-release; echo $ID $HOME"), "1000\ndebian /tmp\n")
     config = engine.api("GET", f"/containers/{_container(site, box)}/json")["HostConfig"]
     equal((config["ReadonlyRootfs"], config["NetworkMode"], config["CapDrop"], config["Privileged"]), (True, "none", ["ALL"], False))
     check(config["Memory"] and config["PidsLimit"], config)

@@ -40,6 +40,7 @@ MODULES = (
     "podman",
     "soak",
     "profiles",
+    "sandboxes",
     "archives",
     "retention",
     "pictures",

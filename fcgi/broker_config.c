@@ -47,6 +47,8 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
                    .result_ttl_ms = s->result_ttl_ms,
                    .network = s->network != SETTINGS_NETWORK_NEVER},
         .pool = s->pool,
+        .index = &s->index,
+        .index_ca = s->index_ca,
         .allow_images = s->images,
         .instance = s->instance_id,
         .runtime = s->runtime,

@@ -12,6 +12,7 @@ libbroker_a_SOURCES = \
 	common/broker/company.c common/broker/company.h \
 	common/broker/heads.c common/broker/heads.h \
 	common/broker/idle.c common/broker/idle.h \
+	common/broker/index_dir.c common/broker/index_dir.h \
 	common/broker/job.c common/broker/job.h \
 	common/broker/job_list.c \
 	common/broker/job_status.c \
@@ -35,6 +36,7 @@ libbroker_a_SOURCES = \
 	common/broker/supervisor_claim.c \
 	common/broker/supervisor_engine.c \
 	common/broker/supervisor_events.c \
+	common/broker/supervisor_index.c \
 	common/broker/supervisors.c \
 	common/broker/warm.c \
 	common/broker/watch.c common/broker/watch.h \

@@ -12,6 +12,7 @@
 #include "common/base/err.h"
 #include "common/broker/pool_settings.h"
 #include "common/engine/engine.h"
+#include "common/index/hosts.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -50,6 +51,8 @@ struct broker_config {
     struct engine_address engine;
     struct broker_limits limits;
     struct pool_settings pool; /* containers that wait ahead */
+    const struct index_settings *index;
+    const char *index_ca; /* file with further certificates that it is trusted by; "" none */
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/broker/index_dir.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,13 +17,15 @@
 static char **env_new(const struct supervisor *s, size_t *out_n)
 {
     const struct run_request *r = &s->request;
-    char **env = mem_array(r->n_env + 1, sizeof *env);
+    char **env = mem_array(r->n_env + 2, sizeof *env);
     size_t n = 0;
     for (size_t i = 0; i < r->n_env; i++)
         if (strcmp(r->env[i].name, "FILE_BASE_URL") != 0)
             env[n++] = mem_printf("%s=%s", r->env[i].name, r->env[i].value);
     AUTO_FREE char *url = sandbox_url(&s->sandbox);
     env[n++] = mem_printf("FILE_BASE_URL=%s", url);
+    if (s->source)
+        env[n++] = mem_printf("SANDBOX_INDEX_URL=%s", s->source->url);
     *out_n = n;
     return env;
 }
@@ -49,6 +52,7 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
     const struct broker_config *config = start->config;
     size_t n_env = 0;
     char **env = start->runner->protocol == 0 && s->claimed ? env_new(s, &n_env) : NULL;
+    AUTO_FREE char *index_path = s->source ? index_dir_host_path(start->root, start->run_id) : NULL;
     char user[48];
 
     snprintf(user, sizeof user, "%u:%u", config->sandbox_uid, config->sandbox_gid);
@@ -62,6 +66,7 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
         .deadline_unix = deadline_of(s),
         .runtime = config->runtime,
         .network = s->request.network,
+        .index_path = index_path,
         .limits = config->limits.container,
         .env = (const char *const *)env,
         .n_env = n_env,

@@ -47,6 +47,11 @@ static bool is_dot(const char *name)
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
+static bool is_passed_over(const char *name, int depth)
+{
+    return is_dot(name) || (depth == 1 && strcmp(name, SNAPSHOT_LEFT_OUT) == 0);
+}
+
 static int walk_dir(struct walk *w, int at_fd, const char *name, int depth);
 
 /*
@@ -105,7 +110,7 @@ static int walk_dir(struct walk *w, int at_fd, const char *name, int depth)
     if (!dir)
         return 0;
     while ((entry = readdir(dir))) {
-        if (is_dot(entry->d_name))
+        if (is_passed_over(entry->d_name, depth))
             continue;
         if (++w->steps > SNAPSHOT_STEPS_MAX || w->out->n == SNAPSHOT_ENTRIES_MAX) {
             w->out->cut = true;

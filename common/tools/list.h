@@ -5,6 +5,7 @@
 #include "common/mcp/tool.h"
 
 extern const struct mcp_tool tool_upload_file;
+extern const struct mcp_tool tool_install_package;
 extern const struct mcp_tool tool_run_code;
 extern const struct mcp_tool tool_get_run;
 extern const struct mcp_tool tool_cancel_run;

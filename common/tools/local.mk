@@ -9,6 +9,7 @@ libtools_a_SOURCES = \
 	common/tools/content_of.c common/tools/content_of.h \
 	common/tools/env.c common/tools/env.h \
 	common/tools/get_run.c \
+	common/tools/install_package.c \
 	common/tools/list.h \
 	common/tools/list_runners.c \
 	common/tools/list_runs.c \

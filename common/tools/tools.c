@@ -9,8 +9,8 @@
 /* In the order of tools/list: as one uses them. A new tool is one file, one line in list.h and one
  * here. */
 static const struct mcp_tool *const all[] = {
-    &tool_upload_file, &tool_run_code,  &tool_get_run,
-    &tool_cancel_run,  &tool_list_runs, &tool_list_runners,
+    &tool_upload_file, &tool_install_package, &tool_run_code,     &tool_get_run,
+    &tool_cancel_run,  &tool_list_runs,       &tool_list_runners,
 };
 
 void tools_app_init(struct tools_app *app)

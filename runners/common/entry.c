@@ -198,6 +198,8 @@ int main(int argc, char **argv)
     struct input in;
     struct ahead a = {.options = &o, .input = &in};
 
+    if (argc > 1 && strcmp(argv[1], "index") == 0)
+        return index_main(argc - 2, argv + 2);
     /* The program has our uid: this keeps it out of our memory and of /proc/1/fd, where the
      * server's stream is. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

@@ -231,6 +231,14 @@ int report_send(const struct ending *e);
 struct rusage;
 uint64_t rusage_us(const struct rusage *used);
 
+/*
+ * index.c: "entry index SOCKET PROGRAM [ARGUMENT…]", the program of an installation: runs PROGRAM
+ * with a proxy on the loopback address that leads to the Unix socket, one at a time of a sandbox.
+ * argv is what comes behind "index". Its exit status.
+ */
+#define PACKAGES "/data/.packages"
+int index_main(int argc, char **argv);
+
 /* entry.c */
 int64_t clock_ms(void);
 /* One line on stderr: "entry: …"; with errno's text behind it when err is not 0. */

@@ -45,13 +45,14 @@ static void the_order_of_the_tools_is_fixed(void **state)
     const struct mcp_tool *const *tools = tools_all(&n);
 
     (void)state;
-    assert_int_equal(n, 6);
+    assert_int_equal(n, 7);
     assert_string_equal(tools[0]->name, "upload_file");
-    assert_string_equal(tools[1]->name, "run_code");
-    assert_string_equal(tools[2]->name, "get_run");
-    assert_string_equal(tools[3]->name, "cancel_run");
-    assert_string_equal(tools[4]->name, "list_runs");
-    assert_string_equal(tools[5]->name, "list_runners");
+    assert_string_equal(tools[1]->name, "install_package");
+    assert_string_equal(tools[2]->name, "run_code");
+    assert_string_equal(tools[3]->name, "get_run");
+    assert_string_equal(tools[4]->name, "cancel_run");
+    assert_string_equal(tools[5]->name, "list_runs");
+    assert_string_equal(tools[6]->name, "list_runners");
 }
 
 static void run_code_names_languages_and_libraries(void **state)

@@ -45,6 +45,7 @@ MODULES = (
     "retention",
     "pictures",
     "links",
+    "packages",
     "logs",
 )
 

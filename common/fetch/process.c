@@ -87,7 +87,7 @@ static int fetch_here(struct err *e)
     struct fetch_limits limits = {0};
     const char *url;
 
-    signal(SIGXFSZ, SIG_IGN);
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     if (read_task(&text, &limits, &url, e) < 0)
         return -1;
     if (drop_rights() < 0 || bound_resources(limits.max_bytes) < 0)

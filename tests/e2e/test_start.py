@@ -170,9 +170,14 @@ def _():
     equal(json.loads(lines[-1]), "cancelled")
 
 
+@test("README: curl uploads a large file by a link")
+def _():
+    equal(json.loads(_example("put")), ["numbers.txt", 6888896])
+
+
 @test("README has no example that is not tested here")
 def _():
-    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background"})
+    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "put"})
 
 
 # ---- what goes wrong ----

@@ -118,13 +118,17 @@ static struct mcp_server server_of(struct app *app, const struct settings *s)
                                .publish_ctx = &app->events};
 }
 
-static void offer_ours(struct mcp_server *server, bool local)
+static void offer_ours(struct app *app, struct mcp_server *server, bool local)
 {
     const struct registry *offer = registry_of_server();
+    const enum mcp_reach elsewhere = local ? MCP_REACH_HTTP : MCP_REACH_LOCAL;
 
+    app->offered = mem_array(offer->n_tools, sizeof *app->offered);
+    for (size_t i = 0; i < offer->n_tools; i++)
+        if (offer->tools[i]->reach != elsewhere)
+            app->offered[server->n_tools++] = offer->tools[i];
     server->instructions = instructions;
-    server->tools = offer->tools;
-    server->n_tools = local ? offer->n_tools : offer->n_tools - offer->n_local;
+    server->tools = app->offered;
     server->prompts = offer->prompts;
     server->n_prompts = offer->n_prompts;
     server->resources = offer->resources;
@@ -148,7 +152,7 @@ static void set_up_servers(struct app *app, const struct settings *s, bool local
     for (int i = 0; i < TOOLSETS; i++) {
         app->servers[i] = server_of(app, s);
         if (i == TOOLSET_OURS)
-            offer_ours(&app->servers[i], local);
+            offer_ours(app, &app->servers[i], local);
         else
             offer_theirs(&app->servers[i], toolset_theirs(i), local);
     }
@@ -210,6 +214,7 @@ void app_clear(struct app *app)
     }
     free(TAKE_PTR(app->tokens));
     free(TAKE_PTR(app->front_secret));
+    free(TAKE_PTR(app->offered));
     for (int i = 0; i < TOOLSETS; i++)
         mcp_lists_free(TAKE_PTR(app->servers[i].lists));
     explicit_bzero(app->seal_key, sizeof app->seal_key);

@@ -183,10 +183,10 @@ void http_serve(const struct app *app, const struct http_source *source)
         link_check_serve(app, &r, &a);
     else if (is_health(&r))
         serve_health(app, &r, &a);
-    else if (http_archive_is(&r))
-        http_archive_serve(app, &r, &a);
     else if (upload_is(&r))
         upload_serve(app, &r, &a);
+    else if (http_archive_is(&r))
+        http_archive_serve(app, &r, &a);
     else
         serve_mcp(app, &r, &stream, &a);
     if (!stream.started && !a.sent)

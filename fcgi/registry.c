@@ -9,7 +9,6 @@ const struct registry *registry_of_server(void)
     static struct registry registry;
 
     registry.tools = tools_all(&registry.n_tools);
-    registry.n_local = tools_local();
     registry.prompts = tools_prompts(&registry.n_prompts);
     registry.resources = &tools_resources;
     registry.tasks = &tools_tasks;

@@ -16,7 +16,6 @@
 struct registry {
     const struct mcp_tool *const *tools; /* in the order of tools/list */
     size_t n_tools;
-    size_t n_local; /* the last of them, which work on the client's own files: stdio only */
     const struct mcp_prompt *const *prompts; /* in the order of prompts/list; NULL: none */
     size_t n_prompts;
     const struct mcp_resources *resources;

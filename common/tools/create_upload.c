@@ -93,6 +93,7 @@ const struct mcp_tool tool_create_upload = {
     .title = "Make an upload link",
     /* The link may replace a file. */
     .hints = {.destructive = true},
+    .reach = MCP_REACH_HTTP,
     .output_schema = output_schema,
     .describe = describe,
     .input_schema = input_schema,

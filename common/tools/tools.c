@@ -31,14 +31,11 @@ static const struct mcp_tool *const all[] = {
     &tool_get_sandbox_status,
     &tool_close_sandbox,
     &tool_reset_session,
-    /* Those of LOCAL, see tools_local. */
     &tool_copy_project,
     &tool_copy_file,
     &tool_copy_file_from_sandbox,
 };
 /* clang-format on */
-
-#define LOCAL 3
 
 void tools_app_init(struct tools_app *app)
 {
@@ -55,9 +52,4 @@ const struct mcp_tool *const *tools_all(size_t *n)
 {
     *n = ARRAY_LEN(all);
     return all;
-}
-
-size_t tools_local(void)
-{
-    return LOCAL;
 }

@@ -49,8 +49,6 @@ void tools_app_clear(struct tools_app *app);
 
 /* All tools in the order of tools/list; *n of them. */
 const struct mcp_tool *const *tools_all(size_t *n);
-/* How many of them, the last ones, work on files of the client's own machine: for stdio only. */
-size_t tools_local(void);
 /* The runs as tasks of clients that have the extension (run_tasks.c). */
 extern const struct mcp_tasks tools_tasks;
 /* All prompts in the order of prompts/list; *n of them (prompts.c). */

@@ -43,6 +43,7 @@ MODULES = (
     "archives",
     "retention",
     "links",
+    "local",
     "logs",
 )
 

@@ -118,13 +118,16 @@ static struct mcp_server server_of(struct app *app, const struct settings *s)
                                .publish_ctx = &app->events};
 }
 
-static void offer_ours(struct mcp_server *server)
+static void offer_ours(struct app *app, struct mcp_server *server, bool local)
 {
     const struct registry *offer = registry_of_server();
 
+    app->offered = mem_array(offer->n_tools, sizeof *app->offered);
+    for (size_t i = 0; i < offer->n_tools; i++)
+        if (!local || offer->tools[i]->reach != MCP_REACH_HTTP)
+            app->offered[server->n_tools++] = offer->tools[i];
     server->instructions = instructions;
-    server->tools = offer->tools;
-    server->n_tools = offer->n_tools;
+    server->tools = app->offered;
     server->prompts = offer->prompts;
     server->n_prompts = offer->n_prompts;
     server->resources = offer->resources;
@@ -148,7 +151,7 @@ static void set_up_servers(struct app *app, const struct settings *s, bool local
     for (int i = 0; i < TOOLSETS; i++) {
         app->servers[i] = server_of(app, s);
         if (i == TOOLSET_OURS)
-            offer_ours(&app->servers[i]);
+            offer_ours(app, &app->servers[i], local);
         else
             offer_theirs(&app->servers[i], toolset_theirs(i), local);
     }
@@ -178,6 +181,8 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .stdin_max = s->stdin_max,
                              .file_max = s->file_max,
                              .env_max = s->env_max,
+                             .upload_max = s->upload_max,
+                             .upload_ttl_ms = s->upload_ttl_ms,
                              .timeout_max_ms = s->timeout_max_ms,
                              .timeout_ms = s->timeout_ms,
                              .wait_ms = s->wait_ms,
@@ -188,6 +193,7 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .image_max = s->image_max,
                              .images_max = s->images_max,
                              .network = s->network != SETTINGS_NETWORK_NEVER,
+                             .import = s->import,
                              .network_ask = s->network == SETTINGS_NETWORK_ASK}},
     };
     if (http && read_credentials(app, s, e) < 0)
@@ -206,6 +212,7 @@ void app_clear(struct app *app)
     }
     free(TAKE_PTR(app->tokens));
     free(TAKE_PTR(app->front_secret));
+    free(TAKE_PTR(app->offered));
     for (int i = 0; i < TOOLSETS; i++)
         mcp_lists_free(TAKE_PTR(app->servers[i].lists));
     explicit_bzero(app->seal_key, sizeof app->seal_key);

@@ -42,6 +42,8 @@ struct settings {
     int network; /* enum settings_network */
     uint64_t code_max, stdin_max, file_max, env_max, output_keep, output_max;
     uint64_t image_max, images_max;
+    uint64_t upload_max, upload_ttl_ms, url_ttl_ms;
+    bool import;
 
     /* derived from them by settings_load */
     uid_t sandbox_uid;

@@ -5,6 +5,8 @@
 #include "common/mcp/tool.h"
 
 extern const struct mcp_tool tool_upload_file;
+extern const struct mcp_tool tool_create_upload;
+extern const struct mcp_tool tool_import_url;
 extern const struct mcp_tool tool_list_files;
 extern const struct mcp_tool tool_read_file;
 extern const struct mcp_tool tool_write_file;

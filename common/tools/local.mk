@@ -9,6 +9,7 @@ libtools_a_SOURCES = \
 	common/tools/complete.c common/tools/complete.h \
 	common/tools/consent.c common/tools/consent.h \
 	common/tools/content_of.c common/tools/content_of.h \
+	common/tools/create_upload.c \
 	common/tools/delete_file.c \
 	common/tools/download_archive.c \
 	common/tools/create_sandbox.c \
@@ -16,6 +17,7 @@ libtools_a_SOURCES = \
 	common/tools/env.c common/tools/env.h \
 	common/tools/exec.c \
 	common/tools/get_run.c \
+	common/tools/import_url.c \
 	common/tools/get_sandbox_status.c \
 	common/tools/list.h \
 	common/tools/list_files.c \

@@ -11,6 +11,8 @@
 /* clang-format off */
 static const struct mcp_tool *const all[] = {
     &tool_upload_file,
+    &tool_create_upload,
+    &tool_import_url,
     &tool_run_code,
     &tool_get_run,
     &tool_cancel_run,

@@ -23,6 +23,8 @@ def _initialize(client, version, headers=None):
 
 TOOLS = [
     "upload_file",
+    "create_upload",
+    "import_url",
     "run_code",
     "get_run",
     "cancel_run",

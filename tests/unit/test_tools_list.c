@@ -42,6 +42,8 @@ static const json_t *property(const json_t *row, const char *name)
 /* clang-format off */
 static const char *const tool_names[] = {
     "upload_file",
+    "create_upload",
+    "import_url",
     "run_code",
     "get_run",
     "cancel_run",

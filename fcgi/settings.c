@@ -32,6 +32,8 @@ const struct conf_row settings_table[] = {
      "Bearer token of the tenant \"default\" (checked by nginx, or by the workers with SANDCGI_AUTH=token)."},
     {"TOOLS", CONF_CHOICE, FIELD(tools), "sandcgi", 0, 0, TOOLSET_NAMES, 0,
      "Which tools are offered: ours (sandcgi), or those of another server whose clients come here (runner, session, container, interpreter). A web server may choose per place (SANDCGI_TOOLS)."},
+    {"SANDCGI_LOCAL_DIRS", CONF_STRING, FIELD(local_dirs), "", 0, 4096, NULL, 0,
+     "Directories of this machine, separated by commas, that copy_project and its kin may use besides the client's roots; with stdio only."},
     {"SANDCGI_AUTH", CONF_CHOICE, FIELD(auth), "nginx", 0, 0, "nginx|token", 0,
      "Who checks tokens: our nginx site, or the workers themselves (under another web server)."},
     {"SANDCGI_TOKENS_FILE", CONF_STRING, FIELD(tokens_file), "", 0, 0, NULL, 0,

@@ -18,6 +18,7 @@ enum settings_network { SETTINGS_NETWORK_NEVER, SETTINGS_NETWORK_ALLOWED, SETTIN
 struct settings {
     /* read from the table */
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
+    char *local_dirs;
     char *api_token, *tokens_file, *secret_file, *allowed_origins, *allowed_hosts;
     int auth;  /* enum settings_auth */
     int tools; /* of toolset_find */

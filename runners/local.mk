@@ -20,10 +20,12 @@ runners/ahead/ahead.so: runners/ahead/holder.c
 
 EXTRA_DIST += runners/build.sh runners/README.md runners/ahead/holder.c \
 	runners/python/Dockerfile runners/python/libraries runners/python/prepare runners/python/prove \
+	runners/python/sitecustomize.py runners/python/session.py runners/python/ahead.py runners/python/preload.py \
 	runners/python/sitecustomize.py runners/python/ahead.py runners/python/preload.py \
+	runners/python/figures.py \
 	runners/typescript/Dockerfile runners/typescript/libraries runners/typescript/prove \
-	runners/typescript/ahead.mjs runners/typescript/package.json runners/typescript/package-lock.json \
+	runners/typescript/ahead.mjs runners/typescript/session.mjs runners/typescript/package.json runners/typescript/package-lock.json \
 	runners/bash/Dockerfile runners/bash/libraries runners/bash/prove
 
-dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_ahead.py
-EXTRA_DIST += tests/runners/sbx.py tests/runners/hook.py tests/runners/test_images.py
+dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_ahead.py tests/runners/test_stay.py tests/runners/test_sessions.py
+EXTRA_DIST += tests/runners/sbx.py tests/runners/stays.py tests/runners/hook.py tests/runners/test_images.py

@@ -38,6 +38,7 @@ struct broker {
     struct watch listen_watch, signal_watch;
     sigset_t old_mask;
     struct sandbox_root root;
+    char *tools_path; /* what containers that stay get: engine_spec.tools_path */
     struct keeper_link keeper;
     struct heads heads;
     struct claims claims;

@@ -19,9 +19,9 @@ libbroker_a_SOURCES = \
 	common/broker/home.c common/broker/home.h \
 	common/broker/idle.c common/broker/idle.h \
 	common/broker/job.c common/broker/job.h \
+	common/broker/job_archive.c \
 	common/broker/job_import.c \
 	common/broker/job_links.c \
-	common/broker/job_archive.c \
 	common/broker/job_files.c \
 	common/broker/job_list.c \
 	common/broker/job_stay.c \

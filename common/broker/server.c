@@ -7,6 +7,7 @@
 #include "common/base/sock.h"
 #include "common/broker/broker.h"
 #include "common/broker/wire.h"
+#include "common/sandbox/kit.h"
 
 #include <errno.h>
 #include <string.h>
@@ -242,6 +243,9 @@ static int open_broker(struct broker *b, struct err *e)
         return -1;
     b->root.url_ttl_s = config->url_ttl_s;
     b->root.bounds = config->bounds;
+    b->tools_path = kit_install(&b->root, e);
+    if (!b->tools_path)
+        return -1;
     return keeper_link_start(b, e);
 }
 
@@ -255,6 +259,7 @@ static void close_broker(struct broker *b)
     admission_free(b->admission);
     company_clear(&b->company);
     children_free(b->children);
+    free(b->tools_path);
     sandbox_root_close(&b->root);
 }
 

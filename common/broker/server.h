@@ -68,7 +68,6 @@ struct broker_config {
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;
-    const char *tools_path; /* as the engine's host sees it: programs for containers that stay */
     const char *root_path, *host_path, *file_secret, *base_url;
     int64_t url_ttl_s; /* of files' URLs; 0: as long as the file is there */
     uid_t sandbox_uid;

@@ -25,6 +25,7 @@ struct stay_start {
     const struct sandbox_root *root;
     const struct engine_runner *runner; /* NULL: head names an image, which is allowed */
     const char *version;                /* of the engine's API; "" unknown */
+    const char *tools_path;             /* as engine_spec's */
     char run_id[RUN_ID_LEN + 1];
     int channel;        /* to the main process; taken over */
     const json_t *head; /* of the call that it is forked for: create_box or session */

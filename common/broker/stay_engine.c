@@ -25,7 +25,7 @@ int stay_start_container(struct stay *s, struct err *e)
     const struct engine_spec spec = {
         .image = start->runner ? start->runner->image_id : image,
         .stay = true,
-        .tools_path = config->tools_path,
+        .tools_path = start->tools_path,
         .alias = json_get_string(start->head, "alias"),
         .data_path = data_path,
         .user = user,

@@ -3,11 +3,12 @@
 #include "common/engine/docker.h"
 
 #include "common/engine/stay_frame.h"
+#include "common/rpc/json.h"
 
 #include <string.h>
 
 /* Input, code and arguments that the container has not taken yet. */
-#define PENDING_MAX ((size_t)64 * 1024 * 1024)
+#define PENDING_MAX ((size_t)128 * 1024 * 1024)
 /* Memory that an idle container may keep for what is on its way. */
 #define PENDING_KEPT ((size_t)128 * 1024)
 /* How long the engine may take to notice that a container whose stream is over has ended. */
@@ -186,6 +187,20 @@ short docker_stay_waits(struct engine *engine)
     return t->sent < t->input.len ? POLLIN | POLLOUT : POLLIN;
 }
 
+/* Whether it is as wanted already; engines refuse then, each in its way. */
+static bool is_paused(struct docker *d, bool wanted)
+{
+    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
+    struct err e = ERR_INIT;
+    json_auto_t *answer = NULL;
+
+    if (docker_box_call(d, "GET", "/json", DOCKER_QUESTION_MS, &reply, &e) != 200)
+        return false;
+    answer = json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, &e);
+    return answer &&
+           json_get_bool(json_object_get(answer, "State"), "Paused", !wanted) == (int)wanted;
+}
+
 int docker_stay_pause(struct engine *engine, bool pause, struct err *e)
 {
     struct docker *d = (struct docker *)engine;
@@ -198,5 +213,7 @@ int docker_stay_pause(struct engine *engine, bool pause, struct err *e)
                              e);
     if (status < 0)
         return -1;
-    return status < 400 ? 0 : docker_http_refused(status, reply.data, reply.len, e);
+    if (status < 400 || is_paused(d, pause))
+        return 0;
+    return docker_http_refused(status, reply.data, reply.len, e);
 }

@@ -13,6 +13,8 @@ libsandbox_a_SOURCES = \
 	common/sandbox/files_move.c \
 	common/sandbox/files_way.c common/sandbox/files_way.h \
 	common/sandbox/link.c common/sandbox/link.h \
+	common/sandbox/local.c common/sandbox/local.h \
+	common/sandbox/kit.c common/sandbox/kit.h \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/quota.c common/sandbox/quota.h \
 	common/sandbox/retention.c common/sandbox/retention.h \
@@ -28,6 +30,13 @@ libsandbox_a_SOURCES = \
 	common/sandbox/upload.c common/sandbox/upload.h \
 	common/sandbox/usage.c common/sandbox/usage.h
 
+# Programs for containers that stay, inside our own: assembled into an archive of their own, with paths of the build.
+noinst_LIBRARIES += libkit.a
+libkit_a_SOURCES = common/sandbox/kit_files.c common/sandbox/kit_files.h
+libkit_a_CPPFLAGS = $(AM_CPPFLAGS) -DKIT_SOURCES='"$(srcdir)"'
+common/sandbox/libkit_a-kit_files.$(OBJEXT): runners/common/entry$(EXEEXT) \
+	$(srcdir)/runners/python/session.py $(srcdir)/runners/typescript/session.mjs
+
 if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/test_archive \
@@ -38,6 +47,8 @@ check_PROGRAMS += \
 	tests/unit/test_files_race_walk \
 	tests/unit/test_files_walk \
 	tests/unit/test_link \
+	tests/unit/test_local \
+	tests/unit/test_kit \
 	tests/unit/test_media \
 	tests/unit/test_quota \
 	tests/unit/test_retention \

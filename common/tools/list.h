@@ -25,5 +25,8 @@ extern const struct mcp_tool tool_get_sandbox_status;
 extern const struct mcp_tool tool_close_sandbox;
 extern const struct mcp_tool tool_reset_session;
 extern const struct mcp_tool tool_delete_conversation;
+extern const struct mcp_tool tool_copy_project;
+extern const struct mcp_tool tool_copy_file;
+extern const struct mcp_tool tool_copy_file_from_sandbox;
 
 #endif

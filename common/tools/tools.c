@@ -31,6 +31,9 @@ static const struct mcp_tool *const all[] = {
     &tool_get_sandbox_status,
     &tool_close_sandbox,
     &tool_reset_session,
+    &tool_copy_project,
+    &tool_copy_file,
+    &tool_copy_file_from_sandbox,
 };
 /* clang-format on */
 

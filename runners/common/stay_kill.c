@@ -19,6 +19,14 @@ struct process {
 
 static struct process table[PROCESSES_MAX];
 
+/* The number that begins behind n blanks. */
+static pid_t number_behind(const char *at, int blanks)
+{
+    for (; *at && blanks > 0; at++)
+        blanks -= *at == ' ';
+    return (pid_t)digits(at);
+}
+
 /* Reads /proc/<pid>/stat: "pid (name) state parent group session …", the name of any bytes. */
 static bool read_process(const char *pid, struct process *out)
 {
@@ -37,8 +45,11 @@ static bool read_process(const char *pid, struct process *out)
         return false;
     text[n] = '\0';
     at = strrchr(text, ')');
-    *out = (struct process){.pid = (pid_t)digits(pid)};
-    return at && sscanf(at + 1, " %*c %d %*d %d", &out->parent, &out->session) == 2;
+    if (!at)
+        return false;
+    *out = (struct process){
+        .pid = (pid_t)digits(pid), .parent = number_behind(at, 2), .session = number_behind(at, 4)};
+    return true;
 }
 
 static size_t read_processes(void)

@@ -46,7 +46,6 @@ static int set_up(void **state)
     w->config = (struct broker_config){
         .instance = "test",
         .runtime = "",
-        .tools_path = "/tools",
         .stay = {.idle_ms = 600000, .pause_ms = 0, .total_ms = 3600000, .images = ""},
         .limits = {.timeout_ms = 30000,
                    .timeout_max_ms = 60000,
@@ -103,6 +102,7 @@ static void be_stay(const struct world *w, const json_t *head, int channel, int 
                                .root = &w->f->root,
                                .runner = &w->runner,
                                .version = "",
+                               .tools_path = "/tools",
                                .channel = channel,
                                .head = head,
                                .connection = connection};

@@ -62,6 +62,9 @@ static const char *const tool_names[] = {
     "get_sandbox_status",
     "close_sandbox",
     "reset_session",
+    "copy_project",
+    "copy_file",
+    "copy_file_from_sandbox",
 };
 /* clang-format on */
 

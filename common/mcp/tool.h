@@ -42,7 +42,7 @@ struct mcp_tool_call {
 enum mcp_reach {
     MCP_REACH_ALL,
     MCP_REACH_HTTP,  /* it needs a web server */
-    MCP_REACH_LOCAL, /* it works on files of the client's own machine: stdio only */
+    MCP_REACH_LOCAL, /* it works on the client's own files: stdio only */
 };
 
 struct mcp_tool {

@@ -179,6 +179,7 @@ static void call_out(const struct mcp_tool_call *c, struct mcp_result *out)
 const struct mcp_tool tool_copy_file = {
     .name = "copy_file",
     .title = "Copy a local file in",
+    .reach = MCP_REACH_LOCAL,
     .hints = {.destructive = true, .idempotent = true},
     .reach = MCP_REACH_LOCAL,
     .output_schema = in_schema,
@@ -190,6 +191,7 @@ const struct mcp_tool tool_copy_file = {
 const struct mcp_tool tool_copy_file_from_sandbox = {
     .name = "copy_file_from_sandbox",
     .title = "Copy a file out",
+    .reach = MCP_REACH_LOCAL,
     .hints = {.destructive = true, .idempotent = true},
     .reach = MCP_REACH_LOCAL,
     .output_schema = out_schema,

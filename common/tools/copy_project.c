@@ -140,6 +140,7 @@ static void call(const struct mcp_tool_call *c, struct mcp_result *out)
 const struct mcp_tool tool_copy_project = {
     .name = "copy_project",
     .title = "Copy a local folder in",
+    .reach = MCP_REACH_LOCAL,
     .hints = {.destructive = true, .idempotent = true},
     .reach = MCP_REACH_LOCAL,
     .output_schema = output_schema,

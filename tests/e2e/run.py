@@ -40,9 +40,12 @@ MODULES = (
     "podman",
     "soak",
     "profiles",
+    "sandboxes",
     "archives",
     "retention",
+    "pictures",
     "links",
+    "packages",
     "local",
     "logs",
 )

@@ -37,6 +37,7 @@ TOOLS = [
     "delete_conversation",
     "download_archive",
     "upload_archive",
+    "install_package",
     "list_runners",
     "create_sandbox",
     "exec",

@@ -142,7 +142,6 @@ const struct mcp_tool tool_copy_project = {
     .title = "Copy a local folder in",
     .reach = MCP_REACH_LOCAL,
     .hints = {.destructive = true, .idempotent = true},
-    .reach = MCP_REACH_LOCAL,
     .output_schema = output_schema,
     .describe = describe,
     .input_schema = input_schema,

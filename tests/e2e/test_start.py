@@ -193,10 +193,15 @@ def _():
     equal(json.loads(_example("put")), ["numbers.txt", 6888896])
 
 
+@test("README: an archive of a conversation is fetched and unpacked into another", timeout=180)
+def _():
+    equal(json.loads(_example("archive")), ["project/a.txt"])
+
+
 @test("README has no example that is not tested here")
 def _():
-    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "put", "sandbox",
-                             "session"})
+    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "put", "archive",
+                             "sandbox", "session"})
 
 
 # ---- what goes wrong ----

@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/broker/keeping.h"
 #include "common/broker/run_given.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
@@ -81,6 +82,7 @@ static void conclude(struct stay *s, struct stay_ask *a, const struct engine_out
     } else {
         json_t *result = run_result_new(&story, &outcome, &a->before, &after);
         tell_session(s, a, lost, result);
+        keeping_tell_after(&s->sandbox, &after, result);
         stay_answer(s, a, wire_result_new(result));
     }
     s->session.fresh = false;

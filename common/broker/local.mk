@@ -85,6 +85,7 @@ check_PROGRAMS += \
 	tests/unit/test_broker_record \
 	tests/unit/test_broker_server \
 	tests/unit/test_broker_stay \
+	tests/unit/test_broker_stays \
 	tests/unit/test_broker_supervisor \
 	tests/unit/test_broker_wire
 FAKE_BOX = tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
@@ -93,6 +94,8 @@ tests_unit_test_broker_server_SOURCES = tests/unit/test_broker_server.c \
 	tests/unit/broker_world.h tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
 tests_unit_test_broker_stay_SOURCES = tests/unit/test_broker_stay.c \
 	tests/fakes/fake_stay.c tests/fakes/fake_stay.h
+tests_unit_test_broker_stays_SOURCES = tests/unit/test_broker_stays.c \
+	tests/unit/broker_world.h tests/fakes/fake_stays.c tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
 tests_unit_test_broker_supervisor_SOURCES = tests/unit/test_broker_supervisor.c $(FAKE_BOX)
 endif
 

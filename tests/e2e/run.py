@@ -46,6 +46,7 @@ MODULES = (
     "pictures",
     "links",
     "packages",
+    "local",
     "logs",
 )
 

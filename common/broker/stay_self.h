@@ -89,7 +89,9 @@ void stay_note(struct stay *s);
 /* stay_channel.c: the main process, or the next one. */
 void stay_hear_channel(struct stay *s);
 void stay_redial(struct stay *s);
-/* Says that it ends, takes no more from the channel but what is in it. */
+/* Says that it ends: whoever wants something new of it gets another. */
+void stay_say_ended(const struct stay *s);
+/* Takes no more from the channel but what is in it. */
 void stay_close_channel(struct stay *s);
 
 /* stay_asks.c: calls, from the connection to the answer. */

@@ -18,10 +18,11 @@ libbroker_a_SOURCES = \
 	common/broker/heads.c common/broker/heads.h \
 	common/broker/home.c common/broker/home.h \
 	common/broker/idle.c common/broker/idle.h \
+	common/broker/index_dir.c common/broker/index_dir.h \
 	common/broker/job.c common/broker/job.h \
+	common/broker/job_archive.c \
 	common/broker/job_import.c \
 	common/broker/job_links.c \
-	common/broker/job_archive.c \
 	common/broker/job_files.c \
 	common/broker/job_list.c \
 	common/broker/job_stay.c \
@@ -61,6 +62,7 @@ libbroker_a_SOURCES = \
 	common/broker/supervisor_engine.c \
 	common/broker/supervisor_events.c \
 	common/broker/supervisor_files.c \
+	common/broker/supervisor_index.c \
 	common/broker/supervisors.c \
 	common/broker/warm.c \
 	common/broker/watch.c common/broker/watch.h \

@@ -41,7 +41,8 @@ struct mcp_tool_call {
 /* Where a tool is offered. */
 enum mcp_reach {
     MCP_REACH_ALL,
-    MCP_REACH_HTTP, /* it needs a web server */
+    MCP_REACH_HTTP,  /* it needs a web server */
+    MCP_REACH_LOCAL, /* it works on the client's own files: stdio only */
 };
 
 struct mcp_tool {

@@ -13,6 +13,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/files_move.c \
 	common/sandbox/files_way.c common/sandbox/files_way.h \
 	common/sandbox/link.c common/sandbox/link.h \
+	common/sandbox/local.c common/sandbox/local.h \
 	common/sandbox/kit.c common/sandbox/kit.h \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/quota.c common/sandbox/quota.h \
@@ -46,6 +47,7 @@ check_PROGRAMS += \
 	tests/unit/test_files_race_walk \
 	tests/unit/test_files_walk \
 	tests/unit/test_link \
+	tests/unit/test_local \
 	tests/unit/test_kit \
 	tests/unit/test_media \
 	tests/unit/test_quota \

@@ -25,12 +25,16 @@ static const struct mcp_tool *const all[] = {
     &tool_delete_conversation,
     &tool_download_archive,
     &tool_upload_archive,
+    &tool_install_package,
     &tool_list_runners,
     &tool_create_sandbox,
     &tool_exec,
     &tool_get_sandbox_status,
     &tool_close_sandbox,
     &tool_reset_session,
+    &tool_copy_project,
+    &tool_copy_file,
+    &tool_copy_file_from_sandbox,
 };
 /* clang-format on */
 

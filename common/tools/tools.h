@@ -39,6 +39,7 @@ struct tools_limits {
 /* What mcp_server.app points to. */
 struct tools_app {
     const char *broker_path;
+    const char *local_dirs; /* what those tools may use: absolute paths, separated by commas */
     struct tools_limits limits;
     struct tools_cache *cache; /* of the runner list; made by tools_app_init */
 };

@@ -43,7 +43,10 @@ MODULES = (
     "sandboxes",
     "archives",
     "retention",
+    "pictures",
     "links",
+    "packages",
+    "local",
     "logs",
 )
 

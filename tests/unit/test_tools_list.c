@@ -56,12 +56,16 @@ static const char *const tool_names[] = {
     "delete_conversation",
     "download_archive",
     "upload_archive",
+    "install_package",
     "list_runners",
     "create_sandbox",
     "exec",
     "get_sandbox_status",
     "close_sandbox",
     "reset_session",
+    "copy_project",
+    "copy_file",
+    "copy_file_from_sandbox",
 };
 /* clang-format on */
 

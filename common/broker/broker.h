@@ -52,6 +52,7 @@ struct broker {
     struct deadline pool_at;    /* when the pool wants to be asked again */
     struct broker_tally tally;
     bool stopping;
+    bool relieved; /* another broker takes over */
 };
 
 /* The runner of a language, or NULL with ERR_UNAVAILABLE (the engine is away) or ERR_NOT_FOUND.
@@ -118,7 +119,8 @@ void stays_session(struct broker *b, int take_fd, const json_t *head);
 bool stays_hand(struct broker *b, int fd, const json_t *head);
 /* One of a broker before comes back to us on this connection; takes it. */
 void stays_adopt(struct broker *b, int take_fd, const json_t *head);
-/* The server stops: they end when what runs in them has ended. */
+/* The server stops: they end when what runs in them has ended. Relieved, we let go of them: they
+ * look for the next broker. */
 void stays_end(struct broker *b);
 
 /* warm.c */

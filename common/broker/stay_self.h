@@ -11,7 +11,7 @@
 
 #define STAY_AT_ONCE 8 /* calls that run commands or wait to; more are busy */
 #define STAY_HANGS_MS                                                                              \
-    10000 /* behind its time a command that has not ended is given up, and so is                   \
+    20000 /* behind its time a command that has not ended is given up, and so is                   \
              its container */
 #define STAY_ORPHAN_MS  60000 /* without a main process it ends then */
 #define STAY_LIVE_BYTES 262144u
@@ -19,7 +19,7 @@
 enum stay_ask_kind { STAY_CREATE, STAY_EXEC, STAY_SESSION, STAY_CLOSE };
 
 /* Why a command was killed. */
-enum stay_why { STAY_NOT_KILLED, STAY_CANCELLED, STAY_TIMED_OUT, STAY_TOO_MUCH };
+enum stay_why { STAY_NOT_KILLED, STAY_CANCELLED, STAY_TIMED_OUT, STAY_TOO_MUCH, STAY_BROKEN };
 
 /* A call. */
 struct stay_ask {

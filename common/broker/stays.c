@@ -171,10 +171,25 @@ bool stays_hand(struct broker *b, int fd, const json_t *head)
     return child && child_hand(child, "hand", head, 0, fd, &e) == 0;
 }
 
+static void let_go(struct broker *b)
+{
+    for (struct child *c = NULL, *next = children_next(b->children, NULL); (c = next);) {
+        next = children_next(b->children, c);
+        if (c->kind != CHILD_BOX)
+            continue;
+        supervisors_dismiss(b, c);
+        children_remove(b->children, c);
+    }
+}
+
 void stays_end(struct broker *b)
 {
     struct err e = ERR_INIT;
 
+    if (b->relieved) {
+        let_go(b);
+        return;
+    }
     for (struct child *c = NULL; (c = children_next(b->children, c));) {
         if (!lives(c, NULL))
             continue;

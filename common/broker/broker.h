@@ -99,6 +99,8 @@ void birth_leave_broker(struct broker *b, const int *keep, size_t n_keep);
 /* supervisors.c */
 
 void supervisors_watch(struct broker *b, struct child *child);
+/* Hears now what all of a kind have said by now. */
+void supervisors_catch_up(struct broker *b, enum child_kind kind);
 /* Its process is gone (status as of waitpid; 0: unknown). The row goes. */
 void supervisors_bury(struct broker *b, struct child *child, int status);
 /* One of a broker before comes back to us on this connection; takes it. */

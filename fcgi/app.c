@@ -102,30 +102,71 @@ static int derive_seal_key(struct app *app, const struct settings *s, struct err
     return crypto_hmac(s->file_secret, strlen(s->file_secret), &part, 1, app->seal_key, e);
 }
 
-static void set_up_server(struct app *app, const struct settings *s)
+/* What all of them have in common. */
+static struct mcp_server server_of(struct app *app, const struct settings *s)
+{
+    return (struct mcp_server){.name = "sandcgi",
+                               .title = "sandcgi code sandbox",
+                               .version = PACKAGE_VERSION,
+                               .app = &app->tools,
+                               .lists = mcp_lists_new(),
+                               .sessions_fd = -1,
+                               .session_ttl_s = (int64_t)(s->session_ttl_ms / 1000),
+                               .seal_key = app->seal_key,
+                               .seal_key_len = sizeof app->seal_key,
+                               .publish = event_sender_publish,
+                               .publish_ctx = &app->events};
+}
+
+static void offer_ours(struct mcp_server *server)
 {
     const struct registry *offer = registry_of_server();
 
+    server->instructions = instructions;
+    server->tools = offer->tools;
+    server->n_tools = offer->n_tools;
+    server->prompts = offer->prompts;
+    server->n_prompts = offer->n_prompts;
+    server->resources = offer->resources;
+    server->tasks = offer->tasks;
+}
+
+static void offer_theirs(struct mcp_server *server, const struct toolset *set, bool local)
+{
+    server->offer = set->name;
+    server->manners = set->manners;
+    server->instructions = set->instructions;
+    server->tools = set->tools;
+    server->n_tools = local ? set->n_tools : set->n_tools - set->n_local;
+    server->resources = set->resources;
+}
+
+static void set_up_servers(struct app *app, const struct settings *s, bool local)
+{
     tools_app_init(&app->tools);
     event_sender_init(&app->events, s->events);
-    app->server = (struct mcp_server){.name = "sandcgi",
-                                      .title = "sandcgi code sandbox",
-                                      .version = PACKAGE_VERSION,
-                                      .instructions = instructions,
-                                      .tools = offer->tools,
-                                      .n_tools = offer->n_tools,
-                                      .prompts = offer->prompts,
-                                      .n_prompts = offer->n_prompts,
-                                      .resources = offer->resources,
-                                      .tasks = offer->tasks,
-                                      .app = &app->tools,
-                                      .lists = mcp_lists_new(),
-                                      .sessions_fd = -1,
-                                      .session_ttl_s = (int64_t)(s->session_ttl_ms / 1000),
-                                      .seal_key = app->seal_key,
-                                      .seal_key_len = sizeof app->seal_key,
-                                      .publish = event_sender_publish,
-                                      .publish_ctx = &app->events};
+    for (int i = 0; i < TOOLSETS; i++) {
+        app->servers[i] = server_of(app, s);
+        if (i == TOOLSET_OURS)
+            offer_ours(&app->servers[i]);
+        else
+            offer_theirs(&app->servers[i], toolset_theirs(i), local);
+    }
+}
+
+void app_set_sessions(struct app *app, int fd, int questions_max)
+{
+    for (int i = 0; i < TOOLSETS; i++) {
+        app->servers[i].sessions_fd = fd;
+        app->servers[i].questions_max = questions_max;
+    }
+}
+
+const struct mcp_server *app_server(const struct app *app, const char *tools)
+{
+    int i = tools ? toolset_find(tools) : app->settings->tools;
+
+    return i < 0 ? NULL : &app->servers[i];
 }
 
 int app_init(struct app *app, const struct settings *s, bool http, struct err *e)
@@ -141,6 +182,9 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .timeout_ms = s->timeout_ms,
                              .wait_ms = s->wait_ms,
                              .wait_max_ms = s->wait_max_ms,
+                             .stay_idle_ms = s->stay_idle_ms,
+                             .stay_pause_ms = s->stay_pause_ms,
+                             .stay_total_ms = s->stay_total_ms,
                              .image_max = s->image_max,
                              .images_max = s->images_max,
                              .network = s->network != SETTINGS_NETWORK_NEVER,
@@ -148,9 +192,9 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
     };
     if (http && read_credentials(app, s, e) < 0)
         return -1;
-    if (derive_seal_key(app, s, e) < 0)
+    if (derive_seal_key(app, s, e) < 0 || link_key_derive(s->file_secret, &app->link_key, e) < 0)
         return -1;
-    set_up_server(app, s);
+    set_up_servers(app, s, !http);
     return 0;
 }
 
@@ -162,8 +206,10 @@ void app_clear(struct app *app)
     }
     free(TAKE_PTR(app->tokens));
     free(TAKE_PTR(app->front_secret));
-    mcp_lists_free(TAKE_PTR(app->server.lists));
+    for (int i = 0; i < TOOLSETS; i++)
+        mcp_lists_free(TAKE_PTR(app->servers[i].lists));
     explicit_bzero(app->seal_key, sizeof app->seal_key);
+    explicit_bzero(&app->link_key, sizeof app->link_key);
     event_sender_clear(&app->events);
     tools_app_clear(&app->tools);
 }

@@ -4,7 +4,9 @@
 
 #include "common/base/crypto.h"
 #include "common/mcp/server.h"
+#include "common/sandbox/link.h"
 #include "common/tools/tools.h"
+#include "common/tools/toolset.h"
 #include "fcgi/events.h"
 #include "fcgi/settings.h"
 
@@ -15,11 +17,12 @@ struct app_token {
 };
 
 struct app {
-    const struct settings *settings; /* borrowed */
-    struct mcp_server server;
+    const struct settings *settings;     /* borrowed */
+    struct mcp_server servers[TOOLSETS]; /* one for each set of tools */
     struct tools_app tools;
     struct event_sender events;
     uint8_t seal_key[CRYPTO_SHA256_LEN];
+    struct link_key link_key; /* checks links; likewise derived from FILE_SECRET */
     char *front_secret;       /* what nginx must send along; "" with SANDCGI_AUTH=token */
     struct app_token *tokens; /* for SANDCGI_AUTH=token */
     size_t n_tokens;
@@ -29,10 +32,16 @@ struct app {
  * Reads the secret and token files that the settings name (so it is done before privileges are
  * dropped), derives the key of sealed texts from FILE_SECRET (which may be wiped afterwards), and
  * sets up what is offered. http false (stdio): no client is checked, so no file is read. There are
- * no sessions until somebody sets server.sessions_fd. *e says what to change.
+ * no sessions until app_set_sessions. *e says what to change.
  */
 int app_init(struct app *app, const struct settings *settings, bool http, struct err *e);
 void app_clear(struct app *app);
+
+/* sessions_fd (borrowed; -1: none) and questions_max of all servers. */
+void app_set_sessions(struct app *app, int fd, int questions_max);
+
+/* The server with a set of tools; tools NULL: the one of the setting TOOLS. NULL: no such set. */
+const struct mcp_server *app_server(const struct app *app, const char *tools);
 
 /* The tenant of a bearer token, or NULL. Every known token is compared, in constant time. */
 const char *app_tenant_of_token(const struct app *app, const char *token);

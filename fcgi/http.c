@@ -8,6 +8,7 @@
 #include "common/mcp/listen.h"
 #include "common/mcp/session.h"
 #include "common/rpc/json.h"
+#include "fcgi/http_archive.h"
 #include "fcgi/http_guard.h"
 #include "fcgi/http_stream.h"
 
@@ -48,10 +49,10 @@ static struct mcp_origin origin_of(struct http_request *r, struct mcp_out *out)
  * A stream that is to stay open, which no worker holds: what is known now is said, then it ends.
  * (nginx gives such requests to the hub.)
  */
-static void serve_listen(const struct app *app, struct http_stream *stream, struct mcp_listen *l,
-                         const json_t *acknowledgement)
+static void serve_listen(const struct mcp_server *server, struct http_stream *stream,
+                         struct mcp_listen *l, const json_t *acknowledgement)
 {
-    json_auto_t *end = mcp_listen_end(l, &app->server);
+    json_auto_t *end = mcp_listen_end(l, server);
 
     http_stream_send(stream, acknowledgement);
     if (end)
@@ -59,8 +60,17 @@ static void serve_listen(const struct app *app, struct http_stream *stream, stru
     mcp_listen_free(l);
 }
 
-static void handle_message(const struct app *app, struct http_request *r, const struct buf *body,
-                           struct http_stream *stream, struct http_answer *a)
+/* Who reads another server's errors looks at nothing but a 200. */
+static int status_of(const struct mcp_server *server, const struct mcp_answer *answer)
+{
+    bool always_200 = server->manners && server->manners->always_200;
+
+    return always_200 && answer->status == 400 ? 200 : answer->status;
+}
+
+static void handle_message(const struct mcp_server *server, struct http_request *r,
+                           const struct buf *body, struct http_stream *stream,
+                           struct http_answer *a)
 {
     struct err e = ERR_INIT;
     struct mcp_answer answer = {0};
@@ -69,31 +79,33 @@ static void handle_message(const struct app *app, struct http_request *r, const 
 
     a->status = 200; /* of the event stream, should there be one */
     if (message)
-        mcp_handle(&app->server, &origin, message, &answer);
+        mcp_handle(server, &origin, message, &answer);
     else
-        mcp_parse_failed(&e, &answer);
+        mcp_parse_failed(server, &e, &answer);
+    answer.status = status_of(server, &answer);
     take_answer(&answer, a);
     if (answer.listen)
-        serve_listen(app, stream, answer.listen, answer.body);
+        serve_listen(server, stream, answer.listen, answer.body);
     else if (stream->started && answer.body)
         http_stream_send(stream, answer.body);
 }
 
-static void serve_post(const struct app *app, struct http_request *r, struct http_stream *stream,
-                       struct http_answer *a)
+static void serve_post(const struct app *app, const struct mcp_server *server,
+                       struct http_request *r, struct http_stream *stream, struct http_answer *a)
 {
     AUTO_BUF struct buf body = BUF_INIT(app->settings->max_body + 1);
 
     if (http_guard_shape(r, a) == 0 && http_read_body(r, app->settings->max_body, &body, a) == 0)
-        handle_message(app, r, &body, stream, a);
+        handle_message(server, r, &body, stream, a);
 }
 
-static void serve_delete(const struct app *app, struct http_request *r, struct http_answer *a)
+static void serve_delete(const struct mcp_server *server, struct http_request *r,
+                         struct http_answer *a)
 {
     const struct mcp_origin origin = origin_of(r, NULL);
     struct mcp_answer answer = {0};
 
-    mcp_session_delete(&app->server, &origin, &answer);
+    mcp_session_delete(server, &origin, &answer);
     take_answer(&answer, a);
     a->what = "DELETE";
     if (a->status == 405)
@@ -103,6 +115,8 @@ static void serve_delete(const struct app *app, struct http_request *r, struct h
 static void serve_mcp(const struct app *app, struct http_request *r, struct http_stream *stream,
                       struct http_answer *a)
 {
+    const struct mcp_server *server;
+
     if (http_guard_origin(app, r, a) < 0)
         return;
     if (http_request_is(r, "OPTIONS")) { /* a browser asks first, and without a token */
@@ -111,12 +125,12 @@ static void serve_mcp(const struct app *app, struct http_request *r, struct http
         a->asked_headers = r->asked_headers ? r->asked_headers : "";
         return;
     }
-    if (http_guard_who(app, r, a) < 0)
+    if (http_guard_who(app, r, a) < 0 || !(server = http_guard_tools(app, r, a)))
         return;
     if (http_request_is(r, "POST"))
-        serve_post(app, r, stream, a);
+        serve_post(app, server, r, stream, a);
     else if (http_request_is(r, "DELETE"))
-        serve_delete(app, r, a);
+        serve_delete(server, r, a);
     else
         http_refuse(a, 405, ALLOW, "Use POST");
 }
@@ -164,9 +178,11 @@ void http_serve(const struct app *app, const struct http_source *source)
     http_stream_init(&stream, source, &a);
     if (is_health(&r))
         serve_health(app, &r, &a);
+    else if (http_archive_is(&r))
+        http_archive_serve(app, &r, &a);
     else
         serve_mcp(app, &r, &stream, &a);
-    if (!stream.started)
+    if (!stream.started && !a.sent)
         send_answer(source, &a);
     http_stream_finish(&stream);
     json_decref(a.body);

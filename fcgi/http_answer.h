@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #define HTTP_HEAD_MAX 8192
 #define HTTP_ANSWER_MAX                                                                            \
@@ -19,6 +20,7 @@ struct http_answer {
     char session[65];   /* Mcp-Session-Id; "" none */
     json_t *body;       /* owned; NULL: none, or there is text */
     struct buf text;    /* JSON that is written already; owned */
+    bool sent;          /* it was no JSON, and is gone */
     const char *what, *detail; /* for the log line */
     char trace[56];            /* for the log line: a traceparent, or "" */
 };

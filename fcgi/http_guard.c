@@ -152,6 +152,16 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
                      : http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant was named");
 }
 
+const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
+                                          struct http_answer *a)
+{
+    const struct mcp_server *server = app_server(app, r->tools);
+
+    if (!server)
+        http_refuse(a, 404, "", "There is no such set of tools (SANDCGI_TOOLS)");
+    return server;
+}
+
 static bool is_json_type(const char *type)
 {
     static const char json[] = "application/json";

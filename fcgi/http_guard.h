@@ -22,6 +22,10 @@ int http_guard_front(const struct app *app, const struct http_request *r, struct
 /* Who is asking? Afterwards r->tenant is set. */
 int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a);
 
+/* What the place that was called offers; NULL: a->status 404. */
+const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
+                                          struct http_answer *a);
+
 /* Of a POST: its content type, and whether the client can take any kind of answer. */
 int http_guard_shape(const struct http_request *r, struct http_answer *a);
 

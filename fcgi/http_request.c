@@ -29,6 +29,7 @@ static const struct {
     {"HTTP_ACCESS_CONTROL_REQUEST_HEADERS", offsetof(struct http_request, asked_headers)},
     {"SANDCGI_TENANT", offsetof(struct http_request, tenant)},
     {"SANDCGI_SECRET", offsetof(struct http_request, secret)},
+    {"SANDCGI_TOOLS", offsetof(struct http_request, tools)},
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out)

@@ -31,6 +31,7 @@ struct http_request {
     const char *mcp_version, *mcp_method, *mcp_name, *mcp_session, *last_event_id;
     const char *asked_headers; /* Access-Control-Request-Headers */
     const char *tenant, *secret;
+    const char *tools; /* which set of tools this place offers; NULL: the setting's */
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out);

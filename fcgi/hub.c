@@ -193,6 +193,7 @@ static void take_in(struct hub *h, struct hub_guest *g)
     struct err e = ERR_INIT;
     struct hub_stream *s = hub_stream_new(g->fd, g->request_id, g->listen, g->replay);
 
+    s->server = g->server;
     link_stream(h, s);
     if (watch_fd(h, s->fd, EPOLLIN | EPOLLRDHUP, s, &e) < 0) {
         log_error("%s", e.text);
@@ -228,7 +229,7 @@ static void tell(struct hub *h, struct hub_stream *s, const struct mcp_event *ev
 
     if (!s->listen || s->ending)
         return;
-    json_auto_t *message = mcp_listen_message(s->listen, &h->app->server, event, &end);
+    json_auto_t *message = mcp_listen_message(s->listen, s->server, event, &end);
     if (message)
         say_message(h, s, NULL, message);
     if (end)
@@ -296,7 +297,7 @@ static void tick(struct hub *h)
         look_after(h, s);
     }
     if (deadline_passed(h->sweep_at)) {
-        mcp_sessions_sweep(&h->app->server);
+        mcp_sessions_sweep(app_server(h->app, NULL));
         h->sweep_at = deadline_in_ms(SWEEP_MS);
     }
 }
@@ -345,7 +346,7 @@ static int drain(struct hub *h, const sigset_t *while_waiting, struct err *e)
     epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, h->events_fd, NULL);
     for (struct hub_stream *s = h->streams, *next; s; s = next) {
         next = s->next;
-        json_auto_t *last = s->listen ? mcp_listen_end(s->listen, &h->app->server) : NULL;
+        json_auto_t *last = s->listen ? mcp_listen_end(s->listen, s->server) : NULL;
         if (last && !s->ending)
             say_message(h, s, NULL, last);
         end_stream(h, s);

@@ -80,12 +80,11 @@ static void take_answer(struct mcp_answer *from, struct http_answer *a)
 }
 
 /* The stored messages of an earlier stream. */
-static void open_replay(const struct hub_door *door, const struct http_request *r,
-                        struct hub_guest *g, struct http_answer *a)
+static void open_replay(const struct http_request *r, struct hub_guest *g, struct http_answer *a)
 {
     struct err e = ERR_INIT;
 
-    g->replay = mcp_replay_open(door->app->server.sessions_fd, mcp_listen_session_id(g->listen),
+    g->replay = mcp_replay_open(g->server->sessions_fd, mcp_listen_session_id(g->listen),
                                 r->last_event_id, &e);
     mcp_listen_free(g->listen);
     g->listen = NULL;
@@ -101,14 +100,14 @@ static void receive_get(const struct hub_door *door, struct http_request *r, str
     const struct mcp_origin origin = origin_of(r);
     struct mcp_answer answer = {0};
 
-    if (mcp_listen_session(&door->app->server, &origin, &g->listen, &answer) < 0) {
+    if (mcp_listen_session(g->server, &origin, &g->listen, &answer) < 0) {
         take_answer(&answer, a);
         a->headers = a->status == 405 ? ALLOW : "";
         return;
     }
     a->status = 200;
     if (r->last_event_id) {
-        open_replay(door, r, g, a);
+        open_replay(r, g, a);
         return;
     }
     if (door->has_session(door->ctx, mcp_listen_session_id(g->listen))) {
@@ -131,13 +130,13 @@ static bool is_listen(const json_t *message)
     return method && strcmp(method, LISTEN_METHOD) == 0;
 }
 
-static void handle_listen(const struct hub_door *door, struct http_request *r,
-                          const json_t *message, struct hub_guest *g, struct http_answer *a)
+static void handle_listen(struct http_request *r, const json_t *message, struct hub_guest *g,
+                          struct http_answer *a)
 {
     const struct mcp_origin origin = origin_of(r);
     struct mcp_answer answer = {0};
 
-    mcp_handle(&door->app->server, &origin, message, &answer);
+    mcp_handle(g->server, &origin, message, &answer);
     take_answer(&answer, a);
     if (!answer.listen)
         return;
@@ -146,7 +145,7 @@ static void handle_listen(const struct hub_door *door, struct http_request *r,
     g->is_stream = true;
     g->stays = !mcp_listen_is_empty(g->listen);
     sse_add_message(&g->bytes, NULL, answer.body);
-    json_auto_t *end = g->stays ? NULL : mcp_listen_end(g->listen, &door->app->server);
+    json_auto_t *end = g->stays ? NULL : mcp_listen_end(g->listen, g->server);
     if (end)
         sse_add_message(&g->bytes, NULL, end);
 }
@@ -162,7 +161,7 @@ static void receive_post(const struct hub_door *door, struct http_request *r, st
         return;
     json_auto_t *message = json_parse(buf_str(&body), body.len, JSON_MAX_DEPTH, &e);
     if (!message) {
-        mcp_parse_failed(&e, &answer);
+        mcp_parse_failed(g->server, &e, &answer);
         take_answer(&answer, a);
     } else if (!is_listen(message)) {
         refuse_request(a, 400, message, MCP_HEADER_MISMATCH,
@@ -170,14 +169,15 @@ static void receive_post(const struct hub_door *door, struct http_request *r, st
     } else if (door->is_full(door->ctx)) {
         refuse_full(a, message);
     } else {
-        handle_listen(door, r, message, g, a);
+        handle_listen(r, message, g, a);
     }
 }
 
 static void judge(const struct hub_door *door, struct http_request *r, struct hub_guest *g,
                   struct http_answer *a)
 {
-    if (http_guard_origin(door->app, r, a) < 0 || http_guard_who(door->app, r, a) < 0)
+    if (http_guard_origin(door->app, r, a) < 0 || http_guard_who(door->app, r, a) < 0 ||
+        !(g->server = http_guard_tools(door->app, r, a)))
         return;
     if (http_request_is(r, "POST"))
         receive_post(door, r, g, a);

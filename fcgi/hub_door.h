@@ -28,6 +28,7 @@ struct hub_guest {
     bool stays;       /* else the request ends with these bytes */
     bool is_stream;   /* the bytes go behind an event stream's head */
     struct mcp_listen *listen;
+    const struct mcp_server *server; /* what the place that was called offers */
     struct mcp_replay *replay;
 };
 

@@ -20,13 +20,14 @@ struct hub_stream {
     struct hub_stream *next, **at; /* in the hub's list; *at points here */
     int fd;                        /* non-blocking; -1: closed */
     int request_id;
-    struct mcp_listen *listen; /* owned; NULL: a replay, or an answer without a stream */
-    struct mcp_replay *replay; /* owned; NULL: none */
-    int watch;                 /* of the replay's file; -1: none */
-    struct buf out;            /* records that wait */
-    size_t written;            /* of them */
-    bool wants_room;           /* the event loop is to say when more can be written */
-    bool ending;               /* everything is in out; close when it is written */
+    struct mcp_listen *listen;       /* owned; NULL: a replay, or an answer without a stream */
+    const struct mcp_server *server; /* whose news listen wants; set with it */
+    struct mcp_replay *replay;       /* owned; NULL: none */
+    int watch;                       /* of the replay's file; -1: none */
+    struct buf out;                  /* records that wait */
+    size_t written;                  /* of them */
+    bool wants_room;                 /* the event loop is to say when more can be written */
+    bool ending;                     /* everything is in out; close when it is written */
     struct deadline comment_at;
     struct deadline give_up; /* of an ending one */
 };

@@ -8,6 +8,7 @@ libfront_a_SOURCES = \
 	fcgi/events.c fcgi/events.h \
 	fcgi/fastcgi.c fcgi/fastcgi.h \
 	fcgi/http.c fcgi/http.h \
+	fcgi/http_archive.c fcgi/http_archive.h \
 	fcgi/http_answer.c fcgi/http_answer.h \
 	fcgi/http_guard.c fcgi/http_guard.h \
 	fcgi/http_request.c fcgi/http_request.h \

@@ -5,6 +5,8 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/sock.h"
+#include "common/sandbox/archive.h"
+#include "common/tools/toolset.h"
 #include "fcgi/cgi.h"
 #include "fcgi/events.h"
 #include "fcgi/master.h"
@@ -36,14 +38,17 @@ static int run_serve(const char *config_path)
 }
 
 /* Sessions of the older revisions outlive a CGI process; where it may not write there are none. */
-static void open_sessions(struct app *app)
+static int open_sessions(struct app *app)
 {
     const struct account self = {.uid = geteuid(), .gid = getegid()};
     struct err e = ERR_INIT;
 
-    app->server.sessions_fd = sessions_dir_open(app->settings, &self, &e);
-    if (app->server.sessions_fd < 0)
+    int fd = sessions_dir_open(app->settings, &self, &e);
+
+    if (fd < 0)
         log_debug("no sessions: %s", e.text);
+    app_set_sessions(app, fd, 0);
+    return fd;
 }
 
 /* Where a broker of our own tells what has changed. */
@@ -58,6 +63,18 @@ static int open_events(const struct settings *s)
     return fd;
 }
 
+static const char *tools; /* --tools; NULL: as the setting says */
+
+static int choose_tools(struct settings *s, struct err *e)
+{
+    int i = tools ? toolset_find(tools) : s->tools;
+
+    if (i < 0)
+        return err_set(e, ERR_INVALID, "--tools must be one of: %s", TOOLSET_NAMES);
+    s->tools = i;
+    return 0;
+}
+
 /* CGI and stdio: one process, a broker found or made, one front end. */
 static int run_single(const char *config_path, bool http)
 {
@@ -66,16 +83,15 @@ static int run_single(const char *config_path, bool http)
     struct app app;
     int result = -1;
 
-    if (settings_load(&settings, config_path, &e) < 0)
+    if (settings_load(&settings, config_path, &e) < 0 || choose_tools(&settings, &e) < 0)
         return fail(&e);
     log_setup((enum log_level)settings.log_level, http ? "cgi" : "stdio");
     if (http)
         settings.pool.n = 0; /* one request is over before a container could wait for the next */
     if (private_broker_ensure(&settings, &e) == 0 && app_init(&app, &settings, http, &e) == 0) {
         if (http) {
-            open_sessions(&app);
+            AUTO_FD int sessions_fd = open_sessions(&app);
             cgi_serve(&app);
-            auto_close_fd(&app.server.sessions_fd);
             result = 0;
         } else {
             AUTO_FD int events_fd = open_events(&settings);
@@ -152,7 +168,7 @@ static const struct command {
     const char *help;
 } commands[] = {
     {"serve", run_serve, "master, broker and FastCGI workers, behind a web server"},
-    {"stdio", run_stdio, "one MCP client on standard input and output"},
+    {"stdio", run_stdio, "one MCP client on standard input and output (--tools NAME: see TOOLS)"},
     {"cgi", run_cgi, "one request as a CGI program (also when GATEWAY_INTERFACE is set)"},
     {"check", run_check, "check the settings and print them, secrets left out"},
     {"status", run_status, "how the running server is (--json: for programs)"},
@@ -195,12 +211,18 @@ int main(int argc, char **argv)
     const char *config_path = NULL;
     const struct command *command = NULL;
 
+    /* The broker starts us so: not a command for anybody else. */
+    if (argc == 2 && strcmp(argv[1], UNPACK_READER_COMMAND) == 0)
+        return unpack_reader_main();
     fdio_fill_standard();
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
             config_path = argv[++i];
         else if (strcmp(argv[i], "--json") == 0 && command && command->run == run_status)
             as_json = true;
+        else if (strcmp(argv[i], "--tools") == 0 && i + 1 < argc && command &&
+                 command->run == run_stdio)
+            tools = argv[++i];
         else if (!command && (command = find_command(argv[i])))
             continue;
         else

@@ -80,9 +80,9 @@ static int become_worker(struct master *m, struct app *app, struct err *e)
         return -1;
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
-    app->server.sessions_fd = m->sessions_fd;
     /* A call that asks occupies its worker until the answer comes, which takes another one. */
-    app->server.questions_max = m->settings->workers > 1 ? (int)(m->settings->workers / 2) : -1;
+    app_set_sessions(app, m->sessions_fd,
+                     m->settings->workers > 1 ? (int)(m->settings->workers / 2) : -1);
     return getppid() != master;
 }
 

@@ -6,6 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/tools/toolset.h"
 
 #include <limits.h>
 #include <string.h>
@@ -29,6 +30,8 @@ const struct conf_row settings_table[] = {
      "What stands in front of /files/... in download links, e.g. https://sandbox.example.org."},
     {"MCP_API_TOKEN", CONF_STRING, FIELD(api_token), "", 0, 0, NULL, CONF_SECRET,
      "Bearer token of the tenant \"default\" (checked by nginx, or by the workers with SANDCGI_AUTH=token)."},
+    {"TOOLS", CONF_CHOICE, FIELD(tools), "sandcgi", 0, 0, TOOLSET_NAMES, 0,
+     "Which tools are offered: ours (sandcgi), or those of another server whose clients come here (runner, session, container, interpreter). A web server may choose per place (SANDCGI_TOOLS)."},
     {"SANDCGI_AUTH", CONF_CHOICE, FIELD(auth), "nginx", 0, 0, "nginx|token", 0,
      "Who checks tokens: our nginx site, or the workers themselves (under another web server)."},
     {"SANDCGI_TOKENS_FILE", CONF_STRING, FIELD(tokens_file), "", 0, 0, NULL, 0,
@@ -110,12 +113,34 @@ const struct conf_row settings_table[] = {
      "Longest such wait a call may name."},
     {"SANDBOX_RESULT_TTL", CONF_DURATION, FIELD(result_ttl_ms), "1h", 60000, 720 * HOUR_MS, NULL, 0,
      "How long the result of a run that outlived its call can be fetched."},
+    {"SANDBOX_TTL", CONF_DURATION, FIELD(ttl_ms), "720h", 0, 87600 * HOUR_MS, NULL, 0,
+     "How long a conversation's files stay after their last use (a run, a file tool); 0: for ever."},
+    {"SANDBOX_TOTAL_MAX", CONF_BYTES, FIELD(total_max), "0", 0, UINT64_MAX, NULL, 0,
+     "All conversations' files together; above it those of the conversations that were not used for longest go. 0: no limit."},
+    {"SANDBOX_QUOTA", CONF_BYTES, FIELD(quota), "2g", 0, UINT64_MAX, NULL, 0,
+     "What one conversation's files may take on the disk, looked at before each run and upload; 0: no limit."},
+    {"SANDBOX_FILES", CONF_NUMBER, FIELD(files), "200000", 0, 1000000000, NULL, 0,
+     "Files and folders of one conversation, looked at with SANDBOX_QUOTA; 0: no limit."},
+    {"SANDBOX_DISK_RESERVE", CONF_BYTES, FIELD(disk_reserve), "256m", 0, UINT64_MAX, NULL, 0,
+     "Where SANDBOX_ROOT's file system has less than this free, runs and uploads are refused; 0: never."},
     {"SANDBOX_WARM", CONF_STRING, FIELD(warm), "python=2,typescript=1,bash=1", 0, 1024, NULL, 0,
      "Containers that wait ahead per language, so that a run starts in milliseconds; empty: none."},
     {"SANDBOX_WARM_MEMORY", CONF_STRING, FIELD(warm_memory), "25%", 0, 32, NULL, CONF_REQUIRED,
      "Memory for all that wait: a size, or a share of the machine's. A waiting interpreter counts as 16 MB, one with its libraries loaded as 96 MB."},
     {"SANDBOX_WARM_IDLE", CONF_DURATION, FIELD(warm_idle_ms), "10m", 1000, 24 * HOUR_MS, NULL, 0,
      "How long a conversation's next container waits for its next run."},
+    {"SANDBOX_STAY_MAX", CONF_NUMBER, FIELD(stay_max), "4", 0, 1000, NULL, 0,
+     "Sandboxes that stay (create_sandbox, run_code with session), of one tenant at the same time."},
+    {"SANDBOX_STAY_SERVER", CONF_NUMBER, FIELD(stay_server), "16", 0, 10000, NULL, 0,
+     "The same of all tenants; each may use SANDBOX_MEMORY and SANDBOX_CPUS."},
+    {"SANDBOX_STAY_IDLE", CONF_DURATION, FIELD(stay_idle_ms), "30m", 1000, 720 * HOUR_MS, NULL, 0,
+     "A sandbox that nobody has used for so long is closed."},
+    {"SANDBOX_STAY_PAUSE", CONF_DURATION, FIELD(stay_pause_ms), "60s", 0, 720 * HOUR_MS, NULL, 0,
+     "After so long everything in it is frozen until the next call, background processes too; 0: never."},
+    {"SANDBOX_STAY_TOTAL", CONF_DURATION, FIELD(stay_total_ms), "8h", 1000, 8760 * HOUR_MS, NULL, 0,
+     "Whatever goes on in it, it is closed then."},
+    {"SANDBOX_STAY_IMAGES", CONF_STRING, FIELD(stay_images), "", 0, 0, NULL, 0,
+     "Image repositories besides runners that create_sandbox may name, separated by commas; a trailing * matches any rest. Images are not pulled."},
     {"SANDBOX_NETWORK", CONF_CHOICE, FIELD(network), "true", 0, 0, "false|true|ask", 0,
      "May a run have network access when it asks for it? false: never; ask: only when the client's user agrees, each time."},
     {"SANDBOX_INDEXES", CONF_STRING, FIELD(indexes), "python=https://pypi.org/simple+files.pythonhosted.org,typescript=https://registry.npmjs.org", 0, 4096, NULL, 0,

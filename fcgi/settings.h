@@ -20,7 +20,8 @@ struct settings {
     /* read from the table */
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
     char *api_token, *tokens_file, *secret_file, *allowed_origins, *allowed_hosts;
-    int auth; /* enum settings_auth */
+    int auth;  /* enum settings_auth */
+    int tools; /* of toolset_find */
     char *listen, *listen_group, *broker, *user;
     char *hub, *events;
     uint64_t max_streams, session_ttl_ms;
@@ -34,6 +35,9 @@ struct settings {
     uint64_t timeout_ms, timeout_max_ms;
     uint64_t max_runs, tenant_runs, conversation_runs, queue, background_max;
     uint64_t wait_ms, wait_max_ms, result_ttl_ms;
+    uint64_t ttl_ms, total_max, quota, files, disk_reserve;
+    uint64_t stay_max, stay_server, stay_idle_ms, stay_pause_ms, stay_total_ms;
+    char *stay_images;
     char *warm, *warm_memory;
     uint64_t warm_idle_ms;
     int network; /* enum settings_network */

@@ -177,7 +177,7 @@ static void serve_mail(struct stdio *s, const struct stdio_mail *m)
     if (m->source) {
         publish(s, &m->event);
     } else if (!m->message) {
-        mcp_parse_failed(&m->problem, &a);
+        mcp_parse_failed(&s->server, &m->problem, &a);
         send_line(s, a.body);
         json_decref(a.body);
     } else if (!unsubscribe(s, m->message)) {
@@ -194,7 +194,7 @@ static void end_all(struct stdio *s)
 
 int stdio_serve(const struct app *app, int events_fd, struct err *e)
 {
-    struct stdio s = {.server = app->server, .pin = MCP_PIN_INIT};
+    struct stdio s = {.server = *app_server(app, NULL), .pin = MCP_PIN_INIT};
     struct err trouble = ERR_INIT;
     struct stdio_mail *mail;
 

@@ -29,6 +29,7 @@ declare -A value=(
     [STREAMS]=2000                     # streams per tenant that wait at the same time; see SANDCGI_MAX_STREAMS
     [HOSTS]=''                         # names that /mcp may be called under, besides localhost; * is any
     [ORIGINS]=''                       # origins of web pages that may call /mcp, besides those of that host
+    [PROFILES]=''                      # sets of tools (sandcgi's setting TOOLS) to offer as well, each at /mcp/NAME
     [PARAM_HEADERS]=''                 # X for every header Mcp-Param-X that is to reach the workers
 )
 
@@ -110,6 +111,18 @@ derive_param_headers()
     value[PARAM_HEADER_NAMES]=$names
 }
 
+# Which sets there are is sandcgi's business: it answers 404 to a name that it does not know.
+derive_profiles()
+{
+    local word locations=''
+    while read -r word; do
+        [[ $word =~ ^[a-z]{1,32}$ ]] || die "PROFILES must be names of sets of tools such as session, not '$word'"
+        locations+="location = /mcp/$word {"$'\n'"    set \$sandcgi_tools $word;"$'\n'
+        locations+="    include \"${value[CONF_DIR]}/mcp.conf\";"$'\n}\n'
+    done < <(words "${value[PROFILES]}" | sort -u)
+    value[PROFILE_LOCATIONS]=${locations%$'\n'}
+}
+
 derive_hub()
 {
     value[HUB_BACKEND]=${value[HUB]:-${value[BACKEND]}}
@@ -130,6 +143,7 @@ derive_values()
     derive_hub
     derive_allowed
     derive_param_headers
+    derive_profiles
 }
 
 render_file()

@@ -9,6 +9,7 @@ libbase_a_SOURCES = \
 	common/base/crypto.c common/base/crypto.h \
 	common/base/err.c common/base/err.h \
 	common/base/fdio.c common/base/fdio.h \
+	common/base/glob.c common/base/glob.h \
 	common/base/log.c common/base/log.h \
 	common/base/mem.c common/base/mem.h \
 	common/base/parse.c common/base/parse.h \
@@ -26,6 +27,7 @@ check_PROGRAMS += \
 	tests/unit/test_crypto \
 	tests/unit/test_err \
 	tests/unit/test_fdio \
+	tests/unit/test_glob \
 	tests/unit/test_log \
 	tests/unit/test_mem \
 	tests/unit/test_parse \
@@ -34,8 +36,10 @@ check_PROGRAMS += \
 	tests/unit/test_utf8
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_sock tests/fuzz/fuzz_utf8
+FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_glob tests/fuzz/fuzz_sock
+FUZZ_TARGETS += tests/fuzz/fuzz_utf8
 tests_fuzz_fuzz_b64_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_conf_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_glob_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_sock_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_utf8_LDFLAGS = $(FUZZ_LINK)

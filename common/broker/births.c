@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/broker/broker.h"
+#include "common/broker/stay.h"
 #include "common/broker/supervisor.h"
 
 #include <stdio.h>
@@ -74,9 +75,9 @@ int birth_job(struct broker *b, int fd, const json_t *head, int passed_fd, struc
     return 0;
 }
 
-static void be_supervisor(struct broker *b, const struct birth *birth, const struct child *child,
-                          int channel)
+static void be_supervisor(struct broker *b, const void *of, const struct child *child, int channel)
 {
+    const struct birth *birth = of;
     const struct claim *claim = birth->claim;
     struct supervisor_start start = {
         .config = b->config,
@@ -98,6 +99,27 @@ static void be_supervisor(struct broker *b, const struct birth *birth, const str
     _exit(0);
 }
 
+static void be_stay(struct broker *b, const void *of, const struct child *child, int channel)
+{
+    const struct stay_birth *birth = of;
+    struct stay_start start = {
+        .config = b->config,
+        .root = &b->root,
+        .runner = birth->runner,
+        .version = b->keeper.version,
+        .tools_path = b->tools_path,
+        .channel = channel,
+        .head = birth->head,
+        .connection = birth->connection,
+    };
+    const int keep[] = {channel, start.connection};
+    memcpy(start.run_id, child->run_id, sizeof start.run_id);
+    birth_leave_broker(b, keep, ARRAY_LEN(keep));
+    ignore_interrupt();
+    stay_main(&start);
+    _exit(0);
+}
+
 static void copy_name(char *to, size_t size, const char *name)
 {
     snprintf(to, size, "%s", name ? name : "");
@@ -115,19 +137,22 @@ static struct child *new_row(struct broker *b, const struct birth *birth)
     return child;
 }
 
-struct child *birth_supervisor(struct broker *b, const struct birth *birth, struct err *e)
+/* Forks; in the child be does not return. On failure the row goes. */
+static struct child *give_life(struct broker *b, struct child *child, const void *birth,
+                               void (*be)(struct broker *, const void *, const struct child *, int),
+                               struct err *e)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
         err_errno(e, "socketpair");
+        children_remove(b->children, child);
         return NULL;
     }
     AUTO_FD int theirs = pair[1];
-    struct child *child = new_row(b, birth);
     child->channel = pair[0];
     child->pid = fork();
     if (child->pid == 0)
-        be_supervisor(b, birth, child, theirs);
+        be(b, birth, child, theirs);
     if (child->pid < 0) {
         err_errno(e, "fork");
         children_remove(b->children, child);
@@ -135,4 +160,21 @@ struct child *birth_supervisor(struct broker *b, const struct birth *birth, stru
     }
     supervisors_watch(b, child);
     return child;
+}
+
+struct child *birth_supervisor(struct broker *b, const struct birth *birth, struct err *e)
+{
+    return give_life(b, new_row(b, birth), birth, be_supervisor, e);
+}
+
+struct child *birth_stay(struct broker *b, const struct stay_birth *birth, struct err *e)
+{
+    struct child *child = children_add(b->children, CHILD_BOX);
+    crypto_random_hex(RUN_ID_LEN / 2, child->run_id);
+    copy_name(child->language, sizeof child->language, birth->language);
+    copy_name(child->box, sizeof child->box, birth->box);
+    child_set_owner(child, birth->tenant, birth->conversation);
+    child->session = birth->session;
+    child->network = json_is_true(json_object_get(birth->head, "network"));
+    return give_life(b, child, birth, be_stay, e);
 }

@@ -8,6 +8,8 @@
  *   claims.c       runs that wait for a place, a start, or for their supervisor to take them up
  *   company.c      which other tenants asked lately: whoever has company gets half of the starts
  *   supervisors.c  what supervisors say, their end, those of a broker before
+ *   removals.c     conversations that go
+ *   stays.c        lasting sandboxes: who may have one, who has which
  *   births.c       forking
  *   warm.c         carries out what the pool wishes
  */
@@ -23,6 +25,7 @@
 #include "common/broker/job.h"
 #include "common/broker/keeper_link.h"
 #include "common/broker/pool.h"
+#include "common/broker/removals.h"
 #include "common/broker/server.h"
 #include "common/broker/watch.h"
 
@@ -35,12 +38,14 @@ struct broker {
     struct watch listen_watch, signal_watch;
     sigset_t old_mask;
     struct sandbox_root root;
+    char *tools_path; /* what containers that stay get: engine_spec.tools_path */
     struct keeper_link keeper;
     struct heads heads;
     struct claims claims;
     struct children *children;
     struct admission *admission;
     struct company company;
+    struct removals removals;
     struct pool *pool;
     struct idle idle;
     struct deadline door_opens; /* no connection is taken until then; never: now */
@@ -71,6 +76,18 @@ struct birth {
 
 /* NULL: the process could not be made. The row is in the books, its channel is watched. */
 struct child *birth_supervisor(struct broker *b, const struct birth *birth, struct err *e);
+
+struct stay_birth {
+    const struct engine_runner *runner;                 /* NULL: an image */
+    const char *tenant, *conversation, *language, *box; /* language NULL: an image; box: the
+                                                           conversation's */
+    bool session;
+    const json_t *head; /* of the call that wants it */
+    int connection;     /* and its asker; stays the caller's */
+};
+
+/* A lasting sandbox; as above. */
+struct child *birth_stay(struct broker *b, const struct stay_birth *birth, struct err *e);
 /* A short operation on a connection, in a process of its own; both descriptors stay the caller's.
  */
 int birth_job(struct broker *b, int fd, const json_t *head, int passed_fd, struct err *e);
@@ -87,8 +104,22 @@ void supervisors_bury(struct broker *b, struct child *child, int status);
 void supervisors_adopt(struct broker *b, int take_fd, const json_t *head);
 /* get_run and cancel_run of a run that goes on: true when its supervisor has the connection. */
 bool supervisors_hand(struct broker *b, int fd, const json_t *head);
+/* Is the other end of the connection this account's? */
+bool supervisors_come_from_us(int fd);
 /* It waits no longer: its channel is closed, it ends by itself. */
 void supervisors_dismiss(struct broker *b, struct child *child);
+
+/* stays.c: lasting sandboxes; what they say is heard by supervisors.c. */
+
+/* create_box and session: a connection asks for one, or for the one that keeps its variables. */
+void stays_create(struct broker *b, int take_fd, const json_t *head);
+void stays_session(struct broker *b, int take_fd, const json_t *head);
+/* exec, close_box and box_logs: true when one that lives has the connection. */
+bool stays_hand(struct broker *b, int fd, const json_t *head);
+/* One of a broker before comes back to us on this connection; takes it. */
+void stays_adopt(struct broker *b, int take_fd, const json_t *head);
+/* The server stops: they end when what runs in them has ended. */
+void stays_end(struct broker *b);
 
 /* warm.c */
 

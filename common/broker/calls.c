@@ -34,12 +34,20 @@ static const struct {
     const char *name;
     void (*begin)(struct broker *b, int take_fd, const json_t *head);
 } calls[] = {
-    {"run", claims_begin},
-    {"runners", tell_runners},
-    {"adopt", supervisors_adopt},
+    {"run", claims_begin},        {"runners", tell_runners},
+    {"adopt", supervisors_adopt}, {"delete_conversation", removals_begin},
+    {"create_box", stays_create}, {"session", stays_session},
+    {"adopt_box", stays_adopt},
 };
 
-static const char *const handed_over[] = {"get_run", "cancel_run"};
+/* What goes to somebody who lives; when there is nobody, a job says what became of them. */
+static const struct {
+    const char *name;
+    bool (*hand)(struct broker *b, int fd, const json_t *head);
+} handed_over[] = {
+    {"get_run", supervisors_hand}, {"cancel_run", supervisors_hand}, {"exec", stays_hand},
+    {"close_box", stays_hand},     {"box_logs", stays_hand},
+};
 
 /* Everything else is a short piece of work in a process of its own. */
 static void begin_job(struct broker *b, int fd, const json_t *head, int passed_fd)
@@ -64,7 +72,7 @@ void calls_begin(struct broker *b, int take_fd, const json_t *head, int take_pas
         }
     }
     for (size_t i = 0; i < ARRAY_LEN(handed_over); i++)
-        if (strcmp(op, handed_over[i]) == 0 && supervisors_hand(b, fd, head))
+        if (strcmp(op, handed_over[i].name) == 0 && handed_over[i].hand(b, fd, head))
             return;
     begin_job(b, fd, head, passed);
     if (strcmp(op, "put") == 0)

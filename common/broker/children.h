@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum child_kind { CHILD_JOB, CHILD_SUPERVISOR };
+enum child_kind { CHILD_JOB, CHILD_SUPERVISOR, CHILD_BOX /* of a lasting sandbox (stays.c) */ };
 
 enum child_state {
     CHILD_STARTING, /* its container is being made, for a run that has come or ahead */
@@ -44,6 +44,7 @@ struct child {
     char *image_id;              /* what it was made of: another image replaces it; NULL: adopted */
     char *tenant, *conversation; /* NULL until claimed */
     bool network, background;
+    bool session; /* a lasting sandbox that keeps variables */
     enum engine_tier tier;
     bool preload_asked;
     int64_t born_ms, since_ms; /* clock_mono_ms of the fork, of the state */

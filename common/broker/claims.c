@@ -53,6 +53,15 @@ size_t claims_waiting(const struct broker *b)
     return admission_waiting(b->admission) + b->claims.n_starting;
 }
 
+bool claims_want_box(const struct broker *b, const char *box)
+{
+    const struct claim *c = b->claims.first;
+
+    while (c && strcmp(c->box, box) != 0)
+        c = c->next;
+    return c != NULL;
+}
+
 static void set_stage(struct broker *b, struct claim *c, enum stage stage)
 {
     b->claims.n_starting -= c->stage == STAGE_PLACED;

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,9 @@ void claims_release(struct broker *b, struct child *child);
 /* For births.c. */
 const json_t *claim_head(const struct claim *c);
 int claim_connection(const struct claim *c);
+
+/* Does a run of this sandbox wait for a place or a start? */
+bool claims_want_box(const struct broker *b, const char *box);
 
 /* How many wait for a place or a start. */
 size_t claims_waiting(const struct broker *b);

@@ -90,10 +90,11 @@ static json_t *file_message(const char *op, const char *tenant, const char *conv
 }
 
 json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                        const char *name, int fd, size_t size, struct err *e)
+                        const char *name, int fd, size_t size, bool replace, struct err *e)
 {
     json_auto_t *message = file_message("put", tenant, conversation, name);
     json_object_set_new(message, "size", json_integer((json_int_t)size));
+    json_object_set_new(message, "replace", json_boolean(replace));
     return ask(c, message, fd, NULL, e);
 }
 

@@ -64,7 +64,9 @@ struct broker_run_options {
  * stdout, stderr, output, truncation…, files[{name,size,url,change}] without mimeType, which the
  * worker adds, runId, queueMs, and expiresAt when it is kept. With waitMs or background its status
  * may be "running": exitCode and signal are null, the output is what came so far, and nextByte says
- * where to go on with broker_get_run. New reference, or NULL with *e (kinds as the broker gave
+ * where to go on with broker_get_run. With session it also
+ * has sandboxId, sessionStarted (its variables are new) and stateLost (they are gone), and
+ * sessionNote where that has to be said. New reference, or NULL with *e (kinds as the broker gave
  * them: INVALID, NOT_FOUND, UNAVAILABLE, IO, BUSY, LOST…; CANCELLED: its asker hung up).
  */
 json_t *broker_run(const struct broker_client *c, const struct run_request *request,
@@ -94,9 +96,10 @@ json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
 /* How the broker is (job.c says what is in it): for the operator, not for clients. */
 json_t *broker_status(const struct broker_client *c, struct err *e);
 
-/* Stores size bytes of fd (from offset 0) as name; the answer is {name, size, url}. */
+/* Stores size bytes of fd (from offset 0) as name; the answer is {name, size, url}. Without replace
+ * ERR_EXISTS when something is there. */
 json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                        const char *name, int fd, size_t size, struct err *e);
+                        const char *name, int fd, size_t size, bool replace, struct err *e);
 
 /* Opens a file of a sandbox for reading; returns the descriptor, or -1. */
 int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,

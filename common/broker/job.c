@@ -9,6 +9,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
 #include "common/sandbox/state.h"
+#include "common/sandbox/trash.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -27,7 +28,7 @@ int job_read_target(const struct job *job, const char *key, const char *field,
     return files_check_name(field, out->name, json_string_length(name), e);
 }
 
-void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation)
+void job_note_reading(const struct sandbox *sb, const char *tenant, const char *conversation)
 {
     struct err e = ERR_INIT;
 
@@ -35,44 +36,10 @@ void job_note_use(const struct sandbox *sb, const char *tenant, const char *conv
         log_warn("a sandbox's record was not written: %s", e.text);
 }
 
-static json_t *op_put(struct job *job, struct err *e)
+void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation)
 {
-    uint64_t max = job->world->config->limits.file_max;
-    json_int_t size = json_get_integer(job->request, "size", -1);
-    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    struct job_target t;
-
-    if (size < 0 || job->in_fd < 0) {
-        err_set(e, ERR_INVALID, "put: the content is missing");
-        return NULL;
-    }
-    if ((uint64_t)size > max) {
-        err_set(e, ERR_LIMIT, "content is %lld bytes; the limit is %llu", (long long)size,
-                (unsigned long long)max);
-        return NULL;
-    }
-    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
-        sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
-        files_put(&sb, t.name, job->in_fd, (uint64_t)size, e) < 0)
-        return NULL;
-    job_note_use(&sb, t.tenant, t.conversation);
-    AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
-    return json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
-}
-
-static json_t *op_open(struct job *job, struct err *e)
-{
-    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    struct job_target t;
-    struct stat st;
-    /* Looking for a file makes no sandbox: names are guessed here. */
-    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
-        sandbox_find(job->world->root, t.tenant, t.conversation, &sb, e) < 0)
-        return NULL;
-    job->out_fd = files_open(&sb, t.name, &st, e);
-    if (job->out_fd < 0)
-        return NULL;
-    return json_pack("{s:I}", "size", (json_int_t)st.st_size);
+    job_note_reading(sb, tenant, conversation);
+    state_forget_size(sb->root, sb->name);
 }
 
 /* Of a run that no supervisor answers for; to one that is over, cancelling changes nothing. */
@@ -113,13 +80,24 @@ static const struct {
     const char *name;
     json_t *(*handle)(struct job *job, struct err *e);
 } ops[] = {
-    {"put", op_put},
-    {"open", op_open},
+    {"put", job_put},
+    {"open", job_open},
+    {"list_folder", job_list_folder},
+    {"delete", job_delete},
+    {"move", job_move},
     {"list", op_list},
     {"names", op_names},
+    {"archive_link", job_archive_link},
+    {"pack", job_pack},
+    {"unpack", job_unpack},
+    {"delete_conversation", job_remove},
     {"get_run", op_get_run},
     {"cancel_run", op_get_run},
     {"list_runs", op_list_runs},
+    {"exec", job_box_end},
+    {"close_box", job_close_box},
+    {"box_logs", job_box_logs},
+    {"box_status", job_box_status},
     {"status", op_status},
     {"ping", op_ping},
 };
@@ -152,4 +130,6 @@ void job_handle(const struct job_world *world, int fd, const json_t *head, int p
         log_debug("the asker left before the answer: %s", e.text);
     auto_close_fd(&job.out_fd);
     shutdown(fd, SHUT_RDWR);
+    if (job.trash)
+        trash_empty(world->root);
 }

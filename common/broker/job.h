@@ -35,6 +35,7 @@ struct job {
     const json_t *request; /* its head */
     int in_fd;             /* -1: none; the caller closes it */
     int out_fd;            /* the operation sets it to what rides along with the reply */
+    bool trash;            /* the operation sets it when .trash is to be emptied afterwards */
 };
 
 /* Whose file the request is about. Borrowed from the request. */
@@ -46,19 +47,43 @@ struct job_target {
  * field in what is said of it. */
 int job_read_target(const struct job *job, const char *key, const char *field,
                     struct job_target *out, struct err *e);
-/* Keeps the sandbox's record up to date; a failure is logged and hinders nobody's work. */
+/* Keeps the sandbox's record up to date when its files were changed, or (the second) one was read;
+ * a failure is logged and hinders nobody's work. */
 void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation);
+void job_note_reading(const struct sandbox *sb, const char *tenant, const char *conversation);
 
 /* Carries out what head asks for, answers on fd. passed_fd rode along with head, -1: none. Never
  * fails towards the caller: failures are answers. */
 void job_handle(const struct job_world *world, int fd, const json_t *head, int passed_fd);
 
+/* "put", "open", "list_folder", "delete" and "move" (job_files.c): new reference, or NULL. */
+json_t *job_put(struct job *job, struct err *e);
+json_t *job_open(struct job *job, struct err *e);
+json_t *job_list_folder(struct job *job, struct err *e);
+json_t *job_delete(struct job *job, struct err *e);
+json_t *job_move(struct job *job, struct err *e);
+
 /* The "list" and "names" operations (job_list.c): new reference, or NULL. */
 json_t *job_list(const struct job_world *world, const json_t *request, struct err *e);
 json_t *job_names(const struct job_world *world, const json_t *request, struct err *e);
 
+/* Lasting sandboxes that no process answers for (job_stay.c), as above: "exec", "close_box",
+ * "box_logs", and "box_status" of all. */
+json_t *job_box_end(struct job *job, struct err *e);
+json_t *job_close_box(struct job *job, struct err *e);
+json_t *job_box_logs(struct job *job, struct err *e);
+json_t *job_box_status(struct job *job, struct err *e);
+/* The "delete_conversation" operation (job_remove.c), whose sandbox the main process has taken
+ * away, as above. */
+json_t *job_remove(struct job *job, struct err *e);
+
 /* The "runners" and "status" operations (job_status.c), as above. */
 json_t *job_runners(const struct job_world *world, struct err *e);
 json_t *job_status(const struct job_world *world);
+
+/* "archive_link", "pack" and "unpack" (job_archive.c), as above. */
+json_t *job_archive_link(struct job *job, struct err *e);
+json_t *job_pack(struct job *job, struct err *e);
+json_t *job_unpack(struct job *job, struct err *e);
 
 #endif

@@ -8,6 +8,7 @@
 #include "common/broker/index_dir.h"
 #include "common/broker/run_record.h"
 #include "common/broker/runlock.h"
+#include "common/broker/stay_record.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/spare.h"
@@ -148,6 +149,7 @@ static void sweep(struct keeper *k)
     runlock_sweep(k->root->fd);
     run_record_sweep(k->root, clock_unix_s());
     index_dir_sweep(k->root->fd);
+    stay_record_sweep(k->root, clock_unix_s());
     spare_sweep(k->root, SPARE_LEFT_OVER_S);
     k->next_sweep = deadline_in_ms(removed < 0 ? SWEEP_SOON_MS : until_next_sweep_ms(k));
 }

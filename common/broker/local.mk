@@ -8,28 +8,51 @@ libbroker_a_SOURCES = \
 	common/broker/children.c common/broker/children.h \
 	common/broker/claims.c common/broker/claims.h \
 	common/broker/client.c common/broker/client.h \
+	common/broker/client_links.c common/broker/client_links.h \
+	common/broker/client_archive.c common/broker/client_archive.h \
+	common/broker/client_boxes.c common/broker/client_boxes.h \
 	common/broker/client_call.c common/broker/client_call.h \
+	common/broker/client_remove.c common/broker/client_remove.h \
+	common/broker/client_files.c common/broker/client_files.h \
 	common/broker/company.c common/broker/company.h \
 	common/broker/heads.c common/broker/heads.h \
+	common/broker/home.c common/broker/home.h \
 	common/broker/idle.c common/broker/idle.h \
 	common/broker/index_dir.c common/broker/index_dir.h \
 	common/broker/job.c common/broker/job.h \
+	common/broker/job_archive.c \
+	common/broker/job_files.c \
 	common/broker/job_list.c \
+	common/broker/job_stay.c \
+	common/broker/job_remove.c \
 	common/broker/job_status.c \
 	common/broker/keeper.c common/broker/keeper.h \
 	common/broker/keeper_link.c common/broker/keeper_link.h \
+	common/broker/keeping.c common/broker/keeping.h \
 	common/broker/live.c common/broker/live.h \
+	common/broker/live_tell.c common/broker/live_tell.h \
 	common/broker/pool.c common/broker/pool.h \
 	common/broker/pool_plan.c common/broker/pool_plan.h \
 	common/broker/pool_settings.c common/broker/pool_settings.h \
 	common/broker/readers.c common/broker/readers.h \
+	common/broker/removals.c common/broker/removals.h \
+	common/broker/retention_pass.c common/broker/retention_pass.h \
 	common/broker/run.c common/broker/run.h \
+	common/broker/run_given.c common/broker/run_given.h \
 	common/broker/run_look.c common/broker/run_look.h \
 	common/broker/run_record.c common/broker/run_record.h \
 	common/broker/run_record_list.c \
 	common/broker/run_result.c common/broker/run_result.h \
 	common/broker/runlock.c common/broker/runlock.h \
 	common/broker/server.c common/broker/server.h \
+	common/broker/stay.c common/broker/stay.h common/broker/stay_self.h \
+	common/broker/stay_asks.c \
+	common/broker/stay_channel.c \
+	common/broker/stay_engine.c \
+	common/broker/stay_exec.c \
+	common/broker/stay_record.c common/broker/stay_record.h \
+	common/broker/stay_session.c \
+	common/broker/stays.c \
 	common/broker/supervisor.c common/broker/supervisor.h common/broker/supervisor_self.h \
 	common/broker/supervisor_answer.c \
 	common/broker/supervisor_channel.c \
@@ -37,6 +60,7 @@ libbroker_a_SOURCES = \
 	common/broker/supervisor_engine.c \
 	common/broker/supervisor_events.c \
 	common/broker/supervisor_index.c \
+	common/broker/supervisor_files.c \
 	common/broker/supervisors.c \
 	common/broker/warm.c \
 	common/broker/watch.c common/broker/watch.h \
@@ -58,12 +82,15 @@ check_PROGRAMS += \
 	tests/unit/test_broker_readers \
 	tests/unit/test_broker_record \
 	tests/unit/test_broker_server \
+	tests/unit/test_broker_stay \
 	tests/unit/test_broker_supervisor \
 	tests/unit/test_broker_wire
 FAKE_BOX = tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
 tests_unit_test_broker_readers_SOURCES = tests/unit/test_broker_readers.c $(FAKE_BOX)
 tests_unit_test_broker_server_SOURCES = tests/unit/test_broker_server.c \
 	tests/unit/broker_world.h tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
+tests_unit_test_broker_stay_SOURCES = tests/unit/test_broker_stay.c \
+	tests/fakes/fake_stay.c tests/fakes/fake_stay.h
 tests_unit_test_broker_supervisor_SOURCES = tests/unit/test_broker_supervisor.c $(FAKE_BOX)
 endif
 

@@ -88,6 +88,16 @@ static void add_file(void *ctx, const struct snapshot_entry *entry, enum snapsho
     json_array_append_new(list->files, file);
 }
 
+void run_result_add_files(json_t *result, const struct sandbox *sandbox,
+                          const struct snapshot *before, const struct snapshot *after)
+{
+    struct file_list list = {.sb = sandbox, .files = json_array()};
+
+    snapshot_diff(before, after, add_file, &list);
+    json_object_set_new(result, "files", list.files);
+    json_object_set_new(result, "filesOmitted", json_integer((json_int_t)list.omitted));
+}
+
 /* What a result has whatever became of the run. */
 static json_t *begin_result(const char *run_id, enum run_status status, int64_t ms)
 {
@@ -131,16 +141,32 @@ json_t *run_result_new(const struct run_story *story, const struct engine_outcom
     bool exited = o->end == ENGINE_EXITED && !o->signal;
     json_t *result = begin_result(story->run_id, run_result_status(o),
                                   (o->ended_us - o->started_us) / 1000);
-    struct file_list list = {.sb = story->sandbox, .files = json_object_get(result, "files")};
 
     add_story(result, story);
     add_number(result, "exitCode", exited, o->exit_code);
     add_number(result, "signal", o->signal != 0, o->signal);
     add_number(result, "cpuMs", o->cpu_us > 0, (int64_t)o->cpu_us / 1000);
     add_number(result, "peakMemoryBytes", o->peak_memory_bytes > 0, (int64_t)o->peak_memory_bytes);
-    snapshot_diff(before, after, add_file, &list);
-    json_object_set_new(result, "filesOmitted", json_integer((json_int_t)list.omitted));
+    run_result_add_files(result, story->sandbox, before, after);
     return result;
+}
+
+json_t *run_result_command(const struct run_text *command, const struct run_capture *capture,
+                           const struct engine_outcome *o)
+{
+    bool exited = o->end == ENGINE_EXITED && !o->signal;
+    json_t *row = json_pack("{s:o, s:s, s:n, s:n, s:I}", "command",
+                            json_from_bytes(command->data, command->len), "status",
+                            run_status_name(run_result_status(o)), "exitCode", "signal",
+                            "durationMs", (json_int_t)(o->ended_us - o->started_us) / 1000);
+    json_t *truncation = json_object();
+
+    add_number(row, "exitCode", exited, o->exit_code);
+    add_number(row, "signal", o->signal != 0, o->signal);
+    add_stream(row, truncation, "stdout", &capture->out);
+    add_stream(row, truncation, "stderr", &capture->err);
+    json_object_set_new(row, "truncation", truncation);
+    return row;
 }
 
 json_t *run_result_running(const struct run_story *story, int64_t ms)

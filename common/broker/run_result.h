@@ -36,6 +36,15 @@ struct run_story {
 json_t *run_result_new(const struct run_story *story, const struct engine_outcome *outcome,
                        const struct snapshot *before, const struct snapshot *after);
 
+/* Adds "files" and "filesOmitted": what was created, changed and deleted. */
+void run_result_add_files(json_t *result, const struct sandbox *sandbox,
+                          const struct snapshot *before, const struct snapshot *after);
+
+/* One command of several: {command, status, exitCode, signal, stdout, stderr, truncation,
+ * durationMs}. */
+json_t *run_result_command(const struct run_text *command, const struct run_capture *capture,
+                           const struct engine_outcome *outcome);
+
 /* The same of a run that is not over; ms is how long its program has been running. */
 json_t *run_result_running(const struct run_story *story, int64_t ms);
 

@@ -7,6 +7,7 @@
 #include "common/base/sock.h"
 #include "common/broker/broker.h"
 #include "common/broker/wire.h"
+#include "common/sandbox/kit.h"
 
 #include <errno.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static void bury(struct broker *b, pid_t pid, int status)
     struct child *child = children_find_pid(b->children, pid);
     if (!child)
         return;
-    if (child->kind == CHILD_SUPERVISOR) {
+    if (child->kind != CHILD_JOB) {
         supervisors_bury(b, child, status);
         return;
     }
@@ -156,8 +157,11 @@ static void see_to_the_rest(struct broker *b)
     if (b->stopping) {
         heads_clear(b);
         warm_end(b);
+        removals_end(b);
+        stays_end(b);
     } else {
         warm_turn(b);
+        removals_turn(b);
     }
     open_or_close_door(b);
 }
@@ -168,6 +172,7 @@ static struct deadline next_due(const struct broker *b)
     next = deadline_min(next, heads_next(&b->heads));
     next = deadline_min(next, claims_next(&b->claims));
     next = deadline_min(next, b->door_opens);
+    next = deadline_min(next, removals_next(&b->removals));
     return deadline_min(next, b->pool_at);
 }
 
@@ -228,6 +233,7 @@ static int open_broker(struct broker *b, struct err *e)
     b->pool = pool_new(&config->pool);
     idle_init(&b->idle);
     keeper_link_init(&b->keeper);
+    removals_init(&b->removals);
     b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (b->epoll_fd < 0)
         return err_errno(e, "epoll_create1");
@@ -235,18 +241,24 @@ static int open_broker(struct broker *b, struct err *e)
                           config->base_url, config->sandbox_uid, config->sandbox_gid, e) < 0 ||
         open_signals(b, e) < 0)
         return -1;
+    b->root.bounds = config->bounds;
+    b->tools_path = kit_install(&b->root, e);
+    if (!b->tools_path)
+        return -1;
     return keeper_link_start(b, e);
 }
 
 static void close_broker(struct broker *b)
 {
     keeper_link_clear(b);
+    removals_end(b);
     auto_close_fd(&b->signal_fd);
     auto_close_fd(&b->epoll_fd);
     pool_free(b->pool);
     admission_free(b->admission);
     company_clear(&b->company);
     children_free(b->children);
+    free(b->tools_path);
     sandbox_root_close(&b->root);
 }
 

@@ -13,11 +13,21 @@
 #include "common/broker/pool_settings.h"
 #include "common/engine/engine.h"
 #include "common/index/hosts.h"
+#include "common/sandbox/sandbox.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* Lasting sandboxes. */
+struct stay_settings {
+    uint64_t tenant_max, server_max; /* at the same time */
+    uint64_t idle_ms;                /* unused for so long one is closed, */
+    uint64_t pause_ms;               /* and paused; 0: never */
+    uint64_t total_ms;               /* whatever it does, it ends then */
+    const char *images;              /* besides runners: repositories, as allow_images; "": none */
+};
 
 struct broker_limits {
     struct engine_limits container;
@@ -50,9 +60,11 @@ struct broker_run_news {
 struct broker_config {
     struct engine_address engine;
     struct broker_limits limits;
-    struct pool_settings pool; /* containers that wait ahead */
     const struct index_settings *index;
     const char *index_ca; /* file with further certificates that it is trusted by; "" none */
+    struct sandbox_bounds bounds; /* of what conversations keep */
+    struct pool_settings pool;    /* containers that wait ahead */
+    struct stay_settings stay;
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;

@@ -69,6 +69,8 @@ static void get_ahead(struct supervisor *s)
     struct err e = ERR_INIT;
     AUTO_FREE char *data_path = waiting_place(s);
 
+    if (s->start->box)
+        s->seat = supervisor_seat(s->start->root, s->start->box);
     if (supervisor_start_container(s, data_path, &e) == 0) {
         wait_for_claim(s);
         return;
@@ -98,7 +100,7 @@ static json_t *carry_out(struct supervisor *s, struct engine_outcome *out, struc
                                     .capture = &s->capture,
                                     .queue_ms = s->queue_ms};
 
-    if (supervisor_place(s, e) < 0 || (!s->fresh && snapshot_take(&s->sandbox, &before, e) < 0))
+    if (supervisor_place(s, e) < 0 || supervisor_look_before(s, &before, e) < 0)
         return NULL;
     if (supervisor_open_index(s, e) < 0)
         return NULL;
@@ -112,6 +114,7 @@ static json_t *carry_out(struct supervisor *s, struct engine_outcome *out, struc
         return NULL;
     json_t *result = run_result_new(&story, out, &before, &after);
     supervisor_tell_index(s, result);
+    supervisor_tell_keeping(s, &after, result);
     return result;
 }
 
@@ -144,8 +147,12 @@ static void serve_run(struct supervisor *s)
     json_t *result = carry_out(s, &out, &e);
     bool ran = result != NULL;
 
+    s->noted = false;
     supervisor_note_use(s); /* before the answer: who has it may ask for the tenant's files next */
+    sandbox_close(&s->sandbox); /* and may delete them */
     supervisor_conclude(s, result, &e);
+    if (ran)
+        supervisor_note_size(s);
     supervisor_record_end(s);
     log_run(s, ran, &out, &e);
 }

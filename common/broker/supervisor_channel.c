@@ -77,7 +77,7 @@ static void lose_channel(struct supervisor *s)
     auto_close_fd(&s->channel);
     if (!s->claimed)
         s->stop = true;
-    else if (!s->reply && s->home[0])
+    else if (!s->reply && s->home.path[0])
         s->redial = deadline_in_ms(REDIAL_MS);
 }
 
@@ -106,23 +106,11 @@ void supervisor_close_channel(struct supervisor *s)
 
 /* ---- the next main process ---- */
 
-/* Never waits: the program's output and deadline go on. */
-static int dial(const char *path)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    AUTO_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    memcpy(a.sun_path, path, strlen(path) + 1);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof a) < 0)
-        return -1;
-    return TAKE_FD(fd);
-}
-
 void supervisor_redial(struct supervisor *s)
 {
     struct err e = ERR_INIT;
 
-    AUTO_FD int fd = dial(s->home);
+    AUTO_FD int fd = home_dial(&s->home);
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", "adopt", "runId",
                                   s->start->run_id, "tenant", s->request.tenant, "conversation",
                                   s->request.conversation, "language", s->request.language, "state",

@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/broker/run_given.h"
 #include "common/broker/wire.h"
 #include "common/sandbox/spare.h"
 #include "common/sandbox/state.h"
@@ -15,29 +16,8 @@
 
 #define BODY_MS        30000 /* for the body, which was sent behind the head */
 #define KEEP_BYTES_MAX (8u * 1024 * 1024)
-#define ENV_NAME_MAX   128
 
 /* ---- limits: the broker trusts no worker ---- */
-
-static int check_size(const char *field, uint64_t len, uint64_t max, struct err *e)
-{
-    if (len > max)
-        return err_set(e, ERR_LIMIT, "%s is %" PRIu64 " bytes; the limit is %" PRIu64, field, len,
-                       max);
-    return 0;
-}
-
-static int check_env(const struct run_request *r, uint64_t max, struct err *e)
-{
-    uint64_t total = 0;
-    for (size_t i = 0; i < r->n_env; i++) {
-        size_t name = strlen(r->env[i].name);
-        if (name > ENV_NAME_MAX)
-            return err_set(e, ERR_LIMIT, "environment: a name is over %d bytes", ENV_NAME_MAX);
-        total += name + strlen(r->env[i].value);
-    }
-    return check_size("environment", total, max, e);
-}
 
 /* And fills in what the caller left to us. */
 static int check_request(const struct supervisor_start *start, struct run_request *r, struct err *e)
@@ -46,9 +26,9 @@ static int check_request(const struct supervisor_start *start, struct run_reques
 
     if (strcmp(r->language, start->runner->language) != 0)
         return err_set(e, ERR_INTERNAL, "a run in another language came to a supervisor");
-    if (check_size("code", r->code.len, limits->code_max, e) < 0 ||
-        check_size("stdin", r->input.len, limits->stdin_max, e) < 0 ||
-        check_env(r, limits->env_max, e) < 0)
+    if (run_given_size("code", r->code.len, limits->code_max, e) < 0 ||
+        run_given_size("stdin", r->input.len, limits->stdin_max, e) < 0 ||
+        run_given_env(r, limits->env_max, e) < 0)
         return -1;
     if (r->network && !limits->network)
         return err_set(e, ERR_DENIED, "network: this server does not allow it (SANDBOX_NETWORK)");
@@ -81,16 +61,6 @@ static int take_request(struct supervisor *s, const json_t *head, int connection
     s->sandbox.root = s->start->root;
     return sandbox_name(s->start->root, s->request.tenant, s->request.conversation, s->sandbox.name,
                         e);
-}
-
-/* Where the asker found us is where the next main process will be found. */
-static void remember_home(struct supervisor *s, int connection)
-{
-    struct sockaddr_un a = {0};
-    socklen_t len = sizeof a;
-
-    if (getsockname(connection, (struct sockaddr *)&a, &len) == 0 && a.sun_family == AF_UNIX)
-        memcpy(s->home, a.sun_path, sizeof s->home - 1);
 }
 
 static void describe(struct supervisor *s)
@@ -129,7 +99,7 @@ void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms
         close(connection); /* without a word: somebody else may serve it */
         return;
     }
-    remember_home(s, connection);
+    home_remember(&s->home, connection);
     if (take_request(s, head, connection, &e) < 0) {
         json_auto_t *refusal = wire_error_new(&e);
         reader_refuse(connection, refusal);
@@ -178,9 +148,12 @@ int supervisor_place(struct supervisor *s, struct err *e)
         s->started = false;
     if (s->started && s->start->spare)
         return adopt_spare(s, e);
-    if (s->started && strcmp(s->start->box, s->sandbox.name) != 0)
+    if (sandbox_open(s->start->root, s->request.tenant, s->request.conversation, &s->sandbox, e) <
+        0)
+        return -1;
+    if (s->started && supervisor_seat(s->start->root, s->sandbox.name) != s->seat)
         s->started = false;
-    return sandbox_open(s->start->root, s->request.tenant, s->request.conversation, &s->sandbox, e);
+    return 0;
 }
 
 void supervisor_note_use(struct supervisor *s)

@@ -6,36 +6,12 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/broker/index_dir.h"
+#include "common/broker/run_given.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define WAIT_MAX_S 7200 /* the pool replaces what waits long before that */
-
-/* "NAME=value" of every variable, FILE_BASE_URL last and ours; the array and its texts are the
- * caller's. */
-static char **env_new(const struct supervisor *s, size_t *out_n)
-{
-    const struct run_request *r = &s->request;
-    char **env = mem_array(r->n_env + 2, sizeof *env);
-    size_t n = 0;
-    for (size_t i = 0; i < r->n_env; i++)
-        if (strcmp(r->env[i].name, "FILE_BASE_URL") != 0)
-            env[n++] = mem_printf("%s=%s", r->env[i].name, r->env[i].value);
-    AUTO_FREE char *url = sandbox_url(&s->sandbox);
-    env[n++] = mem_printf("FILE_BASE_URL=%s", url);
-    if (s->source)
-        env[n++] = mem_printf("SANDBOX_INDEX_URL=%s", s->source->url);
-    *out_n = n;
-    return env;
-}
-
-static void env_free(char **env, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(env[i]);
-    free(env);
-}
 
 /* How long somebody else has to leave the container alone. */
 static int64_t deadline_of(const struct supervisor *s)
@@ -51,7 +27,9 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
     const struct supervisor_start *start = s->start;
     const struct broker_config *config = start->config;
     size_t n_env = 0;
-    char **env = start->runner->protocol == 0 && s->claimed ? env_new(s, &n_env) : NULL;
+    char **env = start->runner->protocol == 0 && s->claimed
+                     ? run_env_new(&s->request, &s->sandbox, &n_env)
+                     : NULL;
     AUTO_FREE char *index_path = s->source ? index_dir_host_path(start->root, start->run_id) : NULL;
     char user[48];
 
@@ -73,7 +51,7 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
     };
     s->started = s->engine->ops->start(s->engine, &spec, &s->attend,
                                        deadline_in_ms(SUPERVISOR_START_MS), e) == 0;
-    env_free(env, n_env);
+    run_env_free(env, n_env);
     if (!s->started && e->kind == ERR_NOT_FOUND) /* the engine knows it by its id only */
         err_set(e, ERR_NOT_FOUND, "the runner image %s is missing on the server",
                 start->runner->image);
@@ -116,7 +94,7 @@ int supervisor_run_program(struct supervisor *s, struct engine_outcome *out, str
 {
     const struct run_request *r = &s->request;
     size_t n_env;
-    char **env = env_new(s, &n_env);
+    char **env = run_env_new(&s->request, &s->sandbox, &n_env);
     const char **args = mem_array(r->n_args + 1, sizeof *args);
 
     for (size_t i = 0; i < r->n_args; i++)
@@ -133,7 +111,7 @@ int supervisor_run_program(struct supervisor *s, struct engine_outcome *out, str
         .timeout_ms = r->timeout_ms,
     };
     int result = run_somewhere(s, &program, out, e);
-    env_free(env, n_env);
+    run_env_free(env, n_env);
     free(args);
     return result;
 }

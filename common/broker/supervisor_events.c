@@ -11,10 +11,7 @@
 #include <unistd.h>
 
 #define EVENTS_AT_ONCE 16
-#define BATCH_BYTES    65536u /* of output, at one tick for one reader */
-#define BATCH_PIECES   64
 #define LINGER_MS      100
-#define BEHIND_BYTES   (4 * BATCH_BYTES) /* who is further behind is taken to the newest */
 
 /* ---- waiting ---- */
 
@@ -75,7 +72,7 @@ static void hear_reader(struct supervisor *s, struct reader *r, uint32_t events)
     if (events & EPOLLOUT)
         reader_flush(r);
     if (wants_output(r) && r->out.len == 0) /* there may be more for it by now */
-        s->tick = deadline_min(s->tick, deadline_in_ms(SUPERVISOR_LIVE_MS));
+        s->tick = deadline_min(s->tick, deadline_in_ms(LIVE_TELL_MS));
     if (r->fd < 0 || !(events & ~(uint32_t)EPOLLOUT))
         return;
     enum reader_word word = reader_hear(r);
@@ -92,67 +89,10 @@ static void hear_reader(struct supervisor *s, struct reader *r, uint32_t events)
         supervisor_keep(s);
 }
 
-static void tell_gap(struct reader *r, uint64_t to)
-{
-    json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped", (json_int_t)(to - r->told),
-                                 "nextByte", (json_int_t)to);
-
-    reader_tell(r, gap);
-    r->told = to;
-}
-
-/* One message with the next piece for a live reader; false: none is due. */
-static bool tell_piece(struct supervisor *s, struct reader *r, size_t max, enum live_cut cut)
-{
-    AUTO_BUF struct buf text = BUF_INIT(3 * BATCH_BYTES);
-    struct live_piece piece;
-
-    if (!live_piece_at(s->live, r->told, max, cut, &text, &piece))
-        return false;
-    if (piece.skipped > 0)
-        tell_gap(r, r->told + piece.skipped);
-    json_auto_t *message = json_pack(
-        "{s:{s:o}, s:I}", "live", piece.stream == ENGINE_STDOUT ? "stdout" : "stderr",
-        json_stringn(buf_str(&text), text.len), "nextByte", (json_int_t)piece.next);
-    reader_tell(r, message);
-    r->told = piece.next;
-    return true;
-}
-
-/* Who is far behind sees what is new, and is told how much it missed. */
-static void catch_up(struct supervisor *s, struct reader *r)
-{
-    uint64_t total = live_total(s->live);
-
-    if (total - r->told > BEHIND_BYTES)
-        tell_gap(r, live_line_behind(s->live, total - BATCH_BYTES));
-}
-
-/* A batch of pieces. What is left over is told at the next tick; a line without its end, when it
- * has waited. */
 void supervisor_tell_live(struct supervisor *s, struct reader *r, bool over)
 {
-    if (r->fd < 0 || r->answered)
-        return;
-    if (r->out.len > 0) { /* it has not taken the batch before; when it has, it is asked again */
-        r->rest_by = DEADLINE_NEVER;
-        return;
-    }
-    catch_up(s, r);
-    uint64_t from = r->told;
-    bool rest = deadline_passed(r->rest_by);
-    enum live_cut cut = over ? LIVE_OVER : rest ? LIVE_REST : LIVE_LINES;
-    bool more = true;
-    for (int i = 0; more && i < BATCH_PIECES && r->told - from < BATCH_BYTES - 4; i++)
-        more = tell_piece(s, r, BATCH_BYTES - (size_t)(r->told - from), cut);
-    if (more) {
-        s->tick = deadline_min(s->tick, deadline_in_ms(SUPERVISOR_LIVE_MS));
-        return;
-    }
-    if (r->told == live_total(s->live) || rest)
-        r->rest_by = DEADLINE_NEVER;
-    else if (r->rest_by.at_ms < 0 || r->told != from)
-        r->rest_by = deadline_in_ms(SUPERVISOR_LINE_MS);
+    if (live_tell(s->live, r, over))
+        s->tick = deadline_min(s->tick, deadline_in_ms(LIVE_TELL_MS));
 }
 
 /* A poll is answered when it can be told something new: a moment later, since more may come. */
@@ -177,7 +117,7 @@ static void tell_output(struct supervisor *s)
         if (r->live)
             supervisor_tell_live(s, r, false);
         else if (r->since < live_total(s->live) && r->rest_by.at_ms < 0)
-            r->rest_by = deadline_in_ms(SUPERVISOR_LIVE_MS);
+            r->rest_by = deadline_in_ms(LIVE_TELL_MS);
     }
 }
 
@@ -204,7 +144,7 @@ void supervisor_tend(struct supervisor *s)
         supervisor_note_use(s);
     if (deadline_passed(s->tick)) {
         s->tick = DEADLINE_NEVER;
-        s->quiet = deadline_in_ms(SUPERVISOR_LIVE_MS);
+        s->quiet = deadline_in_ms(LIVE_TELL_MS);
         tell_output(s);
     }
     if (deadline_passed(s->redial))

@@ -2,17 +2,15 @@
 #ifndef SANDCGI_BROKER_SUPERVISOR_SELF_H
 #define SANDCGI_BROKER_SUPERVISOR_SELF_H
 
+#include "common/broker/home.h"
+#include "common/broker/live_tell.h"
 #include "common/broker/readers.h"
 #include "common/broker/run_record.h"
 #include "common/broker/run_result.h"
 #include "common/broker/supervisor.h"
 
-#include <sys/un.h>
-
 #define SUPERVISOR_START_MS 30000 /* for the engine to get a container going */
-#define SUPERVISOR_STARTS   3   /* containers for one run, if one after another is gone too soon */
-#define SUPERVISOR_LIVE_MS  50  /* output is told so often at most */
-#define SUPERVISOR_LINE_MS  200 /* and a line without its end after this */
+#define SUPERVISOR_STARTS   3 /* containers for one run, if one after another is gone too soon */
 
 enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
 
@@ -21,14 +19,15 @@ struct supervisor {
     struct engine *engine;
     struct engine_attend attend; /* our turn while the engine waits */
     int lock_fd, epoll_fd, timer_fd;
-    int channel;                                          /* -1: the main process is gone */
-    char home[sizeof((struct sockaddr_un *)0)->sun_path]; /* where the next one can be found */
-    struct deadline alarm;                                /* when timer_fd rings; never: not set */
-    struct deadline tick;                                 /* when output is told */
-    struct deadline quiet;                                /* and not again before this */
-    struct deadline redial;                               /* when the next main process is sought */
+    int channel;            /* -1: the main process is gone */
+    struct home home;       /* where the next one can be found */
+    struct deadline alarm;  /* when timer_fd rings; never: not set */
+    struct deadline tick;   /* when output is told */
+    struct deadline quiet;  /* and not again before this */
+    struct deadline redial; /* when the next main process is sought */
     struct readers readers;
     bool started; /* there is a container */
+    ino_t seat;   /* the directory it was started on, ahead; one of the same name may be another */
     bool stop;    /* whatever goes on shall end */
 
     /* The run, once claimed. */
@@ -43,6 +42,7 @@ struct supervisor {
     struct sandbox sandbox;
     const struct index_source *source; /* where an installation's packages come from; NULL: none */
     pid_t index_proxy;                 /* 0: none */
+    struct usage usage;                /* of the sandbox after the run; partial: unknown */
     struct run_capture capture;
     struct live *live;
     int64_t began_ms; /* when its program began; 0: not yet */
@@ -84,7 +84,7 @@ enum { SUPERVISOR_CHANNEL = 1, SUPERVISOR_TIMER = 2 };
 void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms, int connection);
 /* Its directory: s->sandbox, fresh, and whether the container that waits can serve it (started). */
 int supervisor_place(struct supervisor *s, struct err *e);
-/* Puts the sandbox on its tenant's list, once. */
+/* Puts the sandbox on its tenant's list and says that it is used now; once while it runs. */
 void supervisor_note_use(struct supervisor *s);
 /* Gives back what a claim took. */
 void supervisor_unclaim(struct supervisor *s);
@@ -97,6 +97,14 @@ int supervisor_open_index(struct supervisor *s, struct err *e);
 void supervisor_close_index(struct supervisor *s);
 /* Takes what the installer told of itself from the result's stdout. */
 void supervisor_tell_index(const struct supervisor *s, json_t *result);
+/* supervisor_files.c: what the conversation keeps. */
+/* Its files before the run, and whether there may be a run. */
+int supervisor_look_before(struct supervisor *s, struct snapshot *out, struct err *e);
+void supervisor_tell_keeping(struct supervisor *s, const struct snapshot *after, json_t *result);
+/* For whoever looks at all conversations. */
+void supervisor_note_size(const struct supervisor *s);
+/* Which directory the sandbox of that name is now; 0: none. */
+ino_t supervisor_seat(const struct sandbox_root *root, const char *box);
 
 /* supervisor_engine.c: the container. */
 int supervisor_start_container(struct supervisor *s, const char *data_path, struct err *e);

@@ -43,7 +43,8 @@ static void is_ended(struct broker *b, struct child *child, const json_t *messag
     child_set_state(child, CHILD_ENDED);
     claims_begun(b, child);
     claims_release(b, child);
-    pool_note_end(b->pool, child, clock_mono_ms());
+    if (child->kind == CHILD_SUPERVISOR)
+        pool_note_end(b->pool, child, clock_mono_ms());
 }
 
 static const struct {
@@ -119,7 +120,7 @@ void supervisors_bury(struct broker *b, struct child *child, int status)
         log_error("run %s: its supervisor was ended by signal %d", child->run_id, WTERMSIG(status));
     if (WIFSIGNALED(status) || !over) /* it may have left its container */
         keeper_link_ask_sweep(b);
-    if (!over && !child->claimed && !b->stopping)
+    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && !b->stopping)
         pool_note_failed_start(b->pool, child->language, clock_mono_ms());
     if (!claims_bereaved(b, child))
         claims_release(b, child);
@@ -143,7 +144,7 @@ bool supervisors_hand(struct broker *b, int fd, const json_t *head)
     return child && child->state != CHILD_ENDED && child_hand(child, "hand", head, 0, fd, &e) == 0;
 }
 
-static bool comes_from_us(int fd)
+bool supervisors_come_from_us(int fd)
 {
     struct err e = ERR_INIT;
     uid_t uid;
@@ -175,7 +176,7 @@ static int describe(struct broker *b, struct child *child, const json_t *head)
 void supervisors_adopt(struct broker *b, int take_fd, const json_t *head)
 {
     AUTO_FD int fd = take_fd;
-    if (!comes_from_us(fd)) {
+    if (!supervisors_come_from_us(fd)) {
         log_warn("refused a supervisor of another user");
         return;
     }

@@ -32,7 +32,7 @@ static json_t *wants_new(const json_t *wants)
 json_t *wire_run_head_new(const struct run_request *r, const struct run_manner *m)
 {
     json_t *head = json_object();
-    json_object_set_new(head, "op", json_string("run"));
+    json_object_set_new(head, "op", json_string(m->session ? "session" : "run"));
     json_object_set_new(head, "tenant", json_string(r->tenant));
     json_object_set_new(head, "conversation", json_string(r->conversation));
     json_object_set_new(head, "language", json_string(r->language));

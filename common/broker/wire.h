@@ -7,8 +7,16 @@
  * keepBytes}
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversation?}
- *   {"op":"put"|"open"|"list"|"names"|"runners"|"status"|"ping", …}
- * With put the content's descriptor rides along, with open's reply the file's.
+ *   {"op":"session", …as run…}: in the conversation's lasting sandbox
+ *   {"op":"create_box", tenant, conversation, language?, image?, alias?, network, idleMs, totalMs}
+ *   {"op":"exec", tenant, sandboxId, timeoutMs, live} and the body {args: the commands, cwd?,
+ * stopAtFailure, stdin, env}
+ *   {"op":"close_box"|"box_logs", tenant, sandboxId}
+ *   {"op":"box_status", tenant, sandboxId?, conversation?}
+ *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
+ *   {"op":"archive_link"|"pack"|"unpack", …}
+ * With put the content's descriptor rides along, with open's reply the file's, with pack the pipe
+ * that the archive goes into, with unpack (unless it names a file) the archive.
  *
  * Replies, the last one is result or error; whoever sent it shuts the connection down:
  *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}
@@ -22,6 +30,8 @@
  *   {"do":"hand","head":{…}} with a connection (get_run, cancel_run)     {"do":"preload"}
  *   {"is":"waiting","tier":"light"|"full"}   {"is":"running"}   {"is":"started"}   {"is":"ended"}
  * "running" is said as soon as the body has been read: from then on nobody else can serve the run.
+ * A lasting sandbox's process gets its commands and sessions by "hand", too, says "ended" before it
+ * goes, and is told {"do":"end"} when the server stops.
  * "started" is said when a run's container is there that was not when the run came.
  */
 #ifndef SANDCGI_BROKER_WIRE_H
@@ -42,6 +52,10 @@
 
 /* The text of every answer about a run that its asker has no part in, or that is no more. */
 #define WIRE_NO_SUCH_RUN "runId: no such run (unknown, expired, or another client's)"
+
+/* The same of a lasting sandbox. */
+#define WIRE_NO_SUCH_BOX                                                                           \
+    "sandboxId: no such sandbox (unknown, closed long ago, or another client's)"
 
 /* The two messages of "run". */
 json_t *wire_run_head_new(const struct run_request *request, const struct run_manner *manner);

@@ -79,6 +79,7 @@ static void docker_free(struct engine *engine)
         return;
     docker_stream_free(d->events);
     talk_clear(&d->box.talk);
+    docker_stay_clear(&d->box.stay);
     free(d->box.image);
     free(d->box.name);
     docker_http_free(d->http);
@@ -93,6 +94,12 @@ static const struct engine_ops docker_ops = {
     .run = docker_run,
     .finish = docker_finish,
     .version = docker_version,
+    .stay_exec = docker_stay_exec,
+    .stay_read = docker_stay_read,
+    .stay_control = docker_stay_control,
+    .stay_kill = docker_stay_kill,
+    .stay_waits = docker_stay_waits,
+    .stay_pause = docker_stay_pause,
     .runners = docker_runners,
     .reap = docker_reap,
     .watch = docker_watch,

@@ -14,13 +14,24 @@
 #define DOCKER_QUESTION_MS 10000
 #define DOCKER_REMOVE_MS   15000
 
+/* Of a container that stays: what came from it, and which commands run. */
+struct docker_stay {
+    struct buf in;
+    size_t taken; /* of in, by events */
+    uint32_t last_id;
+    uint32_t ids[ENGINE_STAY_COMMANDS];
+    size_t n_ids;
+    bool up;
+};
+
 /* The one container that an engine object has. */
 struct docker_box {
     char *name; /* of what has to be removed; NULL: nothing. It is known before the engine has made
                    it, so removal never needs a reply */
     char *image;
     char id[65];
-    struct talk talk;            /* talk.stream is NULL unless it is started and of use */
+    struct talk talk; /* talk.stream is NULL unless it is started and of use */
+    struct docker_stay stay;
     struct docker_stream *spent; /* of a program that is over; NULL: none */
 };
 
@@ -40,6 +51,14 @@ int docker_preload(struct engine *engine, const char *names, struct err *e);
 int docker_run(struct engine *engine, const struct engine_program *program,
                const struct engine_sink *sink, const struct engine_attend *attend,
                struct deadline d, struct engine_outcome *out, struct err *e);
+int docker_stay_exec(struct engine *engine, const struct engine_command *command, uint32_t *out_id,
+                     struct err *e);
+int docker_stay_read(struct engine *engine, struct engine_stay_event *out, struct err *e);
+int docker_stay_control(struct engine *engine, uint32_t id, const char *data, size_t len,
+                        struct err *e);
+int docker_stay_kill(struct engine *engine, uint32_t id, struct err *e);
+short docker_stay_waits(struct engine *engine);
+int docker_stay_pause(struct engine *engine, bool pause, struct err *e);
 int docker_reap(struct engine *engine, const char *instance,
                 bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
                 size_t *seen, struct err *e);
@@ -52,6 +71,22 @@ int docker_box_call(struct docker *d, const char *method, const char *action, in
 /* Ends the box's container now, by removing it. When the engine does not do so, another call tries
  * again. */
 void docker_box_remove(struct docker *d);
+
+/* Has what the container says kept for docker_stay_read. */
+void docker_stay_begin(struct docker_box *box);
+void docker_stay_clear(struct docker_stay *stay);
+
+/* What inspect tells about a container that has ended. */
+struct docker_ending {
+    bool found;
+    bool out_of_memory;
+    int exit_code;
+};
+
+/* Waits until the container has ended. ENGINE_EXITED when it has, or when the engine cannot tell
+ * any more. */
+enum engine_end docker_wait_end(struct docker *d, struct deadline deadline);
+void docker_inspect_end(struct docker *d, struct docker_ending *out);
 
 /* Why the box, whose program was not handed over, is of no use any more; returns -1. */
 int docker_lost(const struct docker_box *box, struct err *e);

@@ -25,6 +25,7 @@ void docker_box_remove(struct docker *d)
     struct err e = ERR_INIT;
 
     talk_clear(&box->talk);
+    docker_stay_clear(&box->stay);
     docker_stream_free(TAKE_PTR(box->spent));
     free(TAKE_PTR(box->image));
     if (!box->name)
@@ -129,7 +130,9 @@ static int attach(struct docker *d, const struct engine_spec *spec, struct deadl
 
     if (!stream)
         return err_wrap(e, "attach");
-    talk_init(&d->box.talk, stream, spec->protocol);
+    talk_init(&d->box.talk, stream, spec->stay ? 1 : spec->protocol);
+    if (spec->stay)
+        docker_stay_begin(&d->box);
     return 0;
 }
 

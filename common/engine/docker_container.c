@@ -104,16 +104,41 @@ static json_t *make_tmpfs(const struct engine_limits *l)
     return json_pack("{s:s}", "/tmp", options);
 }
 
+static int add_bind(json_t *list, const char *from, const char *to, const char *manner)
+{
+    AUTO_FREE char *bind = mem_printf("%s:%s:%s", from, to, manner);
+
+    return json_array_append_new(list, json_string(bind));
+}
+
+/* NULL when a path is not valid UTF-8. */
+static json_t *make_binds(const struct engine_spec *spec)
+{
+    json_auto_t *list = json_array();
+
+    if (add_bind(list, spec->data_path, "/data", "rw") < 0)
+        return NULL;
+    if (spec->stay && spec->alias && add_bind(list, spec->data_path, spec->alias, "rw") < 0)
+        return NULL;
+    if (spec->stay && add_bind(list, spec->tools_path, CONTAINER_TOOLS, "ro") < 0)
+        return NULL;
+    return TAKE_PTR(list);
+}
+
 static json_t *make_host(const struct engine_spec *spec)
 {
-    AUTO_FREE char *bind = mem_printf("%s:/data:rw", spec->data_path);
-    json_t *host = json_pack(
-        "{s:[s], s:b, s:b, s:b, s:[s], s:[s], s:s, s:i, s:o, s:{s:s, s:{}}, s:b}", "Binds", bind,
-        "AutoRemove", 0, "Privileged", 0, "ReadonlyRootfs", 1, "CapDrop", "ALL", "SecurityOpt",
-        "no-new-privileges", "IpcMode", "private", "ShmSize", SHM_BYTES, "Tmpfs",
-        make_tmpfs(&spec->limits), "LogConfig", "Type", "none", "Config",
-        /* The entry program is an init of its own. */
-        "Init", spec->protocol == 0);
+    json_t *binds = make_binds(spec);
+    json_t *host;
+
+    if (!binds)
+        return NULL;
+    host = json_pack("{s:o, s:b, s:b, s:b, s:[s], s:[s], s:s, s:i, s:o, s:{s:s, s:{}}, s:b}",
+                     "Binds", binds, "AutoRemove", 0, "Privileged", 0, "ReadonlyRootfs", 1,
+                     "CapDrop", "ALL", "SecurityOpt", "no-new-privileges", "IpcMode", "private",
+                     "ShmSize", SHM_BYTES, "Tmpfs", make_tmpfs(&spec->limits), "LogConfig", "Type",
+                     "none", "Config",
+                     /* The entry program is an init of its own. */
+                     "Init", !spec->stay && spec->protocol == 0);
 
     if (!host)
         return NULL;
@@ -146,6 +171,14 @@ static json_t *make_config(const struct engine_spec *spec)
     return config;
 }
 
+/* Whatever the image would run by itself is replaced, and nothing is run beside it. */
+static void set_entry(json_t *config)
+{
+    json_object_set_new(config, "Entrypoint", json_pack("[s]", CONTAINER_TOOLS "/entry"));
+    json_object_set_new(config, "Cmd", json_pack("[s]", "stay"));
+    json_object_set_new(config, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
+}
+
 /* Plain images get their environment from the engine, the others through the envelope. */
 static int add_environment(json_t *config, const struct engine_spec *spec)
 {
@@ -159,6 +192,40 @@ static int add_environment(json_t *config, const struct engine_spec *spec)
     return 0;
 }
 
+/* Absolute, and without what has a meaning in the text of a bind or on a way. */
+static bool path_ok(const char *path)
+{
+    return path && path[0] == '/' && !strchr(path, ':');
+}
+
+bool container_alias_ok(const char *alias)
+{
+    static const char *const taken[] = {"/data", "/dev", "/proc", "/sys", "/tmp", CONTAINER_TOOLS};
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "/_-";
+    size_t len = strlen(alias);
+
+    if (len < 2 || len > CONTAINER_ALIAS_MAX || alias[0] != '/' || alias[len - 1] == '/' ||
+        strspn(alias, letters) != len || strstr(alias, "//"))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
+        size_t n = strlen(taken[i]);
+
+        if (strncmp(alias, taken[i], n) == 0 && (alias[n] == '\0' || alias[n] == '/'))
+            return false;
+    }
+    return true;
+}
+
+static int check_stay(const struct engine_spec *spec, struct err *e)
+{
+    if (!path_ok(spec->tools_path))
+        return err_set(e, ERR_INVALID, "the path of the tools must be absolute, without colons");
+    if (spec->alias && !container_alias_ok(spec->alias))
+        return err_set(e, ERR_INVALID, "the sandbox cannot be mounted at %s", spec->alias);
+    return 0;
+}
+
 static int check_spec(const struct engine_spec *spec, struct err *e)
 {
     if (!container_run_id_ok(spec->run_id))
@@ -166,11 +233,11 @@ static int check_spec(const struct engine_spec *spec, struct err *e)
     if (!spec->image || !*spec->image || !spec->user || !*spec->user || !spec->instance)
         return err_set(e, ERR_INVALID, "image, user and instance are needed");
     /* A colon would end the path in the bind's text. */
-    if (!spec->data_path || spec->data_path[0] != '/' || strchr(spec->data_path, ':'))
+    if (!path_ok(spec->data_path))
         return err_set(e, ERR_INVALID, "the sandbox path must be absolute and free of colons");
-    if (spec->index_path && (spec->index_path[0] != '/' || strchr(spec->index_path, ':')))
+    if (spec->index_path && !path_ok(spec->index_path))
         return err_set(e, ERR_INVALID, "the index's path must be absolute and free of colons");
-    return 0;
+    return spec->stay ? check_stay(spec, e) : 0;
 }
 
 int container_body(const struct engine_spec *spec, struct buf *out, struct err *e)
@@ -182,7 +249,9 @@ int container_body(const struct engine_spec *spec, struct buf *out, struct err *
     config = make_config(spec);
     if (!config)
         return err_set(e, ERR_INVALID, "the container's description is not valid UTF-8");
-    if (spec->protocol == 0 && add_environment(config, spec) < 0)
+    if (spec->stay)
+        set_entry(config);
+    else if (spec->protocol == 0 && add_environment(config, spec) < 0)
         return err_set(e, ERR_INVALID, "the environment is not valid UTF-8");
     if (json_write(config, out) < 0)
         return err_set(e, ERR_LIMIT, "the container's description is too large");

@@ -14,6 +14,10 @@
 #define CONTAINER_NAME_PREFIX "sandcgi-"
 #define CONTAINER_RUN_ID_MAX  64
 
+/* Where a container that stays finds our programs. */
+#define CONTAINER_TOOLS     "/sandbox"
+#define CONTAINER_ALIAS_MAX 64
+
 #define LABEL_MANAGED  "sandbox.managed"
 #define LABEL_INSTANCE "sandbox.instance"
 #define LABEL_RUN      "sandbox.run"
@@ -25,6 +29,8 @@ int container_body(const struct engine_spec *spec, struct buf *out, struct err *
 
 /* Is it usable in a container's name: [a-zA-Z0-9][a-zA-Z0-9_.-]*, at most CONTAINER_RUN_ID_MAX. */
 bool container_run_id_ok(const char *run_id);
+/* Can the sandbox be mounted there, too: a plain absolute path that is no other mount's. */
+bool container_alias_ok(const char *alias);
 /* Is it what the engine calls a container: 12 to 64 lower-case hex digits. */
 bool container_id_ok(const char *id);
 

@@ -10,16 +10,7 @@
 #define WAIT_SLICE_MS                                                                              \
     500 /* how long a wait for the end of a container may overlook a cancellation */
 
-/* What inspect tells about a container that has ended. */
-struct ending {
-    bool found;
-    bool out_of_memory;
-    int exit_code;
-};
-
-/* Waits until the container has ended. ENGINE_EXITED when it has, or when the engine cannot tell
- * any more. */
-static enum engine_end wait_end(struct docker *d, struct deadline deadline)
+enum engine_end docker_wait_end(struct docker *d, struct deadline deadline)
 {
     while (!deadline_passed(deadline)) {
         AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
@@ -37,7 +28,7 @@ static enum engine_end wait_end(struct docker *d, struct deadline deadline)
     return ENGINE_TIMED_OUT;
 }
 
-static void inspect(struct docker *d, struct ending *out)
+void docker_inspect_end(struct docker *d, struct docker_ending *out)
 {
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
     struct err e = ERR_INIT;
@@ -45,7 +36,7 @@ static void inspect(struct docker *d, struct ending *out)
     const json_t *state;
     json_int_t code;
 
-    *out = (struct ending){.exit_code = -1};
+    *out = (struct docker_ending){.exit_code = -1};
     if (docker_box_call(d, "GET", "/json", DOCKER_QUESTION_MS, &reply, &e) != 200)
         return;
     answer = json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, &e);
@@ -66,34 +57,19 @@ static void set_killed(struct engine_outcome *out, enum engine_end end)
     out->signal = SIGKILL;
 }
 
-static int take_report(const struct entry_frame *entry, struct engine_outcome *out)
-{
-    const struct entry_report *report = &entry->report;
-
-    out->end = report->timed_out ? ENGINE_TIMED_OUT : ENGINE_EXITED;
-    out->exit_code = report->exit_code;
-    out->signal = report->signal;
-    out->cpu_us = report->cpu_us;
-    out->peak_memory_bytes = report->peak_memory_bytes;
-    /* The kernel may have killed a mere helper while the program went on to a good end. */
-    out->out_of_memory = !report->timed_out && report->oom_kills > 0 &&
-                         (report->signal == SIGKILL || report->exit_code > 0);
-    return 0;
-}
-
 /* The stream ended without a report: the engine's own record has to tell why. */
 static int take_ending(struct docker *d, struct deadline deadline, struct engine_outcome *out,
                        struct err *e)
 {
     const struct talk *talk = &d->box.talk;
-    struct ending ending;
-    enum engine_end end = wait_end(d, deadline);
+    struct docker_ending ending;
+    enum engine_end end = docker_wait_end(d, deadline);
 
     if (end != ENGINE_EXITED) {
         set_killed(out, end);
         return 0;
     }
-    inspect(d, &ending);
+    docker_inspect_end(d, &ending);
     if (!ending.found) {
         set_killed(out, ENGINE_KILLED);
     } else if (ending.out_of_memory && ending.exit_code != 0) {
@@ -122,8 +98,10 @@ static int conclude(struct docker *d, enum talk_end end, struct deadline deadlin
     };
 
     out->ahead = d->box.talk.entry.ahead;
-    if (end == TALK_REPORTED)
-        return take_report(&d->box.talk.entry, out);
+    if (end == TALK_REPORTED) {
+        entry_report_outcome(&d->box.talk.entry.report, out);
+        return 0;
+    }
     if (end == TALK_ENDED)
         return take_ending(d, deadline, out, e);
     if (end == TALK_LOST)

@@ -46,14 +46,17 @@ static enum frame_push take_payload(void *ctx, enum engine_stream stream, const 
 
     if (t->protocol == 0)
         return t->sink->output(t->sink->ctx, stream, data, len) ? FRAME_MORE : FRAME_STOP;
+    if (stream == ENGINE_STDOUT && t->raw) {
+        buf_add(t->raw, data, len);
+        return FRAME_MORE;
+    }
     if (stream == ENGINE_STDOUT)
         return entry_frame_push(&t->entry, data, len, t->sink, e);
     complain(t, data, len);
     return FRAME_MORE;
 }
 
-/* Receives one portion and passes it on. *out_more: there may be another at once. */
-static enum talk_end receive(struct talk *t, bool *out_more)
+enum talk_end talk_receive(struct talk *t, bool *out_more)
 {
     const struct docker_frame_out out = {.payload = take_payload, .ctx = t};
     char chunk[TALK_READ_BYTES];
@@ -85,13 +88,13 @@ static enum talk_end receive_some(struct talk *t, int reads, bool *out_more)
 
     *out_more = true;
     while (end == TALK_GOING_ON && *out_more && reads-- > 0)
-        end = receive(t, out_more);
+        end = talk_receive(t, out_more);
     return end;
 }
 
 /* Sends what the connection takes. A program that does not read its input to the end is no error,
  * but one that got nothing of itself is lost. */
-static void send_some(struct talk *t)
+void talk_send(struct talk *t)
 {
     while (t->sent < t->input.len) {
         size_t left = t->input.len - t->sent;
@@ -113,7 +116,7 @@ static void send_program(struct talk *t)
 {
     if (t->input_over)
         return;
-    send_some(t);
+    talk_send(t);
     if (t->sent < t->input.len)
         return;
     t->input_over = true;
@@ -129,7 +132,7 @@ enum talk_end talk_look(struct talk *t)
     /* Whatever a plain image says before it has its code is its output. */
     if (t->protocol == 0)
         return TALK_GOING_ON;
-    send_some(t);
+    talk_send(t);
     end = receive_some(t, READS_PER_TURN, &more);
     if (end == TALK_GOING_ON && t->heard > TALK_WAITING_MAX) {
         err_set(&t->why, ERR_PROTOCOL, "the runner's entry program says too much while it waits");
@@ -154,7 +157,7 @@ int talk_preload(struct talk *t, const char *names, struct err *e)
     make_room(t, ENTRY_RECORD_HEAD + ENTRY_PRELOAD_MAX);
     if (entry_write_preload(names, &t->input, e) < 0)
         return -1;
-    send_some(t);
+    talk_send(t);
     return 0;
 }
 

@@ -45,7 +45,8 @@ struct talk {
     bool handed; /* what is heard from now on is the program's */
 
     const struct engine_sink *sink; /* borrowed; NULL while no program is handed over */
-    size_t heard;                   /* bytes while it waited */
+    struct buf *raw; /* borrowed; not NULL: gets what it says, nothing is understood */
+    size_t heard;    /* bytes while it waited */
     struct docker_frame frames;
     struct entry_frame entry;
     struct buf complaint; /* what the entry program itself said on stderr, its beginning */
@@ -57,6 +58,11 @@ void talk_init(struct talk *t, struct docker_stream *take_stream, int protocol);
 void talk_clear(struct talk *t);
 /* Closes the connection; what was heard stays. */
 void talk_hang_up(struct talk *t);
+
+/* Sends what the connection takes of input now. */
+void talk_send(struct talk *t);
+/* Receives one portion and passes it on. *out_more: there may be another at once. */
+enum talk_end talk_receive(struct talk *t, bool *out_more);
 
 /* Takes in what a waiting container said and sends what input still holds, without blocking:
  * TALK_GOING_ON, TALK_ENDED or TALK_GARBLED. */

@@ -5,6 +5,7 @@
 #include "common/rpc/json.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,7 +80,7 @@ static bool report_number(const json_t *report, const char *name, json_int_t min
     return *out >= min && *out <= max;
 }
 
-static int parse_report(const char *text, size_t len, struct entry_report *out, struct err *e)
+int entry_report_parse(const char *text, size_t len, struct entry_report *out, struct err *e)
 {
     json_auto_t *report = json_parse(text, len, 2, e);
     json_int_t exit_code, sig, cpu, peak, oom;
@@ -104,6 +105,18 @@ static int parse_report(const char *text, size_t len, struct entry_report *out, 
         .timed_out = json_is_true(json_object_get(report, "timedOut")),
     };
     return 0;
+}
+
+void entry_report_outcome(const struct entry_report *report, struct engine_outcome *out)
+{
+    out->end = report->timed_out ? ENGINE_TIMED_OUT : ENGINE_EXITED;
+    out->exit_code = report->exit_code;
+    out->signal = report->signal;
+    out->cpu_us = report->cpu_us;
+    out->peak_memory_bytes = report->peak_memory_bytes;
+    /* The kernel may have killed a mere helper while the program went on to a good end. */
+    out->out_of_memory = !report->timed_out && report->oom_kills > 0 &&
+                         (report->signal == SIGKILL || report->exit_code > 0);
 }
 
 static bool word_is(const struct entry_frame *f, const char *word)
@@ -133,7 +146,7 @@ static enum frame_push take_start(struct entry_frame *f, struct err *e)
 
 static enum frame_push take_report(struct entry_frame *f, struct err *e)
 {
-    if (parse_report(f->text, f->text_len, &f->report, e) < 0) {
+    if (entry_report_parse(f->text, f->text_len, &f->report, e) < 0) {
         e->kind = ERR_PROTOCOL;
         err_wrap(e, "the runner's report");
         return FRAME_BROKEN;

@@ -64,6 +64,11 @@ struct entry_frame {
 enum frame_push entry_frame_push(struct entry_frame *f, const char *data, size_t len,
                                  const struct engine_sink *sink, struct err *e);
 
+/* Understands a report. ERR_PROTOCOL, ERR_INVALID: it makes no sense. */
+int entry_report_parse(const char *text, size_t len, struct entry_report *out, struct err *e);
+/* Fills what a report tells of an outcome. */
+void entry_report_outcome(const struct entry_report *report, struct engine_outcome *out);
+
 /* Bytes that entry_write appends for program; ERR_LIMIT when they do not fit 32-bit records. */
 int entry_size(const struct engine_program *program, size_t *out, struct err *e);
 /* Appends the records of program, to follow ENTRY_MAGIC. */

@@ -11,11 +11,13 @@ libengine_a_SOURCES = \
 	common/engine/docker_reap.c common/engine/docker_reap.h \
 	common/engine/docker_run.c \
 	common/engine/docker_runners.c common/engine/docker_runners.h \
+	common/engine/docker_stay.c \
 	common/engine/docker_stream.c common/engine/docker_stream.h \
 	common/engine/docker_talk.c common/engine/docker_talk.h \
 	common/engine/docker_waiting.c \
 	common/engine/engine.c common/engine/engine.h \
-	common/engine/entry_frame.c common/engine/entry_frame.h
+	common/engine/entry_frame.c common/engine/entry_frame.h \
+	common/engine/stay_frame.c common/engine/stay_frame.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
@@ -37,7 +39,7 @@ endif
 # Against a real engine, when DOCKER_HOST (or the usual socket) answers; otherwise skipped.
 check_PROGRAMS += tests/engine/engine_live
 tests_engine_engine_live_SOURCES = tests/engine/engine_live.c tests/engine/live.h \
-	tests/engine/live_runs.c tests/engine/live_waiting.c
+	tests/engine/live_runs.c tests/engine/live_stay.c tests/engine/live_waiting.c
 
 FUZZ_TARGETS += \
 	tests/fuzz/fuzz_docker_frame \

@@ -76,7 +76,8 @@ json_t *content_link_new(const char *uri, const char *name, const char *mime_typ
     json_object_set_new(block, "uri", json_string(uri));
     json_object_set_new(block, "name", json_from_bytes(buf_str(&clean), clean.len));
     json_object_set_new(block, "mimeType", json_string(mime_type));
-    json_object_set_new(block, "size", json_integer(size));
+    if (size >= 0)
+        json_object_set_new(block, "size", json_integer(size));
     return block;
 }
 
@@ -84,8 +85,9 @@ json_t *content_link_to_text(const json_t *link)
 {
     AUTO_BUF struct buf line = BUF_INIT(2 * NAME_MAX_BYTES);
 
-    buf_addf(&line, "%s (%s, %" JSON_INTEGER_FORMAT " bytes): %s", json_get_string(link, "name"),
-             json_get_string(link, "mimeType"), json_get_integer(link, "size", 0),
-             json_get_string(link, "uri"));
+    buf_addf(&line, "%s (%s", json_get_string(link, "name"), json_get_string(link, "mimeType"));
+    if (json_object_get(link, "size"))
+        buf_addf(&line, ", %" JSON_INTEGER_FORMAT " bytes", json_get_integer(link, "size", 0));
+    buf_addf(&line, "): %s", json_get_string(link, "uri"));
     return content_text_new(buf_str(&line), line.len);
 }

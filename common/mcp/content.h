@@ -14,7 +14,7 @@ json_t *content_text_new(const char *text, size_t len);
 /* data is encoded here. */
 json_t *content_image_new(const void *data, size_t len, const char *mime_type);
 
-/* A link to a file; name may be hostile and is cleaned for display. */
+/* A link to a file; name may be hostile and is cleaned for display. size < 0: nobody knows. */
 json_t *content_link_new(const char *uri, const char *name, const char *mime_type, int64_t size);
 
 /* A resource_link block told in a line of text, for clients that do not know such blocks. */

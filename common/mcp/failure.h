@@ -28,6 +28,9 @@ struct mcp_failure {
 int mcp_fail(struct mcp_failure *f, int status, int code, json_t *take_data, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* As mcp_fail with status 200: text, then name as the client wrote it, made harmless and cut. */
+int mcp_fail_named(struct mcp_failure *f, int code, const char *text, const char *name);
+
 void mcp_failure_clear(struct mcp_failure *f);
 
 #endif

@@ -164,7 +164,7 @@ int mcp_subscriptions_listen(struct mcp_call *call, json_t **out_result)
     l = listen_new(call->origin->tenant);
     honoured = json_object();
     l->id = json_deep_copy(call->id);
-    l->tools = wants(filter, "toolsListChanged", live, honoured);
+    l->tools = wants(filter, "toolsListChanged", live && mcp_tools_can_change(server), honoured);
     l->prompts = wants(filter, "promptsListChanged", live && server->n_prompts > 0, honoured);
     l->resources = wants(filter, "resourcesListChanged", live && server->resources, honoured);
     if (uris) {
@@ -218,11 +218,14 @@ static int refuse(struct mcp_answer *out, int status, const char *why)
     return -1;
 }
 
-static struct mcp_listen *legacy_new(const struct mcp_origin *origin)
+static struct mcp_listen *legacy_new(const struct mcp_server *server,
+                                     const struct mcp_origin *origin)
 {
     struct mcp_listen *l = listen_new(origin->tenant);
 
-    l->tools = l->prompts = l->resources = true;
+    l->tools = mcp_tools_can_change(server);
+    l->prompts = true;
+    l->resources = server->resources != NULL;
     l->pin = origin->pin;
     return l;
 }
@@ -243,7 +246,7 @@ int mcp_listen_session(const struct mcp_server *server, const struct mcp_origin 
         if (version && *version && mcp_revision_parse(version, strlen(version), &revision) < 0)
             return refuse(out, 400, "unsupported MCP-Protocol-Version");
     }
-    *out_listen = legacy_new(origin);
+    *out_listen = legacy_new(server, origin);
     if (s.record)
         set_session(*out_listen, &s);
     return 0;

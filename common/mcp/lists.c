@@ -100,6 +100,14 @@ static uint64_t version_of(const struct mcp_server *server)
     return sum;
 }
 
+bool mcp_tools_can_change(const struct mcp_server *server)
+{
+    for (size_t i = 0; i < server->n_tools; i++)
+        if (server->tools[i]->version)
+            return true;
+    return false;
+}
+
 json_t *mcp_lists_tools(const struct mcp_server *server, unsigned features)
 {
     struct mcp_lists *l = server->lists;

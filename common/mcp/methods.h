@@ -15,9 +15,10 @@
 struct mcp_call {
     const struct mcp_server *server;
     const struct mcp_origin *origin;
-    const json_t *id;     /* NULL for notifications */
-    const json_t *params; /* an object, or NULL */
-    const struct mcp_method *method;
+    const json_t *id;                /* NULL for notifications */
+    const json_t *params;            /* an object, or NULL */
+    const struct mcp_method *method; /* NULL: not one of ours */
+    const char *method_name;         /* as the client wrote it */
     struct era_verdict era;
     struct mcp_session *session; /* legacy, when the client named one; NULL: none */
     /* Of requests, for what a handler has to say beside the result: session, listen. */

@@ -43,6 +43,19 @@ void mcp_result_fail(struct mcp_result *r, const char *fmt, ...)
     mcp_result_add(r, content_text_new(buf_str(&text), text.len));
 }
 
+void mcp_result_refuse(struct mcp_result *r, int code, const char *text)
+{
+    mcp_result_fail(r, "%s", text);
+    r->refusal = code;
+}
+
+const char *mcp_result_text(const struct mcp_result *r)
+{
+    const char *text = json_get_string(json_array_get(r->content, 0), "text");
+
+    return text ? text : "";
+}
+
 static void add_structured_text(json_t *blocks, const json_t *structured)
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
@@ -79,7 +92,7 @@ json_t *mcp_result_to_json(const struct mcp_result *r, unsigned features)
     size_t i;
     json_t *block;
 
-    if (r->structured)
+    if (r->structured && !r->text_given)
         add_structured_text(blocks, r->structured);
     json_array_foreach(r->content, i, block)
         json_array_append_new(blocks, mcp_result_block(block, features));

@@ -49,6 +49,9 @@ static int run_method(struct mcp_call *call, const struct mcp_method *method, js
 {
     bool modern = call->era.features & MCP_IS_MODERN;
 
+    if (!method_exists(method, &call->era) && call->server->manners && !modern)
+        return mcp_fail_named(&call->failure, RPC_METHOD_NOT_FOUND,
+                              call->server->manners->unknown_method, call->method_name);
     if (!method_exists(method, &call->era))
         return mcp_fail(&call->failure, modern ? 404 : 200, RPC_METHOD_NOT_FOUND, NULL,
                         "there is no such method in revision %s",
@@ -192,6 +195,7 @@ static void answer_message(const struct mcp_server *server, const struct mcp_ori
                             .id = message->id,
                             .params = message->params,
                             .method = method,
+                            .method_name = message->method,
                             .answer = out};
     AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
     AUTO_MCP_SESSION struct mcp_session session = {.record = NULL};
@@ -331,11 +335,16 @@ void mcp_handle(const struct mcp_server *server, const struct mcp_origin *origin
         answer_message(server, origin, &parsed, message, out);
 }
 
-void mcp_parse_failed(const struct err *problem, struct mcp_answer *out)
+void mcp_parse_failed(const struct mcp_server *server, const struct err *problem,
+                      struct mcp_answer *out)
 {
     struct mcp_failure f = {0};
 
     *out = (struct mcp_answer){.method = "-", .detail = ""};
-    mcp_fail(&f, 400, RPC_PARSE_ERROR, NULL, "not JSON: %s", problem->text);
+    if (server->manners)
+        mcp_fail(&f, 400, RPC_PARSE_ERROR, json_string(problem->text), "%s",
+                 server->manners->parse_error);
+    else
+        mcp_fail(&f, 400, RPC_PARSE_ERROR, NULL, "not JSON: %s", problem->text);
     answer_failure(NULL, &f, out);
 }

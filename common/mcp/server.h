@@ -34,9 +34,26 @@ struct mcp_lists;     /* lists.h */
 struct mcp_event;     /* event.h */
 struct mcp_listen;    /* listen.h */
 
-/* What this server is; one per process, constant. */
+/*
+ * How to say no to clients that were written for another server and read its texts: legacy
+ * revisions only. The first text is followed by what the client named.
+ */
+struct mcp_manners {
+    int unknown_tool_code;
+    const char *unknown_tool;
+    const char *unknown_method;
+    const char *parse_error; /* what is wrong with it goes into the error's data */
+    bool always_200;         /* HTTP status of errors that we would send with 400 */
+};
+
+/* What a server is to its clients; constant. One process may be several (struct mcp_origin's
+ * transport chooses), which share app and sessions_fd. */
 struct mcp_server {
     const char *name; /* serverInfo.name */
+    /* Which of several: a session that one of them made is unknown to the others. "" or NULL: the
+     * first. */
+    const char *offer;
+    const struct mcp_manners *manners; /* NULL: our own */
     const char *title;
     const char *version;
     const char *instructions;            /* for the model, in initialize and server/discover */
@@ -135,6 +152,10 @@ void mcp_handle(const struct mcp_server *server, const struct mcp_origin *origin
                 const json_t *message, struct mcp_answer *out);
 
 /* The answer to bytes that are no JSON (400, -32700); problem is json_parse's text. */
-void mcp_parse_failed(const struct err *problem, struct mcp_answer *out);
+void mcp_parse_failed(const struct mcp_server *server, const struct err *problem,
+                      struct mcp_answer *out);
+
+/* May what tools/list answers change while the server runs? */
+bool mcp_tools_can_change(const struct mcp_server *server);
 
 #endif

@@ -85,12 +85,27 @@ int mcp_session_parse(json_t *take_record, struct mcp_session *s)
     return 0;
 }
 
-static json_t *record_new(const char *tenant, enum mcp_revision revision,
+static const char *offer_of(const struct mcp_server *server)
+{
+    return server->offer ? server->offer : "";
+}
+
+static bool is_made_for(const json_t *record, const struct mcp_server *server, const char *tenant)
+{
+    const char *offer = json_get_string(record, "offer");
+
+    return strcmp(json_get_string(record, "tenant"), tenant) == 0 &&
+           strcmp(offer ? offer : "", offer_of(server)) == 0;
+}
+
+static json_t *record_new(const char *offer, const char *tenant, enum mcp_revision revision,
                           const json_t *capabilities, const json_t *info)
 {
     json_t *record = json_object();
 
     json_object_set_new(record, "tenant", json_string(tenant));
+    if (*offer)
+        json_object_set_new(record, "offer", json_string(offer));
     json_object_set_new(record, "revision", json_string(mcp_revision_name(revision)));
     if (json_is_object(capabilities))
         json_object_set_new(record, "capabilities", json_deep_copy(capabilities));
@@ -104,7 +119,7 @@ int mcp_session_create(const struct mcp_server *server, const char *tenant,
                        enum mcp_revision revision, const json_t *capabilities, const json_t *info,
                        char *out_id, struct err *e)
 {
-    json_auto_t *record = record_new(tenant, revision, capabilities, info);
+    json_auto_t *record = record_new(offer_of(server), tenant, revision, capabilities, info);
 
     crypto_random_hex(MCP_SESSION_ID_LEN / 2, out_id);
     if (write_record(server->sessions_fd, out_id, record, O_EXCL, e) < 0) {
@@ -133,7 +148,7 @@ int mcp_session_load(const struct mcp_server *server, const char *id, const char
     if (!record || mcp_session_parse(record, &s) < 0)
         return not_found(e);
     if (clock_unix_s() - st.st_mtime > server->session_ttl_s ||
-        strcmp(json_get_string(s.record, "tenant"), tenant) != 0) {
+        !is_made_for(s.record, server, tenant)) {
         mcp_session_clear(&s);
         return not_found(e);
     }

@@ -1,9 +1,9 @@
 /*
  * Legacy sessions: one small file each in the directory mcp_server.sessions_fd, so that any worker
  * can serve any of them. The id is 64 random hex digits and the file's name; the record is a JSON
- * object: {tenant, revision, capabilities, clientInfo?, logLevel?, subscriptions?, created}. A
- * session of another tenant looks exactly like one that never was. Sessions expire session_ttl_s
- * after their last use.
+ * object: {tenant, offer?, revision, capabilities, clientInfo?, logLevel?, subscriptions?,
+ * created}. A session of another tenant, or of another mcp_server.offer, looks exactly like one
+ * that never was. Sessions expire session_ttl_s after their last use.
  */
 #ifndef SANDCGI_MCP_SESSION_H
 #define SANDCGI_MCP_SESSION_H

@@ -61,8 +61,12 @@ static size_t find_tool(const struct mcp_server *server, const json_t *name)
 static int fail_unknown_tool(struct mcp_call *call)
 {
     const struct mcp_server *server = call->server;
+    const struct mcp_manners *manners = server->manners;
     AUTO_BUF struct buf names = BUF_INIT(4096);
 
+    if (manners && !(call->era.features & MCP_IS_MODERN))
+        return mcp_fail_named(&call->failure, manners->unknown_tool_code, manners->unknown_tool,
+                              json_string_value(json_object_get(call->params, "name")));
     for (size_t i = 0; i < server->n_tools; i++)
         buf_addf(&names, "%s%s", i ? ", " : "", server->tools[i]->name);
     return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL,
@@ -134,6 +138,9 @@ static int run_tool(struct mcp_call *call, struct mcp_way *way, struct tool_roun
         mcp_result_fail(&r->result, "%s", e.text);
         break;
     }
+    if (r->result.refusal)
+        return mcp_fail(&call->failure, 200, r->result.refusal, TAKE_PTR(r->result.structured),
+                        "%s", mcp_result_text(&r->result));
     *out_result = r->result.task ? created_new(r->result.task)
                                  : mcp_result_to_json(&r->result, call->era.features);
     return 0;

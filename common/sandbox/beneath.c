@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #define COMPONENT_MAX 255
@@ -20,6 +22,11 @@ __attribute__((weak)) int beneath_openat2(int dir_fd, const char *name, const st
                                           size_t size)
 {
     return (int)syscall(SYS_openat2, dir_fd, name, how, size);
+}
+
+bool beneath_is_dot(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
 static bool component_ok(const char *c, size_t len)
@@ -100,6 +107,20 @@ int beneath_open(int dir_fd, const char *name, int flags)
         no_openat2 = errno != EAGAIN;
     }
     return walk(dir_fd, name, flags);
+}
+
+int beneath_rename_free(int from_fd, const char *from, int to_fd, const char *to)
+{
+    struct stat st;
+
+    if (renameat2(from_fd, from, to_fd, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    /* EINVAL is also said of a folder that would move into itself; the rename says it again. */
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if (fstatat(to_fd, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        errno = EEXIST;
+    return errno == ENOENT ? renameat(from_fd, from, to_fd, to) : -1;
 }
 
 bool beneath_system_failed(int error)

@@ -28,6 +28,15 @@ int beneath_open(int dir_fd, const char *name, int flags);
  */
 const char *beneath_component(const char *name, char *out);
 
+/* Is it one of the two entries that every directory has? */
+bool beneath_is_dot(const char *name);
+
+/*
+ * Renames to a name that is free: EEXIST otherwise. Where the file system cannot promise that, it
+ * is looked first, and only what a program puts there in between is replaced. 0, or -1 with errno.
+ */
+int beneath_rename_free(int from_fd, const char *from, int to_fd, const char *to);
+
 /* Is this errno a failure of the system itself? All others mean that the name leads to nothing we
  * would open. */
 bool beneath_system_failed(int error);

@@ -3,7 +3,9 @@
 #include "common/sandbox/files.h"
 
 #include "common/base/fdio.h"
+#include "common/base/utf8.h"
 #include "common/sandbox/beneath.h"
+#include "common/sandbox/files_way.h"
 #include "common/sandbox/staging.h"
 
 #include <errno.h>
@@ -79,8 +81,8 @@ int files_check_name(const char *field, const char *name, size_t len, struct err
 {
     if (len == 0 || len > FILES_NAME_MAX)
         return err_set(e, ERR_INVALID, "%s must be 1 to %d bytes long", field, FILES_NAME_MAX);
-    if (!sandbox_text_ok(name, len))
-        return err_set(e, ERR_INVALID, "%s must be UTF-8 text without control characters", field);
+    if (!utf8_valid(name, len) || memchr(name, '\0', len))
+        return err_set(e, ERR_INVALID, "%s must be UTF-8 text without NUL characters", field);
     if (check_components(field, name, e) < 0)
         return -1;
     if (hides_path(name))
@@ -141,86 +143,18 @@ static int stage_content(const struct sandbox_root *root, int from_fd, uint64_t 
     return 0;
 }
 
-/* Folders that one attempt has made, deepest last, so that a failure can take them back. */
-struct made {
-    int parent_fds[FILES_DEPTH_MAX];
-    char names[FILES_DEPTH_MAX][FILES_COMPONENT_MAX + 1];
-    int n;
-};
-
-static void made_keep(struct made *m)
+/* Moves the file in; 0, or -1 with errno. */
+static int put_once(const struct sandbox *sb, const char *name, struct staged *file, bool replace)
 {
-    while (m->n > 0)
-        auto_close_fd(&m->parent_fds[--m->n]);
-}
+    AUTO_FILES_WAY struct files_way way = FILES_WAY_INIT;
 
-static void made_undo(struct made *m)
-{
-    int saved = errno;
-
-    /* Only empty folders go: what a program has put there meanwhile stays. */
-    for (int i = m->n - 1; i >= 0; i--)
-        unlinkat(m->parent_fds[i], m->names[i], AT_REMOVEDIR);
-    made_keep(m);
-    errno = saved;
-}
-
-/*
- * Makes the folder name in at_fd: with its owner already right, by renaming it in. When a program
- * put something there in the meantime, the rename fails or replaces an empty folder by another one;
- * the open that follows decides.
- */
-static int make_folder(const struct sandbox_root *root, int at_fd, const char *name, struct made *m)
-{
-    AUTO_STAGED struct staged folder = STAGED_INIT;
-
-    if (staging_create_folder(root, &folder) < 0)
+    if (files_way_go(sb, name, true, &way) < 0)
         return -1;
-    AUTO_FD int parent = fcntl(at_fd, F_DUPFD_CLOEXEC, 3);
-    if (parent < 0)
+    if ((replace ? staged_move(file, way.fd, way.last) : staged_move_free(file, way.fd, way.last)) <
+        0)
         return -1;
-    if (staged_move(&folder, at_fd, name) < 0)
-        return errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR ? 0 : -1;
-    m->parent_fds[m->n] = TAKE_FD(parent);
-    memcpy(m->names[m->n], name, strlen(name) + 1);
-    m->n++;
+    files_way_keep(&way);
     return 0;
-}
-
-static int open_folder(int at_fd, const char *name)
-{
-    return openat(at_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* Goes down the folders of name, making those that are missing, and moves the file in. 0, or -1
- * with errno. */
-static int put_once(const struct sandbox *sb, const char *name, struct staged *file, struct made *m)
-{
-    AUTO_FD int held = -1;
-    char part[FILES_COMPONENT_MAX + 1];
-    int at = sb->fd;
-
-    for (;;) {
-        name = beneath_component(name, part);
-        if (!part[0])
-            return -1;
-        if (!name)
-            return staged_move(file, at, part);
-        int next = open_folder(at, part);
-        if (next < 0 && errno == ENOENT) {
-            if (m->n == FILES_DEPTH_MAX) {
-                errno = EINVAL;
-                return -1;
-            }
-            if (make_folder(sb->root, at, part, m) < 0)
-                return -1;
-            next = open_folder(at, part);
-        }
-        if (next < 0)
-            return -1;
-        auto_close_fd(&held);
-        at = held = next;
-    }
 }
 
 static int put_error(int error, struct err *e)
@@ -233,6 +167,8 @@ static int put_error(int error, struct err *e)
                        "a folder of the file's name is not a folder in the sandbox");
     case EISDIR:
         return err_set(e, ERR_INVALID, "the file's name is that of a folder in the sandbox");
+    case EEXIST:
+        return err_set(e, ERR_EXISTS, "there is something of that name already");
     case EINVAL:
         return err_set(e, ERR_INVALID, "the file's name cannot be used");
     case ENOENT:
@@ -242,22 +178,19 @@ static int put_error(int error, struct err *e)
     }
 }
 
-int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t size, struct err *e)
+int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t size, bool replace,
+              struct err *e)
 {
     AUTO_STAGED struct staged file = STAGED_INIT;
-    struct made made = {.n = 0};
     int error = ENOENT;
 
     if (stage_content(sb->root, from_fd, size, &file, e) < 0)
         return -1;
     /* ENOENT: a program removed a folder between our opening it and the rename. */
     for (int i = 0; i < PUT_TRIES && error == ENOENT; i++) {
-        if (put_once(sb, name, &file, &made) == 0) {
-            made_keep(&made);
+        if (put_once(sb, name, &file, replace) == 0)
             return 0;
-        }
         error = errno;
-        made_undo(&made);
     }
     return put_error(error, e);
 }

@@ -3,23 +3,30 @@
 #include "common/sandbox/sandbox.h"
 
 #include "common/base/buf.h"
+#include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/sandbox/spare.h"
 #include "common/sandbox/staging.h"
 #include "common/sandbox/state.h"
+#include "common/sandbox/trash.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #define SECRET_MIN 32
 #define ROOT_MODE  0711 /* nginx and containers pass through; nobody may list the names */
 #define BOX_MODE   0755
+/* Whoever takes a sandbox away holds it for a moment; a program may hold it for ever. */
+#define HOLD_TRIES 50
+#define OPEN_TRIES 8 /* openings of a sandbox that is taken away each time */
 
 static char *without_trailing_slashes(const char *s)
 {
@@ -93,7 +100,12 @@ static int make_own_dirs(const struct sandbox_root *root, struct err *e)
     static const struct {
         const char *name;
         mode_t mode;
-    } dirs[] = {{STAGING_DIR, 0700}, {".runs", 0700}, {STATE_DIR, 0700}, {SPARE_DIR, ROOT_MODE}};
+    } dirs[] = {{STAGING_DIR, 0700},
+                {".runs", 0700},
+                {".boxes", 0700},
+                {STATE_DIR, 0700},
+                {TRASH_DIR, 0700},
+                {SPARE_DIR, ROOT_MODE}};
 
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         if (make_own_dir(root->fd, root->path, dirs[i].name, dirs[i].mode, e) < 0)
@@ -143,7 +155,8 @@ int sandbox_root_open(struct sandbox_root *out, const char *path, const char *ho
     root.host_path = without_trailing_slashes(host_path);
     root.secret = mem_strdup(secret);
     root.base_url = without_trailing_slashes(base_url);
-    if (make_own_dirs(&root, e) < 0 || probe_root(&root, e) < 0) {
+    if (link_key_derive(secret, &root.link_key, e) < 0 || make_own_dirs(&root, e) < 0 ||
+        probe_root(&root, e) < 0) {
         sandbox_root_close(&root);
         return -1;
     }
@@ -156,6 +169,7 @@ void sandbox_root_close(struct sandbox_root *root)
 {
     if (root->secret)
         explicit_bzero(root->secret, strlen(root->secret));
+    explicit_bzero(&root->link_key, sizeof(root->link_key));
     auto_close_fd(&root->fd);
     free(root->path);
     free(root->host_path);
@@ -222,31 +236,57 @@ static int open_box(int root_fd, const char *name)
     return fd;
 }
 
+/*
+ * Says that it is in use, to every process of ours. Where the file system has no locks, the
+ * broker's books have to do.
+ */
+static void hold(int fd)
+{
+    for (int i = 0; i < HOLD_TRIES && flock(fd, LOCK_SH | LOCK_NB) < 0; i++) {
+        if (errno != EWOULDBLOCK)
+            return;
+        poll(NULL, 0, 1);
+    }
+}
+
 /* Owner and mode as they ought to be: after mkdir, after a crash between mkdir and chown, after
  * chmod by a program. */
-static int mend_box(const struct sandbox_root *root, int fd, struct err *e)
+static int mend_box(const struct sandbox_root *root, int fd, const struct stat *st, struct err *e)
 {
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return err_errno(e, "the sandbox's directory cannot be examined");
-    if ((st.st_uid != root->uid || st.st_gid != root->gid) && fchown(fd, root->uid, root->gid) < 0)
+    if ((st->st_uid != root->uid || st->st_gid != root->gid) &&
+        fchown(fd, root->uid, root->gid) < 0)
         return err_errno(e, "the sandbox's directory cannot be given to its user");
-    if ((st.st_mode & 07777) != BOX_MODE && fchmod(fd, BOX_MODE) < 0)
+    if ((st->st_mode & 07777) != BOX_MODE && fchmod(fd, BOX_MODE) < 0)
         return err_errno(e, "the mode of the sandbox's directory cannot be set");
     return 0;
 }
 
-/* Opens the directory that sb names; sb->fd is still -1. */
+static int not_there(const struct sandbox *sb, struct err *e)
+{
+    if (state_expired_at(sb->root, sb->name) > 0)
+        return err_set(e, ERR_NOT_FOUND,
+                       "the files of this conversation have expired and were removed");
+    return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
+}
+
+/* Opens the directory that sb names; sb->fd is still -1. One that was taken away before we held it
+ * is not there. */
 static int enter(struct sandbox *sb, struct sandbox *out, struct err *e)
 {
     AUTO_FD int fd = open_box(sb->root->fd, sb->name);
+    struct stat st, now;
 
     if (fd < 0 && errno == ENOENT)
-        return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
+        return not_there(sb, e);
     if (fd < 0)
         return err_errno(e, "the sandbox's directory cannot be opened");
-    if (mend_box(sb->root, fd, e) < 0)
+    hold(fd);
+    if (fstat(fd, &st) < 0)
+        return err_errno(e, "the sandbox's directory cannot be examined");
+    if (fstatat(sb->root->fd, sb->name, &now, AT_SYMLINK_NOFOLLOW) < 0 || now.st_ino != st.st_ino ||
+        now.st_dev != st.st_dev)
+        return not_there(sb, e);
+    if (mend_box(sb->root, fd, &st, e) < 0)
         return -1;
     sb->fd = TAKE_FD(fd);
     *out = *sb;
@@ -260,9 +300,16 @@ int sandbox_open(const struct sandbox_root *root, const char *tenant, const char
 
     if (sandbox_name(root, tenant, conversation, sb.name, e) < 0)
         return -1;
-    if (mkdirat(root->fd, sb.name, BOX_MODE) < 0 && errno != EEXIST)
-        return err_errno(e, "the sandbox's directory cannot be made");
-    return enter(&sb, out, e);
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        sb.made = mkdirat(root->fd, sb.name, BOX_MODE) == 0;
+        if (!sb.made && errno != EEXIST)
+            return err_errno(e, "the sandbox's directory cannot be made");
+        if (enter(&sb, out, e) == 0)
+            return 0;
+        if (e->kind != ERR_NOT_FOUND)
+            return -1;
+    }
+    return err_set(e, ERR_BUSY, "the conversation is being deleted; try again");
 }
 
 int sandbox_find(const struct sandbox_root *root, const char *tenant, const char *conversation,
@@ -291,6 +338,20 @@ void sandbox_close(struct sandbox *sb)
     auto_close_fd(&sb->fd);
 }
 
+int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
+                   struct err *e)
+{
+    AUTO_FD int fd = open_box(root->fd, name);
+
+    if (fd < 0 && errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
+    if (fd < 0)
+        return err_errno(e, "the sandbox's directory cannot be opened");
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return err_set(e, ERR_BUSY, "the conversation's files are in use; try again in a moment");
+    return trash_take(root, root->fd, name, out_trash, e);
+}
+
 char *sandbox_host_path(const struct sandbox *sb)
 {
     return mem_printf("%s/%s", sb->root->host_path, sb->name);
@@ -301,29 +362,15 @@ char *sandbox_url(const struct sandbox *sb)
     return mem_printf("%s/files/%s", sb->root->base_url, sb->name);
 }
 
-static bool url_plain(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~' || c == '/';
-}
-
 char *sandbox_file_url(const struct sandbox *sb, const char *name)
 {
-    AUTO_FREE char *base = sandbox_url(sb);
-    size_t base_len = strlen(base);
-    size_t len = strlen(name);
-    /* Every byte takes three at most; names are bounded by FILES_NAME_MAX or, from a listing, by
-     * the walk's depth. */
-    AUTO_BUF struct buf url = BUF_INIT(base_len + 1 + 3 * len);
+    const struct sandbox_root *root = sb->root;
+    AUTO_FREE char *path = mem_printf("%s/%s", sb->name, name);
 
-    buf_add(&url, base, base_len);
-    buf_add_char(&url, '/');
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)name[i];
-        if (url_plain(c))
-            buf_add_char(&url, (char)c);
-        else
-            buf_addf(&url, "%%%02X", c);
-    }
-    return buf_take(&url);
+    if (root->url_ttl_s > 0)
+        return link_url(&root->link_key, root->base_url, LINK_FILE, path,
+                        clock_unix_s() + root->url_ttl_s);
+    AUTO_BUF struct buf encoded = BUF_INIT(3 * strlen(path));
+    link_encode(path, &encoded);
+    return mem_printf("%s/files/%s", root->base_url, buf_str(&encoded));
 }

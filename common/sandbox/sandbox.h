@@ -8,13 +8,23 @@
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
+#include "common/sandbox/link.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define SANDBOX_NAME_LEN 64
 #define SANDBOX_ID_MAX   256 /* bytes of a conversation id */
+
+/* What conversations may keep, and for how long; 0: as much, as long as they like. */
+struct sandbox_bounds {
+    int64_t ttl_s;         /* of a conversation's files, from their last use on */
+    uint64_t total_bytes;  /* of all conversations together */
+    uint64_t bytes, files; /* of one conversation (quota.h) */
+    uint64_t reserve;      /* bytes of the file system that nobody's files may take */
+};
 
 /* The tree and what is needed to name things in it; one per process. */
 struct sandbox_root {
@@ -25,15 +35,19 @@ struct sandbox_root {
     char *base_url;  /* PUBLIC_BASE_URL without a trailing slash */
     uid_t uid;       /* owner of sandboxes: the user inside the containers */
     gid_t gid;
+    struct link_key link_key;
+    int64_t url_ttl_s; /* how long a file's URL is good for; 0, until somebody sets it: as long as
+                          the file is there, and unsigned */
+    struct sandbox_bounds bounds; /* none until somebody sets them */
 };
 
 /*
- * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs and .state
- * (0700) and .pool (0711: a rootless engine has to pass through it). Uploads that an earlier
- * process left half-way are removed. host_path NULL or "" is path. ERR_INVALID with one line that
- * says what to change: a path that is relative, not a directory, not writable or writable by
- * everybody, a colon in host_path (the engine could not bind it), a secret under 32 characters, a
- * user this account cannot give files to. Strings are copied.
+ * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs, .boxes,
+ * .state and .trash (0700) and .pool (0711: a rootless engine has to pass through it). Uploads that an
+ * earlier process left half-way are removed. host_path NULL or "" is path. ERR_INVALID with one
+ * line that says what to change: a path that is relative, not a directory, not writable or writable
+ * by everybody, a colon in host_path (the engine could not bind it), a secret under 32 characters,
+ * a user this account cannot give files to. Strings are copied.
  */
 int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
                       const char *secret, const char *base_url, uid_t uid, gid_t gid,
@@ -47,7 +61,8 @@ bool sandbox_text_ok(const char *s, size_t len);
 struct sandbox {
     const struct sandbox_root *root; /* borrowed */
     char name[SANDBOX_NAME_LEN + 1];
-    int fd; /* O_PATH|O_DIRECTORY is not enough for reading: a real directory descriptor */
+    int fd;    /* O_PATH|O_DIRECTORY is not enough for reading: a real directory descriptor */
+    bool made; /* it was not there before this opening */
 };
 
 #define SANDBOX_INIT                                                                               \
@@ -65,13 +80,15 @@ int sandbox_name(const struct sandbox_root *root, const char *tenant, const char
                  char out[SANDBOX_NAME_LEN + 1], struct err *e);
 
 /*
- * The sandbox of a conversation, created when absent. Its owner (root->uid) and mode (0755) are
+ * The sandbox of a conversation, created when absent. While it is open, by whichever of our
+ * processes, it is not taken away (sandbox_retire). Its owner (root->uid) and mode (0755) are
  * mended when a program changed the mode, or a crash left it half made. tenant and conversation are
  * checked as by sandbox_name. *out is to be closed with sandbox_close; it borrows root.
  */
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e);
-/* The same for one that exists; ERR_NOT_FOUND otherwise, and nothing is made. */
+/* The same for one that exists; ERR_NOT_FOUND otherwise, and nothing is made: the text says so when
+ * its files have expired. */
 int sandbox_find(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e);
 /* The same by its name, 64 lower-case hex digits. */
@@ -79,12 +96,19 @@ int sandbox_find_named(const struct sandbox_root *root, const char *name, struct
                        struct err *e);
 void sandbox_close(struct sandbox *sb);
 
+/*
+ * Takes a sandbox away, in one step: it becomes a folder of .trash (trash.h), whose name is written
+ * to out_trash. ERR_BUSY: somebody has it open; ERR_NOT_FOUND. Never waits.
+ */
+int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
+                   struct err *e);
+
 /* Path of the directory on the engine's host. Caller frees. */
 char *sandbox_host_path(const struct sandbox *sb);
 /* "<base_url>/files/<name>": FILE_BASE_URL, without a trailing slash. Caller frees. */
 char *sandbox_url(const struct sandbox *sb);
-/* URL of one file; the relative name's bytes are percent-encoded except unreserved characters and
- * '/'. Caller frees. */
+/* URL of one file, signed when root->url_ttl_s says so; the relative name's bytes are
+ * percent-encoded except unreserved characters and '/'. Caller frees. */
 char *sandbox_file_url(const struct sandbox *sb, const char *name);
 
 #endif

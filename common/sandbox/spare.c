@@ -4,16 +4,16 @@
 
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/sandbox/staging.h"
+#include "common/sandbox/trash.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define REMOVE_DEPTH_MAX 32 /* folders in folders; what a program made deeper stays */
 
 static int open_pool(const struct sandbox_root *root, int access)
 {
@@ -73,27 +73,21 @@ int spare_adopt(const struct sandbox_root *root, const char *name, const char *t
         return err_set(e, ERR_NOT_FOUND, "there is no such spare directory");
     if (sandbox_name(root, tenant, conversation, box, e) < 0 || move_in(root, name, box, e) < 0)
         return -1;
-    return sandbox_find_named(root, box, out, e);
+    if (sandbox_find_named(root, box, out, e) < 0)
+        return -1;
+    out->made = true;
+    return 0;
 }
 
-/* Folder by folder, never through a link; a program may be writing there at this moment. */
-static void remove_tree(int at_fd, const char *name, int depth)
+/* It is empty, unless a program was in it. */
+static void remove_one(const struct sandbox_root *root, int pool, const char *name)
 {
-    if (unlinkat(at_fd, name, AT_REMOVEDIR) == 0 || errno != ENOTEMPTY || depth == 0)
-        return;
-    int fd = openat(at_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
-        auto_close_fd(&fd);
-        return;
-    }
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(fd, entry->d_name, 0) < 0 && (errno == EISDIR || errno == EPERM))
-            remove_tree(fd, entry->d_name, depth - 1);
-    }
-    unlinkat(at_fd, name, AT_REMOVEDIR);
+    char trash[TRASH_NAME_LEN + 1];
+    struct err e = ERR_INIT;
+
+    if (unlinkat(pool, name, AT_REMOVEDIR) < 0 && errno == ENOTEMPTY &&
+        trash_take(root, pool, name, trash, &e) < 0)
+        log_warn("a spare directory cannot be removed: %s", e.text);
 }
 
 void spare_remove(const struct sandbox_root *root, const char *name)
@@ -101,7 +95,7 @@ void spare_remove(const struct sandbox_root *root, const char *name)
     AUTO_FD int pool = open_pool(root, O_PATH);
 
     if (pool >= 0 && name_ok(name))
-        remove_tree(pool, name, REMOVE_DEPTH_MAX);
+        remove_one(root, pool, name);
 }
 
 void spare_sweep(const struct sandbox_root *root, int64_t min_age_s)
@@ -118,6 +112,6 @@ void spare_sweep(const struct sandbox_root *root, int64_t min_age_s)
         if (!name_ok(entry->d_name) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             st.st_ctim.tv_sec > clock_unix_s() - min_age_s)
             continue;
-        remove_tree(fd, entry->d_name, REMOVE_DEPTH_MAX);
+        remove_one(root, fd, entry->d_name);
     }
 }

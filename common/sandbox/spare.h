@@ -34,10 +34,8 @@ char *spare_host_path(const struct sandbox_root *root, const char *name);
 int spare_adopt(const struct sandbox_root *root, const char *name, const char *tenant,
                 const char *conversation, struct sandbox *out, struct err *e);
 
-/*
- * Removes one with whatever a program put there; does nothing when there is none, or a program
- * keeps it from being emptied (what remains is swept later).
- */
+/* Removes one; with whatever a program put there it goes to .trash, which is emptied later. Does
+ * nothing when there is none. */
 void spare_remove(const struct sandbox_root *root, const char *name);
 
 /*

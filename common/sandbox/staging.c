@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
+#include "common/sandbox/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,6 +67,14 @@ int staged_move(struct staged *s, int to_fd, const char *name)
 int staged_move_new(struct staged *s, int to_fd, const char *name)
 {
     if (renameat2(s->dir_fd, s->name, to_fd, name, RENAME_NOREPLACE) < 0)
+        return -1;
+    s->name[0] = '\0';
+    return 0;
+}
+
+int staged_move_free(struct staged *s, int to_fd, const char *name)
+{
+    if (beneath_rename_free(s->dir_fd, s->name, to_fd, name) < 0)
         return -1;
     s->name[0] = '\0';
     return 0;

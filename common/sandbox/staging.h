@@ -37,6 +37,8 @@ int staged_move(struct staged *s, int to_fd, const char *name);
 /* The same to a name that must not be there yet (EEXIST); EINVAL or ENOSYS where the file system
  * cannot promise that. */
 int staged_move_new(struct staged *s, int to_fd, const char *name);
+/* The same as well as the file system can (beneath_rename_free). */
+int staged_move_free(struct staged *s, int to_fd, const char *name);
 void staged_clear(struct staged *s);
 
 /* Removes what is older than an hour: leftovers of processes that were killed. */

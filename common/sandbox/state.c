@@ -109,7 +109,14 @@ void state_record_clear(struct state_record *r)
 
 /* ---- writing them ---- */
 
-static bool is_fresh(int dir_fd, const char *box)
+int64_t state_fresh_s(const struct sandbox_root *root)
+{
+    int64_t part = root->bounds.ttl_s / 8;
+
+    return root->bounds.ttl_s > 0 && part < STATE_FRESH_S ? part : STATE_FRESH_S;
+}
+
+static bool is_fresh(const struct sandbox_root *root, int dir_fd, const char *box)
 {
     char name[RECORD_NAME_LEN];
     struct stat st;
@@ -117,7 +124,7 @@ static bool is_fresh(int dir_fd, const char *box)
 
     record_name(box, name);
     return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mtim.tv_sec <= now &&
-           now - st.st_mtim.tv_sec < STATE_FRESH_S;
+           now - st.st_mtim.tv_sec < state_fresh_s(root);
 }
 
 /* Its time of making is the sandbox's place in the tenant's list: it is never written again. */
@@ -172,7 +179,7 @@ int state_note_use(const struct sandbox *sb, const char *tenant, const char *con
 
     if (dir < 0)
         return err_errno(e, "the sandboxes' records cannot be opened");
-    if (is_fresh(dir, sb->name))
+    if (is_fresh(sb->root, dir, sb->name))
         return 0;
     /* The list first: a record that is fresh must be on it. */
     if (enlist(sb, tenant, e) < 0)
@@ -181,6 +188,37 @@ int state_note_use(const struct sandbox *sb, const char *tenant, const char *con
         "{s:s, s:s, s:I, s:I}", "tenant", tenant, "conversation", conversation, "created",
         (json_int_t)created_before(dir, sb->name, now), "lastUsed", (json_int_t)now);
     return write_record(sb, dir, record, e);
+}
+
+/* ---- the end of one ---- */
+
+int64_t state_last_used(const struct sandbox_root *root, const char *name)
+{
+    char path[sizeof(STATE_DIR) + RECORD_NAME_LEN];
+    struct stat box, record;
+
+    snprintf(path, sizeof(path), STATE_DIR "/%s.json", name);
+    if (fstatat(root->fd, name, &box, AT_SYMLINK_NOFOLLOW) < 0)
+        return -1;
+    if (fstatat(root->fd, path, &record, AT_SYMLINK_NOFOLLOW) < 0)
+        return box.st_ctim.tv_sec;
+    return record.st_mtim.tv_sec;
+}
+
+void state_forget(const struct sandbox_root *root, const char *name)
+{
+    AUTO_STATE_RECORD struct state_record record = STATE_RECORD_INIT;
+    char path[TENANT_PATH_LEN + 1 + RECORD_NAME_LEN];
+    struct err e = ERR_INIT;
+
+    if (state_read(root, name, &record, &e) == 0 && tenant_path(record.tenant, path, &e) == 0) {
+        strcat(path, "/");
+        strcat(path, name);
+        unlinkat(root->fd, path, 0);
+    }
+    snprintf(path, sizeof(path), STATE_DIR "/%s.json", name);
+    unlinkat(root->fd, path, 0);
+    state_forget_size(root, name);
 }
 
 /* ---- a tenant's list ---- */

@@ -3,6 +3,7 @@
 #include "common/tools/changes.h"
 
 #include "common/base/auto.h"
+#include "common/broker/client_files.h"
 #include "common/mcp/event.h"
 #include "common/rpc/json.h"
 #include "common/tools/uri.h"
@@ -43,5 +44,31 @@ void changes_tell(const struct changes *c, const json_t *files)
 void changes_tell_file(const struct changes *c, const char *name)
 {
     tell_resource(c, name);
+    tell_list(c);
+}
+
+json_t *changes_in_folder(const struct changes *c, const struct broker_client *client,
+                          const char *folder)
+{
+    const struct broker_listing listing = {.conversation = c->conversation,
+                                           .folder = folder,
+                                           .recursive = true,
+                                           .max = CHANGES_FOLDER_MAX};
+    struct err e = ERR_INIT;
+    json_auto_t *page = broker_list_folder(client, c->tenant, &listing, &e);
+    json_t *files = json_array();
+    size_t i;
+    json_t *row;
+
+    json_array_foreach(json_object_get(page, "files"), i, row)
+    {
+        if (json_object_get(row, "url"))
+            json_array_append(files, row);
+    }
+    return files;
+}
+
+void changes_tell_gone(const struct changes *c)
+{
     tell_list(c);
 }

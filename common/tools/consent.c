@@ -34,19 +34,12 @@ static void show_code(struct run_text code, struct buf *out)
         buf_addf(out, "\n(the first %zu of %zu bytes)", len, code.len);
 }
 
-static json_t *question_new(const char *language, struct run_text code)
+static json_t *question_new(const struct buf *message)
 {
-    AUTO_BUF struct buf message = BUF_INIT(16 * SHOWN_BYTES);
-
-    buf_addf(&message,
-             "A program in %s asks for access to the network. It could then fetch data from "
-             "anywhere and send the files of its sandbox anywhere. Allow it for this run?\n",
-             language);
-    show_code(code, &message);
-    return json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:s, s:b}}}}", "message", buf_str(&message),
+    return json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:s, s:b}}}}", "message", buf_str(message),
                      "requestedSchema", "type", "object", "properties", "allow", "type", "boolean",
-                     "title", "Allow network access", "description", "For this run only", "default",
-                     1);
+                     "title", "Allow network access", "description", "Only for what was asked",
+                     "default", 1);
 }
 
 /* An answer counts only together with our own question: its state is bound to the call's arguments,
@@ -67,8 +60,8 @@ static bool is_yes(const json_t *answer)
     return action && strcmp(action, "accept") == 0 && (!allow || json_is_true(allow));
 }
 
-int consent_network(const struct mcp_tool_call *c, const char *language, struct run_text code,
-                    struct mcp_need *need, struct err *e)
+static int consent(const struct mcp_tool_call *c, const struct buf *message, const char *refused,
+                   struct mcp_need *need, struct err *e)
 {
     const json_t *answer;
 
@@ -78,13 +71,36 @@ int consent_network(const struct mcp_tool_call *c, const char *language, struct 
                        "agrees, and there is nobody to ask");
     answer = answer_of(c->ask);
     if (!answer) {
-        mcp_need_add(need, KEY, METHOD, question_new(language, code));
+        mcp_need_add(need, KEY, METHOD, question_new(message));
         need->state = json_string(KEY);
         return 0;
     }
     if (!is_yes(answer))
         return err_set(e, ERR_DENIED,
-                       "argument 'network': the user did not agree to network access; the program "
-                       "was not run");
+                       "argument 'network': the user did not agree to network access; %s", refused);
     return 1;
+}
+
+int consent_network(const struct mcp_tool_call *c, const char *language, struct run_text code,
+                    struct mcp_need *need, struct err *e)
+{
+    AUTO_BUF struct buf message = BUF_INIT(16 * SHOWN_BYTES);
+
+    buf_addf(&message,
+             "A program in %s asks for access to the network. It could then fetch data from "
+             "anywhere and send the files of its sandbox anywhere. Allow it for this run?\n",
+             language);
+    show_code(code, &message);
+    return consent(c, &message, "the program was not run", need, e);
+}
+
+int consent_sandbox_network(const struct mcp_tool_call *c, struct mcp_need *need, struct err *e)
+{
+    AUTO_BUF struct buf message = BUF_INIT(1024);
+
+    buf_add_str(&message,
+                "A sandbox that stays is to have access to the network. Everything that will run "
+                "in it could then fetch data from anywhere and send its files anywhere. Allow it "
+                "until the sandbox is closed?");
+    return consent(c, &message, "the sandbox was not made", need, e);
 }

@@ -13,4 +13,7 @@
 int consent_network(const struct mcp_tool_call *c, const char *language, struct run_text code,
                     struct mcp_need *need, struct err *e);
 
+/* The same for everything that will run in a sandbox that stays. */
+int consent_sandbox_network(const struct mcp_tool_call *c, struct mcp_need *need, struct err *e);
+
 #endif

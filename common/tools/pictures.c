@@ -44,10 +44,24 @@ static const struct format *format_of(const char *mime_type)
     return NULL;
 }
 
+static bool is_picture(const struct format *format, const struct buf *content)
+{
+    return content->len >= format->magic_len &&
+           memcmp(content->data, format->magic, format->magic_len) == 0;
+}
+
+json_t *picture_new(const char *mime_type, const struct buf *content)
+{
+    const struct format *format = format_of(mime_type);
+
+    if (!format || !is_picture(format, content))
+        return NULL;
+    return content_image_new(content->data, content->len, format->mime_type);
+}
+
 static void show(struct gallery *g, const struct format *format, const struct buf *content)
 {
-    if (g->room == 0 || content->len < format->magic_len || content->len > g->image_max ||
-        memcmp(content->data, format->magic, format->magic_len) != 0)
+    if (g->room == 0 || content->len > g->image_max || !is_picture(format, content))
         return;
     mcp_result_add(g->out, content_image_new(content->data, content->len, format->mime_type));
     g->room--;

@@ -6,11 +6,16 @@
 #ifndef SANDCGI_TOOLS_PICTURES_H
 #define SANDCGI_TOOLS_PICTURES_H
 
+#include "common/base/buf.h"
 #include "common/mcp/tool.h"
 
 /* files as run_files_show made them, with mimeType. Bounded by image_max and images_max of
  * tools_limits. */
 void pictures_add(const struct mcp_tool_call *c, const char *conversation, const json_t *files,
                   struct mcp_result *out);
+
+/* One picture's whole content as an image block; NULL when it is no PNG or JPEG by its type and its
+ * first bytes. New reference. */
+json_t *picture_new(const char *mime_type, const struct buf *content);
 
 #endif

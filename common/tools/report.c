@@ -3,6 +3,7 @@
 #include "common/tools/report.h"
 
 #include "common/base/log.h"
+#include "common/mcp/content.h"
 
 #include <errno.h>
 #include <string.h>
@@ -50,10 +51,23 @@ void report_failure(struct mcp_result *out, const struct err *e)
 {
     log_debug("a tool call failed: %s: %s", err_kind_name(e->kind), e->text);
     mcp_result_fail(out, "%s", public_text(e));
+    out->failure = e->kind;
 }
 
 void report_soften(struct err *e)
 {
     log_debug("a request failed: %s: %s", err_kind_name(e->kind), e->text);
     err_set(e, e->kind, "%s", public_text(e));
+}
+
+void report_notices(const json_t *result, struct mcp_result *out)
+{
+    size_t i;
+    const json_t *notice;
+
+    json_array_foreach(json_object_get(result, "notices"), i, notice)
+    {
+        mcp_result_add(out,
+                       content_text_new(json_string_value(notice), json_string_length(notice)));
+    }
 }

@@ -7,6 +7,7 @@
 #include "common/mcp/resource.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/media.h"
+#include "common/tools/box_logs.h"
 #include "common/tools/complete.h"
 #include "common/tools/content_of.h"
 #include "common/tools/report.h"
@@ -121,10 +122,11 @@ static json_t *list(void *app, const char *tenant, const char *cursor, char **ou
 static json_t *templates(void *app)
 {
     (void)app;
-    return json_pack("[{s:s, s:s, s:s, s:s}]", "uriTemplate", URI_TEMPLATE, "name", "sandbox-file",
-                     "title", "A file in a sandbox", "description",
+    return json_pack("[{s:s, s:s, s:s, s:s}, o]", "uriTemplate", URI_TEMPLATE, "name",
+                     "sandbox-file", "title", "A file in a sandbox", "description",
                      "A file that upload_file or a program put into the sandbox of a conversation. "
-                     "path is its name below /data.");
+                     "path is its name below /data.",
+                     box_logs_template());
 }
 
 /* ---- reading ---- */
@@ -150,6 +152,8 @@ static json_t *read_file(void *app, const char *tenant, const char *uri, struct 
     AUTO_BUF struct buf content = BUF_INIT((size_t)a->limits.file_max);
     const char *type;
 
+    if (box_logs_is(uri))
+        return box_logs_read(a, tenant, uri, e);
     if (uri_parse(uri, &f, e) < 0)
         return NULL;
     if (content_read(a, tenant, f.conversation, f.name, &content, &type, e) < 0) {

@@ -34,6 +34,7 @@ struct run_code {
     uint64_t timeout_ms;
     struct arg_integer wait_ms;
     bool background;
+    bool session;
     struct run_text input;
     struct arg_list args;
 };
@@ -86,6 +87,12 @@ static const struct arg_row arguments[] = {
      .type = ARG_BOOL,
      .offset = offsetof(struct run_code, background),
      .help = "Answer at once with status running, and let the program go on."},
+    {.name = "session",
+     .type = ARG_BOOL,
+     .offset = offsetof(struct run_code, session),
+     .help = "Keep variables, functions and imports for the next call with session (python and "
+             "typescript). Waits for the end; stdin, args, environment and background are not for "
+             "it."},
     {.name = "stdin",
      .type = ARG_TEXT,
      .offset = offsetof(struct run_code, input),
@@ -123,7 +130,7 @@ static void describe_language(const json_t *runner, struct buf *out)
 }
 
 /* In the broker's order, which is sorted: the same images make the same text. */
-static void describe_languages(const struct tools_app *app, struct buf *out)
+void run_code_describe_languages(const struct tools_app *app, struct buf *out)
 {
     struct err e = ERR_INIT;
     const json_t *runners = runners_get(app, RUNNERS_FRESH_MS, &e);
@@ -156,7 +163,9 @@ static char *describe(void *app)
         "expression is not shown.\n\n"
         "Files: the working directory /data is kept between calls with the same "
         "conversationId and holds what upload_file put there; everything else, variables and "
-        "processes too, is gone after each call. Every file that the program creates or "
+        "processes too, is gone after each call, unless session is true: then the interpreter "
+        "itself stays until it is unused for long or reset_session ends it. Every file that the "
+        "program creates or "
         "changes in /data is returned with a download link, pictures also as images. The "
         "environment variable FILE_BASE_URL holds the link to /data: a program may print "
         "markdown such as ![chart](<FILE_BASE_URL>/chart.png).\n\n");
@@ -171,7 +180,7 @@ static char *describe(void *app)
                  "running: get_run then brings its output and result; ",
                  (double)a->limits.wait_ms / 1000.0);
     buf_add_str(&out, network_text(&a->limits));
-    describe_languages(a, &out);
+    run_code_describe_languages(a, &out);
     return buf_take(&out);
 }
 
@@ -187,8 +196,19 @@ static uint64_t version(void *app)
 
 /* ---- a call ---- */
 
+static int check_session(const struct run_code *r, struct err *e)
+{
+    if (r->background || r->input.len > 0 || r->args.n > 0 || r->environment.n > 0)
+        return err_set(e, ERR_INVALID,
+                       "argument 'session': goes with none of background, stdin, args and "
+                       "environment");
+    return 0;
+}
+
 static int check(struct run_code *r, const struct tools_app *app, struct err *e)
 {
+    if (r->session && check_session(r, e) < 0)
+        return -1;
     if (env_filter(&r->environment, e) < 0)
         return -1;
     if (r->network && !app->limits.network)
@@ -202,6 +222,8 @@ static uint64_t wait_of(const struct mcp_tool_call *c, const struct run_code *r)
 {
     const struct tools_app *app = c->app;
 
+    if (r->session)
+        return 0;
     if (r->wait_ms.given)
         return r->wait_ms.value;
     return c->can_task && !mcp_progress_wanted(c) ? TASK_AFTER_MS : app->limits.wait_ms;
@@ -237,6 +259,7 @@ static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
                                                     .background = r->background,
                                                     .detach = c->leave_fd >= 0,
                                                     .fleeting = c->lone,
+                                                    .session = r->session,
                                                     .wants = wants},
                                          .ears = {.busy = busy}};
     struct run_life life;

@@ -2,10 +2,17 @@
 #ifndef SANDCGI_TOOLS_RUN_CODE_H
 #define SANDCGI_TOOLS_RUN_CODE_H
 
+#include "common/base/buf.h"
+#include "common/tools/tools.h"
+
 /* Bytes of a conversationId. */
 #define CONVERSATION_MAX 256
 #define CONVERSATION_HELP                                                                          \
     "Names the sandbox: calls with the same value share the files in /data, other values have "    \
     "their own. Choose one unguessable value per conversation."
+
+/* Appends which languages and libraries there are, for a description; nothing when that is not
+ * known. */
+void run_code_describe_languages(const struct tools_app *app, struct buf *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 #include "common/mcp/content.h"
 #include "common/rpc/json.h"
+#include "common/tools/report.h"
 #include "common/tools/run_files.h"
 
 #include <inttypes.h>
@@ -40,12 +41,17 @@ const char run_report_schema[] =
     "\"peakMemoryBytes\":{\"type\":[\"integer\",\"null\"]},"
     "\"runId\":{\"type\":\"string\"},"
     "\"expiresAt\":{\"type\":\"integer\",\"description\":\"Unix time after which get_run does not "
-    "know the run any more\"},"
+    "know the run any more\"}," REPORT_KEEPING_SCHEMA ","
     "\"notKept\":{\"type\":\"string\",\"description\":\"why get_run will not find its result\"},"
     "\"reason\":{\"type\":\"string\",\"description\":\"of lost, of a failed installation\"},"
     "\"installed\":{\"type\":\"array\",\"description\":\"of install_package\",\"items\":{"
     "\"type\":\"object\",\"required\":[\"name\",\"version\"],\"properties\":{"
     "\"name\":{\"type\":\"string\"},\"version\":{\"type\":\"string\"}}}},"
+    "\"sandboxId\":{\"type\":\"string\",\"description\":\"of session: where its variables are\"},"
+    "\"sessionStarted\":{\"type\":\"boolean\",\"description\":\"of session: there were no "
+    "variables before this call\"},"
+    "\"stateLost\":{\"type\":\"boolean\",\"description\":\"of session: the variables are gone\"},"
+    "\"sessionNote\":{\"type\":\"string\"},"
     "\"retryAfterMs\":{\"type\":\"integer\",\"description\":\"of busy: when to try again\"},"
     "\"position\":{\"type\":\"integer\",\"description\":\"of busy: how many wait already\"},"
     "\"files\":{\"type\":\"array\",\"description\":\"created, changed or deleted by this run\","
@@ -130,6 +136,14 @@ static void tell_lost(const json_t *result, struct mcp_result *out)
     say(out, &text);
 }
 
+static void tell_session(const json_t *result, struct mcp_result *out)
+{
+    const char *note = json_get_string(result, "sessionNote");
+
+    if (note)
+        mcp_result_add(out, content_text_new(note, strlen(note)));
+}
+
 void run_report_tell(const struct mcp_tool_call *c, const char *conversation, json_t *take_result,
                      bool brief, struct mcp_result *out)
 {
@@ -143,6 +157,8 @@ void run_report_tell(const struct mcp_tool_call *c, const char *conversation, js
         tell_how_to_go_on(take_result, out);
     if (has_status(take_result, "lost"))
         tell_lost(take_result, out);
+    tell_session(take_result, out);
+    report_notices(take_result, out);
     run_files_show(c, whose ? whose : "", json_object_get(take_result, "files"), brief || !whose,
                    out);
 }

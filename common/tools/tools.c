@@ -8,10 +8,30 @@
 
 /* In the order of tools/list: as one uses them. A new tool is one file, one line in list.h and one
  * here. */
+/* clang-format off */
 static const struct mcp_tool *const all[] = {
-    &tool_upload_file, &tool_install_package, &tool_run_code,     &tool_get_run,
-    &tool_cancel_run,  &tool_list_runs,       &tool_list_runners,
+    &tool_upload_file,
+    &tool_install_package,
+    &tool_run_code,
+    &tool_get_run,
+    &tool_cancel_run,
+    &tool_list_runs,
+    &tool_list_files,
+    &tool_read_file,
+    &tool_write_file,
+    &tool_move_file,
+    &tool_delete_file,
+    &tool_delete_conversation,
+    &tool_download_archive,
+    &tool_upload_archive,
+    &tool_list_runners,
+    &tool_create_sandbox,
+    &tool_exec,
+    &tool_get_sandbox_status,
+    &tool_close_sandbox,
+    &tool_reset_session,
 };
+/* clang-format on */
 
 void tools_app_init(struct tools_app *app)
 {

@@ -23,11 +23,14 @@ struct tools_limits {
     uint64_t timeout_max_ms;
     uint64_t timeout_ms; /* default; for the description */
     uint64_t wait_ms; /* how long an answer takes at most, unless asked otherwise; 0: to the end */
-    uint64_t wait_max_ms; /* what may be asked for */
-    uint64_t image_max;   /* bytes of one inline picture */
-    uint64_t images_max;  /* how many of them per result */
-    bool network;         /* may a caller ask for it at all? */
-    bool network_ask;     /* only when its user agrees, each time? */
+    uint64_t wait_max_ms;  /* what may be asked for */
+    uint64_t stay_idle_ms; /* of lasting sandboxes: as the settings of these names say */
+    uint64_t stay_pause_ms;
+    uint64_t stay_total_ms;
+    uint64_t image_max;  /* bytes of one inline picture */
+    uint64_t images_max; /* how many of them per result */
+    bool network;        /* may a caller ask for it at all? */
+    bool network_ask;    /* only when its user agrees, each time? */
 };
 
 /* What mcp_server.app points to. */

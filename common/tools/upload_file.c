@@ -1,24 +1,16 @@
 /* upload_file: puts a file into a conversation's sandbox. */
 #include "config.h"
 
-#include "common/base/b64.h"
-#include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/mcp/content.h"
-#include "common/rpc/json.h"
 #include "common/sandbox/files.h"
-#include "common/sandbox/media.h"
 #include "common/tools/args.h"
-#include "common/tools/changes.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
 #include "common/tools/run_code.h"
-#include "common/tools/runners.h"
+#include "common/tools/store.h"
 
 #include <inttypes.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 struct upload {
     const char *conversation;
@@ -54,13 +46,8 @@ static const struct arg_row arguments[] = {
 static const char output_schema[] =
     "{\"type\":\"object\",\"required\":[\"success\",\"message\",\"file\"],\"properties\":{"
     "\"success\":{\"type\":\"boolean\"},"
-    "\"message\":{\"type\":\"string\"},"
-    "\"file\":{\"type\":\"object\",\"required\":[\"name\",\"url\",\"size\",\"mimeType\"],"
-    "\"properties\":{"
-    "\"name\":{\"type\":\"string\"},"
-    "\"url\":{\"type\":\"string\",\"description\":\"download link\"},"
-    "\"size\":{\"type\":\"integer\",\"description\":\"bytes\"},"
-    "\"mimeType\":{\"type\":\"string\"}}}}}";
+    "\"message\":{\"type\":\"string\"}," REPORT_KEEPING_SCHEMA ","
+    "\"file\":" STORE_FILE_SCHEMA "}}";
 
 static char *describe(void *app)
 {
@@ -78,78 +65,32 @@ static json_t *input_schema(void *app)
     return args_schema(arguments, app);
 }
 
-/* An anonymous file in memory, since the broker takes content as a descriptor. */
-static int content_to_fd(const struct buf *content, struct err *e)
+static json_t *message_new(const struct upload *u, size_t len)
 {
-    AUTO_FD int fd = memfd_create("upload", MFD_CLOEXEC);
-
-    if (fd < 0)
-        return err_errno(e, "making room for the file");
-    if (fdio_write_all(fd, content->data, content->len, e) < 0)
-        return -1;
-    if (lseek(fd, 0, SEEK_SET) < 0)
-        return err_errno(e, "rewinding the file");
-    return TAKE_FD(fd);
-}
-
-static int decode(const struct upload *u, uint64_t max, struct buf *out, struct err *e)
-{
-    out->max = (size_t)max;
-    if (b64_decode(u->content.data, u->content.len, out) == 0 && buf_ok(out))
-        return 0;
-    if (!buf_ok(out))
-        return err_set(e, ERR_LIMIT, "argument 'content' decodes to more than %" PRIu64 " bytes",
-                       max);
-    return err_set(e, ERR_INVALID,
-                   "argument 'content' is not base64 (standard alphabet, padded with '=', without "
-                   "blanks or line breaks)");
-}
-
-static json_t *store(const struct mcp_tool_call *c, const struct upload *u,
-                     const struct buf *content, struct err *e)
-{
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
-    AUTO_FD int fd = content_to_fd(content, e);
-
-    if (fd < 0)
-        return NULL;
-    return broker_put_file(&client, c->tenant, u->conversation, u->filename, fd, content->len, e);
-}
-
-/* What the broker says about the file, and what is known from its content. */
-static void answer(const struct upload *u, const struct buf *content, json_t *take_file,
-                   struct mcp_result *out)
-{
-    const char *mime = media_type(u->filename, buf_str(content), content->len);
-    const char *url = json_get_string(take_file, "url");
     AUTO_BUF struct buf message = BUF_INIT(8192);
 
     buf_add_str(&message, "File '");
     content_clean_name(u->filename, &message);
-    buf_addf(&message, "' uploaded successfully (%zu bytes)", content->len);
-    json_object_set_new(take_file, "mimeType", json_string(mime));
-    mcp_result_add(out, content_link_new(url ? url : "", u->filename, mime,
-                                         json_get_integer(take_file, "size", 0)));
-    out->structured = json_pack("{s:b, s:s, s:o}", "success", 1, "message", buf_str(&message),
-                                "file", take_file);
+    buf_addf(&message, "' uploaded successfully (%zu bytes)", len);
+    return json_stringn(buf_str(&message), message.len);
 }
 
 static int upload(const struct mcp_tool_call *c, const struct upload *u, struct mcp_result *out,
                   struct err *e)
 {
     const struct tools_app *app = c->app;
-    const struct changes changes = {c->server, c->tenant, u->conversation};
     AUTO_BUF struct buf content = BUF_INIT(0);
-    json_t *file;
+    struct store s = {.conversation = u->conversation, .filename = u->filename, .replace = true};
 
-    if (files_check_name("filename", u->filename, strlen(u->filename), e) < 0 ||
-        decode(u, app->limits.file_max, &content, e) < 0)
+    if (store_decode("content", u->content, app->limits.file_max, &content, e) < 0)
         return -1;
-    file = store(c, u, &content, e);
+    s.content = (struct run_text){buf_str(&content), content.len};
+    json_t *file = store_file(c, &s, out, e);
     if (!file)
         return -1;
-    changes_tell_file(&changes, u->filename);
-    answer(u, &content, file, out);
+    out->structured = json_pack("{s:b, s:o, s:o}", "success", 1, "message",
+                                message_new(u, content.len), "file", file);
+    store_tell_keeping(file, out->structured, out);
     return 0;
 }
 

@@ -14,6 +14,7 @@ libcurl4-openssl-dev library libcurl
 libssl-dev        library libcrypto
 libjansson-dev    library jansson
 libmagic-dev      header magic.h
+libarchive-dev    library libarchive
 nginx-light       command nginx
 openssl           command openssl
 curl              command curl

@@ -77,7 +77,8 @@ render_nginx()
         BODY_MAX="$body_max" READ_TIMEOUT="$read_timeout" RATE="$(setting NGINX_RATE 20)" \
         BURST="$(setting NGINX_BURST 40)" CONNS="$(setting NGINX_CONNS 32)" \
         STREAMS="$(setting SANDCGI_MAX_STREAMS 2000)" HOSTS="$own $(setting SANDCGI_ALLOWED_HOSTS '')" \
-        ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(setting NGINX_PARAM_HEADERS '')" ||
+        ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(setting NGINX_PARAM_HEADERS '')" \
+        PROFILES="$(setting NGINX_PROFILES '')" ||
         die "nginx's configuration could not be made; correct the NGINX_… settings in $env_file"
 }
 

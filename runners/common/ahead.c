@@ -69,6 +69,7 @@ void ahead_start(struct ahead *a)
     char *env[2];
     struct child_plan plan = {.argv = argv, .env = env, .cwd = o->cwd, .input_fd = a->input->fd};
     char *preload = o->object ? preload_variable(o->object) : NULL;
+    char why[CHILD_WHY_MAX];
     int pair[2];
 
     a->hook_fd = -1;
@@ -79,10 +80,12 @@ void ahead_start(struct ahead *a)
     if (o->ahead && argv && !ahead_spoilt(o) &&
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
         plan.hook_fd = pair[1];
-        if (child_start(&a->child, &plan) == 0)
+        if (child_start(&a->child, &plan, why) == 0) {
             a->hook_fd = pair[0];
-        else
+        } else {
+            entry_say(0, "%s", why);
             close(pair[0]);
+        }
         close(pair[1]);
     }
     free(argv);

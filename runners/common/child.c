@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +14,26 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef CLOSE_RANGE_CLOEXEC
-#define CLOSE_RANGE_CLOEXEC (1U << 2)
-#endif
-
 extern char **environ;
 
-/* What the child tells us instead of becoming the program. */
+/* The child's way of telling, behind the program's own descriptors. */
+#define TELL_FD (HOOK_FD + 1)
+/* A child that somebody stops on its way does not stop us. */
+#define EXEC_MS 10000
+
+enum step { STEP_DESCRIPTORS, STEP_DIRECTORY, STEP_EXEC, STEP_N };
+
+static const char *const step_names[STEP_N] = {
+    [STEP_DESCRIPTORS] = "descriptors for",
+    [STEP_DIRECTORY] = "entering the working directory of",
+    [STEP_EXEC] = "starting",
+};
+
+/* What the child tells us instead of becoming the program. Others in the container may have had
+ * their hands in it. */
 struct exec_failure {
     int err;
-    const char *step; /* a literal: the same address in both processes */
+    unsigned step;
 };
 
 /* The program's share of a shortage of memory: it is chosen before us. */
@@ -30,7 +41,7 @@ struct exec_failure {
 
 /*
  * Raising one's own score needs no privilege, but our /proc files belong to root as long as we
- * cannot be dumped. No program runs yet that could use the moment.
+ * cannot be dumped. Whoever uses the moment finds nothing here but what the program gets, too.
  */
 static void offer_to_oom_killer(void)
 {
@@ -38,10 +49,10 @@ static void offer_to_oom_killer(void)
 
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0 && !write_all(fd, CHILD_OOM_SCORE, strlen(CHILD_OOM_SCORE)))
-        entry_say(errno, "oom_score_adj"); /* the run is no worse for it */
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return; /* the run is no worse for it */
+    write_all(fd, CHILD_OOM_SCORE, strlen(CHILD_OOM_SCORE));
+    close(fd);
 }
 
 static void reset_signals(void)
@@ -57,13 +68,12 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Marks everything from first on to be closed by exec. */
-static void drop_descriptors(unsigned first)
+static void close_from(unsigned first)
 {
-    if (syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
+    if (syscall(SYS_close_range, first, ~0U, 0) == 0)
         return;
     for (unsigned fd = first; fd < 1024; fd++)
-        fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+        close((int)fd);
 }
 
 /* What the child becomes, and with which descriptors. */
@@ -71,37 +81,52 @@ struct becoming {
     const struct child_plan *plan;
     char **env;
     int out, err;
+    int tell; /* in the end TELL_FD */
 };
 
-/* In the child: returns only on failure, with errno set and the failing step. */
-static const char *become(const struct becoming *b)
+/* Leaves the program's descriptors and tell. None of the sources is among the fixed numbers, or it
+ * is where it belongs. */
+static bool take_descriptors(struct becoming *b)
 {
     const struct child_plan *plan = b->plan;
-    int hook = plan->hook_fd < 0 ? -1 : fcntl(plan->hook_fd, F_DUPFD_CLOEXEC, HOOK_FD + 1);
+    int hook = plan->hook_fd < 0 ? -1 : fcntl(plan->hook_fd, F_DUPFD_CLOEXEC, TELL_FD + 1);
+
+    if (dup2(plan->input_fd, 0) < 0 || dup2(b->out, 1) < 0 || dup2(b->err, 2) < 0 ||
+        (plan->hook_fd >= 0 && dup2(hook, HOOK_FD) < 0) || dup3(b->tell, TELL_FD, O_CLOEXEC) < 0)
+        return false;
+    b->tell = TELL_FD;
+    if (plan->hook_fd < 0)
+        close(HOOK_FD);
+    close_from(TELL_FD + 1);
+    return true;
+}
+
+/* In the child: returns only on failure, with errno set, the failing step. */
+static enum step become(struct becoming *b)
+{
+    const struct child_plan *plan = b->plan;
 
     setsid();
-    if (dup2(plan->input_fd, 0) < 0 || dup2(b->out, 1) < 0 || dup2(b->err, 2) < 0 ||
-        (plan->hook_fd >= 0 && dup2(hook, HOOK_FD) < 0))
-        return "descriptors for";
+    if (!take_descriptors(b))
+        return STEP_DESCRIPTORS;
     if (chdir(plan->cwd) != 0)
-        return "entering the working directory of";
+        return STEP_DIRECTORY;
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     offer_to_oom_killer();
     reset_signals();
-    drop_descriptors(plan->hook_fd >= 0 ? HOOK_FD + 1 : HOOK_FD);
     execvpe(plan->argv[0], plan->argv, b->env);
-    return "starting";
+    return STEP_EXEC;
 }
 
-/* In the child: becomes it, or tells on told why not. */
-__attribute__((noreturn)) static void become_or_tell(const struct becoming *b, int told)
+/* In the child: becomes it, or tells why not. */
+__attribute__((noreturn)) static void become_or_tell(struct becoming *b)
 {
-    /* Out of the way of what gets a fixed number. */
-    int tell = fcntl(told, F_DUPFD_CLOEXEC, HOOK_FD + 1);
-    struct exec_failure failure = {.step = become(b)};
+    struct exec_failure failure;
 
+    b->tell = fcntl(b->tell, F_DUPFD_CLOEXEC, TELL_FD + 1);
+    failure.step = become(b);
     failure.err = errno;
-    write_all(tell, &failure, sizeof(failure));
+    write_all(b->tell, &failure, sizeof(failure));
     _exit(ENTRY_FAILED);
 }
 
@@ -147,43 +172,62 @@ static int read_end(int fd)
     return fd;
 }
 
-/* Waits for exec: nothing in the pipe means that it worked. Says what did not. */
-static int await_exec(int fd, const char *program)
+/* Waits for exec: nothing in the pipe means that it worked. Else why says what did not. */
+static int await_exec(int fd, const char *program, char *why)
 {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
     struct exec_failure failure;
-    ssize_t n;
+    ssize_t n = -1;
 
-    do {
+    if (poll(&p, 1, EXEC_MS) > 0)
         n = read(fd, &failure, sizeof(failure));
-    } while (n < 0 && errno == EINTR);
     close(fd);
     if (n == 0)
         return 0;
-    if (n == (ssize_t)sizeof(failure))
-        entry_say(failure.err, "%s %s", failure.step, program);
+    if (n == (ssize_t)sizeof(failure) && failure.step < STEP_N)
+        snprintf(why, CHILD_WHY_MAX, "%s %.100s: %s", step_names[failure.step], program,
+                 strerror(failure.err));
     else
-        entry_say(0, "starting %s failed", program);
+        snprintf(why, CHILD_WHY_MAX, "starting %.100s failed", program);
     return -1;
 }
 
-int child_start(struct child *c, const struct child_plan *plan)
+static void close_pair(const int pair[2])
 {
-    int out[2], err[2], told[2];
+    if (pair[0] < 0)
+        return;
+    close(pair[0]);
+    close(pair[1]);
+}
+
+int child_start(struct child *c, const struct child_plan *plan, char *why)
+{
+    int out[2] = {-1, -1}, err[2] = {-1, -1}, told[2] = {-1, -1};
     char **env = join_env(plan->env, plan->n_env);
 
+    c->pid = -1;
     if (!env || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 ||
         pipe2(told, O_CLOEXEC) != 0 || (c->pid = fork()) < 0) {
-        entry_say(errno, "preparing %s", plan->argv[0]);
+        snprintf(why, CHILD_WHY_MAX, "preparing %.100s: %s", plan->argv[0], strerror(errno));
+        close_pair(out);
+        close_pair(err);
+        close_pair(told);
+        free(env);
         return -1;
     }
     if (c->pid == 0)
-        become_or_tell(&(struct becoming){.plan = plan, .env = env, .out = out[1], .err = err[1]},
-                       told[1]);
+        become_or_tell(&(struct becoming){
+            .plan = plan, .env = env, .out = out[1], .err = err[1], .tell = told[1]});
     close(out[1]);
     close(err[1]);
     close(told[1]);
     free(env);
     c->out_fd = read_end(out[0]);
     c->err_fd = read_end(err[0]);
-    return await_exec(told[0], plan->argv[0]);
+    if (await_exec(told[0], plan->argv[0], why) == 0)
+        return 0;
+    kill(c->pid, SIGKILL);
+    close(c->out_fd);
+    close(c->err_fd);
+    return -1;
 }

@@ -135,9 +135,12 @@ static int run(struct ahead *a, const struct envelope *v)
                                   .cwd = o->cwd,
                                   .input_fd = a->input->fd,
                                   .hook_fd = -1};
+        char why[CHILD_WHY_MAX] = "no memory for arguments";
 
-        if (!plan.argv || child_start(&a->child, &plan) != 0)
+        if (!plan.argv || child_start(&a->child, &plan, why) != 0) {
+            entry_say(0, "%s", why);
             return ENTRY_FAILED;
+        }
     }
     close(a->input->fd);
     close(a->input->fill_fd);
@@ -192,25 +195,32 @@ static int serve(struct ahead *a)
     return status;
 }
 
-int main(int argc, char **argv)
+/* One program, or as "entry stay" any number of commands. */
+static int live(int argc, char **argv)
 {
     struct options o;
     struct input in;
     struct ahead a = {.options = &o, .input = &in};
+    bool stays = argc == 2 && strcmp(argv[1], "stay") == 0;
 
+    if (!stays && (!options_parse(&o, argc, argv) || !input_open(&in)))
+        return ENTRY_FAILED;
+    a.signal_fd = open_signals();
+    if (a.signal_fd < 0) {
+        entry_say(errno, "signals");
+        return ENTRY_FAILED;
+    }
+    return stays ? stay_serve(a.signal_fd) : serve(&a);
+}
+
+int main(int argc, char **argv)
+{
     if (argc > 1 && strcmp(argv[1], "index") == 0)
         return index_main(argc - 2, argv + 2);
     /* The program has our uid: this keeps it out of our memory and of /proc/1/fd, where the
      * server's stream is. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     child_adopt_orphans();
-    if (!options_parse(&o, argc, argv) || !input_open(&in))
-        return ENTRY_FAILED;
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    a.signal_fd = open_signals();
-    if (a.signal_fd < 0) {
-        entry_say(errno, "signals");
-        return ENTRY_FAILED;
-    }
-    return serve(&a);
+    return live(argc, argv);
 }

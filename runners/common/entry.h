@@ -123,12 +123,15 @@ struct child_plan {
     int hook_fd; /* becomes HOOK_FD; -1 = none */
 };
 
+/* Room for a reason, with its NUL. */
+#define CHILD_WHY_MAX 256
+
 /*
  * Starts the plan's program in a session of its own, with default signals, no descriptors but 0-2
  * and the hook's, no core file, and first in line when memory runs out. Returns 0, or -1 when it
- * could not be started; the reason has been said.
+ * could not be started, with the reason in why; then a child may have to be reaped.
  */
-int child_start(struct child *c, const struct child_plan *plan);
+int child_start(struct child *c, const struct child_plan *plan, char *why);
 
 /* others.c: whoever else is in the container. */
 
@@ -225,7 +228,23 @@ bool frame_send(char tag, const void *data, size_t len);
 /* What poll says of stdin behind the envelope: bytes are dropped; false when the server is gone. */
 bool server_is_there(short revents);
 
-/* report.c: sends the 'R' frame; every child but the holder must have been reaped. Returns the exit
+/* report.c: how often the kernel has killed in this container for lack of memory. */
+uint64_t report_oom_kills(void);
+
+/* What a report says. */
+struct report {
+    int status; /* wait status */
+    uint64_t cpu_us;
+    uint64_t peak_memory_bytes;
+    uint64_t oom_kills;
+    bool timed_out;
+};
+
+#define REPORT_MAX 256
+/* The report as JSON in text, REPORT_MAX bytes; its length. */
+size_t report_write(char *text, const struct report *r);
+
+/* Sends the 'R' frame; every child but the holder must have been reaped. Returns the exit
  * status that stands for the ending. */
 int report_send(const struct ending *e);
 struct rusage;
@@ -238,6 +257,9 @@ uint64_t rusage_us(const struct rusage *used);
  */
 #define PACKAGES "/data/.packages"
 int index_main(int argc, char **argv);
+/* stay.c: the life of a container that stays, as PID 1 between the server and any number of
+ * commands. Returns the exit status. */
+int stay_serve(int signal_fd);
 
 /* entry.c */
 int64_t clock_ms(void);

@@ -60,7 +60,7 @@ static uint64_t peak_memory(const struct rusage *children)
     return (uint64_t)children->ru_maxrss * 1024;
 }
 
-static uint64_t oom_kills(void)
+uint64_t report_oom_kills(void)
 {
     char text[1024];
 
@@ -81,24 +81,33 @@ uint64_t rusage_us(const struct rusage *used)
     return micros(used->ru_utime) + micros(used->ru_stime);
 }
 
+size_t report_write(char *text, const struct report *r)
+{
+    int signal = WIFSIGNALED(r->status) ? WTERMSIG(r->status) : 0;
+
+    return (size_t)snprintf(text, REPORT_MAX,
+                            "{\"exitCode\":%d,\"signal\":%d,\"cpuUs\":%" PRIu64
+                            ",\"peakMemoryBytes\":%" PRIu64 ",\"oomKills\":%" PRIu64
+                            ",\"timedOut\":%s}",
+                            signal ? -1 : WEXITSTATUS(r->status), signal, r->cpu_us,
+                            r->peak_memory_bytes, r->oom_kills, r->timed_out ? "true" : "false");
+}
+
 int report_send(const struct ending *e)
 {
     struct rusage children = {0};
+    struct report r = {.status = e->status, .timed_out = e->timed_out};
     uint64_t used_us;
-    char json[256];
-    int signal = WIFSIGNALED(e->status) ? WTERMSIG(e->status) : 0;
-    int code = signal ? -1 : WEXITSTATUS(e->status);
-    int len;
+    char json[REPORT_MAX];
+    size_t len;
 
     getrusage(RUSAGE_CHILDREN, &children);
     used_us = rusage_us(&children);
-    used_us = used_us > e->used_us ? used_us - e->used_us : 0;
-    len = snprintf(json, sizeof(json),
-                   "{\"exitCode\":%d,\"signal\":%d,\"cpuUs\":%" PRIu64
-                   ",\"peakMemoryBytes\":%" PRIu64 ",\"oomKills\":%" PRIu64 ",\"timedOut\":%s}",
-                   code, signal, used_us, peak_memory(&children), oom_kills(),
-                   e->timed_out ? "true" : "false");
-    if (len < 0 || (size_t)len >= sizeof(json) || !frame_send('R', json, (size_t)len))
+    r.cpu_us = used_us > e->used_us ? used_us - e->used_us : 0;
+    r.peak_memory_bytes = peak_memory(&children);
+    r.oom_kills = report_oom_kills();
+    len = report_write(json, &r);
+    if (!frame_send('R', json, len))
         return ENTRY_FAILED;
-    return signal ? 128 + signal : code;
+    return WIFSIGNALED(e->status) ? 128 + WTERMSIG(e->status) : WEXITSTATUS(e->status);
 }

@@ -15,7 +15,8 @@ import sites  # noqa: E402  pylint: disable=wrong-import-position
 
 # test_logs looks at what all others left behind: it is last.
 MODULES = ("start", "protocol", "sessions", "streams", "listening", "resources", "stdio", "desktop", "offers", "tools", "uploads",
-           "environment", "files", "packages", "hostile", "warm", "runs", "crash", "frontends", "engine", "long_runs", "podman", "soak", "logs")
+           "environment", "files", "packages", "hostile", "warm", "runs", "crash", "frontends", "engine", "long_runs", "podman", "soak", "profiles",
+           "archives", "retention", "logs")
 
 
 def load():

@@ -305,9 +305,9 @@ def own(settings=None, start=True, **arguments):
     return site.start() if start else site
 
 
-def own_of_suite(settings=None):
+def own_of_suite(settings=None, **arguments):
     """A server that lasts until the suite ends."""
-    site = Site(settings)
+    site = Site(settings, **arguments)
     at_end(site.stop)
     return site.start()
 

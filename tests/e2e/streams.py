@@ -14,7 +14,7 @@ from harness import Failed, at_test_end, check, shorten
 class Stream:
     """One open answer of /mcp. message: the JSON that is POSTed; None: GET."""
 
-    def __init__(self, client, message=None, headers=None, method=None, revision=None):
+    def __init__(self, client, message=None, headers=None, method=None, revision=None, path="/mcp"):
         self.request = message
         sent = client.headers(headers)
         if message is None:
@@ -23,7 +23,7 @@ class Stream:
         self.connection = client.connect()
         body = None if message is None else json.dumps(message).encode()
         self.opened = time.monotonic()
-        self.connection.request(method or ("GET" if message is None else "POST"), "/mcp", body, sent)
+        self.connection.request(method or ("GET" if message is None else "POST"), path, body, sent)
         self._sent = sent
         self._messages = queue.Queue()
         self.events = []

@@ -21,6 +21,29 @@ def _initialize(client, version, headers=None):
 
 # ---- legacy ----
 
+TOOLS = [
+    "upload_file",
+    "install_package",
+    "run_code",
+    "get_run",
+    "cancel_run",
+    "list_runs",
+    "list_files",
+    "read_file",
+    "write_file",
+    "move_file",
+    "delete_file",
+    "delete_conversation",
+    "download_archive",
+    "upload_archive",
+    "list_runners",
+    "create_sandbox",
+    "exec",
+    "get_sandbox_status",
+    "close_sandbox",
+    "reset_session",
+]
+
 @test("initialize answers every legacy revision with itself, and anything else with the latest legacy one")
 def _():
     client = _client()
@@ -78,7 +101,7 @@ def _():
 def _():
     client = _client()
     tools = client.result("tools/list", headers={"MCP-Protocol-Version": LEGACY[-1]})["tools"]
-    equal([tool["name"] for tool in tools], ["upload_file", "install_package", "run_code", "get_run", "cancel_run", "list_runs", "list_runners"])
+    equal([tool["name"] for tool in tools], TOOLS)
     for tool in tools:
         check(tool["title"] and tool["description"], f"{tool['name']} without title or description")
         equal(tool["inputSchema"]["type"], "object")
@@ -89,7 +112,7 @@ def _():
     equal(hints["cancel_run"]["destructiveHint"], True)
     equal(hints["run_code"]["readOnlyHint"], False)
     equal(hints["run_code"]["destructiveHint"], True)
-    run_code = tools[1]
+    run_code = tools[2]
     equal(sorted(run_code["inputSchema"]["required"]), ["code", "conversationId", "language"])
     for language in ("bash", "python", "typescript"):
         check(language in run_code["inputSchema"]["properties"]["language"]["enum"], f"{language} is not in the enum")

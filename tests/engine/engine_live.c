@@ -234,6 +234,7 @@ int main(int argc, char **argv)
     if (result == 0) {
         run_wanted(run_cases, argc, argv);
         run_wanted(waiting_cases, argc, argv);
+        run_wanted(stay_cases, argc, argv);
         docker_http_call(h, "DELETE", "/images/" PLAIN, NULL, 10000, &reply, &e);
     }
     docker_http_free(h);

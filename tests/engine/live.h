@@ -53,7 +53,7 @@ struct live_case {
     void (*run)(void);
 };
 
-extern const struct live_case run_cases[], waiting_cases[];
+extern const struct live_case run_cases[], waiting_cases[], stay_cases[];
 
 struct live live(const char *image, const char *code);
 void live_clear(struct live *l);

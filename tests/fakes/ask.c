@@ -17,7 +17,7 @@ struct asked ask(const struct mcp_server *server, const struct mcp_origin *origi
     if (message)
         mcp_handle(server, origin, message, &a.answer);
     else
-        mcp_parse_failed(&e, &a.answer);
+        mcp_parse_failed(server, &e, &a.answer);
     a.text = a.answer.body ? json_dumps(a.answer.body, JSON_COMPACT) : mem_strdup("");
     return a;
 }

@@ -2,6 +2,8 @@
 
 #include "tests/fakes/fake_broker.h"
 
+#include "common/broker/client_archive.h"
+
 #include "common/base/auto.h"
 #include "common/base/b64.h"
 #include "common/base/fdio.h"
@@ -26,7 +28,10 @@ void fake_broker_reset(void)
     json_decref(fake_broker.looks);
     json_decref(fake_broker.live);
     json_decref(fake_broker.run_list);
+    json_decref(fake_broker.archive);
     json_decref(fake_broker.asked);
+    json_decref(fake_broker.file_answers);
+    json_decref(fake_broker.file_asks);
     fake_broker = (struct fake_broker){
         .run_results = json_array(),
         .files = json_object(),
@@ -36,6 +41,8 @@ void fake_broker_reset(void)
         .lists = json_array(),
         .looks = json_array(),
         .asked = json_array(),
+        .file_answers = json_array(),
+        .file_asks = json_array(),
     };
     err_set(&fake_broker.trouble, ERR_UNAVAILABLE, "connect /run/secret.sock: refused");
 }
@@ -59,10 +66,21 @@ void fake_broker_push_page(const char *text)
     json_array_append_new(fake_broker.pages, load(text));
 }
 
+void fake_broker_push_file_answer(const char *text)
+{
+    json_array_append_new(fake_broker.file_answers, load(text));
+}
+
 void fake_broker_set_names(const char *text)
 {
     json_decref(fake_broker.names);
     fake_broker.names = load(text);
+}
+
+void fake_broker_set_archive(const char *text)
+{
+    json_decref(fake_broker.archive);
+    fake_broker.archive = load(text);
 }
 
 void fake_broker_push_result(const char *text)
@@ -210,7 +228,7 @@ json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
 }
 
 json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                        const char *name, int fd, size_t size, struct err *e)
+                        const char *name, int fd, size_t size, bool replace, struct err *e)
 {
     AUTO_BUF struct buf content = BUF_INIT(64u * 1024 * 1024);
 
@@ -222,11 +240,51 @@ json_t *broker_put_file(const struct broker_client *c, const char *tenant, const
     if (fdio_read_to_end(fd, &content, e) < 0)
         return NULL;
     assert(content.len == size);
-    json_array_append_new(fake_broker.puts, json_pack("{s:s, s:s, s:s, s:s%}", "tenant", tenant,
-                                                      "conversation", conversation, "name", name,
-                                                      "content", buf_str(&content), content.len));
+    json_array_append_new(fake_broker.puts,
+                          json_pack("{s:s, s:s, s:s, s:b, s:s%}", "tenant", tenant, "conversation",
+                                    conversation, "name", name, "replace", replace, "content",
+                                    buf_str(&content), content.len));
     return json_pack("{s:s, s:I, s:s}", "name", name, "size", (json_int_t)size, "url",
                      "https://x.test/files/ab/file");
+}
+
+static json_t *answer_file(json_t *take_asked, struct err *e)
+{
+    json_array_append_new(fake_broker.file_asks, take_asked);
+    return answer(fake_broker.file_answers, NULL, e);
+}
+
+json_t *broker_list_folder(const struct broker_client *c, const char *tenant,
+                           const struct broker_listing *l, struct err *e)
+{
+    (void)c;
+    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s*, s:b, s:s*, s:I}", "op", "list_folder",
+                                 "tenant", tenant, "conversation", l->conversation, "folder",
+                                 l->folder, "glob", l->glob, "recursive", l->recursive, "after",
+                                 l->after, "max", (json_int_t)l->max),
+                       e);
+}
+
+json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
+                           const char *conversation, const char *name, bool recursive,
+                           struct err *e)
+{
+    (void)c;
+    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:b}", "op", "delete", "tenant", tenant,
+                                 "conversation", conversation, "name", name, "recursive",
+                                 recursive),
+                       e);
+}
+
+json_t *broker_move_file(const struct broker_client *c, const char *tenant,
+                         const char *conversation, const char *from, const char *to, bool replace,
+                         struct err *e)
+{
+    (void)c;
+    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "op", "move", "tenant", tenant,
+                                 "conversation", conversation, "from", from, "to", to, "replace",
+                                 replace),
+                       e);
 }
 
 int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,
@@ -280,6 +338,41 @@ json_t *broker_names(const struct broker_client *c, const char *tenant, const ch
         return NULL;
     }
     return json_deep_copy(fake_broker.names);
+}
+
+static json_t *archive_answer(json_t *take_asked, struct err *e)
+{
+    json_array_append_new(fake_broker.asked, take_asked);
+    if (fake_broker.archive)
+        return json_deep_copy(fake_broker.archive);
+    *e = fake_broker.trouble;
+    return NULL;
+}
+
+json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
+                            const char *conversation, const char *folder, const char *format,
+                            struct err *e)
+{
+    (void)c;
+    return archive_answer(json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "archive_link", "tenant",
+                                    tenant, "conversation", conversation, "folder", folder,
+                                    "format", format),
+                          e);
+}
+
+json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_want *want,
+                      struct err *e)
+{
+    struct stat st = {.st_size = -1};
+
+    (void)c;
+    if (!want->archive)
+        fstat(want->archive_fd, &st);
+    return archive_answer(json_pack("{s:s, s:s, s:s, s:s, s:s?, s:I, s:b}", "op", "unpack",
+                                    "tenant", want->tenant, "conversation", want->conversation,
+                                    "folder", want->folder, "archive", want->archive, "size",
+                                    (json_int_t)st.st_size, "replace", want->replace),
+                          e);
 }
 
 json_t *broker_runners(const struct broker_client *c, struct err *e)

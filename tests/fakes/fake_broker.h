@@ -5,7 +5,7 @@
 #ifndef SANDCGI_TESTS_FAKE_BROKER_H
 #define SANDCGI_TESTS_FAKE_BROKER_H
 
-#include "common/broker/client.h"
+#include "common/broker/client_files.h"
 
 struct fake_broker {
     /* What it answers. */
@@ -22,13 +22,18 @@ struct fake_broker {
                         its ears first; NULL: nothing */
     uint64_t queued; /* the position that is told before; 0: none */
     struct broker_busy busy; /* comes with every trouble */
-    json_t *run_list;        /* what broker_list_runs answers; NULL: trouble */
+    json_t *file_answers; /* array, what broker_list_folder, broker_delete_file and broker_move_file
+                             answer, one each; empty: trouble */
+    json_t *run_list;     /* what broker_list_runs answers; NULL: trouble */
+    json_t *archive;      /* what broker_archive_link and broker_unpack answer; NULL: trouble */
     /* What it was asked. */
     json_t *runs;  /* array of the requests as objects, with waitMs, background, detach, wants */
     json_t *asked; /* array of {op, tenant, runId, sinceByte, waitMs} and {op, tenant, conversation}
-                      of get_run, cancel_run and list_runs */
-    json_t *puts;  /* array of {tenant, conversation, name, content} */
-    json_t *lists; /* array of {tenant, after, max} and {tenant, conversation, prefix, max} */
+                      of get_run, cancel_run and list_runs; {op, tenant, conversation, folder,
+                      format | archive, size, replace} of archive_link and unpack */
+    json_t *puts;  /* array of {tenant, conversation, name, replace, content} */
+    json_t *file_asks; /* array of {op, …} of those three */
+    json_t *lists;     /* array of {tenant, after, max} and {tenant, conversation, prefix, max} */
     unsigned opens;
     unsigned runner_questions;
 };
@@ -42,7 +47,9 @@ void fake_broker_reset(void);
 void fake_broker_set_runners(const char *text);
 void fake_broker_push_result(const char *text);
 void fake_broker_push_page(const char *text);
+void fake_broker_push_file_answer(const char *text);
 void fake_broker_set_names(const char *text);
+void fake_broker_set_archive(const char *text);
 
 void fake_broker_add_file(const char *name, const void *data, size_t len);
 

@@ -210,7 +210,14 @@ TOOL(sounds, sound);
 TOOL(samples, change_all, .requires = needs_sampling);
 TOOL(goes_on, go_on);
 TOOL(must_go_on, go_on, .task_required = true);
+static uint64_t version(void *app)
+{
+    (void)app;
+    return 1;
+}
+
 static const struct mcp_tool region = {.name = "region",
+                                       .version = version,
                                        .mirrors_arguments = true,
                                        .describe = describe,
                                        .input_schema = region_schema,

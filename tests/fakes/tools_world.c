@@ -42,6 +42,18 @@ void tools_world_init(struct tools_world *w)
     w->server.resources = &tools_resources;
 }
 
+void tools_world_offer(struct tools_world *w, const char *name)
+{
+    const struct toolset *set = toolset_theirs(toolset_find(name));
+
+    w->server.offer = set->name;
+    w->server.manners = set->manners;
+    w->server.tools = set->tools;
+    w->server.n_tools = set->n_tools;
+    w->server.resources = set->resources;
+    w->server.n_prompts = 0;
+}
+
 void tools_world_clear(struct tools_world *w)
 {
     mcp_lists_free(w->server.lists);

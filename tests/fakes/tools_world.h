@@ -4,6 +4,7 @@
 
 #include "common/mcp/server.h"
 #include "common/tools/tools.h"
+#include "common/tools/toolset.h"
 
 struct tools_world {
     struct tools_app app;
@@ -13,6 +14,8 @@ struct tools_world {
 /* Resets the fake broker, too: python and bash are there, and nothing is in trouble but runs
  * without a result. */
 void tools_world_init(struct tools_world *w);
+/* From now on it offers another server's set of tools, those for local use among them. */
+void tools_world_offer(struct tools_world *w, const char *name);
 void tools_world_clear(struct tools_world *w);
 
 /*

@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (message)
         mcp_handle(&world.server, &in.origin, message, &answer);
     else
-        mcp_parse_failed(&e, &answer);
+        mcp_parse_failed(&world.server, &e, &answer);
     promise_answer(&answer);
     mcp_listen_free(answer.listen);
     json_decref(answer.body);

@@ -67,6 +67,16 @@ static void promise_put(const json_t *put)
     PROMISE(files_check_name("filename", name, strlen(name), &e) == 0);
 }
 
+static void promise_file_ask(const json_t *asked)
+{
+    json_int_t max = json_get_integer(asked, "max", 1);
+
+    promise_conversation(asked);
+    PROMISE(max >= 1 && max <= BROKER_LIST_MAX);
+    PROMISE(json_string_length(json_object_get(asked, "glob")) <= 255);
+    PROMISE(json_string_length(json_object_get(asked, "after")) <= 4096);
+}
+
 static void promise_refusal(const json_t *result)
 {
     const char *text = tools_world_text(result, 0);
@@ -77,8 +87,9 @@ static void promise_refusal(const json_t *result)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static const char *const tools[] = {"run_code", "upload_file", "list_runners",
-                                        "get_run",  "cancel_run",  "list_runs"};
+    static const char *const tools[] = {"run_code",   "upload_file", "list_runners", "get_run",
+                                        "cancel_run", "list_runs",   "list_files",   "read_file",
+                                        "write_file", "move_file",   "delete_file"};
     static struct tools_world world;
     struct err e = ERR_INIT;
 
@@ -92,14 +103,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     fake_broker_push_ok("out", "[]");
     json_array_append(fake_broker.looks, json_array_get(fake_broker.run_results, 0));
     fake_broker.run_list = json_pack("{s:[]}", "runs");
+    fake_broker_add_file("a.txt", "gr\xc3\xbc\xc3\x9f\xff", 7);
+    for (int i = 0; i < 2; i++)
+        fake_broker_push_file_answer("{\"files\":[],\"deleted\":1,\"name\":\"a\"}");
     AUTO_FREE char *text = json_dumps(arguments, JSON_COMPACT);
-    json_auto_t *result = tools_world_call(&world, tools[data[0] % ARRAY_LEN(tools)], text);
+    json_auto_t *result = tools_world_call(
+        &world, tools[(uint8_t)(data[0] - '0') % ARRAY_LEN(tools)], text);
     if (json_is_true(json_object_get(result, "isError")))
         promise_refusal(result);
     for (size_t i = 0; i < json_array_size(fake_broker.runs); i++)
         promise_run(&world, json_array_get(fake_broker.runs, i));
     for (size_t i = 0; i < json_array_size(fake_broker.puts); i++)
         promise_put(json_array_get(fake_broker.puts, i));
+    for (size_t i = 0; i < json_array_size(fake_broker.file_asks); i++)
+        promise_file_ask(json_array_get(fake_broker.file_asks, i));
     for (size_t i = 0; i < json_array_size(fake_broker.asked); i++)
         promise_look(&world, json_array_get(fake_broker.asked, i));
     tools_world_clear(&world);

@@ -14,6 +14,7 @@ libcurl4-openssl-dev pc:libcurl                         engine client
 libssl-dev      pc:libcrypto                            HMAC, random
 libjansson-dev  pc:jansson                              JSON
 libmagic-dev    /usr/include/magic.h                    media types
+libarchive-dev  pc:libarchive                           archives
 libcmocka-dev   pc:cmocka                               unit tests
 python3         /usr/bin/python3                        test scripts
 git             git                                     fresh clones

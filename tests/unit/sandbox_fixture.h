@@ -152,7 +152,7 @@ static inline int fixture_put(struct fixture *f, const char *name, const char *t
 {
     AUTO_FD int fd = fixture_memfd(text);
 
-    return files_put(&f->sb, name, fd, strlen(text), &f->e);
+    return files_put(&f->sb, name, fd, strlen(text), true, &f->e);
 }
 
 static inline void fixture_assert_content(const struct fixture *f, const char *name,

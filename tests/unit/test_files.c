@@ -53,11 +53,6 @@ static void bad_names_are_refused_naming_the_field(void **state)
         "a/",
         "//a",
         "../../../../etc/cron.d/x",
-        "a\nb",
-        "a\tb",
-        "\x1b[0m",
-        "\x7f",
-        "\xc2\x9f",
         "\xff",
         "\xc0\xaf",
         "%2e%2e%2fx",
@@ -104,6 +99,11 @@ static void good_names_pass(void **state)
         "a\\b",
         "\"'`$;",
         "ä/ö.md",
+        "a\nb",
+        "a\tb/\r\n",
+        "\x1b[0m",
+        "\x7f",
+        "\xc2\x9f",
         "\xe2\x80\xae"
         "x",
         "CON",
@@ -166,9 +166,9 @@ static void only_size_bytes_from_the_offset_are_put(void **state)
     AUTO_FD int fd = fixture_memfd("0123456789");
 
     assert_int_equal(lseek(fd, 2, SEEK_SET), 2);
-    assert_int_equal(files_put(&f->sb, "part", fd, 3, &f->e), 0);
+    assert_int_equal(files_put(&f->sb, "part", fd, 3, true, &f->e), 0);
     fixture_assert_content(f, "part", "234");
-    assert_int_equal(files_put(&f->sb, "part", fd, 6, &f->e), -1);
+    assert_int_equal(files_put(&f->sb, "part", fd, 6, true, &f->e), -1);
     assert_int_equal(f->e.kind, ERR_IO);
     fixture_assert_content(f, "part", "234");
     assert_int_equal(fixture_count(f->root.fd, ".staging"), 0);
@@ -372,7 +372,7 @@ static int put_big(const struct sandbox *sb, const char *name, size_t size, stru
 
     if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
         return -2;
-    return files_put(sb, name, fd, size, e);
+    return files_put(sb, name, fd, size, true, e);
 }
 
 /* In a mount namespace of its own: a file system of 256 KiB, on which a file of 1 MiB does not fit.

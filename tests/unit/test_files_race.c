@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/sandbox/beneath.h"
+#include "common/sandbox/files_list.h"
 #include "common/sandbox/snapshot.h"
 
 #include <signal.h>
@@ -63,6 +64,28 @@ static pid_t start_removing(const struct fixture *f, const char *folder)
     while (pid == 0) {
         unlinkat(f->sb.fd, folder, AT_REMOVEDIR);
         mkdirat(f->sb.fd, folder, 0755);
+    }
+    return pid;
+}
+
+/* Makes "it" a file, a link to out, a folder with a link to out in it, and a FIFO, in turn. */
+static pid_t start_turning(const struct fixture *f, const char *out)
+{
+    pid_t pid = start_program();
+
+    while (pid == 0) {
+        AUTO_FD int fd = openat(f->sb.fd, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        if (fd >= 0 && write(fd, "inside", 6) == 6)
+            renameat(f->sb.fd, "new", f->sb.fd, "it");
+        symlinkat(out, f->sb.fd, "new");
+        renameat(f->sb.fd, "new", f->sb.fd, "it");
+        unlinkat(f->sb.fd, "it", 0);
+        mkdirat(f->sb.fd, "it", 0755);
+        symlinkat(out, f->sb.fd, "it/way");
+        unlinkat(f->sb.fd, "it/way", 0);
+        unlinkat(f->sb.fd, "it", AT_REMOVEDIR);
+        mkfifoat(f->sb.fd, "it", 0666);
+        unlinkat(f->sb.fd, "it", 0);
     }
     return pid;
 }
@@ -173,6 +196,135 @@ static void putting_into_a_folder_that_comes_and_goes_is_whole_or_an_error(void 
     assert_int_equal(fixture_count(f->root.fd, ".staging"), 0);
 }
 
+/* Is out/ as plant_ways made it? */
+static void assert_untouched(const char *out)
+{
+    char file[340];
+    struct stat st;
+
+    snprintf(file, sizeof(file), "%s/file", out);
+    assert_int_equal(fixture_count(AT_FDCWD, out), 1);
+    assert_int_equal(stat(file, &st), 0);
+    assert_int_equal(st.st_size, 7);
+}
+
+static void deleting_where_things_swap_never_leaves(void **state)
+{
+    struct fixture *f = *state;
+    char out[320];
+    uint64_t n;
+    int done = 0, fds = fixture_open_fds();
+
+    plant_ways(f, out);
+    pid_t swapper = start_swapping(f, "way", "link");
+    pid_t turner = start_turning(f, out);
+    for (int64_t end = clock_mono_ms() + RACE_MS; clock_mono_ms() < end;) {
+        (void)files_delete(&f->sb, "way/file", true, &n, &f->e);
+        done += files_delete(&f->sb, "it", true, &n, &f->e) == 0;
+        (void)fixture_put(f, "way/file", "inside");
+    }
+    stop(swapper);
+    stop(turner);
+    assert_true(done > 0);
+    assert_untouched(out);
+    assert_int_equal(fixture_open_fds(), fds);
+}
+
+/* The folder that is deleted has its own folders swapped for links meanwhile, and filled anew. */
+static void deleting_a_folder_that_changes_never_leaves(void **state)
+{
+    struct fixture *f = *state;
+    char out[320];
+    uint64_t n;
+    int done = 0;
+
+    plant_ways(f, out);
+    pid_t swapper = start_swapping(f, "top/way", "link");
+    for (int64_t end = clock_mono_ms() + RACE_MS; clock_mono_ms() < end;) {
+        (void)fixture_put(f, "top/way/a/b", "inside");
+        (void)fixture_put(f, "top/way/c", "inside");
+        done += files_delete(&f->sb, "top", true, &n, &f->e) == 0;
+        if (fstatat(f->sb.fd, "link", &(struct stat){0}, AT_SYMLINK_NOFOLLOW) < 0)
+            assert_int_equal(symlinkat(out, f->sb.fd, "link"), 0);
+    }
+    stop(swapper);
+    assert_true(done > 0);
+    assert_untouched(out);
+}
+
+static void moving_where_things_swap_never_leaves(void **state)
+{
+    struct fixture *f = *state;
+    char out[320];
+    int done = 0, fds = fixture_open_fds();
+
+    plant_ways(f, out);
+    fixture_plant(f, "mine", "inside");
+    pid_t swapper = start_swapping(f, "way", "link");
+    pid_t turner = start_turning(f, out);
+    for (int64_t end = clock_mono_ms() + RACE_MS; clock_mono_ms() < end;) {
+        done += files_move(&f->sb, "mine", "way/mine", true, &f->e) == 0;
+        done += files_move(&f->sb, "way/mine", "it/way/mine", true, &f->e) == 0;
+        (void)files_move(&f->sb, "it", "taken", true, &f->e);
+        (void)files_move(&f->sb, "way/file", "elsewhere", true, &f->e);
+        (void)files_move(&f->sb, "elsewhere", "way/file", true, &f->e);
+        (void)fixture_put(f, "mine", "inside");
+    }
+    stop(swapper);
+    stop(turner);
+    assert_true(done > 0);
+    assert_untouched(out);
+    assert_int_equal(fixture_count(f->root.fd, ".staging"), 0);
+    assert_int_equal(fixture_open_fds(), fds);
+}
+
+static void paging_through_a_changing_tree_never_leaves(void **state)
+{
+    struct fixture *f = *state;
+    char out[320];
+    size_t seen = 0;
+    int fds = fixture_open_fds();
+
+    plant_ways(f, out);
+    pid_t swapper = start_swapping(f, "way", "link");
+    pid_t turner = start_turning(f, out);
+    for (int64_t end = clock_mono_ms() + RACE_MS; clock_mono_ms() < end;) {
+        static const char *const places[] = {"", "way", "way/e", "it/way/f", "link/file"};
+        const struct files_query q = {
+            .folder = "", .recursive = true, .after = places[seen % ARRAY_LEN(places)], .max = 3};
+        AUTO_FILES_PAGE struct files_page p = FILES_PAGE_INIT;
+        assert_int_equal(files_list(&f->sb, &q, &p, &f->e), 0);
+        for (size_t i = 0; i < p.n; i++, seen++)
+            if (S_ISREG(p.rows[i].st.st_mode) && p.rows[i].st.st_size == 7)
+                fail_msg("listed a file outside: %s", p.rows[i].name);
+    }
+    stop(swapper);
+    stop(turner);
+    assert_true(seen > 0);
+    assert_int_equal(fixture_open_fds(), fds);
+}
+
+/* A FIFO would hold a reader for ever. */
+static void reading_what_turns_into_a_fifo_never_waits(void **state)
+{
+    struct fixture *f = *state;
+    char out[320], got[16];
+    struct stat st;
+    int opened = 0;
+
+    plant_ways(f, out);
+    pid_t turner = start_turning(f, out);
+    for (int64_t end = clock_mono_ms() + RACE_MS; clock_mono_ms() < end;) {
+        AUTO_FD int fd = files_open(&f->sb, "it", &st, &f->e);
+        if (fd < 0)
+            continue;
+        opened++;
+        assert_int_not_equal(read(fd, got, sizeof(got)), 7);
+    }
+    stop(turner);
+    assert_true(opened > 0);
+}
+
 static void refuse_outside(void *ctx, const struct snapshot_entry *entry, enum snapshot_change c)
 {
     (void)ctx;
@@ -213,6 +365,11 @@ int main(void)
         CASE(putting_where_a_file_and_a_link_swap_never_leaves),
         CASE(putting_into_a_folder_that_comes_and_goes_is_whole_or_an_error),
         CASE(listing_a_changing_tree_never_leaves),
+        CASE(deleting_where_things_swap_never_leaves),
+        CASE(deleting_a_folder_that_changes_never_leaves),
+        CASE(moving_where_things_swap_never_leaves),
+        CASE(paging_through_a_changing_tree_never_leaves),
+        CASE(reading_what_turns_into_a_fifo_never_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,9 @@
 
 #include "tests/unit/sandbox_fixture.h"
 
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+
 static int open_with(struct fixture *f, const char *path, const char *host_path, const char *secret,
                      struct sandbox_root *out)
 {
@@ -259,6 +262,21 @@ static void urls_encode_every_byte_exactly(void **state)
     }
 }
 
+/* The bytes are signed, however the URL writes them. */
+static void urls_of_a_limited_time_are_signed(void **state)
+{
+    struct fixture *f = *state;
+    static const char name[] = "a b/new\nline.csv";
+
+    f->root.url_ttl_s = 60;
+    AUTO_FREE char *url = sandbox_file_url(&f->sb, name);
+    AUTO_FREE char *path = mem_printf("%s/%s", f->sb.name, name);
+    assert_non_null(strstr(url, "/a%20b/new%0Aline.csv?expires="));
+    int64_t now = clock_unix_s();
+    assert_int_equal(link_verify(&f->root.link_key, LINK_FILE, path, url, now, &f->e), 0);
+    assert_int_equal(link_verify(&f->root.link_key, LINK_FILE, path, url, now + 61, &f->e), -1);
+}
+
 int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
@@ -274,6 +292,7 @@ int main(void)
         CASE(a_planted_link_is_no_sandbox),
         CASE(paths_and_urls_are_made_of_the_settings),
         CASE(urls_encode_every_byte_exactly),
+        CASE(urls_of_a_limited_time_are_signed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

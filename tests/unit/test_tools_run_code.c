@@ -370,7 +370,7 @@ static void mistakes_are_named_and_nothing_runs(void **state)
          "with a digit, at most 128 characters"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"cwd\":\"/\"}",
          "unknown argument 'cwd'; there are: conversationId, language, code, network, environment, "
-         "timeout, waitMs, background, stdin, args"},
+         "timeout, waitMs, background, session, stdin, args"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":300001}",
          "argument 'waitMs' must be from 0 to 300000"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":-1}",

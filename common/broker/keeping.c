@@ -1,0 +1,56 @@
+#include "config.h"
+
+#include "common/broker/keeping.h"
+
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/sandbox/quota.h"
+#include "common/sandbox/retention.h"
+#include "common/sandbox/state.h"
+
+#include <time.h>
+
+static void add_notice(json_t *result, const char *text)
+{
+    json_t *notices = json_object_get(result, "notices");
+
+    if (!notices) {
+        notices = json_array();
+        json_object_set_new(result, "notices", notices);
+    }
+    json_array_append_new(notices, json_string(text));
+}
+
+void keeping_tell_expiry(const struct sandbox *sb, json_t *result)
+{
+    int64_t when = retention_expires_at(&sb->root->bounds, clock_unix_s());
+
+    if (when > 0)
+        json_object_set_new(result, "filesExpireAt", json_integer(when));
+}
+
+void keeping_tell_expired(const struct sandbox *sb, json_t *result)
+{
+    time_t when = state_take_expired(sb->root, sb->name);
+    char day[32] = "";
+    struct tm tm;
+
+    if (when == 0)
+        return;
+    if (gmtime_r(&when, &tm))
+        strftime(day, sizeof day, "%Y-%m-%d %H:%M", &tm);
+    AUTO_FREE char *text = mem_printf("The files that this conversation had before have expired "
+                                      "and were removed (%s UTC).",
+                                      day);
+    add_notice(result, text);
+}
+
+void keeping_tell_usage(const struct sandbox *sb, const struct usage *now, json_t *result)
+{
+    struct err e = ERR_INIT;
+
+    if (!quota_is_passed(sb->root, now, &e))
+        return;
+    AUTO_FREE char *text = mem_printf("The next run or upload will be refused: %s.", e.text);
+    add_notice(result, text);
+}

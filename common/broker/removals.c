@@ -1,0 +1,235 @@
+#include "config.h"
+
+#include "common/broker/removals.h"
+
+#include "common/base/log.h"
+#include "common/broker/broker.h"
+#include "common/broker/retention_pass.h"
+#include "common/broker/wire.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/state.h"
+#include "common/sandbox/trash.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FIRST_MS 1000   /* after the start: what an earlier broker left is swept then */
+#define AGAIN_MS 600000 /* when a look failed */
+#define WORD_MAX 16384
+
+/* ---- one sandbox ---- */
+
+static bool waits_there(const struct child *c, const char *box)
+{
+    return c->kind == CHILD_SUPERVISOR && !c->claimed && strcmp(c->box, box) == 0;
+}
+
+static bool works_there(const struct child *c, const char *box)
+{
+    return c->kind != CHILD_JOB && c->state != CHILD_ENDED && !waits_there(c, box) &&
+           strcmp(c->box, box) == 0;
+}
+
+static int check_unused(const struct broker *b, const char *box, struct err *e)
+{
+    for (const struct child *c = NULL; (c = children_next(b->children, c));) {
+        if (!works_there(c, box))
+            continue;
+        if (c->kind == CHILD_SUPERVISOR)
+            return err_set(e, ERR_BUSY,
+                           "a program of this conversation is still running (run %s): wait for "
+                           "its end, or end it with cancel_run",
+                           c->run_id);
+        return err_set(e, ERR_BUSY,
+                       "a lasting sandbox of this conversation is still there: close it first");
+    }
+    if (claims_want_box(b, box))
+        return err_set(e, ERR_BUSY,
+                       "a program of this conversation waits for its turn: wait for its end, or "
+                       "leave its call");
+    return 0;
+}
+
+/* A container that waits on it would serve the next run from what is trash by then. */
+static void dismiss_waiting(struct broker *b, const char *box)
+{
+    for (struct child *c = NULL; (c = children_next(b->children, c));)
+        if (waits_there(c, box) && c->channel >= 0)
+            supervisors_dismiss(b, c);
+    pool_forget_box(b->pool, box);
+}
+
+static int take_away(struct broker *b, const char *box, char trash[TRASH_NAME_LEN + 1],
+                     struct err *e)
+{
+    if (check_unused(b, box, e) < 0)
+        return -1;
+    dismiss_waiting(b, box);
+    if (sandbox_retire(&b->root, box, trash, e) < 0)
+        return -1;
+    state_forget(&b->root, box);
+    return 0;
+}
+
+/* ---- by its owner ---- */
+
+static int take_owners(struct broker *b, const json_t *head, char trash[TRASH_NAME_LEN + 1],
+                       struct err *e)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *conversation = json_get_string(head, "conversation");
+    char box[SANDBOX_NAME_LEN + 1];
+
+    if (!tenant || !conversation)
+        return err_set(e, ERR_INVALID, "tenant or conversation is missing");
+    if (sandbox_name(&b->root, tenant, conversation, box, e) < 0)
+        return -1;
+    bool expired = state_take_expired(&b->root, box) > 0;
+    if (take_away(b, box, trash, e) == 0)
+        return 0;
+    if (e->kind == ERR_NOT_FOUND)
+        err_set(e, ERR_NOT_FOUND, "conversationId: there is nothing to delete%s",
+                expired ? "; the files of this conversation have expired before" : "");
+    return -1;
+}
+
+void removals_begin(struct broker *b, int take_fd, const json_t *head)
+{
+    AUTO_FD int fd = take_fd;
+    char trash[TRASH_NAME_LEN + 1];
+    struct err e = ERR_INIT;
+
+    if (take_owners(b, head, trash, &e) < 0) {
+        calls_answer(TAKE_FD(fd), wire_error_new(&e));
+        return;
+    }
+    json_auto_t *work = json_deep_copy(head);
+    json_object_set_new(work, "trash", json_string(trash));
+    json_object_set_new(work, "at", json_integer(clock_unix_s()));
+    if (birth_job(b, fd, work, -1, &e) < 0)
+        log_error("%s", e.text);
+}
+
+/* ---- by the bounds ---- */
+
+/* The decision was made a moment ago by somebody without books: it holds if nothing happened. */
+static void purge_one(struct broker *b, const json_t *item)
+{
+    const char *box = json_get_string(item, "name");
+    char trash[TRASH_NAME_LEN + 1];
+    struct err e = ERR_INIT;
+
+    if (!box || !state_name_ok(box) ||
+        state_last_used(&b->root, box) != json_get_integer(item, "lastUsed", -1))
+        return;
+    if (take_away(b, box, trash, &e) < 0) {
+        log_debug("a conversation's files stay: %s", e.text);
+        return;
+    }
+    state_mark_expired(&b->root, box);
+    b->removals.n_gone++;
+}
+
+static void leave(struct broker *b)
+{
+    watch_end(b->epoll_fd, &b->removals.watch);
+    auto_close_fd(&b->removals.fd);
+    sock_inbox_clear(&b->removals.inbox);
+    b->removals.pid = 0;
+}
+
+static void look_is_over(struct broker *b, int64_t next_ms)
+{
+    if (b->removals.n_gone > 0)
+        log_info("the files of %zu conversations have expired", b->removals.n_gone);
+    b->removals.next = deadline_in_ms(next_ms);
+    leave(b); /* it removes them now */
+}
+
+static void hear(struct broker *b, void *item, uint32_t events)
+{
+    struct removals *r = item;
+    struct err e = ERR_INIT;
+    const json_t *one;
+    size_t i;
+
+    (void)events;
+    int whole = sock_inbox_take(&r->inbox, r->fd, &e);
+    if (whole == 0)
+        return;
+    json_auto_t *message = whole > 0 ? wire_parse(&r->inbox.message, &e) : NULL;
+    json_array_foreach(json_object_get(message, "purge"), i, one) purge_one(b, one);
+    if (!json_object_get(message, "purge"))
+        look_is_over(b, message ? 1000 * json_get_integer(message, "next", 600) : AGAIN_MS);
+}
+
+static void be_the_look(struct broker *b, int fd, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(0);
+    birth_leave_broker(b, &fd, 1);
+    log_set_role("retention");
+    retention_pass(&b->root, fd);
+    _exit(0);
+}
+
+static int start_look(struct broker *b, struct err *e)
+{
+    struct removals *r = &b->removals;
+    pid_t parent = getpid();
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_errno(e, "socketpair");
+    AUTO_FD int ours = pair[0];
+    AUTO_FD int theirs = pair[1];
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_errno(e, "fork");
+    if (pid == 0)
+        be_the_look(b, theirs, parent);
+    children_add(b->children, CHILD_JOB)->pid = pid;
+    r->pid = pid;
+    r->fd = TAKE_FD(ours);
+    r->n_gone = 0;
+    r->next = DEADLINE_NEVER;
+    return watch_begin(b->epoll_fd, &r->watch, r->fd, EPOLLIN, hear, r, e);
+}
+
+void removals_init(struct removals *r)
+{
+    *r = (struct removals){.fd = -1,
+                           .watch = WATCH_INIT,
+                           .inbox = SOCK_INBOX_INIT(WORD_MAX),
+                           .next = deadline_in_ms(FIRST_MS)};
+}
+
+void removals_turn(struct broker *b)
+{
+    struct err e = ERR_INIT;
+
+    if (!deadline_passed(b->removals.next))
+        return;
+    if (start_look(b, &e) < 0) {
+        log_error("retention: %s", e.text);
+        b->removals.next = deadline_in_ms(AGAIN_MS);
+    }
+}
+
+struct deadline removals_next(const struct removals *r)
+{
+    return r->next;
+}
+
+void removals_end(struct broker *b)
+{
+    if (b->removals.pid > 0)
+        kill(b->removals.pid, SIGTERM);
+    b->removals.next = DEADLINE_NEVER;
+    leave(b);
+}

@@ -1,0 +1,38 @@
+/*
+ * Conversations that go: because their owner says so (the operation "delete_conversation"), or
+ * because the bounds of what is kept say so. The main process decides and renames, since it has
+ * the books of what is in use; what takes long is done by others. Private to common/broker.
+ */
+#ifndef SANDCGI_BROKER_REMOVALS_H
+#define SANDCGI_BROKER_REMOVALS_H
+
+#include "common/base/clock.h"
+#include "common/base/sock.h"
+#include "common/broker/watch.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct broker;
+
+/* The process that looks, now and then, for what is to go (retention_pass.c), from our side. */
+struct removals {
+    pid_t pid; /* 0: nobody looks now */
+    int fd;
+    struct sock_inbox inbox; /* of fd, as the next */
+    struct watch watch;
+    struct deadline next; /* when to look again; never: somebody looks */
+    size_t n_gone;        /* in this look */
+};
+
+void removals_init(struct removals *r);
+void removals_turn(struct broker *b);
+struct deadline removals_next(const struct removals *r);
+/* Nobody is to look any more. */
+void removals_end(struct broker *b);
+
+/* A connection asks for a conversation's end. */
+void removals_begin(struct broker *b, int take_fd, const json_t *head);
+
+#endif

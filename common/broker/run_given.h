@@ -1,0 +1,19 @@
+/* What a caller hands over for its program: its bounds (the broker trusts no worker), and the
+ * environment made of it. Private to common/broker. */
+#ifndef SANDCGI_BROKER_RUN_GIVEN_H
+#define SANDCGI_BROKER_RUN_GIVEN_H
+
+#include "common/broker/run.h"
+#include "common/sandbox/sandbox.h"
+
+/* ERR_LIMIT naming field when len is over max. */
+int run_given_size(const char *field, uint64_t len, uint64_t max, struct err *e);
+/* All names and values together; and each name. */
+int run_given_env(const struct run_request *r, uint64_t max, struct err *e);
+
+/* "NAME=value" of every variable, FILE_BASE_URL last and ours. *out_n of them; to be freed with
+ * run_env_free. */
+char **run_env_new(const struct run_request *r, const struct sandbox *sandbox, size_t *out_n);
+void run_env_free(char **env, size_t n);
+
+#endif

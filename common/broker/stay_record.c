@@ -1,0 +1,277 @@
+#include "config.h"
+
+#include "common/broker/stay_record.h"
+
+#include "common/base/auto.h"
+#include "common/base/fdio.h"
+#include "common/broker/run_record.h"
+#include "common/broker/runlock.h"
+#include "common/broker/wire.h"
+#include "common/rpc/json.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BOXES        ".boxes"
+#define RECORD_MAX   8192 /* bytes */
+#define RECORD_DEPTH 3
+#define NAME_LEN     (RUN_ID_LEN + sizeof ".json.new")
+#define LOST_REASON  "the process that looked after it died"
+
+/* ---- names ---- */
+
+void stay_id(const char *run_id, char out[BOX_ID_LEN + 1])
+{
+    snprintf(out, BOX_ID_LEN + 1, BOX_ID_PREFIX "%s", run_id);
+}
+
+const char *stay_run_id(const char *box_id)
+{
+    size_t prefix = sizeof BOX_ID_PREFIX - 1;
+
+    if (strncmp(box_id, BOX_ID_PREFIX, prefix) != 0 || !run_id_ok(box_id + prefix))
+        return NULL;
+    return box_id + prefix;
+}
+
+static void file_name(const char *run_id, const char *ending, char out[NAME_LEN])
+{
+    snprintf(out, NAME_LEN, "%.*s%s", RUN_ID_LEN, run_id, ending);
+}
+
+static int open_boxes(const struct sandbox_root *root, struct err *e)
+{
+    int fd = openat(root->fd, BOXES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 ? err_errno(e, "the records of sandboxes cannot be opened") : fd;
+}
+
+/* ---- writing ---- */
+
+/* Beside its place first: readers see the old one or the new one. */
+static int put_file(int dir_fd, const char *run_id, const char *ending, const struct buf *content,
+                    struct err *e)
+{
+    char name[NAME_LEN], draft[NAME_LEN];
+
+    file_name(run_id, ending, name);
+    file_name(run_id, ".new", draft);
+    AUTO_FD int fd = openat(dir_fd, draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                            0600);
+    if (fd < 0)
+        return err_errno(e, "a sandbox's record cannot be made");
+    if (fdio_write_all(fd, buf_str(content), content->len, e) < 0)
+        return err_wrap(e, "a sandbox's record");
+    if (renameat(dir_fd, draft, dir_fd, name) < 0)
+        return err_errno(e, "a sandbox's record cannot be put in its place");
+    return 0;
+}
+
+int stay_record_write(const struct sandbox_root *root, const char *run_id, const json_t *record,
+                      struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(RECORD_MAX);
+
+    AUTO_FD int dir = open_boxes(root, e);
+    if (dir < 0)
+        return -1;
+    if (json_write(record, &text) < 0)
+        return err_set(e, ERR_LIMIT, "a sandbox's record is over %d bytes", RECORD_MAX);
+    return put_file(dir, run_id, ".json", &text, e);
+}
+
+int stay_record_write_log(const struct sandbox_root *root, const char *run_id,
+                          const struct live *log, struct err *e)
+{
+    AUTO_BUF struct buf raw = BUF_INIT(LIVE_KEEP);
+
+    AUTO_FD int dir = open_boxes(root, e);
+    if (dir < 0)
+        return -1;
+    live_raw(log, &raw);
+    return put_file(dir, run_id, ".log", &raw, e);
+}
+
+/* ---- reading ---- */
+
+int stay_not_found(struct err *e)
+{
+    return err_set(e, ERR_NOT_FOUND, "%s", WIRE_NO_SUCH_BOX);
+}
+
+/* New reference; NULL: it is missing or torn. */
+static json_t *read_record(int dir_fd, const char *run_id)
+{
+    AUTO_BUF struct buf text = BUF_INIT(RECORD_MAX);
+    struct err e = ERR_INIT;
+    char name[NAME_LEN];
+
+    file_name(run_id, ".json", name);
+    AUTO_FD int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fdio_read_to_end(fd, &text, &e) < 0)
+        return NULL;
+    json_t *record = json_parse(buf_str(&text), text.len, RECORD_DEPTH, &e);
+    if (record && json_get_string(record, "tenant") && json_get_string(record, "conversationId") &&
+        json_get_string(record, "status"))
+        return record;
+    json_decref(record);
+    return NULL;
+}
+
+static int64_t forgotten_at(const json_t *record)
+{
+    int64_t ended = json_get_integer(record, "endedAt", 0);
+
+    return (ended ? ended : json_get_integer(record, "expiresAt", 0)) +
+           json_get_integer(record, "keepSeconds", 0);
+}
+
+/* What its owner is told. */
+static json_t *row_of(const struct sandbox_root *root, const char *run_id, json_t *take_record)
+{
+    bool ended = json_get_integer(take_record, "endedAt", 0) > 0;
+
+    if (!ended && !runlock_alive(root->fd, run_id)) {
+        json_object_set_new(take_record, "status", json_string("lost"));
+        json_object_set_new(take_record, "reason", json_string(LOST_REASON));
+    }
+    json_object_del(take_record, "tenant");
+    json_object_del(take_record, "keepSeconds");
+    return take_record;
+}
+
+json_t *stay_record_row(const struct sandbox_root *root, const char *box_id, const char *tenant,
+                        struct err *e)
+{
+    const char *run_id = stay_run_id(box_id);
+
+    AUTO_FD int dir = run_id ? open_boxes(root, e) : -1;
+    json_t *record = dir < 0 ? NULL : read_record(dir, run_id);
+    if (record && strcmp(json_get_string(record, "tenant"), tenant) == 0)
+        return row_of(root, run_id, record);
+    json_decref(record);
+    stay_not_found(e);
+    return NULL;
+}
+
+int stay_record_say_end(const json_t *row, struct err *e)
+{
+    const char *status = json_get_string(row, "status");
+    const char *reason = json_get_string(row, "reason");
+
+    if (!reason)
+        reason = "it is ending";
+    if (strcmp(status, "expired") == 0)
+        return err_set(e, ERR_NOT_FOUND, "sandboxId: this sandbox has expired (%s)", reason);
+    if (strcmp(status, "lost") == 0)
+        return err_set(e, ERR_NOT_FOUND, "sandboxId: this sandbox is lost (%s)", reason);
+    return err_set(e, ERR_NOT_FOUND, "sandboxId: this sandbox is closed (%s)", reason);
+}
+
+void stay_record_read_log(const struct sandbox_root *root, const char *box_id, struct buf *out)
+{
+    const char *run_id = stay_run_id(box_id);
+    struct err e = ERR_INIT;
+    char name[NAME_LEN];
+
+    AUTO_FD int dir = run_id ? open_boxes(root, &e) : -1;
+    if (dir < 0)
+        return;
+    file_name(run_id, ".log", name);
+    AUTO_FD int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        fdio_read_to_end(fd, out, &e);
+}
+
+/* ---- all of them ---- */
+
+/* The run id of a record's name; "": it is none. */
+static void id_of_entry(const char *name, char out[RUN_ID_LEN + 1])
+{
+    out[0] = '\0';
+    if (strlen(name) != RUN_ID_LEN + 5 || strcmp(name + RUN_ID_LEN, ".json") != 0)
+        return;
+    memcpy(out, name, RUN_ID_LEN);
+    out[RUN_ID_LEN] = '\0';
+    if (!run_id_ok(out))
+        out[0] = '\0';
+}
+
+static DIR *list_boxes(const struct sandbox_root *root, struct err *e)
+{
+    AUTO_FD int fd = open_boxes(root, e);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (fd >= 0 && !dir)
+        err_errno(e, "the records of sandboxes cannot be listed");
+    if (dir)
+        (void)TAKE_FD(fd); /* the stream owns it now */
+    return dir;
+}
+
+static bool is_wanted(const json_t *record, const char *tenant, const char *conversation)
+{
+    return strcmp(json_get_string(record, "tenant"), tenant) == 0 &&
+           (!conversation || strcmp(json_get_string(record, "conversationId"), conversation) == 0);
+}
+
+/* Where it belongs, the newest first. */
+static void insert_row(json_t *rows, json_t *take_row)
+{
+    json_int_t created = json_get_integer(take_row, "createdAt", 0);
+    size_t at = 0;
+
+    while (at < json_array_size(rows) &&
+           json_get_integer(json_array_get(rows, at), "createdAt", 0) > created)
+        at++;
+    json_array_insert_new(rows, at, take_row);
+    if (json_array_size(rows) > STAY_LIST_MAX)
+        json_array_remove(rows, STAY_LIST_MAX);
+}
+
+json_t *stay_record_list(const struct sandbox_root *root, const char *tenant,
+                         const char *conversation, struct err *e)
+{
+    AUTO_DIR DIR *dir = list_boxes(root, e);
+    if (!dir)
+        return NULL;
+    json_t *rows = json_array();
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        char run_id[RUN_ID_LEN + 1];
+
+        id_of_entry(entry->d_name, run_id);
+        json_t *record = run_id[0] ? read_record(dirfd(dir), run_id) : NULL;
+        if (record && is_wanted(record, tenant, conversation))
+            insert_row(rows, row_of(root, run_id, record));
+        else
+            json_decref(record);
+    }
+    return rows;
+}
+
+static void forget(int dir_fd, const char *run_id)
+{
+    static const char *const endings[] = {".json", ".log", ".new"};
+    char name[NAME_LEN];
+
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+        file_name(run_id, endings[i], name);
+        unlinkat(dir_fd, name, 0);
+    }
+}
+
+void stay_record_sweep(const struct sandbox_root *root, int64_t now_unix)
+{
+    struct err e = ERR_INIT;
+
+    AUTO_DIR DIR *dir = list_boxes(root, &e);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        char run_id[RUN_ID_LEN + 1];
+
+        id_of_entry(entry->d_name, run_id);
+        json_auto_t *record = run_id[0] ? read_record(dirfd(dir), run_id) : NULL;
+        if (run_id[0] && now_unix > forgotten_at(record) && !runlock_alive(root->fd, run_id))
+            forget(dirfd(dir), run_id);
+    }
+}

@@ -1,0 +1,53 @@
+/*
+ * What is known of a lasting sandbox beside its process: SANDBOX_ROOT/.boxes/<run id>.json, written
+ * at its start and whenever its state changes, and <run id>.log, what its commands printed, once it
+ * has ended. One whose record says that it lives while nobody holds its lock (runlock.h) is lost.
+ * Only the broker's account can read them. Private to common/broker.
+ */
+#ifndef SANDCGI_BROKER_STAY_RECORD_H
+#define SANDCGI_BROKER_STAY_RECORD_H
+
+#include "common/broker/client_boxes.h"
+#include "common/broker/live.h"
+#include "common/sandbox/sandbox.h"
+
+#define STAY_LIST_MAX 100 /* rows of one list */
+
+/* "sbx_" and the run id; out holds BOX_ID_LEN + 1. */
+#define BOX_ID_LEN (sizeof BOX_ID_PREFIX - 1 + RUN_ID_LEN)
+void stay_id(const char *run_id, char out[BOX_ID_LEN + 1]);
+/* The run id in a client's text; NULL: it is no id of ours. */
+const char *stay_run_id(const char *box_id);
+
+/*
+ * A record is a JSON object: the row that its owner is told (client_boxes.h: broker_box_status),
+ * "tenant", and "keepSeconds", for how long it is kept after its end. Replaces the one before at
+ * once; not synced.
+ */
+int stay_record_write(const struct sandbox_root *root, const char *run_id, const json_t *record,
+                      struct err *e);
+
+/* The owner's row of tenant's sandbox; new reference. Whatever is wrong is ERR_NOT_FOUND in one
+ * text. */
+json_t *stay_record_row(const struct sandbox_root *root, const char *box_id, const char *tenant,
+                        struct err *e);
+
+/* ERR_NOT_FOUND with what became of the sandbox of that row; -1. */
+int stay_record_say_end(const json_t *row, struct err *e);
+/* ERR_NOT_FOUND in the one text; -1. */
+int stay_not_found(struct err *e);
+
+/* The tenant's rows, of a conversation or (NULL) of all, newest first, up to STAY_LIST_MAX. New
+ * reference. */
+json_t *stay_record_list(const struct sandbox_root *root, const char *tenant,
+                         const char *conversation, struct err *e);
+
+int stay_record_write_log(const struct sandbox_root *root, const char *run_id,
+                          const struct live *log, struct err *e);
+/* Appends it as it was printed; one that cannot be read is empty. */
+void stay_record_read_log(const struct sandbox_root *root, const char *box_id, struct buf *out);
+
+/* Forgets those whose time is over. */
+void stay_record_sweep(const struct sandbox_root *root, int64_t now_unix);
+
+#endif

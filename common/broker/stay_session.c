@@ -1,0 +1,227 @@
+/* An interpreter that keeps its variables: it runs as a command with a control channel and works on
+ * one cell after the other; runners/README.md says what goes over the channel. */
+#include "config.h"
+
+#include "common/broker/stay_self.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/broker/run_given.h"
+#include "common/broker/wire.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+
+#define RECORD_HEADER 4
+#define RECORD_DEPTH  4
+#define CELL_MAX      (8u * WIRE_HEAD_MAX + 6u * 8u * 1024 * 1024) /* any code, escaped */
+
+static const struct {
+    const char *language;
+    const char *argv[2];
+} interpreters[] = {
+    {"python", {"python3", "/sandbox/session.py"}},
+    {"typescript", {"bun", "/sandbox/session.mjs"}},
+};
+
+static const char *const *argv_of(const char *language)
+{
+    for (size_t i = 0; language && i < ARRAY_LEN(interpreters); i++)
+        if (strcmp(language, interpreters[i].language) == 0)
+            return interpreters[i].argv;
+    return NULL;
+}
+
+bool stay_session_known(const char *language)
+{
+    return argv_of(language) != NULL;
+}
+
+/* ---- the answer ---- */
+
+/* What became of the variables, where that has to be said. */
+static const char *note_of(const struct stay_ask *a, bool lost)
+{
+    if (!lost)
+        return NULL;
+    if (a->why == STAY_TIMED_OUT)
+        return "The time limit ended the interpreter: its variables are lost. The next call begins "
+               "anew; files in /data are still there.";
+    return "The interpreter ended: its variables are lost. The next call begins anew; files in "
+           "/data are still there.";
+}
+
+static void tell_session(const struct stay *s, const struct stay_ask *a, bool lost, json_t *result)
+{
+    const char *note = note_of(a, lost);
+    char id[BOX_ID_LEN + 1];
+
+    stay_id(s->start->run_id, id);
+    json_object_set_new(result, "sandboxId", json_string(id));
+    json_object_set_new(result, "sessionStarted", json_boolean(s->session.fresh));
+    json_object_set_new(result, "stateLost", json_boolean(lost));
+    if (note)
+        json_object_set_new(result, "sessionNote", json_string(note));
+    json_object_del(result, "runId"); /* nobody can ask for it later */
+}
+
+static void conclude(struct stay *s, struct stay_ask *a, const struct engine_outcome *o, bool lost)
+{
+    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    struct engine_outcome outcome = stay_outcome(a, o);
+    struct err e = ERR_INIT;
+    const struct run_story story = {.run_id = s->start->run_id,
+                                    .sandbox = &s->sandbox,
+                                    .capture = &a->capture,
+                                    .queue_ms = a->began_us / 1000 - a->came_ms};
+
+    stay_note_use(s);
+    if (snapshot_take(&s->sandbox, &after, &e) < 0) {
+        stay_refuse(s, a, &e);
+    } else {
+        json_t *result = run_result_new(&story, &outcome, &a->before, &after);
+        tell_session(s, a, lost, result);
+        stay_answer(s, a, wire_result_new(result));
+    }
+    s->session.fresh = false;
+    stay_note(s);
+    stay_cell_next(s);
+}
+
+/* ---- the interpreter ---- */
+
+static int start_interpreter(struct stay *s, struct err *e)
+{
+    static const struct run_request plain = {0};
+    size_t n_env;
+    char **env = run_env_new(&plain, &s->sandbox, &n_env);
+    const struct engine_command command = {
+        .argv = argv_of(s->language),
+        .n_argv = 2,
+        .env = (const char *const *)env,
+        .n_env = n_env,
+        .control = true,
+    };
+    int result = stay_send(s, &command, &s->session.id, e);
+
+    run_env_free(env, n_env);
+    s->session.fresh = true;
+    buf_reset(&s->session.control);
+    return result;
+}
+
+void stay_session_ended(struct stay *s, const struct engine_outcome *o)
+{
+    struct stay_ask *cell = s->session.cell;
+
+    s->session.id = 0;
+    if (cell)
+        conclude(s, cell, o, true);
+}
+
+/* ---- what it says ---- */
+
+static void take_word(struct stay *s, const char *text, size_t len)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *word = json_parse(text, len, RECORD_DEPTH, &e);
+    struct stay_ask *cell = s->session.cell;
+
+    if (!cell || !json_get_bool(word, "done", 0))
+        return;
+    const struct engine_outcome o = {
+        .end = ENGINE_EXITED,
+        .exit_code = (int)(json_get_integer(word, "exitCode", 1) & 0xff),
+        .started_us = cell->began_us,
+        .ended_us = clock_mono_us(),
+    };
+    /* Killed in the very moment when it was done: its end is about to come. */
+    if (cell->why == STAY_NOT_KILLED)
+        conclude(s, cell, &o, false);
+}
+
+static size_t length_of(const struct buf *b)
+{
+    const unsigned char *at = (const unsigned char *)b->data;
+
+    return (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
+}
+
+/* Hostile code may write here as well: whatever makes no sense ends the interpreter. */
+void stay_session_control(struct stay *s, const char *data, size_t len)
+{
+    struct buf *b = &s->session.control;
+
+    buf_add(b, data, len);
+    while (buf_ok(b) && b->len >= RECORD_HEADER && b->len - RECORD_HEADER >= length_of(b)) {
+        size_t whole = RECORD_HEADER + length_of(b);
+
+        take_word(s, b->data + RECORD_HEADER, whole - RECORD_HEADER);
+        if (b->len < whole) /* another interpreter has begun */
+            return;
+        buf_drop_front(b, whole);
+    }
+    if (!buf_ok(b) && s->session.cell)
+        stay_kill(s, s->session.cell, STAY_CANCELLED);
+}
+
+/* ---- cells ---- */
+
+static int send_cell(struct stay *s, const struct stay_ask *a, struct err *e)
+{
+    AUTO_BUF struct buf record = BUF_INIT(CELL_MAX);
+    json_auto_t *cell = json_pack("{s:o}", "code",
+                                  json_stringn(a->request.code.data, a->request.code.len));
+
+    if (wire_frame(cell, &record, e) < 0)
+        return -1;
+    s->unread = true;
+    return s->engine->ops->stay_control(s->engine, s->session.id, record.data, record.len, e);
+}
+
+static int run_cell(struct stay *s, struct stay_ask *a, struct err *e)
+{
+    if (stay_prepare(s, a, e) < 0 || (s->session.id == 0 && start_interpreter(s, e) < 0))
+        return -1;
+    a->began_us = clock_mono_us();
+    s->session.cell = a;
+    return send_cell(s, a, e);
+}
+
+void stay_cell_next(struct stay *s)
+{
+    struct err e = ERR_INIT;
+
+    for (size_t i = 0; i < s->n_asks && !s->session.cell; i++) {
+        struct stay_ask *a = s->asks[i];
+
+        if (a->kind != STAY_SESSION || !a->body || !s->record)
+            continue;
+        if (run_cell(s, a, &e) == 0)
+            return;
+        stay_refuse(s, a, &e);
+        i = (size_t)-1; /* from the start: the list is another */
+    }
+}
+
+void stay_cell_begin(struct stay *s, struct stay_ask *a)
+{
+    struct err e = ERR_INIT;
+
+    bool network = json_get_bool(a->head, "network", 0);
+    if (network != json_get_bool(s->start->head, "network", 0)) {
+        err_set(&e, ERR_INVALID,
+                "network: this session was begun %s it; say so again, or reset_session first",
+                network ? "without" : "with");
+        stay_refuse(s, a, &e);
+        return;
+    }
+    if (!s->keeps_variables || a->request.input.len > 0 || a->request.n_args > 0 ||
+        a->request.n_env > 0) {
+        err_set(&e, ERR_INVALID,
+                "stdin, args and environment: a session takes none of them, only code");
+        stay_refuse(s, a, &e);
+        return;
+    }
+    stay_cell_next(s);
+}

@@ -1,0 +1,51 @@
+#include "config.h"
+
+#include "common/broker/supervisor_self.h"
+
+#include "common/broker/keeping.h"
+#include "common/sandbox/quota.h"
+#include "common/sandbox/state.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+int supervisor_look_before(struct supervisor *s, struct snapshot *out, struct err *e)
+{
+    const struct usage nothing = {0};
+
+    s->usage.partial = true;
+    if (s->fresh)
+        return quota_check_usage(&s->sandbox, &nothing, 0, e);
+    if (snapshot_take(&s->sandbox, out, e) < 0)
+        return -1;
+    /* The listing has counted it, unless there is more than it lists. */
+    return out->usage.partial ? quota_check(&s->sandbox, 0, e)
+                              : quota_check_usage(&s->sandbox, &out->usage, 0, e);
+}
+
+/* Nothing that takes time: the answer waits for it. */
+void supervisor_tell_keeping(struct supervisor *s, const struct snapshot *after, json_t *result)
+{
+    s->usage = after->usage;
+    keeping_tell_expiry(&s->sandbox, result);
+    if (!after->usage.partial)
+        keeping_tell_usage(&s->sandbox, &s->usage, result);
+    if (s->sandbox.made)
+        keeping_tell_expired(&s->sandbox, result);
+}
+
+/* The size of a sandbox that was not counted to its end is found by counting, when it is needed. */
+void supervisor_note_size(const struct supervisor *s)
+{
+    if (s->usage.partial)
+        state_forget_size(s->start->root, s->sandbox.name);
+    else
+        state_note_size(s->start->root, s->sandbox.name, &s->usage);
+}
+
+ino_t supervisor_seat(const struct sandbox_root *root, const char *box)
+{
+    struct stat st;
+
+    return fstatat(root->fd, box, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_ino : 0;
+}

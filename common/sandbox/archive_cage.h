@@ -1,0 +1,29 @@
+/*
+ * A process that has only what it is given: for code that takes hostile bytes apart. Internal to
+ * common/sandbox.
+ */
+#ifndef SANDCGI_SANDBOX_ARCHIVE_CAGE_H
+#define SANDCGI_SANDBOX_ARCHIVE_CAGE_H
+
+#include "common/base/err.h"
+
+#include <sys/types.h>
+
+/*
+ * Starts this very program anew (so that no secret of ours is in its memory) as "<command>", with
+ * in_fd as its standard input and a new pipe as its standard output; all else is closed, its
+ * environment is empty. Returns the pipe's reading end, or -1. The caller waits for *out_pid.
+ */
+int archive_cage_start(const char *command, int in_fd, pid_t *out_pid, struct err *e);
+
+/* Ends it, should it still live, and waits for that. */
+void archive_cage_end(pid_t pid);
+
+/*
+ * Called by that process first: gives up root for an account without rights, network and files of
+ * its own, bounds memory and time, and lets the kernel refuse every system call that reading one
+ * descriptor and writing another does not need. -1: it must not go on.
+ */
+int archive_cage_enter(void);
+
+#endif

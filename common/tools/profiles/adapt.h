@@ -1,0 +1,30 @@
+/*
+ * What the adapters have in common. An adapter's tool reads its arguments by a table as ours do,
+ * calls one of our tools with arguments made from them, and tells the outcome in its server's
+ * shape: limits, consent, progress and news are the inner tool's.
+ */
+#ifndef SANDCGI_TOOLS_PROFILES_ADAPT_H
+#define SANDCGI_TOOLS_PROFILES_ADAPT_H
+
+#include "common/mcp/tool.h"
+#include "common/tools/args.h"
+
+/* As args_fill, but arguments that the table does not have are passed over, as those servers do.
+ * *out_known (owned by the caller) keeps what *out points into. */
+int adapt_fill(const struct arg_row *table, const struct mcp_tool_call *c, void *out,
+               json_t **out_known, struct err *e);
+
+/*
+ * Calls one of our tools for c with these arguments (taken; members that are null are left out).
+ * 0 with its result's object (borrowed from *inner), or -1 with what went wrong in *e; while the
+ * user is being asked, -1 with ERR_NONE, and what to ask has moved to out. Clear *inner in any
+ * case.
+ */
+int adapt_call(const struct mcp_tool_call *c, const struct mcp_tool *tool, json_t *take_arguments,
+               struct mcp_result *inner, struct mcp_result *out, json_t **out_object,
+               struct err *e);
+
+/* The object as the text of the only block, in one line or with two blanks per level. */
+void adapt_tell_text(struct mcp_result *out, json_t *take_object, bool pretty);
+
+#endif

@@ -1,0 +1,335 @@
+/*
+ * The set "runner": upload_file, run_code and list_runners with the arguments, payloads and error
+ * codes of a runner that speaks 2024-11-05. The payload is the union of what its generations
+ * answered, as the only text block.
+ */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+#include "common/rpc/rpc.h"
+#include "common/sandbox/files.h"
+#include "common/tools/list.h"
+#include "common/tools/profiles/adapt.h"
+#include "common/tools/profiles/profiles.h"
+#include "common/tools/run_code.h"
+#include "common/tools/runners.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define LANGUAGE_MAX 64
+#define ENV_MAX      64
+#define STDERR_MAX   (32u * 1024 * 1024)
+
+struct arguments {
+    const char *conversation, *filename, *language;
+    struct run_text content, code;
+    bool network;
+    struct arg_map environment;
+};
+
+#define CONVERSATION                                                                               \
+    {                                                                                              \
+        .name = "conversationId", .type = ARG_IDENTIFIER,                                          \
+        .offset = offsetof(struct arguments, conversation), .required = true,                      \
+        .max = CONVERSATION_MAX, .help = CONVERSATION_HELP                                         \
+    }
+
+static const struct arg_row upload_arguments[] = {
+    CONVERSATION,
+    {.name = "filename",
+     .type = ARG_STRING,
+     .offset = offsetof(struct arguments, filename),
+     .required = true,
+     .max = FILES_NAME_MAX,
+     .help = "Name of the file below /data."},
+    {.name = "content",
+     .type = ARG_BASE64,
+     .offset = offsetof(struct arguments, content),
+     .required = true,
+     .max_setting = ARG_SETTING(file_max),
+     .help = "The file's content in base64."},
+    {0},
+};
+
+static const struct arg_row run_arguments[] = {
+    CONVERSATION,
+    {.name = "language",
+     .type = ARG_IDENTIFIER,
+     .offset = offsetof(struct arguments, language),
+     .required = true,
+     .max = LANGUAGE_MAX,
+     .help = "The language that the code is written in.",
+     .choices = runners_languages},
+    {.name = "code",
+     .type = ARG_TEXT,
+     .offset = offsetof(struct arguments, code),
+     .required = true,
+     .max_setting = ARG_SETTING(code_max),
+     .help = "The whole program."},
+    {.name = "network",
+     .type = ARG_BOOL,
+     .offset = offsetof(struct arguments, network),
+     .help = "Give the program access to the network."},
+    {.name = "environment",
+     .type = ARG_MAP,
+     .offset = offsetof(struct arguments, environment),
+     .max_setting = ARG_SETTING(env_max),
+     .max_items = ENV_MAX,
+     .help = "Environment variables for the program."},
+    {0},
+};
+
+static const struct arg_row no_arguments[] = {{0}};
+
+/* ---- errors ---- */
+
+static bool is_missing(const json_t *arguments, const char *name)
+{
+    const json_t *value = json_object_get(arguments, name);
+
+    return !value || json_is_null(value) || (json_is_string(value) && !json_string_length(value));
+}
+
+/* Wrong arguments are errors of the protocol, the first missing one by name. */
+static bool accepts(const struct mcp_tool_call *c, const struct arg_row *table,
+                    struct mcp_result *out)
+{
+    struct arguments filled = {0};
+    json_auto_t *known = NULL;
+    struct err e = ERR_INIT;
+
+    for (const struct arg_row *row = table; row->name; row++) {
+        if (row->required && is_missing(c->arguments, row->name)) {
+            AUTO_FREE char *text = mem_printf("%s is required", row->name);
+            mcp_result_refuse(out, RPC_INVALID_PARAMS, text);
+            return false;
+        }
+    }
+    int rc = adapt_fill(table, c, &filled, &known, &e);
+    args_clear(table, &filled);
+    if (rc < 0) {
+        mcp_result_refuse(out, RPC_INVALID_PARAMS, "Invalid arguments");
+        out->structured = json_string(e.text);
+    }
+    return rc == 0;
+}
+
+/* The arguments that these tools and ours have in common are all of them. */
+static json_t *same_arguments(const struct mcp_tool_call *c, const struct arg_row *table)
+{
+    json_t *arguments = json_object();
+
+    for (const struct arg_row *row = table; row->name; row++) {
+        json_t *value = json_object_get(c->arguments, row->name);
+
+        if (value)
+            json_object_set(arguments, row->name, value); /* shared with the call, never changed */
+    }
+    return arguments;
+}
+
+/* ---- upload_file ---- */
+
+static void upload(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    struct err e = ERR_INIT;
+    json_t *object;
+
+    if (!accepts(c, upload_arguments, out))
+        return;
+    if (adapt_call(c, &tool_upload_file, same_arguments(c, upload_arguments), &inner, out, &object,
+                   &e) == 0) {
+        adapt_tell_text(out, json_incref(object), true);
+    } else {
+        bool decoding = strstr(e.text, "'content'") != NULL;
+        AUTO_FREE char *text = mem_printf(
+            "%s: %s", decoding ? "Failed to decode base64 content" : "Failed to write file",
+            e.text);
+        adapt_tell_text(out, json_pack("{s:b, s:s}", "success", 0, "message", text), true);
+    }
+}
+
+/* ---- run_code ---- */
+
+static void tell_failed_run(struct mcp_result *out, const char *why)
+{
+    adapt_tell_text(out,
+                    json_pack("{s:b, s:s, s:s, s:s, s:i, s:[]}", "success", 0, "stdout", "",
+                              "stderr", why, "output", "", "exitCode", -1, "files"),
+                    true);
+}
+
+static bool has_status(const json_t *result, const char *status)
+{
+    const char *has = json_get_string(result, "status");
+
+    return has && strcmp(has, status) == 0;
+}
+
+/* A timeout is told in front of what the program wrote itself. */
+static void tell_timeout(const struct tools_app *app, json_t *result)
+{
+    const json_t *text = json_object_get(result, "stderr");
+    AUTO_BUF struct buf all = BUF_INIT(STDERR_MAX);
+
+    buf_addf(&all, "Execution timed out after %" PRIu64 "s\n", app->limits.timeout_ms / 1000);
+    buf_add(&all, json_string_value(text), json_string_length(text));
+    json_object_set_new(result, "stderr", json_from_bytes(buf_str(&all), all.len));
+    json_object_set_new(result, "exitCode", json_integer(-1));
+}
+
+static void tell_run(const struct mcp_tool_call *c, struct mcp_result *inner,
+                     struct mcp_result *out)
+{
+    json_t *result = inner->structured;
+
+    if (inner->is_error) { /* busy or lost: there was no run to tell of */
+        tell_failed_run(out, mcp_result_text(inner));
+        return;
+    }
+    if (has_status(result, "timeout"))
+        tell_timeout(c->app, result);
+    adapt_tell_text(out, json_incref(result), true);
+}
+
+static bool is_unsupported(const struct tools_app *app, const char *language)
+{
+    struct err e = ERR_INIT;
+
+    return language && runners_get(app, RUNNERS_FRESH_MS, &e) && !runners_have(app, language);
+}
+
+static void run(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    const char *language = json_get_string(c->arguments, "language");
+    struct err e = ERR_INIT;
+    json_t *arguments, *object;
+
+    if (!is_missing(c->arguments, "conversationId") && is_unsupported(c->app, language)) {
+        AUTO_FREE char *text = mem_printf("Unsupported language: %s", language);
+        tell_failed_run(out, text);
+        return;
+    }
+    if (!accepts(c, run_arguments, out))
+        return;
+    arguments = same_arguments(c, run_arguments);
+    json_object_set_new(arguments, "waitMs", json_integer(0)); /* its clients wait to the end */
+    if (adapt_call(c, &tool_run_code, arguments, &inner, out, &object, &e) == 0)
+        tell_run(c, &inner, out);
+    else if (e.kind != ERR_NONE)
+        tell_failed_run(out, e.text);
+}
+
+/* ---- list_runners ---- */
+
+static void list_runners(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    struct err e = ERR_INIT;
+    json_t *object;
+
+    if (adapt_call(c, &tool_list_runners, json_object(), &inner, out, &object, &e) == 0)
+        adapt_tell_text(out, json_incref(object), true);
+    else
+        adapt_tell_text(out, json_pack("{s:[], s:s}", "languages", "error", e.text), true);
+}
+
+/* ---- the tools ---- */
+
+static char *describe_upload(void *app)
+{
+    (void)app;
+    return mem_strdup("Puts a file into the conversation's sandbox, where run_code finds it in "
+                      "/data. The content is base64.");
+}
+
+static char *describe_run(void *app)
+{
+    AUTO_BUF struct buf out = BUF_INIT(256 * 1024);
+
+    buf_add_str(&out,
+                "Runs a program in an isolated container and returns its output and the files it "
+                "made. The working directory /data is kept between calls with the same "
+                "conversationId. The environment variable FILE_BASE_URL holds the address of the "
+                "files in /data: a program may print markdown such as "
+                "![chart](<FILE_BASE_URL>/chart.png).");
+    run_code_describe_languages(app, &out);
+    return buf_take(&out);
+}
+
+static char *describe_list(void *app)
+{
+    (void)app;
+    return mem_strdup("Lists the languages that run_code can run.");
+}
+
+static json_t *upload_schema(void *app)
+{
+    return args_schema(upload_arguments, app);
+}
+
+static json_t *run_schema(void *app)
+{
+    return args_schema(run_arguments, app);
+}
+
+static json_t *list_schema(void *app)
+{
+    return args_schema(no_arguments, app);
+}
+
+static uint64_t version(void *app)
+{
+    return runners_version(app);
+}
+
+static const char *const upload_aliases[] = {"sandbox.upload_file", NULL};
+static const char *const run_aliases[] = {"sandbox.run_code", NULL};
+static const char *const list_aliases[] = {"sandbox.list_runners", NULL};
+
+static const struct mcp_tool tools[] = {
+    {.name = "upload_file",
+     .aliases = upload_aliases,
+     .hints = {.destructive = true, .idempotent = true},
+     .describe = describe_upload,
+     .input_schema = upload_schema,
+     .call = upload},
+    {.name = "run_code",
+     .aliases = run_aliases,
+     .hints = {.destructive = true, .open_world = true},
+     .describe = describe_run,
+     .input_schema = run_schema,
+     .version = version,
+     .call = run},
+    {.name = "list_runners",
+     .aliases = list_aliases,
+     .hints = {.read_only = true, .idempotent = true},
+     .describe = describe_list,
+     .input_schema = list_schema,
+     .call = list_runners},
+};
+
+static const struct mcp_tool *const list[] = {&tools[0], &tools[1], &tools[2]};
+
+static const struct mcp_manners manners = {
+    .unknown_tool_code = RPC_METHOD_NOT_FOUND,
+    .unknown_tool = "Tool not found: ",
+    .unknown_method = "Method not found: ",
+    .parse_error = "Parse error",
+    .always_200 = true,
+};
+
+const struct toolset profile_runner = {
+    .name = "runner",
+    .instructions =
+        "Runs programs in throw-away containers. Give every conversation one conversationId and "
+        "keep using it: files in /data stay with it. Use upload_file to bring data in, run_code to "
+        "compute, list_runners to see the languages.",
+    .tools = list,
+    .n_tools = ARRAY_LEN(list),
+    .manners = &manners,
+};

@@ -1,0 +1,41 @@
+/*
+ * The sets of tools that this server can offer: our own, and those of four other servers, for whose
+ * clients a change of the URL is all there is to do. The others are tables and small adapters over
+ * our own tools (profiles/). Which one is offered is a setting, or the web server's choice per
+ * place.
+ */
+#ifndef SANDCGI_TOOLS_TOOLSET_H
+#define SANDCGI_TOOLS_TOOLSET_H
+
+#include "common/mcp/resource.h"
+#include "common/mcp/server.h"
+#include "common/mcp/tool.h"
+
+#include <stddef.h>
+
+enum toolset_number {
+    TOOLSET_OURS,
+    TOOLSET_RUNNER,
+    TOOLSETS,
+};
+
+/* Their names in that order, as a setting's choices. */
+#define TOOLSET_NAMES "sandcgi|runner"
+
+struct toolset {
+    const char *name;
+    const char *instructions;
+    const struct mcp_tool *const *tools; /* in the order of tools/list */
+    size_t n_tools;
+    size_t n_local; /* the last of them, which work on the client's own files: stdio only */
+    const struct mcp_resources *resources;
+    const struct mcp_manners *manners;
+};
+
+/* The number of a name, -1: there is no such set. */
+int toolset_find(const char *name);
+
+/* Of any but TOOLSET_OURS, whose parts fcgi/registry.c names. */
+const struct toolset *toolset_theirs(int number);
+
+#endif

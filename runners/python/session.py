@@ -1,0 +1,153 @@
+"""Runs cells of Python one after the other in one lasting namespace, in a container that stays.
+
+Descriptor 3 leads to the server. Records go both ways, a length of four bytes (big-endian) and JSON: to us
+{"code": …, "echo": bool}, from us {"ready": true} once and {"done": true, "exitCode": n} behind the output of each cell.
+What a program does to this file's doings, it does to itself only.
+"""
+
+import os
+import sys
+
+# The working directory may have files with the names of modules; what is imported here is Python's own.
+path = sys.path[1:]
+sys.path[:] = [place for place in path if place not in os.environ.get("PYTHONPATH", "").split(":")]
+
+import ast  # noqa: E402
+import builtins  # noqa: E402
+import codeop  # noqa: E402
+import inspect  # noqa: E402
+import json  # noqa: E402
+import linecache  # noqa: E402
+import traceback  # noqa: E402
+import types  # noqa: E402
+
+sys.path[:] = ["", *path]
+
+CHANNEL = 3
+FAILED = 1
+INTERRUPTED = 130
+
+
+def print_error(error):
+    """The traceback from the first frame of a cell on; a hook of the program's own comes first."""
+    tb = error.__traceback__
+    while tb and tb.tb_frame.f_code.co_filename == __file__:
+        tb = tb.tb_next
+    error = error.with_traceback(tb)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, tb
+    try:
+        if sys.excepthook is sys.__excepthook__:
+            traceback.print_exception(type(error), error, tb)
+        else:
+            sys.excepthook(type(error), error, tb)
+    except BaseException:
+        traceback.print_exc(file=sys.__stderr__)
+
+
+def flush():
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            stream.flush()
+        except BaseException:
+            pass
+
+
+def exit_code(error):
+    """What the interpreter would make of sys.exit."""
+    if error.code is None or isinstance(error.code, int):
+        return (error.code or 0) & 0xFF
+    print(error.code, file=sys.stderr)
+    return FAILED
+
+
+class Channel:
+    """The way to the server."""
+
+    def read(self, size):
+        data = b""
+        while len(data) < size:
+            try:
+                part = os.read(CHANNEL, size - len(data))
+            except OSError:
+                os._exit(FAILED)
+            except BaseException as error:  # a signal handler of the program's that raises while nothing runs
+                print_error(error)
+                continue
+            if not part:
+                sys.exit(0)
+            data += part
+        return data
+
+    def receive(self):
+        return json.loads(self.read(int.from_bytes(self.read(4), "big")))
+
+    def send(self, record):
+        data = json.dumps(record).encode()
+        data = len(data).to_bytes(4, "big") + data
+        while data:
+            data = data[os.write(CHANNEL, data):]
+
+
+class Session:
+    """The namespace, a module `__main__`, and what runs cells in it."""
+
+    def __init__(self):
+        self.main = types.ModuleType("__main__")
+        self.main.__builtins__ = builtins
+        self.driver = sys.modules["__main__"]
+        sys.modules["__main__"] = self.main
+        sys.argv = [""]
+        self.compiler = codeop.Compile()
+        self.compiler.flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        self.cells = 0
+        self.loop = None
+
+    def await_all(self, coroutine):
+        import asyncio
+
+        if self.loop is None or self.loop.is_closed():
+            self.loop = asyncio.new_event_loop()
+        return self.loop.run_until_complete(coroutine)
+
+    def execute(self, tree, name, mode):
+        code = self.compiler(tree, name, mode)
+        result = eval(code, self.main.__dict__)
+        if code.co_flags & inspect.CO_COROUTINE:
+            self.await_all(result)
+
+    def run(self, source, echo):
+        """Runs one cell; its exit code."""
+        self.cells += 1
+        name = f"<cell {self.cells}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        try:
+            tree = compile(source, name, "exec", self.compiler.flags | ast.PyCF_ONLY_AST, True)
+            last = tree.body.pop() if echo and tree.body and isinstance(tree.body[-1], ast.Expr) else None
+            self.execute(tree, name, "exec")
+            if last:
+                self.execute(ast.Interactive([last]), name, "single")
+        except SystemExit as error:
+            return exit_code(error)
+        except KeyboardInterrupt as error:
+            print_error(error)
+            return INTERRUPTED
+        except BaseException as error:
+            print_error(error)
+            return FAILED
+        return 0
+
+
+def serve():
+    os.set_inheritable(CHANNEL, False)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)
+    channel, session = Channel(), Session()
+    channel.send({"ready": True})
+    while True:
+        cell = channel.receive()
+        code = session.run(cell["code"], cell.get("echo", False))
+        flush()
+        channel.send({"done": True, "exitCode": code})
+
+
+serve()

@@ -1,0 +1,143 @@
+// Runs cells of TypeScript one after the other, in Bun, in a container that stays; what a cell declares is there for
+// the next ones.
+//
+// Descriptor 3 leads to the server. Records go both ways, a length of four bytes (big-endian) and JSON: to us
+// {"code": …}, from us {"ready": true} once and {"done": true, "exitCode": n} behind the output of each cell.
+//
+// A cell is a module in a file of its own, so that Bun sees to types, imports, await and the lines of errors. Behind its
+// last line it gets a function that hands out ways to its variables, which become properties of the global object: later
+// cells read and write the very variables, and a cell that declares a name again has a new one. A second module, which
+// the cell imports and which imports the cell, calls that function before the cell runs: so the ways are there when it fails.
+
+import { mkdtempSync, read, writeFileSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const CHANNEL = 3;
+const FAILED = 1;
+const KEEP = Symbol.for("session.keep");
+// Of what a cell says it imports, types do not exist when it runs.
+const NO_EXPORT = /^Export named '([^']+)' not found/;
+// One of the lines, at the beginning of what Bun makes for its own prompt, that name all variables.
+const NAMES = /^var ([^;=]+);$/;
+
+const { console, process, setImmediate } = globalThis;
+const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
+const folder = mkdtempSync(join(tmpdir(), "session-"));
+let cells = 0;
+let failures = 0; // errors that nobody caught
+
+function declared(code) {
+  const names = [];
+  for (const line of transpiler.transformSync(code).split("\n")) {
+    const found = NAMES.exec(line);
+    if (!found) break;
+    names.push(...found[1].split(", "));
+  }
+  return names;
+}
+
+// A way to one variable: it may be a constant, which throws then.
+const handle = (name) => `${JSON.stringify(name)}:[()=>${name},($value)=>eval(${JSON.stringify(`${name}=$value`)})]`;
+
+function works(get) {
+  try {
+    get();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// Imports a cell. The answer is what does not exist of its imports: it has to be tried without a way to that.
+async function load(code, names, name) {
+  const cell = join(folder, `${name}.ts`);
+  const ways = `export function $ways(){return{${names.map(handle).join()}}}`;
+  writeFileSync(cell, `${code}\n${ways}import"./${name}-ways.mjs";`);
+  writeFileSync(
+    join(folder, `${name}-ways.mjs`),
+    `import*as cell from"./${name}.ts";globalThis[Symbol.for("session.keep")](cell.$ways());`,
+  );
+  try {
+    await import(cell);
+  } catch (error) {
+    const missing = error instanceof SyntaxError && NO_EXPORT.exec(error.message);
+    if (missing && names.includes(missing[1])) return missing[1];
+    throw error;
+  }
+}
+
+async function run(code) {
+  let kept = {};
+  globalThis[KEEP] = (ways) => (kept = ways);
+  cells += 1;
+  try {
+    let names = declared(code);
+    let file = `cell-${cells}`;
+    for (let missing; (missing = await load(code, names, file)); file += "_")
+      names = names.filter((name) => name !== missing);
+  } finally {
+    for (const [name, [get, set]] of Object.entries(kept))
+      // What was not reached has no value, and the one of before stays.
+      if (works(get)) Reflect.defineProperty(globalThis, name, { get, set, configurable: true, enumerable: true });
+  }
+}
+
+function fail(error) {
+  failures += 1;
+  console.error(error);
+}
+
+const drained = (stream) => new Promise((resolve) => stream.write("", resolve));
+
+// What was resolved but not awaited gets its turn, and so do errors in it.
+async function settle() {
+  await new Promise(setImmediate);
+  await Promise.all([drained(process.stdout), drained(process.stderr)]);
+}
+
+function receivePart(size) {
+  const data = Buffer.alloc(size);
+  return new Promise((resolve, reject) => {
+    read(CHANNEL, data, 0, size, null, (error, n) => (error ? reject(error) : resolve(data.subarray(0, n))));
+  });
+}
+
+async function receiveBytes(size) {
+  const parts = [];
+  for (let have = 0; have < size; ) {
+    const part = await receivePart(Math.min(size - have, 65536));
+    if (part.length === 0) process.exit(0);
+    parts.push(part);
+    have += part.length;
+  }
+  return Buffer.concat(parts);
+}
+
+async function receive() {
+  const size = (await receiveBytes(4)).readUInt32BE();
+  return JSON.parse((await receiveBytes(size)).toString());
+}
+
+function send(record) {
+  const text = Buffer.from(JSON.stringify(record));
+  const data = Buffer.concat([Buffer.alloc(4), text]);
+  data.writeUInt32BE(text.length);
+  for (let sent = 0; sent < data.length; ) sent += writeSync(CHANNEL, data, sent);
+}
+
+process.on("uncaughtException", fail);
+process.on("unhandledRejection", fail);
+send({ ready: true });
+for (;;) {
+  const { code } = await receive();
+  failures = 0;
+  try {
+    await run(code);
+  } catch (error) {
+    fail(error);
+  }
+  await settle();
+  send({ done: true, exitCode: failures ? FAILED : (process.exitCode ?? 0) });
+  process.exitCode = undefined;
+}

@@ -1,0 +1,86 @@
+"""Sets of tools of other servers: their recorded clients run unchanged, over HTTP and over standard input and output."""
+import functools
+import subprocess
+import sys
+
+import sites
+from harness import TOP, check, contains, equal, test
+from mcp import RUN_HEADERS
+from streams import Stream
+
+SETS = ("runner",)
+
+
+@functools.cache
+def _site():
+    """One server with all of them."""
+    return sites.own_of_suite(nginx={"PROFILES": " ".join(SETS)})
+
+
+def _play(name, *how):
+    done = subprocess.run([sys.executable, f"{TOP}/tests/profiles/{name}.py", *how], capture_output=True, text=True,
+                          check=False, env=sites.clean_environment() | sites.SANITIZER_ENV, timeout=280)
+    check(done.returncode == 0, f"{name} {how[0]}: {done.stderr[-1500:]}")
+    contains(done.stdout, "checks")
+
+
+def _over_http(name):
+    site = _site()
+    _play(name, "http", f"{site.base_url}/mcp/{name}", site.token)
+
+
+def _over_stdio(name):
+    _play(name, "stdio", sites.BINARY, "stdio", "--config", _site().config, "--tools", name)
+
+
+def _register(name):
+    test(f"the recorded client of \"{name}\" runs unchanged over HTTP", timeout=300)(lambda: _over_http(name))
+    test(f"the recorded client of \"{name}\" runs unchanged over stdio", timeout=300)(lambda: _over_stdio(name))
+
+
+for _name in SETS:
+    _register(_name)
+
+
+def _names(client, path, headers=None):
+    answer = client.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, headers, path).json()
+    return [tool["name"] for tool in answer["result"]["tools"]]
+
+
+@test("every place offers its own set of tools, and no header of a client chooses another")
+def _():
+    client = _site().client()
+    ours = _names(client, "/mcp")
+    check("get_run" in ours, ours)
+    runner = ["upload_file", "run_code", "list_runners"]
+    for headers in ({}, {"SANDCGI_TOOLS": "sandcgi"}, {"SANDCGI-TOOLS": "sandcgi"}, {"Mcp-Param-Tools": "sandcgi"}):
+        equal(_names(client, "/mcp/runner", headers), runner)
+        equal(_names(client, "/mcp", {name: "runner" for name in headers}), ours)
+    equal(client.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, None, "/mcp/nothing").status, 404)
+    equal(client.with_token("wrong").post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, None, "/mcp/runner").status, 401)
+
+
+@test("the setting TOOLS chooses what /mcp itself offers; a place of an unknown set is 404 and says so")
+def _():
+    site = sites.own({"TOOLS": "runner"}, nginx={"PROFILES": "sandcgi nonsense"})
+    equal(_names(site.client(), "/mcp"), ["upload_file", "run_code", "list_runners"])
+    check("get_run" in _names(site.client(), "/mcp/sandcgi"), "ours are not there")
+    refused = site.client().post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, None, "/mcp/nonsense")
+    equal(refused.status, 404)
+    contains(refused.body.decode(), "set of tools")
+
+
+@test("a session of one place is unknown at the others")
+def _():
+    client = _site().client()
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
+    session = client.post(begin, None, "/mcp/runner").headers["Mcp-Session-Id"]
+    headers = RUN_HEADERS | {"Mcp-Session-Id": session}
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    equal(client.post(ping, headers, "/mcp").status, 404)
+    equal(client.post(ping, headers, "/mcp/runner").status, 200)
+    stream = Stream(client, None, headers, path="/mcp").begin()
+    equal(stream.status, 404)
+    stream = Stream(client, None, headers, path="/mcp/runner").begin()
+    equal(stream.status, 200)

@@ -1,0 +1,287 @@
+"""How long a conversation's files stay and how many there may be: expiry, deletion, quota; never under a program's feet."""
+import os
+import time
+
+import runs
+import sites
+import warm
+from harness import check, contains, equal, holds_for, test, wait_until
+
+TTL = 3  # seconds, of the sites here; a look every second
+SOON = 20  # a machine that is busy looks later
+TOKEN = "b" * 48  # of another tenant
+
+
+def _short_lived(**settings):
+    site = sites.own({"SANDBOX_TTL": f"{TTL}s"} | settings)
+    return site, sites.new_conversation(site.client())
+
+
+def _box(url):
+    return url.partition("/files/")[2].partition("/")[0]
+
+
+def _is_gone(client, url):
+    return client.download(url).status == 404
+
+
+def _delete(client, conversation=None):
+    return client.structured("delete_conversation", {"conversationId": conversation or client.conversation})
+
+
+def _refused(client, conversation=None):
+    return client.tool_error("delete_conversation", {"conversationId": conversation or client.conversation})
+
+
+def _state_of(site, box):
+    """Files of ours that name the sandbox."""
+    return [f"{folder}/{name}" for folder, _, names in os.walk(f"{site.root}/.state") for name in names if box in name]
+
+
+def _trash(site):
+    return os.listdir(f"{site.root}/.trash")
+
+
+@test("files that nobody used for SANDBOX_TTL are gone, their URLs answer 404, and who comes back is told once")
+def _():
+    site, client = _short_lived()
+    result = client.run("open('f.txt', 'w').write('x')")
+    url = result["files"][0]["url"]
+    check(0 <= result["filesExpireAt"] - time.time() <= TTL + 1, f"filesExpireAt {result['filesExpireAt']}")
+    equal(client.download(url).status, 200)
+    wait_until(lambda: _is_gone(client, url), SOON, "the file is gone")
+    wait_until(lambda: _box(url) not in os.listdir(site.root) and not _trash(site), SOON, "the directory is removed")
+    equal([name for name in _state_of(site, _box(url)) if "/gone/" not in name], [], "records")
+    whole = client.run_whole("import os; print(os.listdir('.'))")
+    equal(whole["structuredContent"]["stdout"], "[]\n")
+    contains(whole["structuredContent"]["notices"][0], "have expired")
+    contains(str(whole["content"]), "have expired")
+    check("notices" not in client.run("pass"), "it is told once")
+
+
+@test("who uploads into an expired conversation is told, too, and others hear nothing of it")
+def _():
+    site, client = _short_lived()
+    site.set_token("other", TOKEN)
+    url = client.upload("f.txt", b"x")["file"]["url"]
+    wait_until(lambda: _is_gone(client, url), SOON, "the file is gone")
+    other = client.with_token(TOKEN)
+    other.conversation = client.conversation
+    check("notices" not in other.upload("f.txt", b"y"), "another tenant's conversation of that name")
+    again = client.upload("f.txt", b"z")
+    contains(again["notices"][0], "have expired")
+    check(again["filesExpireAt"] > time.time(), "filesExpireAt of an upload")
+
+
+@test("the files of a run that goes on stay, however old they are")
+def _():
+    site, client = _short_lived()
+    url = client.upload("old.txt", b"x")["file"]["url"]
+    run = runs.begin(client, f"sleep {TTL + 5}; cat old.txt; echo new > new.txt")
+    holds_for(lambda: client.download(url).status == 200, TTL + 4, "the file is there while the program runs")
+    result = wait_until(lambda: _ended(client, run), SOON, "the run ends")
+    equal((result["stdout"], [f["name"] for f in result["files"]]), ("x", ["new.txt"]))
+    wait_until(lambda: _is_gone(client, url), SOON, "and goes afterwards")
+    check(_box(url) not in os.listdir(site.root), "the directory")
+
+
+def _ended(client, run):
+    result = runs.look(client, run)
+    return result if result["status"] != "running" else None
+
+
+@test("using a conversation keeps its files: a run, an upload, a reading")
+def _():
+    _, client = _short_lived(SANDBOX_TTL="8s")
+    url = client.upload("f.txt", b"x")["file"]["url"]
+    uri = f"sandbox://{client.conversation}/f.txt"
+    end = time.monotonic() + 20
+    uses = [lambda: client.run("pass"), lambda: client.upload("other", b""),
+            lambda: client.request("resources/read", {"uri": uri})]
+    while time.monotonic() < end:
+        uses[0]()
+        uses.append(uses.pop(0))
+        equal(client.download(url).status, 200, "while it is used")
+        time.sleep(2)
+
+
+@test("without SANDBOX_TTL nothing expires and no result says so")
+def _():
+    site = sites.own({"SANDBOX_TTL": "0"})
+    client = sites.new_conversation(site.client())
+    check("filesExpireAt" not in client.run("pass"), "a run")
+    check("filesExpireAt" not in client.upload("f", b""), "an upload")
+
+
+@test("delete_conversation: files, links and kept results are gone, and the name begins anew")
+def _():
+    site = sites.own()
+    client = sites.new_conversation(site.client())
+    result = client.run("import os\nos.makedirs('a/b')\nopen('a/b/f.txt', 'w').write('x' * 10000)\nopen('g', 'w')")
+    kept = runs.begin(client, "echo kept")
+    wait_until(lambda: _ended(client, kept), SOON, "the run ends")
+    done = _delete(client)
+    equal((done["deleted"], done["files"]), (True, 4))
+    check(10000 <= done["bytes"] < 100000, f"bytes {done['bytes']}")
+    for file in result["files"]:
+        equal(client.download(file["url"]).status, 404, file["name"])
+    contains(client.tool_error("get_run", {"runId": kept}), "no such run")
+    equal(runs.listed(client, conversationId=client.conversation), [])
+    wait_until(lambda: not _trash(site), SOON, "the trash is emptied")
+    equal(_state_of(site, _box(result["files"][0]["url"])), [], "records")
+    contains(_refused(client), "nothing to delete")
+    again = client.run("import os; print(os.listdir('.'))")
+    equal((again["stdout"], again.get("notices")), ("[]\n", None))
+
+
+@test("a conversation in which a program runs cannot be deleted; afterwards it can")
+def _():
+    client = sites.client()
+    run = runs.begin(client, "sleep 30; echo late > f.txt")
+    text = _refused(client)
+    contains(text, run)
+    contains(text, "cancel_run")
+    runs.cancel(client, run)
+    wait_until(lambda: _ended(client, run), SOON, "the run ends")
+    check(_delete(client)["deleted"], "deleted")
+
+
+@test("right after a run's answer its conversation can be deleted, and the next run begins anew")
+def _():
+    client = sites.new_conversation(warm.shared().client())
+    for n in range(6):
+        result = client.run(f"import os; print(os.listdir('.')); open('f{n}.txt', 'w').write('{n}')")
+        equal((result["stdout"], [f["name"] for f in result["files"]]), ("[]\n", [f"f{n}.txt"]))
+        url = result["files"][0]["url"]
+        equal(client.download(url).body, str(n).encode())
+        check(_delete(client)["deleted"], "deleted")
+        check(_is_gone(client, url), "the link")
+
+
+@test("a container that waits on a deleted conversation serves nobody: the next run's files are real")
+def _():
+    site = warm.site("python=1")
+    client = warm.new_client(site)
+    client.run("open('old.txt', 'w').write('old')")
+    warm.wait_next(site, client, "python")
+    _delete(client)
+    result = client.run("import os; print(os.listdir('.')); open('new.txt', 'w').write('new')")
+    equal(result["stdout"], "[]\n")
+    equal(client.download(result["files"][0]["url"]).body, b"new")
+
+
+@test("of others' conversations nothing can be deleted, nor learnt")
+def _():
+    site = sites.own()
+    client = sites.new_conversation(site.client())
+    url = client.upload("f.txt", b"x")["file"]["url"]
+    site.set_token("other", TOKEN)
+    other = client.with_token(TOKEN)
+    foreign = _refused(other, client.conversation)
+    equal(foreign, _refused(other, "never existed"))
+    equal(client.download(url).status, 200)
+
+
+HOSTILE = r"""
+import os
+os.makedirs('-rf/' + 'd/' * 200)
+here = os.getcwd()
+for _ in range(2000):
+    os.mkdir('deep'); os.chdir('deep')
+os.chdir(here)
+for n in range(3000):
+    open(f'many{n}', 'w').close()
+for c in range(1, 256):
+    if c != 47:
+        open(b'x' + bytes([c]) + b'y', 'w').close()
+os.symlink('../../..', 'up'); os.symlink('/etc', 'etc'); os.symlink('up', 'loop')
+os.mkfifo('fifo')
+with open('sparse', 'wb') as f:
+    f.truncate(1 << 29)
+os.mkdir('locked'); open('locked/f', 'w').close(); os.chmod('locked', 0)
+os.chmod('.', 0)
+"""
+
+
+@test("a tree that a program made to last is deleted all the same, and nothing beside it", timeout=90)
+def _():
+    site = sites.own()
+    client = sites.new_conversation(site.client())
+    witness = sites.new_conversation(site.client()).upload("w.txt", b"witness")["file"]["url"]
+    equal(client.run(HOSTILE)["status"], "ok")
+    done = _delete(client)
+    check(done["files"] > 3000 and done["bytes"] < 100 << 20, f"a hole takes nothing: {done}")
+    wait_until(lambda: not _trash(site), 60, "the trash is emptied")
+    equal(client.download(witness).body, b"witness")
+
+
+@test("what a killed server left in .trash is removed by the next one")
+def _():
+    site = sites.own(start=False)
+    os.makedirs(f"{site.root}/.trash/0123456789abcdef/a/b")
+    with open(f"{site.root}/.trash/0123456789abcdef/a/f", "w", encoding="utf-8") as file:
+        file.write("x")
+    site.start()
+    wait_until(lambda: not _trash(site), SOON, "the trash is emptied")
+
+
+@test("above SANDBOX_TOTAL_MAX the conversations that were not used for longest go")
+def _():
+    site = sites.own({"SANDBOX_TOTAL_MAX": "5m"})
+    clients = [sites.new_conversation(site.client()) for _ in range(3)]
+    urls = []
+    for client in clients:
+        urls.append(client.run("open('f.bin', 'wb').write(bytes(range(256)) * 8192)")["files"][0]["url"])
+        time.sleep(1.1)  # last uses are known in seconds
+    site.stop()  # a look is taken at each start
+    site.start()
+    boxes = [_box(url) for url in urls]
+    wait_until(lambda: boxes[0] not in os.listdir(site.root), SOON, "the oldest goes")
+    check(all(box in os.listdir(site.root) for box in boxes[1:]), "the others stay")
+
+
+@test("a run that ends above SANDBOX_QUOTA is told so; the next run and upload are refused until there is room")
+def _():
+    site = sites.with_settings(SANDBOX_QUOTA="2m", SANDBOX_FILES="50")
+    client = sites.new_conversation(site.client())
+    whole = client.run_whole("open('big', 'wb').write(bytes(range(256)) * 12000)")
+    equal(whole["structuredContent"]["status"], "ok")
+    contains(whole["structuredContent"]["notices"][0], "SANDBOX_QUOTA")
+    contains(str(whole["content"]), "will be refused")
+    for text in (client.run_error("pass"), client.tool_error("upload_file", {
+            "conversationId": client.conversation, "filename": "f", "content": "eA=="})):
+        contains(text, "SANDBOX_QUOTA")
+        contains(text, "2.0 MiB")
+        contains(text, "delete")
+    _delete(client)
+    equal(client.run("print(1)")["stdout"], "1\n")
+
+
+@test("an upload that would pass SANDBOX_QUOTA is refused, and a sparse file takes no room")
+def _():
+    site = sites.with_settings(SANDBOX_QUOTA="2m", SANDBOX_FILES="50")
+    client = sites.new_conversation(site.client())
+    check("notices" not in client.run("open('sparse', 'wb').truncate(1 << 29)"), "a sparse file")
+    client.upload("one", b"x" * 1200000)
+    text = client.tool_error("upload_file", {"conversationId": client.conversation, "filename": "two",
+                                             "content": "eHh4" * 400000})
+    contains(text, "SANDBOX_QUOTA")
+    contains(text, "1.1 MiB more")
+
+
+@test("more than SANDBOX_FILES files and folders are refused")
+def _():
+    site = sites.with_settings(SANDBOX_QUOTA="2m", SANDBOX_FILES="50")
+    client = sites.new_conversation(site.client())
+    result = client.run("for n in range(60): open(f'f{n}', 'w').close()")
+    contains(result["notices"][0], "SANDBOX_FILES")
+    contains(client.run_error("pass"), "60 files and folders")
+
+
+@test("where the disk has less than SANDBOX_DISK_RESERVE left, nothing is begun that could fill it")
+def _():
+    site = sites.own({"SANDBOX_DISK_RESERVE": "1000000g"})
+    client = sites.new_conversation(site.client())
+    contains(client.run_error("pass"), "SANDBOX_DISK_RESERVE")
+    contains(client.tool_error("upload_file", {"conversationId": client.conversation, "filename": "f", "content": ""}),
+             "SANDBOX_DISK_RESERVE")

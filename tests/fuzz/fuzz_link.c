@@ -1,0 +1,38 @@
+/* A request's URI as a signed link: whatever it says, nothing is signed that we did not sign, and a
+ * subject is a path that stays where it is. */
+#include "config.h"
+
+#include "tests/fuzz/fuzz.h"
+
+#include "common/base/auto.h"
+#include "common/base/mem.h"
+#include "common/sandbox/link.h"
+
+#include <string.h>
+
+static void check_subject(const struct link_key *key, const char *uri, enum link_kind kind)
+{
+    struct err e = ERR_INIT;
+    AUTO_FREE char *subject = link_subject(uri, kind);
+
+    if (!subject)
+        return;
+    PROMISE(strlen(subject) <= LINK_SUBJECT_MAX && subject[0] != '/' && !strstr(subject, "//"));
+    PROMISE(strncmp(subject, "../", 3) != 0 && !strstr(subject, "/../"));
+    PROMISE(link_verify(key, kind, subject, uri, 0, &e) < 0);
+
+    AUTO_FREE char *url = link_url(key, "https://x.test", kind, subject, 1);
+    AUTO_FREE char *again = link_subject(url, kind);
+    PROMISE(again && strcmp(again, subject) == 0);
+    PROMISE(link_verify(key, kind, subject, url, 0, &e) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct link_key key = {.bytes = {1, 2, 3}};
+    AUTO_FREE char *uri = mem_strndup((const char *)data, size);
+
+    for (int kind = LINK_FILE; kind <= LINK_ARCHIVE; kind++)
+        check_subject(&key, uri, (enum link_kind)kind);
+    return 0;
+}

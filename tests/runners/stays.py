@@ -1,0 +1,152 @@
+"""The server's side of "entry stay", for tests: sends records, takes frames apart."""
+
+import json
+import os
+import queue
+import struct
+import subprocess
+import threading
+
+import sbx
+
+
+def record(tag, number, payload=b""):
+    return tag.encode() + struct.pack(">II", 4 + len(payload), number) + payload
+
+
+def items(*argv, env=(), cwd=None, timeout_ms=None, control=False):
+    parts = []
+    if timeout_ms is not None:
+        parts.append(f"T{timeout_ms}")
+    if cwd is not None:
+        parts.append(f"D{cwd}")
+    if control:
+        parts.append("K")
+    parts += [f"E{e}" for e in env] + [f"A{a}" for a in argv]
+    return b"".join(p.encode() + b"\0" for p in parts)
+
+
+class End:
+    """What a command came to."""
+
+    def __init__(self):
+        self.out = bytearray()
+        self.err = bytearray()
+        self.control = bytearray()
+        self.report = None
+        self.why = None
+        self.order = []
+
+    @property
+    def over(self):
+        return self.report is not None or self.why is not None
+
+
+class Stay:
+    """A staying entry program, with a thread that takes its frames in."""
+
+    def __init__(self, command, **options):
+        self.p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+        self.frames = queue.Queue(maxsize=256)
+        self.ends = {}
+        self.last = 0
+        self.reading = threading.Event()
+        self.reading.set()
+        threading.Thread(target=self.read, daemon=True).start()
+        assert self.frames.get(timeout=10) == ("W", 0, b"")
+
+    def read(self):
+        for tag, payload in sbx.frames(self.p.stdout):
+            self.frames.put((tag, struct.unpack(">I", payload[:4])[0], payload[4:]))
+            self.reading.wait()
+        self.frames.put(None)
+
+    def send(self, data):
+        self.p.stdin.write(data)
+        self.p.stdin.flush()
+
+    def begin(self, *argv, stdin=b"", **wanted):
+        """Starts a command; its number."""
+        self.last += 1
+        self.ends[self.last] = End()
+        data = b"".join(record("I", self.last, stdin[i:i + 65536]) for i in range(0, len(stdin), 65536))
+        self.send(data + record("X", self.last, items(*argv, **wanted)))
+        return self.last
+
+    def kill(self, number):
+        self.send(record("Z", number))
+
+    def tell(self, number, data):
+        self.send(record("K", number, data))
+
+    def turn(self, timeout=20):
+        """Takes one frame in; its tag, number and payload."""
+        frame = self.frames.get(timeout=timeout)
+        if frame is None:
+            raise EOFError
+        tag, number, data = frame
+        end = self.ends[number]
+        assert not end.over, "a frame after the last"
+        end.order.append(tag)
+        if tag == "O":
+            end.out += data
+        elif tag == "E":
+            end.err += data
+        elif tag == "K":
+            end.control += data
+        elif tag == "R":
+            end.report = json.loads(data)
+        elif tag == "F":
+            end.why = data.decode()
+        else:
+            raise AssertionError(f"frame {tag!r}")
+        return frame
+
+    def until(self, condition, timeout=20):
+        while not condition():
+            self.turn(timeout)
+
+    def end(self, number, timeout=20):
+        self.until(lambda: self.ends[number].over, timeout)
+        return self.ends.pop(number)
+
+    def run(self, *argv, **wanted):
+        return self.end(self.begin(*argv, **wanted))
+
+    def sh(self, code, **wanted):
+        return self.run("sh", "-c", code, **wanted)
+
+    def entry_pid(self):
+        """The entry program's pid as we see it: our child, or the child of unshare."""
+        with open(f"/proc/{self.p.pid}/task/{self.p.pid}/children") as f:
+            children = f.read().split()
+        with open(f"/proc/{self.p.pid}/comm") as f:
+            return int(children[0]) if f.read() != "entry\n" and children else self.p.pid
+
+    def close(self):
+        """Hangs up; the exit status and what it said."""
+        self.reading.set()
+        try:
+            self.p.stdin.close()
+        except BrokenPipeError:
+            pass
+        while True:
+            try:
+                if self.frames.get(timeout=10) is None:
+                    break
+            except queue.Empty:
+                break
+        status = self.p.wait(timeout=10)
+        said = self.p.stderr.read()
+        self.p.stdout.close()
+        self.p.stderr.close()
+        return status, said
+
+
+def memory_kb(pid, name="VmHWM"):
+    with open(f"/proc/{pid}/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith(name))
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))

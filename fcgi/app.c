@@ -118,26 +118,43 @@ static struct mcp_server server_of(struct app *app, const struct settings *s)
                                .publish_ctx = &app->events};
 }
 
-static void offer_ours(struct mcp_server *server)
+/* Those of a set that can do something for clients of this kind. */
+static void offer_tools(struct app *app, int set, const struct mcp_tool *const *tools, size_t n,
+                        bool local)
+{
+    const enum mcp_reach others = local ? MCP_REACH_HTTP : MCP_REACH_LOCAL;
+    const struct mcp_tool **offered = mem_array(n, sizeof *offered);
+    struct mcp_server *server = &app->servers[set];
+
+    for (size_t i = 0; i < n; i++)
+        if (tools[i]->reach != others)
+            offered[server->n_tools++] = tools[i];
+    app->offered[set] = offered;
+    server->tools = offered;
+}
+
+static void offer_ours(struct app *app, bool local)
 {
     const struct registry *offer = registry_of_server();
+    struct mcp_server *server = &app->servers[TOOLSET_OURS];
 
+    offer_tools(app, TOOLSET_OURS, offer->tools, offer->n_tools, local);
     server->instructions = instructions;
-    server->tools = offer->tools;
-    server->n_tools = offer->n_tools;
     server->prompts = offer->prompts;
     server->n_prompts = offer->n_prompts;
     server->resources = offer->resources;
     server->tasks = offer->tasks;
 }
 
-static void offer_theirs(struct mcp_server *server, const struct toolset *set, bool local)
+static void offer_theirs(struct app *app, int i, bool local)
 {
+    const struct toolset *set = toolset_theirs(i);
+    struct mcp_server *server = &app->servers[i];
+
+    offer_tools(app, i, set->tools, set->n_tools, local);
     server->offer = set->name;
     server->manners = set->manners;
     server->instructions = set->instructions;
-    server->tools = set->tools;
-    server->n_tools = local ? set->n_tools : set->n_tools - set->n_local;
     server->resources = set->resources;
 }
 
@@ -148,9 +165,9 @@ static void set_up_servers(struct app *app, const struct settings *s, bool local
     for (int i = 0; i < TOOLSETS; i++) {
         app->servers[i] = server_of(app, s);
         if (i == TOOLSET_OURS)
-            offer_ours(&app->servers[i]);
+            offer_ours(app, local);
         else
-            offer_theirs(&app->servers[i], toolset_theirs(i), local);
+            offer_theirs(app, i, local);
     }
 }
 
@@ -174,10 +191,13 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
     *app = (struct app){
         .settings = s,
         .tools = {.broker_path = s->broker,
+                  .local_dirs = s->local_dirs,
                   .limits = {.code_max = s->code_max,
                              .stdin_max = s->stdin_max,
                              .file_max = s->file_max,
                              .env_max = s->env_max,
+                             .upload_max = s->upload_max,
+                             .upload_ttl_ms = s->upload_ttl_ms,
                              .timeout_max_ms = s->timeout_max_ms,
                              .timeout_ms = s->timeout_ms,
                              .wait_ms = s->wait_ms,
@@ -188,6 +208,7 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .image_max = s->image_max,
                              .images_max = s->images_max,
                              .network = s->network != SETTINGS_NETWORK_NEVER,
+                             .import = s->import,
                              .network_ask = s->network == SETTINGS_NETWORK_ASK}},
     };
     if (http && read_credentials(app, s, e) < 0)
@@ -206,6 +227,8 @@ void app_clear(struct app *app)
     }
     free(TAKE_PTR(app->tokens));
     free(TAKE_PTR(app->front_secret));
+    for (int i = 0; i < TOOLSETS; i++)
+        free(TAKE_PTR(app->offered[i]));
     for (int i = 0; i < TOOLSETS; i++)
         mcp_lists_free(TAKE_PTR(app->servers[i].lists));
     explicit_bzero(app->seal_key, sizeof app->seal_key);

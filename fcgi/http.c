@@ -11,6 +11,8 @@
 #include "fcgi/http_archive.h"
 #include "fcgi/http_guard.h"
 #include "fcgi/http_stream.h"
+#include "fcgi/link_check.h"
+#include "fcgi/upload.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -147,6 +149,7 @@ static void serve_health(const struct app *app, struct http_request *r, struct h
         return;
     bool ok = broker_ping(&broker, &e) == 0;
     a->status = ok ? 200 : 503;
+    a->quiet = ok;
     a->body = json_pack("{s:s}", "status", ok ? "ok" : "unavailable");
 }
 
@@ -176,8 +179,12 @@ void http_serve(const struct app *app, const struct http_source *source)
 
     http_request_read(source, &r);
     http_stream_init(&stream, source, &a);
-    if (is_health(&r))
+    if (r.check)
+        link_check_serve(app, &r, &a);
+    else if (is_health(&r))
         serve_health(app, &r, &a);
+    else if (upload_is(&r))
+        upload_serve(app, &r, &a);
     else if (http_archive_is(&r))
         http_archive_serve(app, &r, &a);
     else
@@ -187,7 +194,7 @@ void http_serve(const struct app *app, const struct http_source *source)
     http_stream_finish(&stream);
     json_decref(a.body);
     buf_clear(&a.text);
-    log_at(a.status == 200 && a.what[0] == 'h' ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
+    log_at(a.quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
            "%s %s status=%d%s tenant=%s us=%" PRId64 "%s%s", a.what, a.detail, a.status,
            stream.started ? " stream" : "", r.tenant ? r.tenant : "-", clock_mono_us() - start,
            a.trace[0] ? " trace=" : "", a.trace);

@@ -16,6 +16,7 @@ static const struct {
     const char *reason;
 } reasons[] = {
     {200, "OK"},
+    {201, "Created"},
     {202, "Accepted"},
     {204, "No Content"},
     {400, "Bad Request"},
@@ -25,6 +26,7 @@ static const struct {
     {405, "Method Not Allowed"},
     {406, "Not Acceptable"},
     {409, "Conflict"},
+    {410, "Gone"},
     {413, "Content Too Large"},
     {415, "Unsupported Media Type"},
     {429, "Too Many Requests"},

@@ -23,6 +23,7 @@ struct http_answer {
     bool sent;          /* it was no JSON, and is gone */
     const char *what, *detail; /* for the log line */
     char trace[56];            /* for the log line: a traceparent, or "" */
+    bool quiet;                /* all is well, and it happens all the time: for debugging only */
 };
 
 #define HTTP_ANSWER_INIT                                                                           \

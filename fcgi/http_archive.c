@@ -46,10 +46,13 @@ static int send_head(const struct download *d)
 {
     AUTO_BUF struct buf out = BUF_INIT(HTTP_HEAD_MAX);
     const char *dot = strrchr(d->subject, '.');
-    bool zip = dot && strcmp(dot, ".zip") == 0;
+    const char *type = "gzip";
 
-    buf_add_str(&out, "Status: 200 OK\r\n");
-    buf_addf(&out, "Content-Type: application/%s\r\n", zip ? "zip" : "gzip");
+    if (dot && strcmp(dot, ".zip") == 0)
+        type = "zip";
+    else if (dot && strcmp(dot, ".tar") == 0)
+        type = "x-tar";
+    buf_addf(&out, "Status: 200 OK\r\nContent-Type: application/%s\r\n", type);
     add_disposition(d->subject, &out);
     buf_add_str(&out, "X-Content-Type-Options: nosniff\r\n"
                       "Referrer-Policy: no-referrer\r\n"

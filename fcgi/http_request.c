@@ -30,6 +30,9 @@ static const struct {
     {"SANDCGI_TENANT", offsetof(struct http_request, tenant)},
     {"SANDCGI_SECRET", offsetof(struct http_request, secret)},
     {"SANDCGI_TOOLS", offsetof(struct http_request, tools)},
+    {"SANDCGI_CHECK", offsetof(struct http_request, check)},
+    {"SANDCGI_PATH", offsetof(struct http_request, path)},
+    {"SANDCGI_BODY_FILE", offsetof(struct http_request, body_file)},
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out)

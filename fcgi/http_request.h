@@ -31,7 +31,10 @@ struct http_request {
     const char *mcp_version, *mcp_method, *mcp_name, *mcp_session, *last_event_id;
     const char *asked_headers; /* Access-Control-Request-Headers */
     const char *tenant, *secret;
-    const char *tools; /* which set of tools this place offers; NULL: the setting's */
+    const char *tools;     /* which set of tools this place offers; NULL: the setting's */
+    const char *check;     /* what our nginx asks on its own account: "file", "upload" */
+    const char *path;      /* … the file's, as nginx would serve it, behind "/files/" */
+    const char *body_file; /* where our nginx has put the body */
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out);

@@ -16,6 +16,7 @@ libfront_a_SOURCES = \
 	fcgi/hub.c fcgi/hub.h \
 	fcgi/hub_door.c fcgi/hub_door.h \
 	fcgi/hub_stream.c fcgi/hub_stream.h \
+	fcgi/link_check.c fcgi/link_check.h \
 	fcgi/listen.c fcgi/listen.h \
 	fcgi/master.c fcgi/master.h \
 	fcgi/private_broker.c fcgi/private_broker.h \
@@ -26,7 +27,8 @@ libfront_a_SOURCES = \
 	fcgi/status.c fcgi/status.h \
 	fcgi/stdio.c fcgi/stdio.h \
 	fcgi/stdio_inbox.c fcgi/stdio_inbox.h \
-	fcgi/stop.c fcgi/stop.h
+	fcgi/stop.c fcgi/stop.h \
+	fcgi/upload.c fcgi/upload.h
 libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 
 bin_PROGRAMS += sandcgi

@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/sock.h"
+#include "common/fetch/fetch.h"
 #include "common/sandbox/archive.h"
 #include "common/tools/toolset.h"
 #include "fcgi/cgi.h"
@@ -153,6 +154,12 @@ static int run_settings(const char *config_path)
     return 0;
 }
 
+static int run_fetch(const char *config_path)
+{
+    (void)config_path;
+    return fetch_process_main();
+}
+
 static int run_help(const char *config_path);
 
 static int run_version(const char *config_path)
@@ -173,6 +180,7 @@ static const struct command {
     {"check", run_check, "check the settings and print them, secrets left out"},
     {"status", run_status, "how the running server is (--json: for programs)"},
     {"settings", run_settings, "print the table of all settings as Markdown"},
+    {"fetch", run_fetch, "used by the server itself, for import_url"},
     {"help", run_help, "print this"},
     {"version", run_version, "print the version"},
 };

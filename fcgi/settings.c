@@ -32,6 +32,8 @@ const struct conf_row settings_table[] = {
      "Bearer token of the tenant \"default\" (checked by nginx, or by the workers with SANDCGI_AUTH=token)."},
     {"TOOLS", CONF_CHOICE, FIELD(tools), "sandcgi", 0, 0, TOOLSET_NAMES, 0,
      "Which tools are offered: ours (sandcgi), or those of another server whose clients come here (runner, session, container, interpreter). A web server may choose per place (SANDCGI_TOOLS)."},
+    {"SANDCGI_LOCAL_DIRS", CONF_STRING, FIELD(local_dirs), "", 0, 4096, NULL, 0,
+     "Directories of this machine, separated by commas, that copy_project and its kin may use besides the client's roots; with stdio only."},
     {"SANDCGI_AUTH", CONF_CHOICE, FIELD(auth), "nginx", 0, 0, "nginx|token", 0,
      "Who checks tokens: our nginx site, or the workers themselves (under another web server)."},
     {"SANDCGI_TOKENS_FILE", CONF_STRING, FIELD(tokens_file), "", 0, 0, NULL, 0,
@@ -155,6 +157,14 @@ const struct conf_row settings_table[] = {
      "Largest standard input."},
     {"SANDBOX_FILE_MAX", CONF_BYTES, FIELD(file_max), "10m", KIB, 256 * MIB, NULL, 0,
      "Largest uploaded file, decoded. SANDCGI_MAX_BODY must leave room for its base64 form."},
+    {"SANDBOX_UPLOAD_MAX", CONF_BYTES, FIELD(upload_max), "2g", KIB, 1024 * GIB, NULL, 0,
+     "Largest file that create_upload and import_url bring in; nginx's UPLOAD_MAX must agree."},
+    {"SANDBOX_UPLOAD_TTL", CONF_DURATION, FIELD(upload_ttl_ms), "15m", 1000, 168 * HOUR_MS, NULL, 0,
+     "How long a link of create_upload waits for its upload."},
+    {"SANDBOX_URL_TTL", CONF_DURATION, FIELD(url_ttl_ms), "0", 0, 8760 * HOUR_MS, NULL, 0,
+     "How long a download link is good for: above 0 links are signed, and our nginx (SIGNED_URLS) serves no others. 0: as long as the file is there."},
+    {"SANDBOX_IMPORT", CONF_BOOL, FIELD(import), "true", 0, 0, NULL, 0,
+     "May import_url fetch files from public https servers?"},
     {"SANDBOX_ENV_MAX", CONF_BYTES, FIELD(env_max), "64k", 0, MIB, NULL, 0,
      "Environment names and values together."},
     {"SANDBOX_OUTPUT_KEEP", CONF_BYTES, FIELD(output_keep), "128k", KIB, 8 * MIB, NULL, 0,
@@ -215,6 +225,10 @@ static int check_auth(const struct settings *s, struct err *e)
 {
     if (*s->api_token && check_secret("MCP_API_TOKEN", s->api_token, e) < 0)
         return -1;
+    if (s->auth == SETTINGS_AUTH_TOKEN && s->url_ttl_ms > 0)
+        return err_set(
+            e, ERR_INVALID,
+            "SANDBOX_URL_TTL needs SANDCGI_AUTH=nginx: only our nginx site checks links");
     if (s->auth == SETTINGS_AUTH_TOKEN && !*s->api_token && !*s->tokens_file)
         return err_set(e, ERR_INVALID,
                        "SANDCGI_AUTH=token needs MCP_API_TOKEN or SANDCGI_TOKENS_FILE");

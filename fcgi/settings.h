@@ -19,6 +19,7 @@ enum settings_network { SETTINGS_NETWORK_NEVER, SETTINGS_NETWORK_ALLOWED, SETTIN
 struct settings {
     /* read from the table */
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
+    char *local_dirs;
     char *api_token, *tokens_file, *secret_file, *allowed_origins, *allowed_hosts;
     int auth;  /* enum settings_auth */
     int tools; /* of toolset_find */
@@ -45,6 +46,8 @@ struct settings {
     bool index_private;
     uint64_t code_max, stdin_max, file_max, env_max, output_keep, output_max;
     uint64_t image_max, images_max;
+    uint64_t upload_max, upload_ttl_ms, url_ttl_ms;
+    bool import;
 
     /* derived from them by settings_load */
     uid_t sandbox_uid;

@@ -22,6 +22,9 @@ declare -A value=(
     [HTTPS_PORT]=8443
     [HTTP_PORT]=8080
     [BODY_MAX]=16m                     # the same as SANDCGI_MAX_BODY
+    [UPLOAD_MAX]=2g                    # the same as SANDBOX_UPLOAD_MAX
+    [UPLOADS]=file                     # file: nginx stores a body in SANDBOX_ROOT/.uploads; stream: a worker does
+    [SIGNED_URLS]=''                   # 1: only signed download links are served; with SANDBOX_URL_TTL above 0
     [READ_TIMEOUT]=420                 # seconds without a byte from a worker; above the longest run
     [RATE]=20                          # calls per second and tenant …
     [BURST]=40                         # … this many more at once …
@@ -62,7 +65,11 @@ check_values()
     for name in HTTPS_PORT HTTP_PORT READ_TIMEOUT RATE BURST CONNS STREAMS; do
         [[ ${value[$name]} =~ ^[1-9][0-9]{0,8}$ ]] || die "$name must be a positive whole number, not '${value[$name]}'"
     done
-    [[ ${value[BODY_MAX]} =~ ^[1-9][0-9]*[kKmMgG]?$ ]] || die "BODY_MAX must be a size such as 16m, not '${value[BODY_MAX]}'"
+    for name in BODY_MAX UPLOAD_MAX; do
+        [[ ${value[$name]} =~ ^[1-9][0-9]*[kKmMgG]?$ ]] || die "$name must be a size such as 16m, not '${value[$name]}'"
+    done
+    [[ ${value[UPLOADS]} =~ ^(file|stream)$ ]] || die "UPLOADS must be file or stream, not '${value[UPLOADS]}'"
+    [[ ${value[SIGNED_URLS]} =~ ^1?$ ]] || die "SIGNED_URLS must be 1 or empty, not '${value[SIGNED_URLS]}'"
     for name in RUN_DIR LOG_DIR TMP_DIR SANDBOX_ROOT SECRET_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR; do
         [[ ${value[$name]} == /* ]] || die "$name must be an absolute path, not '${value[$name]}'"
     done
@@ -111,6 +118,28 @@ derive_param_headers()
     value[PARAM_HEADER_NAMES]=$names
 }
 
+# nginx makes the folder and gives it to its workers' account, whoever that is.
+derive_uploads()
+{
+    value[UPLOAD_LINES]="    fastcgi_pass_request_body off;
+    client_body_in_file_only clean;
+    client_body_temp_path \"${value[SANDBOX_ROOT]}/.uploads\";
+    client_body_buffer_size 256k;
+    fastcgi_param SANDCGI_BODY_FILE \$request_body_file if_not_empty;"
+    [[ ${value[UPLOADS]} == file ]] || value[UPLOAD_LINES]="    fastcgi_pass_request_body on;
+    fastcgi_request_buffering off;
+    client_body_buffer_size 256k;"
+}
+
+derive_signed()
+{
+    value[SIGNED_LINES]=
+    [[ -z ${value[SIGNED_URLS]} ]] || value[SIGNED_LINES]="        error_page 401 403 @sandcgi_denied_file;
+        error_page 301 302 400 404 405 408 411 413 414 500 502 503 504 =404 @sandcgi_no_file;
+        set \$sandcgi_check file;
+        auth_request /.sandcgi/check;"
+}
+
 # Which sets there are is sandcgi's business: it answers 404 to a name that it does not know.
 derive_profiles()
 {
@@ -141,6 +170,8 @@ derive_values()
     value[LISTEN_HTTP]=${http% }
     value[USER_LINE]=${value[USER]:+user ${value[USER]};}
     derive_hub
+    derive_uploads
+    derive_signed
     derive_allowed
     derive_param_headers
     derive_profiles

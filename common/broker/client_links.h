@@ -37,8 +37,8 @@ json_t *broker_finish_upload(const struct broker_client *c, const char *ticket,
 /*
  * Fetches url by https into the sandbox: {name, size, url}. filename NULL: the last part of the
  * URL's path. New reference, or NULL: ERR_INVALID (URL, filename), ERR_DENIED (fetching is switched
- * off; an address that is not fetched from), ERR_LIMIT (too large), ERR_REFUSED (the other server
- * says no), ERR_UNAVAILABLE (it does not answer), ERR_TIMEOUT, ERR_BUSY.
+ * off; an address that is not fetched from), ERR_LIMIT (too large, too slow), ERR_NOT_FOUND (the
+ * other server does not answer, or says no), ERR_BUSY. It takes up to five minutes.
  */
 json_t *broker_import_url(const struct broker_client *c, const char *tenant,
                           const char *conversation, const char *url, const char *filename,

@@ -94,6 +94,11 @@ static const struct {
     {"get_run", op_get_run},
     {"cancel_run", op_get_run},
     {"list_runs", op_list_runs},
+    {"create_upload", job_create_upload},
+    {"check_upload", job_check_upload},
+    {"stage_upload", job_stage_upload},
+    {"finish_upload", job_finish_upload},
+    {"import_url", job_import_url},
     {"exec", job_box_end},
     {"close_box", job_close_box},
     {"box_logs", job_box_logs},
@@ -121,7 +126,8 @@ static bool is_ours_to_mend(enum err_kind kind)
 void job_handle(const struct job_world *world, int fd, const json_t *head, int passed_fd)
 {
     struct err e = ERR_INIT;
-    struct job job = {.world = world, .request = head, .in_fd = passed_fd, .out_fd = -1};
+    struct job job = {
+        .world = world, .request = head, .asker_fd = fd, .in_fd = passed_fd, .out_fd = -1};
     json_t *result = dispatch(&job, &e);
     json_auto_t *reply = result ? wire_result_new(result) : wire_error_new(&e);
     if (!result && is_ours_to_mend(e.kind))

@@ -33,6 +33,7 @@ struct job_world {
 struct job {
     const struct job_world *world;
     const json_t *request; /* its head */
+    int asker_fd;          /* the connection: hangs up when nobody waits for the answer any more */
     int in_fd;             /* -1: none; the caller closes it */
     int out_fd;            /* the operation sets it to what rides along with the reply */
     bool trash;            /* the operation sets it when .trash is to be emptied afterwards */
@@ -66,6 +67,18 @@ json_t *job_move(struct job *job, struct err *e);
 /* The "list" and "names" operations (job_list.c): new reference, or NULL. */
 json_t *job_list(const struct job_world *world, const json_t *request, struct err *e);
 json_t *job_names(const struct job_world *world, const json_t *request, struct err *e);
+
+/* Uploads by ticket (job_links.c): what client_links.h says of each. */
+json_t *job_create_upload(struct job *job, struct err *e);
+json_t *job_check_upload(struct job *job, struct err *e);
+json_t *job_stage_upload(struct job *job, struct err *e);
+json_t *job_finish_upload(struct job *job, struct err *e);
+/* The "import_url" operation (job_import.c). */
+json_t *job_import_url(struct job *job, struct err *e);
+/* Moves a whole content into the sandbox: {tenant, conversation, name, size, url}, or NULL. */
+struct upload_body;
+json_t *job_put_body(const struct sandbox *sb, const struct job_target *target,
+                     struct upload_body *body, struct err *e);
 
 /* Lasting sandboxes that no process answers for (job_stay.c), as above: "exec", "close_box",
  * "box_logs", and "box_status" of all. */

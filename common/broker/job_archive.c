@@ -14,10 +14,9 @@
 #include <signal.h>
 #include <string.h>
 
-#define LINK_TTL_S       3600    /* unless SANDBOX_URL_TTL says something else */
-#define WHOLE            "files" /* what an archive of everything is called */
-#define UNPACK_BYTES_MAX (2ull << 30)
-#define SUBJECT_NO_USE   "the link does not name an archive"
+#define LINK_TTL_S     3600    /* unless SANDBOX_URL_TTL says something else */
+#define WHOLE          "files" /* what an archive of everything is called */
+#define SUBJECT_NO_USE "the link does not name an archive"
 
 /* The folder that a request names: "" or a name that may be one. */
 static int read_folder(const struct job *job, const char **out, struct err *e)
@@ -97,7 +96,7 @@ json_t *job_archive_link(struct job *job, struct err *e)
     struct pack_sum sum;
 
     if (!name || pack_format_parse(name, &format) < 0) {
-        err_set(e, ERR_INVALID, "format must be tar.gz or zip");
+        err_set(e, ERR_INVALID, "format must be tar.gz, zip or tar");
         return NULL;
     }
     if (read_whose(job, &tenant, &conversation, e) < 0 || read_folder(job, &folder, e) < 0 ||
@@ -164,7 +163,7 @@ json_t *job_unpack(struct job *job, struct err *e)
     const struct sandbox_root *root = job->world->root;
     const char *tenant, *conversation;
     struct unpack_want want = {.replace = json_get_bool(job->request, "replace", 0) != 0,
-                               .max_bytes = UNPACK_BYTES_MAX};
+                               .max_bytes = job->world->config->limits.upload_max};
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
     bool is_there = json_object_get(job->request, "name") != NULL;

@@ -12,6 +12,8 @@
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/spare.h"
+#include "common/sandbox/ticket.h"
+#include "common/sandbox/upload.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -148,9 +150,11 @@ static void sweep(struct keeper *k)
         log_warn("removed %d containers whose run nobody supervised", removed);
     runlock_sweep(k->root->fd);
     run_record_sweep(k->root, clock_unix_s());
-    index_dir_sweep(k->root->fd);
     stay_record_sweep(k->root, clock_unix_s());
+    index_dir_sweep(k->root->fd);
     spare_sweep(k->root, SPARE_LEFT_OVER_S);
+    tickets_sweep(k->root);
+    uploads_sweep(k->root);
     k->next_sweep = deadline_in_ms(removed < 0 ? SWEEP_SOON_MS : until_next_sweep_ms(k));
 }
 

@@ -241,6 +241,7 @@ static int open_broker(struct broker *b, struct err *e)
                           config->base_url, config->sandbox_uid, config->sandbox_gid, e) < 0 ||
         open_signals(b, e) < 0)
         return -1;
+    b->root.url_ttl_s = config->url_ttl_s;
     b->root.bounds = config->bounds;
     b->tools_path = kit_install(&b->root, e);
     if (!b->tools_path)

@@ -36,6 +36,8 @@ struct broker_limits {
     uint64_t code_max; /* bytes, as are the next */
     uint64_t stdin_max;
     uint64_t file_max;
+    uint64_t upload_max;  /* of what does not pass through a message: uploads by ticket, imports */
+    int64_t upload_ttl_s; /* of a ticket */
     uint64_t env_max;
     uint64_t output_keep; /* of each stream */
     uint64_t output_max;  /* of both together; 0: no limit */
@@ -48,6 +50,7 @@ struct broker_limits {
     uint64_t wait_max_ms;
     uint64_t result_ttl_ms; /* of a kept run, from its end on */
     bool network;           /* may a run have it? */
+    bool import;            /* may URLs be fetched? */
 };
 
 /* A run whose result is kept has ended. Borrowed. */
@@ -60,15 +63,16 @@ struct broker_run_news {
 struct broker_config {
     struct engine_address engine;
     struct broker_limits limits;
-    const struct index_settings *index;
-    const char *index_ca; /* file with further certificates that it is trusted by; "" none */
     struct sandbox_bounds bounds; /* of what conversations keep */
     struct pool_settings pool;    /* containers that wait ahead */
     struct stay_settings stay;
+    const struct index_settings *index;
+    const char *index_ca; /* file with further certificates that it is trusted by; "" none */
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;
     const char *root_path, *host_path, *file_secret, *base_url;
+    int64_t url_ttl_s; /* of files' URLs; 0: as long as the file is there */
     uid_t sandbox_uid;
     gid_t sandbox_gid;
     uid_t client_uid; /* besides our own: who may speak to us */

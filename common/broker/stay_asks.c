@@ -238,7 +238,7 @@ static void hear_body(struct stay *s, struct stay_ask *a)
     struct err e = ERR_INIT;
     int whole = sock_inbox_take(&a->reader->inbox, a->reader->fd, &e);
 
-    if (whole > 0)
+    if (whole > 0 && !s->stop) /* else it gets the same answer as all */
         take_body(s, a);
     if (whole < 0)
         reader_close(a->reader);

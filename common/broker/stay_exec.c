@@ -32,6 +32,19 @@ static int check(const struct stay *s, const struct run_request *r, struct err *
     return 0;
 }
 
+/* Runner images set it; those of the allow-list may have a home that cannot be written. */
+static void add_home(struct run_request *r)
+{
+    struct run_env *env;
+
+    for (size_t i = 0; i < r->n_env; i++)
+        if (strcmp(r->env[i].name, "HOME") == 0)
+            return;
+    env = mem_resize((void *)(uintptr_t)r->env, r->n_env + 1, sizeof *env);
+    env[r->n_env++] = (struct run_env){"HOME", "/tmp"};
+    r->env = env;
+}
+
 int stay_read_body(struct stay *s, struct stay_ask *a, struct err *e)
 {
     json_int_t timeout = json_get_integer(a->head, "timeoutMs", 0);
@@ -41,6 +54,8 @@ int stay_read_body(struct stay *s, struct stay_ask *a, struct err *e)
     a->request.timeout_ms = (uint64_t)timeout;
     if (check(s, &a->request, e) < 0)
         return -1;
+    if (!s->language)
+        add_home(&a->request);
     if (timeout == 0)
         a->request.timeout_ms = s->start->config->limits.timeout_ms;
     return 0;
@@ -124,7 +139,7 @@ static int send_command(struct stay *s, struct stay_ask *a, struct err *e)
     const char *argv[] = {"sh", "-c", a->request.args[a->at].data};
     AUTO_FREE char *cwd = cwd_of(a);
     size_t n_env;
-    char **env = run_env_new(&a->request, &s->sandbox, &n_env);
+    char **env = run_env_new(&a->request, &s->sandbox, NULL, &n_env);
     int64_t left_ms = a->end.at_ms - clock_mono_ms();
     const struct engine_command command = {
         .argv = argv,

@@ -18,10 +18,10 @@
 
 static const struct {
     const char *language;
-    const char *argv[2];
+    const char *argv[5]; /* ends with NULL */
 } interpreters[] = {
     {"python", {"python3", "/sandbox/session.py"}},
-    {"typescript", {"bun", "/sandbox/session.mjs"}},
+    {"typescript", {"bun", "run", "--no-install", "/sandbox/session.mjs"}},
 };
 
 static const char *const *argv_of(const char *language)
@@ -94,10 +94,14 @@ static int start_interpreter(struct stay *s, struct err *e)
 {
     static const struct run_request plain = {0};
     size_t n_env;
-    char **env = run_env_new(&plain, &s->sandbox, &n_env);
+    char **env = run_env_new(&plain, &s->sandbox, NULL, &n_env);
+    const char *const *argv = argv_of(s->language);
+    size_t n_argv = 0;
+    while (argv[n_argv])
+        n_argv++;
     const struct engine_command command = {
-        .argv = argv_of(s->language),
-        .n_argv = 2,
+        .argv = argv,
+        .n_argv = n_argv,
         .env = (const char *const *)env,
         .n_env = n_env,
         .control = true,

@@ -113,8 +113,8 @@ static json_t *carry_out(struct supervisor *s, struct engine_outcome *out, struc
     if (snapshot_take(&s->sandbox, &after, e) < 0)
         return NULL;
     json_t *result = run_result_new(&story, out, &before, &after);
-    supervisor_tell_index(s, result);
     supervisor_tell_keeping(s, &after, result);
+    supervisor_tell_index(s, result);
     return result;
 }
 

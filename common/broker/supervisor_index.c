@@ -4,7 +4,6 @@
 
 #include "common/broker/supervisor_self.h"
 
-#include "common/base/mem.h"
 #include "common/broker/index_dir.h"
 #include "common/index/ecosystem.h"
 #include "common/index/proxy.h"
@@ -28,17 +27,6 @@ static int check_packages(const struct index_ecosystem *eco, const struct run_re
     return 0;
 }
 
-/* The one variable that the installer gets; it goes with the request. */
-static void set_environment(struct run_request *r, const char *url)
-{
-    struct run_env *env = mem_array(1, sizeof *env);
-
-    env[0] = (struct run_env){"SANDBOX_INDEX_URL", url};
-    free((void *)(uintptr_t)r->env);
-    r->env = env;
-    r->n_env = 1;
-}
-
 int supervisor_check_index(struct supervisor *s, struct err *e)
 {
     const struct supervisor_start *start = s->start;
@@ -59,10 +47,7 @@ int supervisor_check_index(struct supervisor *s, struct err *e)
                        "language: the server's runner image for %s cannot install packages (label "
                        "sandbox.install)",
                        r->language);
-    if (check_packages(eco, r, e) < 0)
-        return -1;
-    set_environment(&s->request, s->source->url);
-    return 0;
+    return check_packages(eco, r, e);
 }
 
 int supervisor_open_index(struct supervisor *s, struct err *e)

@@ -15,8 +15,10 @@
  *   {"op":"box_status", tenant, sandboxId?, conversation?}
  *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
  *   {"op":"archive_link"|"pack"|"unpack", …}
- * With put the content's descriptor rides along, with open's reply the file's, with pack the pipe
- * that the archive goes into, with unpack (unless it names a file) the archive.
+ *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}
+ * With put and finish_upload the content's descriptor rides along, with the replies of open and
+ * stage_upload the file's, with pack the pipe that the archive goes into, with unpack (unless it
+ * names a file) the archive.
  *
  * Replies, the last one is result or error; whoever sent it shuts the connection down:
  *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}

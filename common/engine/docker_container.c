@@ -235,7 +235,7 @@ static int check_spec(const struct engine_spec *spec, struct err *e)
     /* A colon would end the path in the bind's text. */
     if (!path_ok(spec->data_path))
         return err_set(e, ERR_INVALID, "the sandbox path must be absolute and free of colons");
-    if (spec->index_path && !path_ok(spec->index_path))
+    if (spec->index_path && (spec->index_path[0] != '/' || strchr(spec->index_path, ':')))
         return err_set(e, ERR_INVALID, "the index's path must be absolute and free of colons");
     return spec->stay ? check_stay(spec, e) : 0;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Input, code and arguments that the container has not taken yet. */
-#define PENDING_MAX ((size_t)64 * 1024 * 1024)
+#define PENDING_MAX ((size_t)128 * 1024 * 1024)
 /* Memory that an idle container may keep for what is on its way. */
 #define PENDING_KEPT ((size_t)128 * 1024)
 /* How long the engine may take to notice that a container whose stream is over has ended. */

@@ -28,11 +28,13 @@ check_PROGRAMS += \
 	tests/unit/test_engine_frame \
 	tests/unit/test_engine_runners \
 	tests/unit/test_engine_start \
+	tests/unit/test_engine_stay \
 	tests/unit/test_engine_waiting
 FAKE_ENGINE = tests/fakes/fake_engine.c tests/fakes/fake_engine.h tests/fakes/engine_rows.h
 tests_unit_test_engine_calls_SOURCES = tests/unit/test_engine_calls.c $(FAKE_ENGINE)
 tests_unit_test_engine_docker_SOURCES = tests/unit/test_engine_docker.c $(FAKE_ENGINE)
 tests_unit_test_engine_start_SOURCES = tests/unit/test_engine_start.c $(FAKE_ENGINE)
+tests_unit_test_engine_stay_SOURCES = tests/unit/test_engine_stay.c $(FAKE_ENGINE)
 tests_unit_test_engine_waiting_SOURCES = tests/unit/test_engine_waiting.c $(FAKE_ENGINE)
 endif
 
@@ -45,10 +47,12 @@ FUZZ_TARGETS += \
 	tests/fuzz/fuzz_docker_frame \
 	tests/fuzz/fuzz_docker_head \
 	tests/fuzz/fuzz_entry_frame \
-	tests/fuzz/fuzz_images
+	tests/fuzz/fuzz_images \
+	tests/fuzz/fuzz_stay_frame
 tests_fuzz_fuzz_docker_frame_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_docker_head_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_entry_frame_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_images_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_stay_frame_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_DIST += tests/engine/fixtures

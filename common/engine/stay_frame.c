@@ -139,6 +139,8 @@ int stay_write_command(uint32_t id, const struct engine_command *command, struct
 
     if (add_items(command, &items, e) < 0)
         return -1;
+    if (command->input_len > out->max)
+        return err_set(e, ERR_LIMIT, "the command's input is over %zu bytes", out->max);
     if (command->input_len > 0)
         stay_write('I', id, command->input, command->input_len, out);
     add_head(out, 'X', id, items.len);

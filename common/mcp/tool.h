@@ -38,11 +38,19 @@ struct mcp_tool_call {
     const char *trace; /* W3C traceparent for logs; NULL: none */
 };
 
+/* Where a tool is offered. */
+enum mcp_reach {
+    MCP_REACH_ALL,
+    MCP_REACH_HTTP,  /* it needs a web server */
+    MCP_REACH_LOCAL, /* it works on the client's own files: stdio only */
+};
+
 struct mcp_tool {
     const char *name;
     const char *const *aliases; /* answered but not listed; ends with NULL; NULL: none */
     const char *title;
     struct mcp_hints hints;
+    enum mcp_reach reach;
     const char *output_schema; /* JSON text of an object schema; NULL: none */
     /* Methods ("elicitation/create") without which it cannot do anything: calls of clients that
      * cannot be asked so are refused. Ends with NULL; NULL: none. */

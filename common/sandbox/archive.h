@@ -14,9 +14,9 @@
 #define ARCHIVE_FILES_MAX 10000        /* of one archive, either way */
 #define PACK_BYTES_MAX    (8ull << 30) /* bytes of the files that one archive is made of */
 
-enum pack_format { PACK_TAR_GZ, PACK_ZIP };
+enum pack_format { PACK_TAR_GZ, PACK_ZIP, PACK_TAR };
 
-/* "tar.gz", "zip". */
+/* "tar.gz", "zip", "tar". */
 const char *pack_format_name(enum pack_format format);
 /* 0, or -1 leaving *out alone. */
 int pack_format_parse(const char *name, enum pack_format *out);

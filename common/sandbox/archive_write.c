@@ -18,7 +18,8 @@
 
 #define BLOCK 65536
 
-static const char *const format_names[] = {[PACK_TAR_GZ] = "tar.gz", [PACK_ZIP] = "zip"};
+static const char *const format_names[] = {
+    [PACK_TAR_GZ] = "tar.gz", [PACK_ZIP] = "zip", [PACK_TAR] = "tar"};
 
 const char *pack_format_name(enum pack_format format)
 {

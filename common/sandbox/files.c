@@ -125,18 +125,23 @@ static int copy_exactly(int from_fd, int to_fd, uint64_t size, struct err *e)
     return 0;
 }
 
+static int give(const struct sandbox_root *root, int fd, struct err *e)
+{
+    if (fchown(fd, root->uid, root->gid) < 0)
+        return err_errno(e, "the file cannot be given to the sandbox's user");
+    if (fchmod(fd, 0644) < 0)
+        return err_errno(e, "the file's mode cannot be set");
+    return 0;
+}
+
 static int stage_content(const struct sandbox_root *root, int from_fd, uint64_t size,
                          struct staged *out, struct err *e)
 {
     AUTO_FD int fd = staging_create_file(root, out);
     if (fd < 0)
         return err_errno(e, "the file cannot be made");
-    if (copy_exactly(from_fd, fd, size, e) < 0)
+    if (copy_exactly(from_fd, fd, size, e) < 0 || give(root, fd, e) < 0)
         return -1;
-    if (fchown(fd, root->uid, root->gid) < 0)
-        return err_errno(e, "the file cannot be given to the sandbox's user");
-    if (fchmod(fd, 0644) < 0)
-        return err_errno(e, "the file's mode cannot be set");
     /* Network file systems tell of a full disk only here. */
     if (close(TAKE_FD(fd)) < 0)
         return err_errno(e, "the file cannot be written");
@@ -178,21 +183,36 @@ static int put_error(int error, struct err *e)
     }
 }
 
-int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t size, bool replace,
-              struct err *e)
+static int move_in(const struct sandbox *sb, const char *name, struct staged *file, bool replace,
+                   struct err *e)
 {
-    AUTO_STAGED struct staged file = STAGED_INIT;
     int error = ENOENT;
 
-    if (stage_content(sb->root, from_fd, size, &file, e) < 0)
-        return -1;
     /* ENOENT: a program removed a folder between our opening it and the rename. */
     for (int i = 0; i < PUT_TRIES && error == ENOENT; i++) {
-        if (put_once(sb, name, &file, replace) == 0)
+        if (put_once(sb, name, file, replace) == 0)
             return 0;
         error = errno;
     }
     return put_error(error, e);
+}
+
+int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t size, bool replace,
+              struct err *e)
+{
+    AUTO_STAGED struct staged file = STAGED_INIT;
+
+    if (stage_content(sb->root, from_fd, size, &file, e) < 0)
+        return -1;
+    return move_in(sb, name, &file, replace, e);
+}
+
+int files_put_staged(const struct sandbox *sb, const char *name, struct staged *file, int fd,
+                     struct err *e)
+{
+    if (give(sb->root, fd, e) < 0)
+        return -1;
+    return move_in(sb, name, file, true, e);
 }
 
 /* Adds the mode bits to what flags open, if it lacks them. */

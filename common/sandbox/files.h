@@ -48,6 +48,15 @@ int files_open(const struct sandbox *sb, const char *name, struct stat *out, str
 int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t size, bool replace,
               struct err *e);
 
+struct staged;
+
+/*
+ * The same with a content that is there already: the staged file, fd is open on it. It becomes the
+ * sandbox's user's, mode 0644, and moves; after a failure it stays staged.
+ */
+int files_put_staged(const struct sandbox *sb, const char *name, struct staged *file, int fd,
+                     struct err *e);
+
 /*
  * Renames from to to, whatever it is, following nothing; folders on the way are made as by
  * files_put. ERR_NOT_FOUND; ERR_EXISTS when something is at to and replace is false, or it cannot

@@ -98,7 +98,7 @@ static int decode_one(const char *s, size_t left, size_t *step)
         if (c == '/')
             return -1;
     }
-    return c < 0x20 || c == 0x7f ? -1 : c;
+    return c == 0 ? -1 : c;
 }
 
 static bool components_ok(const char *path)

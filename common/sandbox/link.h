@@ -4,7 +4,7 @@
  *
  *   <base_url>/<folder of the kind>/<subject, percent-encoded>?expires=<Unix seconds>&sig=<64 hex>
  *
- * The subject is any relative path without control characters; what it means is its kind's matter.
+ * The subject is any relative path; what it means is its kind's matter.
  * The signature covers kind, subject (its bytes, however they were encoded) and expiry. Nothing
  * else may stand in the query.
  */
@@ -44,8 +44,8 @@ char *link_url(const struct link_key *key, const char *base_url, enum link_kind 
 /*
  * The subject of a request's URI (path and query as the client wrote them; whatever stands in front
  * of the kind's folder is passed over). Caller frees. NULL: it is no path of this kind, or decodes
- * to something no link of ours has (a NUL or another control character, an empty, "." or ".."
- * component, an encoded slash, over LINK_SUBJECT_MAX).
+ * to something no link of ours has (a NUL, an encoded slash, an empty, "." or ".." component, over
+ * LINK_SUBJECT_MAX).
  */
 char *link_subject(const char *uri, enum link_kind kind);
 

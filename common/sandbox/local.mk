@@ -13,6 +13,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/files_move.c \
 	common/sandbox/files_way.c common/sandbox/files_way.h \
 	common/sandbox/link.c common/sandbox/link.h \
+	common/sandbox/local.c common/sandbox/local.h \
 	common/sandbox/kit.c common/sandbox/kit.h \
 	common/sandbox/media.c common/sandbox/media.h \
 	common/sandbox/quota.c common/sandbox/quota.h \
@@ -23,8 +24,10 @@ libsandbox_a_SOURCES = \
 	common/sandbox/staging.c common/sandbox/staging.h \
 	common/sandbox/state.c common/sandbox/state.h \
 	common/sandbox/state_size.c \
+	common/sandbox/ticket.c common/sandbox/ticket.h \
 	common/sandbox/trash.c common/sandbox/trash.h \
 	common/sandbox/unpack.c common/sandbox/unpack.h \
+	common/sandbox/upload.c common/sandbox/upload.h \
 	common/sandbox/usage.c common/sandbox/usage.h
 
 # Programs for containers that stay, inside our own: assembled into an archive of their own, with paths of the build.
@@ -44,6 +47,7 @@ check_PROGRAMS += \
 	tests/unit/test_files_race_walk \
 	tests/unit/test_files_walk \
 	tests/unit/test_link \
+	tests/unit/test_local \
 	tests/unit/test_kit \
 	tests/unit/test_media \
 	tests/unit/test_quota \
@@ -52,7 +56,9 @@ check_PROGRAMS += \
 	tests/unit/test_snapshot \
 	tests/unit/test_spare \
 	tests/unit/test_state \
-	tests/unit/test_trash
+	tests/unit/test_ticket \
+	tests/unit/test_trash \
+	tests/unit/test_upload
 # The same once more, on a kernel that seems to lack openat2.
 tests_unit_test_files_race_walk_SOURCES = tests/unit/test_files_race.c
 tests_unit_test_files_race_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2

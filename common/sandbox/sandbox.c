@@ -10,6 +10,7 @@
 #include "common/sandbox/spare.h"
 #include "common/sandbox/staging.h"
 #include "common/sandbox/state.h"
+#include "common/sandbox/ticket.h"
 #include "common/sandbox/trash.h"
 
 #include <errno.h>
@@ -100,12 +101,8 @@ static int make_own_dirs(const struct sandbox_root *root, struct err *e)
     static const struct {
         const char *name;
         mode_t mode;
-    } dirs[] = {{STAGING_DIR, 0700},
-                {".runs", 0700},
-                {".boxes", 0700},
-                {STATE_DIR, 0700},
-                {TRASH_DIR, 0700},
-                {SPARE_DIR, ROOT_MODE}};
+    } dirs[] = {{STAGING_DIR, 0700}, {".runs", 0700},   {".boxes", 0700},      {STATE_DIR, 0700},
+                {TICKET_DIR, 0700},  {TRASH_DIR, 0700}, {SPARE_DIR, ROOT_MODE}};
 
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         if (make_own_dir(root->fd, root->path, dirs[i].name, dirs[i].mode, e) < 0)

@@ -43,11 +43,11 @@ struct sandbox_root {
 
 /*
  * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs, .boxes,
- * .state and .trash (0700) and .pool (0711: a rootless engine has to pass through it). Uploads that an
- * earlier process left half-way are removed. host_path NULL or "" is path. ERR_INVALID with one
- * line that says what to change: a path that is relative, not a directory, not writable or writable
- * by everybody, a colon in host_path (the engine could not bind it), a secret under 32 characters,
- * a user this account cannot give files to. Strings are copied.
+ * .state, .tickets and .trash (0700) and .pool (0711: a rootless engine has to pass through it).
+ * Uploads that an earlier process left half-way are removed. host_path NULL or "" is path.
+ * ERR_INVALID with one line that says what to change: a path that is relative, not a directory, not
+ * writable or writable by everybody, a colon in host_path (the engine could not bind it), a secret
+ * under 32 characters, a user this account cannot give files to. Strings are copied.
  */
 int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
                       const char *secret, const char *base_url, uid_t uid, gid_t gid,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define SWEEP_AGE_S 3600
 
@@ -34,10 +35,24 @@ int staging_create_file(const struct sandbox_root *root, struct staged *out)
     if (begin(root, out, 0) < 0)
         return -1;
     crypto_random_hex(STAGING_NAME_LEN / 2, name);
-    int fd = openat(out->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = openat(out->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0)
         memcpy(out->name, name, sizeof(name));
     return fd;
+}
+
+int staging_name_file(const struct sandbox_root *root, int fd, struct staged *out)
+{
+    char name[STAGING_NAME_LEN + 1], path[sizeof "/proc/self/fd/" + 12];
+
+    if (begin(root, out, 0) < 0)
+        return -1;
+    crypto_random_hex(STAGING_NAME_LEN / 2, name);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (linkat(AT_FDCWD, path, out->dir_fd, name, AT_SYMLINK_FOLLOW) < 0)
+        return -1;
+    memcpy(out->name, name, sizeof(name));
+    return 0;
 }
 
 int staging_create_folder(const struct sandbox_root *root, struct staged *out)

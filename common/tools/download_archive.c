@@ -26,7 +26,8 @@ static json_t *formats(const struct tools_app *app, const char *wanted)
 {
     (void)app;
     (void)wanted;
-    return json_pack("[s, s]", pack_format_name(PACK_TAR_GZ), pack_format_name(PACK_ZIP));
+    return json_pack("[s, s, s]", pack_format_name(PACK_TAR_GZ), pack_format_name(PACK_ZIP),
+                     pack_format_name(PACK_TAR));
 }
 
 static const struct arg_row arguments[] = {
@@ -113,6 +114,7 @@ const struct mcp_tool tool_download_archive = {
     .name = "download_archive",
     .title = "Download an archive",
     .hints = {.read_only = true, .idempotent = true},
+    .reach = MCP_REACH_HTTP,
     .output_schema = output_schema,
     .describe = describe,
     .input_schema = input_schema,

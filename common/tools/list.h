@@ -5,12 +5,14 @@
 #include "common/mcp/tool.h"
 
 extern const struct mcp_tool tool_upload_file;
-extern const struct mcp_tool tool_install_package;
+extern const struct mcp_tool tool_create_upload;
+extern const struct mcp_tool tool_import_url;
 extern const struct mcp_tool tool_list_files;
 extern const struct mcp_tool tool_read_file;
 extern const struct mcp_tool tool_write_file;
 extern const struct mcp_tool tool_move_file;
 extern const struct mcp_tool tool_delete_file;
+extern const struct mcp_tool tool_install_package;
 extern const struct mcp_tool tool_run_code;
 extern const struct mcp_tool tool_get_run;
 extern const struct mcp_tool tool_cancel_run;
@@ -24,5 +26,8 @@ extern const struct mcp_tool tool_get_sandbox_status;
 extern const struct mcp_tool tool_close_sandbox;
 extern const struct mcp_tool tool_reset_session;
 extern const struct mcp_tool tool_delete_conversation;
+extern const struct mcp_tool tool_copy_project;
+extern const struct mcp_tool tool_copy_file;
+extern const struct mcp_tool tool_copy_file_from_sandbox;
 
 #endif

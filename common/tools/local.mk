@@ -9,19 +9,24 @@ libtools_a_SOURCES = \
 	common/tools/complete.c common/tools/complete.h \
 	common/tools/consent.c common/tools/consent.h \
 	common/tools/content_of.c common/tools/content_of.h \
+	common/tools/create_upload.c \
 	common/tools/delete_file.c \
 	common/tools/download_archive.c \
+	common/tools/copy_file.c \
+	common/tools/copy_project.c \
 	common/tools/create_sandbox.c \
 	common/tools/delete_conversation.c \
 	common/tools/env.c common/tools/env.h \
 	common/tools/exec.c \
 	common/tools/get_run.c \
-	common/tools/install_package.c \
+	common/tools/import_url.c \
 	common/tools/get_sandbox_status.c \
+	common/tools/install_package.c \
 	common/tools/list.h \
 	common/tools/list_files.c \
 	common/tools/list_runners.c \
 	common/tools/list_runs.c \
+	common/tools/local.c common/tools/local.h \
 	common/tools/move_file.c \
 	common/tools/pictures.c common/tools/pictures.h \
 	common/tools/prompt_analyse.c \

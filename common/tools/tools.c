@@ -11,7 +11,8 @@
 /* clang-format off */
 static const struct mcp_tool *const all[] = {
     &tool_upload_file,
-    &tool_install_package,
+    &tool_create_upload,
+    &tool_import_url,
     &tool_run_code,
     &tool_get_run,
     &tool_cancel_run,
@@ -24,12 +25,16 @@ static const struct mcp_tool *const all[] = {
     &tool_delete_conversation,
     &tool_download_archive,
     &tool_upload_archive,
+    &tool_install_package,
     &tool_list_runners,
     &tool_create_sandbox,
     &tool_exec,
     &tool_get_sandbox_status,
     &tool_close_sandbox,
     &tool_reset_session,
+    &tool_copy_project,
+    &tool_copy_file,
+    &tool_copy_file_from_sandbox,
 };
 /* clang-format on */
 

@@ -18,8 +18,10 @@
 struct tools_limits {
     uint64_t code_max; /* bytes */
     uint64_t stdin_max;
-    uint64_t file_max; /* decoded */
-    uint64_t env_max;  /* all names and values together */
+    uint64_t file_max;      /* decoded */
+    uint64_t env_max;       /* all names and values together */
+    uint64_t upload_max;    /* of a file that does not pass through a call */
+    uint64_t upload_ttl_ms; /* of the link it comes by */
     uint64_t timeout_max_ms;
     uint64_t timeout_ms; /* default; for the description */
     uint64_t wait_ms; /* how long an answer takes at most, unless asked otherwise; 0: to the end */
@@ -30,12 +32,14 @@ struct tools_limits {
     uint64_t image_max;  /* bytes of one inline picture */
     uint64_t images_max; /* how many of them per result */
     bool network;        /* may a caller ask for it at all? */
+    bool import;         /* may URLs be fetched? */
     bool network_ask;    /* only when its user agrees, each time? */
 };
 
 /* What mcp_server.app points to. */
 struct tools_app {
     const char *broker_path;
+    const char *local_dirs; /* what those tools may use: absolute paths, separated by commas */
     struct tools_limits limits;
     struct tools_cache *cache; /* of the runner list; made by tools_app_init */
 };

@@ -27,7 +27,6 @@ struct toolset {
     const char *instructions;
     const struct mcp_tool *const *tools; /* in the order of tools/list */
     size_t n_tools;
-    size_t n_local; /* the last of them, which work on the client's own files: stdio only */
     const struct mcp_resources *resources;
     const struct mcp_manners *manners;
 };

@@ -143,6 +143,8 @@ derive_settings()
     max=$(to_seconds "$max") || die "SANDBOX_TIMEOUT_MAX must be a time such as 300s, not '$max'; correct it in $env_file"
     read_timeout=$((max + 120))
     body_max=$(setting SANDCGI_MAX_BODY 16m)
+    signed_urls=1
+    [[ $(setting SANDBOX_URL_TTL 0) =~ [1-9] ]] || signed_urls=
     api_token=$(setting MCP_API_TOKEN '')
     [[ -n $api_token ]] || die "MCP_API_TOKEN is missing in $env_file; put in what this prints: openssl rand -hex 32"
 }

@@ -10,7 +10,7 @@
 
 #define COMMANDS_MAX 64
 #define RECORD_MAX   (1u << 20)  /* payload of one record */
-#define CONTROL_MAX  (32u << 20) /* bytes that a program has not read from its control channel */
+#define CONTROL_MAX  (64u << 20) /* bytes that a program has not read from its control channel */
 #define ID_LEN       4
 #define DATA_MAX     (FRAME_MAX - ID_LEN)
 
@@ -65,7 +65,8 @@ enum inbox_end inbox_read(bool (*record)(char tag, uint32_t id, char *data, size
 void command_fill(struct command *c, const char *data, size_t len);
 /* Starts c as the items say, which are changed. False: they make no sense; that has been said. */
 bool command_start(struct command *c, char *items, size_t len);
-/* Queues bytes for the control channel and writes what it takes. */
+/* Queues bytes for the control channel and writes what it takes. One that cannot take them all is
+ * closed: no program gets a part. */
 void command_control(struct command *c, const char *data, size_t len);
 /* Writes what the control channel takes of the queue. */
 void command_feed(struct command *c);

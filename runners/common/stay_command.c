@@ -178,11 +178,16 @@ void command_control(struct command *c, const char *data, size_t len)
     size_t left = c->queue_len - c->queue_sent;
     char *queue;
 
-    if (c->state != COMMAND_RUNS || c->streams[STREAM_CONTROL].fd < 0 || left + len > CONTROL_MAX)
+    if (c->state != COMMAND_RUNS || c->streams[STREAM_CONTROL].fd < 0)
         return;
-    queue = malloc(left + len);
-    if (!queue)
+    queue = left + len > CONTROL_MAX ? NULL : malloc(left + len);
+    if (!queue) {
+        drop_queue(c);
+        close(c->streams[STREAM_CONTROL].fd);
+        c->streams[STREAM_CONTROL] = (struct stream){.fd = -1};
+        c->control_waits = false;
         return;
+    }
     if (left > 0)
         memcpy(queue, c->queue + c->queue_sent, left);
     memcpy(queue + left, data, len);

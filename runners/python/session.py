@@ -44,6 +44,17 @@ def print_error(error):
         traceback.print_exc(file=sys.__stderr__)
 
 
+def save_figures():
+    """What the image does about open figures when a program ends, it does at the end of a cell."""
+    figures = sys.modules.get("_sandbox_figures")
+    if figures is None:
+        return
+    try:
+        figures.save_open()
+    except BaseException as error:
+        print_error(error)
+
+
 def flush():
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         try:
@@ -119,7 +130,7 @@ class Session:
         """Runs one cell; its exit code."""
         self.cells += 1
         name = f"<cell {self.cells}>"
-        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        linecache.cache[name] = (len(source), None, [line + "\n" for line in source.splitlines()], name)
         try:
             tree = compile(source, name, "exec", self.compiler.flags | ast.PyCF_ONLY_AST, True)
             last = tree.body.pop() if echo and tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -146,6 +157,7 @@ def serve():
     while True:
         cell = channel.receive()
         code = session.run(cell["code"], cell.get("echo", False))
+        save_figures()
         flush()
         channel.send({"done": True, "exitCode": code})
 

@@ -9,9 +9,11 @@
 // cells read and write the very variables, and a cell that declares a name again has a new one. A second module, which
 // the cell imports and which imports the cell, calls that function before the cell runs: so the ways are there when it fails.
 
+import { Buffer } from "node:buffer";
 import { mkdtempSync, read, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { runInNewContext } from "node:vm";
 
 const CHANNEL = 3;
 const FAILED = 1;
@@ -21,7 +23,9 @@ const NO_EXPORT = /^Export named '([^']+)' not found/;
 // One of the lines, at the beginning of what Bun makes for its own prompt, that name all variables.
 const NAMES = /^var ([^;=]+);$/;
 
-const { console, process, setImmediate } = globalThis;
+const { Bun, console, process, queueMicrotask, setImmediate } = globalThis;
+// What the language itself brings: Bun's own modules rely on it, so a cell that declares such a name has it for itself.
+const language = new Set(runInNewContext("Object.getOwnPropertyNames(globalThis)"));
 const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
 const folder = mkdtempSync(join(tmpdir(), "session-"));
 let cells = 0;
@@ -34,7 +38,7 @@ function declared(code) {
     if (!found) break;
     names.push(...found[1].split(", "));
   }
-  return names;
+  return names.filter((name) => !language.has(name));
 }
 
 // A way to one variable: it may be a constant, which throws then.
@@ -88,12 +92,25 @@ function fail(error) {
   console.error(error);
 }
 
-const drained = (stream) => new Promise((resolve) => stream.write("", resolve));
+function writeWhole(fd, data) {
+  for (let sent = 0; sent < data.length; ) {
+    try {
+      sent += writeSync(fd, data, sent);
+    } catch (error) {
+      if (error.code !== "EAGAIN") throw error;
+      Bun.sleepSync(1);
+    }
+  }
+}
 
-// What was resolved but not awaited gets its turn, and so do errors in it.
-async function settle() {
-  await new Promise(setImmediate);
-  await Promise.all([drained(process.stdout), drained(process.stderr)]);
+// Writes of the stream are over when they return, as those of the console: Bun does not tell when others are.
+function writeAtOnce(stream, fd) {
+  stream.write = (chunk, encoding, callback) => {
+    writeWhole(fd, typeof chunk === "string" ? Buffer.from(chunk, typeof encoding === "string" ? encoding : "utf8") : chunk);
+    const done = typeof encoding === "function" ? encoding : callback;
+    if (done) queueMicrotask(done);
+    return true;
+  };
 }
 
 function receivePart(size) {
@@ -123,9 +140,11 @@ function send(record) {
   const text = Buffer.from(JSON.stringify(record));
   const data = Buffer.concat([Buffer.alloc(4), text]);
   data.writeUInt32BE(text.length);
-  for (let sent = 0; sent < data.length; ) sent += writeSync(CHANNEL, data, sent);
+  writeWhole(CHANNEL, data);
 }
 
+writeAtOnce(process.stdout, 1);
+writeAtOnce(process.stderr, 2);
 process.on("uncaughtException", fail);
 process.on("unhandledRejection", fail);
 send({ ready: true });
@@ -137,7 +156,8 @@ for (;;) {
   } catch (error) {
     fail(error);
   }
-  await settle();
+  // What was resolved but not awaited gets its turn, and so do errors in it.
+  await new Promise(setImmediate);
   send({ done: true, exitCode: failures ? FAILED : (process.exitCode ?? 0) });
   process.exitCode = undefined;
 }

@@ -14,9 +14,41 @@ import harness  # noqa: E402  pylint: disable=wrong-import-position
 import sites  # noqa: E402  pylint: disable=wrong-import-position
 
 # test_logs looks at what all others left behind: it is last.
-MODULES = ("start", "protocol", "sessions", "streams", "listening", "resources", "stdio", "desktop", "offers", "tools", "uploads",
-           "environment", "files", "packages", "hostile", "warm", "runs", "crash", "frontends", "engine", "long_runs", "podman", "soak", "profiles",
-           "archives", "retention", "logs")
+MODULES = (
+    "start",
+    "protocol",
+    "sessions",
+    "streams",
+    "listening",
+    "resources",
+    "stdio",
+    "desktop",
+    "offers",
+    "tools",
+    "uploads",
+    "environment",
+    "files",
+    "file_tools",
+    "hostile",
+    "hostile_tree",
+    "warm",
+    "runs",
+    "crash",
+    "frontends",
+    "engine",
+    "long_runs",
+    "podman",
+    "soak",
+    "profiles",
+    "sandboxes",
+    "archives",
+    "retention",
+    "pictures",
+    "links",
+    "packages",
+    "local",
+    "logs",
+)
 
 
 def load():

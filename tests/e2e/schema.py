@@ -84,6 +84,10 @@ class Schema:
         """What is wrong with value as a <name>; [] when nothing is."""
         return list(self._check(value, self.definitions[name], name))
 
+    def unfit(self, value, schema):
+        """The same of a schema that is no definition, as a tool's output schema."""
+        return list(self._check(value, schema, "value"))
+
     def kinds(self, name):
         """The definitions that an anyOf of references offers, by their constant method."""
         found = {}

@@ -23,7 +23,8 @@ def _initialize(client, version, headers=None):
 
 TOOLS = [
     "upload_file",
-    "install_package",
+    "create_upload",
+    "import_url",
     "run_code",
     "get_run",
     "cancel_run",
@@ -36,6 +37,7 @@ TOOLS = [
     "delete_conversation",
     "download_archive",
     "upload_archive",
+    "install_package",
     "list_runners",
     "create_sandbox",
     "exec",
@@ -112,7 +114,7 @@ def _():
     equal(hints["cancel_run"]["destructiveHint"], True)
     equal(hints["run_code"]["readOnlyHint"], False)
     equal(hints["run_code"]["destructiveHint"], True)
-    run_code = tools[2]
+    run_code = next(tool for tool in tools if tool["name"] == "run_code")
     equal(sorted(run_code["inputSchema"]["required"]), ["code", "conversationId", "language"])
     for language in ("bash", "python", "typescript"):
         check(language in run_code["inputSchema"]["properties"]["language"]["enum"], f"{language} is not in the enum")

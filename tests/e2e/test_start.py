@@ -170,9 +170,26 @@ def _():
     equal(json.loads(lines[-1]), "cancelled")
 
 
+@test("README: a process lives on in a sandbox that stays, between two calls")
+def _():
+    equal(_example("sandbox").split(), ["true", "ticking", "closed"])
+
+
+@test("README: a session keeps a variable")
+def _():
+    lines = _example("session").splitlines()
+    equal([json.loads(line) for line in lines], [["42\n", False], 1])
+
+
+@test("README: curl uploads a large file by a link")
+def _():
+    equal(json.loads(_example("put")), ["numbers.txt", 6888896])
+
+
 @test("README has no example that is not tested here")
 def _():
-    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background"})
+    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "put", "sandbox",
+                             "session"})
 
 
 # ---- what goes wrong ----

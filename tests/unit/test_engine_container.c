@@ -95,6 +95,46 @@ static void a_plain_image_with_network_has_the_golden_shape(void **state)
     check_golden(&spec, "container-plain-network");
 }
 
+static void one_that_stays_has_the_golden_shape(void **state)
+{
+    struct engine_spec spec = usual;
+
+    (void)state;
+    spec.protocol = 0;
+    spec.stay = true;
+    spec.tools_path = "/srv/sandboxes/.tools/0123456789abcdef";
+    spec.alias = "/app";
+    check_golden(&spec, "container-stay");
+}
+
+static void the_sandbox_is_mounted_at_plain_places_only(void **state)
+{
+    static const char *const good[] = {"/app", "/workspace", "/home/user", "/mnt/data-1",
+                                       "/database"};
+    static const char *const bad[] = {"",           "/",      "app",      "/app/",  "/a:b",
+                                      "/a//b",      "/../x",  "/a b",     "/data",  "/data/x",
+                                      "/proc",      "/sys/x", "/dev/shm", "/tmp/x", "/sandbox",
+                                      "/a\xc3\xa4", "/./x"};
+    AUTO_BUF struct buf body = BUF_INIT(65536);
+    struct engine_spec spec = usual;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_true(container_alias_ok(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(container_alias_ok(bad[i]));
+    spec.stay = true;
+    assert_int_equal(container_body(&spec, &body, &e), -1);
+    spec.tools_path = "/with:colon";
+    assert_int_equal(container_body(&spec, &body, &e), -1);
+    spec.tools_path = "/tools";
+    assert_int_equal(container_body(&spec, &body, &e), 0);
+    spec.alias = "/proc";
+    assert_int_equal(container_body(&spec, &body, &e), -1);
+    assert_int_equal(e.kind, ERR_INVALID);
+}
+
 static json_int_t host_number(const json_t *body, const char *name)
 {
     return json_integer_value(json_object_get(json_object_get(body, "HostConfig"), name));
@@ -166,6 +206,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_usual_run_has_the_golden_shape),
         cmocka_unit_test(a_plain_image_with_network_has_the_golden_shape),
+        cmocka_unit_test(one_that_stays_has_the_golden_shape),
+        cmocka_unit_test(the_sandbox_is_mounted_at_plain_places_only),
         cmocka_unit_test(odd_limits_stay_within_what_engines_accept),
         cmocka_unit_test(specs_that_would_break_the_shape_are_refused),
         cmocka_unit_test(ids_from_the_engine_are_checked),

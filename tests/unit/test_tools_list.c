@@ -42,7 +42,8 @@ static const json_t *property(const json_t *row, const char *name)
 /* clang-format off */
 static const char *const tool_names[] = {
     "upload_file",
-    "install_package",
+    "create_upload",
+    "import_url",
     "run_code",
     "get_run",
     "cancel_run",
@@ -55,12 +56,16 @@ static const char *const tool_names[] = {
     "delete_conversation",
     "download_archive",
     "upload_archive",
+    "install_package",
     "list_runners",
     "create_sandbox",
     "exec",
     "get_sandbox_status",
     "close_sandbox",
     "reset_session",
+    "copy_project",
+    "copy_file",
+    "copy_file_from_sandbox",
 };
 /* clang-format on */
 

@@ -1,0 +1,52 @@
+/*
+ * Fetching a file by https from a server that may be hostile, for somebody who may be: nothing but
+ * public addresses (guard.h), no other protocol, not after a redirect either, no proxy, no
+ * credentials, bounds on size and time.
+ */
+#ifndef SANDCGI_FETCH_FETCH_H
+#define SANDCGI_FETCH_FETCH_H
+
+#include "common/base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FETCH_URL_MAX       4096 /* bytes */
+#define FETCH_REDIRECTS_MAX 5
+#define FETCH_NAME_MAX      255 /* bytes of a file's name made of a URL */
+
+/* A URL that could be fetched: https, a host, no user or password, no blanks or control characters,
+ * up to FETCH_URL_MAX bytes. ERR_INVALID about "url", without repeating it: it may hold keys. */
+int fetch_check_url(const char *url, struct err *e);
+
+/*
+ * What to call the file: the last part of the URL's path, decoded. -1: it has none, or one that is
+ * no name ("", ".", "..", with a slash or a NUL in it, too long); out is then "".
+ */
+int fetch_name_of_url(const char *url, char out[FETCH_NAME_MAX + 1]);
+
+struct fetch_limits {
+    uint64_t max_bytes;
+    int64_t timeout_ms;
+    const char *ca_file; /* NULL: the certificates that the system trusts */
+};
+
+/*
+ * Writes what the URL leads to to fd. *e is for whoever asked: ERR_INVALID (the URL), ERR_DENIED
+ * (guard.h, or a redirect to something else than https), ERR_LIMIT (size, time), ERR_NOT_FOUND (the
+ * other server does not answer, has no right certificate, or says something else than 200); ERR_IO
+ * when fd takes no more.
+ */
+int fetch_url(const char *url, int fd, const struct fetch_limits *limits, struct err *e);
+
+/*
+ * The same in a process of its own that has no rights, no secrets of ours and no environment: this
+ * very program, started anew with the argument "fetch". It ends when the caller does, and with
+ * ERR_CANCELLED when asker_fd (-1: none) hangs up. limits->ca_file is not for it.
+ */
+int fetch_in_process(const char *url, int fd, int asker_fd, const struct fetch_limits *limits,
+                     struct err *e);
+/* What that process does: its exit status. */
+int fetch_process_main(void);
+
+#endif

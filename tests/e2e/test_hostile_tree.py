@@ -1,0 +1,152 @@
+"""A program that swaps links, folders and FIFOs in a loop while the tools and URLs work on the same names (H-02, H-03, H-28, H-50)"""
+import os
+import threading
+import time
+
+import sites
+from harness import check, equal, test
+from mcp import ToolError
+
+# How many reads, uploads and so on; the promise is made for 100000.
+CALLS = int(os.environ.get("SANDCGI_TEST_SWAPS", "3000"))
+CLIENTS = 4
+
+# Every name is, in turn: a file, a link out, a folder, a link to a folder outside, a FIFO. Renames swap two of them at once.
+SWAPPER = """
+import contextlib, ctypes, os, shutil, time
+outside = {outside!r}
+rename2 = ctypes.CDLL(None, use_errno=True).renameat2
+def clear(name):
+    with contextlib.suppress(OSError):
+        os.unlink(name)
+    shutil.rmtree(name, ignore_errors=True)
+def file(name):
+    with open(name, "x") as f: f.write("inside")
+def folder(name):
+    os.mkdir(name)
+    file(name + "/f")
+kinds = [file, lambda n: os.symlink(outside + "/f", n), folder, lambda n: os.symlink(outside, n), os.mkfifo]
+for name in ("way", "other"): clear(name)
+folder("way")
+os.symlink(outside, "other")
+end, swaps = time.time() + {seconds}, 0
+while time.time() < end and not os.path.exists("stop"):
+    for name in ("a", "b"):
+        with contextlib.suppress(OSError):
+            clear(name)
+            kinds[swaps % len(kinds)](name)
+    for _ in range(20):
+        rename2(-100, b"way", -100, b"other", 2)
+        rename2(-100, b"a", -100, b"b", 2)
+        swaps += 1
+print(swaps)
+"""
+
+
+def _call(client, tool, **arguments):
+    """The structured result, or None when it was refused."""
+    try:
+        return client.structured(tool, {"conversationId": client.conversation} | arguments)
+    except ToolError as refused:
+        check(refused.text, "a refusal without a reason")
+        check("OUTSIDE" not in refused.text, "what lies outside is in an error")
+        return None
+
+
+def _look(client, name):
+    got = _call(client, "read_file", filename=name)
+    if got:
+        check(got["content"] in ("", "inside", "put"), f"{name}: {got}")
+    return got
+
+
+def _browse(client):
+    page = _call(client, "list_files", recursive=True)
+    for row in page["files"] if page else ():
+        check(row.get("size") != len("OUTSIDE"), f"listed from outside: {row}")
+        check(not row["name"].startswith(("link/", "a/f/", "b/f/")), f"behind a link: {row}")
+    return page
+
+
+def _steps(client, url):
+    """What is done in turn; each is one call."""
+    yield from (lambda n=n: _look(client, n) for n in ("way/f", "a", "b/f", "other/f"))
+    yield from (lambda n=n: _call(client, "write_file", filename=n, text="put", overwrite=True) for n in ("way/f", "a", "other/new", "b"))
+    yield lambda: _browse(client)
+    yield lambda: _call(client, "move_file", **{"from": "way/f", "to": "a/f", "overwrite": True})
+    yield lambda: _call(client, "move_file", **{"from": "a", "to": "other/a", "overwrite": True})
+    yield lambda: _call(client, "delete_file", filename="other/a", recursive=True)
+    yield lambda: _call(client, "delete_file", filename="b", recursive=True)
+    for name in ("way/f", "a", "other/f"):
+        def get(name=name):
+            answer = client.http("GET", f"{url}/{name}")
+            check(answer.status in (200, 404, 403, 416), f"{name}: {answer.status}")
+            check(b"OUTSIDE" not in answer.body, f"{name} from outside")
+            return answer.status == 200 or None
+        yield get
+
+
+class _Worker(threading.Thread):
+    def __init__(self, client, url, calls):
+        super().__init__()
+        self.client, self.url, self.calls = client, url, calls
+        self.done = self.worked = 0
+        self.slowest = 0.0
+        self.problem = None
+
+    def run(self):
+        try:
+            while self.done < self.calls:
+                for step in _steps(self.client, self.url):
+                    start = time.monotonic()
+                    self.worked += step() is not None
+                    self.slowest = max(self.slowest, time.monotonic() - start)
+                    self.done += 1
+        except BaseException as problem:  # pylint: disable=broad-except
+            self.problem = problem
+
+
+@test(f"links, folders and FIFOs are swapped during {CALLS} calls of the file tools and downloads: nothing from outside, nothing outside changes, no hang",
+      timeout=120 + CALLS // 20)
+def _():
+    site = sites.own({"SANDBOX_TIMEOUT_MAX": "2h", "SANDBOX_CPUS": "1", "SANDCGI_WORKERS": "8"})
+    client = sites.new_conversation(site.client())
+    outside = f"{site.folder}/outside"
+    os.makedirs(outside)
+    for path, mode in ((outside, 0o777), (f"{outside}/f", 0o666)):
+        if mode == 0o666:
+            with open(path, "w", encoding="ascii") as file:
+                file.write("OUTSIDE")
+        os.chmod(path, mode)
+    base = client.upload("base", b"x")["file"]["url"].rsplit("/", 1)[0].removeprefix(site.base_url)
+    results = []
+    swapper = threading.Thread(target=lambda: results.append(
+        client.fresh().run(SWAPPER.format(outside=outside, seconds=7000), conversation=client.conversation, timeout=7200)))
+    client.fresh()
+    swapper.start()
+    workers = []
+    for _ in range(CLIENTS):
+        one = client.fresh()
+        one.conversation = client.conversation
+        workers.append(_Worker(one, base, CALLS // CLIENTS))
+    start = time.monotonic()
+    for one in workers:
+        one.start()
+    for one in workers:
+        one.join()
+    took = time.monotonic() - start
+    client.upload("stop", b"")
+    swapper.join()
+    for one in workers:
+        if one.problem:
+            raise one.problem
+    done, worked = sum(one.done for one in workers), sum(one.worked for one in workers)
+    slowest = max(one.slowest for one in workers)
+    swaps = int(results[0]["stdout"])
+    print(f"   {done} calls in {took:.0f} s, {worked} of them found something, {swaps} swaps, the slowest took {slowest:.2f} s", flush=True)
+    check(worked > done // 20 and swaps > 100, f"{worked} of {done} calls found something, {swaps} swaps: no race")
+    check(slowest < 30, f"a call took {slowest:.1f} s")
+    equal(os.listdir(outside), ["f"])
+    with open(f"{outside}/f", encoding="ascii") as file:
+        equal(file.read(), "OUTSIDE")
+    equal(os.listdir(f"{site.root}/.staging"), [])

@@ -1,0 +1,393 @@
+"""Links: uploads by ticket (create_upload), signed download links, files fetched by URL (import_url); H-02, H-55."""
+import os
+import re
+import socket
+import ssl
+import subprocess
+import time
+import urllib.parse
+
+import procs
+import sites
+import stdio
+from harness import check, contains, equal, test, wait_until
+
+MIB = 1024 * 1024
+
+
+def _link(client, name="big.bin", **more):
+    return client.structured("create_upload", {"conversationId": client.conversation, "filename": name} | more)
+
+
+def _put(client, url, body, headers=None, method="PUT"):
+    parts = urllib.parse.urlsplit(url)
+    return client.fresh().http(method, f"{parts.path}?{parts.query}", body, headers)
+
+
+def _pieces(count, size=MIB):
+    """A body whose size is told, but which nobody holds whole."""
+    piece = bytes(range(256)) * (size // 256)
+    return (piece for _ in range(count))
+
+
+def _inside(site):
+    """What lies about in the folders of uploads."""
+    names = []
+    for folder in (".uploads", ".staging"):
+        path = f"{site.root}/{folder}"
+        names += os.listdir(path) if os.path.isdir(path) else []
+    return names
+
+
+def _tickets(site):
+    return len(os.listdir(f"{site.root}/.tickets"))
+
+
+def _raw(site, head):
+    """A TLS connection with a request's head sent."""
+    context = ssl.create_default_context(cafile=sites.certificate()[0])
+    sock = context.wrap_socket(socket.create_connection(("localhost", site.https_port), 20), server_hostname="localhost")
+    sock.sendall(head.encode())
+    return sock
+
+
+def _head(url, size):
+    parts = urllib.parse.urlsplit(url)
+    return f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: {size}\r\n\r\n"
+
+
+@test("a file that was PUT to its link is the sandbox user's, and there for the program and behind its URL")
+def _():
+    client = sites.client()
+    site = sites.shared()
+    link = _link(client, "sub/\u00fcber #1.bin")
+    equal((link["method"], link["maxBytes"]), ("PUT", 2 * 1024 * MIB))
+    check(0 < link["expiresAt"] - time.time() <= 900, f"expires at {link['expiresAt']}")
+    answer = _put(client, link["url"], b"x" * 100_000)
+    equal(answer.status, 201, answer.body)
+    file = answer.json()
+    equal((file["name"], file["size"]), ("sub/\u00fcber #1.bin", 100_000))
+    equal(client.download(file["url"]).body, b"x" * 100_000)
+    equal(client.run("stat -c '%u %g %a %s' sub/*", "bash")["stdout"].split()[2:], ["644", "100000"])
+    user = (site.settings["SANDBOX_USER"] or "1000:1000").split(":")
+    equal(client.run("stat -c '%u %g' sub/*", "bash")["stdout"].split(), user)
+    equal(_inside(site), [], "left over")
+
+
+@test("an upload link is good once; the second PUT is 410 and changes nothing")
+def _():
+    client = sites.client()
+    link = _link(client)
+    equal(_put(client, link["url"], b"first").status, 201)
+    answer = _put(client, link["url"], b"second")
+    equal(answer.status, 410)
+    contains(answer.json()["error"], "used")
+    equal(client.run("cat big.bin", "bash")["stdout"], "first")
+
+
+@test("of two PUTs at once to one link one wins")
+def _():
+    client = sites.client()
+    link = _link(client)
+    socks = [_raw(sites.shared(), _head(link["url"], 6)) for _ in range(4)]
+    for i, sock in enumerate(socks):
+        sock.sendall(f"body {i}".encode())
+    statuses = sorted(sock.recv(100).split()[1] for sock in socks)
+    equal(statuses, [b"201", b"410", b"410", b"410"])
+
+
+@test("an empty file can be uploaded by link, and one of unknown length (chunked)")
+def _():
+    client = sites.client()
+    equal(_put(client, _link(client, "empty")["url"], b"").status, 201)
+    equal(_put(client, _link(client, "chunked")["url"], _pieces(3)).status, 201)
+    equal(client.run("stat -c %s empty chunked", "bash")["stdout"].split(), ["0", str(3 * MIB)])
+
+
+@test("an upload link that was altered, moved or made up is 403, with another method 405")
+def _():
+    client = sites.client()
+    site = sites.shared()
+    one, two = _link(client, "one")["url"], _link(client, "two")["url"]
+    before = _tickets(site)
+    ticket = re.search(r"/uploads/([0-9a-f]{32})", one).group(1)
+    digit = "1" if one[-1] == "0" else "0"
+    for url in (one[:-1] + digit, one + "0", one.split("?")[0], one.replace("expires=", "expires=9"), one.split("&")[0],
+                two.split("?")[0] + "?" + one.split("?")[1], one.replace(ticket, "0" * 32),
+                one.replace(ticket, ticket + "/x"), one + "&x=1", one.replace("/uploads/", "/uploads//")):
+        equal(_put(client, url + ("" if "?" in url else "?"), b"evil").status, 403, url)
+    equal(_put(client, one, None, method="GET").status, 405)
+    equal(_put(client, one, b"x", method="POST").status, 405)
+    equal(_tickets(site), before, "tickets")
+    equal(_inside(site), [], "left over")
+    equal(_put(client, one, b"fine").status, 201)
+
+
+@test("a body that has not the announced size is refused before it is sent, and the link stays good")
+def _():
+    client = sites.client()
+    site = sites.shared()
+    link = _link(client, "exact", size=5)
+    equal(link["maxBytes"], 5)
+    for size, status in ((4, b"400"), (6, b"413"), (3 * 1024 * MIB, b"413")):
+        with _raw(site, _head(link["url"], size)) as sock:  # nothing of the body
+            equal(sock.recv(4096).split()[1], status, size)
+    equal(_put(client, link["url"], _pieces(1)).status, 413, "chunked")
+    equal(_inside(site), [], "left over")
+    equal(_put(client, link["url"], b"12345").status, 201)
+
+
+@test("a body over SANDBOX_UPLOAD_MAX is refused, also one of unknown length, and nothing is left")
+def _():
+    site = sites.with_settings(SANDBOX_UPLOAD_MAX="1m")
+    client = sites.new_conversation(site.client())
+    contains(client.tool_error("create_upload", {"conversationId": "c", "filename": "f", "size": MIB + 1}), "size")
+    link = _link(client)
+    with _raw(site, _head(link["url"], MIB + 1)) as sock:
+        equal(sock.recv(4096).split()[1], b"413")
+    try:
+        equal(_put(client, link["url"], _pieces(3)).status, 413)
+    except (ConnectionError, ssl.SSLError):
+        pass  # it hung up while we were still sending
+    wait_until(lambda: _inside(site) == [], 10, "nothing is left")
+    equal(_put(client, link["url"], _pieces(1), {"Content-Length": str(MIB)}).status, 201)
+
+
+@test("an upload that breaks off leaves nothing, and its link is good for another try")
+def _():
+    client = sites.client()
+    site = sites.shared()
+    link = _link(client)
+    with _raw(site, _head(link["url"], 10 * MIB)) as sock:
+        sock.sendall(b"x" * 5 * MIB)
+        wait_until(lambda: _inside(site), 10, "nginx stores what has come")
+    wait_until(lambda: _inside(site) == [], 10, "nothing is left")
+    equal(client.run("ls -A", "bash")["stdout"], "")
+    equal(_put(client, link["url"], b"again").status, 201)
+
+
+@test("an upload link expires: 410, and nothing is stored")
+def _():
+    site = sites.with_settings(SANDBOX_UPLOAD_TTL="1s")
+    client = sites.new_conversation(site.client())
+    link = _link(client)
+    wait_until(lambda: time.time() >= link["expiresAt"], 10, "it has expired")
+    answer = _put(client, link["url"], b"late")
+    equal(answer.status, 410)
+    contains(answer.json()["error"], "expired")
+    # What has begun in time may end later.
+    link = _link(client)
+    with _raw(site, _head(link["url"], 4)) as sock:
+        sock.sendall(b"sl")
+        wait_until(lambda: time.time() >= link["expiresAt"] + 1, 10, "it has expired")
+        sock.sendall(b"ow")
+        equal(sock.recv(4096).split()[1], b"201")
+
+
+@test("H-02: a link that a program planted where an upload goes is replaced or refused, its target unchanged")
+def _():
+    client = sites.client()
+    secret = f"{sites.shared().folder}/upload-secret"
+    with open(secret, "w", encoding="ascii") as file:
+        file.write("untouched")
+    os.chmod(secret, 0o666)
+    client.run(f"ln -s {secret} out; ln -s {os.path.dirname(secret)} dir; mkdir folder", "bash")
+    equal(_put(client, _link(client, "dir/upload-secret")["url"], b"evil").status, 400)
+    equal(_put(client, _link(client, "folder")["url"], b"evil").status, 400)
+    equal(_put(client, _link(client, "out")["url"], b"evil").status, 201)
+    with open(secret, encoding="ascii") as file:
+        equal(file.read(), "untouched")
+    equal(client.run("test -L out || cat out", "bash")["stdout"], "evil")
+    equal(_inside(sites.shared()), [], "left over")
+
+
+@test("create_upload names what is wrong with its arguments")
+def _():
+    client = sites.client()
+    good = {"conversationId": client.conversation, "filename": "f"}
+    for name in good:
+        contains(client.tool_error("create_upload", {k: v for k, v in good.items() if k != name}), name)
+    for name in ("../x", "/etc/passwd", "", "a//b", "%2e%2e/x"):
+        contains(client.tool_error("create_upload", good | {"filename": name}), "filename", name)
+    for size in (-1, "5", 1.5, 2 * 1024 * MIB + 1):
+        contains(client.tool_error("create_upload", good | {"size": size}), "size", size)
+
+
+def _peak(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)) * 1024
+
+
+def _memory_of_upload(site, count):
+    """Upload of count MiB: by how much the peak of any process of the server grew."""
+    client = sites.new_conversation(site.client())
+    _put(client, _link(client, "warm-up")["url"], b"x" * MIB)
+    pids = procs.children(site.process.pid)
+    before = {pid: _peak(pid) for pid in pids}
+    equal(_put(client, _link(client)["url"], _pieces(count), {"Content-Length": str(count * MIB)}).status, 201)
+    equal(client.run("stat -c %s big.bin", "bash")["stdout"].split(), [str(count * MIB)])
+    return max(_peak(pid) - before[pid] for pid in pids)
+
+
+@test("a large upload takes no memory that grows with it", timeout=180)
+def _():
+    grown = _memory_of_upload(sites.shared(), 200)
+    check(grown < 16 * MIB, f"grew by {grown // 1024} KiB")
+
+
+@test("without nginx's file a worker streams the body: also in flat memory, also once, and nothing is left", timeout=180)
+def _():
+    site = sites.own(nginx={"UPLOADS": "stream"})
+    grown = _memory_of_upload(site, 200)
+    check(grown < 16 * MIB, f"grew by {grown // 1024} KiB")
+    check(not os.path.exists(f"{site.root}/.uploads"), "nginx made a folder")
+    client = sites.new_conversation(site.client())
+    link = _link(client, "f", size=4)
+    with _raw(site, _head(link["url"], 4)) as sock:
+        sock.sendall(b"ab")
+    with _raw(site, _head(link["url"], 5)) as sock:
+        equal(sock.recv(4096).split()[1], b"413")
+    equal(_put(client, link["url"], b"abcd").status, 201)
+    equal(_put(client, link["url"], b"abcd").status, 410)
+    equal(_inside(site), [], "left over")
+    equal(client.run("cat f", "bash")["stdout"], "abcd")
+
+
+# ---- signed download links ----
+
+def _signed():
+    return sites.with_settings(SANDBOX_URL_TTL="1h")
+
+
+@test("with SANDBOX_URL_TTL links are signed: Range and ETag work, altered, moved and unsigned ones are 403")
+def _():
+    client = sites.new_conversation(_signed().client())
+    url = client.upload("a b/t\u00e4ble.csv", b"0123456789")["file"]["url"]
+    other = client.upload("other.csv", b"other")["file"]["url"]
+    path, query = url.split("?")
+    first = client.download(url)
+    equal((first.status, first.body, first.headers["Referrer-Policy"]), (200, b"0123456789", "no-referrer"))
+    equal(client.download(url, {"Range": "bytes=2-4"}).body, b"234")
+    equal(client.download(url, {"If-None-Match": first.headers["ETag"]}).status, 304)
+    equal(client.download(url, method="HEAD").status, 200)
+    digit = "1" if url[-1] == "0" else "0"
+    for bad in (path, url[:-1] + digit, url + "0", path + "?" + other.split("?")[1], other.split("?")[0] + "?" + query,
+                url.replace("expires=", "expires=1"), path + "?" + query.split("&")[0], url + "&x=1", url.replace("t%C3%A4ble", "none")):
+        answer = client.download(bad)
+        equal((answer.status, answer.headers["Referrer-Policy"]), (403, "no-referrer"), bad)
+    equal(client.download(url, method="POST").status, 404)
+
+
+@test("whatever makes links signs them: runs, uploads, resources, read again later")
+def _():
+    client = sites.new_conversation(_signed().client())
+    run = client.run("print('x', file=open('made.txt', 'w'))")
+    urls = [run["files"][0]["url"], _put(client, _link(client, "put.txt")["url"], b"x").json()["url"]]
+    for url in urls:
+        equal(client.download(url).status, 200, url)
+        contains(url, "&sig=")
+    resources = client.result("resources/list")["resources"]
+    check(resources, "no resources")
+
+
+@test("a signed link that has expired is 403")
+def _():
+    client = sites.new_conversation(sites.with_settings(SANDBOX_URL_TTL="1s").client())
+    url = client.upload("f.txt", b"x")["file"]["url"]
+    expires = int(re.search(r"expires=(\d+)", url).group(1))
+    wait_until(lambda: time.time() >= expires, 10, "it has expired")
+    equal(client.download(url).status, 403)
+
+
+@test("H-10: no log holds a ticket or a signature")
+def _():
+    client = sites.new_conversation(_signed().client())
+    url = client.upload("f.txt", b"x")["file"]["url"]
+    client.download(url)
+    client.download(url + "0")
+    link = _link(client)["url"]
+    for body in (b"x", b"y"):
+        _put(client, link, body)
+    _put(client, link + "0", b"z")
+    words = [text.split("sig=")[1] for text in (url, link)] + [re.search(r"/uploads/([0-9a-f]{32})", link).group(1)]
+    folder = f"{_signed().folder}/log"
+    for name in os.listdir(folder):
+        with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        for word in words:
+            check(word not in text, f"{word} is in {name}")
+
+
+@test("curl uploads by link as the README says")
+def _():
+    client = sites.client()
+    link = _link(client, "curl.bin")
+    done = subprocess.run(["curl", "-sS", "--cacert", sites.certificate()[0], "-T", "-", link["url"]], input=b"y" * 3 * MIB,
+                          capture_output=True, check=False)
+    contains(done.stdout.decode(), '"size":3145728', done.stderr)
+
+
+# ---- import_url ----
+
+@test("H-55: import_url fetches from no private, local, metadata or translated address, however it is written")
+def _():
+    client = sites.client()
+    good = {"conversationId": client.conversation, "filename": "f"}
+    hosts = ("127.0.0.1", "127.1", "0x7f.0.0.1", "0177.0.0.1", "2130706433", "0x7f000001", "0", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1",
+             "100.64.0.1", "169.254.1.1", "169.254.169.254", "0xa9fea9fe", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192",
+             "224.0.0.1", "255.255.255.255", "198.18.0.1", "203.0.113.1", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]",
+             "[fe80::1]", "[fd00:ec2::254]", "[fc00::1]", "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", "[2001:db8::1]", "[ff02::1]",
+             "localhost", "LOCALHOST.", "127.0.0.1.", socket.gethostname())
+    for host in hosts:
+        text = client.tool_error("import_url", good | {"url": f"https://{host}/x"})
+        unknown = host in ("LOCALHOST.", "127.0.0.1.", socket.gethostname()) and "not known" in text  # where no name server knows them
+        check("only public servers" in text or unknown, f"{host}: {text}")
+    equal(client.run("ls -A", "bash")["stdout"], "")
+    equal(_inside(sites.shared()), [], "left over")
+
+
+@test("import_url takes no other scheme, port or credentials, and names what is wrong without repeating the URL")
+def _():
+    client = sites.client()
+    good = {"conversationId": client.conversation, "url": "https://127.0.0.1/x"}
+    for url in ("http://example.org/secret", "file:///secret", "ftp://example.org/secret", "secret", "https://", "https://u:secret@example.org/",
+                "https://example.org/secret x", "https:///secret", "https://example.org\\secret\n", "gopher://x/secret"):
+        text = client.tool_error("import_url", good | {"url": url})
+        contains(text, "url", url)
+        check("secret" not in text, text)
+    for name in ("../x", "/etc/passwd", ""):
+        contains(client.tool_error("import_url", good | {"filename": name}), "filename", name)
+    for path in ("", "/", "/..", "/a/", "/%2e%2e", "/a%2fb"):
+        contains(client.tool_error("import_url", good | {"url": f"https://127.0.0.1{path}"}), "filename", path)
+    for name in ("conversationId", "url"):
+        contains(client.tool_error("import_url", {k: v for k, v in good.items() if k != name}), name)
+
+
+@test("SANDBOX_IMPORT=false switches import_url off")
+def _():
+    client = sites.new_conversation(sites.with_settings(SANDBOX_IMPORT="false").client())
+    contains(client.tool_error("import_url", {"conversationId": "c", "url": "https://8.8.8.8/x"}), "SANDBOX_IMPORT")
+
+
+@test("no certificate of a server in the same house helps: its address is refused before a byte is sent")
+def _():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen(1)
+        sock.settimeout(1)
+        client = sites.client()
+        client.tool_error("import_url", {"conversationId": client.conversation, "url": f"https://localhost:{sock.getsockname()[1]}/x"})
+        try:
+            sock.accept()
+        except TimeoutError:
+            return
+    check(False, "it connected")
+
+
+@test("stdio has no web server: create_upload is not offered there, import_url is")
+def _():
+    client = stdio.Stdio(sites.shared().config)
+    client.initialize()
+    names = [tool["name"] for tool in client.result("tools/list")["tools"]]
+    check("create_upload" not in names, "offered")
+    check("import_url" in names, "not offered")

@@ -1,0 +1,448 @@
+"""Sandboxes that stay: commands, what lives on between them, sessions, and all the ways in which they end."""
+import os
+import secrets
+import signal
+import threading
+import time
+
+import engine
+import procs
+import schema
+import sites
+from harness import Failed, check, contains, equal, test, wait_until
+from mcp import ToolError
+
+LATEST = {"MCP-Protocol-Version": "2025-11-25"}
+
+
+def _site():
+    return sites.with_settings(SANDBOX_STAY_IMAGES="debian", SANDBOX_STAY_MAX="40", SANDBOX_STAY_SERVER="60")
+
+
+def _client(site=None):
+    return sites.new_conversation((site or _site()).client(), "stay")
+
+
+def _other(site):
+    """A client of another tenant."""
+    token = secrets.token_hex(24)
+    site.set_token("neighbour", token)
+    return sites.new_conversation(site.client().with_token(token), "stay")
+
+
+def _create(client, language="bash", **more):
+    return client.structured("create_sandbox", {"conversationId": client.conversation, "language": language} | more)["sandboxId"]
+
+
+def _exec(client, box, *commands, **more):
+    return client.structured("exec", {"sandboxId": box, "commands": list(commands)} | more)
+
+
+def _out(client, box, command, **more):
+    result = _exec(client, box, command, **more)
+    check(result["success"], result)
+    return result["results"][-1]["stdout"]
+
+
+def _close(client, box):
+    return client.structured("close_sandbox", {"sandboxId": box})
+
+
+def _status(client, box):
+    return client.structured("get_sandbox_status", {"sandboxId": box})["sandboxes"][0]["status"]
+
+
+def _wait_status(client, box, status, seconds=30):
+    wait_until(lambda: _status(client, box) == status, seconds, f"{box} is {status}", pause=0.1)
+
+
+def _container(site, box):
+    """The id of its container; None when there is none."""
+    found = [one["Id"] for one in site.all_containers() if one["Labels"]["sandbox.run"] == box.removeprefix("sbx_")]
+    return found[0] if found else None
+
+
+def _gone(site, box, seconds=30):
+    wait_until(lambda: not _container(site, box), seconds, f"the container of {box} is removed", pause=0.1)
+
+
+def _keeper(site, box):
+    """The process that looks after it."""
+    lock = f"/.runs/{box.removeprefix('sbx_')}"
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        try:
+            if any(name.endswith(lock) and site.root in name for name in procs.open_files(pid)):
+                return pid
+        except OSError:
+            pass
+    return None
+
+
+def _in_background(function):
+    """A thread that calls it; its answer, or what it raised, is in the list that is returned, too."""
+    answers = []
+
+    def call():
+        try:
+            answers.append(function())
+        except Exception as problem:  # pylint: disable=broad-except
+            answers.append(problem)
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    return thread, answers
+
+
+# ---- commands ----
+
+@test("a sandbox that stays runs commands one after the other, stops at the first failure and lists the files they made")
+def _():
+    client = _client()
+    made = client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"})
+    equal(made["status"], "running")
+    equal((made["conversationId"], made["language"]), (client.conversation, "bash"))
+    box = made["sandboxId"]
+    result = _exec(client, box, "echo one > a.txt", "cat a.txt; pwd", "echo no >&2; exit 7", "echo never")
+    equal([row["status"] for row in result["results"]], ["ok", "ok", "error"])
+    equal(result["results"][1]["stdout"], "one\n/data\n")
+    equal((result["results"][2]["exitCode"], result["results"][2]["stderr"]), (7, "no\n"))
+    equal(result["success"], False)
+    equal([(one["name"], one["change"]) for one in result["files"]], [("a.txt", "created")])
+    equal(client.download(result["files"][0]["url"]).body, b"one\n")
+    equal(_close(client, box)["status"], "closed")
+    _gone(_site(), box, 5)
+
+
+@test("working directory, environment, standard input and FILE_BASE_URL reach the commands; odd commands are taken as they are")
+def _():
+    client = _client()
+    box = _create(client)
+    equal(_out(client, box, "pwd", cwd="/tmp"), "/tmp\n")
+    equal(_out(client, box, "mkdir -p below && cd below && pwd"), "/data/below\n")
+    equal(_out(client, box, "pwd", cwd="below"), "/data/below\n")
+    equal(_out(client, box, "cat; echo $GREETING", stdin="in\n", environment={"GREETING": "h\u00e9llo 'x'"}), "in\nh\u00e9llo 'x'\n")
+    contains(_out(client, box, "echo $FILE_BASE_URL"), "/files/")
+    equal(_out(client, box, "printf '%s' \"it's \u2603\n\""), "it's \u2603\n")
+    result = _exec(client, box, "pwd", cwd="/no/such/folder")
+    equal(result["success"], False)
+    check(result["results"][0]["status"] == "error" and result["results"][0]["stderr"], result)
+    _close(client, box)
+
+
+@test("a process in the background and files outside /data live on between calls, and /data is run_code's own")
+def _():
+    client = _client()
+    client.upload("given.txt", b"from outside\n")
+    box = _create(client, "python")
+    equal(_out(client, box, "cat given.txt"), "from outside\n")
+    started = _out(client, box, "(while :; do date +%N >> /tmp/beat; sleep 0.1; done) >/dev/null 2>&1 & echo started")
+    equal(started, "started\n")
+    wait_until(lambda: int(_out(client, box, "wc -l < /tmp/beat")) > 3, 15, "the process beats")
+    _out(client, box, "echo made there > there.txt")
+    equal(client.run("print(open('there.txt').read())", "python")["stdout"], "made there\n\n")
+    _close(client, box)
+
+
+@test("a command that takes too long, prints too much or is killed says so, and the sandbox stays")
+def _():
+    client = _client()
+    box = _create(client)
+    result = _exec(client, box, "echo begun; sleep 60", timeout=2)
+    equal((result["results"][0]["status"], result["results"][0]["stdout"]), ("timeout", "begun\n"))
+    result = _exec(client, box, "head -c 1000000 /dev/zero | tr '\\0' x")
+    cut = result["results"][0]["truncation"]["stdout"]
+    equal((cut["truncated"], cut["total"]), (True, 1000000))
+    result = _exec(client, box, "kill -KILL $$")
+    equal((result["results"][0]["status"], result["results"][0]["signal"]), ("killed", 9))
+    equal(_out(client, box, "echo well"), "well\n")
+    _close(client, box)
+
+
+@test("a call that is cancelled ends its command only")
+def _():
+    client = _client()
+    box = _create(client)
+    impatient = client.fresh()
+    thread, answers = _in_background(lambda: impatient.modern(
+        "tools/call", {"name": "exec", "arguments": {"sandboxId": box, "command": "echo $$ > pid; exec sleep 300", "timeout": 200}}))
+    wait_until(lambda: _out(client, box, "cat pid 2>/dev/null || true"), 15, "it runs")
+    impatient._connection.sock.shutdown(2)  # pylint: disable=protected-access
+    thread.join(15)
+    check(answers, "the call goes on")
+    wait_until(lambda: _out(client, box, "kill -0 $(cat pid) 2>/dev/null && echo alive || echo gone") == "gone\n", 15, "it is ended")
+    _close(client, box)
+
+
+@test("exec's arguments are checked by name, and its results fit its schema")
+def _():
+    client = _client()
+    box = _create(client)
+    contains(client.tool_error("exec", {"sandboxId": box}), "command")
+    contains(client.tool_error("exec", {"sandboxId": box, "command": "x", "commands": ["y"]}), "command")
+    contains(client.tool_error("exec", {"sandboxId": box, "command": "x", "timeout": 100000}), "timeout")
+    contains(client.tool_error("exec", {"sandboxId": box, "commands": ["x"] * 21}), "commands")
+    contains(client.tool_error("exec", {"sandboxId": box, "command": "x", "environment": {"LD_PRELOAD": "x"}}), "LD_PRELOAD")
+    contains(client.tool_error("create_sandbox", {"conversationId": client.conversation}), "language")
+    tools = {one["name"]: one for one in client.result("tools/list", headers=LATEST)["tools"]}
+    for name, arguments in (("exec", {"sandboxId": box, "command": "echo x > f"}), ("get_sandbox_status", {"sandboxId": box}),
+                            ("close_sandbox", {"sandboxId": box}), ("reset_session", {"conversationId": client.conversation})):
+        equal(schema.of(LATEST["MCP-Protocol-Version"]).unfit(client.structured(name, arguments), tools[name]["outputSchema"]), [], name)
+
+
+@test("100 commands in a row leave nothing behind", timeout=120)
+def _():
+    client, site = _client(), _site()
+    box = _create(client)
+    _out(client, box, "true")
+    keeper = _keeper(site, box)
+    before = sorted(procs.open_files(keeper))
+    processes = int(_out(client, box, "ls /proc | grep -c '^[0-9]'"))
+    for number in range(100):
+        equal(_out(client, box, f"echo {number}"), f"{number}\n")
+    # Its record is written behind the answer.
+    wait_until(lambda: sorted(procs.open_files(keeper)) == before, 10, "its process has the files open that it had before")
+    wait_until(lambda: int(_out(client, box, "ls /proc | grep -c '^[0-9]'")) <= processes, 10, "no process is left in the container")
+    _close(client, box)
+
+
+# ---- whose ----
+
+@test("nobody else can run, look at, read or close it, and everybody hears the same as of an id that never was")
+def _():
+    site = _site()
+    client, other = _client(site), _other(site)
+    box = _create(client)
+    _out(client, box, "echo secret")
+    nobody = "sbx_" + secrets.token_hex(12)
+    foreign = [one["Id"] for one in site.all_containers()][0]
+    for tool, more in (("exec", {"command": "id"}), ("get_sandbox_status", {}), ("close_sandbox", {})):
+        answers = {other.tool_error(tool, {"sandboxId": name} | more) for name in (box, nobody, foreign, "nonsense", "../../etc/passwd")}
+        equal(len(answers), 1, f"answers of {tool}")
+    for name in (box, nobody, foreign):
+        answer = other.request("resources/read", {"uri": f"containers://{name}/logs"}, headers=LATEST)
+        equal(answer.json()["error"]["message"], other.request(
+            "resources/read", {"uri": f"containers://{nobody}/logs"}, headers=LATEST).json()["error"]["message"])
+    equal(other.structured("get_sandbox_status", {})["sandboxes"], [])
+    equal(_out(client, box, "echo mine"), "mine\n")
+    _close(client, box)
+
+
+@test("only images that the operator allows are taken, and only ones that are there; they run in the same bounds")
+def _():
+    client, site = _client(), _site()
+    for image in ("alpine", "docker.io/library/busybox", "debian/evil", "sandcgi-runner-bash", "localhost:5000/debian"):
+        contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "image": image}), "does not allow")
+    contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "image": "debian:no-such-tag"}), "missing")
+    contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "cobol"}), "language")
+    box = client.structured("create_sandbox", {"conversationId": client.conversation, "image": "debian:bookworm-slim"})["sandboxId"]
+    contains(_out(client, box, "id -u; . /etc/os-release; echo $ID $HOME"), "1000\ndebian /tmp\n")
+    config = engine.api("GET", f"/containers/{_container(site, box)}/json")["HostConfig"]
+    equal((config["ReadonlyRootfs"], config["NetworkMode"], config["CapDrop"], config["Privileged"]), (True, "none", ["ALL"], False))
+    check(config["Memory"] and config["PidsLimit"], config)
+    _close(client, box)
+
+
+@test("a tenant has its most, and the server too")
+def _():
+    site = sites.with_settings(SANDBOX_STAY_MAX="2", SANDBOX_STAY_SERVER="3")
+    client, other = _client(site), _other(site)
+    boxes = [_create(client), _create(client)]
+    contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}), "SANDBOX_STAY_MAX")
+    theirs = _create(other)
+    contains(other.tool_error("create_sandbox", {"conversationId": other.conversation, "language": "bash"}), "no room")
+    _close(client, boxes[0])
+    _close(other, _create(other))
+    for whose, box in ((client, boxes[1]), (other, theirs)):
+        _close(whose, box)
+
+
+# ---- logs ----
+
+@test("its output is a resource, text for assistant and user, before and after its end")
+def _():
+    client = _client()
+    templates = client.result("resources/templates/list", headers=LATEST)["resourceTemplates"]
+    template = next(one for one in templates if one["uriTemplate"] == "containers://{id}/logs")
+    equal(template["annotations"], {"audience": ["assistant", "user"], "priority": 0.5})
+    box = _create(client)
+    _exec(client, box, "echo first; echo second >&2")
+    uri = f"containers://{box}/logs"
+    for _ in range(2):
+        content = client.result("resources/read", {"uri": uri}, LATEST)["contents"]
+        equal([(one["uri"], one["mimeType"], one["text"]) for one in content], [(uri, "text/plain", "first\nsecond\n")])
+        _close(client, box)
+
+
+# ---- their ends ----
+
+@test("one that is closed says so to its owner, whatever is asked of it; closing it again changes nothing")
+def _():
+    client = _client()
+    box = _create(client)
+    thread, answers = _in_background(lambda: client.fresh().tool("exec", {"sandboxId": box, "command": "sleep 300", "timeout": 200}))
+    time.sleep(1)
+    equal(_close(client, box)["status"], "closed")
+    thread.join(15)
+    contains(str(answers), "closed")
+    contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "closed (by close_sandbox)")
+    equal(_close(client, box)["status"], "closed")
+    equal(_status(client, box), "closed")
+
+
+@test("unused it is frozen, the next call wakes it, and unused for longer it expires")
+def _():
+    site = sites.with_settings(SANDBOX_STAY_PAUSE="1s", SANDBOX_STAY_IDLE="12s")
+    client = _client(site)
+    box = _create(client, idleTimeout=6)
+    _out(client, box, "(while :; do echo x >> /tmp/beat; sleep 0.1; done) >/dev/null 2>&1 & true")
+    _wait_status(client, box, "paused")
+    equal(engine.api("GET", f"/containers/{_container(site, box)}/json")["State"]["Paused"], True)
+    equal(_out(client, box, "echo awake"), "awake\n")
+    equal(_status(client, box), "running")
+    _wait_status(client, box, "expired")
+    contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "expired (nobody used it for 6 seconds)")
+    _gone(site, box, 10)
+
+
+@test("its whole time ends it even while a command runs")
+def _():
+    site = sites.with_settings(SANDBOX_STAY_TOTAL="4s")
+    client = _client(site)
+    box = _create(client)
+    contains(client.tool_error("exec", {"sandboxId": box, "command": "sleep 60", "timeout": 50}), "expired")
+    _gone(site, box, 10)
+    equal(_status(client, box), "expired")
+
+
+@test("a container that somebody removes by hand is lost, paused or not, and the next call says so")
+def _():
+    site = sites.with_settings(SANDBOX_STAY_PAUSE="1s")
+    client = _client(site)
+    for paused in (False, True):
+        box = _create(client)
+        if paused:
+            _wait_status(client, box, "paused")
+        engine.remove(_container(site, box))
+        _wait_status(client, box, "lost")
+        contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "lost")
+        equal(_close(client, box)["status"], "lost")
+
+
+@test("when the process that looks after it is killed its container goes, and its owner hears that it is lost")
+def _():
+    site = sites.own()
+    client = _client(site)
+    box = _create(client)
+    _out(client, box, "(sleep 300 &) ; true")
+    os.kill(_keeper(site, box), signal.SIGKILL)
+    _gone(site, box)
+    equal(_status(client, box), "lost")
+    contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "lost")
+
+
+@test("it outlives the broker's main process", timeout=90)
+def _():
+    site = sites.own()
+    client = _client(site)
+    box = _create(client)
+    _out(client, box, "echo kept > /tmp/kept")
+    os.kill(site.broker(), signal.SIGKILL)
+
+    def works():
+        try:
+            return _out(client, box, "cat /tmp/kept") == "kept\n"
+        except (ToolError, Failed, OSError):
+            client.close()
+            return False
+    wait_until(works, 30, "it is found again", pause=0.3)
+    _close(client, box)
+    _gone(site, box, 10)
+
+
+@test("a server that stops leaves no sandbox behind, paused or not")
+def _():
+    site = sites.own({"SANDBOX_STAY_PAUSE": "2s"})
+    client = _client(site)
+    boxes = [_create(client), _create(client)]
+    _wait_status(client, boxes[0], "paused")
+    _out(client, boxes[1], "(sleep 300 &) ; true")
+    procs.end(site.process, 40)
+    equal(site.all_containers(), [])
+    site.process = None
+
+
+@test("when server and everybody else is killed at once, its container ends by itself and the next server removes it", timeout=90)
+def _():
+    site = sites.own()
+    client = _client(site)
+    box = _create(client)
+    victims = [site.process.pid, site.broker(), _keeper(site, box)]
+    for pid in [*victims, *procs.descendants(site.process.pid)]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    site.process.wait()
+    name = _container(site, box)
+    wait_until(lambda: not engine.api("GET", f"/containers/{name}/json")["State"]["Running"], 20, "the container ends")
+    site.start_server()
+    _gone(site, box)
+
+
+# ---- sessions ----
+
+def _cell(client, code, language="python", **more):
+    return client.run(code, language, session=True, **more)
+
+
+@test("a session keeps variables, functions and imports between calls, and forgets them when it is reset", timeout=120)
+def _():
+    client = _client()
+    first = _cell(client, "import math\nx = 40\ndef f(n):\n    return n + 2\nprint('one')")
+    equal((first["stdout"], first["status"], first["sessionStarted"]), ("one\n", "ok", True))
+    second = _cell(client, "print(f(x), math.floor(1.5))")
+    equal((second["stdout"], second["sessionStarted"], second["stateLost"]), ("42 1\n", False, False))
+    equal(second["sandboxId"], first["sandboxId"])
+    equal(_cell(client, "raise ValueError('no')")["status"], "error")
+    equal(_cell(client, "import sys; print(x); sys.exit(3)")["exitCode"], 3)
+    result = _cell(client, "open('made.txt', 'w').write('x'); print(x)")
+    equal((result["stdout"], [one["name"] for one in result["files"]]), ("40\n", ["made.txt"]))
+    ended = client.structured("reset_session", {"conversationId": client.conversation})["sessions"]
+    equal([one["sandboxId"] for one in ended], [first["sandboxId"]])
+    again = _cell(client, "print('x' in globals(), open('made.txt').read())")
+    equal((again["stdout"], again["sessionStarted"]), ("False x\n", True))
+    client.structured("reset_session", {"conversationId": client.conversation})
+    equal(client.structured("reset_session", {"conversationId": client.conversation})["sessions"], [])
+
+
+@test("a session in TypeScript keeps what a cell declares", timeout=120)
+def _():
+    client = _client()
+    equal(_cell(client, "const greeting: string = 'hello'; function twice(n: number) { return 2 * n }", "typescript")["status"], "ok")
+    equal(_cell(client, "console.log(greeting, twice(21))", "typescript")["stdout"], "hello 42\n")
+    client.structured("reset_session", {"conversationId": client.conversation, "language": "typescript"})
+
+
+@test("a time limit, a crash and too much memory lose a session's state, and say so", timeout=120)
+def _():
+    client = _client()
+    _cell(client, "x = 1")
+    for code, status in (("while True: pass", "timeout"), ("import os; os.kill(os.getpid(), 11)", "killed"),
+                         ("b = []\nwhile True: b.append(bytearray(10**7))", None)):
+        whole = client.run_whole(code, "python", session=True, timeout=20 if status != "timeout" else 2)
+        result = whole["structuredContent"]
+        check(status in (None, result["status"]) and not result["success"], result)
+        if result["stateLost"]:
+            contains(str(whole["content"]), "variables are lost")
+        else:
+            check(status is None and "MemoryError" in result["stderr"], result)
+        equal(_cell(client, "print('x' in globals())\nx = 1")["stdout"], "True\n" if not result["stateLost"] else "False\n")
+    client.structured("reset_session", {"conversationId": client.conversation})
+
+
+@test("a session refuses what it cannot do")
+def _():
+    client = _client()
+    contains(client.run_error("1", "bash", session=True), "python and typescript")
+    for more in ({"stdin": "x"}, {"args": ["x"]}, {"background": True}, {"environment": {"A": "b"}}):
+        contains(client.run_error("1", "python", session=True, **more), "session")
+    check(_site().process.poll() is None, "the server is gone")

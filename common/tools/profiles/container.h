@@ -6,6 +6,7 @@
 #ifndef SANDCGI_TOOLS_PROFILES_CONTAINER_H
 #define SANDCGI_TOOLS_PROFILES_CONTAINER_H
 
+#include "common/base/buf.h"
 #include "common/tools/profiles/adapt.h"
 #include "common/tools/profiles/container_id.h"
 

@@ -19,8 +19,8 @@ int supervisor_look_before(struct supervisor *s, struct snapshot *out, struct er
     if (snapshot_take(&s->sandbox, out, e) < 0)
         return -1;
     /* The listing has counted it, unless there is more than it lists. */
-    return out->cut ? quota_check(&s->sandbox, 0, e)
-                    : quota_check_usage(&s->sandbox, &out->usage, 0, e);
+    return out->usage.partial ? quota_check(&s->sandbox, 0, e)
+                              : quota_check_usage(&s->sandbox, &out->usage, 0, e);
 }
 
 /* Nothing that takes time: the answer waits for it. */
@@ -28,7 +28,7 @@ void supervisor_tell_keeping(struct supervisor *s, const struct snapshot *after,
 {
     s->usage = after->usage;
     keeping_tell_expiry(&s->sandbox, result);
-    if (!after->cut)
+    if (!after->usage.partial)
         keeping_tell_usage(&s->sandbox, &s->usage, result);
     if (s->sandbox.made)
         keeping_tell_expired(&s->sandbox, result);

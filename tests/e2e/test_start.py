@@ -170,6 +170,13 @@ def _():
     equal(json.loads(lines[-1]), "cancelled")
 
 
+@test("README: a file is written, listed and read without a program")
+def _():
+    lines = _example("files").splitlines()
+    equal([json.loads(line) for line in lines[:2]], [["notes/todo.md", 10], "notes/todo.md"])
+    equal(lines[2], "- a chart")
+
+
 @test("README: a process lives on in a sandbox that stays, between two calls")
 def _():
     equal(_example("sandbox").split(), ["true", "ticking", "closed"])

@@ -8,7 +8,7 @@ from harness import TOP, check, contains, equal, test
 from mcp import RUN_HEADERS
 from streams import Stream
 
-SETS = ("runner",)
+SETS = ("runner", "session", "container", "interpreter")
 
 
 @functools.cache

@@ -91,6 +91,7 @@ check_PROGRAMS += \
 	tests/unit/test_tools_runs \
 	tests/unit/test_tools_talk \
 	tests/unit/test_tools_upload_file \
+	tests/unit/test_profile_boxes \
 	tests/unit/test_profile_names \
 	tests/unit/test_profile_runner \
 	tests/unit/test_profile_session \
@@ -101,6 +102,7 @@ tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
 	tests/fakes/schema.c tests/fakes/schema.h
 tests_unit_test_tools_files_SOURCES = tests/unit/test_tools_files.c $(TOOLS_FAKES)
 tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)
+tests_unit_test_profile_boxes_SOURCES = tests/unit/test_profile_boxes.c $(TOOLS_FAKES)
 tests_unit_test_profile_session_SOURCES = tests/unit/test_profile_session.c $(TOOLS_FAKES)
 tests_unit_test_profile_runner_SOURCES = tests/unit/test_profile_runner.c $(TOOLS_FAKES) $(ASK_FAKES)
 tests_unit_test_tools_prompts_SOURCES = tests/unit/test_tools_prompts.c $(TOOLS_FAKES)

@@ -45,11 +45,20 @@ void keeping_tell_expired(const struct sandbox *sb, json_t *result)
     add_notice(result, text);
 }
 
-void keeping_tell_usage(const struct sandbox *sb, const struct usage *now, json_t *result)
+int keeping_look_before(const struct sandbox *sb, struct snapshot *out, struct err *e)
+{
+    if (snapshot_take(sb, out, e) < 0)
+        return -1;
+    /* The listing has counted it, unless there is more than it lists. */
+    return out->usage.partial ? quota_check(sb, 0, e) : quota_check_usage(sb, &out->usage, 0, e);
+}
+
+void keeping_tell_after(const struct sandbox *sb, const struct snapshot *after, json_t *result)
 {
     struct err e = ERR_INIT;
 
-    if (!quota_is_passed(sb->root, now, &e))
+    keeping_tell_expiry(sb, result);
+    if (after->usage.partial || !quota_is_passed(sb->root, &after->usage, &e))
         return;
     AUTO_FREE char *text = mem_printf("The next run or upload will be refused: %s.", e.text);
     add_notice(result, text);

@@ -4,7 +4,7 @@
 #define SANDCGI_BROKER_KEEPING_H
 
 #include "common/sandbox/sandbox.h"
-#include "common/sandbox/usage.h"
+#include "common/sandbox/snapshot.h"
 
 #include <jansson.h>
 
@@ -15,7 +15,11 @@ void keeping_tell_expiry(const struct sandbox *sb, json_t *result);
  * told once. */
 void keeping_tell_expired(const struct sandbox *sb, json_t *result);
 
-/* A sentence in notices when that is above the conversation's bounds. */
-void keeping_tell_usage(const struct sandbox *sb, const struct usage *now, json_t *result);
+/* Before something is run: the files, and whether the conversation is within its bounds. */
+int keeping_look_before(const struct sandbox *sb, struct snapshot *out, struct err *e);
+
+/* filesExpireAt, and a sentence in notices when the files afterwards are above the bounds. Takes no
+ * time: an answer waits for it. */
+void keeping_tell_after(const struct sandbox *sb, const struct snapshot *after, json_t *result);
 
 #endif

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/broker/keeping.h"
 #include "common/broker/run_given.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
@@ -71,7 +72,7 @@ static void begin_capture(struct stay *s, struct stay_ask *a)
 
 int stay_prepare(struct stay *s, struct stay_ask *a, struct err *e)
 {
-    if (stay_wake(s, e) < 0 || snapshot_take(&s->sandbox, &a->before, e) < 0)
+    if (stay_wake(s, e) < 0 || keeping_look_before(&s->sandbox, &a->before, e) < 0)
         return -1;
     begin_capture(s, a);
     if (a->reader && json_get_bool(a->head, "live", 0)) {
@@ -100,7 +101,8 @@ struct engine_outcome stay_outcome(const struct stay_ask *a, const struct engine
 {
     static const enum engine_end ends[] = {[STAY_CANCELLED] = ENGINE_CANCELLED,
                                            [STAY_TIMED_OUT] = ENGINE_TIMED_OUT,
-                                           [STAY_TOO_MUCH] = ENGINE_OUTPUT_LIMIT};
+                                           [STAY_TOO_MUCH] = ENGINE_OUTPUT_LIMIT,
+                                           [STAY_BROKEN] = ENGINE_KILLED};
     struct engine_outcome out = *o;
 
     if (a->why != STAY_NOT_KILLED)
@@ -164,6 +166,7 @@ void stay_note_use(const struct stay *s)
 
     if (state_note_use(&s->sandbox, s->tenant, s->conversation, &e) < 0)
         log_warn("a sandbox's record was not written: %s", e.text);
+    state_forget_size(s->sandbox.root, s->sandbox.name);
 }
 
 static bool all_well(const struct stay_ask *a)
@@ -193,6 +196,7 @@ static void conclude(struct stay *s, struct stay_ask *a)
     json_t *result = json_pack("{s:b, s:O, s:s}", "success", all_well(a), "results", a->results,
                                "conversationId", s->conversation);
     run_result_add_files(result, &s->sandbox, &a->before, &after);
+    keeping_tell_after(&s->sandbox, &after, result);
     stay_answer(s, a, wire_result_new(result));
     stay_note(s);
 }

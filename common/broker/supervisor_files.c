@@ -16,20 +16,13 @@ int supervisor_look_before(struct supervisor *s, struct snapshot *out, struct er
     s->usage.partial = true;
     if (s->fresh)
         return quota_check_usage(&s->sandbox, &nothing, 0, e);
-    if (snapshot_take(&s->sandbox, out, e) < 0)
-        return -1;
-    /* The listing has counted it, unless there is more than it lists. */
-    return out->usage.partial ? quota_check(&s->sandbox, 0, e)
-                              : quota_check_usage(&s->sandbox, &out->usage, 0, e);
+    return keeping_look_before(&s->sandbox, out, e);
 }
 
-/* Nothing that takes time: the answer waits for it. */
 void supervisor_tell_keeping(struct supervisor *s, const struct snapshot *after, json_t *result)
 {
     s->usage = after->usage;
-    keeping_tell_expiry(&s->sandbox, result);
-    if (!after->usage.partial)
-        keeping_tell_usage(&s->sandbox, &s->usage, result);
+    keeping_tell_after(&s->sandbox, after, result);
     if (s->sandbox.made)
         keeping_tell_expired(&s->sandbox, result);
 }

@@ -84,6 +84,7 @@ check_PROGRAMS += \
 	tests/unit/test_tools_archives \
 	tests/unit/test_tools_args \
 	tests/unit/test_tools_files \
+	tests/unit/test_tools_links \
 	tests/unit/test_tools_list \
 	tests/unit/test_tools_prompts \
 	tests/unit/test_tools_resources \
@@ -101,6 +102,7 @@ tests_unit_test_tools_archives_SOURCES = tests/unit/test_tools_archives.c $(TOOL
 tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
 	tests/fakes/schema.c tests/fakes/schema.h
 tests_unit_test_tools_files_SOURCES = tests/unit/test_tools_files.c $(TOOLS_FAKES)
+tests_unit_test_tools_links_SOURCES = tests/unit/test_tools_links.c $(TOOLS_FAKES)
 tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)
 tests_unit_test_profile_boxes_SOURCES = tests/unit/test_profile_boxes.c $(TOOLS_FAKES)
 tests_unit_test_profile_session_SOURCES = tests/unit/test_profile_session.c $(TOOLS_FAKES)

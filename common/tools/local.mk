@@ -51,11 +51,13 @@ libtools_a_SOURCES = \
 	common/tools/profiles/adapt.c common/tools/profiles/adapt.h \
 	common/tools/profiles/container.c common/tools/profiles/container.h \
 	common/tools/profiles/container_call.c \
+	common/tools/profiles/container_copy.c \
 	common/tools/profiles/container_id.c common/tools/profiles/container_id.h \
 	common/tools/profiles/container_logs.c \
 	common/tools/profiles/interpreter_call.c common/tools/profiles/interpreter.h \
 	common/tools/profiles/interpreter_charts.c \
 	common/tools/profiles/interpreter_files.c \
+	common/tools/profiles/interpreter_packages.c \
 	common/tools/profiles/interpreter_sessions.c \
 	common/tools/profiles/interpreter_telnet.c \
 	common/tools/profiles/profiles.h \
@@ -90,7 +92,10 @@ check_PROGRAMS += \
 	tests/unit/test_tools_runs \
 	tests/unit/test_tools_talk \
 	tests/unit/test_tools_upload_file \
+	tests/unit/test_profile_boxes \
+	tests/unit/test_profile_names \
 	tests/unit/test_profile_runner \
+	tests/unit/test_profile_session \
 	tests/unit/test_tools_uri \
 	tests/unit/test_tools_wants
 tests_unit_test_tools_archives_SOURCES = tests/unit/test_tools_archives.c $(TOOLS_FAKES)
@@ -99,6 +104,8 @@ tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
 tests_unit_test_tools_files_SOURCES = tests/unit/test_tools_files.c $(TOOLS_FAKES)
 tests_unit_test_tools_links_SOURCES = tests/unit/test_tools_links.c $(TOOLS_FAKES)
 tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)
+tests_unit_test_profile_boxes_SOURCES = tests/unit/test_profile_boxes.c $(TOOLS_FAKES)
+tests_unit_test_profile_session_SOURCES = tests/unit/test_profile_session.c $(TOOLS_FAKES)
 tests_unit_test_profile_runner_SOURCES = tests/unit/test_profile_runner.c $(TOOLS_FAKES) $(ASK_FAKES)
 tests_unit_test_tools_prompts_SOURCES = tests/unit/test_tools_prompts.c $(TOOLS_FAKES)
 tests_unit_test_tools_resources_SOURCES = tests/unit/test_tools_resources.c $(TOOLS_FAKES)

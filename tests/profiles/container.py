@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """A user of the container sandbox: sandbox_initialize, sandbox_exec and the rest; every result is one text."""
+import os
 import re
+import tempfile
 
 import client
 
 NAMES = {"sandbox_initialize", "write_file_sandbox", "sandbox_exec", "sandbox_stop"}
+LOCAL = {"copy_project", "copy_file", "copy_file_from_sandbox"}  # of a server on the user's own machine
 
 
 def begin(c, **arguments):
@@ -40,6 +43,25 @@ def project(c, container):
     c.contains(c.text("write_file_sandbox", container_id=container, file_name="../../x", file_contents="x"), "Error: ")
 
 
+def copies(c, container):
+    """Between the user's machine and the container, in a folder that the server may use."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(f"{folder}/project/src")
+        for name in ("project/run.sh", "project/src/a.txt"):
+            with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+                file.write(f"{name}\n")
+        c.contains(c.text("copy_project", container_id=container, local_src_dir=f"{folder}/project"), "Successfully copied")
+        c.contains(c.text("copy_project", container_id=container, local_src_dir=f"{folder}/project", dest_dir="/app/other"), "Successfully")
+        c.contains(c.text("copy_file", container_id=container, local_src_file=f"{folder}/project/run.sh", dest_path="one/run.sh"), "Successfully")
+        c.contains(c.text("sandbox_exec", container_id=container, commands=["cat project/src/a.txt other/run.sh one/run.sh"]),
+                   "project/src/a.txt\nproject/run.sh\nproject/run.sh\n")
+        c.contains(c.text("copy_file_from_sandbox", container_id=container, container_src_path="/app/one/run.sh",
+                          local_dest_path=f"{folder}/back.sh"), "Successfully")
+        with open(f"{folder}/back.sh", encoding="utf-8") as file:
+            c.equal(file.read(), "project/run.sh\n")
+    c.contains(c.text("copy_file", container_id=container, local_src_file="/etc/passwd"), "Error: ")
+
+
 def logs(c, container):
     templates = c.request("resources/templates/list")["result"]["resourceTemplates"]
     c.equal([one["uriTemplate"] for one in templates], ["containers://{id}/logs"])
@@ -64,7 +86,7 @@ def strangers(c):
 def script(c):
     c.initialize("2025-03-26")
     names = {tool["name"] for tool in c.tools()}
-    c.check(NAMES <= names, names)
+    c.equal(names, NAMES if c.over_http else NAMES | LOCAL)
     container = begin(c)
     other = begin(c, image="python:3.12-slim-bookworm")
     c.check(container != other, "the same container twice")
@@ -72,6 +94,8 @@ def script(c):
     project(c, container)
     c.contains(c.text("sandbox_exec", container_id=other, commands=["ls /app"]), "$ ls /app\n")
     logs(c, container)
+    if not c.over_http:
+        copies(c, container)
     strangers(c)
     for one in (container, other):
         c.contains(c.text("sandbox_stop", container_id=one), one)

@@ -5,7 +5,7 @@ import json
 
 import client
 
-NAMES = {"create_sandbox", "close_sandbox", "get_sandbox_status", "execute_code", "create_run_close",
+NAMES = {"create_sandbox", "close_sandbox", "get_sandbox_status", "execute_code", "install_package", "create_run_close",
          "list_files", "read_file", "write_file", "upload_file", "connect", "send_command", "disconnect", "list_connections",
          "generate_line_chart", "generate_bar_chart", "generate_scatter_plot", "generate_interactive_chart", "generate_heatmap"}
 SESSION = "my-session"
@@ -103,6 +103,9 @@ def script(c):
     files(c)
     charts(c)
     telnet(c)
+    package = told(c, "install_package", session_id=SESSION, package_name="not a package")
+    c.equal((set(package), package["package"]), ({"package", "output", "error"}, "not a package"))
+    c.check(package["error"], package)
     c.contains(c.text("close_sandbox", session_id=SESSION), "closed successfully")
     c.check("error" in told(c, "get_sandbox_status", session_id=SESSION), "it is still there")
 

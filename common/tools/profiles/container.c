@@ -314,7 +314,15 @@ static const struct mcp_tool tools[] = {
      .call = stop_tool},
 };
 
-static const struct mcp_tool *const list[] = {&tools[0], &tools[1], &tools[2], &tools[3]};
+static const struct mcp_tool *const list[] = {
+    &tools[0],
+    &tools[1],
+    &tools[2],
+    &tools[3],
+    &container_copy_tools[0],
+    &container_copy_tools[1],
+    &container_copy_tools[2],
+};
 
 const struct toolset profile_container = {
     .name = "container",

@@ -46,7 +46,8 @@ char *container_conversation(const struct container_call *s, struct err *e);
 /* Appends what a command printed, as its clients read it. */
 void container_add_command(const json_t *result, struct buf *out);
 
-/* The name below /app of a file in folder (NULL: /app); heap, or NULL with ERR_INVALID. */
+/* The name below /app of a file in folder (NULL: /app), or of an absolute path; heap, or NULL with
+ * ERR_INVALID. */
 char *container_file_name(const char *folder, const char *name, struct err *e);
 
 #define CONTAINER_ID_ROW                                                                           \
@@ -57,5 +58,8 @@ char *container_file_name(const char *folder, const char *name, struct err *e);
     }
 
 extern const struct mcp_resources container_resources;
+
+#define CONTAINER_COPY_TOOLS 3
+extern const struct mcp_tool container_copy_tools[];
 
 #endif

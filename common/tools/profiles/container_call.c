@@ -72,7 +72,10 @@ char *container_conversation(const struct container_call *s, struct err *e)
 char *container_file_name(const char *folder, const char *name, struct err *e)
 {
     static const char *const roots[] = {CONTAINER_FOLDER, "/data", NULL};
-    AUTO_FREE char *path = mem_printf("%s/%s", folder && *folder ? folder : CONTAINER_FOLDER, name);
+    AUTO_FREE char *path = name[0] == '/'
+                               ? mem_strdup(name)
+                               : mem_printf("%s/%s", folder && *folder ? folder : CONTAINER_FOLDER,
+                                            name);
 
     return adapt_name(path, roots, e);
 }

@@ -77,6 +77,7 @@ char *interpreter_name(struct mcp_result *out, const char *path);
 
 extern const struct mcp_tool interpreter_session_tools[], interpreter_file_tools[],
     interpreter_telnet_tools[], interpreter_chart_tools[];
+extern const struct mcp_tool interpreter_package_tool;
 #define INTERPRETER_SESSION_TOOLS 5
 #define INTERPRETER_FILE_TOOLS    4
 #define INTERPRETER_TELNET_TOOLS  4

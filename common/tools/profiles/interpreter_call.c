@@ -127,8 +127,10 @@ char *interpreter_name(struct mcp_result *out, const char *path)
 #define C(i) &interpreter_chart_tools[i]
 
 static const struct mcp_tool *const list[] = {
-    S(0), S(1), S(2), S(3), S(4), F(0), F(1), F(2), F(3),
-    T(0), T(1), T(2), T(3), C(0), C(1), C(2), C(3), C(4),
+    S(0), S(1), S(2), S(3), S(4), &interpreter_package_tool,
+    F(0), F(1), F(2), F(3), T(0), T(1),
+    T(2), T(3), C(0), C(1), C(2), C(3),
+    C(4),
 };
 
 const struct toolset profile_interpreter = {

@@ -61,6 +61,8 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
                  .pause_ms = s->stay_pause_ms,
                  .total_ms = s->stay_total_ms,
                  .images = s->stay_images},
+        .index = &s->index,
+        .index_ca = s->index_ca,
         .allow_images = s->images,
         .instance = s->instance_id,
         .runtime = s->runtime,

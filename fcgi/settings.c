@@ -145,6 +145,12 @@ const struct conf_row settings_table[] = {
      "Image repositories besides runners that create_sandbox may name, separated by commas; a trailing * matches any rest. Images are not pulled."},
     {"SANDBOX_NETWORK", CONF_CHOICE, FIELD(network), "true", 0, 0, "false|true|ask", 0,
      "May a run have network access when it asks for it? false: never; ask: only when the client's user agrees, each time."},
+    {"SANDBOX_INDEXES", CONF_STRING, FIELD(indexes), "python=https://pypi.org/simple+files.pythonhosted.org,typescript=https://registry.npmjs.org", 0, 4096, NULL, 0,
+     "Package index per language for install_package, as language=URL, and behind + further hosts that it hands files out from; an installation reaches these hosts and nothing else. https only; empty: no packages."},
+    {"SANDBOX_INDEX_PRIVATE", CONF_BOOL, FIELD(index_private), "false", 0, 0, NULL, 0,
+     "May the names of these hosts lead to private addresses (a company's own index)? Hosts written as addresses may always."},
+    {"SANDBOX_INDEX_CA", CONF_STRING, FIELD(index_ca), "", 0, 0, NULL, 0,
+     "File with certificates (PEM) that an index may be trusted by, besides those of the runner images."},
     {"SANDBOX_CODE_MAX", CONF_BYTES, FIELD(code_max), "1m", KIB, 8 * MIB, NULL, 0,
      "Largest program text."},
     {"SANDBOX_STDIN_MAX", CONF_BYTES, FIELD(stdin_max), "1m", 0, 8 * MIB, NULL, 0,
@@ -269,7 +275,8 @@ static int derive_warm(struct settings *s, struct err *e)
 static int derive(struct settings *s, struct err *e)
 {
     derive_events(s);
-    if (derive_warm(s, e) < 0)
+    s->index.private_ok = s->index_private;
+    if (derive_warm(s, e) < 0 || index_settings_parse(s->indexes, &s->index, e) < 0)
         return -1;
     if (s->sandbox_root[0] != '/')
         return err_set(e, ERR_INVALID, "SANDBOX_ROOT must be an absolute path");

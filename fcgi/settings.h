@@ -7,6 +7,7 @@
 
 #include "common/base/conf.h"
 #include "common/broker/pool_settings.h"
+#include "common/index/hosts.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,6 +42,8 @@ struct settings {
     char *warm, *warm_memory;
     uint64_t warm_idle_ms;
     int network; /* enum settings_network */
+    char *indexes, *index_ca;
+    bool index_private;
     uint64_t code_max, stdin_max, file_max, env_max, output_keep, output_max;
     uint64_t image_max, images_max;
     uint64_t upload_max, upload_ttl_ms, url_ttl_ms;
@@ -51,6 +54,7 @@ struct settings {
     gid_t sandbox_gid;
     char instance_id[17];
     struct pool_settings pool;
+    struct index_settings index;
 };
 
 extern const struct conf_row settings_table[];

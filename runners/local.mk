@@ -1,11 +1,26 @@
 # The entry program goes into the images, so it is static and knows nothing of sanitizers or of the rest of the house.
 noinst_PROGRAMS += runners/common/entry
-runners_common_entry_SOURCES = runners/common/entry.h runners/common/entry.c runners/common/options.c \
-	runners/common/envelope.c runners/common/input.c runners/common/child.c runners/common/others.c \
-	runners/common/ahead.c runners/common/claim.c runners/common/frame.c runners/common/relay.c \
-	runners/common/report.c runners/common/stay.h runners/common/stay.c \
-	runners/common/stay_command.c runners/common/stay_inbox.c runners/common/stay_kill.c \
-	runners/common/stay_left.c runners/common/stay_output.c
+runners_common_entry_SOURCES = \
+	runners/common/ahead.c \
+	runners/common/child.c \
+	runners/common/claim.c \
+	runners/common/entry.c \
+	runners/common/entry.h \
+	runners/common/envelope.c \
+	runners/common/frame.c \
+	runners/common/index.c \
+	runners/common/input.c \
+	runners/common/options.c \
+	runners/common/others.c \
+	runners/common/relay.c \
+	runners/common/report.c \
+	runners/common/stay.c \
+	runners/common/stay.h \
+	runners/common/stay_command.c \
+	runners/common/stay_inbox.c \
+	runners/common/stay_kill.c \
+	runners/common/stay_left.c \
+	runners/common/stay_output.c
 runners_common_entry_CPPFLAGS = -I$(top_srcdir)
 runners_common_entry_CFLAGS = -std=gnu17 $(WARN_CFLAGS) -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 runners_common_entry_LDFLAGS = -static -s
@@ -18,14 +33,31 @@ runners/ahead/ahead.so: runners/ahead/holder.c
 	$(AM_V_CCLD)$(MKDIR_P) runners/ahead && \
 	$(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fPIC -shared -s -o $@ $(srcdir)/runners/ahead/holder.c
 
-EXTRA_DIST += runners/build.sh runners/README.md runners/ahead/holder.c \
-	runners/python/Dockerfile runners/python/libraries runners/python/prepare runners/python/prove \
-	runners/python/sitecustomize.py runners/python/session.py runners/python/ahead.py runners/python/preload.py \
-	runners/python/sitecustomize.py runners/python/ahead.py runners/python/preload.py \
+EXTRA_DIST += \
+	runners/README.md \
+	runners/ahead/holder.c \
+	runners/bash/Dockerfile \
+	runners/bash/libraries \
+	runners/bash/prove \
+	runners/build.sh \
+	runners/python/Dockerfile \
+	runners/python/ahead.py \
 	runners/python/figures.py \
-	runners/typescript/Dockerfile runners/typescript/libraries runners/typescript/prove \
-	runners/typescript/ahead.mjs runners/typescript/session.mjs runners/typescript/package.json runners/typescript/package-lock.json \
-	runners/bash/Dockerfile runners/bash/libraries runners/bash/prove
+	runners/python/install \
+	runners/python/libraries \
+	runners/python/preload.py \
+	runners/python/prepare \
+	runners/python/prove \
+	runners/python/session.py \
+	runners/python/sitecustomize.py \
+	runners/typescript/Dockerfile \
+	runners/typescript/ahead.mjs \
+	runners/typescript/install \
+	runners/typescript/libraries \
+	runners/typescript/package-lock.json \
+	runners/typescript/package.json \
+	runners/typescript/prove \
+	runners/typescript/session.mjs
 
 dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_ahead.py tests/runners/test_stay.py tests/runners/test_sessions.py
 EXTRA_DIST += tests/runners/sbx.py tests/runners/stays.py tests/runners/hook.py tests/runners/test_images.py

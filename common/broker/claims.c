@@ -260,7 +260,7 @@ static void give(struct broker *b, struct claim *c)
     const struct pool_want want = {.runner = broker_runner(b, c->request.language, &e),
                                    .box = c->box,
                                    .known = sandbox_exists(b, c->box),
-                                   .network = c->request.network,
+                                   .network = run_needs_new(&c->request),
                                    .wants = c->manner.wants};
     if (!want.runner) { /* the engine or the image went meanwhile */
         give_place_back(b, c);

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/broker/index_dir.h"
 #include "common/broker/run_record.h"
 #include "common/broker/runlock.h"
 #include "common/broker/stay_record.h"
@@ -43,11 +44,11 @@ json_t *keeper_runners_encode(const struct engine_runners *runners)
     json_t *list = json_array();
     for (size_t i = 0; i < runners->n; i++) {
         const struct engine_runner *r = &runners->items[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:b, s:s}", "language",
-                                        r->language, "image", r->image, "imageId", r->image_id,
-                                        "protocol", r->protocol, "version", r->version, "libraries",
-                                        r->libraries, "warm", r->warm, "preload", r->preload));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:b, s:b, s:s}", "language",
+                            r->language, "image", r->image, "imageId", r->image_id, "protocol",
+                            r->protocol, "version", r->version, "libraries", r->libraries, "warm",
+                            r->warm, "install", r->install, "preload", r->preload));
     }
     return list;
 }
@@ -73,6 +74,7 @@ void keeper_runners_decode(const json_t *list, struct engine_runners *out)
             .version = string_copy(r, "version"),
             .libraries = string_copy(r, "libraries"),
             .warm = json_get_bool(r, "warm", 0) != 0,
+            .install = json_get_bool(r, "install", 0) != 0,
             .preload = string_copy(r, "preload"),
         };
     }
@@ -149,6 +151,7 @@ static void sweep(struct keeper *k)
     runlock_sweep(k->root->fd);
     run_record_sweep(k->root, clock_unix_s());
     stay_record_sweep(k->root, clock_unix_s());
+    index_dir_sweep(k->root->fd);
     spare_sweep(k->root, SPARE_LEFT_OVER_S);
     tickets_sweep(k->root);
     uploads_sweep(k->root);

@@ -50,7 +50,7 @@ int keeping_look_before(const struct sandbox *sb, struct snapshot *out, struct e
     if (snapshot_take(sb, out, e) < 0)
         return -1;
     /* The listing has counted it, unless there is more than it lists. */
-    return out->cut ? quota_check(sb, 0, e) : quota_check_usage(sb, &out->usage, 0, e);
+    return out->usage.partial ? quota_check(sb, 0, e) : quota_check_usage(sb, &out->usage, 0, e);
 }
 
 void keeping_tell_after(const struct sandbox *sb, const struct snapshot *after, json_t *result)
@@ -58,7 +58,7 @@ void keeping_tell_after(const struct sandbox *sb, const struct snapshot *after, 
     struct err e = ERR_INIT;
 
     keeping_tell_expiry(sb, result);
-    if (after->cut || !quota_is_passed(sb->root, &after->usage, &e))
+    if (after->usage.partial || !quota_is_passed(sb->root, &after->usage, &e))
         return;
     AUTO_FREE char *text = mem_printf("The next run or upload will be refused: %s.", e.text);
     add_notice(result, text);

@@ -18,6 +18,7 @@ libbroker_a_SOURCES = \
 	common/broker/heads.c common/broker/heads.h \
 	common/broker/home.c common/broker/home.h \
 	common/broker/idle.c common/broker/idle.h \
+	common/broker/index_dir.c common/broker/index_dir.h \
 	common/broker/job.c common/broker/job.h \
 	common/broker/job_archive.c \
 	common/broker/job_import.c \
@@ -61,6 +62,7 @@ libbroker_a_SOURCES = \
 	common/broker/supervisor_engine.c \
 	common/broker/supervisor_events.c \
 	common/broker/supervisor_files.c \
+	common/broker/supervisor_index.c \
 	common/broker/supervisors.c \
 	common/broker/warm.c \
 	common/broker/watch.c common/broker/watch.h \
@@ -83,6 +85,7 @@ check_PROGRAMS += \
 	tests/unit/test_broker_record \
 	tests/unit/test_broker_server \
 	tests/unit/test_broker_stay \
+	tests/unit/test_broker_stays \
 	tests/unit/test_broker_supervisor \
 	tests/unit/test_broker_wire
 FAKE_BOX = tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
@@ -91,6 +94,8 @@ tests_unit_test_broker_server_SOURCES = tests/unit/test_broker_server.c \
 	tests/unit/broker_world.h tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
 tests_unit_test_broker_stay_SOURCES = tests/unit/test_broker_stay.c \
 	tests/fakes/fake_stay.c tests/fakes/fake_stay.h
+tests_unit_test_broker_stays_SOURCES = tests/unit/test_broker_stays.c \
+	tests/unit/broker_world.h tests/fakes/fake_stays.c tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
 tests_unit_test_broker_supervisor_SOURCES = tests/unit/test_broker_supervisor.c $(FAKE_BOX)
 endif
 

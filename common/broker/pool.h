@@ -37,7 +37,7 @@ struct pool_want {
     const struct engine_runner *runner; /* of the run's language */
     const char *box;                    /* name of the sandbox */
     bool known;                         /* the sandbox exists */
-    bool network;                       /* only containers without network wait */
+    bool network;                       /* run_needs_new: none that waits will do */
     const json_t *wants;                /* names the program imports; NULL: unknown */
 };
 

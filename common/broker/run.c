@@ -17,6 +17,11 @@ static const char *const status_names[] = {
     [RUN_LOST] = "lost",
 };
 
+bool run_needs_new(const struct run_request *request)
+{
+    return request->network || request->index;
+}
+
 const char *run_status_name(enum run_status s)
 {
     return status_names[s];

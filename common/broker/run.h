@@ -34,6 +34,8 @@ struct run_request {
     struct run_text code;
     struct run_text input; /* stdin; data NULL: none */
     bool network;
+    bool index; /* args are packages to install: the image's installer runs, with the language's
+                   package index as its only network; code, input and env are empty */
     uint64_t timeout_ms; /* 0: the default */
     uint64_t keep_bytes; /* of each output stream; 0: the setting (our own helper programs ask for
                             more) */
@@ -42,6 +44,9 @@ struct run_request {
     const struct run_env *env;
     size_t n_env;
 };
+
+/* Whether a container of its own has to be made for it: none that waits will do. */
+bool run_needs_new(const struct run_request *request);
 
 /* How its asker wants to hear of it. Borrowed as well. */
 struct run_manner {

@@ -29,15 +29,18 @@ int run_given_env(const struct run_request *r, uint64_t max, struct err *e)
     return run_given_size("environment", total, max, e);
 }
 
-char **run_env_new(const struct run_request *r, const struct sandbox *sandbox, size_t *out_n)
+char **run_env_new(const struct run_request *r, const struct sandbox *sandbox,
+                   const char *index_url, size_t *out_n)
 {
-    char **env = mem_array(r->n_env + 1, sizeof *env);
+    char **env = mem_array(r->n_env + 2, sizeof *env);
     size_t n = 0;
     for (size_t i = 0; i < r->n_env; i++)
         if (strcmp(r->env[i].name, "FILE_BASE_URL") != 0)
             env[n++] = mem_printf("%s=%s", r->env[i].name, r->env[i].value);
     AUTO_FREE char *url = sandbox_url(sandbox);
     env[n++] = mem_printf("FILE_BASE_URL=%s", url);
+    if (index_url)
+        env[n++] = mem_printf("SANDBOX_INDEX_URL=%s", index_url);
     *out_n = n;
     return env;
 }

@@ -13,7 +13,8 @@ int run_given_env(const struct run_request *r, uint64_t max, struct err *e);
 
 /* "NAME=value" of every variable, FILE_BASE_URL last and ours. *out_n of them; to be freed with
  * run_env_free. */
-char **run_env_new(const struct run_request *r, const struct sandbox *sandbox, size_t *out_n);
+char **run_env_new(const struct run_request *r, const struct sandbox *sandbox,
+                   const char *index_url, size_t *out_n);
 void run_env_free(char **env, size_t n);
 
 #endif

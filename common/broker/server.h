@@ -12,6 +12,7 @@
 #include "common/base/err.h"
 #include "common/broker/pool_settings.h"
 #include "common/engine/engine.h"
+#include "common/index/hosts.h"
 #include "common/sandbox/sandbox.h"
 
 #include <jansson.h>
@@ -65,6 +66,8 @@ struct broker_config {
     struct sandbox_bounds bounds; /* of what conversations keep */
     struct pool_settings pool;    /* containers that wait ahead */
     struct stay_settings stay;
+    const struct index_settings *index;
+    const char *index_ca; /* file with further certificates that it is trusted by; "" none */
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;

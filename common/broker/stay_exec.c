@@ -140,7 +140,7 @@ static int send_command(struct stay *s, struct stay_ask *a, struct err *e)
     const char *argv[] = {"sh", "-c", a->request.args[a->at].data};
     AUTO_FREE char *cwd = cwd_of(a);
     size_t n_env;
-    char **env = run_env_new(&a->request, &s->sandbox, &n_env);
+    char **env = run_env_new(&a->request, &s->sandbox, NULL, &n_env);
     int64_t left_ms = a->end.at_ms - clock_mono_ms();
     const struct engine_command command = {
         .argv = argv,

@@ -96,7 +96,7 @@ static int start_interpreter(struct stay *s, struct err *e)
 {
     static const struct run_request plain = {0};
     size_t n_env;
-    char **env = run_env_new(&plain, &s->sandbox, &n_env);
+    char **env = run_env_new(&plain, &s->sandbox, NULL, &n_env);
     const char *const *argv = argv_of(s->language);
     size_t n_argv = 0;
     while (argv[n_argv])

@@ -102,15 +102,19 @@ static json_t *carry_out(struct supervisor *s, struct engine_outcome *out, struc
 
     if (supervisor_place(s, e) < 0 || supervisor_look_before(s, &before, e) < 0)
         return NULL;
+    if (supervisor_open_index(s, e) < 0)
+        return NULL;
     bool ran = !s->cancelled && supervisor_run_program(s, out, e) == 0;
     if (!ran && !s->cancelled)
         return NULL;
     if (!ran)
         *out = never_begun();
+    supervisor_close_index(s);
     if (snapshot_take(&s->sandbox, &after, e) < 0)
         return NULL;
     json_t *result = run_result_new(&story, out, &before, &after);
     supervisor_tell_keeping(s, &after, result);
+    supervisor_tell_index(s, result);
     return result;
 }
 
@@ -180,6 +184,7 @@ static void end(struct supervisor *s)
     supervisor_drain(s);
     if (s->engine)
         s->engine->ops->free(s->engine);
+    supervisor_close_index(s);
     supervisor_unclaim(s);
     live_free(s->live);
     json_decref(s->reply);

@@ -55,7 +55,7 @@ static int take_request(struct supervisor *s, const json_t *head, int connection
     if (wire_run_head_decode(s->head, &s->request, &s->manner, e) < 0 ||
         !(s->body = wire_recv(connection, NULL, deadline_in_ms(BODY_MS), e)) ||
         wire_run_body_decode(s->body, &s->request, e) < 0 ||
-        check_request(s->start, &s->request, e) < 0)
+        check_request(s->start, &s->request, e) < 0 || supervisor_check_index(s, e) < 0)
         return -1;
     /* Its name is known before its directory is there. */
     s->sandbox.root = s->start->root;
@@ -144,7 +144,7 @@ static int adopt_spare(struct supervisor *s, struct err *e)
 
 int supervisor_place(struct supervisor *s, struct err *e)
 {
-    if (s->request.network) /* none that waits has it */
+    if (run_needs_new(&s->request))
         s->started = false;
     if (s->started && s->start->spare)
         return adopt_spare(s, e);

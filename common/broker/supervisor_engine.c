@@ -5,12 +5,19 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/broker/index_dir.h"
 #include "common/broker/run_given.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define WAIT_MAX_S 7200 /* the pool replaces what waits long before that */
+
+/* What an installation is told of where its packages come from; NULL: it is none. */
+static const char *index_url(const struct supervisor *s)
+{
+    return s->source ? s->source->url : NULL;
+}
 
 /* How long somebody else has to leave the container alone. */
 static int64_t deadline_of(const struct supervisor *s)
@@ -27,8 +34,9 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
     const struct broker_config *config = start->config;
     size_t n_env = 0;
     char **env = start->runner->protocol == 0 && s->claimed
-                     ? run_env_new(&s->request, &s->sandbox, &n_env)
+                     ? run_env_new(&s->request, &s->sandbox, index_url(s), &n_env)
                      : NULL;
+    AUTO_FREE char *index_path = s->source ? index_dir_host_path(start->root, start->run_id) : NULL;
     char user[48];
 
     snprintf(user, sizeof user, "%u:%u", config->sandbox_uid, config->sandbox_gid);
@@ -42,6 +50,7 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
         .deadline_unix = deadline_of(s),
         .runtime = config->runtime,
         .network = s->request.network,
+        .index_path = index_path,
         .limits = config->limits.container,
         .env = (const char *const *)env,
         .n_env = n_env,
@@ -91,7 +100,7 @@ int supervisor_run_program(struct supervisor *s, struct engine_outcome *out, str
 {
     const struct run_request *r = &s->request;
     size_t n_env;
-    char **env = run_env_new(&s->request, &s->sandbox, &n_env);
+    char **env = run_env_new(&s->request, &s->sandbox, index_url(s), &n_env);
     const char **args = mem_array(r->n_args + 1, sizeof *args);
 
     for (size_t i = 0; i < r->n_args; i++)

@@ -40,7 +40,9 @@ struct supervisor {
     struct run_manner manner;
     int64_t queue_ms;
     struct sandbox sandbox;
-    struct usage usage; /* of the sandbox after the run; partial: unknown */
+    struct usage usage;                /* of the sandbox after the run; partial: unknown */
+    const struct index_source *source; /* where an installation's packages come from; NULL: none */
+    pid_t index_proxy;                 /* 0: none */
     struct run_capture capture;
     struct live *live;
     int64_t began_ms; /* when its program began; 0: not yet */
@@ -95,6 +97,14 @@ void supervisor_tell_keeping(struct supervisor *s, const struct snapshot *after,
 void supervisor_note_size(const struct supervisor *s);
 /* Which directory the sandbox of that name is now; 0: none. */
 ino_t supervisor_seat(const struct sandbox_root *root, const char *box);
+/* supervisor_index.c: a run that installs packages. */
+/* Checks its packages again, and finds where they come from. */
+int supervisor_check_index(struct supervisor *s, struct err *e);
+/* The way to the index, before the container is made; close it in any case. */
+int supervisor_open_index(struct supervisor *s, struct err *e);
+void supervisor_close_index(struct supervisor *s);
+/* Takes what the installer told of itself from the result's stdout. */
+void supervisor_tell_index(const struct supervisor *s, json_t *result);
 
 /* supervisor_engine.c: the container. */
 int supervisor_start_container(struct supervisor *s, const char *data_path, struct err *e);

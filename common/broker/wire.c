@@ -37,6 +37,7 @@ json_t *wire_run_head_new(const struct run_request *r, const struct run_manner *
     json_object_set_new(head, "conversation", json_string(r->conversation));
     json_object_set_new(head, "language", json_string(r->language));
     json_object_set_new(head, "network", json_boolean(r->network));
+    json_object_set_new(head, "index", json_boolean(r->index));
     json_object_set_new(head, "timeoutMs", json_integer((json_int_t)r->timeout_ms));
     json_object_set_new(head, "waitMs", json_integer((json_int_t)m->wait_ms));
     json_object_set_new(head, "background", json_boolean(m->background));
@@ -93,6 +94,7 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
         .conversation = json_get_string(head, "conversation"),
         .language = json_get_string(head, "language"),
         .network = json_get_bool(head, "network", 0),
+        .index = json_get_bool(head, "index", 0),
         .timeout_ms = (uint64_t)timeout,
     };
     *manner = (struct run_manner){

@@ -2,8 +2,8 @@
  * The run protocol on the broker's socket, both directions. Private to common/broker.
  *
  * Everything is a message of sock.h holding a JSON object. A connection begins with its head:
- *   {"op":"run", tenant, conversation, language, network, timeoutMs, waitMs, background, live,
- *    detach, fleeting, wants}, and at once a second message, the body: {code, stdin, args, env,
+ *   {"op":"run", tenant, conversation, language, network, index, timeoutMs, waitMs, background,
+ * live, detach, fleeting, wants}, and at once a second message, the body: {code, stdin, args, env,
  * keepBytes}
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversation?}

@@ -64,6 +64,15 @@ static json_t *make_ulimits(const struct engine_limits *l)
     return list;
 }
 
+/* What the image's installer is started with: its way to the index, the place that it installs to.
+ */
+static json_t *make_installer(void)
+{
+    return json_pack("[s, s, s, s, s, s, s, s]", "/usr/local/bin/entry", "-C", "/tmp",
+                     "/tmp/script", "/usr/local/bin/entry", "index", "/run/index/proxy",
+                     "/usr/local/lib/sandbox/install");
+}
+
 /* Limits that are set; those at 0 are the engine's default. */
 static void add_limits(json_t *host, const struct engine_limits *l)
 {
@@ -133,6 +142,10 @@ static json_t *make_host(const struct engine_spec *spec)
 
     if (!host)
         return NULL;
+    if (spec->index_path) {
+        AUTO_FREE char *index = mem_printf("%s:/run/index:ro", spec->index_path);
+        json_array_append_new(json_object_get(host, "Binds"), json_string(index));
+    }
     add_limits(host, &spec->limits);
     if (spec->runtime && *spec->runtime)
         json_object_set_new(host, "Runtime", json_string(spec->runtime));
@@ -151,6 +164,8 @@ static json_t *make_config(const struct engine_spec *spec)
 
     if (!config)
         return NULL;
+    if (spec->index_path)
+        json_object_set_new(config, "Entrypoint", make_installer());
     /* Without it Docker runs its network hook even for NetworkMode none; Podman needs the mode. */
     json_object_set_new(config, "NetworkDisabled", json_boolean(!spec->network));
     return config;
@@ -220,6 +235,8 @@ static int check_spec(const struct engine_spec *spec, struct err *e)
     /* A colon would end the path in the bind's text. */
     if (!path_ok(spec->data_path))
         return err_set(e, ERR_INVALID, "the sandbox path must be absolute and free of colons");
+    if (spec->index_path && (spec->index_path[0] != '/' || strchr(spec->index_path, ':')))
+        return err_set(e, ERR_INVALID, "the index's path must be absolute and free of colons");
     return spec->stay ? check_stay(spec, e) : 0;
 }
 

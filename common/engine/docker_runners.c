@@ -50,13 +50,18 @@ static const char *allowed_tag(const json_t *image, const char *allow)
     return NULL;
 }
 
+static bool is_true(const json_t *labels, const char *name)
+{
+    const char *text = json_get_string(labels, name);
+
+    return text && strcmp(text, "true") == 0;
+}
+
 /* Fills out with borrowed strings; false when the image is no runner of ours. */
 static bool read_image(const json_t *image, const char *allow, struct engine_runner *out)
 {
     const json_t *labels = json_object_get(image, "Labels");
-    const char *marked = json_get_string(labels, "sandbox.runner");
     const char *protocol = json_get_string(labels, "sandbox.protocol");
-    const char *warm = json_get_string(labels, "sandbox.warm");
     const char *id = json_get_string(image, "Id");
 
     *out = (struct engine_runner){
@@ -75,10 +80,11 @@ static bool read_image(const json_t *image, const char *allow, struct engine_run
         out->protocol = 1;
     else
         return false;
-    out->warm = out->protocol == 1 && warm && strcmp(warm, "true") == 0;
+    out->warm = out->protocol == 1 && is_true(labels, "sandbox.warm");
+    out->install = out->protocol == 1 && is_true(labels, "sandbox.install");
     if (!out->warm)
         out->preload = (char *)"";
-    return marked && strcmp(marked, "true") == 0 && language_ok(out->language) && out->image;
+    return is_true(labels, "sandbox.runner") && language_ok(out->language) && out->image;
 }
 
 /* Puts r (borrowed strings) into the list, in the place of an older image of the same language. */

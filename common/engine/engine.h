@@ -42,6 +42,12 @@ struct engine_spec {
     int64_t deadline_unix; /* label sandbox.deadline: the reaper may remove it after this second */
     const char *runtime;   /* "" = the engine's default */
     bool network;
+    /*
+     * NULL, or a directory on the engine's host with the socket of a package index (common/index):
+     * it is bound to /run/index, and the image's installer runs instead of its interpreter. For
+     * images with install.
+     */
+    const char *index_path;
     struct engine_limits limits;
     const char *const *env; /* "NAME=value", n_env; protocol 0 only: there it is the container's */
     size_t n_env;
@@ -155,6 +161,7 @@ struct engine_runner {
     char *version;   /* of the interpreter; "" unknown */
     char *libraries; /* "name=version name=version"; "" none */
     bool warm;       /* label sandbox.warm: the interpreter can be started ahead */
+    bool install;    /* label sandbox.install: it can install packages */
     char *preload;   /* label sandbox.preload: names for the full tier; "" none */
     int64_t created; /* unix seconds; the newest image of a language wins */
 };

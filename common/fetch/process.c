@@ -64,31 +64,33 @@ static int bound_resources(uint64_t max_bytes)
     return 0;
 }
 
-static int read_task(struct buf *text, struct fetch_limits *limits, const char **url, struct err *e)
+/* The URL, in text; NULL: there was no task. */
+static const char *read_task(struct buf *text, struct fetch_limits *limits, struct err *e)
 {
     char *rest = NULL;
     uint64_t timeout;
 
     if (fdio_read_to_end(STDIN_FILENO, text, e) < 0)
-        return -1;
+        return NULL;
     char *max = text->len ? strtok_r(text->data, " ", &rest) : NULL;
     char *ms = max ? strtok_r(NULL, " ", &rest) : NULL;
     if (!ms || parse_u64(max, 0, INT64_MAX, &limits->max_bytes) < 0 ||
-        parse_u64(ms, 1, INT32_MAX, &timeout) < 0)
-        return err_set(e, ERR_INTERNAL, "fetch: nobody said what");
+        parse_u64(ms, 1, INT32_MAX, &timeout) < 0) {
+        err_set(e, ERR_INTERNAL, "fetch: nobody said what");
+        return NULL;
+    }
     limits->timeout_ms = (int64_t)timeout;
-    *url = rest;
-    return 0;
+    return rest;
 }
 
 static int fetch_here(struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT(TALK_MAX);
     struct fetch_limits limits = {0};
-    const char *url;
 
-    signal(SIGXFSZ, SIG_IGN);
-    if (read_task(&text, &limits, &url, e) < 0)
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    const char *url = read_task(&text, &limits, e);
+    if (!url)
         return -1;
     if (drop_rights() < 0 || bound_resources(limits.max_bytes) < 0)
         return err_set(e, ERR_INTERNAL, "fetch: rights cannot be given up");

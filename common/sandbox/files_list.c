@@ -62,6 +62,12 @@ static void chunk_trim(struct chunk *c)
     }
 }
 
+/* Is it before the largest that is kept? Once names were let go of, that stands at max - 1. */
+static bool chunk_wants(const struct chunk *c, const char *name)
+{
+    return !c->more || strcmp(name, c->names[c->max - 1]) < 0;
+}
+
 static void chunk_add(struct chunk *c, const char *name)
 {
     c->names[c->n++] = mem_strdup(name);
@@ -122,7 +128,8 @@ static enum verdict chunk_read(struct walk *w, int fd, const char *behind, struc
             continue;
         if (++w->steps > FILES_LIST_STEPS)
             return out_of_steps(w);
-        if (strcmp(entry->d_name, behind) > 0 && is_of_interest(w, entry))
+        if (strcmp(entry->d_name, behind) > 0 && chunk_wants(out, entry->d_name) &&
+            is_of_interest(w, entry))
             chunk_add(out, entry->d_name);
     }
     chunk_trim(out);

@@ -42,6 +42,14 @@ static void add_file(struct walk *w, const char *name, const struct stat *st)
     };
 }
 
+static bool is_left_out(struct walk *w, const char *name, int depth)
+{
+    bool out = depth == 1 && strcmp(name, SNAPSHOT_LEFT_OUT) == 0;
+
+    w->out->usage.partial |= out;
+    return out;
+}
+
 static int walk_dir(struct walk *w, int at_fd, const char *name, int depth);
 
 /*
@@ -101,7 +109,7 @@ static int walk_dir(struct walk *w, int at_fd, const char *name, int depth)
     if (!dir)
         return 0;
     while ((entry = readdir(dir))) {
-        if (beneath_is_dot(entry->d_name))
+        if (beneath_is_dot(entry->d_name) || is_left_out(w, entry->d_name, depth))
             continue;
         if (++w->steps > SNAPSHOT_STEPS_MAX || w->out->n == SNAPSHOT_ENTRIES_MAX) {
             w->out->cut = true;
@@ -150,7 +158,7 @@ int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e)
         return -1;
     sort_unique(&s);
     s.usage.files = w.steps;
-    s.usage.partial = s.cut;
+    s.usage.partial |= s.cut;
     *out = s;
     s = (struct snapshot)SNAPSHOT_INIT;
     return 0;

@@ -17,6 +17,9 @@
 #define SNAPSHOT_STEPS_MAX                                                                         \
     100000 /* directory entries looked at: folders, links and the like count here */
 
+/* What install_package puts there, in the sandbox: thousands of files that are no run's work. */
+#define SNAPSHOT_LEFT_OUT ".packages"
+
 struct snapshot_entry {
     char *name; /* relative, raw bytes as on disk */
     uint64_t size;
@@ -30,7 +33,7 @@ struct snapshot {
     struct snapshot_entry *items; /* sorted by name, byte by byte */
     size_t n;
     bool cut;              /* there was more than the bounds allow */
-    struct usage usage;    /* of what was looked at; partial when cut */
+    struct usage usage;    /* of what was looked at; partial when cut, or something was left out */
     struct timespec taken; /* when the walk began, on the clock of ctime */
 };
 
@@ -41,10 +44,11 @@ struct snapshot {
 #define AUTO_SNAPSHOT AUTO(snapshot_clear)
 
 /*
- * Lists the regular files. What vanishes or changes its type meanwhile, or cannot be read (a folder
- * of mode 000), is passed over; files deeper than FILES_DEPTH_MAX or with names over
- * FILES_NAME_MAX, which files_open would refuse, set cut. -1 only when the system fails
- * (descriptors, memory, disk). Beside a running program the result is of no single moment.
+ * Lists the regular files but those in SNAPSHOT_LEFT_OUT. What vanishes or changes its type
+ * meanwhile, or cannot be read (a folder of mode 000), is passed over; files deeper than
+ * FILES_DEPTH_MAX or with names over FILES_NAME_MAX, which files_open would refuse, set cut. -1
+ * only when the system fails (descriptors, memory, disk). Beside a running program the result is of
+ * no single moment.
  */
 int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e);
 void snapshot_clear(struct snapshot *s);

@@ -114,6 +114,7 @@ const struct mcp_tool tool_download_archive = {
     .name = "download_archive",
     .title = "Download an archive",
     .hints = {.read_only = true, .idempotent = true},
+    .reach = MCP_REACH_HTTP,
     .output_schema = output_schema,
     .describe = describe,
     .input_schema = input_schema,

@@ -12,6 +12,7 @@ extern const struct mcp_tool tool_read_file;
 extern const struct mcp_tool tool_write_file;
 extern const struct mcp_tool tool_move_file;
 extern const struct mcp_tool tool_delete_file;
+extern const struct mcp_tool tool_install_package;
 extern const struct mcp_tool tool_run_code;
 extern const struct mcp_tool tool_get_run;
 extern const struct mcp_tool tool_cancel_run;

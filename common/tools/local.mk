@@ -21,6 +21,7 @@ libtools_a_SOURCES = \
 	common/tools/get_run.c \
 	common/tools/import_url.c \
 	common/tools/get_sandbox_status.c \
+	common/tools/install_package.c \
 	common/tools/list.h \
 	common/tools/list_files.c \
 	common/tools/list_runners.c \

@@ -25,6 +25,7 @@ static const struct mcp_tool *const all[] = {
     &tool_delete_conversation,
     &tool_download_archive,
     &tool_upload_archive,
+    &tool_install_package,
     &tool_list_runners,
     &tool_create_sandbox,
     &tool_exec,

@@ -253,6 +253,13 @@ uint64_t rusage_us(const struct rusage *used);
 /* stay.c: the life of a container that stays, as PID 1 between the server and any number of
  * commands. Returns the exit status. */
 int stay_serve(int signal_fd);
+/*
+ * index.c: "entry index SOCKET PROGRAM [ARGUMENT…]", the program of an installation: runs PROGRAM
+ * with a proxy on the loopback address that leads to the Unix socket, one at a time of a sandbox.
+ * argv is what comes behind "index". Its exit status.
+ */
+#define PACKAGES "/data/.packages"
+int index_main(int argc, char **argv);
 
 /* entry.c */
 int64_t clock_ms(void);

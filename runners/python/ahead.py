@@ -13,6 +13,7 @@ import sys
 HOOK = 3
 PACKET_MAX = 65536
 PRELOAD = "/usr/local/lib/sandbox/preload.py"
+PACKAGES = "/data/.packages/python"
 MODULE_FILES = (".py", ".pyc", ".so")
 
 
@@ -28,14 +29,22 @@ def receive(wait):
     return packet
 
 
-def importable(name):
-    return name.endswith(MODULE_FILES) or os.path.isdir(name) and any(f.startswith("__init__.") for f in os.listdir(name))
+def importable(path):
+    return path.endswith(MODULE_FILES) or os.path.isdir(path) and any(f.startswith("__init__.") for f in os.listdir(path))
+
+
+def provides(folder, modules):
+    """Whether an import would find one of the modules in this folder."""
+    return any(name.partition(".")[0] in modules and importable(os.path.join(folder, name)) for name in os.listdir(folder))
 
 
 def shadowed():
-    """Whether a module that is loaded would have been another one, now that the working directory has its files."""
+    """Whether a module that is loaded would have been another one, now that the working directory has its files, and the
+    conversation its packages, which come behind the standard library."""
     loaded = {name.partition(".")[0] for name in sys.modules}
-    return any(name.partition(".")[0] in loaded and importable(name) for name in os.listdir())
+    if provides(".", loaded):
+        return True
+    return os.path.isdir(PACKAGES) and provides(PACKAGES, loaded - sys.stdlib_module_names)
 
 
 def take(packet):
@@ -48,6 +57,7 @@ def take(packet):
         else:
             name, _, value = item[1:].partition(b"=")
             os.environb[name] = value
+    add_packages()
     for finder in sys.path_importer_cache.values():
         if finder is not None:
             finder.invalidate_caches()

@@ -1,4 +1,5 @@
-"""Whole lines leave at once: what a program printed before it was stopped is not lost in a buffer.
+"""Whole lines leave at once: what a program printed before it was stopped is not lost in a buffer. And the packages that
+were installed into the conversation are imported before the image's own, but behind the standard library.
 
 An interpreter that was started ahead waits here for its program; everything of that is in ahead.py.
 """
@@ -11,8 +12,19 @@ try:
 except AttributeError:
     pass
 
+PACKAGES = "/data/.packages/python"
+
+
+def add_packages():
+    if PACKAGES not in sys.path and os.path.isdir(PACKAGES):
+        image = [place for place, path in enumerate(sys.path) if path.endswith("dist-packages")]
+        sys.path.insert(image[0] if image else len(sys.path), PACKAGES)
+
+
+add_packages()
 if "SANDBOX_AHEAD" in os.environ:
     with open("/usr/local/lib/sandbox/ahead.py") as hook:
         code = compile(hook.read(), hook.name, "exec")
-    exec(code, {"__name__": "ahead"})
+    exec(code, {"__name__": "ahead", "add_packages": add_packages})
     del hook, code
+del add_packages, PACKAGES

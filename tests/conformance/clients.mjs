@@ -5,44 +5,15 @@
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { check, failures, pause, short, step, until } from './steps.mjs';
 
 const options = JSON.parse(process.argv[2]);
 const require = createRequire(path.join(options.folder, 'package.json'));
 const load = (name) => import(pathToFileURL(require.resolve(name)));
 
-const STEP_LIMIT_MS = 90_000;
 const NAME = { name: 'sandcgi-tests', version: '1.0.0' };
 const conversation = `client-${process.pid}-${Date.now().toString(36)}`;
 const session = { asked: [], decision: 'accept', updated: [] };
-let failed = 0;
-
-function check(condition, message) {
-  if (!condition) throw new Error(message);
-}
-
-const short = (value) => JSON.stringify(value)?.slice(0, 400);
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-async function until(probe, ms, what) {
-  for (const end = Date.now() + ms; Date.now() < end; await pause(20)) if (probe()) return;
-  throw new Error(`not within ${ms} ms: ${what}`);
-}
-
-async function step(name, work) {
-  let timer;
-  const limit = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`took longer than ${STEP_LIMIT_MS} ms`)), STEP_LIMIT_MS);
-  });
-  try {
-    await Promise.race([work(), limit]);
-    console.log(`ok ${name}`);
-  } catch (problem) {
-    failed += 1;
-    console.log(`not ok ${name}: ${String(problem?.message ?? problem).replaceAll('\n', ' ').slice(0, 800)}`);
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 // The user of these clients: accepts or declines, as the step says.
 function answerElicitation(request) {
@@ -218,7 +189,7 @@ async function refusal() {
 }
 
 await step('connects', connect);
-if (failed === 0) {
+if (failures() === 0) {
   await step('lists tools, prompts and templates', lists);
   await step('uploads a file', upload);
   await step('runs python', () => ran('python', "import pandas as pd; print(pd.read_csv('data.csv')['value'].sum())", '3'));
@@ -231,4 +202,4 @@ if (failed === 0) {
   await step('is asked for consent and declines', refusal);
 }
 await step('closes', () => client.close());
-process.exit(failed ? 1 : 0);
+process.exit(failures() ? 1 : 0);

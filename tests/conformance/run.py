@@ -34,7 +34,7 @@ WITHOUT_FIXTURES = {
                    "input-required-result-unsupported-methods", "http-header-validation"),
 }
 RUNS = []
-STEPS = 12  # of clients.mjs
+STEPS = {"clients.mjs": 12, "analysis.mjs": 8}
 
 
 def once(function):
@@ -102,18 +102,18 @@ def _():
 
 # ---- the SDKs' clients ----
 
-def run_client(options):
+def run_client(options, script="clients.mjs"):
     site = served(False)
     options = {"folder": os.environ["NODE_FOLDER"]} | options
     environment = os.environ | {"NODE_EXTRA_CA_CERTS": sites.certificate()[0]}
-    done = subprocess.run([os.environ["NODE"], os.path.join(house.HERE, "clients.mjs"), json.dumps(options)],
+    done = subprocess.run([os.environ["NODE"], os.path.join(house.HERE, script), json.dumps(options)],
                           env=environment, capture_output=True, text=True, timeout=400, check=False,
                           stdin=subprocess.DEVNULL)
     # The SDKs print remarks of their own.
     steps = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "not ok "))]
     bad = [line for line in steps if not line.startswith("ok ")]
     check(done.returncode == 0 and not bad, "\n".join(bad) + done.stderr[-1500:])
-    equal(len(steps), STEPS, "steps")
+    equal(len(steps), STEPS[script], "steps")
     # Also the run that was cancelled has left nothing behind.
     wait_until(lambda: not site.containers(), 10, "all containers are gone")
 
@@ -143,6 +143,12 @@ def register_client(sdk, mode, way, transport):
         run_client({"sdk": sdk, "mode": mode} | transport())
 
 
+def register_analysis():
+    @test("SDK 1.x over https: a data analysis, from the table's upload to the archive of all and the deletion", timeout=450)
+    def _():
+        run_client(over_https(), "analysis.mjs")
+
+
 def register_last():
     @test("no log of all this holds a sanitizer's report, a crash or a token")
     def _():
@@ -170,6 +176,7 @@ def main():
     options = parser.parse_args()
     register_suite()
     register_clients()
+    register_analysis()
     register_last()
     if options.list:
         for one in harness.selected(options.only):

@@ -45,6 +45,8 @@ MODULES = (
     "retention",
     "pictures",
     "links",
+    "packages",
+    "local",
     "logs",
 )
 

@@ -9,6 +9,7 @@ import urllib.parse
 
 import procs
 import sites
+import stdio
 from harness import check, contains, equal, test, wait_until
 
 MIB = 1024 * 1024
@@ -324,3 +325,69 @@ def _():
     done = subprocess.run(["curl", "-sS", "--cacert", sites.certificate()[0], "-T", "-", link["url"]], input=b"y" * 3 * MIB,
                           capture_output=True, check=False)
     contains(done.stdout.decode(), '"size":3145728', done.stderr)
+
+
+# ---- import_url ----
+
+@test("H-55: import_url fetches from no private, local, metadata or translated address, however it is written")
+def _():
+    client = sites.client()
+    good = {"conversationId": client.conversation, "filename": "f"}
+    hosts = ("127.0.0.1", "127.1", "0x7f.0.0.1", "0177.0.0.1", "2130706433", "0x7f000001", "0", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1",
+             "100.64.0.1", "169.254.1.1", "169.254.169.254", "0xa9fea9fe", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192",
+             "224.0.0.1", "255.255.255.255", "198.18.0.1", "203.0.113.1", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]",
+             "[fe80::1]", "[fd00:ec2::254]", "[fc00::1]", "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", "[2001:db8::1]", "[ff02::1]",
+             "localhost", "LOCALHOST.", "127.0.0.1.", socket.gethostname())
+    for host in hosts:
+        text = client.tool_error("import_url", good | {"url": f"https://{host}/x"})
+        unknown = host in ("LOCALHOST.", "127.0.0.1.", socket.gethostname()) and "not known" in text  # where no name server knows them
+        check("only public servers" in text or unknown, f"{host}: {text}")
+    equal(client.run("ls -A", "bash")["stdout"], "")
+    equal(_inside(sites.shared()), [], "left over")
+
+
+@test("import_url takes no other scheme, port or credentials, and names what is wrong without repeating the URL")
+def _():
+    client = sites.client()
+    good = {"conversationId": client.conversation, "url": "https://127.0.0.1/x"}
+    for url in ("http://example.org/secret", "file:///secret", "ftp://example.org/secret", "secret", "https://", "https://u:secret@example.org/",
+                "https://example.org/secret x", "https:///secret", "https://example.org\\secret\n", "gopher://x/secret"):
+        text = client.tool_error("import_url", good | {"url": url})
+        contains(text, "url", url)
+        check("secret" not in text, text)
+    for name in ("../x", "/etc/passwd", ""):
+        contains(client.tool_error("import_url", good | {"filename": name}), "filename", name)
+    for path in ("", "/", "/..", "/a/", "/%2e%2e", "/a%2fb"):
+        contains(client.tool_error("import_url", good | {"url": f"https://127.0.0.1{path}"}), "filename", path)
+    for name in ("conversationId", "url"):
+        contains(client.tool_error("import_url", {k: v for k, v in good.items() if k != name}), name)
+
+
+@test("SANDBOX_IMPORT=false switches import_url off")
+def _():
+    client = sites.new_conversation(sites.with_settings(SANDBOX_IMPORT="false").client())
+    contains(client.tool_error("import_url", {"conversationId": "c", "url": "https://8.8.8.8/x"}), "SANDBOX_IMPORT")
+
+
+@test("no certificate of a server in the same house helps: its address is refused before a byte is sent")
+def _():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen(1)
+        sock.settimeout(1)
+        client = sites.client()
+        client.tool_error("import_url", {"conversationId": client.conversation, "url": f"https://localhost:{sock.getsockname()[1]}/x"})
+        try:
+            sock.accept()
+        except TimeoutError:
+            return
+    check(False, "it connected")
+
+
+@test("stdio has no web server: create_upload is not offered there, import_url is")
+def _():
+    client = stdio.Stdio(sites.shared().config)
+    client.initialize()
+    names = [tool["name"] for tool in client.result("tools/list")["tools"]]
+    check("create_upload" not in names, "offered")
+    check("import_url" in names, "not offered")

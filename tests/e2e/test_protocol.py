@@ -37,6 +37,7 @@ TOOLS = [
     "delete_conversation",
     "download_archive",
     "upload_archive",
+    "install_package",
     "list_runners",
     "create_sandbox",
     "exec",
@@ -113,7 +114,7 @@ def _():
     equal(hints["cancel_run"]["destructiveHint"], True)
     equal(hints["run_code"]["readOnlyHint"], False)
     equal(hints["run_code"]["destructiveHint"], True)
-    run_code = tools[1]
+    run_code = next(tool for tool in tools if tool["name"] == "run_code")
     equal(sorted(run_code["inputSchema"]["required"]), ["code", "conversationId", "language"])
     for language in ("bash", "python", "typescript"):
         check(language in run_code["inputSchema"]["properties"]["language"]["enum"], f"{language} is not in the enum")

@@ -181,9 +181,15 @@ def _():
     equal([json.loads(line) for line in lines], [["42\n", False], 1])
 
 
+@test("README: curl uploads a large file by a link")
+def _():
+    equal(json.loads(_example("put")), ["numbers.txt", 6888896])
+
+
 @test("README has no example that is not tested here")
 def _():
-    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "sandbox", "session"})
+    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "put", "sandbox",
+                             "session"})
 
 
 # ---- what goes wrong ----

@@ -8,7 +8,7 @@ mapfile -t files < <(c_files common fcgi)
 found=$(awk '
     BEGIN {
         # Lowest first.
-        n = split("common/base common/fetch common/rpc common/engine common/sandbox common/broker common/mcp common/tools fcgi", order, " ")
+        n = split("common/base common/fetch common/rpc common/index common/engine common/sandbox common/broker common/mcp common/tools fcgi", order, " ")
         for (i = 1; i <= n; i++) rank[order[i]] = i
         # Header of a library -> the files that may include it.
         allowed["^curl/"] = "^common/(engine|fetch)/"

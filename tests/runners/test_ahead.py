@@ -235,7 +235,7 @@ class RealPython(Waiting):
         os.mkdir(site)
         pathlib.Path(site, "sitecustomize.py").write_text(
             'import os\nif "SANDBOX_AHEAD" in os.environ:\n'
-            f'    exec(open({str(base.TOP / "runners/python/ahead.py")!r}).read(), {{"__name__": "ahead"}})\n')
+            f'    exec(open({str(base.TOP / "runners/python/ahead.py")!r}).read(), {{"__name__": "ahead", "add_packages": int}})\n')
         os.environ["PYTHONPATH"] = f"{site}:{self.data}"
         self.addCleanup(os.environ.pop, "PYTHONPATH")
 

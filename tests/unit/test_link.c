@@ -139,7 +139,7 @@ static void a_subject_is_bounded(void **state)
 {
     (void)state;
     AUTO_FREE char *uri = mem_alloc(LINK_SUBJECT_MAX + 20);
-    strcpy(uri, "/files/");
+    memcpy(uri, "/files/", 7);
     memset(uri + 7, 'a', LINK_SUBJECT_MAX);
     AUTO_FREE char *longest = link_subject(uri, LINK_FILE);
     assert_non_null(longest);

@@ -107,11 +107,9 @@ static void the_sweep_takes_what_expired_long_ago(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_ticket_says_what_was_allowed),
-        CASE(it_is_used_once),
-        
-        CASE(what_is_no_id_opens_nothing),
-        CASE(a_damaged_one_is_told),
+        CASE(a_ticket_says_what_was_allowed),        CASE(it_is_used_once),
+
+        CASE(what_is_no_id_opens_nothing),           CASE(a_damaged_one_is_told),
         CASE(the_sweep_takes_what_expired_long_ago),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

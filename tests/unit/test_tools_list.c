@@ -56,6 +56,7 @@ static const char *const tool_names[] = {
     "delete_conversation",
     "download_archive",
     "upload_archive",
+    "install_package",
     "list_runners",
     "create_sandbox",
     "exec",

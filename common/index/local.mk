@@ -1,0 +1,26 @@
+noinst_LIBRARIES += libindex.a
+libindex_a_SOURCES = \
+	common/index/address.c common/index/address.h \
+	common/index/ecosystem.c common/index/ecosystem.h \
+	common/index/hosts.c common/index/hosts.h \
+	common/index/names.c \
+	common/index/proxy.c common/index/proxy.h \
+	common/index/request.c common/index/request.h \
+	common/index/tunnel.c common/index/tunnel.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += \
+	tests/unit/test_index_address \
+	tests/unit/test_index_hosts \
+	tests/unit/test_index_names \
+	tests/unit/test_index_proxy \
+	tests/unit/test_index_request
+endif
+
+FUZZ_TARGETS += \
+	tests/fuzz/fuzz_index_hosts \
+	tests/fuzz/fuzz_index_names \
+	tests/fuzz/fuzz_index_request
+tests_fuzz_fuzz_index_hosts_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_index_names_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_index_request_LDFLAGS = $(FUZZ_LINK)

@@ -1,0 +1,24 @@
+/*
+ * The way from an installation's container to the package index: a process of its own behind a Unix
+ * socket, which lets CONNECT through to the hosts of one language's index and nothing else. It has
+ * no rights but to open connections, a process per connection, and bounds for everything.
+ */
+#ifndef SANDCGI_INDEX_PROXY_H
+#define SANDCGI_INDEX_PROXY_H
+
+#include "common/index/tunnel.h"
+
+#include <sys/types.h>
+
+#define INDEX_TUNNELS_MAX 32 /* at once; more wait */
+#define INDEX_DOWN_MAX    (1024ll * 1024 * 1024)
+#define INDEX_UP_MAX      (16ll * 1024 * 1024)
+
+/*
+ * Forks it; it serves listen_fd (the caller's own copy is to be closed) until the caller dies or
+ * kills it (SIGKILL), and everything it made dies with it. rules are copied by the fork. Returns
+ * its pid, to be reaped by the caller, or -1.
+ */
+pid_t index_proxy_start(int listen_fd, const struct index_rules *rules, struct err *e);
+
+#endif

@@ -1,0 +1,236 @@
+#include "config.h"
+
+#include "common/index/tunnel.h"
+
+#include "common/base/auto.h"
+#include "common/base/clock.h"
+#include "common/base/fdio.h"
+#include "common/index/address.h"
+#include "common/index/request.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define HEAD_MS    10000
+#define CONNECT_MS 15000
+#define IDLE_MS    60000
+#define CHUNK      16384
+
+/* ---- the request ---- */
+
+struct head {
+    char data[INDEX_HEAD_MAX];
+    size_t len;      /* of what has come */
+    size_t head_len; /* of it; the rest is for the index */
+    struct index_host host;
+};
+
+static void answer(int fd, const char *status, const char *sentence)
+{
+    char text[512];
+    struct err e = ERR_INIT;
+    int len = snprintf(text, sizeof text,
+                       "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
+                       "Connection: close\r\n\r\n%s\n",
+                       status, strlen(sentence) + 1, sentence);
+
+    if (len > 0 && (size_t)len < sizeof text)
+        fdio_write_all(fd, text, (size_t)len, &e); /* who does not read it has left */
+}
+
+/* What came is too little, too slow, or no request: that has been answered. */
+static bool read_head(int fd, struct head *h)
+{
+    struct deadline end = deadline_in_ms(HEAD_MS);
+
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        enum index_request_state state = index_request_parse(h->data, h->len, &h->host,
+                                                             &h->head_len);
+        ssize_t n;
+
+        if (state == INDEX_REQUEST_CONNECT)
+            return true;
+        if (state == INDEX_REQUEST_METHOD)
+            answer(fd, "405 Method Not Allowed", "Only CONNECT is served here.");
+        else if (state == INDEX_REQUEST_BAD)
+            answer(fd, "400 Bad Request", "This is no request that is understood.");
+        if (state != INDEX_REQUEST_MORE || poll(&p, 1, deadline_poll_ms(end)) <= 0)
+            return false;
+        n = read(fd, h->data + h->len, sizeof h->data - h->len);
+        if (n <= 0)
+            return false;
+        h->len += (size_t)n;
+    }
+}
+
+/* ---- the index ---- */
+
+static bool is_literal(const char *host)
+{
+    uint8_t address[16];
+
+    return inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+}
+
+static bool may_go_to(const struct index_rules *rules, const char *host,
+                      const struct sockaddr *address)
+{
+    switch (index_address_kind(address)) {
+    case INDEX_ADDRESS_PUBLIC:
+        return true;
+    case INDEX_ADDRESS_PRIVATE:
+        return rules->private_ok || is_literal(host);
+    case INDEX_ADDRESS_NEVER:
+        break;
+    }
+    return false;
+}
+
+/* -1: not in time, or nobody there. */
+static int connect_to(const struct addrinfo *a, struct deadline end)
+{
+    AUTO_FD int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    if (fd < 0)
+        return -1;
+    if (connect(fd, a->ai_addr, a->ai_addrlen) < 0 &&
+        (errno != EINPROGRESS || poll(&p, 1, deadline_poll_ms(end)) <= 0 ||
+         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error != 0))
+        return -1;
+    return TAKE_FD(fd);
+}
+
+/* The descriptor, or -1: that has been answered. */
+static int reach(int fd, const struct index_rules *rules, const struct index_host *host)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct deadline end = deadline_in_ms(CONNECT_MS);
+    struct addrinfo *list = NULL;
+    bool forbidden = false;
+    char port[8];
+    int there = -1;
+
+    snprintf(port, sizeof port, "%u", host->port);
+    if (getaddrinfo(host->name, port, &hints, &list) != 0) {
+        answer(fd, "502 Bad Gateway", "The index's name cannot be resolved.");
+        return -1;
+    }
+    for (const struct addrinfo *a = list; a && there < 0 && !deadline_passed(end); a = a->ai_next) {
+        if (may_go_to(rules, host->name, a->ai_addr))
+            there = connect_to(a, end);
+        else
+            forbidden = true;
+    }
+    freeaddrinfo(list);
+    if (there < 0 && forbidden)
+        answer(fd, "403 Forbidden",
+               "The index's name leads to a private address (SANDBOX_INDEX_PRIVATE).");
+    else if (there < 0)
+        answer(fd, "502 Bad Gateway", "The index does not answer.");
+    return there;
+}
+
+/* ---- carrying ---- */
+
+struct lane {
+    int from, to;
+    _Atomic int64_t *left; /* bytes that all lanes of this direction may still carry */
+    char data[CHUNK];
+    size_t at, len; /* what is on its way */
+    bool ended;     /* from said all it has to say */
+};
+
+static bool is_done(const struct lane *l)
+{
+    return l->ended && l->at == l->len;
+}
+
+/* False when the connection is of no more use. */
+static bool fill(struct lane *l)
+{
+    ssize_t n = recv(l->from, l->data, sizeof l->data, MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (n == 0) {
+        l->ended = true;
+        return shutdown(l->to, SHUT_WR) == 0;
+    }
+    l->at = 0;
+    l->len = (size_t)n;
+    return atomic_fetch_sub(l->left, n) >= n;
+}
+
+static bool drain(struct lane *l)
+{
+    ssize_t n = send(l->to, l->data + l->at, l->len - l->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    l->at += (size_t)n;
+    return true;
+}
+
+/* A lane waits for its own reader while it holds bytes, else for its writer. */
+static bool move(struct lane *l, short from_events, short to_events)
+{
+    if (l->at < l->len)
+        return !(to_events & (POLLOUT | POLLERR)) || drain(l);
+    return l->ended || !(from_events & (POLLIN | POLLHUP | POLLERR)) || fill(l);
+}
+
+static short wanted(const struct lane *out, const struct lane *in)
+{
+    return (short)((out->at < out->len || out->ended ? 0 : POLLIN) |
+                   (in->at < in->len ? POLLOUT : 0));
+}
+
+static void carry(struct lane *up, struct lane *down)
+{
+    bool good = true;
+
+    while (good && !(is_done(up) && is_done(down))) {
+        struct pollfd p[2] = {{.fd = up->from, .events = wanted(up, down)},
+                              {.fd = down->from, .events = wanted(down, up)}};
+
+        for (size_t i = 0; i < ARRAY_LEN(p); i++)
+            if (p[i].events == 0) /* its hang-up would be told again and again */
+                p[i].fd = -1;
+        if (poll(p, ARRAY_LEN(p), IDLE_MS) <= 0)
+            return;
+        good = move(up, p[0].revents, p[1].revents) && move(down, p[1].revents, p[0].revents);
+    }
+}
+
+void index_tunnel_serve(int fd, const struct index_rules *rules, struct index_budget *budget)
+{
+    static const char welcome[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+    struct err e = ERR_INIT;
+    struct head head = {.len = 0};
+    struct lane up = {.from = fd, .left = &budget->up};
+    struct lane down = {.to = fd, .left = &budget->down};
+
+    if (!read_head(fd, &head))
+        return;
+    if (!index_source_allows(rules->source, &head.host)) {
+        answer(fd, "403 Forbidden", "This host is none of the server's package indexes.");
+        return;
+    }
+    AUTO_FD int there = reach(fd, rules, &head.host);
+    if (there < 0 || fdio_write_all(fd, welcome, sizeof welcome - 1, &e) < 0)
+        return;
+    up.to = down.from = there;
+    up.len = head.len - head.head_len;
+    memcpy(up.data, head.data + head.head_len, up.len);
+    atomic_fetch_sub(up.left, (int64_t)up.len);
+    carry(&up, &down);
+}

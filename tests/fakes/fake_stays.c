@@ -1,0 +1,72 @@
+/*
+ * Lasting sandboxes without an engine: the place of common/broker/stay.c in tests of the broker's
+ * main process. Each answers its creator with its id, everything that is handed over with
+ * {"by": its id, "op": …}, and ends with close_box or when it is told to.
+ */
+#include "config.h"
+
+#include "common/base/auto.h"
+#include "common/base/clock.h"
+#include "common/base/sock.h"
+#include "common/broker/stay.h"
+#include "common/broker/stay_record.h"
+#include "common/broker/wire.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+bool stay_session_known(const char *language)
+{
+    return strcmp(language, "python") == 0;
+}
+
+static void answer(const struct stay_start *start, int take_fd, const char *op)
+{
+    struct err e = ERR_INIT;
+    char id[BOX_ID_LEN + 1];
+
+    stay_id(start->run_id, id);
+    json_auto_t *reply = wire_result_new(
+        json_pack("{s:s, s:s, s:s, s:s}", "by", id, "op", op, "sandboxId", id, "image",
+                  start->runner ? start->runner->image : json_get_string(start->head, "image")));
+    wire_send(take_fd, reply, -1, &e);
+    shutdown(take_fd, SHUT_RDWR);
+    auto_close_fd(&take_fd);
+}
+
+/* false: it ends. */
+static bool heed(const struct stay_start *start, int *last_fd, const char **last_op)
+{
+    struct err e = ERR_INIT;
+    int connection = -1;
+    json_auto_t *message = wire_recv(start->channel, &connection, DEADLINE_NEVER, &e);
+    const json_t *head = json_object_get(message, "head");
+    const char *op = json_get_string(head, "op");
+
+    if (!op)
+        return false;
+    if (strcmp(op, "close_box") == 0) {
+        *last_fd = connection;
+        *last_op = "close_box";
+        return false;
+    }
+    answer(start, connection, op);
+    return true;
+}
+
+void stay_main(const struct stay_start *start)
+{
+    json_auto_t *ended = json_pack("{s:s}", "is", "ended");
+    const char *last_op = NULL;
+    struct err e = ERR_INIT;
+    int last_fd = -1;
+
+    answer(start, start->connection, json_get_string(start->head, "op"));
+    while (heed(start, &last_fd, &last_op))
+        ;
+    wire_send(start->channel, ended, -1, &e);
+    if (last_fd >= 0)
+        answer(start, last_fd, last_op);
+    close(start->channel);
+}

@@ -1,0 +1,268 @@
+/* Lasting sandboxes in the broker's main process: who may have one, who is handed to which. */
+#include "config.h"
+
+#include "tests/unit/broker_world.h"
+
+#include "common/broker/client_boxes.h"
+
+#define IMAGES "debian,tools/*"
+
+static int setup(void **state)
+{
+    static struct broker_world w;
+    bw_open(&w);
+    w.config.stay = (struct stay_settings){
+        .tenant_max = 2, .server_max = 3, .idle_ms = 60000, .total_ms = 60000, .images = IMAGES};
+    *state = &w;
+    return 0;
+}
+
+static struct broker_box_want want_of(const char *tenant)
+{
+    return (struct broker_box_want){.tenant = tenant, .conversation = "c", .language = "bash"};
+}
+
+/* Its id; heap. */
+static char *create(struct broker_world *w, const char *tenant)
+{
+    struct err e = ERR_INIT;
+    const struct broker_box_want want = want_of(tenant);
+    json_auto_t *row = broker_create_box(&w->client, &want, &e);
+    if (!row)
+        fail_msg("%s", e.text);
+    return mem_strdup(json_get_string(row, "sandboxId"));
+}
+
+static void expect_refusal(struct broker_world *w, const struct broker_box_want *want,
+                           enum err_kind kind, const char *part)
+{
+    struct err e = ERR_INIT;
+    assert_null(broker_create_box(&w->client, want, &e));
+    assert_string_equal(err_kind_name(e.kind), err_kind_name(kind));
+    assert_contains(e.text, part);
+}
+
+static json_t *exec(struct broker_world *w, const char *tenant, const char *id, struct err *e)
+{
+    const struct run_text command = {"true", 4};
+    const struct broker_exec_want want = {.box_id = id, .commands = &command, .n = 1};
+    return broker_exec(&w->client, tenant, &want, NULL, e);
+}
+
+static void expect_mine(struct broker_world *w, const char *tenant, const char *id)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *result = exec(w, tenant, id, &e);
+    if (!result)
+        fail_msg("%s", e.text);
+    assert_string_equal(json_get_string(result, "by"), id);
+}
+
+static void expect_nobody(struct broker_world *w, const char *tenant, const char *id)
+{
+    struct err e = ERR_INIT;
+    assert_null(exec(w, tenant, id, &e));
+    assert_int_equal(e.kind, ERR_NOT_FOUND);
+    assert_string_equal(e.text, WIRE_NO_SUCH_BOX);
+    assert_null(broker_close_box(&w->client, tenant, id, &e));
+    assert_string_equal(e.text, WIRE_NO_SUCH_BOX);
+    assert_null(broker_box_logs(&w->client, tenant, id, &e));
+    assert_string_equal(e.text, WIRE_NO_SUCH_BOX);
+    assert_null(broker_box_status(&w->client, tenant, id, NULL, &e));
+    assert_string_equal(e.text, WIRE_NO_SUCH_BOX);
+}
+
+static void close_box(struct broker_world *w, const char *tenant, const char *id)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *row = broker_close_box(&w->client, tenant, id, &e);
+    assert_non_null(row);
+}
+
+static void calls_reach_their_own_sandbox_and_no_other(void **state)
+{
+    struct broker_world *w = *state;
+    bw_start_broker(w);
+    AUTO_FREE char *one = create(w, "ann");
+    AUTO_FREE char *two = create(w, "ann");
+    AUTO_FREE char *theirs = create(w, "bob");
+    expect_mine(w, "ann", one);
+    expect_mine(w, "ann", two);
+    expect_mine(w, "bob", theirs);
+    expect_nobody(w, "bob", one);
+    expect_nobody(w, "ann", theirs);
+    expect_nobody(w, "ann", "sbx_0123456789abcdef01234567");
+    expect_nobody(w, "ann", one + strlen(BOX_ID_PREFIX));
+    expect_nobody(w, "ann", "");
+    bw_close(w); /* and all end with the server */
+}
+
+static void a_tenant_has_its_most_and_the_server_too(void **state)
+{
+    struct broker_world *w = *state;
+    struct broker_box_want ann = want_of("ann"), bob = want_of("bob");
+    bw_start_broker(w);
+    AUTO_FREE char *one = create(w, "ann");
+    AUTO_FREE char *two = create(w, "ann");
+    expect_refusal(w, &ann, ERR_LIMIT, "SANDBOX_STAY_MAX");
+    AUTO_FREE char *theirs = create(w, "bob");
+    expect_refusal(w, &bob, ERR_BUSY, "no room");
+    close_box(w, "ann", one);
+    AUTO_FREE char *three = create(w, "ann"); /* its room is free as soon as it is closed */
+    expect_nobody(w, "ann", one);
+    expect_mine(w, "ann", three);
+    bw_close(w);
+}
+
+static void what_must_not_be_made_is_refused(void **state)
+{
+    struct broker_world *w = *state;
+    struct broker_box_want want = want_of("ann");
+    bw_start_broker(w);
+    want.language = "cobol";
+    expect_refusal(w, &want, ERR_NOT_FOUND, "language");
+    want.language = NULL;
+    expect_refusal(w, &want, ERR_INVALID, "language or image");
+    static const char *const images[] = {"alpine",
+                                         "debian/other",
+                                         "evil.example/debian",
+                                         "toolsx/a",
+                                         "sandcgi-runner-bash:latest",
+                                         "*",
+                                         ""};
+    for (size_t i = 0; i < ARRAY_LEN(images); i++) {
+        want.image = images[i];
+        expect_refusal(w, &want, ERR_DENIED, "SANDBOX_STAY_IMAGES");
+    }
+    want = want_of("ann");
+    want.network = true;
+    expect_refusal(w, &want, ERR_DENIED, "network");
+    want = want_of("ann");
+    want.conversation = "bad\nname";
+    expect_refusal(w, &want, ERR_INVALID, "conversationId");
+    bw_close(w);
+}
+
+static void an_image_of_the_list_is_taken(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+    struct broker_box_want want = want_of("ann");
+    want.language = NULL;
+    want.image = "tools/all:2";
+    bw_start_broker(w);
+    json_auto_t *row = broker_create_box(&w->client, &want, &e);
+    assert_string_equal(json_get_string(row, "image"), "tools/all:2");
+    bw_close(w);
+}
+
+/* Its sandbox's id; heap. */
+static char *cell(struct broker_world *w, const char *tenant, const char *conversation)
+{
+    struct err e = ERR_INIT;
+    const struct broker_run_options options = {.manner = {.session = true}};
+    struct run_request r = bw_request(tenant, conversation, "x");
+    r.language = "python";
+    json_auto_t *result = broker_run(&w->client, &r, &options, &e);
+    if (!result)
+        fail_msg("%s", e.text);
+    return mem_strdup(json_get_string(result, "by"));
+}
+
+static void a_session_has_one_sandbox_of_its_conversation(void **state)
+{
+    struct broker_world *w = *state;
+    const struct broker_run_options options = {.manner = {.session = true}};
+    struct err e = ERR_INIT;
+    bw_start_broker(w);
+    AUTO_FREE char *first = cell(w, "ann", "one");
+    AUTO_FREE char *again = cell(w, "ann", "one");
+    AUTO_FREE char *other = cell(w, "ann", "two");
+    AUTO_FREE char *theirs = cell(w, "bob", "one");
+    assert_string_equal(first, again);
+    assert_string_not_equal(first, other);
+    assert_string_not_equal(first, theirs);
+    struct run_request r = bw_request("ann", "one", "x");
+    assert_null(broker_run(&w->client, &r, &options, &e)); /* in bash */
+    assert_int_equal(e.kind, ERR_INVALID);
+    close_box(w, "ann", first);
+    AUTO_FREE char *next = cell(w, "ann", "one");
+    assert_string_not_equal(first, next);
+    bw_close(w);
+}
+
+/* One of a broker before; its channel. */
+static int adopt(struct broker_world *w, const char *run_id, json_t *take_more)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *more = take_more;
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "adopt_box", "tenant", "ann",
+                                  "conversation", "c", "language", "bash", "runId", run_id);
+    if (more)
+        json_object_update(head, more);
+    int fd = sock_connect_unix(w->socket, &e);
+    assert_true(fd >= 0);
+    assert_works(wire_send(fd, head, -1, &e), e);
+    return fd;
+}
+
+static void one_of_a_broker_before_counts_and_gets_its_calls(void **state)
+{
+    struct broker_world *w = *state;
+    struct broker_box_want want = want_of("ann");
+    struct err e = ERR_INIT;
+    w->config.stay.tenant_max = 1;
+    bw_start_broker(w);
+    int channel = adopt(w, "0123456789abcdef01234567", NULL);
+    json_auto_t *head = json_pack("{s:s, s:s, s:s}", "op", "close_box", "tenant", "ann",
+                                  "sandboxId", "sbx_0123456789abcdef01234567");
+    int asker = -1, theirs = -1;
+    json_auto_t *message = NULL;
+    while (!message) { /* until it is in the books */
+        asker = sock_connect_unix(w->socket, &e);
+        assert_works(wire_send(asker, head, -1, &e), e);
+        message = wire_recv(channel, &theirs, deadline_in_ms(300), &e);
+        if (!message)
+            close(asker);
+    }
+    assert_string_equal(json_get_string(message, "do"), "hand");
+    assert_true(theirs >= 0);
+    expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_STAY_MAX");
+    close(theirs);
+    close(asker);
+    close(channel);
+    json_t *row = NULL;
+    while (!(row = broker_create_box(&w->client, &want, &e)))
+        poll(NULL, 0, 10); /* until it is out of them again */
+    json_decref(row);
+    bw_close(w);
+}
+
+static void one_that_does_not_say_whose_it_is_is_not_taken(void **state)
+{
+    struct broker_world *w = *state;
+    bw_start_broker(w);
+    int bad = adopt(w, "../../etc/passwd", NULL);
+    assert_null(bw_hear(bad));
+    close(bad);
+    int worse = adopt(w, "0123456789abcdef01234567", json_pack("{s:n}", "tenant"));
+    assert_null(bw_hear(worse));
+    close(worse);
+    bw_close(w);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(calls_reach_their_own_sandbox_and_no_other),
+        TEST(a_tenant_has_its_most_and_the_server_too),
+        TEST(what_must_not_be_made_is_refused),
+        TEST(an_image_of_the_list_is_taken),
+        TEST(a_session_has_one_sandbox_of_its_conversation),
+        TEST(one_of_a_broker_before_counts_and_gets_its_calls),
+        TEST(one_that_does_not_say_whose_it_is_is_not_taken),
+    };
+    return RUN_TESTS(tests);
+}

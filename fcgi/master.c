@@ -183,6 +183,14 @@ static void tell_all(const struct master *m, int sig)
             kill(m->seats[i].pid, sig);
 }
 
+/* Others take over: the broker is told so (SIGHUP), since what it has that lasts is to go on. */
+static void relieve_all(const struct master *m)
+{
+    for (size_t i = 0; i < m->n_seats; i++)
+        if (m->seats[i].pid > 0)
+            kill(m->seats[i].pid, m->seats[i].role == ROLE_BROKER ? SIGHUP : SIGTERM);
+}
+
 static struct deadline drain_deadline(const struct master *m)
 {
     return deadline_in_ms((int64_t)m->settings->timeout_max_ms + GRACE_MS);
@@ -245,7 +253,7 @@ static void reload(struct master *m)
     for (size_t i = 0; i < m->n_seats; i++)
         if (m->seats[i].pid > 0)
             m->leaving++;
-    tell_all(m, SIGTERM);
+    relieve_all(m);
     free(m->seats);
     settings_clear(m->settings);
     free(m->settings);

@@ -52,6 +52,7 @@ struct broker {
     struct deadline pool_at;    /* when the pool wants to be asked again */
     struct broker_tally tally;
     bool stopping;
+    bool relieved; /* another broker takes over */
 };
 
 /* The runner of a language, or NULL with ERR_UNAVAILABLE (the engine is away) or ERR_NOT_FOUND.
@@ -98,6 +99,8 @@ void birth_leave_broker(struct broker *b, const int *keep, size_t n_keep);
 /* supervisors.c */
 
 void supervisors_watch(struct broker *b, struct child *child);
+/* Hears now what all of a kind have said by now. */
+void supervisors_catch_up(struct broker *b, enum child_kind kind);
 /* Its process is gone (status as of waitpid; 0: unknown). The row goes. */
 void supervisors_bury(struct broker *b, struct child *child, int status);
 /* One of a broker before comes back to us on this connection; takes it. */
@@ -118,7 +121,8 @@ void stays_session(struct broker *b, int take_fd, const json_t *head);
 bool stays_hand(struct broker *b, int fd, const json_t *head);
 /* One of a broker before comes back to us on this connection; takes it. */
 void stays_adopt(struct broker *b, int take_fd, const json_t *head);
-/* The server stops: they end when what runs in them has ended. */
+/* The server stops: they end when what runs in them has ended. Relieved, we let go of them: they
+ * look for the next broker. */
 void stays_end(struct broker *b);
 
 /* warm.c */

@@ -83,6 +83,19 @@ static int begins_in_time(const struct ticket *t, struct err *e)
     return err_set(e, ERR_TIMEOUT, "this upload link has expired; ask for a new one");
 }
 
+/* Said before the body is sent, since it would be said after it. */
+static int has_room(const struct job *job, const struct ticket *t, uint64_t size, struct err *e)
+{
+    const struct usage nothing = {0};
+    const struct sandbox none = {.root = job->world->root, .fd = -1};
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct err why = ERR_INIT;
+
+    if (sandbox_find(job->world->root, t->tenant, t->conversation, &sb, &why) < 0)
+        return quota_check_usage(&none, &nothing, size, e);
+    return quota_check(&sb, size, e);
+}
+
 json_t *job_check_upload(struct job *job, struct err *e)
 {
     AUTO_TICKET struct ticket t = TICKET_INIT;
@@ -90,7 +103,8 @@ json_t *job_check_upload(struct job *job, struct err *e)
     const char *id;
 
     if (read_ticket(job, &id, &t, e) < 0 || begins_in_time(&t, e) < 0 ||
-        (size >= 0 && fits_ticket(job, &t, (uint64_t)size, e) < 0))
+        (size >= 0 &&
+         (fits_ticket(job, &t, (uint64_t)size, e) < 0 || has_room(job, &t, (uint64_t)size, e) < 0)))
         return NULL;
     return json_object();
 }

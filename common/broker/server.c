@@ -73,6 +73,8 @@ static void hear_signal(struct broker *b, void *item, uint32_t events)
     while (read(b->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             b->stopping = true;
+        else if (info.ssi_signo == SIGHUP)
+            b->stopping = b->relieved = true;
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
         bury(b, pid, status);
@@ -85,6 +87,7 @@ static int open_signals(struct broker *b, struct err *e)
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     if (sigprocmask(SIG_BLOCK, &set, &b->old_mask) < 0)
         return err_errno(e, "sigprocmask");
     b->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -89,8 +89,9 @@ struct broker_config {
 
 /*
  * Serves on listen_fd until SIGTERM or SIGINT, then takes no more connections, lets the running
- * jobs end, and returns 0. -1: it could not start (the sandbox root is unusable); *e says what to
- * change. The caller has blocked no signals.
+ * jobs end, closes lasting sandboxes, and returns 0. SIGHUP: the same, but another broker takes
+ * over and the sandboxes stay. -1: it could not start (the sandbox root is unusable); *e says what
+ * to change. The caller has blocked no signals.
  */
 int broker_serve(const struct broker_config *config, int listen_fd, struct err *e);
 

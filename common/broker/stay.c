@@ -311,6 +311,7 @@ static void end(struct stay *s, const struct err *trouble)
     stay_stop(s, "closed", "it was not wanted any more");
     if (s->record)
         put_away(s);
+    stay_say_ended(s);
     answer_rest(s, trouble);
     if (s->engine)
         s->engine->ops->finish(s->engine);

@@ -48,15 +48,19 @@ void stay_hear_channel(struct stay *s)
         lose_channel(s);
 }
 
-void stay_close_channel(struct stay *s)
+void stay_say_ended(const struct stay *s)
 {
     struct err e = ERR_INIT;
     json_auto_t *word = json_pack("{s:s}", "is", "ended");
 
+    if (s->channel >= 0 && wire_post(s->channel, word, -1, &e) < 0)
+        log_debug("the broker does not listen: %s", e.text);
+}
+
+void stay_close_channel(struct stay *s)
+{
     if (s->channel < 0)
         return;
-    if (wire_post(s->channel, word, -1, &e) < 0)
-        log_debug("the broker does not listen: %s", e.text);
     /* From now on whoever wants to hand something over is told that we are gone. */
     shutdown(s->channel, SHUT_RD);
     while (s->channel >= 0)

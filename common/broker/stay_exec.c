@@ -101,7 +101,8 @@ struct engine_outcome stay_outcome(const struct stay_ask *a, const struct engine
 {
     static const enum engine_end ends[] = {[STAY_CANCELLED] = ENGINE_CANCELLED,
                                            [STAY_TIMED_OUT] = ENGINE_TIMED_OUT,
-                                           [STAY_TOO_MUCH] = ENGINE_OUTPUT_LIMIT};
+                                           [STAY_TOO_MUCH] = ENGINE_OUTPUT_LIMIT,
+                                           [STAY_BROKEN] = ENGINE_KILLED};
     struct engine_outcome out = *o;
 
     if (a->why != STAY_NOT_KILLED)

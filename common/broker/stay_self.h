@@ -11,7 +11,7 @@
 
 #define STAY_AT_ONCE 8 /* calls that run commands or wait to; more are busy */
 #define STAY_HANGS_MS                                                                              \
-    10000 /* behind its time a command that has not ended is given up, and so is                   \
+    20000 /* behind its time a command that has not ended is given up, and so is                   \
              its container */
 #define STAY_ORPHAN_MS  60000 /* without a main process it ends then */
 #define STAY_LIVE_BYTES 262144u
@@ -19,7 +19,7 @@
 enum stay_ask_kind { STAY_CREATE, STAY_EXEC, STAY_SESSION, STAY_CLOSE };
 
 /* Why a command was killed. */
-enum stay_why { STAY_NOT_KILLED, STAY_CANCELLED, STAY_TIMED_OUT, STAY_TOO_MUCH };
+enum stay_why { STAY_NOT_KILLED, STAY_CANCELLED, STAY_TIMED_OUT, STAY_TOO_MUCH, STAY_BROKEN };
 
 /* A call. */
 struct stay_ask {
@@ -89,7 +89,9 @@ void stay_note(struct stay *s);
 /* stay_channel.c: the main process, or the next one. */
 void stay_hear_channel(struct stay *s);
 void stay_redial(struct stay *s);
-/* Says that it ends, takes no more from the channel but what is in it. */
+/* Says that it ends: whoever wants something new of it gets another. */
+void stay_say_ended(const struct stay *s);
+/* Takes no more from the channel but what is in it. */
 void stay_close_channel(struct stay *s);
 
 /* stay_asks.c: calls, from the connection to the answer. */

@@ -153,6 +153,19 @@ static size_t length_of(const struct buf *b)
     return (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
 }
 
+/* Its end comes as an event. */
+static void break_interpreter(struct stay *s)
+{
+    struct err e = ERR_INIT;
+
+    buf_reset(&s->session.control);
+    s->unread = true;
+    if (s->session.cell)
+        stay_kill(s, s->session.cell, STAY_BROKEN);
+    else if (s->engine->ops->stay_kill(s->engine, s->session.id, &e) < 0)
+        log_debug("sandbox %s: %s", s->start->run_id, e.text); /* if it is gone that is noticed */
+}
+
 /* Hostile code may write here as well: whatever makes no sense ends the interpreter. */
 void stay_session_control(struct stay *s, const char *data, size_t len)
 {
@@ -167,8 +180,8 @@ void stay_session_control(struct stay *s, const char *data, size_t len)
             return;
         buf_drop_front(b, whole);
     }
-    if (!buf_ok(b) && s->session.cell)
-        stay_kill(s, s->session.cell, STAY_CANCELLED);
+    if (!buf_ok(b))
+        break_interpreter(s);
 }
 
 /* ---- cells ---- */

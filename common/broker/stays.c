@@ -39,10 +39,11 @@ static bool is_of_tenant(const struct child *child, const void *tenant)
     return lives(child, NULL) && strcmp(child->tenant, tenant) == 0;
 }
 
-static int check_room(const struct broker *b, const char *tenant, struct err *e)
+static int check_room(struct broker *b, const char *tenant, struct err *e)
 {
     const struct stay_settings *s = &b->config->stay;
 
+    supervisors_catch_up(b, CHILD_BOX); /* whoever closed one may have another */
     if (children_count(b->children, is_of_tenant, tenant) >= s->tenant_max)
         return err_set(e, ERR_LIMIT,
                        "%" PRIu64 " sandboxes that stay are open, which is the most "
@@ -141,6 +142,7 @@ void stays_session(struct broker *b, int take_fd, const json_t *head)
         refuse(TAKE_FD(fd), &e);
         return;
     }
+    supervisors_catch_up(b, CHILD_BOX); /* one that has been reset is not asked again */
     struct child *child = find_session(b, &want);
     if (child && child_hand(child, "hand", head, 0, fd, &e) == 0)
         return;
@@ -171,10 +173,25 @@ bool stays_hand(struct broker *b, int fd, const json_t *head)
     return child && child_hand(child, "hand", head, 0, fd, &e) == 0;
 }
 
+static void let_go(struct broker *b)
+{
+    for (struct child *c = NULL, *next = children_next(b->children, NULL); (c = next);) {
+        next = children_next(b->children, c);
+        if (c->kind != CHILD_BOX)
+            continue;
+        supervisors_dismiss(b, c);
+        children_remove(b->children, c);
+    }
+}
+
 void stays_end(struct broker *b)
 {
     struct err e = ERR_INIT;
 
+    if (b->relieved) {
+        let_go(b);
+        return;
+    }
     for (struct child *c = NULL; (c = children_next(b->children, c));) {
         if (!lives(c, NULL))
             continue;

@@ -95,6 +95,15 @@ static void hear(struct broker *b, void *item, uint32_t events)
         close_channel(b, child); /* its death is noticed by SIGCHLD */
 }
 
+void supervisors_catch_up(struct broker *b, enum child_kind kind)
+{
+    for (struct child *c = NULL, *next = children_next(b->children, NULL); (c = next);) {
+        next = children_next(b->children, c);
+        if (c->kind == kind && c->channel >= 0)
+            hear(b, c, 0);
+    }
+}
+
 void supervisors_watch(struct broker *b, struct child *child)
 {
     struct err e = ERR_INIT;

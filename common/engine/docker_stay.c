@@ -149,7 +149,7 @@ static int check_event(struct docker_box *box, const struct engine_stay_event *e
 static int next_event(struct docker_box *box, struct engine_stay_event *out)
 {
     struct docker_stay *stay = &box->stay;
-    ssize_t n = stay_frame_take(stay->in.data + stay->taken, stay->in.len - stay->taken, out,
+    ssize_t n = stay_frame_take(buf_str(&stay->in) + stay->taken, stay->in.len - stay->taken, out,
                                 &box->talk.why);
 
     if (n > 0) {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,13 +81,19 @@ static bool fits(const struct walk *w, const char *name)
     return strlen(w->path) + strlen(name) <= w->path_room;
 }
 
+/* The name below the folder that is listed; it fits. */
+static void name_below(const struct walk *w, const char *name, char out[FILES_NAME_MAX + 1])
+{
+    snprintf(out, FILES_NAME_MAX + 1, "%s%s", w->path, name);
+}
+
 static bool matches(const struct walk *w, const char *name)
 {
     char whole[FILES_NAME_MAX + 1];
 
     if (!w->q->glob)
         return true;
-    stpcpy(stpcpy(whole, w->path), name);
+    name_below(w, name, whole);
     return glob_matches(w->q->glob, whole);
 }
 
@@ -157,7 +164,7 @@ static enum verdict descend(struct walk *w, int fd, const char *name, const char
         w->page->incomplete |= errno == EACCES;
         return GO_ON;
     }
-    stpcpy(stpcpy(w->path + len, name), "/");
+    snprintf(w->path + len, sizeof(w->path) - len, "%s/", name);
     enum verdict v = list_folder(w, below, behind, depth + 1);
     w->path[len] = '\0';
     return v;
@@ -184,7 +191,7 @@ static enum verdict list_entry(struct walk *w, int fd, const char *name, int dep
             return PAGE_ENDS;
         add_row(w, name, &st);
     }
-    stpcpy(stpcpy(w->at, w->path), name);
+    name_below(w, name, w->at);
     w->moved = true;
     return w->q->recursive && S_ISDIR(st.st_mode) ? descend(w, fd, name, "", depth) : GO_ON;
 }
@@ -198,7 +205,7 @@ static enum verdict list_behind(struct walk *w, int fd, const char *name, int de
     enum verdict v = GO_ON;
     bool more = true;
 
-    stpcpy(last, name);
+    snprintf(last, sizeof(last), "%s", name);
     while (v == GO_ON && more) {
         size_t wanted = w->q->max - w->page->n + 1;
         AUTO(chunk_clear) struct chunk c = {.max = wanted > CHUNK_MIN ? wanted : CHUNK_MIN};
@@ -210,7 +217,7 @@ static enum verdict list_behind(struct walk *w, int fd, const char *name, int de
                 v = list_entry(w, fd, c.names[i], depth);
         more = c.more;
         if (more)
-            stpcpy(last, c.names[c.n - 1]);
+            snprintf(last, sizeof(last), "%s", c.names[c.n - 1]);
     }
     return v;
 }

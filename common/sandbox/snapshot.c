@@ -42,14 +42,6 @@ static void add_file(struct walk *w, const char *name, const struct stat *st)
     };
 }
 
-static bool is_left_out(struct walk *w, const char *name, int depth)
-{
-    bool out = depth == 1 && strcmp(name, SNAPSHOT_LEFT_OUT) == 0;
-
-    w->out->usage.partial |= out;
-    return out;
-}
-
 static int walk_dir(struct walk *w, int at_fd, const char *name, int depth);
 
 /*
@@ -98,6 +90,24 @@ static DIR *open_dir(int at_fd, const char *name)
     return dir;
 }
 
+/* What is in there takes room, though nobody made it. */
+static int count_left_out(struct walk *w, int at_fd)
+{
+    static const struct usage enough = {.bytes = UINT64_MAX, .files = SNAPSHOT_STEPS_MAX};
+    AUTO_SANDBOX struct sandbox folder = SANDBOX_INIT;
+    struct usage *sum = &w->out->usage, found = {0};
+
+    folder.fd = beneath_open(at_fd, SNAPSHOT_LEFT_OUT, O_RDONLY | O_DIRECTORY);
+    if (folder.fd < 0)
+        return 0;
+    if (usage_measure(&folder, &enough, &found, w->e) < 0)
+        return -1;
+    sum->bytes += found.bytes;
+    sum->files += found.files + 1;
+    sum->partial |= found.partial;
+    return 0;
+}
+
 /* depth counts components: files directly in the sandbox are at 1. */
 static int walk_dir(struct walk *w, int at_fd, const char *name, int depth)
 {
@@ -109,8 +119,13 @@ static int walk_dir(struct walk *w, int at_fd, const char *name, int depth)
     if (!dir)
         return 0;
     while ((entry = readdir(dir))) {
-        if (beneath_is_dot(entry->d_name) || is_left_out(w, entry->d_name, depth))
+        if (beneath_is_dot(entry->d_name))
             continue;
+        if (depth == 1 && strcmp(entry->d_name, SNAPSHOT_LEFT_OUT) == 0) {
+            if (count_left_out(w, dirfd(dir)) < 0)
+                return -1;
+            continue;
+        }
         if (++w->steps > SNAPSHOT_STEPS_MAX || w->out->n == SNAPSHOT_ENTRIES_MAX) {
             w->out->cut = true;
             return 0;
@@ -157,7 +172,7 @@ int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e)
     if (walk_dir(&w, sb->fd, ".", 1) < 0)
         return -1;
     sort_unique(&s);
-    s.usage.files = w.steps;
+    s.usage.files += w.steps;
     s.usage.partial |= s.cut;
     *out = s;
     s = (struct snapshot)SNAPSHOT_INIT;

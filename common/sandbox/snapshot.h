@@ -17,7 +17,7 @@
 #define SNAPSHOT_STEPS_MAX                                                                         \
     100000 /* directory entries looked at: folders, links and the like count here */
 
-/* What install_package puts there, in the sandbox: thousands of files that are no run's work. */
+/* Where install_package puts things: thousands of files that are no run's work. */
 #define SNAPSHOT_LEFT_OUT ".packages"
 
 struct snapshot_entry {
@@ -33,7 +33,7 @@ struct snapshot {
     struct snapshot_entry *items; /* sorted by name, byte by byte */
     size_t n;
     bool cut;              /* there was more than the bounds allow */
-    struct usage usage;    /* of what was looked at; partial when cut, or something was left out */
+    struct usage usage;    /* of all of it, SNAPSHOT_LEFT_OUT too; partial when cut */
     struct timespec taken; /* when the walk began, on the clock of ctime */
 };
 

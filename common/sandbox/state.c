@@ -208,11 +208,13 @@ int64_t state_last_used(const struct sandbox_root *root, const char *name)
 void state_forget(const struct sandbox_root *root, const char *name)
 {
     AUTO_STATE_RECORD struct state_record record = STATE_RECORD_INIT;
-    char tenant[TENANT_PATH_LEN], path[TENANT_PATH_LEN + 1 + RECORD_NAME_LEN];
+    char path[TENANT_PATH_LEN + 1 + RECORD_NAME_LEN];
     struct err e = ERR_INIT;
 
-    if (state_read(root, name, &record, &e) == 0 && tenant_path(record.tenant, tenant, &e) == 0) {
-        snprintf(path, sizeof(path), "%s/%s", tenant, name);
+    if (state_read(root, name, &record, &e) == 0 && tenant_path(record.tenant, path, &e) == 0) {
+        size_t len = strlen(path);
+
+        snprintf(path + len, sizeof(path) - len, "/%s", name);
         unlinkat(root->fd, path, 0);
     }
     snprintf(path, sizeof(path), STATE_DIR "/%s.json", name);

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "common/base/auto.h"
+#include "common/base/clock.h"
 #include "common/base/parse.h"
 #include "common/sandbox/state.h"
 
@@ -12,8 +13,9 @@
 #include <sys/stat.h>
 
 #define PATH_LEN (sizeof(STATE_SIZES_DIR) + 1 + SANDBOX_NAME_LEN + sizeof(".json"))
-#define DIGITS   20
-#define NOTE_LEN (2 * DIGITS + 2) /* two numbers, a blank, a newline: a note replaces all of it */
+/* Two numbers, a blank between, a newline behind: each note replaces all of the one before. */
+#define NUMBER_LEN 20
+#define NOTE_LEN   (2 * NUMBER_LEN + 2)
 
 static const char *path_of(const char *dir, const char *name, char out[PATH_LEN])
 {
@@ -59,11 +61,11 @@ bool state_size(const struct sandbox_root *root, const char *name, struct usage 
     *out = (struct usage){0};
     AUTO_FD int fd = openat(root->fd, path_of(STATE_SIZES_DIR, name, path),
                             O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || pread(fd, text, NOTE_LEN, 0) != NOTE_LEN || text[DIGITS] != ' ')
+    if (fd < 0 || pread(fd, text, NOTE_LEN, 0) != NOTE_LEN)
         return false;
-    text[DIGITS] = text[NOTE_LEN - 1] = '\0';
+    text[NUMBER_LEN] = text[NOTE_LEN - 1] = '\0';
     return parse_u64(text, 0, UINT64_MAX, &out->bytes) == 0 &&
-           parse_u64(text + DIGITS + 1, 0, UINT64_MAX, &out->files) == 0;
+           parse_u64(text + NUMBER_LEN + 1, 0, UINT64_MAX, &out->files) == 0;
 }
 
 void state_mark_expired(const struct sandbox_root *root, const char *name)

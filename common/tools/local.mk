@@ -49,18 +49,42 @@ libtools_a_SOURCES = \
 	common/tools/upload_archive.c \
 	common/tools/toolset.c common/tools/toolset.h \
 	common/tools/profiles/adapt.c common/tools/profiles/adapt.h \
+	common/tools/profiles/container.c common/tools/profiles/container.h \
+	common/tools/profiles/container_call.c \
+	common/tools/profiles/container_copy.c \
+	common/tools/profiles/container_id.c common/tools/profiles/container_id.h \
+	common/tools/profiles/container_logs.c \
+	common/tools/profiles/interpreter_call.c common/tools/profiles/interpreter.h \
+	common/tools/profiles/interpreter_charts.c \
+	common/tools/profiles/interpreter_files.c \
+	common/tools/profiles/interpreter_packages.c \
+	common/tools/profiles/interpreter_sessions.c \
+	common/tools/profiles/interpreter_telnet.c \
 	common/tools/profiles/profiles.h \
 	common/tools/profiles/runner.c \
+	common/tools/profiles/session.c common/tools/profiles/session.h \
+	common/tools/profiles/session_call.c \
+	common/tools/profiles/session_files.c \
+	common/tools/profiles/session_run.c \
 	common/tools/upload_file.c \
 	common/tools/uri.c common/tools/uri.h \
 	common/tools/wants.c common/tools/wants.h \
 	common/tools/write_file.c
+
+# The program that draws charts, as C strings: one line each.
+common/tools/profiles/interpreter_charts.$(OBJEXT): common/tools/profiles/charts_py.h
+CLEANFILES += common/tools/profiles/charts_py.h
+EXTRA_DIST += common/tools/profiles/charts.py
+common/tools/profiles/charts_py.h: common/tools/profiles/charts.py
+	@$(MKDIR_P) $(@D)
+	$(AM_V_GEN)sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n",/' $(srcdir)/common/tools/profiles/charts.py >$@
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/test_tools_archives \
 	tests/unit/test_tools_args \
 	tests/unit/test_tools_files \
+	tests/unit/test_tools_links \
 	tests/unit/test_tools_list \
 	tests/unit/test_tools_prompts \
 	tests/unit/test_tools_resources \
@@ -68,14 +92,20 @@ check_PROGRAMS += \
 	tests/unit/test_tools_runs \
 	tests/unit/test_tools_talk \
 	tests/unit/test_tools_upload_file \
+	tests/unit/test_profile_boxes \
+	tests/unit/test_profile_names \
 	tests/unit/test_profile_runner \
+	tests/unit/test_profile_session \
 	tests/unit/test_tools_uri \
 	tests/unit/test_tools_wants
 tests_unit_test_tools_archives_SOURCES = tests/unit/test_tools_archives.c $(TOOLS_FAKES)
 tests_unit_test_tools_args_SOURCES = tests/unit/test_tools_args.c \
 	tests/fakes/schema.c tests/fakes/schema.h
 tests_unit_test_tools_files_SOURCES = tests/unit/test_tools_files.c $(TOOLS_FAKES)
+tests_unit_test_tools_links_SOURCES = tests/unit/test_tools_links.c $(TOOLS_FAKES)
 tests_unit_test_tools_list_SOURCES = tests/unit/test_tools_list.c $(TOOLS_FAKES)
+tests_unit_test_profile_boxes_SOURCES = tests/unit/test_profile_boxes.c $(TOOLS_FAKES)
+tests_unit_test_profile_session_SOURCES = tests/unit/test_profile_session.c $(TOOLS_FAKES)
 tests_unit_test_profile_runner_SOURCES = tests/unit/test_profile_runner.c $(TOOLS_FAKES) $(ASK_FAKES)
 tests_unit_test_tools_prompts_SOURCES = tests/unit/test_tools_prompts.c $(TOOLS_FAKES)
 tests_unit_test_tools_resources_SOURCES = tests/unit/test_tools_resources.c $(TOOLS_FAKES)

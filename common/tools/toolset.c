@@ -9,6 +9,9 @@
 
 static const struct toolset *const theirs[TOOLSETS] = {
     [TOOLSET_RUNNER] = &profile_runner,
+    [TOOLSET_SESSION] = &profile_session,
+    [TOOLSET_CONTAINER] = &profile_container,
+    [TOOLSET_INTERPRETER] = &profile_interpreter,
 };
 
 int toolset_find(const char *name)

@@ -16,11 +16,14 @@
 enum toolset_number {
     TOOLSET_OURS,
     TOOLSET_RUNNER,
+    TOOLSET_SESSION,
+    TOOLSET_CONTAINER,
+    TOOLSET_INTERPRETER,
     TOOLSETS,
 };
 
 /* Their names in that order, as a setting's choices. */
-#define TOOLSET_NAMES "sandcgi|runner"
+#define TOOLSET_NAMES "sandcgi|runner|session|container|interpreter"
 
 struct toolset {
     const char *name;

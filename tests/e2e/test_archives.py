@@ -309,10 +309,10 @@ def _():
         return
     client = sites.client()
     site = sites.shared()
-    client.run("import os\nimport tarfile\nwith open('n','wb') as f:\n    for _ in range(96): f.write(os.urandom(1 << 20))\n"
-               "tarfile.open('n.tar','w').add('n')")
+    client.run("import os\nimport tarfile\nwith open('n','wb') as f:\n    for _ in range(24): f.write(os.urandom(1 << 20))\n"
+               "tarfile.open('n.tar.bz2', 'w:bz2', compresslevel=1).add('n')")
     other = client.fresh()
-    work = threading.Thread(target=lambda: other.tool("upload_archive", {"conversationId": client.conversation, "filename": "n.tar",
+    work = threading.Thread(target=lambda: other.tool("upload_archive", {"conversationId": client.conversation, "filename": "n.tar.bz2",
                                                                          "folder": "again"}))
     work.start()
     status = wait_until(lambda: _reader_status(site), 20, "there is a reader", pause=0.002)
@@ -323,10 +323,14 @@ def _():
 
 
 def _reader_status(site):
-    for pid in procs.descendants(site.broker()):
+    broker = site.broker()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{pid}/cmdline", "rb") as cmdline, open(f"/proc/{pid}/status", encoding="ascii") as status:
-                text = status.read() if b"read-archive" in cmdline.read() else ""
+            with open(f"/proc/{pid}/cmdline", "rb") as cmdline:
+                if b"read-archive" not in cmdline.read() or procs.parent(procs.parent(int(pid))) != broker:
+                    continue
+            with open(f"/proc/{pid}/status", encoding="ascii") as status:
+                text = status.read()
             if "Seccomp:\t2" in text:
                 return text
         except OSError:

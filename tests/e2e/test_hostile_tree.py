@@ -4,7 +4,7 @@ import threading
 import time
 
 import sites
-from harness import check, equal, test
+from harness import check, equal, test, wait_until
 from mcp import ToolError
 
 # How many reads, uploads and so on; the promise is made for 100000.
@@ -106,6 +106,11 @@ class _Worker(threading.Thread):
             self.problem = problem
 
 
+def _ended(client, run):
+    result = client.structured("get_run", {"runId": run})
+    return result if result["status"] != "running" else None
+
+
 @test(f"links, folders and FIFOs are swapped during {CALLS} calls of the file tools and downloads: nothing from outside, nothing outside changes, no hang",
       timeout=120 + CALLS // 20)
 def _():
@@ -119,11 +124,7 @@ def _():
                 file.write("OUTSIDE")
         os.chmod(path, mode)
     base = client.upload("base", b"x")["file"]["url"].rsplit("/", 1)[0].removeprefix(site.base_url)
-    results = []
-    swapper = threading.Thread(target=lambda: results.append(
-        client.fresh().run(SWAPPER.format(outside=outside, seconds=7000), conversation=client.conversation, timeout=7200)))
-    client.fresh()
-    swapper.start()
+    swapper = client.run(SWAPPER.format(outside=outside, seconds=7000), timeout=7200, background=True)["runId"]
     workers = []
     for _ in range(CLIENTS):
         one = client.fresh()
@@ -136,13 +137,13 @@ def _():
         one.join()
     took = time.monotonic() - start
     client.upload("stop", b"")
-    swapper.join()
+    ended = wait_until(lambda: _ended(client, swapper), 30, "the swapping ends")
     for one in workers:
         if one.problem:
             raise one.problem
     done, worked = sum(one.done for one in workers), sum(one.worked for one in workers)
     slowest = max(one.slowest for one in workers)
-    swaps = int(results[0]["stdout"])
+    swaps = int(ended["stdout"])
     print(f"   {done} calls in {took:.0f} s, {worked} of them found something, {swaps} swaps, the slowest took {slowest:.2f} s", flush=True)
     check(worked > done // 20 and swaps > 100, f"{worked} of {done} calls found something, {swaps} swaps: no race")
     check(slowest < 30, f"a call took {slowest:.1f} s")

@@ -4,11 +4,11 @@ import subprocess
 import sys
 
 import sites
-from harness import TOP, check, contains, equal, test
+from harness import TOP, check, contains, equal, new_folder, test
 from mcp import RUN_HEADERS
 from streams import Stream
 
-SETS = ("runner",)
+SETS = ("runner", "session", "container", "interpreter")
 
 
 @functools.cache
@@ -17,9 +17,9 @@ def _site():
     return sites.own_of_suite(nginx={"PROFILES": " ".join(SETS)})
 
 
-def _play(name, *how):
+def _play(name, *how, **more):
     done = subprocess.run([sys.executable, f"{TOP}/tests/profiles/{name}.py", *how], capture_output=True, text=True,
-                          check=False, env=sites.clean_environment() | sites.SANITIZER_ENV, timeout=280)
+                          check=False, env=sites.clean_environment() | sites.SANITIZER_ENV | more, timeout=280)
     check(done.returncode == 0, f"{name} {how[0]}: {done.stderr[-1500:]}")
     contains(done.stdout, "checks")
 
@@ -30,7 +30,8 @@ def _over_http(name):
 
 
 def _over_stdio(name):
-    _play(name, "stdio", sites.BINARY, "stdio", "--config", _site().config, "--tools", name)
+    folder = new_folder("local")
+    _play(name, "stdio", sites.BINARY, "stdio", "--config", _site().config, "--tools", name, TMPDIR=folder, SANDCGI_LOCAL_DIRS=folder)
 
 
 def _register(name):

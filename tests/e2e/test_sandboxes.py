@@ -9,7 +9,7 @@ import engine
 import procs
 import schema
 import sites
-from harness import Failed, check, contains, equal, test, wait_until
+from harness import Failed, Skip, check, contains, equal, test, wait_until
 from mcp import ToolError
 
 LATEST = {"MCP-Protocol-Version": "2025-11-25"}
@@ -356,6 +356,43 @@ def _():
     wait_until(works, 30, "it is found again", pause=0.3)
     _close(client, box)
     _gone(site, box, 10)
+
+
+@test("settings that are read again leave it alone", timeout=90)
+def _():
+    site = sites.own()
+    client = _client(site)
+    box = _create(client)
+    _out(client, box, "echo kept > /tmp/kept")
+    before = site.broker()
+    site.reload()
+    wait_until(lambda: site.broker() not in (None, before), 20, "another broker has taken over")
+
+    def works():
+        try:
+            return _out(client, box, "cat /tmp/kept") == "kept\n"
+        except (ToolError, Failed, OSError):
+            client.close()
+            return False
+    wait_until(works, 30, "it is found again", pause=0.3)
+    _close(client, box)
+
+
+@test("when the engine is killed it is lost, and nothing of it is left when the engine is back", timeout=150)
+def _():
+    if not engine.is_ours():
+        raise Skip("the engine is not the tests' own")
+    site = sites.own()
+    client = _client(site)
+    box = _create(client)
+    _out(client, box, "true")
+    engine.kill()
+    try:
+        _wait_status(client, box, "lost", 60)
+        contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "lost")
+    finally:
+        engine.start()
+    _gone(site, box, 60)
 
 
 @test("a server that stops leaves no sandbox behind, paused or not")

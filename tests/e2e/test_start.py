@@ -170,6 +170,13 @@ def _():
     equal(json.loads(lines[-1]), "cancelled")
 
 
+@test("README: a file is written, listed and read without a program")
+def _():
+    lines = _example("files").splitlines()
+    equal([json.loads(line) for line in lines[:2]], [["notes/todo.md", 10], "notes/todo.md"])
+    equal(lines[2], "- a chart")
+
+
 @test("README: a process lives on in a sandbox that stays, between two calls")
 def _():
     equal(_example("sandbox").split(), ["true", "ticking", "closed"])
@@ -186,10 +193,15 @@ def _():
     equal(json.loads(_example("put")), ["numbers.txt", 6888896])
 
 
+@test("README: an archive of a conversation is fetched and unpacked into another")
+def _():
+    equal(json.loads(_example("archive")), ["project/a.txt"])
+
+
 @test("README has no example that is not tested here")
 def _():
-    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "put", "sandbox",
-                             "session"})
+    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "put", "archive",
+                             "sandbox", "session"})
 
 
 # ---- what goes wrong ----

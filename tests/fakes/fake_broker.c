@@ -3,6 +3,7 @@
 #include "tests/fakes/fake_broker.h"
 
 #include "common/broker/client_archive.h"
+#include "common/broker/client_links.h"
 
 #include "common/base/auto.h"
 #include "common/base/b64.h"
@@ -284,6 +285,27 @@ json_t *broker_move_file(const struct broker_client *c, const char *tenant,
     return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "op", "move", "tenant", tenant,
                                  "conversation", conversation, "from", from, "to", to, "replace",
                                  replace),
+                       e);
+}
+
+json_t *broker_create_upload(const struct broker_client *c, const char *tenant,
+                             const char *conversation, const char *filename, uint64_t size,
+                             struct err *e)
+{
+    (void)c;
+    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:I}", "op", "create_upload", "tenant",
+                                 tenant, "conversation", conversation, "name", filename, "size",
+                                 (json_int_t)size),
+                       e);
+}
+
+json_t *broker_import_url(const struct broker_client *c, const char *tenant,
+                          const char *conversation, const char *url, const char *filename,
+                          struct err *e)
+{
+    (void)c;
+    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s*}", "op", "import_url", "tenant", tenant,
+                                 "conversation", conversation, "url", url, "name", filename),
                        e);
 }
 

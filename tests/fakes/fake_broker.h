@@ -32,8 +32,9 @@ struct fake_broker {
                       of get_run, cancel_run and list_runs; {op, tenant, conversation, folder,
                       format | archive, size, replace} of archive_link and unpack */
     json_t *puts;  /* array of {tenant, conversation, name, replace, content} */
-    json_t *file_asks; /* array of {op, …} of those three */
-    json_t *lists;     /* array of {tenant, after, max} and {tenant, conversation, prefix, max} */
+    json_t
+        *file_asks; /* array of {op, …} of those three, and of uploads by link and fetched URLs */
+    json_t *lists;  /* array of {tenant, after, max} and {tenant, conversation, prefix, max} */
     unsigned opens;
     unsigned runner_questions;
 };

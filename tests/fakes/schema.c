@@ -129,9 +129,23 @@ static bool size_fits(const json_t *schema, const char *key, size_t size)
 static bool keywords_known(const json_t *schema)
 {
     static const char *const known[] = {
-        "type",     "enum",    "properties",    "required",    "additionalProperties",
-        "items",    "minimum", "maximum",       "maxLength",   "minLength",
-        "maxItems", "default", "maxProperties", "description", "contentEncoding",
+        "type",
+        "enum",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "minimum",
+        "maximum",
+        "maxLength",
+        "minLength",
+        "maxItems",
+        "default",
+        "maxProperties",
+        "description",
+        "contentEncoding",
+        "anyOf",
+        "x-fastmcp-wrap-result",
     };
     const char *key;
     json_t *value;
@@ -145,6 +159,19 @@ static bool keywords_known(const json_t *schema)
             return fail(key, "is a keyword that this checker does not know");
     }
     return true;
+}
+
+static bool any_fits(const json_t *choices, const json_t *value)
+{
+    size_t i;
+    json_t *one;
+
+    json_array_foreach(choices, i, one)
+    {
+        if (schema_fits(one, value))
+            return true;
+    }
+    return !choices || fail("anyOf", "nothing fits");
 }
 
 bool schema_fits(const json_t *schema, const json_t *value)
@@ -163,5 +190,6 @@ bool schema_fits(const json_t *schema, const json_t *value)
         !size_fits(schema, "maxItems", json_array_size(value)) ||
         !size_fits(schema, "maxProperties", json_object_size(value)))
         return fail("size", "is out of range");
-    return members_fit(schema, value) && items_fit(schema, value);
+    return any_fits(json_object_get(schema, "anyOf"), value) && members_fit(schema, value) &&
+           items_fit(schema, value);
 }

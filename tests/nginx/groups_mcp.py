@@ -358,6 +358,30 @@ def param_headers(checks):
         site.stop()
 
 
+def places_of_tools(checks):
+    site = started(PROFILES="session, runner runner")
+    try:
+        def tools(path, headers=(), method="POST"):
+            answer = site.request(method, path, b"{}", headers, token=site.token)
+            return dict(params_of(answer)).get("SANDCGI_TOOLS") if answer.status == 200 else answer.status
+
+        evil = [("SANDCGI_TOOLS", "evil"), ("Sandcgi-Tools", "evil"), ("Sandcgi_Tools", "evil")]
+        checks.equal("each place names its set, whatever the headers say",
+                     [tools(path, evil) for path in ("/mcp", "/mcp/session", "/mcp/runner", "/mcp/session?tools=runner")],
+                     [None, "session", "runner", "session"])
+        checks.equal("other names are no places", [tools(path) for path in ("/mcp/container", "/mcp/session/", "/mcp/Session", "/mcp/")], [404] * 4)
+        site.request("GET", "/mcp/session", token=site.token)
+        checks.equal("streams that wait go to the hub with the set of their place", dict(site.hub.requests[-1]["params"])["SANDCGI_TOOLS"], "session")
+        site.request("GET", "/mcp", token=site.token)
+        checks.check("and without where there is none", "SANDCGI_TOOLS" not in dict(site.hub.requests[-1]["params"]))
+        checks.equal("no token, no answer", site.request("POST", "/mcp/session", b"{}").status, 401)
+        checks.equal("browsers may ask", site.request("OPTIONS", "/mcp/runner", headers=[("Origin", "http://localhost")]).status, 204)
+        done = site.render_command(PROFILES="a/b")
+        checks.check("render.sh refuses what is no name", done.returncode == 1 and "PROFILES" in done.stderr)
+    finally:
+        site.stop()
+
+
 def waiting_streams(checks):
     site = started(CONNS="2", STREAMS="3")
     try:
@@ -404,4 +428,4 @@ def waiting_streams(checks):
         site.stop()
 
 
-GROUPS = [tokens, reload_keeps_calls, parameters, other_places, origins, param_headers, own_errors, limits, streams, waiting_streams]
+GROUPS = [tokens, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, own_errors, limits, streams, waiting_streams]

@@ -74,13 +74,13 @@ class Client:
     def tools(self):
         return self.request("tools/list")["result"]["tools"]
 
-    def call(self, tool, **arguments):
+    def call(self, tool, /, **arguments):
         """The result of a call, which no error may answer."""
         answer = self.request("tools/call", {"name": tool, "arguments": arguments})
         self.check("result" in answer, f"{tool}: {answer}")
         return answer["result"]
 
-    def text(self, tool, **arguments):
+    def text(self, tool, /, **arguments):
         """The text of a result's only block."""
         result = self.call(tool, **arguments)
         self.equal([block["type"] for block in result["content"]], ["text"])

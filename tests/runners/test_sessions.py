@@ -168,6 +168,12 @@ class Python:
         self.session.cell("import os\nos.write(3, b'\\0\\0\\0\\2{}')")
         self.assertEqual(self.session.stay.run("echo", "fine", cwd="/tmp").out, b"fine\n")
 
+    def test_figures_are_saved_before_the_end_of_a_cell(self):
+        self.cell("import sys, types\nfigures = types.ModuleType('_sandbox_figures')\n"
+                  "figures.save_open = lambda: print('saved')\nsys.modules['_sandbox_figures'] = figures", "saved\n")
+        self.cell("1 / 0", "saved\n", 1, "ZeroDivisionError")
+        self.cell("figures.save_open = lambda: 1 / 0", "", 0, "ZeroDivisionError")
+
     def test_a_large_cell(self):
         self.cell(f"x = '{'y' * 3_000_000}'\nprint(len(x))", "3000000\n")
 

@@ -91,6 +91,97 @@ static void read_all(struct fixture *f, const char *tenant, size_t max, struct b
     }
 }
 
+/* Any operation on the sandbox "t", "one"; more is what it asks for besides, as JSON. */
+static json_t *ask(struct fixture *f, const char *op, const char *more)
+{
+    json_t *message = json_loads(more, 0, NULL);
+
+    assert_non_null(message);
+    json_object_update_missing_new(
+        message, json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "t", "conversation", "one"));
+    return request(f, message, -1, &f->e);
+}
+
+static void refuses(struct fixture *f, const char *op, const char *more, enum err_kind kind,
+                    const char *says)
+{
+    json_auto_t *result = ask(f, op, more);
+
+    if (result)
+        fail_msg("not refused: %s %s", op, more);
+    if (f->e.kind != kind || !strstr(f->e.text, says))
+        fail_msg("%s %s: %s", op, more, f->e.text);
+}
+
+static void a_folder_is_told_row_by_row_with_places_in_between(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+
+    put(f, "t", "one", "a/b");
+    assert_int_equal(sandbox_find(&f->root, "t", "one", &sb, &f->e), 0);
+    assert_int_equal(symlinkat("a", sb.fd, "link"), 0);
+    assert_int_equal(mknodat(sb.fd, "bad\xff", S_IFREG | 0644, 0), 0);
+    static const struct {
+        const char *name, *type;
+        json_int_t size;
+    } want[] = {{"a", "folder", -1},
+                {"a/b", "file", 3},
+                {"bad\xef\xbf\xbd", "file", 0},
+                {"link", "link", -1}};
+    AUTO_FREE char *more = mem_strdup("{\"folder\":\"\",\"recursive\":true,\"max\":1}");
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        json_auto_t *page = ask(f, "list_folder", more);
+        const json_t *row = json_array_get(json_object_get(page, "files"), 0);
+        assert_string_equal(json_get_string(row, "name"), want[i].name);
+        assert_string_equal(json_get_string(row, "type"), want[i].type);
+        assert_int_equal(json_get_integer(row, "size", -1), want[i].size);
+        assert_int_equal(json_get_string(row, "url") != NULL, want[i].size >= 0);
+        free(more);
+        const char *next = json_get_string(page, "next");
+        assert_int_equal(next != NULL, i + 1 < ARRAY_LEN(want));
+        more = mem_printf("{\"folder\":\"\",\"recursive\":true,\"max\":1,\"after\":\"%s\"}",
+                          next ? next : "");
+    }
+}
+
+static void listings_deletions_and_moves_check_what_they_are_given(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "t", "one", "a");
+    refuses(f, "list_folder", "{\"max\":1}", ERR_INVALID, "folder");
+    refuses(f, "list_folder", "{\"folder\":\"..\",\"max\":1}", ERR_INVALID, "folder");
+    refuses(f, "list_folder", "{\"folder\":\"\",\"max\":1001}", ERR_INVALID, "max");
+    refuses(f, "list_folder", "{\"folder\":\"\",\"max\":1,\"glob\":\"[\"}", ERR_INVALID, "glob");
+    refuses(f, "list_folder", "{\"folder\":\"\",\"max\":1,\"after\":\"Li4=\"}", ERR_INVALID,
+            "cursor");
+    refuses(f, "list_folder", "{\"folder\":\"\",\"max\":1,\"after\":\"YQBi\"}", ERR_INVALID,
+            "cursor");
+    refuses(f, "list_folder", "{\"folder\":\"\",\"max\":1,\"after\":\"x\"}", ERR_INVALID, "cursor");
+    refuses(f, "list_folder", "{\"folder\":\"\",\"max\":1,\"conversation\":\"two\"}", ERR_NOT_FOUND,
+            "no such");
+    refuses(f, "delete", "{\"name\":\"../a\"}", ERR_INVALID, "filename");
+    refuses(f, "delete", "{\"name\":\"b\"}", ERR_NOT_FOUND, "no such");
+    refuses(f, "move", "{\"from\":\"/a\",\"to\":\"b\"}", ERR_INVALID, "from");
+    refuses(f, "move", "{\"from\":\"a\",\"to\":\"b/..\"}", ERR_INVALID, "to");
+    refuses(f, "move", "{\"from\":\"a\",\"to\":\"b\",\"tenant\":\"other\"}", ERR_NOT_FOUND,
+            "no such");
+}
+
+static void a_file_is_moved_and_deleted(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "t", "one", "a");
+    json_auto_t *moved = ask(f, "move", "{\"from\":\"a\",\"to\":\"b/c\"}");
+    assert_string_equal(json_get_string(moved, "name"), "b/c");
+    assert_int_equal(json_get_integer(moved, "size", 0), 3);
+    refuses(f, "delete", "{\"name\":\"b\"}", ERR_INVALID, "recursive");
+    json_auto_t *gone = ask(f, "delete", "{\"name\":\"b\",\"recursive\":true}");
+    assert_int_equal(json_get_integer(gone, "deleted", 0), 2);
+}
+
 static void every_page_size_tells_the_same_files(void **state)
 {
     struct fixture *f = *state;
@@ -253,6 +344,9 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
+        CASE(a_folder_is_told_row_by_row_with_places_in_between),
+        CASE(listings_deletions_and_moves_check_what_they_are_given),
+        CASE(a_file_is_moved_and_deleted),
         CASE(every_page_size_tells_the_same_files),
         CASE(a_file_is_told_with_its_size_and_time),
         CASE(names_that_cannot_be_asked_for_are_passed_over),

@@ -688,6 +688,17 @@ static void a_cell_beyond_its_time_loses_the_state(void **state)
     close_box(w);
 }
 
+static void nonsense_on_the_control_channel_ends_the_interpreter(void **state)
+{
+    struct world *w = *state;
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    expect_cell(cell(w, "babble"), "killed", false, true);
+    expect_cell(cell(w, "print new"), "ok", true, false);
+    close_box(w);
+}
+
 static void a_session_takes_only_code(void **state)
 {
     struct world *w = *state;
@@ -765,6 +776,7 @@ int main(void)
         TEST(cells_are_worked_on_in_one_interpreter),
         TEST(an_interpreter_that_ends_says_that_its_state_is_lost),
         TEST(a_cell_beyond_its_time_loses_the_state),
+        TEST(nonsense_on_the_control_channel_ends_the_interpreter),
         TEST(a_session_takes_only_code),
         TEST(records_are_listed_and_forgotten),
         TEST(ids_are_ours_or_nothing),

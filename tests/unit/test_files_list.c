@@ -174,11 +174,9 @@ static void what_is_too_deep_is_said(void **state)
     AUTO_FILES_PAGE struct files_page p = FILES_PAGE_INIT;
     AUTO_FILES_PAGE struct files_page low = FILES_PAGE_INIT;
     AUTO_FREE char *deep = mem_strdup("d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d");
-    char name[64] = "d";
-
-    for (int i = 0; i < FILES_DEPTH_MAX; i++) {
-        assert_int_equal(mkdirat(f->sb.fd, name, 0755), 0);
-        strcat(name, "/d");
+    for (size_t end = 1; end <= strlen(deep); end += 2) {
+        AUTO_FREE char *folder = mem_strndup(deep, end);
+        assert_int_equal(mkdirat(f->sb.fd, folder, 0755), 0);
     }
     const struct files_query all = {.folder = "", .recursive = true, .after = "", .max = 100};
     assert_int_equal(page(f, &all, &p), 0);

@@ -2,8 +2,18 @@
 
 #include "common/tools/profiles/adapt.h"
 
+#include "common/base/mem.h"
+#include "common/broker/client_files.h"
+#include "common/broker/client_remove.h"
 #include "common/mcp/content.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/files.h"
+#include "common/tools/runners.h"
+
+#include <string.h>
+#include <time.h>
+
+#define NAP_MS 50
 
 /* Tools bound what they return long before this. */
 #define TEXT_MAX (128u * 1024 * 1024)
@@ -55,6 +65,81 @@ int adapt_call(const struct mcp_tool_call *c, const struct mcp_tool *tool, json_
     if (inner->structured)
         return 0;
     return err_set(e, inner->failure ? inner->failure : ERR_INTERNAL, "%s", mcp_result_text(inner));
+}
+
+/* What of path is behind root; NULL when it is not below it. */
+static const char *behind(const char *path, const char *root)
+{
+    size_t len = strlen(root);
+
+    if (strncmp(path, root, len) != 0 || (root[len - 1] != '/' && path[len] && path[len] != '/'))
+        return NULL;
+    return path + len;
+}
+
+char *adapt_name(const char *path, const char *const *roots, struct err *e)
+{
+    AUTO_BUF struct buf name = BUF_INIT(strlen(path) + 1);
+    const char *rest = path[0] == '/' ? NULL : path;
+
+    for (; !rest && *roots; roots++)
+        rest = behind(path, *roots);
+    while (rest && *rest) {
+        size_t len = strcspn(rest, "/");
+
+        if (len == 2 && memcmp(rest, "..", 2) == 0)
+            rest = NULL;
+        else if (len > 0 && !(len == 1 && rest[0] == '.'))
+            buf_addf(&name, "%s%.*s", name.len ? "/" : "", (int)len, rest);
+        if (rest)
+            rest += len + (rest[len] == '/');
+    }
+    if (rest)
+        return buf_take(&name);
+    err_set(e, ERR_INVALID, "%s is not below the sandbox's directory", path);
+    return NULL;
+}
+
+/* The pattern that matches this name only. */
+static void add_pattern(const char *name, struct buf *out)
+{
+    for (; *name; name++) {
+        if (strchr("*?[\\", *name))
+            buf_add_char(out, '\\');
+        buf_add_char(out, *name);
+    }
+}
+
+json_t *adapt_find_file(const struct mcp_tool_call *c, const char *conversation, const char *name)
+{
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    const char *slash = strrchr(name, '/');
+    AUTO_FREE char *folder = mem_strndup(name, slash ? (size_t)(slash - name) : 0);
+    AUTO_BUF struct buf pattern = BUF_INIT(2 * FILES_NAME_MAX);
+    struct err e = ERR_INIT;
+
+    add_pattern(slash ? slash + 1 : name, &pattern);
+    const struct broker_listing listing = {
+        .conversation = conversation, .folder = folder, .glob = buf_str(&pattern), .max = 1};
+    json_auto_t *page = broker_list_folder(&client, c->tenant, &listing, &e);
+    return json_incref(json_array_get(json_object_get(page, "files"), 0));
+}
+
+int adapt_delete(const struct mcp_tool_call *c, const char *conversation, int patience_ms,
+                 struct err *e)
+{
+    const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+
+    for (;; patience_ms -= NAP_MS) {
+        json_auto_t *gone = broker_delete_conversation(&client, c->tenant, conversation, e);
+
+        if (gone || e->kind == ERR_NOT_FOUND)
+            return 0;
+        if (e->kind != ERR_BUSY || patience_ms <= 0)
+            return -1;
+        nanosleep(&nap, NULL);
+    }
 }
 
 void adapt_tell_text(struct mcp_result *out, json_t *take_object, bool pretty)

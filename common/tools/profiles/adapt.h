@@ -24,6 +24,23 @@ int adapt_call(const struct mcp_tool_call *c, const struct mcp_tool *tool, json_
                struct mcp_result *inner, struct mcp_result *out, json_t **out_object,
                struct err *e);
 
+/*
+ * The name below the sandbox's directory that path means there: roots (ends with NULL) are the
+ * places at which that directory is seen, "/" among them if every path is below it. Empty for the
+ * directory itself; heap. NULL with ERR_INVALID when path leads elsewhere.
+ */
+char *adapt_name(const char *path, const char *const *roots, struct err *e);
+
+/* A file's row of broker_list_folder: its size and url. New reference; NULL: not found. */
+json_t *adapt_find_file(const struct mcp_tool_call *c, const char *conversation, const char *name);
+
+/*
+ * Deletes a conversation. What has just ended in it may hold it for a moment longer: ERR_BUSY only
+ * after trying for patience_ms. 0 also when there is nothing (any more).
+ */
+int adapt_delete(const struct mcp_tool_call *c, const char *conversation, int patience_ms,
+                 struct err *e);
+
 /* The object as the text of the only block, in one line or with two blanks per level. */
 void adapt_tell_text(struct mcp_result *out, json_t *take_object, bool pretty);
 

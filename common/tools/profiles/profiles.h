@@ -5,5 +5,8 @@
 #include "common/tools/toolset.h"
 
 extern const struct toolset profile_runner;
+extern const struct toolset profile_session;
+extern const struct toolset profile_container;
+extern const struct toolset profile_interpreter;
 
 #endif

@@ -10,6 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../e2e")]
 
 # pylint: disable=wrong-import-position
+import commands  # noqa: E402
 import engine  # noqa: E402
 import harness  # noqa: E402
 import latency  # noqa: E402
@@ -20,7 +21,8 @@ from servers import World  # noqa: E402
 from stack import Target  # noqa: E402
 from work import WORKS  # noqa: E402
 
-PARTS = {"latency": latency.part, "throughput": loads.throughput, "bursts": loads.bursts, "live": live.part}
+PARTS = {"latency": latency.part, "throughput": loads.throughput, "bursts": loads.bursts, "live": live.part,
+         "commands": commands.part}
 
 
 def parse():

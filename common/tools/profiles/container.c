@@ -1,0 +1,335 @@
+/* The set "container": its tools. */
+#include "config.h"
+
+#include "common/base/crypto.h"
+#include "common/base/mem.h"
+#include "common/mcp/content.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files.h"
+#include "common/tools/list.h"
+#include "common/tools/profiles/container.h"
+#include "common/tools/profiles/profiles.h"
+#include "common/tools/runners.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_IMAGE      "python:3.12-slim-bookworm"
+#define CONVERSATION_BYTES 12
+#define COMMANDS_BYTES     (1024 * 1024)
+#define COMMANDS_MAX       500
+#define STOP_PATIENCE_MS   10000
+#define EXEC_TEXT_MAX      (128u * 1024 * 1024)
+
+#define TEXT_ROW(member, text, must, what)                                                         \
+    {                                                                                              \
+        .name = (text), .type = ARG_STRING,                                                        \
+        .offset = offsetof(struct container_arguments, member), .required = (must), .max = 4096,   \
+        .help = (what)                                                                             \
+    }
+
+static const struct arg_row initialize_arguments[] = {
+    TEXT_ROW(image, "image", false,
+             "Image of the environment; " DEFAULT_IMAGE " when absent. This server's own Python "
+             "environment stands in for python images, its TypeScript one for node images."),
+    {0},
+};
+
+static const struct arg_row write_arguments[] = {
+    CONTAINER_ID_ROW,
+    TEXT_ROW(file_name, "file_name", true, "Name of the file"),
+    {.name = "file_contents",
+     .type = ARG_TEXT,
+     .offset = offsetof(struct container_arguments, contents),
+     .required = true,
+     .max_setting = ARG_SETTING(file_max),
+     .help = "Contents of the file"},
+    TEXT_ROW(dest_dir, "dest_dir", false, "Folder of the file, " CONTAINER_FOLDER " when absent"),
+    {0},
+};
+
+static const struct arg_row exec_arguments[] = {
+    CONTAINER_ID_ROW,
+    {.name = "commands",
+     .type = ARG_LIST,
+     .offset = offsetof(struct container_arguments, commands),
+     .required = true,
+     .max = COMMANDS_BYTES,
+     .max_items = COMMANDS_MAX,
+     .help = "List of command(s) to run in the sandboxed environment. Example: [\"pip install "
+             "-r requirements.txt\", \"python main.py\"]"},
+    {0},
+};
+
+static const struct arg_row stop_arguments[] = {CONTAINER_ID_ROW, {0}};
+
+/* ---- sandbox_initialize ---- */
+
+/* The runner that stands in for a well-known image; NULL: the operator's list decides. */
+static const char *language_of(const char *image)
+{
+    static const struct {
+        const char *repository, *language;
+    } known[] = {{"python", "python"}, {"node", "typescript"}, {"oven/bun", "typescript"}};
+    size_t len = strcspn(image, ":@");
+
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strlen(known[i].repository) == len && memcmp(image, known[i].repository, len) == 0)
+            return known[i].language;
+    return NULL;
+}
+
+/* An image that the operator allows is taken; else a runner may stand in for it. */
+static json_t *create(const struct mcp_tool_call *c, const char *image, struct err *e)
+{
+    const struct tools_app *app = c->app;
+    struct broker_client client = tools_client(app, c->cancel_fd);
+    char digits[CRYPTO_HEX_LEN(CONVERSATION_BYTES)];
+    struct broker_box_want want = {.tenant = c->tenant,
+                                   .image = image,
+                                   .alias = CONTAINER_FOLDER,
+                                   .network = app->limits.network && !app->limits.network_ask};
+
+    crypto_random_hex(CONVERSATION_BYTES, digits);
+    AUTO_FREE char *conversation = mem_printf("container-%s", digits);
+    want.conversation = conversation;
+    json_t *box = broker_create_box(&client, &want, e);
+    if (box || (e->kind != ERR_DENIED && e->kind != ERR_NOT_FOUND) || !language_of(image))
+        return box;
+    want.image = NULL;
+    want.language = language_of(image);
+    return broker_create_box(&client, &want, e);
+}
+
+static void initialize(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_CONTAINER_CALL struct container_call s = {.mcp = c, .out = out};
+    char id[CONTAINER_ID_LEN + 1];
+    struct err e = ERR_INIT;
+
+    if (!container_begin(&s, initialize_arguments))
+        return;
+    json_auto_t *box = create(c, s.a.image && *s.a.image ? s.a.image : DEFAULT_IMAGE, &e);
+    const char *box_id = json_get_string(box, "sandboxId");
+    if (box && container_id_of(c->tenant, box_id ? box_id : "", id, &e) == 0)
+        container_tell(out, "container_id: %s", id);
+    else
+        container_fail(out, &e);
+}
+
+/* ---- write_file_sandbox ---- */
+
+static int write_file(const struct container_call *s, struct err *e)
+{
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_FREE char *conversation = container_conversation(s, e);
+    AUTO_FREE char *name = conversation ? container_file_name(s->a.dest_dir, s->a.file_name, e)
+                                        : NULL;
+    json_t *written;
+
+    if (!name)
+        return -1;
+    return adapt_call(s->mcp, &tool_write_file,
+                      json_pack("{s:s, s:s, s:O, s:b}", "conversationId", conversation, "filename",
+                                name, "text", json_object_get(s->known, "file_contents"),
+                                "overwrite", 1),
+                      &inner, s->out, &written, e);
+}
+
+static void write_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_CONTAINER_CALL struct container_call s = {.mcp = c, .out = out};
+    struct err e = ERR_INIT;
+
+    if (!container_begin(&s, write_arguments))
+        return;
+    if (write_file(&s, &e) == 0)
+        container_tell(out, "Successfully wrote file %s to container %s", s.a.file_name,
+                       s.a.container);
+    else
+        container_fail(out, &e);
+}
+
+/* ---- sandbox_exec ---- */
+
+/* Up to BOX_COMMANDS_MAX of them, from the first on; *more says whether to go on. */
+static int exec_some(const struct container_call *s, size_t first, struct buf *text, bool *more,
+                     struct err *e)
+{
+    const struct tools_app *app = s->mcp->app;
+    const json_t *all = json_object_get(s->known, "commands");
+    json_t *commands = json_array(), *object, *result;
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    size_t i;
+
+    for (i = first; i < s->a.commands.n && i < first + BOX_COMMANDS_MAX; i++)
+        json_array_append(commands, json_array_get(all, i)); /* shared, never changed */
+    if (adapt_call(s->mcp, &tool_exec,
+                   json_pack("{s:s, s:o, s:s, s:I}", "sandboxId", s->box, "commands", commands,
+                             "cwd", CONTAINER_FOLDER, "timeout",
+                             (json_int_t)(app->limits.timeout_max_ms / 1000)),
+                   &inner, s->out, &object, e) < 0)
+        return -1;
+    *more = i < s->a.commands.n && json_is_true(json_object_get(object, "success"));
+    json_array_foreach(json_object_get(object, "results"), i, result)
+        container_add_command(result, text);
+    return 0;
+}
+
+/* A bare string is one command. */
+static json_t *with_list(const json_t *arguments)
+{
+    json_t *copy = json_copy((json_t *)arguments);
+    json_t *commands = json_object_get(copy, "commands");
+
+    if (json_is_string(commands))
+        json_object_set_new(copy, "commands", json_pack("[O]", commands));
+    return copy;
+}
+
+static void exec_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    json_auto_t *arguments = with_list(c->arguments);
+    struct mcp_tool_call call = *c;
+    AUTO_CONTAINER_CALL struct container_call s = {.mcp = &call, .out = out};
+    AUTO_BUF struct buf text = BUF_INIT(EXEC_TEXT_MAX);
+    bool more = true;
+    struct err e = ERR_INIT;
+
+    call.arguments = arguments;
+    if (!container_begin(&s, exec_arguments))
+        return;
+    for (size_t i = 0; more; i += BOX_COMMANDS_MAX) {
+        if (exec_some(&s, i, &text, &more, &e) < 0) {
+            container_fail(out, &e);
+            return;
+        }
+    }
+    mcp_result_add(out, content_text_new(buf_str(&text), text.len));
+}
+
+/* ---- sandbox_stop ---- */
+
+/* The container, and what was in it. */
+static int stop(const struct container_call *s, struct err *e)
+{
+    struct broker_client client = tools_client(s->mcp->app, s->mcp->cancel_fd);
+    AUTO_FREE char *conversation = container_conversation(s, e);
+    json_auto_t *closed = conversation ? broker_close_box(&client, s->mcp->tenant, s->box, e)
+                                       : NULL;
+
+    return closed ? adapt_delete(s->mcp, conversation, STOP_PATIENCE_MS, e) : -1;
+}
+
+static void stop_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_CONTAINER_CALL struct container_call s = {.mcp = c, .out = out};
+    struct err e = ERR_INIT;
+
+    if (!container_begin(&s, stop_arguments))
+        return;
+    if (stop(&s, &e) == 0)
+        container_tell(out, "Successfully stopped and removed container: %s", s.a.container);
+    else
+        container_fail(out, &e);
+}
+
+/* ---- the list ---- */
+
+static char *describe_initialize(void *app)
+{
+    (void)app;
+    return mem_strdup(
+        "Initialize a new compute environment for code execution. Creates a container "
+        "in which commands run and files stay until sandbox_stop. Returns its "
+        "container_id, which the other tools need.");
+}
+
+static char *describe_write(void *app)
+{
+    (void)app;
+    return mem_strdup("Write a file to the sandboxed filesystem, below " CONTAINER_FOLDER ".");
+}
+
+static char *describe_exec(void *app)
+{
+    (void)app;
+    return mem_strdup("Execute commands in the sandboxed environment, one after the other; the "
+                      "first that fails is the last. They begin in " CONTAINER_FOLDER ".");
+}
+
+static char *describe_stop(void *app)
+{
+    (void)app;
+    return mem_strdup("Stop and remove a container and everything in it.");
+}
+
+static json_t *initialize_schema(void *app)
+{
+    json_t *schema = args_schema(initialize_arguments, app);
+
+    json_object_set_new(json_object_get(json_object_get(schema, "properties"), "image"), "default",
+                        json_string(DEFAULT_IMAGE));
+    return schema;
+}
+
+static json_t *write_schema(void *app)
+{
+    return args_schema(write_arguments, app);
+}
+
+static json_t *exec_schema(void *app)
+{
+    return args_schema(exec_arguments, app);
+}
+
+static json_t *stop_schema(void *app)
+{
+    return args_schema(stop_arguments, app);
+}
+
+static const char *const write_aliases[] = {"write_file", NULL};
+
+static const struct mcp_tool tools[] = {
+    {.name = "sandbox_initialize",
+     .hints = {.open_world = true},
+     .describe = describe_initialize,
+     .input_schema = initialize_schema,
+     .call = initialize},
+    {.name = "write_file_sandbox",
+     .aliases = write_aliases,
+     .hints = {.destructive = true, .idempotent = true},
+     .describe = describe_write,
+     .input_schema = write_schema,
+     .call = write_tool},
+    {.name = "sandbox_exec",
+     .hints = {.destructive = true, .open_world = true},
+     .describe = describe_exec,
+     .input_schema = exec_schema,
+     .call = exec_tool},
+    {.name = "sandbox_stop",
+     .hints = {.destructive = true},
+     .describe = describe_stop,
+     .input_schema = stop_schema,
+     .call = stop_tool},
+};
+
+static const struct mcp_tool *const list[] = {
+    &tools[0],
+    &tools[1],
+    &tools[2],
+    &tools[3],
+    &container_copy_tools[0],
+    &container_copy_tools[1],
+    &container_copy_tools[2],
+};
+
+const struct toolset profile_container = {
+    .name = "container",
+    .instructions = "Runs commands in containers. sandbox_initialize makes one, "
+                    "write_file_sandbox puts files into it, sandbox_exec runs commands in it, "
+                    "sandbox_stop removes it with everything in it.",
+    .tools = list,
+    .n_tools = ARRAY_LEN(list),
+    .resources = &container_resources,
+};

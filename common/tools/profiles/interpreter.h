@@ -1,0 +1,86 @@
+/*
+ * The set "interpreter" inside: Python sessions that keep their variables, one per session_id,
+ * which is the conversationId. Results are objects, or a text; failures are objects with error.
+ */
+#ifndef SANDCGI_TOOLS_PROFILES_INTERPRETER_H
+#define SANDCGI_TOOLS_PROFILES_INTERPRETER_H
+
+#include "common/tools/profiles/adapt.h"
+#include "common/tools/run_code.h"
+
+/* The arguments of all of its tools; each has some of them. */
+struct interpreter_arguments {
+    const char *session; /* NULL: none was named */
+    const char *package, *path, *file_name, *destination;
+    struct run_text code, content;
+};
+
+/* A call whose arguments are checked. */
+struct interpreter_call {
+    const struct mcp_tool_call *mcp;
+    struct mcp_result *out;
+    struct interpreter_arguments a;
+    json_t *known; /* what a points into; owned */
+};
+
+#define AUTO_INTERPRETER_CALL AUTO(interpreter_call_clear)
+void interpreter_call_clear(struct interpreter_call *s);
+
+/* Reads the arguments. False: out says what is wrong. */
+bool interpreter_begin(struct interpreter_call *s, const struct arg_row *table);
+/* The same, and the session must have been created. */
+bool interpreter_begin_active(struct interpreter_call *s, const struct arg_row *table);
+
+/* The session_ids that have an interpreter, an array of strings; of one conversation, or (NULL) of
+ * all. New reference, or NULL. */
+json_t *interpreter_sessions(const struct mcp_tool_call *c, const char *session, struct err *e);
+
+/* 1: its interpreter is there, 0: it is not (any more), -1. */
+int interpreter_is_active(const struct mcp_tool_call *c, const char *session, struct err *e);
+
+/* {error} */
+void interpreter_fail(struct mcp_result *out, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The text of an error as it may be told; in *e itself. */
+const char *interpreter_text(struct err *e);
+void interpreter_tell(struct mcp_result *out, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The name below the sandbox's directory, "" for that itself; heap, or NULL: out says why. */
+char *interpreter_name(struct mcp_result *out, const char *path);
+
+#define INTERPRETER_SESSION                                                                        \
+    {                                                                                              \
+        .name = "session_id", .type = ARG_IDENTIFIER,                                              \
+        .offset = offsetof(struct interpreter_arguments, session), .required = true,               \
+        .max = CONVERSATION_MAX, .help = "The unique identifier of the sandbox session."           \
+    }
+#define INTERPRETER_TEXT(member, text, must, most, what)                                           \
+    {                                                                                              \
+        .name = (text), .type = ARG_STRING,                                                        \
+        .offset = offsetof(struct interpreter_arguments, member), .required = (must),              \
+        .max = (most), .help = (what)                                                              \
+    }
+
+/* The texts of a tool's row. */
+#define INTERPRETER_DESCRIBE(function, text)                                                       \
+    static char *function(void *app)                                                               \
+    {                                                                                              \
+        (void)app;                                                                                 \
+        return mem_strdup(text);                                                                   \
+    }
+#define INTERPRETER_SCHEMA(function, table)                                                        \
+    static json_t *function(void *app)                                                             \
+    {                                                                                              \
+        return args_schema(table, app);                                                            \
+    }
+
+extern const struct mcp_tool interpreter_session_tools[], interpreter_file_tools[],
+    interpreter_telnet_tools[], interpreter_chart_tools[];
+extern const struct mcp_tool interpreter_package_tool;
+#define INTERPRETER_SESSION_TOOLS 5
+#define INTERPRETER_FILE_TOOLS    4
+#define INTERPRETER_TELNET_TOOLS  4
+#define INTERPRETER_CHART_TOOLS   5
+
+#endif

@@ -1,0 +1,46 @@
+/* install_package of the set "interpreter". */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+#include "common/tools/list.h"
+#include "common/tools/profiles/interpreter.h"
+
+#define PACKAGE_MAX 256
+
+static const struct arg_row package_arguments[] = {
+    INTERPRETER_SESSION,
+    INTERPRETER_TEXT(package, "package_name", true, PACKAGE_MAX, "The package to install."),
+    {0},
+};
+
+static void install(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    struct err e = ERR_INIT;
+    json_t *result = NULL;
+    const char *error = NULL, *output;
+
+    if (!interpreter_begin_active(&s, package_arguments))
+        return;
+    if (adapt_call(c, &tool_install_package,
+                   json_pack("{s:s, s:s, s:[s]}", "conversationId", s.a.session, "language",
+                             "python", "packages", s.a.package),
+                   &inner, out, &result, &e) < 0)
+        error = interpreter_text(&e);
+    else if (!json_is_true(json_object_get(result, "success")))
+        error = "the package could not be installed";
+    output = json_get_string(result, "output");
+    out->structured = json_pack("{s:s, s:s, s:s?}", "package", s.a.package, "output",
+                                output ? output : "", "error", error);
+}
+
+INTERPRETER_DESCRIBE(describe_install, "Installs a Python package into a sandbox.")
+INTERPRETER_SCHEMA(package_schema, package_arguments)
+
+const struct mcp_tool interpreter_package_tool = {.name = "install_package",
+                                                  .hints = {.open_world = true},
+                                                  .describe = describe_install,
+                                                  .input_schema = package_schema,
+                                                  .call = install};

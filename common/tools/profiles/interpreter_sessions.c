@@ -1,0 +1,250 @@
+/* Sandboxes of the set "interpreter": create, close, status, code, packages. */
+#include "config.h"
+
+#include "common/base/crypto.h"
+#include "common/base/mem.h"
+#include "common/broker/client_boxes.h"
+#include "common/mcp/content.h"
+#include "common/rpc/json.h"
+#include "common/tools/list.h"
+#include "common/tools/profiles/interpreter.h"
+#include "common/tools/runners.h"
+
+#include <string.h>
+
+#define INTERPRETER_TYPE "sandcgi"
+#define LANGUAGE         "python"
+#define ONCE_BYTES       12
+#define END_PATIENCE_MS  10000
+
+static const struct arg_row session_arguments[] = {INTERPRETER_SESSION, {0}};
+
+static const struct arg_row status_arguments[] = {
+    {.name = "session_id",
+     .type = ARG_IDENTIFIER,
+     .offset = offsetof(struct interpreter_arguments, session),
+     .max = CONVERSATION_MAX,
+     .help = "The session to look at; all of them when absent."},
+    {0},
+};
+
+#define CODE_ROW                                                                                   \
+    {                                                                                              \
+        .name = "code", .type = ARG_TEXT, .offset = offsetof(struct interpreter_arguments, code),  \
+        .required = true, .max_setting = ARG_SETTING(code_max), .help = "The Python code."         \
+    }
+
+static const struct arg_row code_arguments[] = {INTERPRETER_SESSION, CODE_ROW, {0}};
+static const struct arg_row once_arguments[] = {CODE_ROW, {0}};
+
+/* ---- running ---- */
+
+/* session: with its variables, else in a container of its own. */
+static int run(const struct mcp_tool_call *c, const char *conversation, const char *code,
+               size_t len, bool session, struct mcp_result *inner, struct mcp_result *out,
+               json_t **result, struct err *e)
+{
+    return adapt_call(c, &tool_run_code,
+                      json_pack("{s:s, s:s, s:s%, s:b, s:i}", "conversationId", conversation,
+                                "language", LANGUAGE, "code", code, len, "session", session,
+                                "waitMs", 0),
+                      inner, out, result, e);
+}
+
+static json_t *stream_of(const json_t *result, const char *name)
+{
+    json_t *text = json_object_get(result, name);
+
+    return json_string_length(text) > 0 ? json_pack("[O]", text) : json_array();
+}
+
+/* What went wrong in one line: that which the program said last. */
+static json_t *error_of(const json_t *result, const struct mcp_result *inner)
+{
+    const char *status = json_get_string(result, "status");
+    const json_t *text = json_object_get(result, "stderr");
+    const char *s = json_string_value(text);
+    size_t end = json_string_length(text), start;
+
+    if (status && strcmp(status, "ok") == 0)
+        return json_null();
+    if (!status || strcmp(status, "error") != 0) /* in words, should there be any */
+        return json_sprintf("The code was ended (%s). %s", status ? status : "unknown",
+                            mcp_result_text(inner));
+    while (end > 0 && (s[end - 1] == '\n' || s[end - 1] == ' '))
+        end--;
+    for (start = end; start > 0 && s[start - 1] != '\n';)
+        start--;
+    return end > 0 ? json_from_bytes(s + start, end - start)
+                   : json_sprintf("exit code %" JSON_INTEGER_FORMAT,
+                                  json_get_integer(result, "exitCode", -1));
+}
+
+/* {logs, error} */
+static json_t *outcome_new(const json_t *result, const struct mcp_result *inner)
+{
+    return json_pack("{s:{s:o, s:o}, s:o}", "logs", "stdout", stream_of(result, "stdout"), "stderr",
+                     stream_of(result, "stderr"), "error", error_of(result, inner));
+}
+
+/* ---- create, close, status ---- */
+
+static void create(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    static const char nothing[] = "pass";
+    AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    struct err e = ERR_INIT;
+    json_t *result;
+
+    if (!interpreter_begin(&s, session_arguments))
+        return;
+    int active = interpreter_is_active(c, s.a.session, &e);
+    if (active > 0)
+        interpreter_tell(out, "Sandbox with session ID %s already exists.", s.a.session);
+    else if (active < 0 ||
+             run(c, s.a.session, nothing, strlen(nothing), true, &inner, out, &result, &e) < 0)
+        interpreter_tell(out, "Failed to create sandbox: %s", interpreter_text(&e));
+    else if (inner.is_error)
+        interpreter_tell(out, "Failed to create sandbox: %s", mcp_result_text(&inner));
+    else
+        interpreter_tell(out, "Sandbox created successfully with session ID: %s", s.a.session);
+}
+
+/* The interpreter goes, and the files with it. */
+static int end_session(const struct mcp_tool_call *c, const char *session, struct err *e)
+{
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    json_auto_t *reset = broker_reset_session(&client, c->tenant, session, NULL, e);
+
+    if (!reset && e->kind != ERR_NOT_FOUND)
+        return -1;
+    return adapt_delete(c, session, END_PATIENCE_MS, e);
+}
+
+static void close_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
+    struct err e = ERR_INIT;
+
+    if (!interpreter_begin(&s, session_arguments))
+        return;
+    int active = interpreter_is_active(c, s.a.session, &e);
+    if (active == 0)
+        interpreter_tell(out, "No active sandbox found with session ID: %s", s.a.session);
+    else if (active > 0 && end_session(c, s.a.session, &e) == 0)
+        interpreter_tell(out, "Sandbox with session ID %s closed successfully.", s.a.session);
+    else
+        interpreter_tell(out, "Failed to close sandbox: %s", interpreter_text(&e));
+}
+
+static void status_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
+    struct err e = ERR_INIT;
+
+    if (!interpreter_begin(&s, status_arguments))
+        return;
+    json_auto_t *names = interpreter_sessions(c, s.a.session, &e);
+    if (!names && e.kind != ERR_NOT_FOUND)
+        interpreter_fail(out, "%s", interpreter_text(&e));
+    else if (s.a.session && json_array_size(names) == 0)
+        interpreter_fail(out, "No active sandbox found with session ID: %s", s.a.session);
+    else if (s.a.session)
+        out->structured = json_pack("{s:s, s:s, s:s}", "status", "active", "session_id",
+                                    s.a.session, "interpreter_type", INTERPRETER_TYPE);
+    else
+        out->structured = json_pack("{s:I, s:o, s:s}", "active_sandbox_count",
+                                    (json_int_t)json_array_size(names), "active_sessions",
+                                    names ? json_incref(names) : json_array(), "interpreter_type",
+                                    INTERPRETER_TYPE);
+}
+
+/* ---- code ---- */
+
+static void execute(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    struct err e = ERR_INIT;
+    json_t *result;
+
+    if (!interpreter_begin_active(&s, code_arguments))
+        return;
+    if (run(c, s.a.session, s.a.code.data, s.a.code.len, true, &inner, out, &result, &e) < 0)
+        interpreter_fail(out, "%s", interpreter_text(&e));
+    else if (inner.is_error)
+        interpreter_fail(out, "%s", mcp_result_text(&inner));
+    else
+        out->structured = outcome_new(result, &inner);
+}
+
+static void run_once(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    char digits[CRYPTO_HEX_LEN(ONCE_BYTES)];
+    struct err e = ERR_INIT, close_e = ERR_INIT;
+    json_t *result, *told;
+
+    if (!interpreter_begin(&s, once_arguments))
+        return;
+    crypto_random_hex(ONCE_BYTES, digits);
+    AUTO_FREE char *conversation = mem_printf("once-%s", digits);
+    if (run(c, conversation, s.a.code.data, s.a.code.len, false, &inner, out, &result, &e) == 0 &&
+        !inner.is_error)
+        told = outcome_new(result, &inner);
+    else
+        told = json_pack("{s:{s:[], s:[]}, s:s}", "logs", "stdout", "stderr", "error",
+                         e.kind ? interpreter_text(&e) : mcp_result_text(&inner));
+    bool closed = end_session(c, conversation, &close_e) == 0;
+    json_object_set_new(told, "sandbox_status", json_string(closed ? "closed" : "close_failed"));
+    json_object_set_new(told, "sandbox_closed", json_boolean(closed));
+    if (!closed)
+        json_object_set_new(told, "close_error", json_string(interpreter_text(&close_e)));
+    json_object_set_new(told, "sandbox_removed", json_boolean(closed));
+    out->structured = told;
+}
+
+/* ---- the tools ---- */
+
+INTERPRETER_DESCRIBE(describe_create,
+                     "Creates a sandbox: a Python interpreter that keeps its variables and "
+                     "files under the session_id that you choose.")
+INTERPRETER_DESCRIBE(describe_close, "Closes a sandbox. Its variables and files are gone.")
+INTERPRETER_DESCRIBE(describe_status, "Tells whether a sandbox is active, or which ones are.")
+INTERPRETER_DESCRIBE(
+    describe_execute,
+    "Executes Python code in a sandbox. Variables stay for the next call; print what you want "
+    "to see.")
+INTERPRETER_DESCRIBE(describe_once, "Creates a sandbox, runs Python code in it, and closes it.")
+INTERPRETER_SCHEMA(session_schema, session_arguments)
+INTERPRETER_SCHEMA(status_schema, status_arguments)
+INTERPRETER_SCHEMA(code_schema, code_arguments)
+INTERPRETER_SCHEMA(once_schema, once_arguments)
+
+const struct mcp_tool interpreter_session_tools[INTERPRETER_SESSION_TOOLS] = {
+    {.name = "create_sandbox",
+     .describe = describe_create,
+     .input_schema = session_schema,
+     .call = create},
+    {.name = "close_sandbox",
+     .hints = {.destructive = true},
+     .describe = describe_close,
+     .input_schema = session_schema,
+     .call = close_tool},
+    {.name = "get_sandbox_status",
+     .hints = {.read_only = true},
+     .describe = describe_status,
+     .input_schema = status_schema,
+     .call = status_tool},
+    {.name = "execute_code",
+     .hints = {.destructive = true},
+     .describe = describe_execute,
+     .input_schema = code_schema,
+     .call = execute},
+    {.name = "create_run_close",
+     .describe = describe_once,
+     .input_schema = once_schema,
+     .call = run_once},
+};

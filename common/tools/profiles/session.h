@@ -1,0 +1,69 @@
+/*
+ * The set "session" inside: sandbox_* tools over one conversation per session_id. Whatever happens
+ * is a model, told as JSON text and as {"result": model}; failures are models with a code.
+ */
+#ifndef SANDCGI_TOOLS_PROFILES_SESSION_H
+#define SANDCGI_TOOLS_PROFILES_SESSION_H
+
+#include "common/tools/profiles/adapt.h"
+
+#define SESSION_ID_MAX 64
+#define SESSION_FOLDER "/mnt/data/"
+
+/* The arguments of all of its tools; each has some of them. */
+struct session_arguments {
+    const char *session;  /* NULL: none was named */
+    const char *filename; /* of upload */
+    const char *path;     /* of read: below SESSION_FOLDER */
+    struct run_text content, code;
+    bool overwrite;
+};
+
+/* A call whose arguments are checked. */
+struct session_call {
+    const struct mcp_tool_call *mcp;
+    struct mcp_result *out;
+    struct session_arguments a;
+    char id[SESSION_ID_MAX + 1]; /* the session's, which is its conversationId */
+    bool is_new;                 /* the id was made for this call */
+    json_t *known;               /* what a points into; owned */
+};
+
+#define AUTO_SESSION_CALL AUTO(session_call_clear)
+void session_call_clear(struct session_call *s);
+
+/*
+ * Reads the arguments and settles the id: a new one when the call names none. With must_exist only
+ * a session that has had an upload or a run is good enough. False: out says what is wrong.
+ */
+bool session_begin(struct session_call *s, const struct arg_row *table, bool must_exist);
+
+/* Tells a model (taken). */
+void session_tell(struct mcp_result *out, json_t *take_model);
+
+/* Tells a failure: its code, and a sentence. */
+void session_fail(struct mcp_result *out, const char *code, const char *message);
+
+/* The same from an error; codes of this tool for some kinds, the usual ones for the others. */
+struct session_codes {
+    const char *invalid, *limit, *not_found, *busy;
+};
+void session_fail_err(struct mcp_result *out, const struct err *e,
+                      const struct session_codes *codes);
+
+/* A file as an artifact; url NULL: none. */
+json_t *session_artifact(const char *name, json_int_t size, const char *type, const char *url);
+
+/* The handlers. */
+void session_upload(const struct mcp_tool_call *c, struct mcp_result *out);
+void session_run(const struct mcp_tool_call *c, struct mcp_result *out);
+void session_read(const struct mcp_tool_call *c, struct mcp_result *out);
+void session_list(const struct mcp_tool_call *c, struct mcp_result *out);
+void session_close(const struct mcp_tool_call *c, struct mcp_result *out);
+
+extern const struct arg_row session_upload_arguments[];
+extern const struct arg_row session_run_arguments[];
+extern const struct arg_row session_read_arguments[];
+extern const struct arg_row session_id_arguments[]; /* of list and close */
+
+#endif

@@ -1,0 +1,159 @@
+/* How calls of the set "session" begin, and how they are answered. */
+#include "config.h"
+
+#include "common/base/crypto.h"
+#include "common/base/mem.h"
+#include "common/broker/client_files.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/media.h"
+#include "common/tools/profiles/session.h"
+#include "common/tools/report.h"
+#include "common/tools/runners.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ID_CHARS      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+#define NEW_ID_PREFIX "sess_"
+#define NEW_ID_BYTES  6
+
+void session_call_clear(struct session_call *s)
+{
+    json_decref(s->known);
+    s->known = NULL;
+}
+
+/* ---- answers ---- */
+
+void session_tell(struct mcp_result *out, json_t *take_model)
+{
+    adapt_tell_text(out, json_incref(take_model), false);
+    out->structured = json_pack("{s:o}", "result", take_model);
+    out->text_given = true;
+}
+
+void session_fail(struct mcp_result *out, const char *code, const char *message)
+{
+    session_tell(out, json_pack("{s:s, s:s, s:n, s:n}", "error", code, "message", message,
+                                "size_bytes", "download_url"));
+}
+
+static const char *code_of(const struct err *e, const struct session_codes *codes)
+{
+    static const char failed[] = "execution_failed";
+    const char *code = NULL;
+
+    switch (e->kind) {
+    case ERR_INVALID:
+        code = codes->invalid;
+        break;
+    case ERR_LIMIT:
+        code = codes->limit;
+        break;
+    case ERR_NOT_FOUND:
+        code = codes->not_found;
+        break;
+    case ERR_BUSY:
+        code = codes->busy;
+        break;
+    case ERR_EXISTS:
+        return "file_exists";
+    case ERR_UNAVAILABLE:
+        return "docker_unavailable";
+    case ERR_REFUSED:
+        return "docker_error";
+    default:
+        break;
+    }
+    return code ? code : failed;
+}
+
+void session_fail_err(struct mcp_result *out, const struct err *e,
+                      const struct session_codes *codes)
+{
+    struct err told = *e;
+
+    report_soften(&told);
+    session_fail(out, code_of(e, codes), told.text);
+}
+
+json_t *session_artifact(const char *name, json_int_t size, const char *type, const char *url)
+{
+    AUTO_FREE char *path = mem_printf(SESSION_FOLDER "%s", name);
+    const char *slash = strrchr(name, '/');
+
+    return json_pack("{s:s, s:s, s:I, s:s, s:s?}", "path", path, "filename",
+                     slash ? slash + 1 : name, "size_bytes", size, "mime_type",
+                     type ? type : media_type(name, NULL, 0), "download_url", url);
+}
+
+/* ---- beginning ---- */
+
+/* Which code a wrong argument has: by its name, which the error's text begins with. */
+static void fail_argument(struct mcp_result *out, const struct err *e)
+{
+    static const struct {
+        const char *begin;
+        struct session_codes codes;
+    } arguments[] = {
+        {"argument 'session_id'", {"invalid_session_id", "invalid_session_id", NULL, NULL}},
+        {"argument 'filename'", {"invalid_filename", "invalid_filename", NULL, NULL}},
+        {"argument 'content_base64'", {"invalid_content", "upload_too_large", NULL, NULL}},
+        {"argument 'path'", {"invalid_path", "invalid_path", NULL, NULL}},
+        {"argument 'code'", {NULL, "code_too_large", NULL, NULL}},
+        {"", {NULL, NULL, NULL, NULL}},
+    };
+    size_t i = 0;
+
+    while (strncmp(e->text, arguments[i].begin, strlen(arguments[i].begin)) != 0)
+        i++;
+    session_fail_err(out, e, &arguments[i].codes);
+}
+
+static bool settle_id(struct session_call *s)
+{
+    const char *given = s->a.session;
+
+    if (!given) {
+        char digits[CRYPTO_HEX_LEN(NEW_ID_BYTES)];
+        crypto_random_hex(NEW_ID_BYTES, digits);
+        snprintf(s->id, sizeof(s->id), NEW_ID_PREFIX "%s", digits);
+        s->is_new = true;
+        return true;
+    }
+    if (!*given || strlen(given) > SESSION_ID_MAX || given[strspn(given, ID_CHARS)]) {
+        session_fail(s->out, "invalid_session_id",
+                     "session_id must be 1 to 64 letters, digits, '_' and '-'");
+        return false;
+    }
+    snprintf(s->id, sizeof(s->id), "%s", given);
+    return true;
+}
+
+/* A conversation is there once it has had an upload or a run. */
+static bool check_exists(struct session_call *s)
+{
+    const struct mcp_tool_call *c = s->mcp;
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    const struct broker_listing listing = {.conversation = s->id, .folder = "", .max = 1};
+    static const struct session_codes codes = {.not_found = "session_not_found"};
+    struct err e = ERR_INIT;
+    json_auto_t *page = broker_list_folder(&client, c->tenant, &listing, &e);
+
+    if (!page && e.kind == ERR_NOT_FOUND)
+        session_fail(s->out, codes.not_found, "there is no session with this session_id");
+    else if (!page)
+        session_fail_err(s->out, &e, &codes);
+    return page != NULL;
+}
+
+bool session_begin(struct session_call *s, const struct arg_row *table, bool must_exist)
+{
+    struct err e = ERR_INIT;
+
+    if (adapt_fill(table, s->mcp, &s->a, &s->known, &e) < 0) {
+        fail_argument(s->out, &e);
+        return false;
+    }
+    return settle_id(s) && (!must_exist || check_exists(s));
+}

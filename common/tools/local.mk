@@ -119,6 +119,10 @@ FUZZ_TARGETS += tests/fuzz/fuzz_tool_args
 tests_fuzz_fuzz_tool_args_SOURCES = tests/fuzz/fuzz_tool_args.c $(TOOLS_FAKES)
 tests_fuzz_fuzz_tool_args_LDFLAGS = $(FUZZ_LINK)
 
+FUZZ_TARGETS += tests/fuzz/fuzz_profile
+tests_fuzz_fuzz_profile_SOURCES = tests/fuzz/fuzz_profile.c $(TOOLS_FAKES)
+tests_fuzz_fuzz_profile_LDFLAGS = $(FUZZ_LINK)
+
 FUZZ_TARGETS += tests/fuzz/fuzz_wants
 tests_fuzz_fuzz_wants_LDFLAGS = $(FUZZ_LINK)
 

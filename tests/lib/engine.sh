@@ -86,6 +86,8 @@ engine_pid() {
 engine_launch() {
     engine_root mkdir -p "$ENGINE_RUN" "$ENGINE_DATA"
     engine_root rm -f "$ENGINE_RUN/docker.pid" "$ENGINE_SOCKET"
+    # What it remembers of the bridge is last time's address, which it would give it again.
+    engine_root rm -f "$ENGINE_DATA/data/network/files/local-kv.db"
     # shellcheck disable=SC2016 # the inner shell expands them
     engine_root setsid --fork bash -c 'exec dockerd "$@" >>"$0" 2>&1 </dev/null 8>&-' "$ENGINE_DATA/dockerd.log" \
         --data-root "$ENGINE_DATA/data" --exec-root "$ENGINE_RUN/exec" --pidfile "$ENGINE_RUN/docker.pid" \

@@ -86,11 +86,13 @@ static int begins_in_time(const struct ticket *t, struct err *e)
 /* Said before the body is sent, since it would be said after it. */
 static int has_room(const struct job *job, const struct ticket *t, uint64_t size, struct err *e)
 {
+    const struct usage nothing = {0};
+    const struct sandbox none = {.root = job->world->root, .fd = -1};
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    struct err none = ERR_INIT;
+    struct err why = ERR_INIT;
 
-    if (sandbox_find(job->world->root, t->tenant, t->conversation, &sb, &none) < 0)
-        return quota_check_disk(job->world->root, size, e);
+    if (sandbox_find(job->world->root, t->tenant, t->conversation, &sb, &why) < 0)
+        return quota_check_usage(&none, &nothing, size, e);
     return quota_check(&sb, size, e);
 }
 

@@ -84,7 +84,10 @@ static bool fits(const struct walk *w, const char *name)
 /* The name below the folder that is listed; it fits. */
 static void name_below(const struct walk *w, const char *name, char out[FILES_NAME_MAX + 1])
 {
-    snprintf(out, FILES_NAME_MAX + 1, "%s%s", w->path, name);
+    size_t path_len = strlen(w->path), len = strlen(name);
+
+    memcpy(out, w->path, path_len);
+    memcpy(out + path_len, name, len + 1);
 }
 
 static bool matches(const struct walk *w, const char *name)

@@ -127,7 +127,7 @@ static int open_dir_of(const struct local_dirs *dirs, const char *path, const ch
 static int open_path(const struct local_dirs *dirs, const char *path, int flags, const char *what,
                      struct err *e)
 {
-    const char *rest;
+    const char *rest = "";
     AUTO_FD int dir = open_dir_of(dirs, path, &rest, e);
 
     if (dir < 0)

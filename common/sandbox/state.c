@@ -212,8 +212,9 @@ void state_forget(const struct sandbox_root *root, const char *name)
     struct err e = ERR_INIT;
 
     if (state_read(root, name, &record, &e) == 0 && tenant_path(record.tenant, path, &e) == 0) {
-        strcat(path, "/");
-        strcat(path, name);
+        size_t len = strlen(path);
+
+        snprintf(path + len, sizeof(path) - len, "/%s", name);
         unlinkat(root->fd, path, 0);
     }
     snprintf(path, sizeof(path), STATE_DIR "/%s.json", name);

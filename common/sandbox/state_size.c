@@ -2,6 +2,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/clock.h"
+#include "common/base/parse.h"
 #include "common/sandbox/state.h"
 
 #include <errno.h>
@@ -12,9 +13,9 @@
 #include <sys/stat.h>
 
 #define PATH_LEN (sizeof(STATE_SIZES_DIR) + 1 + SANDBOX_NAME_LEN + sizeof(".json"))
-#define NOTE_LEN                                                                                   \
-    42 /* two numbers of 20 digits, a blank, a newline: each note replaces all of it               \
-        */
+/* Two numbers, a blank between, a newline behind: each note replaces all of the one before. */
+#define NUMBER_LEN 20
+#define NOTE_LEN   (2 * NUMBER_LEN + 2)
 
 static const char *path_of(const char *dir, const char *name, char out[PATH_LEN])
 {
@@ -60,8 +61,11 @@ bool state_size(const struct sandbox_root *root, const char *name, struct usage 
     *out = (struct usage){0};
     AUTO_FD int fd = openat(root->fd, path_of(STATE_SIZES_DIR, name, path),
                             O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 && pread(fd, text, NOTE_LEN, 0) == NOTE_LEN &&
-           sscanf(text, "%" SCNu64 " %" SCNu64, &out->bytes, &out->files) == 2;
+    if (fd < 0 || pread(fd, text, NOTE_LEN, 0) != NOTE_LEN)
+        return false;
+    text[NUMBER_LEN] = text[NOTE_LEN - 1] = '\0';
+    return parse_u64(text, 0, UINT64_MAX, &out->bytes) == 0 &&
+           parse_u64(text + NUMBER_LEN + 1, 0, UINT64_MAX, &out->files) == 0;
 }
 
 void state_mark_expired(const struct sandbox_root *root, const char *name)

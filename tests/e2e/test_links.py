@@ -153,6 +153,20 @@ def _():
     equal(_put(client, link["url"], _pieces(1), {"Content-Length": str(MIB)}).status, 201)
 
 
+@test("an upload for which the conversation has no room is refused before it is sent, one of unknown length behind it")
+def _():
+    site = sites.with_settings(SANDBOX_QUOTA="4m")
+    client = sites.new_conversation(site.client())
+    link = _link(client)
+    with _raw(site, _head(link["url"], 5 * MIB)) as sock:
+        equal(sock.recv(4096).split()[1], b"413")
+    answer = _put(client, link["url"], _pieces(5))
+    equal(answer.status, 413)
+    contains(answer.json()["error"], "SANDBOX_QUOTA")
+    equal(_inside(site), [], "left over")
+    equal(_put(client, link["url"], _pieces(2)).status, 201)
+
+
 @test("an upload that breaks off leaves nothing, and its link is good for another try")
 def _():
     client = sites.client()

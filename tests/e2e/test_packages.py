@@ -344,3 +344,12 @@ def _():
     installed(client, "python", "tidy==1.0")
     result = client.run("open('made', 'w').write(__import__('tidy').word); open('.packages/python/more', 'w')")
     equal([one["name"] for one in result["files"]], ["made"])
+
+
+@test("what is installed counts as the conversation's files do: above the bound nothing more is installed", timeout=120)
+def _():
+    site = sites.own(settings(SANDBOX_FILES="12"))
+    client = new_client(site)
+    installed(client, "python", "tidy==1.0", "shared-a")
+    text, _result = failed(client, "python", "shared-b")
+    contains(text, "SANDBOX_FILES")

@@ -33,6 +33,14 @@ def _refused(client, conversation=None):
     return client.tool_error("delete_conversation", {"conversationId": conversation or client.conversation})
 
 
+def _other_tenant(site, client):
+    """A client of another tenant, once nginx knows it."""
+    site.set_token("other", TOKEN)
+    other = client.with_token(TOKEN)
+    wait_until(lambda: other.modern("tools/list").status == 200, SOON, "the token is accepted")
+    return other
+
+
 def _state_of(site, box):
     """Files of ours that name the sandbox."""
     return [f"{folder}/{name}" for folder, _, names in os.walk(f"{site.root}/.state") for name in names if box in name]
@@ -62,10 +70,9 @@ def _():
 @test("who uploads into an expired conversation is told, too, and others hear nothing of it")
 def _():
     site, client = _short_lived()
-    site.set_token("other", TOKEN)
+    other = _other_tenant(site, client)
     url = client.upload("f.txt", b"x")["file"]["url"]
     wait_until(lambda: _is_gone(client, url), SOON, "the file is gone")
-    other = client.with_token(TOKEN)
     other.conversation = client.conversation
     check("notices" not in other.upload("f.txt", b"y"), "another tenant's conversation of that name")
     again = client.upload("f.txt", b"z")
@@ -175,8 +182,7 @@ def _():
     site = sites.own()
     client = sites.new_conversation(site.client())
     url = client.upload("f.txt", b"x")["file"]["url"]
-    site.set_token("other", TOKEN)
-    other = client.with_token(TOKEN)
+    other = _other_tenant(site, client)
     foreign = _refused(other, client.conversation)
     equal(foreign, _refused(other, "never existed"))
     equal(client.download(url).status, 200)

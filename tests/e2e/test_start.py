@@ -193,7 +193,7 @@ def _():
     equal(json.loads(_example("put")), ["numbers.txt", 6888896])
 
 
-@test("README: an archive of a conversation is fetched and unpacked into another", timeout=180)
+@test("README: an archive of a conversation is fetched and unpacked into another")
 def _():
     equal(json.loads(_example("archive")), ["project/a.txt"])
 

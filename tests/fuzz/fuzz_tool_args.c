@@ -87,9 +87,10 @@ static void promise_refusal(const json_t *result)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static const char *const tools[] = {"run_code",   "upload_file", "list_runners", "get_run",
-                                        "cancel_run", "list_runs",   "list_files",   "read_file",
-                                        "write_file", "move_file",   "delete_file"};
+    static const char *const tools[] = {
+        "run_code",    "upload_file",   "list_runners", "get_run",    "cancel_run",
+        "list_runs",   "list_files",    "read_file",    "write_file", "move_file",
+        "delete_file", "create_upload", "import_url"};
     static struct tools_world world;
     struct err e = ERR_INIT;
 

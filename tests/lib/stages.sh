@@ -132,4 +132,5 @@ stage_bench() {
     heading "measure"
     "$(test_python)" -u "$top/tests/e2e/run.py" --bench "$top/tests/bench/run.sh"
     "$top/tests/bench/run_code.sh" --quick
+    "$(test_python)" -u "$top/tests/bench/links.py"
 }

@@ -95,6 +95,20 @@ static void a_plain_image_with_network_has_the_golden_shape(void **state)
     check_golden(&spec, "container-plain-network");
 }
 
+static void an_installation_has_the_golden_shape(void **state)
+{
+    struct engine_spec spec = usual;
+    struct err e = ERR_INIT;
+    AUTO_BUF struct buf body = BUF_INIT(65536);
+
+    (void)state;
+    spec.index_path = "/srv/sandboxes/.index/r1";
+    check_golden(&spec, "container-install");
+    spec.index_path = "/srv:/x";
+    assert_int_equal(container_body(&spec, &body, &e), -1);
+    assert_int_equal(e.kind, ERR_INVALID);
+}
+
 static void one_that_stays_has_the_golden_shape(void **state)
 {
     struct engine_spec spec = usual;
@@ -206,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_usual_run_has_the_golden_shape),
         cmocka_unit_test(a_plain_image_with_network_has_the_golden_shape),
+        cmocka_unit_test(an_installation_has_the_golden_shape),
         cmocka_unit_test(one_that_stays_has_the_golden_shape),
         cmocka_unit_test(the_sandbox_is_mounted_at_plain_places_only),
         cmocka_unit_test(odd_limits_stay_within_what_engines_accept),

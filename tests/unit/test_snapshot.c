@@ -339,6 +339,27 @@ static void a_locked_folder_is_passed_over(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void what_is_installed_is_counted_and_not_listed(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_SNAPSHOT struct snapshot without = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot with = SNAPSHOT_INIT;
+
+    plant_tree(f);
+    assert_int_equal(mkdirat(f->sb.fd, "d/" SNAPSHOT_LEFT_OUT, 0755), 0);
+    fixture_plant(f, "d/" SNAPSHOT_LEFT_OUT "/own", "1");
+    take(f, &without);
+    assert_int_equal(without.n, 5);
+    assert_int_equal(mkdirat(f->sb.fd, SNAPSHOT_LEFT_OUT, 0755), 0);
+    assert_int_equal(mkdirat(f->sb.fd, SNAPSHOT_LEFT_OUT "/python", 0755), 0);
+    fixture_plant(f, SNAPSHOT_LEFT_OUT "/python/module.py", "1");
+    take(f, &with);
+    assert_int_equal(with.n, 5);
+    assert_int_equal(with.usage.files, without.usage.files + 3);
+    assert_true(with.usage.bytes > without.usage.bytes);
+    assert_false(with.usage.partial);
+}
+
 static void changes_have_names(void **state)
 {
     (void)state;
@@ -365,6 +386,7 @@ int main(void)
         CASE(names_longer_than_the_bound_are_cut),
         BIG(very_many_links_do_not_keep_us_for_ever),
         CASE(a_locked_folder_is_passed_over),
+        CASE(what_is_installed_is_counted_and_not_listed),
         cmocka_unit_test(changes_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

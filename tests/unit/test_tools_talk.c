@@ -291,12 +291,13 @@ static void a_run_tells_which_files_it_changed(void **state)
     world.app.limits.network_ask = false;
     fake_broker_push_ok("", "[{\"name\":\"d/a b.csv\",\"size\":1,\"change\":\"created\","
                             "\"url\":\"u\"},{\"name\":\"gone\",\"size\":1,\"change\":\"deleted\"},"
-                            "{\"name\":\"bad\\n\",\"size\":1,\"change\":\"deleted\"}]");
+                            "{\"name\":\"odd\\n\",\"size\":1,\"change\":\"deleted\"}]");
     json_auto_t *result = call("run_code", network_call("x"), json_object(), NULL);
     assert_non_null(result);
     assert_published(
         "[{\"kind\":\"resource\",\"tenant\":\"me\",\"uri\":\"sandbox://c/d/a%20b.csv\"},"
         "{\"kind\":\"resource\",\"tenant\":\"me\",\"uri\":\"sandbox://c/gone\"},"
+        "{\"kind\":\"resource\",\"tenant\":\"me\",\"uri\":\"sandbox://c/odd%0A\"},"
         "{\"kind\":\"resources\",\"tenant\":\"me\"}]");
 }
 

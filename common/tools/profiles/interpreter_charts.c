@@ -20,7 +20,7 @@
 
 /* The lines of charts.py. */
 static const char *const program[] = {
-#include "common/tools/profiles/charts_py.h"
+#include "common/tools/profiles/charts_py.inc"
 };
 
 struct chart {

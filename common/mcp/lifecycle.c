@@ -31,14 +31,15 @@ static json_t *list_capability_new(const struct mcp_server *server, bool changes
 static json_t *capabilities_new(const struct mcp_server *server, unsigned features)
 {
     json_t *capabilities = json_object();
-    json_t *resources = list_capability_new(server, true);
+    json_t *resources = list_capability_new(server, server->resources != NULL);
 
     if (server->publish && server->resources && server->resources->can_subscribe)
         json_object_set_new(resources, "subscribe", json_true());
     json_object_set_new(capabilities, "tools",
                         list_capability_new(server, mcp_tools_can_change(server)));
     json_object_set_new(capabilities, "resources", resources);
-    json_object_set_new(capabilities, "prompts", list_capability_new(server, true));
+    json_object_set_new(capabilities, "prompts",
+                        list_capability_new(server, server->n_prompts > 0));
     json_object_set_new(capabilities, "logging", json_object());
     if (has_completion(server))
         json_object_set_new(capabilities, "completions", json_object());

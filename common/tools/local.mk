@@ -72,10 +72,10 @@ libtools_a_SOURCES = \
 	common/tools/write_file.c
 
 # The program that draws charts, as C strings: one line each.
-common/tools/profiles/interpreter_charts.$(OBJEXT): common/tools/profiles/charts_py.h
-CLEANFILES += common/tools/profiles/charts_py.h
+common/tools/profiles/interpreter_charts.$(OBJEXT): common/tools/profiles/charts_py.inc
+CLEANFILES += common/tools/profiles/charts_py.inc
 EXTRA_DIST += common/tools/profiles/charts.py
-common/tools/profiles/charts_py.h: common/tools/profiles/charts.py
+common/tools/profiles/charts_py.inc: common/tools/profiles/charts.py
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n",/' $(srcdir)/common/tools/profiles/charts.py >$@
 

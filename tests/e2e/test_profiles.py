@@ -85,3 +85,11 @@ def _():
     equal(stream.status, 404)
     stream = Stream(client, None, headers, path="/mcp/runner").begin()
     equal(stream.status, 200)
+
+
+@test("sandcgi stdio --tools with an unknown name says which there are")
+def _():
+    done = subprocess.run([sites.BINARY, "stdio", "--config", _site().config, "--tools", "nonsense"], capture_output=True, text=True,
+                          check=False, stdin=subprocess.DEVNULL, env=_site().tool_environment(), timeout=30)
+    equal(done.returncode, 1)
+    contains(done.stderr, "sandcgi|runner|session|container|interpreter")

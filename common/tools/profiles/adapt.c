@@ -18,19 +18,24 @@
 /* Tools bound what they return long before this. */
 #define TEXT_MAX (128u * 1024 * 1024)
 
-int adapt_fill(const struct arg_row *table, const struct mcp_tool_call *c, void *out,
-               json_t **out_known, struct err *e)
+json_t *adapt_known(const struct arg_row *table, const json_t *arguments)
 {
     json_t *known = json_object();
 
-    *out_known = known;
     for (const struct arg_row *row = table; row->name; row++) {
-        json_t *value = json_object_get(c->arguments, row->name);
+        json_t *value = json_object_get(arguments, row->name);
 
         if (value)
             json_object_set(known, row->name, value); /* shared with the call, never changed */
     }
-    return args_fill(table, c->app, known, out, e);
+    return known;
+}
+
+int adapt_fill(const struct arg_row *table, const struct mcp_tool_call *c, void *out,
+               json_t **out_known, struct err *e)
+{
+    *out_known = adapt_known(table, c->arguments);
+    return args_fill(table, c->app, *out_known, out, e);
 }
 
 static void leave_out_nulls(json_t *arguments)

@@ -9,6 +9,9 @@
 #include "common/mcp/tool.h"
 #include "common/tools/args.h"
 
+/* Those of a call's arguments that the table has; new reference. */
+json_t *adapt_known(const struct arg_row *table, const json_t *arguments);
+
 /* As args_fill, but arguments that the table does not have are passed over, as those servers do.
  * *out_known (owned by the caller) keeps what *out points into. */
 int adapt_fill(const struct arg_row *table, const struct mcp_tool_call *c, void *out,

@@ -20,7 +20,7 @@
 
 /* The lines of charts.py. */
 static const char *const program[] = {
-#include "common/tools/profiles/charts_py.h"
+#include "common/tools/profiles/charts_py.inc"
 };
 
 struct chart {
@@ -29,33 +29,32 @@ struct chart {
     const char *required, *properties; /* of the schema, besides session_id and save_path */
 };
 
+/* clang-format off */
 #define STRING(name)   "\"" name "\":{\"type\":\"string\"}"
 #define OPTIONAL(name) "\"" name "\":{\"type\":[\"string\",\"null\"],\"default\":null}"
 #define STRINGS(name)  "\"" name "\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"
 #define ROWS           "\"data\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
-#define MATRIX                                                                                     \
-    "\"data\":{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"number\"}}}"
-#define LABELS OPTIONAL("title") "," OPTIONAL("x_label") "," OPTIONAL("y_label")
+#define MATRIX         "\"data\":{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"number\"}}}"
+#define LABELS         OPTIONAL("title") "," OPTIONAL("x_label") "," OPTIONAL("y_label")
 
-static const struct chart line_chart = {"line", "line_chart.png", "\"data\",\"x_key\",\"y_keys\"",
-                                        ROWS "," STRING("x_key") "," STRINGS("y_keys") "," LABELS};
+static const struct chart line_chart = {
+    "line", "line_chart.png", "\"data\",\"x_key\",\"y_keys\"",
+    ROWS "," STRING("x_key") "," STRINGS("y_keys") "," LABELS};
 static const struct chart bar_chart = {
     "bar", "bar_chart.png", "\"data\",\"category_key\",\"value_keys\"",
-    ROWS "," STRING("category_key") "," STRINGS(
-        "value_keys") "," LABELS ",\"orientation\":{\"enum\":[\"vertical\",\"horizontal\"],"
-                      "\"default\":\"vertical\"}"};
-static const struct chart scatter_plot = {"scatter", "scatter_plot.png",
-                                          "\"data\",\"x_key\",\"y_key\"",
-                                          ROWS "," STRING("x_key") "," STRING("y_key") "," OPTIONAL(
-                                              "color_key") "," OPTIONAL("size_key") "," LABELS};
+    ROWS "," STRING("category_key") "," STRINGS("value_keys") "," LABELS
+    ",\"orientation\":{\"enum\":[\"vertical\",\"horizontal\"],\"default\":\"vertical\"}"};
+static const struct chart scatter_plot = {
+    "scatter", "scatter_plot.png", "\"data\",\"x_key\",\"y_key\"",
+    ROWS "," STRING("x_key") "," STRING("y_key") "," OPTIONAL("color_key") "," OPTIONAL("size_key") "," LABELS};
 static const struct chart interactive_chart = {
     "interactive", "interactive_chart.html", "\"data\",\"chart_type\",\"x_key\",\"y_keys\"",
-    ROWS ",\"chart_type\":{\"enum\":[\"line\",\"bar\",\"scatter\"]}," STRING("x_key") "," STRINGS(
-        "y_keys") "," LABELS};
+    ROWS ",\"chart_type\":{\"enum\":[\"line\",\"bar\",\"scatter\"]}," STRING("x_key") "," STRINGS("y_keys") "," LABELS};
 static const struct chart heatmap = {
     "heatmap", "heatmap.png", "\"data\"",
-    MATRIX "," STRINGS("row_labels") "," STRINGS(
-        "col_labels") "," LABELS ",\"cmap\":{\"type\":\"string\",\"default\":\"viridis\"}"};
+    MATRIX "," STRINGS("row_labels") "," STRINGS("col_labels") "," LABELS
+    ",\"cmap\":{\"type\":\"string\",\"default\":\"viridis\"}"};
+/* clang-format on */
 
 static json_t *schema_new(const struct chart *chart)
 {

@@ -116,20 +116,6 @@ static bool accepts(const struct mcp_tool_call *c, const struct arg_row *table,
     return rc == 0;
 }
 
-/* The arguments that these tools and ours have in common are all of them. */
-static json_t *same_arguments(const struct mcp_tool_call *c, const struct arg_row *table)
-{
-    json_t *arguments = json_object();
-
-    for (const struct arg_row *row = table; row->name; row++) {
-        json_t *value = json_object_get(c->arguments, row->name);
-
-        if (value)
-            json_object_set(arguments, row->name, value); /* shared with the call, never changed */
-    }
-    return arguments;
-}
-
 /* ---- upload_file ---- */
 
 static void upload(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -140,8 +126,8 @@ static void upload(const struct mcp_tool_call *c, struct mcp_result *out)
 
     if (!accepts(c, upload_arguments, out))
         return;
-    if (adapt_call(c, &tool_upload_file, same_arguments(c, upload_arguments), &inner, out, &object,
-                   &e) == 0) {
+    if (adapt_call(c, &tool_upload_file, adapt_known(upload_arguments, c->arguments), &inner, out,
+                   &object, &e) == 0) {
         adapt_tell_text(out, json_incref(object), true);
     } else {
         bool decoding = strstr(e.text, "'content'") != NULL;
@@ -216,7 +202,8 @@ static void run(const struct mcp_tool_call *c, struct mcp_result *out)
     }
     if (!accepts(c, run_arguments, out))
         return;
-    arguments = same_arguments(c, run_arguments);
+    /* These tools and ours have all of them in common. */
+    arguments = adapt_known(run_arguments, c->arguments);
     json_object_set_new(arguments, "waitMs", json_integer(0)); /* its clients wait to the end */
     if (adapt_call(c, &tool_run_code, arguments, &inner, out, &object, &e) == 0)
         tell_run(c, &inner, out);

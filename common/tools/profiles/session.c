@@ -5,45 +5,34 @@
 #include "common/tools/profiles/profiles.h"
 #include "common/tools/profiles/session.h"
 
+/* clang-format off */
 /* Results are {"result": model or error}; clients of its kind unwrap that by the last member. */
-#define RESULT_SCHEMA(required, properties)                                                        \
-    "{\"type\":\"object\",\"required\":[\"result\"],\"properties\":{\"result\":{\"anyOf\":["       \
-    "{\"type\":\"object\",\"required\":[" required "],\"properties\":{" properties "}},"           \
-    "{\"type\":\"object\",\"required\":[\"error\",\"message\"],\"properties\":{"                   \
-    "\"error\":{\"type\":\"string\"},\"message\":{\"type\":\"string\"},"                           \
-    "\"size_bytes\":{\"type\":[\"integer\",\"null\"]},"                                            \
-    "\"download_url\":{\"type\":[\"string\",\"null\"]}}}]}},\"x-fastmcp-wrap-result\":true}"
-#define STRING(name)  "\"" name "\":{\"type\":\"string\"}"
-#define INTEGER(name) "\"" name "\":{\"type\":\"integer\"}"
-#define BOOLEAN(name) "\"" name "\":{\"type\":\"boolean\"}"
-#define ARTIFACTS                                                                                  \
-    "\"artifacts\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{" STRING(    \
-        "path") "," STRING("filename") "," INTEGER("size_bytes") "," STRING("mime_type") ","       \
-                                                                                         "\"downl" \
-                                                                                         "oad_"    \
-                                                                                         "url\":{" \
-                                                                                         "\"type"  \
-                                                                                         "\":["    \
-                                                                                         "\"strin" \
-                                                                                         "g\","    \
-                                                                                         "\"null"  \
-                                                                                         "\"]}}}}"
+#define RESULT_SCHEMA(required, properties) \
+    "{\"type\":\"object\",\"required\":[\"result\"],\"properties\":{\"result\":{\"anyOf\":[" \
+    "{\"type\":\"object\",\"required\":[" required "],\"properties\":{" properties "}}," \
+    "{\"type\":\"object\",\"required\":[\"error\",\"message\"],\"properties\":{" \
+    STRING("error") "," STRING("message") "," OPTIONAL("size_bytes", "integer") "," OPTIONAL("download_url", "string") \
+    "}}]}},\"x-fastmcp-wrap-result\":true}"
+#define STRING(name)         "\"" name "\":{\"type\":\"string\"}"
+#define INTEGER(name)        "\"" name "\":{\"type\":\"integer\"}"
+#define BOOLEAN(name)        "\"" name "\":{\"type\":\"boolean\"}"
+#define OPTIONAL(name, type) "\"" name "\":{\"type\":[\"" type "\",\"null\"]}"
+#define FILE_PARTS           STRING("path") "," STRING("filename") "," INTEGER("size_bytes") "," STRING("mime_type")
+#define ARTIFACTS \
+    "\"artifacts\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{" \
+    FILE_PARTS "," OPTIONAL("download_url", "string") "}}}"
 
-static const char upload_result[] = RESULT_SCHEMA("\"session_id\",\"path\"",
-                                                  STRING("session_id") "," STRING("path"));
+static const char upload_result[] = RESULT_SCHEMA(
+    "\"session_id\",\"path\"", STRING("session_id") "," STRING("path"));
 static const char run_result[] = RESULT_SCHEMA(
     "\"session_id\",\"run_id\",\"exit_code\",\"stdout\",\"stderr\",\"duration_ms\"",
-    STRING("session_id") "," STRING("run_id") "," INTEGER("exit_code") "," STRING("stdout") "," STRING(
-        "stderr") "," BOOLEAN("stdout_truncated") "," BOOLEAN("stderr_truncated") "," ARTIFACTS
-                                                                                  "," INTEGER(
-                                                                                      "duration_"
-                                                                                      "ms"));
+    STRING("session_id") "," STRING("run_id") "," INTEGER("exit_code") "," STRING("stdout") "," STRING("stderr") ","
+    BOOLEAN("stdout_truncated") "," BOOLEAN("stderr_truncated") "," ARTIFACTS "," INTEGER("duration_ms"));
 static const char read_result[] = RESULT_SCHEMA(
-    "\"path\",\"filename\",\"mime_type\",\"size_bytes\",\"content_base64\"",
-    STRING("path") "," STRING("filename") "," STRING("mime_type") "," INTEGER(
-        "size_bytes") "," STRING("content_base64"));
+    "\"path\",\"filename\",\"mime_type\",\"size_bytes\",\"content_base64\"", FILE_PARTS "," STRING("content_base64"));
 static const char list_result[] = RESULT_SCHEMA("\"artifacts\"", ARTIFACTS);
 static const char close_result[] = RESULT_SCHEMA("\"status\"", STRING("status"));
+/* clang-format on */
 
 static char *describe_upload(void *app)
 {

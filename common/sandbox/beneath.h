@@ -1,6 +1,6 @@
 /*
  * Opening names beneath a directory that somebody hostile may be changing right now. Internal to
- * common/sandbox.
+ * common/sandbox, where nothing else is said.
  *
  * Errors are errno values, since the callers tell kinds apart: ENOENT, ELOOP/ENOTDIR/EXDEV (a link
  * or a file on the way), EINVAL (a name that no walk may follow).
@@ -8,6 +8,7 @@
 #ifndef SANDCGI_SANDBOX_BENEATH_H
 #define SANDCGI_SANDBOX_BENEATH_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -20,6 +21,13 @@ struct open_how;
  * component.
  */
 int beneath_open(int dir_fd, const char *name, int flags);
+
+/*
+ * Opens the folder name of at_fd, which is no link, for reading its entries; "." is at_fd itself
+ * once more, from its beginning. Caller closes (AUTO_DIR); NULL with errno set. For the layers
+ * above, too.
+ */
+DIR *beneath_open_dir(int at_fd, const char *name);
 
 /*
  * Copies the first component of name into out (which holds at least 256 bytes) and returns the rest

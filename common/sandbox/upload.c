@@ -3,6 +3,7 @@
 #include "common/sandbox/upload.h"
 
 #include "common/base/clock.h"
+#include "common/sandbox/beneath.h"
 #include "common/sandbox/files.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <sys/stat.h>
 
 #define SWEEP_AGE_S 3600
-#define DIR_FLAGS   (O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 int upload_stage(const struct sandbox_root *root, struct err *e)
 {
@@ -38,7 +38,8 @@ int upload_of_nginx(const struct sandbox_root *root, const char *name, struct up
 
     if (!is_nginx_name(name))
         return err_set(e, ERR_INVALID, "the web server named no file of an upload");
-    AUTO_FD int dir = openat(root->fd, UPLOAD_NGINX_DIR, O_PATH | DIR_FLAGS);
+    AUTO_FD int dir = openat(root->fd, UPLOAD_NGINX_DIR,
+                             O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     AUTO_FD int fd = dir < 0 ? -1
                              : openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno == EACCES)
@@ -88,17 +89,14 @@ void upload_body_clear(struct upload_body *body)
 
 void uploads_sweep(const struct sandbox_root *root)
 {
-    int fd = openat(root->fd, UPLOAD_NGINX_DIR, O_RDONLY | DIR_FLAGS);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, UPLOAD_NGINX_DIR);
     struct stat st;
 
-    if (!dir) {
-        auto_close_fd(&fd);
+    if (!dir)
         return;
-    }
     for (const struct dirent *entry; (entry = readdir(dir));)
         if (is_nginx_name(entry->d_name) &&
-            fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             st.st_mtim.tv_sec < clock_unix_s() - SWEEP_AGE_S)
-            unlinkat(fd, entry->d_name, 0);
+            unlinkat(dirfd(dir), entry->d_name, 0);
 }

@@ -138,3 +138,8 @@ bool beneath_system_failed(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;
 }
+
+bool beneath_has_changed(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}

@@ -49,6 +49,9 @@ int beneath_rename_free(int from_fd, const char *from, int to_fd, const char *to
  * would open. */
 bool beneath_system_failed(int error);
 
+/* Does this errno say that what had the name is gone, or became something else? */
+bool beneath_has_changed(int error);
+
 /* The system call. Weak: the tests of the walk put one in its place that fails with ENOSYS. */
 int beneath_openat2(int dir_fd, const char *name, const struct open_how *how, size_t size);
 

@@ -8,6 +8,7 @@
 #include "common/broker/runlock.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/beneath.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -198,18 +199,6 @@ static void id_of_entry(const char *name, char out[RUN_ID_LEN + 1])
         out[0] = '\0';
 }
 
-static DIR *list_boxes(const struct sandbox_root *root, struct err *e)
-{
-    AUTO_FD int fd = open_boxes(root, e);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (fd >= 0 && !dir)
-        err_errno(e, "the records of sandboxes cannot be listed");
-    if (dir)
-        (void)TAKE_FD(fd); /* the stream owns it now */
-    return dir;
-}
-
 static bool is_wanted(const json_t *record, const char *tenant, const char *conversation)
 {
     return strcmp(json_get_string(record, "tenant"), tenant) == 0 &&
@@ -233,9 +222,11 @@ static void insert_row(json_t *rows, json_t *take_row)
 json_t *stay_record_list(const struct sandbox_root *root, const char *tenant,
                          const char *conversation, struct err *e)
 {
-    AUTO_DIR DIR *dir = list_boxes(root, e);
-    if (!dir)
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, BOXES);
+    if (!dir) {
+        err_errno(e, "the records of sandboxes cannot be listed");
         return NULL;
+    }
     json_t *rows = json_array();
     for (const struct dirent *entry; (entry = readdir(dir));) {
         char run_id[RUN_ID_LEN + 1];
@@ -263,9 +254,8 @@ static void forget(int dir_fd, const char *run_id)
 
 void stay_record_sweep(const struct sandbox_root *root, int64_t now_unix)
 {
-    struct err e = ERR_INIT;
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, BOXES);
 
-    AUTO_DIR DIR *dir = list_boxes(root, &e);
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         char run_id[RUN_ID_LEN + 1];
 

@@ -205,20 +205,6 @@ static bool is_wanted(const json_t *record, const char *tenant, const char *conv
            (!conversation || strcmp(json_get_string(record, "conversationId"), conversation) == 0);
 }
 
-/* Where it belongs, the newest first. */
-static void insert_row(json_t *rows, json_t *take_row)
-{
-    json_int_t created = json_get_integer(take_row, "createdAt", 0);
-    size_t at = 0;
-
-    while (at < json_array_size(rows) &&
-           json_get_integer(json_array_get(rows, at), "createdAt", 0) > created)
-        at++;
-    json_array_insert_new(rows, at, take_row);
-    if (json_array_size(rows) > STAY_LIST_MAX)
-        json_array_remove(rows, STAY_LIST_MAX);
-}
-
 json_t *stay_record_list(const struct sandbox_root *root, const char *tenant,
                          const char *conversation, struct err *e)
 {
@@ -234,9 +220,11 @@ json_t *stay_record_list(const struct sandbox_root *root, const char *tenant,
         id_of_entry(entry->d_name, run_id);
         json_t *record = run_id[0] ? read_record(dirfd(dir), run_id) : NULL;
         if (record && is_wanted(record, tenant, conversation))
-            insert_row(rows, row_of(root, run_id, record));
+            json_insert_descending(rows, "createdAt", row_of(root, run_id, record));
         else
             json_decref(record);
+        if (json_array_size(rows) > STAY_LIST_MAX)
+            json_array_remove(rows, STAY_LIST_MAX);
     }
     return rows;
 }

@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
+	common/base/address.c common/base/address.h \
 	common/base/auto.c common/base/auto.h \
 	common/base/b64.c common/base/b64.h \
 	common/base/buf.c common/base/buf.h \
@@ -19,6 +20,7 @@ libbase_a_SOURCES = \
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
+	tests/unit/test_address \
 	tests/unit/test_auto \
 	tests/unit/test_b64 \
 	tests/unit/test_buf \

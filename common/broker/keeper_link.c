@@ -2,6 +2,7 @@
 
 #include "common/broker/keeper_link.h"
 
+#include "common/base/cage.h"
 #include "common/base/log.h"
 #include "common/broker/broker.h"
 #include "common/broker/keeper.h"
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #define FIRST_WORD_MS 5000 /* how long connections wait for its first look at the engine */
@@ -91,9 +91,7 @@ int keeper_link_start(struct broker *b, struct err *e)
     if (pid < 0)
         return err_errno(e, "fork");
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(0);
+        cage_die_with(parent);
         birth_leave_broker(b, &theirs, 1);
         log_set_role("keeper");
         keeper_main(b->config, &b->root, theirs);

@@ -2,6 +2,7 @@
 
 #include "common/broker/removals.h"
 
+#include "common/base/cage.h"
 #include "common/base/log.h"
 #include "common/broker/broker.h"
 #include "common/broker/retention_pass.h"
@@ -13,7 +14,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -169,9 +169,7 @@ static void hear(struct broker *b, void *item, uint32_t events)
 
 static void be_the_look(struct broker *b, int fd, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(0);
+    cage_die_with(parent);
     birth_leave_broker(b, &fd, 1);
     log_set_role("retention");
     retention_pass(&b->root, fd);

@@ -124,3 +124,20 @@ void staging_sweep(const struct sandbox_root *root)
         unlinkat(fd, entry->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
     }
 }
+
+void staging_sweep_files(const struct sandbox_root *root, const char *folder,
+                         bool (*is_ours)(const char *name), int64_t age_s)
+{
+    int fd = openat(root->fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct stat st;
+
+    if (!dir) {
+        auto_close_fd(&fd);
+        return;
+    }
+    for (const struct dirent *entry; (entry = readdir(dir));)
+        if (is_ours(entry->d_name) && fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_mtim.tv_sec < clock_unix_s() - age_s)
+            unlinkat(fd, entry->d_name, 0);
+}

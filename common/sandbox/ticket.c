@@ -2,11 +2,11 @@
 
 #include "common/sandbox/ticket.h"
 
-#include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/staging.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +18,9 @@
 #define TEXT_MAX   16384
 #define TEXT_DEPTH 4
 
-static int open_tickets(const struct sandbox_root *root, int access, struct err *e)
+static int open_tickets(const struct sandbox_root *root, struct err *e)
 {
-    int fd = openat(root->fd, TICKET_DIR, access | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(root->fd, TICKET_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? err_errno(e, "the upload tickets cannot be opened") : fd;
 }
 
@@ -58,7 +58,7 @@ static int write_ticket(int dir, const char *id, const struct ticket *t, struct 
 int ticket_make(const struct sandbox_root *root, const struct ticket *ticket,
                 char out_id[TICKET_ID_LEN + 1], struct err *e)
 {
-    AUTO_FD int dir = open_tickets(root, O_PATH, e);
+    AUTO_FD int dir = open_tickets(root, e);
 
     if (dir < 0)
         return -1;
@@ -85,7 +85,7 @@ static int decode(const json_t *record, struct ticket *out, struct err *e)
 int ticket_read(const struct sandbox_root *root, const char *id, struct ticket *out, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
-    AUTO_FD int dir = open_tickets(root, O_PATH, e);
+    AUTO_FD int dir = open_tickets(root, e);
 
     if (dir < 0)
         return -1;
@@ -108,7 +108,7 @@ void ticket_clear(struct ticket *t)
 
 int ticket_use(const struct sandbox_root *root, const char *id, struct err *e)
 {
-    AUTO_FD int dir = open_tickets(root, O_PATH, e);
+    AUTO_FD int dir = open_tickets(root, e);
 
     if (dir < 0)
         return -1;
@@ -120,17 +120,5 @@ int ticket_use(const struct sandbox_root *root, const char *id, struct err *e)
 
 void tickets_sweep(const struct sandbox_root *root)
 {
-    struct err e = ERR_INIT;
-    int fd = open_tickets(root, O_RDONLY, &e);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    struct stat st;
-
-    if (!dir) {
-        auto_close_fd(&fd);
-        return;
-    }
-    for (const struct dirent *entry; (entry = readdir(dir));)
-        if (is_id(entry->d_name) && fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            st.st_mtim.tv_sec < clock_unix_s() - UPLOAD_LASTS_S)
-            unlinkat(fd, entry->d_name, 0);
+    staging_sweep_files(root, TICKET_DIR, is_id, UPLOAD_LASTS_S);
 }

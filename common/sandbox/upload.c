@@ -2,7 +2,6 @@
 
 #include "common/sandbox/upload.h"
 
-#include "common/base/clock.h"
 #include "common/sandbox/files.h"
 
 #include <errno.h>
@@ -12,7 +11,6 @@
 #include <sys/stat.h>
 
 #define SWEEP_AGE_S 3600
-#define DIR_FLAGS   (O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 int upload_stage(const struct sandbox_root *root, struct err *e)
 {
@@ -38,7 +36,8 @@ int upload_of_nginx(const struct sandbox_root *root, const char *name, struct up
 
     if (!is_nginx_name(name))
         return err_set(e, ERR_INVALID, "the web server named no file of an upload");
-    AUTO_FD int dir = openat(root->fd, UPLOAD_NGINX_DIR, O_PATH | DIR_FLAGS);
+    AUTO_FD int dir = openat(root->fd, UPLOAD_NGINX_DIR,
+                             O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     AUTO_FD int fd = dir < 0 ? -1
                              : openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno == EACCES)
@@ -88,17 +87,5 @@ void upload_body_clear(struct upload_body *body)
 
 void uploads_sweep(const struct sandbox_root *root)
 {
-    int fd = openat(root->fd, UPLOAD_NGINX_DIR, O_RDONLY | DIR_FLAGS);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    struct stat st;
-
-    if (!dir) {
-        auto_close_fd(&fd);
-        return;
-    }
-    for (const struct dirent *entry; (entry = readdir(dir));)
-        if (is_nginx_name(entry->d_name) &&
-            fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            st.st_mtim.tv_sec < clock_unix_s() - SWEEP_AGE_S)
-            unlinkat(fd, entry->d_name, 0);
+    staging_sweep_files(root, UPLOAD_NGINX_DIR, is_nginx_name, SWEEP_AGE_S);
 }

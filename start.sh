@@ -131,7 +131,7 @@ show_status()
 stop_on_signals()
 {
     tail_pid=
-    trap 'printf "\n"; [[ -z $tail_pid ]] || kill "$tail_pid" 2>/dev/null; stop_all; exit 0' INT TERM HUP
+    trap 'printf "\n"; [[ -z $tail_pid ]] || kill "$tail_pid" 2>/dev/null || true; stop_all; exit 0' INT TERM HUP
 }
 
 stay_attached()

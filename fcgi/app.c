@@ -19,10 +19,10 @@
 static const char instructions[] =
     "Runs programs in throw-away containers. Give every conversation one conversationId and keep "
     "using it: files a program writes to its current directory (/data) stay with the conversation "
-    "and can be downloaded by the links in the result. Variables do not survive between runs; "
-    "files do. Use upload_file to bring data in, run_code to compute, list_runners to see "
-    "languages and libraries. A program that takes long goes on after run_code has answered: "
-    "get_run brings the rest.";
+    "and can be downloaded by the links in the result. Variables do not survive between runs "
+    "(unless session is true); files do. Use upload_file to bring data in (create_upload for large "
+    "files), run_code to compute, install_package for libraries that list_runners does not show. A "
+    "program that takes long goes on after run_code has answered: get_run brings the rest.";
 
 static void add_token(struct app *app, const char *tenant, const char *token)
 {

@@ -200,7 +200,7 @@ def _():
 
 @test("README has no example that is not tested here")
 def _():
-    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "put", "archive",
+    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "files", "put", "archive",
                              "sandbox", "session"})
 
 

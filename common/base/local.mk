@@ -1,8 +1,10 @@
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
+	common/base/address.c common/base/address.h \
 	common/base/auto.c common/base/auto.h \
 	common/base/b64.c common/base/b64.h \
 	common/base/buf.c common/base/buf.h \
+	common/base/cage.c common/base/cage.h \
 	common/base/clock.c common/base/clock.h \
 	common/base/conf.c common/base/conf.h \
 	common/base/conf_print.c \
@@ -19,9 +21,11 @@ libbase_a_SOURCES = \
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
+	tests/unit/test_address \
 	tests/unit/test_auto \
 	tests/unit/test_b64 \
 	tests/unit/test_buf \
+	tests/unit/test_cage \
 	tests/unit/test_clock \
 	tests/unit/test_conf \
 	tests/unit/test_crypto \

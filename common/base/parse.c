@@ -4,7 +4,6 @@
 
 #include "common/base/auto.h"
 
-#include <stddef.h>
 #include <string.h>
 
 struct unit {
@@ -117,4 +116,20 @@ int parse_bool(const char *text, bool *out)
         }
     }
     return -1;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int parse_percent(const char *s, size_t len)
+{
+    int high = len >= 3 && s[0] == '%' ? hex_digit(s[1]) : -1;
+    int low = high < 0 ? -1 : hex_digit(s[2]);
+
+    return low < 0 ? -1 : high * 16 + low;
 }

@@ -8,6 +8,7 @@
 #define SANDCGI_BASE_PARSE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Decimal digits only, min <= value <= max. */
@@ -22,5 +23,8 @@ int parse_duration_ms(const char *text, uint64_t *out);
 int parse_milli(const char *text, uint64_t *out);
 /* true/false, yes/no, on/off, 1/0. */
 int parse_bool(const char *text, bool *out);
+
+/* The byte that "%XX" at the start of s, of len bytes, stands for; -1: s starts otherwise. */
+int parse_percent(const char *s, size_t len);
 
 #endif

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "common/base/cage.h"
 #include "common/base/crypto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -79,9 +79,7 @@ int birth_job(struct broker *b, int fd, const json_t *head, int passed_fd, struc
 static void be_helper(struct broker *b, const char *role, void (*be)(struct broker *b, int fd),
                       int fd, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(0);
+    cage_die_with(parent);
     birth_leave_broker(b, &fd, 1);
     log_set_role(role);
     be(b, fd);

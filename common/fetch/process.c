@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "common/base/auto.h"
+#include "common/base/cage.h"
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
@@ -9,21 +10,15 @@
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define NOBODY      65534
-#define FILE_FD     3 /* what it writes to */
+#define FILE_FD     3 /* what it writes to: the last of what it is given */
 #define TALK_MAX    (FETCH_URL_MAX + 64)
 #define GRACE_MS    10000 /* on top of the fetch's own limit */
 #define MEMORY_MAX  (512u << 20)
@@ -32,36 +27,15 @@
 /* ---- inside: standard input brings "MAX_BYTES TIMEOUT_MS URL", standard output takes "KIND TEXT"
  * ---- */
 
-static int drop_rights(void)
+static int enter(uint64_t max_bytes)
 {
-    if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-                           setresuid(NOBODY, NOBODY, NOBODY) < 0))
-        return -1;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-        return -1;
-    return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* last: another account forgets it */
-}
-
-static int bound_resources(uint64_t max_bytes)
-{
-    const struct {
-        __rlimit_resource_t resource;
-        rlim_t max;
-    } limits[] = {
-#ifndef WITH_SANITIZER /* which reserves terabytes of addresses */
+    const struct cage_limit limits[] = {
         {RLIMIT_AS, MEMORY_MAX},
-#endif
         {RLIMIT_FSIZE, max_bytes},
         {RLIMIT_NOFILE, OPEN_MAX_FD},
-        {RLIMIT_CORE, 0},
     };
 
-    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-        const struct rlimit limit = {.rlim_cur = limits[i].max, .rlim_max = limits[i].max};
-        if (setrlimit(limits[i].resource, &limit) < 0)
-            return -1;
-    }
-    return 0;
+    return cage_drop_rights() < 0 ? -1 : cage_bound(limits, ARRAY_LEN(limits));
 }
 
 /* The URL, in text; NULL: there was no task. */
@@ -92,7 +66,7 @@ static int fetch_here(struct err *e)
     const char *url = read_task(&text, &limits, e);
     if (!url)
         return -1;
-    if (drop_rights() < 0 || bound_resources(limits.max_bytes) < 0)
+    if (enter(limits.max_bytes) < 0)
         return err_set(e, ERR_INTERNAL, "fetch: rights cannot be given up");
     return fetch_url(url, FILE_FD, &limits, e);
 }
@@ -111,22 +85,6 @@ int fetch_process_main(void)
 
 /* ---- outside ---- */
 
-/* High copies first: what dup2 replaces may be one of ours. */
-static void become_fetch(int talk, int file)
-{
-    char *argv[] = {(char *)(uintptr_t) "sandcgi", (char *)(uintptr_t) "fetch", NULL};
-    char *envp[] = {NULL};
-    int high_talk = fcntl(talk, F_DUPFD_CLOEXEC, FILE_FD + 1);
-    int high_file = fcntl(file, F_DUPFD_CLOEXEC, FILE_FD + 1);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    if (high_talk >= 0 && high_file >= 0 && null >= 0 && dup2(high_talk, STDIN_FILENO) >= 0 &&
-        dup2(high_talk, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 &&
-        dup2(high_file, FILE_FD) >= 0 && close_range(FILE_FD + 1, ~0u, 0) == 0)
-        execve("/proc/self/exe", argv, envp);
-    _exit(127);
-}
-
 static pid_t start(int file, int *out_talk, struct err *e)
 {
     int pair[2];
@@ -135,12 +93,10 @@ static pid_t start(int file, int *out_talk, struct err *e)
         return err_errno(e, "socketpair");
     AUTO_FD int theirs = pair[1];
     AUTO_FD int ours = pair[0];
-    pid_t pid = fork();
-    if (pid == 0)
-        become_fetch(theirs, file);
-    if (pid < 0)
-        return err_errno(e, "fork");
-    *out_talk = TAKE_FD(ours);
+    const int fds[] = {theirs, theirs, -1, file};
+    pid_t pid = cage_start("fetch", fds, ARRAY_LEN(fds), e);
+    if (pid >= 0)
+        *out_talk = TAKE_FD(ours);
     return pid;
 }
 
@@ -195,9 +151,7 @@ int fetch_in_process(const char *url, int fd, int asker_fd, const struct fetch_l
     if (pid < 0)
         return -1;
     int result = talk(link, asker_fd, url, limits, &line, e);
-    kill(pid, SIGKILL); /* it has said its word, or has none */
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    cage_end(pid); /* it has said its word, or has none */
     if (result < 0)
         return -1;
     AUTO_FREE char *word = buf_take(&line);

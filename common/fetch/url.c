@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "common/base/auto.h"
+#include "common/base/parse.h"
 #include "common/fetch/fetch.h"
 
 #include <curl/curl.h>
@@ -46,28 +47,16 @@ int fetch_check_url(const char *url, struct err *e)
     return 0;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int decode(const char *s, size_t len, char out[FETCH_NAME_MAX + 1])
 {
     size_t n = 0;
 
     for (size_t i = 0; i < len; i++, n++) {
-        int c = (unsigned char)s[i];
-        if (c == '%') {
-            int high = i + 2 < len ? hex_digit(s[i + 1]) : -1;
-            int low = high < 0 ? -1 : hex_digit(s[i + 2]);
-            if (low >= 0) {
-                c = high * 16 + low;
-                i += 2;
-            }
-        }
+        int c = parse_percent(s + i, len - i);
+        if (c >= 0)
+            i += 2;
+        else
+            c = (unsigned char)s[i];
         if (n == FETCH_NAME_MAX || c == 0 || c == '/')
             return -1;
         out[n] = (char)c;

@@ -1,6 +1,5 @@
 noinst_LIBRARIES += libindex.a
 libindex_a_SOURCES = \
-	common/index/address.c common/index/address.h \
 	common/index/ecosystem.c common/index/ecosystem.h \
 	common/index/hosts.c common/index/hosts.h \
 	common/index/names.c \
@@ -10,7 +9,6 @@ libindex_a_SOURCES = \
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
-	tests/unit/test_index_address \
 	tests/unit/test_index_hosts \
 	tests/unit/test_index_names \
 	tests/unit/test_index_proxy \

@@ -3,19 +3,15 @@
 #include "common/index/proxy.h"
 
 #include "common/base/auto.h"
+#include "common/base/cage.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-
-#define NOBODY 65534 /* an account without files, and not that of the sandboxes */
 
 struct proxy {
     int listen_fd, signal_fd;
@@ -24,33 +20,13 @@ struct proxy {
     size_t tunnels;
 };
 
-/* Only the socket and standard error stay. */
-static void drop_descriptors(int listen_fd)
+static bool drop_rights(int listen_fd)
 {
-    dup2(listen_fd, STDIN_FILENO);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    close_range(STDERR_FILENO + 1, ~0u, 0);
-}
+    static const struct cage_limit no_files = {RLIMIT_FSIZE, 0};
+    const int fds[] = {listen_fd, STDERR_FILENO, STDERR_FILENO};
 
-static bool drop_rights(void)
-{
-    static const struct rlimit none = {0, 0};
-
-    if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-                           setresuid(NOBODY, NOBODY, NOBODY) < 0))
-        return false;
-    setrlimit(RLIMIT_FSIZE, &none);
-    setrlimit(RLIMIT_CORE, &none);
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-}
-
-/* A change of account takes the word back: it is given behind that. */
-static void die_with(pid_t parent)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != parent)
-        _exit(0);
+    return cage_keep_fds(fds, ARRAY_LEN(fds)) == 0 && cage_drop_rights() == 0 &&
+           cage_bound(&no_files, 1) == 0;
 }
 
 static void reap(struct proxy *p)
@@ -70,7 +46,7 @@ static void open_tunnel(struct proxy *p)
     pid_t pid = fd < 0 ? -1 : fork();
 
     if (pid == 0) {
-        die_with(self);
+        cage_die_with(self);
         close(p->listen_fd);
         index_tunnel_serve(fd, p->rules, p->budget);
         _exit(0);
@@ -112,10 +88,9 @@ __attribute__((noreturn)) static void be_proxy(int listen_fd, const struct index
 {
     struct proxy p = {.listen_fd = STDIN_FILENO, .rules = rules};
 
-    drop_descriptors(listen_fd);
-    if (!drop_rights())
+    if (!drop_rights(listen_fd))
         _exit(1);
-    die_with(parent);
+    cage_die_with(parent);
     p.signal_fd = open_signals();
     p.budget = mmap(NULL, sizeof *p.budget, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                     0);

@@ -2,10 +2,10 @@
 
 #include "common/index/tunnel.h"
 
+#include "common/base/address.h"
 #include "common/base/auto.h"
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
-#include "common/index/address.h"
 #include "common/index/request.h"
 
 #include <arpa/inet.h>
@@ -78,15 +78,15 @@ static bool is_literal(const char *host)
     return inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
 }
 
-static bool may_go_to(const struct index_rules *rules, const char *host,
-                      const struct sockaddr *address)
+static bool may_go_to(const struct index_rules *rules, const char *host, const struct addrinfo *a)
 {
-    switch (index_address_kind(address)) {
-    case INDEX_ADDRESS_PUBLIC:
+    switch (address_kind_of(a->ai_addr, a->ai_addrlen)) {
+    case ADDRESS_PUBLIC:
+    case ADDRESS_SPECIAL:
         return true;
-    case INDEX_ADDRESS_PRIVATE:
+    case ADDRESS_PRIVATE:
         return rules->private_ok || is_literal(host);
-    case INDEX_ADDRESS_NEVER:
+    case ADDRESS_NEVER:
         break;
     }
     return false;
@@ -125,7 +125,7 @@ static int reach(int fd, const struct index_rules *rules, const struct index_hos
         return -1;
     }
     for (const struct addrinfo *a = list; a && there < 0 && !deadline_passed(end); a = a->ai_next) {
-        if (may_go_to(rules, host->name, a->ai_addr))
+        if (may_go_to(rules, host->name, a))
             there = connect_to(a, end);
         else
             forbidden = true;

@@ -3,41 +3,23 @@
 #include "common/sandbox/archive_cage.h"
 
 #include "common/base/auto.h"
+#include "common/base/cage.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define NOBODY    65534
 #define CPU_MAX_S 120
 #define MEMORY_MAX                                                                                 \
     (512u << 20) /* xz asks for 65 MiB at its strongest usual level, zstd for 128 MiB */
-
-/* ---- from outside ---- */
-
-static void become_program(const char *command, int in_fd, int out_fd)
-{
-    char *argv[] = {(char *)(uintptr_t) "sandcgi", (char *)(uintptr_t)command, NULL};
-    char *envp[] = {NULL};
-    AUTO_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    if (dup2(in_fd, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0 ||
-        dup2(null, STDERR_FILENO) < 0 || close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
-        return;
-    execve("/proc/self/exe", argv, envp);
-}
 
 int archive_cage_start(const char *command, int in_fd, pid_t *out_pid, struct err *e)
 {
@@ -47,65 +29,17 @@ int archive_cage_start(const char *command, int in_fd, pid_t *out_pid, struct er
         return err_errno(e, "a pipe for the archive's reader");
     AUTO_FD int from = pipe_fds[0];
     AUTO_FD int to = pipe_fds[1];
-    /* Copies above the standard ones, which dup2 is about to replace. */
-    AUTO_FD int high_in = fcntl(in_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    AUTO_FD int high_to = fcntl(to, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (high_in < 0 || high_to < 0)
-        return err_errno(e, "descriptors for the archive's reader");
-    *out_pid = fork();
-    if (*out_pid == 0) {
-        become_program(command, high_in, high_to);
-        _exit(127);
-    }
-    if (*out_pid < 0)
-        return err_errno(e, "a process for the archive's reader");
-    return TAKE_FD(from);
+    const int fds[] = {in_fd, to, -1};
+    *out_pid = cage_start(command, fds, ARRAY_LEN(fds), e);
+    return *out_pid < 0 ? -1 : TAKE_FD(from);
 }
 
-void archive_cage_end(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-}
-
-/* ---- from inside ---- */
-
-/* Without root there is nothing to give up, and the filter below has to do. */
-static int drop_rights(void)
-{
-    if (geteuid() == 0) {
-        /* Where the kernel has no such namespaces the filter refuses sockets all the same. */
-        (void)unshare(CLONE_NEWNET | CLONE_NEWIPC);
-        if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-            setresuid(NOBODY, NOBODY, NOBODY) < 0)
-            return -1;
-    }
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-        return -1;
-    return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-}
-
-static int bound_resources(void)
-{
-    static const struct {
-        __rlimit_resource_t resource;
-        rlim_t max;
-    } limits[] = {
-#ifndef WITH_SANITIZER /* which reserves terabytes of addresses */
-        {RLIMIT_AS, MEMORY_MAX},
-#endif
-        {RLIMIT_CPU, CPU_MAX_S}, {RLIMIT_FSIZE, 0}, {RLIMIT_NOFILE, STDERR_FILENO + 1},
-        {RLIMIT_CORE, 0},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-        const struct rlimit limit = {.rlim_cur = limits[i].max, .rlim_max = limits[i].max};
-        if (setrlimit(limits[i].resource, &limit) < 0)
-            return -1;
-    }
-    return 0;
-}
+static const struct cage_limit limits[] = {
+    {RLIMIT_AS, MEMORY_MAX},
+    {RLIMIT_CPU, CPU_MAX_S},
+    {RLIMIT_FSIZE, 0},
+    {RLIMIT_NOFILE, STDERR_FILENO + 1},
+};
 
 #if defined __x86_64__
 #define FILTER_ARCH AUDIT_ARCH_X86_64
@@ -169,9 +103,13 @@ static int filter_calls(void)
 
 #endif
 
+/* Without root there are no rights to give up, and the filter has to do. */
 int archive_cage_enter(void)
 {
-    if (drop_rights() < 0 || bound_resources() < 0)
+    /* Where the kernel has no such namespaces the filter refuses sockets all the same. */
+    if (geteuid() == 0)
+        (void)unshare(CLONE_NEWNET | CLONE_NEWIPC);
+    if (cage_drop_rights() < 0 || cage_bound(limits, ARRAY_LEN(limits)) < 0)
         return -1;
     return filter_calls();
 }

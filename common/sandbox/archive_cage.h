@@ -10,14 +10,11 @@
 #include <sys/types.h>
 
 /*
- * Starts this very program anew (so that no secret of ours is in its memory) as "<command>", with
- * in_fd as its standard input and a new pipe as its standard output; all else is closed, its
- * environment is empty. Returns the pipe's reading end, or -1. The caller waits for *out_pid.
+ * Starts this very program anew as "<command>" (cage_start), with in_fd as its standard input and a
+ * new pipe as its standard output. Returns the pipe's reading end, or -1. The caller ends *out_pid
+ * (cage_end).
  */
 int archive_cage_start(const char *command, int in_fd, pid_t *out_pid, struct err *e);
-
-/* Ends it, should it still live, and waits for that. */
-void archive_cage_end(pid_t pid);
 
 /*
  * Called by that process first: gives up root for an account without rights, network and files of

@@ -3,6 +3,7 @@
 #include "common/sandbox/files.h"
 
 #include "common/base/fdio.h"
+#include "common/base/parse.h"
 #include "common/base/utf8.h"
 #include "common/sandbox/beneath.h"
 #include "common/sandbox/files_way.h"
@@ -17,22 +18,13 @@
 /* How often the way is walked anew when a program changes it under our feet. */
 #define PUT_TRIES 8
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The byte at s, decoding one %XX; *step is how many characters that were. */
 static char decode_at(const char *s, size_t *step)
 {
-    *step = 1;
-    if (s[0] != '%' || hex_digit(s[1]) < 0 || hex_digit(s[2]) < 0)
-        return s[0];
-    *step = 3;
-    return (char)(hex_digit(s[1]) * 16 + hex_digit(s[2]));
+    int byte = parse_percent(s, strnlen(s, 3));
+
+    *step = byte < 0 ? 1 : 3;
+    return byte < 0 ? s[0] : (char)byte;
 }
 
 /* Would name, decoded once more, be another path than it says? */

@@ -76,14 +76,6 @@ char *link_url(const struct link_key *key, const char *base_url, enum link_kind 
                       buf_str(&path), expires, sig);
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* One byte of a path, "%XX" or itself; -1 for what no link of ours has there. */
 static int decode_one(const char *s, size_t left, size_t *step)
 {
@@ -91,10 +83,8 @@ static int decode_one(const char *s, size_t left, size_t *step)
 
     *step = 1;
     if (c == '%') {
-        int high = left >= 3 ? hex_digit(s[1]) : -1;
-        int low = high < 0 ? -1 : hex_digit(s[2]);
         *step = 3;
-        c = low < 0 ? -1 : high * 16 + low;
+        c = parse_percent(s, left);
         if (c == '/')
             return -1;
     }

@@ -5,6 +5,7 @@
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "common/base/parse.h"
 #include "common/sandbox/beneath.h"
 
 #include <errno.h>
@@ -43,14 +44,6 @@ int local_dirs_add(struct local_dirs *dirs, const char *list, struct err *e)
     return 0;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 void local_dirs_add_uri(struct local_dirs *dirs, const char *uri)
 {
     AUTO_BUF struct buf path = BUF_INIT(LOCAL_PATH_MAX);
@@ -62,13 +55,10 @@ void local_dirs_add_uri(struct local_dirs *dirs, const char *uri)
     if (strncmp(uri, LOCALHOST "/", strlen(LOCALHOST "/")) == 0)
         uri += strlen(LOCALHOST);
     for (; *uri; uri++) {
-        int high = *uri == '%' ? hex_digit(uri[1]) : -1, low = high < 0 ? -1 : hex_digit(uri[2]);
-        if (low < 0) {
-            buf_add_char(&path, *uri);
-            continue;
-        }
-        buf_add_char(&path, (char)(high * 16 + low));
-        uri += 2;
+        int byte = parse_percent(uri, strnlen(uri, 3));
+        buf_add_char(&path, byte < 0 ? *uri : (char)byte);
+        if (byte >= 0)
+            uri += 2;
     }
     if (buf_ok(&path) && strlen(buf_str(&path)) == path.len)
         (void)add_one(dirs, buf_str(&path), path.len, &nobody);

@@ -122,3 +122,18 @@ void staging_sweep(const struct sandbox_root *root)
         unlinkat(dirfd(dir), entry->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
     }
 }
+
+void staging_sweep_files(const struct sandbox_root *root, const char *folder,
+                         bool (*is_ours)(const char *name), int64_t age_s)
+{
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, folder);
+    struct stat st;
+
+    if (!dir)
+        return;
+    for (const struct dirent *entry; (entry = readdir(dir));)
+        if (is_ours(entry->d_name) &&
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_mtim.tv_sec < clock_unix_s() - age_s)
+            unlinkat(dirfd(dir), entry->d_name, 0);
+}

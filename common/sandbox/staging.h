@@ -46,5 +46,9 @@ void staged_clear(struct staged *s);
 
 /* Removes what is older than an hour: leftovers of processes that were killed. */
 void staging_sweep(const struct sandbox_root *root);
+/* The same for files of another folder of the root: those whose names are ours, not changed for
+ * age_s seconds. */
+void staging_sweep_files(const struct sandbox_root *root, const char *folder,
+                         bool (*is_ours)(const char *name), int64_t age_s);
 
 #endif

@@ -2,12 +2,11 @@
 
 #include "common/sandbox/ticket.h"
 
-#include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/beneath.h"
+#include "common/sandbox/staging.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -121,14 +120,5 @@ int ticket_use(const struct sandbox_root *root, const char *id, struct err *e)
 
 void tickets_sweep(const struct sandbox_root *root)
 {
-    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, TICKET_DIR);
-    struct stat st;
-
-    if (!dir)
-        return;
-    for (const struct dirent *entry; (entry = readdir(dir));)
-        if (is_id(entry->d_name) &&
-            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            st.st_mtim.tv_sec < clock_unix_s() - UPLOAD_LASTS_S)
-            unlinkat(dirfd(dir), entry->d_name, 0);
+    staging_sweep_files(root, TICKET_DIR, is_id, UPLOAD_LASTS_S);
 }

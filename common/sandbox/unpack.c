@@ -2,6 +2,7 @@
 
 #include "common/sandbox/unpack.h"
 
+#include "common/base/cage.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/sandbox/archive.h"
@@ -162,7 +163,7 @@ static int read_archive(struct unpacking *u, int archive_fd, struct err *e)
     if (records < 0)
         return -1;
     int rc = take_all(u, records, e);
-    archive_cage_end(reader);
+    cage_end(reader);
     return rc;
 }
 

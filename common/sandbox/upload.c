@@ -2,8 +2,6 @@
 
 #include "common/sandbox/upload.h"
 
-#include "common/base/clock.h"
-#include "common/sandbox/beneath.h"
 #include "common/sandbox/files.h"
 
 #include <errno.h>
@@ -89,14 +87,5 @@ void upload_body_clear(struct upload_body *body)
 
 void uploads_sweep(const struct sandbox_root *root)
 {
-    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, UPLOAD_NGINX_DIR);
-    struct stat st;
-
-    if (!dir)
-        return;
-    for (const struct dirent *entry; (entry = readdir(dir));)
-        if (is_nginx_name(entry->d_name) &&
-            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            st.st_mtim.tv_sec < clock_unix_s() - SWEEP_AGE_S)
-            unlinkat(dirfd(dir), entry->d_name, 0);
+    staging_sweep_files(root, UPLOAD_NGINX_DIR, is_nginx_name, SWEEP_AGE_S);
 }

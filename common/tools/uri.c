@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/buf.h"
 #include "common/base/mem.h"
+#include "common/base/parse.h"
 #include "common/sandbox/files.h"
 
 #include <stdint.h>
@@ -41,33 +42,22 @@ char *uri_of_file(const char *conversation, const char *name)
     return buf_take(&uri);
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* NULL when the part holds what no URI part may hold, or a NUL. Heap. */
 static char *decode(const char *s, size_t len)
 {
     AUTO_BUF struct buf out = BUF_INIT(len);
 
     for (size_t i = 0; i < len; i++) {
-        int high, low;
-
         if (s[i] == '?' || s[i] == '#')
             return NULL;
         if (s[i] != '%') {
             buf_add_char(&out, s[i]);
             continue;
         }
-        high = i + 2 < len ? hex_digit(s[i + 1]) : -1;
-        low = high < 0 ? -1 : hex_digit(s[i + 2]);
-        if (low < 0 || (high == 0 && low == 0))
+        int byte = parse_percent(s + i, len - i);
+        if (byte <= 0)
             return NULL;
-        buf_add_char(&out, (char)(high * 16 + low));
+        buf_add_char(&out, (char)byte);
         i += 2;
     }
     return buf_take(&out);

@@ -4,6 +4,7 @@
 #include "tests/unit/sandbox_fixture.h"
 #include "tests/unit/unit.h"
 
+#include "common/base/cage.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/sandbox/archive.h"
@@ -503,7 +504,7 @@ static void the_reader_has_no_rights(void **state)
 #if defined __x86_64__ || defined __aarch64__
     assert_status(pid, "Seccomp:\t2\n");
 #endif
-    archive_cage_end(pid);
+    cage_end(pid);
     assert_int_equal(kill(pid, 0), -1);
     free(r);
 }

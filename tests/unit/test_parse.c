@@ -141,6 +141,20 @@ static void truth_has_eight_spellings(void **state)
     assert_true(value);
 }
 
+static void percent_stands_for_a_byte(void **state)
+{
+    static const char *const bad[] = {"", "%", "%4", "%4g", "%g4", "a41", "% 4", "%-1", "4%41"};
+
+    (void)state;
+    assert_int_equal(parse_percent("%41", 3), 'A');
+    assert_int_equal(parse_percent("%4a%", 4), 'J');
+    assert_int_equal(parse_percent("%fF", 3), 0xff);
+    assert_int_equal(parse_percent("%00", 3), 0);
+    assert_int_equal(parse_percent("%41", 2), -1);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_int_equal(parse_percent(bad[i], strlen(bad[i])), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +165,7 @@ int main(void)
         cmocka_unit_test(decimals_become_thousandths),
         cmocka_unit_test(modes_are_octal),
         cmocka_unit_test(truth_has_eight_spellings),
+        cmocka_unit_test(percent_stands_for_a_byte),
     };
     return RUN_TESTS(tests);
 }

@@ -10,10 +10,12 @@
 #include "common/sandbox/files.h"
 #include "common/tools/runners.h"
 
+#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
-#define NAP_MS 50
+#define NAP_MS       50
+#define SENTENCE_MAX (64u * 1024)
 
 /* Tools bound what they return long before this. */
 #define TEXT_MAX (128u * 1024 * 1024)
@@ -154,4 +156,15 @@ void adapt_tell_text(struct mcp_result *out, json_t *take_object, bool pretty)
     if ((pretty ? json_write_pretty : json_write)(take_object, &text) == 0)
         mcp_result_add(out, content_text_new(buf_str(&text), text.len));
     json_decref(take_object);
+}
+
+void adapt_tell(struct mcp_result *out, const char *fmt, ...)
+{
+    AUTO_BUF struct buf text = BUF_INIT(SENTENCE_MAX);
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    mcp_result_add(out, content_text_new(buf_str(&text), text.len));
 }

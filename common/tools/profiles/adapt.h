@@ -47,4 +47,7 @@ int adapt_delete(const struct mcp_tool_call *c, const char *conversation, int pa
 /* The object as the text of the only block, in one line or with two blanks per level. */
 void adapt_tell_text(struct mcp_result *out, json_t *take_object, bool pretty);
 
+/* A sentence as a block of text. */
+void adapt_tell(struct mcp_result *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 #endif

@@ -112,7 +112,7 @@ static void initialize(const struct mcp_tool_call *c, struct mcp_result *out)
     json_auto_t *box = create(c, s.a.image && *s.a.image ? s.a.image : DEFAULT_IMAGE, &e);
     const char *box_id = json_get_string(box, "sandboxId");
     if (box && container_id_of(c->tenant, box_id ? box_id : "", id, &e) == 0)
-        container_tell(out, "container_id: %s", id);
+        adapt_tell(out, "container_id: %s", id);
     else
         container_fail(out, &e);
 }
@@ -144,8 +144,7 @@ static void write_tool(const struct mcp_tool_call *c, struct mcp_result *out)
     if (!container_begin(&s, write_arguments))
         return;
     if (write_file(&s, &e) == 0)
-        container_tell(out, "Successfully wrote file %s to container %s", s.a.file_name,
-                       s.a.container);
+        adapt_tell(out, "Successfully wrote file %s to container %s", s.a.file_name, s.a.container);
     else
         container_fail(out, &e);
 }
@@ -229,7 +228,7 @@ static void stop_tool(const struct mcp_tool_call *c, struct mcp_result *out)
     if (!container_begin(&s, stop_arguments))
         return;
     if (stop(&s, &e) == 0)
-        container_tell(out, "Successfully stopped and removed container: %s", s.a.container);
+        adapt_tell(out, "Successfully stopped and removed container: %s", s.a.container);
     else
         container_fail(out, &e);
 }

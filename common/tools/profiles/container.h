@@ -36,8 +36,6 @@ void container_call_clear(struct container_call *s);
 /* Reads the arguments, finds the sandbox. False: out says what is wrong. */
 bool container_begin(struct container_call *s, const struct arg_row *table);
 
-void container_tell(struct mcp_result *out, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
 void container_fail(struct mcp_result *out, const struct err *e);
 
 /* The conversation whose files a running container sees; heap, or NULL. */

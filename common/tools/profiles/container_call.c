@@ -2,17 +2,13 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/mcp/content.h"
 #include "common/rpc/json.h"
 #include "common/tools/profiles/container.h"
 #include "common/tools/report.h"
 #include "common/tools/runners.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
-
-#define TEXT_MAX (64u * 1024)
 
 void container_call_clear(struct container_call *s)
 {
@@ -22,23 +18,12 @@ void container_call_clear(struct container_call *s)
     s->known = NULL;
 }
 
-void container_tell(struct mcp_result *out, const char *fmt, ...)
-{
-    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
-    va_list ap;
-
-    va_start(ap, fmt);
-    buf_vaddf(&text, fmt, ap);
-    va_end(ap);
-    mcp_result_add(out, content_text_new(buf_str(&text), text.len));
-}
-
 void container_fail(struct mcp_result *out, const struct err *e)
 {
     struct err told = *e;
 
     report_soften(&told);
-    container_tell(out, "Error: %s", told.text);
+    adapt_tell(out, "Error: %s", told.text);
 }
 
 bool container_begin(struct container_call *s, const struct arg_row *table)

@@ -89,9 +89,9 @@ static void call_copy(const struct mcp_tool_call *c, struct mcp_result *out,
     if (!container_begin(&s, copy->table))
         return;
     if (copy_files(&s, copy, &e) == 0)
-        container_tell(out, "Successfully copied %s %s container %s",
-                       copy == &out_of ? s.a.dest_dir : s.a.file_name,
-                       copy == &out_of ? "from" : "to", s.a.container);
+        adapt_tell(out, "Successfully copied %s %s container %s",
+                   copy == &out_of ? s.a.dest_dir : s.a.file_name, copy == &out_of ? "from" : "to",
+                   s.a.container);
     else if (e.kind != ERR_NONE) /* else the client is asked for its roots first */
         container_fail(out, &e);
 }

@@ -43,8 +43,6 @@ void interpreter_fail(struct mcp_result *out, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The text of an error as it may be told; in *e itself. */
 const char *interpreter_text(struct err *e);
-void interpreter_tell(struct mcp_result *out, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
 
 /* The name below the sandbox's directory, "" for that itself; heap, or NULL: out says why. */
 char *interpreter_name(struct mcp_result *out, const char *path);

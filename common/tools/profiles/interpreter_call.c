@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include "common/broker/client_boxes.h"
-#include "common/mcp/content.h"
 #include "common/rpc/json.h"
 #include "common/tools/profiles/interpreter.h"
 #include "common/tools/profiles/profiles.h"
@@ -29,17 +28,6 @@ void interpreter_fail(struct mcp_result *out, const char *fmt, ...)
     buf_vaddf(&text, fmt, ap);
     va_end(ap);
     out->structured = json_pack("{s:o}", "error", json_from_bytes(buf_str(&text), text.len));
-}
-
-void interpreter_tell(struct mcp_result *out, const char *fmt, ...)
-{
-    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
-    va_list ap;
-
-    va_start(ap, fmt);
-    buf_vaddf(&text, fmt, ap);
-    va_end(ap);
-    mcp_result_add(out, content_text_new(buf_str(&text), text.len));
 }
 
 const char *interpreter_text(struct err *e)

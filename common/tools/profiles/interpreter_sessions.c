@@ -101,14 +101,14 @@ static void create(const struct mcp_tool_call *c, struct mcp_result *out)
         return;
     int active = interpreter_is_active(c, s.a.session, &e);
     if (active > 0)
-        interpreter_tell(out, "Sandbox with session ID %s already exists.", s.a.session);
+        adapt_tell(out, "Sandbox with session ID %s already exists.", s.a.session);
     else if (active < 0 ||
              run(c, s.a.session, nothing, strlen(nothing), true, &inner, out, &result, &e) < 0)
-        interpreter_tell(out, "Failed to create sandbox: %s", interpreter_text(&e));
+        adapt_tell(out, "Failed to create sandbox: %s", interpreter_text(&e));
     else if (inner.is_error)
-        interpreter_tell(out, "Failed to create sandbox: %s", mcp_result_text(&inner));
+        adapt_tell(out, "Failed to create sandbox: %s", mcp_result_text(&inner));
     else
-        interpreter_tell(out, "Sandbox created successfully with session ID: %s", s.a.session);
+        adapt_tell(out, "Sandbox created successfully with session ID: %s", s.a.session);
 }
 
 /* The interpreter goes, and the files with it. */
@@ -131,11 +131,11 @@ static void close_tool(const struct mcp_tool_call *c, struct mcp_result *out)
         return;
     int active = interpreter_is_active(c, s.a.session, &e);
     if (active == 0)
-        interpreter_tell(out, "No active sandbox found with session ID: %s", s.a.session);
+        adapt_tell(out, "No active sandbox found with session ID: %s", s.a.session);
     else if (active > 0 && end_session(c, s.a.session, &e) == 0)
-        interpreter_tell(out, "Sandbox with session ID %s closed successfully.", s.a.session);
+        adapt_tell(out, "Sandbox with session ID %s closed successfully.", s.a.session);
     else
-        interpreter_tell(out, "Failed to close sandbox: %s", interpreter_text(&e));
+        adapt_tell(out, "Failed to close sandbox: %s", interpreter_text(&e));
 }
 
 static void status_tool(const struct mcp_tool_call *c, struct mcp_result *out)

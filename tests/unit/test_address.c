@@ -1,22 +1,22 @@
 #include "config.h"
 
-#include "common/index/address.h"
+#include "common/base/address.h"
 #include "tests/unit/unit.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/un.h>
 
-static enum index_address kind(const char *text)
+static enum address_kind kind(const char *text)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
 
     if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
-        return index_address_kind((const struct sockaddr *)&v4);
+        return address_kind_of((const struct sockaddr *)&v4, sizeof v4);
     if (inet_pton(AF_INET6, text, &v6.sin6_addr) != 1)
         fail_msg("%s is no address", text);
-    return index_address_kind((const struct sockaddr *)&v6);
+    return address_kind_of((const struct sockaddr *)&v6, sizeof v6);
 }
 
 static void every_address_is_of_its_kind(void **state)
@@ -24,6 +24,9 @@ static void every_address_is_of_its_kind(void **state)
     static const char *const public[] = {
         "1.1.1.1",      "151.101.0.223",  "172.32.0.1",       "100.128.0.1",     "223.255.255.255",
         "2606:4700::1", "::ffff:1.1.1.1", "64:ff9b::101:101", "2002:101:101::1", "11.0.0.0"};
+    static const char *const special[] = {
+        "192.31.196.1", "192.52.193.1", "192.88.99.1", "192.175.48.1",    "2001::1",
+        "2001:1ff::1",  "3ffe::1",      "3fff::1",     "2620:4f:8000::1", "::ffff:192.88.99.1"};
     static const char *const private[] = {
         "10.1.2.3",       "127.0.0.1",  "172.16.0.1",       "172.31.9.9",
         "192.168.0.1",    "100.64.0.1", "198.18.0.1",       "::1",
@@ -51,13 +54,16 @@ static void every_address_is_of_its_kind(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(public); i++)
-        if (kind(public[i]) != INDEX_ADDRESS_PUBLIC)
+        if (kind(public[i]) != ADDRESS_PUBLIC)
             fail_msg("%s is not public", public[i]);
+    for (size_t i = 0; i < ARRAY_LEN(special); i++)
+        if (kind(special[i]) != ADDRESS_SPECIAL)
+            fail_msg("%s is not special", special[i]);
     for (size_t i = 0; i < ARRAY_LEN(private); i++)
-        if (kind(private[i]) != INDEX_ADDRESS_PRIVATE)
+        if (kind(private[i]) != ADDRESS_PRIVATE)
             fail_msg("%s is not private", private[i]);
     for (size_t i = 0; i < ARRAY_LEN(never); i++)
-        if (kind(never[i]) != INDEX_ADDRESS_NEVER)
+        if (kind(never[i]) != ADDRESS_NEVER)
             fail_msg("%s is not refused", never[i]);
 }
 
@@ -66,7 +72,40 @@ static void what_is_no_ip_is_refused(void **state)
     struct sockaddr_un a = {.sun_family = AF_UNIX};
 
     (void)state;
-    assert_int_equal(index_address_kind((const struct sockaddr *)&a), INDEX_ADDRESS_NEVER);
+    assert_int_equal(address_kind_of((const struct sockaddr *)&a, sizeof a), ADDRESS_NEVER);
+}
+
+static void an_address_cut_short_is_refused(void **state)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+
+    (void)state;
+    assert_int_equal(inet_pton(AF_INET, "1.1.1.1", &v4.sin_addr), 1);
+    assert_int_equal(inet_pton(AF_INET6, "2606:4700::1", &v6.sin6_addr), 1);
+    assert_int_equal(address_kind_of((const struct sockaddr *)&v4, sizeof v4 - 1), ADDRESS_NEVER);
+    assert_int_equal(address_kind_of((const struct sockaddr *)&v6, sizeof v6 - 1), ADDRESS_NEVER);
+}
+
+static bool translated(const char *text)
+{
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+
+    assert_int_equal(inet_pton(AF_INET6, text, &v6.sin6_addr), 1);
+    return address_is_translated((const struct sockaddr *)&v6, sizeof v6);
+}
+
+static void a_translated_address_is_known(void **state)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+
+    (void)state;
+    assert_true(translated("::ffff:1.1.1.1"));
+    assert_true(translated("64:ff9b::101:101"));
+    assert_true(translated("2002:101:101::1"));
+    assert_false(translated("2606:4700::1"));
+    assert_false(translated("::1.2.3.4"));
+    assert_false(address_is_translated((const struct sockaddr *)&v4, sizeof v4));
 }
 
 int main(void)
@@ -74,6 +113,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_address_is_of_its_kind),
         cmocka_unit_test(what_is_no_ip_is_refused),
+        cmocka_unit_test(an_address_cut_short_is_refused),
+        cmocka_unit_test(a_translated_address_is_known),
     };
 
     return RUN_TESTS(tests);

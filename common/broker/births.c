@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "common/base/cage.h"
 #include "common/base/crypto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -73,6 +74,35 @@ int birth_job(struct broker *b, int fd, const json_t *head, int passed_fd, struc
         return err_errno(e, "fork");
     children_add(b->children, CHILD_JOB)->pid = pid;
     return 0;
+}
+
+static void be_helper(struct broker *b, const char *role, void (*be)(struct broker *b, int fd),
+                      int fd, pid_t parent)
+{
+    cage_die_with(parent);
+    birth_leave_broker(b, &fd, 1);
+    log_set_role(role);
+    be(b, fd);
+    _exit(0);
+}
+
+pid_t birth_helper(struct broker *b, const char *role, void (*be)(struct broker *b, int fd),
+                   int *out_fd, struct err *e)
+{
+    pid_t parent = getpid();
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_errno(e, "socketpair");
+    AUTO_FD int ours = pair[0];
+    AUTO_FD int theirs = pair[1];
+    pid_t pid = fork();
+    if (pid == 0)
+        be_helper(b, role, be, theirs, parent);
+    if (pid < 0)
+        return err_errno(e, "fork");
+    *out_fd = TAKE_FD(ours);
+    return pid;
 }
 
 static void be_supervisor(struct broker *b, const void *of, const struct child *child, int channel)

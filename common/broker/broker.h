@@ -92,6 +92,12 @@ struct child *birth_stay(struct broker *b, const struct stay_birth *birth, struc
 /* A short operation on a connection, in a process of its own; both descriptors stay the caller's.
  */
 int birth_job(struct broker *b, int fd, const json_t *head, int passed_fd, struct err *e);
+/*
+ * A process that works for this one and dies with it: be, in a process that logs as role, with its
+ * end of a connection; it ends when be returns. The process id, the other end in *out_fd; or -1.
+ */
+pid_t birth_helper(struct broker *b, const char *role, void (*be)(struct broker *b, int fd),
+                   int *out_fd, struct err *e);
 /* In a fresh child: only standard input to error, the sandbox root and keep stay open, signals act
  * as usual again. */
 void birth_leave_broker(struct broker *b, const int *keep, size_t n_keep);

@@ -6,6 +6,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/broker/runlock.h"
+#include "common/sandbox/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,12 +105,10 @@ void index_dir_remove(int root_fd, const char *run_id)
 
 void index_dir_sweep(int root_fd)
 {
-    AUTO_FD int fd = openat(root_fd, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    AUTO_DIR DIR *dir = beneath_open_dir(root_fd, FOLDER);
 
     if (!dir)
         return;
-    (void)TAKE_FD(fd); /* the stream owns it now */
     for (struct dirent *entry; (entry = readdir(dir));)
         if (entry->d_name[0] != '.' && strlen(entry->d_name) <= 64 &&
             !runlock_alive(root_fd, entry->d_name))

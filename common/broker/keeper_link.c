@@ -2,7 +2,6 @@
 
 #include "common/broker/keeper_link.h"
 
-#include "common/base/cage.h"
 #include "common/base/log.h"
 #include "common/broker/broker.h"
 #include "common/broker/keeper.h"
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #define FIRST_WORD_MS 5000 /* how long connections wait for its first look at the engine */
 #define RESTART_MS    1000
@@ -78,27 +76,19 @@ static void hear(struct broker *b, void *item, uint32_t events)
         k->news = deadline_min(k->news, deadline_in_ms(NEWS_DELAY_MS));
 }
 
+static void be_the_keeper(struct broker *b, int fd)
+{
+    keeper_main(b->config, &b->root, fd);
+}
+
 int keeper_link_start(struct broker *b, struct err *e)
 {
     struct keeper_link *k = &b->keeper;
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_errno(e, "socketpair");
-    AUTO_FD int ours = pair[0];
-    AUTO_FD int theirs = pair[1];
-    pid_t parent = getpid();
-    pid_t pid = fork();
+    pid_t pid = birth_helper(b, "keeper", be_the_keeper, &k->fd, e);
+
     if (pid < 0)
-        return err_errno(e, "fork");
-    if (pid == 0) {
-        cage_die_with(parent);
-        birth_leave_broker(b, &theirs, 1);
-        log_set_role("keeper");
-        keeper_main(b->config, &b->root, theirs);
-        _exit(0);
-    }
+        return -1;
     k->pid = pid;
-    k->fd = TAKE_FD(ours);
     k->start = DEADLINE_NEVER;
     return watch_begin(b->epoll_fd, &k->watch, k->fd, EPOLLIN, hear, k, e);
 }

@@ -2,7 +2,6 @@
 
 #include "common/broker/removals.h"
 
-#include "common/base/cage.h"
 #include "common/base/log.h"
 #include "common/broker/broker.h"
 #include "common/broker/retention_pass.h"
@@ -14,8 +13,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define FIRST_MS 1000   /* after the start: what an earlier broker left is swept then */
 #define AGAIN_MS 600000 /* when a look failed */
@@ -167,33 +164,20 @@ static void hear(struct broker *b, void *item, uint32_t events)
         look_is_over(b, message ? 1000 * json_get_integer(message, "next", 600) : AGAIN_MS);
 }
 
-static void be_the_look(struct broker *b, int fd, pid_t parent)
+static void be_the_look(struct broker *b, int fd)
 {
-    cage_die_with(parent);
-    birth_leave_broker(b, &fd, 1);
-    log_set_role("retention");
     retention_pass(&b->root, fd);
-    _exit(0);
 }
 
 static int start_look(struct broker *b, struct err *e)
 {
     struct removals *r = &b->removals;
-    pid_t parent = getpid();
-    int pair[2];
+    pid_t pid = birth_helper(b, "retention", be_the_look, &r->fd, e);
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_errno(e, "socketpair");
-    AUTO_FD int ours = pair[0];
-    AUTO_FD int theirs = pair[1];
-    pid_t pid = fork();
     if (pid < 0)
-        return err_errno(e, "fork");
-    if (pid == 0)
-        be_the_look(b, theirs, parent);
+        return -1;
     children_add(b->children, CHILD_JOB)->pid = pid;
     r->pid = pid;
-    r->fd = TAKE_FD(ours);
     r->n_gone = 0;
     r->next = DEADLINE_NEVER;
     return watch_begin(b->epoll_fd, &r->watch, r->fd, EPOLLIN, hear, r, e);

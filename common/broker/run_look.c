@@ -121,18 +121,6 @@ static bool is_listed(const json_t *rows, const char *run_id)
     return false;
 }
 
-/* Where it belongs among rows that are sorted, the newest first. */
-static void insert_row(json_t *rows, json_t *take_row)
-{
-    json_int_t created = json_get_integer(take_row, "created", 0);
-    size_t at = 0;
-
-    while (at < json_array_size(rows) &&
-           json_get_integer(json_array_get(rows, at), "created", 0) > created)
-        at++;
-    json_array_insert_new(rows, at, take_row);
-}
-
 json_t *run_look_list(const struct sandbox_root *root, const struct children *children,
                       const json_t *head, struct err *e)
 {
@@ -152,7 +140,7 @@ json_t *run_look_list(const struct sandbox_root *root, const struct children *ch
             strcmp(c->tenant, tenant) == 0 &&
             (!conversation || strcmp(c->conversation, conversation) == 0) &&
             !is_listed(rows, c->run_id))
-            insert_row(rows, row_of(c, now_ms, now));
+            json_insert_descending(rows, "created", row_of(c, now_ms, now));
     while (json_array_size(rows) > RUN_LIST_MAX)
         json_array_remove(rows, json_array_size(rows) - 1);
     return json_pack("{s:o}", "runs", rows);

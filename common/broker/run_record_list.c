@@ -6,6 +6,7 @@
 #include "common/base/auto.h"
 #include "common/base/mem.h"
 #include "common/broker/runlock.h"
+#include "common/sandbox/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +21,10 @@ static int for_each(const struct sandbox_root *root,
                     void (*each)(void *ctx, int runs_fd, const char *run_id), void *ctx,
                     struct err *e)
 {
-    AUTO_FD int fd = openat(root->fd, ".runs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, ".runs");
+
     if (!dir)
         return err_errno(e, "the records of runs cannot be listed");
-    (void)TAKE_FD(fd); /* the stream owns it now */
     for (const struct dirent *entry; (entry = readdir(dir));) {
         char run_id[RUN_ID_LEN + 1] = "";
 

@@ -2,6 +2,7 @@
 
 #include "common/base/auto.h"
 #include "common/broker/runlock.h"
+#include "common/sandbox/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,13 +75,10 @@ bool runlock_alive(int root_fd, const char *run_id)
 
 void runlock_sweep(int root_fd)
 {
-    AUTO_FD int fd = openat(root_fd, RUNS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return;
-    AUTO_DIR DIR *dir = fdopendir(fd);
+    AUTO_DIR DIR *dir = beneath_open_dir(root_fd, RUNS);
+
     if (!dir)
         return;
-    (void)TAKE_FD(fd); /* the stream owns it now */
     for (struct dirent *entry; (entry = readdir(dir));)
         if (id_ok(entry->d_name))
             runlock_alive(root_fd, entry->d_name);

@@ -8,6 +8,7 @@
 #include "common/broker/runlock.h"
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/beneath.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -198,44 +199,20 @@ static void id_of_entry(const char *name, char out[RUN_ID_LEN + 1])
         out[0] = '\0';
 }
 
-static DIR *list_boxes(const struct sandbox_root *root, struct err *e)
-{
-    AUTO_FD int fd = open_boxes(root, e);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (fd >= 0 && !dir)
-        err_errno(e, "the records of sandboxes cannot be listed");
-    if (dir)
-        (void)TAKE_FD(fd); /* the stream owns it now */
-    return dir;
-}
-
 static bool is_wanted(const json_t *record, const char *tenant, const char *conversation)
 {
     return strcmp(json_get_string(record, "tenant"), tenant) == 0 &&
            (!conversation || strcmp(json_get_string(record, "conversationId"), conversation) == 0);
 }
 
-/* Where it belongs, the newest first. */
-static void insert_row(json_t *rows, json_t *take_row)
-{
-    json_int_t created = json_get_integer(take_row, "createdAt", 0);
-    size_t at = 0;
-
-    while (at < json_array_size(rows) &&
-           json_get_integer(json_array_get(rows, at), "createdAt", 0) > created)
-        at++;
-    json_array_insert_new(rows, at, take_row);
-    if (json_array_size(rows) > STAY_LIST_MAX)
-        json_array_remove(rows, STAY_LIST_MAX);
-}
-
 json_t *stay_record_list(const struct sandbox_root *root, const char *tenant,
                          const char *conversation, struct err *e)
 {
-    AUTO_DIR DIR *dir = list_boxes(root, e);
-    if (!dir)
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, BOXES);
+    if (!dir) {
+        err_errno(e, "the records of sandboxes cannot be listed");
         return NULL;
+    }
     json_t *rows = json_array();
     for (const struct dirent *entry; (entry = readdir(dir));) {
         char run_id[RUN_ID_LEN + 1];
@@ -243,9 +220,11 @@ json_t *stay_record_list(const struct sandbox_root *root, const char *tenant,
         id_of_entry(entry->d_name, run_id);
         json_t *record = run_id[0] ? read_record(dirfd(dir), run_id) : NULL;
         if (record && is_wanted(record, tenant, conversation))
-            insert_row(rows, row_of(root, run_id, record));
+            json_insert_descending(rows, "createdAt", row_of(root, run_id, record));
         else
             json_decref(record);
+        if (json_array_size(rows) > STAY_LIST_MAX)
+            json_array_remove(rows, STAY_LIST_MAX);
     }
     return rows;
 }
@@ -263,9 +242,8 @@ static void forget(int dir_fd, const char *run_id)
 
 void stay_record_sweep(const struct sandbox_root *root, int64_t now_unix)
 {
-    struct err e = ERR_INIT;
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, BOXES);
 
-    AUTO_DIR DIR *dir = list_boxes(root, &e);
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         char run_id[RUN_ID_LEN + 1];
 

@@ -5,8 +5,8 @@
 #include "common/mcp/mailbox.h"
 #include "common/mcp/session.h"
 #include "common/mcp/stream.h"
+#include "common/sandbox/beneath.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -63,17 +63,12 @@ static bool is_over(const struct mcp_server *server, int64_t life, const char *n
 
 void mcp_sessions_sweep(const struct mcp_server *server)
 {
-    int fd = server->sessions_fd < 0
-                 ? -1
-                 : openat(server->sessions_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    AUTO_DIR DIR *dir = server->sessions_fd < 0 ? NULL : beneath_open_dir(server->sessions_fd, ".");
     const struct dirent *entry;
     struct stat st;
 
-    if (!dir) {
-        auto_close_fd(&fd);
+    if (!dir)
         return;
-    }
     int64_t life = life_of_sessions(server, dir);
     while ((entry = readdir(dir))) {
         if (fstatat(server->sessions_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&

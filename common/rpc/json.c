@@ -122,3 +122,13 @@ int json_get_bool(const json_t *object, const char *name, int fallback)
     const json_t *value = json_object_get(object, name);
     return json_is_boolean(value) ? json_is_true(value) : fallback;
 }
+
+void json_insert_descending(json_t *rows, const char *name, json_t *take_row)
+{
+    json_int_t own = json_get_integer(take_row, name, 0);
+    size_t at = 0;
+
+    while (at < json_array_size(rows) && json_get_integer(json_array_get(rows, at), name, 0) > own)
+        at++;
+    json_array_insert_new(rows, at, take_row);
+}

@@ -39,4 +39,8 @@ const char *json_get_string(const json_t *object, const char *name);
 json_int_t json_get_integer(const json_t *object, const char *name, json_int_t fallback);
 int json_get_bool(const json_t *object, const char *name, int fallback);
 
+/* Puts the object where it belongs among rows that are sorted by the integer of that name, the
+ * greatest first; before its equals. */
+void json_insert_descending(json_t *rows, const char *name, json_t *take_row);
+
 #endif

@@ -109,6 +109,17 @@ int beneath_open(int dir_fd, const char *name, int flags)
     return walk(dir_fd, name, flags);
 }
 
+DIR *beneath_open_dir(int at_fd, const char *name)
+{
+    AUTO_FD int fd = openat(at_fd, name,
+                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (dir)
+        (void)TAKE_FD(fd); /* the stream owns it now */
+    return dir;
+}
+
 int beneath_rename_free(int from_fd, const char *from, int to_fd, const char *to)
 {
     struct stat st;
@@ -126,4 +137,9 @@ int beneath_rename_free(int from_fd, const char *from, int to_fd, const char *to
 bool beneath_system_failed(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;
+}
+
+bool beneath_has_changed(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP;
 }

@@ -1,6 +1,6 @@
 /*
  * Opening names beneath a directory that somebody hostile may be changing right now. Internal to
- * common/sandbox.
+ * common/sandbox, where nothing else is said.
  *
  * Errors are errno values, since the callers tell kinds apart: ENOENT, ELOOP/ENOTDIR/EXDEV (a link
  * or a file on the way), EINVAL (a name that no walk may follow).
@@ -8,6 +8,7 @@
 #ifndef SANDCGI_SANDBOX_BENEATH_H
 #define SANDCGI_SANDBOX_BENEATH_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -20,6 +21,13 @@ struct open_how;
  * component.
  */
 int beneath_open(int dir_fd, const char *name, int flags);
+
+/*
+ * Opens the folder name of at_fd, which is no link, for reading its entries; "." is at_fd itself
+ * once more, from its beginning. Caller closes (AUTO_DIR); NULL with errno set. For the layers
+ * above, too.
+ */
+DIR *beneath_open_dir(int at_fd, const char *name);
 
 /*
  * Copies the first component of name into out (which holds at least 256 bytes) and returns the rest
@@ -40,6 +48,9 @@ int beneath_rename_free(int from_fd, const char *from, int to_fd, const char *to
 /* Is this errno a failure of the system itself? All others mean that the name leads to nothing we
  * would open. */
 bool beneath_system_failed(int error);
+
+/* Does this errno say that what had the name is gone, or became something else? */
+bool beneath_has_changed(int error);
 
 /* The system call. Weak: the tests of the walk put one in its place that fails with ENOSYS. */
 int beneath_openat2(int dir_fd, const char *name, const struct open_how *how, size_t size);

@@ -123,15 +123,13 @@ static enum verdict out_of_steps(struct walk *w)
 /* Reads the folder from its beginning. */
 static enum verdict chunk_read(struct walk *w, int fd, const char *behind, struct chunk *out)
 {
-    AUTO_FD int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    AUTO_DIR DIR *dir = again < 0 ? NULL : fdopendir(again);
+    AUTO_DIR DIR *dir = beneath_open_dir(fd, ".");
     const struct dirent *entry;
 
     if (!dir) {
         err_errno(w->e, "a folder cannot be read");
         return FAILED;
     }
-    (void)TAKE_FD(again);
     out->names = mem_array(2 * out->max, sizeof(*out->names));
     while ((entry = readdir(dir))) {
         if (beneath_is_dot(entry->d_name))

@@ -26,6 +26,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/state_size.c \
 	common/sandbox/ticket.c common/sandbox/ticket.h \
 	common/sandbox/trash.c common/sandbox/trash.h \
+	common/sandbox/tree.c common/sandbox/tree.h \
 	common/sandbox/unpack.c common/sandbox/unpack.h \
 	common/sandbox/upload.c common/sandbox/upload.h \
 	common/sandbox/usage.c common/sandbox/usage.h

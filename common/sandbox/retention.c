@@ -3,9 +3,9 @@
 #include "common/sandbox/retention.h"
 
 #include "common/base/mem.h"
+#include "common/sandbox/beneath.h"
 #include "common/sandbox/state.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 #define NEXT_MAX_S 600
@@ -105,14 +105,12 @@ static void add(const struct sandbox_root *root, struct retention *r, size_t *ca
 
 int retention_gather(const struct sandbox_root *root, struct retention *out, struct err *e)
 {
-    AUTO_FD int fd = openat(root->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, ".");
     size_t cap = 0;
 
     *out = (struct retention)RETENTION_INIT;
     if (!dir)
         return err_errno(e, "SANDBOX_ROOT cannot be listed");
-    (void)TAKE_FD(fd);
     for (const struct dirent *entry; (entry = readdir(dir));)
         if (state_name_ok(entry->d_name))
             add(root, out, &cap, entry->d_name);

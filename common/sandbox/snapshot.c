@@ -79,17 +79,6 @@ static int walk_entry(struct walk *w, int dir_fd, const struct dirent *entry, in
     return rc;
 }
 
-static DIR *open_dir(int at_fd, const char *name)
-{
-    AUTO_FD int fd = openat(at_fd, name,
-                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (dir)
-        (void)TAKE_FD(fd);
-    return dir;
-}
-
 /* What is in there takes room, though nobody made it. */
 static int count_left_out(struct walk *w, int at_fd)
 {
@@ -111,7 +100,7 @@ static int count_left_out(struct walk *w, int at_fd)
 /* depth counts components: files directly in the sandbox are at 1. */
 static int walk_dir(struct walk *w, int at_fd, const char *name, int depth)
 {
-    AUTO_DIR DIR *dir = open_dir(at_fd, name);
+    AUTO_DIR DIR *dir = beneath_open_dir(at_fd, name);
     const struct dirent *entry;
 
     if (!dir && beneath_system_failed(errno))

@@ -6,6 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/sandbox/beneath.h"
 #include "common/sandbox/staging.h"
 #include "common/sandbox/trash.h"
 
@@ -15,9 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int open_pool(const struct sandbox_root *root, int access)
+static int open_pool(const struct sandbox_root *root)
 {
-    return openat(root->fd, SPARE_DIR, access | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return openat(root->fd, SPARE_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 static bool name_ok(const char *name)
@@ -30,7 +31,7 @@ int spare_make(const struct sandbox_root *root, char out_name[SPARE_NAME_LEN + 1
     AUTO_STAGED struct staged folder = STAGED_INIT;
     char name[SPARE_NAME_LEN + 1];
 
-    AUTO_FD int pool = open_pool(root, O_PATH);
+    AUTO_FD int pool = open_pool(root);
     if (pool < 0)
         return err_errno(e, "SANDBOX_ROOT/" SPARE_DIR " cannot be opened");
     crypto_random_hex(SPARE_NAME_LEN / 2, name);
@@ -51,7 +52,7 @@ char *spare_host_path(const struct sandbox_root *root, const char *name)
 static int move_in(const struct sandbox_root *root, const char *name, const char *box,
                    struct err *e)
 {
-    AUTO_FD int pool = open_pool(root, O_PATH);
+    AUTO_FD int pool = open_pool(root);
 
     if (pool < 0)
         return err_errno(e, "SANDBOX_ROOT/" SPARE_DIR " cannot be opened");
@@ -92,7 +93,7 @@ static void remove_one(const struct sandbox_root *root, int pool, const char *na
 
 void spare_remove(const struct sandbox_root *root, const char *name)
 {
-    AUTO_FD int pool = open_pool(root, O_PATH);
+    AUTO_FD int pool = open_pool(root);
 
     if (pool >= 0 && name_ok(name))
         remove_one(root, pool, name);
@@ -100,18 +101,16 @@ void spare_remove(const struct sandbox_root *root, const char *name)
 
 void spare_sweep(const struct sandbox_root *root, int64_t min_age_s)
 {
-    int fd = open_pool(root, O_RDONLY);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, SPARE_DIR);
     struct stat st;
 
-    if (!dir) {
-        auto_close_fd(&fd);
+    if (!dir)
         return;
-    }
     for (struct dirent *entry; (entry = readdir(dir));) {
-        if (!name_ok(entry->d_name) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        if (!name_ok(entry->d_name) ||
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             st.st_ctim.tv_sec > clock_unix_s() - min_age_s)
             continue;
-        remove_one(root, fd, entry->d_name);
+        remove_one(root, dirfd(dir), entry->d_name);
     }
 }

@@ -15,14 +15,14 @@
 
 #define SWEEP_AGE_S 3600
 
-static int open_staging(const struct sandbox_root *root, int access)
+static int open_staging(const struct sandbox_root *root)
 {
-    return openat(root->fd, STAGING_DIR, access | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return openat(root->fd, STAGING_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 static int begin(const struct sandbox_root *root, struct staged *out, int unlink_flags)
 {
-    out->dir_fd = open_staging(root, O_PATH);
+    out->dir_fd = open_staging(root);
     out->unlink_flags = unlink_flags;
     out->name[0] = '\0';
     return out->dir_fd < 0 ? -1 : 0;
@@ -108,36 +108,32 @@ void staged_clear(struct staged *s)
 
 void staging_sweep(const struct sandbox_root *root)
 {
-    int fd = open_staging(root, O_RDONLY);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, STAGING_DIR);
     const struct dirent *entry;
     struct stat st;
 
-    if (!dir) {
-        auto_close_fd(&fd);
+    if (!dir)
         return;
-    }
     while ((entry = readdir(dir))) {
-        if (entry->d_name[0] == '.' || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        if (entry->d_name[0] == '.' ||
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             st.st_ctim.tv_sec > clock_unix_s() - SWEEP_AGE_S)
             continue;
-        unlinkat(fd, entry->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
+        unlinkat(dirfd(dir), entry->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
     }
 }
 
 void staging_sweep_files(const struct sandbox_root *root, const char *folder,
                          bool (*is_ours)(const char *name), int64_t age_s)
 {
-    int fd = openat(root->fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, folder);
     struct stat st;
 
-    if (!dir) {
-        auto_close_fd(&fd);
+    if (!dir)
         return;
-    }
     for (const struct dirent *entry; (entry = readdir(dir));)
-        if (is_ours(entry->d_name) && fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        if (is_ours(entry->d_name) &&
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             st.st_mtim.tv_sec < clock_unix_s() - age_s)
-            unlinkat(fd, entry->d_name, 0);
+            unlinkat(dirfd(dir), entry->d_name, 0);
 }

@@ -7,6 +7,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/beneath.h"
 #include "common/sandbox/staging.h"
 
 #include <errno.h>
@@ -265,13 +266,11 @@ int state_list(const struct sandbox_root *root, const char *tenant, struct state
     *out = (struct state_list)STATE_LIST_INIT;
     if (tenant_path(tenant, path, e) < 0)
         return -1;
-    AUTO_FD int fd = openat(root->fd, path, DIR_FLAGS);
-    if (fd < 0 && errno == ENOENT)
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, path);
+    if (!dir && errno == ENOENT)
         return 0;
-    AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir)
         return err_errno(e, "the tenant's sandboxes cannot be listed");
-    (void)TAKE_FD(fd); /* the stream owns it now */
     read_list(dir, out);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "common/base/auto.h"
 #include "common/base/clock.h"
 #include "common/base/parse.h"
+#include "common/sandbox/beneath.h"
 #include "common/sandbox/state.h"
 
 #include <errno.h>
@@ -115,11 +116,8 @@ static void each_note(const struct sandbox_root *root, const char *dir, const ch
                       void (*look)(const struct sandbox_root *, const char *, int64_t), int64_t now)
 {
     char name[SANDBOX_NAME_LEN + 1];
-    int fd = openat(root->fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    AUTO_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    AUTO_DIR DIR *d = beneath_open_dir(root->fd, dir);
 
-    if (!d)
-        auto_close_fd(&fd);
     for (const struct dirent *entry; d && (entry = readdir(d));) {
         snprintf(name, sizeof(name), "%.64s", entry->d_name);
         if (state_name_ok(name) && strcmp(entry->d_name + SANDBOX_NAME_LEN, suffix) == 0)

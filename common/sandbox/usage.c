@@ -22,38 +22,22 @@ uint64_t usage_of(const struct stat *st)
     return S_ISDIR(st->st_mode) || st->st_nlink == 0 ? bytes : bytes / st->st_nlink;
 }
 
-static bool is_dot(const char *name)
-{
-    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
-
 static bool has_enough(const struct count *c)
 {
     return c->enough && (c->out->bytes > c->enough->bytes || c->out->files > c->enough->files);
 }
 
-static DIR *open_dir(int at_fd, const char *name)
-{
-    AUTO_FD int fd = openat(at_fd, name,
-                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (dir)
-        (void)TAKE_FD(fd);
-    return dir;
-}
-
 /* depth counts the folders that are open, itself among them: it bounds descriptors and stack. */
 static int count_dir(struct count *c, int at_fd, const char *name, int depth)
 {
-    AUTO_DIR DIR *dir = open_dir(at_fd, name);
+    AUTO_DIR DIR *dir = beneath_open_dir(at_fd, name);
     const struct dirent *entry;
     struct stat st;
 
     if (!dir && beneath_system_failed(errno))
         return err_errno(c->e, "the conversation's files cannot be counted");
     while (dir && (entry = readdir(dir))) {
-        if (is_dot(entry->d_name) ||
+        if (beneath_is_dot(entry->d_name) ||
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         c->out->files++;

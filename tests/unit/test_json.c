@@ -200,6 +200,22 @@ static void members_are_read_with_their_type(void **state)
     assert_int_equal(json_get_bool(o, "i", 5), 5);
 }
 
+static void rows_stay_sorted_the_greatest_first(void **state)
+{
+    (void)state;
+    struct err e;
+    json_auto_t *rows = parse("[]", &e);
+    static const struct {
+        int n, id;
+    } in[] = {{5, 0}, {9, 1}, {1, 2}, {5, 3}};
+    static const int want[] = {1, 3, 0, 2};
+    for (size_t i = 0; i < ARRAY_LEN(in); i++)
+        json_insert_descending(rows, "n", json_pack("{s:i, s:i}", "n", in[i].n, "id", in[i].id));
+    assert_int_equal(json_array_size(rows), ARRAY_LEN(want));
+    for (size_t i = 0; i < ARRAY_LEN(want); i++)
+        assert_int_equal(json_get_integer(json_array_get(rows, i), "id", -1), want[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +231,7 @@ int main(void)
         cmocka_unit_test(pretty_text_is_indented_by_two),
         cmocka_unit_test(any_bytes_become_a_string),
         cmocka_unit_test(members_are_read_with_their_type),
+        cmocka_unit_test(rows_stay_sorted_the_greatest_first),
     };
     return RUN_TESTS(tests);
 }

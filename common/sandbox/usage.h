@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#define USAGE_DEPTH_MAX 200 /* folders in folders; deeper ones are not looked into */
+#define USAGE_DEPTH_MAX 800 /* folders in folders; deeper ones are not looked into */
 
 struct usage {
     uint64_t bytes;

@@ -143,6 +143,7 @@ def _():
             raise one.problem
     done, worked = sum(one.done for one in workers), sum(one.worked for one in workers)
     slowest = max(one.slowest for one in workers)
+    equal((ended["status"], ended["stderr"]), ("ok", ""), "the swapping program")
     swaps = int(ended["stdout"])
     print(f"   {done} calls in {took:.0f} s, {worked} of them found something, {swaps} swaps, the slowest took {slowest:.2f} s", flush=True)
     check(worked > done // 20 and swaps > 100, f"{worked} of {done} calls found something, {swaps} swaps: no race")

@@ -391,6 +391,20 @@ static int count_open(const char *pid)
     return n;
 }
 
+/* A child that has just been forked closes what is not its own in its first moments. */
+static bool has_few_open(const char *pid)
+{
+    const int most = 3 + 8; /* standard ones, root, channel, asker, engine */
+    struct deadline end = deadline_in_ms(5000);
+
+    while (count_open(pid) > most) {
+        if (deadline_passed(end))
+            return false;
+        poll(NULL, 0, 10);
+    }
+    return true;
+}
+
 static void a_child_holds_nobody_elses_connection(void **state)
 {
     struct broker_world *w = *state;
@@ -402,7 +416,7 @@ static void a_child_holds_nobody_elses_connection(void **state)
     AUTO_FD int children = open(list, O_RDONLY | O_CLOEXEC);
     assert_true(children >= 0 && read(children, text, sizeof text - 1) > 0);
     for (char *rest = text, *pid; (pid = strsep(&rest, " "));)
-        assert_true(count_open(pid) <= 3 + 8); /* standard ones, root, channel, asker, engine */
+        assert_true(has_few_open(pid));
     json_auto_t *result = bw_result(longer);
     assert_non_null(result);
     bw_close(w);

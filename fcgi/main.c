@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/sock.h"
 #include "common/fetch/fetch.h"
+#include "common/index/proxy.h"
 #include "common/sandbox/archive.h"
 #include "common/tools/toolset.h"
 #include "fcgi/cgi.h"
@@ -160,6 +161,12 @@ static int run_fetch(const char *config_path)
     return fetch_process_main();
 }
 
+static int run_index_proxy(const char *config_path)
+{
+    (void)config_path;
+    return index_proxy_main();
+}
+
 static int run_help(const char *config_path);
 
 static int run_version(const char *config_path)
@@ -181,6 +188,7 @@ static const struct command {
     {"status", run_status, "how the running server is (--json: for programs)"},
     {"settings", run_settings, "print the table of all settings as Markdown"},
     {"fetch", run_fetch, "used by the server itself, for import_url"},
+    {INDEX_PROXY_COMMAND, run_index_proxy, "used by the server itself, for install_package"},
     {"help", run_help, "print this"},
     {"version", run_version, "print the version"},
 };

@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/cage.h"
+#include "common/base/fdio.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,6 +13,17 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+/* What it is told, from one process of this program to the next. */
+struct order {
+    struct index_source source;
+    bool private_ok;
+    pid_t caller;
+};
+
+/* Its descriptors, besides standard error. */
+enum { LISTEN_FD = STDIN_FILENO, ORDER_FD = STDOUT_FILENO };
 
 struct proxy {
     int listen_fd, signal_fd;
@@ -19,15 +31,6 @@ struct proxy {
     struct index_budget *budget;
     size_t tunnels;
 };
-
-static bool drop_rights(int listen_fd)
-{
-    static const struct cage_limit no_files = {RLIMIT_FSIZE, 0};
-    const int fds[] = {listen_fd, STDERR_FILENO, STDERR_FILENO};
-
-    return cage_keep_fds(fds, ARRAY_LEN(fds)) == 0 && cage_drop_rights() == 0 &&
-           cage_bound(&no_files, 1) == 0;
-}
 
 static void reap(struct proxy *p)
 {
@@ -83,31 +86,44 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-__attribute__((noreturn)) static void be_proxy(int listen_fd, const struct index_rules *rules,
-                                               pid_t parent)
+int index_proxy_main(void)
 {
-    struct proxy p = {.listen_fd = STDIN_FILENO, .rules = rules};
+    static const struct cage_limit no_files = {RLIMIT_FSIZE, 0};
+    struct order order;
+    struct index_rules rules = {.source = &order.source};
+    struct proxy p = {.listen_fd = LISTEN_FD, .rules = &rules};
 
-    if (!drop_rights(listen_fd))
-        _exit(1);
-    cage_die_with(parent);
+    if (read(ORDER_FD, &order, sizeof order) != (ssize_t)sizeof order || cage_drop_rights() < 0 ||
+        cage_bound(&no_files, 1) < 0)
+        return 1;
+    cage_die_with(order.caller);
+    rules.private_ok = order.private_ok;
     p.signal_fd = open_signals();
     p.budget = mmap(NULL, sizeof *p.budget, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                     0);
     if (p.signal_fd < 0 || p.budget == MAP_FAILED)
-        _exit(1);
+        return 1;
     *p.budget = (struct index_budget){.down = INDEX_DOWN_MAX, .up = INDEX_UP_MAX};
     serve(&p);
 }
 
+/* ---- from outside ---- */
+
+static int order_fd(const struct index_rules *rules, struct err *e)
+{
+    const struct order order = {*rules->source, rules->private_ok, getpid()};
+    AUTO_FD int fd = memfd_create("index", MFD_CLOEXEC);
+
+    if (fd < 0 || fdio_write_all(fd, &order, sizeof order, e) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+        return err_errno(e, "the rules of the index's proxy");
+    return TAKE_FD(fd);
+}
+
 pid_t index_proxy_start(int listen_fd, const struct index_rules *rules, struct err *e)
 {
-    pid_t self = getpid();
-    pid_t pid = fork();
+    AUTO_FD int order = order_fd(rules, e);
+    const int fds[] = {
+        [LISTEN_FD] = listen_fd, [ORDER_FD] = order, [STDERR_FILENO] = STDERR_FILENO};
 
-    if (pid == 0)
-        be_proxy(listen_fd, rules, self);
-    if (pid < 0)
-        return err_errno(e, "fork");
-    return pid;
+    return order < 0 ? -1 : cage_start(INDEX_PROXY_COMMAND, fds, ARRAY_LEN(fds), e);
 }

@@ -14,11 +14,17 @@
 #define INDEX_DOWN_MAX    (1024ll * 1024 * 1024)
 #define INDEX_UP_MAX      (16ll * 1024 * 1024)
 
+#define INDEX_PROXY_COMMAND "index-proxy"
+
 /*
- * Forks it; it serves listen_fd (the caller's own copy is to be closed) until the caller dies or
- * kills it (SIGKILL), and everything it made dies with it. rules are copied by the fork. Returns
- * its pid, to be reaped by the caller, or -1.
+ * Starts it: this very program anew as "index-proxy", so that no secret of the caller's is in its
+ * memory. It serves listen_fd (the caller's own copy is to be closed) until the caller dies or
+ * kills it (SIGKILL), and everything it made dies with it. rules are copied. Returns its pid, to be
+ * reaped by the caller, or -1.
  */
 pid_t index_proxy_start(int listen_fd, const struct index_rules *rules, struct err *e);
+
+/* That program; returns its exit status, and only when it cannot begin. */
+int index_proxy_main(void);
 
 #endif

@@ -186,7 +186,7 @@ static void the_process_serves_until_it_is_killed(void **state)
     close(w.there);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_go_both_ways_and_ends_are_told),
@@ -196,5 +196,7 @@ int main(void)
         cmocka_unit_test(the_process_serves_until_it_is_killed),
     };
 
+    if (argc > 1 && strcmp(argv[1], INDEX_PROXY_COMMAND) == 0)
+        return index_proxy_main();
     return RUN_TESTS(tests);
 }

@@ -46,7 +46,8 @@ short output_events(const struct command *c, enum stream_of of, bool busy)
 static bool take(struct command *c, enum stream_of of)
 {
     struct stream *s = &c->streams[of];
-    size_t most = c->last && s->due < DATA_MAX ? s->due : DATA_MAX;
+    bool bounded = c->last || (of == STREAM_CONTROL && s->due > 0);
+    size_t most = bounded && s->due < DATA_MAX ? s->due : DATA_MAX;
     ssize_t n = read(s->fd, (char *)frame_room() + ID_LEN, most);
 
     if (n > 0) {
@@ -62,11 +63,14 @@ static bool take(struct command *c, enum stream_of of)
 }
 
 /* What was printed before the program wrote to its control channel goes first, and no more than
- * that: others of its processes may never stop printing. */
+ * that: others of its processes may never stop printing. The channel is looked at before the
+ * output: what comes there later may speak of output that comes later, and waits for its own turn.
+ */
 static bool control_first(struct command *c)
 {
     if (!c->control_waits && !c->last) {
         c->control_waits = true;
+        c->streams[STREAM_CONTROL].due = waiting_bytes(c->streams[STREAM_CONTROL].fd);
         c->streams[STREAM_OUT].due = waiting_bytes(c->streams[STREAM_OUT].fd);
         c->streams[STREAM_ERR].due = waiting_bytes(c->streams[STREAM_ERR].fd);
     }

@@ -472,7 +472,8 @@ def _():
             contains(str(whole["content"]), "variables are lost")
         else:
             check(status is None and "MemoryError" in result["stderr"], result)
-        equal(_cell(client, "print('x' in globals())\nx = 1")["stdout"], "True\n" if not result["stateLost"] else "False\n")
+        again = _cell(client, "print('x' in globals())\nx = 1")
+        equal(again["stdout"], "True\n" if not result["stateLost"] else "False\n", f"after {status}: {again}")
     client.structured("reset_session", {"conversationId": client.conversation})
 
 

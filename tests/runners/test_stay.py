@@ -248,6 +248,17 @@ class Control:
             self.stay.tell(number, b"x")
             self.check(self.stay.end(number), b"got this\n")
 
+    def test_no_word_overtakes_the_output_before_it(self):
+        """A byte printed, a byte told, without a pause: when words have come, as much output has."""
+        number = self.stay.begin("python3", "-c", "import os\nfor i in range(20000): os.write(1, b'x'); os.write(3, b'y')", control=True, cwd="/tmp")
+        end = self.stay.ends[number]
+
+        def over():
+            self.assertLessEqual(len(end.control), len(end.out))
+            return end.over
+        self.stay.until(over)
+        self.assertEqual((len(end.control), len(end.out)), (20000, 20000))
+
     def test_a_flood_beside_it_does_not_hold_it_up(self):
         number = self.stay.begin("sh", "-c", "yes & sleep 0.2; echo word >&3; sleep 30", control=True, cwd="/tmp")
         self.stay.until(lambda: self.stay.ends[number].control == b"word\n")

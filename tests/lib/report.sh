@@ -2,6 +2,8 @@
 # Counts of all stages, and the lines around them.
 
 passed=0 failed=0 skipped=0
+# What failed, with what it said, to be read again right above the counts.
+failures=''
 
 die() {
     printf 'tests: %s\n' "$1" >&2
@@ -26,7 +28,15 @@ one_ok() {
 
 one_failed() {
     printf 'FAILED %s\n' "$1"
+    failures+="FAILED $1"$'\n'
     count 0 1 0
+}
+
+# Keeps what a log says of failures: each one's line and some lines after it.
+keep_failures() {
+    failures+=$(awk '/^(ok|skipped|PASS:|SKIP:)( |$)/ { left = 0 }
+                     /^(\[ +(ERROR|FAILED) |FAIL|FAILED|FAIL:|ERROR|ERROR:|XPASS:) / { left = 10 }
+                     left-- > 0 { print substr($0, 1, 300) }' "$1" | head -n 60 || true)$'\n'
 }
 
 one_skipped() {
@@ -39,6 +49,7 @@ one_skipped() {
 count_from() {
     local file=$1 status=$2 name=$3 line
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$file" | tail -n 1 || true)
+    ((status == 0)) || keep_failures "$file"
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
         count "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}"
         if ((status != 0 && BASH_REMATCH[2] == 0)); then
@@ -54,6 +65,10 @@ count_from() {
 }
 
 report_total() {
+    if ((failed)); then
+        heading "what failed, again"
+        printf '%s' "$failures"
+    fi
     printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
     ((failed == 0))
 }

@@ -10,6 +10,7 @@ quietly() {
     "$@" >"$log" 2>&1 || status=$?
     if ((status)); then
         tail -n 60 "$log"
+        keep_failures "$log"
     fi
     rm -f "$log"
     printf '%s (%d s)\n' "$name" "$((SECONDS - start))"
@@ -66,6 +67,7 @@ stage_make_check() {
     count "${pass:-0}" "$((${fail:-0} + ${xpass:-0} + ${error:-0}))" "${skip:-0}"
     if ((status)); then
         tail -n 150 "$log"
+        keep_failures "$log"
         if ((${fail:-0} + ${xpass:-0} + ${error:-0} == 0)); then
             one_failed "make check ended with status $status"
         fi
@@ -121,7 +123,7 @@ stage_conformance() {
 
 stage_distcheck() {
     heading "make distcheck"
-    if quietly "make distcheck" make -C "$build" -j "$(nproc)" distcheck; then
+    if quietly "make distcheck" make -C "$build" -j "$(nproc)" distcheck VERBOSE=1; then
         one_ok "make distcheck"
     else
         one_failed "make distcheck"

@@ -37,6 +37,11 @@ void *mem_alloc(size_t size)
     return checked(calloc(1, product(1, size)));
 }
 
+void *mem_alloc_raw(size_t size)
+{
+    return checked(malloc(product(1, size)));
+}
+
 void *mem_array(size_t n, size_t size)
 {
     return checked(calloc(1, product(n, size)));

@@ -9,6 +9,8 @@
 #include <stddef.h>
 
 void *mem_alloc(size_t size) __attribute__((malloc, returns_nonnull)); /* zeroed */
+/* Not zeroed: for buffers of which most runs use little, so that the rest is never touched. */
+void *mem_alloc_raw(size_t size) __attribute__((malloc, returns_nonnull));
 void *mem_array(size_t n, size_t size)
     __attribute__((malloc, returns_nonnull)); /* zeroed, overflow-checked */
 void *mem_resize(void *p, size_t n, size_t size)

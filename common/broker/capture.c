@@ -19,7 +19,7 @@ static size_t tail_size(const struct capture *c)
 
 void capture_init(struct capture *c, size_t keep)
 {
-    *c = (struct capture){.data = mem_alloc(keep), .keep = keep};
+    *c = (struct capture){.data = mem_alloc_raw(keep), .keep = keep};
 }
 
 void capture_clear(struct capture *c)
@@ -75,10 +75,6 @@ static void unroll_tail(const struct capture *c, struct buf *out)
     size_t size = tail_size(c);
     const char *ring = c->data + head_size(c);
 
-    if (seen <= size) {
-        buf_add(out, ring, (size_t)seen);
-        return;
-    }
     size_t at = (size_t)(seen % size);
     buf_add(out, ring + at, size - at);
     buf_add(out, ring, at);
@@ -87,12 +83,8 @@ static void unroll_tail(const struct capture *c, struct buf *out)
 void capture_text(const struct capture *c, struct buf *out, uint64_t *out_kept)
 {
     if (!capture_truncated(c)) {
-        AUTO_BUF struct buf all = BUF_INIT(c->keep);
-        size_t head = c->total < head_size(c) ? (size_t)c->total : head_size(c);
-        buf_add(&all, c->data, head);
-        if (c->total > head)
-            unroll_tail(c, &all);
-        utf8_repair(buf_str(&all), all.len, out);
+        /* So far the ring goes on where the head ends. */
+        utf8_repair(c->data, (size_t)c->total, out);
         *out_kept = c->total;
         return;
     }

@@ -20,8 +20,8 @@ struct live *live_new(size_t keep)
     struct live *l = mem_alloc(sizeof *l);
 
     l->keep = keep;
-    l->data = mem_alloc(keep);
-    l->stream = mem_alloc(keep);
+    l->data = mem_alloc_raw(keep);
+    l->stream = mem_alloc_raw(keep);
     return l;
 }
 

@@ -38,7 +38,7 @@ static int set_up(void **state)
 {
     struct world *w = mem_alloc(sizeof *w);
     struct err e = ERR_INIT;
-    void *fixture;
+    void *fixture = NULL;
 
     fixture_setup(&fixture);
     fake_stay_reset();

@@ -17,9 +17,9 @@ static void make(struct fixture *f, char name[SPARE_NAME_LEN + 1])
 /* Path of a spare as this process sees it. */
 static const char *path_of(const char *name)
 {
-    static char path[64];
+    static char path[sizeof(SPARE_DIR) + 1 + SPARE_NAME_LEN];
 
-    snprintf(path, sizeof(path), SPARE_DIR "/%s", name);
+    snprintf(path, sizeof(path), SPARE_DIR "/%.*s", SPARE_NAME_LEN, name);
     return path;
 }
 

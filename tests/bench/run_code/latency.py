@@ -4,6 +4,7 @@ import time
 
 from bare import Bare, Exec
 from loads import at_once
+from rest import REST_S
 from servers import World
 from stack import Caller, new_name
 from stats import Table, median, number, quantile
@@ -46,8 +47,13 @@ class Ways:
             self.callers[kind] = getattr(self.world, kind).caller()
         return self.callers[kind].warm_up()
 
+    def wait_for(self, work, **wanted):
+        """Until a container waits, and has done so for as long as the bare client's does."""
+        self.world.warm.wait_for(work, **wanted)
+        time.sleep(REST_S)
+
     def new_conversation(self, work):
-        self.world.warm.wait_for(work)
+        self.wait_for(work)
         return self.caller("warm").run(work)
 
     def known_conversation(self, work):
@@ -57,11 +63,11 @@ class Ways:
             self.known[work] = name, self.caller("warm").directory(name)
         name, directory = self.known[work]
         self.caller("warm").run(work, name)
-        self.world.warm.wait_for(work, box=directory)
+        self.wait_for(work, box=directory)
         return self.caller("warm").run(work, name)
 
     def new_connection(self, work):
-        self.world.warm.wait_for(work)
+        self.wait_for(work)
         caller = Caller(self.world.warm.target)
         try:
             return caller.run(work)

@@ -30,6 +30,10 @@ struct pool;
 #define POOL_LIGHT_BYTES (16ull * 1024 * 1024)
 #define POOL_FULL_BYTES  (96ull * 1024 * 1024)
 
+/* A program that began a shorter while ago is young: most are over by then, and have the machine
+ * for themselves. */
+#define POOL_YOUNG_MS 200
+
 struct pool *pool_new(const struct pool_settings *settings);
 void pool_free(struct pool *p);
 
@@ -77,7 +81,7 @@ struct pool_now {
     const struct engine_runners *runners;
     bool engine_ok;
     bool machine_idle;      /* idle_is() */
-    size_t running;         /* programs under way */
+    size_t young;           /* programs under way that are */
     size_t waiting_callers; /* runs that wait for a place or a start */
 };
 
@@ -101,8 +105,8 @@ struct pool_wish {
  * latest (-1: when something happened). Ask after every turn of the main loop until false; the
  * books must show what was done before the next call: a start is a row in CHILD_STARTING.
  *
- * Nothing is started while a program runs that began less than 25 ms ago, unless somebody waits; no
- * more than starts_max at once, started for runs or ahead; nothing while the engine is in trouble,
+ * Nothing is started while a young program runs, unless somebody waits; no more than starts_max at
+ * once, started for runs or ahead; nothing while the engine is in trouble,
  * or a language backs off. A run that found nobody waiting adds a place of its kind, up to
  * starts_max; 10 s without such a run take one away. A conversation used once gets its container
  * when all else is done and nobody came for 250 ms, one conversation a second and only within a

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#define QUIET_MS  25      /* a run that is younger than this has the machine for itself */
 #define ANSWER_MS 15      /* after a run's end: its answer is on its way */
 #define SETTLE_MS 250     /* without a claim: the time for what is only likely to be of use */
 #define GUESS_MS  1000    /* between two starts for conversations that were used once */
@@ -218,8 +217,8 @@ static bool may_begin(struct look *l)
 
     if (!l->now->engine_ok || l->count.starting >= p->settings.starts_max)
         return false;
-    if (l->now->running > 0 && p->last_claim_ms + QUIET_MS > quiet_ms)
-        quiet_ms = p->last_claim_ms + QUIET_MS;
+    if (l->now->young > 0 && p->last_claim_ms + POOL_YOUNG_MS > quiet_ms)
+        quiet_ms = p->last_claim_ms + POOL_YOUNG_MS;
     if (l->now->waiting_callers > 0 || l->count.callers > 0 || l->now->now_ms >= quiet_ms)
         return true;
     ask_again(l, quiet_ms);

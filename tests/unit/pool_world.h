@@ -21,8 +21,9 @@ struct world {
     struct engine_runners runners;
     bool engine_ok, idle;
     int64_t now, again;
-    size_t running, waiting; /* as in struct pool_now */
-    int made;                /* for names */
+    size_t running; /* all of them young */
+    size_t waiting; /* as in struct pool_now */
+    int made;       /* for names */
 };
 
 /* Two Python, one TypeScript, one bash, 1 GiB, 4 starts at once. */
@@ -96,7 +97,7 @@ static inline bool world_ask(struct world *w, struct pool_wish *out)
                                  .runners = &w->runners,
                                  .engine_ok = w->engine_ok,
                                  .machine_idle = w->idle,
-                                 .running = w->running,
+                                 .young = w->running,
                                  .waiting_callers = w->waiting};
 
     return pool_next(w->pool, w->children, &now, out, &w->again);

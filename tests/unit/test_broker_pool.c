@@ -185,7 +185,7 @@ static void nothing_is_started_beside_a_young_run_unless_somebody_waits(void **s
     struct child *run = world_claim(&w, &want);
     assert_int_equal(run->state, CHILD_WAITING);
     world_run(&w, run);
-    w.now += 24;
+    w.now += POOL_YOUNG_MS - 1;
     assert_false(world_ask(&w, &wish));
     assert_int_equal(w.again, w.now + 1);
     w.waiting = 1;

@@ -62,7 +62,7 @@ static void check_start(const struct hours *h, const struct pool_wish *wish)
     }
     assert_true(starting < h->w.settings.starts_max);
     assert_true(h->w.engine_ok);
-    assert_true(h->w.running == 0 || callers > 0 || h->w.now - h->last_claim_ms >= 25);
+    assert_true(h->w.running == 0 || callers > 0 || h->w.now - h->last_claim_ms >= POOL_YOUNG_MS);
     assert_true(h->w.now >= h->retry_ms[language_index(h, wish->runner->language)]);
     assert_ptr_equal(wish->runner, world_runner(&h->w, wish->runner->language));
 }

@@ -20,7 +20,7 @@ DRAIN = 6  # callers at once that leave no container waiting
 class Ways:
     """The ways to run a work, by title; each returns milliseconds."""
 
-    def __init__(self, world: World, works):
+    def __init__(self, world: World, works, only=()):
         languages = {work.language: work for work in works}.items()
         self.world = world
         self.bare = {work.image: Bare(work.image, world.folder) for _, work in languages}
@@ -41,6 +41,8 @@ class Ways:
         if world.peer:
             peer = Caller(world.peer)
             self.table["peer, run_code"] = peer.run
+        if only:
+            self.table = {title: way for title, way in self.table.items() if any(text in title for text in only)}
 
     def caller(self, kind):
         if kind not in self.callers:
@@ -114,12 +116,12 @@ class Contest:
             order = random.sample(list(self.ways.table), len(self.ways.table))
             took = {way: self.measure(way, work, count) for way in order}
             for title, whole, floor, _ in SHARES:
-                if count and took[whole] and took[floor]:
+                if count and took.get(whole) and took.get(floor):
                     self.shares[title, work].append(took[whole] - took[floor])
 
 
 def _print_work(contest, work, rounds, markdown):
-    base = median(contest.samples["bare interpreter", work])
+    base = median(contest.samples.get(("bare interpreter", work)) or [0])
     table = Table(f"{work.name}: milliseconds of {rounds} rounds", "", "median", "p95", "max", "× bare")
     for way in contest.ways.table:
         values = contest.samples[way, work]
@@ -138,7 +140,9 @@ def _print_work(contest, work, rounds, markdown):
 
 def part(world, options):
     works = options.works
-    ways = Ways(world, works)
+    ways = Ways(world, works, options.way)
+    if not ways.table:
+        raise SystemExit("--way: no way's title holds that")
     try:
         contest = Contest(ways, works)
         contest.round(works, count=False)

@@ -29,6 +29,8 @@ def parse():
     parser = argparse.ArgumentParser(prog="tests/bench/run_code.sh", description=__doc__)
     parser.add_argument("--part", choices=PARTS, action="append", help="only this part (may be given several times)")
     parser.add_argument("--work", choices=[work.key for work in WORKS], action="append", help="single runs of this only (as often as you like)")
+    parser.add_argument("--way", metavar="TEXT", action="append", default=[],
+                        help="single runs only in the ways whose title holds TEXT (several times): fewer, so more rounds")
     parser.add_argument("--rounds", type=int, default=20, help="rounds of single runs (%(default)s)")
     parser.add_argument("--seconds", type=int, default=10, help="length of each closed loop (%(default)s)")
     parser.add_argument("--bursts", type=int, default=3, help="how often all waiting containers are claimed at once (%(default)s)")

@@ -56,9 +56,8 @@ def _():
     client = warm.new_client(site)
     for n in range(3):
         client.run(f"open('count', 'a').write('{n}')")
-        row = warm.wait_next(site, client, "python")
-        result = client.run("print(open('count').read())")
-        equal((result["stdout"], result["runId"]), ("012"[:n + 1] + "\n", row["runId"]))
+        result, own = warm.run_next(site, client, "print(open('count').read())")
+        equal((result["stdout"], own), ("012"[:n + 1] + "\n", True))
 
 
 LEAVE = r"""
@@ -110,9 +109,8 @@ def _():
     for _ in range(2):
         result, row = warm.run_waiting(site, client, LEAVE)
         equal(result["stdout"], "True\n", result["stderr"])
-        row = warm.wait_next(site, client, "python")
-        same = client.run(FIND)
-        equal((same["stdout"], same["stderr"], same["runId"]), ("[]\n", "", row["runId"]))
+        same, own = warm.run_next(site, client, FIND)
+        equal((same["stdout"], same["stderr"], own), ("[]\n", "", True))
         other, row = warm.run_waiting(site, warm.new_client(site), FIND)
         check(row, "not a container that waited")
         equal((other["stdout"], other["stderr"]), ("[]\n", ""))

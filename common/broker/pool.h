@@ -81,7 +81,6 @@ struct pool_now {
     const struct engine_runners *runners;
     bool engine_ok;
     bool machine_idle;      /* idle_is() */
-    size_t young;           /* programs under way that are */
     size_t waiting_callers; /* runs that wait for a place or a start */
 };
 
@@ -106,13 +105,12 @@ struct pool_wish {
  * books must show what was done before the next call: a start is a row in CHILD_STARTING.
  *
  * Nothing is started while a young program runs, unless somebody waits; no more than starts_max at
- * once, started for runs or ahead; nothing while the engine is in trouble,
- * or a language backs off. A run that found nobody waiting adds a place of its kind, up to
- * starts_max; 10 s without such a run take one away. A conversation used once gets its container
- * when all else is done and nobody came for 250 ms, one conversation a second and only within a
- * minute of its use. Libraries are loaded one container at a time
- * while the machine is idle, and one container per language stays without. After an hour, or when
- * the image is another, a container is replaced.
+ * once, started for runs or ahead; nothing while the engine is in trouble, or a language backs off.
+ * A run that found nobody waiting adds a place of its kind, up to starts_max; 10 s without such a
+ * run take one away. A conversation used once gets its container when all else is done and nobody
+ * came for 250 ms, one conversation a second and only within a minute of its use. Libraries are
+ * loaded one container at a time while the machine is idle, and one container per language stays
+ * without. After an hour, or when the image is another, a container is replaced.
  */
 bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
                struct pool_wish *out, int64_t *out_at_ms);

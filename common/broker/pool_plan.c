@@ -210,15 +210,29 @@ static bool end_one(struct look *l, struct pool_wish *out)
     return worst && wish(out, POOL_END, worst);
 }
 
+/* When no program is young any more, and the last answer is on its way. One that has not told yet
+ * that it runs is no older than the last claim. */
+static int64_t quiet_from_ms(const struct look *l)
+{
+    int64_t at_ms = l->pool->last_end_ms + ANSWER_MS;
+
+    for (struct child *c = NULL; (c = children_next(l->children, c));) {
+        if (c->kind != CHILD_SUPERVISOR || !c->claimed || c->state == CHILD_ENDED)
+            continue;
+        int64_t began_ms = c->state == CHILD_RUNNING ? c->since_ms : l->pool->last_claim_ms;
+        if (began_ms + POOL_YOUNG_MS > at_ms)
+            at_ms = began_ms + POOL_YOUNG_MS;
+    }
+    return at_ms;
+}
+
 static bool may_begin(struct look *l)
 {
     const struct pool *p = l->pool;
-    int64_t quiet_ms = p->last_end_ms + ANSWER_MS;
+    int64_t quiet_ms = quiet_from_ms(l);
 
     if (!l->now->engine_ok || l->count.starting >= p->settings.starts_max)
         return false;
-    if (l->now->young > 0 && p->last_claim_ms + POOL_YOUNG_MS > quiet_ms)
-        quiet_ms = p->last_claim_ms + POOL_YOUNG_MS;
     if (l->now->waiting_callers > 0 || l->count.callers > 0 || l->now->now_ms >= quiet_ms)
         return true;
     ask_again(l, quiet_ms);

@@ -7,15 +7,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static bool is_young(const struct child *c, const void *ctx)
-{
-    const int64_t *now_ms = ctx;
-
-    if (!c->claimed || c->state == CHILD_ENDED)
-        return false;
-    return c->state != CHILD_RUNNING || *now_ms - c->since_ms < POOL_YOUNG_MS;
-}
-
 static void start(struct broker *b, const struct pool_wish *wish, const char *spare,
                   const char *box)
 {
@@ -83,7 +74,6 @@ void warm_turn(struct broker *b)
         .runners = &b->keeper.runners,
         .engine_ok = !*b->keeper.trouble,
         .machine_idle = idle_is(&b->idle, now_ms),
-        .young = children_count(b->children, is_young, &now_ms),
         .waiting_callers = claims_waiting(b),
     };
     struct pool_wish wish;

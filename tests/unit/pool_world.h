@@ -21,7 +21,7 @@ struct world {
     struct engine_runners runners;
     bool engine_ok, idle;
     int64_t now, again;
-    size_t running; /* all of them young */
+    size_t running; /* programs under way */
     size_t waiting; /* as in struct pool_now */
     int made;       /* for names */
 };
@@ -97,7 +97,6 @@ static inline bool world_ask(struct world *w, struct pool_wish *out)
                                  .runners = &w->runners,
                                  .engine_ok = w->engine_ok,
                                  .machine_idle = w->idle,
-                                 .young = w->running,
                                  .waiting_callers = w->waiting};
 
     return pool_next(w->pool, w->children, &now, out, &w->again);
@@ -228,6 +227,7 @@ static inline struct child *world_claim(struct world *w, const struct pool_want 
 static inline void world_run(struct world *w, struct child *c)
 {
     c->state = CHILD_RUNNING;
+    c->since_ms = w->now;
     w->running++;
 }
 

@@ -202,6 +202,29 @@ static void nothing_is_started_beside_a_young_run_unless_somebody_waits(void **s
     world_close(&w);
 }
 
+static void a_run_that_is_old_keeps_nobody_from_the_next_container(void **state)
+{
+    struct pool_wish wish;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    struct pool_want python = world_want(&w, "python", "box-1", false);
+    world_run(&w, world_claim(&w, &python));
+    w.now += POOL_YOUNG_MS;
+    struct pool_want bash = world_want(&w, "bash", "box-2", false);
+    struct child *brief = world_claim(&w, &bash);
+    world_run(&w, brief);
+    w.now += 3;
+    world_end(&w, brief);
+    w.now += ANSWER_MS;
+    assert_true(world_ask(&w, &wish));
+    assert_int_equal(wish.what, POOL_START_SPARE);
+    world_close(&w);
+}
+
 static void after_a_run_its_answer_goes_first(void **state)
 {
     struct pool_wish wish;
@@ -611,6 +634,7 @@ int main(void)
         cmocka_unit_test(nothing_waits_where_nothing_is_to_wait),
         cmocka_unit_test(images_that_cannot_wait_and_languages_without_one_are_left_alone),
         cmocka_unit_test(nothing_is_started_beside_a_young_run_unless_somebody_waits),
+        cmocka_unit_test(a_run_that_is_old_keeps_nobody_from_the_next_container),
         cmocka_unit_test(after_a_run_its_answer_goes_first),
         cmocka_unit_test(libraries_are_loaded_only_while_the_machine_is_idle),
         cmocka_unit_test(who_never_finishes_loading_keeps_nobody_from_it),

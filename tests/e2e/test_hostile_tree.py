@@ -29,6 +29,7 @@ kinds = [file, lambda n: os.symlink(outside + "/f", n), folder, lambda n: os.sym
 for name in ("way", "other"): clear(name)
 folder("way")
 os.symlink(outside, "other")
+file("begun")
 end, swaps = time.time() + {seconds}, 0
 while time.time() < end and not os.path.exists("stop"):
     for name in ("a", "b"):
@@ -125,6 +126,7 @@ def _():
         os.chmod(path, mode)
     base = client.upload("base", b"x")["file"]["url"].rsplit("/", 1)[0].removeprefix(site.base_url)
     swapper = client.run(SWAPPER.format(outside=outside, seconds=7000), timeout=7200, background=True)["runId"]
+    wait_until(lambda: _call(client, "read_file", filename="begun"), 30, "the swapping begins")
     workers = []
     for _ in range(CLIENTS):
         one = client.fresh()

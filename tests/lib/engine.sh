@@ -83,8 +83,30 @@ engine_pid() {
     echo "$pid"
 }
 
+# Gone, or dead and not yet taken note of by its parent.
+engine_wait_gone() {
+    local tries=200
+    while grep -qs '^State:[[:space:]]*[^ZX]' /proc/"$1"/task/*/status; do
+        ((tries-- > 0)) || return 1
+        sleep 0.1
+    done
+}
+
+# The containerd of a dockerd that was killed: another dockerd would take it, or whatever has its number by now, for
+# one to talk to, and wait for it in vain.
+engine_clear_containerd() {
+    local file=$ENGINE_RUN/exec/containerd/containerd.pid pid
+    pid=$(engine_root cat "$file" 2>/dev/null) || return 0
+    if [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") == containerd\ *"$ENGINE_RUN/"* ]]; then
+        engine_root kill -9 "$pid" || true
+        engine_wait_gone "$pid" || return 1
+    fi
+    engine_root rm -f "$file"
+}
+
 engine_launch() {
     engine_root mkdir -p "$ENGINE_RUN" "$ENGINE_DATA"
+    engine_clear_containerd
     engine_root rm -f "$ENGINE_RUN/docker.pid" "$ENGINE_SOCKET"
     # What it remembers of the bridge is last time's address, which it would give it again.
     engine_root rm -f "$ENGINE_DATA/data/network/files/local-kv.db"
@@ -95,9 +117,24 @@ engine_launch() {
         --containerd-namespace "$ENGINE_NAME" --containerd-plugins-namespace "plugins.$ENGINE_NAME"
 }
 
-# Starts the engine unless it runs. Says on stderr what to do when it cannot.
-engine_start() {
+engine_wait_answer() {
     local tries=300
+    until engine_answers "unix://$ENGINE_SOCKET"; do
+        ((tries-- > 0)) || return 1
+        sleep 0.1
+    done
+}
+
+engine_end() {
+    local pid
+    if pid=$(engine_pid); then
+        engine_root kill "$pid" || true
+        engine_wait_gone "$pid" || engine_root kill -9 "$pid" || true
+    fi
+}
+
+# Starts the engine unless it runs, with a second try. Says on stderr what to do when it cannot.
+engine_start() {
     if engine_pid >/dev/null && engine_answers "unix://$ENGINE_SOCKET"; then
         return
     fi
@@ -111,33 +148,22 @@ engine_start() {
     }
     engine_bridge_up
     engine_launch
-    until engine_answers "unix://$ENGINE_SOCKET"; do
-        if ((tries-- == 0)); then
-            echo "dockerd did not answer within 30 s: see $ENGINE_DATA/dockerd.log" >&2
+    if ! engine_wait_answer; then
+        engine_end
+        engine_launch
+        engine_wait_answer || {
+            echo "dockerd did not answer within 30 s, twice: see $ENGINE_DATA/dockerd.log" >&2
             return 1
-        fi
-        sleep 0.1
-    done
+        }
+    fi
     ((EUID == 0)) || engine_root chown "$EUID" "$ENGINE_SOCKET"
-}
-
-engine_wait_gone() {
-    local tries=200
-    while [[ -d /proc/$1 ]]; do
-        ((tries-- > 0)) || return 1
-        sleep 0.1
-    done
 }
 
 # Only what engine_start started: by its pid file.
 engine_stop() {
-    local pid
     [[ $engine_ours == yes ]] || return 0
     engine_ours=no
-    if pid=$(engine_pid); then
-        engine_root kill "$pid" || true
-        engine_wait_gone "$pid" || engine_root kill -9 "$pid" || true
-    fi
+    engine_end
     engine_bridge_down
 }
 
@@ -145,16 +171,22 @@ engine_stop() {
 engine_alone() {
     exec 8>"${TMPDIR:-/tmp}/$ENGINE_NAME.lock"
     if ! flock -n 8; then
-        echo "another run of the tests is at work; waiting for it"
-        flock 8
+        echo "another run of the tests is at work; waiting for it, an hour at most"
+        flock -w 3600 8 || die "another run of the tests holds ${TMPDIR:-/tmp}/$ENGINE_NAME.lock"
     fi
 }
 
 # Sets DOCKER_HOST to an engine that answers, our own when need be. SANDCGI_TEST_ENGINE tells the crash tests whose it is.
 engine_find() {
+    local before=${SANDCGI_TEST_ENGINE:-}
     export SANDCGI_TEST_ENGINE=theirs
     if [[ ${DOCKER_HOST:-} ]] && engine_answers "$DOCKER_HOST"; then
         echo "engine: $DOCKER_HOST"
+        return
+    fi
+    if [[ $before == ours ]]; then
+        # A part of a run that has the lock, and will stop the engine.
+        engine_start
         return
     fi
     engine_alone

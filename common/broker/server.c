@@ -254,6 +254,7 @@ static int open_broker(struct broker *b, struct err *e)
 
 static void close_broker(struct broker *b)
 {
+    heads_clear(b); /* who came in the turn in which everything ended */
     keeper_link_clear(b);
     removals_end(b);
     auto_close_fd(&b->signal_fd);

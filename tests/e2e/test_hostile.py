@@ -11,7 +11,7 @@ import engine
 import fcgi
 import procs
 import sites
-from harness import IS_ROOT, TOP, Skip, check, contains, equal, test, wait_until
+from harness import IS_ROOT, TOP, Skip, check, contains, equal, in_time, test, wait_until
 from mcp import end_run
 
 # What an engine fills in by its version or configuration; everything else that is not in the golden copy must be empty.
@@ -88,13 +88,13 @@ def _():
         bomber, neighbour = sites.client(), sites.client()
         results = []
         start = time.monotonic()
-        thread = threading.Thread(target=lambda: results.append(bomber.run(code, language, timeout=6)))  # noqa: B023
+        thread = threading.Thread(target=lambda: results.append(bomber.run(code, language, timeout=8)))  # noqa: B023
         thread.start()
         time.sleep(2)
         equal(neighbour.run("print('alive')")["stdout"], "alive\n")
-        check(time.monotonic() - start < 6, "the neighbour waited for the bomb")
+        check(thread.is_alive(), "the neighbour waited for the bomb")
         thread.join()
-        check(time.monotonic() - start < 6 + 5, "late")
+        in_time(start, 8 + 5, "the bomb ends")
         check(results[0]["status"] in ("timeout", "error", "out_of_memory"), results[0]["status"])
         _no_containers(site, 10)
 
@@ -171,7 +171,7 @@ time.sleep(600)
 """
     start = time.monotonic()
     result = client.run(code, timeout=3)
-    check(time.monotonic() - start < 6, f"answered after {time.monotonic() - start:.1f} s")
+    in_time(start, 6, "answered")
     equal((result["status"], result["stdout"]), ("timeout", "started\n"))
     _no_containers(site, 5)
 
@@ -181,7 +181,7 @@ def _():
     client = sites.client()
     start = time.monotonic()
     result = client.run("setsid sleep 300 & setsid sh -c 'trap \"\" TERM; sleep 300' & echo done", "bash")
-    check(time.monotonic() - start < 4, f"answered after {time.monotonic() - start:.1f} s")
+    in_time(start, 4, "answered")
     equal((result["status"], result["stdout"]), ("ok", "done\n"))
 
 
@@ -339,7 +339,7 @@ def _():
         connection.close()
         start = time.monotonic()
         _no_containers(site, 10)
-        check(time.monotonic() - start < 2.5, f"gone after {time.monotonic() - start:.1f} s")
+        in_time(start, 2.5, "the container is gone")
         wait_until(lambda: not site.run_children(), 5, "its run child has ended")
     equal(client.run("echo next", "bash")["stdout"], "next\n")
 
@@ -359,7 +359,7 @@ def _():
         slow.append(connection)
     start = time.monotonic()
     equal(site.client().request("ping").status, 200)
-    check(time.monotonic() - start < 2, "waited")
+    in_time(start, 2, "the others do not wait")
     for connection in slow:
         connection.close()
 

@@ -5,7 +5,7 @@ import time
 
 import runs
 import sites
-from harness import check, contains, equal, test, wait_until
+from harness import check, contains, equal, in_time, test, wait_until
 from mcp import META_CAPABILITIES, META_VERSION, MODERN
 from streams import Session, Stream, modern_headers, modern_message, open_modern
 
@@ -62,7 +62,7 @@ def _():
     start = time.monotonic()
     client.upload("a.txt", b"x")
     told = mine.expect("notifications/resources/updated")
-    check(time.monotonic() - start < 0.5, f"told after {time.monotonic() - start:.2f} s")
+    in_time(start, 0.5, "told")
     equal((told["params"]["uri"], told["params"]["_meta"][SUBSCRIPTION]), (uri, 1))
     hers.is_silent(0.5)
     tools.is_silent(0.1)

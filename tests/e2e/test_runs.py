@@ -11,7 +11,7 @@ import procs
 import runs
 import sites
 import warm
-from harness import check, contains, equal, holds_for, test, wait_until
+from harness import PATIENCE, check, contains, equal, holds_for, in_time, test, wait_until
 from mcp import ToolError, end_run
 from streams import modern_headers, modern_message
 
@@ -30,7 +30,7 @@ def _():
     client = sites.client()
     start = time.monotonic()
     first = client.run(TICKS, "bash", waitMs=1200)
-    check(time.monotonic() - start < 10, "answered late")
+    in_time(start, 10, "answered")
     equal((first["status"], first["exitCode"], first["signal"], first["success"]), ("running", None, None, False))
     check(time.time() < first["expiresAt"] < time.time() + 86400, f"expiresAt {first['expiresAt']}")
     check(ALL_TICKS.startswith(first["stdout"]) and first["stdout"].startswith("tick 1\n"), first["stdout"])
@@ -89,7 +89,7 @@ def _():
     client = sites.client()
     start = time.monotonic()
     run_id = runs.begin(client, "sleep 2; echo done")
-    check(time.monotonic() - start < 5, "not at once")
+    in_time(start, 5, "answered at once")
     row = next(one for one in runs.listed(client) if one["runId"] == run_id)
     equal((row["status"], row["language"], row["conversationId"]), ("running", "bash", client.conversation))
     equal([one["runId"] for one in runs.listed(client, conversationId=client.conversation)], [run_id])
@@ -106,7 +106,7 @@ def _():
     start = time.monotonic()
     equal(runs.cancel(client, run_id)["status"], "cancelled")
     gone(site, run_id)
-    check(time.monotonic() - start < 10, f"took {time.monotonic() - start:.1f} s")
+    in_time(start, 10, "the container is gone")
     for _ in range(2):
         result = runs.cancel(client, run_id)
         equal((result["status"], result["stdout"], result["success"]), ("cancelled", "begun\n", False))
@@ -180,7 +180,7 @@ def _():
         stream.close()
         wait_until(lambda: not warm.container_of(site, row["runId"]), 10, "the container is gone")  # noqa: B023
         wait_until(lambda: not [one for one in runs.listed(client) if one["status"] == "running"], 10, "no run goes on")
-        check(time.monotonic() - start < 10, "late")
+        in_time(start, 10, "the run is over")
 
 
 @test("a legacy client that goes away leaves its run: list_runs finds it, get_run has the result")
@@ -211,7 +211,7 @@ def _():
             seen.append(int(n))
             late.append(time.time() - float(at))
     equal(seen, [0, 1, 2, 3, 4])
-    check(statistics.median(late) < 1, f"seconds after they were printed: {late}")
+    check(statistics.median(late) < PATIENCE, f"seconds after they were printed: {late}")
     equal(message["result"]["structuredContent"]["status"], "ok")
 
 
@@ -251,7 +251,7 @@ def _():
     time.sleep(1)  # the calls of before are there; whatever is over the bound is refused
     start = time.monotonic()
     whole = client.run_whole("true", "bash")
-    check(time.monotonic() - start < 5, "not at once")
+    in_time(start, 5, "answered at once")
     refused = whole["structuredContent"]
     equal((whole["isError"], refused["status"]), (True, "busy"))
     check(refused["retryAfterMs"] > 0 and refused["position"] >= 1, f"{refused}")

@@ -3,7 +3,7 @@ import re
 import time
 
 import sites
-from harness import check, contains, equal, test, wait_until
+from harness import check, contains, equal, in_time, test, wait_until
 from mcp import LEGACY
 from streams import Session, Stream
 
@@ -116,7 +116,7 @@ def _():
     client.run("echo 2 > watched.txt", "bash")
     told = stream.wait_for("notifications/resources/updated", 10)
     equal(told["params"]["uri"], uri)
-    check(time.monotonic() - start < 5, "told too late")
+    in_time(start, 5, "told")
     session.result("resources/unsubscribe", {"uri": uri})
     client.run("echo 3 > watched.txt", "bash")
     time.sleep(0.5)

@@ -11,7 +11,7 @@ import time
 
 import clone
 import procs
-from harness import TOP, Skip, check, contains, equal, test, wait_until
+from harness import TOP, Skip, check, contains, equal, in_time, test, wait_until
 
 TARGET = "./start.sh from a fresh clone ends in a running server: URLs, where the token is, three commands"
 
@@ -297,7 +297,7 @@ def _():
     start = time.monotonic()
     status, output = house.start_sh(timeout=120)
     equal(status, 0, output[-1500:])
-    check(time.monotonic() - start < 30, "slow")
+    in_time(start, 30, "started again")
     equal(house.setting("MCP_API_TOKEN"), token)
     done = house.shell(f"curl -sk '{url}'")
     equal(done.stdout, "kept")

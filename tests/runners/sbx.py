@@ -89,7 +89,7 @@ def start(command, data):
 
 def hang_up(p):
     """With the report in hand: the entry program waits for this before it goes."""
-    p.feeder.join(timeout=5)
+    p.feeder.join(timeout=60)
     try:
         p.stdin.close()
     except BrokenPipeError:
@@ -124,7 +124,7 @@ def collect(p, keep=True, on_frame=None):
             raise AssertionError(f"frame {tag!r}")
         if on_frame:
             on_frame(tag, payload)
-    r.exit = p.wait(timeout=20)
+    r.exit = p.wait(timeout=60)
     r.said = p.stderr.read()
     hang_up(p)
     p.stdout.close()

@@ -53,7 +53,7 @@ class Stay:
         self.reading = threading.Event()
         self.reading.set()
         threading.Thread(target=self.read, daemon=True).start()
-        assert self.frames.get(timeout=10) == ("W", 0, b"")
+        assert self.frames.get(timeout=60) == ("W", 0, b"")
 
     def read(self):
         for tag, payload in sbx.frames(self.p.stdout):
@@ -79,7 +79,7 @@ class Stay:
     def tell(self, number, data):
         self.send(record("K", number, data))
 
-    def turn(self, timeout=20):
+    def turn(self, timeout=60):
         """Takes one frame in; its tag, number and payload."""
         frame = self.frames.get(timeout=timeout)
         if frame is None:
@@ -102,11 +102,11 @@ class Stay:
             raise AssertionError(f"frame {tag!r}")
         return frame
 
-    def until(self, condition, timeout=20):
+    def until(self, condition, timeout=60):
         while not condition():
             self.turn(timeout)
 
-    def end(self, number, timeout=20):
+    def end(self, number, timeout=60):
         self.until(lambda: self.ends[number].over, timeout)
         return self.ends.pop(number)
 
@@ -132,11 +132,11 @@ class Stay:
             pass
         while True:
             try:
-                if self.frames.get(timeout=10) is None:
+                if self.frames.get(timeout=60) is None:
                     break
             except queue.Empty:
                 break
-        status = self.p.wait(timeout=10)
+        status = self.p.wait(timeout=60)
         said = self.p.stderr.read()
         self.p.stdout.close()
         self.p.stderr.close()

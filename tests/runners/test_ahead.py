@@ -182,7 +182,7 @@ class Claims:
         p = self.start("-l", OBJECT)
         self.await_word(p, "light")
         p.stdin.close()
-        self.assertEqual((p.wait(timeout=10), p.stderr.read()), (0, b""))
+        self.assertEqual((p.wait(timeout=60), p.stderr.read()), (0, b""))
         self.assertEqual(sbx.alive(self.script), [])
 
     def test_names_at_the_wrong_time(self):
@@ -190,7 +190,7 @@ class Claims:
         for data in (sbx.record("C", "x") + names, names + names, sbx.record("P", "n" * 2000)):
             p = self.start()
             self.send(p, sbx.MAGIC + data)
-            self.assertEqual(p.wait(timeout=10), 125)
+            self.assertEqual(p.wait(timeout=60), 125)
             self.assertIn(b"names to preload", p.stderr.read())
 
     def test_report_comes_before_the_memory_is_gone(self):
@@ -207,7 +207,7 @@ class Claims:
         time.sleep(0.3)
         self.assertIsNone(p.poll())
         p.stdin.close()
-        self.assertEqual(p.wait(timeout=10), 5)
+        self.assertEqual(p.wait(timeout=60), 5)
 
 
 PYTHON_PROGRAM = """

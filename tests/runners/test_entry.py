@@ -205,7 +205,7 @@ class Basics:
         self.await_output(p)
         p.feeder.join()
         p.stdin.close()
-        p.wait(timeout=2)
+        p.wait(timeout=20)
         p.stdout.close()
         p.stderr.close()
         deadline = time.monotonic() + 1
@@ -219,7 +219,7 @@ class Basics:
         time.sleep(0.3)  # nobody reads
         p.feeder.join()
         p.stdin.close()
-        p.wait(timeout=2)
+        p.wait(timeout=20)
         p.stdout.close()
         p.stderr.close()
 
@@ -228,7 +228,7 @@ class Basics:
         p.feeder.join()
         p.stdin.close()
         self.assertLessEqual({tag for tag, _ in sbx.frames(p.stdout)}, {"W"})
-        self.assertEqual((p.stderr.read(), p.wait(timeout=2)), (b"", 0))
+        self.assertEqual((p.stderr.read(), p.wait(timeout=20)), (b"", 0))
         p.stdout.close()
         p.stderr.close()
 
@@ -305,7 +305,7 @@ class AsInit(Basics, Refusals, Case):
         time.sleep(0.2)
         child = int(pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split()[0])
         os.kill(child, 15)
-        self.assertEqual((p.wait(timeout=2), list(sbx.frames(p.stdout)), p.stderr.read()), (143, [("W", b"light")], b""))
+        self.assertEqual((p.wait(timeout=20), list(sbx.frames(p.stdout)), p.stderr.read()), (143, [("W", b"light")], b""))
         for f in (p.stdin, p.stdout, p.stderr):
             f.close()
 

@@ -75,7 +75,7 @@ static void runs_wait_their_turn_and_the_rest_is_busy(void **state)
     w->config.limits.queue = 3;
     bw_start_broker(w);
     for (int i = 0; i < 6; i++) {
-        fds[i] = bw_send_run(w, "t", "c", "sleep 300", plain);
+        fds[i] = bw_send_run(w, "t", "c", "sleep 1500", plain);
         if (i < 2)
             bw_wait_for(w, "running", i + 1);
         else if (i < 5)
@@ -395,7 +395,7 @@ static int count_open(const char *pid)
 static bool has_few_open(const char *pid)
 {
     const int most = 3 + 8; /* standard ones, root, channel, asker, engine */
-    struct deadline end = deadline_in_ms(5000);
+    struct deadline end = deadline_in_ms(20000);
 
     while (count_open(pid) > most) {
         if (deadline_passed(end))

@@ -202,7 +202,7 @@ static void a_silent_or_slow_peer_ends_at_the_deadline(void **state)
     assert_works(fdio_write_all(ends->a, "\0\0\0\5ab", 6, &e), e);
     assert_fails(sock_recv_message(ends->b, &got, NULL, deadline_in_ms(40), &e), ERR_TIMEOUT, e);
     int64_t took = clock_mono_ms() - start;
-    assert_true(took >= 75 && took < 1500);
+    assert_true(took >= 75 && took < 20000);
 }
 
 static void a_large_message_passes_in_pieces_both_blocking_and_not(void **state)

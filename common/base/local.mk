@@ -11,6 +11,7 @@ libbase_a_SOURCES = \
 	common/base/crypto.c common/base/crypto.h \
 	common/base/err.c common/base/err.h \
 	common/base/fdio.c common/base/fdio.h \
+	common/base/fds.c common/base/fds.h \
 	common/base/glob.c common/base/glob.h \
 	common/base/log.c common/base/log.h \
 	common/base/mem.c common/base/mem.h \
@@ -31,6 +32,7 @@ check_PROGRAMS += \
 	tests/unit/test_crypto \
 	tests/unit/test_err \
 	tests/unit/test_fdio \
+	tests/unit/test_fds \
 	tests/unit/test_glob \
 	tests/unit/test_log \
 	tests/unit/test_mem \

@@ -1,6 +1,6 @@
 /*
  * Unix and TCP listening sockets, and messages on a Unix stream socket: 4 bytes big-endian length,
- * then that many bytes; a message may carry one descriptor (SCM_RIGHTS).
+ * then that many bytes; a message may carry descriptors (SCM_RIGHTS), usually one.
  */
 #ifndef SANDCGI_BASE_SOCK_H
 #define SANDCGI_BASE_SOCK_H
@@ -8,6 +8,7 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/err.h"
+#include "common/base/fds.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -41,6 +42,10 @@ int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct 
  * the stream is then of no more use, since a part may have gone). */
 int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct err *e);
 
+/* Some of len bytes of a message, without waiting, as send(2); ride goes with the first of them,
+ * and stays the caller's. */
+ssize_t sock_send_some(int fd, const void *data, size_t len, const struct fds *ride);
+
 /*
  * Receives one message into out (emptied first); ERR_LIMIT when its length passes out->max;
  * ERR_CANCELLED at end of stream before the first byte; ERR_PROTOCOL when it ends later or carries
@@ -50,10 +55,15 @@ int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct 
  */
 int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e);
 
+/* The same of a message that may carry as many descriptors as out_fds, which is empty, has room
+ * for. */
+int sock_recv_with_fds(int fd, struct buf *out, struct fds *out_fds, struct deadline d,
+                       struct err *e);
+
 /* A message that comes in pieces, for whoever must not wait for it. */
 struct sock_inbox {
     struct buf message; /* what has come of it, header apart */
-    int passed;         /* the descriptor that rode along, -1: none; the owner may take it */
+    struct fds passed;  /* the descriptor that rode along, if any; the owner may take it */
     unsigned char header[4];
     size_t n_header;
     size_t len; /* the message's, once the header is there */
@@ -61,7 +71,7 @@ struct sock_inbox {
 
 #define SOCK_INBOX_INIT(max_bytes)                                                                 \
     {                                                                                              \
-        .message = BUF_INIT(max_bytes), .passed = -1                                               \
+        .message = BUF_INIT(max_bytes), .passed = FDS_INIT(1)                                      \
     }
 
 /*

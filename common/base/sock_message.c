@@ -12,25 +12,25 @@
 
 #define HEADER_LEN 4
 #define READ_CHUNK 65536
-/* Room for more descriptors than allowed, so that a second one is seen and closed by us. */
-#define MAX_FDS 4
+/* Room for one descriptor more than any message may carry, so that it is seen and closed by us. */
+#define SEEN_FDS (FDS_MAX + 1)
 
 union control {
     struct cmsghdr align;
-    char space[CMSG_SPACE(MAX_FDS * sizeof(int))];
+    char space[CMSG_SPACE(SEEN_FDS * sizeof(int))];
 };
 
-/* Puts fd into the message's control part. */
-static void attach_fd(struct msghdr *m, union control *c, int fd)
+/* Puts descriptors into the message's control part. */
+static void attach_fds(struct msghdr *m, union control *c, const int *fds, size_t n)
 {
     *c = (union control){0};
     m->msg_control = c->space;
-    m->msg_controllen = CMSG_SPACE(sizeof fd);
+    m->msg_controllen = CMSG_SPACE(n * sizeof *fds);
     struct cmsghdr *h = CMSG_FIRSTHDR(m);
     h->cmsg_level = SOL_SOCKET;
     h->cmsg_type = SCM_RIGHTS;
-    h->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(h), &fd, sizeof fd);
+    h->cmsg_len = CMSG_LEN(n * sizeof *fds);
+    memcpy(CMSG_DATA(h), fds, n * sizeof *fds);
 }
 
 /* After a failed send: 0 to try again. A blocking socket says EAGAIN only when its own SO_SNDTIMEO
@@ -73,7 +73,7 @@ int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct 
     struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
     union control c;
     if (pass_fd >= 0)
-        attach_fd(&m, &c, pass_fd);
+        attach_fds(&m, &c, &pass_fd, 1);
 
     while (parts[0].iov_len + parts[1].iov_len > 0) {
         ssize_t n = sendmsg(fd, &m, MSG_NOSIGNAL);
@@ -108,7 +108,7 @@ int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct 
     struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
     union control c;
     if (pass_fd >= 0)
-        attach_fd(&m, &c, pass_fd);
+        attach_fds(&m, &c, &pass_fd, 1);
 
     ssize_t n;
     do
@@ -123,8 +123,19 @@ int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct 
     return 0;
 }
 
-/* Moves passed descriptors into *got; a second one is closed and counted as a fault (-1). */
-static int collect_fds(struct msghdr *m, int *got)
+ssize_t sock_send_some(int fd, const void *data, size_t len, const struct fds *ride)
+{
+    struct iovec part = {(void *)(uintptr_t)data, len};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    union control c;
+
+    if (ride->n > 0)
+        attach_fds(&m, &c, ride->at, ride->n);
+    return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Moves passed descriptors into got; one too many is closed and counted as a fault (-1). */
+static int collect_fds(struct msghdr *m, struct fds *got)
 {
     int rc = m->msg_flags & MSG_CTRUNC ? -1 : 0;
     for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
@@ -134,12 +145,8 @@ static int collect_fds(struct msghdr *m, int *got)
         for (size_t i = 0; i < n; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
-            if (*got < 0) {
-                *got = fd;
-            } else {
-                close(fd);
+            if (!fds_add(got, fd))
                 rc = -1;
-            }
         }
     }
     return rc;
@@ -147,7 +154,7 @@ static int collect_fds(struct msghdr *m, int *got)
 
 /* What has come, without waiting: 1 with *out_n bytes (0 at the end of the stream), 0 nothing, -1.
  */
-static int recv_now(int fd, void *to, size_t len, int *got, size_t *out_n, struct err *e)
+static int recv_now(int fd, void *to, size_t len, struct fds *got, size_t *out_n, struct err *e)
 {
     union control c;
     struct iovec part = {to, len};
@@ -164,14 +171,15 @@ static int recv_now(int fd, void *to, size_t len, int *got, size_t *out_n, struc
     if (n < 0)
         return err_errno(e, "cannot receive");
     if (collect_fds(&m, got) < 0)
-        return err_set(e, ERR_PROTOCOL, "a message carries more than one descriptor");
+        return err_set(e, ERR_PROTOCOL, "a message carries too many descriptors");
     *out_n = (size_t)n;
     return 1;
 }
 
 /* At least one byte into to; 0 at the end of the stream. Waits with poll, so that blocking sockets
  * keep the deadline. */
-static ssize_t recv_some(int fd, void *to, size_t len, int *got, struct deadline d, struct err *e)
+static ssize_t recv_some(int fd, void *to, size_t len, struct fds *got, struct deadline d,
+                         struct err *e)
 {
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -190,7 +198,7 @@ static ssize_t recv_some(int fd, void *to, size_t len, int *got, struct deadline
 }
 
 /* Exactly len more bytes behind out's content, in chunks. */
-static int recv_body(int fd, struct buf *out, size_t len, int *got, struct deadline d,
+static int recv_body(int fd, struct buf *out, size_t len, struct fds *got, struct deadline d,
                      struct err *e)
 {
     while (len > 0) {
@@ -209,7 +217,7 @@ static int recv_body(int fd, struct buf *out, size_t len, int *got, struct deadl
     return 0;
 }
 
-static int recv_header(int fd, size_t *out_len, int *got, struct deadline d, struct err *e)
+static int recv_header(int fd, size_t *out_len, struct fds *got, struct deadline d, struct err *e)
 {
     unsigned char header[HEADER_LEN];
     size_t have = 0;
@@ -227,21 +235,33 @@ static int recv_header(int fd, size_t *out_len, int *got, struct deadline d, str
     return 0;
 }
 
-int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e)
+static int recv_message(int fd, struct buf *out, struct fds *got, struct deadline d, struct err *e)
 {
-    AUTO_FD int got = -1;
     size_t len = 0;
     buf_reset(out);
-    if (out_fd)
-        *out_fd = -1;
-    if (recv_header(fd, &len, &got, d, e) < 0)
+    if (recv_header(fd, &len, got, d, e) < 0)
         return -1;
     if (len > out->max)
         return err_set(e, ERR_LIMIT, "the message is over %zu bytes", out->max);
-    if (recv_body(fd, out, len, &got, d, e) < 0)
-        return -1;
+    return recv_body(fd, out, len, got, d, e);
+}
+
+int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e)
+{
+    AUTO_FDS struct fds got = FDS_INIT(1);
+    int rc = recv_message(fd, out, &got, d, e);
     if (out_fd)
-        *out_fd = TAKE_FD(got);
+        *out_fd = rc < 0 ? -1 : fds_take(&got);
+    return rc;
+}
+
+int sock_recv_with_fds(int fd, struct buf *out, struct fds *out_fds, struct deadline d,
+                       struct err *e)
+{
+    AUTO_FDS struct fds got = FDS_INIT(out_fds->max);
+    if (recv_message(fd, out, &got, d, e) < 0)
+        return -1;
+    fds_move(out_fds, &got);
     return 0;
 }
 
@@ -283,7 +303,7 @@ int sock_inbox_take(struct sock_inbox *b, int fd, struct err *e)
 {
     if (inbox_whole(b)) {
         buf_reset(&b->message);
-        auto_close_fd(&b->passed);
+        fds_clear(&b->passed);
         b->n_header = b->len = 0;
     }
     while (!inbox_whole(b)) {
@@ -301,6 +321,6 @@ int sock_inbox_take(struct sock_inbox *b, int fd, struct err *e)
 void sock_inbox_clear(struct sock_inbox *b)
 {
     buf_clear(&b->message);
-    auto_close_fd(&b->passed);
+    fds_clear(&b->passed);
     b->n_header = b->len = 0;
 }

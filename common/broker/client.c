@@ -7,15 +7,6 @@
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 
-/* A question in one message. */
-static json_t *ask(const struct broker_client *c, const json_t *head, int pass_fd, int *out_fd,
-                   struct err *e)
-{
-    const struct client_call call = {
-        .client = c, .head = head, .pass_fd = pass_fd, .out_fd = out_fd};
-    return client_call(&call, e);
-}
-
 json_t *broker_run(const struct broker_client *c, const struct run_request *request,
                    const struct broker_run_options *options, struct err *e)
 {
@@ -24,6 +15,7 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
         options = &plain;
     struct run_manner manner = options->manner;
     manner.live = options->ears.live != NULL;
+    manner.opened = options->opened != NULL;
     json_auto_t *head = wire_run_head_new(request, &manner);
     json_auto_t *body = wire_run_body_new(request);
     const struct client_call call = {.client = c,
@@ -31,7 +23,8 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
                                      .pass_fd = -1,
                                      .body = body,
                                      .cancel_on_hang_up = true,
-                                     .ears = &options->ears};
+                                     .ears = &options->ears,
+                                     .out_fds = options->opened};
     return client_call(&call, e);
 }
 
@@ -79,7 +72,7 @@ json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
     json_auto_t *head = json_pack("{s:s, s:s}", "op", "list_runs", "tenant", tenant);
     if (conversation)
         json_object_set_new(head, "conversation", json_string(conversation));
-    return ask(c, head, -1, NULL, e);
+    return client_ask(c, head, -1, NULL, e);
 }
 
 static json_t *file_message(const char *op, const char *tenant, const char *conversation,
@@ -95,7 +88,7 @@ json_t *broker_put_file(const struct broker_client *c, const char *tenant, const
     json_auto_t *message = file_message("put", tenant, conversation, name);
     json_object_set_new(message, "size", json_integer((json_int_t)size));
     json_object_set_new(message, "replace", json_boolean(replace));
-    return ask(c, message, fd, NULL, e);
+    return client_ask(c, message, fd, NULL, e);
 }
 
 int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,
@@ -103,7 +96,7 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
 {
     json_auto_t *message = file_message("open", tenant, conversation, name);
     AUTO_FD int fd = -1;
-    json_auto_t *result = ask(c, message, -1, &fd, e);
+    json_auto_t *result = client_ask(c, message, -1, &fd, e);
     if (!result)
         return -1;
     if (fd < 0)
@@ -122,7 +115,7 @@ json_t *broker_list_files(const struct broker_client *c, const char *tenant, con
         json_t *copy = json_deep_copy(after);
         json_object_set_new(message, "after", copy);
     }
-    return ask(c, message, -1, NULL, e);
+    return client_ask(c, message, -1, NULL, e);
 }
 
 json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
@@ -132,13 +125,13 @@ json_t *broker_names(const struct broker_client *c, const char *tenant, const ch
                                      "prefix", prefix, "max", (json_int_t)max);
     if (conversation)
         json_object_set_new(message, "conversation", json_string(conversation));
-    return ask(c, message, -1, NULL, e);
+    return client_ask(c, message, -1, NULL, e);
 }
 
 static json_t *simple_call(const struct broker_client *c, const char *op, struct err *e)
 {
     json_auto_t *message = json_pack("{s:s}", "op", op);
-    return ask(c, message, -1, NULL, e);
+    return client_ask(c, message, -1, NULL, e);
 }
 
 json_t *broker_status(const struct broker_client *c, struct err *e)

@@ -7,6 +7,7 @@
 #ifndef SANDCGI_BROKER_CLIENT_H
 #define SANDCGI_BROKER_CLIENT_H
 
+#include "common/base/fds.h"
 #include "common/broker/run.h"
 
 #include <sys/stat.h>
@@ -52,10 +53,13 @@ struct broker_ears {
     struct broker_busy *busy; /* set (to zeros, too) when the call fails */
 };
 
-/* manner.live is set from ears. Zeros, or NULL for the whole: the call lasts as long as the run. */
+/* manner.live and manner.opened are set from the rest. Zeros, or NULL for the whole: the call lasts
+ * as long as the run. */
 struct broker_run_options {
     struct run_manner manner;
     struct broker_ears ears;
+    struct fds *opened; /* NULL, or empty: gets the first of the answer's files that have a url,
+                           opened for reading, in their order; perhaps none */
 };
 
 /*

@@ -78,8 +78,8 @@ static int take_error(const struct broker_ears *ears, const json_t *error, struc
 static int take_message(struct talk *t, json_t **out_result, struct err *e)
 {
     const struct client_call *call = t->call;
-    AUTO_FD int passed = -1;
-    json_auto_t *message = wire_recv(t->fd, &passed, DEADLINE_NEVER, e);
+    AUTO_FDS struct fds passed = FDS_INIT(call->out_fds ? call->out_fds->max : 0);
+    json_auto_t *message = wire_recv_with_fds(t->fd, &passed, DEADLINE_NEVER, e);
     if (!message) {
         if (e->kind == ERR_CANCELLED) /* the broker's side ended without a word */
             err_set(e, ERR_LOST, "the run was lost: its supervisor ended; try again");
@@ -93,8 +93,8 @@ static int take_message(struct talk *t, json_t **out_result, struct err *e)
         hear(call->ears, message);
         return 0;
     }
-    if (call->out_fd)
-        *call->out_fd = TAKE_FD(passed);
+    if (call->out_fds)
+        fds_move(call->out_fds, &passed);
     *out_result = json_incref(result); /* the message goes, its result stays */
     return 1;
 }
@@ -193,5 +193,17 @@ json_t *client_call(const struct client_call *call, struct err *e)
             done = turn(&t, &result, e);
     auto_close_fd(&t.fd);
     buf_clear(&t.body);
+    return result;
+}
+
+json_t *client_ask(const struct broker_client *c, const json_t *head, int pass_fd, int *out_fd,
+                   struct err *e)
+{
+    AUTO_FDS struct fds came = FDS_INIT(out_fd ? 1 : 0);
+    const struct client_call call = {
+        .client = c, .head = head, .pass_fd = pass_fd, .out_fds = &came};
+    json_t *result = client_call(&call, e);
+    if (out_fd)
+        *out_fd = fds_take(&came);
     return result;
 }

@@ -2,6 +2,7 @@
 #ifndef SANDCGI_BROKER_CLIENT_CALL_H
 #define SANDCGI_BROKER_CLIENT_CALL_H
 
+#include "common/base/fds.h"
 #include "common/broker/client.h"
 
 struct client_call {
@@ -11,11 +12,16 @@ struct client_call {
     const json_t *body;             /* NULL: none */
     bool cancel_on_hang_up;         /* tell the broker, so that it ends what this call began */
     const struct broker_ears *ears; /* NULL: nobody listens */
-    int *out_fd;                    /* a descriptor that comes with the answer; NULL: none may */
+    struct fds *out_fds;            /* what comes along with the answer; NULL: nothing may */
 };
 
 /* The answer's result (new reference), or NULL. ERR_LOST: the broker's side ended without a word.
  */
 json_t *client_call(const struct client_call *call, struct err *e);
+
+/* A question in one message; pass_fd -1: none. The answer may come with one descriptor: *out_fd, -1
+ * when it did not; NULL: it may not. */
+json_t *client_ask(const struct broker_client *c, const json_t *head, int pass_fd, int *out_fd,
+                   struct err *e);
 
 #endif

@@ -8,9 +8,8 @@
 static json_t *ask(const struct broker_client *c, json_t *take_head, struct err *e)
 {
     json_auto_t *head = take_head;
-    const struct client_call call = {.client = c, .head = head, .pass_fd = -1};
 
-    return client_call(&call, e);
+    return client_ask(c, head, -1, NULL, e);
 }
 
 json_t *broker_list_folder(const struct broker_client *c, const char *tenant,

@@ -10,9 +10,7 @@ static json_t *ask(const struct broker_client *c, json_t *take_head, int pass_fd
                    struct err *e)
 {
     json_auto_t *head = take_head;
-    const struct client_call call = {
-        .client = c, .head = head, .pass_fd = pass_fd, .out_fd = out_fd};
-    return client_call(&call, e);
+    return client_ask(c, head, pass_fd, out_fd, e);
 }
 
 json_t *broker_create_upload(const struct broker_client *c, const char *tenant,

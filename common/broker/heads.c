@@ -37,7 +37,7 @@ static void drop(struct broker *b, struct head *head)
 static void finish(struct broker *b, struct head *head)
 {
     struct err e = ERR_INIT;
-    AUTO_FD int passed = TAKE_FD(head->inbox.passed);
+    AUTO_FD int passed = fds_take(&head->inbox.passed);
     json_auto_t *message = wire_parse(&head->inbox.message, &e);
 
     watch_end(b->epoll_fd, &head->watch);

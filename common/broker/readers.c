@@ -35,6 +35,7 @@ struct reader *readers_add(struct readers *rs, int fd, enum reader_kind kind)
                          .answer_by = DEADLINE_NEVER,
                          .gives_up = DEADLINE_NEVER,
                          .out = BUF_INIT(WIRE_MESSAGE_MAX),
+                         .ride = FDS_INIT(FDS_MAX),
                          .inbox = SOCK_INBOX_INIT(WORD_MAX)};
     rs->items[rs->n++] = r;
     watch(r, EPOLL_CTL_ADD, EPOLLIN);
@@ -50,6 +51,7 @@ void reader_close(struct reader *r)
     watch(r, EPOLL_CTL_DEL, 0);
     shutdown(r->fd, SHUT_RDWR);
     auto_close_fd(&r->fd);
+    fds_clear(&r->ride);
     r->rest_by = r->answer_by = r->gives_up = DEADLINE_NEVER;
 }
 
@@ -85,14 +87,15 @@ void reader_flush(struct reader *r)
 {
     if (r->fd < 0 || r->out.len == 0)
         return;
-    ssize_t n = send(r->fd, r->out.data + r->sent, r->out.len - r->sent,
-                     MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = sock_send_some(r->fd, r->out.data + r->sent, r->out.len - r->sent, &r->ride);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
         reader_close(r);
         return;
     }
-    if (n > 0)
+    if (n > 0) {
         r->sent += (size_t)n;
+        fds_clear(&r->ride);
+    }
     bool all = r->sent == r->out.len;
     if (all && r->answered) {
         reader_close(r);
@@ -141,6 +144,13 @@ void reader_answer(struct reader *r, const json_t *message)
         return;
     }
     reader_flush(r);
+}
+
+void reader_answer_with_fds(struct reader *r, const json_t *message, struct fds *fds)
+{
+    if (r->fd >= 0 && !r->answered && r->out.len == 0)
+        fds_move(&r->ride, fds);
+    reader_answer(r, message);
 }
 
 void reader_refuse(int fd, const json_t *message)

@@ -38,6 +38,7 @@ struct reader {
     struct deadline gives_up;  /* when it has to have taken something; never: it owes nothing */
     struct buf out;            /* what it has not taken yet */
     size_t sent;               /* bytes of out that it has taken */
+    struct fds ride;           /* go along with the next byte */
     struct sock_inbox inbox;   /* what it says */
 };
 
@@ -58,6 +59,9 @@ void readers_clear(struct readers *rs);
 void reader_tell(struct reader *r, const json_t *message);
 /* The same with its last message: the connection ends when that is taken. */
 void reader_answer(struct reader *r, const json_t *message);
+/* The same with descriptors, which are taken over when it has taken all that it was told before;
+ * else they stay where they are. */
+void reader_answer_with_fds(struct reader *r, const json_t *message, struct fds *fds);
 /* Sends more of what waits. */
 void reader_flush(struct reader *r);
 

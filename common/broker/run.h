@@ -56,6 +56,7 @@ struct run_manner {
     bool live;        /* pieces of output come before the answer */
     bool detach;      /* the asker's leaving does not cancel the run: its result is kept */
     bool fleeting;    /* a connection that breaks cancels it: nobody would come for the result */
+    bool opened;      /* its first changed files come opened with the answer */
     bool session; /* in the lasting sandbox of the conversation that keeps its variables (made when
                      there is none): no wait_ms, background, stdin, args, env */
     const json_t *wants; /* names that the code imports, an array of strings; NULL: unknown */

@@ -113,6 +113,7 @@ static json_t *carry_out(struct supervisor *s, struct engine_outcome *out, struc
     if (snapshot_take(&s->sandbox, &after, e) < 0)
         return NULL;
     json_t *result = run_result_new(&story, out, &before, &after);
+    supervisor_open_files(s, result);
     supervisor_tell_keeping(s, &after, result);
     supervisor_tell_index(s, result);
     return result;
@@ -216,6 +217,7 @@ void supervisor_main(const struct supervisor_start *start)
                            .tick = DEADLINE_NEVER,
                            .quiet = deadline_in_ms(0),
                            .redial = DEADLINE_NEVER,
+                           .opened = FDS_INIT(FDS_MAX),
                            .sandbox = SANDBOX_INIT};
 
     if (begin(&s, &e) < 0) {

@@ -93,6 +93,10 @@ static void answer_reply(struct supervisor *s, struct reader *r)
 {
     const json_t *result = json_object_get(s->reply, "result");
 
+    if (r->kind == READER_ASKER) {
+        reader_answer_with_fds(r, s->reply, &s->opened);
+        return;
+    }
     if (!r->since_given || !result) {
         reader_answer(r, s->reply);
         return;
@@ -184,4 +188,5 @@ void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct
             supervisor_tell_live(s, r, true);
         answer_reply(s, r);
     }
+    fds_clear(&s->opened);
 }

@@ -3,6 +3,8 @@
 #include "common/broker/supervisor_self.h"
 
 #include "common/broker/keeping.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files.h"
 #include "common/sandbox/quota.h"
 #include "common/sandbox/state.h"
 
@@ -25,6 +27,27 @@ void supervisor_tell_keeping(struct supervisor *s, const struct snapshot *after,
     keeping_tell_after(&s->sandbox, after, result);
     if (s->sandbox.made)
         keeping_tell_expired(&s->sandbox, result);
+}
+
+void supervisor_open_files(struct supervisor *s, const json_t *result)
+{
+    size_t i;
+    json_t *file;
+
+    if (!s->manner.opened)
+        return;
+    json_array_foreach(json_object_get(result, "files"), i, file)
+    {
+        struct err e = ERR_INIT;
+        struct stat st;
+
+        if (!json_get_string(file, "url"))
+            continue;
+        /* They are told apart by their order alone: behind one that is gone nothing is opened. */
+        int fd = files_open(&s->sandbox, json_get_string(file, "name"), &st, &e);
+        if (fd < 0 || !fds_add(&s->opened, fd))
+            return;
+    }
 }
 
 /* The size of a sandbox that was not counted to its end is found by counting, when it is needed. */

@@ -49,7 +49,8 @@ struct supervisor {
     enum keep_state keep;
     struct run_record record; /* strings borrowed from request */
     char not_kept[sizeof((struct err *)0)->text];
-    json_t *reply; /* the last message for everybody, once it is over */
+    struct fds opened; /* its first changed files, for the asker */
+    json_t *reply;     /* the last message for everybody, once it is over */
 };
 
 /* supervisor_channel.c: the main process, or the next one. */
@@ -93,6 +94,9 @@ void supervisor_unclaim(struct supervisor *s);
 /* Its files before the run, and whether there may be a run. */
 int supervisor_look_before(struct supervisor *s, struct snapshot *out, struct err *e);
 void supervisor_tell_keeping(struct supervisor *s, const struct snapshot *after, json_t *result);
+/* Opens the first changed files for an asker who wants them so: else it would come back for them.
+ */
+void supervisor_open_files(struct supervisor *s, const json_t *result);
 /* For whoever looks at all conversations. */
 void supervisor_note_size(const struct supervisor *s);
 /* Which directory the sandbox of that name is now; 0: none. */

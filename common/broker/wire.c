@@ -44,6 +44,7 @@ json_t *wire_run_head_new(const struct run_request *r, const struct run_manner *
     json_object_set_new(head, "live", json_boolean(m->live));
     json_object_set_new(head, "detach", json_boolean(m->detach));
     json_object_set_new(head, "fleeting", json_boolean(m->fleeting));
+    json_object_set_new(head, "opened", json_boolean(m->opened));
     if (m->wants)
         json_object_set_new(head, "wants", wants_new(m->wants));
     return head;
@@ -103,6 +104,7 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
         .live = json_get_bool(head, "live", 0),
         .detach = json_get_bool(head, "detach", 0),
         .fleeting = json_get_bool(head, "fleeting", 0),
+        .opened = json_get_bool(head, "opened", 0),
     };
     if (!out->tenant || !out->conversation || !out->language || timeout < 0 || wait < 0)
         return err_set(e, ERR_INVALID, "run: a required member is missing");
@@ -218,6 +220,14 @@ json_t *wire_recv(int fd, int *out_fd, struct deadline d, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
     if (sock_recv_message(fd, &text, out_fd, d, e) < 0)
+        return NULL;
+    return wire_parse(&text, e);
+}
+
+json_t *wire_recv_with_fds(int fd, struct fds *out_fds, struct deadline d, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
+    if (sock_recv_with_fds(fd, &text, out_fds, d, e) < 0)
         return NULL;
     return wire_parse(&text, e);
 }

@@ -3,8 +3,8 @@
  *
  * Everything is a message of sock.h holding a JSON object. A connection begins with its head:
  *   {"op":"run", tenant, conversation, language, network, index, timeoutMs, waitMs, background,
- * live, detach, fleeting, wants}, and at once a second message, the body: {code, stdin, args, env,
- * keepBytes}
+ * live, detach, fleeting, opened, wants}, and at once a second message, the body: {code, stdin,
+ * args, env, keepBytes}
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversation?}
  *   {"op":"session", …as run…}: in the conversation's lasting sandbox
@@ -17,8 +17,9 @@
  *   {"op":"archive_link"|"pack"|"unpack", …}
  *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}
  * With put and finish_upload the content's descriptor rides along, with the replies of open and
- * stage_upload the file's, with pack the pipe that the archive goes into, with unpack (unless it
- * names a file) the archive.
+ * stage_upload the file's, with the result of a run that asked for it (opened) those of the first
+ * files with a url, in their order, if they could be opened; with pack the pipe that the archive
+ * goes into, with unpack (unless it names a file) the archive.
  *
  * Replies, the last one is result or error; whoever sent it shuts the connection down:
  *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}
@@ -43,6 +44,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/fds.h"
 
 #include <jansson.h>
 
@@ -82,6 +84,8 @@ int wire_post(int fd, const json_t *message, int pass_fd, struct err *e);
 int wire_frame(const json_t *message, struct buf *out, struct err *e);
 /* Receives a JSON object; new reference or NULL. out_fd may be NULL. */
 json_t *wire_recv(int fd, int *out_fd, struct deadline d, struct err *e);
+/* The same, see sock_recv_with_fds. */
+json_t *wire_recv_with_fds(int fd, struct fds *out_fds, struct deadline d, struct err *e);
 /* A message's bytes as an object; new reference or NULL. */
 json_t *wire_parse(const struct buf *text, struct err *e);
 

@@ -43,7 +43,7 @@ static int cancel_run(const struct mcp_tool_call *c, const struct cancel_run *x,
 
     if (!result)
         return -1;
-    run_report_tell(c, NULL, result, false, out);
+    run_report_tell(c, &(struct run_telling){0}, result, out);
     return 0;
 }
 

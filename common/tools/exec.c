@@ -164,7 +164,9 @@ static int exec_and_tell(const struct mcp_tool_call *c, const struct exec *x,
     const struct changes changes = {c->server, c->tenant, conversation ? conversation : ""};
     changes_tell(&changes, json_object_get(result, "files"));
     out->structured = result;
-    run_files_show(c, changes.conversation, json_object_get(result, "files"), false, out);
+    const struct run_files files = {.conversation = changes.conversation,
+                                    .rows = json_object_get(result, "files")};
+    run_files_show(c, &files, out);
     return 0;
 }
 

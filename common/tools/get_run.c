@@ -76,7 +76,7 @@ static int get_run(const struct mcp_tool_call *c, const struct get_run *g, struc
     result = broker_get_run(&client, c->tenant, g->run_id, &look, e);
     if (!result)
         return -1;
-    run_report_tell(c, NULL, result, false, out);
+    run_report_tell(c, &(struct run_telling){0}, result, out);
     return 0;
 }
 

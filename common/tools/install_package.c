@@ -151,7 +151,7 @@ static void answer(const struct mcp_tool_call *c, const struct install *i, json_
 {
     bool over = !run_report_is_running(take_result);
 
-    run_report_tell(c, i->conversation, take_result, false, out);
+    run_report_tell(c, &(struct run_telling){.conversation = i->conversation}, take_result, out);
     if (!over || out->is_error)
         return;
     out->is_error = strcmp(run_report_status(out->structured), "ok") != 0;

@@ -20,7 +20,7 @@
 /* What one result's pictures share. */
 struct gallery {
     const struct mcp_tool_call *call;
-    const char *conversation;
+    const struct run_files *files;
     struct mcp_result *out;
     uint64_t image_max;
     uint64_t room; /* how many more images may be shown */
@@ -67,12 +67,11 @@ static void show(struct gallery *g, const struct format *format, const struct bu
     g->room--;
 }
 
-static void show_file(struct gallery *g, const struct format *format, const char *name)
+static void show_file(struct gallery *g, const struct format *format, size_t row)
 {
-    struct broker_client client = tools_client(g->call->app, g->call->cancel_fd);
     struct err e = ERR_INIT;
     struct stat st;
-    AUTO_FD int fd = broker_open_file(&client, g->call->tenant, g->conversation, name, &st, &e);
+    AUTO_FD int fd = run_files_open(g->call, g->files, row, &st, &e);
     AUTO_BUF struct buf content = BUF_INIT(g->image_max);
 
     if (fd >= 0 && (uint64_t)st.st_size <= g->image_max && fdio_read_to_end(fd, &content, &e) == 0)
@@ -88,12 +87,12 @@ static bool is_candidate(const struct gallery *g, const json_t *file)
            json_get_string(file, "mimeType") && size > 0 && (uint64_t)size <= g->image_max;
 }
 
-static void show_files(struct gallery *g, const json_t *files)
+static void show_files(struct gallery *g)
 {
     size_t i;
     json_t *file;
 
-    json_array_foreach(files, i, file)
+    json_array_foreach(g->files->rows, i, file)
     {
         const struct format *format;
 
@@ -103,7 +102,7 @@ static void show_files(struct gallery *g, const json_t *files)
             continue;
         format = format_of(json_get_string(file, "mimeType"));
         if (format)
-            show_file(g, format, json_get_string(file, "name"));
+            show_file(g, format, i);
     }
 }
 
@@ -126,12 +125,12 @@ struct drawings {
     size_t n;
 };
 
-static void collect_drawings(const struct gallery *g, const json_t *files, struct drawings *out)
+static void collect_drawings(const struct gallery *g, struct drawings *out)
 {
     size_t i;
     json_t *file;
 
-    json_array_foreach(files, i, file)
+    json_array_foreach(g->files->rows, i, file)
     {
         const json_t *name = json_object_get(file, "name");
 
@@ -160,7 +159,7 @@ static json_t *run_drawing(const struct gallery *g, const struct drawings *d, st
     uint64_t timeout_max = app->limits.timeout_max_ms;
     struct run_request request = {
         .tenant = g->call->tenant,
-        .conversation = g->conversation,
+        .conversation = g->files->conversation,
         .language = DRAW_LANGUAGE,
         .code = {draw_code, strlen(draw_code)},
         .timeout_ms = timeout_max < DRAW_TIMEOUT_MS ? timeout_max : DRAW_TIMEOUT_MS,
@@ -189,14 +188,14 @@ static bool is_whole(const json_t *result)
 }
 
 /* Does without pictures whenever something is not there: they are an extra. */
-static void show_drawings(struct gallery *g, const json_t *files)
+static void show_drawings(struct gallery *g)
 {
     struct drawings d = {.n = 0};
     struct err e = ERR_INIT;
     json_auto_t *result = NULL;
     const char *at;
 
-    collect_drawings(g, files, &d);
+    collect_drawings(g, &d);
     if (d.n == 0 || !runners_have(g->call->app, DRAW_LANGUAGE))
         return;
     result = run_drawing(g, &d, &e);
@@ -210,18 +209,18 @@ static void show_drawings(struct gallery *g, const json_t *files)
     }
 }
 
-void pictures_add(const struct mcp_tool_call *c, const char *conversation, const json_t *files,
+void pictures_add(const struct mcp_tool_call *c, const struct run_files *files,
                   struct mcp_result *out)
 {
     const struct tools_app *app = c->app;
     struct gallery g = {
         .call = c,
-        .conversation = conversation,
+        .files = files,
         .out = out,
         .image_max = app->limits.image_max,
         .room = app->limits.images_max,
     };
 
-    show_files(&g, files);
-    show_drawings(&g, files);
+    show_files(&g);
+    show_drawings(&g);
 }

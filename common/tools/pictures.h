@@ -8,10 +8,10 @@
 
 #include "common/base/buf.h"
 #include "common/mcp/tool.h"
+#include "common/tools/run_files.h"
 
-/* files as run_files_show made them, with mimeType. Bounded by image_max and images_max of
- * tools_limits. */
-void pictures_add(const struct mcp_tool_call *c, const char *conversation, const json_t *files,
+/* The rows have their mimeType. Bounded by image_max and images_max of tools_limits. */
+void pictures_add(const struct mcp_tool_call *c, const struct run_files *files,
                   struct mcp_result *out);
 
 /* One picture's whole content as an image block; NULL when it is no PNG or JPEG by its type and its

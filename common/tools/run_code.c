@@ -248,7 +248,7 @@ static struct run_request request_of(const struct mcp_tool_call *c, const struct
 }
 
 static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
-                   struct broker_busy *busy, struct err *e)
+                   struct broker_busy *busy, struct fds *opened, struct err *e)
 {
     const struct tools_app *app = c->app;
     const struct run_request request = request_of(c, r);
@@ -261,7 +261,8 @@ static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
                                                     .fleeting = c->lone,
                                                     .session = r->session,
                                                     .wants = wants},
-                                         .ears = {.busy = busy}};
+                                         .ears = {.busy = busy},
+                                         .opened = opened};
     struct run_life life;
 
     client.leave_fd = c->leave_fd;
@@ -270,8 +271,8 @@ static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
     return broker_run(&client, &request, &options, e);
 }
 
-static void answer(const struct mcp_tool_call *c, const struct run_code *r, json_t *take_result,
-                   struct mcp_result *out)
+static void answer(const struct mcp_tool_call *c, const struct run_code *r,
+                   const struct fds *opened, json_t *take_result, struct mcp_result *out)
 {
     const struct changes changes = {c->server, c->tenant, r->conversation};
     bool running = run_report_is_running(take_result);
@@ -284,17 +285,19 @@ static void answer(const struct mcp_tool_call *c, const struct run_code *r, json
     }
     if (!running) /* else its supervisor tells when it ends */
         changes_tell(&changes, json_object_get(take_result, "files"));
-    run_report_tell(c, r->conversation, take_result, false, out);
+    run_report_tell(c, &(struct run_telling){.conversation = r->conversation, .opened = opened},
+                    take_result, out);
 }
 
 static int run_code(const struct mcp_tool_call *c, const struct run_code *r, struct mcp_result *out,
                     struct err *e)
 {
     struct broker_busy busy = {0};
-    json_t *result = run(c, r, &busy, e);
+    AUTO_FDS struct fds opened = FDS_INIT(FDS_MAX);
+    json_t *result = run(c, r, &busy, &opened, e);
 
     if (result)
-        answer(c, r, result, out);
+        answer(c, r, &opened, result, out);
     else if (e->kind == ERR_BUSY)
         run_report_busy(e, &busy, out);
     else

@@ -144,11 +144,15 @@ static void tell_session(const json_t *result, struct mcp_result *out)
         mcp_result_add(out, content_text_new(note, strlen(note)));
 }
 
-void run_report_tell(const struct mcp_tool_call *c, const char *conversation, json_t *take_result,
-                     bool brief, struct mcp_result *out)
+void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *how,
+                     json_t *take_result, struct mcp_result *out)
 {
-    const char *whose = conversation ? conversation
-                                     : json_get_string(take_result, "conversationId");
+    const char *whose = how->conversation ? how->conversation
+                                          : json_get_string(take_result, "conversationId");
+    const struct run_files files = {.conversation = whose ? whose : "",
+                                    .rows = json_object_get(take_result, "files"),
+                                    .opened = how->opened,
+                                    .brief = how->brief || !whose};
 
     complete(take_result);
     out->structured = take_result;
@@ -159,8 +163,7 @@ void run_report_tell(const struct mcp_tool_call *c, const char *conversation, js
         tell_lost(take_result, out);
     tell_session(take_result, out);
     report_notices(take_result, out);
-    run_files_show(c, whose ? whose : "", json_object_get(take_result, "files"), brief || !whose,
-                   out);
+    run_files_show(c, &files, out);
 }
 
 void run_report_busy(const struct err *e, const struct broker_busy *busy, struct mcp_result *out)

@@ -13,12 +13,17 @@ extern const char run_report_schema[];
 #define RUN_ID_MAX  1024
 #define RUN_ID_HELP "The run's runId, as run_code or list_runs told it."
 
-/*
- * Tells a run from the broker's result (taken): its files with types and links, pictures, and what
- * to do next when it goes on. conversation NULL: as the result says. brief: see run_files_show.
- */
-void run_report_tell(const struct mcp_tool_call *c, const char *conversation, json_t *take_result,
-                     bool brief, struct mcp_result *out);
+/* How a run is told. Zeros will do. */
+struct run_telling {
+    const char *conversation; /* NULL: as the result says */
+    const struct fds *opened; /* brief: see run_files.h */
+    bool brief;
+};
+
+/* Tells a run from the broker's result (taken): its files with types and links, pictures, and what
+ * to do next when it goes on. */
+void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *how,
+                     json_t *take_result, struct mcp_result *out);
 
 /* One that was not started: e says why, busy when to come back. */
 void run_report_busy(const struct err *e, const struct broker_busy *busy, struct mcp_result *out);

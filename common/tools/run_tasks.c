@@ -94,7 +94,7 @@ static int get(const struct mcp_tool_call *c, const char *id, bool brief, struct
         return fail(e);
     fill(result, out);
     if (out->status == MCP_TASK_COMPLETED) {
-        run_report_tell(c, NULL, result, brief, &out->result);
+        run_report_tell(c, &(struct run_telling){.brief = brief}, result, &out->result);
         return 0;
     }
     if (out->status == MCP_TASK_FAILED) {

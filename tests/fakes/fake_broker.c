@@ -173,6 +173,35 @@ static json_t *answer(json_t *queue, const struct broker_ears *ears, struct err 
     return result;
 }
 
+static int make_file(const char *encoded)
+{
+    AUTO_BUF struct buf content = BUF_INIT(64u * 1024 * 1024);
+    AUTO_FD int fd = memfd_create("file", MFD_CLOEXEC);
+    struct err e = ERR_INIT;
+
+    assert(b64_decode(encoded, strlen(encoded), &content) == 0);
+    assert(fdio_write_all(fd, content.data, content.len, &e) == 0);
+    lseek(fd, 0, SEEK_SET);
+    return TAKE_FD(fd);
+}
+
+static void open_files(const json_t *result, struct fds *out)
+{
+    size_t i;
+    json_t *row;
+
+    json_array_foreach(json_object_get(result, "files"), i, row)
+    {
+        const json_t *text = json_object_get(fake_broker.files,
+                                             json_string_value(json_object_get(row, "name")));
+        if (!json_object_get(row, "url"))
+            continue;
+        if (out->n == fake_broker.opened || !text)
+            return;
+        fds_add(out, make_file(json_string_value(text)));
+    }
+}
+
 json_t *broker_run(const struct broker_client *c, const struct run_request *request,
                    const struct broker_run_options *options, struct err *e)
 {
@@ -182,6 +211,8 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
         json_object_set_new(asked, "waitMs", json_integer((json_int_t)options->manner.wait_ms));
         json_object_set_new(asked, "background", json_boolean(options->manner.background));
         json_object_set_new(asked, "detach", json_boolean(options->manner.detach));
+        if (options->opened)
+            open_files(json_array_get(fake_broker.run_results, 0), options->opened);
         if (options->manner.wants)
             json_object_set_new(asked, "wants", json_deep_copy(options->manner.wants));
     }
@@ -313,8 +344,6 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
                      const char *name, struct stat *out, struct err *e)
 {
     const char *encoded = json_string_value(json_object_get(fake_broker.files, name));
-    AUTO_BUF struct buf content = BUF_INIT(64u * 1024 * 1024);
-    AUTO_FD int fd = memfd_create("file", MFD_CLOEXEC);
 
     (void)c;
     (void)tenant;
@@ -322,10 +351,7 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
     fake_broker.opens++;
     if (!encoded)
         return err_set(e, ERR_NOT_FOUND, "no such file");
-    if (b64_decode(encoded, strlen(encoded), &content) < 0 ||
-        fdio_write_all(fd, content.data, content.len, e) < 0)
-        return -1;
-    lseek(fd, 0, SEEK_SET);
+    AUTO_FD int fd = make_file(encoded);
     fstat(fd, out);
     return TAKE_FD(fd);
 }

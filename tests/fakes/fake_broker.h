@@ -16,6 +16,7 @@ struct fake_broker {
                             trouble */
     json_t *names;       /* what broker_names answers; NULL: trouble */
     int ticks;           /* how often a run calls its caller's tick */
+    size_t opened;       /* how many of a run's files come opened, where they are asked for so */
     struct err trouble;  /* of runs, uploads, runners, lists and names */
     json_t *looks;       /* what broker_get_run and broker_cancel_run answer, as run_results */
     json_t *live;    /* array of {stdout|stderr|skipped, nextByte}: what every run and look tells

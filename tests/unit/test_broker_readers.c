@@ -3,8 +3,12 @@
 #include "config.h"
 
 #include "common/base/sock.h"
+#include "common/broker/readers.h"
 #include "common/broker/run_look.h"
 #include "tests/unit/supervisor_world.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
 
 #define WORLD(w)                                                                                   \
     struct world w;                                                                                \
@@ -168,6 +172,41 @@ static void who_never_reads_is_dropped(void **state)
     json_decref(world_result(client, "ok"));
     world_expect_end(&w, 60000);
     close(deaf);
+}
+
+/* They are told apart from those of a message before by coming with its first byte. */
+static void descriptors_go_with_an_answer_that_has_nothing_before_it(void **state)
+{
+    static const int little = 4096;
+    AUTO_FREE char *long_text = mem_alloc(1 << 20);
+    AUTO_FD int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+
+    (void)state;
+    memset(long_text, 'x', (1 << 20) - 1);
+    for (int behind = 0; behind <= 1; behind++) {
+        struct readers rs = {.epoll_fd = epoll_fd};
+        struct err e = ERR_INIT;
+        int pair[2];
+        AUTO_FDS struct fds given = FDS_INIT(1), came = FDS_INIT(1);
+        json_auto_t *before = json_pack("{s:s}", "live", long_text);
+        json_auto_t *last = json_pack("{s:{}}", "result");
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+        setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
+        fds_add(&given, open("/dev/null", O_RDONLY | O_CLOEXEC));
+        struct reader *r = readers_add(&rs, pair[1], READER_ASKER);
+        if (behind)
+            reader_tell(r, before);
+        reader_answer_with_fds(r, last, &given);
+        assert_int_equal(given.n, behind);
+        if (!behind) {
+            json_auto_t *got = wire_recv_with_fds(pair[0], &came, deadline_in_ms(WORLD_LONG), &e);
+            assert_non_null(got);
+            assert_int_equal(came.n, 1);
+        }
+        readers_clear(&rs);
+        close(pair[0]);
+    }
 }
 
 static void too_many_readers_are_told_to_come_again(void **state)
@@ -428,6 +467,7 @@ int main(void)
         with_fixture(a_reader_that_does_not_read_holds_nobody_up),
         with_fixture(a_slow_reader_goes_on_where_it_stopped),
         with_fixture(who_never_reads_is_dropped),
+        with_fixture(descriptors_go_with_an_answer_that_has_nothing_before_it),
         with_fixture(too_many_readers_are_told_to_come_again),
         with_fixture(a_reader_that_talks_nonsense_is_dropped),
         with_fixture(another_tenant_learns_nothing),

@@ -30,6 +30,36 @@ static void a_run_is_served_cold(void **state)
     assert_false(world_has_record(&w));
 }
 
+/* The answer to a run that asked for opened files; what came with it. */
+static void hear_opened(int fd, struct fds *out)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *message = wire_recv_with_fds(fd, out, deadline_in_ms(WORLD_LONG), &e);
+
+    assert_non_null(json_object_get(message, "result"));
+    close(fd);
+}
+
+static void the_first_files_come_opened_if_the_asker_wants_them_so(void **state)
+{
+    AUTO_BUF struct buf many = BUF_INIT(1000);
+
+    for (int i = 0; i < FDS_MAX + 4; i++)
+        buf_addf(&many, "file f%02d\n", i);
+    for (int opened = 0; opened <= 1; opened++) {
+        WORLD(w);
+        AUTO_FDS struct fds files = FDS_INIT(FDS_MAX);
+        hear_opened(world_cold(&w, buf_str(&many), json_pack("{s:b}", "opened", opened)), &files);
+        assert_int_equal(files.n, opened ? FDS_MAX : 0);
+        for (size_t i = 0; i < files.n; i++) {
+            char x = 0;
+            assert_int_equal(pread(files.at[i], &x, 1, 0), 1);
+            assert_int_equal(x, 'x');
+        }
+        world_expect_end(&w, WORLD_LONG);
+    }
+}
+
 static void what_passes_a_limit_is_refused_before_a_container_is_made(void **state)
 {
     char code[5000];
@@ -365,6 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(a_run_is_served_cold),
+        with_fixture(the_first_files_come_opened_if_the_asker_wants_them_so),
         with_fixture(what_passes_a_limit_is_refused_before_a_container_is_made),
         with_fixture(an_engine_that_is_away_is_told),
         with_fixture(a_body_that_never_comes_whole_is_no_run),

@@ -230,6 +230,28 @@ static void pictures_are_shown(void **state)
     assert_memory_equal(decoded.data, PNG, decoded.len);
 }
 
+static void files_that_come_opened_are_not_asked_for(void **state)
+{
+    (void)state;
+    fake_broker_add_file("unnamed", "%PDF-1.4\n%\xe2\xe3\n1 0 obj", 20);
+    fake_broker_add_file("a.png", PNG, strlen(PNG));
+    fake_broker_add_file("b.jpg", JPEG, strlen(JPEG));
+    for (size_t opened = 0; opened <= 3; opened++) {
+        fake_broker.opens = 0;
+        fake_broker.opened = opened;
+        json_auto_t *result = run_making(
+            "[{\"name\":\"unnamed\",\"size\":20,\"change\":\"created\",\"url\":\"u\"},"
+            "{\"name\":\"gone.png\",\"size\":20,\"change\":\"deleted\"},"
+            "{\"name\":\"a.png\",\"size\":20,\"change\":\"created\",\"url\":\"u\"},"
+            "{\"name\":\"b.jpg\",\"size\":20,\"change\":\"created\",\"url\":\"u\"}]");
+        const json_t *files = json_object_get(structured(result), "files");
+        assert_string_equal(json_get_string(json_array_get(files, 0), "mimeType"),
+                            "application/pdf");
+        assert_int_equal(count_type(result, "image"), 2);
+        assert_int_equal(fake_broker.opens, 3 - opened);
+    }
+}
+
 static void pictures_that_are_none_or_too_many_or_too_big_are_not_shown(void **state)
 {
     AUTO_FREE char *big = mem_alloc(5000);
@@ -464,6 +486,7 @@ int main(void)
         CASE(every_file_is_a_link_with_its_type),
         CASE(links_are_counted_and_names_cleaned_for_display),
         CASE(pictures_are_shown),
+        CASE(files_that_come_opened_are_not_asked_for),
         CASE(pictures_that_are_none_or_too_many_or_too_big_are_not_shown),
         CASE(svg_is_drawn_inside_the_sandbox),
         CASE(what_is_drawn_badly_is_left_out_quietly),

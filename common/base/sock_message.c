@@ -63,62 +63,77 @@ static size_t read_header(const unsigned char header[HEADER_LEN])
            (size_t)header[3];
 }
 
-int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct err *e)
+/* A message on its way. Points into itself and to the caller's data. */
+struct outgoing {
+    unsigned char header[HEADER_LEN];
+    struct iovec parts[2]; /* what has not gone yet */
+    struct msghdr m;
+    union control c;
+};
+
+static int outgoing_init(struct outgoing *o, const void *data, size_t len, int pass_fd,
+                         struct err *e)
 {
     if (len > UINT32_MAX)
         return err_set(e, ERR_LIMIT, "the message is too long");
-    unsigned char header[HEADER_LEN];
-    write_header(header, len);
-    struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)data, len}};
-    struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
-    union control c;
+    write_header(o->header, len);
+    o->parts[0] = (struct iovec){o->header, sizeof o->header};
+    o->parts[1] = (struct iovec){(void *)(uintptr_t)data, len};
+    o->m = (struct msghdr){.msg_iov = o->parts, .msg_iovlen = 2};
     if (pass_fd >= 0)
-        attach_fds(&m, &c, &pass_fd, 1);
+        attach_fds(&o->m, &o->c, &pass_fd, 1);
+    return 0;
+}
 
-    while (parts[0].iov_len + parts[1].iov_len > 0) {
-        ssize_t n = sendmsg(fd, &m, MSG_NOSIGNAL);
-        if (n < 0) {
-            if (wait_to_send(fd, e) < 0)
-                return -1;
-            continue;
-        }
-        /* The descriptor went with the first bytes. */
-        m.msg_control = NULL;
-        m.msg_controllen = 0;
-        size_t left = (size_t)n;
-        for (int i = 0; i < 2; i++) {
-            size_t part = left < parts[i].iov_len ? left : parts[i].iov_len;
-            if (part == 0)
-                continue; /* a message without bytes has no address to add to */
-            parts[i].iov_base = (char *)parts[i].iov_base + part;
-            parts[i].iov_len -= part;
-            left -= part;
-        }
+static size_t outgoing_left(const struct outgoing *o)
+{
+    return o->parts[0].iov_len + o->parts[1].iov_len;
+}
+
+/* n bytes have gone, and the descriptor with the first of them. */
+static void outgoing_went(struct outgoing *o, size_t n)
+{
+    o->m.msg_control = NULL;
+    o->m.msg_controllen = 0;
+    for (int i = 0; i < 2; i++) {
+        size_t part = n < o->parts[i].iov_len ? n : o->parts[i].iov_len;
+        if (part == 0)
+            continue; /* a message without bytes has no address to add to */
+        o->parts[i].iov_base = (char *)o->parts[i].iov_base + part;
+        o->parts[i].iov_len -= part;
+        n -= part;
+    }
+}
+
+int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct err *e)
+{
+    struct outgoing o;
+    if (outgoing_init(&o, data, len, pass_fd, e) < 0)
+        return -1;
+    while (outgoing_left(&o) > 0) {
+        ssize_t n = sendmsg(fd, &o.m, MSG_NOSIGNAL);
+        if (n >= 0)
+            outgoing_went(&o, (size_t)n);
+        else if (wait_to_send(fd, e) < 0)
+            return -1;
     }
     return 0;
 }
 
 int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct err *e)
 {
-    if (len > UINT32_MAX)
-        return err_set(e, ERR_LIMIT, "the message is too long");
-    unsigned char header[HEADER_LEN];
-    write_header(header, len);
-    struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)data, len}};
-    struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
-    union control c;
-    if (pass_fd >= 0)
-        attach_fds(&m, &c, &pass_fd, 1);
-
+    struct outgoing o;
+    if (outgoing_init(&o, data, len, pass_fd, e) < 0)
+        return -1;
     ssize_t n;
     do
-        n = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        n = sendmsg(fd, &o.m, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
         return err_set(e, ERR_CANCELLED, "the peer has closed the connection");
     if (n < 0 && errno != EAGAIN)
         return err_errno(e, "cannot send");
-    if (n < 0 || (size_t)n < sizeof header + len)
+    if (n < 0 || (size_t)n < outgoing_left(&o))
         return err_set(e, ERR_BUSY, "the peer does not read");
     return 0;
 }

@@ -145,13 +145,13 @@ def _run_one(test_):
     _current = contextlib.ExitStack()
     start = time.monotonic()
     state, detail = "ok", ""
-    signal.alarm(test_.timeout)
+    signal.alarm(test_.timeout * PATIENCE)
     try:
         test_.function()
     except Skip as reason:
         state, detail = "skipped", str(reason)
     except TimedOut:
-        state, detail = "FAILED", f"took longer than {test_.timeout} s\n{traceback.format_exc(limit=-6)}"
+        state, detail = "FAILED", f"took longer than {test_.timeout * PATIENCE} s\n{traceback.format_exc(limit=-6)}"
     except Failed as failure:
         state, detail = "FAILED", f"{failure}\n{_place()}"
     except Exception:  # pylint: disable=broad-except

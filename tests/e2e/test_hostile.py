@@ -133,13 +133,13 @@ def _():
 @test("five gigabytes of output leave the worker's and the run child's memory flat", timeout=240)
 def _():
     binary = clone.started().folder + "/build/sandcgi"
-    site = sites.own({"SANDBOX_OUTPUT_MAX": "0", "SANDBOX_CPUS": "2", "SANDBOX_TIMEOUT_MAX": "200s"}, binary=binary)
-    client = sites.new_conversation(site.client(timeout=230))
+    site = sites.own({"SANDBOX_OUTPUT_MAX": "0", "SANDBOX_CPUS": "2", "SANDBOX_TIMEOUT_MAX": "500s"}, binary=binary)
+    client = sites.new_conversation(site.client(timeout=530))
     client.run("true", "bash")
     before = max(map(procs.private_memory, site.workers()))
     results, workers, children = [], [], []
     thread = threading.Thread(target=lambda: results.append(
-        client.run("yes 0123456789012345678901234567890123456789 | head -c 5G", "bash", timeout=200)))
+        client.run("yes 0123456789012345678901234567890123456789 | head -c 5G", "bash", timeout=500, waitMs=0)))
     thread.start()
     while thread.is_alive():
         workers.append(max(map(procs.private_memory, site.workers()), default=0))

@@ -14,6 +14,7 @@ SETTLE_S = 0.25  # removing the last container keeps the engine busy for a while
 # What the stack adds to what the bare client measures in the same round: (title, with it, without it, goal in ms).
 SHARES = (("the stack's own share, warm, pair by pair", "run_code, warm, new conversation", "waiting container, bare REST client", 3),
           ("the stack's own share, cold, pair by pair", "run_code, cold", "cold, bare REST client", 5))
+WARM = SHARES[0][1]
 DRAIN = 6  # callers at once that leave no container waiting
 
 
@@ -33,7 +34,7 @@ class Ways:
             "cold, bare REST client": world.client.cold,
             "run_code, cold": lambda work: self.caller("cold").run(work),
             "waiting container, bare REST client": world.client.waiting,
-            "run_code, warm, new conversation": self.new_conversation,
+            WARM: self.new_conversation,
             "run_code, warm, known conversation": self.known_conversation,
             "run_code, warm, new TLS connection": self.new_connection,
             "run_code, pool just emptied": self.emptied,
@@ -96,6 +97,7 @@ class Contest:
         self.ways = ways
         self.samples = {(way, work): [] for way in ways.table for work in works}
         self.shares = {(share[0], work): [] for share in SHARES for work in works}
+        self.around = {work: [] for work in works}
         self.left_out = {}
 
     def measure(self, way, work, count):
@@ -108,6 +110,8 @@ class Contest:
             return None
         if count:
             self.samples[way, work].append(took)
+            if way == WARM:
+                self.around[work].append(self.ways.callers["warm"].around)
         time.sleep(SETTLE_S)
         return took
 
@@ -134,6 +138,10 @@ def _print_work(contest, work, rounds, markdown):
         values = contest.shares[title, work]
         if values:
             table.add(title, number(median(values), 2), number(quantile(values, 0.95), 2), number(max(values), 2), f"goal {goal} ms")
+    if contest.around[work]:
+        values = contest.around[work]
+        table.add("the same, warm, beside the answer's durationMs", number(median(values), 2), number(quantile(values, 0.95), 2),
+                  number(max(values), 2), "whole ms")
     table.note(f"goal of run_code, warm, new conversation: {work.goal} x bare (median)")
     table.print(markdown)
 

@@ -59,6 +59,7 @@ class Caller:
     def __init__(self, target):
         self.target = target
         self.connection = None
+        self.around = None  # milliseconds of the last run that its program did not take
 
     def connect(self):
         if not self.connection:
@@ -98,6 +99,7 @@ class Caller:
         result = messages(headers, body)[-1].get("result", {})
         if result.get("isError") or work.proof not in json.dumps(result):
             raise RuntimeError(f"run_code: {work.name} did not succeed: {body[:300]!r}")
+        self.around = took - result.get("structuredContent", {}).get("durationMs", took)
         return took
 
     def tool(self, name, arguments):

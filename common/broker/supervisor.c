@@ -60,7 +60,9 @@ static void wait_for_claim(struct supervisor *s)
             good = look(s, &told);
     }
     s->started = good;
-    if (!good && !s->claimed) /* a run that is on its way gets another container */
+    if (good && s->claimed && told == ENGINE_TIER_NONE)
+        supervisor_say_started(s); /* it never came to "waiting" */
+    if (!good && !s->claimed)      /* a run that is on its way gets another container */
         supervisor_turn(s);
 }
 

@@ -25,6 +25,11 @@ void supervisor_say(const struct supervisor *s, json_t *take_message)
         log_debug("the broker does not listen: %s", e.text);
 }
 
+void supervisor_say_started(const struct supervisor *s)
+{
+    supervisor_say(s, json_pack("{s:s}", "is", "started"));
+}
+
 /* ---- what the main process says ---- */
 
 static void do_claim(struct supervisor *s, const json_t *message, int connection)

@@ -61,8 +61,8 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
     if (!s->started && e->kind == ERR_NOT_FOUND) /* the engine knows it by its id only */
         err_set(e, ERR_NOT_FOUND, "the runner image %s is missing on the server",
                 start->runner->image);
-    if (s->started && s->claimed) /* others may start theirs now */
-        supervisor_say(s, json_pack("{s:s}", "is", "started"));
+    if (s->started && s->claimed)
+        supervisor_say_started(s);
     return s->started ? 0 : -1;
 }
 

@@ -55,6 +55,9 @@ struct supervisor {
 
 /* supervisor_channel.c: the main process, or the next one. */
 void supervisor_say(const struct supervisor *s, json_t *take_message);
+
+/* The claimed run's container is up, which was not when the run came: others may start theirs. */
+void supervisor_say_started(const struct supervisor *s);
 void supervisor_hear_channel(struct supervisor *s);
 void supervisor_redial(struct supervisor *s);
 /* Takes no more from the channel but what is in it, and answers that. */

@@ -35,7 +35,7 @@
  * "running" is said as soon as the body has been read: from then on nobody else can serve the run.
  * A lasting sandbox's process gets its commands and sessions by "hand", too, says "ended" before it
  * goes, and is told {"do":"end"} when the server stops.
- * "started" is said when a run's container is there that was not when the run came.
+ * "started" is said when a run's container is up that did not wait when the run came.
  */
 #ifndef SANDCGI_BROKER_WIRE_H
 #define SANDCGI_BROKER_WIRE_H

@@ -93,7 +93,7 @@ static int box_start(struct engine *engine, const struct engine_spec *spec,
     snprintf(fake_box->data_path, sizeof fake_box->data_path, "%s", spec->data_path);
     b->data_fd = open(spec->data_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     b->word_fd = open_word();
-    b->tier = ENGINE_TIER_LIGHT;
+    b->tier = fake_box->boots ? ENGINE_TIER_NONE : ENGINE_TIER_LIGHT;
     b->started = true;
     fake_box->alive++;
     return b->data_fd < 0 ? err_errno(e, "%s", spec->data_path) : 0;

@@ -8,12 +8,15 @@
 #ifndef SANDCGI_TESTS_FAKES_FAKE_BOX_H
 #define SANDCGI_TESTS_FAKES_FAKE_BOX_H
 
+#include <stdbool.h>
+
 /* Shared by the processes that are forked after fake_box_reset. */
 struct fake_box {
     int start_ms;      /* how long a start takes */
     int failing;       /* so many starts fail */
     int gone_at_run;   /* so many containers turn out to be gone when they get their program */
     int dies_after_ms; /* a waiting container ends after this; 0: never */
+    bool boots;        /* a container that is up does not say that it waits */
     int starts, alive, preloads, runs;
     char data_path[512]; /* of the last start */
 };

@@ -15,6 +15,7 @@
 #include "tests/unit/sandbox_fixture.h"
 #include "tests/unit/unit.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -227,6 +227,30 @@ static void a_claim_may_come_while_it_starts(void **state)
     assert_int_equal(fake_box->starts, 1);
 }
 
+/* Whose interpreter has not said that it waits: to the main process it is being started until then.
+ */
+static void a_claim_may_come_while_it_boots(void **state)
+{
+    static const char *const words[] = {"running", "started", "ended"};
+    WORLD(w);
+    struct err e = ERR_INIT;
+    fake_box->boots = true;
+    assert_works(spare_make(&w.f->root, w.spare, &e), e);
+    w.start.spare = w.spare;
+    world_go(&w);
+    while (fake_box->alive == 0)
+        poll(NULL, 0, 1);
+    int client = world_claim(&w, "out x", NULL);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        json_auto_t *message = world_hear(w.channel);
+        assert_non_null(message);
+        assert_string_equal(json_get_string(message, "is"), words[i]);
+    }
+    json_decref(world_result(client, "ok"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_box->starts, 1);
+}
+
 static void a_claim_survives_a_start_that_fails(void **state)
 {
     WORLD(w);
@@ -407,6 +431,7 @@ int main(void)
         with_fixture(a_waiting_container_that_dies_ends_its_supervisor),
         with_fixture(while_it_starts_it_ends_with_the_main_process),
         with_fixture(a_claim_may_come_while_it_starts),
+        with_fixture(a_claim_may_come_while_it_boots),
         with_fixture(a_claim_survives_a_start_that_fails),
         with_fixture(a_container_that_is_gone_at_the_claim_is_replaced_twice),
         with_fixture(a_run_is_cancelled_in_every_phase),

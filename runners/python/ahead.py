@@ -15,6 +15,8 @@ PACKET_MAX = 65536
 PRELOAD = "/usr/local/lib/sandbox/preload.py"
 PACKAGES = "/data/.packages/python"
 MODULE_FILES = (".py", ".pyc", ".so")
+# What a library reads from the working directory when it is imported.
+SETTINGS = {"matplotlib": "matplotlibrc"}
 
 
 def receive(wait):
@@ -39,10 +41,10 @@ def provides(folder, modules):
 
 
 def shadowed():
-    """Whether a module that is loaded would have been another one, now that the working directory has its files, and the
-    conversation its packages, which come behind the standard library."""
+    """Whether a module that is loaded would have been another one, or would have begun otherwise, now that the working
+    directory has its files, and the conversation its packages, which come behind the standard library."""
     loaded = {name.partition(".")[0] for name in sys.modules}
-    if provides(".", loaded):
+    if provides(".", loaded) or any(os.path.exists(SETTINGS[name]) for name in loaded & SETTINGS.keys()):
         return True
     return os.path.isdir(PACKAGES) and provides(PACKAGES, loaded - sys.stdlib_module_names)
 
@@ -64,7 +66,19 @@ def take(packet):
 
 
 def preload(names):
-    """Imports the names; returns the program's packet if that came meanwhile."""
+    """Imports the names, from where the image has them: no file of the conversation counts before its program runs.
+    Returns the program's packet if that came meanwhile."""
+    everywhere, here = sys.path[:], os.getcwd()
+    sys.path[:] = [place for place in everywhere if place and not (place + "/").startswith(here + "/")]
+    os.chdir("/")
+    try:
+        return preload_steps(names)
+    finally:
+        os.chdir(here)
+        sys.path[:] = everywhere
+
+
+def preload_steps(names):
     with open(PRELOAD) as file:
         space = {"__name__": "preload"}
         exec(compile(file.read(), PRELOAD, "exec"), space)

@@ -6,7 +6,6 @@ import gc
 import importlib
 import io
 import linecache
-import os
 import sys
 import warnings
 
@@ -56,10 +55,7 @@ def attempt(work, *arguments):
 
 
 def bring_in(name):
-    """Imports a library, quietly, from where the image has it. The filters that it adds stay."""
-    everywhere = sys.path[:]
-    here = os.getcwd()
-    sys.path[:] = [place for place in everywhere if place and not (place + "/").startswith(here + "/")]
+    """Imports a library, quietly. The filters that it adds stay."""
     warnings.simplefilter("ignore")
     quiet = warnings.filters[0]
     gc.disable()  # there is next to no garbage in an import
@@ -68,7 +64,6 @@ def bring_in(name):
     finally:
         gc.enable()
         warnings.filters.remove(quiet)
-        sys.path[:] = everywhere
 
 
 def walk(name):

@@ -55,6 +55,16 @@ def save_figures():
         print_error(error)
 
 
+def add_packages():
+    """What was installed into the conversation since the last cell, where the image knows about it."""
+    add = getattr(sys.modules.get("sitecustomize"), "add_packages", None)
+    try:
+        if add:
+            add()
+    except BaseException as error:
+        print_error(error)
+
+
 def flush():
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         try:
@@ -156,6 +166,7 @@ def serve():
     channel.send({"ready": True})
     while True:
         cell = channel.receive()
+        add_packages()
         code = session.run(cell["code"], cell.get("echo", False))
         save_figures()
         flush()

@@ -16,6 +16,7 @@ PACKAGES = "/data/.packages/python"
 
 
 def add_packages():
+    """A session calls this again before each cell: what it wants may have been installed meanwhile."""
     if PACKAGES not in sys.path and os.path.isdir(PACKAGES):
         image = [place for place, path in enumerate(sys.path) if path.endswith("dist-packages")]
         sys.path.insert(image[0] if image else len(sys.path), PACKAGES)
@@ -27,4 +28,3 @@ if "SANDBOX_AHEAD" in os.environ:
         code = compile(hook.read(), hook.name, "exec")
     exec(code, {"__name__": "ahead", "add_packages": add_packages})
     del hook, code
-del add_packages, PACKAGES

@@ -154,6 +154,21 @@ def _():
     equal(client.run(code, "typescript")["status"], "ok")
 
 
+@test("a session that is there already imports what is installed meanwhile, also what it could not import before", timeout=240)
+def _():
+    client = new_client()
+    missing, found = "No module named 'tidy'", "import tidy, shared.a; print(tidy.word, shared.a.word)"
+    contains(client.run("kept = 1\nimport tidy", session=True)["stderr"], missing)
+    installed(client, "python", "tidy==1.0")
+    equal(client.run("import tidy; print(tidy.word, kept)", session=True)["stdout"], "one 1\n")
+    installed(client, "python", "shared-a")
+    equal(client.run(found, session=True)["stdout"], "one a\n")
+    odd = 'import isOdd from "is-odd"; console.log(isOdd(3))'
+    equal(client.run(odd, "typescript", session=True)["status"], "error")
+    installed(client, "typescript", "is-odd@3.0.1")
+    equal(client.run(odd, "typescript", session=True)["stdout"], "true\n")
+
+
 @test("a program's own node_modules come before what was installed", timeout=180)
 def _():
     client = new_client()

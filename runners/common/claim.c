@@ -181,6 +181,7 @@ bool ahead_claim(struct ahead *a, const struct envelope *v, struct ending *end)
 
     getrusage(RUSAGE_CHILDREN, &before);
     end->used_us = rusage_us(&before);
+    end->ooms = report_oom_kills();
     taken = taken && send_program(a, v) && await_answer(a, v);
     if (taken)
         end->used_us += waiting_us;

@@ -153,6 +153,7 @@ struct ending {
     pid_t discarded;  /* an interpreter that waited in vain; 0 = none */
     pid_t holder;     /* see struct ahead; set to 0 when it is gone */
     uint64_t used_us; /* processor time of our children that is not the program's */
+    uint64_t ooms;    /* kills for want of memory that were before the program */
 };
 
 /*

@@ -105,7 +105,7 @@ int report_send(const struct ending *e)
     used_us = rusage_us(&children);
     r.cpu_us = used_us > e->used_us ? used_us - e->used_us : 0;
     r.peak_memory_bytes = peak_memory(&children);
-    r.oom_kills = report_oom_kills();
+    r.oom_kills = report_oom_kills() - e->ooms;
     len = report_write(json, &r);
     if (!frame_send('R', json, len))
         return ENTRY_FAILED;

@@ -93,6 +93,18 @@ class Images(unittest.TestCase):
         self.assertEqual((r.report["exitCode"], r.report["signal"]), (-1, 9))
         self.assertGreater(r.report["oomKills"], 0)
 
+    def test_python_memory_that_a_preload_lacked_is_not_the_programs(self):
+        p = sbx.start(self.command("python", memory="40m"), b"")
+        self.addCleanup(p.wait)
+        self.assertEqual(next(sbx.frames(p.stdout)), ("W", b"light"))
+        p.stdin.write(sbx.MAGIC + sbx.record("P", label("python", "sandbox.preload")))
+        p.stdin.flush()
+        self.assertEqual(next(sbx.frames(p.stdout))[0], "W")
+        p.stdin.write(sbx.envelope("import sys; sys.exit(1)", magic=b"", deadline_ms=60000))
+        p.stdin.flush()
+        r = sbx.collect(p)
+        self.assertEqual((r.started, r.report["exitCode"], r.report["oomKills"]), ("anew", 1, 0))
+
     def test_python_printed_lines_survive_a_kill(self):
         r = self.run_in("python", "import os\nprint('line')\nos.kill(os.getpid(), 9)")
         self.assertEqual((bytes(r.out), r.report["signal"]), (b"line\n", 9))

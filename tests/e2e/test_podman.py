@@ -8,8 +8,10 @@ import subprocess
 import time
 
 import engine
+import pool
 import procs
 import sites
+import warm
 from harness import IS_ROOT, Skip, at_end, at_test_end, check, contains, equal, in_time, new_folder, test, wait_until
 from mcp import end_run
 from test_engine import PLAIN, PLAIN_ENTRY
@@ -164,3 +166,19 @@ def _():
     site.wait_healthy()
     wait_until(lambda: not _left(), 20, "the container is removed")
     contains(site.log(), "removed")
+
+
+@test("Podman: containers wait for new conversations and for known ones, and are gone with the server", timeout=300)
+def _():
+    site, client = _site({"SANDBOX_WARM": "python=2"})
+    result, row = warm.run_waiting(site, client, "print(input()); open('kept', 'w')", stdin="in")
+    equal((result["stdout"], [one["name"] for one in result["files"]]), ("in\n", ["kept"]))
+    check(row, "no waiting container served it")
+    result, waited = warm.run_next(site, client, "import os; print('kept' in os.listdir())")
+    equal((result["stdout"], waited), ("True\n", True))
+    before = {one["Id"] for one in _left()}
+    os.kill(site.broker(), 9)
+    wait_until(lambda: not before & {one["Id"] for one in _left()}, 30, "containers of before are gone")
+    pool.wait_for(site, 2, language="python", box="")
+    site.stop()
+    wait_until(lambda: not _left(), 20, "no container is left")

@@ -88,8 +88,8 @@ static void add_waiting(const json_t *pool, struct buf *out)
 
 static void add_memory(const json_t *pool, struct buf *out)
 {
-    buf_addf(out, "memory   %lld of %lld MB for those that wait, by estimate\n",
-             number(pool, "usedBytes") / MIB, number(pool, "budgetBytes") / MIB);
+    buf_addf(out, "memory   %lld of %lld MB for those that wait\n", number(pool, "usedBytes") / MIB,
+             number(pool, "budgetBytes") / MIB);
     buf_addf(out, "starts   %lld under way, at most %lld\n", number(pool, "starting"),
              number(pool, "startsMax"));
 }

@@ -46,6 +46,7 @@ struct child {
     bool network, background;
     bool session; /* a lasting sandbox that keeps variables */
     enum engine_tier tier;
+    uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;
     int64_t born_ms, since_ms; /* clock_mono_ms of the fork, of the state */
     struct claim *claim;       /* what it was given and has not begun; NULL: none (claims.h) */

@@ -245,6 +245,17 @@ void pool_note_failed_start(struct pool *p, const char *language, int64_t now_ms
     shelf->retry_ms = now_ms + shelf->back_off_ms;
 }
 
+void pool_note_waiting(struct pool *p, const struct child *c)
+{
+    struct pool_shelf *shelf = pool_shelf_of(p, c->language);
+
+    if (!shelf || c->memory_bytes == 0)
+        return;
+    uint64_t *most = c->tier == ENGINE_TIER_FULL ? &shelf->full_bytes : &shelf->light_bytes;
+    if (*most < c->memory_bytes + POOL_BESIDE_BYTES)
+        *most = c->memory_bytes + POOL_BESIDE_BYTES;
+}
+
 static json_t *shelf_status(const struct pool_shelf *shelf, const struct children *children,
                             int64_t now_ms)
 {
@@ -268,16 +279,17 @@ static json_t *shelf_status(const struct pool_shelf *shelf, const struct childre
                      (json_int_t)full, "oldestMs", (json_int_t)oldest);
 }
 
-static json_t *waiting_status(const struct children *children, int64_t now_ms)
+static json_t *waiting_status(struct pool *p, const struct children *children, int64_t now_ms)
 {
     json_t *list = json_array();
 
     for (struct child *c = NULL; (c = children_next(children, c));)
         if (pool_is_waiting(c))
-            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I}", "runId", c->run_id,
-                                                  "language", c->language, "tier",
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "runId",
+                                                  c->run_id, "language", c->language, "tier",
                                                   child_tier_name(c->tier), "box", c->box, "ageMs",
-                                                  (json_int_t)(now_ms - c->born_ms)));
+                                                  (json_int_t)(now_ms - c->born_ms), "memoryBytes",
+                                                  (json_int_t)pool_bytes_of(p, c)));
     return list;
 }
 
@@ -296,5 +308,5 @@ json_t *pool_status(struct pool *p, const struct children *children, int64_t now
                      (json_int_t)p->settings.memory_bytes, "usedBytes", (json_int_t)count.used,
                      "startsMax", (json_int_t)p->settings.starts_max, "starting",
                      (json_int_t)count.starting, "conversations", (json_int_t)on_boxes, "languages",
-                     languages, "waiting", waiting_status(children, now_ms));
+                     languages, "waiting", waiting_status(p, children, now_ms));
 }

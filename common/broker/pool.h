@@ -26,9 +26,12 @@ struct child;
 struct children;
 struct pool;
 
-/* What a waiting container is taken to use: an interpreter, and one with its libraries. */
+/* What a waiting container is taken to use as long as none of its language has said more: an
+ * interpreter, and one with its libraries. */
 #define POOL_LIGHT_BYTES (16ull * 1024 * 1024)
 #define POOL_FULL_BYTES  (96ull * 1024 * 1024)
+/* What the engine keeps beside each, which its own count does not show. */
+#define POOL_BESIDE_BYTES (8ull * 1024 * 1024)
 
 /* A program that began a shorter while ago is young: most are over by then, and have the machine
  * for themselves. */
@@ -115,17 +118,21 @@ struct pool_wish {
 bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
                struct pool_wish *out, int64_t *out_at_ms);
 
+/* The child has come as far as its tier, and its memory_bytes are known (or 0). */
+void pool_note_waiting(struct pool *p, const struct child *child);
+
 /* That sandbox does not exist any more. */
 void pool_forget_box(struct pool *p, const char *box);
 
 /*
  * {"budgetBytes", "usedBytes", "startsMax", "starting", "conversations", "languages": [{"language",
  * "places", "extra", "starting", "light", "full", "oldestMs"}], "waiting": [{"runId", "language",
- * "tier", "box", "ageMs"}]}: conversations counts containers on known conversations' directories,
- * the numbers of a language are of both kinds, extra are places that misses added, oldestMs is of
- * the longest wait (0: none). waiting has a row for each container that nobody has claimed: tier is
- * "none" while it is being made, "light", or "full" with its libraries; box the sandbox's name, ""
- * on a spare directory; runId is the container's label.
+ * "tier", "box", "ageMs", "memoryBytes"}]}: conversations counts containers on known conversations'
+ * directories, the numbers of a language are of both kinds, extra are places that misses added,
+ * oldestMs is of the longest wait (0: none). waiting has a row for each container that nobody has
+ * claimed: tier is "none" while it is being made, "light", or "full" with its libraries; box the
+ * sandbox's name, "" on a spare directory; runId is the container's label; memoryBytes as it counts
+ * against the budget.
  */
 json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms);
 

@@ -30,9 +30,21 @@ struct candidate {
     int64_t used_ms;
 };
 
-uint64_t pool_bytes_of(const struct child *c)
+/* What one of this language is taken to use. */
+static uint64_t usual_bytes(const struct pool_shelf *shelf, bool full)
 {
-    return c->tier == ENGINE_TIER_FULL || c->preload_asked ? POOL_FULL_BYTES : POOL_LIGHT_BYTES;
+    const uint64_t seen = !shelf ? 0 : full ? shelf->full_bytes : shelf->light_bytes;
+
+    return seen ? seen : full ? POOL_FULL_BYTES : POOL_LIGHT_BYTES;
+}
+
+uint64_t pool_bytes_of(struct pool *p, const struct child *c)
+{
+    const bool full = c->tier == ENGINE_TIER_FULL || c->preload_asked;
+    const bool measured = c->memory_bytes > 0 && (c->tier == ENGINE_TIER_FULL) == full;
+
+    return measured ? c->memory_bytes + POOL_BESIDE_BYTES
+                    : usual_bytes(pool_shelf_of(p, c->language), full);
 }
 
 /* Where the search for a name begins. Names are digests: a few of their digits tell them apart. */
@@ -102,11 +114,11 @@ void pool_count(struct pool *p, const struct children *children, struct pool_cou
         out->callers += c->state == CHILD_STARTING && c->claimed;
         if (c->claimed)
             continue;
-        out->used += pool_bytes_of(c);
+        out->used += pool_bytes_of(p, c);
         if (pool_is_waiting(c))
             count_waiting(p, c, out);
         else
-            out->leaving += pool_bytes_of(c);
+            out->leaving += pool_bytes_of(p, c);
     }
 }
 
@@ -194,19 +206,25 @@ static bool wish(struct pool_wish *out, enum pool_do what, struct child *c)
     return true;
 }
 
-/* Of those that are too many the least costly goes, then the oldest. */
+/* Of those that are too many the least costly goes, then the oldest. Where they use more than they
+ * were taken to, and so more than they may, the most costly goes. */
 static bool end_one(struct look *l, struct pool_wish *out)
 {
-    struct child *worst = NULL;
+    struct child *worst = NULL, *largest = NULL;
 
     for (struct child *c = NULL; (c = children_next(l->children, c));) {
         if (!pool_is_waiting(c))
             continue;
         if (is_stale(l, c))
             return wish(out, POOL_END, c);
-        if (is_surplus(l, c) && (!worst || pool_bytes_of(c) < pool_bytes_of(worst)))
+        if (is_surplus(l, c) &&
+            (!worst || pool_bytes_of(l->pool, c) < pool_bytes_of(l->pool, worst)))
             worst = c;
+        if (!largest || pool_bytes_of(l->pool, c) > pool_bytes_of(l->pool, largest))
+            largest = c;
     }
+    if (!worst && l->count.used - l->count.leaving > l->pool->settings.memory_bytes)
+        worst = largest;
     return worst && wish(out, POOL_END, worst);
 }
 
@@ -356,9 +374,10 @@ static bool start_one(struct look *l, struct pool_wish *out)
     struct candidate who = choose_candidate(l);
     if (!who.shelf)
         return false;
-    if (l->count.used - l->count.leaving + POOL_LIGHT_BYTES > budget)
+    const uint64_t more = usual_bytes(who.shelf, false);
+    if (l->count.used - l->count.leaving + more > budget)
         return evict_for(l, &who, out);
-    if (l->count.used + POOL_LIGHT_BYTES > budget)
+    if (l->count.used + more > budget)
         return false; /* until those that were told to go are gone */
     if (who.box && !who.box->proven)
         l->pool->last_guess_ms = l->now->now_ms;
@@ -395,16 +414,24 @@ static bool somebody_loads(struct look *l)
     return true;
 }
 
+/* Does what its libraries need fit into the budget? */
+static bool may_grow(struct look *l, const struct child *c)
+{
+    const uint64_t others = l->count.used - pool_bytes_of(l->pool, c);
+
+    return others + usual_bytes(pool_shelf_of(l->pool, c->language), true) <=
+           l->pool->settings.memory_bytes;
+}
+
 static bool load_one(struct look *l, struct pool_wish *out)
 {
-    const uint64_t more = POOL_FULL_BYTES - POOL_LIGHT_BYTES;
     struct child *best = NULL;
 
-    if (!l->now->engine_ok || somebody_loads(l) || l->count.starting > 0 ||
-        l->count.used + more > l->pool->settings.memory_bytes)
+    if (!l->now->engine_ok || somebody_loads(l) || l->count.starting > 0)
         return false;
     for (struct child *c = NULL; (c = children_next(l->children, c));)
-        if (pool_is_waiting(c) && wants_loading(l, c) && (!best || (c->spare[0] && best->box[0])))
+        if (pool_is_waiting(c) && wants_loading(l, c) && may_grow(l, c) &&
+            (!best || (c->spare[0] && best->box[0])))
             best = c;
     if (!best || !is_settled(l))
         return false;

@@ -23,6 +23,7 @@ struct pool_shelf {
     int64_t back_off_ms; /* after the latest failure */
     int64_t retry_ms;    /* nothing is started before */
     size_t have, full;   /* counted by pool_count: all on spares, and those loaded (or told to) */
+    uint64_t light_bytes, full_bytes; /* the most that one was seen to use; 0: none said */
 };
 
 /* A conversation that ran something lately: containers on its directory, for one language. */
@@ -42,7 +43,7 @@ struct pool_count {
     size_t starting;  /* for runs or ahead */
     size_t callers;   /* runs whose container is being made */
     size_t loading;   /* containers that load libraries */
-    uint64_t used;    /* bytes of all that wait, by estimate */
+    uint64_t used;    /* bytes of all that wait */
     uint64_t leaving; /* the part of it that has been told to go */
 };
 
@@ -67,6 +68,7 @@ void pool_box_drop(struct pool *p, struct pool_box *box);
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out);
 /* A container that waits or is going to, for nobody in particular yet. */
 bool pool_is_waiting(const struct child *child);
-uint64_t pool_bytes_of(const struct child *child);
+/* What it uses; while that is not known, what one of its language does. */
+uint64_t pool_bytes_of(struct pool *p, const struct child *child);
 
 #endif

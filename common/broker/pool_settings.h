@@ -20,7 +20,7 @@ struct pool_language {
 struct pool_settings {
     struct pool_language items[POOL_LANGUAGES_MAX];
     size_t n;
-    uint64_t memory_bytes; /* for all that wait, by estimate */
+    uint64_t memory_bytes; /* for all that wait */
     int64_t idle_ms;       /* a known conversation's container goes after */
     size_t starts_max;     /* containers being started at the same time */
 };

@@ -26,20 +26,29 @@ static char *waiting_place(const struct supervisor *s)
     return sandbox_host_path(&box);
 }
 
+/* What is above its limit, a container has not measured in itself. */
+static json_int_t memory_of(const struct supervisor *s, const struct engine_wait *now)
+{
+    const uint64_t limit = s->start->config->limits.container.memory_bytes;
+
+    return now->memory_bytes > limit ? 0 : (json_int_t)now->memory_bytes;
+}
+
 /* Takes in what the waiting container said; false: it is of no more use. */
 static bool look(struct supervisor *s, enum engine_tier *told)
 {
     struct err e = ERR_INIT;
-    enum engine_tier tier = ENGINE_TIER_NONE;
+    struct engine_wait now = {0};
 
-    if (s->engine->ops->look(s->engine, &tier, &e) < 0) {
+    if (s->engine->ops->look(s->engine, &now, &e) < 0) {
         log_info("a waiting container is gone: %s", e.text);
         return false;
     }
-    if (tier != *told)
-        supervisor_say(s, json_pack("{s:s, s:s}", "is", "waiting", "tier",
-                                    tier == ENGINE_TIER_FULL ? "full" : "light"));
-    *told = tier;
+    if (now.tier != *told)
+        supervisor_say(s, json_pack("{s:s, s:s, s:I}", "is", "waiting", "tier",
+                                    now.tier == ENGINE_TIER_FULL ? "full" : "light", "memoryBytes",
+                                    memory_of(s, &now)));
+    *told = now.tier;
     return true;
 }
 

@@ -15,8 +15,9 @@
 static void is_waiting(struct broker *b, struct child *child, const json_t *message)
 {
     const char *tier = json_get_string(message, "tier");
-    (void)b;
     child->tier = tier && strcmp(tier, "full") == 0 ? ENGINE_TIER_FULL : ENGINE_TIER_LIGHT;
+    child->memory_bytes = (uint64_t)json_get_integer(message, "memoryBytes", 0);
+    pool_note_waiting(b->pool, child);
     if (child->state == CHILD_STARTING)
         child_set_state(child, CHILD_WAITING);
 }

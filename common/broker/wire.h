@@ -31,11 +31,11 @@
  * Between the broker's main process and a supervisor (the channel):
  *   {"do":"claim","head":{…},"queueMs":N} with the connection, its body unread
  *   {"do":"hand","head":{…}} with a connection (get_run, cancel_run)     {"do":"preload"}
- *   {"is":"waiting","tier":"light"|"full"}   {"is":"running"}   {"is":"started"}   {"is":"ended"}
- * "running" is said as soon as the body has been read: from then on nobody else can serve the run.
- * A lasting sandbox's process gets its commands and sessions by "hand", too, says "ended" before it
- * goes, and is told {"do":"end"} when the server stops.
- * "started" is said when a run's container is up that did not wait when the run came.
+ *   {"is":"waiting","tier":"light"|"full","memoryBytes":N}   {"is":"running"}   {"is":"started"}
+ * {"is":"ended"} "running" is said as soon as the body has been read: from then on nobody else can
+ * serve the run. A lasting sandbox's process gets its commands and sessions by "hand", too, says
+ * "ended" before it goes, and is told {"do":"end"} when the server stops. "started" is said when a
+ * run's container is up that did not wait when the run came.
  */
 #ifndef SANDCGI_BROKER_WIRE_H
 #define SANDCGI_BROKER_WIRE_H

@@ -46,7 +46,7 @@ struct docker {
 int docker_start(struct engine *engine, const struct engine_spec *spec,
                  const struct engine_attend *attend, struct deadline d, struct err *e);
 int docker_fd(struct engine *engine);
-int docker_look(struct engine *engine, enum engine_tier *out, struct err *e);
+int docker_look(struct engine *engine, struct engine_wait *out, struct err *e);
 int docker_preload(struct engine *engine, const char *names, struct err *e);
 int docker_run(struct engine *engine, const struct engine_program *program,
                const struct engine_sink *sink, const struct engine_attend *attend,

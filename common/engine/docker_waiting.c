@@ -23,7 +23,7 @@ int docker_lost(const struct docker_box *box, struct err *e)
     return -1;
 }
 
-int docker_look(struct engine *engine, enum engine_tier *out, struct err *e)
+int docker_look(struct engine *engine, struct engine_wait *out, struct err *e)
 {
     struct docker_box *box = &((struct docker *)engine)->box;
 
@@ -31,7 +31,8 @@ int docker_look(struct engine *engine, enum engine_tier *out, struct err *e)
         return err_set(e, ERR_LOST, "there is no container that waits");
     if (talk_look(&box->talk) != TALK_GOING_ON)
         return docker_lost(box, e);
-    *out = box->talk.entry.tier;
+    *out = (struct engine_wait){.tier = box->talk.entry.tier,
+                                .memory_bytes = box->talk.entry.memory_bytes};
     return 0;
 }
 

@@ -89,6 +89,11 @@ enum engine_tier {
     ENGINE_TIER_FULL,  /* and what preload named is there */
 };
 
+struct engine_wait {
+    enum engine_tier tier;
+    uint64_t memory_bytes; /* its processes have for themselves, as it says; 0: it does not say */
+};
+
 enum engine_stream { ENGINE_STDOUT, ENGINE_STDERR };
 
 /* Called with output as it arrives; data is only valid during the call. false: stop the run (too
@@ -186,11 +191,11 @@ struct engine_ops {
     /* Becomes readable when there is something for look to take in; -1: nothing is started. */
     int (*fd)(struct engine *);
     /*
-     * Takes in what came from the container that waits, without blocking; *out is how far it is.
+     * Takes in what came from the container that waits, without blocking; *out is how it is.
      * Call it after start too: something may have come already. -1: the container is of no use any
      * more: ERR_LOST it ended, ERR_REFUSED its entry program said why, ERR_PROTOCOL.
      */
-    int (*look)(struct engine *, enum engine_tier *out, struct err *);
+    int (*look)(struct engine *, struct engine_wait *out, struct err *);
     /* Has the container that waits bring in names (the image's label, blank-separated). Once at
      * most, for images that have preload. */
     int (*preload)(struct engine *, const char *names, struct err *);

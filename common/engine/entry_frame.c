@@ -2,6 +2,8 @@
 
 #include "common/engine/entry_frame.h"
 
+#include "common/base/mem.h"
+#include "common/base/parse.h"
 #include "common/rpc/json.h"
 
 #include <inttypes.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MEMORY_MAX     (UINT64_C(1) << 48)
 #define ENTRY_LATER_MS 1000 /* the server's own deadline comes first */
 #define ENTRY_PAYLOAD_MAX                                                                          \
     ((size_t)256 * 1024 * 1024) /* of all records; far above what callers allow */
@@ -124,14 +127,17 @@ static bool word_is(const struct entry_frame *f, const char *word)
     return f->text_len == strlen(word) && memcmp(f->text, word, f->text_len) == 0;
 }
 
-/* 'W': it only ever gets further. */
+/* 'W', a word and perhaps the bytes of memory: it only ever gets further. */
 static enum frame_push take_tier(struct entry_frame *f, struct err *e)
 {
-    enum engine_tier tier = word_is(f, "light")  ? ENGINE_TIER_LIGHT
-                            : word_is(f, "full") ? ENGINE_TIER_FULL
-                                                 : ENGINE_TIER_NONE;
+    AUTO_FREE char *text = mem_strndup(f->text, f->text_len);
+    char *bytes = text, *word = strsep(&bytes, " ");
+    enum engine_tier tier = strcmp(word, "light") == 0  ? ENGINE_TIER_LIGHT
+                            : strcmp(word, "full") == 0 ? ENGINE_TIER_FULL
+                                                        : ENGINE_TIER_NONE;
 
-    if (tier <= f->tier)
+    if (tier <= f->tier || strlen(text) + (bytes ? 1 + strlen(bytes) : 0) != f->text_len ||
+        (bytes && parse_u64(bytes, 0, MEMORY_MAX, &f->memory_bytes) < 0))
         return broken(e, "a word about its waiting that makes no sense");
     f->tier = tier;
     return FRAME_MORE;

@@ -24,7 +24,7 @@
 #define ENTRY_MAGIC       "SBX1"
 #define ENTRY_FRAME_MAX   65536 /* payload of one frame */
 #define ENTRY_REPORT_MAX  1024
-#define ENTRY_WORD_MAX    8    /* payload of 'W' and 'S' */
+#define ENTRY_WORD_MAX    32   /* payload of 'W' and 'S' */
 #define ENTRY_PRELOAD_MAX 1024 /* payload of P */
 #define ENTRY_RECORD_HEAD 5
 
@@ -50,9 +50,10 @@ struct entry_frame {
     size_t text_len;
 
     enum engine_tier tier;
-    bool started;  /* 'S' came, or else the program's first frame */
-    bool ahead;    /* 'S' said so */
-    bool reported; /* report is filled */
+    uint64_t memory_bytes; /* 'W' said so; 0: it did not */
+    bool started;          /* 'S' came, or else the program's first frame */
+    bool ahead;            /* 'S' said so */
+    bool reported;         /* report is filled */
     struct entry_report report;
 };
 

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define WORD_MAX 32 /* of a frame W */
 
 static void drop_hook(struct ahead *a)
 {
@@ -116,10 +119,11 @@ static void reap(struct ahead *a)
 
 static void say_waiting(struct ahead *a, const char *tier)
 {
+    int len = snprintf(frame_room(), WORD_MAX, "%s %" PRIu64, tier, report_memory());
+
     a->full = a->ready;
     a->ready = true;
-    memcpy(frame_room(), tier, strlen(tier));
-    frame_begin('W', strlen(tier));
+    frame_begin('W', (size_t)len);
     frame_push();
 }
 

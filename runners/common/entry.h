@@ -231,6 +231,8 @@ bool server_is_there(short revents);
 
 /* report.c: how often the kernel has killed in this container for lack of memory. */
 uint64_t report_oom_kills(void);
+/* Bytes that its processes have for themselves now; 0: not known. */
+uint64_t report_memory(void);
 
 /* What a report says. */
 struct report {

@@ -19,7 +19,15 @@ static const char *const event_files[] = {
     "/sys/fs/cgroup/memory/memory.oom_control", /* v1 */
 };
 
-/* A small file as a string; false when it is not there. */
+/* What its processes have for themselves: the files they read are anybody's memory. */
+static const struct {
+    const char *path, *key;
+} used_files[] = {
+    {"/sys/fs/cgroup/memory.stat", "anon"},       /* v2 */
+    {"/sys/fs/cgroup/memory/memory.stat", "rss"}, /* v1 */
+};
+
+/* The beginning of a small file as a string; false when it is not there. */
 static bool read_text(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -67,6 +75,17 @@ uint64_t report_oom_kills(void)
     for (size_t i = 0; i < sizeof(event_files) / sizeof(event_files[0]); i++) {
         if (read_text(event_files[i], text, sizeof(text)))
             return field(text, "oom_kill");
+    }
+    return 0;
+}
+
+uint64_t report_memory(void)
+{
+    char text[1024];
+
+    for (size_t i = 0; i < sizeof(used_files) / sizeof(used_files[0]); i++) {
+        if (read_text(used_files[i].path, text, sizeof(text)))
+            return field(text, used_files[i].key);
     }
     return 0;
 }

@@ -350,12 +350,18 @@ def _():
 def _():
     site = warm.site("bash=8", SANDBOX_WARM_MEMORY="48m")
     pool.wait_for(site, 3, language="bash")
-    holds_for(lambda: len(site.all_containers()) <= 3, 3, "at most three of 16 MB")
+
+    def fits():
+        known = pool.status(site)["pool"]
+        each = [one["memoryBytes"] for one in known["waiting"]]
+        return sum(each) <= known["budgetBytes"] == 48 << 20 and min(each, default=8 << 20) >= 8 << 20
+    holds_for(fits, 3, "what waits fits")
+    holds_for(lambda: len(site.all_containers()) <= 6, 1, "at most six of 8 MB")
     clients = [warm.new_client(site) for _ in range(6)]
     for one in clients:
         equal(one.run("echo out", "bash")["stdout"], "out\n")
     wait_until(lambda: not site.containers(), 15, "runs' containers are gone")
-    holds_for(lambda: len(pool.unclaimed(site)) <= 3, 3, "at most three, of known conversations, too")
+    holds_for(fits, 3, "what waits fits, for known conversations, too")
 
 
 @test("a waiting pool uses next to no CPU", timeout=180)

@@ -43,12 +43,12 @@ static int look_until(struct engine *engine, enum engine_tier tier, struct err *
 {
     struct pollfd p = {.fd = engine->ops->fd(engine), .events = POLLIN};
     struct deadline d = deadline_in_ms(60000);
-    enum engine_tier now;
+    struct engine_wait now;
     int r;
 
-    while ((r = engine->ops->look(engine, &now, e)) == 0 && now < tier && !deadline_passed(d))
+    while ((r = engine->ops->look(engine, &now, e)) == 0 && now.tier < tier && !deadline_passed(d))
         poll(&p, 1, deadline_poll_ms(d));
-    return r < 0 || now < tier ? -1 : 0;
+    return r < 0 || now.tier < tier ? -1 : 0;
 }
 
 /* What the image of that language can do ahead; its strings live until the end. */

@@ -104,7 +104,7 @@ static int box_fd(struct engine *engine)
     return ((struct box *)engine)->word_fd;
 }
 
-static int box_look(struct engine *engine, enum engine_tier *out, struct err *e)
+static int box_look(struct engine *engine, struct engine_wait *out, struct err *e)
 {
     struct box *b = (struct box *)engine;
     uint64_t n;
@@ -114,7 +114,7 @@ static int box_look(struct engine *engine, enum engine_tier *out, struct err *e)
         return err_set(e, ERR_LOST, "the container ended before it had a program");
     if (word)
         b->tier = ENGINE_TIER_FULL;
-    *out = b->tier;
+    *out = (struct engine_wait){.tier = b->tier, .memory_bytes = FAKE_BOX_MEMORY};
     return 0;
 }
 

@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#define FAKE_BOX_MEMORY 5000000 /* what a waiting container says that it uses */
+
 /* Shared by the processes that are forked after fake_box_reset. */
 struct fake_box {
     int start_ms;      /* how long a start takes */

@@ -71,6 +71,18 @@ def frames(f):
         yield head[:1].decode(), payload
 
 
+def tier_of(payload):
+    """How far a container that waits is, of a frame W: its bytes of memory may stand behind."""
+    return payload.decode().split(" ")[0]
+
+
+def read_tier(stream):
+    """What the next frame of frames() says, which must be a W."""
+    tag, payload = next(stream)
+    assert tag == "W", f"frame {tag} {payload[:40]!r} where W was due"
+    return tier_of(payload)
+
+
 def start(command, data):
     """Starts command, gives it the envelope, and leaves its stdin open."""
     p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -105,7 +117,7 @@ def collect(p, keep=True, on_frame=None):
         if tag == "W":
             if r.started:
                 raise AssertionError("a wait behind the start")
-            r.waited.append(payload.decode())
+            r.waited.append(tier_of(payload))
             continue
         if tag == "S":
             if r.started or r.frames:

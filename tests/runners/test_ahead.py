@@ -50,7 +50,7 @@ class Waiting(base.Case):
         p.stdin.flush()
 
     def await_word(self, p, tier):
-        self.assertEqual(next(sbx.frames(p.stdout)), ("W", tier.encode()))
+        self.assertEqual(sbx.read_tier(sbx.frames(p.stdout)), tier)
 
     def preload(self, p, names):
         self.send(p, sbx.MAGIC + sbx.record("P", names))

@@ -1,6 +1,7 @@
 /* Which container a run gets, and which there are to be: each rule by itself. */
 #include "config.h"
 
+#include "common/rpc/json.h"
 #include "tests/unit/pool_world.h"
 
 /* ---- who is chosen ---- */
@@ -560,6 +561,65 @@ static void the_conversation_used_longest_ago_makes_room(void **state)
     world_close(&w);
 }
 
+/* What containers of a language say that they use. */
+static void say_memory(struct world *w, const char *language, uint64_t light, uint64_t full)
+{
+    for (struct child *c = NULL; (c = children_next(w->children, c));) {
+        if (strcmp(c->language, language) != 0 || c->tier == ENGINE_TIER_NONE)
+            continue;
+        c->memory_bytes = c->tier == ENGINE_TIER_FULL ? full : light;
+        pool_note_waiting(w->pool, c);
+    }
+}
+
+static void what_they_say_that_they_use_counts(void **state)
+{
+    const uint64_t each = 2 * WORLD_MIB;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = 4 * (each + POOL_BESIDE_BYTES);
+    w.settings.items[0] = (struct pool_language){"bash", 8};
+    w.settings.n = 1;
+    world_begin(&w);
+    world_rest(&w);
+    assert_int_equal(world_spares(&w, "bash"), 2); /* by what such a one is taken to use */
+    say_memory(&w, "bash", each, 0);
+    world_rest(&w);
+    say_memory(&w, "bash", each, 0);
+    world_rest(&w);
+    assert_int_equal(world_spares(&w, "bash"), 4);
+    json_auto_t *status = pool_status(w.pool, w.children, w.now);
+    assert_int_equal(json_get_integer(status, "usedBytes", 0), w.settings.memory_bytes);
+    world_close(&w);
+}
+
+static void who_uses_more_than_all_may_goes_and_does_not_come_back(void **state)
+{
+    const struct world_filter full = {.state = -1, .tier = ENGINE_TIER_FULL, .box = ""};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = POOL_FULL_BYTES + 2 * POOL_LIGHT_BYTES;
+    w.settings.items[0] = (struct pool_language){"python", 2};
+    w.settings.n = 1;
+    world_begin(&w);
+    world_rest(&w);
+    w.now += 1000;
+    world_rest(&w);
+    assert_int_equal(world_count(&w, full), 1);
+    say_memory(&w, "python", WORLD_MIB, 2 * POOL_FULL_BYTES); /* an image with much to load */
+    for (int i = 0; i < 3; i++) {
+        world_rest(&w);
+        w.now += 2000;
+    }
+    assert_int_equal(world_count(&w, full), 0);
+    assert_int_equal(world_spares(&w, "python"), 2);
+    world_close(&w);
+}
+
 static void what_its_programs_want_is_loaded_for_a_conversation(void **state)
 {
     json_auto_t *imports = json_pack("[s]", "numpy");
@@ -602,8 +662,9 @@ static void the_status_tells_what_there_is(void **state)
     world_settle(&w);
     json_auto_t *status = pool_status(w.pool, w.children, w.now);
     json_t *waiting = json_object_get(status, "waiting");
-    json_auto_t *last = json_pack("{s:s, s:s, s:s, s:s, s:i}", "runId", "000000000000000000000006",
-                                  "language", "bash", "tier", "none", "box", "box-1", "ageMs", 0);
+    json_auto_t *last = json_pack(
+        "{s:s, s:s, s:s, s:s, s:i, s:I}", "runId", "000000000000000000000006", "language", "bash",
+        "tier", "none", "box", "box-1", "ageMs", 0, "memoryBytes", (json_int_t)POOL_LIGHT_BYTES);
     assert_int_equal(json_array_size(waiting), 5);
     assert_true(json_equal(json_array_get(waiting, 4), last));
     assert_int_equal(json_object_del(status, "waiting"), 0);
@@ -649,6 +710,8 @@ int main(void)
         cmocka_unit_test(runs_with_network_leave_no_trace),
         cmocka_unit_test(an_unused_conversation_loses_its_container),
         cmocka_unit_test(the_conversation_used_longest_ago_makes_room),
+        cmocka_unit_test(what_they_say_that_they_use_counts),
+        cmocka_unit_test(who_uses_more_than_all_may_goes_and_does_not_come_back),
         cmocka_unit_test(what_its_programs_want_is_loaded_for_a_conversation),
         cmocka_unit_test(the_status_tells_what_there_is),
     };

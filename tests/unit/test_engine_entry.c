@@ -187,6 +187,7 @@ static void words_about_waiting_and_starting_have_their_time(void **state)
         {"Wlight Wlight", false, false, false, ENGINE_TIER_LIGHT},
         {"Wfull Wlight", false, false, false, ENGINE_TIER_FULL},
         {"Wheavy", false, false, false, ENGINE_TIER_NONE},
+        {"Wheavy 1", false, false, false, ENGINE_TIER_NONE},
         {"Wlightligh", false, false, false, ENGINE_TIER_NONE},
         {"W", false, false, false, ENGINE_TIER_NONE},
         {"Sahead", false, false, false, ENGINE_TIER_NONE},

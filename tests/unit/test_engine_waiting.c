@@ -47,7 +47,7 @@ struct waiting {
     struct fake_engine *fake;
     struct engine *engine;
     struct err e;
-    enum engine_tier tier;
+    struct engine_wait wait;
     struct buf text;
     struct engine_outcome out;
 };
@@ -80,7 +80,7 @@ static void stop(struct waiting *w)
 
 static int look(struct waiting *w)
 {
-    return w->engine->ops->look(w->engine, &w->tier, &w->e);
+    return w->engine->ops->look(w->engine, &w->wait, &w->e);
 }
 
 /* Looks until it is as far as tier, or lost. */
@@ -89,7 +89,7 @@ static int look_until(struct waiting *w, enum engine_tier tier)
     struct pollfd p = {.fd = w->engine->ops->fd(w->engine), .events = POLLIN};
     int r;
 
-    while ((r = look(w)) == 0 && w->tier < tier)
+    while ((r = look(w)) == 0 && w->wait.tier < tier)
         assert_int_equal(poll(&p, 1, WAITS_MS), 1);
     return r;
 }
@@ -123,7 +123,7 @@ static void it_says_how_far_it_is_and_takes_its_program(void **state)
                                           .chop = chop,
                                           .hold_ms = WAITS_MS});
         assert_int_equal(look_until(&w, ENGINE_TIER_LIGHT), 0);
-        assert_int_equal(w.tier, ENGINE_TIER_LIGHT);
+        assert_int_equal(w.wait.tier, ENGINE_TIER_LIGHT);
         assert_int_equal(w.engine->ops->preload(w.engine, NAMES, &w.e), 0);
         assert_int_equal(look_until(&w, ENGINE_TIER_FULL), 0);
         asked = strlen(fake_engine_log(w.fake));
@@ -150,7 +150,7 @@ static void a_program_may_come_before_any_word(void **state)
     (void)state;
     wait_with(&w, (struct fake_reply){.later = later, .hold_ms = WAITS_MS});
     assert_int_equal(look(&w), 0);
-    assert_int_equal(w.tier, ENGINE_TIER_NONE);
+    assert_int_equal(w.wait.tier, ENGINE_TIER_NONE);
     assert_int_equal(run(&w), 0);
     assert_false(w.out.ahead);
     assert_string_equal(buf_str(&w.text), "hi");

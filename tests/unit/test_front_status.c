@@ -39,7 +39,7 @@ static void a_server_at_work_is_told_line_by_line(void **state)
         "         bash: 1 light, 0 full, 0 starting, the oldest for 9 s (1 wanted for new "
         "conversations)\n"
         "         3 of them for conversations that are known\n"
-        "memory   128 of 1024 MB for those that wait, by estimate\n"
+        "memory   128 of 1024 MB for those that wait\n"
         "starts   1 under way, at most 4\n");
 }
 
@@ -56,7 +56,7 @@ static void trouble_and_nothing_are_told_too(void **state)
                         "runs     0 of 0 running, 0 of 0 in the queue\n"
                         "         0 of 0 since the start found a container waiting\n"
                         "waiting  none (SANDBOX_WARM)\n"
-                        "memory   0 of 0 MB for those that wait, by estimate\n"
+                        "memory   0 of 0 MB for those that wait\n"
                         "starts   0 under way, at most 0\n");
     buf_reset(&out);
     assert_contains(format("{}", &out), "runners  none\n");

@@ -59,7 +59,7 @@ class Frames:
             payload = bytes(self._entry[5:5 + length])
             del self._entry[:5 + length]
             if tag == b"W":
-                self.tier = payload.decode()
+                self.tier = payload.decode().split(" ")[0]  # its memory may stand behind
             elif tag == b"R":
                 self.report = json.loads(payload)
             elif tag == b"O":

@@ -112,7 +112,7 @@ def await_word(frames, word):
     for tag, payload in frames:
         if tag != "W":
             raise Trouble(f"frame {tag} {payload[:40]!r} before the program was there")
-        if payload.decode() == word:
+        if sbx.tier_of(payload) == word:
             return
     raise Trouble(f"the stream ended before it said {word}")
 

@@ -93,8 +93,8 @@ static int create(struct docker *d, const struct engine_spec *spec, struct deadl
 }
 
 /*
- * Podman takes no notice of the runtime in a request. A runtime is chosen for what it isolates, so
- * a container that would run without it is not started.
+ * Podman takes no notice of the runtime in a request, and another engine may do so too. A runtime
+ * is chosen for what it isolates, so a container that would run without it is not started.
  */
 static int check_runtime(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
                          struct err *e)

@@ -11,6 +11,7 @@ from stats import Table, median, number, quantile
 from work import PRINT, LeftOut
 
 SETTLE_S = 0.25  # removing the last container keeps the engine busy for a while
+P95_GOAL = 1.5
 # What the stack adds to what the bare client measures in the same round: (title, with it, without it, goal in ms).
 SHARES = (("the stack's own share, warm, pair by pair", "run_code, warm, new conversation", "waiting container, bare REST client", 3),
           ("the stack's own share, cold, pair by pair", "run_code, cold", "cold, bare REST client", 5))
@@ -143,6 +144,8 @@ def _print_work(contest, work, rounds, markdown):
         table.add("the same, warm, beside the answer's durationMs", number(median(values), 2), number(quantile(values, 0.95), 2),
                   number(max(values), 2), "whole ms")
     table.note(f"goal of run_code, warm, new conversation: {work.goal} x bare (median)")
+    if base and contest.samples.get((WARM, work)):
+        table.note(f"its p95 is {quantile(contest.samples[WARM, work], 0.95) / base:.2f} x bare's median; goal for print {P95_GOAL}")
     table.print(markdown)
 
 

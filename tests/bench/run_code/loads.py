@@ -91,7 +91,7 @@ def throughput(world, options):
         loop, rate = _client_loop(world, callers, options.seconds)
         _loop_row(table, callers, "bare REST client, cold", loop, rate)
         best_client = max(best_client, rate)
-        stock = len(world.warm.wait_for(PRINT))
+        stock = world.warm.stock(PRINT)
         loop, rate = _stack_loop(world.warm.target, callers, options.seconds, stock)
         _loop_row(table, callers, "run_code", loop, rate)
         if callers <= 16 and (worst_of_ours is None or rate < worst_of_ours):

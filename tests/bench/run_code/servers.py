@@ -36,6 +36,11 @@ class Server:
             self.never_came.add(work.tier)
             raise LeftOut(str(late)) from late
 
+    def stock(self, work):
+        """How many wait for new conversations, in whichever tier, when those that are wanted are there."""
+        self.wait_for(work)
+        return len(pool.waiting(self.site, language=work.language, box=""))
+
 
 class World:
     """What all parts share: one server of each kind and one bare client, made when they are first asked for."""

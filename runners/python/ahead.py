@@ -82,8 +82,10 @@ def preload_steps(names):
     with open(PRELOAD) as file:
         space = {"__name__": "preload"}
         exec(compile(file.read(), PRELOAD, "exec"), space)
+    pace = space["Pace"](HOOK)
     for name, step in space["steps"](names):
         os.write(HOOK, b"S" + name.encode())
+        pace.rest()
         packet = receive(wait=False)
         if packet:
             return packet

@@ -6,8 +6,13 @@ import gc
 import importlib
 import io
 import linecache
+import select
 import sys
+import time
 import warnings
+
+# Of the processor time that the container may use: a program that comes meanwhile must find some left.
+SHARE = 0.6
 
 
 def numpy_paths():
@@ -71,6 +76,44 @@ def walk(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         attempt(PATHS.get(name, int))
+
+
+def read_numbers(*paths):
+    """The numbers in the files; a ValueError says that one of them has a word instead."""
+    text = ""
+    for path in paths:
+        with open(path) as file:
+            text += file.read() + " "
+    return [int(word) for word in text.split()]
+
+
+def processors():
+    """How many the container may use on average; 0: as many as there are."""
+    for paths in (("/sys/fs/cgroup/cpu.max",), ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us")):
+        try:
+            quota, period = read_numbers(*paths)
+            return max(0, quota / period)
+        except (OSError, ValueError):
+            pass
+    return 0
+
+
+class Pace:
+    """Who has used up what a container may in a while is stopped until that is over, and so would be the program."""
+
+    def __init__(self, hook):
+        self.rate = processors() * SHARE
+        self.began = time.monotonic()
+        self.used = time.process_time()
+        self.hook = select.poll()
+        self.hook.register(hook, select.POLLIN)
+
+    def rest(self):
+        """Until it has been as long as what was used takes at that rate, or something comes."""
+        if not self.rate:
+            return
+        due = self.began + (time.process_time() - self.used) / self.rate
+        self.hook.poll(max(0, due - time.monotonic()) * 1000)
 
 
 class Curtain:

@@ -39,11 +39,11 @@ class Images(unittest.TestCase):
         self.addCleanup(self.dir.cleanup)
         os.chmod(self.dir.name, 0o777)
 
-    def command(self, language, user="1000:1000", memory="256m"):
+    def command(self, language, user="1000:1000", memory="256m", cpus=("--cpus", "1")):
         return [ENGINE, "run", "--rm", "-i", "--network", "none", "--read-only", "--user", user,
                 "--tmpfs", "/tmp:rw,nosuid,nodev,size=64m,mode=1777", "--cap-drop", "ALL",
                 "--security-opt", "no-new-privileges", "--memory", memory, "--memory-swap", memory,
-                "--pids-limit", "128", "--cpus", "1", "--log-driver", "none",
+                "--pids-limit", "128", *cpus, "--log-driver", "none",
                 "-v", f"{self.dir.name}:/data", f"sandcgi-runner-{language}:latest"]
 
     def run_in(self, language, code, user="1000:1000", memory="256m", **options):
@@ -134,11 +134,11 @@ class Images(unittest.TestCase):
         r = self.run_in("bash", 'jq -r .a <<<"{\\"a\\":\\"$1\\"}"; pwd; readlink -f /mnt/data; id -u; echo x > f', args=["v"])
         self.check(r, "v\n/data\n/data\n1000\n")
 
-    def wait_in(self, language, code, tiers, **options):
+    def wait_in(self, language, code, tiers, cpus=("--cpus", "1"), **options):
         """As run_in, but the program comes after everything that the image offers is ready."""
         if label(language, "sandbox.build") is None:
             self.skipTest(f"no image for {language}: runners/build.sh {language}")
-        p = sbx.start(self.command(language), b"")
+        p = sbx.start(self.command(language, cpus=cpus), b"")
         stream = sbx.frames(p.stdout)
         names = label(language, "sandbox.preload")
         magic = sbx.MAGIC
@@ -167,6 +167,13 @@ class Images(unittest.TestCase):
         r = self.wait_in("python", "import numpy", "full")
         self.check(r, "mine\n")
         self.assertEqual(r.started, "anew")
+
+    def test_python_loads_ahead_without_using_up_its_processor_time(self):
+        r = self.wait_in("python", "import os\n"
+                         "path = next(filter(os.path.exists, ('/sys/fs/cgroup/cpu.stat', '/sys/fs/cgroup/cpu/cpu.stat')))\n"
+                         "print(dict(line.split() for line in open(path))['nr_throttled'])", "full",
+                         cpus=("--cpu-period", "1000000", "--cpu-quota", "500000"))
+        self.check(r, "0\n")
 
     def test_nothing_else_is_writable(self):
         r = self.run_in("bash", "find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/dev/*' 2>/dev/null | sort")

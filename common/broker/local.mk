@@ -83,6 +83,7 @@ check_PROGRAMS += \
 	tests/unit/test_broker_pool_sim \
 	tests/unit/test_broker_readers \
 	tests/unit/test_broker_record \
+	tests/unit/test_broker_run_files \
 	tests/unit/test_broker_server \
 	tests/unit/test_broker_stay \
 	tests/unit/test_broker_stays \

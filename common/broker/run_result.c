@@ -2,10 +2,12 @@
 
 #include "common/broker/run_result.h"
 
+#include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 void run_capture_init(struct run_capture *c, size_t keep, uint64_t max)
@@ -64,38 +66,100 @@ static void add_stream(json_t *result, json_t *truncation, const char *name,
                                   (json_int_t)kept, "total", (json_int_t)c->total));
 }
 
-struct file_list {
-    const struct sandbox *sb;
-    json_t *files;
-    size_t omitted;
+struct difference {
+    const struct snapshot_entry *entry;
+    enum snapshot_change change;
+    size_t at; /* among the others, in order of names */
 };
 
-static void add_file(void *ctx, const struct snapshot_entry *entry, enum snapshot_change change)
+struct differences {
+    struct difference *items;
+    size_t n, room;
+};
+
+static void add_difference(void *ctx, const struct snapshot_entry *entry,
+                           enum snapshot_change change)
 {
-    struct file_list *list = ctx;
-    if (json_array_size(list->files) >= RUN_FILES_MAX) {
-        list->omitted++;
-        return;
+    struct differences *d = ctx;
+
+    if (d->n == d->room) {
+        d->room = d->room ? 2 * d->room : 64; /* snapshots are bounded */
+        d->items = mem_resize(d->items, d->room, sizeof(*d->items));
     }
-    json_t *file = json_pack("{s:o, s:I, s:s}", "name",
-                             json_from_bytes(entry->name, strlen(entry->name)), "size",
-                             (json_int_t)entry->size, "change", snapshot_change_name(change));
-    if (change != SNAPSHOT_DELETED) {
-        AUTO_FREE char *url = sandbox_file_url(list->sb, entry->name);
-        files_share(list->sb, entry->name);
+    d->items[d->n] = (struct difference){entry, change, d->n};
+    d->n++;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct difference *a = left, *b = right;
+
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+static size_t depth_of(const struct difference *d)
+{
+    size_t depth = 0;
+
+    for (const char *s = d->entry->name; (s = strchr(s, '/')); s++)
+        depth++;
+    return depth;
+}
+
+/* What is there comes before what is gone, and what is at the top before what is in folders. */
+static int compare_weights(const void *left, const void *right)
+{
+    const struct difference *a = left, *b = right;
+    bool a_gone = a->change == SNAPSHOT_DELETED, b_gone = b->change == SNAPSHOT_DELETED;
+    size_t a_depth = depth_of(a), b_depth = depth_of(b);
+
+    if (a_gone != b_gone)
+        return a_gone ? 1 : -1;
+    if (a_depth != b_depth)
+        return a_depth < b_depth ? -1 : 1;
+    return compare_places(a, b);
+}
+
+/* Leaves the weightiest of too many, in order of names as ever; how many went. */
+static size_t cut(struct differences *d)
+{
+    size_t omitted = d->n > RUN_FILES_MAX ? d->n - RUN_FILES_MAX : 0;
+
+    if (omitted > 0) {
+        qsort(d->items, d->n, sizeof(*d->items), compare_weights);
+        d->n -= omitted;
+        qsort(d->items, d->n, sizeof(*d->items), compare_places);
+    }
+    return omitted;
+}
+
+static json_t *file_new(const struct sandbox *sb, const struct difference *d)
+{
+    const char *name = d->entry->name;
+    json_t *file = json_pack("{s:o, s:I, s:s}", "name", json_from_bytes(name, strlen(name)), "size",
+                             (json_int_t)d->entry->size, "change", snapshot_change_name(d->change));
+
+    if (d->change != SNAPSHOT_DELETED) {
+        AUTO_FREE char *url = sandbox_file_url(sb, name);
+        files_share(sb, name);
         json_object_set_new(file, "url", json_string(url));
     }
-    json_array_append_new(list->files, file);
+    return file;
 }
 
 void run_result_add_files(json_t *result, const struct sandbox *sandbox,
                           const struct snapshot *before, const struct snapshot *after)
 {
-    struct file_list list = {.sb = sandbox, .files = json_array()};
+    struct differences all = {0};
+    json_t *files = json_array();
 
-    snapshot_diff(before, after, add_file, &list);
-    json_object_set_new(result, "files", list.files);
-    json_object_set_new(result, "filesOmitted", json_integer((json_int_t)list.omitted));
+    snapshot_diff(before, after, add_difference, &all);
+    size_t omitted = cut(&all);
+    for (size_t i = 0; i < all.n; i++)
+        json_array_append_new(files, file_new(sandbox, &all.items[i]));
+    free(all.items);
+    json_object_set_new(result, "files", files);
+    json_object_set_new(result, "filesOmitted", json_integer((json_int_t)omitted));
 }
 
 /* What a result has whatever became of the run. */

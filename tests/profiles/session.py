@@ -87,6 +87,9 @@ def runs(c, session):
     wrong = model(c, "sandbox_run_python", code="1 / 0", session_id=session)
     c.equal(wrong["exit_code"], 1)
     c.contains(wrong["stderr"], "ZeroDivisionError")
+    many = model(c, "sandbox_run_python", session_id=session,
+                 code="import os\nos.mkdir('cache')\nfor i in range(250): open(f'cache/{i}', 'w').close()\nopen('late.xlsx', 'w').write('x')")
+    c.equal([one["filename"] for one in many["artifacts"]], ["late.xlsx"])
     long = model(c, "sandbox_run_python", code="print('a' * 3000000)", session_id=session)
     c.equal((long["exit_code"], long["stdout_truncated"]), (0, True))
     c.check(len(long["stdout"]) < 3000000, "nothing was cut")

@@ -132,6 +132,17 @@ static int fill_string(const struct arg_row *row, const struct tools_app *app, c
     return 0;
 }
 
+/* What base64 text decodes to, if it is some. */
+static size_t decoded_len(const json_t *base64)
+{
+    const char *text = json_string_value(base64);
+    size_t len = json_string_length(base64), padding = 0;
+
+    while (padding < 2 && padding < len && text[len - padding - 1] == '=')
+        padding++;
+    return len < 4 ? 0 : B64_DECODED_MAX(len) - padding;
+}
+
 static int fill_text(const struct arg_row *row, const struct tools_app *app, const json_t *value,
                      struct run_text *out, struct err *e)
 {
@@ -139,7 +150,7 @@ static int fill_text(const struct arg_row *row, const struct tools_app *app, con
 
     if (!json_is_string(value))
         return fail_type(row, value, "a string", e);
-    if (row->type == ARG_BASE64 && json_string_length(value) > B64_ENCODED_LEN(limit))
+    if (row->type == ARG_BASE64 && decoded_len(value) > limit)
         return err_set(e, ERR_LIMIT, "argument '%s' decodes to more than %" PRIu64 " bytes",
                        row->name, limit);
     if (row->type == ARG_TEXT && json_string_length(value) > limit)

@@ -69,7 +69,7 @@ void fake_broker_push_page(const char *text)
 
 void fake_broker_push_file_answer(const char *text)
 {
-    json_array_append_new(fake_broker.file_answers, load(text));
+    json_array_append_new(fake_broker.file_answers, text ? load(text) : json_null());
 }
 
 void fake_broker_set_names(const char *text)
@@ -282,8 +282,14 @@ json_t *broker_put_file(const struct broker_client *c, const char *tenant, const
 
 static json_t *answer_file(json_t *take_asked, struct err *e)
 {
+    json_t *told;
+
     json_array_append_new(fake_broker.file_asks, take_asked);
-    return answer(fake_broker.file_answers, NULL, e);
+    told = answer(fake_broker.file_answers, NULL, e);
+    if (!json_is_null(told))
+        return told;
+    err_set(e, ERR_NOT_FOUND, "there is none");
+    return NULL;
 }
 
 json_t *broker_list_folder(const struct broker_client *c, const char *tenant,

@@ -45,7 +45,7 @@ extern struct fake_broker fake_broker;
 /* As new: no runners, no files, everything unavailable. */
 void fake_broker_reset(void);
 
-/* JSON texts. */
+/* JSON texts; NULL: a file answer that there is none. */
 void fake_broker_set_runners(const char *text);
 void fake_broker_push_result(const char *text);
 void fake_broker_push_page(const char *text);

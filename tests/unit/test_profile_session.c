@@ -1,6 +1,8 @@
 /* The set of tools "session": models, codes, and what the broker is asked for. */
 #include "config.h"
 
+#include "common/base/b64.h"
+#include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
@@ -55,8 +57,16 @@ static void failures_have_their_codes(void **state)
         {"sandbox_upload_file", "{\"filename\":\"\",\"content_base64\":\"\"}", "invalid_filename"},
         {"sandbox_upload_file", "{\"filename\":\"a..b\",\"content_base64\":\"\"}", "invalid_path"},
         {"sandbox_upload_file", "{\"filename\":\"a\",\"content_base64\":\"?\"}", "invalid_content"},
+        {"sandbox_upload_file",
+         "{\"filename\":\"a\",\"content_base64\":\"\",\"session_id\":\"a/b\"}",
+         "invalid_session_id"},
         {"sandbox_list_artifacts", "{\"session_id\":\"s\\u0000\"}", "invalid_session_id"},
-        {"sandbox_close_session", "{}", "invalid_session_id"},
+        {"sandbox_list_artifacts", "{\"session_id\":\"a b\"}", "invalid_session_id"},
+        {"sandbox_close_session", "{}", "session_not_found"},
+        {"sandbox_close_session", "{\"session_id\":\"a b\"}", "session_not_found"},
+        {"sandbox_close_session", "{\"session_id\":\"s\\u0000\"}", "session_not_found"},
+        {"sandbox_read_artifact", "{\"session_id\":\"../x\",\"path\":\"/mnt/data/a\"}",
+         "session_not_found"},
     };
 
     (void)state;
@@ -68,6 +78,52 @@ static void failures_have_their_codes(void **state)
     }
     assert_int_equal(json_array_size(fake_broker.runs), 0);
     assert_int_equal(json_array_size(fake_broker.puts), 0);
+}
+
+static json_t *upload_of(size_t name_len, size_t content_len)
+{
+    AUTO_FREE char *name = mem_alloc(name_len + 1), *content = mem_alloc(content_len);
+    AUTO_BUF struct buf base64 = BUF_INIT(B64_ENCODED_LEN(content_len));
+    json_auto_t *arguments = NULL;
+
+    memset(name, 'n', name_len);
+    b64_encode(content, content_len, &base64);
+    arguments = json_pack("{s:s, s:s%}", "filename", name, "content_base64", buf_str(&base64),
+                          base64.len);
+    AUTO_FREE char *text = json_dumps(arguments, 0);
+    return model("sandbox_upload_file", text);
+}
+
+static void an_upload_is_measured(void **state)
+{
+    json_auto_t *longest = upload_of(255, (size_t)world.app.limits.file_max);
+    json_auto_t *long_name = upload_of(256, 1);
+    json_auto_t *longer_name = upload_of(2000, 1);
+    json_auto_t *large = upload_of(1, (size_t)world.app.limits.file_max + 1);
+
+    (void)state;
+    assert_null(json_object_get(longest, "error"));
+    assert_string_equal(json_get_string(long_name, "error"), "invalid_filename");
+    assert_string_equal(json_get_string(longer_name, "error"), "invalid_filename");
+    assert_string_equal(json_get_string(large, "error"), "upload_too_large");
+    assert_non_null(strstr(json_get_string(large, "message"), "SANDBOX_FILE_MAX"));
+    assert_non_null(strstr(json_get_string(large, "message"), "SANDCGI_MAX_BODY"));
+    assert_int_equal(json_array_size(fake_broker.puts), 1);
+}
+
+static void a_full_server_is_told_to_who_has_no_session_yet(void **state)
+{
+    fake_broker.trouble = (struct err){.kind = ERR_BUSY, .text = "too many runs"};
+    fake_broker_push_file_answer(EMPTY_FOLDER);
+    json_auto_t *known = model("sandbox_run_python", "{\"code\":\"1\",\"session_id\":\"s\"}");
+    fake_broker_push_file_answer(NULL);
+    json_auto_t *chosen = model("sandbox_run_python", "{\"code\":\"1\",\"session_id\":\"s\"}");
+    json_auto_t *none = model("sandbox_run_python", "{\"code\":\"1\"}");
+
+    (void)state;
+    assert_string_equal(json_get_string(known, "error"), "session_busy");
+    assert_string_equal(json_get_string(chosen, "error"), "max_sessions");
+    assert_string_equal(json_get_string(none, "error"), "max_sessions");
 }
 
 static void kinds_of_trouble_have_their_codes(void **state)
@@ -89,9 +145,6 @@ static void kinds_of_trouble_have_their_codes(void **state)
 
         assert_string_equal(json_get_string(told, "error"), cases[i].code);
     }
-    fake_broker.trouble.kind = ERR_BUSY;
-    json_auto_t *told = model("sandbox_run_python", "{\"code\":\"1\"}");
-    assert_string_equal(json_get_string(told, "error"), "max_sessions");
 }
 
 static void a_run_is_a_model_with_its_top_files(void **state)
@@ -195,6 +248,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(failures_have_their_codes),
+        TEST(an_upload_is_measured),
+        TEST(a_full_server_is_told_to_who_has_no_session_yet),
         TEST(kinds_of_trouble_have_their_codes),
         TEST(a_run_is_a_model_with_its_top_files),
         TEST(a_timeout_is_exit_code_minus_one),

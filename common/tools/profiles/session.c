@@ -5,6 +5,8 @@
 #include "common/tools/profiles/profiles.h"
 #include "common/tools/profiles/session.h"
 
+#include <inttypes.h>
+
 /* clang-format off */
 /* Results are {"result": model or error}; clients of its kind unwrap that by the last member. */
 #define RESULT_SCHEMA(required, properties) \
@@ -36,18 +38,22 @@ static const char close_result[] = RESULT_SCHEMA("\"status\"", STRING("status"))
 
 static char *describe_upload(void *app)
 {
-    (void)app;
-    return mem_strdup("Puts a file into a session, at " SESSION_FOLDER "<filename>. A new session "
-                      "is made when session_id is absent; use its session_id from then on.");
+    const struct tools_app *a = app;
+
+    return mem_printf("Puts a file of at most %" PRIu64 " bytes into a session, at " SESSION_FOLDER
+                      "<filename>. A new session is made when session_id is absent; use its "
+                      "session_id from then on.",
+                      a->limits.file_max);
 }
 
 static char *describe_run(void *app)
 {
     (void)app;
     return mem_strdup("Runs a Python program in a session, without network, in " SESSION_FOLDER
-                      ". Files stay for later runs, variables do not. The files that it made or "
-                      "changed come back as artifacts with a download_url. A new session is made "
-                      "when session_id is absent.");
+                      ". Only files below that stay for later runs: variables, processes and /tmp "
+                      "are gone after each. The files that it made or changed come back as "
+                      "artifacts with a download_url. A new session is made when session_id is "
+                      "absent.");
 }
 
 static char *describe_read(void *app)

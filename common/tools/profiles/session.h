@@ -10,6 +10,11 @@
 #define SESSION_ID_MAX 64
 #define SESSION_FOLDER "/mnt/data/"
 
+/* What a session_id that cannot be one is told: some of its tools say that it is wrong, others that
+ * there is none. */
+#define SESSION_ID_INVALID "invalid_session_id"
+#define SESSION_ID_UNKNOWN "session_not_found"
+
 /* The arguments of all of its tools; each has some of them. */
 struct session_arguments {
     const char *session;  /* NULL: none was named */
@@ -24,8 +29,8 @@ struct session_call {
     const struct mcp_tool_call *mcp;
     struct mcp_result *out;
     struct session_arguments a;
+    const char *bad_id;          /* SESSION_ID_INVALID or SESSION_ID_UNKNOWN */
     char id[SESSION_ID_MAX + 1]; /* the session's, which is its conversationId */
-    bool is_new;                 /* the id was made for this call */
     json_t *known;               /* what a points into; owned */
 };
 
@@ -37,6 +42,9 @@ void session_call_clear(struct session_call *s);
  * a session that has had an upload or a run is good enough. False: out says what is wrong.
  */
 bool session_begin(struct session_call *s, const struct arg_row *table, bool must_exist);
+
+/* Has it had an upload or a run? -1: nobody can say. */
+int session_exists(const struct session_call *s, struct err *e);
 
 /* Tells a model (taken). */
 void session_tell(struct mcp_result *out, json_t *take_model);

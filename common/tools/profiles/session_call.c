@@ -90,24 +90,30 @@ json_t *session_artifact(const char *name, json_int_t size, const char *type, co
 /* ---- beginning ---- */
 
 /* Which code a wrong argument has: by its name, which the error's text begins with. */
-static void fail_argument(struct mcp_result *out, const struct err *e)
+static void fail_argument(const struct session_call *s, const struct err *e)
 {
-    static const struct {
+    const struct {
         const char *begin;
         struct session_codes codes;
+        const char *way_out; /* of what is too large */
     } arguments[] = {
-        {"argument 'session_id'", {"invalid_session_id", "invalid_session_id", NULL, NULL}},
-        {"argument 'filename'", {"invalid_filename", "invalid_filename", NULL, NULL}},
-        {"argument 'content_base64'", {"invalid_content", "upload_too_large", NULL, NULL}},
-        {"argument 'path'", {"invalid_path", "invalid_path", NULL, NULL}},
-        {"argument 'code'", {NULL, "code_too_large", NULL, NULL}},
-        {"", {NULL, NULL, NULL, NULL}},
+        {"argument 'session_id'", {s->bad_id, s->bad_id, NULL, NULL}, ""},
+        {"argument 'filename'", {"invalid_filename", "invalid_filename", NULL, NULL}, ""},
+        {"argument 'content_base64'",
+         {"invalid_content", "upload_too_large", NULL, NULL},
+         "; the operator can raise that (SANDBOX_FILE_MAX, and SANDCGI_MAX_BODY with it)"},
+        {"argument 'path'", {"invalid_path", "invalid_path", NULL, NULL}, ""},
+        {"argument 'code'", {NULL, "code_too_large", NULL, NULL}, ""},
+        {"", {NULL, NULL, NULL, NULL}, ""},
     };
+    struct err told = *e;
     size_t i = 0;
 
     while (strncmp(e->text, arguments[i].begin, strlen(arguments[i].begin)) != 0)
         i++;
-    session_fail_err(out, e, &arguments[i].codes);
+    if (e->kind == ERR_LIMIT)
+        err_set(&told, e->kind, "%s%s", e->text, arguments[i].way_out);
+    session_fail_err(s->out, &told, &arguments[i].codes);
 }
 
 static bool settle_id(struct session_call *s)
@@ -118,33 +124,38 @@ static bool settle_id(struct session_call *s)
         char digits[CRYPTO_HEX_LEN(NEW_ID_BYTES)];
         crypto_random_hex(NEW_ID_BYTES, digits);
         snprintf(s->id, sizeof(s->id), NEW_ID_PREFIX "%s", digits);
-        s->is_new = true;
         return true;
     }
     if (!*given || strlen(given) > SESSION_ID_MAX || given[strspn(given, ID_CHARS)]) {
-        session_fail(s->out, "invalid_session_id",
-                     "session_id must be 1 to 64 letters, digits, '_' and '-'");
+        session_fail(s->out, s->bad_id, "session_id must be 1 to 64 letters, digits, '_' and '-'");
         return false;
     }
     snprintf(s->id, sizeof(s->id), "%s", given);
     return true;
 }
 
-/* A conversation is there once it has had an upload or a run. */
-static bool check_exists(struct session_call *s)
+int session_exists(const struct session_call *s, struct err *e)
 {
-    const struct mcp_tool_call *c = s->mcp;
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(s->mcp->app, s->mcp->cancel_fd);
     const struct broker_listing listing = {.conversation = s->id, .folder = "", .max = 1};
-    static const struct session_codes codes = {.not_found = "session_not_found"};
-    struct err e = ERR_INIT;
-    json_auto_t *page = broker_list_folder(&client, c->tenant, &listing, &e);
+    json_auto_t *page = broker_list_folder(&client, s->mcp->tenant, &listing, e);
 
-    if (!page && e.kind == ERR_NOT_FOUND)
-        session_fail(s->out, codes.not_found, "there is no session with this session_id");
-    else if (!page)
+    if (page)
+        return 1;
+    return e->kind == ERR_NOT_FOUND ? 0 : -1;
+}
+
+static bool check_exists(const struct session_call *s)
+{
+    static const struct session_codes codes = {0};
+    struct err e = ERR_INIT;
+    int there = session_exists(s, &e);
+
+    if (there == 0)
+        session_fail(s->out, SESSION_ID_UNKNOWN, "there is no session with this session_id");
+    else if (there < 0)
         session_fail_err(s->out, &e, &codes);
-    return page != NULL;
+    return there > 0;
 }
 
 bool session_begin(struct session_call *s, const struct arg_row *table, bool must_exist)
@@ -152,7 +163,7 @@ bool session_begin(struct session_call *s, const struct arg_row *table, bool mus
     struct err e = ERR_INIT;
 
     if (adapt_fill(table, s->mcp, &s->a, &s->known, &e) < 0) {
-        fail_argument(s->out, &e);
+        fail_argument(s, &e);
         return false;
     }
     return settle_id(s) && (!must_exist || check_exists(s));

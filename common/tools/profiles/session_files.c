@@ -12,9 +12,10 @@
 
 #include <string.h>
 
-#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-#define PAGE_FILES 1000
-#define PAGES_MAX  20
+#define NAME_CHARS       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+#define FILENAME_LEN_MAX 255 /* as its clients know it */
+#define PAGE_FILES       1000
+#define PAGES_MAX        20
 
 /* A run that has just answered is not quite over. */
 #define CLOSE_PATIENCE_MS 1000
@@ -31,7 +32,7 @@ const struct arg_row session_upload_arguments[] = {
      .type = ARG_STRING,
      .offset = offsetof(struct session_arguments, filename),
      .required = true,
-     .max = FILES_NAME_MAX,
+     .max = FILENAME_LEN_MAX,
      .help = "Letters, digits, '.', '_' and '-'."},
     {.name = "content_base64",
      .type = ARG_BASE64,
@@ -68,7 +69,7 @@ static bool check_filename(const struct session_call *s)
 
     if (strstr(name, ".."))
         session_fail(s->out, "invalid_path", "filename must not contain '..'");
-    else if (!*name || strlen(name) > FILES_NAME_MAX || name[strspn(name, NAME_CHARS)] ||
+    else if (!*name || strlen(name) > FILENAME_LEN_MAX || name[strspn(name, NAME_CHARS)] ||
              strcmp(name, ".") == 0)
         session_fail(s->out, "invalid_filename",
                      "filename must be 1 to 255 letters, digits, '.', '_' and '-'");
@@ -80,7 +81,7 @@ static bool check_filename(const struct session_call *s)
 void session_upload(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     static const struct session_codes codes = {.invalid = "invalid_content"};
-    AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out};
+    AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out, .bad_id = SESSION_ID_INVALID};
     AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
     struct err e = ERR_INIT;
     json_t *written;
@@ -138,7 +139,7 @@ void session_read(const struct mcp_tool_call *c, struct mcp_result *out)
     static const struct session_codes codes = {
         .invalid = "not_found", .not_found = "not_found", .limit = "artifact_too_large"};
     const struct tools_app *app = c->app;
-    AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out};
+    AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out, .bad_id = SESSION_ID_UNKNOWN};
     AUTO_BUF struct buf content = BUF_INIT((size_t)app->limits.file_max);
     const char *name, *type;
     struct err e = ERR_INIT;
@@ -177,8 +178,8 @@ static void add_artifacts(const json_t *files, json_t *artifacts)
 
 void session_list(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    static const struct session_codes codes = {.not_found = "session_not_found"};
-    AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out};
+    static const struct session_codes codes = {.not_found = SESSION_ID_UNKNOWN};
+    AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out, .bad_id = SESSION_ID_INVALID};
     json_auto_t *artifacts = json_array();
     struct err e = ERR_INIT;
     json_auto_t *page = NULL;
@@ -211,7 +212,7 @@ void session_list(const struct mcp_tool_call *c, struct mcp_result *out)
 void session_close(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     static const struct session_codes codes = {.busy = "session_busy"};
-    AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out};
+    AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out, .bad_id = SESSION_ID_UNKNOWN};
     struct err e = ERR_INIT;
 
     if (!session_begin(&s, session_id_arguments, true))

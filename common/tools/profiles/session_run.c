@@ -119,27 +119,39 @@ static void tell_run(const struct session_call *s, const json_t *result)
                            "duration_ms", json_get_integer(result, "durationMs", 0)));
 }
 
+/* Who has a session may try again; without one it is the server that is full. */
+static const char *busy_code(const struct session_call *s)
+{
+    struct err e = ERR_INIT;
+
+    return !s->a.session || session_exists(s, &e) == 0 ? "max_sessions" : "session_busy";
+}
+
+static void tell_failure(const struct session_call *s, const struct err *e)
+{
+    const struct session_codes codes = {.busy = e->kind == ERR_BUSY ? busy_code(s) : NULL};
+
+    session_fail_err(s->out, e, &codes);
+}
+
 void session_run(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out};
+    AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out, .bad_id = SESSION_ID_INVALID};
     AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
     struct err e = ERR_INIT;
     json_t *result;
 
     if (!session_begin(&s, session_run_arguments, false))
         return;
-    /* Who has a session may try again; without one it is the server that is full. */
-    const char *busy = s.is_new ? "max_sessions" : "session_busy";
-    const struct session_codes codes = {.busy = busy};
     json_t *arguments = json_pack("{s:s, s:s, s:O, s:i, s:I}", "conversationId", s.id, "language",
                                   "python", "code", json_object_get(s.known, "code"), "waitMs", 0,
                                   "timeout", (json_int_t)(timeout_of(c->app) / 1000));
     if (adapt_call(c, &tool_run_code, arguments, &inner, out, &result, &e) < 0) {
         if (e.kind != ERR_NONE)
-            session_fail_err(out, &e, &codes);
+            tell_failure(&s, &e);
     } else if (inner.is_error) {
         bool was_busy = strcmp(json_get_string(result, "status"), "busy") == 0;
-        session_fail(out, was_busy ? busy : "execution_failed", mcp_result_text(&inner));
+        session_fail(out, was_busy ? busy_code(&s) : "execution_failed", mcp_result_text(&inner));
     } else {
         tell_run(&s, result);
     }

@@ -346,5 +346,6 @@ void mcp_parse_failed(const struct mcp_server *server, const struct err *problem
                  server->manners->parse_error);
     else
         mcp_fail(&f, 400, RPC_PARSE_ERROR, NULL, "not JSON: %s", problem->text);
-    answer_failure(NULL, &f, out);
+    /* MCP has an answer without an id be one without that member, JSON-RPC with null in it. */
+    answer_failure(server->manners ? json_null() : NULL, &f, out);
 }

@@ -31,11 +31,15 @@ def errors(c):
     c.equal(error("tools/call", {"name": "nothing", "arguments": {}}), (-32601, "Tool not found: nothing"))
     c.equal(error("no/such", {}), (-32601, "Method not found: no/such"))
     c.equal(error("tools/call", {"name": "run_code", "arguments": {"conversationId": "a"}}), (-32602, "language is required"))
+    c.equal(error("tools/call", {"name": "run_code", "arguments": {"conversationId": "a", "language": "", "code": "x"}}),
+            (-32602, "language is required"))
+    c.equal(error("tools/call", {"name": "run_code", "arguments": {"conversationId": "a", "language": "cobol"}}), (-32602, "code is required"))
     c.equal(error("tools/call", {"name": "upload_file", "arguments": {"filename": "a", "content": "aGk="}}),
             (-32602, "conversationId is required"))
     if c.over_http:
         status, text = c.transport.raw(b"{nonsense")
-        c.equal((status, json.loads(text)["error"]["code"], json.loads(text).get("id")), (200, -32700, None))
+        answer = json.loads(text)
+        c.equal((status, answer["error"]["code"], answer["id"]), (200, -32700, None))
         c.equal(c.transport.raw(b"{}", token="wrong")[0], 401)
 
 
@@ -47,6 +51,8 @@ def files(c):
     code = "import os\nrows = open('data.csv').read().split()\nopen('out.txt', 'w').write(str(len(rows)))\nprint(os.environ['FILE_BASE_URL'])"
     told = payload(c, "run_code", conversationId="files", language="python", code=code)
     c.equal([file["name"] for file in told["files"]], ["out.txt"])
+    gone = payload(c, "run_code", conversationId="files", language="python", code="import os\nos.remove('data.csv')")
+    c.equal(gone["files"], [])
     url = told["stdout"].strip() + "/out.txt"
     c.equal(told["files"][0]["url"], url)
     if c.over_http:

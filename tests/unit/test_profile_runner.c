@@ -74,14 +74,17 @@ static void three_tools_in_their_order(void **state)
 
 static void a_run_is_told_as_all_generations_did(void **state)
 {
-    fake_broker_push_ok("hi\n", "[{\"name\":\"a.png\",\"size\":3,\"change\":\"created\","
-                                "\"url\":\"https://x/a.png\"}]");
+    fake_broker_push_ok("hi\n", "[{\"name\":\"a.gone\",\"size\":3,\"change\":\"deleted\"},"
+                                "{\"name\":\"a.png\",\"size\":3,\"change\":\"created\","
+                                "\"url\":\"https://x/a.png\"},"
+                                "{\"name\":\"b.gone\",\"size\":3,\"change\":\"deleted\"}]");
     json_auto_t *result = tools_world_call(
         &world, "sandbox.run_code",
         "{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"x\",\"other\":1}");
     const char *text = tools_world_text(result, 0);
     json_auto_t *told = json_loads(text, 0, NULL);
-    const json_t *file = json_array_get(json_object_get(told, "files"), 0);
+    const json_t *files = json_object_get(told, "files");
+    const json_t *file = json_array_get(files, 0);
     const json_t *asked = json_array_get(fake_broker.runs, 0);
 
     (void)state;
@@ -91,6 +94,7 @@ static void a_run_is_told_as_all_generations_did(void **state)
     assert_string_equal(json_get_string(told, "stderr"), "");
     assert_string_equal(json_get_string(told, "output"), "hi\n");
     assert_int_equal(json_get_integer(told, "exitCode", -9), 0);
+    assert_int_equal(json_array_size(files), 1); /* what is gone is no file */
     assert_string_equal(json_get_string(file, "name"), "a.png");
     assert_string_equal(json_get_string(file, "url"), "https://x/a.png");
     assert_int_equal(json_get_integer(asked, "waitMs", -9), 0);
@@ -182,6 +186,10 @@ static void errors_have_their_codes_and_texts(void **state)
         {CALL("run_code", "{}"), -32602, "conversationId is required"},
         {CALL("run_code", "{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\"}"),
          -32602, "code is required"},
+        {CALL("run_code", "{\"conversationId\":\"c\",\"language\":\"\",\"code\":\"x\"}"), -32602,
+         "language is required"},
+        {CALL("run_code", "{\"conversationId\":\"c\",\"language\":\"cobol\"}"), -32602,
+         "code is required"},
         {CALL("upload_file", "{\"conversationId\":\"c\",\"filename\":\"a\",\"content\":\"\"}"),
          -32602, "content is required"},
         {CALL("run_code",
@@ -197,6 +205,14 @@ static void errors_have_their_codes_and_texts(void **state)
         assert_string_equal(json_get_string(error, "message"), cases[i].text);
     }
     assert_int_equal(json_array_size(fake_broker.runs), 0);
+}
+
+static void an_answer_to_nonsense_has_null_for_an_id(void **state)
+{
+    json_auto_t *body = ask_plainly("{");
+
+    (void)state;
+    assert_true(json_is_null(json_object_get(body, "id")));
 }
 
 static void our_own_tools_are_not_there(void **state)
@@ -218,6 +234,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_upload_says_where_the_file_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(languages_have_images, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_have_their_codes_and_texts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_answer_to_nonsense_has_null_for_an_id, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(our_own_tools_are_not_there, set_up, tear_down),
     };
 

@@ -92,14 +92,10 @@ static bool is_missing(const json_t *arguments, const char *name)
     return !value || json_is_null(value) || (json_is_string(value) && !json_string_length(value));
 }
 
-/* Wrong arguments are errors of the protocol, the first missing one by name. */
-static bool accepts(const struct mcp_tool_call *c, const struct arg_row *table,
-                    struct mcp_result *out)
+/* Wrong arguments are errors of the protocol: the first missing one by name, */
+static bool has_required(const struct mcp_tool_call *c, const struct arg_row *table,
+                         struct mcp_result *out)
 {
-    struct arguments filled = {0};
-    json_auto_t *known = NULL;
-    struct err e = ERR_INIT;
-
     for (const struct arg_row *row = table; row->name; row++) {
         if (row->required && is_missing(c->arguments, row->name)) {
             AUTO_FREE char *text = mem_printf("%s is required", row->name);
@@ -107,7 +103,18 @@ static bool accepts(const struct mcp_tool_call *c, const struct arg_row *table,
             return false;
         }
     }
+    return true;
+}
+
+/* the others in one text. */
+static bool accepts(const struct mcp_tool_call *c, const struct arg_row *table,
+                    struct mcp_result *out)
+{
+    struct arguments filled = {0};
+    json_auto_t *known = NULL;
+    struct err e = ERR_INIT;
     int rc = adapt_fill(table, c, &filled, &known, &e);
+
     args_clear(table, &filled);
     if (rc < 0) {
         mcp_result_refuse(out, RPC_INVALID_PARAMS, "Invalid arguments");
@@ -124,7 +131,7 @@ static void upload(const struct mcp_tool_call *c, struct mcp_result *out)
     struct err e = ERR_INIT;
     json_t *object;
 
-    if (!accepts(c, upload_arguments, out))
+    if (!has_required(c, upload_arguments, out) || !accepts(c, upload_arguments, out))
         return;
     if (adapt_call(c, &tool_upload_file, adapt_known(upload_arguments, c->arguments), &inner, out,
                    &object, &e) == 0) {
@@ -167,6 +174,14 @@ static void tell_timeout(const struct tools_app *app, json_t *result)
     json_object_set_new(result, "exitCode", json_integer(-1));
 }
 
+/* Its clients open every file that they are told of. */
+static void leave_out_deleted(json_t *files)
+{
+    for (size_t i = json_array_size(files); i-- > 0;)
+        if (!json_get_string(json_array_get(files, i), "url"))
+            json_array_remove(files, i);
+}
+
 static void tell_run(const struct mcp_tool_call *c, struct mcp_result *inner,
                      struct mcp_result *out)
 {
@@ -178,6 +193,7 @@ static void tell_run(const struct mcp_tool_call *c, struct mcp_result *inner,
     }
     if (has_status(result, "timeout"))
         tell_timeout(c->app, result);
+    leave_out_deleted(json_object_get(result, "files"));
     adapt_tell_text(out, json_incref(result), true);
 }
 
@@ -195,7 +211,9 @@ static void run(const struct mcp_tool_call *c, struct mcp_result *out)
     struct err e = ERR_INIT;
     json_t *arguments, *object;
 
-    if (!is_missing(c->arguments, "conversationId") && is_unsupported(c->app, language)) {
+    if (!has_required(c, run_arguments, out))
+        return;
+    if (is_unsupported(c->app, language)) {
         AUTO_FREE char *text = mem_printf("Unsupported language: %s", language);
         tell_failed_run(out, text);
         return;

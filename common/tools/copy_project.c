@@ -40,7 +40,8 @@ static const struct arg_row arguments[] = {
      .type = ARG_STRING,
      .offset = offsetof(struct copy, dest),
      .max = FILES_NAME_MAX,
-     .help = "Folder of /data that it becomes; called as the source when absent."},
+     .help = "Folder of /data that it becomes, \"\" for /data itself; called as the source when "
+             "absent."},
     {.name = "overwrite",
      .type = ARG_BOOL,
      .offset = offsetof(struct copy, overwrite),
@@ -100,7 +101,7 @@ static json_t *copy_from(const struct mcp_tool_call *c, const struct copy *copy,
     AUTO_FD int spool = open_spool(e);
     struct pack_sum sum;
 
-    if (spool < 0 || files_check_name("dest_dir", dest, strlen(dest), e) < 0 ||
+    if (spool < 0 || (*dest && files_check_name("dest_dir", dest, strlen(dest), e) < 0) ||
         pack_files(&local, "", PACK_TAR, spool, &sum, e) < 0)
         return NULL;
     const struct broker_unpack_want want = {.tenant = c->tenant,

@@ -6,6 +6,7 @@ import sys
 import sites
 from harness import TOP, check, contains, equal, new_folder, test
 from mcp import RUN_HEADERS
+from stdio import Stdio
 from streams import Stream
 
 SETS = ("runner", "session", "container", "interpreter")
@@ -17,9 +18,9 @@ def _site():
     return sites.own_of_suite(nginx={"PROFILES": " ".join(SETS)})
 
 
-def _play(name, *how, **more):
+def _play(name, *how, cwd=None, **more):
     done = subprocess.run([sys.executable, f"{TOP}/tests/profiles/{name}.py", *how], capture_output=True, text=True,
-                          check=False, env=sites.clean_environment() | sites.SANITIZER_ENV | more, timeout=280)
+                          check=False, env=sites.clean_environment() | sites.SANITIZER_ENV | more, cwd=cwd, timeout=280)
     check(done.returncode == 0, f"{name} {how[0]}: {done.stderr[-1500:]}")
     contains(done.stdout, "checks")
 
@@ -31,7 +32,7 @@ def _over_http(name):
 
 def _over_stdio(name):
     folder = new_folder("local")
-    _play(name, "stdio", sites.BINARY, "stdio", "--config", _site().config, "--tools", name, TMPDIR=folder, SANDCGI_LOCAL_DIRS=folder)
+    _play(name, "stdio", sites.BINARY, "stdio", "--config", _site().config, "--tools", name, cwd=folder, TMPDIR=folder, SANDCGI_LOCAL_DIRS=folder)
 
 
 def _register(name):
@@ -85,6 +86,19 @@ def _():
     equal(stream.status, 404)
     stream = Stream(client, None, headers, path="/mcp/runner").begin()
     equal(stream.status, 200)
+
+
+@test("a file that leaves a container without a place to go to goes where the server may write, and its client hears where")
+def _():
+    folder = new_folder("local")
+    client = Stdio(sites.own({"TOOLS": "container", "SANDCGI_LOCAL_DIRS": folder}).config)
+    client.initialize()
+
+    def text(tool, **arguments):
+        return client.result("tools/call", {"name": tool, "arguments": arguments})["content"][0]["text"]
+    container = text("sandbox_initialize").split()[-1]
+    text("sandbox_exec", container_id=container, commands=["echo hi >a.txt"])
+    contains(text("copy_file_from_sandbox", container_id=container, container_src_path="a.txt"), f" to {folder}/a.txt")
 
 
 @test("sandcgi stdio --tools with an unknown name says which there are")

@@ -25,7 +25,7 @@ def commands(c, container):
     c.equal(text, "$ pwd\n/app\n\n$ exit 3\nCommand exited with code 3\n")
     c.equal(c.text("sandbox_exec", container_id=container, commands="echo 'a b' | wc -w"), "$ echo 'a b' | wc -w\n2\n")
     many = [f"echo {i}" for i in range(45)]
-    c.contains(c.text("sandbox_exec", container_id=container, commands=many), "$ echo 44\n44\n")
+    c.equal(c.text("sandbox_exec", container_id=container, commands=many), "\n".join(f"$ echo {i}\n{i}\n" for i in range(45)))
 
 
 def project(c, container):
@@ -43,6 +43,11 @@ def project(c, container):
     c.contains(c.text("write_file_sandbox", container_id=container, file_name="../../x", file_contents="x"), "Error: ")
 
 
+def content_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def copies(c, container):
     """Between the user's machine and the container, in a folder that the server may use."""
     with tempfile.TemporaryDirectory() as folder:
@@ -57,9 +62,27 @@ def copies(c, container):
                    "project/src/a.txt\nproject/run.sh\nproject/run.sh\n")
         c.contains(c.text("copy_file_from_sandbox", container_id=container, container_src_path="/app/one/run.sh",
                           local_dest_path=f"{folder}/back.sh"), "Successfully")
-        with open(f"{folder}/back.sh", encoding="utf-8") as file:
-            c.equal(file.read(), "project/run.sh\n")
+        c.equal(content_of(f"{folder}/back.sh"), "project/run.sh\n")
+        relative(c, container, os.path.relpath(folder))
     c.contains(c.text("copy_file", container_id=container, local_src_file="/etc/passwd"), "Error: ")
+    c.contains(c.text("copy_file", container_id=container, local_src_file="./../../../../../../../etc/passwd"), "Error: ")
+
+
+def relative(c, container, folder):
+    """Paths that begin where the server was started, and places at the container's top."""
+    for n, top in enumerate(("/app", "/app/", ".", "")):
+        c.text("sandbox_exec", container_id=container, commands=["rm -rf run.sh"])
+        c.contains(c.text("copy_project", container_id=container, local_src_dir=f"./{folder}/./project/", dest_dir=top), "Successfully")
+        c.equal(c.text("sandbox_exec", container_id=container, commands=["cat run.sh"]), "$ cat run.sh\nproject/run.sh\n")
+        c.contains(c.text("copy_file", container_id=container, local_src_file=f"./{folder}/project/../project/run.sh", dest_path=f"{n}.sh"),
+                   "Successfully")
+    c.contains(c.text("copy_file_from_sandbox", container_id=container, container_src_path="3.sh", local_dest_path=f"./{folder}/out.txt"),
+               f"{folder}/out.txt")
+    c.equal(content_of(f"{folder}/out.txt"), "project/run.sh\n")
+    here = f"{os.getcwd()}/one.txt"
+    c.text("sandbox_exec", container_id=container, commands=["mkdir -p deep && echo one >deep/one.txt"])
+    c.contains(c.text("copy_file_from_sandbox", container_id=container, container_src_path="deep/one.txt"), f" to {here}")
+    c.equal(content_of(here), "one\n")
 
 
 def logs(c, container):
@@ -92,7 +115,7 @@ def script(c):
     c.check(container != other, "the same container twice")
     commands(c, container)
     project(c, container)
-    c.contains(c.text("sandbox_exec", container_id=other, commands=["ls /app"]), "$ ls /app\n")
+    c.equal(c.text("sandbox_exec", container_id=other, commands=["ls -A /app"]), "$ ls -A /app\n")
     logs(c, container)
     if not c.over_http:
         copies(c, container)

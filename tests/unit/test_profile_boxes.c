@@ -8,6 +8,9 @@
 #include "tests/fakes/tools_world.h"
 #include "tests/unit/unit.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 static struct tools_world world;
 
 static int set_up(void **state)
@@ -82,11 +85,19 @@ static void files_of_a_container_are_below_its_folder(void **state)
     static const struct {
         const char *folder, *name, *means;
     } cases[] = {
-        {NULL, "a.py", "a.py"},      {"", "a.py", "a.py"},
-        {"lib", "a.py", "lib/a.py"}, {"/app/lib", "a.py", "lib/a.py"},
-        {"/etc", "a.py", NULL},      {NULL, "/app/b", "b"},
-        {NULL, "../a", NULL},        {"..", "a", NULL},
+        {NULL, "a.py", "a.py"},
+        {"", "a.py", "a.py"},
+        {"lib", "a.py", "lib/a.py"},
+        {"/app/lib", "a.py", "lib/a.py"},
+        {"/etc", "a.py", NULL},
+        {NULL, "/app/b", "b"},
+        {NULL, "../a", NULL},
+        {"..", "a", NULL},
         {"/data", "x/y", "x/y"},
+        {NULL, "/app", ""},
+        {NULL, "/app/", ""},
+        {NULL, ".", ""},
+        {NULL, "", ""},
     };
 
     (void)state;
@@ -98,6 +109,36 @@ static void files_of_a_container_are_below_its_folder(void **state)
         if (name)
             assert_string_equal(name, cases[i].means);
     }
+}
+
+static void local_paths_begin_where_the_server_was_started(void **state)
+{
+    static const char *const cases[][2] = {
+        {"/a/b", "/a/b"},   {"/a/./b//c/", "/a/b/c"},   {"/a/../b", "/b"},
+        {"/../../b", "/b"}, {"/a/..b/.c", "/a/..b/.c"}, {"/", "/"},
+        {"/a/..", "/"},
+    };
+    static const char *const relative[][2] = {
+        {"main.py", "/main.py"}, {"./main.py", "/main.py"}, {".", ""}, {"./", ""},
+        {"x/../y", "/y"},        {"./a/./b", "/a/b"},
+    };
+    char folder[PATH_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_FREE char *path = container_local_path(cases[i][0]);
+        assert_string_equal(path, cases[i][1]);
+    }
+    assert_non_null(getcwd(folder, sizeof(folder)));
+    for (size_t i = 0; i < ARRAY_LEN(relative); i++) {
+        AUTO_FREE char *want = mem_printf("%s%s", folder, relative[i][1]);
+        AUTO_FREE char *path = container_local_path(relative[i][0]);
+        assert_string_equal(path, want);
+    }
+    AUTO_FREE char *above = container_local_path("..");
+    assert_true(strlen(above) < strlen(folder) && strncmp(folder, above, strlen(above)) == 0);
+    assert_null(container_local_path(""));
+    assert_null(container_local_path(NULL));
 }
 
 static void nothing_is_connected_to(void **state)
@@ -145,8 +186,11 @@ static void every_tool_has_texts_and_a_schema(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(only_our_own_containers_have_names),        TEST(commands_are_told_one_by_one),
-        TEST(files_of_a_container_are_below_its_folder), TEST(nothing_is_connected_to),
+        TEST(only_our_own_containers_have_names),
+        TEST(commands_are_told_one_by_one),
+        TEST(files_of_a_container_are_below_its_folder),
+        TEST(nothing_is_connected_to),
+        TEST(local_paths_begin_where_the_server_was_started),
         TEST(every_tool_has_texts_and_a_schema),
     };
 

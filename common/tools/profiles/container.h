@@ -48,6 +48,10 @@ void container_add_command(const json_t *result, struct buf *out);
  * ERR_INVALID. */
 char *container_file_name(const char *folder, const char *name, struct err *e);
 
+/* The absolute path, without ".", ".." and empty parts, of one that begins where this server was
+ * started. Heap; NULL for NULL and "". */
+char *container_local_path(const char *path);
+
 #define CONTAINER_ID_ROW                                                                           \
     {                                                                                              \
         .name = "container_id", .type = ARG_STRING,                                                \

@@ -8,6 +8,7 @@
 #include "common/tools/profiles/container.h"
 
 #include <limits.h>
+#include <string.h>
 #include <unistd.h>
 
 #define PATH_ROW(member, text, must, what)                                                         \
@@ -20,7 +21,7 @@
 static const struct arg_row project_arguments[] = {
     CONTAINER_ID_ROW,
     PATH_ROW(file_name, "local_src_dir", true, "Folder on your machine"),
-    PATH_ROW(dest_dir, "dest_dir", false, "Folder in the container; /app/<name> when absent"),
+    PATH_ROW(dest_dir, "dest_dir", false, "Folder that it becomes; /app/<name> when absent"),
     {0},
 };
 static const struct arg_row in_arguments[] = {
@@ -32,7 +33,7 @@ static const struct arg_row in_arguments[] = {
 static const struct arg_row out_arguments[] = {
     CONTAINER_ID_ROW,
     PATH_ROW(dest_dir, "container_src_path", true, "File in the container"),
-    PATH_ROW(file_name, "local_dest_path", false, "File on your machine; its name when absent"),
+    PATH_ROW(file_name, "local_dest_path", false, "File on your machine; ./<name> when absent"),
     {0},
 };
 
@@ -50,50 +51,125 @@ static const struct copy in = {&tool_copy_file, in_arguments, "local_src_file", 
 static const struct copy out_of = {&tool_copy_file_from_sandbox, out_arguments, "local_dest_path",
                                    "container_src_path"};
 
-/* Ours take absolute paths; theirs begin where the server was started. Heap or NULL. */
-static char *local_path(const char *path)
+/* Takes ".", ".." and empty parts out of an absolute path. */
+static void normalise(char *path)
+{
+    char *end = path; /* of what stays */
+
+    for (const char *part = path; *part;) {
+        size_t len = strcspn(part, "/");
+        const char *next = part + len + (part[len] == '/');
+
+        if (len == 2 && memcmp(part, "..", 2) == 0) {
+            while (end > path && *--end != '/')
+                continue;
+        } else if (len > 0 && !(len == 1 && part[0] == '.')) {
+            *end++ = '/';
+            memmove(end, part, len);
+            end += len;
+        }
+        part = next;
+    }
+    if (end == path)
+        *end++ = '/';
+    *end = '\0';
+}
+
+char *container_local_path(const char *path)
 {
     char folder[PATH_MAX];
+    char *absolute;
 
     if (!path || !*path)
         return NULL;
-    if (path[0] == '/' || !getcwd(folder, sizeof(folder)))
-        return mem_strdup(path);
-    return mem_printf("%s/%s", folder, path);
+    if (path[0] == '/')
+        absolute = mem_strdup(path);
+    else if (getcwd(folder, sizeof(folder)))
+        absolute = mem_printf("%s/%s", folder, path);
+    else
+        return mem_strdup(path); /* which ours refuse */
+    normalise(absolute);
+    return absolute;
 }
 
-static int copy_files(const struct container_call *s, const struct copy *copy, struct err *e)
+/* What a copy is about, as ours take it: absolute where it is local, below /app in the container.
+ */
+struct paths {
+    const char *conversation, *local, *inside;
+};
+
+/* *out_local: where ours says the file is now on the client's machine, heap; NULL when it is not
+ * there. */
+static int call_ours(const struct container_call *s, const struct copy *copy,
+                     const struct paths *paths, char **out_local, struct err *e)
 {
     AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
-    AUTO_FREE char *conversation = container_conversation(s, e);
-    AUTO_FREE char *local = local_path(s->a.file_name);
-    AUTO_FREE char *name = NULL;
     json_t *copied;
+    const char *path;
+
+    if (adapt_call(s->mcp, copy->tool,
+                   json_pack("{s:s, s:s?, s:s?, s:b}", "conversationId", paths->conversation,
+                             copy->local, paths->local, copy->inside, paths->inside, "overwrite",
+                             1),
+                   &inner, s->out, &copied, e) < 0)
+        return -1;
+    path = json_get_string(copied, "path");
+    *out_local = path ? mem_strdup(path) : NULL;
+    return 0;
+}
+
+/* To where the server was started, as there, should that be allowed; else to where ours would put
+ * it. */
+static int copy_here(const struct container_call *s, struct paths *paths, char **out_local,
+                     struct err *e)
+{
+    const char *slash = strrchr(paths->inside, '/');
+    AUTO_FREE char *here = container_local_path(slash ? slash + 1 : paths->inside);
+
+    paths->local = here;
+    if (call_ours(s, &out_of, paths, out_local, e) == 0)
+        return 0;
+    if (e->kind != ERR_DENIED)
+        return -1;
+    *e = (struct err)ERR_INIT;
+    paths->local = NULL;
+    return call_ours(s, &out_of, paths, out_local, e);
+}
+
+static int copy_files(const struct container_call *s, const struct copy *copy, char **out_local,
+                      struct err *e)
+{
+    AUTO_FREE char *conversation = container_conversation(s, e);
+    AUTO_FREE char *local = container_local_path(s->a.file_name);
+    AUTO_FREE char *inside = NULL;
 
     if (!conversation)
         return -1;
-    if (s->a.dest_dir && !(name = container_file_name(NULL, s->a.dest_dir, e)))
+    if (s->a.dest_dir && !(inside = container_file_name(NULL, s->a.dest_dir, e)))
         return -1;
-    return adapt_call(s->mcp, copy->tool,
-                      json_pack("{s:s, s:s?, s:s?, s:b}", "conversationId", conversation,
-                                copy->local, local, copy->inside, name, "overwrite", 1),
-                      &inner, s->out, &copied, e);
+    struct paths paths = {conversation, local, inside};
+    return copy == &out_of && !local ? copy_here(s, &paths, out_local, e)
+                                     : call_ours(s, copy, &paths, out_local, e);
 }
 
 static void call_copy(const struct mcp_tool_call *c, struct mcp_result *out,
                       const struct copy *copy)
 {
     AUTO_CONTAINER_CALL struct container_call s = {.mcp = c, .out = out};
+    AUTO_FREE char *local = NULL;
     struct err e = ERR_INIT;
 
     if (!container_begin(&s, copy->table))
         return;
-    if (copy_files(&s, copy, &e) == 0)
-        adapt_tell(out, "Successfully copied %s %s container %s",
-                   copy == &out_of ? s.a.dest_dir : s.a.file_name, copy == &out_of ? "from" : "to",
-                   s.a.container);
-    else if (e.kind != ERR_NONE) /* else the client is asked for its roots first */
-        container_fail(out, &e);
+    if (copy_files(&s, copy, &local, &e) < 0) {
+        if (e.kind != ERR_NONE) /* else the client is asked for its roots first */
+            container_fail(out, &e);
+    } else if (local) {
+        adapt_tell(out, "Successfully copied %s from container %s to %s", s.a.dest_dir,
+                   s.a.container, local);
+    } else {
+        adapt_tell(out, "Successfully copied %s to container %s", s.a.file_name, s.a.container);
+    }
 }
 
 #define COPY(copy, text)                                                                           \

@@ -88,17 +88,31 @@ def _():
     equal(stream.status, 200)
 
 
-@test("a file that leaves a container without a place to go to goes where the server may write, and its client hears where")
-def _():
-    folder = new_folder("local")
-    client = Stdio(sites.own({"TOOLS": "container", "SANDCGI_LOCAL_DIRS": folder}).config)
+def _container_user(settings):
+    """A function that calls a tool of the set and returns its text, and a container."""
+    client = Stdio(sites.own({"TOOLS": "container"} | settings).config)
     client.initialize()
 
     def text(tool, **arguments):
         return client.result("tools/call", {"name": tool, "arguments": arguments})["content"][0]["text"]
-    container = text("sandbox_initialize").split()[-1]
+    return text, text("sandbox_initialize").split()[-1]
+
+
+@test("a file that leaves a container without a place to go to goes where the server may write, and its client hears where")
+def _():
+    folder = new_folder("local")
+    text, container = _container_user({"SANDCGI_LOCAL_DIRS": folder})
     text("sandbox_exec", container_id=container, commands=["echo hi >a.txt"])
     contains(text("copy_file_from_sandbox", container_id=container, container_src_path="a.txt"), f" to {folder}/a.txt")
+
+
+@test("what very many commands of a container printed is told when those behind them cannot begin")
+def _():
+    text, container = _container_user({"SANDBOX_QUOTA": "1m"})
+    fill = "head -c 3000000 /dev/zero >full"
+    told = text("sandbox_exec", container_id=container, commands=["echo one"] * 19 + [fill, "echo never"])
+    contains(told, "\n".join(["$ echo one\none\n"] * 19 + [f"$ {fill}\n", "Error: "]))
+    check("echo never" not in told, told)
 
 
 @test("sandcgi stdio --tools with an unknown name says which there are")

@@ -200,8 +200,8 @@ static void exec_tool(const struct mcp_tool_call *c, struct mcp_result *out)
         return;
     for (size_t i = 0; more; i += BOX_COMMANDS_MAX) {
         if (exec_some(&s, i, &text, &more, &e) < 0) {
-            container_fail(out, &e);
-            return;
+            container_add_failure(&e, &text); /* behind what those before it printed */
+            break;
         }
     }
     mcp_result_add(out, content_text_new(buf_str(&text), text.len));

@@ -30,8 +30,8 @@ struct run_story {
     int64_t queue_ms;
 };
 
-/* The result object: see run_code's output schema. Of more than RUN_FILES_MAX files those are listed
- * that are there and nearest to the top, the rest is counted. New reference, as the next. */
+/* The result object: see run_code's output schema. Of more than RUN_FILES_MAX files those are
+ * listed that are there and nearest to the top, the rest is counted. New reference, as the next. */
 #define RUN_FILES_MAX 200
 json_t *run_result_new(const struct run_story *story, const struct engine_outcome *outcome,
                        const struct snapshot *before, const struct snapshot *after);

@@ -21,6 +21,7 @@ struct install {
     const char *language;
     struct arg_list packages;
     uint64_t timeout_ms;
+    struct arg_integer wait_ms;
 };
 
 /* Which of them this server can install is known when it is asked. */
@@ -66,6 +67,7 @@ static const struct arg_row arguments[] = {
      .max_setting = ARG_SETTING(timeout_max_ms),
      .initial_setting = ARG_SETTING(timeout_max_ms),
      .help = "Seconds after which the installation is stopped."},
+    RUN_WAIT_ROW(struct install),
     {0},
 };
 
@@ -115,7 +117,9 @@ static json_t *run(const struct mcp_tool_call *c, const struct install *i, struc
     };
     struct broker_client client = tools_client(app, c->cancel_fd);
     struct broker_run_options options = {
-        .manner = {.wait_ms = app->limits.wait_ms, .detach = c->leave_fd >= 0, .fleeting = c->lone},
+        .manner = {.wait_ms = i->wait_ms.given ? i->wait_ms.value : app->limits.wait_ms,
+                   .detach = c->leave_fd >= 0,
+                   .fleeting = c->lone},
         .ears = {.busy = busy}};
     struct run_life life;
 

@@ -204,12 +204,15 @@ class Client:
 
     def begin_cancellable(self, code, language="python", **arguments):
         """The same in the modern era: closing the connection cancels the run. Not for end_run."""
-        arguments |= {"conversationId": self.conversation, "language": language, "code": code}
+        return self.begin_call("run_code", arguments | {"conversationId": self.conversation, "language": language, "code": code})
+
+    def begin_call(self, tool, arguments):
+        """The same of any tool."""
         connection = self.connect()
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                   "params": {"name": "run_code", "arguments": arguments,
+                   "params": {"name": tool, "arguments": arguments,
                               "_meta": {META_VERSION: MODERN, META_CAPABILITIES: {}}}}
-        headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "run_code"}
+        headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": tool}
         connection.request("POST", "/mcp", json.dumps(message), self.headers(headers))
         return connection
 

@@ -245,6 +245,29 @@ def ask(path, request, more=b""):
         return answer.decode("latin-1")
 
 
+@test("a caller says how long it waits for an installation: not at all for the answer, or to its end", timeout=180)
+def _():
+    site = sites.own(settings(SANDBOX_WAIT="1ms"))
+    equal(install(new_client(site), "python", "tidy==1.0")["structuredContent"]["status"], "running")
+    equal(install(new_client(), "python", "tidy==1.0", waitMs=1)["structuredContent"]["status"], "running")
+    equal(installed(new_client(site), "python", "tidy==1.0", waitMs=0), {"tidy": "1.0"})
+
+
+@test("the set \"interpreter\" waits for an installation to its end, and tells why one failed", timeout=180)
+def _():
+    site = sites.own(settings(SANDBOX_WAIT="1ms", SANDBOX_TIMEOUT="5s", SANDBOX_TIMEOUT_MAX="20s", TOOLS="interpreter"))
+    client = site.client()
+
+    def told(tool, **arguments):
+        result = client.tool(tool, {"session_id": "s"} | arguments)
+        return json.loads(sentences(result)) if tool != "create_sandbox" else sentences(result)
+    contains(told("create_sandbox"), "created")
+    equal(told("install_package", package_name="tidy==1.0")["error"], None)
+    equal(told("execute_code", code="import os; print(os.listdir('/data/.packages/python/tidy'))")["error"], None)
+    contains(told("install_package", package_name="unknown")["error"], "pip could not install this")
+    contains(told("install_package", package_name="slow")["error"], "timeout")
+
+
 @test("an installation is a run: it is looked at and cancelled by its id, without a network, and its container is gone then", timeout=180)
 def _():
     site = sites.own(settings(SANDBOX_WAIT="2s"))

@@ -1,10 +1,12 @@
 """Sets of tools of other servers: their recorded clients run unchanged, over HTTP and over standard input and output."""
 import functools
+import json
+import os
 import subprocess
 import sys
 
 import sites
-from harness import TOP, check, contains, equal, new_folder, test
+from harness import TOP, check, contains, equal, new_folder, test, wait_until
 from mcp import RUN_HEADERS
 from stdio import Stdio
 from streams import Stream
@@ -113,6 +115,23 @@ def _():
     told = text("sandbox_exec", container_id=container, commands=["echo one"] * 19 + [fill, "echo never"])
     contains(told, "\n".join(["$ echo one\none\n"] * 19 + [f"$ {fill}\n", "Error: "]))
     check("echo never" not in told, told)
+
+
+@test("a create_run_close that its client leaves, or cancels, leaves nothing behind")
+def _():
+    site = sites.own({"TOOLS": "interpreter", "SANDBOX_WARM": ""})
+
+    def conversations():
+        return [name for name in os.listdir(site.root) if len(name) == 64]
+    code = {"code": "open('here', 'w').close()\nimport time; time.sleep(600)"}
+    left = site.client().connect()
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "create_run_close", "arguments": code}}
+    left.request("POST", "/mcp", json.dumps(message), site.client().headers(RUN_HEADERS))
+    for connection in (left, None):
+        connection = connection or site.client().begin_call("create_run_close", code)
+        wait_until(lambda: any(os.path.exists(f"{site.root}/{name}/here") for name in conversations()), 30, "its program runs")
+        connection.close()
+        wait_until(lambda: not conversations(), 30, "its conversation is gone")
 
 
 @test("sandcgi stdio --tools with an unknown name says which there are")

@@ -28,7 +28,7 @@ def life(c):
     every = told(c, "get_sandbox_status")
     c.equal(set(every), {"active_sandbox_count", "active_sessions", "interpreter_type"})
     c.check(SESSION in every["active_sessions"] and every["active_sandbox_count"] >= 1, every)
-    c.check(told(c, "get_sandbox_status", session_id="nobody")["error"], "no error")
+    c.contains(told(c, "get_sandbox_status", session_id="nobody")["error"], "nobody")
 
 
 def code(c):
@@ -39,7 +39,7 @@ def code(c):
     c.equal(stdout(wrong), "before\n")
     c.contains(wrong["error"], "ZeroDivisionError")
     c.equal(stdout(told(c, "execute_code", session_id=SESSION, code="print(len(numbers))")), "3\n")
-    c.check("error" in told(c, "execute_code", session_id="nobody", code="1"), "no error")
+    c.contains(told(c, "execute_code", session_id="nobody", code="1")["error"], "nobody")
     once = told(c, "create_run_close", code="print('hello world')")
     c.equal((stdout(once), once["error"], once["sandbox_closed"], once["sandbox_removed"]), ("hello world\n", None, True, True))
     c.check(once["sandbox_status"], once)
@@ -57,7 +57,7 @@ def files(c):
     c.equal([one["name"] for one in told(c, "list_files", session_id=SESSION, path="/notes")["files"]], ["a.txt", "b.txt"])
     c.equal(stdout(told(c, "execute_code", session_id=SESSION, code="print(open('notes/b.txt').read())")), "two\n\n")
     for path in ("/../etc/passwd", "/none"):
-        c.check("error" in told(c, "read_file", session_id=SESSION, file_path=path), path)
+        c.check(told(c, "read_file", session_id=SESSION, file_path=path)["error"], path)
 
 
 def charts(c):
@@ -107,7 +107,7 @@ def script(c):
     c.equal((set(package), package["package"]), ({"package", "output", "error"}, "not a package"))
     c.check(package["error"], package)
     c.contains(c.text("close_sandbox", session_id=SESSION), "closed successfully")
-    c.check("error" in told(c, "get_sandbox_status", session_id=SESSION), "it is still there")
+    c.contains(told(c, "get_sandbox_status", session_id=SESSION)["error"], SESSION)
 
 
 client.main(script)

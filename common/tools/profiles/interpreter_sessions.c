@@ -111,15 +111,17 @@ static void create(const struct mcp_tool_call *c, struct mcp_result *out)
         adapt_tell(out, "Sandbox created successfully with session ID: %s", s.a.session);
 }
 
-/* The interpreter goes, and the files with it. */
+/* The interpreter goes, and the files with it: even if whoever wanted that is gone by now. */
 static int end_session(const struct mcp_tool_call *c, const char *session, struct err *e)
 {
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
-    json_auto_t *reset = broker_reset_session(&client, c->tenant, session, NULL, e);
+    struct mcp_tool_call deaf = *c;
 
+    deaf.cancel_fd = -1;
+    struct broker_client client = tools_client(deaf.app, deaf.cancel_fd);
+    json_auto_t *reset = broker_reset_session(&client, deaf.tenant, session, NULL, e);
     if (!reset && e->kind != ERR_NOT_FOUND)
         return -1;
-    return adapt_delete(c, session, END_PATIENCE_MS, e);
+    return adapt_delete(&deaf, session, END_PATIENCE_MS, e);
 }
 
 static void close_tool(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -184,14 +186,20 @@ static void run_once(const struct mcp_tool_call *c, struct mcp_result *out)
     AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
     AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
     char digits[CRYPTO_HEX_LEN(ONCE_BYTES)];
+    struct mcp_tool_call once = *c;
     struct err e = ERR_INIT, close_e = ERR_INIT;
     json_t *result, *told;
 
     if (!interpreter_begin(&s, once_arguments))
         return;
+    /* Nobody could ask for its result later, so that it does not outlive its asker. */
+    if (once.cancel_fd < 0)
+        once.cancel_fd = c->leave_fd;
+    once.leave_fd = -1;
     crypto_random_hex(ONCE_BYTES, digits);
     AUTO_FREE char *conversation = mem_printf("once-%s", digits);
-    if (run(c, conversation, s.a.code.data, s.a.code.len, false, &inner, out, &result, &e) == 0 &&
+    if (run(&once, conversation, s.a.code.data, s.a.code.len, false, &inner, out, &result, &e) ==
+            0 &&
         !inner.is_error)
         told = outcome_new(result, &inner);
     else

@@ -45,6 +45,7 @@ EXTRA_DIST += \
 	runners/python/figures.py \
 	runners/python/install \
 	runners/python/libraries \
+	runners/python/pip.py \
 	runners/python/preload.py \
 	runners/python/prepare \
 	runners/python/prove \
@@ -54,6 +55,9 @@ EXTRA_DIST += \
 	runners/typescript/ahead.mjs \
 	runners/typescript/install \
 	runners/typescript/libraries \
+	runners/typescript/node \
+	runners/typescript/npm \
+	runners/typescript/npx \
 	runners/typescript/package-lock.json \
 	runners/typescript/package.json \
 	runners/typescript/prove \

@@ -35,12 +35,28 @@ def project(c, container):
     c.contains(c.text("write_file", container_id=container, file_name="sums.py", dest_dir="lib",
                       file_contents="def total(numbers):\n    return sum(numbers)\n"), "Successfully")
     c.text("write_file_sandbox", container_id=container, file_name="__init__.py", dest_dir="/app/lib", file_contents="")
-    c.equal(c.text("sandbox_exec", container_id=container, commands=["python3 main.py"]), "$ python3 main.py\n6\n")
+    c.text("write_file_sandbox", container_id=container, file_name="requirements.txt", file_contents="numpy\npandas>=1\n")
+    told = c.text("sandbox_exec", container_id=container, commands=["pip install -r requirements.txt", "python main.py"])
+    c.contains(told, "Requirement already satisfied: numpy")
+    c.check(told.endswith("\n$ python main.py\n6\n"), told)
     c.text("sandbox_exec", container_id=container, commands=["echo kept >/tmp/note; sleep 600 >/dev/null 2>&1 & echo $! >/tmp/pid"])
     c.contains(c.text("sandbox_exec", container_id=container, commands=["cat /tmp/note && kill -0 $(cat /tmp/pid) && echo alive"]),
                "kept\nalive\n")
     c.contains(c.text("write_file_sandbox", container_id=container, file_name="x", dest_dir="/etc", file_contents="x"), "Error: ")
     c.contains(c.text("write_file_sandbox", container_id=container, file_name="../../x", file_contents="x"), "Error: ")
+
+
+def node(c):
+    """What stands in for node's image knows its commands, too."""
+    container = begin(c, image="node:22-slim")
+    c.text("write_file_sandbox", container_id=container, file_name="main.js",
+           file_contents="const { basename } = require('node:path');\nconsole.log(basename('/a/b'), process.argv[2]);\n")
+    c.text("write_file_sandbox", container_id=container, file_name="package.json", file_contents='{"scripts": {"start": "node main.js x"}}')
+    c.equal(c.text("sandbox_exec", container_id=container, commands=["node main.js one"]), "$ node main.js one\nb one\n")
+    told = c.text("sandbox_exec", container_id=container, commands=["node --version", "npm --version", "npx --version", "npm start"])
+    c.check(re.fullmatch(r"\$ node --version\nv\d+\.[\d.]+\n\n\$ npm --version\n[\d.]+\n\n\$ npx --version\n[\d.]+\n\n"
+                         r"\$ npm start\nb x\n(Error: .*\n)?", told), told)
+    c.contains(c.text("sandbox_stop", container_id=container), container)
 
 
 def content_of(path):
@@ -117,6 +133,7 @@ def script(c):
     project(c, container)
     c.equal(c.text("sandbox_exec", container_id=other, commands=["ls -A /app"]), "$ ls -A /app\n")
     logs(c, container)
+    node(c)
     if not c.over_http:
         copies(c, container)
     strangers(c)

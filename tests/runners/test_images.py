@@ -70,6 +70,27 @@ class Images(unittest.TestCase):
         self.assertTrue(self.read("chart.png").startswith(b"\x89PNG"))
         self.assertEqual(sorted(os.listdir(self.dir.name)), ["a.csv", "chart.png", "helper.py"])
 
+    def test_python_installs_by_the_command_pip(self):
+        made = self.run_in("python", """
+import subprocess, zipfile
+with zipfile.ZipFile("tidy-1.0-py3-none-any.whl", "w") as wheel:
+    wheel.writestr("tidy/__init__.py", "def main(): print('ran')\\n")
+    for name, text in (("METADATA", "Metadata-Version: 2.1\\nName: tidy\\nVersion: 1.0\\n"), ("RECORD", ""),
+                       ("WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"),
+                       ("entry_points.txt", "[console_scripts]\\ntidy = tidy:main\\n")):
+        wheel.writestr("tidy-1.0.dist-info/" + name, text)
+for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python", "-m", "pip", "install", "-q", "numpy"]):
+    subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
+""")
+        self.check(made, "")
+        self.check(self.run_in("python", "import subprocess, tidy; print(tidy.__file__, flush=True); subprocess.run('tidy')"),
+                   "/data/.packages/python/tidy/__init__.py\nran\n")
+        self.assertEqual(os.listdir(self.dir.name + "/.packages"), ["python"])
+
+    def test_python_without_an_index_hears_pips_words(self):
+        r = self.run_in("python", "import subprocess; print(subprocess.run(['pip', 'install', 'no-such'], capture_output=True).stderr.decode())")
+        self.assertIn("No matching distribution found for no-such", bytes(r.out).decode())
+
     def test_python_as_any_user(self):
         r = self.run_in("python", "import os, matplotlib.pyplot as plt, seaborn\nplt.plot([1]); plt.savefig('c.png')\n"
                         "print(os.getuid())", user="4321:4321")

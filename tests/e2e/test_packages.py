@@ -263,7 +263,7 @@ def _():
         return json.loads(sentences(result)) if tool != "create_sandbox" else sentences(result)
     contains(told("create_sandbox"), "created")
     equal(told("install_package", package_name="tidy==1.0")["error"], None)
-    equal(told("execute_code", code="import os; print(os.listdir('/data/.packages/python/tidy'))")["error"], None)
+    equal(told("execute_code", code="import tidy; print(tidy.word)")["logs"]["stdout"], ["one\n"])
     contains(told("install_package", package_name="unknown")["error"], "pip could not install this")
     contains(told("install_package", package_name="slow")["error"], "timeout")
 

@@ -26,8 +26,9 @@ struct pack_sum {
 };
 
 /*
- * What an archive of folder ("": the whole sandbox) would hold now. ERR_NOT_FOUND when there is no
- * such folder or not one file in it, ERR_LIMIT over ARCHIVE_FILES_MAX or PACK_BYTES_MAX.
+ * What an archive of folder ("": the whole sandbox but SNAPSHOT_LEFT_OUT) would hold now.
+ * ERR_NOT_FOUND when there is no such folder or not one file in it, ERR_LIMIT over
+ * ARCHIVE_FILES_MAX or PACK_BYTES_MAX.
  */
 int pack_look(const struct sandbox *sb, const char *folder, struct pack_sum *out, struct err *e);
 

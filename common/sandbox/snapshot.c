@@ -14,6 +14,7 @@ struct walk {
     struct snapshot *out;
     size_t cap; /* of out->items */
     size_t steps;
+    bool leaves_out;               /* SNAPSHOT_LEFT_OUT */
     char path[FILES_NAME_MAX + 1]; /* of the folder being read, with its slash; "" at the top */
     struct err *e;
 };
@@ -110,7 +111,7 @@ static int walk_dir(struct walk *w, int at_fd, const char *name, int depth)
     while ((entry = readdir(dir))) {
         if (beneath_is_dot(entry->d_name))
             continue;
-        if (depth == 1 && strcmp(entry->d_name, SNAPSHOT_LEFT_OUT) == 0) {
+        if (w->leaves_out && depth == 1 && strcmp(entry->d_name, SNAPSHOT_LEFT_OUT) == 0) {
             if (count_left_out(w, dirfd(dir)) < 0)
                 return -1;
             continue;
@@ -154,7 +155,7 @@ static void sort_unique(struct snapshot *s)
 int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e)
 {
     AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
-    struct walk w = {.out = &s, .e = e};
+    struct walk w = {.out = &s, .leaves_out = sb->name[0] != '\0', .e = e};
 
     /* The kernel stamps files with the coarse clock; the fine one would be ahead of them. */
     clock_gettime(CLOCK_REALTIME_COARSE, &s.taken);

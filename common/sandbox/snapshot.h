@@ -17,7 +17,7 @@
 #define SNAPSHOT_STEPS_MAX                                                                         \
     100000 /* directory entries looked at: folders, links and the like count here */
 
-/* Where install_package puts things: thousands of files that are no run's work. */
+/* Where install_package puts things, in a sandbox: thousands of files that are no run's work. */
 #define SNAPSHOT_LEFT_OUT ".packages"
 
 struct snapshot_entry {
@@ -44,7 +44,8 @@ struct snapshot {
 #define AUTO_SNAPSHOT AUTO(snapshot_clear)
 
 /*
- * Lists the regular files but those in SNAPSHOT_LEFT_OUT. What vanishes or changes its type
+ * Lists the regular files but those in SNAPSHOT_LEFT_OUT; a folder that somebody opened as if it
+ * were a sandbox (it has no name) is listed whole. What vanishes or changes its type
  * meanwhile, or cannot be read (a folder of mode 000), is passed over; files deeper than
  * FILES_DEPTH_MAX or with names over FILES_NAME_MAX, which files_open would refuse, set cut. -1
  * only when the system fails (descriptors, memory, disk). Beside a running program the result is of

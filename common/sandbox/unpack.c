@@ -20,9 +20,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define EXTENTS_MAX 10000 /* of an archive, between its holes; more are not counted */
+
 struct item {
     char *name; /* in the sandbox */
     bool folder;
+    bool is_new;           /* nothing of that name was in the sandbox */
     uint64_t offset, size; /* of its content in the spool */
 };
 
@@ -216,12 +219,13 @@ static int check_names(const struct unpacking *u, struct err *e)
 }
 
 /* Against what is in the sandbox now; a program may still change it. */
-static int check_free(const struct unpacking *u, const struct item *item, struct err *e)
+static int check_free(const struct unpacking *u, struct item *item, struct err *e)
 {
     struct stat st;
     AUTO_FD int fd = beneath_open(u->sb->fd, item->name, O_PATH);
 
-    if (fd < 0 && errno == ENOENT)
+    item->is_new = fd < 0 && errno == ENOENT;
+    if (item->is_new)
         return 0;
     if (fd < 0 && (errno == ENOTDIR || errno == ELOOP || errno == EXDEV))
         return err_set(e, ERR_INVALID, "a folder of '%.200s' is something else in the sandbox",
@@ -269,8 +273,8 @@ static void take_back(const struct unpacking *u, size_t n)
     struct err nobody = ERR_INIT;
     uint64_t deleted;
 
-    for (size_t i = 0; i < n && !u->want->replace; i++)
-        if (!u->items[i].folder)
+    for (size_t i = 0; i < n; i++)
+        if (!u->items[i].folder && u->items[i].is_new)
             (void)files_delete(u->sb, u->items[i].name, false, &deleted, &nobody);
 }
 
@@ -291,14 +295,29 @@ static int put_all(struct unpacking *u, struct unpacked *out, struct err *e)
     return 0;
 }
 
+/* What was written of it: holes, which cost nobody anything, would make any ratio look good. */
+static uint64_t written_bytes(int fd)
+{
+    uint64_t sum = 0;
+    off_t from, to = 0;
+
+    for (int i = 0; i < EXTENTS_MAX && (from = lseek(fd, to, SEEK_DATA)) >= 0; i++) {
+        to = lseek(fd, from, SEEK_HOLE);
+        if (to < 0)
+            break;
+        sum += (uint64_t)(to - from);
+    }
+    return sum;
+}
+
 static int check_archive(struct unpacking *u, int archive_fd, struct err *e)
 {
     struct stat st;
 
-    if (fstat(archive_fd, &st) < 0 || !S_ISREG(st.st_mode) || lseek(archive_fd, 0, SEEK_SET) < 0)
+    if (fstat(archive_fd, &st) < 0 || !S_ISREG(st.st_mode))
         return err_set(e, ERR_INVALID, "the archive is not a regular file");
-    u->archive_bytes = (uint64_t)st.st_size;
-    return 0;
+    u->archive_bytes = written_bytes(archive_fd);
+    return lseek(archive_fd, 0, SEEK_SET) < 0 ? err_errno(e, "the archive cannot be read") : 0;
 }
 
 static int open_spool(struct unpacking *u, struct err *e)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define UNPACK_FREE_BYTES (10u << 20) /* up to here no ratio is too good */
-#define UNPACK_RATIO_MAX  200         /* of what comes out to what the archive has */
+#define UNPACK_RATIO_MAX  200         /* of what comes out to what was written of the archive */
 #define UNPACK_TIME_MS    300000
 
 struct unpack_want {
@@ -43,7 +43,8 @@ struct unpacked {
  * than max_bytes, than UNPACK_RATIO_MAX times the archive's own size, than the sandbox may still
  * take (ERR_LIMIT); without replace a file whose name is taken (ERR_EXISTS). The texts name what it
  * is. When the disk or a program gets in the way of the last step, files that were not there before
- * are taken back; replaced ones are not.
+ * are taken back; files that have been replaced by then stay as the archive has them, and folders
+ * stay.
  */
 int unpack(const struct sandbox *sb, int archive_fd, const struct unpack_want *want,
            struct unpacked *out, struct err *e);

@@ -15,9 +15,22 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define MIB (1u << 20)
+
+/* The disk fails when a file is to get this name; NULL: it does not. */
+static const char *no_room_for;
+
+int renameat(int from_fd, const char *from, int to_fd, const char *to)
+{
+    if (no_room_for && strcmp(to, no_room_for) == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, 0);
+}
 
 /* ---- making archives as others do ---- */
 
@@ -139,6 +152,19 @@ static void packed_files_come_back(void **state)
     assert_int_equal(fixture_count(f->root.fd, ".staging"), 0);
 }
 
+/* A folder of the user's machine, say: nothing in it is ours. */
+static void a_folder_that_is_no_sandbox_is_packed_whole(void **state)
+{
+    struct fixture *f = *state;
+    const struct sandbox local = {.fd = f->sb.fd};
+    AUTO_FD int fd = memfd_create("packed", MFD_CLOEXEC);
+    struct pack_sum sum;
+
+    assert_int_equal(fixture_put(f, ".packages/one", "1"), 0);
+    assert_works(pack_files(&local, "", PACK_TAR, fd, &sum, &f->e), f->e);
+    assert_int_equal(sum.files, 1);
+}
+
 static void a_folder_alone_is_packed(void **state)
 {
     struct fixture *f = *state;
@@ -150,6 +176,12 @@ static void a_folder_alone_is_packed(void **state)
     assert_int_equal(sum.files, 1);
     AUTO_FD int fd = pack_to_memory(f, "out", PACK_ZIP, &sum);
     assert_int_equal(sum.bytes, 1);
+    assert_int_equal(fixture_put(f, "out/.packages/one", "1"), 0);
+    assert_int_equal(fixture_put(f, ".packages/python/x", "1"), 0);
+    assert_works(pack_look(&f->sb, "out", &sum, &f->e), f->e);
+    assert_int_equal(sum.files, 2);
+    assert_works(pack_look(&f->sb, "", &sum, &f->e), f->e); /* but the sandbox's own packages */
+    assert_int_equal(sum.files, 3);
     assert_fails(pack_look(&f->sb, "absent", &sum, &f->e), ERR_NOT_FOUND, f->e);
     assert_fails(pack_look(&f->sb, "outer", &sum, &f->e), ERR_NOT_FOUND, f->e);
 }
@@ -366,6 +398,9 @@ static void bombs(void **state)
         AUTO_FD int fd = make_archive(ARCHIVE_FORMAT_TAR_USTAR, filters[i], zeros, 1);
         assert_refused(f, fd, ERR_LIMIT, "200 times");
     }
+    AUTO_FD int sparse = make_archive(ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FILTER_GZIP, zeros, 1);
+    assert_int_equal(ftruncate(sparse, 1ll << 40), 0);
+    assert_refused(f, sparse, ERR_LIMIT, "200 times");
     AUTO_FD int zip = make_archive(ARCHIVE_FORMAT_ZIP, ARCHIVE_FILTER_NONE, zeros, 1);
     assert_refused(f, zip, ERR_LIMIT, "200 times");
     AUTO_FD int tar = make_archive(ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FILTER_NONE, huge, 1);
@@ -447,6 +482,28 @@ static void what_is_in_the_way(void **state)
     assert_refused(f, tar, ERR_EXISTS, "a folder");
 }
 
+static void what_was_new_is_taken_back_when_the_disk_fails(void **state)
+{
+    static const struct row rows[] = {{.name = "new", .type = AE_IFREG, .content = "1"},
+                                      {.name = "d/new", .type = AE_IFREG, .content = "2"},
+                                      {.name = "old", .type = AE_IFREG, .content = "3"},
+                                      {.name = "last", .type = AE_IFREG, .content = "4"}};
+    const struct unpack_want replace = {.folder = "", .replace = true, .max_bytes = MIB};
+    struct fixture *f = *state;
+    AUTO_FD int tar = make_tar(rows, 4);
+    AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
+
+    assert_int_equal(fixture_put(f, "old", "before"), 0);
+    no_room_for = "last";
+    assert_fails(take(f, tar, &replace, &u), ERR_IO, f->e);
+    no_room_for = NULL;
+    fixture_assert_content(f, "old", "3");
+    assert_int_equal(faccessat(f->sb.fd, "new", F_OK, 0), -1);
+    assert_int_equal(faccessat(f->sb.fd, "d/new", F_OK, 0), -1);
+    assert_int_equal(faccessat(f->sb.fd, "last", F_OK, 0), -1);
+    assert_int_equal(fixture_count(f->root.fd, ".staging"), 0);
+}
+
 /* ---- the reader's words ---- */
 
 static void records_are_taken_for_hostile(void **state)
@@ -516,6 +573,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         TEST(packed_files_come_back),
         TEST(a_folder_alone_is_packed),
+        TEST(a_folder_that_is_no_sandbox_is_packed_whole),
         TEST(only_relative_regular_files_are_packed),
         TEST(nobody_reads),
         TEST(a_file_that_changes_keeps_its_size_in_the_archive),
@@ -528,6 +586,7 @@ int main(int argc, char **argv)
         TEST(names_that_are_there_twice),
         TEST(what_is_no_archive),
         TEST(what_is_in_the_way),
+        TEST(what_was_new_is_taken_back_when_the_disk_fails),
         TEST(the_reader_has_no_rights),
         TEST(records_are_taken_for_hostile),
     };

@@ -165,6 +165,7 @@ json_t *job_list_folder(struct job *job, struct err *e)
         return NULL;
     q.glob = pattern ? &glob : NULL;
     q.after = buf_str(&place);
+    job_note_reading(&sb, tenant, conversation);
     return files_list(&sb, &q, &page, e) < 0 ? NULL : page_new(&sb, &page);
 }
 

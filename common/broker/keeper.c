@@ -12,6 +12,7 @@
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/spare.h"
+#include "common/sandbox/staging.h"
 #include "common/sandbox/ticket.h"
 #include "common/sandbox/upload.h"
 
@@ -138,6 +139,18 @@ static int64_t until_next_sweep_ms(const struct keeper *k)
     return over_in_s < SWEEP_MS / 1000 ? over_in_s * 1000 : SWEEP_MS;
 }
 
+void keeper_sweep_files(const struct sandbox_root *root, int64_t now)
+{
+    runlock_sweep(root->fd);
+    run_record_sweep(root, now);
+    stay_record_sweep(root, now);
+    index_dir_sweep(root->fd);
+    spare_sweep(root, SPARE_LEFT_OVER_S);
+    staging_sweep(root, now);
+    tickets_sweep(root);
+    uploads_sweep(root);
+}
+
 static void sweep(struct keeper *k)
 {
     struct err e = ERR_INIT;
@@ -148,13 +161,7 @@ static void sweep(struct keeper *k)
         log_debug("sweep: %s", e.text);
     if (removed > 0)
         log_warn("removed %d containers whose run nobody supervised", removed);
-    runlock_sweep(k->root->fd);
-    run_record_sweep(k->root, clock_unix_s());
-    stay_record_sweep(k->root, clock_unix_s());
-    index_dir_sweep(k->root->fd);
-    spare_sweep(k->root, SPARE_LEFT_OVER_S);
-    tickets_sweep(k->root);
-    uploads_sweep(k->root);
+    keeper_sweep_files(k->root, clock_unix_s());
     k->next_sweep = deadline_in_ms(removed < 0 ? SWEEP_SOON_MS : until_next_sweep_ms(k));
 }
 

@@ -18,6 +18,9 @@
  */
 void keeper_main(const struct broker_config *config, const struct sandbox_root *root, int fd);
 
+/* Removes what processes that ended too early left in the tree's own folders. now is Unix time. */
+void keeper_sweep_files(const struct sandbox_root *root, int64_t now);
+
 /* The runner list as the keeper sends it, and back. */
 json_t *keeper_runners_encode(const struct engine_runners *runners);
 void keeper_runners_decode(const json_t *list, struct engine_runners *out);

@@ -77,6 +77,7 @@ check_PROGRAMS += \
 	tests/unit/test_broker_company \
 	tests/unit/test_broker_files \
 	tests/unit/test_broker_idle \
+	tests/unit/test_broker_keeper \
 	tests/unit/test_broker_live \
 	tests/unit/test_broker_pool \
 	tests/unit/test_broker_pool_settings \

@@ -106,7 +106,7 @@ void staged_clear(struct staged *s)
     errno = saved;
 }
 
-void staging_sweep(const struct sandbox_root *root)
+void staging_sweep(const struct sandbox_root *root, int64_t now)
 {
     AUTO_DIR DIR *dir = beneath_open_dir(root->fd, STAGING_DIR);
     const struct dirent *entry;
@@ -117,7 +117,7 @@ void staging_sweep(const struct sandbox_root *root)
     while ((entry = readdir(dir))) {
         if (entry->d_name[0] == '.' ||
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-            st.st_ctim.tv_sec > clock_unix_s() - SWEEP_AGE_S)
+            st.st_ctim.tv_sec > now - SWEEP_AGE_S)
             continue;
         unlinkat(dirfd(dir), entry->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
     }

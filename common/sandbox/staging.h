@@ -1,7 +1,6 @@
 /*
  * .staging: where files and folders are made before they are renamed into a sandbox, so that a
- * program never sees one half-done or with the wrong owner. No container can reach it. Internal to
- * common/sandbox.
+ * program never sees one half-done or with the wrong owner. No container can reach it.
  */
 #ifndef SANDCGI_SANDBOX_STAGING_H
 #define SANDCGI_SANDBOX_STAGING_H
@@ -44,8 +43,9 @@ int staged_move_new(struct staged *s, int to_fd, const char *name);
 int staged_move_free(struct staged *s, int to_fd, const char *name);
 void staged_clear(struct staged *s);
 
-/* Removes what is older than an hour: leftovers of processes that were killed. */
-void staging_sweep(const struct sandbox_root *root);
+/* Removes what nothing has happened to for an hour before now (Unix seconds): leftovers of
+ * processes that were killed. */
+void staging_sweep(const struct sandbox_root *root, int64_t now);
 /* The same for files of another folder of the root: those whose names are ours, not changed for
  * age_s seconds. */
 void staging_sweep_files(const struct sandbox_root *root, const char *folder,

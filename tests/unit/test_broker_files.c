@@ -306,6 +306,31 @@ static void opening_makes_no_sandbox(void **state)
     assert_int_equal(fixture_count(AT_FDCWD, f->path), before);
 }
 
+/* When the sandbox of "t", "one" was used, as the record has it; first it is made to be long ago.
+ */
+static int64_t used_by(struct fixture *f, const char *op, const char *more)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    const struct timespec old[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+
+    assert_int_equal(sandbox_find(&f->root, "t", "one", &sb, &f->e), 0);
+    AUTO_FREE char *record = mem_printf(STATE_DIR "/%s.json", sb.name);
+    assert_int_equal(utimensat(f->root.fd, record, old, 0), 0);
+    assert_int_equal(state_last_used(&f->root, sb.name), 1000000);
+    json_auto_t *result = ask(f, op, more);
+    assert_non_null(result);
+    return state_last_used(&f->root, sb.name);
+}
+
+static void whoever_reads_or_lists_files_uses_them(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "t", "one", "a");
+    assert_true(used_by(f, "open", "{\"name\": \"a\"}") > 1000000);
+    assert_true(used_by(f, "list_folder", "{\"folder\": \"\", \"max\": 1}") > 1000000);
+}
+
 static void a_sandbox_that_is_gone_is_passed_over(void **state)
 {
     struct fixture *f = *state;
@@ -354,6 +379,7 @@ int main(void)
         CASE(pages_of_no_or_too_many_files_are_refused),
         CASE(names_are_found_by_how_they_begin),
         CASE(opening_makes_no_sandbox),
+        CASE(whoever_reads_or_lists_files_uses_them),
         CASE(a_sandbox_that_is_gone_is_passed_over),
         CASE(a_page_costs_no_more_than_it_may_and_the_next_one_goes_on),
     };

@@ -7,6 +7,7 @@
 #include "common/base/parse.h"
 #include "common/broker/client_links.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/quota.h"
 #include "common/tools/changes.h"
 #include "common/tools/report.h"
 #include "fcgi/http_guard.h"
@@ -80,19 +81,24 @@ char *upload_ticket(const struct app *app, const struct http_request *r, uint64_
     return TAKE_PTR(ticket);
 }
 
-static int copy_body(const struct http_request *r, int to_fd, uint64_t size, struct err *e)
+/* There was room for it when it began; others write meanwhile, too. */
+static int copy_body(const struct app *app, const struct http_request *r, int to_fd, uint64_t size,
+                     struct err *e)
 {
+    const struct sandbox_root disk = {.fd = to_fd, .bounds.reserve = app->settings->disk_reserve};
     const struct http_source *source = r->source;
     char chunk[CHUNK];
 
-    while (size > 0) {
-        size_t want = size < sizeof chunk ? (size_t)size : sizeof chunk;
+    for (uint64_t done = 0; done < size;) {
+        size_t want = size - done < sizeof chunk ? (size_t)(size - done) : sizeof chunk;
         long n = source->read(source->ctx, chunk, want);
         if (n <= 0)
-            return err_set(e, ERR_INVALID, "the body ended %" PRIu64 " bytes early", size);
+            return err_set(e, ERR_INVALID, "the body ended %" PRIu64 " bytes early", size - done);
+        if (quota_check_piece(&disk, done, (uint64_t)n, e) < 0)
+            return -1;
         if (fdio_write_all(to_fd, chunk, (size_t)n, e) < 0)
             return err_wrap(e, "the upload cannot be stored");
-        size -= (uint64_t)n;
+        done += (uint64_t)n;
     }
     return 0;
 }
@@ -109,7 +115,7 @@ static json_t *take_streamed(const struct app *app, const struct http_request *r
     }
     AUTO_FREE char *ticket = upload_ticket(app, r, size, e);
     AUTO_FD int fd = ticket ? broker_stage_upload(&client, ticket, e) : -1;
-    if (fd < 0 || copy_body(r, fd, size, e) < 0)
+    if (fd < 0 || copy_body(app, r, fd, size, e) < 0)
         return NULL;
     return broker_finish_upload(&client, ticket, NULL, fd, e);
 }
@@ -133,8 +139,10 @@ static void answer(const struct app *app, const json_t *file, struct http_answer
 
     changes_tell_file(&changes, json_get_string(file, "name"));
     a->status = 201;
-    a->body = json_pack("{s:O, s:O, s:O}", "name", json_object_get(file, "name"), "size",
-                        json_object_get(file, "size"), "url", json_object_get(file, "url"));
+    a->body = json_pack("{s:O, s:O, s:O, s:O*, s:O*}", "name", json_object_get(file, "name"),
+                        "size", json_object_get(file, "size"), "url", json_object_get(file, "url"),
+                        "filesExpireAt", json_object_get(file, "filesExpireAt"), "notices",
+                        json_object_get(file, "notices"));
 }
 
 void upload_serve(const struct app *app, struct http_request *r, struct http_answer *a)

@@ -23,6 +23,8 @@ declare -A value=(
     [HTTP_PORT]=8080
     [BODY_MAX]=16m                     # the same as SANDCGI_MAX_BODY
     [UPLOAD_MAX]=2g                    # the same as SANDBOX_UPLOAD_MAX
+    [UPLOAD_CONNS]=16                  # uploads at the same time, each of at most UPLOAD_MAX …
+    [UPLOAD_CONNS_ADDRESS]=8           # … and of one address
     [UPLOADS]=file                     # file: nginx stores a body in SANDBOX_ROOT/.uploads; stream: a worker does
     [SIGNED_URLS]=''                   # 1: only signed download links are served; with SANDBOX_URL_TTL above 0
     [READ_TIMEOUT]=420                 # seconds without a byte from a worker; above the longest run
@@ -62,7 +64,7 @@ take_values()
 check_values()
 {
     local name
-    for name in HTTPS_PORT HTTP_PORT READ_TIMEOUT RATE BURST CONNS STREAMS; do
+    for name in HTTPS_PORT HTTP_PORT READ_TIMEOUT RATE BURST CONNS STREAMS UPLOAD_CONNS UPLOAD_CONNS_ADDRESS; do
         [[ ${value[$name]} =~ ^[1-9][0-9]{0,8}$ ]] || die "$name must be a positive whole number, not '${value[$name]}'"
     done
     for name in BODY_MAX UPLOAD_MAX; do

@@ -32,8 +32,8 @@ struct broker_unpack_want {
 
 #define BROKER_UNPACK_NAMES_MAX 100
 
-/* {files (how many), bytes, names: the first BROKER_UNPACK_NAMES_MAX of them}; failures as
- * sandbox/unpack.h says. */
+/* {files (how many), bytes, names: the first BROKER_UNPACK_NAMES_MAX of them, and filesExpireAt and
+ * notices where there is something to say}; failures as sandbox/unpack.h says, and ERR_BUSY. */
 json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_want *want,
                       struct err *e);
 

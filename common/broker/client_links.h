@@ -28,14 +28,15 @@ int broker_stage_upload(const struct broker_client *c, const char *ticket, struc
 /*
  * The whole body is there: moves it into the sandbox and uses the ticket up. It is the file called
  * nginx_name among those that nginx writes (NULL: none), or the one behind fd that
- * broker_stage_upload gave. {tenant, conversation, name, size, url}, or NULL with what
- * broker_check_upload says too; the ticket is good for another try then, unless it was used.
+ * broker_stage_upload gave. {tenant, conversation, name, size, url, filesExpireAt, notices} (the
+ * last two where there is something to say), or NULL with what broker_check_upload says too; the
+ * ticket is good for another try then, unless it was used.
  */
 json_t *broker_finish_upload(const struct broker_client *c, const char *ticket,
                              const char *nginx_name, int fd, struct err *e);
 
 /*
- * Fetches url by https into the sandbox: {name, size, url}. filename NULL: the last part of the
+ * Fetches url by https into the sandbox: the same. filename NULL: the last part of the
  * URL's path. New reference, or NULL: ERR_INVALID (URL, filename), ERR_DENIED (fetching is switched
  * off; an address that is not fetched from), ERR_LIMIT (too large, too slow), ERR_NOT_FOUND (the
  * other server does not answer, or says no), ERR_BUSY. It takes up to five minutes.

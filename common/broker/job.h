@@ -75,7 +75,11 @@ json_t *job_stage_upload(struct job *job, struct err *e);
 json_t *job_finish_upload(struct job *job, struct err *e);
 /* The "import_url" operation (job_import.c). */
 json_t *job_import_url(struct job *job, struct err *e);
-/* Moves a whole content into the sandbox: {tenant, conversation, name, size, url}, or NULL. */
+/* The conversation's sandbox; where there is none one with fd -1, which takes no room (quota.h). */
+void job_find_or_none(const struct job *job, const char *tenant, const char *conversation,
+                      struct sandbox *out);
+/* Moves a whole content into the sandbox: {tenant, conversation, name, size, url}, what keeping.h
+ * tells, or NULL. */
 struct upload_body;
 json_t *job_put_body(const struct sandbox *sb, const struct job_target *target,
                      struct upload_body *body, struct err *e);

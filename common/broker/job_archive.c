@@ -5,14 +5,19 @@
 #include "common/base/mem.h"
 #include "common/broker/client_archive.h"
 #include "common/broker/job.h"
+#include "common/broker/keeping.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/archive.h"
 #include "common/sandbox/files.h"
 #include "common/sandbox/link.h"
+#include "common/sandbox/place.h"
 #include "common/sandbox/unpack.h"
 
 #include <signal.h>
 #include <string.h>
+
+/* Each is a job whose content lies in .staging until it has been read. */
+static const struct place_kind unpackings = {"unpack", 8, "archives are being unpacked"};
 
 #define LINK_TTL_S     3600    /* unless SANDBOX_URL_TTL says something else */
 #define WHOLE          "files" /* what an archive of everything is called */
@@ -158,6 +163,15 @@ static json_t *names_new(const struct unpacked *u)
     return names;
 }
 
+static json_t *unpacked_encode(const struct sandbox *sb, const struct unpacked *u)
+{
+    json_t *result = json_pack("{s:I, s:I, s:o}", "files", (json_int_t)u->files, "bytes",
+                               (json_int_t)u->bytes, "names", names_new(u));
+
+    keeping_tell_owner(sb, result);
+    return result;
+}
+
 json_t *job_unpack(struct job *job, struct err *e)
 {
     const struct sandbox_root *root = job->world->root;
@@ -167,9 +181,11 @@ json_t *job_unpack(struct job *job, struct err *e)
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
     bool is_there = json_object_get(job->request, "name") != NULL;
+    AUTO_FD int place = place_take(root, &unpackings, e);
 
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    if (read_whose(job, &tenant, &conversation, e) < 0 || read_folder(job, &want.folder, e) < 0 ||
+    if (place < 0 || read_whose(job, &tenant, &conversation, e) < 0 ||
+        read_folder(job, &want.folder, e) < 0 ||
         (is_there ? sandbox_find : sandbox_open)(root, tenant, conversation, &sb, e) < 0)
         return NULL;
     int fd = open_archive(job, &sb, e);
@@ -177,8 +193,5 @@ json_t *job_unpack(struct job *job, struct err *e)
     if (is_there)
         auto_close_fd(&fd);
     job_note_use(&sb, tenant, conversation);
-    if (rc < 0)
-        return NULL;
-    return json_pack("{s:I, s:I, s:o}", "files", (json_int_t)u.files, "bytes", (json_int_t)u.bytes,
-                     "names", names_new(&u));
+    return rc < 0 ? NULL : unpacked_encode(&sb, &u);
 }

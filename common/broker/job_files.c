@@ -51,8 +51,7 @@ json_t *job_put(struct job *job, struct err *e)
     job_note_use(&sb, t.tenant, t.conversation);
     AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
     json_t *result = json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
-    keeping_tell_expiry(&sb, result);
-    keeping_tell_expired(&sb, result);
+    keeping_tell_owner(&sb, result);
     return result;
 }
 
@@ -166,7 +165,11 @@ json_t *job_list_folder(struct job *job, struct err *e)
     q.glob = pattern ? &glob : NULL;
     q.after = buf_str(&place);
     job_note_reading(&sb, tenant, conversation);
-    return files_list(&sb, &q, &page, e) < 0 ? NULL : page_new(&sb, &page);
+    if (files_list(&sb, &q, &page, e) < 0)
+        return NULL;
+    json_t *result = page_new(&sb, &page);
+    keeping_tell_expiry(&sb, result);
+    return result;
 }
 
 /* ---- changing ---- */

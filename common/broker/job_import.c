@@ -6,34 +6,17 @@
 #include "common/fetch/fetch.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
+#include "common/sandbox/place.h"
 #include "common/sandbox/quota.h"
-#include "common/sandbox/ticket.h"
 #include "common/sandbox/upload.h"
 
-#include <fcntl.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <string.h>
-#include <sys/file.h>
 
-#define FETCH_MS    300000 /* below what web servers wait for an answer */
-#define IMPORTS_MAX 8      /* at the same time: each is a job, and they last */
+#define FETCH_MS 300000 /* below what web servers wait for an answer */
 
-/* A place among the imports, held by its lock while the descriptor is open. */
-static int take_place(const struct sandbox_root *root, struct err *e)
-{
-    char path[sizeof TICKET_DIR "/import-" + 12];
-
-    for (int i = 0; i < IMPORTS_MAX; i++) {
-        snprintf(path, sizeof path, TICKET_DIR "/import-%d", i);
-        AUTO_FD int fd = openat(root->fd, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0)
-            return err_errno(e, "the imports cannot be counted");
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-            return TAKE_FD(fd);
-    }
-    return err_set(e, ERR_BUSY, "%d files are being fetched already; try again in a while",
-                   IMPORTS_MAX);
-}
+/* Each is a job, and they last. */
+static const struct place_kind imports = {"import", 8, "files are being fetched"};
 
 /* Whose file it will be; without a name of the caller's it is called as in the URL. */
 static int read_target(const struct job *job, const char *url, char name[FETCH_NAME_MAX + 1],
@@ -50,21 +33,57 @@ static int read_target(const struct job *job, const char *url, char name[FETCH_N
     return files_check_name("filename (of url)", name, strlen(name), e);
 }
 
+/* What may be fetched of it: as much as there is room for now. */
+static int find_room(const struct job *job, const struct job_target *t, uint64_t *out,
+                     struct err *e)
+{
+    uint64_t max = job->world->config->limits.upload_max;
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct usage left;
+
+    job_find_or_none(job, t->tenant, t->conversation, &sb);
+    if (quota_left(&sb, &left, e) < 0)
+        return -1;
+    *out = left.bytes < max ? left.bytes : max;
+    return 0;
+}
+
+/* Others write meanwhile, too. */
+static int is_room_left(void *ctx, struct err *e)
+{
+    const struct sandbox_root *root = ctx;
+
+    return quota_check_disk(root, 0, e);
+}
+
+static int fetch(const struct job *job, const char *url, const struct job_target *t, int fd,
+                 struct err *e)
+{
+    struct fetch_limits limits = {
+        .timeout_ms = FETCH_MS, .go_on = is_room_left, .ctx = (void *)(uintptr_t)job->world->root};
+
+    if (find_room(job, t, &limits.max_bytes, e) < 0)
+        return -1;
+    if (fetch_in_process(url, fd, job->asker_fd, &limits, e) == 0)
+        return 0;
+    if (e->kind == ERR_LIMIT && limits.max_bytes < job->world->config->limits.upload_max)
+        err_wrap(e, "%" PRIu64 " bytes are left (SANDBOX_QUOTA, SANDBOX_DISK_RESERVE)",
+                 limits.max_bytes);
+    return -1;
+}
+
 static json_t *import(const struct job *job, const char *url, const struct job_target *t,
                       struct err *e)
 {
     const struct sandbox_root *root = job->world->root;
-    const struct fetch_limits limits = {.max_bytes = job->world->config->limits.upload_max,
-                                        .timeout_ms = FETCH_MS};
     AUTO_UPLOAD_BODY struct upload_body body = UPLOAD_BODY_INIT;
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    AUTO_FD int place = take_place(root, e);
+    AUTO_FD int place = place_take(root, &imports, e);
     AUTO_FD int fd = place < 0 ? -1 : upload_stage(root, e);
 
-    if (fd < 0 || fetch_in_process(url, fd, job->asker_fd, &limits, e) < 0 ||
-        upload_of_stage(root, fd, &body, e) < 0 ||
+    if (fd < 0 || fetch(job, url, t, fd, e) < 0 || upload_of_stage(root, fd, &body, e) < 0 ||
         sandbox_open(root, t->tenant, t->conversation, &sb, e) < 0 ||
-        quota_check(&sb, body.size, e) < 0)
+        quota_check_arrived(&sb, body.size, e) < 0)
         return NULL;
     return job_put_body(&sb, t, &body, e);
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/clock.h"
+#include "common/broker/keeping.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
 #include "common/sandbox/link.h"
@@ -13,6 +14,8 @@
 
 #include <inttypes.h>
 #include <string.h>
+
+#define SIZE_UNKNOWN UINT64_MAX /* what -1, a size that nobody told, becomes */
 
 static uint64_t upload_max(const struct job *job)
 {
@@ -83,28 +86,40 @@ static int begins_in_time(const struct ticket *t, struct err *e)
     return err_set(e, ERR_TIMEOUT, "this upload link has expired; ask for a new one");
 }
 
-/* Said before the body is sent, since it would be said after it. */
-static int has_room(const struct job *job, const struct ticket *t, uint64_t size, struct err *e)
+void job_find_or_none(const struct job *job, const char *tenant, const char *conversation,
+                      struct sandbox *out)
 {
-    const struct usage nothing = {0};
-    const struct sandbox none = {.root = job->world->root, .fd = -1};
-    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     struct err why = ERR_INIT;
 
-    if (sandbox_find(job->world->root, t->tenant, t->conversation, &sb, &why) < 0)
-        return quota_check_usage(&none, &nothing, size, e);
-    return quota_check(&sb, size, e);
+    if (sandbox_find(job->world->root, tenant, conversation, out, &why) < 0)
+        *out = (struct sandbox){.root = job->world->root, .fd = -1};
+}
+
+/*
+ * Said before the body is sent, since it would be said after it. A body of unknown size may fill
+ * the disk by as much as the web server lets pass; whether the conversation may have it is seen
+ * when it is there.
+ */
+static int has_room(const struct job *job, const struct ticket *t, uint64_t size, struct err *e)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    bool known = size != SIZE_UNKNOWN;
+
+    job_find_or_none(job, t->tenant, t->conversation, &sb);
+    if (!known && quota_check_disk(sb.root, upload_max(job), e) < 0)
+        return -1;
+    return quota_check(&sb, known ? size : t->size, e);
 }
 
 json_t *job_check_upload(struct job *job, struct err *e)
 {
     AUTO_TICKET struct ticket t = TICKET_INIT;
-    json_int_t size = json_get_integer(job->request, "size", -1);
+    uint64_t size = (uint64_t)json_get_integer(job->request, "size", -1);
     const char *id;
 
     if (read_ticket(job, &id, &t, e) < 0 || begins_in_time(&t, e) < 0 ||
-        (size >= 0 &&
-         (fits_ticket(job, &t, (uint64_t)size, e) < 0 || has_room(job, &t, (uint64_t)size, e) < 0)))
+        (size != SIZE_UNKNOWN && fits_ticket(job, &t, size, e) < 0) ||
+        has_room(job, &t, size, e) < 0)
         return NULL;
     return json_object();
 }
@@ -135,8 +150,11 @@ json_t *job_put_body(const struct sandbox *sb, const struct job_target *t, struc
         return NULL;
     job_note_use(sb, t->tenant, t->conversation);
     AUTO_FREE char *url = sandbox_file_url(sb, t->name);
-    return json_pack("{s:s, s:s, s:s, s:I, s:s}", "tenant", t->tenant, "conversation",
-                     t->conversation, "name", t->name, "size", (json_int_t)body->size, "url", url);
+    json_t *result = json_pack("{s:s, s:s, s:s, s:I, s:s}", "tenant", t->tenant, "conversation",
+                               t->conversation, "name", t->name, "size", (json_int_t)body->size,
+                               "url", url);
+    keeping_tell_owner(sb, result);
+    return result;
 }
 
 /* The ticket is used last: whatever is wrong before leaves it good for another try. */
@@ -150,7 +168,7 @@ json_t *job_finish_upload(struct job *job, struct err *e)
     if (read_ticket(job, &id, &t, e) < 0 || open_body(job, &body, e) < 0 ||
         fits_ticket(job, &t, body.size, e) < 0 ||
         sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
-        quota_check(&sb, body.size, e) < 0 || ticket_use(job->world->root, id, e) < 0)
+        quota_check_arrived(&sb, body.size, e) < 0 || ticket_use(job->world->root, id, e) < 0)
         return NULL;
     const struct job_target target = {t.tenant, t.conversation, t.name};
     return job_put_body(&sb, &target, &body, e);

@@ -45,6 +45,12 @@ void keeping_tell_expired(const struct sandbox *sb, json_t *result)
     add_notice(result, text);
 }
 
+void keeping_tell_owner(const struct sandbox *sb, json_t *result)
+{
+    keeping_tell_expiry(sb, result);
+    keeping_tell_expired(sb, result);
+}
+
 int keeping_look_before(const struct sandbox *sb, struct snapshot *out, struct err *e)
 {
     if (snapshot_take(sb, out, e) < 0)

@@ -15,6 +15,9 @@ void keeping_tell_expiry(const struct sandbox *sb, json_t *result);
  * told once. */
 void keeping_tell_expired(const struct sandbox *sb, json_t *result);
 
+/* Both, to who puts files into it. */
+void keeping_tell_owner(const struct sandbox *sb, json_t *result);
+
 /* Before something is run: the files, and whether the conversation is within its bounds. */
 int keeping_look_before(const struct sandbox *sb, struct snapshot *out, struct err *e);
 

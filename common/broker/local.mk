@@ -89,6 +89,7 @@ check_PROGRAMS += \
 	tests/unit/test_broker_stay \
 	tests/unit/test_broker_stays \
 	tests/unit/test_broker_supervisor \
+	tests/unit/test_broker_uploads \
 	tests/unit/test_broker_wire
 FAKE_BOX = tests/fakes/fake_box.c tests/fakes/fake_box.h tests/unit/supervisor_world.h
 tests_unit_test_broker_readers_SOURCES = tests/unit/test_broker_readers.c $(FAKE_BOX)

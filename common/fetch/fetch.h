@@ -29,6 +29,9 @@ struct fetch_limits {
     uint64_t max_bytes;
     int64_t timeout_ms;
     const char *ca_file; /* NULL: the certificates that the system trusts */
+    /* Asked every second by fetch_in_process: -1 with *e ends it. NULL: nobody is. */
+    int (*go_on)(void *ctx, struct err *e);
+    void *ctx;
 };
 
 /*

@@ -21,6 +21,7 @@
 #define FILE_FD     3 /* what it writes to: the last of what it is given */
 #define TALK_MAX    (FETCH_URL_MAX + 64)
 #define GRACE_MS    10000 /* on top of the fetch's own limit */
+#define LOOK_MS     1000  /* between questions whether to go on */
 #define MEMORY_MAX  (512u << 20)
 #define OPEN_MAX_FD 64
 
@@ -100,18 +101,23 @@ static pid_t start(int file, int *out_talk, struct err *e)
     return pid;
 }
 
-/* Until it says something, the time is over, or whoever asked has gone. */
-static int await(int fd, int asker_fd, struct deadline end, struct err *e)
+/* Until it says something, the time is over, whoever asked has gone, or it is not to go on. */
+static int await(int fd, int asker_fd, const struct fetch_limits *limits, struct err *e)
 {
+    struct deadline end = deadline_in_ms(limits->timeout_ms + GRACE_MS);
     struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = asker_fd, .events = POLLRDHUP}};
 
-    while (poll(p, ARRAY_LEN(p), deadline_poll_ms(end)) < 0)
-        if (errno != EINTR)
+    for (;;) {
+        int n = poll(p, ARRAY_LEN(p), deadline_poll_ms(deadline_min(end, deadline_in_ms(LOOK_MS))));
+        if (n < 0 && errno != EINTR)
             return err_errno(e, "waiting for the fetching process");
-    if (p[0].revents)
-        return 0;
-    return p[1].revents ? err_set(e, ERR_CANCELLED, "whoever asked has gone")
-                        : err_set(e, ERR_LIMIT, "the server of url is too slow");
+        if (n > 0)
+            return p[0].revents ? 0 : err_set(e, ERR_CANCELLED, "whoever asked has gone");
+        if (deadline_passed(end))
+            return err_set(e, ERR_LIMIT, "the server of url is too slow");
+        if (limits->go_on && limits->go_on(limits->ctx, e) < 0)
+            return -1;
+    }
 }
 
 /* Says what is to be fetched, and hears what came of it. */
@@ -124,7 +130,7 @@ static int talk(int fd, int asker_fd, const char *url, const struct fetch_limits
     if (fdio_write_all(fd, task, strlen(task), e) < 0)
         return -1;
     shutdown(fd, SHUT_WR);
-    if (await(fd, asker_fd, deadline_in_ms(limits->timeout_ms + GRACE_MS), e) < 0)
+    if (await(fd, asker_fd, limits, e) < 0)
         return -1;
     return fdio_read_to_end(fd, out, e);
 }

@@ -37,6 +37,14 @@ int quota_check_disk(const struct sandbox_root *root, uint64_t more_bytes, struc
                    mib(left), mib(root->bounds.reserve));
 }
 
+int quota_check_piece(const struct sandbox_root *root, uint64_t written, uint64_t piece,
+                      struct err *e)
+{
+    if ((written + piece) / QUOTA_LOOK_BYTES == written / QUOTA_LOOK_BYTES)
+        return 0;
+    return quota_check_disk(root, piece, e);
+}
+
 static int check_files(const struct sandbox_bounds *b, const struct usage *now, uint64_t more,
                        struct err *e)
 {
@@ -105,7 +113,9 @@ static int measure(const struct sandbox *sb, struct usage *out, struct err *e)
                                  .files = b->files ? b->files : UINT64_MAX};
 
     *out = (struct usage){0};
-    return b->bytes == 0 && b->files == 0 ? 0 : usage_measure(sb, &enough, out, e);
+    if (sb->fd < 0 || (b->bytes == 0 && b->files == 0))
+        return 0;
+    return usage_measure(sb, &enough, out, e);
 }
 
 int quota_check(const struct sandbox *sb, uint64_t more_bytes, struct err *e)
@@ -115,6 +125,15 @@ int quota_check(const struct sandbox *sb, uint64_t more_bytes, struct err *e)
     if (measure(sb, &now, e) < 0)
         return -1;
     return quota_check_usage(sb, &now, more_bytes, e);
+}
+
+int quota_check_arrived(const struct sandbox *sb, uint64_t bytes, struct err *e)
+{
+    struct usage now;
+
+    if (measure(sb, &now, e) < 0 || check(sb->root, &now, bytes, bytes > 0, e) < 0)
+        return -1;
+    return quota_check_disk(sb->root, 0, e);
 }
 
 static uint64_t left_of(uint64_t bound, uint64_t used)

@@ -11,10 +11,13 @@
 
 #include <stdint.h>
 
+#define QUOTA_LOOK_BYTES (16u << 20) /* of a content under way, between two looks at the disk */
+
 /*
  * May more_bytes be added to the sandbox (0: is it within its bounds as it is)? Walks the sandbox,
  * but no further than its bounds. ERR_LIMIT with a sentence for the client otherwise: it names the
- * setting (SANDBOX_QUOTA, SANDBOX_FILES, SANDBOX_DISK_RESERVE), the sizes and what to do.
+ * setting (SANDBOX_QUOTA, SANDBOX_FILES, SANDBOX_DISK_RESERVE), the sizes and what to do. Here and
+ * below a sandbox whose fd is -1 is one that is not there yet.
  */
 int quota_check(const struct sandbox *sb, uint64_t more_bytes, struct err *e);
 
@@ -22,8 +25,16 @@ int quota_check(const struct sandbox *sb, uint64_t more_bytes, struct err *e);
 int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_t more_bytes,
                       struct err *e);
 
+/* The same for a content that lies on the file system already and only has to be moved in: the
+ * reserve must not have been touched, by whomever. */
+int quota_check_arrived(const struct sandbox *sb, uint64_t bytes, struct err *e);
+
 /* Only the file system's reserve: may more_bytes be written at all? */
 int quota_check_disk(const struct sandbox_root *root, uint64_t more_bytes, struct err *e);
+/* The same for whoever writes piece by piece, and what others write meanwhile: written so far, and
+ * the next piece. Looks every QUOTA_LOOK_BYTES. */
+int quota_check_piece(const struct sandbox_root *root, uint64_t written, uint64_t piece,
+                      struct err *e);
 
 /*
  * What may still be added, for whoever adds many files: UINT64_MAX where there is no bound; bytes

@@ -115,7 +115,8 @@ static int add_content(struct unpacking *u, const struct archive_record *r, stru
         return quota_check(u->sb, bytes, e) < 0
                    ? -1
                    : err_set(e, ERR_LIMIT, "the archive's content does not fit");
-    if (fdio_write_all(u->spool, r->data, r->len, e) < 0)
+    if (quota_check_piece(u->sb->root, u->spooled, r->len, e) < 0 ||
+        fdio_write_all(u->spool, r->data, r->len, e) < 0)
         return -1;
     u->spooled = bytes;
     u->items[u->n - 1].size += r->len;
@@ -243,8 +244,11 @@ static int check_free(const struct unpacking *u, struct item *item, struct err *
 
 /* ---- out ---- */
 
+/* For a moment its content is there twice. */
 static int put_file(const struct unpacking *u, const struct item *item, struct err *e)
 {
+    if (quota_check_disk(u->sb->root, item->size, e) < 0)
+        return -1;
     if (lseek(u->spool, (off_t)item->offset, SEEK_SET) < 0)
         return err_errno(e, "the archive's content cannot be read again");
     if (files_put(u->sb, item->name, u->spool, item->size, u->want->replace, e) < 0)
@@ -336,7 +340,8 @@ int unpack(const struct sandbox *sb, int archive_fd, const struct unpack_want *w
         .sb = sb, .want = want, .staged = STAGED_INIT, .spool = -1};
 
     if (check_archive(&u, archive_fd, e) < 0 || quota_left(sb, &u.left, e) < 0 ||
-        open_spool(&u, e) < 0 || read_archive(&u, archive_fd, e) < 0 || check_names(&u, e) < 0)
+        open_spool(&u, e) < 0 || read_archive(&u, archive_fd, e) < 0 ||
+        quota_check_arrived(sb, u.spooled, e) < 0 || check_names(&u, e) < 0)
         return -1;
     for (size_t i = 0; i < u.n; i++)
         if (check_free(&u, &u.items[i], e) < 0)

@@ -41,10 +41,10 @@ struct unpacked {
  * Refused are: names that files_check_name refuses (a leading "./" apart), links, devices, a name
  * twice or as file and folder (ERR_INVALID); more than ARCHIVE_FILES_MAX files and folders, more
  * than max_bytes, than UNPACK_RATIO_MAX times the archive's own size, than the sandbox may still
- * take (ERR_LIMIT); without replace a file whose name is taken (ERR_EXISTS). The texts name what it
- * is. When the disk or a program gets in the way of the last step, files that were not there before
- * are taken back; files that have been replaced by then stay as the archive has them, and folders
- * stay.
+ * take, also when all has been read (ERR_LIMIT); without replace a file whose name is taken
+ * (ERR_EXISTS). The texts name what it is. When the disk or a program gets in the way of the last
+ * step, files that were not there before are taken back; files that have been replaced by then stay
+ * as the archive has them, and folders stay.
  */
 int unpack(const struct sandbox *sb, int archive_fd, const struct unpack_want *want,
            struct unpacked *out, struct err *e);

@@ -54,7 +54,7 @@ static const char output_schema[] =
     "\"files\":{\"type\":\"integer\",\"description\":\"how many were copied\"},"
     "\"bytes\":{\"type\":\"integer\"},"
     "\"names\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"the first 100 "
-    "of them\"}}}";
+    "of them\"}," REPORT_KEEPING_SCHEMA "}}";
 
 static char *describe(void *app)
 {
@@ -124,7 +124,10 @@ static int copy_project(const struct mcp_tool_call *c, const struct copy *copy,
     if (folder < 0)
         return -1;
     out->structured = copy_from(c, copy, folder, e);
-    return out->structured ? 0 : -1;
+    if (!out->structured)
+        return -1;
+    report_notices(out->structured, out);
+    return 0;
 }
 
 static void call(const struct mcp_tool_call *c, struct mcp_result *out)

@@ -14,6 +14,7 @@
 #include "common/tools/report.h"
 #include "common/tools/run_code.h"
 #include "common/tools/runners.h"
+#include "common/tools/store.h"
 
 #include <inttypes.h>
 
@@ -48,7 +49,7 @@ static const char output_schema[] =
     "\"name\":{\"type\":\"string\"},"
     "\"url\":{\"type\":\"string\",\"description\":\"download link\"},"
     "\"size\":{\"type\":\"integer\",\"description\":\"bytes\"},"
-    "\"mimeType\":{\"type\":\"string\"}}}";
+    "\"mimeType\":{\"type\":\"string\"}," REPORT_KEEPING_SCHEMA "}}";
 
 static char *describe(void *app)
 {
@@ -90,6 +91,7 @@ static int import_url(const struct mcp_tool_call *c, const struct import_url *x,
     mcp_result_add(out, content_link_new(url, name, mime, size));
     out->structured = json_pack("{s:s, s:s, s:I, s:s}", "name", name, "url", url, "size", size,
                                 "mimeType", mime);
+    store_tell_keeping(file, out->structured, out);
     return 0;
 }
 

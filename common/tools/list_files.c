@@ -68,7 +68,8 @@ static const char output_schema[] =
     "\"size\":{\"type\":\"integer\",\"description\":\"bytes, of a file\"},"
     "\"modified\":{\"type\":\"integer\",\"description\":\"Unix time\"},"
     "\"url\":{\"type\":\"string\",\"description\":\"download link of a file\"}}}},"
-    "\"nextCursor\":{\"type\":\"string\",\"description\":\"there is more\"},"
+    "\"nextCursor\":{\"type\":\"string\",\"description\":\"there is more\"}," REPORT_EXPIRY_SCHEMA
+    ","
     "\"incomplete\":{\"type\":\"boolean\",\"description\":\"some is left out: too deep, too long "
     "a name, or in a folder that cannot be read\"}}}";
 
@@ -118,9 +119,10 @@ static int list_files(const struct mcp_tool_call *c, const struct list_files *l,
     json_auto_t *page = ask(c, &listing, e);
     if (!page)
         return -1;
-    out->structured = json_pack("{s:O, s:O*, s:O*}", "files", json_object_get(page, "files"),
+    out->structured = json_pack("{s:O, s:O*, s:O*, s:O*}", "files", json_object_get(page, "files"),
                                 "nextCursor", json_object_get(page, "next"), "incomplete",
-                                json_object_get(page, "incomplete"));
+                                json_object_get(page, "incomplete"), "filesExpireAt",
+                                json_object_get(page, "filesExpireAt"));
     return 0;
 }
 

@@ -59,7 +59,7 @@ static const char output_schema[] =
     "\"files\":{\"type\":\"integer\",\"description\":\"how many were unpacked\"},"
     "\"bytes\":{\"type\":\"integer\",\"description\":\"of content\"},"
     "\"names\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"the first 100 "
-    "of them\"}}}";
+    "of them\"}," REPORT_KEEPING_SCHEMA "}}";
 
 static char *describe(void *app)
 {
@@ -132,10 +132,12 @@ static void call(const struct mcp_tool_call *c, struct mcp_result *out)
 
     if (args_fill(arguments, c->app, c->arguments, &u, &e) == 0 && check(&u, &e) == 0)
         out->structured = unpack_it(c, &u, &e);
-    if (out->structured)
+    if (out->structured) {
         tell(c, &u, json_object_get(out->structured, "names"));
-    else
+        report_notices(out->structured, out);
+    } else {
         report_failure(out, &e);
+    }
     args_clear(arguments, &u);
 }
 

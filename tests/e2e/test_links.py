@@ -56,6 +56,12 @@ def _head(url, size):
     return f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: {size}\r\n\r\n"
 
 
+def _status(site, url, size):
+    """What is answered to the mere announcement of a body."""
+    with _raw(site, _head(url, size)) as sock:
+        return sock.recv(4096).split()[1]
+
+
 @test("a file that was PUT to its link is the sandbox user's, and there for the program and behind its URL")
 def _():
     client = sites.client()
@@ -85,7 +91,7 @@ def _():
     equal(client.run("cat big.bin", "bash")["stdout"], "first")
 
 
-@test("of two PUTs at once to one link one wins")
+@test("of several PUTs at once to one link one is taken, the others are told before they send anything")
 def _():
     client = sites.client()
     link = _link(client)
@@ -93,7 +99,29 @@ def _():
     for i, sock in enumerate(socks):
         sock.sendall(f"body {i}".encode())
     statuses = sorted(sock.recv(100).split()[1] for sock in socks)
-    equal(statuses, [b"201", b"410", b"410", b"410"])
+    equal(statuses, [b"201", b"429", b"429", b"429"])
+    equal(_put(client, link["url"], b"late").status, 410)
+
+
+@test("so many uploads may be on their way, and so many of one address; who comes later is told to try again, and then can")
+def _():
+    for limits in ({"UPLOAD_CONNS": "2"}, {"UPLOAD_CONNS_ADDRESS": "2"}):
+        site = sites.own(nginx=limits)
+        client = sites.new_conversation(site.client())
+        links = [_link(client, f"f{n}")["url"] for n in range(3)]
+        socks = [_raw(site, _head(url, 2 * MIB)) for url in links[:2]]
+        for sock in socks:
+            sock.sendall(b"x" * MIB)  # more than nginx keeps in memory
+        wait_until(lambda: len(_inside(site)) == 2, 10, "both have begun")
+        answer = _put(client, links[2], b"late")
+        equal((answer.status, answer.headers["Retry-After"]), (429, "1"), limits)
+        contains(answer.json()["error"], "too many uploads")
+        socks[0].close()
+        wait_until(lambda: len(_inside(site)) == 1, 10, "one broke off")
+        equal(_put(client, links[2], b"late").status, 201)
+        equal(_put(client, links[0], b"again").status, 201)
+        socks[1].sendall(b"x" * MIB)
+        equal(socks[1].recv(100).split()[1], b"201")
 
 
 @test("an empty file can be uploaded by link, and one of unknown length (chunked)")
@@ -259,8 +287,7 @@ def _():
     link = _link(client, "f", size=4)
     with _raw(site, _head(link["url"], 4)) as sock:
         sock.sendall(b"ab")
-    with _raw(site, _head(link["url"], 5)) as sock:
-        equal(sock.recv(4096).split()[1], b"413")
+    wait_until(lambda: _status(site, link["url"], 5) == b"413", 10, "another size is refused, once the one that broke off is over")
     equal(_put(client, link["url"], b"abcd").status, 201)
     equal(_put(client, link["url"], b"abcd").status, 410)
     equal(_inside(site), [], "left over")

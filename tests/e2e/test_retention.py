@@ -1,6 +1,10 @@
 """How long a conversation's files stay and how many there may be: expiry, deletion, quota; never under a program's feet."""
+import base64
+import io
 import os
 import time
+import urllib.parse
+import zipfile
 
 import runs
 import sites
@@ -78,6 +82,36 @@ def _():
     again = client.upload("f.txt", b"z")
     contains(again["notices"][0], "have expired")
     check(again["filesExpireAt"] > time.time(), "filesExpireAt of an upload")
+
+
+def _put_by_link(client):
+    url = client.structured("create_upload", {"conversationId": client.conversation, "filename": "f.txt"})["url"]
+    parts = urllib.parse.urlsplit(url)
+    return client.http("PUT", f"{parts.path}?{parts.query}", b"z").json()
+
+
+def _unpack(client):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("f.txt", "z")
+    content = base64.b64encode(packed.getvalue()).decode()
+    return client.structured("upload_archive", {"conversationId": client.conversation, "content": content})
+
+
+@test("who brings files by a link or an archive is told the same, and a listing tells when they go")
+def _():
+    _, first = _short_lived()
+    second = sites.new_conversation(first.fresh())
+    ways = {first: _put_by_link, second: _unpack}
+    urls = [client.upload("f.txt", b"x")["file"]["url"] for client in ways]
+    listed = first.structured("list_files", {"conversationId": first.conversation})
+    check(0 <= listed["filesExpireAt"] - time.time() <= TTL + 1, f"filesExpireAt {listed}")
+    wait_until(lambda: all(_is_gone(first, url) for url in urls), SOON, "the files are gone")
+    for client, bring in ways.items():
+        again = bring(client)
+        contains(again["notices"][0], "have expired")
+        check(again["filesExpireAt"] > time.time(), f"filesExpireAt {again}")
+        check("notices" not in client.upload("g.txt", b"z"), "it is told once")
 
 
 @test("the files of a run that goes on stay, however old they are")

@@ -14,7 +14,9 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <limits.h>
 #include <signal.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -30,6 +32,16 @@ int renameat(int from_fd, const char *from, int to_fd, const char *to)
         return -1;
     }
     return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, 0);
+}
+
+/* How often the disk has room; then others have filled it. */
+static int looks_with_room = INT_MAX;
+
+int fstatvfs(int fd, struct statvfs *out)
+{
+    (void)fd;
+    *out = (struct statvfs){.f_frsize = 1, .f_bavail = looks_with_room-- > 0 ? 1ll << 40 : 0};
+    return 0;
 }
 
 /* ---- making archives as others do ---- */
@@ -504,6 +516,20 @@ static void what_was_new_is_taken_back_when_the_disk_fails(void **state)
     assert_int_equal(fixture_count(f->root.fd, ".staging"), 0);
 }
 
+static void a_disk_that_others_fill_ends_it(void **state)
+{
+    static const struct row rows[] = {{.name = "a", .type = AE_IFREG, .zeros = 40 * MIB}};
+    struct fixture *f = *state;
+    AUTO_FD int tar = make_tar(rows, 1);
+
+    f->root.bounds.reserve = MIB;
+    for (int looks = 0; looks < 6; looks++) { /* before it, twice meanwhile, behind it, for a */
+        looks_with_room = looks;
+        assert_refused(f, tar, ERR_LIMIT, "SANDBOX_DISK_RESERVE");
+    }
+    looks_with_room = INT_MAX;
+}
+
 /* ---- the reader's words ---- */
 
 static void records_are_taken_for_hostile(void **state)
@@ -586,6 +612,7 @@ int main(int argc, char **argv)
         TEST(names_that_are_there_twice),
         TEST(what_is_no_archive),
         TEST(what_is_in_the_way),
+        TEST(a_disk_that_others_fill_ends_it),
         TEST(what_was_new_is_taken_back_when_the_disk_fails),
         TEST(the_reader_has_no_rights),
         TEST(records_are_taken_for_hostile),

@@ -335,9 +335,15 @@ static void a_process_of_its_own_answers_the_same(void **state)
     assert_int_equal(e.kind, ERR_INVALID);
 }
 
-static void it_ends_when_the_asker_has_gone(void **state)
+static int not_any_more(void *ctx, struct err *e)
 {
-    const struct fetch_limits limits = {.max_bytes = 1000, .timeout_ms = 20000};
+    (void)ctx;
+    return err_set(e, ERR_BUSY, "not any more");
+}
+
+static void it_ends_when_the_asker_has_gone_or_it_is_not_to_go_on(void **state)
+{
+    struct fetch_limits limits = {.max_bytes = 1000, .timeout_ms = 20000};
     AUTO_FD int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof in;
@@ -355,6 +361,9 @@ static void it_ends_when_the_asker_has_gone(void **state)
     assert_int_equal(fetch_in_process(url, fd, pair[0], &limits, &e), -1);
     assert_int_equal(e.kind, ERR_CANCELLED);
     close(pair[0]);
+    limits.go_on = not_any_more;
+    assert_int_equal(fetch_in_process(url, fd, -1, &limits, &e), -1);
+    assert_string_equal(e.text, "not any more");
 }
 
 int main(int argc, char **argv)
@@ -369,7 +378,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_proxy_is_used),
         cmocka_unit_test(a_full_disk_is_told),
         cmocka_unit_test(a_process_of_its_own_answers_the_same),
-        cmocka_unit_test(it_ends_when_the_asker_has_gone),
+        cmocka_unit_test(it_ends_when_the_asker_has_gone_or_it_is_not_to_go_on),
     };
     let = 100;
     if (argc > 1 && strcmp(argv[1], "fetch") == 0)

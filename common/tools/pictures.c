@@ -26,28 +26,44 @@ struct gallery {
     uint64_t room; /* how many more images may be shown */
 };
 
-struct format {
-    const char *mime_type;
-    const char *magic;
-    size_t magic_len;
+/* What stands in every file of that type. */
+struct mark {
+    size_t at;
+    const char *bytes;
+    size_t len;
 };
 
-static const struct format png = {"image/png", "\x89PNG\r\n\x1a\n", 8};
-static const struct format jpeg = {"image/jpeg", "\xff\xd8\xff", 3};
+struct format {
+    const char *mime_type;
+    struct mark marks[2];
+};
+
+#define DRAWN "image/png"
+
+static const struct format formats[] = {
+    {DRAWN, {{0, "\x89PNG\r\n\x1a\n", 8}}},
+    {"image/jpeg", {{0, "\xff\xd8\xff", 3}}},
+    {"image/gif", {{0, "GIF8", 4}, {5, "a", 1}}},
+    {"image/webp", {{0, "RIFF", 4}, {8, "WEBP", 4}}},
+};
 
 static const struct format *format_of(const char *mime_type)
 {
-    if (strcmp(mime_type, png.mime_type) == 0)
-        return &png;
-    if (strcmp(mime_type, jpeg.mime_type) == 0)
-        return &jpeg;
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+        if (strcmp(mime_type, formats[i].mime_type) == 0)
+            return &formats[i];
     return NULL;
 }
 
 static bool is_picture(const struct format *format, const struct buf *content)
 {
-    return content->len >= format->magic_len &&
-           memcmp(content->data, format->magic, format->magic_len) == 0;
+    for (size_t i = 0; i < ARRAY_LEN(format->marks); i++) {
+        const struct mark *m = &format->marks[i];
+        if (content->len < m->at + m->len ||
+            (m->len > 0 && memcmp(content->data + m->at, m->bytes, m->len) != 0))
+            return false;
+    }
+    return true;
 }
 
 json_t *picture_new(const char *mime_type, const struct buf *content)
@@ -177,7 +193,7 @@ static void show_line(struct gallery *g, const char *line, size_t len)
 
     if (len > 0 && len <= B64_ENCODED_LEN(g->image_max) && b64_decode(line, len, &content) == 0 &&
         buf_ok(&content))
-        show(g, &png, &content);
+        show(g, format_of(DRAWN), &content);
 }
 
 static bool is_whole(const json_t *result)

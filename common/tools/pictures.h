@@ -1,7 +1,7 @@
 /*
  * The pictures among a run's files as image content, so that a model can look at them. Nothing is
- * decoded here: PNG and JPEG are passed on when they begin as such, SVG is drawn by a program
- * inside the sandbox.
+ * decoded here: PNG, JPEG, GIF and WebP are passed on when they begin as such, SVG is drawn by a
+ * program inside the sandbox.
  */
 #ifndef SANDCGI_TOOLS_PICTURES_H
 #define SANDCGI_TOOLS_PICTURES_H
@@ -14,7 +14,7 @@
 void pictures_add(const struct mcp_tool_call *c, const struct run_files *files,
                   struct mcp_result *out);
 
-/* One picture's whole content as an image block; NULL when it is no PNG or JPEG by its type and its
+/* One picture's whole content as an image block; NULL when it is none of these by its type and its
  * first bytes. New reference. */
 json_t *picture_new(const char *mime_type, const struct buf *content);
 

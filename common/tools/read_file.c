@@ -65,8 +65,8 @@ static const struct arg_row arguments[] = {
      .offset = offsetof(struct read_file, encoding),
      .max = 16,
      .choices = encodings,
-     .help = "How the content comes; left out: text where it is UTF-8, a PNG or JPEG as an image, "
-             "everything else base64. text: bytes that are no UTF-8 become U+FFFD."},
+     .help = "How the content comes; left out: text where it is UTF-8, a PNG, JPEG, GIF or WebP "
+             "as an image, everything else base64. text: bytes that are no UTF-8 become U+FFFD."},
     {0},
 };
 

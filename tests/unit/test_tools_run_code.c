@@ -230,6 +230,36 @@ static void pictures_are_shown(void **state)
     assert_memory_equal(decoded.data, PNG, decoded.len);
 }
 
+static void only_real_gifs_and_webps_are_shown(void **state)
+{
+    static const struct {
+        const char *name, *content;
+        size_t len;
+        const char *type; /* NULL: not shown */
+    } cases[] = {
+        {"a.gif", "GIF89a\1\0\1\0", 10, "image/gif"},
+        {"b.gif", "GIF87a\1\0\1\0", 10, "image/gif"},
+        {"c.gif", "GIF89<svg>", 10, NULL},
+        {"d.gif", "GIF8", 4, NULL},
+        {"a.webp", "RIFF\4\0\0\0WEBPVP8 ", 16, "image/webp"},
+        {"b.webp", "RIFF\4\0\0\0WAVEfmt ", 16, NULL},
+        {"c.webp", "<html>  WEBP", 12, NULL},
+        {"d.webp", "RIFF\4\0\0\0WEB", 11, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_FREE char *files = mem_printf(
+            "[{\"name\":\"%s\",\"size\":10,\"change\":\"created\",\"url\":\"u\"}]", cases[i].name);
+        fake_broker_add_file(cases[i].name, cases[i].content, cases[i].len);
+        json_auto_t *result = run_making(files);
+        assert_int_equal(count_type(result, "image"), cases[i].type != NULL);
+        const json_t *image = json_array_get(json_object_get(result, "content"), 1);
+        if (cases[i].type)
+            assert_string_equal(json_get_string(image, "mimeType"), cases[i].type);
+    }
+}
+
 static void files_that_come_opened_are_not_asked_for(void **state)
 {
     (void)state;
@@ -486,6 +516,7 @@ int main(void)
         CASE(every_file_is_a_link_with_its_type),
         CASE(links_are_counted_and_names_cleaned_for_display),
         CASE(pictures_are_shown),
+        CASE(only_real_gifs_and_webps_are_shown),
         CASE(files_that_come_opened_are_not_asked_for),
         CASE(pictures_that_are_none_or_too_many_or_too_big_are_not_shown),
         CASE(svg_is_drawn_inside_the_sandbox),

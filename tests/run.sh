@@ -36,6 +36,7 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --list        name the end-to-end tests
   --outputs N   only: N programs print a megabyte and exit at once, every byte must arrive (usually 60)
   --soak N      only: N runs of all kinds, nothing may grow (usually 60)
+  --swaps N     only: N calls on names that a program swaps for links and folders (usually 3000, promised for 100000)
   --bench       measure (tests/bench) instead of testing
   --all         with make distcheck (also when CI=true)
 
@@ -58,15 +59,22 @@ parse_arguments() {
         --list)
             exec "$(test_python)" "$top/tests/e2e/run.py" --list
             ;;
-        --outputs | --soak)
+        --outputs | --soak | --swaps)
             [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"
-            if [[ $1 == --soak ]]; then
-                export SANDCGI_TEST_SOAK=$2
-                only=soak
-            else
+            case $1 in
+            --outputs)
                 export SANDCGI_TEST_OUTPUTS=$2
                 only='print a megabyte'
-            fi
+                ;;
+            --soak)
+                export SANDCGI_TEST_SOAK=$2
+                only=soak
+                ;;
+            --swaps)
+                export SANDCGI_TEST_SWAPS=$2
+                only=hostile_tree
+                ;;
+            esac
             run_unit=no run_dist=no
             shift
             ;;

@@ -1,7 +1,11 @@
-"""A program that swaps links, folders and FIFOs in a loop while the tools and URLs work on the same names (H-02, H-03, H-28, H-50)"""
+"""A program that swaps links, folders and FIFOs in a loop while the tools, links and URLs work on the same names (H-02, H-03, H-28, H-50)"""
+import base64
+import io
 import os
 import threading
 import time
+import urllib.parse
+import zipfile
 
 import sites
 from harness import check, equal, test, wait_until
@@ -10,6 +14,8 @@ from mcp import ToolError
 # How many reads, uploads and so on; the promise is made for 100000.
 CALLS = int(os.environ.get("SANDCGI_TEST_SWAPS", "3000"))
 CLIENTS = 4
+LEGACY = {"MCP-Protocol-Version": "2025-11-25"}
+PUT = base64.b64encode(b"put").decode()
 
 # Every name is, in turn: a file, a link out, a folder, a link to a folder outside, a FIFO. Renames swap two of them at once.
 SWAPPER = """
@@ -69,11 +75,52 @@ def _browse(client):
     return page
 
 
+def _zip():
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("f", "put")
+    return base64.b64encode(packed.getvalue()).decode()
+
+
+def _put_by_link(client, name):
+    link = _call(client, "create_upload", filename=name)
+    parts = urllib.parse.urlsplit(link["url"])
+    answer = client.http("PUT", f"{parts.path}?{parts.query}", b"put")
+    # 500: the program removed the folder as often as it was made.
+    check(answer.status in (201, 400, 500), f"{name}: {answer.status} {answer.body}")
+    check(b"OUTSIDE" not in answer.body, f"{name} from outside")
+    return answer.status == 201 or None
+
+
+def _fetch_archive(client, folder):
+    """What is packed while it changes."""
+    link = _call(client, "download_archive", folder=folder, format="tar")
+    if not link:
+        return None
+    parts = urllib.parse.urlsplit(link["url"])
+    answer = client.http("GET", f"{parts.path}?{parts.query}")
+    check(answer.status in (200, 404), f"an archive of {folder}: {answer.status}")
+    check(b"OUTSIDE" not in answer.body, f"an archive of {folder} has what lies outside")
+    return answer.status == 200 or None
+
+
+def _read_resource(client, name):
+    answer = client.request("resources/read", {"uri": f"sandbox://{client.conversation}/{name}"}, headers=LEGACY)
+    for text in (b"OUTSIDE", base64.b64encode(b"OUTSIDE")):
+        check(text not in answer.body, f"the resource {name} from outside")
+    return "result" in answer.json() or None
+
+
 def _steps(client, url):
     """What is done in turn; each is one call."""
     yield from (lambda n=n: _look(client, n) for n in ("way/f", "a", "b/f", "other/f"))
     yield from (lambda n=n: _call(client, "write_file", filename=n, text="put", overwrite=True) for n in ("way/f", "a", "other/new", "b"))
     yield lambda: _browse(client)
+    yield from (lambda n=n: _put_by_link(client, n) for n in ("way/f", "b", "other/new"))
+    yield from (lambda n=n: _call(client, "upload_file", filename=n, content=PUT) for n in ("a/f", "other/f"))
+    yield from (lambda n=n: _call(client, "upload_archive", folder=n, content=ZIP, overwrite=True) for n in ("way", "other"))
+    yield from (lambda n=n: _fetch_archive(client, n) for n in ("way", "a"))
+    yield from (lambda n=n: _read_resource(client, n) for n in ("other/f", "a", "way/f"))
     yield lambda: _call(client, "move_file", **{"from": "way/f", "to": "a/f", "overwrite": True})
     yield lambda: _call(client, "move_file", **{"from": "a", "to": "other/a", "overwrite": True})
     yield lambda: _call(client, "delete_file", filename="other/a", recursive=True)
@@ -85,6 +132,9 @@ def _steps(client, url):
             check(b"OUTSIDE" not in answer.body, f"{name} from outside")
             return answer.status == 200 or None
         yield get
+
+
+ZIP = _zip()
 
 
 class _Worker(threading.Thread):
@@ -112,7 +162,7 @@ def _ended(client, run):
     return result if result["status"] != "running" else None
 
 
-@test(f"links, folders and FIFOs are swapped during {CALLS} calls of the file tools and downloads: nothing from outside, nothing outside changes, no hang",
+@test(f"links, folders and FIFOs are swapped during {CALLS} calls of the file tools, links, archives and downloads: nothing from outside, nothing outside changes, no hang",
       timeout=120 + CALLS // 20)
 def _():
     site = sites.own({"SANDBOX_TIMEOUT_MAX": "2h", "SANDBOX_CPUS": "1", "SANDCGI_WORKERS": "8"})

@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import time
 import urllib.parse
+import zlib
 
 import procs
 import sites
@@ -260,28 +261,71 @@ def _peak(pid):
         return int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)) * 1024
 
 
-def _memory_of_upload(site, count):
-    """Upload of count MiB: by how much the peak of any process of the server grew."""
-    client = sites.new_conversation(site.client())
+def _memory_of_upload(client, site, body, size):
+    """Upload of big.bin: the answer, and by how much the peak of any process of the server grew."""
     _put(client, _link(client, "warm-up")["url"], b"x" * MIB)
     pids = procs.children(site.process.pid)
     before = {pid: _peak(pid) for pid in pids}
-    equal(_put(client, _link(client)["url"], _pieces(count), {"Content-Length": str(count * MIB)}).status, 201)
-    equal(client.run("stat -c %s big.bin", "bash")["stdout"].split(), [str(count * MIB)])
-    return max(_peak(pid) - before[pid] for pid in pids)
+    answer = _put(client, _link(client)["url"], body, {"Content-Length": str(size)})
+    equal(answer.status, 201, answer.body)
+    return answer.json(), max(_peak(pid) - before[pid] for pid in pids)
+
+
+def _takes_flat_memory(site):
+    client = sites.new_conversation(site.client())
+    _, grown = _memory_of_upload(client, site, _pieces(200), 200 * MIB)
+    equal(client.run("stat -c %s big.bin", "bash")["stdout"].split(), [str(200 * MIB)])
+    check(grown < 16 * MIB, f"grew by {grown // 1024} KiB")
+
+
+class _Numbered:
+    """A body of so many bytes, each MiB of it different, of which one piece exists at a time; its checksum when it was read."""
+
+    def __init__(self, size):
+        self.size, self.checksum = size, 0
+
+    def __iter__(self):
+        rest = bytes(range(256)) * (MIB // 256 - 1) + bytes(248)
+        for at in range(0, self.size, MIB):
+            piece = (at.to_bytes(8, "big") + rest)[:self.size - at]
+            self.checksum = zlib.crc32(piece, self.checksum)
+            yield piece
+
+
+def _checksum(path):
+    checksum = 0
+    with open(path, "rb") as file:
+        while piece := file.read(MIB):
+            checksum = zlib.crc32(piece, checksum)
+    return checksum
 
 
 @test("a large upload takes no memory that grows with it", timeout=180)
 def _():
-    grown = _memory_of_upload(sites.shared(), 200)
+    _takes_flat_memory(sites.shared())
+
+
+@test("an upload of more than 2 GiB arrives byte for byte in flat memory, and one byte above the limit is refused", timeout=180)
+def _():
+    size = (1 << 31) + 4097
+    site = sites.own({"SANDBOX_UPLOAD_MAX": str(size), "SANDBOX_QUOTA": "3g"})
+    client = sites.new_conversation(site.client())
+    equal(_status(site, _link(client)["url"], size + 1), b"413")
+    contains(client.tool_error("create_upload", {"conversationId": "c", "filename": "f", "size": size + 1}), str(size))
+    body = _Numbered(size)
+    file, grown = _memory_of_upload(client, site, body, size)
+    equal(file["size"], size)
+    path = site.root + urllib.parse.urlsplit(file["url"]).path.removeprefix("/files")
+    equal(os.stat(path).st_size, size)
+    equal(_checksum(path), body.checksum)
     check(grown < 16 * MIB, f"grew by {grown // 1024} KiB")
+    equal(_inside(site), [], "left over")
 
 
 @test("without nginx's file a worker streams the body: also in flat memory, also once, and nothing is left", timeout=180)
 def _():
     site = sites.own(nginx={"UPLOADS": "stream"})
-    grown = _memory_of_upload(site, 200)
-    check(grown < 16 * MIB, f"grew by {grown // 1024} KiB")
+    _takes_flat_memory(site)
     check(not os.path.exists(f"{site.root}/.uploads"), "nginx made a folder")
     client = sites.new_conversation(site.client())
     link = _link(client, "f", size=4)

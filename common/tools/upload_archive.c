@@ -68,9 +68,8 @@ static char *describe(void *app)
         "Unpacks an archive (zip, or tar plain or compressed by gzip, bzip2, xz or zstd) into the "
         "conversation's sandbox: all of it, or nothing when it is refused. Only files and folders: "
         "an archive with links, devices or names that lead elsewhere is refused, as is one of more "
-        "than %d entries. Should writing fail half-way, new files are taken back, replaced ones "
-        "are "
-        "not. Modes are not kept.",
+        "than %d entries. Should writing fail half-way, new files are taken back, but not what was "
+        "replaced. Modes are not kept.",
         ARCHIVE_FILES_MAX);
 }
 

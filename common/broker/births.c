@@ -72,7 +72,9 @@ int birth_job(struct broker *b, int fd, const json_t *head, int passed_fd, struc
         be_job(b, fd, head, passed_fd);
     if (pid < 0)
         return err_errno(e, "fork");
-    children_add(b->children, CHILD_JOB)->pid = pid;
+    struct child *child = children_add(b->children, CHILD_JOB);
+    child->pid = pid;
+    lasting_note(b, child, head);
     return 0;
 }
 

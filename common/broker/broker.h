@@ -8,6 +8,7 @@
  *   claims.c       runs that wait for a place, a start, or for their supervisor to take them up
  *   company.c      which other tenants asked lately: whoever has company gets half of the starts
  *   supervisors.c  what supervisors say, their end, those of a broker before
+ *   lasting.c      jobs that may last: how many of them everybody may have
  *   removals.c     conversations that go
  *   stays.c        lasting sandboxes: who may have one, who has which
  *   births.c       forking
@@ -64,6 +65,14 @@ const struct engine_runner *broker_runner(const struct broker *b, const char *la
 void calls_begin(struct broker *b, int take_fd, const json_t *head, int take_passed_fd);
 /* The only or last word on a connection, which ends with it; takes both. */
 void calls_answer(int take_fd, json_t *take_reply);
+
+/* lasting.c */
+
+/* May the operation begin? ERR_BUSY: the tenant has its share of jobs of this kind, or the server
+ * has; operations that do not last may always. */
+int lasting_check(const struct broker *b, const json_t *head, struct err *e);
+/* The child is on it from now on. */
+void lasting_note(const struct broker *b, struct child *child, const json_t *head);
 
 /* births.c */
 

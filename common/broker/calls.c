@@ -61,10 +61,15 @@ void calls_begin(struct broker *b, int take_fd, const json_t *head, int take_pas
 {
     AUTO_FD int fd = take_fd;
     AUTO_FD int passed = take_passed_fd;
+    struct err e = ERR_INIT;
     const char *op = json_get_string(head, "op");
 
     if (!op)
         op = "";
+    if (lasting_check(b, head, &e) < 0) {
+        calls_answer(TAKE_FD(fd), wire_error_new(&e));
+        return;
+    }
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         if (strcmp(op, calls[i].name) == 0) {
             calls[i].begin(b, TAKE_FD(fd), head);

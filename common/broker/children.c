@@ -122,7 +122,7 @@ void child_set_owner(struct child *child, const char *tenant, const char *conver
     free(child->tenant);
     free(child->conversation);
     child->tenant = mem_strdup(tenant);
-    child->conversation = mem_strdup(conversation);
+    child->conversation = conversation ? mem_strdup(conversation) : NULL;
 }
 
 static int post(struct child *child, const json_t *message, int pass_fd, struct err *e)

@@ -26,6 +26,9 @@ enum child_state {
     CHILD_ENDED, /* the program is over, it answers and cleans up */
 };
 
+/* Jobs whose end their asker, a slow peer or the size of something decides (lasting.c). */
+enum lasting { LASTING_NOT, LASTING_DELETION, LASTING_IMPORT, LASTING_PACK, LASTING_UNPACK };
+
 struct claim;
 
 struct child {
@@ -42,7 +45,8 @@ struct child {
     char spare[SPARE_NAME_LEN + 1]; /* "": none */
     char language[RUN_LANGUAGE_MAX + 1];
     char *image_id;              /* what it was made of: another image replaces it; NULL: adopted */
-    char *tenant, *conversation; /* NULL until claimed */
+    char *tenant, *conversation; /* NULL until claimed; of a job that lasts the tenant only */
+    enum lasting lasting;        /* of a job */
     bool network, background;
     bool session; /* a lasting sandbox that keeps variables */
     enum engine_tier tier;
@@ -72,7 +76,7 @@ size_t children_count(const struct children *list, bool (*is)(const struct child
 struct child *children_next(const struct children *list, const struct child *after);
 
 void child_set_state(struct child *child, enum child_state state);
-/* Whose run it does from now on. */
+/* Whose run it does from now on; conversation NULL: of a job. */
 void child_set_owner(struct child *child, const char *tenant, const char *conversation);
 
 /* Hands a connection over ({"do":what,"head":…}); closes nothing; -1 when the child is gone (the

@@ -9,7 +9,6 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
 #include "common/sandbox/state.h"
-#include "common/sandbox/trash.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -136,6 +135,4 @@ void job_handle(const struct job_world *world, int fd, const json_t *head, int p
         log_debug("the asker left before the answer: %s", e.text);
     auto_close_fd(&job.out_fd);
     shutdown(fd, SHUT_RDWR);
-    if (job.trash)
-        trash_empty(world->root);
 }

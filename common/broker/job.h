@@ -36,7 +36,6 @@ struct job {
     int asker_fd;          /* the connection: hangs up when nobody waits for the answer any more */
     int in_fd;             /* -1: none; the caller closes it */
     int out_fd;            /* the operation sets it to what rides along with the reply */
-    bool trash;            /* the operation sets it when .trash is to be emptied afterwards */
 };
 
 /* Whose file the request is about. Borrowed from the request. */
@@ -90,8 +89,8 @@ json_t *job_box_end(struct job *job, struct err *e);
 json_t *job_close_box(struct job *job, struct err *e);
 json_t *job_box_logs(struct job *job, struct err *e);
 json_t *job_box_status(struct job *job, struct err *e);
-/* The "delete_conversation" operation (job_remove.c), whose sandbox the main process has taken
- * away, as above. */
+/* The "delete_conversation" operation (job_remove.c), whose sandbox the main process has moved to
+ * .trash, which it has emptied when the job has ended; as above. */
 json_t *job_remove(struct job *job, struct err *e);
 
 /* The "runners" and "status" operations (job_status.c), as above. */

@@ -16,9 +16,8 @@
 #include <signal.h>
 #include <string.h>
 
-/* Each is a job whose content lies in .staging until it has been read. */
-static const struct place_kind unpackings = {"unpack", 8, "archives are being unpacked"};
-
+#define PACK_STALL_MS  60000   /* for which the reader may take nothing */
+#define PACK_TOTAL_MS  3600000 /* of one download */
 #define LINK_TTL_S     3600    /* unless SANDBOX_URL_TTL says something else */
 #define WHOLE          "files" /* what an archive of everything is called */
 #define SUBJECT_NO_USE "the link does not name an archive"
@@ -115,11 +114,13 @@ json_t *job_archive_link(struct job *job, struct err *e)
                      "bytes", (json_int_t)sum.bytes, "expiresAt", (json_int_t)expires);
 }
 
-/* The link has been checked by whoever asks; this process lasts as long as the download. */
+/* The link has been checked by whoever asks; this process lasts as long as the download, which may
+ * not last for ever. */
 json_t *job_pack(struct job *job, struct err *e)
 {
     const char *text = json_get_string(job->request, "subject");
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    const struct pack_sink sink = {job->in_fd, PACK_STALL_MS, PACK_TOTAL_MS};
     struct subject s = {.folder = NULL};
     struct pack_sum sum;
 
@@ -132,7 +133,7 @@ json_t *job_pack(struct job *job, struct err *e)
     if (rc == 0)
         rc = sandbox_find_named(job->world->root, s.box, &sb, e);
     if (rc == 0)
-        rc = pack_files(&sb, s.folder, s.format, job->in_fd, &sum, e);
+        rc = pack_files(&sb, s.folder, s.format, &sink, &sum, e);
     free(s.folder);
     if (rc < 0)
         return NULL;

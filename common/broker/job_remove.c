@@ -33,7 +33,7 @@ static void remove_runs(const struct sandbox_root *root, const char *tenant,
     } while (removed == RUN_LIST_MAX);
 }
 
-/* What is there is counted before the answer; to remove it takes longer. */
+/* What is there is counted before the answer; to remove it takes longer and is not done here. */
 json_t *job_remove(struct job *job, struct err *e)
 {
     const char *tenant = json_get_string(job->request, "tenant");
@@ -46,7 +46,6 @@ json_t *job_remove(struct job *job, struct err *e)
         err_set(e, ERR_INVALID, "tenant, conversation or trash is missing");
         return NULL;
     }
-    job->trash = true;
     AUTO_FD int dir = openat(gone.root->fd, TRASH_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
     AUTO_FD int fd = openat(dir, trash, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     gone.fd = fd;

@@ -31,6 +31,7 @@ libbroker_a_SOURCES = \
 	common/broker/keeper.c common/broker/keeper.h \
 	common/broker/keeper_link.c common/broker/keeper_link.h \
 	common/broker/keeping.c common/broker/keeping.h \
+	common/broker/lasting.c \
 	common/broker/live.c common/broker/live.h \
 	common/broker/live_tell.c common/broker/live_tell.h \
 	common/broker/pool.c common/broker/pool.h \

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #define FIRST_MS 1000   /* after the start: what an earlier broker left is swept then */
 #define AGAIN_MS 600000 /* when a look failed */
@@ -129,6 +130,7 @@ static void purge_one(struct broker *b, const json_t *item)
     }
     state_mark_expired(&b->root, box);
     b->removals.n_gone++;
+    b->removals.trash = true;
 }
 
 static void leave(struct broker *b)
@@ -144,7 +146,8 @@ static void look_is_over(struct broker *b, int64_t next_ms)
     if (b->removals.n_gone > 0)
         log_info("the files of %zu conversations have expired", b->removals.n_gone);
     b->removals.next = deadline_in_ms(next_ms);
-    leave(b); /* it removes them now */
+    b->removals.trash = true; /* also what an earlier process left half-way */
+    leave(b);
 }
 
 static void hear(struct broker *b, void *item, uint32_t events)
@@ -183,6 +186,44 @@ static int start_look(struct broker *b, struct err *e)
     return watch_begin(b->epoll_fd, &r->watch, r->fd, EPOLLIN, hear, r, e);
 }
 
+/* ---- .trash ---- */
+
+static void be_the_emptier(struct broker *b, int fd)
+{
+    (void)fd;
+    (void)!nice(19); /* nobody waits for it */
+    trash_empty(&b->root);
+}
+
+/* One at a time: what comes while it is at work is for the next. */
+static void empty_trash(struct broker *b)
+{
+    struct removals *r = &b->removals;
+    struct err e = ERR_INIT;
+    AUTO_FD int fd = -1;
+
+    if (!r->trash || r->emptier > 0)
+        return;
+    r->trash = false;
+    pid_t pid = birth_helper(b, "trash", be_the_emptier, &fd, &e);
+    if (pid < 0) {
+        log_error("what was deleted stays in .trash until the next look: %s", e.text);
+        return;
+    }
+    children_add(b->children, CHILD_JOB)->pid = pid;
+    r->emptier = pid;
+}
+
+void removals_bury(struct broker *b, const struct child *child)
+{
+    if (child->pid == b->removals.emptier)
+        b->removals.emptier = 0;
+    if (child->lasting == LASTING_DELETION) /* it has counted what goes */
+        b->removals.trash = true;
+}
+
+/* ---- the whole ---- */
+
 void removals_init(struct removals *r)
 {
     *r = (struct removals){.fd = -1,
@@ -195,6 +236,7 @@ void removals_turn(struct broker *b)
 {
     struct err e = ERR_INIT;
 
+    empty_trash(b);
     if (!deadline_passed(b->removals.next))
         return;
     if (start_look(b, &e) < 0) {
@@ -212,6 +254,9 @@ void removals_end(struct broker *b)
 {
     if (b->removals.pid > 0)
         kill(b->removals.pid, SIGTERM);
+    if (b->removals.emptier > 0)
+        kill(b->removals.emptier, SIGTERM); /* the next broker goes on with it */
+    b->removals.emptier = 0;
     b->removals.next = DEADLINE_NEVER;
     leave(b);
 }

@@ -11,12 +11,15 @@
 #include "common/broker/watch.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 struct broker;
+struct child;
 
-/* The process that looks, now and then, for what is to go (retention_pass.c), from our side. */
+/* The process that looks, now and then, for what is to go (retention_pass.c), from our side; and
+ * the one that empties .trash, of which there is never more than one, whoever deletes how much. */
 struct removals {
     pid_t pid; /* 0: nobody looks now */
     int fd;
@@ -24,6 +27,8 @@ struct removals {
     struct watch watch;
     struct deadline next; /* when to look again; never: somebody looks */
     size_t n_gone;        /* in this look */
+    pid_t emptier;        /* 0: nobody empties .trash now */
+    bool trash;           /* something is there that nobody removes yet */
 };
 
 void removals_init(struct removals *r);
@@ -31,6 +36,8 @@ void removals_turn(struct broker *b);
 struct deadline removals_next(const struct removals *r);
 /* Nobody is to look any more. */
 void removals_end(struct broker *b);
+/* A child's process is gone: of a job that deleted, or that emptied .trash? */
+void removals_bury(struct broker *b, const struct child *child);
 
 /* A connection asks for a conversation's end. */
 void removals_begin(struct broker *b, int take_fd, const json_t *head);

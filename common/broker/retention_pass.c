@@ -7,7 +7,6 @@
 #include "common/broker/wire.h"
 #include "common/sandbox/retention.h"
 #include "common/sandbox/state.h"
-#include "common/sandbox/trash.h"
 
 #include <unistd.h>
 
@@ -55,6 +54,5 @@ void retention_pass(const struct sandbox_root *root, int fd)
     if (look(root, fd, now, &e) < 0)
         log_warn("what is kept could not be looked through: %s", e.text);
     json_auto_t *end = wire_recv(fd, NULL, DEADLINE_NEVER, &e);
-    trash_empty(root);
     state_tidy(root, now);
 }

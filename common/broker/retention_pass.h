@@ -6,8 +6,8 @@
 
 /*
  * Says on fd which sandboxes should go: {"purge":[{"name","lastUsed"}]} as often as needed, then
- * {"next": seconds}. When the other side has closed fd, and so has done what it wanted to, .trash
- * is emptied and the records are tidied.
+ * {"next": seconds}. When the other side has closed fd, and so has done what it wanted to, the
+ * records are tidied.
  */
 void retention_pass(const struct sandbox_root *root, int fd);
 

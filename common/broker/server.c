@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define JOBS_MAX        64 /* uploads, file reads, lists at the same time */
+#define JOBS_MAX        64 /* at the same time; those that last (lasting.c) leave room for others */
 #define EVENTS_IN_A_ROW 64 /* before what is due is looked at */
 #define DOOR_PAUSE_MS   100
 #define DESCRIPTORS_MAX 65536
@@ -60,7 +60,8 @@ static void bury(struct broker *b, pid_t pid, int status)
         supervisors_bury(b, child, status);
         return;
     }
-    if (WIFSIGNALED(status))
+    removals_bury(b, child);
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM) /* which is ours, at the end */
         log_error("a job was ended by signal %d", WTERMSIG(status));
     children_remove(b->children, child);
 }

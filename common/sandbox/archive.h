@@ -32,16 +32,24 @@ struct pack_sum {
  */
 int pack_look(const struct sandbox *sb, const char *folder, struct pack_sum *out, struct err *e);
 
+/* Where an archive goes. */
+struct pack_sink {
+    int fd; /* becomes non-blocking */
+    /* How long its reader may take nothing, and how long all may take; 0: as long as it likes. */
+    int64_t stall_ms, total_ms;
+};
+
 /*
- * Writes it to out_fd, front to back. Regular files only, called as in the sandbox, so none is
+ * Writes it to the sink, front to back. Regular files only, called as in the sandbox, so none is
  * absolute or leaves the place it is unpacked at; owner 0, mode 0644. A file counts with the size
  * that it has when its turn comes: what grows is cut there, what shrinks is filled up with zeros,
  * what vanishes is left out. A backslash in a name, or the colon of "C:", which some systems take
- * for part of a path, becomes "_". ERR_CANCELLED when nobody reads out_fd any more (SIGPIPE is the
- * caller's business). After a failure what was written is no whole archive, and shows it.
+ * for part of a path, becomes "_". ERR_CANCELLED when nobody reads it any more (SIGPIPE is the
+ * caller's business), ERR_TIMEOUT when its reader is too slow. After a failure what was written is
+ * no whole archive, and shows it.
  */
-int pack_files(const struct sandbox *sb, const char *folder, enum pack_format format, int out_fd,
-               struct pack_sum *out, struct err *e);
+int pack_files(const struct sandbox *sb, const char *folder, enum pack_format format,
+               const struct pack_sink *sink, struct pack_sum *out, struct err *e);
 
 #define UNPACK_READER_COMMAND "read-archive"
 

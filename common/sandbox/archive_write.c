@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/sandbox/archive.h"
@@ -13,8 +14,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <locale.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BLOCK 65536
 
@@ -104,6 +107,8 @@ struct packing {
     struct archive_entry *entry;
     const struct source *source;
     enum pack_format format;
+    const struct pack_sink *sink;
+    struct deadline end;
     struct pack_sum done;
     char block[BLOCK];
 };
@@ -112,6 +117,8 @@ static int pack_error(struct packing *p, struct err *e)
 {
     const char *why = archive_error_string(p->a);
 
+    if (archive_errno(p->a) == ETIMEDOUT)
+        return err_set(e, ERR_TIMEOUT, "the archive's reader is too slow");
     if (archive_errno(p->a) == EPIPE)
         return err_set(e, ERR_CANCELLED, "nobody reads the archive any more");
     return err_set(e, ERR_IO, "the archive cannot be written: %s", why ? why : "unknown");
@@ -196,8 +203,36 @@ static int pack_file(struct packing *p, const char *name, struct err *e)
     return archive_write_finish_entry(p->a) == ARCHIVE_OK ? 0 : pack_error(p, e);
 }
 
-static int open_writer(struct packing *p, int out_fd, struct err *e)
+/* When whoever reads must have taken something. */
+static struct deadline next_end(const struct packing *p)
 {
+    int64_t stall_ms = p->sink->stall_ms;
+
+    return deadline_min(p->end, stall_ms ? deadline_in_ms(stall_ms) : DEADLINE_NEVER);
+}
+
+/* The library's write callback: what was written, or -1 with its error set. */
+static la_ssize_t put_out(struct archive *a, void *ctx, const void *data, size_t len)
+{
+    const struct packing *p = ctx;
+    struct pollfd ready = {.fd = p->sink->fd, .events = POLLOUT};
+    struct deadline end = next_end(p);
+    ssize_t n = -1;
+
+    while (!deadline_passed(end)) {
+        n = write(ready.fd, data, len);
+        if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+            break;
+        poll(&ready, 1, deadline_poll_ms(end));
+    }
+    if (n < 0)
+        archive_set_error(a, deadline_passed(end) ? ETIMEDOUT : errno, "writing failed");
+    return n;
+}
+
+static int open_writer(struct packing *p, struct err *e)
+{
+    int flags = fcntl(p->sink->fd, F_GETFL);
     int rc = p->format == PACK_ZIP ? archive_write_set_format_zip(p->a)
                                    : archive_write_set_format_pax_restricted(p->a);
 
@@ -206,16 +241,18 @@ static int open_writer(struct packing *p, int out_fd, struct err *e)
     /* Else what comes behind the compressed bytes is filled up with zeros. */
     if (rc == ARCHIVE_OK)
         rc = archive_write_set_bytes_in_last_block(p->a, 1);
+    if (flags < 0 || fcntl(p->sink->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return err_errno(e, "the archive's place");
     if (rc == ARCHIVE_OK)
-        rc = archive_write_open_fd(p->a, out_fd);
+        rc = archive_write_open(p->a, p, NULL, put_out, NULL);
     return rc == ARCHIVE_OK ? 0 : pack_error(p, e);
 }
 
-static int pack_all(struct packing *p, int out_fd, struct err *e)
+static int pack_all(struct packing *p, struct err *e)
 {
     const struct snapshot *listing = &p->source->listing;
 
-    if (open_writer(p, out_fd, e) < 0)
+    if (open_writer(p, e) < 0)
         return -1;
     for (size_t i = 0; i < listing->n; i++)
         if (pack_file(p, listing->items[i].name, e) < 0)
@@ -223,8 +260,8 @@ static int pack_all(struct packing *p, int out_fd, struct err *e)
     return archive_write_close(p->a) == ARCHIVE_OK ? 0 : pack_error(p, e);
 }
 
-int pack_files(const struct sandbox *sb, const char *folder, enum pack_format format, int out_fd,
-               struct pack_sum *out, struct err *e)
+int pack_files(const struct sandbox *sb, const char *folder, enum pack_format format,
+               const struct pack_sink *sink, struct pack_sum *out, struct err *e)
 {
     struct source source __attribute__((cleanup(source_clear))) = {.at = SANDBOX_INIT};
 
@@ -234,7 +271,9 @@ int pack_files(const struct sandbox *sb, const char *folder, enum pack_format fo
     *p = (struct packing){.a = archive_write_new(),
                           .entry = archive_entry_new(),
                           .source = &source,
-                          .format = format};
+                          .format = format,
+                          .sink = sink,
+                          .end = sink->total_ms ? deadline_in_ms(sink->total_ms) : DEADLINE_NEVER};
     int rc = -1;
 
     /* For the library, which asks it whether names are UTF-8. */
@@ -242,7 +281,7 @@ int pack_files(const struct sandbox *sb, const char *folder, enum pack_format fo
     if (!p->a || !p->entry)
         err_set(e, ERR_INTERNAL, "no memory for an archive");
     else
-        rc = pack_all(p, out_fd, e);
+        rc = pack_all(p, e);
     if (rc < 0 && p->a)
         archive_write_fail(p->a); /* or freeing it would end the archive as if it were whole */
     archive_entry_free(p->entry);

@@ -99,10 +99,11 @@ static json_t *copy_from(const struct mcp_tool_call *c, const struct copy *copy,
     AUTO_FREE char *own = name_of(copy->source);
     const char *dest = copy->dest ? copy->dest : own;
     AUTO_FD int spool = open_spool(e);
+    const struct pack_sink sink = {.fd = spool};
     struct pack_sum sum;
 
     if (spool < 0 || (*dest && files_check_name("dest_dir", dest, strlen(dest), e) < 0) ||
-        pack_files(&local, "", PACK_TAR, spool, &sum, e) < 0)
+        pack_files(&local, "", PACK_TAR, &sink, &sum, e) < 0)
         return NULL;
     const struct broker_unpack_want want = {.tenant = c->tenant,
                                             .conversation = copy->conversation,

@@ -134,7 +134,8 @@ static int pack_to_memory(struct fixture *f, const char *folder, enum pack_forma
     int fd = memfd_create("packed", MFD_CLOEXEC);
 
     assert_true(fd >= 0);
-    assert_works(pack_files(&f->sb, folder, format, fd, sum, &f->e), f->e);
+    assert_works(pack_files(&f->sb, folder, format, &(struct pack_sink){.fd = fd}, sum, &f->e),
+                 f->e);
     return fd;
 }
 
@@ -245,7 +246,8 @@ static void nobody_reads(void **state)
     assert_int_equal(fixture_put(f, "a", "1"), 0);
     assert_int_equal(pipe2(p, O_CLOEXEC), 0);
     close(p[0]);
-    assert_fails(pack_files(&f->sb, "", PACK_ZIP, p[1], &sum, &f->e), ERR_CANCELLED, f->e);
+    assert_fails(pack_files(&f->sb, "", PACK_ZIP, &(struct pack_sink){.fd = p[1]}, &sum, &f->e),
+                 ERR_CANCELLED, f->e);
     close(p[1]);
 }
 
@@ -265,6 +267,30 @@ static void plant_noise(struct fixture *f, const char *name, size_t len)
     assert_works(fdio_write_all(fd, noise, len, &f->e), f->e);
 }
 
+static void a_reader_that_takes_too_long_is_left(void **state)
+{
+    static const struct pack_sink patience[] = {{.stall_ms = 50}, {.total_ms = 50}};
+    struct fixture *f = *state;
+    int p[2], status;
+
+    plant_noise(f, "big", 1 << 20); /* more than a pipe holds */
+    assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+    for (size_t i = 0; i < ARRAY_LEN(patience); i++) {
+        pid_t pid = fork(); /* the library leaks what it could not write */
+        if (pid == 0) {
+            struct pack_sink sink = patience[i];
+            struct pack_sum sum;
+            sink.fd = p[1];
+            pack_files(&f->sb, "", PACK_TAR, &sink, &sum, &f->e);
+            _exit(f->e.kind == ERR_TIMEOUT ? 0 : 1);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    close(p[0]);
+    close(p[1]);
+}
+
 /* The archive goes into a pipe that nobody empties while change does its work. */
 static int pack_while(struct fixture *f, enum pack_format format,
                       void (*change)(const struct fixture *f))
@@ -278,7 +304,9 @@ static int pack_while(struct fixture *f, enum pack_format format,
     if (pid == 0) {
         struct pack_sum sum;
         close(p[0]);
-        _exit(pack_files(&f->sb, "", format, p[1], &sum, &f->e) == 0 ? 0 : 1);
+        _exit(pack_files(&f->sb, "", format, &(struct pack_sink){.fd = p[1]}, &sum, &f->e) == 0
+                  ? 0
+                  : 1);
     }
     close(p[1]);
     n = read(p[0], piece, sizeof(piece));
@@ -602,6 +630,7 @@ int main(int argc, char **argv)
         TEST(a_folder_that_is_no_sandbox_is_packed_whole),
         TEST(only_relative_regular_files_are_packed),
         TEST(nobody_reads),
+        TEST(a_reader_that_takes_too_long_is_left),
         TEST(a_file_that_changes_keeps_its_size_in_the_archive),
         TEST(folders_come_too),
         TEST(what_the_conversation_may_still_have),

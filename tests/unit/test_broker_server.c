@@ -3,6 +3,11 @@
 
 #include "tests/unit/broker_world.h"
 
+#include "common/sandbox/state.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
 static const struct run_manner plain = {0};
 
 static int setup(void **state)
@@ -422,6 +427,145 @@ static void a_child_holds_nobody_elses_connection(void **state)
     bw_close(w);
 }
 
+/* ---- jobs that last ---- */
+
+/* A conversation of ann with a file that no pipe holds; the link's subject of its archive; heap. */
+static char *plant(struct broker_world *w, const char *conversation)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct sandbox_root root;
+    struct err e = ERR_INIT;
+
+    assert_works(
+        sandbox_root_open(&root, w->root, "", w->config.file_secret, "", geteuid(), getegid(), &e),
+        e);
+    assert_works(sandbox_open(&root, "ann", conversation, &sb, &e), e);
+    assert_works(state_note_use(&sb, "ann", conversation, &e), e);
+    AUTO_FD int fd = openat(sb.fd, "big", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(ftruncate(fd, 1 << 20), 0);
+    char *subject = mem_printf("%s/files.tar", sb.name);
+    sandbox_root_close(&root);
+    return subject;
+}
+
+/* Asks for an archive and reads nothing of it; the connection. */
+static int pack_slowly(struct broker_world *w, const char *subject, const int pipe_fds[2])
+{
+    struct err e = ERR_INIT;
+    json_auto_t *head = json_pack("{s:s, s:s}", "op", "pack", "subject", subject);
+    int fd = sock_connect_unix(w->socket, &e);
+
+    assert_true(fd >= 0);
+    assert_works(wire_send(fd, head, pipe_fds[1], &e), e);
+    return fd;
+}
+
+/* Those of one tenant get its share of archives, whichever conversations they are of; the others'
+ * runs and jobs are served. */
+static void slow_readers_of_one_tenant_shut_nobody_out(void **state)
+{
+    struct broker_world *w = *state;
+    int fds[80], pipe_fds[2];
+    size_t begun = 0;
+
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 0);
+    AUTO_FREE char *one = plant(w, "one");
+    AUTO_FREE char *two = plant(w, "two");
+    assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = pack_slowly(w, i % 2 ? one : two, pipe_fds);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        struct pollfd p = {.fd = fds[i], .events = POLLIN};
+        if (i < 8 && poll(&p, 1, 0) == 0)
+            begun++;
+        else
+            bw_expect_error(TAKE_FD(fds[i]), ERR_BUSY, "archives are being downloaded");
+    }
+    assert_int_equal(begun, 8);
+    json_auto_t *result = bw_result(bw_send_run(w, "bob", "c", "out x", plain));
+    expect_text(result, "stdout", "x");
+    close(pipe_fds[0]); /* they end */
+    close(pipe_fds[1]);
+    for (size_t i = 0; i < begun; i++)
+        bw_expect_error(fds[i], ERR_CANCELLED, "reads");
+    bw_close(w);
+}
+
+/* ---- what is deleted ---- */
+
+/* The broker's child that has stepped back behind all others (nice); 0: there is none. */
+static pid_t find_nice_child(const struct broker_world *w)
+{
+    char text[1024] = "";
+    AUTO_FREE char *list = mem_printf("/proc/%d/task/%d/children", w->pid, w->pid);
+    AUTO_FD int children = open(list, O_RDONLY | O_CLOEXEC);
+
+    assert_true(children >= 0 && read(children, text, sizeof text - 1) >= 0);
+    for (char *rest = text, *one; (one = strsep(&rest, " "));) {
+        long pid = strtol(one, NULL, 10);
+        if (pid > 0 && getpriority(PRIO_PROCESS, (id_t)pid) == 19)
+            return (pid_t)pid;
+    }
+    return 0;
+}
+
+static json_t *delete_conversation(struct broker_world *w, const char *conversation)
+{
+    return bw_result(send_head(w, json_pack("{s:s, s:s, s:s}", "op", "delete_conversation",
+                                            "tenant", "ann", "conversation", conversation)));
+}
+
+/* Held where it is: it cannot be through before it has been found. */
+static pid_t stop_the_emptier(struct broker_world *w)
+{
+    AUTO_FREE char *folder = mem_printf("%s/.trash/much", w->root);
+    struct deadline end = deadline_in_ms(20000);
+
+    for (int round = 0; !deadline_passed(end); round++) {
+        AUTO_FREE char *name = mem_printf("round %d", round);
+        free(plant(w, name));
+        assert_true(mkdir(folder, 0700) == 0 || errno == EEXIST);
+        for (int i = 0; i < 3000; i++) {
+            AUTO_FREE char *path = mem_printf("%s/%d", folder, i);
+            close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        }
+        json_decref(delete_conversation(w, name));
+        for (int tries = 0; tries < 200; tries++, poll(NULL, 0, 1)) {
+            pid_t pid = find_nice_child(w);
+            if (pid > 0 && kill(pid, SIGSTOP) == 0 && find_nice_child(w) == pid)
+                return pid;
+        }
+    }
+    fail_msg("nobody empties .trash");
+    return 0;
+}
+
+static void one_process_empties_the_trash_and_keeps_nobody_waiting(void **state)
+{
+    struct broker_world *w = *state;
+    AUTO_FREE char *trash = mem_printf("%s/.trash", w->root);
+    struct deadline end = deadline_in_ms(20000);
+
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 0);
+    pid_t emptier = stop_the_emptier(w);
+    for (int i = 0; i < 80; i++) { /* more than there may be jobs */
+        AUTO_FREE char *name = mem_printf("c %d", i);
+        free(plant(w, name));
+        json_auto_t *gone = delete_conversation(w, name);
+        assert_true(json_get_bool(gone, "deleted", 0));
+        assert_int_equal(json_get_integer(gone, "files", 0), 1);
+    }
+    json_auto_t *result = bw_result(bw_send_run(w, "bob", "c", "out x", plain));
+    expect_text(result, "stdout", "x");
+    kill(emptier, SIGCONT);
+    while (rmdir(trash) < 0 && !deadline_passed(end))
+        poll(NULL, 0, 10);
+    assert_false(deadline_passed(end)); /* all of it has gone */
+    bw_close(w);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup(f, setup)
@@ -442,6 +586,8 @@ int main(void)
         CASE(heads_that_are_none_end_their_connection),
         CASE(strangers_are_refused),
         CASE(a_child_holds_nobody_elses_connection),
+        CASE(slow_readers_of_one_tenant_shut_nobody_out),
+        CASE(one_process_empties_the_trash_and_keeps_nobody_waiting),
     };
     return RUN_TESTS(tests);
 }

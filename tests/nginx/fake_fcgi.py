@@ -61,6 +61,7 @@ class Responder:
         self.path = path
         self.requests = []  # one {"params": pairs, "length": bytes of the body, "flags": of BEGIN} per request
         self.closed = []    # when the connections of "hang" were closed
+        self.bodiless = {}  # what is done for a request without a body that is JSON
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(path)
         os.chmod(path, 0o660)
@@ -109,7 +110,7 @@ class Responder:
         try:
             order = json.loads(body)
         except ValueError:
-            order = {}
+            order = self.bodiless
         getattr(self, "do_" + order.get("do", "params"))(conn, order)
 
     @staticmethod

@@ -11,6 +11,7 @@
  *   lasting.c      jobs that may last: how many of them everybody may have
  *   removals.c     conversations that go
  *   stays.c        lasting sandboxes: who may have one, who has which
+ *   awaited.c      those of a broker before that have not come back yet
  *   births.c       forking
  *   warm.c         carries out what the pool wishes
  */
@@ -18,6 +19,7 @@
 #define SANDCGI_BROKER_BROKER_H
 
 #include "common/broker/admission.h"
+#include "common/broker/awaited.h"
 #include "common/broker/children.h"
 #include "common/broker/claims.h"
 #include "common/broker/company.h"
@@ -47,6 +49,7 @@ struct broker {
     struct admission *admission;
     struct company company;
     struct removals removals;
+    struct awaited awaited;
     struct pool *pool;
     struct idle idle;
     struct deadline door_opens; /* no connection is taken until then; never: now */

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libbroker.a
 libbroker_a_SOURCES = \
 	common/broker/admission.c common/broker/admission.h \
+	common/broker/awaited.c common/broker/awaited.h \
 	common/broker/births.c \
 	common/broker/broker.h \
 	common/broker/calls.c \

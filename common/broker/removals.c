@@ -86,6 +86,8 @@ static int take_owners(struct broker *b, const json_t *head, char trash[TRASH_NA
         return err_set(e, ERR_INVALID, "tenant or conversation is missing");
     if (sandbox_name(&b->root, tenant, conversation, box, e) < 0)
         return -1;
+    supervisors_catch_up(b, CHILD_SUPERVISOR); /* what has ended does not use it any more */
+    supervisors_catch_up(b, CHILD_BOX);
     bool expired = state_take_expired(&b->root, box) > 0;
     if (take_away(b, box, trash, e) == 0)
         return 0;

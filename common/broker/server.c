@@ -164,6 +164,7 @@ static void see_to_the_rest(struct broker *b)
         removals_end(b);
         stays_end(b);
     } else {
+        awaited_turn(b);
         warm_turn(b);
         removals_turn(b);
     }
@@ -177,6 +178,7 @@ static struct deadline next_due(const struct broker *b)
     next = deadline_min(next, claims_next(&b->claims));
     next = deadline_min(next, b->door_opens);
     next = deadline_min(next, removals_next(&b->removals));
+    next = deadline_min(next, awaited_next(&b->awaited));
     return deadline_min(next, b->pool_at);
 }
 
@@ -238,6 +240,7 @@ static int open_broker(struct broker *b, struct err *e)
     idle_init(&b->idle);
     keeper_link_init(&b->keeper);
     removals_init(&b->removals);
+    awaited_init(&b->awaited);
     b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (b->epoll_fd < 0)
         return err_errno(e, "epoll_create1");
@@ -247,6 +250,7 @@ static int open_broker(struct broker *b, struct err *e)
         return -1;
     b->root.url_ttl_s = config->url_ttl_s;
     b->root.bounds = config->bounds;
+    awaited_expect(b);
     b->tools_path = kit_install(&b->root, e);
     if (!b->tools_path)
         return -1;
@@ -256,6 +260,7 @@ static int open_broker(struct broker *b, struct err *e)
 static void close_broker(struct broker *b)
 {
     heads_clear(b); /* who came in the turn in which everything ended */
+    awaited_end(b);
     keeper_link_clear(b);
     removals_end(b);
     auto_close_fd(&b->signal_fd);

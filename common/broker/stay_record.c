@@ -120,6 +120,24 @@ static json_t *read_record(int dir_fd, const char *run_id)
     return NULL;
 }
 
+json_t *stay_record_read(const struct sandbox_root *root, const char *run_id)
+{
+    struct err e = ERR_INIT;
+    AUTO_FD int dir = open_boxes(root, &e);
+
+    return dir < 0 ? NULL : read_record(dir, run_id);
+}
+
+static bool has_ended(const json_t *record)
+{
+    return json_get_integer(record, "endedAt", 0) > 0;
+}
+
+bool stay_record_lives(const struct sandbox_root *root, const char *run_id, const json_t *record)
+{
+    return !has_ended(record) && runlock_alive(root->fd, run_id);
+}
+
 static int64_t forgotten_at(const json_t *record)
 {
     int64_t ended = json_get_integer(record, "endedAt", 0);
@@ -131,9 +149,7 @@ static int64_t forgotten_at(const json_t *record)
 /* What its owner is told. */
 static json_t *row_of(const struct sandbox_root *root, const char *run_id, json_t *take_record)
 {
-    bool ended = json_get_integer(take_record, "endedAt", 0) > 0;
-
-    if (!ended && !runlock_alive(root->fd, run_id)) {
+    if (!has_ended(take_record) && !runlock_alive(root->fd, run_id)) {
         json_object_set_new(take_record, "status", json_string("lost"));
         json_object_set_new(take_record, "reason", json_string(LOST_REASON));
     }
@@ -199,34 +215,59 @@ static void id_of_entry(const char *name, char out[RUN_ID_LEN + 1])
         out[0] = '\0';
 }
 
-static bool is_wanted(const json_t *record, const char *tenant, const char *conversation)
+int stay_record_each(const struct sandbox_root *root,
+                     void (*take)(void *ctx, const char *run_id, const json_t *record), void *ctx,
+                     struct err *e)
+{
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, BOXES);
+
+    if (!dir)
+        return err_errno(e, "the records of sandboxes cannot be listed");
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        char run_id[RUN_ID_LEN + 1];
+
+        id_of_entry(entry->d_name, run_id);
+        json_auto_t *record = run_id[0] ? read_record(dirfd(dir), run_id) : NULL;
+        if (record)
+            take(ctx, run_id, record);
+    }
+    return 0;
+}
+
+/* Which records are wanted, and those of them so far. */
+struct listing {
+    const struct sandbox_root *root;
+    const char *tenant, *conversation; /* NULL: any */
+    json_t *rows;
+};
+
+static bool is_of(const json_t *record, const char *tenant, const char *conversation)
 {
     return strcmp(json_get_string(record, "tenant"), tenant) == 0 &&
            (!conversation || strcmp(json_get_string(record, "conversationId"), conversation) == 0);
 }
 
+static void list_one(void *ctx, const char *run_id, const json_t *record)
+{
+    struct listing *l = ctx;
+
+    if (!is_of(record, l->tenant, l->conversation))
+        return;
+    json_insert_descending(l->rows, "createdAt",
+                           row_of(l->root, run_id, json_copy((json_t *)(uintptr_t)record)));
+    if (json_array_size(l->rows) > STAY_LIST_MAX)
+        json_array_remove(l->rows, STAY_LIST_MAX);
+}
+
 json_t *stay_record_list(const struct sandbox_root *root, const char *tenant,
                          const char *conversation, struct err *e)
 {
-    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, BOXES);
-    if (!dir) {
-        err_errno(e, "the records of sandboxes cannot be listed");
-        return NULL;
-    }
-    json_t *rows = json_array();
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        char run_id[RUN_ID_LEN + 1];
+    struct listing l = {root, tenant, conversation, json_array()};
 
-        id_of_entry(entry->d_name, run_id);
-        json_t *record = run_id[0] ? read_record(dirfd(dir), run_id) : NULL;
-        if (record && is_wanted(record, tenant, conversation))
-            json_insert_descending(rows, "createdAt", row_of(root, run_id, record));
-        else
-            json_decref(record);
-        if (json_array_size(rows) > STAY_LIST_MAX)
-            json_array_remove(rows, STAY_LIST_MAX);
-    }
-    return rows;
+    if (stay_record_each(root, list_one, &l, e) == 0)
+        return l.rows;
+    json_decref(l.rows);
+    return NULL;
 }
 
 static void forget(int dir_fd, const char *run_id)

@@ -27,6 +27,15 @@ const char *stay_run_id(const char *box_id);
 int stay_record_write(const struct sandbox_root *root, const char *run_id, const json_t *record,
                       struct err *e);
 
+/* The record as it was written; NULL: it is missing or torn. New reference. */
+json_t *stay_record_read(const struct sandbox_root *root, const char *run_id);
+/* Calls take with all of them, in no order; -1: they cannot be listed. */
+int stay_record_each(const struct sandbox_root *root,
+                     void (*take)(void *ctx, const char *run_id, const json_t *record), void *ctx,
+                     struct err *e);
+/* Does the record say that it has not ended, and is its process there? */
+bool stay_record_lives(const struct sandbox_root *root, const char *run_id, const json_t *record);
+
 /* The owner's row of tenant's sandbox; new reference. Whatever is wrong is ERR_NOT_FOUND in one
  * text. */
 json_t *stay_record_row(const struct sandbox_root *root, const char *box_id, const char *tenant,

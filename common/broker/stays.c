@@ -122,6 +122,17 @@ void stays_create(struct broker *b, int take_fd, const json_t *head)
         refuse(TAKE_FD(fd), &e);
 }
 
+/* false: it is just ending. */
+static bool hand_to(struct broker *b, struct child *child, int fd, const json_t *head)
+{
+    struct err e = ERR_INIT;
+
+    if (!awaited_is(child))
+        return child_hand(child, "hand", head, 0, fd, &e) == 0;
+    awaited_hold(b, child, fd, head);
+    return true;
+}
+
 /* The one that keeps the variables of this conversation. */
 static struct child *find_session(struct broker *b, const struct want *want)
 {
@@ -144,7 +155,11 @@ void stays_session(struct broker *b, int take_fd, const json_t *head)
     }
     supervisors_catch_up(b, CHILD_BOX); /* one that has been reset is not asked again */
     struct child *child = find_session(b, &want);
-    if (child && child_hand(child, "hand", head, 0, fd, &e) == 0)
+    if (!child) { /* it may have been begun while the broker before ended */
+        awaited_expect(b);
+        child = find_session(b, &want);
+    }
+    if (child && hand_to(b, child, fd, head))
         return;
     if (begin(b, fd, head, &want, &e) < 0)
         refuse(TAKE_FD(fd), &e);
@@ -165,12 +180,13 @@ bool stays_hand(struct broker *b, int fd, const json_t *head)
     const char *tenant = json_get_string(head, "tenant");
     const char *box_id = json_get_string(head, "sandboxId");
     const char *run_id = box_id ? stay_run_id(box_id) : NULL;
-    struct err e = ERR_INIT;
 
     if (!tenant || !run_id)
         return false;
     struct child *child = find_living(b, tenant, run_id);
-    return child && child_hand(child, "hand", head, 0, fd, &e) == 0;
+    if (!child)
+        child = awaited_discover(b, tenant, run_id);
+    return child && hand_to(b, child, fd, head);
 }
 
 static void let_go(struct broker *b)
@@ -188,6 +204,7 @@ void stays_end(struct broker *b)
 {
     struct err e = ERR_INIT;
 
+    awaited_end(b);
     if (b->relieved) {
         let_go(b);
         return;
@@ -240,4 +257,5 @@ void stays_adopt(struct broker *b, int take_fd, const json_t *head)
     log_info("sandbox %s stays; it was made under another broker", child->run_id);
     child->channel = TAKE_FD(fd);
     supervisors_watch(b, child);
+    awaited_settle(b, child);
 }

@@ -3,6 +3,7 @@
 
 #include "tests/unit/broker_world.h"
 
+#include "common/base/parse.h"
 #include "common/sandbox/state.h"
 
 #include <errno.h>
@@ -503,8 +504,8 @@ static pid_t find_nice_child(const struct broker_world *w)
 
     assert_true(children >= 0 && read(children, text, sizeof text - 1) >= 0);
     for (char *rest = text, *one; (one = strsep(&rest, " "));) {
-        long pid = strtol(one, NULL, 10);
-        if (pid > 0 && getpriority(PRIO_PROCESS, (id_t)pid) == 19)
+        uint64_t pid;
+        if (parse_u64(one, 1, INT32_MAX, &pid) == 0 && getpriority(PRIO_PROCESS, (id_t)pid) == 19)
             return (pid_t)pid;
     }
     return 0;

@@ -4,6 +4,10 @@
 #include "tests/unit/broker_world.h"
 
 #include "common/broker/client_boxes.h"
+#include "common/broker/client_remove.h"
+#include "common/broker/runlock.h"
+#include "common/broker/stay_record.h"
+#include "common/sandbox/sandbox.h"
 
 #define IMAGES "debian,tools/*"
 
@@ -251,6 +255,163 @@ static void one_that_does_not_say_whose_it_is_is_not_taken(void **state)
     bw_close(w);
 }
 
+/* ---- those that are about to come back ---- */
+
+#define OF_BEFORE "0123456789abcdef01234567"
+
+/* A process that holds the lock of that sandbox until it is killed. */
+static pid_t hold_lock(const struct sandbox_root *root)
+{
+    struct err e = ERR_INIT;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (runlock_take(root->fd, OF_BEFORE, &e) >= 0)
+            pause();
+        _exit(1);
+    }
+    while (!runlock_alive(root->fd, OF_BEFORE))
+        poll(NULL, 0, 5);
+    return pid;
+}
+
+static void die(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Before the broker starts: ann's sandbox that lived under another, in her conversation c; the
+ * process that stands for it. */
+static pid_t leave_one(struct broker_world *w, bool session)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct sandbox_root root;
+    struct err e = ERR_INIT;
+    json_auto_t *record = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:i}", "tenant", "ann", "sandboxId",
+        BOX_ID_PREFIX OF_BEFORE, "status", "running", "conversationId", "c", "language", "python",
+        "session", session, "createdAt", (json_int_t)clock_unix_s(), "expiresAt",
+        (json_int_t)clock_unix_s() + 3600, "keepSeconds", 3600);
+
+    assert_works(
+        sandbox_root_open(&root, w->root, "", w->config.file_secret, "", geteuid(), getegid(), &e),
+        e);
+    assert_works(sandbox_open(&root, "ann", "c", &sb, &e), e);
+    assert_works(stay_record_write(&root, OF_BEFORE, record, &e), e);
+    pid_t pid = hold_lock(&root);
+    sandbox_root_close(&root);
+    return pid;
+}
+
+static int ask(struct broker_world *w, json_t *take_head)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *head = take_head;
+    int fd = sock_connect_unix(w->socket, &e);
+
+    assert_true(fd >= 0);
+    assert_works(wire_send(fd, head, -1, &e), e);
+    return fd;
+}
+
+static json_t *about(const char *op)
+{
+    return json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "ann", "sandboxId",
+                     BOX_ID_PREFIX OF_BEFORE);
+}
+
+static json_t *session_head(void)
+{
+    return json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "tenant", "ann", "conversation", "c",
+                     "language", "python");
+}
+
+static void expect_handed(int channel, const char *op)
+{
+    struct err e = ERR_INIT;
+    int connection = -1;
+    json_auto_t *message = wire_recv(channel, &connection, deadline_in_ms(20000), &e);
+
+    assert_non_null(message);
+    assert_string_equal(json_get_string(json_object_get(message, "head"), "op"), op);
+    assert_true(connection >= 0);
+    close(connection);
+}
+
+static void one_that_is_not_back_yet_counts_and_its_callers_wait_for_it(void **state)
+{
+    struct broker_world *w = *state;
+    struct broker_box_want want = want_of("ann");
+    struct err e = ERR_INIT;
+
+    w->config.stay.tenant_max = 1;
+    pid_t alive = leave_one(w, true);
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 0);
+    expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_STAY_MAX");
+    assert_null(broker_delete_conversation(&w->client, "ann", "c", &e));
+    assert_contains(e.text, "a lasting sandbox of this conversation is still there");
+    static const char *const ops[] = {"exec", "session", "close_box"};
+    int askers[ARRAY_LEN(ops)];
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
+        askers[i] = ask(w, strcmp(ops[i], "session") == 0 ? session_head() : about(ops[i]));
+        bw_wait_for(w, "running", 0); /* it has been heard */
+    }
+    AUTO_FD int channel = adopt(w, OF_BEFORE,
+                                json_pack("{s:b, s:s}", "session", 1, "language", "python"));
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        expect_handed(channel, ops[i]);
+    expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_STAY_MAX"); /* it counts once: */
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        close(askers[i]);
+    die(alive);
+    close(TAKE_FD(channel));
+    json_t *row = NULL; /* when it goes there is room at once */
+    while (!(row = broker_create_box(&w->client, &want, &e)))
+        poll(NULL, 0, 10);
+    json_decref(row);
+    bw_close(w);
+}
+
+static void one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+
+    pid_t alive = leave_one(w, false);
+    bw_start_broker(w);
+    bw_expect_error(ask(w, about("exec")), ERR_BUSY, "restarted");
+    int held = ask(w, about("exec"));
+    bw_wait_for(w, "running", 0);
+    die(alive);
+    bw_expect_error(held, ERR_NOT_FOUND, "lost");
+    json_auto_t *row = broker_close_box(&w->client, "ann", BOX_ID_PREFIX OF_BEFORE, &e);
+    assert_string_equal(json_get_string(row, "status"), "lost");
+    bw_close(w);
+}
+
+static void one_of_a_conversation_keeps_its_files(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+
+    bw_start_broker(w);
+    AUTO_FREE char *id = create(w, "ann");
+    die(leave_one(w, false)); /* the directory is there now */
+    assert_null(broker_delete_conversation(&w->client, "ann", "c", &e));
+    assert_int_equal(e.kind, ERR_BUSY);
+    assert_contains(e.text, "a lasting sandbox of this conversation is still there");
+    close_box(w, "ann", id);
+    json_auto_t *gone = broker_delete_conversation(&w->client, "ann", "c", &e);
+    if (!gone)
+        fail_msg("%s", e.text);
+    assert_true(json_get_bool(gone, "deleted", 0));
+    bw_close(w);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -263,6 +424,9 @@ int main(void)
         TEST(a_session_has_one_sandbox_of_its_conversation),
         TEST(one_of_a_broker_before_counts_and_gets_its_calls),
         TEST(one_that_does_not_say_whose_it_is_is_not_taken),
+        TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
+        TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),
+        TEST(one_of_a_conversation_keeps_its_files),
     };
     return RUN_TESTS(tests);
 }

@@ -68,9 +68,9 @@ struct broker_run_options {
  * stdout, stderr, output, truncation…, files[{name,size,url,change}] without mimeType, which the
  * worker adds, runId, queueMs, and expiresAt when it is kept. With waitMs or background its status
  * may be "running": exitCode and signal are null, the output is what came so far, and nextByte says
- * where to go on with broker_get_run. With session it also
- * has sandboxId, sessionStarted (its variables are new) and stateLost (they are gone), and
- * sessionNote where that has to be said. New reference, or NULL with *e (kinds as the broker gave
+ * where to go on with broker_get_run. With session it also has sandboxId, sessionStarted (its
+ * variables are new) and stateLost (they, or those of the calls before, are gone), and sessionNote
+ * where that has to be said. New reference, or NULL with *e (kinds as the broker gave
  * them: INVALID, NOT_FOUND, UNAVAILABLE, IO, BUSY, LOST…; CANCELLED: its asker hung up).
  */
 json_t *broker_run(const struct broker_client *c, const struct run_request *request,

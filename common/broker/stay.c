@@ -217,6 +217,8 @@ static int get_going(struct stay *s, struct err *e)
     if (sandbox_open(s->start->root, s->tenant, s->conversation, &s->sandbox, e) < 0 ||
         stay_start_container(s, e) < 0)
         return -1;
+    if (s->keeps_variables)
+        stay_session_look_back(s);
     s->began_ms = s->used_ms = clock_mono_ms();
     s->record = record_new(s);
     stay_note(s);

@@ -148,7 +148,7 @@ static bool is_ours(const struct stay *s, const json_t *head)
 static void begin(struct stay *s, struct stay_ask *a)
 {
     if (a->kind == STAY_CLOSE)
-        stay_stop(s, "closed", "by close_sandbox");
+        stay_stop(s, "closed", STAY_CLOSED_BY_OWNER);
     if (has_commands(a->kind)) {
         a->reader->inbox.message.max = WIRE_MESSAGE_MAX;
         stay_hear_reader(s, a->reader, EPOLLIN); /* most bodies are there */

@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
+#include "common/base/log.h"
 #include "common/broker/run_record.h"
 #include "common/broker/runlock.h"
 #include "common/broker/wire.h"
@@ -172,18 +173,21 @@ json_t *stay_record_row(const struct sandbox_root *root, const char *box_id, con
     return NULL;
 }
 
-int stay_record_say_end(const json_t *row, struct err *e)
+const char *stay_record_end(const json_t *row)
 {
     const char *status = json_get_string(row, "status");
+
+    if (strcmp(status, "expired") == 0)
+        return "has expired";
+    return strcmp(status, "lost") == 0 ? "is lost" : "is closed";
+}
+
+int stay_record_say_end(const json_t *row, struct err *e)
+{
     const char *reason = json_get_string(row, "reason");
 
-    if (!reason)
-        reason = "it is ending";
-    if (strcmp(status, "expired") == 0)
-        return err_set(e, ERR_NOT_FOUND, "sandboxId: this sandbox has expired (%s)", reason);
-    if (strcmp(status, "lost") == 0)
-        return err_set(e, ERR_NOT_FOUND, "sandboxId: this sandbox is lost (%s)", reason);
-    return err_set(e, ERR_NOT_FOUND, "sandboxId: this sandbox is closed (%s)", reason);
+    return err_set(e, ERR_NOT_FOUND, "sandboxId: this sandbox %s (%s)", stay_record_end(row),
+                   reason ? reason : "it is ending");
 }
 
 void stay_record_read_log(const struct sandbox_root *root, const char *box_id, struct buf *out)
@@ -268,6 +272,50 @@ json_t *stay_record_list(const struct sandbox_root *root, const char *tenant,
         return l.rows;
     json_decref(l.rows);
     return NULL;
+}
+
+/* Which session is meant, and the newest that was found. */
+struct session_search {
+    const struct sandbox_root *root;
+    const char *tenant, *conversation, *language, *but_run_id;
+    json_t *row;
+};
+
+static bool is_newer(const json_t *a, const json_t *b)
+{
+    static const char *const times[] = {"createdAt", "lastUsedAt"};
+
+    for (size_t i = 0; b && i < ARRAY_LEN(times); i++) {
+        json_int_t one = json_get_integer(a, times[i], 0), other = json_get_integer(b, times[i], 0);
+        if (one != other)
+            return one > other;
+    }
+    return true;
+}
+
+static void compare_session(void *ctx, const char *run_id, const json_t *record)
+{
+    struct session_search *s = ctx;
+    const char *language = json_get_string(record, "language");
+
+    if (!json_get_bool(record, "session", 0) || !language || strcmp(language, s->language) != 0 ||
+        !is_of(record, s->tenant, s->conversation) || strcmp(run_id, s->but_run_id) == 0 ||
+        !is_newer(record, s->row))
+        return;
+    json_decref(s->row);
+    s->row = row_of(s->root, run_id, json_copy((json_t *)(uintptr_t)record));
+}
+
+json_t *stay_record_last_session(const struct sandbox_root *root, const char *tenant,
+                                 const char *conversation, const char *language,
+                                 const char *but_run_id)
+{
+    struct session_search s = {root, tenant, conversation, language, but_run_id, NULL};
+    struct err e = ERR_INIT;
+
+    if (stay_record_each(root, compare_session, &s, &e) < 0)
+        log_warn("%s", e.text);
+    return s.row;
 }
 
 static void forget(int dir_fd, const char *run_id)

@@ -41,7 +41,18 @@ bool stay_record_lives(const struct sandbox_root *root, const char *run_id, cons
 json_t *stay_record_row(const struct sandbox_root *root, const char *box_id, const char *tenant,
                         struct err *e);
 
-/* ERR_NOT_FOUND with what became of the sandbox of that row; -1. */
+/* The row of the newest sandbox that kept the variables of a conversation in that language, but not
+ * of the one of that run id; NULL: there was none, or it is forgotten. New reference. */
+json_t *stay_record_last_session(const struct sandbox_root *root, const char *tenant,
+                                 const char *conversation, const char *language,
+                                 const char *but_run_id);
+
+/* Why one ended that its owner did not want any more. */
+#define STAY_CLOSED_BY_OWNER "by close_sandbox"
+/* What became of the sandbox of that row: "is lost", "has expired", "is closed"; in all it is ended
+ * or ending. */
+const char *stay_record_end(const json_t *row);
+/* The same for a call: ERR_NOT_FOUND with what became of the sandbox of that row; -1. */
 int stay_record_say_end(const json_t *row, struct err *e);
 /* ERR_NOT_FOUND in the one text; -1. */
 int stay_not_found(struct err *e);

@@ -46,6 +46,7 @@ struct stay_session {
     bool fresh;            /* it has not finished a cell */
     struct stay_ask *cell; /* that it works on; NULL: none */
     struct buf control;    /* what it said and is not whole */
+    char lost[400];        /* why variables are gone, which their owner has not heard; "": none */
 };
 
 struct stay {
@@ -130,6 +131,8 @@ void stay_note_use(const struct stay *s);
 
 /* stay_session.c: cells. */
 
+/* Looks for the session before this one: its variables may be missed. */
+void stay_session_look_back(struct stay *s);
 void stay_cell_begin(struct stay *s, struct stay_ask *ask);
 /* The next cell, if the interpreter is free. */
 void stay_cell_next(struct stay *s);

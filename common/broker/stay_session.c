@@ -11,6 +11,7 @@
 #include "common/broker/wire.h"
 #include "common/rpc/json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define RECORD_HEADER 4
@@ -40,30 +41,46 @@ bool stay_session_known(const char *language)
 
 /* ---- the answer ---- */
 
-/* What became of the variables, where that has to be said. */
-static const char *note_of(const struct stay_ask *a, bool lost)
+#define STILL_THERE "files in /data are still there."
+
+/* What became of the variables, of this call or of those before, where that has to be said: ""
+ * nothing. */
+static void note(const struct stay *s, const struct stay_ask *a, bool lost, struct buf *out)
 {
-    if (!lost)
-        return NULL;
-    if (a->why == STAY_TIMED_OUT)
-        return "The time limit ended the interpreter: its variables are lost. The next call begins "
-               "anew; files in /data are still there.";
-    return "The interpreter ended: its variables are lost. The next call begins anew; files in "
-           "/data are still there.";
+    if (lost)
+        buf_addf(out, "%s: its variables are lost. The next call begins anew; " STILL_THERE,
+                 a->why == STAY_TIMED_OUT ? "The time limit ended the interpreter"
+                                          : "The interpreter ended");
+    else if (*s->session.lost)
+        buf_addf(
+            out,
+            "The variables of the calls before are lost: %s. This call began anew; " STILL_THERE,
+            s->session.lost);
 }
 
 static void tell_session(const struct stay *s, const struct stay_ask *a, bool lost, json_t *result)
 {
-    const char *note = note_of(a, lost);
+    AUTO_BUF struct buf text = BUF_INIT(1024);
     char id[BOX_ID_LEN + 1];
 
+    note(s, a, lost, &text);
     stay_id(s->start->run_id, id);
     json_object_set_new(result, "sandboxId", json_string(id));
     json_object_set_new(result, "sessionStarted", json_boolean(s->session.fresh));
-    json_object_set_new(result, "stateLost", json_boolean(lost));
-    if (note)
-        json_object_set_new(result, "sessionNote", json_string(note));
+    json_object_set_new(result, "stateLost", json_boolean(text.len > 0));
+    if (text.len > 0)
+        json_object_set_new(result, "sessionNote", json_from_bytes(buf_str(&text), text.len));
     json_object_del(result, "runId"); /* nobody can ask for it later */
+}
+
+/* The answer has told what there was to tell, unless nobody hears it. */
+static void note_told(struct stay *s, bool heard, bool lost)
+{
+    if (heard)
+        s->session.lost[0] = '\0';
+    else if (lost)
+        snprintf(s->session.lost, sizeof s->session.lost,
+                 "the interpreter ended with a call that was cancelled or not answered");
 }
 
 static void conclude(struct stay *s, struct stay_ask *a, const struct engine_outcome *o, bool lost)
@@ -78,16 +95,46 @@ static void conclude(struct stay *s, struct stay_ask *a, const struct engine_out
 
     stay_note_use(s);
     if (snapshot_take(&s->sandbox, &after, &e) < 0) {
+        note_told(s, false, lost);
         stay_refuse(s, a, &e);
     } else {
         json_t *result = run_result_new(&story, &outcome, &a->before, &after);
         tell_session(s, a, lost, result);
         keeping_tell_after(&s->sandbox, &after, result);
+        note_told(s, a->reader && a->why != STAY_CANCELLED, lost);
         stay_answer(s, a, wire_result_new(result));
     }
     s->session.fresh = false;
     stay_note(s);
     stay_cell_next(s);
+}
+
+/* ---- what is lost ---- */
+
+/* Those that their owner closed, or reset, are not missed. */
+void stay_session_look_back(struct stay *s)
+{
+    json_auto_t *row = stay_record_last_session(s->start->root, s->tenant, s->conversation,
+                                                s->language, s->start->run_id);
+    const char *reason = json_get_string(row, "reason");
+
+    if (reason && strcmp(reason, STAY_CLOSED_BY_OWNER) != 0)
+        snprintf(s->session.lost, sizeof s->session.lost, "the sandbox that kept them %s (%s)",
+                 stay_record_end(row), reason);
+}
+
+/* Between two calls: the next one hears of it. */
+static void note_death(struct stay *s, const struct engine_outcome *o)
+{
+    char how[40];
+
+    if (o->signal)
+        snprintf(how, sizeof how, "signal %d", o->signal);
+    else
+        snprintf(how, sizeof how, "exit code %d", o->exit_code);
+    snprintf(s->session.lost, sizeof s->session.lost,
+             "the interpreter ended after its last call (%s)",
+             o->out_of_memory ? "out of memory" : how);
 }
 
 /* ---- the interpreter ---- */
@@ -123,6 +170,8 @@ void stay_session_ended(struct stay *s, const struct engine_outcome *o)
     s->session.id = 0;
     if (cell)
         conclude(s, cell, o, true);
+    else if (!s->session.fresh) /* it had finished a cell */
+        note_death(s, o);
 }
 
 /* ---- what it says ---- */

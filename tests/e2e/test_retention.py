@@ -2,6 +2,7 @@
 import base64
 import io
 import os
+import signal
 import time
 import urllib.parse
 import zipfile
@@ -124,6 +125,31 @@ def _():
     equal((result["stdout"], [f["name"] for f in result["files"]]), ("x", ["new.txt"]))
     wait_until(lambda: _is_gone(client, url), SOON, "and goes afterwards")
     check(_box(url) not in os.listdir(site.root), "the directory")
+
+
+def _sandbox(client):
+    return client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"})["sandboxId"]
+
+
+def _in_sandbox(client, box, command):
+    return client.structured("exec", {"sandboxId": box, "command": command})["results"][0]["stdout"]
+
+
+@test("the files of a conversation with a lasting sandbox stay, however old they are, and delete_conversation wants it closed first")
+def _():
+    site, client = _short_lived()
+    url = client.upload("old.txt", b"x")["file"]["url"]
+    box = _sandbox(client)
+    holds_for(lambda: client.download(url).status == 200, 3 * TTL, "the file is there beside the sandbox")
+    equal(_in_sandbox(client, box, "cat old.txt"), "x")
+    contains(_refused(client), "a lasting sandbox of this conversation is still there")
+    equal(_in_sandbox(client, box, "cat old.txt; echo new > new.txt"), "x")
+    client.structured("close_sandbox", {"sandboxId": box})
+    wait_until(lambda: _is_gone(client, url), SOON, "and goes afterwards")
+    check(_box(url) not in os.listdir(site.root), "the directory")
+    client.upload("again.txt", b"x")
+    client.structured("close_sandbox", {"sandboxId": _sandbox(client)})
+    check(_delete(client)["deleted"], "deleted when it is closed")
 
 
 def _ended(client, run):
@@ -278,6 +304,22 @@ def _():
     boxes = [_box(url) for url in urls]
     wait_until(lambda: boxes[0] not in os.listdir(site.root), SOON, "the oldest goes")
     check(all(box in os.listdir(site.root) for box in boxes[1:]), "the others stay")
+
+
+@test("above SANDBOX_TOTAL_MAX a conversation with a lasting sandbox stays, although others were used later")
+def _():
+    site = sites.own({"SANDBOX_TOTAL_MAX": "3m"})
+    clients = [sites.new_conversation(site.client()) for _ in range(3)]
+    box = _sandbox(clients[0])
+    urls = []
+    for client in clients:
+        urls.append(client.run("open('f.bin', 'wb').write(bytes(range(256)) * 8192)")["files"][0]["url"])
+        time.sleep(1.1)  # last uses are known in seconds
+    os.kill(site.broker(), signal.SIGKILL)  # the next one looks at its start: two are too many; the sandbox goes on
+    boxes = [_box(url) for url in urls]
+    wait_until(lambda: boxes[1] not in os.listdir(site.root), SOON, "the oldest without a sandbox goes")
+    check(boxes[0] in os.listdir(site.root) and boxes[2] in os.listdir(site.root), "the others stay")
+    equal(_in_sandbox(clients[0], box, "stat -c %s f.bin"), f"{256 * 8192}\n")
 
 
 @test("a run that ends above SANDBOX_QUOTA is told so; the next run and upload are refused until there is room")

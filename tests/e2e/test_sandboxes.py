@@ -496,6 +496,56 @@ def _():
     client.structured("reset_session", {"conversationId": client.conversation})
 
 
+# Cells that note the interpreter's process and end it when they are over.
+FADING = {
+    "python": "import os, threading\nopen('pid', 'w').write(str(os.getpid()))\nx = 1\n"
+              "threading.Thread(target=lambda: (open('go').read(), os._exit(7))).start()",
+    "typescript": "const x = 1; require('fs').writeFileSync('pid', String(process.pid)); Bun.spawn(['sh', '-c', `cat go; kill -9 ${process.pid}`]);",
+}
+SEES_X = {"python": "print('x' in globals())", "typescript": "console.log(typeof x !== 'undefined')"}
+
+
+@test("an interpreter that ends between two calls is told of with the next one, once, in both languages", timeout=180)
+def _():
+    client = _client()
+    client.run("mkfifo go", "bash")
+    for language, code in FADING.items():
+        first = _cell(client, code, language)
+        equal((first["status"], first["stateLost"]), ("ok", False), language)
+        _out(client, first["sandboxId"], "echo > go; while kill -0 $(cat pid) 2>/dev/null; do sleep 0.1; done")
+        whole = client.run_whole(SEES_X[language], language, session=True)
+        result = whole["structuredContent"]
+        equal((result["stdout"].lower(), result["sessionStarted"], result["stateLost"]), ("false\n", True, True), language)
+        contains(str(whole["content"]), "ended after its last call")
+        again = _cell(client, SEES_X[language], language)
+        equal((again["sessionStarted"], again["stateLost"]), (False, False), language)
+    client.structured("reset_session", {"conversationId": client.conversation})
+
+
+@test("a session that nobody used for long, whose process was killed or that ended with the server is told of with the next start", timeout=180)
+def _():
+    site = sites.own({"SANDBOX_STAY_IDLE": "6s"})
+    client = _client(site)
+
+    def kill(box):
+        os.kill(_keeper(site, box), signal.SIGKILL)
+
+    def restart(_):
+        site.stop()
+        site.start()
+        client.close()
+    for end, why in ((lambda box: None, "nobody used it for 6 seconds"), (kill, "the process that looked after it died"),
+                     (restart, "the server was stopped")):
+        box = _cell(client, "x = 1")["sandboxId"]
+        end(box)
+        wait_until(lambda: _status(client, box) not in ("running", "paused"), 30, f"it ends: {why}")  # pylint: disable=cell-var-from-loop
+        whole = client.run_whole("print('x' in globals())", "python", session=True)
+        result = whole["structuredContent"]
+        equal((result["stdout"], result["sessionStarted"], result["stateLost"]), ("False\n", True, True), why)
+        contains(str(whole["content"]), why)
+        client.structured("reset_session", {"conversationId": client.conversation})
+
+
 @test("a session refuses what it cannot do")
 def _():
     client = _client()

@@ -324,6 +324,10 @@ static int box_control(struct engine *engine, uint32_t id, const char *data, siz
         char nonsense[5000];
         memset(nonsense, 0xff, sizeof nonsense);
         say(b, ENGINE_STAY_CONTROL, id, nonsense, sizeof nonsense, NULL);
+    } else if (strcmp(code, "fade") == 0) {
+        answer_cell(b, id, 0);
+        find(b, id)->id = 0;
+        say(b, ENGINE_STAY_ENDED, id, "", 0, &died);
     } else if (strcmp(code, "die") == 0) {
         find(b, id)->id = 0;
         say(b, ENGINE_STAY_ENDED, id, "", 0, &died);

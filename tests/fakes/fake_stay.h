@@ -4,6 +4,7 @@
  * in the sandbox's directory; its interpreter knows these cells:
  *   print TEXT   print a line            exit N   ends with that code
  *   die          the interpreter ends    hang     nothing, until it is killed
+ *   fade         done, and then the interpreter ends
  *   babble       nonsense on the control channel, and no end
  */
 #ifndef SANDCGI_TESTS_FAKES_FAKE_STAY_H

@@ -688,6 +688,77 @@ static void a_cell_beyond_its_time_loses_the_state(void **state)
     close_box(w);
 }
 
+static void an_interpreter_that_ends_between_cells_is_told_with_the_next(void **state)
+{
+    struct world *w = *state;
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    expect_cell(cell(w, "fade"), "ok", false, false);
+    json_t *next = cell(w, "print new");
+    assert_contains(json_get_string(next, "sessionNote"), "exit code 1");
+    expect_cell(next, "ok", true, true);
+    expect_cell(cell(w, "print again"), "ok", false, false);
+    close_box(w);
+}
+
+static void one_that_ended_with_a_call_nobody_heard_is_told_with_the_next(void **state)
+{
+    struct world *w = *state;
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    close(hand(w, cell_head(), cell_body("hang")));
+    json_t *next = cell(w, "print new");
+    assert_contains(json_get_string(next, "sessionNote"), "cancelled");
+    expect_cell(next, "ok", true, true);
+    expect_cell(cell(w, "print again"), "ok", false, false);
+    close_box(w);
+}
+
+/* What is known of a session of before, that long ago. */
+static void leave_session(const struct world *w, const char *run_id, const char *status,
+                          const char *reason, int ago_s)
+{
+    struct err e = ERR_INIT;
+    json_int_t then = clock_unix_s() - ago_s;
+    json_auto_t *record = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:I, s:I, s:I, s:i}",
+                                    "tenant", "ann", "sandboxId", "x", "status", status,
+                                    "conversationId", "chat", "language", "python", "session", 1,
+                                    "reason", reason, "createdAt", then, "lastUsedAt", then,
+                                    "endedAt", then, "keepSeconds", 3600);
+
+    assert_works(stay_record_write(&w->f->root, run_id, record, &e), e);
+}
+
+static void a_session_of_before_is_missed_unless_its_owner_closed_it(void **state)
+{
+    static const struct {
+        const char *status, *reason, *told;
+    } ends[] = {
+        {"expired", "nobody used it for 6 seconds", "has expired (nobody used it"},
+        {"lost", "the process that looked after it died", "is lost (the process"},
+        {"closed", "the server was stopped", "is closed (the server was stopped)"},
+        {"closed", STAY_CLOSED_BY_OWNER, NULL},
+    };
+    struct world *w = *state;
+
+    leave_session(w, "aaaaaaaaaaaaaaaaaaaaaaaa", "lost", "long ago", 300);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        char run_id[] = "bbbbbbbbbbbbbbbbbbbbbbb0";
+        run_id[RUN_ID_LEN - 1] = (char)('0' + i);
+        leave_session(w, run_id, ends[i].status, ends[i].reason, 200 - (int)i);
+        begin_session(w, "print one");
+        json_t *first = result_of(TAKE_FD(w->creator));
+        if (ends[i].told)
+            assert_contains(json_get_string(first, "sessionNote"), ends[i].told);
+        expect_cell(first, "ok", true, ends[i].told != NULL);
+        expect_cell(cell(w, "print two"), "ok", false, false);
+        close_box(w);
+        auto_close_fd(&w->channel);
+    }
+}
+
 static void nonsense_on_the_control_channel_ends_the_interpreter(void **state)
 {
     struct world *w = *state;
@@ -776,6 +847,9 @@ int main(void)
         TEST(cells_are_worked_on_in_one_interpreter),
         TEST(an_interpreter_that_ends_says_that_its_state_is_lost),
         TEST(a_cell_beyond_its_time_loses_the_state),
+        TEST(an_interpreter_that_ends_between_cells_is_told_with_the_next),
+        TEST(one_that_ended_with_a_call_nobody_heard_is_told_with_the_next),
+        TEST(a_session_of_before_is_missed_unless_its_owner_closed_it),
         TEST(nonsense_on_the_control_channel_ends_the_interpreter),
         TEST(a_session_takes_only_code),
         TEST(records_are_listed_and_forgotten),

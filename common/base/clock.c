@@ -17,11 +17,16 @@ int64_t clock_mono_ms(void)
     return clock_mono_us() / 1000;
 }
 
-int64_t clock_unix_s(void)
+int64_t clock_unix_us(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_REALTIME, &ts);
-    return ts.tv_sec;
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+int64_t clock_unix_s(void)
+{
+    return clock_unix_us() / 1000000;
 }
 
 struct deadline deadline_in_ms(int64_t ms)

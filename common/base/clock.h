@@ -8,6 +8,7 @@
 int64_t clock_mono_ms(void);
 int64_t clock_mono_us(void);
 int64_t clock_unix_s(void);
+int64_t clock_unix_us(void);
 
 /* A point on the monotonic clock; at_ms < 0 means never. */
 struct deadline {

@@ -40,13 +40,13 @@ static json_t *record_new(const struct stay *s)
     char id[BOX_ID_LEN + 1];
 
     stay_id(s->start->run_id, id);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I}", "tenant",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "tenant",
                      s->tenant, "sandboxId", id, "status", "running", "conversationId",
                      s->conversation, kind, json_get_string(s->start->head, kind), "network",
                      json_get_bool(s->start->head, "network", 0), "session", s->keeps_variables,
-                     "createdAt", (json_int_t)now, "lastUsedAt", (json_int_t)now, "idleSeconds",
-                     (json_int_t)s->idle_ms / 1000, "expiresAt",
-                     (json_int_t)(now + s->total_ms / 1000), "keepSeconds",
+                     "begunUs", (json_int_t)clock_unix_us(), "createdAt", (json_int_t)now,
+                     "lastUsedAt", (json_int_t)now, "idleSeconds", (json_int_t)s->idle_ms / 1000,
+                     "expiresAt", (json_int_t)(now + s->total_ms / 1000), "keepSeconds",
                      (json_int_t)config->limits.result_ttl_ms / 1000);
 }
 
@@ -73,8 +73,7 @@ static json_t *row_new(const struct stay *s)
 {
     json_t *row = json_copy(s->record);
 
-    json_object_del(row, "tenant");
-    json_object_del(row, "keepSeconds");
+    stay_record_strip(row);
     return row;
 }
 

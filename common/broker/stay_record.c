@@ -147,6 +147,14 @@ static int64_t forgotten_at(const json_t *record)
            json_get_integer(record, "keepSeconds", 0);
 }
 
+void stay_record_strip(json_t *record)
+{
+    static const char *const ours[] = {"tenant", "begunUs", "keepSeconds"};
+
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        json_object_del(record, ours[i]);
+}
+
 /* What its owner is told. */
 static json_t *row_of(const struct sandbox_root *root, const char *run_id, json_t *take_record)
 {
@@ -154,8 +162,7 @@ static json_t *row_of(const struct sandbox_root *root, const char *run_id, json_
         json_object_set_new(take_record, "status", json_string("lost"));
         json_object_set_new(take_record, "reason", json_string(LOST_REASON));
     }
-    json_object_del(take_record, "tenant");
-    json_object_del(take_record, "keepSeconds");
+    stay_record_strip(take_record);
     return take_record;
 }
 
@@ -278,30 +285,21 @@ json_t *stay_record_list(const struct sandbox_root *root, const char *tenant,
 struct session_search {
     const struct sandbox_root *root;
     const char *tenant, *conversation, *language, *but_run_id;
+    json_int_t begun_us;
     json_t *row;
 };
-
-static bool is_newer(const json_t *a, const json_t *b)
-{
-    static const char *const times[] = {"createdAt", "lastUsedAt"};
-
-    for (size_t i = 0; b && i < ARRAY_LEN(times); i++) {
-        json_int_t one = json_get_integer(a, times[i], 0), other = json_get_integer(b, times[i], 0);
-        if (one != other)
-            return one > other;
-    }
-    return true;
-}
 
 static void compare_session(void *ctx, const char *run_id, const json_t *record)
 {
     struct session_search *s = ctx;
     const char *language = json_get_string(record, "language");
+    json_int_t begun_us = json_get_integer(record, "begunUs", 0);
 
     if (!json_get_bool(record, "session", 0) || !language || strcmp(language, s->language) != 0 ||
         !is_of(record, s->tenant, s->conversation) || strcmp(run_id, s->but_run_id) == 0 ||
-        !is_newer(record, s->row))
+        begun_us < s->begun_us)
         return;
+    s->begun_us = begun_us;
     json_decref(s->row);
     s->row = row_of(s->root, run_id, json_copy((json_t *)(uintptr_t)record));
 }
@@ -310,7 +308,7 @@ json_t *stay_record_last_session(const struct sandbox_root *root, const char *te
                                  const char *conversation, const char *language,
                                  const char *but_run_id)
 {
-    struct session_search s = {root, tenant, conversation, language, but_run_id, NULL};
+    struct session_search s = {root, tenant, conversation, language, but_run_id, 0, NULL};
     struct err e = ERR_INIT;
 
     if (stay_record_each(root, compare_session, &s, &e) < 0)

@@ -21,11 +21,14 @@ const char *stay_run_id(const char *box_id);
 
 /*
  * A record is a JSON object: the row that its owner is told (client_boxes.h: broker_box_status),
- * "tenant", and "keepSeconds", for how long it is kept after its end. Replaces the one before at
- * once; not synced.
+ * "tenant", "begunUs", which tells apart what was created in one second, and "keepSeconds", for how
+ * long it is kept after its end. Replaces the one before at once; not synced.
  */
 int stay_record_write(const struct sandbox_root *root, const char *run_id, const json_t *record,
                       struct err *e);
+
+/* Leaves the row of what is a record. */
+void stay_record_strip(json_t *record);
 
 /* The record as it was written; NULL: it is missing or torn. New reference. */
 json_t *stay_record_read(const struct sandbox_root *root, const char *run_id);

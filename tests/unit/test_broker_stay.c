@@ -716,17 +716,17 @@ static void one_that_ended_with_a_call_nobody_heard_is_told_with_the_next(void *
     close_box(w);
 }
 
-/* What is known of a session of before, that long ago. */
+/* What is known of a session of before; the order is that of microseconds in one second. */
 static void leave_session(const struct world *w, const char *run_id, const char *status,
-                          const char *reason, int ago_s)
+                          const char *reason, int order)
 {
     struct err e = ERR_INIT;
-    json_int_t then = clock_unix_s() - ago_s;
+    json_int_t then = clock_unix_s() - 100;
     json_auto_t *record = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:I, s:I, s:I, s:i}",
                                     "tenant", "ann", "sandboxId", "x", "status", status,
                                     "conversationId", "chat", "language", "python", "session", 1,
-                                    "reason", reason, "createdAt", then, "lastUsedAt", then,
-                                    "endedAt", then, "keepSeconds", 3600);
+                                    "reason", reason, "createdAt", then, "begunUs",
+                                    then * 1000000 + order, "endedAt", then, "keepSeconds", 3600);
 
     assert_works(stay_record_write(&w->f->root, run_id, record, &e), e);
 }
@@ -743,11 +743,11 @@ static void a_session_of_before_is_missed_unless_its_owner_closed_it(void **stat
     };
     struct world *w = *state;
 
-    leave_session(w, "aaaaaaaaaaaaaaaaaaaaaaaa", "lost", "long ago", 300);
+    leave_session(w, "aaaaaaaaaaaaaaaaaaaaaaaa", "lost", "long ago", 0);
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         char run_id[] = "bbbbbbbbbbbbbbbbbbbbbbb0";
         run_id[RUN_ID_LEN - 1] = (char)('0' + i);
-        leave_session(w, run_id, ends[i].status, ends[i].reason, 200 - (int)i);
+        leave_session(w, run_id, ends[i].status, ends[i].reason, 1 + (int)i);
         begin_session(w, "print one");
         json_t *first = result_of(TAKE_FD(w->creator));
         if (ends[i].told)

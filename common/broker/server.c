@@ -199,18 +199,20 @@ static bool hear_one(struct broker *b, int timeout_ms)
     return true;
 }
 
+static bool is_done(const struct broker *b)
+{
+    return b->stopping && !b->claims.first && children_count(b->children, NULL, NULL) == 0;
+}
+
 /* Callers first: the rest, above all new containers, comes when nobody says anything. */
 static void broker_turn(struct broker *b)
 {
     see_to_the_rest(b);
+    if (is_done(b)) /* the last one was let go: nobody would say anything */
+        return;
     bool more = hear_one(b, deadline_poll_ms(next_due(b)));
     for (int n = 1; more && n < EVENTS_IN_A_ROW; n++)
         more = hear_one(b, 0);
-}
-
-static bool is_done(const struct broker *b)
-{
-    return b->stopping && !b->claims.first && children_count(b->children, NULL, NULL) == 0;
 }
 
 /* Each container that waits has one, each caller another. */

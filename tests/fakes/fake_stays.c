@@ -1,7 +1,8 @@
 /*
  * Lasting sandboxes without an engine: the place of common/broker/stay.c in tests of the broker's
  * main process. Each answers its creator with its id, everything that is handed over with
- * {"by": its id, "op": …}, and ends with close_box or when it is told to.
+ * {"by": its id, "op": …, "pid"}, and ends with close_box or when it is told to; in the
+ * conversation "lingers" not without a main process.
  */
 #include "config.h"
 
@@ -27,9 +28,9 @@ static void answer(const struct stay_start *start, int take_fd, const char *op)
     char id[BOX_ID_LEN + 1];
 
     stay_id(start->run_id, id);
-    json_auto_t *reply = wire_result_new(
-        json_pack("{s:s, s:s, s:s, s:s}", "by", id, "op", op, "sandboxId", id, "image",
-                  start->runner ? start->runner->image : json_get_string(start->head, "image")));
+    json_auto_t *reply = wire_result_new(json_pack(
+        "{s:s, s:s, s:i, s:s, s:s}", "by", id, "op", op, "pid", (int)getpid(), "sandboxId", id,
+        "image", start->runner ? start->runner->image : json_get_string(start->head, "image")));
     wire_send(take_fd, reply, -1, &e);
     shutdown(take_fd, SHUT_RDWR);
     auto_close_fd(&take_fd);
@@ -44,6 +45,8 @@ static bool heed(const struct stay_start *start, int *last_fd, const char **last
     const json_t *head = json_object_get(message, "head");
     const char *op = json_get_string(head, "op");
 
+    if (!message && strcmp(json_get_string(start->head, "conversation"), "lingers") == 0)
+        pause();
     if (!op)
         return false;
     if (strcmp(op, "close_box") == 0) {

@@ -393,6 +393,32 @@ static void one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then(voi
     bw_close(w);
 }
 
+static void a_broker_that_is_relieved_ends_although_one_lives_on(void **state)
+{
+    struct broker_world *w = *state;
+    struct deadline end = deadline_in_ms(20000);
+    struct broker_box_want want = want_of("ann");
+    struct err e = ERR_INIT;
+
+    want.conversation = "lingers";
+    bw_start_broker(w);
+    json_auto_t *row = broker_create_box(&w->client, &want, &e);
+    pid_t box = (pid_t)json_get_integer(row, "pid", 0);
+    assert_true(box > 0);
+    poll(NULL, 0, 2500); /* nothing is due any more that would wake it */
+    kill(w->pid, SIGHUP);
+    while (waitpid(w->pid, NULL, WNOHANG) == 0) {
+        if (deadline_passed(end))
+            kill(box, SIGKILL);
+        assert_false(deadline_passed(end));
+        poll(NULL, 0, 10);
+    }
+    assert_int_equal(kill(box, SIGKILL), 0);
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 0);
+    bw_close(w);
+}
+
 static void one_of_a_conversation_keeps_its_files(void **state)
 {
     struct broker_world *w = *state;
@@ -427,6 +453,7 @@ int main(void)
         TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
         TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),
         TEST(one_of_a_conversation_keeps_its_files),
+        TEST(a_broker_that_is_relieved_ends_although_one_lives_on),
     };
     return RUN_TESTS(tests);
 }

@@ -10,7 +10,6 @@
 #include "common/sandbox/archive.h"
 #include "common/sandbox/files.h"
 #include "common/sandbox/link.h"
-#include "common/sandbox/place.h"
 #include "common/sandbox/unpack.h"
 
 #include <signal.h>
@@ -182,11 +181,9 @@ json_t *job_unpack(struct job *job, struct err *e)
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
     bool is_there = json_object_get(job->request, "name") != NULL;
-    AUTO_FD int place = place_take(root, &unpackings, e);
 
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    if (place < 0 || read_whose(job, &tenant, &conversation, e) < 0 ||
-        read_folder(job, &want.folder, e) < 0 ||
+    if (read_whose(job, &tenant, &conversation, e) < 0 || read_folder(job, &want.folder, e) < 0 ||
         (is_there ? sandbox_find : sandbox_open)(root, tenant, conversation, &sb, e) < 0)
         return NULL;
     int fd = open_archive(job, &sb, e);

@@ -6,7 +6,6 @@
 #include "common/fetch/fetch.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files.h"
-#include "common/sandbox/place.h"
 #include "common/sandbox/quota.h"
 #include "common/sandbox/upload.h"
 
@@ -14,9 +13,6 @@
 #include <string.h>
 
 #define FETCH_MS 300000 /* below what web servers wait for an answer */
-
-/* Each is a job, and they last. */
-static const struct place_kind imports = {"import", 8, "files are being fetched"};
 
 /* Whose file it will be; without a name of the caller's it is called as in the URL. */
 static int read_target(const struct job *job, const char *url, char name[FETCH_NAME_MAX + 1],
@@ -78,8 +74,7 @@ static json_t *import(const struct job *job, const char *url, const struct job_t
     const struct sandbox_root *root = job->world->root;
     AUTO_UPLOAD_BODY struct upload_body body = UPLOAD_BODY_INIT;
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    AUTO_FD int place = place_take(root, &imports, e);
-    AUTO_FD int fd = place < 0 ? -1 : upload_stage(root, e);
+    AUTO_FD int fd = upload_stage(root, e);
 
     if (fd < 0 || fetch(job, url, t, fd, e) < 0 || upload_of_stage(root, fd, &body, e) < 0 ||
         sandbox_open(root, t->tenant, t->conversation, &sb, e) < 0 ||

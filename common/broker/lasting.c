@@ -20,7 +20,7 @@ static const struct {
     [LASTING_DELETION] = {"delete_conversation", "conversations are being deleted", 12, 6},
     [LASTING_IMPORT] = {"import_url", "files are being fetched", 8, 4},
     [LASTING_PACK] = {"pack", "archives are being downloaded", 24, 8},
-    [LASTING_UNPACK] = {"unpack", "archives are being unpacked", 12, 6},
+    [LASTING_UNPACK] = {"unpack", "archives are being unpacked", 8, 4},
 };
 
 static enum lasting kind_of(const json_t *head)

@@ -16,7 +16,6 @@ libsandbox_a_SOURCES = \
 	common/sandbox/local.c common/sandbox/local.h \
 	common/sandbox/kit.c common/sandbox/kit.h \
 	common/sandbox/media.c common/sandbox/media.h \
-	common/sandbox/place.c common/sandbox/place.h \
 	common/sandbox/quota.c common/sandbox/quota.h \
 	common/sandbox/retention.c common/sandbox/retention.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \

@@ -8,7 +8,6 @@
 #include "common/broker/wire.h"
 #include "common/fetch/fetch.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/place.h"
 #include "common/sandbox/state.h"
 #include "common/sandbox/ticket.h"
 #include "common/sandbox/upload.h"
@@ -216,32 +215,6 @@ static void a_fetch_ends_when_others_fill_the_disk(void **state)
     assert_non_null(strstr(e.text, "SANDBOX_DISK_RESERVE"));
 }
 
-/* ---- archives ---- */
-
-static json_t *unpack_message(void)
-{
-    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "unpack", "tenant", "default",
-                     "conversation", "talk", "folder", "", "name", "absent.zip");
-}
-
-static void only_so_many_archives_are_unpacked_at_once(void **state)
-{
-    static const struct place_kind unpackings = {"unpack", 8, "archives"};
-    struct fixture *f = *state;
-    int places[8];
-
-    disk_free = UINT64_MAX;
-    for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        places[i] = place_take(&f->root, &unpackings, &f->e);
-    assert_refused(f, MIB, unpack_message(), ERR_BUSY, "8 archives");
-    close(places[3]);
-    assert_refused(f, MIB, unpack_message(), ERR_NOT_FOUND, "no such file");
-    assert_refused(f, MIB, unpack_message(), ERR_NOT_FOUND, "no such file");
-    for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        if (i != 3)
-            close(places[i]);
-}
-
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
@@ -251,7 +224,6 @@ int main(void)
         CASE(what_is_fetched_is_bounded_by_the_room_that_is_left),
         CASE(nothing_is_fetched_for_which_there_is_no_room),
         CASE(a_fetch_ends_when_others_fill_the_disk),
-        CASE(only_so_many_archives_are_unpacked_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

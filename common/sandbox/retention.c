@@ -17,6 +17,8 @@ static int compare(const void *a, const void *b)
 {
     const struct retention_item *x = a, *y = b;
 
+    if (x->in_use != y->in_use)
+        return x->in_use ? 1 : -1;
     if (x->last_used != y->last_used)
         return x->last_used < y->last_used ? -1 : 1;
     return strcmp(x->name, y->name);
@@ -36,11 +38,14 @@ size_t retention_plan(struct retention *r, const struct sandbox_bounds *bounds, 
 
     if (r->n > 0)
         qsort(r->items, r->n, sizeof(*r->items), compare);
-    while (gone < r->n && has_expired(&r->items[gone], bounds, slack_s, now))
+    while (gone < r->n && !r->items[gone].in_use &&
+           has_expired(&r->items[gone], bounds, slack_s, now))
         gone++;
     for (size_t i = gone; i < r->n; i++)
         total += r->items[i].bytes;
-    for (; bounds->total_bytes > 0 && gone < r->n && total > bounds->total_bytes; gone++)
+    for (; bounds->total_bytes > 0 && gone < r->n && !r->items[gone].in_use &&
+           total > bounds->total_bytes;
+         gone++)
         total -= r->items[gone].bytes;
     return gone;
 }
@@ -57,7 +62,7 @@ int64_t retention_next_s(const struct retention *r, size_t n_gone,
     /* One that is made in a moment expires no sooner than this. */
     if (bounds->ttl_s + 1 < next)
         next = bounds->ttl_s + 1;
-    if (n_gone < r->n) {
+    if (n_gone < r->n && !r->items[n_gone].in_use) {
         int64_t due = r->items[n_gone].last_used + bounds->ttl_s + slack_s + 1 - now;
         if (due < next)
             next = due;
@@ -99,8 +104,10 @@ static void add(const struct sandbox_root *root, struct retention *r, size_t *ca
     struct retention_item *item = &r->items[r->n++];
     *item = (struct retention_item){.last_used = last_used};
     memcpy(item->name, name, sizeof(item->name));
-    if (root->bounds.total_bytes > 0)
+    if (root->bounds.total_bytes > 0) {
         item->bytes = bytes_of(root, name);
+        item->in_use = sandbox_is_held(root, name);
+    }
 }
 
 int retention_gather(const struct sandbox_root *root, struct retention *out, struct err *e)

@@ -8,13 +8,15 @@
 
 #include "common/sandbox/sandbox.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct retention_item {
     char name[SANDBOX_NAME_LEN + 1];
     int64_t last_used; /* Unix seconds */
-    uint64_t bytes;    /* 0 where nobody asked for it */
+    uint64_t bytes;    /* 0 where nobody asked for it, as the next */
+    bool in_use;       /* it cannot go now */
 };
 
 struct retention {
@@ -29,8 +31,8 @@ struct retention {
 #define AUTO_RETENTION AUTO(retention_clear)
 
 /*
- * Sorts the items, the one not used for longest first, and returns how many of them are to go: the
- * first of the list, in this order. Last uses are known to within slack_s (state_fresh_s): nobody's
+ * Sorts the items, the one not used for longest first, those in use last, and returns how many of
+ * them are to go: the first of the list, in this order. Last uses are known to within slack_s (state_fresh_s): nobody's
  * files go before ttl_s is over for certain.
  */
 size_t retention_plan(struct retention *r, const struct sandbox_bounds *bounds, int64_t slack_s,
@@ -41,8 +43,8 @@ int64_t retention_next_s(const struct retention *r, size_t n_gone,
                          const struct sandbox_bounds *bounds, int64_t slack_s, int64_t now);
 
 /*
- * Every sandbox there is, with its last use; with bytes when total_bytes is set: as noted, or else
- * counted and noted now. Takes a moment where there are many: not for a process that others wait
+ * Every sandbox there is, with its last use; when total_bytes is set with in_use and bytes: as
+ * noted, or else counted and noted now. Takes a moment where there are many: not for a process that others wait
  * for. Cleared with retention_clear.
  */
 int retention_gather(const struct sandbox_root *root, struct retention *out, struct err *e);

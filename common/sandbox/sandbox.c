@@ -335,6 +335,13 @@ void sandbox_close(struct sandbox *sb)
     auto_close_fd(&sb->fd);
 }
 
+bool sandbox_is_held(const struct sandbox_root *root, const char *name)
+{
+    AUTO_FD int fd = open_box(root->fd, name);
+
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
 int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
                    struct err *e)
 {

@@ -96,6 +96,9 @@ int sandbox_find_named(const struct sandbox_root *root, const char *name, struct
                        struct err *e);
 void sandbox_close(struct sandbox *sb);
 
+/* Does one of our processes have it open? For those who plan: it may be otherwise at once. */
+bool sandbox_is_held(const struct sandbox_root *root, const char *name);
+
 /*
  * Takes a sandbox away, in one step: it becomes a folder of .trash (trash.h), whose name is written
  * to out_trash. ERR_BUSY: somebody has it open; ERR_NOT_FOUND. Never waits.

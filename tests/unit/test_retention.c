@@ -70,6 +70,19 @@ static void above_the_total_the_oldest_go_until_the_rest_fits(void **state)
     assert_int_equal(plan(past, 4, bounds, items, NULL), 4);
 }
 
+static void what_is_in_use_counts_and_another_goes_in_its_place(void **state)
+{
+    struct retention_item items[] = {{.name = "busy", .last_used = 1, .bytes = 10, .in_use = true},
+                                     {.name = "young", .last_used = 3, .bytes = 10},
+                                     {.name = "old", .last_used = 2, .bytes = 10}};
+    struct retention r = {items, ARRAY_LEN(items)};
+    (void)state;
+    assert_int_equal(retention_plan(&r, &(struct sandbox_bounds){.total_bytes = 20}, 0, NOW), 1);
+    assert_string_equal(items[0].name, "old");
+    assert_int_equal(retention_plan(&r, &(struct sandbox_bounds){.total_bytes = 1}, 0, NOW), 2);
+    assert_int_equal(retention_plan(&r, &(struct sandbox_bounds){.ttl_s = DAY}, 0, NOW), 2);
+}
+
 static void what_has_expired_does_not_count_in_the_total(void **state)
 {
     const struct past past[] = {{40 * DAY, 100}, {20, 10}};
@@ -163,6 +176,10 @@ static void sizes_are_noted_or_counted_where_the_total_is_bounded(void **state)
     state_note_size(&f->root, f->sb.name, &(struct usage){.bytes = 77, .files = 3});
     AUTO_RETENTION struct retention noted = gather(f);
     assert_int_equal(noted.items[0].bytes, 77);
+    assert_true(noted.items[0].in_use);
+    sandbox_close(&f->sb);
+    AUTO_RETENTION struct retention left = gather(f);
+    assert_false(left.items[0].in_use);
 }
 
 static void a_hundred_thousand_conversations_are_gathered_and_sorted(void **state)
@@ -189,6 +206,7 @@ int main(void)
         cmocka_unit_test(without_bounds_all_stay),
         cmocka_unit_test(what_was_not_used_for_longer_than_its_time_goes),
         cmocka_unit_test(above_the_total_the_oldest_go_until_the_rest_fits),
+        cmocka_unit_test(what_is_in_use_counts_and_another_goes_in_its_place),
         cmocka_unit_test(what_has_expired_does_not_count_in_the_total),
         cmocka_unit_test(the_next_look_is_when_something_expires),
         cmocka_unit_test(a_year_of_conversations),

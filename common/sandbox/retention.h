@@ -32,8 +32,8 @@ struct retention {
 
 /*
  * Sorts the items, the one not used for longest first, those in use last, and returns how many of
- * them are to go: the first of the list, in this order. Last uses are known to within slack_s (state_fresh_s): nobody's
- * files go before ttl_s is over for certain.
+ * them are to go: the first of the list, in this order. Last uses are known to within slack_s
+ * (state_fresh_s): nobody's files go before ttl_s is over for certain.
  */
 size_t retention_plan(struct retention *r, const struct sandbox_bounds *bounds, int64_t slack_s,
                       int64_t now);
@@ -44,8 +44,8 @@ int64_t retention_next_s(const struct retention *r, size_t n_gone,
 
 /*
  * Every sandbox there is, with its last use; when total_bytes is set with in_use and bytes: as
- * noted, or else counted and noted now. Takes a moment where there are many: not for a process that others wait
- * for. Cleared with retention_clear.
+ * noted, or else counted and noted now. Takes a moment where there are many: not for a process that
+ * others wait for. Cleared with retention_clear.
  */
 int retention_gather(const struct sandbox_root *root, struct retention *out, struct err *e);
 void retention_clear(struct retention *r);

@@ -157,7 +157,6 @@ int sandbox_root_open(struct sandbox_root *out, const char *path, const char *ho
         sandbox_root_close(&root);
         return -1;
     }
-    staging_sweep(&root, clock_unix_s());
     *out = root;
     return 0;
 }

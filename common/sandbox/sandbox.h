@@ -44,7 +44,7 @@ struct sandbox_root {
 /*
  * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs, .boxes,
  * .state, .tickets and .trash (0700) and .pool (0711: a rootless engine has to pass through it).
- * Uploads that an earlier process left half-way are removed. host_path NULL or "" is path.
+ * host_path NULL or "" is path.
  * ERR_INVALID with one line that says what to change: a path that is relative, not a directory, not
  * writable or writable by everybody, a colon in host_path (the engine could not bind it), a secret
  * under 32 characters, a user this account cannot give files to. Strings are copied.

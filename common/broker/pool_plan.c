@@ -210,6 +210,7 @@ static bool wish(struct pool_wish *out, enum pool_do what, struct child *c)
  * were taken to, and so more than they may, the most costly goes. */
 static bool end_one(struct look *l, struct pool_wish *out)
 {
+    const bool over = l->count.used - l->count.leaving > l->pool->settings.memory_bytes;
     struct child *worst = NULL, *largest = NULL;
 
     for (struct child *c = NULL; (c = children_next(l->children, c));) {
@@ -220,10 +221,10 @@ static bool end_one(struct look *l, struct pool_wish *out)
         if (is_surplus(l, c) &&
             (!worst || pool_bytes_of(l->pool, c) < pool_bytes_of(l->pool, worst)))
             worst = c;
-        if (!largest || pool_bytes_of(l->pool, c) > pool_bytes_of(l->pool, largest))
+        if (over && (!largest || pool_bytes_of(l->pool, c) > pool_bytes_of(l->pool, largest)))
             largest = c;
     }
-    if (!worst && l->count.used - l->count.leaving > l->pool->settings.memory_bytes)
+    if (!worst)
         worst = largest;
     return worst && wish(out, POOL_END, worst);
 }

@@ -367,7 +367,9 @@ def _():
 @test("a waiting pool uses next to no CPU", timeout=180)
 def _():
     site = warm.site()
-    pool.wait_for(site, 1, seconds=120, language="python", tier="full")
+    full = pool.wait_for(site, 1, seconds=120, language="python", tier="full")[0]
+    light = pool.wait_for(site, 1, language="python", tier="light")[0]
+    check(9 << 20 < light["memoryBytes"] < 40 << 20 < full["memoryBytes"] < 200 << 20, f"memory of {light} and {full}")
 
     def used():
         return sum(warm.cpu_ns(one["Id"]) for one in site.all_containers())

@@ -80,7 +80,7 @@ const struct conf_row settings_table[] = {
     {"SANDBOX_IMAGES", CONF_STRING, FIELD(images), "sandcgi-runner-*,runner-*,mcp-sandbox-runner-*", 0, 0, NULL, CONF_REQUIRED,
      "Image repositories that may serve as runners, separated by commas; a trailing * matches any rest."},
     {"SANDBOX_RUNTIME", CONF_STRING, FIELD(runtime), "", 0, 64, NULL, 0,
-     "A runtime of the engine's that every container must have (runsc, kata...): each start asks the engine whether it does. Empty: the engine's default, which costs nothing; crun starts containers quicker than runc there."},
+     "A runtime of the engine's that every container must have (runsc, kata...): each start asks the engine whether it does. Empty: the engine's default, and no question."},
     {"SANDBOX_USER", CONF_STRING, FIELD(sandbox_user), "1000:1000", 0, 32, NULL, CONF_REQUIRED,
      "UID:GID of programs and owner of their files; never 0."},
     {"SANDBOX_CPUS", CONF_MILLI, FIELD(cpu_milli), "0.5", 10, 1000000, NULL, 0,

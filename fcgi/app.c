@@ -6,7 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
-#include "common/mcp/lists.h"
+#include "common/mcp/features/tools_list.h"
 #include "fcgi/registry.h"
 
 #include <string.h>
@@ -153,7 +153,7 @@ static void offer_theirs(struct app *app, int i, bool local)
 
     offer_tools(app, i, set->tools, set->n_tools, local);
     server->offer = set->name;
-    server->manners = set->manners;
+    server->error_style = set->error_style;
     server->instructions = set->instructions;
     server->resources = set->resources;
 }
@@ -202,9 +202,9 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                              .timeout_ms = s->timeout_ms,
                              .wait_ms = s->wait_ms,
                              .wait_max_ms = s->wait_max_ms,
-                             .stay_idle_ms = s->stay_idle_ms,
-                             .stay_pause_ms = s->stay_pause_ms,
-                             .stay_total_ms = s->stay_total_ms,
+                             .persistent_idle_ms = s->persistent_idle_ms,
+                             .persistent_pause_ms = s->persistent_pause_ms,
+                             .persistent_total_ms = s->persistent_total_ms,
                              .image_max = s->image_max,
                              .images_max = s->images_max,
                              .network = s->network != SETTINGS_NETWORK_NEVER,

@@ -4,10 +4,10 @@
 
 #include "common/base/crypto.h"
 #include "common/mcp/server.h"
-#include "common/sandbox/link.h"
+#include "common/sandbox/links/link.h"
 #include "common/tools/tools.h"
 #include "common/tools/toolset.h"
-#include "fcgi/events.h"
+#include "fcgi/hub/events.h"
 #include "fcgi/settings.h"
 
 /* A bearer token and whose it is. */

@@ -7,15 +7,15 @@
 #include "common/base/sock.h"
 #include "common/fetch/fetch.h"
 #include "common/index/proxy.h"
-#include "common/sandbox/archive.h"
+#include "common/sandbox/archive/archive.h"
 #include "common/tools/toolset.h"
-#include "fcgi/cgi.h"
-#include "fcgi/events.h"
-#include "fcgi/master.h"
-#include "fcgi/private_broker.h"
+#include "fcgi/http/cgi.h"
+#include "fcgi/hub/events.h"
+#include "fcgi/process/master.h"
+#include "fcgi/process/private_broker.h"
+#include "fcgi/process/status.h"
 #include "fcgi/sessions_dir.h"
-#include "fcgi/status.h"
-#include "fcgi/stdio.h"
+#include "fcgi/stdio/stdio.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,10 +6,10 @@
 #ifndef SANDCGI_FCGI_REGISTRY_H
 #define SANDCGI_FCGI_REGISTRY_H
 
-#include "common/mcp/prompt.h"
-#include "common/mcp/resource.h"
-#include "common/mcp/task.h"
-#include "common/mcp/tool.h"
+#include "common/mcp/features/prompt.h"
+#include "common/mcp/features/resource.h"
+#include "common/mcp/features/task.h"
+#include "common/mcp/features/tool.h"
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
 #ifndef SANDCGI_FCGI_SESSIONS_DIR_H
 #define SANDCGI_FCGI_SESSIONS_DIR_H
 
-#include "fcgi/account.h"
+#include "fcgi/process/account.h"
 #include "fcgi/settings.h"
 
 /*

@@ -6,8 +6,8 @@
 #define SANDCGI_FCGI_SETTINGS_H
 
 #include "common/base/conf.h"
-#include "common/broker/pool_settings.h"
 #include "common/index/hosts.h"
+#include "common/scheduler/pool_settings.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,8 +37,9 @@ struct settings {
     uint64_t max_runs, tenant_runs, conversation_runs, queue, background_max;
     uint64_t wait_ms, wait_max_ms, result_ttl_ms;
     uint64_t ttl_ms, total_max, quota, files, disk_reserve;
-    uint64_t stay_max, stay_server, stay_idle_ms, stay_pause_ms, stay_total_ms;
-    char *stay_images;
+    uint64_t persistent_max, persistent_server, persistent_idle_ms, persistent_pause_ms,
+        persistent_total_ms;
+    char *persistent_images;
     char *warm, *warm_memory;
     uint64_t warm_idle_ms;
     int network; /* enum settings_network */

@@ -3,7 +3,7 @@ noinst_PROGRAMS += runners/common/entry
 runners_common_entry_SOURCES = \
 	runners/common/ahead.c \
 	runners/common/child.c \
-	runners/common/claim.c \
+	runners/common/handoff.c \
 	runners/common/entry.c \
 	runners/common/entry.h \
 	runners/common/envelope.c \
@@ -11,16 +11,16 @@ runners_common_entry_SOURCES = \
 	runners/common/index.c \
 	runners/common/input.c \
 	runners/common/options.c \
-	runners/common/others.c \
+	runners/common/kill_all.c \
 	runners/common/relay.c \
 	runners/common/report.c \
-	runners/common/stay.c \
-	runners/common/stay.h \
-	runners/common/stay_command.c \
-	runners/common/stay_inbox.c \
-	runners/common/stay_kill.c \
-	runners/common/stay_left.c \
-	runners/common/stay_output.c
+	runners/common/psandbox.c \
+	runners/common/psandbox.h \
+	runners/common/psandbox_command.c \
+	runners/common/psandbox_inbox.c \
+	runners/common/psandbox_kill.c \
+	runners/common/orphan_output.c \
+	runners/common/psandbox_output.c
 runners_common_entry_CPPFLAGS = -I$(top_srcdir)
 runners_common_entry_CFLAGS = -std=gnu17 $(WARN_CFLAGS) -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 runners_common_entry_LDFLAGS = -static -s
@@ -63,5 +63,5 @@ EXTRA_DIST += \
 	runners/typescript/prove \
 	runners/typescript/session.mjs
 
-dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_ahead.py tests/runners/test_stay.py tests/runners/test_sessions.py
-EXTRA_DIST += tests/runners/sbx.py tests/runners/stays.py tests/runners/hook.py tests/runners/test_images.py
+dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_ahead.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
+EXTRA_DIST += tests/runners/sbx.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py

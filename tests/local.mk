@@ -1,7 +1,7 @@
 # How tests are wired. Each layer lists its own in its local.mk:
 #
 #   if HAVE_CMOCKA
-#   check_PROGRAMS += tests/unit/test_buf            made from tests/unit/test_buf.c
+#   check_PROGRAMS += tests/unit/base/test_buf            made from tests/unit/base/test_buf.c
 #   endif
 #   FUZZ_TARGETS += tests/fuzz/fuzz_json             made from tests/fuzz/fuzz_json.c, seeds in
 #   tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)      tests/fuzz/corpus/json/

@@ -4,7 +4,7 @@ libbase_a_SOURCES = \
 	common/base/auto.c common/base/auto.h \
 	common/base/b64.c common/base/b64.h \
 	common/base/buf.c common/base/buf.h \
-	common/base/cage.c common/base/cage.h \
+	common/base/privsep.c common/base/privsep.h \
 	common/base/clock.c common/base/clock.h \
 	common/base/conf.c common/base/conf.h \
 	common/base/conf_print.c \
@@ -22,24 +22,24 @@ libbase_a_SOURCES = \
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
-	tests/unit/test_address \
-	tests/unit/test_auto \
-	tests/unit/test_b64 \
-	tests/unit/test_buf \
-	tests/unit/test_cage \
-	tests/unit/test_clock \
-	tests/unit/test_conf \
-	tests/unit/test_crypto \
-	tests/unit/test_err \
-	tests/unit/test_fdio \
-	tests/unit/test_fds \
-	tests/unit/test_glob \
-	tests/unit/test_log \
-	tests/unit/test_mem \
-	tests/unit/test_parse \
-	tests/unit/test_sock \
-	tests/unit/test_sock_message \
-	tests/unit/test_utf8
+	tests/unit/base/test_address \
+	tests/unit/base/test_auto \
+	tests/unit/base/test_b64 \
+	tests/unit/base/test_buf \
+	tests/unit/base/test_privsep \
+	tests/unit/base/test_clock \
+	tests/unit/base/test_conf \
+	tests/unit/base/test_crypto \
+	tests/unit/base/test_err \
+	tests/unit/base/test_fdio \
+	tests/unit/base/test_fds \
+	tests/unit/base/test_glob \
+	tests/unit/base/test_log \
+	tests/unit/base/test_mem \
+	tests/unit/base/test_parse \
+	tests/unit/base/test_sock \
+	tests/unit/base/test_sock_message \
+	tests/unit/base/test_utf8
 endif
 
 FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_glob tests/fuzz/fuzz_sock

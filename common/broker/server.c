@@ -6,8 +6,8 @@
 #include "common/base/log.h"
 #include "common/base/sock.h"
 #include "common/broker/broker.h"
-#include "common/broker/wire.h"
-#include "common/sandbox/kit.h"
+#include "common/protocol/wire.h"
+#include "common/sandbox/helpers.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define JOBS_MAX        64 /* at the same time; those that last (lasting.c) leave room for others */
+#define JOBS_MAX        64 /* at the same time; those that last (limit.c) leave room for others */
 #define EVENTS_IN_A_ROW 64 /* before what is due is looked at */
 #define DOOR_PAUSE_MS   100
 #define DESCRIPTORS_MAX 65536
@@ -25,11 +25,11 @@
 const struct engine_runner *broker_runner(const struct broker *b, const char *language,
                                           struct err *e)
 {
-    const struct engine_runners *runners = &b->keeper.runners;
+    const struct engine_runners *runners = &b->housekeeper.runners;
     AUTO_BUF struct buf known = BUF_INIT(400);
 
-    if (*b->keeper.trouble) {
-        err_set(e, ERR_UNAVAILABLE, "%s", b->keeper.trouble);
+    if (*b->housekeeper.trouble) {
+        err_set(e, ERR_UNAVAILABLE, "%s", b->housekeeper.trouble);
         return NULL;
     }
     for (size_t i = 0; i < runners->n; i++) {
@@ -49,18 +49,18 @@ const struct engine_runner *broker_runner(const struct broker *b, const char *la
 
 static void bury(struct broker *b, pid_t pid, int status)
 {
-    if (pid == b->keeper.pid) {
-        keeper_link_bury(b);
+    if (pid == b->housekeeper.pid) {
+        housekeeper_link_reap(b);
         return;
     }
     struct child *child = children_find_pid(b->children, pid);
     if (!child)
         return;
     if (child->kind != CHILD_JOB) {
-        supervisors_bury(b, child, status);
+        child_io_reap(b, child, status);
         return;
     }
-    removals_bury(b, child);
+    prune_reap(b, child);
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM) /* which is ours, at the end */
         log_error("a job was ended by signal %d", WTERMSIG(status));
     children_remove(b->children, child);
@@ -124,7 +124,7 @@ static void take_connection(struct broker *b, void *item, uint32_t events)
         log_warn("refused a connection from another user");
         return;
     }
-    heads_take(b, TAKE_FD(fd));
+    pending_conns_take(b, TAKE_FD(fd));
 }
 
 static bool is_job(const struct child *c, const void *ctx)
@@ -139,7 +139,8 @@ static void open_or_close_door(struct broker *b)
     struct err e = ERR_INIT;
     if (deadline_passed(b->door_opens))
         b->door_opens = DEADLINE_NEVER;
-    bool open = !b->stopping && b->door_opens.at_ms < 0 && keeper_link_ready(&b->keeper) &&
+    bool open = !b->stopping && b->door_opens.at_ms < 0 &&
+                housekeeper_link_ready(&b->housekeeper) &&
                 children_count(b->children, is_job, NULL) < JOBS_MAX;
     if (open == (b->listen_watch.fd >= 0))
         return;
@@ -155,30 +156,30 @@ static void open_or_close_door(struct broker *b)
 /* What is due besides what is heard. */
 static void see_to_the_rest(struct broker *b)
 {
-    keeper_link_turn(b);
-    heads_turn(b);
-    claims_turn(b);
+    housekeeper_link_tick(b);
+    pending_conns_tick(b);
+    run_queue_tick(b);
     if (b->stopping) {
-        heads_clear(b);
+        pending_conns_clear(b);
         warm_end(b);
-        removals_end(b);
-        stays_end(b);
+        prune_end(b);
+        psandboxes_end(b);
     } else {
-        awaited_turn(b);
-        warm_turn(b);
-        removals_turn(b);
+        reattach_tick(b);
+        warm_tick(b);
+        prune_tick(b);
     }
     open_or_close_door(b);
 }
 
 static struct deadline next_due(const struct broker *b)
 {
-    struct deadline next = keeper_link_next(&b->keeper);
-    next = deadline_min(next, heads_next(&b->heads));
-    next = deadline_min(next, claims_next(&b->claims));
+    struct deadline next = housekeeper_link_next(&b->housekeeper);
+    next = deadline_min(next, pending_conns_next(&b->pending_conns));
+    next = deadline_min(next, run_queue_next(&b->run_queue));
     next = deadline_min(next, b->door_opens);
-    next = deadline_min(next, removals_next(&b->removals));
-    next = deadline_min(next, awaited_next(&b->awaited));
+    next = deadline_min(next, prune_next(&b->prune));
+    next = deadline_min(next, reattach_next(&b->reattach));
     return deadline_min(next, b->pool_at);
 }
 
@@ -195,17 +196,17 @@ static bool hear_one(struct broker *b, int timeout_ms)
         return false;
     const struct watch *w = event.data.ptr;
     w->ready(b, w->item, event.events);
-    claims_turn(b);
+    run_queue_tick(b);
     return true;
 }
 
 static bool is_done(const struct broker *b)
 {
-    return b->stopping && !b->claims.first && children_count(b->children, NULL, NULL) == 0;
+    return b->stopping && !b->run_queue.first && children_count(b->children, NULL, NULL) == 0;
 }
 
 /* Callers first: the rest, above all new containers, comes when nobody says anything. */
-static void broker_turn(struct broker *b)
+static void broker_tick(struct broker *b)
 {
     see_to_the_rest(b);
     if (is_done(b)) /* the last one was let go: nobody would say anything */
@@ -239,10 +240,10 @@ static int open_broker(struct broker *b, struct err *e)
     b->children = children_new();
     b->admission = admission_new(&limits);
     b->pool = pool_new(&config->pool);
-    idle_init(&b->idle);
-    keeper_link_init(&b->keeper);
-    removals_init(&b->removals);
-    awaited_init(&b->awaited);
+    cpu_pressure_init(&b->cpu_pressure);
+    housekeeper_link_init(&b->housekeeper);
+    prune_init(&b->prune);
+    reattach_init(&b->reattach);
     b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (b->epoll_fd < 0)
         return err_errno(e, "epoll_create1");
@@ -252,26 +253,26 @@ static int open_broker(struct broker *b, struct err *e)
         return -1;
     b->root.url_ttl_s = config->url_ttl_s;
     b->root.bounds = config->bounds;
-    awaited_expect(b);
-    b->tools_path = kit_install(&b->root, e);
-    if (!b->tools_path)
+    reattach_expect(b);
+    b->helpers_path = helpers_install(&b->root, e);
+    if (!b->helpers_path)
         return -1;
-    return keeper_link_start(b, e);
+    return housekeeper_link_start(b, e);
 }
 
 static void close_broker(struct broker *b)
 {
-    heads_clear(b); /* who came in the turn in which everything ended */
-    awaited_end(b);
-    keeper_link_clear(b);
-    removals_end(b);
+    pending_conns_clear(b); /* who came in the turn in which everything ended */
+    reattach_end(b);
+    housekeeper_link_clear(b);
+    prune_end(b);
     auto_close_fd(&b->signal_fd);
     auto_close_fd(&b->epoll_fd);
     pool_free(b->pool);
     admission_free(b->admission);
-    company_clear(&b->company);
+    recent_tenants_clear(&b->recent_tenants);
     children_free(b->children);
-    free(b->tools_path);
+    free(b->helpers_path);
     sandbox_root_close(&b->root);
 }
 
@@ -289,7 +290,7 @@ int broker_serve(const struct broker_config *config, int listen_fd, struct err *
     int result = open_broker(&b, e);
 
     while (result == 0 && !is_done(&b))
-        broker_turn(&b);
+        broker_tick(&b);
     close_broker(&b);
     return result;
 }

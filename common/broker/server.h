@@ -3,93 +3,18 @@
  *
  * broker_serve is its main loop. It never blocks on the engine: each connection is handled by a
  * forked child that reads top to bottom (job.c), and engine housekeeping (discovery of runner
- * images, reaping of left-over containers) is done by one long-lived child, the keeper (keeper.c).
- * A run therefore outlives the broker that started it.
+ * images, reaping of left-over containers) is done by one long-lived child, the housekeeper
+ * (housekeeper.c). A run therefore outlives the broker that started it.
  */
 #ifndef SANDCGI_BROKER_SERVER_H
 #define SANDCGI_BROKER_SERVER_H
 
 #include "common/base/err.h"
-#include "common/broker/pool_settings.h"
-#include "common/engine/engine.h"
-#include "common/index/hosts.h"
-#include "common/sandbox/sandbox.h"
-
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-/* Lasting sandboxes. */
-struct stay_settings {
-    uint64_t tenant_max, server_max; /* at the same time */
-    uint64_t idle_ms;                /* unused for so long one is closed, */
-    uint64_t pause_ms;               /* and paused; 0: never */
-    uint64_t total_ms;               /* whatever it does, it ends then */
-    const char *images;              /* besides runners: repositories, as allow_images; "": none */
-};
-
-struct broker_limits {
-    struct engine_limits container;
-    uint64_t timeout_ms; /* default of a run */
-    uint64_t timeout_max_ms;
-    uint64_t code_max; /* bytes, as are the next */
-    uint64_t stdin_max;
-    uint64_t file_max;
-    uint64_t upload_max;  /* of what does not pass through a message: uploads by ticket, imports */
-    int64_t upload_ttl_s; /* of a ticket */
-    uint64_t env_max;
-    uint64_t output_keep; /* of each stream */
-    uint64_t output_max;  /* of both together; 0: no limit */
-    uint64_t max_runs;    /* at the same time, as are the next two */
-    uint64_t tenant_runs;
-    uint64_t conversation_runs;
-    uint64_t queue;          /* runs that wait for a place; more are busy */
-    uint64_t background_max; /* of one tenant: runs that nobody waits for */
-    uint64_t wait_ms;        /* default of a call; 0: to the program's end */
-    uint64_t wait_max_ms;
-    uint64_t result_ttl_ms; /* of a kept run, from its end on */
-    bool network;           /* may a run have it? */
-    bool import;            /* may URLs be fetched? */
-};
-
-/* A run whose result is kept has ended. Borrowed. */
-struct broker_run_news {
-    const char *tenant, *conversation, *run_id;
-    const json_t *files; /* of its result; NULL: none */
-};
-
-/* Everything is borrowed and must live as long as the broker. */
-struct broker_config {
-    struct engine_address engine;
-    struct broker_limits limits;
-    struct sandbox_bounds bounds; /* of what conversations keep */
-    struct pool_settings pool;    /* containers that wait ahead */
-    struct stay_settings stay;
-    const struct index_settings *index;
-    const char *index_ca; /* file with further certificates that it is trusted by; "" none */
-    const char *allow_images;
-    const char *instance; /* whose containers these are */
-    const char *runtime;
-    const char *root_path, *host_path, *file_secret, *base_url;
-    int64_t url_ttl_s; /* of files' URLs; 0: as long as the file is there */
-    uid_t sandbox_uid;
-    gid_t sandbox_gid;
-    uid_t client_uid; /* besides our own: who may speak to us */
-    /* Called in the broker's own process when other languages can be run than before, late enough
-     * for workers to have forgotten what they remember of the list; must not block. NULL: nobody
-     * wants to know. */
-    void (*runners_changed)(void *ctx);
-    void *runners_changed_ctx;
-    /* Called in the run's own process when the result can be had, if whoever asked for the run may
-     * have left: nobody else tells of it. Must not block for long. NULL: nobody wants to know. */
-    void (*run_ended)(void *ctx, const struct broker_run_news *news);
-    void *run_ended_ctx;
-};
+#include "common/scheduler/broker_config.h"
 
 /*
  * Serves on listen_fd until SIGTERM or SIGINT, then takes no more connections, lets the running
- * jobs end, closes lasting sandboxes, and returns 0. SIGHUP: the same, but another broker takes
+ * jobs end, closes persistent sandboxes, and returns 0. SIGHUP: the same, but another broker takes
  * over and the sandboxes stay. -1: it could not start (the sandbox root is unusable); *e says what
  * to change. The caller has blocked no signals.
  */

@@ -34,7 +34,7 @@ int docker_remove(struct docker *d, const char *container, struct err *e)
 
 static void docker_finish(struct engine *engine)
 {
-    docker_box_remove((struct docker *)engine);
+    docker_container_remove((struct docker *)engine);
 }
 
 static int docker_watch(struct engine *engine, struct err *e)
@@ -78,10 +78,10 @@ static void docker_free(struct engine *engine)
     if (!d)
         return;
     docker_stream_free(d->events);
-    talk_clear(&d->box.talk);
-    docker_stay_clear(&d->box.stay);
-    free(d->box.image);
-    free(d->box.name);
+    talk_clear(&d->container.talk);
+    docker_psandbox_clear(&d->container.psandbox);
+    free(d->container.image);
+    free(d->container.name);
     docker_http_free(d->http);
     free(d);
 }
@@ -94,12 +94,12 @@ static const struct engine_ops docker_ops = {
     .run = docker_run,
     .finish = docker_finish,
     .version = docker_version,
-    .stay_exec = docker_stay_exec,
-    .stay_read = docker_stay_read,
-    .stay_control = docker_stay_control,
-    .stay_kill = docker_stay_kill,
-    .stay_waits = docker_stay_waits,
-    .stay_pause = docker_stay_pause,
+    .psandbox_exec = docker_psandbox_exec,
+    .psandbox_read = docker_psandbox_read,
+    .psandbox_control = docker_psandbox_control,
+    .psandbox_kill = docker_psandbox_kill,
+    .psandbox_waits = docker_psandbox_waits,
+    .psandbox_pause = docker_psandbox_pause,
     .runners = docker_runners,
     .reap = docker_reap,
     .watch = docker_watch,

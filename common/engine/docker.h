@@ -15,34 +15,34 @@
 #define DOCKER_REMOVE_MS   15000
 
 /* Of a container that stays: what came from it, and which commands run. */
-struct docker_stay {
+struct docker_psandbox {
     struct buf in;
     size_t taken; /* of in, by events */
     uint32_t last_id;
-    uint32_t ids[ENGINE_STAY_COMMANDS];
+    uint32_t ids[ENGINE_PSANDBOX_COMMANDS];
     size_t n_ids;
     bool up;
 };
 
 /* The one container that an engine object has. */
-struct docker_box {
+struct docker_container {
     char *name; /* of what has to be removed; NULL: nothing. It is known before the engine has made
                    it, so removal never needs a reply */
     char *image;
     char id[65];
     struct talk talk; /* talk.stream is NULL unless it is started and of use */
-    struct docker_stay stay;
+    struct docker_psandbox psandbox;
     struct docker_stream *spent; /* of a program that is over; NULL: none */
 };
 
 struct docker {
     struct engine engine; /* first: ops hand us a pointer to it */
     struct docker_http *http;
-    struct docker_box box;
+    struct docker_container container;
     struct docker_stream *events;
 };
 
-/* The engine's operations, as in engine.h: docker_box.c, docker_waiting.c, docker_run.c, … */
+/* The engine's operations, as in engine.h: docker_container.c, docker_waiting.c, docker_run.c, … */
 int docker_start(struct engine *engine, const struct engine_spec *spec,
                  const struct engine_attend *attend, struct deadline d, struct err *e);
 int docker_fd(struct engine *engine);
@@ -51,30 +51,30 @@ int docker_preload(struct engine *engine, const char *names, struct err *e);
 int docker_run(struct engine *engine, const struct engine_program *program,
                const struct engine_sink *sink, const struct engine_attend *attend,
                struct deadline d, struct engine_outcome *out, struct err *e);
-int docker_stay_exec(struct engine *engine, const struct engine_command *command, uint32_t *out_id,
-                     struct err *e);
-int docker_stay_read(struct engine *engine, struct engine_stay_event *out, struct err *e);
-int docker_stay_control(struct engine *engine, uint32_t id, const char *data, size_t len,
-                        struct err *e);
-int docker_stay_kill(struct engine *engine, uint32_t id, struct err *e);
-short docker_stay_waits(struct engine *engine);
-int docker_stay_pause(struct engine *engine, bool pause, struct err *e);
+int docker_psandbox_exec(struct engine *engine, const struct engine_command *command,
+                         uint32_t *out_id, struct err *e);
+int docker_psandbox_read(struct engine *engine, struct engine_psandbox_event *out, struct err *e);
+int docker_psandbox_control(struct engine *engine, uint32_t id, const char *data, size_t len,
+                            struct err *e);
+int docker_psandbox_kill(struct engine *engine, uint32_t id, struct err *e);
+short docker_psandbox_waits(struct engine *engine);
+int docker_psandbox_pause(struct engine *engine, bool pause, struct err *e);
 int docker_reap(struct engine *engine, const char *instance,
                 bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
                 size_t *seen, struct err *e);
 int docker_runners(struct engine *engine, const char *allow, struct engine_runners *out,
                    struct err *e);
 
-/* method /containers/<id of the box><action>; as docker_http_call. */
-int docker_box_call(struct docker *d, const char *method, const char *action, int timeout_ms,
-                    struct buf *reply, struct err *e);
-/* Ends the box's container now, by removing it. When the engine does not do so, another call tries
- * again. */
-void docker_box_remove(struct docker *d);
+/* method /containers/<id of the container><action>; as docker_http_call. */
+int docker_container_call(struct docker *d, const char *method, const char *action, int timeout_ms,
+                          struct buf *reply, struct err *e);
+/* Ends the container's container now, by removing it. When the engine does not do so, another call
+ * tries again. */
+void docker_container_remove(struct docker *d);
 
-/* Has what the container says kept for docker_stay_read. */
-void docker_stay_begin(struct docker_box *box);
-void docker_stay_clear(struct docker_stay *stay);
+/* Has what the container says kept for docker_psandbox_read. */
+void docker_psandbox_begin(struct docker_container *container);
+void docker_psandbox_clear(struct docker_psandbox *stay);
 
 /* What inspect tells about a container that has ended. */
 struct docker_ending {
@@ -88,8 +88,8 @@ struct docker_ending {
 enum engine_end docker_wait_end(struct docker *d, struct deadline deadline);
 void docker_inspect_end(struct docker *d, struct docker_ending *out);
 
-/* Why the box, whose program was not handed over, is of no use any more; returns -1. */
-int docker_lost(const struct docker_box *box, struct err *e);
+/* Why the container, whose program was not handed over, is of no use any more; returns -1. */
+int docker_lost(const struct docker_container *container, struct err *e);
 
 /* Kills and removes a container by name or id, with its anonymous volumes: 1 when this did it, 0
  * when it was gone or going already, -1. */

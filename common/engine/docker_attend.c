@@ -19,7 +19,7 @@ int docker_attend_fd(const struct docker_attend *a)
     return a->who && !a->cancelled ? a->who->fd : -1;
 }
 
-void docker_attend_turn(struct docker_attend *a)
+void docker_attend_tick(struct docker_attend *a)
 {
     if (a->who && !a->cancelled && !a->who->turn(a->who->ctx))
         a->cancelled = true;
@@ -32,6 +32,6 @@ int docker_attend_poll(struct docker_attend *a, struct pollfd *own, int timeout_
 
     own->revents = n > 0 ? p[0].revents : 0;
     if (n > 0 && p[1].revents)
-        docker_attend_turn(a);
+        docker_attend_tick(a);
     return n < 0 && errno != EINTR ? -1 : 0;
 }

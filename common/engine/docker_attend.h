@@ -19,10 +19,10 @@ struct docker_attend {
 void docker_attend_begin(struct docker_attend *a, const struct engine_attend *who);
 void docker_attend_end(struct docker_attend *a);
 
-/* The descriptor to poll for POLLIN | POLLRDHUP; -1: none. When something came: docker_attend_turn.
+/* The descriptor to poll for POLLIN | POLLRDHUP; -1: none. When something came: docker_attend_tick.
  */
 int docker_attend_fd(const struct docker_attend *a);
-void docker_attend_turn(struct docker_attend *a);
+void docker_attend_tick(struct docker_attend *a);
 
 /* As poll(2) of the one descriptor own, but gives a turn too; own->revents tells what came. -1 on
  * failures other than an interruption. */

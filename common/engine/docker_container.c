@@ -1,259 +1,183 @@
 #include "config.h"
 
-#include "common/engine/docker_container.h"
+#include "common/engine/docker.h"
 
+#include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/engine/docker_config.h"
 #include "common/rpc/json.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-/* One second: the same average CPU as the engine's 100 ms, but short programs are not stopped in
- * the middle. */
-#define CPU_PERIOD_US    1000000
-#define CPU_QUOTA_MIN_US 1000
-#define SHM_BYTES        (16 * 1024 * 1024)
-
-bool container_run_id_ok(const char *run_id)
+int docker_container_call(struct docker *d, const char *method, const char *action, int timeout_ms,
+                          struct buf *reply, struct err *e)
 {
-    static const char alnum[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    static const char rest[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-    size_t len = run_id ? strlen(run_id) : 0;
+    AUTO_FREE char *path = mem_printf("/containers/%s%s", d->container.id, action);
 
-    return len > 0 && len <= CONTAINER_RUN_ID_MAX && strchr(alnum, run_id[0]) &&
-           strspn(run_id, rest) == len;
+    return docker_http_call(d->http, method, path, NULL, timeout_ms, reply, e);
 }
 
-bool container_id_ok(const char *id)
-{
-    size_t len = id ? strlen(id) : 0;
-
-    return len >= 12 && len <= 64 && strspn(id, "0123456789abcdef") == len;
-}
-
-static json_t *number(uint64_t n)
-{
-    return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
-}
-
-static json_t *make_labels(const struct engine_spec *spec)
-{
-    char deadline[24];
-
-    snprintf(deadline, sizeof deadline, "%" PRId64, spec->deadline_unix);
-    return json_pack("{s:s, s:s, s:s, s:s}", LABEL_MANAGED, "true", LABEL_INSTANCE, spec->instance,
-                     LABEL_RUN, spec->run_id, LABEL_DEADLINE, deadline);
-}
-
-static void add_ulimit(json_t *list, const char *name, uint64_t value)
-{
-    json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "Name", name, "Soft", number(value),
-                                          "Hard", number(value)));
-}
-
-static json_t *make_ulimits(const struct engine_limits *l)
-{
-    json_t *list = json_array();
-
-    add_ulimit(list, "core", 0);
-    if (l->nofile)
-        add_ulimit(list, "nofile", l->nofile);
-    if (l->fsize_bytes)
-        add_ulimit(list, "fsize", l->fsize_bytes);
-    return list;
-}
-
-/* What the image's installer is started with: its way to the index, the place that it installs to.
+/* Hanging up comes first: the engine hangs in the removal of a container whose output nobody takes.
  */
-static json_t *make_installer(void)
+void docker_container_remove(struct docker *d)
 {
-    return json_pack("[s, s, s, s, s, s, s, s]", "/usr/local/bin/entry", "-C", "/tmp",
-                     "/tmp/script", "/usr/local/bin/entry", "index", "/run/index/proxy",
-                     "/usr/local/lib/sandbox/install");
+    struct docker_container *container = &d->container;
+    struct err e = ERR_INIT;
+
+    talk_clear(&container->talk);
+    docker_psandbox_clear(&container->psandbox);
+    docker_stream_free(TAKE_PTR(container->spent));
+    free(TAKE_PTR(container->image));
+    if (!container->name)
+        return;
+    if (docker_remove(d, container->name, &e) < 0)
+        log_debug("removing a container: %s", e.text);
+    else
+        free(TAKE_PTR(container->name));
 }
 
-/* Limits that are set; those at 0 are the engine's default. */
-static void add_limits(json_t *host, const struct engine_limits *l)
+static int take_id(struct docker_container *container, const struct buf *reply, struct err *e)
 {
-    if (l->memory_bytes) {
-        json_object_set_new(host, "Memory", number(l->memory_bytes));
-        json_object_set_new(host, "MemorySwap", number(l->memory_bytes));
-    }
-    if (l->cpu_milli) {
-        uint64_t most = (uint64_t)INT64_MAX / CPU_PERIOD_US;
-        uint64_t quota = (l->cpu_milli < most ? l->cpu_milli : most) * (CPU_PERIOD_US / 1000);
+    json_auto_t *answer = json_parse(buf_str(reply), reply->len, 8, e);
+    const char *id = answer ? json_get_string(answer, "Id") : NULL;
 
-        json_object_set_new(host, "CpuPeriod", json_integer(CPU_PERIOD_US));
-        json_object_set_new(host, "CpuQuota",
-                            number(quota < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : quota));
-    }
-    if (l->pids)
-        json_object_set_new(host, "PidsLimit", number(l->pids));
-    json_object_set_new(host, "Ulimits", make_ulimits(l));
-}
-
-static json_t *make_tmpfs(const struct engine_limits *l)
-{
-    /* Programs that compile to /tmp and run it are the point of a sandbox, so not noexec. */
-    AUTO_FREE char *options = l->tmp_bytes
-                                  ? mem_printf("rw,exec,nosuid,nodev,mode=1777,size=%" PRIu64,
-                                               l->tmp_bytes)
-                                  : mem_strdup("rw,exec,nosuid,nodev,mode=1777");
-
-    return json_pack("{s:s}", "/tmp", options);
-}
-
-static int add_bind(json_t *list, const char *from, const char *to, const char *manner)
-{
-    AUTO_FREE char *bind = mem_printf("%s:%s:%s", from, to, manner);
-
-    return json_array_append_new(list, json_string(bind));
-}
-
-/* NULL when a path is not valid UTF-8. */
-static json_t *make_binds(const struct engine_spec *spec)
-{
-    json_auto_t *list = json_array();
-
-    if (add_bind(list, spec->data_path, "/data", "rw") < 0)
-        return NULL;
-    if (spec->stay && spec->alias && add_bind(list, spec->data_path, spec->alias, "rw") < 0)
-        return NULL;
-    if (spec->stay && add_bind(list, spec->tools_path, CONTAINER_TOOLS, "ro") < 0)
-        return NULL;
-    return TAKE_PTR(list);
-}
-
-static json_t *make_host(const struct engine_spec *spec)
-{
-    json_t *binds = make_binds(spec);
-    json_t *host;
-
-    if (!binds)
-        return NULL;
-    host = json_pack("{s:o, s:b, s:b, s:b, s:[s], s:[s], s:s, s:i, s:o, s:{s:s, s:{}}, s:b}",
-                     "Binds", binds, "AutoRemove", 0, "Privileged", 0, "ReadonlyRootfs", 1,
-                     "CapDrop", "ALL", "SecurityOpt", "no-new-privileges", "IpcMode", "private",
-                     "ShmSize", SHM_BYTES, "Tmpfs", make_tmpfs(&spec->limits), "LogConfig", "Type",
-                     "none", "Config",
-                     /* The entry program is an init of its own. */
-                     "Init", !spec->stay && spec->protocol == 0);
-
-    if (!host)
-        return NULL;
-    if (spec->index_path) {
-        AUTO_FREE char *index = mem_printf("%s:/run/index:ro", spec->index_path);
-        json_array_append_new(json_object_get(host, "Binds"), json_string(index));
-    }
-    add_limits(host, &spec->limits);
-    if (spec->runtime && *spec->runtime)
-        json_object_set_new(host, "Runtime", json_string(spec->runtime));
-    if (!spec->network)
-        json_object_set_new(host, "NetworkMode", json_string("none"));
-    return host;
-}
-
-static json_t *make_config(const struct engine_spec *spec)
-{
-    json_t *config = json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o}", "Image",
-                               spec->image, "User", spec->user, "WorkingDir", "/data", "Tty", 0,
-                               "OpenStdin", 1, "StdinOnce", 1, "AttachStdin", 1, "AttachStdout", 1,
-                               "AttachStderr", 1, "Labels", make_labels(spec), "HostConfig",
-                               make_host(spec));
-
-    if (!config)
-        return NULL;
-    if (spec->index_path)
-        json_object_set_new(config, "Entrypoint", make_installer());
-    /* Without it Docker runs its network hook even for NetworkMode none; Podman needs the mode. */
-    json_object_set_new(config, "NetworkDisabled", json_boolean(!spec->network));
-    return config;
-}
-
-/* Whatever the image would run by itself is replaced, and nothing is run beside it. */
-static void set_entry(json_t *config)
-{
-    json_object_set_new(config, "Entrypoint", json_pack("[s]", CONTAINER_TOOLS "/entry"));
-    json_object_set_new(config, "Cmd", json_pack("[s]", "stay"));
-    json_object_set_new(config, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
-}
-
-/* Plain images get their environment from the engine, the others through the envelope. */
-static int add_environment(json_t *config, const struct engine_spec *spec)
-{
-    json_t *list = json_array();
-
-    json_object_set_new(config, "Env", list);
-    for (size_t i = 0; i < spec->n_env; i++) {
-        if (json_array_append_new(list, json_string(spec->env[i])) < 0)
-            return -1;
-    }
+    if (!container_id_ok(id))
+        return err_set(e, ERR_PROTOCOL, "the container engine did not tell the container's id");
+    memcpy(container->id, id, strlen(id) + 1);
     return 0;
 }
 
-/* Absolute, and without what has a meaning in the text of a bind or on a way. */
-static bool path_ok(const char *path)
+/* How long an answer may take. */
+static int time_left(struct deadline d)
 {
-    return path && path[0] == '/' && !strchr(path, ':');
+    return deadline_poll_ms(deadline_min(d, deadline_in_ms(DOCKER_START_MS)));
 }
 
-bool container_alias_ok(const char *alias)
+static int agree(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
+                 struct err *e)
 {
-    static const char *const taken[] = {"/data", "/dev", "/proc", "/sys", "/tmp", CONTAINER_TOOLS};
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "/_-";
-    size_t len = strlen(alias);
-
-    if (len < 2 || len > CONTAINER_ALIAS_MAX || alias[0] != '/' || alias[len - 1] == '/' ||
-        strspn(alias, letters) != len || strstr(alias, "//"))
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
-        size_t n = strlen(taken[i]);
-
-        if (strncmp(alias, taken[i], n) == 0 && (alias[n] == '\0' || alias[n] == '/'))
-            return false;
-    }
-    return true;
+    (void)spec;
+    (void)deadline;
+    return docker_http_ready(d->http, e);
 }
 
-static int check_stay(const struct engine_spec *spec, struct err *e)
+/* Its answer is awaited whatever happens: an unanswered create may make a container that nobody
+ * knows of. */
+static int create(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
+                  struct err *e)
 {
-    if (!path_ok(spec->tools_path))
-        return err_set(e, ERR_INVALID, "the path of the tools must be absolute, without colons");
-    if (spec->alias && !container_alias_ok(spec->alias))
-        return err_set(e, ERR_INVALID, "the sandbox cannot be mounted at %s", spec->alias);
-    return 0;
-}
+    AUTO_BUF struct buf body = BUF_INIT(DOCKER_LARGE_REPLY);
+    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
+    AUTO_FREE char *path = NULL;
+    int status;
 
-static int check_spec(const struct engine_spec *spec, struct err *e)
-{
-    if (!container_run_id_ok(spec->run_id))
-        return err_set(e, ERR_INVALID, "the run id cannot be part of a container's name");
-    if (!spec->image || !*spec->image || !spec->user || !*spec->user || !spec->instance)
-        return err_set(e, ERR_INVALID, "image, user and instance are needed");
-    /* A colon would end the path in the bind's text. */
-    if (!path_ok(spec->data_path))
-        return err_set(e, ERR_INVALID, "the sandbox path must be absolute and free of colons");
-    if (spec->index_path && (spec->index_path[0] != '/' || strchr(spec->index_path, ':')))
-        return err_set(e, ERR_INVALID, "the index's path must be absolute and free of colons");
-    return spec->stay ? check_stay(spec, e) : 0;
-}
-
-int container_body(const struct engine_spec *spec, struct buf *out, struct err *e)
-{
-    json_auto_t *config = NULL;
-
-    if (check_spec(spec, e) < 0)
+    (void)deadline;
+    if (container_body(spec, &body, e) < 0)
         return -1;
-    config = make_config(spec);
-    if (!config)
-        return err_set(e, ERR_INVALID, "the container's description is not valid UTF-8");
-    if (spec->stay)
-        set_entry(config);
-    else if (spec->protocol == 0 && add_environment(config, spec) < 0)
-        return err_set(e, ERR_INVALID, "the environment is not valid UTF-8");
-    if (json_write(config, out) < 0)
-        return err_set(e, ERR_LIMIT, "the container's description is too large");
+    d->container.image = mem_strdup(spec->image);
+    d->container.name = mem_printf(CONTAINER_NAME_PREFIX "%s", spec->run_id);
+    path = mem_printf("/containers/create?name=%s", d->container.name);
+    status = docker_http_call(d->http, "POST", path, buf_str(&body), DOCKER_START_MS, &reply, e);
+    if (status < 0)
+        return -1;
+    if (status == 404)
+        return err_set(e, ERR_NOT_FOUND, "runner image %s is missing", spec->image);
+    if (status == 409) {
+        /* The name belongs to another run: not ours to remove. */
+        free(TAKE_PTR(d->container.name));
+        return docker_http_refused(status, reply.data, reply.len, e);
+    }
+    if (status >= 400)
+        return docker_http_refused(status, reply.data, reply.len, e);
+    return take_id(&d->container, &reply, e);
+}
+
+/*
+ * Podman takes no notice of the runtime in a request, and another engine may do so too. A runtime
+ * is chosen for what it isolates, so a container that would run without it is not started.
+ */
+static int check_runtime(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
+                         struct err *e)
+{
+    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
+    json_auto_t *answer = NULL;
+    const char *wanted = spec->runtime, *got;
+
+    if (!wanted || !*wanted)
+        return 0;
+    if (docker_container_call(d, "GET", "/json", time_left(deadline), &reply, e) < 0)
+        return -1;
+    answer = json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, e);
+    if (!answer)
+        return -1;
+    got = json_get_string(json_object_get(answer, "HostConfig"), "Runtime");
+    if (got && strcmp(got, wanted) == 0)
+        return 0;
+    return err_set(
+        e, ERR_REFUSED,
+        "the container engine does not use the runtime %s (SANDBOX_RUNTIME); with Podman "
+        "set it in containers.conf instead",
+        wanted);
+}
+
+static int attach(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
+                  struct err *e)
+{
+    AUTO_FREE char *path = mem_printf("/containers/%s/attach?stream=1&stdin=1&stdout=1&stderr=1",
+                                      d->container.id);
+    struct docker_stream *stream = docker_stream_open(d->http, "POST", path, true,
+                                                      deadline_in_ms(time_left(deadline)), e);
+
+    if (!stream)
+        return err_wrap(e, "attach");
+    talk_init(&d->container.talk, stream, spec->psandbox ? 1 : spec->protocol);
+    if (spec->psandbox)
+        docker_psandbox_begin(&d->container);
     return 0;
+}
+
+static int start(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
+                 struct err *e)
+{
+    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
+    int status = docker_container_call(d, "POST", "/start", time_left(deadline), &reply, e);
+
+    (void)spec;
+    if (status < 0)
+        return -1;
+    return status >= 400 ? docker_http_refused(status, reply.data, reply.len, e) : 0;
+}
+
+static int start_steps(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
+                       struct err *e)
+{
+    static int (*const steps[])(struct docker *, const struct engine_spec *, struct deadline,
+                                struct err *) = {agree, create, check_runtime, attach, start};
+
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        int result = steps[i](d, spec, deadline, e);
+
+        if (docker_http_attend(d->http)->cancelled)
+            return err_set(e, ERR_CANCELLED, "the caller went away");
+        if (result < 0)
+            return -1;
+        if (deadline_passed(deadline))
+            return err_set(e, ERR_TIMEOUT, "the container engine takes too long to start one");
+    }
+    return 0;
+}
+
+int docker_start(struct engine *engine, const struct engine_spec *spec,
+                 const struct engine_attend *attend, struct deadline d, struct err *e)
+{
+    struct docker *docker = (struct docker *)engine;
+    int result;
+
+    docker_container_remove(docker);
+    docker_attend_begin(docker_http_attend(docker->http), attend);
+    result = start_steps(docker, spec, d, e);
+    docker_attend_end(docker_http_attend(docker->http));
+    if (result < 0)
+        docker_container_remove(docker);
+    return result;
 }

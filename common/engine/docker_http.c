@@ -162,7 +162,7 @@ static int transfer_failed(struct docker_http *h, CURLcode code, const struct bu
 }
 
 /* Waits until the transfer can go on, or its time is up, and gives a turn to whoever attends. */
-static CURLMcode wait_turn(struct docker_http *h)
+static CURLMcode wait_tick(struct docker_http *h)
 {
     struct curl_waitfd other = {.fd = docker_attend_fd(&h->attend), .events = CURL_WAIT_POLLIN};
     unsigned n = other.fd >= 0;
@@ -186,7 +186,7 @@ static CURLcode perform(struct docker_http *h)
     while (code == CURLM_OK && running) {
         code = curl_multi_perform(h->multi, &running);
         if (code == CURLM_OK && running)
-            code = wait_turn(h);
+            code = wait_tick(h);
     }
     message = code == CURLM_OK ? curl_multi_info_read(h->multi, &left) : NULL;
     if (message && message->msg == CURLMSG_DONE)

@@ -5,7 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/parse.h"
 #include "common/engine/docker.h"
-#include "common/engine/docker_container.h"
+#include "common/engine/docker_config.h"
 #include "common/rpc/json.h"
 
 #include <string.h>

@@ -17,7 +17,7 @@ enum engine_end docker_wait_end(struct docker *d, struct deadline deadline)
         struct err e = ERR_INIT;
         int64_t began = clock_mono_ms();
 
-        if (docker_box_call(d, "POST", "/wait", WAIT_SLICE_MS, &reply, &e) >= 0)
+        if (docker_container_call(d, "POST", "/wait", WAIT_SLICE_MS, &reply, &e) >= 0)
             return ENGINE_EXITED;
         if (docker_http_attend(d->http)->cancelled)
             return ENGINE_CANCELLED;
@@ -37,7 +37,7 @@ void docker_inspect_end(struct docker *d, struct docker_ending *out)
     json_int_t code;
 
     *out = (struct docker_ending){.exit_code = -1};
-    if (docker_box_call(d, "GET", "/json", DOCKER_QUESTION_MS, &reply, &e) != 200)
+    if (docker_container_call(d, "GET", "/json", DOCKER_QUESTION_MS, &reply, &e) != 200)
         return;
     answer = json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, &e);
     state = answer ? json_object_get(answer, "State") : NULL;
@@ -61,7 +61,7 @@ static void set_killed(struct engine_outcome *out, enum engine_end end)
 static int take_ending(struct docker *d, struct deadline deadline, struct engine_outcome *out,
                        struct err *e)
 {
-    const struct talk *talk = &d->box.talk;
+    const struct talk *talk = &d->container.talk;
     struct docker_ending ending;
     enum engine_end end = docker_wait_end(d, deadline);
 
@@ -80,7 +80,7 @@ static int take_ending(struct docker *d, struct deadline deadline, struct engine
         out->end = ENGINE_EXITED;
         out->exit_code = ending.exit_code;
     } else if (talk->complaint.len > 0 && ending.exit_code != 128 + SIGKILL) {
-        return docker_lost(&d->box, e);
+        return docker_lost(&d->container, e);
     } else {
         set_killed(out, ENGINE_KILLED);
     }
@@ -97,17 +97,17 @@ static int conclude(struct docker *d, enum talk_end end, struct deadline deadlin
         [TALK_GARBLED] = ENGINE_KILLED,
     };
 
-    out->ahead = d->box.talk.entry.ahead;
+    out->ahead = d->container.talk.entry.ahead;
     if (end == TALK_REPORTED) {
-        entry_report_outcome(&d->box.talk.entry.report, out);
+        entry_report_outcome(&d->container.talk.entry.report, out);
         return 0;
     }
     if (end == TALK_ENDED)
         return take_ending(d, deadline, out, e);
     if (end == TALK_LOST)
-        return docker_lost(&d->box, e);
+        return docker_lost(&d->container, e);
     if (end == TALK_GARBLED)
-        log_debug("a container broke the protocol: %s", d->box.talk.why.text);
+        log_debug("a container broke the protocol: %s", d->container.talk.why.text);
     set_killed(out, killed[end]);
     return 0;
 }
@@ -116,12 +116,12 @@ static int run_steps(struct docker *d, const struct engine_program *program,
                      const struct engine_sink *sink, struct deadline deadline,
                      struct engine_outcome *out, struct err *e)
 {
-    struct talk *talk = &d->box.talk;
+    struct talk *talk = &d->container.talk;
     enum talk_end end;
 
     /* Whether it is still there is looked at while another one may take its place. */
     if (talk_look(talk) != TALK_GOING_ON)
-        return docker_lost(&d->box, e);
+        return docker_lost(&d->container, e);
     if (talk_hand_over(talk, program, sink, e) < 0)
         return -1;
     /* The program's time begins here: a slow start of the container is not its fault. */
@@ -135,7 +135,7 @@ static int run_steps(struct docker *d, const struct engine_program *program,
     /* After a report everything inside is dead already; any other end is made sure of before the
      * files are looked at. */
     if (end != TALK_REPORTED)
-        docker_box_remove(d);
+        docker_container_remove(d);
     return 0;
 }
 
@@ -147,17 +147,17 @@ int docker_run(struct engine *engine, const struct engine_program *program,
     int result;
 
     *out = (struct engine_outcome){.exit_code = -1};
-    if (!docker->box.talk.stream)
+    if (!docker->container.talk.stream)
         return err_set(e, ERR_LOST, "there is no container that waits");
     docker_attend_begin(docker_http_attend(docker->http), attend);
     result = run_steps(docker, program, sink, d, out, e);
     docker_attend_end(docker_http_attend(docker->http));
     if (result < 0) {
-        docker_box_remove(docker);
+        docker_container_remove(docker);
     } else {
         /* Hanging up would have the engine take the container down while the answer is given. */
-        docker->box.spent = TAKE_PTR(docker->box.talk.stream);
-        talk_clear(&docker->box.talk);
+        docker->container.spent = TAKE_PTR(docker->container.talk.stream);
+        talk_clear(&docker->container.talk);
     }
     return result;
 }

@@ -83,7 +83,7 @@ static int wait_for(const struct docker_stream *s, short events, struct deadline
         if (docker_attend_poll(s->attend, &p, deadline_poll_ms(d)) < 0)
             return err_errno(e, "poll");
         if (s->attend->cancelled)
-            return err_set(e, ERR_CANCELLED, "the asker went away");
+            return err_set(e, ERR_CANCELLED, "the caller went away");
         if (p.revents)
             return 0;
         if (deadline_passed(d))

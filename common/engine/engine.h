@@ -4,7 +4,7 @@
  *
  * Implementation: docker.c (Docker Engine 20.10+ and Podman 4.3+ by their Docker-compatible REST
  * API). One engine object belongs to one process and has one container at a time, for one program,
- * or for any number of commands when it stays (engine_spec.stay); a forked child makes its own.
+ * or for any number of commands when it stays (engine_spec.psandbox); a forked child makes its own.
  */
 #ifndef SANDCGI_ENGINE_ENGINE_H
 #define SANDCGI_ENGINE_ENGINE_H
@@ -28,7 +28,7 @@ struct engine_limits {
 };
 
 /* Commands of one staying container at the same time. */
-#define ENGINE_STAY_COMMANDS 64
+#define ENGINE_PSANDBOX_COMMANDS 64
 
 /* The container: the fixed shape that no caller can weaken. All pointers are borrowed for the call.
  */
@@ -52,8 +52,8 @@ struct engine_spec {
     const char *const *env; /* "NAME=value", n_env; protocol 0 only: there it is the container's */
     size_t n_env;
     /* A container that stays and takes commands, whatever the image; protocol does not count. */
-    bool stay;
-    const char *tools_path; /* stay: directory on the engine's host with our programs (kit.h) */
+    bool psandbox;
+    const char *helpers_path; /* stay: directory on the engine's host with our programs (kit.h) */
     const char *alias; /* stay: a second place of the sandbox's directory ("/app"); NULL: none */
 };
 
@@ -133,21 +133,23 @@ struct engine_command {
     const char *input; /* its stdin, whole; NULL: empty */
     size_t input_len;
     uint64_t timeout_ms; /* then it and what it started is killed; 0: none */
-    bool control; /* it gets descriptor 3, the other end of stay_control and ENGINE_STAY_CONTROL */
+    bool control;        /* it gets descriptor 3, the other end of psandbox_control and
+                            ENGINE_PSANDBOX_CONTROL */
 };
 
-enum engine_stay_kind {
-    ENGINE_STAY_NOTHING, /* no more for now: wait for fd */
-    ENGINE_STAY_UP,      /* the container takes commands; id is 0. Commands may be sent before */
-    ENGINE_STAY_OUT,     /* data: of the command's standard output */
-    ENGINE_STAY_ERR,     /* data: of its standard error */
-    ENGINE_STAY_CONTROL, /* data: what it wrote to descriptor 3, after all it had printed before */
-    ENGINE_STAY_ENDED,   /* outcome; the last event of this id */
-    ENGINE_STAY_FAILED,  /* it could not be started: data says why; the last event of this id */
+enum engine_psandbox_kind {
+    ENGINE_PSANDBOX_NOTHING, /* no more for now: wait for fd */
+    ENGINE_PSANDBOX_UP,  /* the container takes commands; id is 0. Commands may be sent before */
+    ENGINE_PSANDBOX_OUT, /* data: of the command's standard output */
+    ENGINE_PSANDBOX_ERR, /* data: of its standard error */
+    ENGINE_PSANDBOX_CONTROL, /* data: what it wrote to descriptor 3, after all it had printed before
+                              */
+    ENGINE_PSANDBOX_ENDED,   /* outcome; the last event of this id */
+    ENGINE_PSANDBOX_FAILED,  /* it could not be started: data says why; the last event of this id */
 };
 
-struct engine_stay_event {
-    enum engine_stay_kind kind;
+struct engine_psandbox_event {
+    enum engine_psandbox_kind kind;
     uint32_t id;
     const char *data; /* valid until the next call of any operation */
     size_t len;
@@ -215,33 +217,34 @@ struct engine_ops {
     /* The version of the API that was agreed on, "" as long as no call has been made. Borrowed. */
     const char *(*version)(struct engine *);
     /*
-     * The next six are for containers that stay: start with spec.stay, then any number of commands
-     * at a time up to ENGINE_STAY_COMMANDS, until finish. All but stay_pause only put bytes
-     * on their way or take what is there, without waiting. ERR_LOST: there is no such container
-     * (any more).
+     * The next six are for containers that stay: start with spec.psandbox, then any number of
+     * commands at a time up to ENGINE_PSANDBOX_COMMANDS, until finish. All but psandbox_pause only
+     * put bytes on their way or take what is there, without waiting. ERR_LOST: there is no such
+     * container (any more).
      *
      * Sends a command on its way; *out_id names it from now on and is never used again. ERR_LIMIT:
      * too many run, or it is too large; ERR_INVALID.
      */
-    int (*stay_exec)(struct engine *, const struct engine_command *, uint32_t *out_id,
-                     struct err *);
+    int (*psandbox_exec)(struct engine *, const struct engine_command *, uint32_t *out_id,
+                         struct err *);
     /*
      * Takes in what came and sends what is left to send. 0: *out is one event, call it again until
-     * that is ENGINE_STAY_NOTHING. -1: the container is of no use any more and no command's end is
-     * known: ERR_LOST it ended (the text tells how, as far as the engine knows), ERR_REFUSED its
+     * that is ENGINE_PSANDBOX_NOTHING. -1: the container is of no use any more and no command's end
+     * is known: ERR_LOST it ended (the text tells how, as far as the engine knows), ERR_REFUSED its
      * entry program said why, ERR_PROTOCOL.
      */
-    int (*stay_read)(struct engine *, struct engine_stay_event *out, struct err *);
+    int (*psandbox_read)(struct engine *, struct engine_psandbox_event *out, struct err *);
     /* Writes to the command's descriptor 3. No error when the command has ended meanwhile. */
-    int (*stay_control)(struct engine *, uint32_t id, const char *data, size_t len, struct err *);
+    int (*psandbox_control)(struct engine *, uint32_t id, const char *data, size_t len,
+                            struct err *);
     /* Kills the command with everything it started that has not cut itself loose; its end comes as
      * an event. No error when it has ended meanwhile. */
-    int (*stay_kill)(struct engine *, uint32_t id, struct err *);
+    int (*psandbox_kill)(struct engine *, uint32_t id, struct err *);
     /* What fd is to be polled for: POLLIN, and POLLOUT while something is left to send. */
-    short (*stay_waits)(struct engine *);
+    short (*psandbox_waits)(struct engine *);
     /* Freezes all processes of the container; false: lets them go on. Timers of commands pass
      * meanwhile. 0 too when it is so already. */
-    int (*stay_pause)(struct engine *, bool pause, struct err *);
+    int (*psandbox_pause)(struct engine *, bool pause, struct err *);
     /* Lists runner images (labels sandbox.runner=true, sandbox.language) in the repositories of
      * allow. */
     int (*runners)(struct engine *, const char *allow, struct engine_runners *out, struct err *);

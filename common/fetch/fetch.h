@@ -45,9 +45,9 @@ int fetch_url(const char *url, int fd, const struct fetch_limits *limits, struct
 /*
  * The same in a process of its own that has no rights, no secrets of ours and no environment: this
  * very program, started anew with the argument "fetch". It ends when the caller does, and with
- * ERR_CANCELLED when asker_fd (-1: none) hangs up. limits->ca_file is not for it.
+ * ERR_CANCELLED when caller_fd (-1: none) hangs up. limits->ca_file is not for it.
  */
-int fetch_in_process(const char *url, int fd, int asker_fd, const struct fetch_limits *limits,
+int fetch_in_process(const char *url, int fd, int caller_fd, const struct fetch_limits *limits,
                      struct err *e);
 /* What that process does: its exit status. */
 int fetch_process_main(void);

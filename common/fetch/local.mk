@@ -8,13 +8,13 @@ libfetch_a_SOURCES = \
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
-	tests/unit/test_fetch \
-	tests/unit/test_fetch_guard \
-	tests/unit/test_fetch_rebinding \
-	tests/unit/test_fetch_url
+	tests/unit/fetch/test_fetch \
+	tests/unit/fetch/test_fetch_guard \
+	tests/unit/fetch/test_fetch_rebinding \
+	tests/unit/fetch/test_fetch_url
 endif
 
-EXTRA_DIST += tests/unit/fetch_server.h
+EXTRA_DIST += tests/unit/fetch/fetch_server.h
 
 FUZZ_TARGETS += tests/fuzz/fuzz_fetch_url
 tests_fuzz_fuzz_fetch_url_LDFLAGS = $(FUZZ_LINK)

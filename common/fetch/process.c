@@ -1,11 +1,11 @@
 #include "config.h"
 
 #include "common/base/auto.h"
-#include "common/base/cage.h"
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/base/privsep.h"
 #include "common/fetch/fetch.h"
 
 #include <curl/curl.h>
@@ -30,13 +30,13 @@
 
 static int enter(uint64_t max_bytes)
 {
-    const struct cage_limit limits[] = {
+    const struct privsep_limit limits[] = {
         {RLIMIT_AS, MEMORY_MAX},
         {RLIMIT_FSIZE, max_bytes},
         {RLIMIT_NOFILE, OPEN_MAX_FD},
     };
 
-    return cage_drop_rights() < 0 ? -1 : cage_bound(limits, ARRAY_LEN(limits));
+    return privsep_drop_rights() < 0 ? -1 : privsep_bound(limits, ARRAY_LEN(limits));
 }
 
 /* The URL, in text; NULL: there was no task. */
@@ -95,17 +95,17 @@ static pid_t start(int file, int *out_talk, struct err *e)
     AUTO_FD int theirs = pair[1];
     AUTO_FD int ours = pair[0];
     const int fds[] = {theirs, theirs, -1, file};
-    pid_t pid = cage_start("fetch", fds, ARRAY_LEN(fds), e);
+    pid_t pid = privsep_start("fetch", fds, ARRAY_LEN(fds), e);
     if (pid >= 0)
         *out_talk = TAKE_FD(ours);
     return pid;
 }
 
 /* Until it says something, the time is over, whoever asked has gone, or it is not to go on. */
-static int await(int fd, int asker_fd, const struct fetch_limits *limits, struct err *e)
+static int await(int fd, int caller_fd, const struct fetch_limits *limits, struct err *e)
 {
     struct deadline end = deadline_in_ms(limits->timeout_ms + GRACE_MS);
-    struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = asker_fd, .events = POLLRDHUP}};
+    struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = caller_fd, .events = POLLRDHUP}};
 
     for (;;) {
         int n = poll(p, ARRAY_LEN(p), deadline_poll_ms(deadline_min(end, deadline_in_ms(LOOK_MS))));
@@ -121,7 +121,7 @@ static int await(int fd, int asker_fd, const struct fetch_limits *limits, struct
 }
 
 /* Says what is to be fetched, and hears what came of it. */
-static int talk(int fd, int asker_fd, const char *url, const struct fetch_limits *limits,
+static int talk(int fd, int caller_fd, const char *url, const struct fetch_limits *limits,
                 struct buf *out, struct err *e)
 {
     AUTO_FREE char *task = mem_printf("%" PRIu64 " %" PRId64 " %s", limits->max_bytes,
@@ -130,7 +130,7 @@ static int talk(int fd, int asker_fd, const char *url, const struct fetch_limits
     if (fdio_write_all(fd, task, strlen(task), e) < 0)
         return -1;
     shutdown(fd, SHUT_WR);
-    if (await(fd, asker_fd, limits, e) < 0)
+    if (await(fd, caller_fd, limits, e) < 0)
         return -1;
     return fdio_read_to_end(fd, out, e);
 }
@@ -147,7 +147,7 @@ static int understand(char *line, struct err *e)
     return err_set(e, err_kind_parse(line), "%s", text + 1);
 }
 
-int fetch_in_process(const char *url, int fd, int asker_fd, const struct fetch_limits *limits,
+int fetch_in_process(const char *url, int fd, int caller_fd, const struct fetch_limits *limits,
                      struct err *e)
 {
     AUTO_BUF struct buf line = BUF_INIT(1024);
@@ -156,8 +156,8 @@ int fetch_in_process(const char *url, int fd, int asker_fd, const struct fetch_l
 
     if (pid < 0)
         return -1;
-    int result = talk(link, asker_fd, url, limits, &line, e);
-    cage_end(pid); /* it has said its word, or has none */
+    int result = talk(link, caller_fd, url, limits, &line, e);
+    privsep_end(pid); /* it has said its word, or has none */
     if (result < 0)
         return -1;
     AUTO_FREE char *word = buf_take(&line);

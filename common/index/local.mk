@@ -9,10 +9,10 @@ libindex_a_SOURCES = \
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
-	tests/unit/test_index_hosts \
-	tests/unit/test_index_names \
-	tests/unit/test_index_proxy \
-	tests/unit/test_index_request
+	tests/unit/index/test_hosts \
+	tests/unit/index/test_names \
+	tests/unit/index/test_proxy \
+	tests/unit/index/test_request
 endif
 
 FUZZ_TARGETS += \

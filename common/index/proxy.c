@@ -3,8 +3,8 @@
 #include "common/index/proxy.h"
 
 #include "common/base/auto.h"
-#include "common/base/cage.h"
 #include "common/base/fdio.h"
+#include "common/base/privsep.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -49,7 +49,7 @@ static void open_tunnel(struct proxy *p)
     pid_t pid = fd < 0 ? -1 : fork();
 
     if (pid == 0) {
-        cage_die_with(self);
+        privsep_die_with(self);
         close(p->listen_fd);
         index_tunnel_serve(fd, p->rules, p->budget);
         _exit(0);
@@ -88,15 +88,15 @@ static int open_signals(void)
 
 int index_proxy_main(void)
 {
-    static const struct cage_limit no_files = {RLIMIT_FSIZE, 0};
+    static const struct privsep_limit no_files = {RLIMIT_FSIZE, 0};
     struct order order;
     struct index_rules rules = {.source = &order.source};
     struct proxy p = {.listen_fd = LISTEN_FD, .rules = &rules};
 
-    if (read(ORDER_FD, &order, sizeof order) != (ssize_t)sizeof order || cage_drop_rights() < 0 ||
-        cage_bound(&no_files, 1) < 0)
+    if (read(ORDER_FD, &order, sizeof order) != (ssize_t)sizeof order ||
+        privsep_drop_rights() < 0 || privsep_bound(&no_files, 1) < 0)
         return 1;
-    cage_die_with(order.caller);
+    privsep_die_with(order.caller);
     rules.private_ok = order.private_ok;
     p.signal_fd = open_signals();
     p.budget = mmap(NULL, sizeof *p.budget, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -125,5 +125,5 @@ pid_t index_proxy_start(int listen_fd, const struct index_rules *rules, struct e
     const int fds[] = {
         [LISTEN_FD] = listen_fd, [ORDER_FD] = order, [STDERR_FILENO] = STDERR_FILENO};
 
-    return order < 0 ? -1 : cage_start(INDEX_PROXY_COMMAND, fds, ARRAY_LEN(fds), e);
+    return order < 0 ? -1 : privsep_start(INDEX_PROXY_COMMAND, fds, ARRAY_LEN(fds), e);
 }

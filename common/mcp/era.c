@@ -5,7 +5,7 @@
 #include "common/base/b64.h"
 #include "common/base/buf.h"
 #include "common/base/utf8.h"
-#include "common/mcp/pin.h"
+#include "common/mcp/client/stdio_client.h"
 
 #include <string.h>
 
@@ -92,7 +92,7 @@ static bool is_initialize(const struct facts *x)
 
 static bool stdio_is_modern(const struct mcp_origin *origin)
 {
-    return origin->pin && origin->pin->modern;
+    return origin->stdio_client && origin->stdio_client->modern;
 }
 
 static bool claim_is_well_formed(const struct facts *x)
@@ -241,8 +241,8 @@ static int decide_legacy(struct view version, const struct mcp_origin *origin,
 {
     enum mcp_revision revision;
 
-    if (!version.text && origin->pin)
-        version = trim(origin->pin->negotiated);
+    if (!version.text && origin->stdio_client)
+        version = trim(origin->stdio_client->negotiated);
     if (!version.text)
         return serve_assumed(out);
     if (mcp_revision_parse(version.text, version.len, &revision) < 0 ||

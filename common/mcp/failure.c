@@ -4,7 +4,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/utf8.h"
-#include "common/mcp/content.h"
+#include "common/mcp/features/content.h"
 
 #include <stdarg.h>
 #include <stdio.h>

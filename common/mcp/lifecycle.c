@@ -2,11 +2,11 @@
 #include "config.h"
 
 #include "common/base/log.h"
+#include "common/mcp/client/stdio_client.h"
+#include "common/mcp/features/prompt.h"
+#include "common/mcp/features/resource.h"
+#include "common/mcp/features/task.h"
 #include "common/mcp/methods.h"
-#include "common/mcp/pin.h"
-#include "common/mcp/prompt.h"
-#include "common/mcp/resource.h"
-#include "common/mcp/task.h"
 
 static bool has_completion(const struct mcp_server *server)
 {
@@ -66,10 +66,10 @@ static void start_session(struct mcp_call *call)
     const struct mcp_origin *origin = call->origin;
     struct err e = ERR_INIT;
 
-    if (origin->pin) {
-        json_decref(origin->pin->capabilities);
-        origin->pin->capabilities = json_deep_copy(capabilities);
-        origin->pin->negotiated = mcp_revision_name(call->era.revision);
+    if (origin->stdio_client) {
+        json_decref(origin->stdio_client->capabilities);
+        origin->stdio_client->capabilities = json_deep_copy(capabilities);
+        origin->stdio_client->negotiated = mcp_revision_name(call->era.revision);
     } else if (origin->http && origin->tenant && call->server->sessions_fd >= 0 &&
                mcp_session_create(call->server, origin->tenant, call->era.revision, capabilities,
                                   json_object_get(call->params, "clientInfo"),

@@ -1,37 +1,37 @@
 noinst_LIBRARIES += libmcp.a
 libmcp_a_SOURCES = \
-	common/mcp/ask.c common/mcp/ask.h \
-	common/mcp/asking.c common/mcp/asking.h \
-	common/mcp/complete.c \
-	common/mcp/content.c common/mcp/content.h \
+	common/mcp/client/elicitation.c common/mcp/client/elicitation.h \
+	common/mcp/client/elicitation_rounds.c common/mcp/client/elicitation_rounds.h \
+	common/mcp/features/complete.c \
+	common/mcp/features/content.c common/mcp/features/content.h \
 	common/mcp/era.c common/mcp/era.h \
-	common/mcp/event.c common/mcp/event.h \
+	common/mcp/events/event.c common/mcp/events/event.h \
 	common/mcp/failure.c common/mcp/failure.h \
-	common/mcp/header_params.c common/mcp/header_params.h \
+	common/mcp/features/header_params.c common/mcp/features/header_params.h \
 	common/mcp/lifecycle.c \
-	common/mcp/listen.c common/mcp/listen.h \
-	common/mcp/lists.c common/mcp/lists.h \
-	common/mcp/mailbox.c common/mcp/mailbox.h \
+	common/mcp/events/listen.c common/mcp/events/listen.h \
+	common/mcp/features/tools_list.c common/mcp/features/tools_list.h \
+	common/mcp/session/mailbox.c common/mcp/session/mailbox.h \
 	common/mcp/methods.c common/mcp/methods.h \
-	common/mcp/notify.h \
-	common/mcp/pin.c common/mcp/pin.h \
-	common/mcp/prompt.h common/mcp/prompt_methods.c \
-	common/mcp/resource.h common/mcp/resource_methods.c \
-	common/mcp/seal.c common/mcp/seal.h \
-	common/mcp/session.c common/mcp/session.h \
-	common/mcp/session_methods.c common/mcp/session_sweep.c \
-	common/mcp/result.c common/mcp/result.h \
+	common/mcp/client/notify.h \
+	common/mcp/client/stdio_client.c common/mcp/client/stdio_client.h \
+	common/mcp/features/prompt.h common/mcp/features/prompt_methods.c \
+	common/mcp/features/resource.h common/mcp/features/resource_methods.c \
+	common/mcp/client/seal.c common/mcp/client/seal.h \
+	common/mcp/session/session.c common/mcp/session/session.h \
+	common/mcp/session/session_methods.c common/mcp/session/session_sweep.c \
+	common/mcp/features/result.c common/mcp/features/result.h \
 	common/mcp/revision.c common/mcp/revision.h \
 	common/mcp/server.c common/mcp/server.h \
-	common/mcp/sse.c common/mcp/sse.h \
-	common/mcp/stream.c common/mcp/stream.h \
-	common/mcp/task.c common/mcp/task.h common/mcp/task_methods.c \
-	common/mcp/tool.h \
-	common/mcp/tool_methods.c \
-	common/mcp/way.c common/mcp/way.h
+	common/mcp/events/sse.c common/mcp/events/sse.h \
+	common/mcp/session/stream.c common/mcp/session/stream.h \
+	common/mcp/features/task.c common/mcp/features/task.h common/mcp/features/task_methods.c \
+	common/mcp/features/tool.h \
+	common/mcp/features/tool_methods.c \
+	common/mcp/client/client_channel.c common/mcp/client/client_channel.h
 
 # A server with the real tools over a broker in the test's own process.
-ASK_FAKES = tests/fakes/ask.c tests/fakes/ask.h
+ASK_FAKES = tests/fakes/fake_client.c tests/fakes/fake_client.h
 TOOLS_FAKES = \
 	tests/fakes/fake_broker.c tests/fakes/fake_broker.h \
 	tests/fakes/schema.c tests/fakes/schema.h \
@@ -44,23 +44,23 @@ MCP_FAKES = \
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
-	tests/unit/test_mcp_ask \
-	tests/unit/test_mcp_era \
-	tests/unit/test_mcp_listen \
-	tests/unit/test_mcp_methods \
-	tests/unit/test_mcp_seal \
-	tests/unit/test_mcp_server \
-	tests/unit/test_mcp_session \
-	tests/unit/test_mcp_stream \
-	tests/unit/test_mcp_task \
-	tests/unit/test_mcp_way
-tests_unit_test_mcp_ask_SOURCES = tests/unit/test_mcp_ask.c $(MCP_FAKES)
-tests_unit_test_mcp_listen_SOURCES = tests/unit/test_mcp_listen.c $(MCP_FAKES)
-tests_unit_test_mcp_methods_SOURCES = tests/unit/test_mcp_methods.c $(MCP_FAKES)
-tests_unit_test_mcp_session_SOURCES = tests/unit/test_mcp_session.c $(MCP_FAKES)
-tests_unit_test_mcp_task_SOURCES = tests/unit/test_mcp_task.c $(MCP_FAKES)
-tests_unit_test_mcp_way_SOURCES = tests/unit/test_mcp_way.c $(MCP_FAKES)
-tests_unit_test_mcp_server_SOURCES = tests/unit/test_mcp_server.c $(ASK_FAKES)
+	tests/unit/mcp/test_elicitation \
+	tests/unit/mcp/test_era \
+	tests/unit/mcp/test_listen \
+	tests/unit/mcp/test_methods \
+	tests/unit/mcp/test_seal \
+	tests/unit/mcp/test_server \
+	tests/unit/mcp/test_session \
+	tests/unit/mcp/test_stream \
+	tests/unit/mcp/test_task \
+	tests/unit/mcp/test_client_channel
+tests_unit_mcp_test_elicitation_SOURCES = tests/unit/mcp/test_elicitation.c $(MCP_FAKES)
+tests_unit_mcp_test_listen_SOURCES = tests/unit/mcp/test_listen.c $(MCP_FAKES)
+tests_unit_mcp_test_methods_SOURCES = tests/unit/mcp/test_methods.c $(MCP_FAKES)
+tests_unit_mcp_test_session_SOURCES = tests/unit/mcp/test_session.c $(MCP_FAKES)
+tests_unit_mcp_test_task_SOURCES = tests/unit/mcp/test_task.c $(MCP_FAKES)
+tests_unit_mcp_test_client_channel_SOURCES = tests/unit/mcp/test_client_channel.c $(MCP_FAKES)
+tests_unit_mcp_test_server_SOURCES = tests/unit/mcp/test_server.c $(ASK_FAKES)
 endif
 
 FUZZ_TARGETS += \

@@ -8,7 +8,7 @@
 #include "common/mcp/era.h"
 #include "common/mcp/failure.h"
 #include "common/mcp/server.h"
-#include "common/mcp/session.h"
+#include "common/mcp/session/session.h"
 #include "common/rpc/rpc.h"
 
 /* One message on its way; borrowed, except what failure holds. */

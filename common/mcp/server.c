@@ -2,10 +2,10 @@
 
 #include "common/mcp/server.h"
 
-#include "common/mcp/lists.h"
-#include "common/mcp/mailbox.h"
+#include "common/mcp/client/stdio_client.h"
+#include "common/mcp/features/tools_list.h"
 #include "common/mcp/methods.h"
-#include "common/mcp/pin.h"
+#include "common/mcp/session/mailbox.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -49,9 +49,9 @@ static int run_method(struct mcp_call *call, const struct mcp_method *method, js
 {
     bool modern = call->era.features & MCP_IS_MODERN;
 
-    if (!method_exists(method, &call->era) && call->server->manners && !modern)
+    if (!method_exists(method, &call->era) && call->server->error_style && !modern)
         return mcp_fail_named(&call->failure, RPC_METHOD_NOT_FOUND,
-                              call->server->manners->unknown_method, call->method_name);
+                              call->server->error_style->unknown_method, call->method_name);
     if (!method_exists(method, &call->era))
         return mcp_fail(&call->failure, modern ? 404 : 200, RPC_METHOD_NOT_FOUND, NULL,
                         "there is no such method in revision %s",
@@ -64,9 +64,9 @@ static int run_method(struct mcp_call *call, const struct mcp_method *method, js
 static void pin_era(const struct mcp_origin *origin, const struct rpc_message *message,
                     const struct era_verdict *era)
 {
-    if (origin->pin && (era->features & MCP_IS_MODERN) &&
+    if (origin->stdio_client && (era->features & MCP_IS_MODERN) &&
         strcmp(message->method, "server/discover") != 0)
-        origin->pin->modern = true;
+        origin->stdio_client->modern = true;
 }
 
 static void answer_accepted(struct mcp_answer *out)
@@ -341,11 +341,11 @@ void mcp_parse_failed(const struct mcp_server *server, const struct err *problem
     struct mcp_failure f = {0};
 
     *out = (struct mcp_answer){.method = "-", .detail = ""};
-    if (server->manners)
+    if (server->error_style)
         mcp_fail(&f, 400, RPC_PARSE_ERROR, json_string(problem->text), "%s",
-                 server->manners->parse_error);
+                 server->error_style->parse_error);
     else
         mcp_fail(&f, 400, RPC_PARSE_ERROR, NULL, "not JSON: %s", problem->text);
     /* MCP has an answer without an id be one without that member, JSON-RPC with null in it. */
-    answer_failure(server->manners ? json_null() : NULL, &f, out);
+    answer_failure(server->error_style ? json_null() : NULL, &f, out);
 }

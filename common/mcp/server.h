@@ -9,11 +9,11 @@
  * behind them), tool.h, prompt.h and resource.h (what is offered), content.c and result.c (content
  * blocks, results and their shaping per revision).
  *
- * Between a request and its answer: way.c (what goes to the client, and whether it wants it),
- * task.c (work that goes on behind it),
- * asking.c (questions to its user), seal.c (state that travels through the client). Legacy clients
- * have session.c (records in a directory that all workers share), stream.c (what can be fetched
- * later) and mailbox.c (how a call hears of messages that reach another worker).
+ * Between a request and its answer: client_channel.c (what goes to the client, and whether it wants
+ * it), task.c (work that goes on behind it), asking.c (questions to its user), seal.c (state that
+ * travels through the client). Legacy clients have session.c (records in a directory that all
+ * workers share), stream.c (what can be fetched later) and mailbox.c (how a call hears of messages
+ * that reach another worker).
  */
 #ifndef SANDCGI_MCP_SERVER_H
 #define SANDCGI_MCP_SERVER_H
@@ -38,7 +38,7 @@ struct mcp_listen;    /* listen.h */
  * How to say no to clients that were written for another server and read its texts: legacy
  * revisions only. The first text is followed by what the client named.
  */
-struct mcp_manners {
+struct mcp_error_style {
     int unknown_tool_code;
     const char *unknown_tool;
     const char *unknown_method;
@@ -53,7 +53,7 @@ struct mcp_server {
     /* Which of several: a session that one of them made is unknown to the others. "" or NULL: the
      * first. */
     const char *offer;
-    const struct mcp_manners *manners; /* NULL: our own */
+    const struct mcp_error_style *error_style; /* NULL: our own */
     const char *title;
     const char *version;
     const char *instructions;            /* for the model, in initialize and server/discover */
@@ -81,9 +81,9 @@ struct mcp_server {
 };
 
 /*
- * The way back to the client while its request is being worked on. The first message turns an HTTP
- * answer into an event stream; on stdio it is one more line. After mcp_handle the transport sends
- * the answer's body on the same way.
+ * The way back to the client while its request is being worked on. The first message turns an
+ * HTTP answer into an event stream; on stdio it is one more line. After mcp_handle the transport
+ * sends the answer's body on the same channel.
  */
 struct mcp_out {
     /* Sends one notification or request; 0, or -1 when the client cannot be reached any more. */
@@ -124,7 +124,7 @@ struct mcp_origin {
     int cancel_fd;
     /* stdio only, NULL for http: what one process, which has one client, remembers between
      * messages. */
-    struct mcp_pin *pin; /* pin.h */
+    struct mcp_stdio_client *stdio_client; /* stdio_client.h */
 };
 
 struct mcp_answer {

@@ -4,7 +4,7 @@ librpc_a_SOURCES = \
 	common/rpc/rpc.c common/rpc/rpc.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/test_json tests/unit/test_rpc
+check_PROGRAMS += tests/unit/rpc/test_json tests/unit/rpc/test_rpc
 endif
 
 FUZZ_TARGETS += tests/fuzz/fuzz_json

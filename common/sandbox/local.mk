@@ -1,73 +1,73 @@
 # Sandbox directories, files in them, and what a run changed.
 noinst_LIBRARIES += libsandbox.a
 libsandbox_a_SOURCES = \
-	common/sandbox/archive.h \
-	common/sandbox/archive_cage.c common/sandbox/archive_cage.h \
-	common/sandbox/archive_read.c \
-	common/sandbox/archive_record.c common/sandbox/archive_record.h \
-	common/sandbox/archive_write.c \
-	common/sandbox/beneath.c common/sandbox/beneath.h \
-	common/sandbox/files.c common/sandbox/files.h \
-	common/sandbox/files_delete.c \
-	common/sandbox/files_list.c common/sandbox/files_list.h \
-	common/sandbox/files_move.c \
-	common/sandbox/files_way.c common/sandbox/files_way.h \
-	common/sandbox/link.c common/sandbox/link.h \
-	common/sandbox/local.c common/sandbox/local.h \
-	common/sandbox/kit.c common/sandbox/kit.h \
-	common/sandbox/media.c common/sandbox/media.h \
-	common/sandbox/quota.c common/sandbox/quota.h \
-	common/sandbox/retention.c common/sandbox/retention.h \
+	common/sandbox/archive/archive.h \
+	common/sandbox/archive/archive_privsep.c common/sandbox/archive/archive_privsep.h \
+	common/sandbox/archive/archive_read.c \
+	common/sandbox/archive/archive_record.c common/sandbox/archive/archive_record.h \
+	common/sandbox/archive/archive_write.c \
+	common/sandbox/files/beneath.c common/sandbox/files/beneath.h \
+	common/sandbox/files/files.c common/sandbox/files/files.h \
+	common/sandbox/files/files_delete.c \
+	common/sandbox/files/files_list.c common/sandbox/files/files_list.h \
+	common/sandbox/files/files_move.c \
+	common/sandbox/files/path_walk.c common/sandbox/files/path_walk.h \
+	common/sandbox/links/link.c common/sandbox/links/link.h \
+	common/sandbox/files/local.c common/sandbox/files/local.h \
+	common/sandbox/helpers.c common/sandbox/helpers.h \
+	common/sandbox/files/media.c common/sandbox/files/media.h \
+	common/sandbox/state/quota.c common/sandbox/state/quota.h \
+	common/sandbox/state/retention.c common/sandbox/state/retention.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
-	common/sandbox/spare.c common/sandbox/spare.h \
-	common/sandbox/staging.c common/sandbox/staging.h \
-	common/sandbox/state.c common/sandbox/state.h \
-	common/sandbox/state_size.c \
-	common/sandbox/ticket.c common/sandbox/ticket.h \
-	common/sandbox/trash.c common/sandbox/trash.h \
-	common/sandbox/tree.c common/sandbox/tree.h \
-	common/sandbox/unpack.c common/sandbox/unpack.h \
-	common/sandbox/upload.c common/sandbox/upload.h \
-	common/sandbox/usage.c common/sandbox/usage.h
+	common/sandbox/warm_dir.c common/sandbox/warm_dir.h \
+	common/sandbox/files/staging.c common/sandbox/files/staging.h \
+	common/sandbox/state/state.c common/sandbox/state/state.h \
+	common/sandbox/state/state_size.c \
+	common/sandbox/links/ticket.c common/sandbox/links/ticket.h \
+	common/sandbox/files/trash.c common/sandbox/files/trash.h \
+	common/sandbox/files/tree.c common/sandbox/files/tree.h \
+	common/sandbox/archive/unpack.c common/sandbox/archive/unpack.h \
+	common/sandbox/links/upload.c common/sandbox/links/upload.h \
+	common/sandbox/files/usage.c common/sandbox/files/usage.h
 
 # Programs for containers that stay, inside our own: assembled into an archive of their own, with paths of the build.
-noinst_LIBRARIES += libkit.a
-libkit_a_SOURCES = common/sandbox/kit_files.c common/sandbox/kit_files.h
-libkit_a_CPPFLAGS = $(AM_CPPFLAGS) -DKIT_SOURCES='"$(srcdir)"'
-common/sandbox/libkit_a-kit_files.$(OBJEXT): runners/common/entry$(EXEEXT) \
+noinst_LIBRARIES += libhelpers.a
+libhelpers_a_SOURCES = common/sandbox/helper_files.c common/sandbox/helper_files.h
+libhelpers_a_CPPFLAGS = $(AM_CPPFLAGS) -DHELPERS_SOURCES='"$(srcdir)"'
+common/sandbox/libhelpers_a-helper_files.$(OBJEXT): runners/common/entry$(EXEEXT) \
 	$(srcdir)/runners/python/session.py $(srcdir)/runners/typescript/session.mjs
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
-	tests/unit/test_archive \
-	tests/unit/test_files \
-	tests/unit/test_files_list \
-	tests/unit/test_files_move \
-	tests/unit/test_files_race \
-	tests/unit/test_files_race_walk \
-	tests/unit/test_files_walk \
-	tests/unit/test_link \
-	tests/unit/test_local \
-	tests/unit/test_kit \
-	tests/unit/test_media \
-	tests/unit/test_quota \
-	tests/unit/test_retention \
-	tests/unit/test_sandbox \
-	tests/unit/test_snapshot \
-	tests/unit/test_spare \
-	tests/unit/test_state \
-	tests/unit/test_ticket \
-	tests/unit/test_trash \
-	tests/unit/test_upload
+	tests/unit/sandbox/test_archive \
+	tests/unit/sandbox/test_files \
+	tests/unit/sandbox/test_files_list \
+	tests/unit/sandbox/test_files_move \
+	tests/unit/sandbox/test_files_race \
+	tests/unit/sandbox/test_files_race_walk \
+	tests/unit/sandbox/test_files_walk \
+	tests/unit/sandbox/test_link \
+	tests/unit/sandbox/test_local \
+	tests/unit/sandbox/test_helpers \
+	tests/unit/sandbox/test_media \
+	tests/unit/sandbox/test_quota \
+	tests/unit/sandbox/test_retention \
+	tests/unit/sandbox/test_sandbox \
+	tests/unit/sandbox/test_snapshot \
+	tests/unit/sandbox/test_warm_dir \
+	tests/unit/sandbox/test_state \
+	tests/unit/sandbox/test_ticket \
+	tests/unit/sandbox/test_trash \
+	tests/unit/sandbox/test_upload
 # The same once more, on a kernel that seems to lack openat2.
-tests_unit_test_files_race_walk_SOURCES = tests/unit/test_files_race.c
-tests_unit_test_files_race_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
-tests_unit_test_files_walk_SOURCES = tests/unit/test_files.c
-tests_unit_test_files_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
+tests_unit_sandbox_test_files_race_walk_SOURCES = tests/unit/sandbox/test_files_race.c
+tests_unit_sandbox_test_files_race_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
+tests_unit_sandbox_test_files_walk_SOURCES = tests/unit/sandbox/test_files.c
+tests_unit_sandbox_test_files_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
 endif
 
-EXTRA_DIST += tests/unit/sandbox_fixture.h
+EXTRA_DIST += tests/unit/sandbox/sandbox_fixture.h
 
 FUZZ_TARGETS += tests/fuzz/fuzz_archive
 tests_fuzz_fuzz_archive_LDFLAGS = $(FUZZ_LINK)

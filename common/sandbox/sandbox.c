@@ -7,11 +7,11 @@
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
-#include "common/sandbox/spare.h"
-#include "common/sandbox/staging.h"
-#include "common/sandbox/state.h"
-#include "common/sandbox/ticket.h"
-#include "common/sandbox/trash.h"
+#include "common/sandbox/files/staging.h"
+#include "common/sandbox/files/trash.h"
+#include "common/sandbox/links/ticket.h"
+#include "common/sandbox/state/state.h"
+#include "common/sandbox/warm_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +22,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#define SECRET_MIN 32
-#define ROOT_MODE  0711 /* nginx and containers pass through; nobody may list the names */
-#define BOX_MODE   0755
+#define SECRET_MIN   32
+#define ROOT_MODE    0711 /* nginx and containers pass through; nobody may list the names */
+#define SANDBOX_MODE 0755
 /* Whoever takes a sandbox away holds it for a moment; a program may hold it for ever. */
 #define HOLD_TRIES 50
 #define OPEN_TRIES 8 /* openings of a sandbox that is taken away each time */
@@ -101,8 +101,8 @@ static int make_own_dirs(const struct sandbox_root *root, struct err *e)
     static const struct {
         const char *name;
         mode_t mode;
-    } dirs[] = {{STAGING_DIR, 0700}, {".runs", 0700},   {".boxes", 0700},      {STATE_DIR, 0700},
-                {TICKET_DIR, 0700},  {TRASH_DIR, 0700}, {SPARE_DIR, ROOT_MODE}};
+    } dirs[] = {{STAGING_DIR, 0700}, {".runs", 0700},   {".sandboxes", 0700}, {STATE_DIR, 0700},
+                {TICKET_DIR, 0700},  {TRASH_DIR, 0700}, {WARM_DIR, ROOT_MODE}};
 
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         if (make_own_dir(root->fd, root->path, dirs[i].name, dirs[i].mode, e) < 0)
@@ -222,12 +222,12 @@ int sandbox_name(const struct sandbox_root *root, const char *tenant, const char
  * program inside owns is the directory itself, whose mode it may have set to anything, and which we
  * could then not open when not root.
  */
-static int open_box(int root_fd, const char *name)
+static int open_sandbox(int root_fd, const char *name)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int fd = openat(root_fd, name, flags);
 
-    if (fd < 0 && errno == EACCES && fchmodat(root_fd, name, BOX_MODE, 0) == 0)
+    if (fd < 0 && errno == EACCES && fchmodat(root_fd, name, SANDBOX_MODE, 0) == 0)
         fd = openat(root_fd, name, flags);
     return fd;
 }
@@ -247,12 +247,13 @@ static void hold(int fd)
 
 /* Owner and mode as they ought to be: after mkdir, after a crash between mkdir and chown, after
  * chmod by a program. */
-static int mend_box(const struct sandbox_root *root, int fd, const struct stat *st, struct err *e)
+static int fix_permissions(const struct sandbox_root *root, int fd, const struct stat *st,
+                           struct err *e)
 {
     if ((st->st_uid != root->uid || st->st_gid != root->gid) &&
         fchown(fd, root->uid, root->gid) < 0)
         return err_errno(e, "the sandbox's directory cannot be given to its user");
-    if ((st->st_mode & 07777) != BOX_MODE && fchmod(fd, BOX_MODE) < 0)
+    if ((st->st_mode & 07777) != SANDBOX_MODE && fchmod(fd, SANDBOX_MODE) < 0)
         return err_errno(e, "the mode of the sandbox's directory cannot be set");
     return 0;
 }
@@ -269,7 +270,7 @@ static int not_there(const struct sandbox *sb, struct err *e)
  * is not there. */
 static int enter(struct sandbox *sb, struct sandbox *out, struct err *e)
 {
-    AUTO_FD int fd = open_box(sb->root->fd, sb->name);
+    AUTO_FD int fd = open_sandbox(sb->root->fd, sb->name);
     struct stat st, now;
 
     if (fd < 0 && errno == ENOENT)
@@ -282,7 +283,7 @@ static int enter(struct sandbox *sb, struct sandbox *out, struct err *e)
     if (fstatat(sb->root->fd, sb->name, &now, AT_SYMLINK_NOFOLLOW) < 0 || now.st_ino != st.st_ino ||
         now.st_dev != st.st_dev)
         return not_there(sb, e);
-    if (mend_box(sb->root, fd, &st, e) < 0)
+    if (fix_permissions(sb->root, fd, &st, e) < 0)
         return -1;
     sb->fd = TAKE_FD(fd);
     *out = *sb;
@@ -297,7 +298,7 @@ int sandbox_open(const struct sandbox_root *root, const char *tenant, const char
     if (sandbox_name(root, tenant, conversation, sb.name, e) < 0)
         return -1;
     for (int i = 0; i < OPEN_TRIES; i++) {
-        sb.made = mkdirat(root->fd, sb.name, BOX_MODE) == 0;
+        sb.made = mkdirat(root->fd, sb.name, SANDBOX_MODE) == 0;
         if (!sb.made && errno != EEXIST)
             return err_errno(e, "the sandbox's directory cannot be made");
         if (enter(&sb, out, e) == 0)
@@ -336,7 +337,7 @@ void sandbox_close(struct sandbox *sb)
 
 bool sandbox_is_held(const struct sandbox_root *root, const char *name)
 {
-    AUTO_FD int fd = open_box(root->fd, name);
+    AUTO_FD int fd = open_sandbox(root->fd, name);
 
     return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
@@ -344,7 +345,7 @@ bool sandbox_is_held(const struct sandbox_root *root, const char *name)
 int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
                    struct err *e)
 {
-    AUTO_FD int fd = open_box(root->fd, name);
+    AUTO_FD int fd = open_sandbox(root->fd, name);
 
     if (fd < 0 && errno == ENOENT)
         return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");

@@ -8,7 +8,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
-#include "common/sandbox/link.h"
+#include "common/sandbox/links/link.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,12 +42,12 @@ struct sandbox_root {
 };
 
 /*
- * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs, .boxes,
- * .state, .tickets and .trash (0700) and .pool (0711: a rootless engine has to pass through it).
- * host_path NULL or "" is path.
- * ERR_INVALID with one line that says what to change: a path that is relative, not a directory, not
- * writable or writable by everybody, a colon in host_path (the engine could not bind it), a secret
- * under 32 characters, a user this account cannot give files to. Strings are copied.
+ * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs,
+ * .sandboxes, .state, .tickets and .trash (0700) and .pool (0711: a rootless engine has to pass
+ * through it). host_path NULL or "" is path. ERR_INVALID with one line that says what to change: a
+ * path that is relative, not a directory, not writable or writable by everybody, a colon in
+ * host_path (the engine could not bind it), a secret under 32 characters, a user this account
+ * cannot give files to. Strings are copied.
  */
 int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
                       const char *secret, const char *base_url, uid_t uid, gid_t gid,

@@ -3,8 +3,8 @@
 #include "common/sandbox/snapshot.h"
 
 #include "common/base/mem.h"
-#include "common/sandbox/beneath.h"
-#include "common/sandbox/files.h"
+#include "common/sandbox/files/beneath.h"
+#include "common/sandbox/files/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +133,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /*
- * The same file can be met twice when it is renamed during the walk, and a name twice when two
+ * The same file can be met twice when it is renamed during the way, and a name twice when two
  * files swap: one entry per name is kept.
  */
 static void sort_unique(struct snapshot *s)

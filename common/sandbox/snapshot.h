@@ -6,8 +6,8 @@
 #ifndef SANDCGI_SANDBOX_SNAPSHOT_H
 #define SANDCGI_SANDBOX_SNAPSHOT_H
 
+#include "common/sandbox/files/usage.h"
 #include "common/sandbox/sandbox.h"
-#include "common/sandbox/usage.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@ struct snapshot {
     size_t n;
     bool cut;              /* there was more than the bounds allow */
     struct usage usage;    /* of all of it, SNAPSHOT_LEFT_OUT too; partial when cut */
-    struct timespec taken; /* when the walk began, on the clock of ctime */
+    struct timespec taken; /* when the way began, on the clock of ctime */
 };
 
 #define SNAPSHOT_INIT                                                                              \

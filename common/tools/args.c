@@ -5,7 +5,7 @@
 #include "common/base/b64.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
-#include "common/mcp/content.h"
+#include "common/mcp/features/content.h"
 
 #include <inttypes.h>
 #include <math.h>

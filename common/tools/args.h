@@ -12,7 +12,7 @@
 #define SANDCGI_TOOLS_ARGS_H
 
 #include "common/base/err.h"
-#include "common/broker/run.h"
+#include "common/protocol/run.h"
 #include "common/tools/tools.h"
 
 #include <jansson.h>

@@ -2,7 +2,7 @@
 
 #include "common/tools/complete.h"
 
-#include "common/tools/runners.h"
+#include "common/tools/broker_access.h"
 
 #include <string.h>
 

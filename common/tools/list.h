@@ -2,7 +2,7 @@
 #ifndef SANDCGI_TOOLS_LIST_H
 #define SANDCGI_TOOLS_LIST_H
 
-#include "common/mcp/tool.h"
+#include "common/mcp/features/tool.h"
 
 extern const struct mcp_tool tool_upload_file;
 extern const struct mcp_tool tool_create_upload;

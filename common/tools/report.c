@@ -3,7 +3,7 @@
 #include "common/tools/report.h"
 
 #include "common/base/log.h"
-#include "common/mcp/content.h"
+#include "common/mcp/features/content.h"
 
 #include <errno.h>
 #include <string.h>

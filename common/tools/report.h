@@ -3,7 +3,7 @@
 #define SANDCGI_TOOLS_REPORT_H
 
 #include "common/base/err.h"
-#include "common/mcp/result.h"
+#include "common/mcp/features/result.h"
 
 /*
  * Makes *out a failed result. Errors about the call are told as they are, since they name the
@@ -21,7 +21,7 @@ void report_notices(const json_t *result, struct mcp_result *out);
 #define REPORT_EXPIRY_SCHEMA                                                                       \
     "\"filesExpireAt\":{\"type\":\"integer\",\"description\":\"Unix time at which the "            \
     "conversation's files go, unless it is used before\"}"
-#define REPORT_KEEPING_SCHEMA                                                                      \
+#define REPORT_RETENTION_SCHEMA                                                                    \
     REPORT_EXPIRY_SCHEMA ","                                                                       \
                          "\"notices\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"        \
                          "\"description\":\"about what the conversation keeps\"}"

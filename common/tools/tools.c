@@ -3,8 +3,8 @@
 #include "common/tools/tools.h"
 
 #include "common/base/auto.h"
+#include "common/tools/broker_access.h"
 #include "common/tools/list.h"
-#include "common/tools/runners.h"
 
 /* In the order of tools/list: as one uses them. A new tool is one file, one line in list.h and one
  * here. */

@@ -6,11 +6,11 @@
 #ifndef SANDCGI_TOOLS_TOOLS_H
 #define SANDCGI_TOOLS_TOOLS_H
 
-#include "common/broker/client.h"
-#include "common/mcp/prompt.h"
-#include "common/mcp/resource.h"
-#include "common/mcp/task.h"
-#include "common/mcp/tool.h"
+#include "common/mcp/features/prompt.h"
+#include "common/mcp/features/resource.h"
+#include "common/mcp/features/task.h"
+#include "common/mcp/features/tool.h"
+#include "common/protocol/client_runs.h"
 
 #include <stdint.h>
 
@@ -25,10 +25,10 @@ struct tools_limits {
     uint64_t timeout_max_ms;
     uint64_t timeout_ms; /* default; for the description */
     uint64_t wait_ms; /* how long an answer takes at most, unless asked otherwise; 0: to the end */
-    uint64_t wait_max_ms;  /* what may be asked for */
-    uint64_t stay_idle_ms; /* of lasting sandboxes: as the settings of these names say */
-    uint64_t stay_pause_ms;
-    uint64_t stay_total_ms;
+    uint64_t wait_max_ms;        /* what may be asked for */
+    uint64_t persistent_idle_ms; /* of persistent sandboxes: as the settings of these names say */
+    uint64_t persistent_pause_ms;
+    uint64_t persistent_total_ms;
     uint64_t image_max;  /* bytes of one inline picture */
     uint64_t images_max; /* how many of them per result */
     bool network;        /* may a caller ask for it at all? */

@@ -7,9 +7,9 @@
 #ifndef SANDCGI_TOOLS_TOOLSET_H
 #define SANDCGI_TOOLS_TOOLSET_H
 
-#include "common/mcp/resource.h"
+#include "common/mcp/features/resource.h"
+#include "common/mcp/features/tool.h"
 #include "common/mcp/server.h"
-#include "common/mcp/tool.h"
 
 #include <stddef.h>
 
@@ -31,7 +31,7 @@ struct toolset {
     const struct mcp_tool *const *tools; /* in the order of tools/list */
     size_t n_tools;
     const struct mcp_resources *resources;
-    const struct mcp_manners *manners;
+    const struct mcp_error_style *error_style;
 };
 
 /* The number of a name, -1: there is no such set. */

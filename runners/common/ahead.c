@@ -104,7 +104,7 @@ static void reap(struct ahead *a)
     while (read(a->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo == SIGCHLD)
             continue;
-        child_bury_all(clock_ms() + DEATH_MS);
+        child_reap_all(clock_ms() + DEATH_MS);
         _exit(128 + (int)info.ssi_signo);
     }
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {

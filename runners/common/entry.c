@@ -191,7 +191,7 @@ static int serve(struct ahead *a)
         status = ENTRY_FAILED;
         break;
     }
-    child_bury_all(clock_ms() + DEATH_MS);
+    child_reap_all(clock_ms() + DEATH_MS);
     return status;
 }
 
@@ -210,7 +210,7 @@ static int live(int argc, char **argv)
         entry_say(errno, "signals");
         return ENTRY_FAILED;
     }
-    return stays ? stay_serve(a.signal_fd) : serve(&a);
+    return stays ? psandbox_serve(a.signal_fd) : serve(&a);
 }
 
 int main(int argc, char **argv)

@@ -10,8 +10,8 @@
  * common/ in here; it is linked statically, since it has to run in any image. One process, no
  * threads, memory that does not grow with output.
  */
-#ifndef SANDCGI_RUNNERS_ENTRY_H
-#define SANDCGI_RUNNERS_ENTRY_H
+#ifndef SANDCGI_RUNNERS_COMMON_ENTRY_H
+#define SANDCGI_RUNNERS_COMMON_ENTRY_H
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
@@ -141,7 +141,7 @@ void child_adopt_orphans(void);
  * descendant. */
 void child_kill_all(void);
 /* The same, until nobody is left: for an end without a report. Gives up at until_ms on clock_ms. */
-void child_bury_all(int64_t until_ms);
+void child_reap_all(int64_t until_ms);
 
 /* Whether a process besides ourselves and the one given (0 = none) is left. */
 bool child_others_left(pid_t besides);
@@ -255,7 +255,7 @@ uint64_t rusage_us(const struct rusage *used);
 
 /* stay.c: the life of a container that stays, as PID 1 between the server and any number of
  * commands. Returns the exit status. */
-int stay_serve(int signal_fd);
+int psandbox_serve(int signal_fd);
 /*
  * index.c: "entry index SOCKET PROGRAM [ARGUMENT…]", the program of an installation: runs PROGRAM
  * with a proxy on the loopback address that leads to the Unix socket, one at a time of a sandbox.

@@ -179,7 +179,7 @@ enum relay_end relay_run(struct child *c, int signal_fd, int64_t hard_at_ms, str
         turn(&r);
         check_clock(&r);
         if (r.gone) {
-            child_bury_all(clock_ms() + DEATH_MS);
+            child_reap_all(clock_ms() + DEATH_MS);
             return RELAY_GONE;
         }
     } while (!finished(&r));

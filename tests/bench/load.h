@@ -1,7 +1,7 @@
 /* A closed loop: n connections, each sending its next request when the reply to the last one is
  * complete. */
-#ifndef SANDCGI_BENCH_LOAD_H
-#define SANDCGI_BENCH_LOAD_H
+#ifndef SANDCGI_TESTS_BENCH_LOAD_H
+#define SANDCGI_TESTS_BENCH_LOAD_H
 
 #include "common/base/buf.h"
 #include "tests/bench/stats.h"

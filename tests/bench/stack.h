@@ -1,6 +1,6 @@
 /* MCP calls through the front door, on one kept-alive connection. */
-#ifndef SANDCGI_BENCH_STACK_H
-#define SANDCGI_BENCH_STACK_H
+#ifndef SANDCGI_TESTS_BENCH_STACK_H
+#define SANDCGI_TESTS_BENCH_STACK_H
 
 #include "common/base/buf.h"
 #include "tests/bench/wire.h"

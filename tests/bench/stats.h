@@ -1,6 +1,6 @@
 /* Samples of a measurement and what is told of them. */
-#ifndef SANDCGI_BENCH_STATS_H
-#define SANDCGI_BENCH_STATS_H
+#ifndef SANDCGI_TESTS_BENCH_STATS_H
+#define SANDCGI_TESTS_BENCH_STATS_H
 
 #include <stddef.h>
 

@@ -2,8 +2,8 @@
  * What streams that wait cost everybody else: requests per second and their times with and without
  * so many open subscriptions/listen, turn by turn; and what one costs the hub in memory.
  */
-#ifndef SANDCGI_BENCH_STREAMS_H
-#define SANDCGI_BENCH_STREAMS_H
+#ifndef SANDCGI_TESTS_BENCH_STREAMS_H
+#define SANDCGI_TESTS_BENCH_STREAMS_H
 
 #include <stdint.h>
 #include <sys/types.h>

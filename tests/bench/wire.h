@@ -4,8 +4,8 @@
  * chunks or no body. What fails ends the program (bench_die): a measurement of half a conversation
  * is worth nothing.
  */
-#ifndef SANDCGI_BENCH_WIRE_H
-#define SANDCGI_BENCH_WIRE_H
+#ifndef SANDCGI_TESTS_BENCH_WIRE_H
+#define SANDCGI_TESTS_BENCH_WIRE_H
 
 #include "common/base/buf.h"
 

@@ -5,7 +5,7 @@
 #include "tests/conformance/fixtures.h"
 
 #include "common/base/auto.h"
-#include "common/mcp/event.h"
+#include "common/mcp/events/event.h"
 
 #define PAUSE_MS 50
 

@@ -4,7 +4,7 @@
 #include "tests/conformance/fixtures.h"
 
 #include "common/base/mem.h"
-#include "common/mcp/content.h"
+#include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
 
 #include <stdarg.h>

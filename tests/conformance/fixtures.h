@@ -4,13 +4,13 @@
  * registry_of_server (fcgi/registry.h), and are linked into tests/conformance/sandcgi-conformance
  * only.
  */
-#ifndef SANDCGI_CONFORMANCE_FIXTURES_H
-#define SANDCGI_CONFORMANCE_FIXTURES_H
+#ifndef SANDCGI_TESTS_CONFORMANCE_FIXTURES_H
+#define SANDCGI_TESTS_CONFORMANCE_FIXTURES_H
 
-#include "common/mcp/prompt.h"
-#include "common/mcp/resource.h"
-#include "common/mcp/task.h"
-#include "common/mcp/tool.h"
+#include "common/mcp/features/prompt.h"
+#include "common/mcp/features/resource.h"
+#include "common/mcp/features/task.h"
+#include "common/mcp/features/tool.h"
 
 #include <jansson.h>
 

@@ -69,7 +69,7 @@ static const struct mcp_resources resources = {
 };
 
 /* The fixtures' tasks are known by their ids, all others are real runs. */
-static const struct mcp_tasks *keeper(const char *id)
+static const struct mcp_tasks *housekeeper(const char *id)
 {
     return strncmp(id, FIXTURE_TASK_PREFIX, strlen(FIXTURE_TASK_PREFIX)) == 0 ? &fixture_tasks
                                                                               : &tools_tasks;
@@ -78,18 +78,18 @@ static const struct mcp_tasks *keeper(const char *id)
 static int get_task(const struct mcp_tool_call *call, const char *id, bool brief,
                     struct mcp_task *out, struct err *e)
 {
-    return keeper(id)->get(call, id, brief, out, e);
+    return housekeeper(id)->get(call, id, brief, out, e);
 }
 
 static int update_task(const struct mcp_tool_call *call, const char *id, const json_t *responses,
                        struct err *e)
 {
-    return keeper(id)->update(call, id, responses, e);
+    return housekeeper(id)->update(call, id, responses, e);
 }
 
 static int cancel_task(const struct mcp_tool_call *call, const char *id, struct err *e)
 {
-    return keeper(id)->cancel(call, id, e);
+    return housekeeper(id)->cancel(call, id, e);
 }
 
 static const struct mcp_tasks tasks = {

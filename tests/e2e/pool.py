@@ -14,15 +14,15 @@ def status(site):
 
 
 def unclaimed(site):
-    """One row for each container that no run has claimed; tier "none" is still starting, box "" is on a spare directory."""
+    """One row for each container that no run has claimed; tier "none" is still starting, sandbox "" is on a spare directory."""
     return status(site)["pool"]["waiting"]
 
 
-def waiting(site, language=None, tier=None, box=None):
-    """The containers that wait; each argument that is given narrows them. box: "" for new conversations, or the name of the
+def waiting(site, language=None, tier=None, sandbox=None):
+    """The containers that wait; each argument that is given narrows them. sandbox: "" for new conversations, or the name of the
     directory of one that exists."""
     return [one for one in unclaimed(site) if one["tier"] != "none" and language in (None, one["language"])
-            and tier in (None, one["tier"]) and box in (None, one["box"])]
+            and tier in (None, one["tier"]) and sandbox in (None, one["sandbox"])]
 
 
 def wait_for(site, n=1, seconds=45, **wanted):

@@ -265,7 +265,7 @@ class Site:
         return [pid for pid in procs.children(self.broker() or 0)
                 if any("/.runs/" in name for name in procs.open_files(pid))]
 
-    def keeper(self):
+    def housekeeper(self):
         runs = self.run_children()
         others = [pid for pid in procs.children(self.broker() or 0) if pid not in runs]
         return others[0] if others else None

@@ -122,15 +122,15 @@ def _():
     check(run.site.broker() != old, "a new broker")
 
 
-@test("kill -9 of the keeper: the run ends as if nothing had happened, a new keeper works")
+@test("kill -9 of the housekeeper: the run ends as if nothing had happened, a new housekeeper works")
 def _():
     run = MidRun()
-    old = run.site.keeper()
+    old = run.site.housekeeper()
     run.kill(old)
     result, status = run.answered()
     equal((status, result["status"], result["stdout"]), (200, "timeout", "begun\n"))
     run.removed()
-    wait_until(lambda: run.site.keeper() not in (None, old), 5, "a new keeper")
+    wait_until(lambda: run.site.housekeeper() not in (None, old), 5, "a new housekeeper")
     run.serves_again()
 
 

@@ -118,7 +118,7 @@ def _():
 @test("an interpreter that waited saves as well")
 def _():
     site = warm.shared()
-    pool.wait_for(site, language="python", box="")
+    pool.wait_for(site, language="python", sandbox="")
     whole = warm.new_client(site).run_whole(THREE + "raise ValueError('boom')")
     equal((_names(whole), len(_images(whole))), (_numbered(3), 3))
 

@@ -119,7 +119,7 @@ def _():
     equal(client.run("kill -9 $$", "bash")["signal"], 9)
     equal(client.run("yes | head -c 3000000", "bash")["truncation"]["stdout"]["total"], 3000000)
     wait_until(lambda: not _left(), 10, "no container is left")
-    check("warn" not in site.log().replace("warn keeper: removed", ""), site.log()[-1500:])
+    check("warn" not in site.log().replace("warn housekeeper: removed", ""), site.log()[-1500:])
 
 
 @test("Podman: the hardening holds inside, network only when asked", timeout=120)
@@ -179,6 +179,6 @@ def _():
     before = {one["Id"] for one in _left()}
     os.kill(site.broker(), 9)
     wait_until(lambda: not before & {one["Id"] for one in _left()}, 30, "containers of before are gone")
-    pool.wait_for(site, 2, language="python", box="")
+    pool.wait_for(site, 2, language="python", sandbox="")
     site.stop()
     wait_until(lambda: not _left(), 20, "no container is left")

@@ -135,14 +135,14 @@ def _in_sandbox(client, box, command):
     return client.structured("exec", {"sandboxId": box, "command": command})["results"][0]["stdout"]
 
 
-@test("the files of a conversation with a lasting sandbox stay, however old they are, and delete_conversation wants it closed first")
+@test("the files of a conversation with a persistent sandbox stay, however old they are, and delete_conversation wants it closed first")
 def _():
     site, client = _short_lived()
     url = client.upload("old.txt", b"x")["file"]["url"]
     box = _sandbox(client)
     holds_for(lambda: client.download(url).status == 200, 3 * TTL, "the file is there beside the sandbox")
     equal(_in_sandbox(client, box, "cat old.txt"), "x")
-    contains(_refused(client), "a lasting sandbox of this conversation is still there")
+    contains(_refused(client), "a persistent sandbox of this conversation is still there")
     equal(_in_sandbox(client, box, "cat old.txt; echo new > new.txt"), "x")
     client.structured("close_sandbox", {"sandboxId": box})
     wait_until(lambda: _is_gone(client, url), SOON, "and goes afterwards")
@@ -306,7 +306,7 @@ def _():
     check(all(box in os.listdir(site.root) for box in boxes[1:]), "the others stay")
 
 
-@test("above SANDBOX_TOTAL_MAX a conversation with a lasting sandbox stays, and the next in line goes in its place")
+@test("above SANDBOX_TOTAL_MAX a conversation with a persistent sandbox stays, and the next in line goes in its place")
 def _():
     site = sites.own({"SANDBOX_TOTAL_MAX": "5m"})
     clients = [sites.new_conversation(site.client()) for _ in range(3)]

@@ -18,7 +18,7 @@ LATEST = {"MCP-Protocol-Version": "2025-11-25"}
 
 
 def _site():
-    return sites.with_settings(SANDBOX_STAY_IMAGES="debian", SANDBOX_STAY_MAX="40", SANDBOX_STAY_SERVER="60")
+    return sites.with_settings(SANDBOX_PERSISTENT_IMAGES="debian", SANDBOX_PERSISTENT_MAX="40", SANDBOX_PERSISTENT_SERVER="60")
 
 
 def _client(site=None):
@@ -195,13 +195,13 @@ def _():
     client, site = _client(), _site()
     box = _create(client)
     _out(client, box, "true")
-    keeper = _keeper(site, box)
-    before = sorted(procs.open_files(keeper))
+    housekeeper = _keeper(site, box)
+    before = sorted(procs.open_files(housekeeper))
     processes = int(_out(client, box, "ls /proc | grep -c '^[0-9]'"))
     for number in range(100):
         equal(_out(client, box, f"echo {number}"), f"{number}\n")
     # Its record is written behind the answer.
-    wait_until(lambda: sorted(procs.open_files(keeper)) == before, 10, "its process has the files open that it had before")
+    wait_until(lambda: sorted(procs.open_files(housekeeper)) == before, 10, "its process has the files open that it had before")
     wait_until(lambda: int(_out(client, box, "ls /proc | grep -c '^[0-9]'")) <= processes, 10, "no process is left in the container")
     _close(client, box)
 
@@ -245,10 +245,10 @@ def _():
 
 @test("a tenant has its most, and the server too")
 def _():
-    site = sites.with_settings(SANDBOX_STAY_MAX="2", SANDBOX_STAY_SERVER="3")
+    site = sites.with_settings(SANDBOX_PERSISTENT_MAX="2", SANDBOX_PERSISTENT_SERVER="3")
     client, other = _client(site), _other(site)
     boxes = [_create(client), _create(client)]
-    contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}), "SANDBOX_STAY_MAX")
+    contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}), "SANDBOX_PERSISTENT_MAX")
     theirs = _create(other)
     contains(other.tool_error("create_sandbox", {"conversationId": other.conversation, "language": "bash"}), "no room")
     _close(client, boxes[0])
@@ -292,7 +292,7 @@ def _():
 
 @test("unused it is frozen, the next call wakes it, and unused for longer it expires")
 def _():
-    site = sites.with_settings(SANDBOX_STAY_PAUSE="1s", SANDBOX_STAY_IDLE="12s")
+    site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="1s", SANDBOX_PERSISTENT_IDLE="12s")
     client = _client(site)
     box = _create(client, idleTimeout=6)
     _out(client, box, "(while :; do echo x >> /tmp/beat; sleep 0.1; done) >/dev/null 2>&1 & true")
@@ -307,7 +307,7 @@ def _():
 
 @test("its whole time ends it even while a command runs")
 def _():
-    site = sites.with_settings(SANDBOX_STAY_TOTAL="4s")
+    site = sites.with_settings(SANDBOX_PERSISTENT_TOTAL="4s")
     client = _client(site)
     box = _create(client)
     contains(client.tool_error("exec", {"sandboxId": box, "command": "sleep 60", "timeout": 50}), "expired")
@@ -317,7 +317,7 @@ def _():
 
 @test("a container that somebody removes by hand is lost, paused or not, and the next call says so")
 def _():
-    site = sites.with_settings(SANDBOX_STAY_PAUSE="1s")
+    site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="1s")
     client = _client(site)
     for paused in (False, True):
         box = _create(client)
@@ -358,7 +358,7 @@ def _again(client, call):
 
 @test("it outlives the broker's main process, whose successor knows it from the first call on", timeout=90)
 def _():
-    site = sites.own({"SANDBOX_STAY_MAX": "2"})
+    site = sites.own({"SANDBOX_PERSISTENT_MAX": "2"})
     client = _client(site)
     box = _create(client)
     _out(client, box, "echo kept > /tmp/kept")
@@ -370,7 +370,7 @@ def _():
     equal((cell["stdout"], cell["sessionStarted"], cell["stateLost"]), ("5\n", False, False))
     os.kill(site.broker(), signal.SIGKILL)
     contains(_again(client, lambda: client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"})),
-             "SANDBOX_STAY_MAX")
+             "SANDBOX_PERSISTENT_MAX")
     os.kill(site.broker(), signal.SIGKILL)
     equal(_again(client, lambda: _close(client, box))["status"], "closed")
     _gone(site, box, 10)
@@ -416,7 +416,7 @@ def _():
 
 @test("a server that stops leaves no sandbox behind, paused or not")
 def _():
-    site = sites.own({"SANDBOX_STAY_PAUSE": "2s"})
+    site = sites.own({"SANDBOX_PERSISTENT_PAUSE": "2s"})
     client = _client(site)
     boxes = [_create(client), _create(client)]
     _wait_status(client, boxes[0], "paused")
@@ -524,7 +524,7 @@ def _():
 
 @test("a session that nobody used for long, whose process was killed or that ended with the server is told of with the next start", timeout=180)
 def _():
-    site = sites.own({"SANDBOX_STAY_IDLE": "6s"})
+    site = sites.own({"SANDBOX_PERSISTENT_IDLE": "6s"})
     client = _client(site)
 
     def kill(box):

@@ -75,7 +75,7 @@ class Picture:
 
     def __init__(self, site):
         self.memory = {"master": procs.private_memory(site.process.pid), "broker": procs.private_memory(site.broker()),
-                       "hub": procs.private_memory(site.hub_process()), "keeper": procs.private_memory(site.keeper() or 0),
+                       "hub": procs.private_memory(site.hub_process()), "housekeeper": procs.private_memory(site.housekeeper() or 0),
                        "worker": max(map(procs.private_memory, site.workers()))}
         self.descriptors = {"master": len(procs.open_files(site.process.pid)), "broker": len(procs.open_files(site.broker())),
                             "hub": len(procs.open_files(site.hub_process())),

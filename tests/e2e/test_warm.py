@@ -24,7 +24,7 @@ def _():
         result, row = warm.run_waiting(site, warm.new_client(site), code, language)
         equal((result["status"], result["stdout"]), ("ok", "out\n"))
         check(row, f"{language}: run {result['runId']} is none of those that waited")
-        check(pool.wait_for(site, language=language, box=""), "refilled")
+        check(pool.wait_for(site, language=language, sandbox=""), "refilled")
         check(row["runId"] not in {one["runId"] for one in pool.unclaimed(site)}, "claimed, and still among those that wait")
         wait_until(lambda: not warm.container_of(site, row["runId"]), 10, "the used container is gone")  # noqa: B023
 
@@ -44,7 +44,7 @@ def _():
 @test("an upload comes first: the conversation exists, and its run sees the file")
 def _():
     site = warm.shared()
-    pool.wait_for(site, language="python", box="")
+    pool.wait_for(site, language="python", sandbox="")
     client = warm.new_client(site)
     client.upload("given", b"first")
     equal(client.run("print(open('given').read())")["stdout"], "first\n")
@@ -171,7 +171,7 @@ def _():
     connection = warm.new_client(cold).begin_run("sleep 8", "bash")
     at_test_end(connection.close)
     shapes = [_shape(wait_until(cold.containers, 15, "a container")[0]["Id"])]
-    row = pool.wait_for(warm.shared(), language="bash", box="")[0]
+    row = pool.wait_for(warm.shared(), language="bash", sandbox="")[0]
     shapes.append(_shape(warm.container_of(warm.shared(), row["runId"])))
     equal(shapes[0], shapes[1])
 
@@ -211,7 +211,7 @@ def _():
 def _():
     site = warm.site("bash=2")
     for way in ("remove", "kill", "pause"):
-        waits = pool.wait_for(site, 2, language="bash", box="")
+        waits = pool.wait_for(site, 2, language="bash", sandbox="")
         for row in waits:
             container = warm.container_of(site, row["runId"])
             if way == "remove":
@@ -224,10 +224,10 @@ def _():
             allowed = ("ok", "timeout", "killed") if way == "pause" else ("ok",)
             check(result["status"] in allowed, f"{way}: {result['status']}")
         old = {row["runId"] for row in waits}
-        for row in pool.waiting(site, "bash", box=""):  # one that is paused waits for its unpausing, or for the next caller
+        for row in pool.waiting(site, "bash", sandbox=""):  # one that is paused waits for its unpausing, or for the next caller
             if row["runId"] in old:
                 engine.remove(warm.container_of(site, row["runId"]))
-        wait_until(lambda: len([one for one in pool.waiting(site, "bash", box="") if one["runId"] not in old]) >= 2, 60,  # noqa: B023
+        wait_until(lambda: len([one for one in pool.waiting(site, "bash", sandbox="") if one["runId"] not in old]) >= 2, 60,  # noqa: B023
                    f"the pool is full again after {way}")
         equal(warm.new_client(site).run("echo again", "bash")["stdout"], "again\n")
 
@@ -247,7 +247,7 @@ def _():
     equal(warm.new_client(site).run("echo $WORD", language)["stdout"], "old\n")
     _image(name, language, "new")
     wait_until(lambda: warm.new_client(site).run("echo $WORD", language)["stdout"] == "new\n", 60, "runs have the new image", pause=0.5)
-    pool.wait_for(site, 2, language=language, box="")
+    pool.wait_for(site, 2, language=language, sandbox="")
     equal(warm.new_client(site).run("echo $WORD", language)["stdout"], "new\n")
     engine.remove_image(name)
 
@@ -281,7 +281,7 @@ def _():
     for text, seconds in answers:
         check(seconds < 45, f"answered after {seconds:.0f} s: {text}")
     wait_until(lambda: warm.new_client(site).run_whole("echo back", "bash").get("isError") is not True, 45, "runs work again", pause=0.5)
-    wait_until(lambda: len([one for one in pool.waiting(site, "bash", box="") if one["runId"] not in old]) >= 2, 90,
+    wait_until(lambda: len([one for one in pool.waiting(site, "bash", sandbox="") if one["runId"] not in old]) >= 2, 90,
                "new containers wait")
     wait_until(lambda: not [one for one in site.all_containers() if one["Labels"]["sandbox.run"] in old], 60,
                "the containers of before are gone")

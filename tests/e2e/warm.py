@@ -30,7 +30,7 @@ def places(of, language):
 
 def run_waiting(of, client, code, language="python", **arguments):
     """A run when as many containers wait as shall; (result, the row of its container or None)."""
-    pool.wait_for(of, places(of, language), language=language, box="")
+    pool.wait_for(of, places(of, language), language=language, sandbox="")
     before = pool.unclaimed(of)
     result = client.run(code, language, **arguments)
     return result, next((one for one in before if one["runId"] == result["runId"]), None)
@@ -39,16 +39,16 @@ def run_waiting(of, client, code, language="python", **arguments):
 def wait_next(of, client, language):
     """Waits for the next container of the client's conversation; its row. The name of its directory is in its files' links."""
     box = client.upload("name.txt", b"")["file"]["url"].partition("/files/")[2].partition("/")[0]
-    return pool.wait_for(of, language=language, box=box)[0]
+    return pool.wait_for(of, language=language, sandbox=box)[0]
 
 
 def run_next(of, client, code, language="python"):
     """A run when the next container of the client's conversation waits; (result, whether it was one of its own: a run that
     had found nobody waiting may have had a second one made)."""
-    box = wait_next(of, client, language)["box"]
+    box = wait_next(of, client, language)["sandbox"]
     before = pool.unclaimed(of)
     result = client.run(code, language)
-    return result, any(one["runId"] == result["runId"] and one["box"] == box for one in before)
+    return result, any(one["runId"] == result["runId"] and one["sandbox"] == box for one in before)
 
 
 def together(jobs):

@@ -24,7 +24,7 @@ const char *case_name;
 
 bool live_take(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
-    struct live *l = ctx;
+    struct output_ring *l = ctx;
     size_t room = KEEP - l->text[stream].len;
 
     buf_add(&l->text[stream], data, len < room ? len : room);
@@ -32,9 +32,9 @@ bool live_take(void *ctx, enum engine_stream stream, const char *data, size_t le
     return !l->stop_at || l->total < l->stop_at;
 }
 
-struct live live(const char *image, const char *code)
+struct output_ring live(const char *image, const char *code)
 {
-    return (struct live){
+    return (struct output_ring){
         .spec = {.image = image,
                  .protocol = strcmp(image, PLAIN) != 0,
                  .data_path = data_path,
@@ -53,7 +53,7 @@ struct live live(const char *image, const char *code)
     };
 }
 
-void live_clear(struct live *l)
+void live_clear(struct output_ring *l)
 {
     buf_clear(&l->text[0]);
     buf_clear(&l->text[1]);
@@ -108,7 +108,7 @@ bool all_gone(void)
     return false;
 }
 
-void name_run(struct live *l)
+void name_run(struct output_ring *l)
 {
     static int number;
 
@@ -122,7 +122,7 @@ static bool leave(void *ctx)
     return false;
 }
 
-void go(struct live *l)
+void go(struct output_ring *l)
 {
     struct engine *engine = connect_engine();
     struct engine_sink sink = {live_take, l};
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
     if (result == 0) {
         run_wanted(run_cases, argc, argv);
         run_wanted(waiting_cases, argc, argv);
-        run_wanted(stay_cases, argc, argv);
+        run_wanted(psandbox_cases, argc, argv);
         docker_http_call(h, "DELETE", "/images/" PLAIN, NULL, 10000, &reply, &e);
     }
     docker_http_free(h);

@@ -32,7 +32,7 @@ extern const char *case_name;
     } while (0)
 
 /* One run: what is asked, then what came. */
-struct live {
+struct output_ring {
     struct engine_spec spec;
     struct engine_program program;
     char run_id[32];
@@ -53,14 +53,14 @@ struct live_case {
     void (*run)(void);
 };
 
-extern const struct live_case run_cases[], waiting_cases[], stay_cases[];
+extern const struct live_case run_cases[], waiting_cases[], psandbox_cases[];
 
-struct live live(const char *image, const char *code);
-void live_clear(struct live *l);
+struct output_ring live(const char *image, const char *code);
+void live_clear(struct output_ring *l);
 /* Starts and runs l to its end, and sees to it that nothing is left. */
-void go(struct live *l);
+void go(struct output_ring *l);
 /* Gives l a run id that no other has. */
-void name_run(struct live *l);
+void name_run(struct output_ring *l);
 /* The sink of l. */
 bool live_take(void *ctx, enum engine_stream stream, const char *data, size_t len);
 

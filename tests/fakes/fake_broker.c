@@ -2,8 +2,8 @@
 
 #include "tests/fakes/fake_broker.h"
 
-#include "common/broker/client_archive.h"
-#include "common/broker/client_links.h"
+#include "common/protocol/client_archive.h"
+#include "common/protocol/client_links.h"
 
 #include "common/base/auto.h"
 #include "common/base/b64.h"
@@ -133,7 +133,7 @@ static json_t *request_to_json(const struct run_request *r)
                      "args", args, "env", env);
 }
 
-static void tell_live(const struct broker_ears *ears, const json_t *piece)
+static void tell_live(const struct broker_callbacks *callbacks, const json_t *piece)
 {
     static const char *const names[] = {"stdout", "stderr"};
     struct broker_live live = {
@@ -148,23 +148,23 @@ static void tell_live(const struct broker_ears *ears, const json_t *piece)
             live.text = (struct run_text){json_string_value(text), json_string_length(text)};
         }
     }
-    if (ears && ears->live)
-        ears->live(ears->ctx, &live);
+    if (callbacks && callbacks->live)
+        callbacks->live(callbacks->ctx, &live);
 }
 
 /* The first of a queue of answers, or the trouble; before it what is to be heard. */
-static json_t *answer(json_t *queue, const struct broker_ears *ears, struct err *e)
+static json_t *answer(json_t *queue, const struct broker_callbacks *callbacks, struct err *e)
 {
     json_t *result = json_array_get(queue, 0);
     json_t *piece;
     size_t i;
 
-    if (ears && ears->queued && fake_broker.queued > 0)
-        ears->queued(ears->ctx, fake_broker.queued);
-    json_array_foreach(fake_broker.live, i, piece) tell_live(ears, piece);
+    if (callbacks && callbacks->queued && fake_broker.queued > 0)
+        callbacks->queued(callbacks->ctx, fake_broker.queued);
+    json_array_foreach(fake_broker.live, i, piece) tell_live(callbacks, piece);
     if (!result) {
-        if (ears && ears->busy)
-            *ears->busy = fake_broker.busy;
+        if (callbacks && callbacks->busy)
+            *callbacks->busy = fake_broker.busy;
         *e = fake_broker.trouble;
         return NULL;
     }
@@ -208,22 +208,22 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
     json_t *asked = request_to_json(request);
 
     if (options) {
-        json_object_set_new(asked, "waitMs", json_integer((json_int_t)options->manner.wait_ms));
-        json_object_set_new(asked, "background", json_boolean(options->manner.background));
-        json_object_set_new(asked, "detach", json_boolean(options->manner.detach));
+        json_object_set_new(asked, "waitMs", json_integer((json_int_t)options->options.wait_ms));
+        json_object_set_new(asked, "background", json_boolean(options->options.background));
+        json_object_set_new(asked, "detach", json_boolean(options->options.detach));
         if (options->opened)
             open_files(json_array_get(fake_broker.run_results, 0), options->opened);
-        if (options->manner.wants)
-            json_object_set_new(asked, "wants", json_deep_copy(options->manner.wants));
+        if (options->options.wants)
+            json_object_set_new(asked, "wants", json_deep_copy(options->options.wants));
     }
     json_array_append_new(fake_broker.runs, asked);
     for (int i = 0; c->tick && i < fake_broker.ticks; i++)
         c->tick(c->tick_ctx);
-    return answer(fake_broker.run_results, options ? &options->ears : NULL, e);
+    return answer(fake_broker.run_results, options ? &options->callbacks : NULL, e);
 }
 
 json_t *broker_get_run(const struct broker_client *c, const char *tenant, const char *run_id,
-                       const struct broker_look *look, struct err *e)
+                       const struct broker_poll_options *look, struct err *e)
 {
     json_t *asked = json_pack("{s:s, s:s, s:s, s:I}", "op", "get_run", "tenant", tenant, "runId",
                               run_id, "waitMs", (json_int_t)look->wait_ms);
@@ -233,7 +233,7 @@ json_t *broker_get_run(const struct broker_client *c, const char *tenant, const 
     json_array_append_new(fake_broker.asked, asked);
     for (int i = 0; c->tick && i < fake_broker.ticks; i++)
         c->tick(c->tick_ctx);
-    return answer(fake_broker.looks, &look->ears, e);
+    return answer(fake_broker.looks, &look->callbacks, e);
 }
 
 json_t *broker_cancel_run(const struct broker_client *c, const char *tenant, const char *run_id,

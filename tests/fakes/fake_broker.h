@@ -1,11 +1,11 @@
 /*
- * A broker in the test's own process: the functions of common/broker/client.h, answering what the
- * test laid down and remembering what they were asked. Linked by tests only.
+ * A broker in the test's own process: the functions of common/protocol/client_runs.h, answering
+ * what the test laid down and remembering what they were asked. Linked by tests only.
  */
-#ifndef SANDCGI_TESTS_FAKE_BROKER_H
-#define SANDCGI_TESTS_FAKE_BROKER_H
+#ifndef SANDCGI_TESTS_FAKES_FAKE_BROKER_H
+#define SANDCGI_TESTS_FAKES_FAKE_BROKER_H
 
-#include "common/broker/client_files.h"
+#include "common/protocol/client_files.h"
 
 struct fake_broker {
     /* What it answers. */
@@ -20,7 +20,7 @@ struct fake_broker {
     struct err trouble;  /* of runs, uploads, runners, lists and names */
     json_t *looks;       /* what broker_get_run and broker_cancel_run answer, as run_results */
     json_t *live;    /* array of {stdout|stderr|skipped, nextByte}: what every run and look tells
-                        its ears first; NULL: nothing */
+                        its callbacks first; NULL: nothing */
     uint64_t queued; /* the position that is told before; 0: none */
     struct broker_busy busy; /* comes with every trouble */
     json_t *file_answers; /* array, what broker_list_folder, broker_delete_file and broker_move_file

@@ -1,10 +1,9 @@
 /*
- * Supervisors without an engine: the place of common/broker/supervisor.c in tests of the broker's
- * main process. Runs are told what to do by their code:
- *   "out TEXT"   answers TEXT
- *   "sleep MS"   answers after that time, or as soon as it is cancelled (status "cancelled")
- *   "crash"      dies after it has taken the run up
- * A file crash-once in SANDBOX_ROOT kills the supervisor that finds it before it reads its run.
+ * Supervisors without an engine: the place of common/supervisor/supervisor.c in tests of the
+ * broker's main process. Runs are told what to do by their code: "out TEXT"   answers TEXT "sleep
+ * MS"   answers after that time, or as soon as it is cancelled (status "cancelled") "crash" dies
+ * after it has taken the run up A file crash-once in SANDBOX_ROOT kills the supervisor that finds
+ * it before it reads its run.
  */
 #include "config.h"
 
@@ -12,9 +11,9 @@
 #include "common/base/clock.h"
 #include "common/base/parse.h"
 #include "common/base/sock.h"
-#include "common/broker/supervisor.h"
-#include "common/broker/wire.h"
+#include "common/protocol/wire.h"
 #include "common/rpc/json.h"
+#include "common/supervisor/supervisor.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -26,7 +25,7 @@
 
 struct fake {
     const struct supervisor_start *start;
-    int channel, asker, reader; /* reader: a get_run that waits for the end */
+    int channel, caller, reader; /* reader: a get_run that waits for the end */
     json_t *head;
     int64_t queue_ms;
     struct deadline end; /* of the program */
@@ -61,14 +60,14 @@ static json_t *result_new(const struct fake *f, const char *text)
                      json_get_string(f->head, "conversation"));
 }
 
-/* The next broker is found where the asker found this one. */
+/* The next broker is found where the caller found this one. */
 static void redial(struct fake *f)
 {
     struct sockaddr_un a = {0};
     socklen_t len = sizeof a;
     struct err e = ERR_INIT;
     auto_close_fd(&f->channel);
-    getsockname(f->asker, (struct sockaddr *)&a, &len);
+    getsockname(f->caller, (struct sockaddr *)&a, &len);
     while (f->channel < 0 && !deadline_passed(f->end)) {
         poll(NULL, 0, 20);
         f->channel = sock_connect_unix(a.sun_path, &e);
@@ -94,7 +93,7 @@ static bool hear_channel(struct fake *f)
     const json_t *head = json_object_get(message, "head");
     const char *op = json_get_string(head, "op");
     if (strcmp(what, "claim") == 0) {
-        f->asker = connection;
+        f->caller = connection;
         f->head = json_deep_copy(head);
         f->queue_ms = json_get_integer(message, "queueMs", -1);
     } else if (op && strcmp(op, "get_run") == 0) {
@@ -112,25 +111,25 @@ static void go_on(struct fake *f, const char *text)
 {
     while (!deadline_passed(f->end)) {
         struct pollfd p[2] = {{.fd = f->channel, .events = POLLIN},
-                              {.fd = f->asker, .events = POLLIN}};
+                              {.fd = f->caller, .events = POLLIN}};
         if (poll(p, 2, deadline_poll_ms(f->end)) <= 0)
             continue;
         if (p[0].revents && !hear_channel(f))
             redial(f);
         if (p[1].revents) {
             struct err e = ERR_INIT;
-            json_auto_t *word = wire_recv(f->asker, NULL, deadline_in_ms(1000), &e);
+            json_auto_t *word = wire_recv(f->caller, NULL, deadline_in_ms(1000), &e);
             if (word) {
                 f->status = "cancelled";
                 f->end = deadline_in_ms(0);
             } else {
-                auto_close_fd(&f->asker);
+                auto_close_fd(&f->caller);
             }
         }
     }
     say(f, "ended");
     answer(&f->reader, result_new(f, text));
-    answer(&f->asker, result_new(f, text));
+    answer(&f->caller, result_new(f, text));
 }
 
 static void serve(struct fake *f)
@@ -138,7 +137,7 @@ static void serve(struct fake *f)
     struct err e = ERR_INIT;
     if (unlinkat(f->start->root->fd, "crash-once", 0) == 0)
         raise(SIGKILL);
-    json_auto_t *body = wire_recv(f->asker, NULL, deadline_in_ms(1000), &e);
+    json_auto_t *body = wire_recv(f->caller, NULL, deadline_in_ms(1000), &e);
     if (!body)
         return;
     const char *code = json_get_string(body, "code");
@@ -160,7 +159,7 @@ void supervisor_main(const struct supervisor_start *start)
 {
     struct fake f = {.start = start,
                      .channel = start->channel,
-                     .asker = start->connection,
+                     .caller = start->connection,
                      .reader = -1,
                      .head = start->claim,
                      .queue_ms = start->queue_ms,
@@ -175,7 +174,7 @@ void supervisor_main(const struct supervisor_start *start)
     if (f.head)
         serve(&f);
     auto_close_fd(&f.reader);
-    auto_close_fd(&f.asker);
+    auto_close_fd(&f.caller);
     auto_close_fd(&f.channel);
     json_decref(f.head);
 }

@@ -3,8 +3,8 @@
 #include "tests/fakes/mcp_offer.h"
 
 #include "common/base/mem.h"
-#include "common/mcp/content.h"
-#include "common/mcp/event.h"
+#include "common/mcp/events/event.h"
+#include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
 
 #include <poll.h>

@@ -4,10 +4,10 @@
 #include "tests/fakes/mcp_world.h"
 
 #include "common/base/mem.h"
-#include "common/mcp/event.h"
-#include "common/mcp/listen.h"
-#include "common/mcp/session.h"
-#include "common/mcp/stream.h"
+#include "common/mcp/events/event.h"
+#include "common/mcp/events/listen.h"
+#include "common/mcp/session/session.h"
+#include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static void reply(struct mcp_world *w, const json_t *id, const json_t *result)
         .http = true, .tenant = "me", .session = w->session, .cancel_fd = -1};
     struct mcp_answer answer;
 
-    if (w->origin.pin) {
+    if (w->origin.stdio_client) {
         json_array_append(w->inbox, response);
         return;
     }
@@ -97,7 +97,7 @@ void mcp_world_init(struct mcp_world *w)
 {
     static const char key[] = "0123456789abcdef0123456789abcdef";
 
-    *w = (struct mcp_world){.hung_up_ms = -1, .pin = MCP_PIN_INIT};
+    *w = (struct mcp_world){.hung_up_ms = -1, .stdio_client = MCP_STDIO_CLIENT_INIT};
     snprintf(w->folder, sizeof w->folder, "%s/mcp.XXXXXX", getenv("TMPDIR") ?: "/tmp");
     assert(mkdtemp(w->folder));
     w->events = json_array();
@@ -142,7 +142,7 @@ void mcp_world_clear(struct mcp_world *w)
     mcp_stream_end(w->out.store);
     close(w->server.sessions_fd);
     empty(w->folder);
-    mcp_pin_clear(&w->pin);
+    mcp_stdio_client_clear(&w->stdio_client);
     json_decref(w->events);
     json_decref(w->sent);
     json_decref(w->replies);
@@ -172,10 +172,10 @@ void mcp_world_start(struct mcp_world *w, const char *revision, const char *capa
 
 void mcp_world_start_stdio(struct mcp_world *w, const char *revision, const char *capabilities)
 {
-    w->pin.next_message = next_message;
-    w->pin.ctx = w;
+    w->stdio_client.next_message = next_message;
+    w->stdio_client.ctx = w;
     w->origin.http = false;
-    w->origin.pin = &w->pin;
+    w->origin.stdio_client = &w->stdio_client;
     initialize(w, revision, capabilities);
 }
 

@@ -3,12 +3,12 @@
  * way, a prompt, resources, and a client that writes down what it is sent and answers questions.
  * Linked by tests only.
  */
-#ifndef SANDCGI_TESTS_MCP_WORLD_H
-#define SANDCGI_TESTS_MCP_WORLD_H
+#ifndef SANDCGI_TESTS_FAKES_MCP_WORLD_H
+#define SANDCGI_TESTS_FAKES_MCP_WORLD_H
 
-#include "common/mcp/pin.h"
+#include "common/mcp/client/stdio_client.h"
 #include "common/mcp/server.h"
-#include "tests/fakes/ask.h"
+#include "tests/fakes/fake_client.h"
 
 #include <limits.h>
 
@@ -20,7 +20,7 @@ struct mcp_world {
     /* The client. */
     struct mcp_out out;
     struct mcp_origin origin;
-    struct mcp_pin pin;
+    struct mcp_stdio_client stdio_client;
     char session[65];
     json_t *sent;    /* array of what came before the answer */
     json_t *replies; /* object method → result; a method without one is not answered */

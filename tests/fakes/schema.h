@@ -1,7 +1,7 @@
 /* A small JSON Schema checker: the keywords that our own schemas use, and an error for any other.
  */
-#ifndef SANDCGI_TESTS_SCHEMA_H
-#define SANDCGI_TESTS_SCHEMA_H
+#ifndef SANDCGI_TESTS_FAKES_SCHEMA_H
+#define SANDCGI_TESTS_FAKES_SCHEMA_H
 
 #include <jansson.h>
 #include <stdbool.h>

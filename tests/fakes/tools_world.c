@@ -2,7 +2,7 @@
 
 #include "tests/fakes/tools_world.h"
 
-#include "common/mcp/lists.h"
+#include "common/mcp/features/tools_list.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/fake_broker.h"
 
@@ -47,7 +47,7 @@ void tools_world_offer(struct tools_world *w, const char *name)
     const struct toolset *set = toolset_theirs(toolset_find(name));
 
     w->server.offer = set->name;
-    w->server.manners = set->manners;
+    w->server.error_style = set->error_style;
     w->server.tools = set->tools;
     w->server.n_tools = set->n_tools;
     w->server.resources = set->resources;

@@ -1,6 +1,6 @@
 /* The real tools over the fake broker, ready to be asked. Linked by tests only. */
-#ifndef SANDCGI_TESTS_TOOLS_WORLD_H
-#define SANDCGI_TESTS_TOOLS_WORLD_H
+#ifndef SANDCGI_TESTS_FAKES_TOOLS_WORLD_H
+#define SANDCGI_TESTS_FAKES_TOOLS_WORLD_H
 
 #include "common/mcp/server.h"
 #include "common/tools/tools.h"

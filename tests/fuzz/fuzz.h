@@ -1,7 +1,7 @@
 /* What the fuzz targets share. A broken promise ends the program: that is how a fuzzer notices it.
  */
-#ifndef SANDCGI_TESTS_FUZZ_H
-#define SANDCGI_TESTS_FUZZ_H
+#ifndef SANDCGI_TESTS_FUZZ_FUZZ_H
+#define SANDCGI_TESTS_FUZZ_FUZZ_H
 
 #include "common/base/err.h"
 #include "common/base/utf8.h"

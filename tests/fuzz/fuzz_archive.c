@@ -9,8 +9,8 @@
 
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
-#include "common/sandbox/archive.h"
-#include "common/sandbox/archive_record.h"
+#include "common/sandbox/archive/archive.h"
+#include "common/sandbox/archive/archive_record.h"
 
 #include <stdbool.h>
 #include <sys/mman.h>

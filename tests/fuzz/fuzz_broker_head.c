@@ -3,7 +3,7 @@
 
 #include "common/base/fdio.h"
 #include "common/base/sock.h"
-#include "common/broker/wire.h"
+#include "common/protocol/wire.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <sys/socket.h>
@@ -15,16 +15,16 @@ static void look_at(const struct buf *text)
 {
     struct err e = ERR_INIT;
     struct run_request request = {0};
-    struct run_manner manner;
+    struct run_options options;
     json_auto_t *head = wire_parse(text, &e);
 
     if (!head) {
         promise_error(&e);
         return;
     }
-    if (wire_run_head_decode(head, &request, &manner, &e) == 0) {
+    if (wire_run_head_decode(head, &request, &options, &e) == 0) {
         PROMISE(request.tenant && request.conversation && request.language);
-        PROMISE(json_array_size(manner.wants) <= WIRE_WANTS_MAX);
+        PROMISE(json_array_size(options.wants) <= WIRE_WANTS_MAX);
         PROMISE(!request.code.data && request.n_args == 0);
     } else {
         promise_error(&e);

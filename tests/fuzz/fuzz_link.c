@@ -6,7 +6,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/mem.h"
-#include "common/sandbox/link.h"
+#include "common/sandbox/links/link.h"
 
 #include <string.h>
 

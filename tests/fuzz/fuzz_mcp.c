@@ -2,7 +2,7 @@
  * rest. Whatever comes, there is an answer that fits the protocol. */
 #include "config.h"
 
-#include "common/mcp/listen.h"
+#include "common/mcp/events/listen.h"
 #include "common/mcp/server.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/fake_broker.h"

@@ -3,8 +3,8 @@
 #include "config.h"
 
 #include "common/base/auto.h"
-#include "common/mcp/listen.h"
-#include "common/mcp/stream.h"
+#include "common/mcp/events/listen.h"
+#include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/mcp_world.h"
 #include "tests/fuzz/fuzz.h"
@@ -52,7 +52,7 @@ static void set_origin(char *head)
     const char *kind = cut(&head);
     o->session = kind && *kind == 's' ? world.session : NULL;
     o->http = !(kind && *kind == 'p');
-    o->pin = o->http ? NULL : &world.pin;
+    o->stdio_client = o->http ? NULL : &world.stdio_client;
 }
 
 /* A message of ours: a request, a notification, an answer; a batch has only the latter. */
@@ -105,7 +105,7 @@ static void forget(void)
     json_array_clear(world.sent);
     json_array_clear(world.events);
     json_array_clear(world.inbox);
-    mcp_pin_clear(&world.pin);
+    mcp_stdio_client_clear(&world.stdio_client);
     if (!world.out.store)
         return;
     mcp_stream_first_id(world.out.store, id);

@@ -4,7 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
-#include "common/mcp/stream.h"
+#include "common/mcp/session/stream.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  */
 #include "config.h"
 
-#include "common/mcp/session.h"
+#include "common/mcp/session/session.h"
 #include "common/rpc/json.h"
 #include "tests/fuzz/fuzz.h"
 

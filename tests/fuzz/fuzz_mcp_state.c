@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "common/base/clock.h"
-#include "common/mcp/seal.h"
+#include "common/mcp/client/seal.h"
 #include "common/rpc/json.h"
 #include "tests/fuzz/fuzz.h"
 

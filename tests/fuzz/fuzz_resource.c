@@ -4,8 +4,8 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/sandbox/files.h"
-#include "common/tools/uri.h"
+#include "common/sandbox/files/files.h"
+#include "common/tools/files/uri.h"
 #include "tests/fakes/fake_broker.h"
 #include "tests/fakes/tools_world.h"
 #include "tests/fuzz/fuzz.h"

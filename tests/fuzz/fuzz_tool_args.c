@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "common/rpc/json.h"
-#include "common/sandbox/files.h"
+#include "common/sandbox/files/files.h"
 #include "tests/fakes/fake_broker.h"
 #include "tests/fakes/tools_world.h"
 #include "tests/fuzz/fuzz.h"

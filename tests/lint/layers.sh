@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Include arrows: a layer uses itself and the layers below it, by paths from the top; each outside library is included
+# Include arrows: a folder includes itself and the folders that the table below names, by paths from the top; each outside library is included
 # in its own place only; config.h comes first in every .c.
 . "$(dirname "$0")/common.sh"
 
@@ -7,17 +7,31 @@ mapfile -t files < <(c_files common fcgi)
 
 found=$(awk '
     BEGIN {
-        # Lowest first.
-        n = split("common/base common/fetch common/rpc common/index common/engine common/sandbox common/broker common/mcp common/tools fcgi", order, " ")
-        for (i = 1; i <= n; i++) rank[order[i]] = i
+        # Folder -> the folders that it may include besides its own, lowest first.
+        may["common/base"] = ""
+        may["common/rpc"] = "common/base"
+        may["common/fetch"] = "common/base"
+        may["common/index"] = "common/base"
+        may["common/engine"] = "common/base common/rpc"
+        may["common/sandbox"] = "common/base common/rpc"
+        may["common/protocol"] = "common/base common/rpc"
+        may["common/records"] = may["common/protocol"] " common/protocol common/sandbox common/engine"
+        may["common/scheduler"] = may["common/records"] " common/index"
+        may["common/jobs"] = may["common/scheduler"] " common/records common/scheduler common/fetch"
+        may["common/supervisor"] = may["common/scheduler"] " common/records common/scheduler"
+        may["common/broker"] = may["common/jobs"] " common/jobs common/supervisor"
+        may["common/mcp"] = "common/base common/rpc common/sandbox"
+        may["common/tools"] = "common/base common/rpc common/fetch common/index common/sandbox common/protocol common/mcp"
+        may["fcgi"] = may["common/broker"] " common/broker common/mcp common/tools"
+        for (folder in may) may[folder] = " " may[folder] " " folder " "
         # Header of a library -> the files that may include it.
         allowed["^curl/"] = "^common/(engine|fetch)/"
         allowed["^fcgi"] = "^fcgi/"
         # docker_stream.c ends one direction of a TLS connection, which libcurl has no call for.
         allowed["^openssl/"] = "^common/(base/crypto|engine/docker_stream)\\.c$"
-        allowed["^magic\\.h$"] = "^common/sandbox/media\\.c$"
-        allowed["^archive(_entry)?\\.h$"] = "^common/sandbox/archive_(read|write)\\.c$"
-        allowed["^jansson\\.h$"] = "^(common/(rpc|engine|sandbox|broker|mcp|tools)|fcgi)/"
+        allowed["^magic\\.h$"] = "^common/sandbox/files/media\\.c$"
+        allowed["^archive(_entry)?\\.h$"] = "^common/sandbox/archive/archive_(read|write)\\.c$"
+        allowed["^jansson\\.h$"] = "^(common/(rpc|engine|sandbox|protocol|records|scheduler|jobs|supervisor|broker|mcp|tools)|fcgi)/"
     }
     function layer(path) {
         if (match(path, /^common\/[^\/]+\//) || match(path, /^fcgi\//))
@@ -36,9 +50,9 @@ found=$(awk '
         first = 0
         if (target == "config.h") next
         if (quoted && layer(target) == "") complain("\"" target "\" is not a path from the top")
-        if (!quoted && layer(target) in rank) complain("<" target "> must be in quotes")
-        if (quoted && rank[layer(target)] > rank[layer(FILENAME)])
-            complain(layer(FILENAME) " may not use " layer(target) ", which is above it")
+        if (!quoted && layer(target) in may) complain("<" target "> must be in quotes")
+        if (quoted && index(may[layer(FILENAME)], " " layer(target) " ") == 0)
+            complain(layer(FILENAME) " may not include " layer(target))
         if (quoted) next
         for (library in allowed)
             if (target ~ library && FILENAME !~ allowed[library])

@@ -17,7 +17,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import stays  # noqa: E402
+import psandboxes  # noqa: E402
 from test_entry import ENTRY, SKIPPED, TOP  # noqa: E402
 
 DRIVERS = {"python": TOP / "runners/python/session.py", "typescript": TOP / "runners/typescript/session.mjs"}
@@ -66,7 +66,7 @@ class Session:
 
 class Case(unittest.TestCase):
     def open(self, command, *argv, **wanted):
-        stay = stays.Stay(command)
+        stay = psandboxes.Stay(command)
         self.addCleanup(stay.close)
         self.session = Session(stay, *argv, **wanted)
 

@@ -1,7 +1,7 @@
 /* What unit tests share: cmocka with what it needs before it, a folder of one's own, a count of
  * open descriptors. */
-#ifndef SANDCGI_TESTS_UNIT_H
-#define SANDCGI_TESTS_UNIT_H
+#ifndef SANDCGI_TESTS_UNIT_UNIT_H
+#define SANDCGI_TESTS_UNIT_UNIT_H
 
 #include <setjmp.h>
 #include <stdarg.h>

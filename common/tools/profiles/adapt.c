@@ -3,12 +3,12 @@
 #include "common/tools/profiles/adapt.h"
 
 #include "common/base/mem.h"
-#include "common/broker/client_files.h"
-#include "common/broker/client_remove.h"
-#include "common/mcp/content.h"
+#include "common/mcp/features/content.h"
+#include "common/protocol/client_files.h"
+#include "common/protocol/client_remove.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/files.h"
-#include "common/tools/runners.h"
+#include "common/sandbox/files/files.h"
+#include "common/tools/broker_access.h"
 
 #include <stdarg.h>
 #include <string.h>

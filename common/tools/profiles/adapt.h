@@ -6,7 +6,7 @@
 #ifndef SANDCGI_TOOLS_PROFILES_ADAPT_H
 #define SANDCGI_TOOLS_PROFILES_ADAPT_H
 
-#include "common/mcp/tool.h"
+#include "common/mcp/features/tool.h"
 #include "common/tools/args.h"
 
 /* Those of a call's arguments that the table has; new reference. */

@@ -3,13 +3,13 @@
 
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
-#include "common/mcp/content.h"
+#include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/files.h"
+#include "common/sandbox/files/files.h"
+#include "common/tools/broker_access.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/container.h"
 #include "common/tools/profiles/profiles.h"
-#include "common/tools/runners.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,20 +85,21 @@ static json_t *create(const struct mcp_tool_call *c, const char *image, struct e
     const struct tools_app *app = c->app;
     struct broker_client client = tools_client(app, c->cancel_fd);
     char digits[CRYPTO_HEX_LEN(CONVERSATION_BYTES)];
-    struct broker_box_want want = {.tenant = c->tenant,
-                                   .image = image,
-                                   .alias = CONTAINER_FOLDER,
-                                   .network = app->limits.network && !app->limits.network_ask};
+    struct broker_psandbox_request want = {.tenant = c->tenant,
+                                           .image = image,
+                                           .alias = CONTAINER_FOLDER,
+                                           .network = app->limits.network &&
+                                                      !app->limits.network_ask};
 
     crypto_random_hex(CONVERSATION_BYTES, digits);
     AUTO_FREE char *conversation = mem_printf("container-%s", digits);
     want.conversation = conversation;
-    json_t *box = broker_create_box(&client, &want, e);
-    if (box || (e->kind != ERR_DENIED && e->kind != ERR_NOT_FOUND) || !language_of(image))
-        return box;
+    json_t *psandbox = broker_create_psandbox(&client, &want, e);
+    if (psandbox || (e->kind != ERR_DENIED && e->kind != ERR_NOT_FOUND) || !language_of(image))
+        return psandbox;
     want.image = NULL;
     want.language = language_of(image);
-    return broker_create_box(&client, &want, e);
+    return broker_create_psandbox(&client, &want, e);
 }
 
 static void initialize(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -109,9 +110,9 @@ static void initialize(const struct mcp_tool_call *c, struct mcp_result *out)
 
     if (!container_begin(&s, initialize_arguments))
         return;
-    json_auto_t *box = create(c, s.a.image && *s.a.image ? s.a.image : DEFAULT_IMAGE, &e);
-    const char *box_id = json_get_string(box, "sandboxId");
-    if (box && container_id_of(c->tenant, box_id ? box_id : "", id, &e) == 0)
+    json_auto_t *psandbox = create(c, s.a.image && *s.a.image ? s.a.image : DEFAULT_IMAGE, &e);
+    const char *psandbox_id = json_get_string(psandbox, "sandboxId");
+    if (psandbox && container_id_of(c->tenant, psandbox_id ? psandbox_id : "", id, &e) == 0)
         adapt_tell(out, "container_id: %s", id);
     else
         container_fail(out, &e);
@@ -151,7 +152,7 @@ static void write_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- sandbox_exec ---- */
 
-/* Up to BOX_COMMANDS_MAX of them, from the first on; *more says whether to go on. */
+/* Up to PSANDBOX_COMMANDS_MAX of them, from the first on; *more says whether to go on. */
 static int exec_some(const struct container_call *s, size_t first, struct buf *text, bool *more,
                      struct err *e)
 {
@@ -161,10 +162,10 @@ static int exec_some(const struct container_call *s, size_t first, struct buf *t
     AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
     size_t i;
 
-    for (i = first; i < s->a.commands.n && i < first + BOX_COMMANDS_MAX; i++)
+    for (i = first; i < s->a.commands.n && i < first + PSANDBOX_COMMANDS_MAX; i++)
         json_array_append(commands, json_array_get(all, i)); /* shared, never changed */
     if (adapt_call(s->mcp, &tool_exec,
-                   json_pack("{s:s, s:o, s:s, s:I}", "sandboxId", s->box, "commands", commands,
+                   json_pack("{s:s, s:o, s:s, s:I}", "sandboxId", s->psandbox, "commands", commands,
                              "cwd", CONTAINER_FOLDER, "timeout",
                              (json_int_t)(app->limits.timeout_max_ms / 1000)),
                    &inner, s->out, &object, e) < 0)
@@ -198,7 +199,7 @@ static void exec_tool(const struct mcp_tool_call *c, struct mcp_result *out)
     call.arguments = arguments;
     if (!container_begin(&s, exec_arguments))
         return;
-    for (size_t i = 0; more; i += BOX_COMMANDS_MAX) {
+    for (size_t i = 0; more; i += PSANDBOX_COMMANDS_MAX) {
         if (exec_some(&s, i, &text, &more, &e) < 0) {
             container_add_failure(&e, &text); /* behind what those before it printed */
             break;
@@ -214,8 +215,9 @@ static int stop(const struct container_call *s, struct err *e)
 {
     struct broker_client client = tools_client(s->mcp->app, s->mcp->cancel_fd);
     AUTO_FREE char *conversation = container_conversation(s, e);
-    json_auto_t *closed = conversation ? broker_close_box(&client, s->mcp->tenant, s->box, e)
-                                       : NULL;
+    json_auto_t *closed = conversation
+                              ? broker_close_psandbox(&client, s->mcp->tenant, s->psandbox, e)
+                              : NULL;
 
     return closed ? adapt_delete(s->mcp, conversation, STOP_PATIENCE_MS, e) : -1;
 }

@@ -1,7 +1,7 @@
 /*
- * The set "container" inside: sandbox_* tools over our lasting sandboxes, each with a conversation
- * of its own whose directory is seen at /app. Whatever happens is one text; failures begin with
- * "Error: ".
+ * The set "container" inside: sandbox_* tools over our persistent sandboxes, each with a
+ * conversation of its own whose directory is seen at /app. Whatever happens is one text; failures
+ * begin with "Error: ".
  */
 #ifndef SANDCGI_TOOLS_PROFILES_CONTAINER_H
 #define SANDCGI_TOOLS_PROFILES_CONTAINER_H
@@ -25,9 +25,9 @@ struct container_call {
     const struct mcp_tool_call *mcp;
     struct mcp_result *out;
     struct container_arguments a;
-    json_t *known;                   /* what a points into; owned */
-    const struct arg_row *table;     /* that a was filled by */
-    char box[CONTAINER_BOX_LEN + 1]; /* the sandbox's id */
+    json_t *known;                             /* what a points into; owned */
+    const struct arg_row *table;               /* that a was filled by */
+    char psandbox[CONTAINER_PSANDBOX_LEN + 1]; /* the sandbox's id */
 };
 
 #define AUTO_CONTAINER_CALL AUTO(container_call_clear)

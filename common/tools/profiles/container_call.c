@@ -3,9 +3,9 @@
 
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
+#include "common/tools/broker_access.h"
 #include "common/tools/profiles/container.h"
 #include "common/tools/report.h"
-#include "common/tools/runners.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -32,7 +32,8 @@ bool container_begin(struct container_call *s, const struct arg_row *table)
 
     s->table = table;
     if (adapt_fill(table, s->mcp, &s->a, &s->known, &e) == 0 &&
-        (!s->a.container || container_box_of(s->mcp->tenant, s->a.container, s->box, &e) == 0))
+        (!s->a.container ||
+         container_psandbox_of(s->mcp->tenant, s->a.container, s->psandbox, &e) == 0))
         return true;
     container_fail(s->out, &e);
     return false;
@@ -41,7 +42,7 @@ bool container_begin(struct container_call *s, const struct arg_row *table)
 char *container_conversation(const struct container_call *s, struct err *e)
 {
     struct broker_client client = tools_client(s->mcp->app, s->mcp->cancel_fd);
-    json_auto_t *answer = broker_box_status(&client, s->mcp->tenant, s->box, NULL, e);
+    json_auto_t *answer = broker_psandbox_status(&client, s->mcp->tenant, s->psandbox, NULL, e);
     const json_t *row = json_array_get(json_object_get(answer, "sandboxes"), 0);
     const char *status = json_get_string(row, "status");
     const char *conversation = json_get_string(row, "conversationId");

@@ -7,18 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The box's digits come first; the rest says that they are meant so, and by whom. It is no key: who
- * owns a sandbox is the broker's to check. */
-int container_id_of(const char *tenant, const char *box_id, char out[CONTAINER_ID_LEN + 1],
+/* The psandbox's digits come first; the rest says that they are meant so, and by whom. It is no
+ * key: who owns a sandbox is the broker's to check. */
+int container_id_of(const char *tenant, const char *psandbox_id, char out[CONTAINER_ID_LEN + 1],
                     struct err *e)
 {
     static const char label[] = "container id 1";
-    const char *digits = box_id + strlen(BOX_ID_PREFIX);
+    const char *digits = psandbox_id + strlen(PSANDBOX_ID_PREFIX);
     const struct crypto_part parts[] = {{tenant, strlen(tenant)}, {digits, strlen(digits)}};
     uint8_t digest[CRYPTO_SHA256_LEN];
     char hex[CRYPTO_HEX_LEN(CRYPTO_SHA256_LEN)];
 
-    if (strncmp(box_id, BOX_ID_PREFIX, strlen(BOX_ID_PREFIX)) != 0 || strlen(digits) != RUN_ID_LEN)
+    if (strncmp(psandbox_id, PSANDBOX_ID_PREFIX, strlen(PSANDBOX_ID_PREFIX)) != 0 ||
+        strlen(digits) != RUN_ID_LEN)
         return err_set(e, ERR_PROTOCOL, "a sandbox's id has an unknown form");
     if (crypto_hmac(label, sizeof(label) - 1, parts, 2, digest, e) < 0)
         return -1;
@@ -27,13 +28,13 @@ int container_id_of(const char *tenant, const char *box_id, char out[CONTAINER_I
     return 0;
 }
 
-int container_box_of(const char *tenant, const char *id, char out[CONTAINER_BOX_LEN + 1],
-                     struct err *e)
+int container_psandbox_of(const char *tenant, const char *id, char out[CONTAINER_PSANDBOX_LEN + 1],
+                          struct err *e)
 {
     char same[CONTAINER_ID_LEN + 1];
     struct err why = ERR_INIT;
 
-    snprintf(out, CONTAINER_BOX_LEN + 1, BOX_ID_PREFIX "%.*s", RUN_ID_LEN, id);
+    snprintf(out, CONTAINER_PSANDBOX_LEN + 1, PSANDBOX_ID_PREFIX "%.*s", RUN_ID_LEN, id);
     if (strlen(id) == CONTAINER_ID_LEN && strspn(id, "0123456789abcdef") == CONTAINER_ID_LEN &&
         container_id_of(tenant, out, same, &why) == 0 && strcmp(same, id) == 0)
         return 0;

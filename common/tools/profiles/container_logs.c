@@ -3,10 +3,10 @@
 
 #include "common/base/auto.h"
 #include "common/base/mem.h"
-#include "common/mcp/resource.h"
+#include "common/mcp/features/resource.h"
 #include "common/rpc/json.h"
-#include "common/tools/box_logs.h"
 #include "common/tools/profiles/container.h"
+#include "common/tools/sandboxes/sandbox_logs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,9 +36,9 @@ static json_t *templates(void *app)
                      "annotations", "audience", "assistant", "user", "priority", 0.5);
 }
 
-/* The box that a URI's id leads to; ERR_NOT_FOUND. */
-static int box_of(const char *tenant, const char *uri, char box[CONTAINER_BOX_LEN + 1],
-                  struct err *e)
+/* The psandbox that a URI's id leads to; ERR_NOT_FOUND. */
+static int psandbox_of(const char *tenant, const char *uri,
+                       char psandbox[CONTAINER_PSANDBOX_LEN + 1], struct err *e)
 {
     char id[CONTAINER_ID_LEN + 1];
 
@@ -47,18 +47,18 @@ static int box_of(const char *tenant, const char *uri, char box[CONTAINER_BOX_LE
         strcmp(uri + strlen(URI_HEAD) + CONTAINER_ID_LEN, URI_TAIL) != 0)
         return err_set(e, ERR_NOT_FOUND, "there is no such resource");
     snprintf(id, sizeof(id), "%.*s", CONTAINER_ID_LEN, uri + strlen(URI_HEAD));
-    return container_box_of(tenant, id, box, e);
+    return container_psandbox_of(tenant, id, psandbox, e);
 }
 
 /* Our own resource, under its name here. */
 static json_t *read_logs(void *app, const char *tenant, const char *uri, struct err *e)
 {
-    char box[CONTAINER_BOX_LEN + 1];
+    char psandbox[CONTAINER_PSANDBOX_LEN + 1];
 
-    if (box_of(tenant, uri, box, e) < 0)
+    if (psandbox_of(tenant, uri, psandbox, e) < 0)
         return NULL;
-    AUTO_FREE char *ours = mem_printf(URI_HEAD "%s" URI_TAIL, box);
-    json_t *contents = box_logs_read(app, tenant, ours, e);
+    AUTO_FREE char *ours = mem_printf(URI_HEAD "%s" URI_TAIL, psandbox);
+    json_t *contents = sandbox_logs_read(app, tenant, ours, e);
     json_object_set_new(json_array_get(contents, 0), "uri", json_string(uri));
     return contents;
 }

@@ -5,8 +5,8 @@
 #ifndef SANDCGI_TOOLS_PROFILES_INTERPRETER_H
 #define SANDCGI_TOOLS_PROFILES_INTERPRETER_H
 
+#include "common/tools/conversation_args.h"
 #include "common/tools/profiles/adapt.h"
-#include "common/tools/run_code.h"
 
 /* The arguments of all of its tools; each has some of them. */
 struct interpreter_arguments {

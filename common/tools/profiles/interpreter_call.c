@@ -1,12 +1,12 @@
 /* How calls of the set "interpreter" begin, and how they are answered; its list of tools. */
 #include "config.h"
 
-#include "common/broker/client_boxes.h"
+#include "common/protocol/client_psandboxes.h"
 #include "common/rpc/json.h"
+#include "common/tools/broker_access.h"
 #include "common/tools/profiles/interpreter.h"
 #include "common/tools/profiles/profiles.h"
 #include "common/tools/report.h"
-#include "common/tools/runners.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -46,7 +46,7 @@ bool interpreter_begin(struct interpreter_call *s, const struct arg_row *table)
     return false;
 }
 
-/* Does a row of broker_box_status stand for an interpreter that is there? */
+/* Does a row of broker_psandbox_status stand for an interpreter that is there? */
 static bool is_interpreter(const json_t *row)
 {
     const char *status = json_get_string(row, "status");
@@ -60,7 +60,7 @@ static bool is_interpreter(const json_t *row)
 json_t *interpreter_sessions(const struct mcp_tool_call *c, const char *session, struct err *e)
 {
     struct broker_client client = tools_client(c->app, c->cancel_fd);
-    json_auto_t *answer = broker_box_status(&client, c->tenant, NULL, session, e);
+    json_auto_t *answer = broker_psandbox_status(&client, c->tenant, NULL, session, e);
     json_t *names = json_array(), *row;
     size_t i;
 

@@ -2,13 +2,13 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/broker/client_files.h"
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/files.h"
-#include "common/tools/content_of.h"
+#include "common/sandbox/files/files.h"
+#include "common/tools/broker_access.h"
+#include "common/tools/files/content_of.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/interpreter.h"
-#include "common/tools/runners.h"
 
 #include <string.h>
 

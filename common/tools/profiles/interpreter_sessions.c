@@ -3,12 +3,12 @@
 
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
-#include "common/broker/client_boxes.h"
-#include "common/mcp/content.h"
+#include "common/mcp/features/content.h"
+#include "common/protocol/client_psandboxes.h"
 #include "common/rpc/json.h"
+#include "common/tools/broker_access.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/interpreter.h"
-#include "common/tools/runners.h"
 
 #include <string.h>
 
@@ -192,7 +192,7 @@ static void run_once(const struct mcp_tool_call *c, struct mcp_result *out)
 
     if (!interpreter_begin(&s, once_arguments))
         return;
-    /* Nobody could ask for its result later, so that it does not outlive its asker. */
+    /* Nobody could ask for its result later, so that it does not outlive its caller. */
     if (once.cancel_fd < 0)
         once.cancel_fd = c->leave_fd;
     once.leave_fd = -1;

@@ -8,12 +8,12 @@
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
-#include "common/sandbox/files.h"
+#include "common/sandbox/files/files.h"
+#include "common/tools/broker_access.h"
+#include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/adapt.h"
 #include "common/tools/profiles/profiles.h"
-#include "common/tools/run_code.h"
-#include "common/tools/runners.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -320,7 +320,7 @@ static const struct mcp_tool tools[] = {
 
 static const struct mcp_tool *const list[] = {&tools[0], &tools[1], &tools[2]};
 
-static const struct mcp_manners manners = {
+static const struct mcp_error_style error_style = {
     .unknown_tool_code = RPC_METHOD_NOT_FOUND,
     .unknown_tool = "Tool not found: ",
     .unknown_method = "Method not found: ",
@@ -336,5 +336,5 @@ const struct toolset profile_runner = {
         "compute, list_runners to see the languages.",
     .tools = list,
     .n_tools = ARRAY_LEN(list),
-    .manners = &manners,
+    .error_style = &error_style,
 };

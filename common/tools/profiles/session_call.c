@@ -3,12 +3,12 @@
 
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
-#include "common/broker/client_files.h"
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/media.h"
+#include "common/sandbox/files/media.h"
+#include "common/tools/broker_access.h"
 #include "common/tools/profiles/session.h"
 #include "common/tools/report.h"
-#include "common/tools/runners.h"
 
 #include <stdio.h>
 #include <string.h>

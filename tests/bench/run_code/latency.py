@@ -67,7 +67,7 @@ class Ways:
             self.known[work] = name, self.caller("warm").directory(name)
         name, directory = self.known[work]
         self.caller("warm").run(work, name)
-        self.wait_for(work, box=directory)
+        self.wait_for(work, sandbox=directory)
         return self.caller("warm").run(work, name)
 
     def new_connection(self, work):

@@ -24,10 +24,10 @@ class Server:
     def caller(self):
         return Caller(self.target).warm_up()
 
-    def wait_for(self, work, n=1, box="", seconds=PATIENCE_S):
+    def wait_for(self, work, n=1, sandbox="", seconds=PATIENCE_S):
         """Until n containers wait in the tier that the work needs, for new conversations or for that of this directory. Libraries are loaded on an idle machine only: where they
         were waited for in vain once, nobody waits again."""
-        wanted = {"language": work.language, "tier": work.tier, "box": box}
+        wanted = {"language": work.language, "tier": work.tier, "sandbox": sandbox}
         if work.tier in self.never_came:
             seconds = 1
         try:
@@ -39,7 +39,7 @@ class Server:
     def stock(self, work):
         """How many wait for new conversations, in whichever tier, when those that are wanted are there."""
         self.wait_for(work)
-        return len(pool.waiting(self.site, language=work.language, box=""))
+        return len(pool.waiting(self.site, language=work.language, sandbox=""))
 
 
 class World:

@@ -1,0 +1,224 @@
+#include "config.h"
+
+#include "common/broker/housekeeper.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/protocol/wire.h"
+#include "common/records/index_dir.h"
+#include "common/records/psandbox_record.h"
+#include "common/records/run_lock.h"
+#include "common/records/run_record.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files/staging.h"
+#include "common/sandbox/links/ticket.h"
+#include "common/sandbox/links/upload.h"
+#include "common/sandbox/warm_dir.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+/* Between looks for orphans. The broker asks for one when a supervisor died; what remains is a
+ * container whose time is over while its supervisor hangs, and no time is shorter than this: the
+ * engine's own for a start is part of it. */
+#define SWEEP_MS      30000
+#define SWEEP_SOON_MS 2000 /* after a look that failed, and at the least */
+#define RETRY_MS      1000 /* until an engine that is away is asked again */
+#define SETTLE_MS     200  /* image events come in bunches */
+
+struct housekeeper {
+    const struct broker_config *config;
+    const struct sandbox_root *root;
+    int broker_fd;
+    struct engine *engine;
+    int watch_fd; /* the engine's image events; -1: not connected */
+    struct deadline next_sweep;
+    int64_t next_over; /* Unix time when the next container's time is over, of the last look */
+    struct deadline next_list; /* never: the list is fresh */
+    bool in_trouble;
+};
+
+json_t *housekeeper_runners_encode(const struct engine_runners *runners)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < runners->n; i++) {
+        const struct engine_runner *r = &runners->items[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:b, s:b, s:s}", "language",
+                            r->language, "image", r->image, "imageId", r->image_id, "protocol",
+                            r->protocol, "version", r->version, "libraries", r->libraries, "warm",
+                            r->warm, "install", r->install, "preload", r->preload));
+    }
+    return list;
+}
+
+static char *string_copy(const json_t *object, const char *name)
+{
+    const char *s = json_get_string(object, name);
+    return mem_strdup(s ? s : "");
+}
+
+void housekeeper_runners_decode(const json_t *list, struct engine_runners *out)
+{
+    size_t n = json_array_size(list);
+    out->items = mem_array(n + 1, sizeof *out->items);
+    out->n = n;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *r = json_array_get(list, i);
+        out->items[i] = (struct engine_runner){
+            .language = string_copy(r, "language"),
+            .image = string_copy(r, "image"),
+            .image_id = string_copy(r, "imageId"),
+            .protocol = (int)json_get_integer(r, "protocol", 0),
+            .version = string_copy(r, "version"),
+            .libraries = string_copy(r, "libraries"),
+            .warm = json_get_bool(r, "warm", 0) != 0,
+            .install = json_get_bool(r, "install", 0) != 0,
+            .preload = string_copy(r, "preload"),
+        };
+    }
+}
+
+static void tell_broker(const struct housekeeper *k, json_t *take_message)
+{
+    struct err e = ERR_INIT;
+    if (wire_send(k->broker_fd, take_message, -1, &e) < 0)
+        log_debug("the broker is gone: %s", e.text);
+    json_decref(take_message);
+}
+
+/* The engine is away: say so once, and ask again soon. */
+static void engine_lost(struct housekeeper *k, const struct err *e)
+{
+    if (!k->in_trouble)
+        log_warn("engine: %s", e->text);
+    k->in_trouble = true;
+    k->watch_fd = -1;
+    k->next_list = deadline_in_ms(RETRY_MS);
+    tell_broker(k, json_pack("{s:o}", "trouble", json_from_bytes(e->text, strlen(e->text))));
+}
+
+static void list_runners(struct housekeeper *k)
+{
+    struct err e = ERR_INIT;
+    struct engine_runners runners = {0};
+
+    /* Watch first, list second: what changes in between is seen by the watch. */
+    if (k->watch_fd < 0)
+        k->watch_fd = k->engine->ops->watch(k->engine, &e);
+    if (k->watch_fd < 0 ||
+        k->engine->ops->runners(k->engine, k->config->allow_images, &runners, &e) < 0) {
+        engine_lost(k, &e);
+        return;
+    }
+    k->next_list = DEADLINE_NEVER;
+    if (k->in_trouble)
+        k->next_sweep = deadline_in_ms(0); /* an engine that was away may have kept containers */
+    k->in_trouble = false;
+    log_info("runners: %zu images", runners.n);
+    tell_broker(k, json_pack("{s:o, s:s}", "runners", housekeeper_runners_encode(&runners),
+                             "version", k->engine->ops->version(k->engine)));
+    engine_runners_clear(&runners);
+}
+
+static bool is_orphan(void *ctx, const char *run_id, int64_t deadline_unix)
+{
+    struct housekeeper *k = ctx;
+    if (deadline_unix < k->next_over)
+        k->next_over = deadline_unix;
+    return clock_unix_s() > deadline_unix || !runlock_alive(k->root->fd, run_id);
+}
+
+static int64_t until_next_sweep_ms(const struct housekeeper *k)
+{
+    int64_t over_in_s = k->next_over - clock_unix_s() + 1;
+    if (over_in_s < SWEEP_SOON_MS / 1000)
+        return SWEEP_SOON_MS;
+    return over_in_s < SWEEP_MS / 1000 ? over_in_s * 1000 : SWEEP_MS;
+}
+
+void housekeeper_sweep_files(const struct sandbox_root *root, int64_t now)
+{
+    runlock_sweep(root->fd);
+    run_record_sweep(root, now);
+    psandbox_record_sweep(root, now);
+    index_dir_sweep(root->fd);
+    warm_dir_sweep(root, WARM_DIR_LEFT_OVER_S);
+    staging_sweep(root, now);
+    tickets_sweep(root);
+    uploads_sweep(root);
+}
+
+static void sweep(struct housekeeper *k)
+{
+    struct err e = ERR_INIT;
+    size_t seen = 0;
+    k->next_over = INT64_MAX;
+    int removed = k->engine->ops->reap(k->engine, k->config->instance, is_orphan, k, &seen, &e);
+    if (removed < 0)
+        log_debug("sweep: %s", e.text);
+    if (removed > 0)
+        log_warn("removed %d containers whose run nobody supervised", removed);
+    housekeeper_sweep_files(k->root, clock_unix_s());
+    k->next_sweep = deadline_in_ms(removed < 0 ? SWEEP_SOON_MS : until_next_sweep_ms(k));
+}
+
+/* The broker asked for a sweep, or has gone (false). */
+static bool hear_broker(struct housekeeper *k)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *message = wire_recv(k->broker_fd, NULL, deadline_in_ms(1000), &e);
+    if (!message)
+        return false;
+    struct deadline soon = deadline_in_ms(json_get_integer(message, "sweepInMs", 0));
+    k->next_sweep = deadline_min(k->next_sweep, soon);
+    return true;
+}
+
+static void hear_engine(struct housekeeper *k)
+{
+    if (!k->engine->ops->watch_drain(k->engine))
+        k->watch_fd = -1;
+    k->next_list = deadline_min(k->next_list, deadline_in_ms(SETTLE_MS));
+}
+
+static bool housekeeper_tick(struct housekeeper *k)
+{
+    struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
+                          {.fd = k->watch_fd, .events = POLLIN}};
+    struct deadline next = deadline_min(k->next_sweep, k->next_list);
+    if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
+        return false;
+    if (p[0].revents && !hear_broker(k))
+        return false;
+    if (p[1].revents)
+        hear_engine(k);
+    if (deadline_passed(k->next_list))
+        list_runners(k);
+    if (deadline_passed(k->next_sweep) && !k->in_trouble)
+        sweep(k);
+    else if (k->in_trouble)
+        k->next_sweep = DEADLINE_NEVER; /* list_runners sets it when the engine is back */
+    return true;
+}
+
+void housekeeper_main(const struct broker_config *config, const struct sandbox_root *root, int fd)
+{
+    struct err e = ERR_INIT;
+    struct housekeeper k = {.config = config,
+                            .root = root,
+                            .broker_fd = fd,
+                            .watch_fd = -1,
+                            .next_list = deadline_in_ms(0),
+                            .next_sweep = deadline_in_ms(0)};
+    k.engine = docker_engine_new(&config->engine, &e);
+    if (!k.engine) {
+        log_error("engine: %s", e.text);
+        return;
+    }
+    while (housekeeper_tick(&k))
+        ;
+    k.engine->ops->free(k.engine);
+}

@@ -1,0 +1,259 @@
+#include "config.h"
+
+#include "common/engine/docker_config.h"
+
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One second: the same average CPU as the engine's 100 ms, but short programs are not stopped in
+ * the middle. */
+#define CPU_PERIOD_US    1000000
+#define CPU_QUOTA_MIN_US 1000
+#define SHM_BYTES        (16 * 1024 * 1024)
+
+bool container_run_id_ok(const char *run_id)
+{
+    static const char alnum[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    static const char rest[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    size_t len = run_id ? strlen(run_id) : 0;
+
+    return len > 0 && len <= CONTAINER_RUN_ID_MAX && strchr(alnum, run_id[0]) &&
+           strspn(run_id, rest) == len;
+}
+
+bool container_id_ok(const char *id)
+{
+    size_t len = id ? strlen(id) : 0;
+
+    return len >= 12 && len <= 64 && strspn(id, "0123456789abcdef") == len;
+}
+
+static json_t *number(uint64_t n)
+{
+    return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
+}
+
+static json_t *make_labels(const struct engine_spec *spec)
+{
+    char deadline[24];
+
+    snprintf(deadline, sizeof deadline, "%" PRId64, spec->deadline_unix);
+    return json_pack("{s:s, s:s, s:s, s:s}", LABEL_MANAGED, "true", LABEL_INSTANCE, spec->instance,
+                     LABEL_RUN, spec->run_id, LABEL_DEADLINE, deadline);
+}
+
+static void add_ulimit(json_t *list, const char *name, uint64_t value)
+{
+    json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "Name", name, "Soft", number(value),
+                                          "Hard", number(value)));
+}
+
+static json_t *make_ulimits(const struct engine_limits *l)
+{
+    json_t *list = json_array();
+
+    add_ulimit(list, "core", 0);
+    if (l->nofile)
+        add_ulimit(list, "nofile", l->nofile);
+    if (l->fsize_bytes)
+        add_ulimit(list, "fsize", l->fsize_bytes);
+    return list;
+}
+
+/* What the image's installer is started with: its way to the index, the place that it installs to.
+ */
+static json_t *make_installer(void)
+{
+    return json_pack("[s, s, s, s, s, s, s, s]", "/usr/local/bin/entry", "-C", "/tmp",
+                     "/tmp/script", "/usr/local/bin/entry", "index", "/run/index/proxy",
+                     "/usr/local/lib/sandbox/install");
+}
+
+/* Limits that are set; those at 0 are the engine's default. */
+static void add_limits(json_t *host, const struct engine_limits *l)
+{
+    if (l->memory_bytes) {
+        json_object_set_new(host, "Memory", number(l->memory_bytes));
+        json_object_set_new(host, "MemorySwap", number(l->memory_bytes));
+    }
+    if (l->cpu_milli) {
+        uint64_t most = (uint64_t)INT64_MAX / CPU_PERIOD_US;
+        uint64_t quota = (l->cpu_milli < most ? l->cpu_milli : most) * (CPU_PERIOD_US / 1000);
+
+        json_object_set_new(host, "CpuPeriod", json_integer(CPU_PERIOD_US));
+        json_object_set_new(host, "CpuQuota",
+                            number(quota < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : quota));
+    }
+    if (l->pids)
+        json_object_set_new(host, "PidsLimit", number(l->pids));
+    json_object_set_new(host, "Ulimits", make_ulimits(l));
+}
+
+static json_t *make_tmpfs(const struct engine_limits *l)
+{
+    /* Programs that compile to /tmp and run it are the point of a sandbox, so not noexec. */
+    AUTO_FREE char *options = l->tmp_bytes
+                                  ? mem_printf("rw,exec,nosuid,nodev,mode=1777,size=%" PRIu64,
+                                               l->tmp_bytes)
+                                  : mem_strdup("rw,exec,nosuid,nodev,mode=1777");
+
+    return json_pack("{s:s}", "/tmp", options);
+}
+
+static int add_bind(json_t *list, const char *from, const char *to, const char *manner)
+{
+    AUTO_FREE char *bind = mem_printf("%s:%s:%s", from, to, manner);
+
+    return json_array_append_new(list, json_string(bind));
+}
+
+/* NULL when a path is not valid UTF-8. */
+static json_t *make_binds(const struct engine_spec *spec)
+{
+    json_auto_t *list = json_array();
+
+    if (add_bind(list, spec->data_path, "/data", "rw") < 0)
+        return NULL;
+    if (spec->psandbox && spec->alias && add_bind(list, spec->data_path, spec->alias, "rw") < 0)
+        return NULL;
+    if (spec->psandbox && add_bind(list, spec->helpers_path, CONTAINER_TOOLS, "ro") < 0)
+        return NULL;
+    return TAKE_PTR(list);
+}
+
+static json_t *make_host(const struct engine_spec *spec)
+{
+    json_t *binds = make_binds(spec);
+    json_t *host;
+
+    if (!binds)
+        return NULL;
+    host = json_pack("{s:o, s:b, s:b, s:b, s:[s], s:[s], s:s, s:i, s:o, s:{s:s, s:{}}, s:b}",
+                     "Binds", binds, "AutoRemove", 0, "Privileged", 0, "ReadonlyRootfs", 1,
+                     "CapDrop", "ALL", "SecurityOpt", "no-new-privileges", "IpcMode", "private",
+                     "ShmSize", SHM_BYTES, "Tmpfs", make_tmpfs(&spec->limits), "LogConfig", "Type",
+                     "none", "Config",
+                     /* The entry program is an init of its own. */
+                     "Init", !spec->psandbox && spec->protocol == 0);
+
+    if (!host)
+        return NULL;
+    if (spec->index_path) {
+        AUTO_FREE char *index = mem_printf("%s:/run/index:ro", spec->index_path);
+        json_array_append_new(json_object_get(host, "Binds"), json_string(index));
+    }
+    add_limits(host, &spec->limits);
+    if (spec->runtime && *spec->runtime)
+        json_object_set_new(host, "Runtime", json_string(spec->runtime));
+    if (!spec->network)
+        json_object_set_new(host, "NetworkMode", json_string("none"));
+    return host;
+}
+
+static json_t *make_config(const struct engine_spec *spec)
+{
+    json_t *config = json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o}", "Image",
+                               spec->image, "User", spec->user, "WorkingDir", "/data", "Tty", 0,
+                               "OpenStdin", 1, "StdinOnce", 1, "AttachStdin", 1, "AttachStdout", 1,
+                               "AttachStderr", 1, "Labels", make_labels(spec), "HostConfig",
+                               make_host(spec));
+
+    if (!config)
+        return NULL;
+    if (spec->index_path)
+        json_object_set_new(config, "Entrypoint", make_installer());
+    /* Without it Docker runs its network hook even for NetworkMode none; Podman needs the mode. */
+    json_object_set_new(config, "NetworkDisabled", json_boolean(!spec->network));
+    return config;
+}
+
+/* Whatever the image would run by itself is replaced, and nothing is run beside it. */
+static void set_entry(json_t *config)
+{
+    json_object_set_new(config, "Entrypoint", json_pack("[s]", CONTAINER_TOOLS "/entry"));
+    json_object_set_new(config, "Cmd", json_pack("[s]", "stay"));
+    json_object_set_new(config, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
+}
+
+/* Plain images get their environment from the engine, the others through the envelope. */
+static int add_environment(json_t *config, const struct engine_spec *spec)
+{
+    json_t *list = json_array();
+
+    json_object_set_new(config, "Env", list);
+    for (size_t i = 0; i < spec->n_env; i++) {
+        if (json_array_append_new(list, json_string(spec->env[i])) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Absolute, and without what has a meaning in the text of a bind or on a way. */
+static bool path_ok(const char *path)
+{
+    return path && path[0] == '/' && !strchr(path, ':');
+}
+
+bool container_alias_ok(const char *alias)
+{
+    static const char *const taken[] = {"/data", "/dev", "/proc", "/sys", "/tmp", CONTAINER_TOOLS};
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "/_-";
+    size_t len = strlen(alias);
+
+    if (len < 2 || len > CONTAINER_ALIAS_MAX || alias[0] != '/' || alias[len - 1] == '/' ||
+        strspn(alias, letters) != len || strstr(alias, "//"))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
+        size_t n = strlen(taken[i]);
+
+        if (strncmp(alias, taken[i], n) == 0 && (alias[n] == '\0' || alias[n] == '/'))
+            return false;
+    }
+    return true;
+}
+
+static int check_psandbox(const struct engine_spec *spec, struct err *e)
+{
+    if (!path_ok(spec->helpers_path))
+        return err_set(e, ERR_INVALID, "the path of the tools must be absolute, without colons");
+    if (spec->alias && !container_alias_ok(spec->alias))
+        return err_set(e, ERR_INVALID, "the sandbox cannot be mounted at %s", spec->alias);
+    return 0;
+}
+
+static int check_spec(const struct engine_spec *spec, struct err *e)
+{
+    if (!container_run_id_ok(spec->run_id))
+        return err_set(e, ERR_INVALID, "the run id cannot be part of a container's name");
+    if (!spec->image || !*spec->image || !spec->user || !*spec->user || !spec->instance)
+        return err_set(e, ERR_INVALID, "image, user and instance are needed");
+    /* A colon would end the path in the bind's text. */
+    if (!path_ok(spec->data_path))
+        return err_set(e, ERR_INVALID, "the sandbox path must be absolute and free of colons");
+    if (spec->index_path && (spec->index_path[0] != '/' || strchr(spec->index_path, ':')))
+        return err_set(e, ERR_INVALID, "the index's path must be absolute and free of colons");
+    return spec->psandbox ? check_psandbox(spec, e) : 0;
+}
+
+int container_body(const struct engine_spec *spec, struct buf *out, struct err *e)
+{
+    json_auto_t *config = NULL;
+
+    if (check_spec(spec, e) < 0)
+        return -1;
+    config = make_config(spec);
+    if (!config)
+        return err_set(e, ERR_INVALID, "the container's description is not valid UTF-8");
+    if (spec->psandbox)
+        set_entry(config);
+    else if (spec->protocol == 0 && add_environment(config, spec) < 0)
+        return err_set(e, ERR_INVALID, "the environment is not valid UTF-8");
+    if (json_write(config, out) < 0)
+        return err_set(e, ERR_LIMIT, "the container's description is too large");
+    return 0;
+}

@@ -1,0 +1,37 @@
+/*
+ * The shape of every container that we create: one place, held against a golden file by the tests.
+ * What a caller can choose is in struct engine_spec; nothing of the hardening is.
+ */
+#ifndef SANDCGI_ENGINE_DOCKER_CONFIG_H
+#define SANDCGI_ENGINE_DOCKER_CONFIG_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+#include "common/engine/engine.h"
+
+#include <stdbool.h>
+
+#define CONTAINER_NAME_PREFIX "sandcgi-"
+#define CONTAINER_RUN_ID_MAX  64
+
+/* Where a container that stays finds our programs. */
+#define CONTAINER_TOOLS     "/sandbox"
+#define CONTAINER_ALIAS_MAX 64
+
+#define LABEL_MANAGED  "sandbox.managed"
+#define LABEL_INSTANCE "sandbox.instance"
+#define LABEL_RUN      "sandbox.run"
+#define LABEL_DEADLINE "sandbox.deadline"
+
+/* Appends the JSON body of POST /containers/create. ERR_INVALID when the spec lacks or breaks
+ * something. */
+int container_body(const struct engine_spec *spec, struct buf *out, struct err *e);
+
+/* Is it usable in a container's name: [a-zA-Z0-9][a-zA-Z0-9_.-]*, at most CONTAINER_RUN_ID_MAX. */
+bool container_run_id_ok(const char *run_id);
+/* Can the sandbox be mounted there, too: a plain absolute path that is no other mount's. */
+bool container_alias_ok(const char *alias);
+/* Is it what the engine calls a container: 12 to 64 lower-case hex digits. */
+bool container_id_ok(const char *id);
+
+#endif

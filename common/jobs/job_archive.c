@@ -1,0 +1,195 @@
+#include "config.h"
+
+#include "common/base/auto.h"
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/jobs/job.h"
+#include "common/protocol/client_archive.h"
+#include "common/records/retention_notice.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/archive/archive.h"
+#include "common/sandbox/archive/unpack.h"
+#include "common/sandbox/files/files.h"
+#include "common/sandbox/links/link.h"
+
+#include <signal.h>
+#include <string.h>
+
+#define PACK_STALL_MS  60000   /* for which the reader may take nothing */
+#define PACK_TOTAL_MS  3600000 /* of one download */
+#define LINK_TTL_S     3600    /* unless SANDBOX_URL_TTL says something else */
+#define WHOLE          "files" /* what an archive of everything is called */
+#define SUBJECT_NO_USE "the link does not name an archive"
+
+/* The folder that a request names: "" or a name that may be one. */
+static int read_folder(const struct job *job, const char **out, struct err *e)
+{
+    const json_t *folder = json_object_get(job->request, "folder");
+
+    *out = json_string_value(folder);
+    if (!*out)
+        return err_set(e, ERR_INVALID, "folder is missing");
+    return **out ? files_check_name("folder", *out, json_string_length(folder), e) : 0;
+}
+
+static int read_whose(const struct job *job, const char **tenant, const char **conversation,
+                      struct err *e)
+{
+    *tenant = json_get_string(job->request, "tenant");
+    *conversation = json_get_string(job->request, "conversation");
+    if (!*tenant || !*conversation)
+        return err_set(e, ERR_INVALID, "tenant or conversation is missing");
+    return 0;
+}
+
+/* ---- packing ---- */
+
+/*
+ * What a link signs: "<sandbox's name>/<folder/><archive's name>.<format>", so that it ends as the
+ * file is called.
+ */
+static char *subject_new(const char *sandbox_dir, const char *folder, enum pack_format format)
+{
+    const char *slash = strrchr(folder, '/');
+
+    return mem_printf("%s/%s%s%s.%s", sandbox_dir, folder, *folder ? "/" : "",
+                      slash     ? slash + 1
+                      : *folder ? folder
+                                : WHOLE,
+                      pack_format_name(format));
+}
+
+struct subject {
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+    char *folder; /* owned */
+    enum pack_format format;
+};
+
+/* Which format's name the subject ends with. */
+static int read_format(const char *file, enum pack_format *out)
+{
+    for (const char *dot = file; (dot = strchr(dot, '.')); dot++)
+        if (pack_format_parse(dot + 1, out) == 0)
+            return 0;
+    return -1;
+}
+
+static int subject_parse(const char *subject, struct subject *out, struct err *e)
+{
+    const char *file = strrchr(subject, '/');
+    const char *slash = strchr(subject, '/');
+
+    if (!slash || slash - subject != SANDBOX_NAME_LEN || read_format(file + 1, &out->format) < 0)
+        return err_set(e, ERR_NOT_FOUND, SUBJECT_NO_USE);
+    memcpy(out->sandbox_dir, subject, SANDBOX_NAME_LEN);
+    out->folder = file == slash ? mem_strdup("")
+                                : mem_strndup(slash + 1, (size_t)(file - slash - 1));
+    if (*out->folder && files_check_name("folder", out->folder, strlen(out->folder), e) < 0)
+        return -1;
+    return 0;
+}
+
+json_t *job_archive_link(struct job *job, struct err *e)
+{
+    const struct sandbox_root *root = job->world->root;
+    const char *tenant, *conversation, *folder, *name = json_get_string(job->request, "format");
+    int64_t expires = clock_unix_s() + (root->url_ttl_s ? root->url_ttl_s : LINK_TTL_S);
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    enum pack_format format;
+    struct pack_sum sum;
+
+    if (!name || pack_format_parse(name, &format) < 0) {
+        err_set(e, ERR_INVALID, "format must be tar.gz, zip or tar");
+        return NULL;
+    }
+    if (read_whose(job, &tenant, &conversation, e) < 0 || read_folder(job, &folder, e) < 0 ||
+        sandbox_find(root, tenant, conversation, &sb, e) < 0 || pack_look(&sb, folder, &sum, e) < 0)
+        return NULL;
+    job_note_use(&sb, tenant, conversation);
+    AUTO_FREE char *subject = subject_new(sb.name, folder, format);
+    AUTO_FREE char *url = link_url(&root->link_key, root->base_url, LINK_ARCHIVE, subject, expires);
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "url", url, "name",
+                     strrchr(subject, '/') + 1, "format", name, "files", (json_int_t)sum.files,
+                     "bytes", (json_int_t)sum.bytes, "expiresAt", (json_int_t)expires);
+}
+
+/* The link has been checked by whoever asks; this process lasts as long as the download, which may
+ * not last for ever. */
+json_t *job_pack(struct job *job, struct err *e)
+{
+    const char *text = json_get_string(job->request, "subject");
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    const struct pack_sink sink = {job->in_fd, PACK_STALL_MS, PACK_TOTAL_MS};
+    struct subject s = {.folder = NULL};
+    struct pack_sum sum;
+
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    if (!text || job->in_fd < 0) {
+        err_set(e, ERR_INVALID, "pack: the subject or the pipe is missing");
+        return NULL;
+    }
+    int rc = subject_parse(text, &s, e);
+    if (rc == 0)
+        rc = sandbox_find_named(job->world->root, s.sandbox_dir, &sb, e);
+    if (rc == 0)
+        rc = pack_files(&sb, s.folder, s.format, &sink, &sum, e);
+    free(s.folder);
+    if (rc < 0)
+        return NULL;
+    return json_pack("{s:I, s:I}", "files", (json_int_t)sum.files, "bytes", (json_int_t)sum.bytes);
+}
+
+/* ---- unpacking ---- */
+
+/* What is taken apart: a file of the sandbox, or what rode along. Returns the descriptor. */
+static int open_archive(const struct job *job, const struct sandbox *sb, struct err *e)
+{
+    struct job_target t;
+    struct stat st;
+
+    if (!json_object_get(job->request, "name"))
+        return job->in_fd >= 0 ? job->in_fd : err_set(e, ERR_INVALID, "the archive is missing");
+    if (job_read_target(job, "name", "filename", &t, e) < 0)
+        return -1;
+    return files_open(sb, t.name, &st, e);
+}
+
+static json_t *names_new(const struct unpacked *u)
+{
+    json_t *names = json_array();
+
+    for (size_t i = 0; i < u->files && i < BROKER_UNPACK_NAMES_MAX; i++)
+        json_array_append_new(names, json_string(u->names[i]));
+    return names;
+}
+
+static json_t *unpacked_encode(const struct sandbox *sb, const struct unpacked *u)
+{
+    json_t *result = json_pack("{s:I, s:I, s:o}", "files", (json_int_t)u->files, "bytes",
+                               (json_int_t)u->bytes, "names", names_new(u));
+
+    retention_notice_owner(sb, result);
+    return result;
+}
+
+json_t *job_unpack(struct job *job, struct err *e)
+{
+    const struct sandbox_root *root = job->world->root;
+    const char *tenant, *conversation;
+    struct unpack_want want = {.replace = json_get_bool(job->request, "replace", 0) != 0,
+                               .max_bytes = job->world->config->limits.upload_max};
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
+    bool is_there = json_object_get(job->request, "name") != NULL;
+
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    if (read_whose(job, &tenant, &conversation, e) < 0 || read_folder(job, &want.folder, e) < 0 ||
+        (is_there ? sandbox_find : sandbox_open)(root, tenant, conversation, &sb, e) < 0)
+        return NULL;
+    int fd = open_archive(job, &sb, e);
+    int rc = fd < 0 ? -1 : unpack(&sb, fd, &want, &u, e);
+    if (is_there)
+        auto_close_fd(&fd);
+    job_note_use(&sb, tenant, conversation);
+    return rc < 0 ? NULL : unpacked_encode(&sb, &u);
+}

@@ -1,0 +1,207 @@
+/* What is done with single files and folders of a sandbox. */
+#include "config.h"
+
+#include "common/jobs/job.h"
+#include "common/protocol/client_runs.h"
+
+#include "common/base/b64.h"
+#include "common/records/retention_notice.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files/files_list.h"
+#include "common/sandbox/state/quota.h"
+
+#include <string.h>
+
+/* What a page's end takes as text. */
+#define PLACE_MAX B64_ENCODED_LEN(FILES_NAME_MAX)
+
+/* Whose sandbox is it about? Borrowed from the request. */
+static int read_owner(const struct job *job, const char **tenant, const char **conversation,
+                      struct err *e)
+{
+    *tenant = json_get_string(job->request, "tenant");
+    *conversation = json_get_string(job->request, "conversation");
+    if (*tenant && *conversation)
+        return 0;
+    return err_set(e, ERR_INVALID, "tenant or conversation is missing");
+}
+
+json_t *job_put(struct job *job, struct err *e)
+{
+    uint64_t max = job->world->config->limits.file_max;
+    json_int_t size = json_get_integer(job->request, "size", -1);
+    bool replace = json_get_bool(job->request, "replace", 0);
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct job_target t;
+
+    if (size < 0 || job->in_fd < 0) {
+        err_set(e, ERR_INVALID, "put: the content is missing");
+        return NULL;
+    }
+    if ((uint64_t)size > max) {
+        err_set(e, ERR_LIMIT, "content is %lld bytes; the limit is %llu", (long long)size,
+                (unsigned long long)max);
+        return NULL;
+    }
+    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
+        sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
+        quota_check(&sb, (uint64_t)size, e) < 0 ||
+        files_put(&sb, t.name, job->in_fd, (uint64_t)size, replace, e) < 0)
+        return NULL;
+    job_note_use(&sb, t.tenant, t.conversation);
+    AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
+    json_t *result = json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);
+    retention_notice_owner(&sb, result);
+    return result;
+}
+
+json_t *job_open(struct job *job, struct err *e)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct job_target t;
+    struct stat st;
+
+    /* Looking for a file makes no sandbox: names are guessed here. */
+    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
+        sandbox_find(job->world->root, t.tenant, t.conversation, &sb, e) < 0)
+        return NULL;
+    job->out_fd = files_open(&sb, t.name, &st, e);
+    if (job->out_fd < 0)
+        return NULL;
+    job_note_reading(&sb, t.tenant, t.conversation);
+    return json_pack("{s:I}", "size", (json_int_t)st.st_size);
+}
+
+/* ---- listing ---- */
+
+static const char *type_name(mode_t mode)
+{
+    if (S_ISREG(mode))
+        return "file";
+    if (S_ISDIR(mode))
+        return "folder";
+    return S_ISLNK(mode) ? "link" : "other";
+}
+
+static json_t *row_new(const struct sandbox *sb, const char *name, const struct stat *st)
+{
+    json_t *row = json_pack("{s:o, s:s, s:I}", "name", json_from_bytes(name, strlen(name)), "type",
+                            type_name(st->st_mode), "modified", (json_int_t)st->st_mtim.tv_sec);
+
+    if (S_ISREG(st->st_mode)) {
+        AUTO_FREE char *url = sandbox_file_url(sb, name);
+        json_object_set_new(row, "size", json_integer((json_int_t)st->st_size));
+        json_object_set_new(row, "url", json_string(url));
+    }
+    return row;
+}
+
+/* Where a page ended is the client's word: it chooses a place in its own list, and no more. */
+static int read_place(const char *text, struct buf *out, struct err *e)
+{
+    if (!text)
+        return 0;
+    if (strlen(text) <= PLACE_MAX && b64_decode(text, strlen(text), out) == 0 && buf_ok(out) &&
+        out->len > 0 && !memchr(out->data, '\0', out->len))
+        return 0;
+    return err_set(e, ERR_INVALID, "cursor is not where a page ended");
+}
+
+static json_t *place_new(const char *name)
+{
+    AUTO_BUF struct buf text = BUF_INIT(PLACE_MAX);
+
+    b64_encode(name, strlen(name), &text);
+    return json_stringn(buf_str(&text), text.len);
+}
+
+static json_t *page_new(const struct sandbox *sb, const struct files_page *page)
+{
+    json_t *rows = json_array();
+    json_t *result = json_pack("{s:o}", "files", rows);
+
+    for (size_t i = 0; i < page->n; i++)
+        json_array_append_new(rows, row_new(sb, page->rows[i].name, &page->rows[i].st));
+    if (page->next)
+        json_object_set_new(result, "next", place_new(page->next));
+    if (page->incomplete)
+        json_object_set_new(result, "incomplete", json_true());
+    return result;
+}
+
+/* What is asked for, besides its glob and place. */
+static int read_query(const json_t *request, struct files_query *out, struct err *e)
+{
+    const json_t *folder = json_object_get(request, "folder");
+    json_int_t max = json_get_integer(request, "max", 0);
+
+    out->folder = json_string_value(folder);
+    out->recursive = json_get_bool(request, "recursive", 0);
+    if (!out->folder)
+        return err_set(e, ERR_INVALID, "folder is missing");
+    if (max < 1 || max > FILES_LIST_MAX)
+        return err_set(e, ERR_INVALID, "max must be from 1 to %d", FILES_LIST_MAX);
+    out->max = (size_t)max;
+    return json_string_length(folder) == 0
+               ? 0
+               : files_check_name("folder", out->folder, json_string_length(folder), e);
+}
+
+json_t *job_list_folder(struct job *job, struct err *e)
+{
+    const char *pattern = json_get_string(job->request, "glob");
+    AUTO_BUF struct buf place = BUF_INIT(FILES_NAME_MAX + 2);
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    AUTO_FILES_PAGE struct files_page page = FILES_PAGE_INIT;
+    struct files_query q = {0};
+    struct glob glob;
+    const char *tenant, *conversation;
+
+    if (read_owner(job, &tenant, &conversation, e) < 0 || read_query(job->request, &q, e) < 0 ||
+        (pattern && glob_compile("glob", pattern, &glob, e) < 0) ||
+        read_place(json_get_string(job->request, "after"), &place, e) < 0 ||
+        sandbox_find(job->world->root, tenant, conversation, &sb, e) < 0)
+        return NULL;
+    q.glob = pattern ? &glob : NULL;
+    q.after = buf_str(&place);
+    job_note_reading(&sb, tenant, conversation);
+    if (files_list(&sb, &q, &page, e) < 0)
+        return NULL;
+    json_t *result = page_new(&sb, &page);
+    retention_notice_expiry(&sb, result);
+    return result;
+}
+
+/* ---- changing ---- */
+
+json_t *job_delete(struct job *job, struct err *e)
+{
+    bool recursive = json_get_bool(job->request, "recursive", 0);
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct job_target t;
+    uint64_t deleted;
+
+    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
+        sandbox_find(job->world->root, t.tenant, t.conversation, &sb, e) < 0)
+        return NULL;
+    job_note_use(&sb, t.tenant, t.conversation);
+    if (files_delete(&sb, t.name, recursive, &deleted, e) < 0)
+        return NULL;
+    return json_pack("{s:I}", "deleted", (json_int_t)deleted);
+}
+
+json_t *job_move(struct job *job, struct err *e)
+{
+    bool replace = json_get_bool(job->request, "replace", 0);
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct job_target from, to;
+    struct stat st;
+
+    if (job_read_target(job, "from", "from", &from, e) < 0 ||
+        job_read_target(job, "to", "to", &to, e) < 0 ||
+        sandbox_find(job->world->root, from.tenant, from.conversation, &sb, e) < 0 ||
+        files_move(&sb, from.name, to.name, replace, e) < 0)
+        return NULL;
+    job_note_use(&sb, from.tenant, from.conversation);
+    return files_look(&sb, to.name, &st, e) < 0 ? NULL : row_new(&sb, to.name, &st);
+}

@@ -1,0 +1,236 @@
+/* Lists of what a tenant has: files page by page, and names for completion. */
+#include "config.h"
+
+#include "common/jobs/job.h"
+#include "common/protocol/client_runs.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files/files.h"
+#include "common/sandbox/snapshot.h"
+#include "common/sandbox/state/state.h"
+
+#include <string.h>
+
+/* What one page may cost: beyond it the page ends early, and the next one goes on. */
+#define SANDBOXES_PER_PAGE 200
+#define ENTRIES_PER_PAGE   50000
+#define RECORDS_FOR_NAME   2000 /* conversations looked at for a completion, the newest */
+
+struct page {
+    const struct job_world *world;
+    const char *tenant;
+    struct state_sandbox from; /* where it begins; "" = with the first sandbox */
+    const char *from_name;     /* in that sandbox: behind this file; "" = with the first */
+    size_t max;
+    json_t *files;
+    json_t *next; /* NULL: there is no more */
+    size_t sandboxes, entries;
+};
+
+/* Sets conversation's sandbox and record; false for one that is gone or not this tenant's. */
+static bool enter(const struct job_world *world, const char *tenant, const char *sandbox_dir,
+                  struct sandbox *sb, struct state_record *record)
+{
+    struct err e = ERR_INIT;
+
+    return state_read(world->root, sandbox_dir, record, &e) == 0 &&
+           strcmp(record->tenant, tenant) == 0 &&
+           (!sb || sandbox_find_named(world->root, sandbox_dir, sb, &e) == 0);
+}
+
+/* Names that no client could ask for again are no news to it. */
+static bool can_be_opened(const char *name)
+{
+    struct err e = ERR_INIT;
+
+    return files_check_name("name", name, strlen(name), &e) == 0;
+}
+
+static void stop_at(struct page *p, const struct state_sandbox *sandbox_dir, const char *name)
+{
+    p->next = json_pack("{s:I, s:s, s:s}", "created", (json_int_t)sandbox_dir->created, "sandbox",
+                        sandbox_dir->name, "name", name);
+}
+
+static void add_files(struct page *p, const struct state_sandbox *sandbox_dir,
+                      const struct snapshot *files, const char *conversation, const char *behind)
+{
+    const char *last = behind;
+
+    for (size_t i = 0; i < files->n; i++) {
+        const struct snapshot_entry *file = &files->items[i];
+
+        if (strcmp(file->name, behind) <= 0 || !can_be_opened(file->name))
+            continue;
+        if (json_array_size(p->files) >= p->max) {
+            stop_at(p, sandbox_dir, last);
+            return;
+        }
+        json_array_append_new(p->files,
+                              json_pack("{s:s, s:s, s:I, s:I}", "conversation", conversation,
+                                        "name", file->name, "size", (json_int_t)file->size,
+                                        "modified", (json_int_t)file->mtime.tv_sec));
+        last = file->name;
+    }
+}
+
+static int add_sandbox(struct page *p, const struct state_sandbox *sandbox_dir, struct err *e)
+{
+    const char *behind = strcmp(sandbox_dir->name, p->from.name) == 0 ? p->from_name : "";
+    AUTO_STATE_RECORD struct state_record record = STATE_RECORD_INIT;
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    AUTO_SNAPSHOT struct snapshot files = SNAPSHOT_INIT;
+
+    p->sandboxes++;
+    if (!enter(p->world, p->tenant, sandbox_dir->name, &sb, &record))
+        return 0;
+    if (snapshot_take(&sb, &files, e) < 0)
+        return -1;
+    p->entries += files.n;
+    add_files(p, sandbox_dir, &files, record.conversation, behind);
+    return 0;
+}
+
+static bool is_full(const struct page *p)
+{
+    return json_array_size(p->files) >= p->max || p->sandboxes >= SANDBOXES_PER_PAGE ||
+           p->entries >= ENTRIES_PER_PAGE;
+}
+
+static int fill(struct page *p, struct err *e)
+{
+    AUTO_STATE_LIST struct state_list sandboxes = STATE_LIST_INIT;
+
+    if (state_list(p->world->root, p->tenant, &sandboxes, e) < 0)
+        return -1;
+    for (size_t i = 0; i < sandboxes.n && !p->next; i++) {
+        const struct state_sandbox *sandbox_dir = &sandboxes.items[i];
+
+        if (p->from.name[0] && state_sandbox_compare(sandbox_dir, &p->from) < 0)
+            continue;
+        if (is_full(p))
+            stop_at(p, sandbox_dir, "");
+        else if (add_sandbox(p, sandbox_dir, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Where to go on is the client's word, however sealed: it chooses a place in its own list, and no
+ * more. */
+static int read_after(const json_t *after, struct page *p, struct err *e)
+{
+    const char *name = json_get_string(after, "name");
+    const char *sandbox_dir = json_get_string(after, "sandbox");
+
+    p->from_name = "";
+    if (!after)
+        return 0;
+    if (!name || strlen(name) > FILES_NAME_MAX || !sandbox_dir || !state_name_ok(sandbox_dir) ||
+        !json_is_integer(json_object_get(after, "created")))
+        return err_set(e, ERR_INVALID, "that is not where a page ended");
+    memcpy(p->from.name, sandbox_dir, sizeof(p->from.name));
+    p->from.created = json_get_integer(after, "created", 0);
+    p->from_name = name;
+    return 0;
+}
+
+static int read_max(const json_t *request, size_t *out, struct err *e)
+{
+    json_int_t max = json_get_integer(request, "max", 0);
+
+    if (max < 1 || max > BROKER_LIST_MAX)
+        return err_set(e, ERR_INVALID, "max must be from 1 to %d", BROKER_LIST_MAX);
+    *out = (size_t)max;
+    return 0;
+}
+
+json_t *job_list(const struct job_world *world, const json_t *request, struct err *e)
+{
+    struct page p = {.world = world, .tenant = json_get_string(request, "tenant")};
+
+    if (!p.tenant) {
+        err_set(e, ERR_INVALID, "list: the tenant is missing");
+        return NULL;
+    }
+    if (read_max(request, &p.max, e) < 0 ||
+        read_after(json_object_get(request, "after"), &p, e) < 0)
+        return NULL;
+    p.files = json_array();
+    if (fill(&p, e) < 0) {
+        json_decref(p.files);
+        json_decref(p.next);
+        return NULL;
+    }
+    json_t *result = json_pack("{s:o}", "files", p.files);
+    if (p.next)
+        json_object_set_new(result, "next", p.next);
+    return result;
+}
+
+/* ---- names ---- */
+
+struct names {
+    const char *prefix;
+    size_t max;
+    json_t *list;
+};
+
+static void add_name(struct names *n, const char *name)
+{
+    if (json_array_size(n->list) < n->max && strncmp(name, n->prefix, strlen(n->prefix)) == 0)
+        json_array_append_new(n->list, json_string(name));
+}
+
+static int conversation_names(const struct job_world *world, const char *tenant, struct names *out,
+                              struct err *e)
+{
+    AUTO_STATE_LIST struct state_list sandboxes = STATE_LIST_INIT;
+
+    if (state_list(world->root, tenant, &sandboxes, e) < 0)
+        return -1;
+    for (size_t i = 0; i < sandboxes.n && i < RECORDS_FOR_NAME; i++) {
+        AUTO_STATE_RECORD struct state_record record = STATE_RECORD_INIT;
+
+        if (json_array_size(out->list) == out->max)
+            break;
+        if (enter(world, tenant, sandboxes.items[i].name, NULL, &record))
+            add_name(out, record.conversation);
+    }
+    return 0;
+}
+
+static int file_names(const struct job_world *world, const char *tenant, const char *conversation,
+                      struct names *out, struct err *e)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    AUTO_SNAPSHOT struct snapshot files = SNAPSHOT_INIT;
+
+    if (sandbox_find(world->root, tenant, conversation, &sb, e) < 0 ||
+        snapshot_take(&sb, &files, e) < 0)
+        return -1;
+    for (size_t i = 0; i < files.n; i++)
+        if (can_be_opened(files.items[i].name))
+            add_name(out, files.items[i].name);
+    return 0;
+}
+
+json_t *job_names(const struct job_world *world, const json_t *request, struct err *e)
+{
+    const char *tenant = json_get_string(request, "tenant");
+    const char *conversation = json_get_string(request, "conversation");
+    struct names names = {.prefix = json_get_string(request, "prefix")};
+
+    if (!tenant || !names.prefix) {
+        err_set(e, ERR_INVALID, "names: tenant or prefix is missing");
+        return NULL;
+    }
+    if (read_max(request, &names.max, e) < 0)
+        return NULL;
+    names.list = json_array();
+    if ((conversation ? file_names(world, tenant, conversation, &names, e)
+                      : conversation_names(world, tenant, &names, e)) < 0) {
+        json_decref(names.list);
+        return NULL;
+    }
+    return names.list;
+}

@@ -1,0 +1,61 @@
+/*
+ * How a call in progress hears from other workers of the same session. Two things in the sessions'
+ * directory, named after session and call, for as long as the call lasts:
+ *
+ * - "<session>.c<hash of the request's id>", a FIFO: whoever gets notifications/cancelled opens and
+ *   closes it, and the call's end hangs up (POLLHUP), as a client's connection would.
+ * - "<session>.r<random>", a datagram socket, made when the call asks its client something: the ids
+ *   of its requests carry the random part, so whoever gets the response can pass it on. A datagram
+ *   is one descriptor of a memory file with the response.
+ *
+ * When nobody reads there (any more) the message is of no use, and dropped.
+ */
+#ifndef SANDCGI_MCP_SESSION_MAILBOX_H
+#define SANDCGI_MCP_SESSION_MAILBOX_H
+
+#include "common/base/auto.h"
+#include "common/base/err.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#define MCP_MAILBOX_HEX      16 /* digits */
+#define MCP_MAILBOX_NAME_MAX 96
+#define MCP_REQUEST_ID_MAX   32
+
+struct mcp_mailbox {
+    int dir;         /* borrowed */
+    int cancel_fd;   /* hangs up when the call is cancelled; -1: cannot be */
+    int response_fd; /* readable when a response came; -1 before mcp_mailbox_bind */
+    char cancel[MCP_MAILBOX_NAME_MAX];
+    char response[MCP_MAILBOX_NAME_MAX];
+    char hex[MCP_MAILBOX_HEX + 1];
+};
+
+#define MCP_MAILBOX_INIT                                                                           \
+    {                                                                                              \
+        .dir = -1, .cancel_fd = -1, .response_fd = -1                                              \
+    }
+#define AUTO_MCP_MAILBOX AUTO(mcp_mailbox_clear)
+
+/* Makes the call's FIFO; without it (no room, …) the call simply cannot be cancelled. */
+void mcp_mailbox_open(struct mcp_mailbox *m, int sessions_fd, const char *session,
+                      const json_t *request_id);
+/* Makes the socket for responses. */
+int mcp_mailbox_bind(struct mcp_mailbox *m, const char *session, struct err *e);
+/* The id of the call's n-th request to its client. */
+void mcp_mailbox_id(const struct mcp_mailbox *m, unsigned n, char out[MCP_REQUEST_ID_MAX]);
+/* A response that has come (new reference), or NULL. Does not wait. */
+json_t *mcp_mailbox_take(const struct mcp_mailbox *m);
+/* Removes both. */
+void mcp_mailbox_clear(struct mcp_mailbox *m);
+
+/* The other side; false when nobody is there. */
+bool mcp_mailbox_cancel(int sessions_fd, const char *session, const json_t *request_id);
+bool mcp_mailbox_deliver(int sessions_fd, const char *session, const json_t *id,
+                         const json_t *response);
+
+/* Is it a socket that nobody reads any more? */
+bool mcp_mailbox_is_dead(int sessions_fd, const char *name);
+
+#endif

@@ -1,0 +1,251 @@
+#include "config.h"
+
+#include "common/mcp/session/session.h"
+
+#include "common/base/clock.h"
+#include "common/base/crypto.h"
+#include "common/base/fdio.h"
+#include "common/mcp/events/event.h"
+#include "common/rpc/json.h"
+#include "common/rpc/rpc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TOUCH_AFTER_S 60 /* a session's time of last use is written this often at most */
+#define LOCK_NAME     ".lock"
+#define NEW_SUFFIX    ".new"
+#define RECORD_DEPTH  (JSON_MAX_DEPTH + 4) /* capabilities may be as deep as a message */
+
+bool mcp_session_id_is_valid(const char *id)
+{
+    return id && strspn(id, "0123456789abcdef") == MCP_SESSION_ID_LEN &&
+           id[MCP_SESSION_ID_LEN] == '\0';
+}
+
+void mcp_session_clear(struct mcp_session *s)
+{
+    json_decref(s->record);
+    *s = (struct mcp_session){.record = NULL};
+}
+
+static int not_found(struct err *e)
+{
+    return err_set(e, ERR_NOT_FOUND, "there is no such session (any more): initialize again");
+}
+
+/* ---- the files ---- */
+
+static int write_record(int dir, const char *name, const json_t *record, int flags, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(MCP_SESSION_RECORD_MAX);
+
+    json_write(record, &text);
+    if (!buf_ok(&text))
+        return err_set(e, ERR_LIMIT, "the session's record would be over %u bytes",
+                       MCP_SESSION_RECORD_MAX);
+    AUTO_FD int fd = openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+    if (fd < 0)
+        return err_errno(e, "cannot make a session's file");
+    if (fdio_write_all(fd, text.data, text.len, e) < 0) {
+        unlinkat(dir, name, 0);
+        return err_wrap(e, "a session's file");
+    }
+    return 0;
+}
+
+static json_t *read_record(int dir, const char *id, struct stat *st)
+{
+    AUTO_BUF struct buf text = BUF_INIT(MCP_SESSION_RECORD_MAX);
+    struct err e = ERR_INIT;
+    AUTO_FD int fd = openat(dir, id, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    if (fd < 0 || fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || fdio_read_to_end(fd, &text, &e) < 0)
+        return NULL;
+    return json_parse(buf_str(&text), text.len, RECORD_DEPTH, &e);
+}
+
+/* Sets *s from a record that may be anything: 0, or -1 when it is none. */
+int mcp_session_parse(json_t *take_record, struct mcp_session *s)
+{
+    const char *revision = json_get_string(take_record, "revision");
+
+    s->record = take_record;
+    if (!revision || !json_get_string(take_record, "tenant") ||
+        mcp_revision_parse(revision, strlen(revision), &s->revision) < 0 ||
+        !(MCP_REVISION_BIT(s->revision) & MCP_ANY_LEGACY)) {
+        mcp_session_clear(s);
+        return -1;
+    }
+    return 0;
+}
+
+static const char *offer_of(const struct mcp_server *server)
+{
+    return server->offer ? server->offer : "";
+}
+
+static bool is_made_for(const json_t *record, const struct mcp_server *server, const char *tenant)
+{
+    const char *offer = json_get_string(record, "offer");
+
+    return strcmp(json_get_string(record, "tenant"), tenant) == 0 &&
+           strcmp(offer ? offer : "", offer_of(server)) == 0;
+}
+
+static json_t *record_new(const char *offer, const char *tenant, enum mcp_revision revision,
+                          const json_t *capabilities, const json_t *info)
+{
+    json_t *record = json_object();
+
+    json_object_set_new(record, "tenant", json_string(tenant));
+    if (*offer)
+        json_object_set_new(record, "offer", json_string(offer));
+    json_object_set_new(record, "revision", json_string(mcp_revision_name(revision)));
+    if (json_is_object(capabilities))
+        json_object_set_new(record, "capabilities", json_deep_copy(capabilities));
+    if (json_is_object(info))
+        json_object_set_new(record, "clientInfo", json_deep_copy(info));
+    json_object_set_new(record, "created", json_integer(clock_unix_s()));
+    return record;
+}
+
+int mcp_session_create(const struct mcp_server *server, const char *tenant,
+                       enum mcp_revision revision, const json_t *capabilities, const json_t *info,
+                       char *out_id, struct err *e)
+{
+    json_auto_t *record = record_new(offer_of(server), tenant, revision, capabilities, info);
+
+    crypto_random_hex(MCP_SESSION_ID_LEN / 2, out_id);
+    if (write_record(server->sessions_fd, out_id, record, O_EXCL, e) < 0) {
+        *out_id = '\0';
+        return -1;
+    }
+    return 0;
+}
+
+static void touch(int dir, const char *id, const struct stat *st)
+{
+    if (clock_unix_s() - st->st_mtime >= TOUCH_AFTER_S)
+        utimensat(dir, id, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+int mcp_session_load(const struct mcp_server *server, const char *id, const char *tenant,
+                     struct mcp_session *out, struct err *e)
+{
+    struct mcp_session s = {.record = NULL};
+    struct stat st;
+    json_t *record;
+
+    if (server->sessions_fd < 0 || !tenant || !mcp_session_id_is_valid(id))
+        return not_found(e);
+    record = read_record(server->sessions_fd, id, &st);
+    if (!record || mcp_session_parse(record, &s) < 0)
+        return not_found(e);
+    if (clock_unix_s() - st.st_mtime > server->session_ttl_s ||
+        !is_made_for(s.record, server, tenant)) {
+        mcp_session_clear(&s);
+        return not_found(e);
+    }
+    touch(server->sessions_fd, id, &st);
+    memcpy(s.id, id, MCP_SESSION_ID_LEN + 1);
+    *out = s;
+    return 0;
+}
+
+/* ---- changing a record ---- */
+
+/* One lock for all: changes are rare and short. */
+static int lock_sessions(int dir, struct err *e)
+{
+    AUTO_FD int fd = openat(dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return err_errno(e, "cannot open the sessions' lock");
+    while (flock(fd, LOCK_EX) < 0)
+        if (errno != EINTR)
+            return err_errno(e, "cannot lock the sessions");
+    return TAKE_FD(fd);
+}
+
+static int replace(int dir, const struct mcp_session *s, struct err *e)
+{
+    char name[MCP_SESSION_ID_LEN + sizeof NEW_SUFFIX];
+
+    snprintf(name, sizeof name, "%s" NEW_SUFFIX, s->id);
+    if (write_record(dir, name, s->record, O_TRUNC, e) < 0)
+        return -1;
+    if (renameat(dir, name, dir, s->id) < 0)
+        return err_errno(e, "cannot replace a session's file");
+    return 0;
+}
+
+int mcp_session_set(const struct mcp_server *server, struct mcp_session *s, const char *member,
+                    json_t *(*edit)(const json_t *now, void *ctx, struct err *e), void *ctx,
+                    struct err *e)
+{
+    AUTO_FD int lock = lock_sessions(server->sessions_fd, e);
+    AUTO_MCP_SESSION struct mcp_session now = {.record = NULL};
+    struct stat st;
+    json_t *value;
+
+    if (lock < 0)
+        return -1;
+    json_t *record = read_record(server->sessions_fd, s->id, &st);
+    if (!record || mcp_session_parse(record, &now) < 0)
+        return not_found(e); /* it ended meanwhile */
+    memcpy(now.id, s->id, sizeof now.id);
+    value = edit(json_object_get(now.record, member), ctx, e);
+    if (!value)
+        return -1;
+    json_object_set_new(now.record, member, value);
+    if (replace(server->sessions_fd, &now, e) < 0)
+        return -1;
+    json_decref(s->record);
+    s->record = TAKE_PTR(now.record);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+static void refuse(struct mcp_answer *out, int status, const char *why)
+{
+    out->status = status;
+    out->body = rpc_error_new(NULL, RPC_INVALID_REQUEST, why, NULL);
+}
+
+int mcp_session_of_stream(const struct mcp_server *server, const struct mcp_origin *origin,
+                          struct mcp_session *out, struct mcp_answer *answer)
+{
+    struct err e = ERR_INIT;
+    const char *version = origin->protocol_version ? origin->protocol_version : "";
+
+    if (server->sessions_fd < 0 || mcp_version_is_modern(version, strlen(version)))
+        refuse(answer, 405, "use POST");
+    else if (!origin->session)
+        refuse(answer, 400, "the header Mcp-Session-Id is missing");
+    else if (mcp_session_load(server, origin->session, origin->tenant, out, &e) < 0)
+        refuse(answer, 404, e.text);
+    else
+        return 0;
+    return -1;
+}
+
+void mcp_session_delete(const struct mcp_server *server, const struct mcp_origin *origin,
+                        struct mcp_answer *out)
+{
+    AUTO_MCP_SESSION struct mcp_session s = {.record = NULL};
+
+    *out = (struct mcp_answer){.method = "session/end", .detail = ""};
+    if (mcp_session_of_stream(server, origin, &s, out) < 0)
+        return;
+    unlinkat(server->sessions_fd, s.id, 0);
+    mcp_publish(server, &(struct mcp_event){
+                            .kind = MCP_EVENT_SESSION, .tenant = origin->tenant, .session = s.id});
+    out->status = 204;
+}

@@ -1,0 +1,244 @@
+/*
+ * A stream's file: a line that says whose it is, one line of JSON per message, an empty line at the
+ * end. The writer holds a lock as long as it lives, so readers can tell a stream that is still
+ * being written from one that was left.
+ */
+#include "config.h"
+
+#include "common/mcp/session/stream.h"
+
+#include "common/base/auto.h"
+#include "common/base/crypto.h"
+#include "common/base/fdio.h"
+#include "common/base/mem.h"
+#include "common/base/parse.h"
+#include "common/rpc/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define STREAM_HEX   32 /* digits */
+#define NAME_LEN     (STREAM_HEX + sizeof MCP_STREAM_SUFFIX)
+#define READ_CHUNK   8192
+#define LINE_MAX_LEN (MCP_STREAM_BYTES_MAX + 1024)
+
+struct mcp_stream {
+    int fd;
+    char name[STREAM_HEX + 1];
+    unsigned count; /* messages so far */
+    size_t bytes;
+};
+
+struct mcp_replay {
+    int fd;
+    char name[STREAM_HEX + 1];
+    unsigned number; /* of the last message that was passed */
+    off_t at;        /* behind it */
+};
+
+static void make_id(const char *stream, unsigned number, char out_id[MCP_EVENT_ID_MAX])
+{
+    snprintf(out_id, MCP_EVENT_ID_MAX, "%s-%u", stream, number);
+}
+
+static void file_name(const char *stream, char out[NAME_LEN])
+{
+    snprintf(out, NAME_LEN, "%s" MCP_STREAM_SUFFIX, stream);
+}
+
+/* ---- writing ---- */
+
+static int write_line(struct mcp_stream *s, const json_t *value, struct err *e)
+{
+    AUTO_BUF struct buf line = BUF_INIT(MCP_STREAM_BYTES_MAX - s->bytes);
+
+    json_write(value, &line);
+    buf_add_char(&line, '\n');
+    if (!buf_ok(&line))
+        return err_set(e, ERR_LIMIT, "the stream would be over %u bytes", MCP_STREAM_BYTES_MAX);
+    if (fdio_write_all(s->fd, line.data, line.len, e) < 0)
+        return err_wrap(e, "a stream's file");
+    s->bytes += line.len;
+    return 0;
+}
+
+static void stream_free(struct mcp_stream *s)
+{
+    auto_close_fd(&s->fd);
+    free(s);
+}
+
+struct mcp_stream *mcp_stream_new(int sessions_fd, const char *session, struct err *e)
+{
+    struct mcp_stream *s = mem_alloc(sizeof *s);
+    json_auto_t *head = json_pack("{s:s}", "session", session);
+    char name[NAME_LEN];
+
+    crypto_random_hex(STREAM_HEX / 2, s->name);
+    file_name(s->name, name);
+    s->fd = openat(sessions_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    if (s->fd < 0) {
+        err_errno(e, "cannot make a stream's file");
+    } else if (flock(s->fd, LOCK_EX | LOCK_NB) < 0) {
+        err_errno(e, "cannot lock a stream's file");
+    } else if (write_line(s, head, e) == 0) {
+        return s;
+    }
+    stream_free(s);
+    return NULL;
+}
+
+int mcp_stream_add(struct mcp_stream *s, const json_t *message, char out_id[MCP_EVENT_ID_MAX],
+                   struct err *e)
+{
+    /* What is told on the way must leave room for questions and the answer. */
+    bool is_note = !json_object_get(message, "id");
+
+    if (s->count >= (is_note ? MCP_STREAM_NOTES_MAX : MCP_STREAM_MESSAGES_MAX) ||
+        (is_note && s->bytes >= MCP_STREAM_NOTES_BYTES_MAX))
+        return err_set(e, ERR_LIMIT, "the stream has %u messages", s->count);
+    if (write_line(s, message, e) < 0)
+        return -1;
+    make_id(s->name, ++s->count, out_id);
+    return 0;
+}
+
+void mcp_stream_first_id(const struct mcp_stream *s, char out_id[MCP_EVENT_ID_MAX])
+{
+    make_id(s->name, 0, out_id);
+}
+
+void mcp_stream_end(struct mcp_stream *s)
+{
+    struct err e = ERR_INIT;
+
+    if (!s)
+        return;
+    fdio_write_all(s->fd, "\n", 1, &e); /* without it the lock tells */
+    stream_free(s);
+}
+
+/* ---- reading ---- */
+
+/* "<32 hex>-<number>" of hostile text. */
+static int parse_id(const char *id, char stream[STREAM_HEX + 1], unsigned *out_number)
+{
+    uint64_t number;
+
+    if (strspn(id, "0123456789abcdef") != STREAM_HEX || id[STREAM_HEX] != '-' ||
+        parse_u64(id + STREAM_HEX + 1, 0, MCP_STREAM_MESSAGES_MAX, &number) < 0)
+        return -1;
+    memcpy(stream, id, STREAM_HEX);
+    stream[STREAM_HEX] = '\0';
+    *out_number = (unsigned)number;
+    return 0;
+}
+
+/* The next whole line, without its end: 1, or 0 when there is none (yet). */
+static int read_line(struct mcp_replay *r, struct buf *line)
+{
+    off_t at = r->at;
+
+    buf_reset(line);
+    for (;;) {
+        char *room = buf_reserve(line, READ_CHUNK);
+        ssize_t n = room ? pread(r->fd, room, READ_CHUNK, at) : -1;
+        if (n < 0 && room && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return 0;
+        char *end = memchr(room, '\n', (size_t)n);
+        buf_grew(line, end ? (size_t)(end - room) : (size_t)n);
+        at += end ? end - room + 1 : n;
+        if (end) {
+            r->at = at;
+            return 1;
+        }
+    }
+}
+
+static bool belongs_to(const struct buf *head, const char *session)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *value = json_parse(buf_str(head), head->len, 2, &e);
+    const char *whose = json_get_string(value, "session");
+
+    return whose && strcmp(whose, session) == 0;
+}
+
+/* Checks the head and passes over the messages that the client has. */
+static int skip_to(struct mcp_replay *r, const char *session, unsigned number)
+{
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_LEN);
+
+    if (!read_line(r, &line) || !belongs_to(&line, session))
+        return -1;
+    for (; r->number < number; r->number++)
+        if (!read_line(r, &line) || line.len == 0)
+            return -1;
+    return 0;
+}
+
+struct mcp_replay *mcp_replay_open(int sessions_fd, const char *session, const char *last_event_id,
+                                   struct err *e)
+{
+    struct mcp_replay *r = mem_alloc(sizeof *r);
+    char name[NAME_LEN];
+    unsigned number;
+
+    r->fd = -1;
+    if (parse_id(last_event_id, r->name, &number) < 0) {
+        err_set(e, ERR_INVALID, "Last-Event-ID is not an id of this server");
+        goto failed;
+    }
+    file_name(r->name, name);
+    r->fd = openat(sessions_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (r->fd < 0 || skip_to(r, session, number) < 0) {
+        err_set(e, ERR_NOT_FOUND, "this session has no such stream any more");
+        goto failed;
+    }
+    return r;
+failed:
+    mcp_replay_free(r);
+    return NULL;
+}
+
+int mcp_replay_fd(const struct mcp_replay *r)
+{
+    return r->fd;
+}
+
+/* Nobody holds the writer's lock: what is not there now will never come. */
+static bool writer_is_gone(const struct mcp_replay *r)
+{
+    if (flock(r->fd, LOCK_SH | LOCK_NB) < 0)
+        return false;
+    flock(r->fd, LOCK_UN);
+    return true;
+}
+
+int mcp_replay_next(struct mcp_replay *r, json_t **out, char out_id[MCP_EVENT_ID_MAX])
+{
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_LEN);
+    struct err e = ERR_INIT;
+    bool gone = writer_is_gone(r); /* before reading: it may write its last line in between */
+
+    if (!read_line(r, &line))
+        return gone ? -1 : 0;
+    if (line.len == 0 || !(*out = json_parse(line.data, line.len, JSON_MAX_DEPTH + 8, &e)))
+        return -1;
+    make_id(r->name, ++r->number, out_id);
+    return 1;
+}
+
+void mcp_replay_free(struct mcp_replay *r)
+{
+    if (!r)
+        return;
+    auto_close_fd(&r->fd);
+    free(r);
+}

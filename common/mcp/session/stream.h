@@ -1,0 +1,54 @@
+/*
+ * Event streams that can be taken up again (2025-11-25, "Resumability and Redelivery"). Each stream
+ * is a file in the sessions' directory; the worker that serves the request appends, the hub replays
+ * to a GET with Last-Event-ID and follows the file to its end. Bounded in messages, bytes and time
+ * after its end.
+ *
+ * Event ids are "<stream>-<number>", stream being 32 random hex digits; number 0 is the priming
+ * event.
+ */
+#ifndef SANDCGI_MCP_SESSION_STREAM_H
+#define SANDCGI_MCP_SESSION_STREAM_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MCP_STREAM_MESSAGES_MAX 1000
+#define MCP_STREAM_BYTES_MAX    (8u * 1024 * 1024)
+/* Of them, notifications: */
+#define MCP_STREAM_NOTES_MAX       900
+#define MCP_STREAM_NOTES_BYTES_MAX (4u * 1024 * 1024)
+#define MCP_STREAM_KEPT_S          300 /* after its end */
+#define MCP_EVENT_ID_MAX           64
+#define MCP_STREAM_SUFFIX          ".stream" /* of the files' names */
+
+struct mcp_stream; /* the writer */
+
+struct mcp_stream *mcp_stream_new(int sessions_fd, const char *session, struct err *e);
+/* Appends a message; out_id is the id to send with it. ERR_LIMIT over the bounds: the message can
+ * then only be sent live. */
+int mcp_stream_add(struct mcp_stream *s, const json_t *message, char out_id[MCP_EVENT_ID_MAX],
+                   struct err *e);
+/* The id of the priming event. */
+void mcp_stream_first_id(const struct mcp_stream *s, char out_id[MCP_EVENT_ID_MAX]);
+/* Marks the end (the response was added) and frees the writer. A writer that dies without it leaves
+ * a stream that ends after a while. */
+void mcp_stream_end(struct mcp_stream *s);
+
+struct mcp_replay; /* the reader */
+
+/* Checks the Last-Event-ID (hostile text) against the session: ERR_INVALID, ERR_NOT_FOUND. */
+struct mcp_replay *mcp_replay_open(int sessions_fd, const char *session, const char *last_event_id,
+                                   struct err *e);
+/* A descriptor for inotify's sake: the file. */
+int mcp_replay_fd(const struct mcp_replay *r);
+/* The next message after the given id: 1 with *out (new reference) and its id, 0 when there is none
+ * yet, -1 at the end of the stream. */
+int mcp_replay_next(struct mcp_replay *r, json_t **out, char out_id[MCP_EVENT_ID_MAX]);
+void mcp_replay_free(struct mcp_replay *r);
+
+#endif

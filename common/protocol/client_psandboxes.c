@@ -1,0 +1,144 @@
+#include "config.h"
+
+#include "common/protocol/client_psandboxes.h"
+
+#include "common/protocol/client_call.h"
+#include "common/protocol/wire.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+
+static json_t *ask(const struct broker_client *c, const json_t *head, struct err *e)
+{
+    const struct client_call call = {.client = c, .head = head, .pass_fd = -1};
+
+    return client_call(&call, e);
+}
+
+/* NULL: the member is left out. */
+static void set_text(json_t *object, const char *name, const char *text)
+{
+    if (text)
+        json_object_set_new(object, name, json_string(text));
+}
+
+json_t *broker_create_psandbox(const struct broker_client *c,
+                               const struct broker_psandbox_request *want, struct err *e)
+{
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:b, s:I, s:I}", "op", "create_sandbox",
+                                  "tenant", want->tenant, "conversation", want->conversation,
+                                  "network", want->network, "idleMs", (json_int_t)want->idle_ms,
+                                  "totalMs", (json_int_t)want->total_ms);
+
+    set_text(head, "language", want->language);
+    set_text(head, "image", want->image);
+    set_text(head, "alias", want->alias);
+    return ask(c, head, e);
+}
+
+static json_t *psandbox_message(const char *op, const char *tenant, const char *psandbox_id)
+{
+    json_t *head = json_pack("{s:s, s:s}", "op", op, "tenant", tenant);
+
+    set_text(head, "sandboxId", psandbox_id);
+    return head;
+}
+
+/* A sandbox may end while it is asked, and then its record answers. */
+static json_t *ask_about_psandbox(const struct broker_client *c, const json_t *head, struct err *e)
+{
+    struct err first = ERR_INIT;
+    json_t *result = ask(c, head, &first);
+
+    if (result)
+        return result;
+    if (first.kind == ERR_LOST)
+        return ask(c, head, e);
+    *e = first;
+    return NULL;
+}
+
+json_t *broker_exec(const struct broker_client *c, const char *tenant,
+                    const struct broker_exec_want *want, const struct broker_callbacks *callbacks,
+                    struct err *e)
+{
+    /* As the wire knows them, commands are a run's arguments. */
+    const struct run_request request = {.code = {"", 0},
+                                        .input = want->input,
+                                        .args = want->commands,
+                                        .n_args = want->n,
+                                        .env = want->env,
+                                        .n_env = want->n_env};
+    json_auto_t *head = psandbox_message("exec", tenant, want->psandbox_id);
+    json_auto_t *body = wire_run_body_new(&request);
+
+    json_object_set_new(head, "timeoutMs", json_integer((json_int_t)want->timeout_ms));
+    json_object_set_new(head, "live", json_boolean(callbacks && callbacks->live));
+    set_text(body, "cwd", want->cwd);
+    json_object_set_new(body, "stopAtFailure", json_boolean(want->stop_at_failure));
+    const struct client_call call = {.client = c,
+                                     .head = head,
+                                     .pass_fd = -1,
+                                     .body = body,
+                                     .cancel_on_hang_up = true,
+                                     .callbacks = callbacks};
+    return client_call(&call, e);
+}
+
+json_t *broker_psandbox_status(const struct broker_client *c, const char *tenant,
+                               const char *psandbox_id, const char *conversation, struct err *e)
+{
+    json_auto_t *head = psandbox_message("sandbox_status", tenant, psandbox_id);
+
+    set_text(head, "conversation", conversation);
+    return ask(c, head, e);
+}
+
+json_t *broker_close_psandbox(const struct broker_client *c, const char *tenant,
+                              const char *psandbox_id, struct err *e)
+{
+    json_auto_t *head = psandbox_message("close_psandbox", tenant, psandbox_id);
+
+    return ask_about_psandbox(c, head, e);
+}
+
+json_t *broker_psandbox_logs(const struct broker_client *c, const char *tenant,
+                             const char *psandbox_id, struct err *e)
+{
+    json_auto_t *head = psandbox_message("sandbox_logs", tenant, psandbox_id);
+
+    return ask_about_psandbox(c, head, e);
+}
+
+/* Does this row of a status keep variables, in that language (NULL: any)? */
+static bool is_session(const json_t *row, const char *language)
+{
+    const char *its = json_get_string(row, "language");
+    const char *status = json_get_string(row, "status");
+
+    return json_get_bool(row, "session", 0) && status &&
+           (strcmp(status, "running") == 0 || strcmp(status, "paused") == 0) &&
+           (!language || (its && strcmp(its, language) == 0));
+}
+
+json_t *broker_reset_session(const struct broker_client *c, const char *tenant,
+                             const char *conversation, const char *language, struct err *e)
+{
+    json_auto_t *status = broker_psandbox_status(c, tenant, NULL, conversation, e);
+    json_auto_t *closed = json_array();
+    size_t i;
+    json_t *row;
+
+    if (!status)
+        return NULL;
+    json_array_foreach(json_object_get(status, "sandboxes"), i, row)
+    {
+        if (!is_session(row, language))
+            continue;
+        json_t *end = broker_close_psandbox(c, tenant, json_get_string(row, "sandboxId"), e);
+        if (!end)
+            return NULL;
+        json_array_append_new(closed, end);
+    }
+    return json_pack("{s:O}", "sessions", closed);
+}

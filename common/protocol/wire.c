@@ -1,0 +1,244 @@
+#include "config.h"
+
+#include "common/protocol/wire.h"
+
+#include "common/base/mem.h"
+#include "common/base/sock.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+
+#define FRAME_HEADER 4
+
+static json_t *text_new(struct run_text t)
+{
+    return t.data ? json_stringn(t.data, t.len) : json_null();
+}
+
+/* What a supervisor is chosen by is a hint: the first names do. */
+static json_t *wants_new(const json_t *wants)
+{
+    json_t *list = json_array();
+    size_t i;
+    json_t *name;
+    json_array_foreach(wants, i, name)
+    {
+        if (i < WIRE_WANTS_MAX)
+            json_array_append(list, name);
+    }
+    return list;
+}
+
+json_t *wire_run_head_new(const struct run_request *r, const struct run_options *m)
+{
+    json_t *head = json_object();
+    json_object_set_new(head, "op", json_string(m->session ? "session" : "run"));
+    json_object_set_new(head, "tenant", json_string(r->tenant));
+    json_object_set_new(head, "conversation", json_string(r->conversation));
+    json_object_set_new(head, "language", json_string(r->language));
+    json_object_set_new(head, "network", json_boolean(r->network));
+    json_object_set_new(head, "index", json_boolean(r->index));
+    json_object_set_new(head, "timeoutMs", json_integer((json_int_t)r->timeout_ms));
+    json_object_set_new(head, "waitMs", json_integer((json_int_t)m->wait_ms));
+    json_object_set_new(head, "background", json_boolean(m->background));
+    json_object_set_new(head, "live", json_boolean(m->live));
+    json_object_set_new(head, "detach", json_boolean(m->detach));
+    json_object_set_new(head, "fleeting", json_boolean(m->fleeting));
+    json_object_set_new(head, "opened", json_boolean(m->opened));
+    if (m->wants)
+        json_object_set_new(head, "wants", wants_new(m->wants));
+    return head;
+}
+
+json_t *wire_run_body_new(const struct run_request *r)
+{
+    json_t *args = json_array();
+    for (size_t i = 0; i < r->n_args; i++)
+        json_array_append_new(args, text_new(r->args[i]));
+    json_t *env = json_array();
+    for (size_t i = 0; i < r->n_env; i++)
+        json_array_append_new(env, json_pack("[s, s]", r->env[i].name, r->env[i].value));
+
+    json_t *body = json_object();
+    json_object_set_new(body, "code", text_new(r->code));
+    json_object_set_new(body, "stdin", text_new(r->input));
+    json_object_set_new(body, "keepBytes", json_integer((json_int_t)r->keep_bytes));
+    json_object_set_new(body, "args", args);
+    json_object_set_new(body, "env", env);
+    return body;
+}
+
+static int decode_wants(const json_t *list, const json_t **out, struct err *e)
+{
+    size_t i;
+    json_t *name;
+    *out = list;
+    if (!list)
+        return 0;
+    if (!json_is_array(list) || json_array_size(list) > WIRE_WANTS_MAX)
+        return err_set(e, ERR_INVALID, "wants: at most %d names", WIRE_WANTS_MAX);
+    json_array_foreach(list, i, name)
+    {
+        if (!json_is_string(name))
+            return err_set(e, ERR_INVALID, "wants: every name must be a string");
+    }
+    return 0;
+}
+
+int wire_run_head_decode(const json_t *head, struct run_request *out, struct run_options *options,
+                         struct err *e)
+{
+    json_int_t timeout = json_get_integer(head, "timeoutMs", 0);
+    json_int_t wait = json_get_integer(head, "waitMs", 0);
+    *out = (struct run_request){
+        .tenant = json_get_string(head, "tenant"),
+        .conversation = json_get_string(head, "conversation"),
+        .language = json_get_string(head, "language"),
+        .network = json_get_bool(head, "network", 0),
+        .index = json_get_bool(head, "index", 0),
+        .timeout_ms = (uint64_t)timeout,
+    };
+    *options = (struct run_options){
+        .wait_ms = (uint64_t)wait,
+        .background = json_get_bool(head, "background", 0),
+        .live = json_get_bool(head, "live", 0),
+        .detach = json_get_bool(head, "detach", 0),
+        .fleeting = json_get_bool(head, "fleeting", 0),
+        .opened = json_get_bool(head, "opened", 0),
+    };
+    if (!out->tenant || !out->conversation || !out->language || timeout < 0 || wait < 0)
+        return err_set(e, ERR_INVALID, "run: a required member is missing");
+    return decode_wants(json_object_get(head, "wants"), &options->wants, e);
+}
+
+static struct run_text text_of(const json_t *value)
+{
+    if (!json_is_string(value))
+        return (struct run_text){0};
+    return (struct run_text){json_string_value(value), json_string_length(value)};
+}
+
+static int decode_args(const json_t *list, struct run_request *out, struct err *e)
+{
+    size_t n = json_array_size(list);
+    struct run_text *args = mem_array(n + 1, sizeof *args);
+    out->args = args;
+    for (size_t i = 0; i < n; i++) {
+        args[i] = text_of(json_array_get(list, i));
+        if (!args[i].data || memchr(args[i].data, 0, args[i].len))
+            return err_set(e, ERR_INVALID, "args: every argument must be a string without NUL");
+    }
+    out->n_args = n;
+    return 0;
+}
+
+static int decode_env(const json_t *list, struct run_request *out, struct err *e)
+{
+    size_t n = json_array_size(list);
+    struct run_env *env = mem_array(n + 1, sizeof *env);
+    out->env = env;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *pair = json_array_get(list, i);
+        env[i].name = json_string_value(json_array_get(pair, 0));
+        env[i].value = json_string_value(json_array_get(pair, 1));
+        if (!env[i].name || !env[i].value || strchr(env[i].name, '=') || !*env[i].name)
+            return err_set(e, ERR_INVALID, "environment: names and values must be strings");
+    }
+    out->n_env = n;
+    return 0;
+}
+
+int wire_run_body_decode(const json_t *body, struct run_request *out, struct err *e)
+{
+    json_int_t keep = json_get_integer(body, "keepBytes", 0);
+
+    out->code = text_of(json_object_get(body, "code"));
+    out->input = text_of(json_object_get(body, "stdin"));
+    if (!out->code.data || keep < 0)
+        return err_set(e, ERR_INVALID, "run: a required member is missing");
+    out->keep_bytes = (uint64_t)keep;
+    if (decode_args(json_object_get(body, "args"), out, e) < 0)
+        return -1;
+    return decode_env(json_object_get(body, "env"), out, e);
+}
+
+void wire_run_decoded_clear(struct run_request *request)
+{
+    free((void *)(uintptr_t)request->args);
+    free((void *)(uintptr_t)request->env);
+    *request = (struct run_request){0};
+}
+
+static int write_text(const json_t *message, struct buf *out, struct err *e)
+{
+    if (json_write(message, out) < 0)
+        return err_set(e, ERR_LIMIT, "the message to the other process is over %u bytes",
+                       WIRE_MESSAGE_MAX);
+    return 0;
+}
+
+int wire_send(int fd, const json_t *message, int pass_fd, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
+    if (write_text(message, &text, e) < 0)
+        return -1;
+    return sock_send_message(fd, text.data, text.len, pass_fd, e);
+}
+
+int wire_post(int fd, const json_t *message, int pass_fd, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
+    if (write_text(message, &text, e) < 0)
+        return -1;
+    return sock_post_message(fd, text.data, text.len, pass_fd, e);
+}
+
+int wire_frame(const json_t *message, struct buf *out, struct err *e)
+{
+    size_t at = out->len;
+    buf_add(out, "\0\0\0", FRAME_HEADER);
+    if (write_text(message, out, e) < 0)
+        return -1;
+    size_t len = out->len - at - FRAME_HEADER;
+    for (size_t i = 0; i < FRAME_HEADER; i++)
+        out->data[at + i] = (char)(unsigned char)(len >> (8 * (FRAME_HEADER - 1 - i)));
+    return 0;
+}
+
+json_t *wire_parse(const struct buf *text, struct err *e)
+{
+    json_t *value = json_parse(buf_str(text), text->len, JSON_MAX_DEPTH, e);
+    if (value && !json_is_object(value)) {
+        json_decref(value);
+        err_set(e, ERR_PROTOCOL, "the message is not an object");
+        return NULL;
+    }
+    return value;
+}
+
+json_t *wire_recv(int fd, int *out_fd, struct deadline d, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
+    if (sock_recv_message(fd, &text, out_fd, d, e) < 0)
+        return NULL;
+    return wire_parse(&text, e);
+}
+
+json_t *wire_recv_with_fds(int fd, struct fds *out_fds, struct deadline d, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
+    if (sock_recv_with_fds(fd, &text, out_fds, d, e) < 0)
+        return NULL;
+    return wire_parse(&text, e);
+}
+
+json_t *wire_result_new(json_t *take_result)
+{
+    return json_pack("{s:o}", "result", take_result);
+}
+
+json_t *wire_error_new(const struct err *problem)
+{
+    json_t *text = json_from_bytes(problem->text, strlen(problem->text));
+    return json_pack("{s:{s:s, s:o}}", "error", "kind", err_kind_name(problem->kind), "text", text);
+}

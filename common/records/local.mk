@@ -1,0 +1,22 @@
+# What outlives a broker: files below SANDBOX_ROOT.
+noinst_LIBRARIES += librecords.a
+librecords_a_SOURCES = \
+	common/records/capture.c common/records/capture.h \
+	common/records/retention_notice.c common/records/retention_notice.h \
+	common/records/run_result.c common/records/run_result.h \
+	common/records/index_dir.c common/records/index_dir.h \
+	common/records/output_ring.c common/records/output_ring.h \
+	common/records/psandbox_record.c common/records/psandbox_record.h \
+	common/records/run_lock.c common/records/run_lock.h \
+	common/records/run_record.c common/records/run_record.h \
+	common/records/run_record_list.c
+
+if HAVE_CMOCKA
+check_PROGRAMS += \
+	tests/unit/records/test_capture \
+	tests/unit/records/test_output_ring \
+	tests/unit/records/test_run_record
+endif
+
+FUZZ_TARGETS += tests/fuzz/fuzz_output_ring
+tests_fuzz_fuzz_output_ring_LDFLAGS = $(FUZZ_LINK)

@@ -1,0 +1,274 @@
+#include "config.h"
+
+#include "common/records/run_result.h"
+
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files/files.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void run_capture_init(struct run_capture *c, size_t keep, uint64_t max)
+{
+    capture_init(&c->out, keep);
+    capture_init(&c->err, keep);
+    capture_init(&c->both, keep);
+    c->max = max;
+}
+
+void run_capture_clear(struct run_capture *c)
+{
+    capture_clear(&c->out);
+    capture_clear(&c->err);
+    capture_clear(&c->both);
+}
+
+bool run_capture_add(struct run_capture *c, enum engine_stream stream, const char *data, size_t len)
+{
+    capture_add(stream == ENGINE_STDOUT ? &c->out : &c->err, data, len);
+    capture_add(&c->both, data, len);
+    return c->max == 0 || c->both.total <= c->max;
+}
+
+enum run_status run_result_status(const struct engine_outcome *outcome)
+{
+    switch (outcome->end) {
+    case ENGINE_TIMED_OUT:
+        return RUN_TIMEOUT;
+    case ENGINE_OUTPUT_LIMIT:
+        return RUN_OUTPUT_LIMIT;
+    case ENGINE_CANCELLED:
+        return RUN_CANCELLED;
+    case ENGINE_KILLED:
+        return outcome->out_of_memory ? RUN_OUT_OF_MEMORY : RUN_KILLED;
+    case ENGINE_EXITED:
+        break;
+    }
+    if (outcome->out_of_memory)
+        return RUN_OUT_OF_MEMORY;
+    if (outcome->signal)
+        return RUN_KILLED;
+    return outcome->exit_code == 0 ? RUN_OK : RUN_ERROR;
+}
+
+/* Sets name to the kept text, and the stream's row in truncation. */
+static void add_stream(json_t *result, json_t *truncation, const char *name,
+                       const struct capture *c)
+{
+    AUTO_BUF struct buf text = BUF_INIT(3 * c->keep + 64);
+    uint64_t kept = 0;
+    capture_text(c, &text, &kept);
+    json_object_set_new(result, name, json_stringn(buf_str(&text), text.len));
+    json_object_set_new(truncation, name,
+                        json_pack("{s:b, s:I, s:I}", "truncated", capture_truncated(c), "kept",
+                                  (json_int_t)kept, "total", (json_int_t)c->total));
+}
+
+struct difference {
+    const struct snapshot_entry *entry;
+    enum snapshot_change change;
+    size_t at; /* among the others, in order of names */
+};
+
+struct differences {
+    struct difference *items;
+    size_t n, room;
+};
+
+static void add_difference(void *ctx, const struct snapshot_entry *entry,
+                           enum snapshot_change change)
+{
+    struct differences *d = ctx;
+
+    if (d->n == d->room) {
+        d->room = d->room ? 2 * d->room : 64; /* snapshots are bounded */
+        d->items = mem_resize(d->items, d->room, sizeof(*d->items));
+    }
+    d->items[d->n] = (struct difference){entry, change, d->n};
+    d->n++;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct difference *a = left, *b = right;
+
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+static size_t depth_of(const struct difference *d)
+{
+    size_t depth = 0;
+
+    for (const char *s = d->entry->name; (s = strchr(s, '/')); s++)
+        depth++;
+    return depth;
+}
+
+/* What is there comes before what is gone, and what is at the top before what is in folders. */
+static int compare_weights(const void *left, const void *right)
+{
+    const struct difference *a = left, *b = right;
+    bool a_gone = a->change == SNAPSHOT_DELETED, b_gone = b->change == SNAPSHOT_DELETED;
+    size_t a_depth = depth_of(a), b_depth = depth_of(b);
+
+    if (a_gone != b_gone)
+        return a_gone ? 1 : -1;
+    if (a_depth != b_depth)
+        return a_depth < b_depth ? -1 : 1;
+    return compare_places(a, b);
+}
+
+/* Leaves the weightiest of too many, in order of names as ever; how many went. */
+static size_t cut(struct differences *d)
+{
+    size_t omitted = d->n > RUN_FILES_MAX ? d->n - RUN_FILES_MAX : 0;
+
+    if (omitted > 0) {
+        qsort(d->items, d->n, sizeof(*d->items), compare_weights);
+        d->n -= omitted;
+        qsort(d->items, d->n, sizeof(*d->items), compare_places);
+    }
+    return omitted;
+}
+
+static json_t *file_new(const struct sandbox *sb, const struct difference *d)
+{
+    const char *name = d->entry->name;
+    json_t *file = json_pack("{s:o, s:I, s:s}", "name", json_from_bytes(name, strlen(name)), "size",
+                             (json_int_t)d->entry->size, "change", snapshot_change_name(d->change));
+
+    if (d->change != SNAPSHOT_DELETED) {
+        AUTO_FREE char *url = sandbox_file_url(sb, name);
+        files_share(sb, name);
+        json_object_set_new(file, "url", json_string(url));
+    }
+    return file;
+}
+
+void run_result_add_files(json_t *result, const struct sandbox *sandbox,
+                          const struct snapshot *before, const struct snapshot *after)
+{
+    struct differences all = {0};
+    json_t *files = json_array();
+
+    snapshot_diff(before, after, add_difference, &all);
+    size_t omitted = cut(&all);
+    for (size_t i = 0; i < all.n; i++)
+        json_array_append_new(files, file_new(sandbox, &all.items[i]));
+    free(all.items);
+    json_object_set_new(result, "files", files);
+    json_object_set_new(result, "filesOmitted", json_integer((json_int_t)omitted));
+}
+
+/* What a result has whatever became of the run. */
+static json_t *begin_result(const char *run_id, enum run_status status, int64_t ms)
+{
+    json_t *result = json_object();
+
+    json_object_set_new(result, "success", json_boolean(status == RUN_OK));
+    json_object_set_new(result, "status", json_string(run_status_name(status)));
+    json_object_set_new(result, "exitCode", json_null());
+    json_object_set_new(result, "signal", json_null());
+    json_object_set_new(result, "durationMs", json_integer(ms));
+    json_object_set_new(result, "cpuMs", json_null());
+    json_object_set_new(result, "peakMemoryBytes", json_null());
+    json_object_set_new(result, "runId", json_string(run_id));
+    json_object_set_new(result, "files", json_array());
+    json_object_set_new(result, "filesOmitted", json_integer(0));
+    return result;
+}
+
+static void add_story(json_t *result, const struct run_story *story)
+{
+    json_t *truncation = json_object();
+    AUTO_FREE char *url = sandbox_url(story->sandbox);
+
+    add_stream(result, truncation, "stdout", &story->capture->out);
+    add_stream(result, truncation, "stderr", &story->capture->err);
+    add_stream(result, truncation, "output", &story->capture->both);
+    json_object_set_new(result, "truncation", truncation);
+    json_object_set_new(result, "fileBaseUrl", json_string(url));
+    json_object_set_new(result, "queueMs", json_integer(story->queue_ms));
+}
+
+static void add_number(json_t *result, const char *name, bool known, int64_t value)
+{
+    if (known)
+        json_object_set_new(result, name, json_integer(value));
+}
+
+json_t *run_result_new(const struct run_story *story, const struct engine_outcome *o,
+                       const struct snapshot *before, const struct snapshot *after)
+{
+    bool exited = o->end == ENGINE_EXITED && !o->signal;
+    json_t *result = begin_result(story->run_id, run_result_status(o),
+                                  (o->ended_us - o->started_us) / 1000);
+
+    add_story(result, story);
+    add_number(result, "exitCode", exited, o->exit_code);
+    add_number(result, "signal", o->signal != 0, o->signal);
+    add_number(result, "cpuMs", o->cpu_us > 0, (int64_t)o->cpu_us / 1000);
+    add_number(result, "peakMemoryBytes", o->peak_memory_bytes > 0, (int64_t)o->peak_memory_bytes);
+    run_result_add_files(result, story->sandbox, before, after);
+    return result;
+}
+
+json_t *run_result_command(const struct run_text *command, const struct run_capture *capture,
+                           const struct engine_outcome *o)
+{
+    bool exited = o->end == ENGINE_EXITED && !o->signal;
+    json_t *row = json_pack("{s:o, s:s, s:n, s:n, s:I}", "command",
+                            json_from_bytes(command->data, command->len), "status",
+                            run_status_name(run_result_status(o)), "exitCode", "signal",
+                            "durationMs", (json_int_t)(o->ended_us - o->started_us) / 1000);
+    json_t *truncation = json_object();
+
+    add_number(row, "exitCode", exited, o->exit_code);
+    add_number(row, "signal", o->signal != 0, o->signal);
+    add_stream(row, truncation, "stdout", &capture->out);
+    add_stream(row, truncation, "stderr", &capture->err);
+    json_object_set_new(row, "truncation", truncation);
+    return row;
+}
+
+json_t *run_result_running(const struct run_story *story, int64_t ms)
+{
+    json_t *result = begin_result(story->run_id, RUN_RUNNING, ms);
+
+    add_story(result, story);
+    json_object_set_new(result, "nextByte", json_integer((json_int_t)story->capture->both.total));
+    return result;
+}
+
+json_t *run_result_lost(const char *run_id, const char *reason)
+{
+    static const char *const streams[] = {"stdout", "stderr", "output"};
+    json_t *result = begin_result(run_id, RUN_LOST, 0);
+    json_t *truncation = json_object();
+
+    for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+        json_object_set_new(result, streams[i], json_string(""));
+        json_object_set_new(truncation, streams[i],
+                            json_pack("{s:b, s:i, s:i}", "truncated", 0, "kept", 0, "total", 0));
+    }
+    json_object_set_new(result, "truncation", truncation);
+    json_object_set_new(result, "queueMs", json_integer(0));
+    json_object_set_new(result, "reason", json_from_bytes(reason, strlen(reason)));
+    return result;
+}
+
+void run_result_add_new(json_t *result, const struct output_ring *output, uint64_t since, bool over)
+{
+    AUTO_BUF struct buf text = BUF_INIT(3 * OUTPUT_RING_KEEP + 64);
+    AUTO_BUF struct buf there = BUF_INIT(3 * OUTPUT_RING_KEEP);
+    uint64_t next, skipped;
+
+    output_ring_text(output, since, OUTPUT_RING_KEEP, over, &there, &next, &skipped);
+    if (skipped > 0)
+        buf_addf(&text, "[... %" PRIu64 " bytes left out ...]\n", skipped);
+    buf_add(&text, buf_str(&there), there.len);
+    json_object_set_new(result, "newOutput", json_stringn(buf_str(&text), text.len));
+    json_object_set_new(result, "nextByte", json_integer((json_int_t)next));
+}

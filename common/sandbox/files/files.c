@@ -1,0 +1,236 @@
+#include "config.h"
+
+#include "common/sandbox/files/files.h"
+
+#include "common/base/fdio.h"
+#include "common/base/parse.h"
+#include "common/base/utf8.h"
+#include "common/sandbox/files/beneath.h"
+#include "common/sandbox/files/path_walk.h"
+#include "common/sandbox/files/staging.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define COPY_CHUNK 65536
+/* How often the way is walked anew when a program changes it under our feet. */
+#define PUT_TRIES 8
+
+/* The byte at s, decoding one %XX; *step is how many characters that were. */
+static char decode_at(const char *s, size_t *step)
+{
+    int byte = parse_percent(s, strnlen(s, 3));
+
+    *step = byte < 0 ? 1 : 3;
+    return byte < 0 ? s[0] : (char)byte;
+}
+
+/* Would name, decoded once more, be another path than it says? */
+static bool hides_path(const char *name)
+{
+    size_t dots = 0, others = 0, step;
+
+    for (const char *p = name;; p += step) {
+        char c = decode_at(p, &step);
+        if (step == 3 && (c == '/' || c == '\0'))
+            return true;
+        if (c == '.') {
+            dots++;
+        } else if (c != '/' && c != '\0') {
+            others++;
+        } else {
+            if (others == 0 && (dots == 1 || dots == 2))
+                return true;
+            if (c == '\0')
+                return false;
+            dots = others = 0;
+        }
+    }
+}
+
+static int check_components(const char *field, const char *name, struct err *e)
+{
+    char part[FILES_COMPONENT_MAX + 1];
+    int depth = 0;
+
+    while (name) {
+        name = beneath_component(name, part);
+        if (!part[0])
+            return err_set(e, ERR_INVALID,
+                           "%s must be a relative path whose parts are 1 to %d bytes long and not "
+                           "\".\" or \"..\"",
+                           field, FILES_COMPONENT_MAX);
+        if (++depth > FILES_DEPTH_MAX)
+            return err_set(e, ERR_INVALID, "%s must not be more than %d folders deep", field,
+                           FILES_DEPTH_MAX - 1);
+    }
+    return 0;
+}
+
+int files_check_name(const char *field, const char *name, size_t len, struct err *e)
+{
+    if (len == 0 || len > FILES_NAME_MAX)
+        return err_set(e, ERR_INVALID, "%s must be 1 to %d bytes long", field, FILES_NAME_MAX);
+    if (!utf8_valid(name, len) || memchr(name, '\0', len))
+        return err_set(e, ERR_INVALID, "%s must be UTF-8 text without NUL characters", field);
+    if (check_components(field, name, e) < 0)
+        return -1;
+    if (hides_path(name))
+        return err_set(e, ERR_INVALID, "%s must not contain percent-encoded dots or slashes",
+                       field);
+    return 0;
+}
+
+int files_open(const struct sandbox *sb, const char *name, struct stat *out, struct err *e)
+{
+    struct stat st;
+
+    /* O_NONBLOCK: a FIFO would hold us until somebody writes to it. */
+    AUTO_FD int fd = beneath_open(sb->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && beneath_system_failed(errno))
+        return err_errno(e, "the file cannot be opened");
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return err_set(e, ERR_NOT_FOUND, "there is no such file");
+    *out = st;
+    return TAKE_FD(fd);
+}
+
+static int copy_exactly(int from_fd, int to_fd, uint64_t size, struct err *e)
+{
+    char chunk[COPY_CHUNK];
+
+    while (size > 0) {
+        size_t want = size < sizeof(chunk) ? (size_t)size : sizeof(chunk);
+        ssize_t got = read(from_fd, chunk, want);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_errno(e, "the file's content cannot be read");
+        if (got == 0)
+            return err_set(e, ERR_IO, "the file's content ended early");
+        if (fdio_write_all(to_fd, chunk, (size_t)got, e) < 0)
+            return err_wrap(e, "the file cannot be written");
+        size -= (uint64_t)got;
+    }
+    return 0;
+}
+
+static int give(const struct sandbox_root *root, int fd, struct err *e)
+{
+    if (fchown(fd, root->uid, root->gid) < 0)
+        return err_errno(e, "the file cannot be given to the sandbox's user");
+    if (fchmod(fd, 0644) < 0)
+        return err_errno(e, "the file's mode cannot be set");
+    return 0;
+}
+
+static int stage_content(const struct sandbox_root *root, int from_fd, uint64_t size,
+                         struct staged *out, struct err *e)
+{
+    AUTO_FD int fd = staging_create_file(root, out);
+    if (fd < 0)
+        return err_errno(e, "the file cannot be made");
+    if (copy_exactly(from_fd, fd, size, e) < 0 || give(root, fd, e) < 0)
+        return -1;
+    /* Network file systems tell of a full disk only here. */
+    if (close(TAKE_FD(fd)) < 0)
+        return err_errno(e, "the file cannot be written");
+    return 0;
+}
+
+/* Moves the file in; 0, or -1 with errno. */
+static int put_once(const struct sandbox *sb, const char *name, struct staged *file, bool replace)
+{
+    AUTO_PATH_WALK struct path_walk walk = PATH_WALK_INIT;
+
+    if (path_walk_go(sb, name, true, &walk) < 0)
+        return -1;
+    if ((replace ? staged_move(file, walk.fd, walk.last)
+                 : staged_move_free(file, walk.fd, walk.last)) < 0)
+        return -1;
+    path_walk_keep(&walk);
+    return 0;
+}
+
+static int put_error(int error, struct err *e)
+{
+    errno = error;
+    switch (error) {
+    case ENOTDIR:
+    case ELOOP:
+        return err_set(e, ERR_INVALID,
+                       "a folder of the file's name is not a folder in the sandbox");
+    case EISDIR:
+        return err_set(e, ERR_INVALID, "the file's name is that of a folder in the sandbox");
+    case EEXIST:
+        return err_set(e, ERR_EXISTS, "there is something of that name already");
+    case EINVAL:
+        return err_set(e, ERR_INVALID, "the file's name cannot be used");
+    case ENOENT:
+        return err_set(e, ERR_IO, "a running program keeps removing the file's folder");
+    default:
+        return err_errno(e, "the file cannot be moved into the sandbox");
+    }
+}
+
+static int move_in(const struct sandbox *sb, const char *name, struct staged *file, bool replace,
+                   struct err *e)
+{
+    int error = ENOENT;
+
+    /* ENOENT: a program removed a folder between our opening it and the rename. */
+    for (int i = 0; i < PUT_TRIES && error == ENOENT; i++) {
+        if (put_once(sb, name, file, replace) == 0)
+            return 0;
+        error = errno;
+    }
+    return put_error(error, e);
+}
+
+int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t size, bool replace,
+              struct err *e)
+{
+    AUTO_STAGED struct staged file = STAGED_INIT;
+
+    if (stage_content(sb->root, from_fd, size, &file, e) < 0)
+        return -1;
+    return move_in(sb, name, &file, replace, e);
+}
+
+int files_put_staged(const struct sandbox *sb, const char *name, struct staged *file, int fd,
+                     struct err *e)
+{
+    if (give(sb->root, fd, e) < 0)
+        return -1;
+    return move_in(sb, name, file, true, e);
+}
+
+/* Adds the mode bits to what flags open, if it lacks them. */
+static void add_mode(const struct sandbox *sb, const char *name, int flags, mode_t bits)
+{
+    struct stat st;
+    AUTO_FD int fd = beneath_open(sb->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags);
+
+    if (fd < 0 || fstat(fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+        return;
+    if ((st.st_mode & bits) != bits)
+        (void)fchmod(fd, (st.st_mode & 0777) | bits);
+}
+
+void files_share(const struct sandbox *sb, const char *name)
+{
+    char folder[FILES_NAME_MAX + 1];
+    size_t len = strlen(name);
+
+    if (len > FILES_NAME_MAX)
+        return;
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        size_t n = (size_t)(slash - name);
+        memcpy(folder, name, n);
+        folder[n] = '\0';
+        add_mode(sb, folder, O_DIRECTORY, S_IXGRP | S_IXOTH);
+    }
+    add_mode(sb, name, 0, S_IRGRP | S_IROTH);
+}

@@ -1,0 +1,198 @@
+#include "config.h"
+
+#include "common/sandbox/files/tree.h"
+
+#include "common/base/auto.h"
+#include "common/base/crypto.h"
+#include "common/sandbox/files/beneath.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* Folders held open at once. What is deeper is moved up to the top, so that no depth needs more. */
+#define LEVELS_MAX 24
+/* How often a folder is read again because something was left in it. */
+#define PASSES_MAX 16
+#define RAISED_LEN 32 /* characters of a folder's name that was moved up */
+
+struct removal {
+    int top_fd; /* of the folder that is emptied */
+    bool force; /* modes are changed, and what cannot be removed is left */
+    struct tree_bounds bounds;
+    uint64_t *gone;
+    struct err *e;
+};
+
+/*
+ * The functions below say of what they remove: 1, it is not in its folder any more; 0, it is, or
+ * somebody else was faster; -1, it failed and all is over. Of a folder's content: 1, some is gone.
+ */
+static int remove_folder(struct removal *r, int at_fd, const char *name, int level);
+
+int tree_cannot(const char *what, struct err *e)
+{
+    if (errno == EACCES || errno == EPERM)
+        return err_set(e, ERR_DENIED,
+                       "%s cannot be deleted: its mode, or that of its folder, forbids it", what);
+    return err_errno(e, "%s cannot be deleted", what);
+}
+
+static int fail(const struct removal *r, const char *what)
+{
+    return r->force ? 0 : tree_cannot(what, r->e);
+}
+
+static int check_bounds(const struct removal *r)
+{
+    if (*r->gone < r->bounds.entries && !deadline_passed(r->bounds.end))
+        return 0;
+    return err_set(r->e, ERR_LIMIT,
+                   "there is more than one call deletes: %" PRIu64
+                   " files and folders are gone, the rest is still there; call again",
+                   *r->gone);
+}
+
+/* Lifts what a folder's mode forbids. By its descriptor: a name could be a link by now. */
+static void unlock(int at_fd, const char *name)
+{
+    char path[40];
+    AUTO_FD int fd = openat(at_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (fd >= 0)
+        (void)chmod(path, 0700);
+}
+
+static DIR *open_folder(const struct removal *r, int at_fd, const char *name)
+{
+    DIR *dir = beneath_open_dir(at_fd, name);
+
+    if (dir || !r->force || errno != EACCES)
+        return dir;
+    unlock(at_fd, name);
+    return beneath_open_dir(at_fd, name);
+}
+
+static int unlink_file(const struct removal *r, int at_fd, const char *name)
+{
+    if (unlinkat(at_fd, name, 0) == 0)
+        return 0;
+    if (!r->force || errno != EACCES)
+        return -1;
+    (void)fchmod(at_fd, 0700); /* the folder's own mode forbade it */
+    return unlinkat(at_fd, name, 0);
+}
+
+/* A folder that lies too deep goes to the top, where it is found again. */
+static int raise_folder(const struct removal *r, int at_fd, const char *name)
+{
+    char raised[RAISED_LEN + 1];
+
+    crypto_random_hex(RAISED_LEN / 2, raised);
+    if (renameat(at_fd, name, r->top_fd, raised) == 0)
+        return 1;
+    if (r->force && errno == EACCES) { /* its own mode forbade it */
+        unlock(at_fd, name);
+        if (renameat(at_fd, name, r->top_fd, raised) == 0)
+            return 1;
+    }
+    return beneath_has_changed(errno) ? 0 : fail(r, "a folder");
+}
+
+static int remove_entry(struct removal *r, int at_fd, const char *name, int level)
+{
+    if (check_bounds(r) < 0)
+        return -1;
+    if (unlink_file(r, at_fd, name) == 0) {
+        ++*r->gone;
+        return 1;
+    }
+    /* Whoever reads the folder again sees what there is now. */
+    if (beneath_has_changed(errno))
+        return 0;
+    /* What unlink says of a folder. */
+    if (errno != EISDIR && errno != EPERM)
+        return fail(r, "a file");
+    return level == LEVELS_MAX ? raise_folder(r, at_fd, name)
+                               : remove_folder(r, at_fd, name, level + 1);
+}
+
+/* One pass over what is in the folder now. level: of the folder, the top is 0. */
+static int empty_folder(struct removal *r, int at_fd, const char *name, int level)
+{
+    AUTO_DIR DIR *dir = open_folder(r, at_fd, name);
+    const struct dirent *entry;
+    int some = 0;
+
+    if (!dir)
+        return beneath_has_changed(errno) ? 0 : fail(r, "a folder");
+    if (level == 0)
+        r->top_fd = dirfd(dir);
+    while ((entry = readdir(dir))) {
+        if (beneath_is_dot(entry->d_name))
+            continue;
+        int gone = remove_entry(r, dirfd(dir), entry->d_name, level);
+        if (gone < 0)
+            return -1;
+        some |= gone;
+    }
+    return some;
+}
+
+/* A program can fill a folder for ever. By force each pass counts, and one in vain is the last
+ * (what withstands would be tried as often at each level); else the bounds end what is not in vain.
+ */
+static int passes_left(const struct removal *r, int left, bool in_vain)
+{
+    if (r->force)
+        return in_vain ? 0 : left - 1;
+    return in_vain ? left - 1 : left;
+}
+
+static int remove_folder(struct removal *r, int at_fd, const char *name, int level)
+{
+    for (int left = PASSES_MAX;;) {
+        if (unlinkat(at_fd, name, AT_REMOVEDIR) == 0) {
+            ++*r->gone;
+            return 1;
+        }
+        if (beneath_has_changed(errno))
+            return 0;
+        if (!r->force && errno != ENOTEMPTY && errno != EEXIST)
+            return fail(r, "a folder");
+        if (left == 0)
+            break;
+        int some = empty_folder(r, at_fd, name, level);
+        if (some < 0)
+            return -1;
+        left = passes_left(r, left, some == 0);
+    }
+    if (r->force)
+        return 0;
+    return err_set(r->e, ERR_LIMIT, "a running program keeps filling the folder");
+}
+
+int tree_remove(int at_fd, const char *name, struct tree_bounds bounds, uint64_t *gone,
+                struct err *e)
+{
+    struct removal r = {.top_fd = -1, .bounds = bounds, .gone = gone, .e = e};
+
+    return remove_folder(&r, at_fd, name, 0) < 0 ? -1 : 0;
+}
+
+void tree_empty(int at_fd, const char *name)
+{
+    struct err e = ERR_INIT;
+    uint64_t gone = 0;
+    struct removal r = {.top_fd = -1,
+                        .force = true,
+                        .bounds = {.entries = UINT64_MAX, .end = DEADLINE_NEVER},
+                        .gone = &gone,
+                        .e = &e};
+
+    while (empty_folder(&r, at_fd, name, 0) > 0)
+        ;
+}

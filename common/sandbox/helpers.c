@@ -1,0 +1,95 @@
+#include "config.h"
+
+#include "common/sandbox/helpers.h"
+
+#include "common/base/crypto.h"
+#include "common/base/fdio.h"
+#include "common/base/mem.h"
+#include "common/sandbox/files/staging.h"
+#include "common/sandbox/helper_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FOLDER_MODE 0755
+#define FILE_MODE   0555
+/* Bytes of the digest that are the folder's name. */
+#define NAME_BYTES 8
+
+/* Of names and contents. */
+static int name_helpers(char out[CRYPTO_HEX_LEN(NAME_BYTES)], struct err *e)
+{
+    struct crypto_part parts[16];
+    uint8_t digest[CRYPTO_SHA256_LEN];
+    size_t n = 0;
+
+    for (const struct helper_file *f = helper_files; f->name; f++) {
+        parts[n++] = (struct crypto_part){f->name, strlen(f->name)};
+        parts[n++] = (struct crypto_part){f->begin, (size_t)(f->end - f->begin)};
+    }
+    if (crypto_hmac("kit", 3, parts, n, digest, e) < 0)
+        return -1;
+    crypto_hex(digest, NAME_BYTES, out);
+    return 0;
+}
+
+static int open_folder(int dir_fd, const char *name, struct err *e)
+{
+    AUTO_FD int fd = -1;
+
+    if (mkdirat(dir_fd, name, FOLDER_MODE) < 0 && errno != EEXIST)
+        return err_errno(e, "creating %s", name);
+    fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fchmod(fd, FOLDER_MODE) < 0)
+        return err_errno(e, "opening %s", name);
+    return TAKE_FD(fd);
+}
+
+static bool is_there(int dir_fd, const struct helper_file *file)
+{
+    AUTO_BUF struct buf have = BUF_INIT((size_t)(file->end - file->begin));
+    AUTO_FD int fd = openat(dir_fd, file->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct err e = ERR_INIT;
+    struct stat st;
+
+    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+           (st.st_mode & 07777) == FILE_MODE && fdio_read_to_end(fd, &have, &e) == 0 &&
+           have.len == have.max && memcmp(have.data, file->begin, have.len) == 0;
+}
+
+static int write_file(const struct sandbox_root *root, int dir_fd, const struct helper_file *file,
+                      struct err *e)
+{
+    struct staged staged = {.dir_fd = -1};
+    AUTO_FD int fd = staging_create_file(root, &staged);
+    int result = -1;
+
+    if (fd < 0)
+        err_errno(e, "creating a file");
+    else if (fdio_write_all(fd, file->begin, (size_t)(file->end - file->begin), e) == 0)
+        result = fchmod(fd, FILE_MODE) < 0 || staged_move(&staged, dir_fd, file->name) < 0
+                     ? err_errno(e, "putting it in place")
+                     : 0;
+    staged_clear(&staged);
+    return result < 0 ? err_wrap(e, HELPERS_DIR "/%s", file->name) : 0;
+}
+
+char *helpers_install(const struct sandbox_root *root, struct err *e)
+{
+    char name[CRYPTO_HEX_LEN(NAME_BYTES)];
+    AUTO_FD int all_fd = open_folder(root->fd, HELPERS_DIR, e);
+    AUTO_FD int fd = -1;
+
+    if (all_fd < 0 || name_helpers(name, e) < 0)
+        return NULL;
+    fd = open_folder(all_fd, name, e);
+    if (fd < 0)
+        return NULL;
+    for (const struct helper_file *f = helper_files; f->name; f++) {
+        if (!is_there(fd, f) && write_file(root, fd, f, e) < 0)
+            return NULL;
+    }
+    return mem_printf("%s/" HELPERS_DIR "/%s", root->host_path, name);
+}

@@ -1,0 +1,347 @@
+#include "config.h"
+
+#include "common/scheduler/admission.h"
+
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_MIN_MS     100
+#define RETRY_MAX_MS     60000
+#define RETRY_UNKNOWN_MS 1000
+#define PACE_WEIGHT      8 /* how many releases the pace remembers */
+#define QUEUE_SHARE      4 /* a tenant may wait with so many times the room that is left */
+
+struct ticket {
+    struct ticket *next;
+    void *id;
+    bool background;
+    char sandbox_dir[]; /* the sandbox's name */
+};
+
+/* Who runs or waits. The order in the list is the order of turns. */
+struct tenant {
+    struct tenant *next;
+    size_t running, waiting, background;
+    struct ticket *first;
+    char name[];
+};
+
+/* A sandbox in which programs run. */
+struct conversation {
+    struct conversation *next;
+    size_t running;
+    char name[];
+};
+
+struct admission {
+    struct admission_limits limits;
+    struct tenant *tenants;
+    struct conversation *conversations;
+    size_t running, waiting;
+    int64_t released_ms; /* -1: nothing yet */
+    int64_t pace_ms;     /* between releases while others wait; 0: unknown */
+};
+
+static size_t or_all(size_t limit, size_t all)
+{
+    return limit && limit < all ? limit : all;
+}
+
+struct admission *admission_new(const struct admission_limits *limits)
+{
+    struct admission *a = mem_alloc(sizeof *a);
+    a->limits = *limits;
+    a->limits.tenant = or_all(limits->tenant, limits->server);
+    a->limits.conversation = or_all(limits->conversation, limits->server);
+    a->released_ms = -1;
+    return a;
+}
+
+static void tenant_free(struct tenant *t)
+{
+    for (struct ticket *k = t->first, *next; k; k = next) {
+        next = k->next;
+        free(k);
+    }
+    free(t);
+}
+
+void admission_free(struct admission *a)
+{
+    if (!a)
+        return;
+    for (struct tenant *t = a->tenants, *next; t; t = next) {
+        next = t->next;
+        tenant_free(t);
+    }
+    for (struct conversation *b = a->conversations, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    free(a);
+}
+
+/* ---- the books ---- */
+
+static struct tenant *find_tenant(const struct admission *a, const char *name)
+{
+    struct tenant *t = a->tenants;
+    while (t && strcmp(t->name, name) != 0)
+        t = t->next;
+    return t;
+}
+
+static void hang_last(struct admission *a, struct tenant *t)
+{
+    struct tenant **at = &a->tenants;
+    while (*at)
+        at = &(*at)->next;
+    t->next = NULL;
+    *at = t;
+}
+
+static void take_out(struct admission *a, const struct tenant *t)
+{
+    struct tenant **at = &a->tenants;
+    while (*at != t)
+        at = &(*at)->next;
+    *at = t->next;
+}
+
+static struct tenant *have_tenant(struct admission *a, const char *name)
+{
+    struct tenant *t = find_tenant(a, name);
+    if (t)
+        return t;
+    size_t size = strlen(name) + 1;
+    t = mem_alloc(sizeof *t + size);
+    memcpy(t->name, name, size);
+    hang_last(a, t);
+    return t;
+}
+
+static void drop_if_idle(struct admission *a, struct tenant *t)
+{
+    if (t->running > 0 || t->waiting > 0)
+        return;
+    take_out(a, t);
+    tenant_free(t);
+}
+
+static struct conversation **find_conversation(struct admission *a, const char *name)
+{
+    struct conversation **at = &a->conversations;
+    while (*at && strcmp((*at)->name, name) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+static void enter_conversation(struct admission *a, const char *name)
+{
+    struct conversation **at = find_conversation(a, name);
+    if (!*at) {
+        size_t size = strlen(name) + 1;
+        *at = mem_alloc(sizeof **at + size);
+        memcpy((*at)->name, name, size);
+    }
+    (*at)->running++;
+}
+
+static void leave_conversation(struct admission *a, const char *name)
+{
+    struct conversation **at = find_conversation(a, name);
+    struct conversation *b = *at;
+    if (b && --b->running == 0) {
+        *at = b->next;
+        free(b);
+    }
+}
+
+static bool fits(struct admission *a, const struct tenant *t, const char *sandbox_dir)
+{
+    const struct conversation *b = *find_conversation(a, sandbox_dir);
+    return a->running < a->limits.server && t->running < a->limits.tenant &&
+           (b ? b->running : 0) < a->limits.conversation;
+}
+
+static void take_place(struct admission *a, struct tenant *t, const char *sandbox_dir)
+{
+    a->running++;
+    t->running++;
+    enter_conversation(a, sandbox_dir);
+}
+
+/* ---- asking ---- */
+
+static bool queue_has_room(const struct admission *a, const struct tenant *t)
+{
+    if (a->waiting >= a->limits.queue)
+        return false;
+    return t->waiting < QUEUE_SHARE * (a->limits.queue - a->waiting);
+}
+
+/* When everybody gets one turn after the other: the last of t comes after all its own, and after as
+ * many of each other's. */
+static size_t last_position(const struct admission *a, const struct tenant *t)
+{
+    size_t position = 0;
+    for (const struct tenant *o = a->tenants; o; o = o->next)
+        position += o->waiting < t->waiting ? o->waiting : t->waiting;
+    return position;
+}
+
+static void wait_in_line(struct admission *a, struct tenant *t, const struct admission_want *w)
+{
+    size_t size = strlen(w->sandbox_dir) + 1;
+    struct ticket *k = mem_alloc(sizeof *k + size);
+    k->id = w->ticket;
+    k->background = w->background;
+    memcpy(k->sandbox_dir, w->sandbox_dir, size);
+    struct ticket **at = &t->first;
+    while (*at)
+        at = &(*at)->next;
+    *at = k;
+    t->waiting++;
+    a->waiting++;
+}
+
+int64_t admission_retry_ms(const struct admission *a)
+{
+    int64_t ms = a->pace_ms * (int64_t)(a->waiting + 1);
+    if (a->pace_ms == 0)
+        return RETRY_UNKNOWN_MS;
+    if (ms < RETRY_MIN_MS)
+        return RETRY_MIN_MS;
+    return ms > RETRY_MAX_MS ? RETRY_MAX_MS : ms;
+}
+
+enum admission_answer admission_ask(struct admission *a, const struct admission_want *want,
+                                    size_t *out_position, int64_t *out_retry_ms)
+{
+    struct tenant *t = have_tenant(a, want->tenant);
+    enum admission_answer answer = ADMISSION_BUSY;
+
+    *out_position = 0;
+    *out_retry_ms = 0;
+    if (want->background && t->background >= a->limits.background) {
+        answer = ADMISSION_BUSY;
+    } else if (fits(a, t, want->sandbox_dir)) {
+        take_place(a, t, want->sandbox_dir);
+        answer = ADMISSION_GO;
+    } else if (queue_has_room(a, t)) {
+        wait_in_line(a, t, want);
+        *out_position = last_position(a, t);
+        answer = ADMISSION_WAIT;
+    }
+    if (answer == ADMISSION_BUSY) {
+        *out_position = a->waiting;
+        *out_retry_ms = admission_retry_ms(a);
+    } else if (want->background) {
+        t->background++;
+    }
+    drop_if_idle(a, t);
+    return answer;
+}
+
+void admission_adopt(struct admission *a, const char *tenant, const char *sandbox_dir,
+                     bool background)
+{
+    struct tenant *t = have_tenant(a, tenant);
+    take_place(a, t, sandbox_dir);
+    if (background)
+        t->background++;
+}
+
+/* ---- turns ---- */
+
+static void note_pace(struct admission *a, int64_t now_ms)
+{
+    int64_t since = now_ms - a->released_ms;
+    bool known = a->released_ms >= 0;
+    a->released_ms = now_ms;
+    if (!known || a->waiting == 0)
+        return; /* nobody was kept waiting: it says nothing about the pace */
+    if (since < 1)
+        since = 1;
+    a->pace_ms = a->pace_ms ? (a->pace_ms * (PACE_WEIGHT - 1) + since) / PACE_WEIGHT : since;
+    if (a->pace_ms == 0)
+        a->pace_ms = 1;
+}
+
+void admission_release(struct admission *a, const char *tenant, const char *sandbox_dir,
+                       bool background, int64_t now_ms)
+{
+    struct tenant *t = find_tenant(a, tenant);
+    if (!t || t->running == 0)
+        return;
+    note_pace(a, now_ms);
+    leave_conversation(a, sandbox_dir);
+    a->running--;
+    t->running--;
+    if (background)
+        t->background--;
+    drop_if_idle(a, t);
+}
+
+/* Takes *at out of the tenant's line. */
+static void leave_line(struct admission *a, struct tenant *t, struct ticket **at)
+{
+    struct ticket *k = *at;
+    *at = k->next;
+    free(k);
+    t->waiting--;
+    a->waiting--;
+}
+
+/* The first of a tenant's line that may go; a conversation at its limit holds up its own only. */
+static struct ticket **first_that_fits(struct admission *a, struct tenant *t)
+{
+    for (struct ticket **at = &t->first; *at; at = &(*at)->next)
+        if (fits(a, t, (*at)->sandbox_dir))
+            return at;
+    return NULL;
+}
+
+void *admission_next(struct admission *a)
+{
+    for (struct tenant *t = a->tenants; t; t = t->next) {
+        struct ticket **at = first_that_fits(a, t);
+        if (!at)
+            continue;
+        void *id = (*at)->id;
+        take_place(a, t, (*at)->sandbox_dir);
+        leave_line(a, t, at);
+        /* The others come first now. */
+        take_out(a, t);
+        hang_last(a, t);
+        return id;
+    }
+    return NULL;
+}
+
+void admission_forget(struct admission *a, const void *ticket)
+{
+    for (struct tenant *t = a->tenants; t; t = t->next) {
+        for (struct ticket **at = &t->first; *at; at = &(*at)->next) {
+            if ((*at)->id != ticket)
+                continue;
+            if ((*at)->background)
+                t->background--;
+            leave_line(a, t, at);
+            drop_if_idle(a, t);
+            return;
+        }
+    }
+}
+
+size_t admission_running(const struct admission *a)
+{
+    return a->running;
+}
+
+size_t admission_waiting(const struct admission *a)
+{
+    return a->waiting;
+}

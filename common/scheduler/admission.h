@@ -1,0 +1,61 @@
+/*
+ * Who may run now: places per server, tenant and conversation, and a queue that is fair between
+ * tenants (each in turn, first come first served within one). Plain data; time comes in as a
+ * parameter; knows no descriptors (tickets are opaque pointers). Private to common/broker.
+ */
+#ifndef SANDCGI_SCHEDULER_ADMISSION_H
+#define SANDCGI_SCHEDULER_ADMISSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct admission_limits {
+    size_t server;       /* running at once */
+    size_t tenant;       /* of one tenant; 0: no other limit than the server's */
+    size_t conversation; /* of one conversation; 0: as above */
+    size_t queue;        /* waiting */
+    size_t background;   /* of one tenant, running and waiting */
+};
+
+struct admission_want {
+    const char *tenant;
+    const char *sandbox_dir; /* the sandbox's name */
+    bool background;
+    void *ticket; /* who waits; not NULL */
+};
+
+enum admission_answer { ADMISSION_GO, ADMISSION_WAIT, ADMISSION_BUSY };
+
+struct admission;
+
+struct admission *admission_new(const struct admission_limits *limits);
+void admission_free(struct admission *a);
+
+/*
+ * GO: the place is taken (give it back with admission_release). WAIT: *out_position is from 1; a
+ * tenant alone gets four fifths of the queue, so that others find room. BUSY: *out_retry_ms is
+ * estimated from how fast places came free lately, *out_position is how many wait. Both are 0
+ * where they mean nothing.
+ */
+enum admission_answer admission_ask(struct admission *a, const struct admission_want *want,
+                                    size_t *out_position, int64_t *out_retry_ms);
+
+/* A run is over. Then call admission_next until NULL: each ticket returned has a place now. */
+void admission_release(struct admission *a, const char *tenant, const char *sandbox_dir,
+                       bool background, int64_t now_ms);
+void *admission_next(struct admission *a);
+
+/* Its client left, or its time is up. */
+void admission_forget(struct admission *a, const void *ticket);
+
+/* A run that goes on from a broker of before takes its place without asking. */
+void admission_adopt(struct admission *a, const char *tenant, const char *sandbox_dir,
+                     bool background);
+
+size_t admission_running(const struct admission *a);
+size_t admission_waiting(const struct admission *a);
+/* Should call again in, for whoever is turned away now. */
+int64_t admission_retry_ms(const struct admission *a);
+
+#endif

@@ -1,0 +1,156 @@
+#include "config.h"
+
+#include "common/scheduler/children.h"
+
+#include "common/base/mem.h"
+#include "common/protocol/wire.h"
+
+#include <string.h>
+
+#define CHANNEL_MESSAGE_MAX 4096 /* of what supervisors say */
+
+struct row {
+    struct child child; /* first: a child is its row */
+    struct row *next;
+};
+
+struct children {
+    struct row *first;
+    struct row **end; /* where the next one is hung in */
+};
+
+struct children *children_new(void)
+{
+    struct children *list = mem_alloc(sizeof *list);
+    list->end = &list->first;
+    return list;
+}
+
+static void row_free(struct row *row)
+{
+    auto_close_fd(&row->child.channel);
+    sock_inbox_clear(&row->child.inbox);
+    free(row->child.image_id);
+    free(row->child.tenant);
+    free(row->child.conversation);
+    free(row);
+}
+
+void children_free(struct children *list)
+{
+    if (!list)
+        return;
+    for (struct row *row = list->first, *next; row; row = next) {
+        next = row->next;
+        row_free(row);
+    }
+    free(list);
+}
+
+struct child *children_add(struct children *list, enum child_kind kind)
+{
+    struct row *row = mem_alloc(sizeof *row);
+    int64_t now = clock_mono_ms();
+    row->child = (struct child){.channel = -1,
+                                .watch = WATCH_INIT,
+                                .inbox = SOCK_INBOX_INIT(CHANNEL_MESSAGE_MAX),
+                                .kind = kind,
+                                .born_ms = now,
+                                .since_ms = now};
+    *list->end = row;
+    list->end = &row->next;
+    return &row->child;
+}
+
+void children_remove(struct children *list, struct child *child)
+{
+    for (struct row **at = &list->first; *at; at = &(*at)->next) {
+        struct row *row = *at;
+        if (&row->child != child)
+            continue;
+        *at = row->next;
+        if (!row->next)
+            list->end = at;
+        row_free(row);
+        return;
+    }
+}
+
+struct child *children_find_pid(struct children *list, pid_t pid)
+{
+    for (struct row *row = list->first; row; row = row->next)
+        if (row->child.pid == pid)
+            return &row->child;
+    return NULL;
+}
+
+struct child *children_find_run(struct children *list, const char *tenant, const char *run_id)
+{
+    for (struct row *row = list->first; row; row = row->next) {
+        struct child *c = &row->child;
+        if (c->claimed && c->tenant && strcmp(c->run_id, run_id) == 0 &&
+            strcmp(c->tenant, tenant) == 0)
+            return c;
+    }
+    return NULL;
+}
+
+size_t children_count(const struct children *list, bool (*is)(const struct child *, const void *),
+                      const void *ctx)
+{
+    size_t n = 0;
+    for (const struct row *row = list->first; row; row = row->next)
+        if (!is || is(&row->child, ctx))
+            n++;
+    return n;
+}
+
+struct child *children_next(const struct children *list, const struct child *after)
+{
+    struct row *row = after ? ((const struct row *)after)->next : list->first;
+    return row ? &row->child : NULL;
+}
+
+void child_set_state(struct child *child, enum child_state state)
+{
+    child->state = state;
+    child->since_ms = clock_mono_ms();
+}
+
+void child_set_owner(struct child *child, const char *tenant, const char *conversation)
+{
+    free(child->tenant);
+    free(child->conversation);
+    child->tenant = mem_strdup(tenant);
+    child->conversation = conversation ? mem_strdup(conversation) : NULL;
+}
+
+static int post(struct child *child, const json_t *message, int pass_fd, struct err *e)
+{
+    if (child->channel < 0)
+        return err_set(e, ERR_CANCELLED, "it has been told to go");
+    return wire_post(child->channel, message, pass_fd, e);
+}
+
+int child_hand(struct child *child, const char *what, const json_t *head, int64_t queue_ms,
+               int connection, struct err *e)
+{
+    /* O: the head stays the caller's. */
+    json_auto_t *message = json_pack("{s:s, s:O, s:I}", "do", what, "head", head, "queueMs",
+                                     (json_int_t)queue_ms);
+    return post(child, message, connection, e);
+}
+
+int child_tell(struct child *child, const char *what, struct err *e)
+{
+    json_auto_t *message = json_pack("{s:s}", "do", what);
+    return post(child, message, -1, e);
+}
+
+static const char *const tier_names[] = {
+    [ENGINE_TIER_NONE] = "none", [ENGINE_TIER_LIGHT] = "light", [ENGINE_TIER_FULL] = "full"};
+
+const char *child_tier_name(enum engine_tier tier)
+{
+    return tier_names[tier];
+}

@@ -1,0 +1,23 @@
+# Decisions on plain data: who may run, what waits; no process, no descriptor.
+noinst_LIBRARIES += libscheduler.a
+libscheduler_a_SOURCES = \
+	common/scheduler/admission.c common/scheduler/admission.h \
+	common/scheduler/broker_config.h \
+	common/scheduler/children.c common/scheduler/children.h \
+	common/scheduler/pool.c common/scheduler/pool.h \
+	common/scheduler/pool_plan.c common/scheduler/pool_plan.h \
+	common/scheduler/pool_settings.c common/scheduler/pool_settings.h \
+	common/scheduler/recent_tenants.c common/scheduler/recent_tenants.h \
+	common/scheduler/watch.c common/scheduler/watch.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += \
+	tests/unit/scheduler/test_admission \
+	tests/unit/scheduler/test_children \
+	tests/unit/scheduler/test_pool \
+	tests/unit/scheduler/test_pool_settings \
+	tests/unit/scheduler/test_pool_sim \
+	tests/unit/scheduler/test_recent_tenants
+endif
+
+EXTRA_DIST += tests/unit/scheduler/pool_world.h

@@ -1,0 +1,314 @@
+#include "config.h"
+
+#include "common/scheduler/pool.h"
+
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+#include "common/scheduler/pool_plan.h"
+
+#include <string.h>
+
+#define BACK_OFF_MS     1000  /* after a first failure */
+#define BACK_OFF_MAX_MS 60000 /* and at most; failures further apart are not the same trouble */
+#define SOON_MS         2000  /* a conversation that misses after less calls faster than we start */
+
+struct pool *pool_new(const struct pool_settings *settings)
+{
+    struct pool *p = mem_alloc(sizeof *p);
+    uint64_t room = settings->memory_bytes / POOL_LIGHT_BYTES;
+
+    p->settings = *settings;
+    p->last_claim_ms = p->last_end_ms = p->last_guess_ms = POOL_NEVER;
+    for (size_t i = 0; i < settings->n; i++)
+        p->shelves[i].setting = settings->items[i];
+    p->max_sandboxes = settings->n == 0 || room == 0 ? 1
+                       : room < POOL_SANDBOXES_MAX   ? (size_t)room
+                                                     : POOL_SANDBOXES_MAX;
+    p->sandboxes = mem_array(p->max_sandboxes, sizeof *p->sandboxes);
+    return p;
+}
+
+void pool_free(struct pool *p)
+{
+    if (p)
+        free(p->sandboxes);
+    free(p);
+}
+
+struct pool_shelf *pool_shelf_of(struct pool *p, const char *language)
+{
+    for (size_t i = 0; i < p->settings.n; i++)
+        if (strcmp(p->shelves[i].setting.language, language) == 0)
+            return &p->shelves[i];
+    return NULL;
+}
+
+void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox_dir)
+{
+    *sandbox_dir = p->sandboxes[--p->n_sandboxes];
+}
+
+static struct pool_sandbox *find_sandbox(struct pool *p, const char *name,
+                                         const struct pool_shelf *shelf)
+{
+    for (size_t i = 0; i < p->n_sandboxes; i++)
+        if (p->sandboxes[i].shelf == shelf && strcmp(p->sandboxes[i].name, name) == 0)
+            return &p->sandboxes[i];
+    return NULL;
+}
+
+static void drop_oldest(struct pool *p)
+{
+    struct pool_sandbox *oldest = &p->sandboxes[0];
+
+    for (size_t i = 1; i < p->n_sandboxes; i++)
+        if (p->sandboxes[i].used_ms < oldest->used_ms)
+            oldest = &p->sandboxes[i];
+    pool_sandbox_drop(p, oldest);
+}
+
+struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_shelf *shelf)
+{
+    struct pool_sandbox *sandbox_dir = find_sandbox(p, name, shelf);
+
+    if (sandbox_dir)
+        return sandbox_dir;
+    if (p->n_sandboxes == p->max_sandboxes)
+        drop_oldest(p);
+    sandbox_dir = &p->sandboxes[p->n_sandboxes++];
+    *sandbox_dir = (struct pool_sandbox){.shelf = shelf};
+    memcpy(sandbox_dir->name, name, strnlen(name, SANDBOX_NAME_LEN));
+    return sandbox_dir;
+}
+
+void pool_forget_sandbox(struct pool *p, const char *name)
+{
+    for (size_t i = p->n_sandboxes; i-- > 0;)
+        if (strcmp(p->sandboxes[i].name, name) == 0)
+            pool_sandbox_drop(p, &p->sandboxes[i]);
+}
+
+/* "matplotlib" of "matplotlib.pyplot". */
+static size_t top_len(const char *name)
+{
+    return strcspn(name, ". ");
+}
+
+static bool is_preloaded(const char *preload, const char *name)
+{
+    size_t len = top_len(name);
+
+    for (; *preload; preload += strcspn(preload, " "), preload += strspn(preload, " "))
+        if (len > 0 && top_len(preload) == len && memcmp(preload, name, len) == 0)
+            return true;
+    return false;
+}
+
+/* Does the program import something that its image can load ahead? */
+static bool wants_full(const struct pool_want *want)
+{
+    const char *preload = want->runner->preload;
+    size_t i;
+    json_t *name;
+
+    json_array_foreach((json_t *)(uintptr_t)want->wants, i,
+                       name) if (preload && json_is_string(name) &&
+                                 is_preloaded(preload, json_string_value(name))) return true;
+    return false;
+}
+
+bool pool_is_warm(const struct child *c)
+{
+    return c->kind == CHILD_SUPERVISOR && !c->claimed &&
+           (c->state == CHILD_STARTING || c->state == CHILD_WAITING);
+}
+
+static bool fits(const struct child *c, const struct pool_want *want)
+{
+    return pool_is_warm(c) && !c->network && strcmp(c->language, want->runner->language) == 0 &&
+           c->image_id && strcmp(c->image_id, want->runner->image_id) == 0 &&
+           (strcmp(c->sandbox_dir, want->sandbox_dir) == 0 || (!want->known && c->warm_dir[0]));
+}
+
+/* How well it serves, the smaller the better: what counts more stands in a higher digit. */
+static int rank(const struct child *c, bool full)
+{
+    int tier = c->tier == ENGINE_TIER_FULL ? 2 : c->preload_asked ? 1 : 0;
+
+    /* Whoever does not want libraries should not interrupt the loading of some: that would start
+     * the interpreter anew. */
+    static const int worth[2][3] = {{0, 2, 1}, {2, 1, 0}};
+    return (c->state == CHILD_WAITING ? 0 : 100) + (c->warm_dir[0] ? 10 : 0) + worth[full][tier];
+}
+
+struct child *pool_choose(struct pool *p, const struct children *children,
+                          const struct pool_want *want)
+{
+    const bool full = wants_full(want);
+    struct child *best = NULL;
+    int best_rank = 0;
+
+    if (want->network || p->settings.n == 0)
+        return NULL;
+    for (struct child *c = NULL; (c = children_next(children, c));) {
+        if (!fits(c, want))
+            continue;
+        int r = rank(c, full);
+        if (!best || r < best_rank || (r == best_rank && c->born_ms < best->born_ms)) {
+            best = c;
+            best_rank = r;
+        }
+    }
+    return best;
+}
+
+bool pool_may_start(const struct pool *p, const struct children *children)
+{
+    size_t starting = 0;
+
+    for (struct child *c = NULL; (c = children_next(children, c));)
+        starting += c->kind == CHILD_SUPERVISOR && c->state == CHILD_STARTING;
+    return starting < p->settings.starts_max;
+}
+
+static void add_place(const struct pool *p, struct pool_extra *extra, int64_t now_ms)
+{
+    if (extra->n < p->settings.starts_max)
+        extra->n++;
+    extra->changed_ms = now_ms;
+}
+
+/* A run in a conversation that was there before. */
+static void note_return(struct pool *p, struct pool_sandbox *sandbox_dir, bool missed,
+                        int64_t now_ms)
+{
+    sandbox_dir->proven = true;
+    if (missed && sandbox_dir->ended && now_ms - sandbox_dir->used_ms < SOON_MS)
+        add_place(p, &sandbox_dir->extra, now_ms);
+}
+
+void pool_note_claim(struct pool *p, const struct pool_want *want, const struct child *chosen,
+                     int64_t now_ms)
+{
+    struct pool_shelf *shelf = pool_shelf_of(p, want->runner->language);
+    const bool missed = !chosen || chosen->state != CHILD_WAITING;
+
+    p->last_claim_ms = now_ms;
+    if (!shelf || want->network)
+        return;
+    struct pool_sandbox *sandbox_dir = pool_sandbox_of(p, want->sandbox_dir, shelf);
+    if (want->known)
+        note_return(p, sandbox_dir, missed, now_ms);
+    else if (missed)
+        add_place(p, &shelf->extra, now_ms);
+    if (!want->known)
+        shelf->used_ms = now_ms;
+    sandbox_dir->full = wants_full(want);
+    sandbox_dir->used_ms = now_ms;
+}
+
+void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
+{
+    struct pool_shelf *shelf = pool_shelf_of(p, child->language);
+
+    p->last_end_ms = now_ms;
+    if (!shelf || child->network || !child->sandbox_dir[0])
+        return;
+    struct pool_sandbox *sandbox_dir = pool_sandbox_of(p, child->sandbox_dir, shelf);
+    sandbox_dir->ended = true;
+    sandbox_dir->used_ms = now_ms;
+}
+
+void pool_note_upload(struct pool *p, const char *name, int64_t now_ms)
+{
+    if (p->settings.n == 0)
+        return;
+    for (size_t i = 0; i < p->n_sandboxes; i++)
+        if (strcmp(p->sandboxes[i].name, name) == 0)
+            return;
+    struct pool_sandbox *sandbox_dir = pool_sandbox_of(p, name, &p->shelves[0]);
+    sandbox_dir->ended = true;
+    sandbox_dir->used_ms = now_ms;
+}
+
+void pool_note_failed_start(struct pool *p, const char *language, int64_t now_ms)
+{
+    struct pool_shelf *shelf = pool_shelf_of(p, language);
+
+    /* Several at once are one trouble. */
+    if (!shelf || now_ms < shelf->retry_ms)
+        return;
+    if (shelf->back_off_ms == 0 || now_ms - shelf->retry_ms > BACK_OFF_MAX_MS)
+        shelf->back_off_ms = BACK_OFF_MS;
+    else if (shelf->back_off_ms < BACK_OFF_MAX_MS / 2)
+        shelf->back_off_ms *= 2;
+    else
+        shelf->back_off_ms = BACK_OFF_MAX_MS;
+    shelf->retry_ms = now_ms + shelf->back_off_ms;
+}
+
+void pool_note_warm(struct pool *p, const struct child *c)
+{
+    struct pool_shelf *shelf = pool_shelf_of(p, c->language);
+
+    if (!shelf || c->memory_bytes == 0)
+        return;
+    uint64_t *most = c->tier == ENGINE_TIER_FULL ? &shelf->full_bytes : &shelf->light_bytes;
+    if (*most < c->memory_bytes + POOL_BESIDE_BYTES)
+        *most = c->memory_bytes + POOL_BESIDE_BYTES;
+}
+
+static json_t *shelf_status(const struct pool_shelf *shelf, const struct children *children,
+                            int64_t now_ms)
+{
+    size_t starting = 0, light = 0, full = 0;
+    int64_t oldest = 0;
+
+    for (struct child *c = NULL; (c = children_next(children, c));) {
+        if (!pool_is_warm(c) || strcmp(c->language, shelf->setting.language) != 0)
+            continue;
+        if (c->state == CHILD_STARTING) {
+            starting++;
+            continue;
+        }
+        *(c->tier == ENGINE_TIER_FULL ? &full : &light) += 1;
+        if (now_ms - c->born_ms > oldest)
+            oldest = now_ms - c->born_ms;
+    }
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "language", shelf->setting.language,
+                     "places", (json_int_t)shelf->setting.n, "extra", (json_int_t)shelf->extra.n,
+                     "starting", (json_int_t)starting, "light", (json_int_t)light, "full",
+                     (json_int_t)full, "oldestMs", (json_int_t)oldest);
+}
+
+static json_t *waiting_status(struct pool *p, const struct children *children, int64_t now_ms)
+{
+    json_t *list = json_array();
+
+    for (struct child *c = NULL; (c = children_next(children, c));)
+        if (pool_is_warm(c))
+            json_array_append_new(
+                list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "runId", c->run_id, "language",
+                                c->language, "tier", child_tier_name(c->tier), "sandbox",
+                                c->sandbox_dir, "ageMs", (json_int_t)(now_ms - c->born_ms),
+                                "memoryBytes", (json_int_t)pool_bytes_of(p, c)));
+    return list;
+}
+
+json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms)
+{
+    struct pool_count count;
+    size_t on_sandboxes = 0;
+    json_t *languages = json_array();
+
+    pool_count(p, children, &count);
+    for (size_t i = 0; i < p->n_sandboxes; i++)
+        on_sandboxes += p->sandboxes[i].have;
+    for (size_t i = 0; i < p->settings.n; i++)
+        json_array_append_new(languages, shelf_status(&p->shelves[i], children, now_ms));
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "budgetBytes",
+                     (json_int_t)p->settings.memory_bytes, "usedBytes", (json_int_t)count.used,
+                     "startsMax", (json_int_t)p->settings.starts_max, "starting",
+                     (json_int_t)count.starting, "conversations", (json_int_t)on_sandboxes,
+                     "languages", languages, "waiting", waiting_status(p, children, now_ms));
+}

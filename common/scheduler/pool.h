@@ -1,0 +1,139 @@
+/*
+ * The waiting containers: which one a run gets, and which are to be started, filled or ended.
+ *
+ * Plain data of the broker's main process: it reads the books (children.h) and the clock it is
+ * given, and returns wishes, which server.c carries out. It never blocks, forks or touches a
+ * descriptor.
+ *
+ * What there should be: per language of SANDBOX_WARM that many containers on warm directories, for
+ * new conversations, and one container on the directory of each conversation used lately, for its
+ * next run. Where runs found nobody waiting there are more for a while. Everything within
+ * SANDBOX_WARM_MEMORY: the conversation that was used longest ago loses its container first.
+ */
+#ifndef SANDCGI_SCHEDULER_POOL_H
+#define SANDCGI_SCHEDULER_POOL_H
+
+#include "common/engine/engine.h"
+#include "common/sandbox/sandbox.h"
+#include "common/scheduler/pool_settings.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct child;
+struct children;
+struct pool;
+
+/* What a waiting container is taken to use as long as none of its language has said more: an
+ * interpreter, and one with its libraries. */
+#define POOL_LIGHT_BYTES (16ull * 1024 * 1024)
+#define POOL_FULL_BYTES  (96ull * 1024 * 1024)
+/* What the engine keeps beside each, which its own count does not show. */
+#define POOL_BESIDE_BYTES (8ull * 1024 * 1024)
+
+/* A program that began a shorter while ago is young: most are over by then, and have the machine
+ * for themselves. */
+#define POOL_YOUNG_MS 200
+
+struct pool *pool_new(const struct pool_settings *settings);
+void pool_free(struct pool *p);
+
+struct pool_want {
+    const struct engine_runner *runner; /* of the run's language */
+    const char *sandbox_dir;            /* name of the sandbox */
+    bool known;                         /* the sandbox exists */
+    bool network;                       /* run_needs_new: none that waits will do */
+    const json_t *wants;                /* names the program imports; NULL: unknown */
+};
+
+/*
+ * The supervisor for this run, NULL when a new one has to be forked with it. It is not claimed, of
+ * this very image, and sits on this sandbox or, for a sandbox that does not exist yet, on a
+ * warm_dir directory. One that waits comes before one whose container is still being made; then one
+ * with its libraries loaded when the program wants one of them, else one without; then the oldest.
+ * A claim on one that is being made is never slower than a start from nothing.
+ */
+struct child *pool_choose(struct pool *p, const struct children *children,
+                          const struct pool_want *want);
+
+/*
+ * May a container be started for a run that found none? false: as many are being started as the
+ * machine does well with; the run should wait until one of them is done (one more would make all of
+ * them slower).
+ */
+bool pool_may_start(const struct pool *p, const struct children *children);
+
+/* What happened. */
+
+/* A run was given chosen, or NULL: nobody. Call it before the child's books change. */
+void pool_note_claim(struct pool *p, const struct pool_want *want, const struct child *chosen,
+                     int64_t now_ms);
+/* The program of a claimed supervisor is over: its conversation wants a next container. */
+void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms);
+/* A file is put into a sandbox: a program will read it, in the first language of the settings
+ * unless the conversation has used others. */
+void pool_note_upload(struct pool *p, const char *sandbox_dir, int64_t now_ms);
+/* A supervisor that was not claimed ended without being told to: no more of this language for 1 s,
+ * twice as long each time it goes on, up to a minute. */
+void pool_note_failed_start(struct pool *p, const char *language, int64_t now_ms);
+
+struct pool_now {
+    int64_t now_ms; /* clock_mono_ms */
+    const struct engine_runners *runners;
+    bool engine_ok;
+    bool machine_idle;      /* cpu_pressure_is_idle() */
+    size_t waiting_callers; /* runs that wait for a place or a start */
+};
+
+enum pool_do {
+    POOL_START_ON_WARM_DIR, /* fork one with runner's image on a new warm directory */
+    POOL_START_ON_SANDBOX,  /* the same on the directory of the sandbox sandbox_dir; when that is
+                        gone: do nothing  but call pool_forget_sandbox */
+    POOL_PRELOAD,           /* tell child, set its preload_asked */
+    POOL_END,               /* close child's channel, set its state to CHILD_ENDED */
+};
+
+struct pool_action {
+    enum pool_do what;
+    const struct engine_runner *runner; /* of now->runners; for starts */
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+    struct child *child;
+};
+
+/*
+ * The next thing to do now; false when there is none, *out_at_ms then is when to ask again at the
+ * latest (-1: when something happened). Ask after every turn of the main loop until false; the
+ * books must show what was done before the next call: a start is a row in CHILD_STARTING.
+ *
+ * Nothing is started while a young program runs, unless somebody waits; no more than starts_max at
+ * once, started for runs or ahead; nothing while the engine is in trouble, or a language backs off.
+ * A run that found nobody waiting adds a place of its kind, up to starts_max; 10 s without such a
+ * run take one away. A conversation used once gets its container when all else is done and nobody
+ * came for 250 ms, one conversation a second and only within a minute of its use. Libraries are
+ * loaded one container at a time while the machine is idle, and one container per language stays
+ * without. After an hour, or when the image is another, a container is replaced.
+ */
+bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
+               struct pool_action *out, int64_t *out_at_ms);
+
+/* The child has come as far as its tier, and its memory_bytes are known (or 0). */
+void pool_note_warm(struct pool *p, const struct child *child);
+
+/* That sandbox does not exist any more. */
+void pool_forget_sandbox(struct pool *p, const char *sandbox_dir);
+
+/*
+ * {"budgetBytes", "usedBytes", "startsMax", "starting", "conversations", "languages": [{"language",
+ * "places", "extra", "starting", "light", "full", "oldestMs"}], "waiting": [{"runId", "language",
+ * "tier", "sandbox", "ageMs", "memoryBytes"}]}: conversations counts containers on known
+ * conversations' directories, the numbers of a language are of both kinds, extra are places that
+ * misses added, oldestMs is of the longest wait (0: none). waiting has a row for each container
+ * that nobody has claimed: tier is "none" while it is being made, "light", or "full" with its
+ * libraries; sandbox_dir the sandbox's name, "" on a warm directory; runId is the container's
+ * label; memoryBytes as it counts against the budget.
+ */
+json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms);
+
+#endif

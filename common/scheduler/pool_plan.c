@@ -1,0 +1,463 @@
+#include "config.h"
+
+#include "common/scheduler/pool_plan.h"
+
+#include <string.h>
+
+#define ANSWER_MS 15      /* after a run's end: its answer is on its way */
+#define SETTLE_MS 250     /* without a claim: the time for what is only likely to be of use */
+#define GUESS_MS  1000    /* between two starts for conversations that were used once */
+#define FRESH_MS  60000   /* since its use, for such a conversation */
+#define EXTRA_MS  10000   /* without a miss: an added place goes */
+#define AGE_MS    3600000 /* of a container */
+#define LOAD_MS   60000   /* one that loads its libraries for longer keeps nobody from it */
+#define IDLE_MS   1000    /* between looks whether the machine is idle */
+
+/* One look: what is known while the next action is sought. */
+struct look {
+    struct pool *pool;
+    const struct children *children;
+    const struct pool_now *now;
+    struct pool_count count;
+    int64_t again_ms; /* when something changes by itself; -1: never */
+};
+
+/* Who would get the next container. */
+struct candidate {
+    struct pool_shelf *shelf;
+    struct pool_sandbox *sandbox_dir; /* NULL: it goes on a warm directory */
+    size_t have;
+    int64_t used_ms;
+};
+
+/* What one of this language is taken to use. */
+static uint64_t usual_bytes(const struct pool_shelf *shelf, bool full)
+{
+    const uint64_t seen = !shelf ? 0 : full ? shelf->full_bytes : shelf->light_bytes;
+
+    return seen ? seen : full ? POOL_FULL_BYTES : POOL_LIGHT_BYTES;
+}
+
+uint64_t pool_bytes_of(struct pool *p, const struct child *c)
+{
+    const bool full = c->tier == ENGINE_TIER_FULL || c->preload_asked;
+    const bool measured = c->memory_bytes > 0 && (c->tier == ENGINE_TIER_FULL) == full;
+
+    return measured ? c->memory_bytes + POOL_BESIDE_BYTES
+                    : usual_bytes(pool_shelf_of(p, c->language), full);
+}
+
+/* Where the search for a name begins. Names are digests: a few of their digits tell them apart. */
+static size_t index_of(const char *name)
+{
+    size_t h = 0;
+
+    for (size_t i = 0; i < 8 && name[i]; i++)
+        h = h * 31 + (unsigned char)name[i];
+    return h % POOL_INDEX;
+}
+
+static void make_index(struct pool *p)
+{
+    memset(p->index, 0, sizeof(p->index));
+    for (size_t i = 0; i < p->n_sandboxes; i++) {
+        size_t at = index_of(p->sandboxes[i].name);
+        while (p->index[at])
+            at = (at + 1) % POOL_INDEX;
+        p->index[at] = (uint16_t)(i + 1);
+    }
+}
+
+/* The record of the conversation whose directory c sits on; NULL: none. A look asks this of each
+ * child several times, hence the index. */
+static struct pool_sandbox *sandbox_of_child(struct pool *p, const struct child *c)
+{
+    if (!c->sandbox_dir[0])
+        return NULL;
+    for (size_t at = index_of(c->sandbox_dir); p->index[at]; at = (at + 1) % POOL_INDEX) {
+        struct pool_sandbox *sandbox_dir = &p->sandboxes[p->index[at] - 1];
+        if (strcmp(sandbox_dir->name, c->sandbox_dir) == 0 &&
+            strcmp(sandbox_dir->shelf->setting.language, c->language) == 0)
+            return sandbox_dir;
+    }
+    return NULL;
+}
+
+static void count_waiting(struct pool *p, const struct child *c, struct pool_count *out)
+{
+    struct pool_shelf *shelf = pool_shelf_of(p, c->language);
+    struct pool_sandbox *sandbox_dir = sandbox_of_child(p, c);
+
+    if (c->preload_asked && c->tier != ENGINE_TIER_FULL)
+        out->loading++;
+    if (sandbox_dir)
+        sandbox_dir->have++;
+    if (!shelf || !c->warm_dir[0])
+        return;
+    shelf->have++;
+    if (c->preload_asked || c->tier == ENGINE_TIER_FULL)
+        shelf->full++;
+}
+
+void pool_count(struct pool *p, const struct children *children, struct pool_count *out)
+{
+    *out = (struct pool_count){0};
+    for (size_t i = 0; i < p->settings.n; i++)
+        p->shelves[i].have = p->shelves[i].full = 0;
+    for (size_t i = 0; i < p->n_sandboxes; i++)
+        p->sandboxes[i].have = 0;
+    make_index(p);
+    for (struct child *c = NULL; (c = children_next(children, c));) {
+        if (c->kind != CHILD_SUPERVISOR)
+            continue;
+        out->starting += c->state == CHILD_STARTING;
+        out->callers += c->state == CHILD_STARTING && c->claimed;
+        if (c->claimed)
+            continue;
+        out->used += pool_bytes_of(p, c);
+        if (pool_is_warm(c))
+            count_waiting(p, c, out);
+        else
+            out->leaving += pool_bytes_of(p, c);
+    }
+}
+
+static void ask_again(struct look *l, int64_t at_ms)
+{
+    if (l->again_ms < 0 || at_ms < l->again_ms)
+        l->again_ms = at_ms;
+}
+
+static const struct engine_runner *runner_of(const struct look *l, const char *language)
+{
+    const struct engine_runners *all = l->now->runners;
+
+    for (size_t i = 0; all && i < all->n; i++)
+        if (all->items[i].warm && strcmp(all->items[i].language, language) == 0)
+            return &all->items[i];
+    return NULL;
+}
+
+/* Takes added places away that no run has missed for a while. */
+static void let_lapse(struct look *l, struct pool_extra *extra)
+{
+    while (extra->n > 0 && l->now->now_ms - extra->changed_ms >= EXTRA_MS) {
+        extra->n--;
+        extra->changed_ms += EXTRA_MS;
+    }
+    if (extra->n > 0)
+        ask_again(l, extra->changed_ms + EXTRA_MS);
+}
+
+/* What time alone does to the pool's memory. */
+static void pass_time(struct look *l)
+{
+    struct pool *p = l->pool;
+    const int64_t idle_ms = p->settings.idle_ms;
+
+    for (size_t i = 0; i < p->settings.n; i++)
+        let_lapse(l, &p->shelves[i].extra);
+    for (size_t i = p->n_sandboxes; i-- > 0;) {
+        struct pool_sandbox *sandbox_dir = &p->sandboxes[i];
+        if (l->now->now_ms - sandbox_dir->used_ms >= idle_ms) {
+            pool_sandbox_drop(p, sandbox_dir);
+            continue;
+        }
+        let_lapse(l, &sandbox_dir->extra);
+        ask_again(l, sandbox_dir->used_ms + idle_ms);
+    }
+}
+
+static size_t places_of_shelf(const struct pool_shelf *shelf)
+{
+    return shelf->setting.n + shelf->extra.n;
+}
+
+static size_t places_of_sandbox(const struct pool_sandbox *sandbox_dir)
+{
+    return sandbox_dir->ended ? 1 + sandbox_dir->extra.n : 0;
+}
+
+/* Old, of an image that is no more, or for a conversation that nobody remembers. */
+static bool is_stale(struct look *l, const struct child *c)
+{
+    if (l->now->now_ms - c->born_ms >= AGE_MS)
+        return true;
+    ask_again(l, c->born_ms + AGE_MS);
+    if (l->now->engine_ok && l->now->runners) {
+        const struct engine_runner *r = runner_of(l, c->language);
+        if (!r || !c->image_id || strcmp(r->image_id, c->image_id) != 0)
+            return true;
+    }
+    return c->warm_dir[0] ? !pool_shelf_of(l->pool, c->language) : !sandbox_of_child(l->pool, c);
+}
+
+static bool is_surplus(struct look *l, const struct child *c)
+{
+    const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
+    const struct pool_sandbox *sandbox_dir = sandbox_of_child(l->pool, c);
+
+    return c->warm_dir[0] ? shelf->have > places_of_shelf(shelf)
+                          : sandbox_dir->have > places_of_sandbox(sandbox_dir);
+}
+
+static bool action(struct pool_action *out, enum pool_do what, struct child *c)
+{
+    *out = (struct pool_action){.what = what, .child = c};
+    return true;
+}
+
+/* Of those that are too many the least costly goes, then the oldest. Where they use more than they
+ * were taken to, and so more than they may, the most costly goes. */
+static bool end_one(struct look *l, struct pool_action *out)
+{
+    const bool over = l->count.used - l->count.leaving > l->pool->settings.memory_bytes;
+    struct child *worst = NULL, *largest = NULL;
+
+    for (struct child *c = NULL; (c = children_next(l->children, c));) {
+        if (!pool_is_warm(c))
+            continue;
+        if (is_stale(l, c))
+            return action(out, POOL_END, c);
+        if (is_surplus(l, c) &&
+            (!worst || pool_bytes_of(l->pool, c) < pool_bytes_of(l->pool, worst)))
+            worst = c;
+        if (over && (!largest || pool_bytes_of(l->pool, c) > pool_bytes_of(l->pool, largest)))
+            largest = c;
+    }
+    if (!worst)
+        worst = largest;
+    return worst && action(out, POOL_END, worst);
+}
+
+/* When no program is young any more, and the last answer is on its way. One that has not told yet
+ * that it runs is no older than the last claim. */
+static int64_t quiet_from_ms(const struct look *l)
+{
+    int64_t at_ms = l->pool->last_end_ms + ANSWER_MS;
+
+    for (struct child *c = NULL; (c = children_next(l->children, c));) {
+        if (c->kind != CHILD_SUPERVISOR || !c->claimed || c->state == CHILD_ENDED)
+            continue;
+        int64_t began_ms = c->state == CHILD_RUNNING ? c->since_ms : l->pool->last_claim_ms;
+        if (began_ms + POOL_YOUNG_MS > at_ms)
+            at_ms = began_ms + POOL_YOUNG_MS;
+    }
+    return at_ms;
+}
+
+static bool may_begin(struct look *l)
+{
+    const struct pool *p = l->pool;
+    int64_t quiet_ms = quiet_from_ms(l);
+
+    if (!l->now->engine_ok || l->count.starting >= p->settings.starts_max)
+        return false;
+    if (l->now->waiting_callers > 0 || l->count.callers > 0 || l->now->now_ms >= quiet_ms)
+        return true;
+    ask_again(l, quiet_ms);
+    return false;
+}
+
+static bool language_may_start(struct look *l, const struct pool_shelf *shelf)
+{
+    if (!runner_of(l, shelf->setting.language))
+        return false;
+    if (l->now->now_ms >= shelf->retry_ms)
+        return true;
+    ask_again(l, shelf->retry_ms);
+    return false;
+}
+
+/* Whoever has the fewest comes first, then whoever was used last. */
+static void propose(struct candidate *best, struct candidate c)
+{
+    if (!best->shelf || c.have < best->have || (c.have == best->have && c.used_ms > best->used_ms))
+        *best = c;
+}
+
+static void propose_shelves(struct look *l, struct candidate *best)
+{
+    for (size_t i = 0; i < l->pool->settings.n; i++) {
+        struct pool_shelf *shelf = &l->pool->shelves[i];
+        if (shelf->have < places_of_shelf(shelf) && language_may_start(l, shelf))
+            propose(best, (struct candidate){
+                              .shelf = shelf, .have = shelf->have, .used_ms = shelf->used_ms});
+    }
+}
+
+/* Used a moment ago: what is sent in pieces is whole by now, and it is not forgotten yet. */
+static bool is_fresh(struct look *l, const struct pool_sandbox *sandbox_dir)
+{
+    const int64_t since_ms = l->now->now_ms - sandbox_dir->used_ms;
+
+    if (since_ms < SETTLE_MS)
+        ask_again(l, sandbox_dir->used_ms + SETTLE_MS);
+    return since_ms >= SETTLE_MS && since_ms < FRESH_MS;
+}
+
+static void propose_sandboxes(struct look *l, struct candidate *best, bool proven)
+{
+    for (size_t i = 0; i < l->pool->n_sandboxes; i++) {
+        struct pool_sandbox *sandbox_dir = &l->pool->sandboxes[i];
+        if (sandbox_dir->proven == proven && sandbox_dir->have < places_of_sandbox(sandbox_dir) &&
+            (proven || is_fresh(l, sandbox_dir)) && language_may_start(l, sandbox_dir->shelf))
+            propose(best, (struct candidate){.shelf = sandbox_dir->shelf,
+                                             .sandbox_dir = sandbox_dir,
+                                             .have = sandbox_dir->have,
+                                             .used_ms = sandbox_dir->used_ms});
+    }
+}
+
+/* Nobody came for a moment: time for what is not needed at once. */
+static bool is_settled(struct look *l)
+{
+    const int64_t at_ms = l->pool->last_claim_ms + SETTLE_MS;
+
+    if (l->now->now_ms >= at_ms)
+        return true;
+    ask_again(l, at_ms);
+    return false;
+}
+
+/* The latest such guess is a while ago. */
+static bool may_guess(struct look *l)
+{
+    const int64_t at_ms = l->pool->last_guess_ms + GUESS_MS;
+
+    if (l->now->now_ms >= at_ms)
+        return is_settled(l);
+    ask_again(l, at_ms);
+    return false;
+}
+
+static struct candidate choose_candidate(struct look *l)
+{
+    struct candidate best = {0};
+
+    propose_shelves(l, &best);
+    propose_sandboxes(l, &best, true);
+    /* A conversation that was used once may never come back: it must not take the engine from
+     * those who do, and a hundred of them must not keep it busy for long. */
+    if (!best.shelf && l->count.starting == 0) {
+        propose_sandboxes(l, &best, false);
+        if (best.shelf && !may_guess(l))
+            best.shelf = NULL;
+    }
+    return best;
+}
+
+/* Ends the container of the conversation that was used longest ago, and before the candidate. */
+static bool evict_for(struct look *l, const struct candidate *who, struct pool_action *out)
+{
+    struct child *oldest = NULL;
+    struct pool_sandbox *of = NULL;
+
+    for (struct child *c = NULL; (c = children_next(l->children, c));) {
+        struct pool_sandbox *sandbox_dir = pool_is_warm(c) ? sandbox_of_child(l->pool, c) : NULL;
+        if (!sandbox_dir || (who->sandbox_dir && sandbox_dir->used_ms >= who->used_ms) ||
+            (of && sandbox_dir->used_ms >= of->used_ms))
+            continue;
+        oldest = c;
+        of = sandbox_dir;
+    }
+    if (!oldest)
+        return false;
+    pool_sandbox_drop(l->pool, of); /* it wants another one when it is used again */
+    return action(out, POOL_END, oldest);
+}
+
+static bool start_one(struct look *l, struct pool_action *out)
+{
+    const uint64_t budget = l->pool->settings.memory_bytes;
+
+    if (!may_begin(l))
+        return false;
+    struct candidate who = choose_candidate(l);
+    if (!who.shelf)
+        return false;
+    const uint64_t more = usual_bytes(who.shelf, false);
+    if (l->count.used - l->count.leaving + more > budget)
+        return evict_for(l, &who, out);
+    if (l->count.used + more > budget)
+        return false; /* until those that were told to go are gone */
+    if (who.sandbox_dir && !who.sandbox_dir->proven)
+        l->pool->last_guess_ms = l->now->now_ms;
+    *out = (struct pool_action){.what = who.sandbox_dir ? POOL_START_ON_SANDBOX
+                                                        : POOL_START_ON_WARM_DIR,
+                                .runner = runner_of(l, who.shelf->setting.language)};
+    if (who.sandbox_dir)
+        memcpy(out->sandbox_dir, who.sandbox_dir->name, sizeof(out->sandbox_dir));
+    return true;
+}
+
+/* One place of several stays without libraries: they cost what a program without them need not
+ * use up. */
+static bool wants_loading(struct look *l, const struct child *c)
+{
+    const struct engine_runner *r = runner_of(l, c->language);
+
+    if (!r || !r->preload || !r->preload[0] || c->state != CHILD_WAITING || c->preload_asked ||
+        c->tier != ENGINE_TIER_LIGHT)
+        return false;
+    if (c->warm_dir[0]) {
+        const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
+        return shelf->full < (shelf->setting.n > 1 ? shelf->setting.n - 1 : 1);
+    }
+    return sandbox_of_child(l->pool, c)->full;
+}
+
+static bool somebody_loads(struct look *l)
+{
+    const int64_t until_ms = l->pool->last_load_ms + LOAD_MS;
+
+    if (l->count.loading == 0 || l->now->now_ms >= until_ms)
+        return false;
+    ask_again(l, until_ms);
+    return true;
+}
+
+/* Does what its libraries need fit into the budget? */
+static bool may_grow(struct look *l, const struct child *c)
+{
+    const uint64_t others = l->count.used - pool_bytes_of(l->pool, c);
+
+    return others + usual_bytes(pool_shelf_of(l->pool, c->language), true) <=
+           l->pool->settings.memory_bytes;
+}
+
+static bool load_one(struct look *l, struct pool_action *out)
+{
+    struct child *best = NULL;
+
+    if (!l->now->engine_ok || somebody_loads(l) || l->count.starting > 0)
+        return false;
+    for (struct child *c = NULL; (c = children_next(l->children, c));)
+        if (pool_is_warm(c) && wants_loading(l, c) && may_grow(l, c) &&
+            (!best || (c->warm_dir[0] && best->sandbox_dir[0])))
+            best = c;
+    if (!best || !is_settled(l))
+        return false;
+    if (!l->now->machine_idle) {
+        ask_again(l, l->now->now_ms + IDLE_MS);
+        return false;
+    }
+    l->pool->last_load_ms = l->now->now_ms;
+    return action(out, POOL_PRELOAD, best);
+}
+
+bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
+               struct pool_action *out, int64_t *out_at_ms)
+{
+    struct look l = {.pool = p, .children = children, .now = now, .again_ms = -1};
+
+    *out_at_ms = -1;
+    if (p->settings.n == 0)
+        return false;
+    pass_time(&l);
+    pool_count(p, children, &l.count);
+    if (end_one(&l, out) || start_one(&l, out) || load_one(&l, out))
+        return true;
+    *out_at_ms = l.again_ms;
+    return false;
+}

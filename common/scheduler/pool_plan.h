@@ -1,0 +1,75 @@
+/* What the pool remembers between looks at the books. Private to pool*.c. */
+#ifndef SANDCGI_SCHEDULER_POOL_PLAN_H
+#define SANDCGI_SCHEDULER_POOL_PLAN_H
+
+#include "common/scheduler/children.h"
+#include "common/scheduler/pool.h"
+
+#define POOL_NEVER         (INT64_MIN / 2) /* a time longer ago than anything that counts */
+#define POOL_SANDBOXES_MAX 256             /* conversations remembered */
+#define POOL_INDEX         (4 * POOL_SANDBOXES_MAX) /* a power of two */
+
+/* Places beyond the usual: runs that found nobody waiting added them. */
+struct pool_extra {
+    size_t n;
+    int64_t changed_ms;
+};
+
+/* One language of the settings: containers on warm directories. */
+struct pool_shelf {
+    struct pool_language setting;
+    struct pool_extra extra;
+    int64_t used_ms;
+    int64_t back_off_ms; /* after the latest failure */
+    int64_t retry_ms;    /* nothing is started before */
+    size_t have, full;   /* counted by pool_count: all on spares, and those loaded (or told to) */
+    uint64_t light_bytes, full_bytes; /* the most that one was seen to use; 0: none said */
+};
+
+/* A conversation that ran something lately: containers on its directory, for one language. */
+struct pool_sandbox {
+    char name[SANDBOX_NAME_LEN + 1];
+    struct pool_shelf *shelf; /* of the language */
+    struct pool_extra extra;
+    int64_t used_ms;
+    bool ended;  /* a program of it is over, or it got a file: it may want a next one */
+    bool proven; /* it came back once: it will again */
+    bool full;   /* its last program wanted a library that can be loaded ahead */
+    size_t have; /* counted by pool_count */
+};
+
+/* What a look at the books says. */
+struct pool_count {
+    size_t starting;  /* for runs or ahead */
+    size_t callers;   /* runs whose container is being made */
+    size_t loading;   /* containers that load libraries */
+    uint64_t used;    /* bytes of all that wait */
+    uint64_t leaving; /* the part of it that has been told to go */
+};
+
+struct pool {
+    struct pool_settings settings;
+    struct pool_shelf shelves[POOL_LANGUAGES_MAX];
+    struct pool_sandbox *sandboxes;
+    size_t n_sandboxes, max_sandboxes;
+    uint16_t
+        index[POOL_INDEX]; /* where a sandbox_dir is, from 1; 0: none. Made anew by pool_count */
+    int64_t last_claim_ms, last_end_ms; /* of runs */
+    int64_t last_guess_ms; /* when a container was last started for a conversation used once */
+    int64_t last_load_ms;  /* when one was last told to load its libraries */
+};
+
+struct pool_shelf *pool_shelf_of(struct pool *p, const char *language);
+/* The record of that conversation and language, made when there is none: the one used longest ago
+ * goes when there are too many. */
+struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_shelf *shelf);
+void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox_dir);
+
+/* Counts the books into *out and into shelves and sandboxes. */
+void pool_count(struct pool *p, const struct children *children, struct pool_count *out);
+/* A container that waits or is going to, for nobody in particular yet. */
+bool pool_is_warm(const struct child *child);
+/* What it uses; while that is not known, what one of its language does. */
+uint64_t pool_bytes_of(struct pool *p, const struct child *child);
+
+#endif

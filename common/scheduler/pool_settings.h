@@ -1,0 +1,36 @@
+/* How many containers wait, as SANDBOX_WARM and SANDBOX_WARM_MEMORY say it. */
+#ifndef SANDCGI_SCHEDULER_POOL_SETTINGS_H
+#define SANDCGI_SCHEDULER_POOL_SETTINGS_H
+
+#include "common/base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define POOL_LANGUAGES_MAX    16
+#define POOL_LANGUAGE_NAME    32  /* bytes of a language's name */
+#define POOL_PER_LANGUAGE_MAX 200 /* containers that may wait for one */
+
+struct pool_language {
+    char language[POOL_LANGUAGE_NAME + 1];
+    size_t n; /* containers that wait, at least 1 */
+};
+
+/* n == 0: nothing waits, every run starts its container itself. */
+struct pool_settings {
+    struct pool_language items[POOL_LANGUAGES_MAX];
+    size_t n;
+    uint64_t memory_bytes; /* for all that wait */
+    int64_t idle_ms;       /* a known conversation's container goes after */
+    size_t starts_max;     /* containers being started at the same time */
+};
+
+/*
+ * warm is "python=2,typescript=1" (0 leaves one out; languages without an image are fine), memory a
+ * size or a share of machine_bytes such as "25%". Fills items, n and memory_bytes. ERR_INVALID
+ * naming the setting, and what is wrong in it.
+ */
+int pool_settings_parse(const char *warm, const char *memory, uint64_t machine_bytes,
+                        struct pool_settings *out, struct err *e);
+
+#endif

@@ -1,0 +1,26 @@
+/* The content of a sandbox's file, and whether it is text. */
+#ifndef SANDCGI_TOOLS_FILES_CONTENT_OF_H
+#define SANDCGI_TOOLS_FILES_CONTENT_OF_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+#include "common/tools/tools.h"
+
+#include <stdbool.h>
+
+/*
+ * Reads a file whole; ERR_LIMIT over out->max, ERR_NOT_FOUND when there is none. *out_type is its
+ * media type, borrowed until the next call.
+ */
+int content_read(const struct tools_app *app, const char *tenant, const char *conversation,
+                 const char *name, struct buf *out, const char **out_type, struct err *e);
+
+/* The first bytes only, at most out->max; *out_size is the file's size. */
+int content_read_head(const struct tools_app *app, const char *tenant, const char *conversation,
+                      const char *name, struct buf *out, uint64_t *out_size, const char **out_type,
+                      struct err *e);
+
+/* Can it be shown as text: by its type, and as valid UTF-8 without NULs? */
+bool content_is_text(const char *type, const struct buf *content);
+
+#endif

@@ -1,0 +1,127 @@
+/* move_file: gives a file or folder of a conversation's sandbox another name. */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/protocol/client_files.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files/files.h"
+#include "common/tools/args.h"
+#include "common/tools/broker_access.h"
+#include "common/tools/conversation_args.h"
+#include "common/tools/files/changes.h"
+#include "common/tools/list.h"
+#include "common/tools/report.h"
+
+#include <string.h>
+
+struct move_file {
+    const char *conversation;
+    const char *from;
+    const char *to;
+    bool overwrite;
+};
+
+static const struct arg_row arguments[] = {
+    {.name = "conversationId",
+     .type = ARG_IDENTIFIER,
+     .offset = offsetof(struct move_file, conversation),
+     .required = true,
+     .max = CONVERSATION_MAX,
+     .help = CONVERSATION_HELP},
+    {.name = "from",
+     .type = ARG_STRING,
+     .offset = offsetof(struct move_file, from),
+     .required = true,
+     .max = FILES_NAME_MAX,
+     .help = "Name below /data of a file or folder."},
+    {.name = "to",
+     .type = ARG_STRING,
+     .offset = offsetof(struct move_file, to),
+     .required = true,
+     .max = FILES_NAME_MAX,
+     .help = "Its whole new name below /data (not the folder to put it in); missing folders are "
+             "made."},
+    {.name = "overwrite",
+     .type = ARG_BOOL,
+     .offset = offsetof(struct move_file, overwrite),
+     .help = "Replace a file or empty folder of the new name; otherwise that is an error."},
+    {0},
+};
+
+static const char output_schema[] =
+    "{\"type\":\"object\",\"required\":[\"file\"],\"properties\":{\"file\":{"
+    "\"type\":\"object\",\"required\":[\"name\",\"type\",\"modified\"],\"properties\":{"
+    "\"name\":{\"type\":\"string\"},"
+    "\"type\":{\"enum\":[\"file\",\"folder\",\"link\",\"other\"]},"
+    "\"size\":{\"type\":\"integer\",\"description\":\"bytes, of a file\"},"
+    "\"modified\":{\"type\":\"integer\",\"description\":\"Unix time\"},"
+    "\"url\":{\"type\":\"string\",\"description\":\"download link of a file\"}}}}}";
+
+static char *describe(void *app)
+{
+    (void)app;
+    return mem_strdup("Renames or moves a file or folder within the conversation's sandbox.");
+}
+
+static json_t *input_schema(void *app)
+{
+    return args_schema(arguments, app);
+}
+
+/* The files of a moved folder have come with their new names and gone with their old ones. */
+static void tell_folder(const struct changes *changes, const struct broker_client *client,
+                        const struct move_file *m)
+{
+    json_auto_t *came = changes_in_folder(changes, client, m->to);
+    json_auto_t *gone = json_array();
+    size_t i;
+    json_t *row;
+
+    json_array_foreach(came, i, row)
+    {
+        const char *name = json_get_string(row, "name");
+        AUTO_FREE char *old = name ? mem_printf("%s%s", m->from, name + strlen(m->to)) : NULL;
+        if (old)
+            json_array_append_new(gone, json_pack("{s:s}", "name", old));
+    }
+    changes_tell(changes, came);
+    changes_tell(changes, gone);
+}
+
+static int move_file(const struct mcp_tool_call *c, const struct move_file *m,
+                     struct mcp_result *out, struct err *e)
+{
+    const struct changes changes = {c->server, c->tenant, m->conversation};
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    json_t *file = broker_move_file(&client, c->tenant, m->conversation, m->from, m->to,
+                                    m->overwrite, e);
+
+    if (!file)
+        return -1;
+    out->structured = json_pack("{s:o}", "file", file);
+    if (!json_object_get(file, "url"))
+        tell_folder(&changes, &client, m);
+    changes_tell_file(&changes, m->from);
+    changes_tell_file(&changes, m->to);
+    return 0;
+}
+
+static void call(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    struct move_file m = {0};
+    struct err e = ERR_INIT;
+
+    if (args_fill(arguments, c->app, c->arguments, &m, &e) < 0 || move_file(c, &m, out, &e) < 0)
+        report_failure(out, &e);
+}
+
+const struct mcp_tool tool_move_file = {
+    .name = "move_file",
+    .title = "Move a file",
+    /* It replaces what has the new name only when it is told to. */
+    .hints = {.destructive = true},
+    .output_schema = output_schema,
+    .describe = describe,
+    .input_schema = input_schema,
+    .call = call,
+};

@@ -1,0 +1,250 @@
+/* read_file: a file of a conversation's sandbox, or a part of it. */
+#include "config.h"
+
+#include "common/base/b64.h"
+#include "common/base/mem.h"
+#include "common/base/utf8.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files/files.h"
+#include "common/sandbox/files/media.h"
+#include "common/tools/args.h"
+#include "common/tools/broker_access.h"
+#include "common/tools/conversation_args.h"
+#include "common/tools/list.h"
+#include "common/tools/report.h"
+#include "common/tools/runs/pictures.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LENGTH_DEFAULT 65536
+#define LENGTH_MAX     1048576
+#define OFFSET_MAX     (UINT64_C(1) << 53) /* what every client can say exactly */
+#define HEAD_BYTES     4096                /* enough to know a file's type */
+
+struct read_file {
+    const char *conversation;
+    const char *filename;
+    struct arg_integer offset, length;
+    const char *encoding;
+};
+
+static json_t *encodings(const struct tools_app *app, const char *wanted)
+{
+    (void)app;
+    (void)wanted;
+    return json_pack("[s, s]", "text", "base64");
+}
+
+static const struct arg_row arguments[] = {
+    {.name = "conversationId",
+     .type = ARG_IDENTIFIER,
+     .offset = offsetof(struct read_file, conversation),
+     .required = true,
+     .max = CONVERSATION_MAX,
+     .help = CONVERSATION_HELP},
+    {.name = "filename",
+     .type = ARG_STRING,
+     .offset = offsetof(struct read_file, filename),
+     .required = true,
+     .max = FILES_NAME_MAX,
+     .help = "Name below /data."},
+    {.name = "offset",
+     .type = ARG_INTEGER,
+     .offset = offsetof(struct read_file, offset),
+     .max = OFFSET_MAX,
+     .help = "First byte; 0 when left out."},
+    {.name = "length",
+     .type = ARG_INTEGER,
+     .offset = offsetof(struct read_file, length),
+     .max = LENGTH_MAX,
+     .help = "Bytes at most; 65536 when left out."},
+    {.name = "encoding",
+     .type = ARG_STRING,
+     .offset = offsetof(struct read_file, encoding),
+     .max = 16,
+     .choices = encodings,
+     .help = "How the content comes; left out: text where it is UTF-8, a PNG, JPEG, GIF or WebP "
+             "as an image, everything else base64. text: bytes that are no UTF-8 become U+FFFD."},
+    {0},
+};
+
+static const char output_schema[] =
+    "{\"type\":\"object\",\"required\":[\"name\",\"size\",\"mimeType\",\"encoding\",\"offset\","
+    "\"length\"],\"properties\":{"
+    "\"name\":{\"type\":\"string\"},"
+    "\"size\":{\"type\":\"integer\",\"description\":\"bytes of the whole file\"},"
+    "\"mimeType\":{\"type\":\"string\"},"
+    "\"encoding\":{\"enum\":[\"text\",\"base64\",\"image\"]},"
+    "\"content\":{\"type\":\"string\",\"description\":\"absent for an image, which follows\"},"
+    "\"offset\":{\"type\":\"integer\"},"
+    "\"length\":{\"type\":\"integer\",\"description\":\"bytes of the file in this answer\"},"
+    "\"nextOffset\":{\"type\":\"integer\",\"description\":\"there is more from here on\"}}}";
+
+static char *describe(void *app)
+{
+    (void)app;
+    return mem_strdup("Reads a file of the conversation's sandbox (/data/<filename> for run_code), "
+                      "whole or in pieces: nextOffset says where the next begins.");
+}
+
+static json_t *input_schema(void *app)
+{
+    return args_schema(arguments, app);
+}
+
+/* An open file, and what of it is asked for. */
+struct piece {
+    int fd;
+    uint64_t size; /* of the file */
+    uint64_t offset, length;
+    const char *mime;
+};
+
+static int read_at(const struct piece *p, uint64_t offset, uint64_t length, struct buf *out,
+                   struct err *e)
+{
+    out->max = (size_t)length;
+    ssize_t n = pread(p->fd, buf_reserve(out, (size_t)length), (size_t)length, (off_t)offset);
+    if (n < 0)
+        return err_errno(e, "the file cannot be read");
+    buf_grew(out, (size_t)n);
+    return 0;
+}
+
+static int find_type(struct piece *p, const char *name, struct err *e)
+{
+    AUTO_BUF struct buf head = BUF_INIT(0);
+
+    if (read_at(p, 0, HEAD_BYTES, &head, e) < 0)
+        return -1;
+    p->mime = media_type(name, buf_str(&head), head.len);
+    return 0;
+}
+
+/* A character that the piece cuts at its end belongs to the next one. */
+static size_t whole_len(const struct piece *p, const struct buf *content)
+{
+    bool more = p->offset + content->len < p->size;
+    size_t len = more ? utf8_whole_len(content->data, content->len) : content->len;
+
+    return len > 0 ? len : content->len;
+}
+
+static json_t *result_new(const struct piece *p, const char *name, const char *encoding, size_t len)
+{
+    json_t *result = json_pack("{s:s, s:I, s:s, s:s, s:I, s:I}", "name", name, "size",
+                               (json_int_t)p->size, "mimeType", p->mime, "encoding", encoding,
+                               "offset", (json_int_t)p->offset, "length", (json_int_t)len);
+    uint64_t next = p->offset + len;
+
+    /* Nothing where there ought to be something: the file was cut meanwhile. */
+    if (len > 0 && next < p->size)
+        json_object_set_new(result, "nextOffset", json_integer((json_int_t)next));
+    return result;
+}
+
+static json_t *text_new(const struct piece *p, const char *name, const struct buf *content,
+                        size_t len)
+{
+    json_t *result = result_new(p, name, "text", len);
+
+    json_object_set_new(result, "content", json_from_bytes(buf_str(content), len));
+    return result;
+}
+
+static json_t *base64_new(const struct piece *p, const char *name, const struct buf *content)
+{
+    json_t *result = result_new(p, name, "base64", content->len);
+    AUTO_BUF struct buf text = BUF_INIT(B64_ENCODED_LEN(content->len));
+
+    b64_encode(content->data, content->len, &text);
+    json_object_set_new(result, "content", json_stringn(buf_str(&text), text.len));
+    return result;
+}
+
+static json_t *content_new(const struct piece *p, const struct read_file *r,
+                           const struct buf *content)
+{
+    size_t len = content->len > 0 ? whole_len(p, content) : 0;
+    bool is_text = len == 0 ||
+                   (utf8_valid(content->data, len) && !memchr(content->data, '\0', len));
+
+    if (r->encoding ? strcmp(r->encoding, "text") == 0 : is_text)
+        return text_new(p, r->filename, content, len);
+    return base64_new(p, r->filename, content);
+}
+
+/* The whole file as an image block; false when it is none, or none that may be shown. */
+static bool show_image(const struct tools_app *app, const struct piece *p,
+                       const struct read_file *r, struct mcp_result *out)
+{
+    AUTO_BUF struct buf content = BUF_INIT(0);
+    struct err e = ERR_INIT;
+
+    if (r->encoding || r->offset.given || r->length.given || app->limits.images_max == 0 ||
+        p->size == 0 || p->size > app->limits.image_max || read_at(p, 0, p->size, &content, &e) < 0)
+        return false;
+    json_t *image = picture_new(p->mime, &content);
+    if (!image)
+        return false;
+    out->structured = result_new(p, r->filename, "image", content.len);
+    mcp_result_add(out, image);
+    return true;
+}
+
+static int set_range(const struct read_file *r, struct piece *p, struct err *e)
+{
+    p->offset = r->offset.value;
+    p->length = r->length.given ? r->length.value : LENGTH_DEFAULT;
+    if (p->length == 0)
+        return err_set(e, ERR_INVALID, "argument 'length' must be from 1 to %d", LENGTH_MAX);
+    if (p->offset > p->size)
+        return err_set(e, ERR_INVALID,
+                       "argument 'offset' is behind the file's end: it has %" PRIu64 " bytes",
+                       p->size);
+    if (p->length > p->size - p->offset)
+        p->length = p->size - p->offset;
+    return 0;
+}
+
+static int read_file(const struct mcp_tool_call *c, const struct read_file *r,
+                     struct mcp_result *out, struct err *e)
+{
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    AUTO_BUF struct buf content = BUF_INIT(0);
+    struct stat st;
+
+    if (files_check_name("filename", r->filename, strlen(r->filename), e) < 0)
+        return -1;
+    AUTO_FD int fd = broker_open_file(&client, c->tenant, r->conversation, r->filename, &st, e);
+    struct piece p = {.fd = fd, .size = fd < 0 ? 0 : (uint64_t)st.st_size};
+    if (fd < 0 || set_range(r, &p, e) < 0 || find_type(&p, r->filename, e) < 0)
+        return -1;
+    if (show_image(c->app, &p, r, out))
+        return 0;
+    if (read_at(&p, p.offset, p.length, &content, e) < 0)
+        return -1;
+    out->structured = content_new(&p, r, &content);
+    return 0;
+}
+
+static void call(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    struct read_file r = {0};
+    struct err e = ERR_INIT;
+
+    if (args_fill(arguments, c->app, c->arguments, &r, &e) < 0 || read_file(c, &r, out, &e) < 0)
+        report_failure(out, &e);
+}
+
+const struct mcp_tool tool_read_file = {
+    .name = "read_file",
+    .title = "Read a file",
+    .hints = {.read_only = true, .idempotent = true},
+    .output_schema = output_schema,
+    .describe = describe,
+    .input_schema = input_schema,
+    .call = call,
+};

@@ -1,0 +1,111 @@
+#include "config.h"
+
+#include "common/tools/files/uri.h"
+
+#include "common/base/auto.h"
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/base/parse.h"
+#include "common/sandbox/files/files.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define SCHEME  "sandbox://"
+#define URI_MAX (sizeof(SCHEME) + 3 * (SANDBOX_ID_MAX + FILES_NAME_MAX) + 1)
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+static void encode(const char *s, bool keep_slashes, struct buf *out)
+{
+    for (; *s; s++) {
+        if (is_plain(*s) || (keep_slashes && *s == '/'))
+            buf_add_char(out, *s);
+        else
+            buf_addf(out, "%%%02X", (unsigned char)*s);
+    }
+}
+
+char *uri_of_file(const char *conversation, const char *name)
+{
+    AUTO_BUF struct buf uri = BUF_INIT(sizeof(SCHEME) + 3 * (strlen(conversation) + strlen(name)) +
+                                       1);
+
+    buf_add_str(&uri, SCHEME);
+    encode(conversation, false, &uri);
+    buf_add_char(&uri, '/');
+    encode(name, true, &uri);
+    return buf_take(&uri);
+}
+
+/* NULL when the part holds what no URI part may hold, or a NUL. Heap. */
+static char *decode(const char *s, size_t len)
+{
+    AUTO_BUF struct buf out = BUF_INIT(len);
+
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == '?' || s[i] == '#')
+            return NULL;
+        if (s[i] != '%') {
+            buf_add_char(&out, s[i]);
+            continue;
+        }
+        int byte = parse_percent(s + i, len - i);
+        if (byte <= 0)
+            return NULL;
+        buf_add_char(&out, (char)byte);
+        i += 2;
+    }
+    return buf_take(&out);
+}
+
+static bool conversation_ok(const char *s)
+{
+    size_t len = s ? strlen(s) : 0;
+
+    return len > 0 && len <= SANDBOX_ID_MAX && sandbox_text_ok(s, len);
+}
+
+int uri_parse(const char *uri, struct uri_file *out, struct err *e)
+{
+    AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
+    struct err why = ERR_INIT;
+    const char *slash = NULL;
+
+    if (strlen(uri) <= URI_MAX && strncmp(uri, SCHEME, strlen(SCHEME)) == 0) {
+        uri += strlen(SCHEME);
+        slash = strchr(uri, '/');
+    }
+    if (slash) {
+        f.conversation = decode(uri, (size_t)(slash - uri));
+        f.name = decode(slash + 1, strlen(slash + 1));
+    }
+    if (!conversation_ok(f.conversation) || !f.name ||
+        files_check_name("name", f.name, strlen(f.name), &why) < 0)
+        return err_set(e, ERR_NOT_FOUND, "there is no such resource");
+    *out = f;
+    f = (struct uri_file)URI_FILE_INIT;
+    return 0;
+}
+
+void uri_file_clear(struct uri_file *f)
+{
+    free(f->conversation);
+    free(f->name);
+    *f = (struct uri_file)URI_FILE_INIT;
+}
+
+bool uri_is_ours(const char *uri)
+{
+    AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
+    struct err e = ERR_INIT;
+
+    if (uri_parse(uri, &f, &e) < 0)
+        return false;
+    AUTO_FREE char *again = uri_of_file(f.conversation, f.name);
+    return strcmp(again, uri) == 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * The URIs of files in sandboxes: sandbox://<conversationId>/<name>, in both parts everything but
+ * letters, digits and "-._~" percent-encoded (the slashes between a name's folders are not).
+ */
+#ifndef SANDCGI_TOOLS_FILES_URI_H
+#define SANDCGI_TOOLS_FILES_URI_H
+
+#include "common/base/err.h"
+
+#include <stdbool.h>
+
+/* As an RFC 6570 template. */
+#define URI_TEMPLATE              "sandbox://{conversationId}/{+path}"
+#define URI_VARIABLE_CONVERSATION "conversationId"
+#define URI_VARIABLE_PATH         "path"
+
+/* Heap. */
+char *uri_of_file(const char *conversation, const char *name);
+
+struct uri_file {
+    char *conversation;
+    char *name; /* passes files_check_name */
+};
+
+#define URI_FILE_INIT                                                                              \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define AUTO_URI_FILE AUTO(uri_file_clear)
+
+/* What a client wrote; other spellings than ours are understood. ERR_NOT_FOUND when it names no
+ * file. */
+int uri_parse(const char *uri, struct uri_file *out, struct err *e);
+void uri_file_clear(struct uri_file *f);
+
+/* Is it spelled as uri_of_file does? Whoever waits for news of a file has to name it so. */
+bool uri_is_ours(const char *uri);
+
+#endif

@@ -1,0 +1,152 @@
+#include "config.h"
+
+#include "common/tools/runs/imports.h"
+
+#include "common/base/auto.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* A part of the program. */
+struct span {
+    const char *at, *end;
+};
+
+static void skip_blanks(struct span *s)
+{
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))
+        s->at++;
+}
+
+/* Passes over the word if the span begins with it. */
+static bool take_word(struct span *s, const char *word)
+{
+    size_t len = strlen(word);
+
+    if ((size_t)(s->end - s->at) < len || memcmp(s->at, word, len) != 0)
+        return false;
+    s->at += len;
+    return true;
+}
+
+static bool has(const json_t *names, const char *name, size_t len)
+{
+    size_t i;
+    json_t *one;
+
+    json_array_foreach(names, i, one)
+    {
+        if (json_string_length(one) == len && memcmp(json_string_value(one), name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add(json_t *names, const char *name, size_t len)
+{
+    if (len > 0 && len <= WANTS_NAME_MAX && json_array_size(names) < WANTS_MAX &&
+        !has(names, name, len))
+        json_array_append_new(names, json_stringn(name, len));
+}
+
+/* ---- Python: "import a.b as c, d" and "from a.b import c" at the beginning of a line ---- */
+
+/* The first part of a dotted name. */
+static void take_module(struct span *s, json_t *names)
+{
+    const char *begin;
+
+    skip_blanks(s);
+    begin = s->at;
+    while (s->at < s->end && (isalnum((unsigned char)*s->at) || *s->at == '_'))
+        s->at++;
+    add(names, begin, (size_t)(s->at - begin));
+}
+
+static void python_line(struct span line, json_t *names)
+{
+    skip_blanks(&line);
+    if (take_word(&line, "from ")) {
+        take_module(&line, names);
+        return;
+    }
+    if (!take_word(&line, "import "))
+        return;
+    while (line.at && line.at < line.end) {
+        take_module(&line, names);
+        line.at = memchr(line.at, ',', (size_t)(line.end - line.at));
+        if (line.at)
+            line.at++;
+    }
+}
+
+/* ---- TypeScript: what stands in quotes behind from, import and require ---- */
+
+/* A package's name without the path inside it; the program's own files are no packages. */
+static size_t package_len(const char *name, size_t len)
+{
+    const char *slash = memchr(name, '/', len);
+
+    if (len == 0 || *name == '.' || *name == '/')
+        return 0;
+    if (slash && *name == '@')
+        slash = memchr(slash + 1, '/', len - (size_t)(slash + 1 - name));
+    return slash ? (size_t)(slash - name) : len;
+}
+
+/* Behind the word: the quoted text, if that is what follows. */
+static void take_quoted(struct span s, json_t *names)
+{
+    const char *end;
+
+    while (s.at < s.end && (*s.at == ' ' || *s.at == '('))
+        s.at++;
+    if (s.at == s.end || (*s.at != '"' && *s.at != '\''))
+        return;
+    end = memchr(s.at + 1, *s.at, (size_t)(s.end - s.at - 1));
+    if (end)
+        add(names, s.at + 1, package_len(s.at + 1, (size_t)(end - s.at - 1)));
+}
+
+static void typescript_line(struct span line, json_t *names)
+{
+    static const char *const words[] = {"from", "import", "require"};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        size_t len = strlen(words[i]);
+        const char *found = memmem(line.at, (size_t)(line.end - line.at), words[i], len);
+
+        if (found)
+            take_quoted((struct span){found + len, line.end}, names);
+    }
+}
+
+/* ---- both ---- */
+
+static const struct {
+    const char *language;
+    void (*line)(struct span line, json_t *names);
+} scanners[] = {{"python", python_line}, {"typescript", typescript_line}};
+
+static json_t *scan(struct run_text code, void (*take_line)(struct span, json_t *))
+{
+    json_t *names = json_array();
+    const char *end = code.data + code.len;
+    const char *next;
+
+    for (const char *at = code.data; at < end; at = next + 1) {
+        next = memchr(at, '\n', (size_t)(end - at));
+        if (!next)
+            next = end;
+        take_line((struct span){at, next}, names);
+    }
+    return names;
+}
+
+json_t *imports_of(const char *language, struct run_text code)
+{
+    for (size_t i = 0; i < ARRAY_LEN(scanners); i++)
+        if (strcmp(scanners[i].language, language) == 0)
+            return scan(code, scanners[i].line);
+    return NULL;
+}

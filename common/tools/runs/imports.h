@@ -1,0 +1,17 @@
+/* Which modules a program imports, as far as a quick look at its lines tells: a hint for choosing
+ * among the containers that wait. Wrong or missing names only cost time. */
+#ifndef SANDCGI_TOOLS_RUNS_IMPORTS_H
+#define SANDCGI_TOOLS_RUNS_IMPORTS_H
+
+#include "common/protocol/run.h"
+
+#include <jansson.h>
+
+#define WANTS_MAX      64 /* names */
+#define WANTS_NAME_MAX 64 /* bytes of one; longer ones are left out */
+
+/* The names, each once, as a new array; NULL for a language that we do not know. code is hostile
+ * text. */
+json_t *imports_of(const char *language, struct run_text code);
+
+#endif

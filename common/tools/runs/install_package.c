@@ -1,0 +1,201 @@
+/* install_package: brings packages of a language's index into a conversation, whose programs stay
+ * offline. */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/index/ecosystem.h"
+#include "common/mcp/features/content.h"
+#include "common/rpc/json.h"
+#include "common/tools/args.h"
+#include "common/tools/broker_access.h"
+#include "common/tools/conversation_args.h"
+#include "common/tools/list.h"
+#include "common/tools/report.h"
+#include "common/tools/runs/run_life.h"
+#include "common/tools/runs/run_report.h"
+
+#include <string.h>
+
+struct install {
+    const char *conversation;
+    const char *language;
+    struct arg_list packages;
+    uint64_t timeout_ms;
+    struct arg_integer wait_ms;
+};
+
+/* Which of them this server can install is known when it is asked. */
+static json_t *languages(const struct tools_app *app, const char *wanted)
+{
+    size_t n;
+    const struct index_ecosystem *rows = index_ecosystems(&n);
+    json_t *list = json_array();
+
+    (void)app;
+    (void)wanted;
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_string(rows[i].language));
+    return list;
+}
+
+static const struct arg_row arguments[] = {
+    {.name = "conversationId",
+     .type = ARG_IDENTIFIER,
+     .offset = offsetof(struct install, conversation),
+     .required = true,
+     .max = CONVERSATION_MAX,
+     .help = CONVERSATION_HELP},
+    {.name = "language",
+     .type = ARG_IDENTIFIER,
+     .offset = offsetof(struct install, language),
+     .required = true,
+     .max = RUN_LANGUAGE_MAX,
+     .help = "Whose packages: python takes them from PyPI, typescript from npm (or from what this "
+             "server has instead).",
+     .choices = languages},
+    {.name = "packages",
+     .type = ARG_LIST,
+     .offset = offsetof(struct install, packages),
+     .required = true,
+     .max = (uint64_t)INDEX_PACKAGES_MAX * INDEX_PACKAGE_MAX,
+     .max_items = INDEX_PACKAGES_MAX,
+     .help = "Names as the index knows them, with a version where one is needed: \"polars\", "
+             "\"httpx[http2]>=0.27\"; \"zod\", \"@types/node@^22\"."},
+    {.name = "timeout",
+     .type = ARG_SECONDS,
+     .offset = offsetof(struct install, timeout_ms),
+     .max_setting = ARG_SETTING(timeout_max_ms),
+     .initial_setting = ARG_SETTING(timeout_max_ms),
+     .help = "Seconds after which the installation is stopped."},
+    RUN_WAIT_ROW(struct install),
+    {0},
+};
+
+static char *describe(void *app)
+{
+    (void)app;
+    return mem_strdup(
+        "Installs packages into the conversation, for later programs of the same conversationId "
+        "to import; programs themselves have no package index. They come before the libraries "
+        "that list_runners names, so a newer version of one of those can be installed. Python "
+        "packages are taken as wheels only; no install script runs. What they need is installed "
+        "with them, and counts as the conversation's files do.");
+}
+
+static json_t *input_schema(void *app)
+{
+    return args_schema(arguments, app);
+}
+
+static int check(const struct install *i, struct err *e)
+{
+    const struct index_ecosystem *eco = index_ecosystem_of(i->language);
+
+    if (!eco)
+        return err_set(e, ERR_INVALID, "language: packages of %s cannot be installed", i->language);
+    if (i->packages.n == 0)
+        return err_set(e, ERR_INVALID, "argument 'packages': name at least one");
+    for (size_t n = 0; n < i->packages.n; n++)
+        if (index_check_package(eco, i->packages.items[n].data, e) < 0)
+            return -1;
+    return 0;
+}
+
+static json_t *run(const struct mcp_tool_call *c, const struct install *i, struct broker_busy *busy,
+                   struct err *e)
+{
+    const struct tools_app *app = c->app;
+    const struct run_request request = {
+        .tenant = c->tenant,
+        .conversation = i->conversation,
+        .language = i->language,
+        .code = {"", 0},
+        .index = true,
+        .timeout_ms = i->timeout_ms ? i->timeout_ms : app->limits.timeout_max_ms,
+        .args = i->packages.items,
+        .n_args = i->packages.n,
+    };
+    struct broker_client client = tools_client(app, c->cancel_fd);
+    struct broker_run_options options = {
+        .options = {.wait_ms = i->wait_ms.given ? i->wait_ms.value : app->limits.wait_ms,
+                    .detach = c->leave_fd >= 0,
+                    .fleeting = c->lone},
+        .callbacks = {.busy = busy}};
+    struct run_life life;
+
+    client.leave_fd = c->leave_fd;
+    run_life_begin(&life, c, "The installation", request.timeout_ms, &client, &options.callbacks);
+    return broker_run(&client, &request, &options, e);
+}
+
+/* In a sentence: what is there now, or why not. */
+static void tell(const json_t *result, struct mcp_result *out)
+{
+    const json_t *installed = json_object_get(result, "installed");
+    const char *reason = json_get_string(result, "reason");
+    AUTO_BUF struct buf text = BUF_INIT(256 * 1024);
+    size_t i;
+    const json_t *item;
+
+    if (strcmp(run_report_status(result), "ok") != 0)
+        buf_addf(&text, "Nothing was installed: %s.",
+                 reason ? reason : "the installation did not come to its end (see status)");
+    else if (json_array_size(installed) == 0)
+        buf_add_str(&text, "Everything that was asked for is there already.");
+    else
+        buf_add_str(&text, "Installed for the next programs of this conversation:");
+    json_array_foreach(installed, i, item)
+        buf_addf(&text, "%s %s %s", i ? "," : "", json_get_string(item, "name"),
+                 json_get_string(item, "version"));
+    mcp_result_add(out, content_text_new(buf_str(&text), text.len));
+}
+
+static void answer(const struct mcp_tool_call *c, const struct install *i, json_t *take_result,
+                   struct mcp_result *out)
+{
+    bool over = !run_report_is_running(take_result);
+
+    run_report_tell(c, &(struct run_telling){.conversation = i->conversation}, take_result, out);
+    if (!over || out->is_error)
+        return;
+    out->is_error = strcmp(run_report_status(out->structured), "ok") != 0;
+    tell(out->structured, out);
+}
+
+static int install(const struct mcp_tool_call *c, struct install *i, struct mcp_result *out,
+                   struct err *e)
+{
+    struct broker_busy busy = {0};
+    json_t *result;
+
+    if (args_fill(arguments, c->app, c->arguments, i, e) < 0 || check(i, e) < 0)
+        return -1;
+    result = run(c, i, &busy, e);
+    if (result)
+        answer(c, i, result, out);
+    else if (e->kind == ERR_BUSY)
+        run_report_busy(e, &busy, out);
+    else
+        return -1;
+    return 0;
+}
+
+static void call(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    struct install i = {0};
+    struct err e = ERR_INIT;
+
+    if (install(c, &i, out, &e) < 0)
+        report_failure(out, &e);
+    args_clear(arguments, &i);
+}
+
+const struct mcp_tool tool_install_package = {
+    .name = "install_package",
+    .title = "Install packages",
+    .hints = {.idempotent = true, .open_world = true},
+    .output_schema = run_report_schema,
+    .describe = describe,
+    .input_schema = input_schema,
+    .call = call,
+};

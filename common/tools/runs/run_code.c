@@ -1,0 +1,347 @@
+/* run_code: runs a program in a fresh container and tells what came of it. */
+#include "config.h"
+
+#include "common/tools/conversation_args.h"
+
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+#include "common/tools/args.h"
+#include "common/tools/broker_access.h"
+#include "common/tools/files/changes.h"
+#include "common/tools/list.h"
+#include "common/tools/report.h"
+#include "common/tools/runs/consent.h"
+#include "common/tools/runs/env.h"
+#include "common/tools/runs/imports.h"
+#include "common/tools/runs/run_life.h"
+#include "common/tools/runs/run_report.h"
+#include "common/tools/runs/run_tasks.h"
+
+#include <string.h>
+
+#define ARGS_MAX_BYTES (64 * 1024)
+#define ARGS_MAX       64
+#define ENV_MAX        64
+#define LANGUAGE_MAX   64
+#define TASK_AFTER_MS  3000 /* a program that runs longer becomes a task, where it can */
+
+struct run_code {
+    const char *conversation;
+    const char *language;
+    struct run_text code;
+    bool network;
+    struct arg_map environment;
+    uint64_t timeout_ms;
+    struct arg_integer wait_ms;
+    bool background;
+    bool session;
+    struct run_text input;
+    struct arg_list args;
+};
+
+static const struct arg_row arguments[] = {
+    {.name = "conversationId",
+     .type = ARG_IDENTIFIER,
+     .offset = offsetof(struct run_code, conversation),
+     .required = true,
+     .max = CONVERSATION_MAX,
+     .help = CONVERSATION_HELP},
+    {.name = "language",
+     .type = ARG_IDENTIFIER,
+     .offset = offsetof(struct run_code, language),
+     .required = true,
+     .max = LANGUAGE_MAX,
+     .help = "The language that the code is written in.",
+     .choices = runners_languages},
+    {.name = "code",
+     .type = ARG_TEXT,
+     .offset = offsetof(struct run_code, code),
+     .required = true,
+     .max_setting = ARG_SETTING(code_max),
+     .help = "The whole program."},
+    {.name = "network",
+     .type = ARG_BOOL,
+     .offset = offsetof(struct run_code, network),
+     .help = "Give the program access to the network."},
+    {.name = "environment",
+     .type = ARG_MAP,
+     .offset = offsetof(struct run_code, environment),
+     .max_setting = ARG_SETTING(env_max),
+     .max_items = ENV_MAX,
+     .help = "Environment variables for the program. Those that change how the interpreter starts "
+             "(PATH, LD_*, PYTHON*, …) are refused."},
+    {.name = "timeout",
+     .type = ARG_SECONDS,
+     .offset = offsetof(struct run_code, timeout_ms),
+     .max_setting = ARG_SETTING(timeout_max_ms),
+     .initial_setting = ARG_SETTING(timeout_ms),
+     .help = "Seconds after which the program is stopped."},
+    RUN_WAIT_ROW(struct run_code),
+    {.name = "background",
+     .type = ARG_BOOL,
+     .offset = offsetof(struct run_code, background),
+     .help = "Answer at once with status running, and let the program go on."},
+    {.name = "session",
+     .type = ARG_BOOL,
+     .offset = offsetof(struct run_code, session),
+     .help = "Keep variables, functions and imports for the next call with session (python and "
+             "typescript). Waits for the end; stdin, args, environment and background are not for "
+             "it."},
+    {.name = "stdin",
+     .type = ARG_TEXT,
+     .offset = offsetof(struct run_code, input),
+     .max_setting = ARG_SETTING(stdin_max),
+     .help = "What the program reads from its standard input."},
+    {.name = "args",
+     .type = ARG_LIST,
+     .offset = offsetof(struct run_code, args),
+     .max = ARGS_MAX_BYTES,
+     .max_items = ARGS_MAX,
+     .help = "Command line arguments of the program."},
+    {0},
+};
+
+/* ---- the description ---- */
+
+static void describe_language(const json_t *runner, struct buf *out)
+{
+    const json_t *libraries = json_object_get(runner, "libraries");
+    const char *language = json_get_string(runner, "language");
+    const char *version = json_get_string(runner, "version");
+    size_t i;
+    json_t *library;
+
+    buf_addf(out, "\n- %s", language ? language : "?");
+    if (version && *version)
+        buf_addf(out, " (%s)", version);
+    json_array_foreach(libraries, i, library)
+    {
+        const char *name = json_get_string(library, "name");
+        const char *at = json_get_string(library, "version");
+        buf_addf(out, "%s%s%s%s", i ? ", " : ": ", name ? name : "?", at && *at ? " " : "",
+                 at ? at : "");
+    }
+}
+
+/* In the broker's order, which is sorted: the same images make the same text. */
+void run_code_describe_languages(const struct tools_app *app, struct buf *out)
+{
+    struct err e = ERR_INIT;
+    const json_t *runners = runners_get(app, RUNNERS_FRESH_MS, &e);
+    size_t i;
+    json_t *runner;
+
+    if (json_array_size(runners) == 0)
+        return;
+    buf_add_str(out, "\n\nLanguages and the libraries that can be imported:");
+    json_array_foreach(runners, i, runner) describe_language(runner, out);
+}
+
+static const char *network_text(const struct tools_limits *limits)
+{
+    if (!limits->network)
+        return "no network (this server does not allow it).";
+    return limits->network_ask ? "no network unless network is true and the user agrees when asked."
+                               : "no network unless network is true.";
+}
+
+static char *describe(void *app)
+{
+    const struct tools_app *a = app;
+    AUTO_BUF struct buf out = BUF_INIT(256 * 1024);
+
+    buf_add_str(
+        &out,
+        "Runs a program in a fresh, isolated Linux container and returns its output, its exit "
+        "code and the files it made. Print what you want to see: the value of the last "
+        "expression is not shown.\n\n"
+        "Files: the working directory /data is kept between calls with the same "
+        "conversationId and holds what upload_file put there; everything else, variables and "
+        "processes too, is gone after each call, unless session is true: then the interpreter "
+        "itself stays until it is unused for long or reset_session ends it. Every file that the "
+        "program creates or "
+        "changes in /data is returned with a download link, pictures also as images. The "
+        "environment variable FILE_BASE_URL holds the link to /data: a program may print "
+        "markdown such as ![chart](<FILE_BASE_URL>/chart.png).\n\n");
+    buf_addf(
+        &out,
+        "Limits: the program is stopped after %g seconds unless timeout says otherwise (at most "
+        "%g); very long output loses its middle; ",
+        (double)a->limits.timeout_ms / 1000.0, (double)a->limits.timeout_max_ms / 1000.0);
+    if (a->limits.wait_ms > 0)
+        buf_addf(&out,
+                 "a program that still runs after %g seconds goes on while the answer says status "
+                 "running: get_run then brings its output and result; ",
+                 (double)a->limits.wait_ms / 1000.0);
+    buf_add_str(&out, network_text(&a->limits));
+    run_code_describe_languages(a, &out);
+    return buf_take(&out);
+}
+
+static json_t *input_schema(void *app)
+{
+    return args_schema(arguments, app);
+}
+
+static uint64_t version(void *app)
+{
+    return runners_version(app);
+}
+
+/* ---- a call ---- */
+
+static int check_session(const struct run_code *r, struct err *e)
+{
+    if (r->background || r->input.len > 0 || r->args.n > 0 || r->environment.n > 0)
+        return err_set(e, ERR_INVALID,
+                       "argument 'session': goes with none of background, stdin, args and "
+                       "environment");
+    return 0;
+}
+
+static int check(struct run_code *r, const struct tools_app *app, struct err *e)
+{
+    if (r->session && check_session(r, e) < 0)
+        return -1;
+    if (env_filter(&r->environment, e) < 0)
+        return -1;
+    if (r->network && !app->limits.network)
+        return err_set(e, ERR_DENIED, "argument 'network': this server allows no network");
+    return 0;
+}
+
+/* How long the answer may take. Who can be given a task need not wait for long, unless output is
+ * wanted as it comes. */
+static uint64_t wait_of(const struct mcp_tool_call *c, const struct run_code *r)
+{
+    const struct tools_app *app = c->app;
+
+    if (r->session)
+        return 0;
+    if (r->wait_ms.given)
+        return r->wait_ms.value;
+    return c->can_task && !mcp_progress_wanted(c) ? TASK_AFTER_MS : app->limits.wait_ms;
+}
+
+static struct run_request request_of(const struct mcp_tool_call *c, const struct run_code *r)
+{
+    return (struct run_request){
+        .tenant = c->tenant,
+        .conversation = r->conversation,
+        .language = r->language,
+        .code = r->code,
+        /* Nothing to read is the same as an empty input, and needs no support by the image. */
+        .input = r->input.len > 0 ? r->input : (struct run_text){0},
+        .network = r->network,
+        .timeout_ms = r->timeout_ms,
+        .args = r->args.items,
+        .n_args = r->args.n,
+        .env = r->environment.items,
+        .n_env = r->environment.n,
+    };
+}
+
+static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
+                   struct broker_busy *busy, struct fds *opened, struct err *e)
+{
+    const struct tools_app *app = c->app;
+    const struct run_request request = request_of(c, r);
+    struct broker_client client = tools_client(app, c->cancel_fd);
+    json_auto_t *wants = imports_of(r->language, r->code);
+    AUTO_FREE char *subject = mem_printf("The %s program", r->language);
+    struct broker_run_options options = {.options = {.wait_ms = wait_of(c, r),
+                                                     .background = r->background,
+                                                     .detach = c->leave_fd >= 0,
+                                                     .fleeting = c->lone,
+                                                     .session = r->session,
+                                                     .wants = wants},
+                                         .callbacks = {.busy = busy},
+                                         .opened = opened};
+    struct run_life life;
+
+    client.leave_fd = c->leave_fd;
+    run_life_begin(&life, c, subject, r->timeout_ms ? r->timeout_ms : app->limits.timeout_ms,
+                   &client, &options.callbacks);
+    return broker_run(&client, &request, &options, e);
+}
+
+static void answer(const struct mcp_tool_call *c, const struct run_code *r,
+                   const struct fds *opened, json_t *take_result, struct mcp_result *out)
+{
+    const struct changes changes = {c->server, c->tenant, r->conversation};
+    bool running = run_report_is_running(take_result);
+
+    if (running && c->can_task)
+        out->task = run_tasks_new(take_result);
+    if (out->task) {
+        json_decref(take_result);
+        return;
+    }
+    if (!running) /* else its supervisor tells when it ends */
+        changes_tell(&changes, json_object_get(take_result, "files"));
+    run_report_tell(c, &(struct run_telling){.conversation = r->conversation, .opened = opened},
+                    take_result, out);
+}
+
+static int run_code(const struct mcp_tool_call *c, const struct run_code *r, struct mcp_result *out,
+                    struct err *e)
+{
+    struct broker_busy busy = {0};
+    AUTO_FDS struct fds opened = FDS_INIT(FDS_MAX);
+    json_t *result = run(c, r, &busy, &opened, e);
+
+    if (result)
+        answer(c, r, &opened, result, out);
+    else if (e->kind == ERR_BUSY)
+        run_report_busy(e, &busy, out);
+    else
+        return -1;
+    return 0;
+}
+
+/* 1: go on, 0: the user is being asked, -1. */
+static int permit(const struct mcp_tool_call *c, const struct run_code *r, struct mcp_result *out,
+                  struct err *e)
+{
+    const struct tools_app *app = c->app;
+
+    return r->network && app->limits.network_ask
+               ? consent_network(c, r->language, r->code, &out->need, e)
+               : 1;
+}
+
+static int check_and_run(const struct mcp_tool_call *c, struct run_code *r, struct mcp_result *out,
+                         struct err *e)
+{
+    int permitted;
+
+    if (args_fill(arguments, c->app, c->arguments, r, e) < 0 || check(r, c->app, e) < 0)
+        return -1;
+    permitted = permit(c, r, out, e);
+    return permitted > 0 ? run_code(c, r, out, e) : permitted;
+}
+
+static void call(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    struct run_code r = {0};
+    struct err e = ERR_INIT;
+
+    if (check_and_run(c, &r, out, &e) < 0)
+        report_failure(out, &e);
+    args_clear(arguments, &r);
+}
+
+static const char *const aliases[] = {"sandbox.run_code", NULL};
+
+const struct mcp_tool tool_run_code = {
+    .name = "run_code",
+    .aliases = aliases,
+    .title = "Run code",
+    /* A program may delete files of its conversation, and reach out when it gets network. */
+    .hints = {.destructive = true, .open_world = true},
+    .output_schema = run_report_schema,
+    .describe = describe,
+    .input_schema = input_schema,
+    .version = version,
+    .call = call,
+};

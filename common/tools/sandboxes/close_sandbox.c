@@ -1,0 +1,66 @@
+/* close_sandbox: ends a sandbox that stays. */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/protocol/client_psandboxes.h"
+#include "common/tools/args.h"
+#include "common/tools/broker_access.h"
+#include "common/tools/list.h"
+#include "common/tools/report.h"
+#include "common/tools/sandboxes/sandbox_rows.h"
+
+struct close_sandbox {
+    const char *psandbox_id;
+};
+
+static const struct arg_row arguments[] = {
+    {.name = "sandboxId",
+     .type = ARG_STRING,
+     .offset = offsetof(struct close_sandbox, psandbox_id),
+     .required = true,
+     .max = PSANDBOX_ID_MAX,
+     .help = SANDBOX_ID_HELP},
+    {0},
+};
+
+static char *describe(void *app)
+{
+    (void)app;
+    return mem_strdup("Closes a sandbox that create_sandbox made: everything that runs in it ends, "
+                      "files outside /data are gone, those in /data stay. One that has ended "
+                      "already is not changed: the answer says how it ended.");
+}
+
+static json_t *input_schema(void *app)
+{
+    return args_schema(arguments, app);
+}
+
+static int close_psandbox(const struct mcp_tool_call *c, const struct close_sandbox *x,
+                          struct mcp_result *out, struct err *e)
+{
+    const struct broker_client client = tools_client(c->app, c->cancel_fd);
+
+    out->structured = broker_close_psandbox(&client, c->tenant, x->psandbox_id, e);
+    return out->structured ? 0 : -1;
+}
+
+static void call(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    struct close_sandbox x = {0};
+    struct err e = ERR_INIT;
+
+    if (args_fill(arguments, c->app, c->arguments, &x, &e) < 0 ||
+        close_psandbox(c, &x, out, &e) < 0)
+        report_failure(out, &e);
+}
+
+const struct mcp_tool tool_close_sandbox = {
+    .name = "close_sandbox",
+    .title = "Close a sandbox",
+    .hints = {.destructive = true, .idempotent = true},
+    .output_schema = SANDBOX_ROW_SCHEMA,
+    .describe = describe,
+    .input_schema = input_schema,
+    .call = call,
+};

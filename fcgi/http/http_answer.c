@@ -1,0 +1,121 @@
+#include "config.h"
+
+#include "fcgi/http/http_answer.h"
+
+#include "common/rpc/json.h"
+#include "common/rpc/rpc.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define ASKED_HEADERS_MAX 32
+#define TOKEN_CHARS       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
+
+static const struct {
+    int status;
+    const char *reason;
+} reasons[] = {
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {406, "Not Acceptable"},
+    {409, "Conflict"},
+    {410, "Gone"},
+    {413, "Content Too Large"},
+    {415, "Unsupported Media Type"},
+    {429, "Too Many Requests"},
+    {503, "Service Unavailable"},
+};
+
+static const char *reason_of(int status)
+{
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "Error";
+}
+
+int http_refuse(struct http_answer *a, int status, const char *headers, const char *message)
+{
+    a->status = status;
+    a->headers = headers;
+    json_decref(a->body);
+    a->body = rpc_error_new(NULL, RPC_INVALID_REQUEST, message, NULL);
+    return -1;
+}
+
+/* Besides the headers that everybody uses, those that mirror arguments (x-mcp-header), by their
+ * prefix: nobody knows here which tools have some. */
+static void add_asked_headers(const char *asked, struct buf *out)
+{
+    static const char prefix[] = "mcp-param-";
+    int n = 0;
+
+    for (const char *s = asked; *s && n < ASKED_HEADERS_MAX;) {
+        s += strspn(s, ", \t");
+        size_t len = strcspn(s, ", \t");
+        if (len >= sizeof prefix && len < 128 && strncasecmp(s, prefix, sizeof prefix - 1) == 0 &&
+            strspn(s, TOKEN_CHARS) == len) {
+            buf_addf(out, ", %.*s", (int)len, s);
+            n++;
+        }
+        s += len;
+    }
+}
+
+static void add_cors(const struct http_answer *a, struct buf *out)
+{
+    buf_addf(out,
+             "Access-Control-Allow-Origin: %s\r\n"
+             "Vary: Origin\r\n"
+             "Access-Control-Expose-Headers: Mcp-Session-Id, WWW-Authenticate\r\n",
+             a->allowed);
+    if (!a->asked_headers)
+        return;
+    buf_add_str(out, "Access-Control-Allow-Methods: POST, GET, DELETE\r\n"
+                     "Access-Control-Max-Age: 600\r\n"
+                     "Access-Control-Allow-Headers: Content-Type, Accept, Authorization, "
+                     "MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, Mcp-Method, Mcp-Name");
+    add_asked_headers(a->asked_headers, out);
+    buf_add_str(out, "\r\n");
+}
+
+static void add_common(const struct http_answer *a, struct buf *out)
+{
+    buf_addf(out, "Status: %d %s\r\n%s", a->status, reason_of(a->status), a->headers);
+    if (a->allowed)
+        add_cors(a, out);
+    if (a->session[0])
+        buf_addf(out, "Mcp-Session-Id: %s\r\n", a->session);
+}
+
+void http_answer_write(const struct http_answer *a, struct buf *out)
+{
+    AUTO_BUF struct buf written = BUF_INIT(HTTP_ANSWER_MAX);
+    const struct buf *body = a->text.len > 0 ? &a->text : &written;
+
+    add_common(a, out);
+    buf_add_str(out, "Cache-Control: no-store\r\n");
+    if (a->body)
+        json_write(a->body, &written);
+    if (body->len > 0)
+        buf_add_str(out, "Content-Type: application/json\r\n");
+    if (a->status != 204)
+        buf_addf(out, "Content-Length: %zu\r\n", body->len);
+    buf_add_str(out, "\r\n");
+    buf_add(out, body->data, body->len);
+}
+
+void http_answer_write_stream_head(const struct http_answer *a, struct buf *out)
+{
+    add_common(a, out);
+    buf_add_str(out, "Content-Type: text/event-stream\r\n"
+                     "Cache-Control: no-cache, no-transform\r\n"
+                     "X-Accel-Buffering: no\r\n\r\n");
+}

@@ -1,0 +1,158 @@
+#include "config.h"
+
+#include "fcgi/hub/events.h"
+
+#include "common/base/auto.h"
+#include "common/base/buf.h"
+#include "common/base/log.h"
+#include "common/rpc/json.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EVENTS_PATIENCE_MS 50
+#define HURRY_MS           1000
+#define RECEIVE_BUFFER     (1 << 20)
+#define EVENT_DEPTH_MAX    4
+
+static int set_address(struct sockaddr_un *a, const char *path, struct err *e)
+{
+    size_t len = strlen(path);
+
+    if (len == 0 || len >= sizeof a->sun_path)
+        return err_set(e, ERR_INVALID, "SANDCGI_EVENTS: the path must have 1 to %zu characters",
+                       sizeof a->sun_path - 1);
+    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(a->sun_path, path, len + 1);
+    return 0;
+}
+
+void event_sender_init(struct event_sender *s, const char *path)
+{
+    struct err e = ERR_INIT;
+
+    *s = (struct event_sender){.fd = -1, .hurry = deadline_in_ms(0)};
+    if (set_address(&s->to, path, &e) == 0)
+        s->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+void event_sender_clear(struct event_sender *s)
+{
+    auto_close_fd(&s->fd);
+}
+
+static bool try_send(const struct event_sender *s, const struct buf *text)
+{
+    ssize_t n;
+
+    do
+        n = sendto(s->fd, text->data, text->len, MSG_NOSIGNAL, (const struct sockaddr *)&s->to,
+                   sizeof s->to);
+    while (n < 0 && errno == EINTR);
+    return n >= 0;
+}
+
+/*
+ * The kernel queues few datagrams (net.unix.max_dgram_qlen), so a run that changes many files meets
+ * a full queue while the hub is at work. An unconnected socket cannot be polled for room; a few
+ * short naps can.
+ */
+static bool send_patiently(struct event_sender *s, const struct buf *text)
+{
+    int naps = deadline_passed(s->hurry) ? EVENTS_PATIENCE_MS : 0;
+
+    for (int i = 0;; i++) {
+        if (try_send(s, text))
+            return true;
+        if (errno != EAGAIN && errno != ENOBUFS)
+            return true; /* nobody listens */
+        if (i >= naps)
+            break;
+        poll(NULL, 0, 1);
+    }
+    s->hurry = deadline_in_ms(HURRY_MS);
+    return false;
+}
+
+void event_sender_publish(void *ctx, const struct mcp_event *event)
+{
+    struct event_sender *s = ctx;
+    AUTO_BUF struct buf text = BUF_INIT(MCP_EVENT_MAX);
+
+    if (s->fd < 0)
+        return;
+    json_auto_t *object = mcp_event_encode(event);
+    if (!object || json_write(object, &text) < 0)
+        log_warn("an event is too large to be told");
+    else if (!send_patiently(s, &text))
+        log_warn("the hub does not keep up: an event is lost");
+}
+
+/* A socket file that nobody has open any more is removed; whatever else is there is an error. */
+static int remove_stale(const struct sockaddr_un *a, struct err *e)
+{
+    struct stat st;
+
+    if (lstat(a->sun_path, &st) < 0)
+        return errno == ENOENT ? 0 : err_errno(e, "cannot look at %s", a->sun_path);
+    if (!S_ISSOCK(st.st_mode))
+        return err_set(e, ERR_INVALID, "%s exists and is not a socket", a->sun_path);
+    AUTO_FD int probe = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (probe < 0)
+        return err_errno(e, "cannot make a socket");
+    if (connect(probe, (const struct sockaddr *)a, sizeof *a) == 0)
+        return err_set(e, ERR_BUSY, "%s: another process listens there", a->sun_path);
+    if (errno != ECONNREFUSED)
+        return err_errno(e, "cannot tell whether anybody listens on %s", a->sun_path);
+    if (unlink(a->sun_path) < 0 && errno != ENOENT)
+        return err_errno(e, "cannot remove the stale socket %s", a->sun_path);
+    return 0;
+}
+
+int events_listen(const char *path, const struct account *workers, struct err *e)
+{
+    struct sockaddr_un a;
+    int size = RECEIVE_BUFFER;
+
+    if (set_address(&a, path, e) < 0 || remove_stale(&a, e) < 0)
+        return -1;
+    AUTO_FD int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_errno(e, "cannot make a socket");
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    mode_t before = umask(0177);
+    int rc = bind(fd, (const struct sockaddr *)&a, sizeof a);
+    umask(before);
+    if (rc < 0)
+        return err_errno(e, "cannot bind to %s", a.sun_path);
+    if (geteuid() == 0 && lchown(a.sun_path, workers->uid, workers->gid) < 0) {
+        err_errno(e, "cannot set the owner of %s", a.sun_path);
+        unlink(a.sun_path);
+        return -1;
+    }
+    return TAKE_FD(fd);
+}
+
+json_t *events_receive(int fd, struct mcp_event *out)
+{
+    char text[MCP_EVENT_MAX];
+
+    for (;;) {
+        struct err e = ERR_INIT;
+        ssize_t n = recv(fd, text, sizeof text, MSG_DONTWAIT | MSG_TRUNC);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return NULL;
+        json_t *object = (size_t)n <= sizeof text ? json_parse(text, (size_t)n, EVENT_DEPTH_MAX, &e)
+                                                  : NULL;
+        if (object && mcp_event_decode(object, out) == 0)
+            return object;
+        json_decref(object);
+        log_warn("a datagram on SANDCGI_EVENTS is no event");
+    }
+}

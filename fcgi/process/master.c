@@ -1,0 +1,383 @@
+#include "config.h"
+
+#include "fcgi/process/master.h"
+
+#include "common/base/auto.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "fcgi/http/fastcgi.h"
+#include "fcgi/hub/events.h"
+#include "fcgi/hub/hub.h"
+#include "fcgi/process/account.h"
+#include "fcgi/process/broker_config.h"
+#include "fcgi/process/listen.h"
+#include "fcgi/sessions_dir.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define YOUNG_MS     2000 /* a child that dies younger than this is started again with a pause */
+#define PAUSE_MIN_MS 100
+#define PAUSE_MAX_MS 5000
+#define GRACE_MS     5000 /* on top of the longest run, for a drain to end by itself */
+
+enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB };
+
+static const char *const role_names[] = {"broker", "worker", "hub"};
+
+/* A place for one child. */
+struct seat {
+    enum role role;
+    pid_t pid; /* 0: empty */
+    int64_t started_ms;
+    int64_t pause_ms; /* of the last restart; 0 after a good life */
+    struct deadline start_at;
+};
+
+struct master {
+    struct settings *settings;
+    const char *config_path;
+    struct account workers;
+    int fastcgi_fd, broker_fd, signal_fd;
+    int hub_fd, events_fd; /* -1: no hub */
+    int sessions_fd;
+    sigset_t old_mask;
+    struct seat *seats;
+    size_t n_seats;
+    size_t leaving; /* children of an earlier generation that still drain */
+    bool stopping;
+    struct deadline give_up; /* of a drain */
+};
+
+/* What a child does with its life; the result is its exit status. */
+static int broker_life(struct master *m, struct err *e)
+{
+    const struct broker_config config = broker_config_of(m->settings, m->workers.uid);
+    auto_close_fd(&m->fastcgi_fd);
+    auto_close_fd(&m->hub_fd);
+    auto_close_fd(&m->events_fd);
+    auto_close_fd(&m->sessions_fd);
+    return broker_serve(&config, m->broker_fd, e);
+}
+
+/*
+ * Workers and hub parse hostile input: they run without rights, and what only the broker needs is
+ * not in their memory. 1: the master has died meanwhile, while the death signal was off.
+ */
+static int become_worker(struct master *m, struct app *app, struct err *e)
+{
+    auto_close_fd(&m->broker_fd);
+    pid_t master = getppid();
+    if (app_init(app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0)
+        return -1;
+    explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
+    explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
+    /* A call that asks occupies its worker until the answer comes, which takes another one. */
+    app_set_sessions(app, m->sessions_fd,
+                     m->settings->workers > 1 ? (int)(m->settings->workers / 2) : -1);
+    return getppid() != master;
+}
+
+static int worker_life(struct master *m, struct err *e)
+{
+    struct app app;
+    auto_close_fd(&m->hub_fd);
+    auto_close_fd(&m->events_fd);
+    int result = become_worker(m, &app, e);
+    if (result != 0)
+        return result < 0 ? -1 : 0;
+    result = fastcgi_serve(&app, m->fastcgi_fd, e);
+    app_clear(&app);
+    return result;
+}
+
+static int hub_life(struct master *m, struct err *e)
+{
+    struct app app;
+    auto_close_fd(&m->fastcgi_fd);
+    hub_raise_limits(m->settings->max_streams);
+    int result = become_worker(m, &app, e);
+    if (result != 0)
+        return result < 0 ? -1 : 0;
+    result = hub_serve(&app, m->hub_fd, m->events_fd, e);
+    app_clear(&app);
+    return result;
+}
+
+static void live(struct master *m, enum role role, pid_t parent)
+{
+    struct err e = ERR_INIT;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(0);
+    log_setup((enum log_level)m->settings->log_level, role_names[role]);
+    auto_close_fd(&m->signal_fd);
+    sigprocmask(SIG_SETMASK, &m->old_mask, NULL);
+    static int (*const lives[])(struct master *, struct err *) = {broker_life, worker_life,
+                                                                  hub_life};
+    int result = lives[role](m, &e);
+    if (result < 0)
+        log_error("%s", e.text);
+    _exit(result < 0 ? 1 : 0);
+}
+
+static void start_seat(struct master *m, struct seat *seat)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0)
+        live(m, seat->role, parent);
+    seat->started_ms = clock_mono_ms();
+    if (pid < 0) {
+        log_error("fork: %s", strerror(errno));
+        seat->start_at = deadline_in_ms(PAUSE_MAX_MS);
+        return;
+    }
+    seat->pid = pid;
+    seat->start_at = DEADLINE_NEVER;
+}
+
+static int64_t next_pause(const struct seat *seat)
+{
+    if (clock_mono_ms() - seat->started_ms >= YOUNG_MS)
+        return 0;
+    int64_t pause = seat->pause_ms ? seat->pause_ms * 2 : PAUSE_MIN_MS;
+    return pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
+}
+
+static void bury(struct master *m, pid_t pid, int status)
+{
+    for (size_t i = 0; i < m->n_seats; i++) {
+        struct seat *seat = &m->seats[i];
+        if (seat->pid != pid)
+            continue;
+        seat->pid = 0;
+        if (m->stopping)
+            return;
+        seat->pause_ms = next_pause(seat);
+        seat->start_at = deadline_in_ms(seat->pause_ms);
+        if (WIFSIGNALED(status))
+            log_error("%s %d was ended by signal %d; starting another", role_names[seat->role],
+                      (int)pid, WTERMSIG(status));
+        else
+            log_error("%s %d ended with status %d; starting another", role_names[seat->role],
+                      (int)pid, WEXITSTATUS(status));
+        return;
+    }
+    if (m->leaving > 0)
+        m->leaving--;
+}
+
+static void tell_all(const struct master *m, int sig)
+{
+    for (size_t i = 0; i < m->n_seats; i++)
+        if (m->seats[i].pid > 0)
+            kill(m->seats[i].pid, sig);
+}
+
+/* Others take over: the broker is told so (SIGHUP), since what it has that lasts is to go on. */
+static void relieve_all(const struct master *m)
+{
+    for (size_t i = 0; i < m->n_seats; i++)
+        if (m->seats[i].pid > 0)
+            kill(m->seats[i].pid, m->seats[i].role == ROLE_BROKER ? SIGHUP : SIGTERM);
+}
+
+static struct deadline drain_deadline(const struct master *m)
+{
+    return deadline_in_ms((int64_t)m->settings->timeout_max_ms + GRACE_MS);
+}
+
+static void stop(struct master *m)
+{
+    if (m->stopping) {
+        log_warn("asked to stop again: ending now");
+        m->give_up = deadline_in_ms(0);
+        return;
+    }
+    log_info("stopping: running programs may finish");
+    m->stopping = true;
+    m->give_up = drain_deadline(m);
+    tell_all(m, SIGTERM);
+}
+
+static void make_seats(struct master *m)
+{
+    size_t others = m->hub_fd >= 0 ? 2 : 1;
+
+    m->n_seats = others + m->settings->workers;
+    m->seats = mem_array(m->n_seats, sizeof *m->seats);
+    for (size_t i = 0; i < m->n_seats; i++)
+        m->seats[i] = (struct seat){.role = ROLE_WORKER, .start_at = deadline_in_ms(0)};
+    m->seats[0].role = ROLE_BROKER;
+    if (others > 1)
+        m->seats[1].role = ROLE_HUB;
+}
+
+/* Checks what can be checked without changing anything: a bad configuration must not end a running
+ * server. */
+static int settings_usable(const struct settings *s, struct account *workers, struct err *e)
+{
+    struct app app;
+    if (account_of_workers(s->user, workers, e) < 0 || app_init(&app, s, true, e) < 0)
+        return -1;
+    app_clear(&app);
+    return 0;
+}
+
+static void reload(struct master *m)
+{
+    struct err e = ERR_INIT;
+    struct account workers;
+    struct settings *fresh = mem_alloc(sizeof *fresh);
+    if (settings_load(fresh, m->config_path, &e) < 0) {
+        free(fresh);
+        log_error("settings kept as they were: %s", e.text);
+        return;
+    }
+    if (settings_usable(fresh, &workers, &e) < 0) {
+        settings_clear(fresh);
+        free(fresh);
+        log_error("settings kept as they were: %s", e.text);
+        return;
+    }
+    log_info("settings read again; new workers take over");
+    for (size_t i = 0; i < m->n_seats; i++)
+        if (m->seats[i].pid > 0)
+            m->leaving++;
+    relieve_all(m);
+    free(m->seats);
+    settings_clear(m->settings);
+    free(m->settings);
+    m->settings = fresh;
+    m->workers = workers;
+    make_seats(m);
+}
+
+static void hear_signal(struct master *m)
+{
+    struct signalfd_siginfo info;
+    while (read(m->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+            stop(m);
+        else if (info.ssi_signo == SIGHUP && !m->stopping)
+            reload(m);
+    }
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        bury(m, pid, status);
+}
+
+static bool anybody_left(const struct master *m)
+{
+    for (size_t i = 0; i < m->n_seats; i++)
+        if (m->seats[i].pid > 0)
+            return true;
+    return false;
+}
+
+static void master_tick(struct master *m)
+{
+    struct deadline next = m->stopping ? m->give_up : DEADLINE_NEVER;
+    for (size_t i = 0; i < m->n_seats && !m->stopping; i++) {
+        if (deadline_passed(m->seats[i].start_at))
+            start_seat(m, &m->seats[i]);
+        next = deadline_min(next, m->seats[i].start_at);
+    }
+    struct pollfd p = {.fd = m->signal_fd, .events = POLLIN};
+    if (poll(&p, 1, deadline_poll_ms(next)) > 0)
+        hear_signal(m);
+    if (m->stopping && deadline_passed(m->give_up)) {
+        tell_all(m, SIGKILL);
+        m->give_up = deadline_in_ms(GRACE_MS);
+    }
+}
+
+static int open_signals(struct master *m, struct err *e)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int *sig = (const int[]){SIGCHLD, SIGTERM, SIGINT, SIGHUP, 0}; *sig; sig++)
+        sigaddset(&set, *sig);
+    if (sigprocmask(SIG_BLOCK, &set, &m->old_mask) < 0)
+        return err_errno(e, "sigprocmask");
+    m->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return m->signal_fd < 0 ? err_errno(e, "signalfd") : 0;
+}
+
+static int open_hub(struct master *m, struct err *e)
+{
+    m->hub_fd = listen_hub(m->settings, e);
+    if (m->hub_fd < 0)
+        return -1;
+    m->events_fd = events_listen(m->settings->events, &m->workers, e);
+    return m->events_fd < 0 ? err_wrap(e, "SANDCGI_EVENTS") : 0;
+}
+
+/* Everything that can be wrong is found before the first child is started. */
+static int open_house(struct master *m, struct err *e)
+{
+    if (settings_usable(m->settings, &m->workers, e) < 0)
+        return -1;
+    m->fastcgi_fd = listen_fastcgi(m->settings, e);
+    if (m->fastcgi_fd < 0)
+        return -1;
+    m->broker_fd = listen_broker(m->settings, &m->workers, e);
+    if (m->broker_fd < 0)
+        return -1;
+    m->sessions_fd = sessions_dir_open(m->settings, &m->workers, e);
+    if (m->sessions_fd < 0 || (*m->settings->hub && open_hub(m, e) < 0))
+        return -1;
+    return open_signals(m, e);
+}
+
+static void close_house(struct master *m)
+{
+    auto_close_fd(&m->fastcgi_fd);
+    auto_close_fd(&m->broker_fd);
+    auto_close_fd(&m->hub_fd);
+    auto_close_fd(&m->events_fd);
+    auto_close_fd(&m->sessions_fd);
+    auto_close_fd(&m->signal_fd);
+    free(m->seats);
+    settings_clear(m->settings);
+    free(m->settings);
+}
+
+int master_run(struct settings *take_settings, const char *config_path)
+{
+    struct err e = ERR_INIT;
+    struct master m = {.settings = take_settings,
+                       .config_path = config_path,
+                       .fastcgi_fd = -1,
+                       .broker_fd = -1,
+                       .signal_fd = -1,
+                       .hub_fd = -1,
+                       .events_fd = -1,
+                       .sessions_fd = -1,
+                       .give_up = DEADLINE_NEVER};
+    int status = 1;
+
+    log_setup((enum log_level)m.settings->log_level, "master");
+    if (open_house(&m, &e) < 0) {
+        fprintf(stderr, "sandcgi: %s\n", e.text);
+    } else {
+        make_seats(&m);
+        log_info("sandcgi " PACKAGE_VERSION " serves on %s with %ju workers%s", m.settings->listen,
+                 (uintmax_t)m.settings->workers, m.hub_fd >= 0 ? " and the hub" : "");
+        while (!m.stopping || anybody_left(&m))
+            master_tick(&m);
+        log_info("stopped");
+        status = 0;
+    }
+    close_house(&m);
+    return status;
+}

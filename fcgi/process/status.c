@@ -1,0 +1,128 @@
+#include "config.h"
+
+#include "fcgi/process/status.h"
+
+#include "common/protocol/client_runs.h"
+#include "common/rpc/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TEXT_MAX  (256u * 1024)
+#define MIB       (1024 * 1024)
+#define ANSWER_MS 5000
+
+static long long number(const json_t *object, const char *name)
+{
+    return json_get_integer(object, name, 0);
+}
+
+static const char *text(const json_t *object, const char *name)
+{
+    const char *s = json_get_string(object, name);
+
+    return s ? s : "";
+}
+
+static void add_engine(const json_t *status, struct buf *out)
+{
+    const json_t *engine = json_object_get(status, "engine");
+    const char *trouble = text(engine, "trouble");
+
+    buf_addf(out, "engine   %s\n", *trouble ? trouble : "answers");
+}
+
+static void add_runners(const json_t *status, struct buf *out)
+{
+    const json_t *list = json_object_get(status, "runners");
+    size_t n = json_array_size(list);
+
+    buf_addf(out, "runners  %s", n == 0 ? "none" : "");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *r = json_array_get(list, i);
+        const char *version = text(r, "version");
+        buf_addf(out, "%s%s%s%s", i > 0 ? ", " : "", text(r, "language"), *version ? " " : "",
+                 version);
+    }
+    buf_add_char(out, '\n');
+}
+
+static void add_runs(const json_t *status, struct buf *out)
+{
+    const json_t *claims = json_object_get(status, "claims");
+    const long long hits = number(claims, "hit"), all = hits + number(claims, "miss");
+
+    buf_addf(out, "runs     %lld of %lld running, %lld of %lld in the queue\n",
+             number(status, "running"), number(status, "maxRuns"), number(status, "queued"),
+             number(status, "queueMax"));
+    buf_addf(out, "         %lld of %lld since the start found a container waiting\n", hits, all);
+}
+
+static void add_age(long long ms, struct buf *out)
+{
+    if (ms >= 60000)
+        buf_addf(out, ", the oldest for %lld min", ms / 60000);
+    else if (ms > 0)
+        buf_addf(out, ", the oldest for %lld s", ms / 1000);
+}
+
+static void add_waiting(const json_t *pool, struct buf *out)
+{
+    const json_t *list = json_object_get(pool, "languages");
+    size_t n = json_array_size(list);
+
+    if (n == 0)
+        buf_add_str(out, "waiting  none (SANDBOX_WARM)\n");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *l = json_array_get(list, i);
+        buf_addf(out, "%-8s %s: %lld light, %lld full, %lld starting", i == 0 ? "waiting" : "",
+                 text(l, "language"), number(l, "light"), number(l, "full"), number(l, "starting"));
+        add_age(number(l, "oldestMs"), out);
+        buf_addf(out, " (%lld wanted for new conversations)\n",
+                 number(l, "places") + number(l, "extra"));
+    }
+    if (n > 0)
+        buf_addf(out, "         %lld of them for conversations that are known\n",
+                 number(pool, "conversations"));
+}
+
+static void add_memory(const json_t *pool, struct buf *out)
+{
+    buf_addf(out, "memory   %lld of %lld MB for those that wait\n", number(pool, "usedBytes") / MIB,
+             number(pool, "budgetBytes") / MIB);
+    buf_addf(out, "starts   %lld under way, at most %lld\n", number(pool, "starting"),
+             number(pool, "startsMax"));
+}
+
+void status_format(const json_t *status, struct buf *out)
+{
+    const json_t *pool = json_object_get(status, "pool");
+
+    add_engine(status, out);
+    add_runners(status, out);
+    add_runs(status, out);
+    add_waiting(pool, out);
+    add_memory(pool, out);
+}
+
+int status_show(const struct settings *s, bool as_json)
+{
+    const struct broker_client client = {
+        .path = s->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = ANSWER_MS};
+    struct err e = ERR_INIT;
+    json_auto_t *status = broker_status(&client, &e);
+
+    if (!status) {
+        fprintf(stderr, "sandcgi: the server does not run: %s\n", e.text);
+        return 1;
+    }
+    if (as_json) {
+        json_dumpf(status, stdout, JSON_INDENT(2));
+        putchar('\n');
+        return 0;
+    }
+    AUTO_BUF struct buf out = BUF_INIT(TEXT_MAX);
+    status_format(status, &out);
+    fputs(buf_str(&out), stdout);
+    return 0;
+}

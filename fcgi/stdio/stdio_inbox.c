@@ -1,0 +1,317 @@
+#include "config.h"
+
+#include "fcgi/stdio/stdio_inbox.h"
+
+#include "common/base/auto.h"
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+#include "fcgi/hub/events.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define READ_CHUNK  65536
+#define LINES_SPACE 4 /* of the longest lines: what may wait before reading pauses */
+
+/* ---- the reader's side; everything from here to start() runs in the thread ---- */
+
+/* With the lock held. The one who works sees its descriptor hang up. */
+static void cancel_current(struct stdio_inbox *b)
+{
+    b->cancelled = true;
+    auto_close_fd(&b->cancel_end);
+    pthread_cond_broadcast(&b->changed);
+}
+
+static const json_t *cancelled_id(const json_t *message)
+{
+    const char *method = json_get_string(message, "method");
+
+    if (!method || strcmp(method, "notifications/cancelled") != 0)
+        return NULL;
+    return json_object_get(json_object_get(message, "params"), "requestId");
+}
+
+static bool is_request(const json_t *message, const json_t *id)
+{
+    return json_object_get(message, "method") && json_equal(json_object_get(message, "id"), id);
+}
+
+static void unlink_mail(struct stdio_inbox *b, struct stdio_mail **at)
+{
+    struct stdio_mail *m = *at;
+
+    *at = m->next;
+    if (!*at)
+        b->end = at;
+    b->size -= m->size;
+    pthread_cond_broadcast(&b->changed);
+}
+
+/* A cancellation of what is under way, or still waits. False: of something else, which may be an
+ * open subscription. */
+static bool cancel(struct stdio_inbox *b, const json_t *id)
+{
+    if (b->current && json_equal(b->current, id)) {
+        cancel_current(b);
+        return true;
+    }
+    for (struct stdio_mail **at = &b->first; *at; at = &(*at)->next) {
+        struct stdio_mail *m = *at;
+        if (!m->message || !is_request(m->message, id))
+            continue;
+        unlink_mail(b, at);
+        stdio_mail_free(m);
+        return true;
+    }
+    return false;
+}
+
+static void deliver(struct stdio_inbox *b, struct stdio_mail *m)
+{
+    const json_t *id = m->message ? cancelled_id(m->message) : NULL;
+
+    pthread_mutex_lock(&b->lock);
+    if (id && cancel(b, id)) {
+        stdio_mail_free(m);
+    } else {
+        while (b->first && b->size + m->size > LINES_SPACE * b->line_max)
+            pthread_cond_wait(&b->changed, &b->lock);
+        *b->end = m;
+        b->end = &m->next;
+        b->size += m->size;
+        pthread_cond_broadcast(&b->changed);
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void deliver_line(struct stdio_inbox *b, const char *line, size_t len)
+{
+    if (len > 0 && line[len - 1] == '\r')
+        len--;
+    if (len == 0)
+        return;
+    struct stdio_mail *m = mem_alloc(sizeof *m);
+    m->size = len;
+    m->message = json_parse(line, len, JSON_MAX_DEPTH, &m->problem);
+    deliver(b, m);
+}
+
+/* Half a line that has no room to grow is refused once and passed over to its end. */
+static void drop_long_line(struct stdio_inbox *b)
+{
+    bool first = !b->skipping;
+
+    b->skipping = true;
+    buf_reset(&b->in);
+    if (!first)
+        return;
+    struct stdio_mail *m = mem_alloc(sizeof *m);
+    err_set(&m->problem, ERR_LIMIT, "the message is over SANDCGI_MAX_BODY");
+    deliver(b, m);
+}
+
+static void deliver_lines(struct stdio_inbox *b)
+{
+    char *end;
+
+    while (b->in.len > 0 && (end = memchr(b->in.data, '\n', b->in.len))) {
+        size_t len = (size_t)(end - b->in.data);
+        if (!b->skipping)
+            deliver_line(b, b->in.data, len);
+        b->skipping = false;
+        buf_drop_front(&b->in, len + 1);
+    }
+    if (b->in.len > b->line_max)
+        drop_long_line(b);
+}
+
+static void deliver_events(struct stdio_inbox *b)
+{
+    struct mcp_event event;
+    json_t *source;
+
+    while ((source = events_receive(b->events_fd, &event))) {
+        struct stdio_mail *m = mem_alloc(sizeof *m);
+        m->source = source;
+        m->event = event;
+        deliver(b, m);
+    }
+}
+
+/* Until there is input. */
+static void wait_for_input(struct stdio_inbox *b)
+{
+    struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                         {.fd = b->events_fd, .events = POLLIN}};
+
+    while (poll(p, ARRAY_LEN(p), -1) < 0 || !p[0].revents)
+        if (p[1].revents)
+            deliver_events(b);
+}
+
+/* Reads to the end of input; 0, or -1 with errno. */
+static int read_all(struct stdio_inbox *b)
+{
+    for (;;) {
+        wait_for_input(b);
+        char *room = buf_reserve(&b->in, READ_CHUNK);
+        ssize_t n = read(STDIN_FILENO, room, READ_CHUNK);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return (int)n;
+        buf_grew(&b->in, (size_t)n);
+        deliver_lines(b);
+    }
+}
+
+/* Input may end long before the answers are out ("echo … | sandcgi stdio"); only when nobody reads
+ * those either is the work in vain. */
+static void wait_for_output_to_close(void)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO};
+
+    while (poll(&p, 1, -1) < 0 && errno == EINTR)
+        continue;
+}
+
+static void *reader(void *arg)
+{
+    struct stdio_inbox *b = arg;
+    int rc = read_all(b);
+
+    pthread_mutex_lock(&b->lock);
+    if (rc < 0)
+        err_errno(&b->trouble, "reading standard input");
+    b->ended = true;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    wait_for_output_to_close();
+    pthread_mutex_lock(&b->lock);
+    cancel_current(b);
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+/* ---- the other side ---- */
+
+/* Signals are the main thread's to hear. */
+static int start_thread(struct stdio_inbox *b, struct err *e)
+{
+    sigset_t all, before;
+    pthread_t thread;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&thread, NULL, reader, b);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        return err_set(e, ERR_IO, "cannot start a thread: %s", strerror(rc));
+    pthread_detach(thread);
+    return 0;
+}
+
+int stdio_inbox_start(struct stdio_inbox *b, size_t line_max, int events_fd, struct err *e)
+{
+    pthread_condattr_t monotonic;
+
+    *b = (struct stdio_inbox){.line_max = line_max,
+                              .events_fd = events_fd,
+                              .cancel_end = -1,
+                              .in = BUF_INIT(line_max + 2 * READ_CHUNK)};
+    b->end = &b->first;
+    json_object_seed(0); /* two threads make objects */
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return start_thread(b, e);
+}
+
+void stdio_mail_free(struct stdio_mail *m)
+{
+    json_decref(m->message);
+    json_decref(m->source);
+    free(m);
+}
+
+struct stdio_mail *stdio_inbox_next(struct stdio_inbox *b, struct err *e)
+{
+    pthread_mutex_lock(&b->lock);
+    while (!b->first && !b->ended)
+        pthread_cond_wait(&b->changed, &b->lock);
+    struct stdio_mail *m = b->first;
+    if (m)
+        unlink_mail(b, &b->first);
+    else
+        *e = b->trouble;
+    pthread_mutex_unlock(&b->lock);
+    return m;
+}
+
+static bool is_response(const json_t *message)
+{
+    return json_is_object(message) && !json_object_get(message, "method");
+}
+
+static json_t *take_response(struct stdio_inbox *b)
+{
+    for (struct stdio_mail **at = &b->first; *at; at = &(*at)->next) {
+        struct stdio_mail *m = *at;
+        if (!m->message || !is_response(m->message))
+            continue;
+        unlink_mail(b, at);
+        json_t *message = TAKE_PTR(m->message);
+        stdio_mail_free(m);
+        return message;
+    }
+    return NULL;
+}
+
+json_t *stdio_inbox_next_response(struct stdio_inbox *b, int timeout_ms)
+{
+    int64_t until = clock_mono_ms() + timeout_ms;
+    const struct timespec at = {.tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000};
+    json_t *message;
+    int rc = 0;
+
+    pthread_mutex_lock(&b->lock);
+    while (!(message = take_response(b)) && !b->ended && !b->cancelled && rc == 0)
+        rc = pthread_cond_timedwait(&b->changed, &b->lock, &at);
+    pthread_mutex_unlock(&b->lock);
+    return message;
+}
+
+int stdio_inbox_begin(struct stdio_inbox *b, json_t *id)
+{
+    int ends[2] = {-1, -1};
+
+    if (!id || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return -1;
+    pthread_mutex_lock(&b->lock);
+    b->current = json_incref(id);
+    b->cancel_end = ends[1];
+    b->cancelled = false;
+    pthread_mutex_unlock(&b->lock);
+    return ends[0];
+}
+
+bool stdio_inbox_finish(struct stdio_inbox *b, int cancel_fd)
+{
+    pthread_mutex_lock(&b->lock);
+    bool cancelled = b->cancelled;
+    b->cancelled = false;
+    json_decref(TAKE_PTR(b->current));
+    auto_close_fd(&b->cancel_end);
+    pthread_mutex_unlock(&b->lock);
+    auto_close_fd(&cancel_fd);
+    return cancelled;
+}

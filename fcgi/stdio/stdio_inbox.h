@@ -1,0 +1,62 @@
+/*
+ * What comes in on standard input while the process is busy. A thread of its own reads and parses
+ * line by line, so that a cancellation is noticed while the request it names is being worked on;
+ * everything else waits in order. It is the one thread we have: it touches nothing but the inbox.
+ */
+#ifndef SANDCGI_FCGI_STDIO_STDIO_INBOX_H
+#define SANDCGI_FCGI_STDIO_STDIO_INBOX_H
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+#include "common/mcp/events/event.h"
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+/* One line, or something that has changed. */
+struct stdio_mail {
+    struct stdio_mail *next;
+    size_t size;
+    json_t *message; /* NULL: problem says why it is none */
+    struct err problem;
+    json_t *source; /* not NULL: it is an event, whose strings live in here */
+    struct mcp_event event;
+};
+
+struct stdio_inbox {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct stdio_mail *first, **end;
+    size_t size;     /* of the lines that wait */
+    size_t line_max; /* bytes */
+    bool ended;      /* nothing comes any more */
+    struct err trouble;
+    json_t *current; /* id of the request under way; NULL: none */
+    int cancel_end;  /* closed to cancel it; -1: none, or cancelled */
+    bool cancelled;
+    /* the reader's own */
+    int events_fd;
+    struct buf in;
+    bool skipping; /* in the rest of a line that was too long */
+};
+
+/* Starts reading. The inbox must live as long as the process. events_fd -1: none. */
+int stdio_inbox_start(struct stdio_inbox *b, size_t line_max, int events_fd, struct err *e);
+
+/* Waits for the next line; owned by the caller (stdio_mail_free). NULL at the end of input, with
+ * *e when it ended in trouble. */
+struct stdio_mail *stdio_inbox_next(struct stdio_inbox *b, struct err *e);
+void stdio_mail_free(struct stdio_mail *m);
+
+/* Waits for a response, passing over what is none (it stays). NULL: see
+ * mcp_stdio_client.next_message. */
+json_t *stdio_inbox_next_response(struct stdio_inbox *b, int timeout_ms);
+
+/* From here to stdio_inbox_finish the request id can be cancelled. Returns the descriptor that
+ * hangs up then, for mcp_origin.cancel_fd; -1: none. */
+int stdio_inbox_begin(struct stdio_inbox *b, json_t *id);
+/* True: it was cancelled, nobody wants an answer. Closes cancel_fd. */
+bool stdio_inbox_finish(struct stdio_inbox *b, int cancel_fd);
+
+#endif

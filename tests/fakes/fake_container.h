@@ -1,0 +1,30 @@
+/*
+ * A container engine in this process's memory, for tests of what stands above struct engine. It
+ * takes docker_engine_new's place at the link. Its programs are lists of words, one per line:
+ *   out TEXT, err TEXT   print a line        raw TEXT   print without its end
+ *   bytes HEX            print bytes         flood N    print N KiB of lines
+ *   sleep MS   exit N    file NAME           stdin      print what came in
+ */
+#ifndef SANDCGI_TESTS_FAKES_FAKE_CONTAINER_H
+#define SANDCGI_TESTS_FAKES_FAKE_CONTAINER_H
+
+#include <stdbool.h>
+
+#define FAKE_CONTAINER_MEMORY 5000000 /* what a waiting container says that it uses */
+
+/* Shared by the processes that are forked after fake_container_reset. */
+struct fake_container {
+    int start_ms;      /* how long a start takes */
+    int failing;       /* so many starts fail */
+    int gone_at_run;   /* so many containers turn out to be gone when they get their program */
+    int dies_after_ms; /* a waiting container ends after this; 0: never */
+    bool boots;        /* a container that is up does not say that it waits */
+    int starts, alive, preloads, runs;
+    char data_path[512]; /* of the last start */
+};
+
+extern struct fake_container *fake_container;
+
+void fake_container_reset(void);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * A container that stays, in this process's memory, for tests of what stands above struct engine.
+ * It takes docker_engine_new's place at the link. Its commands are real processes of this machine,
+ * in the sandbox's directory; its interpreter knows these cells:
+ *   print TEXT   print a line            exit N   ends with that code
+ *   die          the interpreter ends    hang     nothing, until it is killed
+ *   fade         done, and then the interpreter ends
+ *   babble       nonsense on the control channel, and no end
+ */
+#ifndef SANDCGI_TESTS_FAKES_FAKE_PSANDBOX_H
+#define SANDCGI_TESTS_FAKES_FAKE_PSANDBOX_H
+
+#include <stdbool.h>
+
+/* Shared by the processes that are forked after fake_psandbox_reset. */
+struct fake_psandbox {
+    int start_ms;  /* how long a start takes */
+    bool failing;  /* starts fail */
+    bool no_pause; /* pausing fails */
+    int starts, alive, commands, pauses;
+    bool paused;
+    bool network;
+    char image[64]; /* of the last start */
+};
+
+extern struct fake_psandbox *fake_psandbox;
+
+void fake_psandbox_reset(void);
+/* Somebody removes the container by hand. */
+void fake_psandbox_remove(void);
+
+#endif

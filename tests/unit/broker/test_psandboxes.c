@@ -1,0 +1,460 @@
+/* Lasting sandboxes in the broker's main process: who may have one, who is handed to which. */
+#include "config.h"
+
+#include "tests/unit/broker/broker_world.h"
+
+#include "common/protocol/client_psandboxes.h"
+#include "common/protocol/client_remove.h"
+#include "common/records/psandbox_record.h"
+#include "common/records/run_lock.h"
+#include "common/sandbox/sandbox.h"
+
+#define IMAGES "debian,tools/*"
+
+static int setup(void **state)
+{
+    static struct broker_world w;
+    bw_open(&w);
+    w.config.persistent = (struct psandbox_settings){
+        .tenant_max = 2, .server_max = 3, .idle_ms = 60000, .total_ms = 60000, .images = IMAGES};
+    *state = &w;
+    return 0;
+}
+
+static struct broker_psandbox_request want_of(const char *tenant)
+{
+    return (struct broker_psandbox_request){
+        .tenant = tenant, .conversation = "c", .language = "bash"};
+}
+
+/* Its id; heap. */
+static char *create(struct broker_world *w, const char *tenant)
+{
+    struct err e = ERR_INIT;
+    const struct broker_psandbox_request want = want_of(tenant);
+    json_auto_t *row = broker_create_psandbox(&w->client, &want, &e);
+    if (!row)
+        fail_msg("%s", e.text);
+    return mem_strdup(json_get_string(row, "sandboxId"));
+}
+
+static void expect_refusal(struct broker_world *w, const struct broker_psandbox_request *want,
+                           enum err_kind kind, const char *part)
+{
+    struct err e = ERR_INIT;
+    assert_null(broker_create_psandbox(&w->client, want, &e));
+    assert_string_equal(err_kind_name(e.kind), err_kind_name(kind));
+    assert_contains(e.text, part);
+}
+
+static json_t *exec(struct broker_world *w, const char *tenant, const char *id, struct err *e)
+{
+    const struct run_text command = {"true", 4};
+    const struct broker_exec_want want = {.psandbox_id = id, .commands = &command, .n = 1};
+    return broker_exec(&w->client, tenant, &want, NULL, e);
+}
+
+static void expect_mine(struct broker_world *w, const char *tenant, const char *id)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *result = exec(w, tenant, id, &e);
+    if (!result)
+        fail_msg("%s", e.text);
+    assert_string_equal(json_get_string(result, "by"), id);
+}
+
+static void expect_nobody(struct broker_world *w, const char *tenant, const char *id)
+{
+    struct err e = ERR_INIT;
+    assert_null(exec(w, tenant, id, &e));
+    assert_int_equal(e.kind, ERR_NOT_FOUND);
+    assert_string_equal(e.text, WIRE_NO_SUCH_SANDBOX);
+    assert_null(broker_close_psandbox(&w->client, tenant, id, &e));
+    assert_string_equal(e.text, WIRE_NO_SUCH_SANDBOX);
+    assert_null(broker_psandbox_logs(&w->client, tenant, id, &e));
+    assert_string_equal(e.text, WIRE_NO_SUCH_SANDBOX);
+    assert_null(broker_psandbox_status(&w->client, tenant, id, NULL, &e));
+    assert_string_equal(e.text, WIRE_NO_SUCH_SANDBOX);
+}
+
+static void close_psandbox(struct broker_world *w, const char *tenant, const char *id)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *row = broker_close_psandbox(&w->client, tenant, id, &e);
+    assert_non_null(row);
+}
+
+static void calls_reach_their_own_sandbox_and_no_other(void **state)
+{
+    struct broker_world *w = *state;
+    bw_start_broker(w);
+    AUTO_FREE char *one = create(w, "ann");
+    AUTO_FREE char *two = create(w, "ann");
+    AUTO_FREE char *theirs = create(w, "bob");
+    expect_mine(w, "ann", one);
+    expect_mine(w, "ann", two);
+    expect_mine(w, "bob", theirs);
+    expect_nobody(w, "bob", one);
+    expect_nobody(w, "ann", theirs);
+    expect_nobody(w, "ann", "sbx_0123456789abcdef01234567");
+    expect_nobody(w, "ann", one + strlen(PSANDBOX_ID_PREFIX));
+    expect_nobody(w, "ann", "");
+    bw_close(w); /* and all end with the server */
+}
+
+static void a_tenant_has_its_most_and_the_server_too(void **state)
+{
+    struct broker_world *w = *state;
+    struct broker_psandbox_request ann = want_of("ann"), bob = want_of("bob");
+    bw_start_broker(w);
+    AUTO_FREE char *one = create(w, "ann");
+    AUTO_FREE char *two = create(w, "ann");
+    expect_refusal(w, &ann, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
+    AUTO_FREE char *theirs = create(w, "bob");
+    expect_refusal(w, &bob, ERR_BUSY, "no room");
+    close_psandbox(w, "ann", one);
+    AUTO_FREE char *three = create(w, "ann"); /* its room is free as soon as it is closed */
+    expect_nobody(w, "ann", one);
+    expect_mine(w, "ann", three);
+    bw_close(w);
+}
+
+static void what_must_not_be_made_is_refused(void **state)
+{
+    struct broker_world *w = *state;
+    struct broker_psandbox_request want = want_of("ann");
+    bw_start_broker(w);
+    want.language = "cobol";
+    expect_refusal(w, &want, ERR_NOT_FOUND, "language");
+    want.language = NULL;
+    expect_refusal(w, &want, ERR_INVALID, "language or image");
+    static const char *const images[] = {"alpine",
+                                         "debian/other",
+                                         "evil.example/debian",
+                                         "toolsx/a",
+                                         "sandcgi-runner-bash:latest",
+                                         "*",
+                                         ""};
+    for (size_t i = 0; i < ARRAY_LEN(images); i++) {
+        want.image = images[i];
+        expect_refusal(w, &want, ERR_DENIED, "SANDBOX_PERSISTENT_IMAGES");
+    }
+    want = want_of("ann");
+    want.network = true;
+    expect_refusal(w, &want, ERR_DENIED, "network");
+    want = want_of("ann");
+    want.conversation = "bad\nname";
+    expect_refusal(w, &want, ERR_INVALID, "conversationId");
+    bw_close(w);
+}
+
+static void an_image_of_the_list_is_taken(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+    struct broker_psandbox_request want = want_of("ann");
+    want.language = NULL;
+    want.image = "tools/all:2";
+    bw_start_broker(w);
+    json_auto_t *row = broker_create_psandbox(&w->client, &want, &e);
+    assert_string_equal(json_get_string(row, "image"), "tools/all:2");
+    bw_close(w);
+}
+
+/* Its sandbox's id; heap. */
+static char *cell(struct broker_world *w, const char *tenant, const char *conversation)
+{
+    struct err e = ERR_INIT;
+    const struct broker_run_options options = {.options = {.session = true}};
+    struct run_request r = bw_request(tenant, conversation, "x");
+    r.language = "python";
+    json_auto_t *result = broker_run(&w->client, &r, &options, &e);
+    if (!result)
+        fail_msg("%s", e.text);
+    return mem_strdup(json_get_string(result, "by"));
+}
+
+static void a_session_has_one_sandbox_of_its_conversation(void **state)
+{
+    struct broker_world *w = *state;
+    const struct broker_run_options options = {.options = {.session = true}};
+    struct err e = ERR_INIT;
+    bw_start_broker(w);
+    AUTO_FREE char *first = cell(w, "ann", "one");
+    AUTO_FREE char *again = cell(w, "ann", "one");
+    AUTO_FREE char *other = cell(w, "ann", "two");
+    AUTO_FREE char *theirs = cell(w, "bob", "one");
+    assert_string_equal(first, again);
+    assert_string_not_equal(first, other);
+    assert_string_not_equal(first, theirs);
+    struct run_request r = bw_request("ann", "one", "x");
+    assert_null(broker_run(&w->client, &r, &options, &e)); /* in bash */
+    assert_int_equal(e.kind, ERR_INVALID);
+    close_psandbox(w, "ann", first);
+    AUTO_FREE char *next = cell(w, "ann", "one");
+    assert_string_not_equal(first, next);
+    bw_close(w);
+}
+
+/* One of a broker before; its channel. */
+static int adopt(struct broker_world *w, const char *run_id, json_t *take_more)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *more = take_more;
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "adopt_sandbox", "tenant",
+                                  "ann", "conversation", "c", "language", "bash", "runId", run_id);
+    if (more)
+        json_object_update(head, more);
+    int fd = sock_connect_unix(w->socket, &e);
+    assert_true(fd >= 0);
+    assert_works(wire_send(fd, head, -1, &e), e);
+    return fd;
+}
+
+static void one_of_a_broker_before_counts_and_gets_its_calls(void **state)
+{
+    struct broker_world *w = *state;
+    struct broker_psandbox_request want = want_of("ann");
+    struct err e = ERR_INIT;
+    w->config.persistent.tenant_max = 1;
+    bw_start_broker(w);
+    int channel = adopt(w, "0123456789abcdef01234567", NULL);
+    json_auto_t *head = json_pack("{s:s, s:s, s:s}", "op", "close_psandbox", "tenant", "ann",
+                                  "sandboxId", "sbx_0123456789abcdef01234567");
+    int caller = -1, theirs = -1;
+    json_auto_t *message = NULL;
+    while (!message) { /* until it is in the books */
+        caller = sock_connect_unix(w->socket, &e);
+        assert_works(wire_send(caller, head, -1, &e), e);
+        message = wire_recv(channel, &theirs, deadline_in_ms(300), &e);
+        if (!message)
+            close(caller);
+    }
+    assert_string_equal(json_get_string(message, "do"), "hand");
+    assert_true(theirs >= 0);
+    expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
+    close(theirs);
+    close(caller);
+    close(channel);
+    json_t *row = NULL;
+    while (!(row = broker_create_psandbox(&w->client, &want, &e)))
+        poll(NULL, 0, 10); /* until it is out of them again */
+    json_decref(row);
+    bw_close(w);
+}
+
+static void one_that_does_not_say_whose_it_is_is_not_taken(void **state)
+{
+    struct broker_world *w = *state;
+    bw_start_broker(w);
+    int bad = adopt(w, "../../etc/passwd", NULL);
+    assert_null(bw_hear(bad));
+    close(bad);
+    int worse = adopt(w, "0123456789abcdef01234567", json_pack("{s:n}", "tenant"));
+    assert_null(bw_hear(worse));
+    close(worse);
+    bw_close(w);
+}
+
+/* ---- those that are about to come back ---- */
+
+#define OF_BEFORE "0123456789abcdef01234567"
+
+/* A process that holds the lock of that sandbox until it is killed. */
+static pid_t hold_lock(const struct sandbox_root *root)
+{
+    struct err e = ERR_INIT;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (runlock_take(root->fd, OF_BEFORE, &e) >= 0)
+            pause();
+        _exit(1);
+    }
+    while (!runlock_alive(root->fd, OF_BEFORE))
+        poll(NULL, 0, 5);
+    return pid;
+}
+
+static void die(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Before the broker starts: ann's sandbox that lived under another, in her conversation c; the
+ * process that stands for it. */
+static pid_t leave_one(struct broker_world *w, bool session)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct sandbox_root root;
+    struct err e = ERR_INIT;
+    json_auto_t *record = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:i}", "tenant", "ann", "sandboxId",
+        PSANDBOX_ID_PREFIX OF_BEFORE, "status", "running", "conversationId", "c", "language",
+        "python", "session", session, "createdAt", (json_int_t)clock_unix_s(), "expiresAt",
+        (json_int_t)clock_unix_s() + 3600, "keepSeconds", 3600);
+
+    assert_works(
+        sandbox_root_open(&root, w->root, "", w->config.file_secret, "", geteuid(), getegid(), &e),
+        e);
+    assert_works(sandbox_open(&root, "ann", "c", &sb, &e), e);
+    assert_works(psandbox_record_write(&root, OF_BEFORE, record, &e), e);
+    pid_t pid = hold_lock(&root);
+    sandbox_root_close(&root);
+    return pid;
+}
+
+static int ask(struct broker_world *w, json_t *take_head)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *head = take_head;
+    int fd = sock_connect_unix(w->socket, &e);
+
+    assert_true(fd >= 0);
+    assert_works(wire_send(fd, head, -1, &e), e);
+    return fd;
+}
+
+static json_t *about(const char *op)
+{
+    return json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "ann", "sandboxId",
+                     PSANDBOX_ID_PREFIX OF_BEFORE);
+}
+
+static json_t *session_head(void)
+{
+    return json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "tenant", "ann", "conversation", "c",
+                     "language", "python");
+}
+
+static void expect_handed(int channel, const char *op)
+{
+    struct err e = ERR_INIT;
+    int connection = -1;
+    json_auto_t *message = wire_recv(channel, &connection, deadline_in_ms(20000), &e);
+
+    assert_non_null(message);
+    assert_string_equal(json_get_string(json_object_get(message, "head"), "op"), op);
+    assert_true(connection >= 0);
+    close(connection);
+}
+
+static void one_that_is_not_back_yet_counts_and_its_callers_wait_for_it(void **state)
+{
+    struct broker_world *w = *state;
+    struct broker_psandbox_request want = want_of("ann");
+    struct err e = ERR_INIT;
+
+    w->config.persistent.tenant_max = 1;
+    pid_t alive = leave_one(w, true);
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 0);
+    expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
+    assert_null(broker_delete_conversation(&w->client, "ann", "c", &e));
+    assert_contains(e.text, "a persistent sandbox of this conversation is still there");
+    static const char *const ops[] = {"exec", "session", "close_psandbox"};
+    int askers[ARRAY_LEN(ops)];
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
+        askers[i] = ask(w, strcmp(ops[i], "session") == 0 ? session_head() : about(ops[i]));
+        bw_wait_for(w, "running", 0); /* it has been heard */
+    }
+    AUTO_FD int channel = adopt(w, OF_BEFORE,
+                                json_pack("{s:b, s:s}", "session", 1, "language", "python"));
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        expect_handed(channel, ops[i]);
+    expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX"); /* it counts once: */
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        close(askers[i]);
+    die(alive);
+    close(TAKE_FD(channel));
+    json_t *row = NULL; /* when it goes there is room at once */
+    while (!(row = broker_create_psandbox(&w->client, &want, &e)))
+        poll(NULL, 0, 10);
+    json_decref(row);
+    bw_close(w);
+}
+
+static void one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+
+    pid_t alive = leave_one(w, false);
+    bw_start_broker(w);
+    bw_expect_error(ask(w, about("exec")), ERR_BUSY, "restarted");
+    int held = ask(w, about("exec"));
+    bw_wait_for(w, "running", 0);
+    die(alive);
+    bw_expect_error(held, ERR_NOT_FOUND, "lost");
+    json_auto_t *row = broker_close_psandbox(&w->client, "ann", PSANDBOX_ID_PREFIX OF_BEFORE, &e);
+    assert_string_equal(json_get_string(row, "status"), "lost");
+    bw_close(w);
+}
+
+static void a_broker_that_is_relieved_ends_although_one_lives_on(void **state)
+{
+    struct broker_world *w = *state;
+    struct deadline end = deadline_in_ms(20000);
+    struct broker_psandbox_request want = want_of("ann");
+    struct err e = ERR_INIT;
+
+    want.conversation = "lingers";
+    bw_start_broker(w);
+    json_auto_t *row = broker_create_psandbox(&w->client, &want, &e);
+    pid_t sandbox_dir = (pid_t)json_get_integer(row, "pid", 0);
+    assert_true(sandbox_dir > 0);
+    poll(NULL, 0, 2500); /* nothing is due any more that would wake it */
+    kill(w->pid, SIGHUP);
+    while (waitpid(w->pid, NULL, WNOHANG) == 0) {
+        if (deadline_passed(end))
+            kill(sandbox_dir, SIGKILL);
+        assert_false(deadline_passed(end));
+        poll(NULL, 0, 10);
+    }
+    assert_int_equal(kill(sandbox_dir, SIGKILL), 0);
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 0);
+    bw_close(w);
+}
+
+static void one_of_a_conversation_keeps_its_files(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+
+    bw_start_broker(w);
+    AUTO_FREE char *id = create(w, "ann");
+    die(leave_one(w, false)); /* the directory is there now */
+    assert_null(broker_delete_conversation(&w->client, "ann", "c", &e));
+    assert_int_equal(e.kind, ERR_BUSY);
+    assert_contains(e.text, "a persistent sandbox of this conversation is still there");
+    close_psandbox(w, "ann", id);
+    json_auto_t *gone = broker_delete_conversation(&w->client, "ann", "c", &e);
+    if (!gone)
+        fail_msg("%s", e.text);
+    assert_true(json_get_bool(gone, "deleted", 0));
+    bw_close(w);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(calls_reach_their_own_sandbox_and_no_other),
+        TEST(a_tenant_has_its_most_and_the_server_too),
+        TEST(what_must_not_be_made_is_refused),
+        TEST(an_image_of_the_list_is_taken),
+        TEST(a_session_has_one_sandbox_of_its_conversation),
+        TEST(one_of_a_broker_before_counts_and_gets_its_calls),
+        TEST(one_that_does_not_say_whose_it_is_is_not_taken),
+        TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
+        TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),
+        TEST(one_of_a_conversation_keeps_its_files),
+        TEST(a_broker_that_is_relieved_ends_although_one_lives_on),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,594 @@
+/* The broker's main process: what it takes in, to whom it gives it, and what it survives. */
+#include "config.h"
+
+#include "tests/unit/broker/broker_world.h"
+
+#include "common/base/parse.h"
+#include "common/sandbox/state/state.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+static const struct run_options plain = {0};
+
+static int setup(void **state)
+{
+    static struct broker_world w;
+    bw_open(&w);
+    *state = &w;
+    return 0;
+}
+
+static void expect_text(const json_t *object, const char *name, const char *text)
+{
+    assert_non_null(object);
+    assert_string_equal(json_get_string(object, name), text);
+}
+
+/* ---- runs ---- */
+
+static void a_run_is_answered(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+    bw_start_broker(w);
+    struct run_request r = bw_request("t", "c", "out hello");
+    json_auto_t *result = broker_run(&w->client, &r, NULL, &e);
+    expect_text(result, "stdout", "hello");
+    assert_false(json_get_bool(result, "ahead", 1));
+    bw_wait_for(w, "running", 0);
+    bw_close(w);
+}
+
+static void what_cannot_be_run_is_told_at_once(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e;
+    bw_start_broker(w);
+    struct run_request r = bw_request("t", "c", "out x");
+    r.language = "cobol";
+    e = (struct err)ERR_INIT;
+    assert_null(broker_run(&w->client, &r, NULL, &e));
+    assert_int_equal(e.kind, ERR_NOT_FOUND);
+    assert_contains(e.text, "bash, python");
+    r = bw_request("t", "bad\nname", "out x");
+    assert_null(broker_run(&w->client, &r, NULL, &e));
+    assert_int_equal(e.kind, ERR_INVALID);
+    bw_close(w);
+}
+
+static void a_body_larger_than_any_buffer_arrives(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+    size_t len = 3u * 1024 * 1024;
+    AUTO_FREE char *code = mem_alloc(len + 1);
+    memset(code, 'x', len);
+    memcpy(code, "out ", 4);
+    bw_start_broker(w);
+    struct run_request r = bw_request("t", "c", code);
+    json_auto_t *result = broker_run(&w->client, &r, NULL, &e);
+    assert_non_null(result);
+    assert_int_equal(json_string_length(json_object_get(result, "stdout")), len - 4);
+    bw_close(w);
+}
+
+static void runs_wait_their_turn_and_the_rest_is_busy(void **state)
+{
+    struct broker_world *w = *state;
+    int fds[7];
+    w->config.limits.max_runs = 2;
+    w->config.limits.queue = 3;
+    bw_start_broker(w);
+    for (int i = 0; i < 6; i++) {
+        fds[i] = bw_send_run(w, "t", "c", "sleep 1500", plain);
+        if (i < 2)
+            bw_wait_for(w, "running", i + 1);
+        else if (i < 5)
+            bw_wait_for(w, "queued", i - 1);
+    }
+    for (int i = 2; i < 5; i++) {
+        json_auto_t *word = bw_hear(fds[i]);
+        assert_int_equal(json_get_integer(json_object_get(word, "queued"), "position", 0), i - 1);
+    }
+    json_auto_t *busy = bw_hear(fds[5]);
+    const json_t *error = json_object_get(busy, "error");
+    expect_text(error, "kind", "busy");
+    assert_true(json_get_integer(error, "retryAfterMs", 0) > 0);
+    assert_int_equal(json_get_integer(error, "position", 0), 3);
+    close(fds[5]);
+    for (int i = 0; i < 5; i++) {
+        json_auto_t *result = bw_result(fds[i]);
+        expect_text(result, "status", "ok");
+        assert_true(json_get_integer(result, "queueMs", -1) >= (i < 2 ? 0 : 100));
+    }
+    bw_close(w);
+}
+
+static void whoever_leaves_the_line_is_forgotten_unless_it_detached(void **state)
+{
+    struct broker_world *w = *state;
+    w->config.limits.max_runs = 1;
+    bw_start_broker(w);
+    int first = bw_send_run(w, "t", "c", "sleep 1000", plain);
+    bw_wait_for(w, "running", 1);
+    int leaves = bw_send_run(w, "t", "leaves", "sleep 10000", plain);
+    int detached = bw_send_run(w, "t", "detached", "out x", (struct run_options){.detach = true});
+    bw_wait_for(w, "queued", 2);
+    close(leaves);
+    close(detached);
+    bw_wait_for(w, "queued", 1);
+    json_auto_t *result = bw_result(first);
+    expect_text(result, "status", "ok");
+    bw_wait_for(w, "queued", 0);
+    bw_wait_for(w, "running", 0);
+    json_auto_t *status = bw_status(w);
+    assert_int_equal(json_get_integer(json_object_get(status, "claims"), "miss", 0), 2);
+    bw_close(w);
+}
+
+static void patience_in_the_line_ends_with_busy(void **state)
+{
+    struct broker_world *w = *state;
+    w->config.limits.max_runs = 1;
+    bw_start_broker(w);
+    int first = bw_send_run(w, "t", "c", "sleep 1500", plain);
+    bw_wait_for(w, "running", 1);
+    int second = bw_send_run(w, "t", "c", "out x", (struct run_options){.wait_ms = 200});
+    json_auto_t *word = bw_hear(second);
+    assert_non_null(json_object_get(word, "queued"));
+    bw_expect_error(second, ERR_BUSY, "try again");
+    bw_wait_for(w, "queued", 0);
+    json_auto_t *result = bw_result(first);
+    expect_text(result, "status", "ok");
+    bw_close(w);
+}
+
+/* ---- waiting containers ---- */
+
+static void wait_for_pool(struct broker_world *w, size_t wanted)
+{
+    struct deadline d = deadline_in_ms(20000);
+    while (bw_waiting(w) != wanted) {
+        assert_false(deadline_passed(d));
+        poll(NULL, 0, 10);
+    }
+}
+
+static void use_pool(struct broker_world *w, size_t n)
+{
+    w->config.pool.n = 1;
+    w->config.pool.items[0] = (struct pool_language){.language = "bash", .n = n};
+}
+
+static void runs_that_come_at_once_get_waiting_containers_of_their_own(void **state)
+{
+    struct broker_world *w = *state;
+    int fds[2];
+    json_int_t pids[2];
+    use_pool(w, 2);
+    bw_start_broker(w);
+    wait_for_pool(w, 2);
+    for (int i = 0; i < 2; i++)
+        fds[i] = bw_send_run(w, "t", i ? "one" : "two", "sleep 100", plain);
+    for (int i = 0; i < 2; i++) {
+        json_auto_t *result = bw_result(fds[i]);
+        assert_true(json_get_bool(result, "ahead", 0));
+        pids[i] = json_get_integer(result, "pid", 0);
+    }
+    assert_int_not_equal(pids[0], pids[1]);
+    wait_for_pool(w, 2);
+    bw_close(w);
+}
+
+static void a_waiting_supervisor_that_is_killed_harms_nobody(void **state)
+{
+    struct broker_world *w = *state;
+    use_pool(w, 1);
+    bw_start_broker(w);
+    wait_for_pool(w, 1);
+    /* It dies with the run in its hands, unread: another one gets it. */
+    AUTO_FREE char *marker = mem_printf("%s/crash-once", w->root);
+    close(open(marker, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    json_auto_t *result = bw_result(bw_send_run(w, "t", "c", "out again", plain));
+    expect_text(result, "stdout", "again");
+    assert_int_equal(access(marker, F_OK), -1);
+    bw_wait_for(w, "running", 0);
+    bw_close(w);
+}
+
+static void a_supervisor_that_dies_with_its_run_ends_the_connection(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+    bw_start_broker(w);
+    struct run_request r = bw_request("t", "c", "crash");
+    assert_null(broker_run(&w->client, &r, NULL, &e));
+    assert_int_equal(e.kind, ERR_LOST);
+    bw_wait_for(w, "running", 0);
+    json_auto_t *result = bw_result(bw_send_run(w, "t", "c", "out next", plain));
+    expect_text(result, "stdout", "next");
+    bw_close(w);
+}
+
+/* ---- runs that go on ---- */
+
+/* Whose run id a test has no other way to know: the pool's list has it before the claim. */
+static char *waiting_run_id(struct broker_world *w)
+{
+    json_auto_t *status = bw_status(w);
+    const json_t *first = json_array_get(
+        json_object_get(json_object_get(status, "pool"), "waiting"), 0);
+    const char *id = json_get_string(first, "runId");
+    assert_non_null(id);
+    return mem_strdup(id);
+}
+
+static int send_head(struct broker_world *w, json_t *take_head)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *head = take_head;
+    int fd = sock_connect_unix(w->socket, &e);
+    assert_true(fd >= 0);
+    assert_works(wire_send(fd, head, -1, &e), e);
+    return fd;
+}
+
+static json_t *about_run(const char *op, const char *tenant, const char *run_id)
+{
+    return json_pack("{s:s, s:s, s:s}", "op", op, "tenant", tenant, "runId", run_id);
+}
+
+static void a_look_is_handed_to_the_runs_supervisor(void **state)
+{
+    struct broker_world *w = *state;
+    use_pool(w, 1);
+    bw_start_broker(w);
+    wait_for_pool(w, 1);
+    AUTO_FREE char *id = waiting_run_id(w);
+    int run = bw_send_run(w, "t", "c", "sleep 1000", plain);
+    bw_wait_for(w, "running", 1);
+    int look = send_head(w, about_run("get_run", "t", id));
+    json_auto_t *seen = bw_result(look);
+    expect_text(seen, "runId", id);
+    json_auto_t *result = bw_result(run);
+    assert_true(json_equal(seen, result));
+    bw_close(w);
+}
+
+static void a_run_is_cancelled_by_its_tenant_only(void **state)
+{
+    struct broker_world *w = *state;
+    use_pool(w, 1);
+    bw_start_broker(w);
+    wait_for_pool(w, 1);
+    AUTO_FREE char *id = waiting_run_id(w);
+    int run = bw_send_run(w, "t", "c", "sleep 15000", plain);
+    bw_wait_for(w, "running", 1);
+    bw_expect_error(send_head(w, about_run("cancel_run", "other", id)), ERR_NOT_FOUND, "runId");
+    json_auto_t *seen = bw_result(send_head(w, about_run("cancel_run", "t", id)));
+    expect_text(seen, "status", "cancelled");
+    json_auto_t *result = bw_result(run);
+    expect_text(result, "status", "cancelled");
+    bw_close(w);
+}
+
+static void runs_survive_the_main_process_and_come_back_to_the_next(void **state)
+{
+    struct broker_world *w = *state;
+    w->config.limits.max_runs = 2;
+    use_pool(w, 1);
+    bw_start_broker(w);
+    wait_for_pool(w, 1);
+    AUTO_FREE char *id = waiting_run_id(w);
+    int warm = bw_send_run(w, "t", "c", "sleep 3000", plain);
+    bw_wait_for(w, "running", 1);
+    int cold = bw_send_run(w, "t", "d", "sleep 3000", plain);
+    bw_wait_for(w, "running", 2);
+    poll(NULL, 0, 300); /* both have been taken up, by hands of their own */
+    kill(w->pid, SIGKILL);
+    waitpid(w->pid, NULL, 0);
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 2); /* they have their places, */
+    json_auto_t *seen = bw_result(send_head(w, about_run("get_run", "t", id))); /* can be asked, */
+    expect_text(seen, "runId", id);
+    json_auto_t *one = bw_result(warm); /* and answer */
+    json_auto_t *two = bw_result(cold);
+    expect_text(one, "status", "ok");
+    expect_text(two, "status", "ok");
+    bw_wait_for(w, "running", 0);
+    bw_close(w);
+}
+
+/* ---- hostile or clumsy peers ---- */
+
+static void many_that_say_nothing_keep_nobody_waiting(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+    int silent[300], half[20];
+    bw_start_broker(w);
+    for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
+        silent[i] = sock_connect_unix(w->socket, &e);
+        assert_true(silent[i] >= 0);
+        if (i % 64 == 0) {
+            json_auto_t *result = bw_result(bw_send_run(w, "t", "c", "out x", plain));
+            assert_non_null(result);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(half); i++) {
+        half[i] = sock_connect_unix(w->socket, &e);
+        assert_int_equal(write(half[i], "\0\0\0\40{\"op\"", 9), 9);
+    }
+    json_auto_t *result = bw_result(bw_send_run(w, "t", "c", "out still", plain));
+    expect_text(result, "stdout", "still");
+    for (size_t i = 0; i < ARRAY_LEN(silent); i++)
+        close(silent[i]);
+    for (size_t i = 0; i < ARRAY_LEN(half); i++)
+        close(half[i]);
+    bw_close(w);
+}
+
+static void pending_conns_that_are_none_end_their_connection(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } bad[] = {
+        {"\0\0\x40\1{", 5},                 /* over the bound */
+        {"\xff\xff\xff\xff", 4},            /* far over */
+        {"\0\0\0\2[]", 6},                  /* no object */
+        {"\0\0\0\5{\"op\"", 9},             /* no JSON */
+        {"\0\0\0\2{}", 6},                  /* no operation */
+        {"\0\0\0\13{\"op\":\"nix\"}", 15},  /* an unknown one */
+        {"\0\0\0\14{\"op\":\"run\"} ", 16}, /* nothing in it */
+        {"\0\0\0\15{\"op\":\"adopt\"}", 17},
+        {"\0\0\0\17{\"op\":\"get_run\"}", 19},
+    };
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+    bw_start_broker(w);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        AUTO_FD int fd = sock_connect_unix(w->socket, &e);
+        assert_int_equal(write(fd, bad[i].bytes, bad[i].len), bad[i].len);
+        json_auto_t *message = bw_hear(fd);
+        if (message)
+            assert_non_null(json_object_get(message, "error"));
+    }
+    json_auto_t *result = bw_result(bw_send_run(w, "t", "c", "out x", plain));
+    assert_non_null(result);
+    bw_close(w);
+}
+
+static void strangers_are_refused(void **state)
+{
+    struct broker_world *w = *state;
+    if (geteuid() != 0) {
+        close(w->listen_fd);
+        fake_engine_stop(w->engine);
+        skip();
+    }
+    assert_int_equal(chmod(w->folder, 0711), 0);
+    assert_int_equal(chmod(w->socket, 0666), 0);
+    bw_start_broker(w);
+    json_auto_t *result = bw_result(bw_send_run(w, "t", "c", "out x", plain));
+    assert_non_null(result);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct err e = ERR_INIT;
+        bool answered = true;
+        if (setgid(65534) == 0 && setuid(65534) == 0)
+            answered = broker_ping(&w->client, &e) == 0;
+        _exit(answered);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    bw_close(w);
+}
+
+static int count_open(const char *pid)
+{
+    AUTO_FREE char *folder = mem_printf("/proc/%s/fd", pid);
+    AUTO_DIR DIR *dir = opendir(folder);
+    int n = -2; /* the dots */
+    while (dir && readdir(dir))
+        n++;
+    return n;
+}
+
+/* A child that has just been forked closes what is not its own in its first moments. */
+static bool has_few_open(const char *pid)
+{
+    const int most = 3 + 8; /* standard ones, root, channel, caller, engine */
+    struct deadline end = deadline_in_ms(20000);
+
+    while (count_open(pid) > most) {
+        if (deadline_passed(end))
+            return false;
+        poll(NULL, 0, 10);
+    }
+    return true;
+}
+
+static void a_child_holds_nobody_elses_connection(void **state)
+{
+    struct broker_world *w = *state;
+    char text[256] = "";
+    bw_start_broker(w);
+    int longer = bw_send_run(w, "t", "one", "sleep 1500", plain);
+    bw_wait_for(w, "running", 1);
+    AUTO_FREE char *list = mem_printf("/proc/%d/task/%d/children", w->pid, w->pid);
+    AUTO_FD int children = open(list, O_RDONLY | O_CLOEXEC);
+    assert_true(children >= 0 && read(children, text, sizeof text - 1) > 0);
+    for (char *rest = text, *pid; (pid = strsep(&rest, " "));)
+        assert_true(has_few_open(pid));
+    json_auto_t *result = bw_result(longer);
+    assert_non_null(result);
+    bw_close(w);
+}
+
+/* ---- jobs that last ---- */
+
+/* A conversation of ann with a file that no pipe holds; the link's subject of its archive; heap. */
+static char *plant(struct broker_world *w, const char *conversation)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct sandbox_root root;
+    struct err e = ERR_INIT;
+
+    assert_works(
+        sandbox_root_open(&root, w->root, "", w->config.file_secret, "", geteuid(), getegid(), &e),
+        e);
+    assert_works(sandbox_open(&root, "ann", conversation, &sb, &e), e);
+    assert_works(state_note_use(&sb, "ann", conversation, &e), e);
+    AUTO_FD int fd = openat(sb.fd, "big", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(ftruncate(fd, 1 << 20), 0);
+    char *subject = mem_printf("%s/files.tar", sb.name);
+    sandbox_root_close(&root);
+    return subject;
+}
+
+/* Asks for an archive and reads nothing of it; the connection. */
+static int pack_slowly(struct broker_world *w, const char *subject, const int pipe_fds[2])
+{
+    struct err e = ERR_INIT;
+    json_auto_t *head = json_pack("{s:s, s:s}", "op", "pack", "subject", subject);
+    int fd = sock_connect_unix(w->socket, &e);
+
+    assert_true(fd >= 0);
+    assert_works(wire_send(fd, head, pipe_fds[1], &e), e);
+    return fd;
+}
+
+/* Those of one tenant get its share of archives, whichever conversations they are of; the others'
+ * runs and jobs are served. */
+static void slow_readers_of_one_tenant_shut_nobody_out(void **state)
+{
+    struct broker_world *w = *state;
+    int fds[80], pipe_fds[2];
+    size_t begun = 0;
+
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 0);
+    AUTO_FREE char *one = plant(w, "one");
+    AUTO_FREE char *two = plant(w, "two");
+    assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = pack_slowly(w, i % 2 ? one : two, pipe_fds);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        struct pollfd p = {.fd = fds[i], .events = POLLIN};
+        if (i < 8 && poll(&p, 1, 0) == 0)
+            begun++;
+        else
+            bw_expect_error(TAKE_FD(fds[i]), ERR_BUSY, "archives are being downloaded");
+    }
+    assert_int_equal(begun, 8);
+    json_auto_t *result = bw_result(bw_send_run(w, "bob", "c", "out x", plain));
+    expect_text(result, "stdout", "x");
+    close(pipe_fds[0]); /* they end */
+    close(pipe_fds[1]);
+    for (size_t i = 0; i < begun; i++)
+        bw_expect_error(fds[i], ERR_CANCELLED, "reads");
+    bw_close(w);
+}
+
+/* ---- what is deleted ---- */
+
+/* The broker's child that has stepped back behind all others (nice); 0: there is none. */
+static pid_t find_nice_child(const struct broker_world *w)
+{
+    char text[1024] = "";
+    AUTO_FREE char *list = mem_printf("/proc/%d/task/%d/children", w->pid, w->pid);
+    AUTO_FD int children = open(list, O_RDONLY | O_CLOEXEC);
+
+    assert_true(children >= 0 && read(children, text, sizeof text - 1) >= 0);
+    for (char *rest = text, *one; (one = strsep(&rest, " "));) {
+        uint64_t pid;
+        if (parse_u64(one, 1, INT32_MAX, &pid) == 0 && getpriority(PRIO_PROCESS, (id_t)pid) == 19)
+            return (pid_t)pid;
+    }
+    return 0;
+}
+
+static json_t *delete_conversation(struct broker_world *w, const char *conversation)
+{
+    return bw_result(send_head(w, json_pack("{s:s, s:s, s:s}", "op", "delete_conversation",
+                                            "tenant", "ann", "conversation", conversation)));
+}
+
+/* Held where it is: it cannot be through before it has been found. */
+static pid_t stop_the_emptier(struct broker_world *w)
+{
+    AUTO_FREE char *folder = mem_printf("%s/.trash/much", w->root);
+    struct deadline end = deadline_in_ms(20000);
+
+    for (int round = 0; !deadline_passed(end); round++) {
+        AUTO_FREE char *name = mem_printf("round %d", round);
+        free(plant(w, name));
+        assert_true(mkdir(folder, 0700) == 0 || errno == EEXIST);
+        for (int i = 0; i < 3000; i++) {
+            AUTO_FREE char *path = mem_printf("%s/%d", folder, i);
+            close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        }
+        json_decref(delete_conversation(w, name));
+        for (int tries = 0; tries < 200; tries++, poll(NULL, 0, 1)) {
+            pid_t pid = find_nice_child(w);
+            if (pid > 0 && kill(pid, SIGSTOP) == 0 && find_nice_child(w) == pid)
+                return pid;
+        }
+    }
+    fail_msg("nobody empties .trash");
+    return 0;
+}
+
+static void one_process_empties_the_trash_and_keeps_nobody_waiting(void **state)
+{
+    struct broker_world *w = *state;
+    AUTO_FREE char *trash = mem_printf("%s/.trash", w->root);
+    struct deadline end = deadline_in_ms(20000);
+
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 0);
+    pid_t emptier = stop_the_emptier(w);
+    for (int i = 0; i < 80; i++) { /* more than there may be jobs */
+        AUTO_FREE char *name = mem_printf("c %d", i);
+        free(plant(w, name));
+        json_auto_t *gone = delete_conversation(w, name);
+        assert_true(json_get_bool(gone, "deleted", 0));
+        assert_int_equal(json_get_integer(gone, "files", 0), 1);
+    }
+    json_auto_t *result = bw_result(bw_send_run(w, "bob", "c", "out x", plain));
+    expect_text(result, "stdout", "x");
+    kill(emptier, SIGCONT);
+    while (rmdir(trash) < 0 && !deadline_passed(end))
+        poll(NULL, 0, 10);
+    assert_false(deadline_passed(end)); /* all of it has gone */
+    bw_close(w);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup(f, setup)
+    const struct CMUnitTest tests[] = {
+        CASE(a_run_is_answered),
+        CASE(what_cannot_be_run_is_told_at_once),
+        CASE(a_body_larger_than_any_buffer_arrives),
+        CASE(runs_wait_their_turn_and_the_rest_is_busy),
+        CASE(whoever_leaves_the_line_is_forgotten_unless_it_detached),
+        CASE(patience_in_the_line_ends_with_busy),
+        CASE(runs_that_come_at_once_get_waiting_containers_of_their_own),
+        CASE(a_waiting_supervisor_that_is_killed_harms_nobody),
+        CASE(a_supervisor_that_dies_with_its_run_ends_the_connection),
+        CASE(a_look_is_handed_to_the_runs_supervisor),
+        CASE(a_run_is_cancelled_by_its_tenant_only),
+        CASE(runs_survive_the_main_process_and_come_back_to_the_next),
+        CASE(many_that_say_nothing_keep_nobody_waiting),
+        CASE(pending_conns_that_are_none_end_their_connection),
+        CASE(strangers_are_refused),
+        CASE(a_child_holds_nobody_elses_connection),
+        CASE(slow_readers_of_one_tenant_shut_nobody_out),
+        CASE(one_process_empties_the_trash_and_keeps_nobody_waiting),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,254 @@
+/* A container that waits for its program, on a fake engine: how far it is, what it may say, that it
+ * is lost in time, and that handing over asks the engine nothing. */
+#include "config.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/engine/engine.h"
+#include "tests/fakes/engine_rows.h"
+#include "tests/fakes/fake_engine.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define NAMES    "numpy pandas"
+#define PRELOAD  "SBX1P\0\0\0\14" NAMES
+#define PROGRAM  "C\0\0\0\1cG\0\0\0\0"
+#define WAITS_MS 5000 /* far longer than any test */
+
+static const struct engine_spec spec1 = {.image = "runner-x:1",
+                                         .protocol = 1,
+                                         .data_path = "/srv/x",
+                                         .user = "1000:1000",
+                                         .instance = "t",
+                                         .run_id = "r1",
+                                         .deadline_unix = 1};
+static const struct engine_program program1 = {.code = "c", .code_len = 1};
+
+static bool take(void *ctx, enum engine_stream stream, const char *data, size_t len)
+{
+    (void)stream;
+    buf_add(ctx, data, len);
+    return true;
+}
+
+/* A container that waits on a fake engine of its own. */
+struct waiting {
+    struct fake_reply table[8];
+    struct fake_engine *fake;
+    struct engine *engine;
+    struct err e;
+    struct engine_wait wait;
+    struct buf text;
+    struct engine_outcome out;
+};
+
+/* container: what its stream does. */
+static void wait_with(struct waiting *w, struct fake_reply container)
+{
+    const struct fake_reply rows[] = {PING, CREATED, container, STARTED, REMOVED, WAITED, END};
+    struct engine_address address = {0};
+
+    *w = (struct waiting){.text = BUF_INIT(4096)};
+    memcpy(w->table, rows, sizeof rows);
+    w->table[2].match = ATTACH;
+    w->table[2].status = 101;
+    w->fake = fake_engine_start(w->table);
+    address.host = fake_engine_host(w->fake);
+    w->engine = docker_engine_new(&address, &w->e);
+    assert_int_equal(
+        w->engine->ops->start(w->engine, &spec1, NULL, deadline_in_ms(WAITS_MS), &w->e), 0);
+}
+
+static void stop(struct waiting *w)
+{
+    w->engine->ops->finish(w->engine);
+    w->engine->ops->free(w->engine);
+    assert_non_null(strstr(fake_engine_log(w->fake), REMOVE "\n"));
+    fake_engine_stop(w->fake);
+    buf_clear(&w->text);
+}
+
+static int look(struct waiting *w)
+{
+    return w->engine->ops->look(w->engine, &w->wait, &w->e);
+}
+
+/* Looks until it is as far as tier, or lost. */
+static int look_until(struct waiting *w, enum engine_tier tier)
+{
+    struct pollfd p = {.fd = w->engine->ops->fd(w->engine), .events = POLLIN};
+    int r;
+
+    while ((r = look(w)) == 0 && w->wait.tier < tier)
+        assert_int_equal(poll(&p, 1, WAITS_MS), 1);
+    return r;
+}
+
+static int run(struct waiting *w)
+{
+    const struct engine_sink sink = {take, &w->text};
+
+    return w->engine->ops->run(w->engine, &program1, &sink, NULL, deadline_in_ms(WAITS_MS), &w->out,
+                               &w->e);
+}
+
+static void it_says_how_far_it_is_and_takes_its_program(void **state)
+{
+    static const struct fake_later later[] = {
+        {sizeof PRELOAD - 1, BYTES(STREAM_FULL)},
+        {sizeof PRELOAD PROGRAM - 1, BYTES(STREAM_AHEAD STREAM_OUT STREAM_ERR STREAM_REPORT)},
+        {0},
+    };
+
+    (void)state;
+    for (size_t chop = 0; chop < 12; chop++) {
+        struct waiting w;
+        const char *input;
+        size_t asked;
+        int end;
+
+        wait_with(&w, (struct fake_reply){.stream = STREAM_LIGHT,
+                                          .stream_len = sizeof STREAM_LIGHT - 1,
+                                          .later = later,
+                                          .chop = chop,
+                                          .hold_ms = WAITS_MS});
+        assert_int_equal(look_until(&w, ENGINE_TIER_LIGHT), 0);
+        assert_int_equal(w.wait.tier, ENGINE_TIER_LIGHT);
+        assert_int_equal(w.engine->ops->preload(w.engine, NAMES, &w.e), 0);
+        assert_int_equal(look_until(&w, ENGINE_TIER_FULL), 0);
+        asked = strlen(fake_engine_log(w.fake));
+        assert_int_equal(run(&w), 0);
+        assert_int_equal(strlen(fake_engine_log(w.fake)), asked);
+        assert_int_equal(w.out.end, ENGINE_EXITED);
+        assert_int_equal(w.out.exit_code, 7);
+        assert_true(w.out.ahead);
+        assert_string_equal(buf_str(&w.text), "hino");
+        assert_int_equal(fake_engine_input(w.fake, &input, &end), sizeof PRELOAD PROGRAM - 1);
+        assert_memory_equal(input, PRELOAD PROGRAM, sizeof PRELOAD PROGRAM - 1);
+        stop(&w);
+    }
+}
+
+static void a_program_may_come_before_any_word(void **state)
+{
+    static const struct fake_later later[] = {
+        {1, BYTES(STREAM_LIGHT STREAM_OUT STREAM_REPORT)},
+        {0},
+    };
+    struct waiting w;
+
+    (void)state;
+    wait_with(&w, (struct fake_reply){.later = later, .hold_ms = WAITS_MS});
+    assert_int_equal(look(&w), 0);
+    assert_int_equal(w.wait.tier, ENGINE_TIER_NONE);
+    assert_int_equal(run(&w), 0);
+    assert_false(w.out.ahead);
+    assert_string_equal(buf_str(&w.text), "hi");
+    assert_int_equal(look(&w), -1);
+    assert_int_equal(w.e.kind, ERR_LOST);
+    stop(&w);
+}
+
+/* A stream that says text and ends when ends is set: what look and run say of it. */
+static void check_lost(const char *text, size_t len, bool ends, enum err_kind kind,
+                       const char *words)
+{
+    for (int with_look = 0; with_look < 2; with_look++) {
+        struct waiting w;
+        const char *input;
+        int end, r;
+
+        wait_with(&w, (struct fake_reply){
+                          .stream = text, .stream_len = len, .hold_ms = ends ? 0 : WAITS_MS});
+        usleep(20000);
+        r = with_look ? look_until(&w, ENGINE_TIER_FULL) : run(&w);
+        assert_int_equal(r, -1);
+        if (w.e.kind != kind || !strstr(w.e.text, words))
+            fail_msg("%s: %s", words, w.e.text);
+        assert_int_equal(fake_engine_input(w.fake, &input, &end), 0);
+        assert_null(strstr(fake_engine_log(w.fake), "/wait"));
+        stop(&w);
+    }
+}
+
+static void one_that_ended_is_lost_before_it_gets_anything(void **state)
+{
+    (void)state;
+    check_lost("", 0, true, ERR_LOST, "ended");
+    check_lost(BYTES(STREAM_LIGHT), true, ERR_LOST, "ended");
+    check_lost(BYTES("\2\0\0\0\0\0\0\7no disk"), true, ERR_REFUSED, "runner-x:1 failed: no disk");
+}
+
+static void what_is_not_the_protocol_ends_the_waiting(void **state)
+{
+    (void)state;
+    check_lost(BYTES("HTTP/1.1 200 OK"), false, ERR_PROTOCOL, "kind");
+    check_lost(BYTES(STREAM_OUT), false, ERR_PROTOCOL, "before it had a program");
+    check_lost(BYTES(STREAM_AHEAD), false, ERR_PROTOCOL, "before it had a program");
+    check_lost(BYTES(STREAM_REPORT), false, ERR_PROTOCOL, "before it had a program");
+    check_lost(BYTES(STREAM_LIGHT STREAM_LIGHT), false, ERR_PROTOCOL, "no sense");
+}
+
+static void one_that_chatters_while_it_waits_is_given_up(void **state)
+{
+    AUTO_BUF struct buf chatter = BUF_INIT(1 << 20);
+
+    (void)state;
+    for (int i = 0; i < 7000; i++)
+        buf_add(&chatter, BYTES("\2\0\0\0\0\0\0\2ab"));
+    check_lost(chatter.data, chatter.len, false, ERR_PROTOCOL, "too much");
+}
+
+static void one_that_takes_nothing_is_lost_too(void **state)
+{
+    struct waiting w;
+
+    (void)state;
+    wait_with(&w, (struct fake_reply){.deaf = 1, .hold_ms = WAITS_MS});
+    usleep(50000);
+    assert_int_equal(look(&w), 0);
+    assert_int_equal(run(&w), -1);
+    assert_int_equal(w.e.kind, ERR_LOST);
+    stop(&w);
+}
+
+static void without_a_container_there_is_nothing_to_do(void **state)
+{
+    struct engine_address address = {.host = "unix:///nowhere.sock"};
+    struct waiting w = {.text = BUF_INIT(16)};
+
+    (void)state;
+    w.engine = docker_engine_new(&address, &w.e);
+    assert_int_equal(w.engine->ops->fd(w.engine), -1);
+    assert_int_equal(look(&w), -1);
+    assert_int_equal(w.engine->ops->preload(w.engine, NAMES, &w.e), -1);
+    assert_int_equal(run(&w), -1);
+    assert_int_equal(w.e.kind, ERR_LOST);
+    w.engine->ops->free(w.engine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_says_how_far_it_is_and_takes_its_program),
+        cmocka_unit_test(a_program_may_come_before_any_word),
+        cmocka_unit_test(one_that_ended_is_lost_before_it_gets_anything),
+        cmocka_unit_test(what_is_not_the_protocol_ends_the_waiting),
+        cmocka_unit_test(one_that_chatters_while_it_waits_is_given_up),
+        cmocka_unit_test(one_that_takes_nothing_is_lost_too),
+        cmocka_unit_test(without_a_container_there_is_nothing_to_do),
+    };
+
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

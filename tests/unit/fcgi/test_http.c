@@ -1,0 +1,271 @@
+/* The rules of the HTTP front: who may come in, and what an answer looks like. */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "fcgi/http/http_guard.h"
+#include "fcgi/http/http_stream.h"
+#include "tests/unit/unit.h"
+
+#define PAGE "https://page.test"
+
+/* Parameters as a web server would set them, and what was written. */
+struct world {
+    const char *params[2 * 16 + 1]; /* name, value, … */
+    const char *body;
+    struct buf out;
+    int hang_ups;
+    bool client_gone;
+    struct settings settings;
+    struct app app;
+    struct http_source source;
+};
+
+static const char *param(void *ctx, const char *name)
+{
+    const struct world *w = ctx;
+
+    for (size_t i = 0; w->params[i]; i += 2)
+        if (strcmp(w->params[i], name) == 0)
+            return w->params[i + 1];
+    return NULL;
+}
+
+static long read_body(void *ctx, char *data, size_t len)
+{
+    struct world *w = ctx;
+    size_t n = strlen(w->body) < len ? strlen(w->body) : len;
+
+    memcpy(data, w->body, n);
+    w->body += n;
+    return (long)n;
+}
+
+static int write_out(void *ctx, const char *data, size_t len)
+{
+    struct world *w = ctx;
+
+    if (w->client_gone)
+        return -1;
+    buf_add(&w->out, data, len);
+    return 0;
+}
+
+static void hang_up(void *ctx)
+{
+    ((struct world *)ctx)->hang_ups++;
+}
+
+static int setup(void **state)
+{
+    static char base_url[] = "https://own.test:8443", origins[] = PAGE ", http://two.test:81";
+    static char hosts[] = "other.test,port.test:99", secret[] = "0123456789abcdef0123456789abcdef";
+    struct world *w = mem_alloc(sizeof *w);
+
+    w->settings = (struct settings){
+        .public_base_url = base_url, .allowed_origins = origins, .allowed_hosts = hosts};
+    w->app = (struct app){.settings = &w->settings, .front_secret = secret};
+    w->out = (struct buf)BUF_INIT(1 << 20);
+    w->source = (struct http_source){.param = param,
+                                     .read = read_body,
+                                     .write = write_out,
+                                     .hang_up = hang_up,
+                                     .ctx = w,
+                                     .cancel_fd = -1};
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+
+    buf_clear(&w->out);
+    free(w);
+    return 0;
+}
+
+/* The status of the origin check; 0: let in. */
+static int judge(struct world *w, const char *host, const char *origin)
+{
+    struct http_request r = {.source = &w->source, .host = host, .origin = origin};
+    struct http_answer a = HTTP_ANSWER_INIT;
+    int rc = http_guard_origin(&w->app, &r, &a);
+
+    assert_true((a.allowed != NULL) == (rc == 0 && origin != NULL));
+    json_decref(a.body);
+    return rc == 0 ? 0 : a.status;
+}
+
+static void hosts_are_ours_by_name(void **state)
+{
+    static const char *const good[] = {"localhost",  "LocalHost:1",      "127.0.0.1:80",
+                                       "[::1]",      "[::1]:80",         "own.test",
+                                       "OWN.test:1", "other.test:12345", "port.test:99"};
+    static const char *const bad[] = {"evil.test",  "own.test.evil.test",  "127.0.0.2",
+                                      "port.test",  "port.test:98",        "[::2]:80",
+                                      "localhost.", "evil.test:localhost", "[::1"};
+
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        if (judge(*state, good[i], NULL) != 0)
+            fail_msg("%s was refused", good[i]);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        if (judge(*state, bad[i], NULL) != 403)
+            fail_msg("%s was let in", bad[i]);
+    assert_int_equal(judge(*state, NULL, NULL), 0);
+}
+
+static void any_host_may_be_allowed(void **state)
+{
+    static char any[] = "*";
+    struct world *w = *state;
+
+    w->settings.allowed_hosts = any;
+    assert_int_equal(judge(w, "evil.test", NULL), 0);
+    assert_int_equal(judge(w, "evil.test", "http://worse.test"), 403);
+    assert_int_equal(judge(w, "evil.test", "http://evil.test"), 0);
+}
+
+static void pages_are_ours_or_allowed(void **state)
+{
+    static const struct {
+        const char *host, *origin;
+        int status;
+    } cases[] = {
+        {"localhost", PAGE, 0},
+        {"localhost", "HTTPS://PAGE.test", 0},
+        {"localhost", "http://two.test:81", 0},
+        {"localhost", "https://own.test:8443", 0},
+        {"localhost:7", "http://localhost:7", 0},
+        {"localhost:7", "https://localhost:7", 0},
+        {"localhost", "http://localhost:7", 403},
+        {"localhost", "null", 403},
+        {"localhost", "http://page.test", 403},
+        {"localhost", PAGE ".evil.test", 403},
+        {"localhost", PAGE "/", 403},
+        {"localhost", "https://own.test:844", 403},
+        {"localhost", "ftp://localhost", 403},
+        {"localhost", "https://page.test\r\nX: y", 403},
+        {NULL, "http://localhost", 403},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        if (judge(*state, cases[i].host, cases[i].origin) != cases[i].status)
+            fail_msg("%s at %s", cases[i].origin, cases[i].host);
+}
+
+static void a_preflight_lists_headers_that_mirror_arguments(void **state)
+{
+    struct world *w = *state;
+    const struct http_answer a = {.status = 204,
+                                  .headers = "",
+                                  .allowed = PAGE,
+                                  .asked_headers = "x-evil, mcp-param-Region,mcp-param-,Mcp-Param-"
+                                                   "b_c ,, mcp-param-z9"};
+
+    http_answer_write(&a, &w->out);
+    assert_contains(buf_str(&w->out), "Status: 204 No Content\r\n");
+    assert_contains(buf_str(&w->out), "Access-Control-Allow-Origin: " PAGE "\r\n");
+    assert_contains(buf_str(&w->out), "Mcp-Name, mcp-param-Region, mcp-param-z9\r\n");
+    assert_null(strstr(buf_str(&w->out), "evil"));
+    assert_null(strstr(buf_str(&w->out), "Content-Length"));
+}
+
+static void answers_say_nothing_to_pages_that_were_not_judged(void **state)
+{
+    struct world *w = *state;
+    struct http_answer a = {.status = 200, .headers = "", .body = json_object()};
+
+    memcpy(a.session, "abc", 4);
+    http_answer_write(&a, &w->out);
+    assert_string_equal(buf_str(&w->out), "Status: 200 OK\r\nMcp-Session-Id: abc\r\n"
+                                          "Cache-Control: no-store\r\nContent-Type: "
+                                          "application/json\r\nContent-Length: 2\r\n\r\n{}");
+    json_decref(a.body);
+}
+
+static void headers_of_arguments_are_found_by_their_names(void **state)
+{
+    struct world *w = *state;
+    struct http_request r = {.source = &w->source};
+    char long_name[400];
+
+    w->params[0] = "HTTP_MCP_PARAM_MY_REGION1";
+    w->params[1] = "eu";
+    assert_string_equal(http_request_param_header(&r, "My-Region1"), "eu");
+    assert_null(http_request_param_header(&r, "My"));
+    assert_null(http_request_param_header(&r, "My_Region1"));
+    assert_null(http_request_param_header(&r, "My\nRegion1"));
+    memset(long_name, 'x', sizeof long_name);
+    long_name[sizeof long_name - 1] = '\0';
+    assert_null(http_request_param_header(&r, long_name));
+}
+
+static int read_with(struct world *w, const char *length, const char *body)
+{
+    AUTO_BUF struct buf got = BUF_INIT(101);
+    const struct http_request r = {.source = &w->source, .content_length = length};
+    struct http_answer a = HTTP_ANSWER_INIT;
+
+    w->body = body;
+    int rc = http_read_body(&r, 100, &got, &a);
+    if (rc == 0)
+        assert_string_equal(buf_str(&got), body);
+    json_decref(a.body);
+    return rc == 0 ? 200 : a.status;
+}
+
+static void a_body_is_as_long_as_it_says(void **state)
+{
+    assert_int_equal(read_with(*state, "5", "hello"), 200);
+    assert_int_equal(read_with(*state, "0", ""), 200);
+    assert_int_equal(read_with(*state, "6", "hello"), 400);
+    assert_int_equal(read_with(*state, "4", "hello"), 400);
+    assert_int_equal(read_with(*state, "101", "hello"), 413);
+    assert_int_equal(read_with(*state, "18446744073709551615", "hello"), 413);
+    assert_int_equal(read_with(*state, "+5", "hello"), 400);
+    assert_int_equal(read_with(*state, NULL, "hello"), 400);
+}
+
+static void a_stream_begins_with_its_first_message(void **state)
+{
+    struct world *w = *state;
+    const struct http_answer head = {.status = 200, .headers = "", .allowed = PAGE};
+    json_auto_t *message = json_pack("{s:i}", "a", 1);
+    struct http_stream s;
+
+    http_stream_init(&s, &w->source, &head);
+    s.out.keep_alive(&s);
+    s.out.hang_up(&s, 5);
+    assert_int_equal(w->out.len, 0); /* no stream yet, and nothing is stored */
+    assert_int_equal(w->hang_ups, 0);
+    assert_int_equal(s.out.send(&s, message), 0);
+    assert_true(s.started);
+    assert_contains(buf_str(&w->out), "Content-Type: text/event-stream\r\n");
+    assert_contains(buf_str(&w->out),
+                    "X-Accel-Buffering: no\r\n\r\nevent: message\ndata: {\"a\":1}\n\n");
+    size_t len = w->out.len;
+    s.out.keep_alive(&s);
+    assert_int_equal(w->out.len - len, strlen(": \n\n"));
+    w->client_gone = true;
+    assert_int_equal(s.out.send(&s, message), -1);
+    assert_int_equal(s.out.send(&s, message), -1);
+    http_stream_finish(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(hosts_are_ours_by_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_host_may_be_allowed, setup, teardown),
+        cmocka_unit_test_setup_teardown(pages_are_ours_or_allowed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_preflight_lists_headers_that_mirror_arguments, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(answers_say_nothing_to_pages_that_were_not_judged, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(headers_of_arguments_are_found_by_their_names, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_body_is_as_long_as_it_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stream_begins_with_its_first_message, setup, teardown),
+    };
+    return RUN_TESTS(tests);
+}

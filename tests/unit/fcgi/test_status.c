@@ -1,0 +1,72 @@
+#include "config.h"
+
+#include "fcgi/process/status.h"
+#include "tests/unit/unit.h"
+
+static const char *format(const char *json, struct buf *out)
+{
+    json_error_t at;
+    json_t *status = json_loads(json, 0, &at);
+
+    if (!status)
+        fail_msg("column %d: %s", at.column, at.text);
+    status_format(status, out);
+    json_decref(status);
+    return buf_str(out);
+}
+
+static void a_server_at_work_is_told_line_by_line(void **state)
+{
+    AUTO_BUF struct buf out = BUF_INIT(4096);
+
+    (void)state;
+    assert_string_equal(
+        format("{\"engine\":{\"ok\":true},\"runners\":[{\"language\":\"bash\",\"version\":\"\"},"
+               "{\"language\":\"python\",\"version\":\"3.11.2\"}],\"running\":2,\"maxRuns\":16,"
+               "\"queued\":1,\"queueMax\":64,\"claims\":{\"hit\":90,\"miss\":10},\"pool\":{"
+               "\"budgetBytes\":1073741824,\"usedBytes\":134217728,\"startsMax\":4,\"starting\":1,"
+               "\"conversations\":3,\"languages\":[{\"language\":\"python\",\"places\":2,"
+               "\"extra\":1,\"starting\":1,\"light\":4,\"full\":1,\"oldestMs\":125000},"
+               "{\"language\":\"bash\",\"places\":1,\"extra\":0,\"starting\":0,\"light\":1,"
+               "\"full\":0,\"oldestMs\":9999}]}}",
+               &out),
+        "engine   answers\n"
+        "runners  bash, python 3.11.2\n"
+        "runs     2 of 16 running, 1 of 64 in the queue\n"
+        "         90 of 100 since the start found a container waiting\n"
+        "waiting  python: 4 light, 1 full, 1 starting, the oldest for 2 min (3 wanted for new "
+        "conversations)\n"
+        "         bash: 1 light, 0 full, 0 starting, the oldest for 9 s (1 wanted for new "
+        "conversations)\n"
+        "         3 of them for conversations that are known\n"
+        "memory   128 of 1024 MB for those that wait\n"
+        "starts   1 under way, at most 4\n");
+}
+
+static void trouble_and_nothing_are_told_too(void **state)
+{
+    AUTO_BUF struct buf out = BUF_INIT(4096);
+
+    (void)state;
+    assert_string_equal(format("{\"engine\":{\"ok\":false,\"trouble\":\"nobody is there\"},"
+                               "\"runners\":[],\"pool\":{\"languages\":[]}}",
+                               &out),
+                        "engine   nobody is there\n"
+                        "runners  none\n"
+                        "runs     0 of 0 running, 0 of 0 in the queue\n"
+                        "         0 of 0 since the start found a container waiting\n"
+                        "waiting  none (SANDBOX_WARM)\n"
+                        "memory   0 of 0 MB for those that wait\n"
+                        "starts   0 under way, at most 0\n");
+    buf_reset(&out);
+    assert_contains(format("{}", &out), "runners  none\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_at_work_is_told_line_by_line),
+        cmocka_unit_test(trouble_and_nothing_are_told_too),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,313 @@
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include "common/base/buf.h"
+#include "common/mcp/session/session.h"
+#include "common/mcp/session/stream.h"
+#include "common/rpc/json.h"
+#include "tests/fakes/mcp_world.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define PING "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"
+
+static void age(const struct mcp_world *w, const char *name, int seconds)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) - seconds}, {.tv_sec = time(NULL) - seconds}};
+
+    assert_int_equal(utimensat(w->server.sessions_fd, name, times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+static int setup(void **state)
+{
+    static struct mcp_world w;
+
+    mcp_world_init(&w);
+    *state = &w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    mcp_world_clear(*state);
+    return 0;
+}
+
+static void initialize_gives_a_session_whose_revision_counts(void **state)
+{
+    struct mcp_world *w = *state;
+    struct asked a;
+
+    mcp_world_start(w, "2025-06-18", "{\"sampling\":{}}");
+    assert_int_equal(strlen(w->session), 64);
+    w->origin.protocol_version = "2025-11-25"; /* not what was agreed on */
+    a = mcp_world_ask(w, "[" PING "]");
+    assert_int_equal(a.answer.status, 400);
+    asked_clear(&a);
+    w->origin.protocol_version = NULL;
+    a = mcp_world_ask(w, "[" PING "]"); /* without a session this would be 2025-03-26 */
+    assert_int_equal(a.answer.status, 400);
+    asked_clear(&a);
+    a = mcp_world_ask(w, PING);
+    assert_int_equal(a.answer.status, 200);
+    asked_clear(&a);
+}
+
+static void a_session_of_the_revision_with_batches_may_use_them(void **state)
+{
+    struct mcp_world *w = *state;
+    struct asked a;
+
+    mcp_world_start(w, "2025-03-26", "{}");
+    a = mcp_world_ask(w, "[" PING "]");
+    assert_int_equal(a.answer.status, 200);
+    asked_clear(&a);
+}
+
+static void only_its_tenant_knows_a_session(void **state)
+{
+    struct mcp_world *w = *state;
+    static const char *const ids[] = {"", "x", ".lock", "../x",
+                                      "0123456789abcdef0123456789abcdef0123456789abcdef"
+                                      "0123456789abcdef"};
+    struct asked a;
+
+    mcp_world_start(w, "2025-06-18", "{}");
+    w->origin.tenant = "other";
+    a = mcp_world_ask(w, PING);
+    assert_int_equal(a.answer.status, 404);
+    AUTO_FREE char *foreign = json_dumps(a.answer.body, 0);
+    asked_clear(&a);
+    w->origin.tenant = "me";
+    for (size_t i = 1; i < ARRAY_LEN(ids); i++) {
+        w->origin.session = ids[i];
+        a = mcp_world_ask(w, PING);
+        assert_int_equal(a.answer.status, 404);
+        AUTO_FREE char *unknown = json_dumps(a.answer.body, 0);
+        assert_string_equal(unknown, foreign);
+        asked_clear(&a);
+    }
+    w->origin.session = ids[0]; /* an empty header is none */
+    a = mcp_world_ask(w, PING);
+    assert_int_equal(a.answer.status, 200);
+    asked_clear(&a);
+}
+
+static void an_expired_session_is_unknown_and_swept(void **state)
+{
+    struct mcp_world *w = *state;
+    struct asked a;
+
+    mcp_world_start(w, "2025-06-18", "{}");
+    age(w, w->session, 3000);
+    a = mcp_world_ask(w, PING); /* counts as used */
+    assert_int_equal(a.answer.status, 200);
+    asked_clear(&a);
+    mcp_sessions_sweep(&w->server);
+    assert_int_equal(faccessat(w->server.sessions_fd, w->session, F_OK, 0), 0);
+    age(w, w->session, 3700);
+    a = mcp_world_ask(w, PING);
+    assert_int_equal(a.answer.status, 404);
+    asked_clear(&a);
+    mcp_sessions_sweep(&w->server);
+    assert_int_equal(faccessat(w->server.sessions_fd, w->session, F_OK, 0), -1);
+}
+
+static void in_a_crowd_idle_sessions_go_first(void **state)
+{
+    struct mcp_world *w = *state;
+    char name[MCP_SESSION_ID_LEN + 1];
+
+    mcp_world_start(w, "2025-06-18", "{}");
+    for (int i = 0; i < MCP_SESSIONS_MAX + 1; i++) {
+        snprintf(name, sizeof name, "%064x", i);
+        close(openat(w->server.sessions_fd, name, O_CREAT | O_WRONLY, 0600));
+        if (i % 2)
+            age(w, name, MCP_SESSION_CROWDED_S + 60);
+    }
+    mcp_sessions_sweep(&w->server);
+    snprintf(name, sizeof name, "%064x", 7);
+    assert_int_equal(faccessat(w->server.sessions_fd, name, F_OK, 0), -1);
+    snprintf(name, sizeof name, "%064x", 8);
+    assert_int_equal(faccessat(w->server.sessions_fd, name, F_OK, 0), 0);
+    assert_int_equal(faccessat(w->server.sessions_fd, w->session, F_OK, 0), 0);
+}
+
+static void the_sweep_leaves_streams_that_are_being_written(void **state)
+{
+    struct mcp_world *w = *state;
+    struct err e = ERR_INIT;
+    struct mcp_stream *s = mcp_stream_new(w->server.sessions_fd, "x", &e);
+    char id[MCP_EVENT_ID_MAX], file[64];
+
+    assert_non_null(s);
+    mcp_stream_first_id(s, id);
+    snprintf(file, sizeof file, "%.32s" MCP_STREAM_SUFFIX, id);
+    age(w, file, 2 * MCP_STREAM_KEPT_S);
+    mcp_sessions_sweep(&w->server);
+    assert_int_equal(faccessat(w->server.sessions_fd, file, F_OK, 0), 0);
+    mcp_stream_end(s);
+    mcp_sessions_sweep(&w->server);
+    assert_int_equal(faccessat(w->server.sessions_fd, file, F_OK, 0), 0);
+    age(w, file, 2 * MCP_STREAM_KEPT_S);
+    mcp_sessions_sweep(&w->server);
+    assert_int_equal(faccessat(w->server.sessions_fd, file, F_OK, 0), -1);
+}
+
+static void delete_ends_a_session_for_good(void **state)
+{
+    struct mcp_world *w = *state;
+    struct mcp_answer answer;
+    struct asked a;
+
+    mcp_world_start(w, "2025-11-25", "{}");
+    w->origin.tenant = "other";
+    mcp_session_delete(&w->server, &w->origin, &answer);
+    assert_int_equal(answer.status, 404);
+    json_decref(answer.body);
+    w->origin.tenant = "me";
+    mcp_session_delete(&w->server, &w->origin, &answer);
+    assert_int_equal(answer.status, 204);
+    assert_null(answer.body);
+    AUTO_FREE char *events = json_dumps(w->events, JSON_COMPACT);
+    assert_contains(events, "\"kind\":\"session\"");
+    assert_contains(events, w->session);
+    mcp_session_delete(&w->server, &w->origin, &answer);
+    assert_int_equal(answer.status, 404);
+    json_decref(answer.body);
+    a = mcp_world_ask(w, PING);
+    assert_int_equal(a.answer.status, 404);
+    asked_clear(&a);
+    w->origin.session = NULL;
+    mcp_session_delete(&w->server, &w->origin, &answer);
+    assert_int_equal(answer.status, 400);
+    json_decref(answer.body);
+    w->origin.protocol_version = "2026-07-28";
+    mcp_session_delete(&w->server, &w->origin, &answer);
+    assert_int_equal(answer.status, 405);
+    json_decref(answer.body);
+}
+
+static void subscriptions_are_kept_and_bounded(void **state)
+{
+    struct mcp_world *w = *state;
+    struct mcp_session s = {.record = NULL};
+    struct err e = ERR_INIT;
+    struct asked a;
+
+    mcp_world_start(w, "2025-06-18", "{}");
+    for (int i = 0; i < MCP_SUBSCRIPTIONS_MAX + 1; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\","
+                 "\"params\":{\"uri\":\"test://%d\"}}",
+                 i);
+        a = mcp_world_ask(w, text);
+        if (i < MCP_SUBSCRIPTIONS_MAX)
+            assert_string_equal(a.text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+        else
+            assert_contains(a.text, "-32602");
+        asked_clear(&a);
+    }
+    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/unsubscribe\","
+                         "\"params\":{\"uri\":\"test://7\"}}");
+    assert_string_equal(a.text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+    asked_clear(&a);
+    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\","
+                         "\"params\":{\"uri\":\"else://7\"}}");
+    assert_contains(a.text, "-32002");
+    asked_clear(&a);
+    assert_works(mcp_session_load(&w->server, w->session, "me", &s, &e), e);
+    assert_int_equal(json_array_size(json_object_get(s.record, "subscriptions")),
+                     MCP_SUBSCRIPTIONS_MAX - 1);
+    mcp_session_clear(&s);
+}
+
+static void without_a_session_nobody_can_subscribe(void **state)
+{
+    struct mcp_world *w = *state;
+    struct asked a = mcp_world_ask(
+        w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\","
+           "\"params\":{\"uri\":\"test://a\"}}");
+
+    assert_contains(a.text, "-32600");
+    asked_clear(&a);
+}
+
+static void a_log_level_is_checked_and_remembered(void **state)
+{
+    struct mcp_world *w = *state;
+    struct mcp_session s = {.record = NULL};
+    struct err e = ERR_INIT;
+    struct asked a;
+
+    mcp_world_start(w, "2025-06-18", "{}");
+    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"logging/setLevel\","
+                         "\"params\":{\"level\":\"loud\"}}");
+    assert_contains(a.text, "-32602");
+    asked_clear(&a);
+    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"logging/setLevel\","
+                         "\"params\":{\"level\":\"info\"}}");
+    assert_string_equal(a.text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+    asked_clear(&a);
+    assert_works(mcp_session_load(&w->server, w->session, "me", &s, &e), e);
+    assert_string_equal(json_get_string(s.record, "logLevel"), "info");
+    mcp_session_clear(&s);
+}
+
+static void a_client_that_says_too_much_is_served_without_a_session(void **state)
+{
+    struct mcp_world *w = *state;
+    AUTO_FREE char *big = calloc(1, MCP_SESSION_RECORD_MAX + 1);
+    json_auto_t *message = NULL;
+    struct mcp_answer answer;
+
+    memset(big, 'x', MCP_SESSION_RECORD_MAX);
+    message = json_pack("{s:s, s:i, s:s, s:{s:s, s:{s:s}}}", "jsonrpc", "2.0", "id", 1, "method",
+                        "initialize", "params", "protocolVersion", "2025-06-18", "capabilities",
+                        "x", big);
+    mcp_handle(&w->server, &w->origin, message, &answer);
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer.session, "");
+    json_decref(answer.body);
+}
+
+static void deep_capabilities_make_a_session_that_can_be_read_again(void **state)
+{
+    struct mcp_world *w = *state;
+    AUTO_BUF struct buf deep = BUF_INIT(1024);
+
+    for (int i = 0; i < 60; i++)
+        buf_add_str(&deep, "{\"x\":");
+    buf_add_str(&deep, "{}");
+    for (int i = 0; i < 60; i++)
+        buf_add_str(&deep, "}");
+    mcp_world_start(w, "2025-06-18", buf_str(&deep));
+    struct asked a = mcp_world_ask(w, PING);
+    assert_int_equal(a.answer.status, 200);
+    asked_clear(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        TEST(initialize_gives_a_session_whose_revision_counts),
+        TEST(a_session_of_the_revision_with_batches_may_use_them),
+        TEST(only_its_tenant_knows_a_session),
+        TEST(an_expired_session_is_unknown_and_swept),
+        TEST(in_a_crowd_idle_sessions_go_first),
+        TEST(the_sweep_leaves_streams_that_are_being_written),
+        TEST(delete_ends_a_session_for_good),
+        TEST(subscriptions_are_kept_and_bounded),
+        TEST(without_a_session_nobody_can_subscribe),
+        TEST(a_log_level_is_checked_and_remembered),
+        TEST(deep_capabilities_make_a_session_that_can_be_read_again),
+        TEST(a_client_that_says_too_much_is_served_without_a_session),
+    };
+
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,181 @@
+/* The worker's side of a call: what the broker hears when its caller cancels, leaves, or has waited
+ * long enough. */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include "common/base/sock.h"
+#include "common/protocol/client_runs.h"
+#include "common/protocol/wire.h"
+#include "common/rpc/json.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 20000
+
+struct fixture {
+    char folder[PATH_MAX], path[PATH_MAX + 8];
+    int listen_fd;
+    pid_t broker;
+    int ends[2]; /* the caller's connection: ours, and its own */
+    int ticks;
+    struct broker_client client;
+};
+
+/* The caller goes away when everything has been sent. */
+static void go_away(void *ctx)
+{
+    struct fixture *f = ctx;
+
+    if (++f->ticks < 2 || f->ends[1] < 0)
+        return;
+    close(f->ends[1]);
+    f->ends[1] = -1;
+}
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    struct err e = ERR_INIT;
+
+    unit_make_folder(f.folder);
+    snprintf(f.path, sizeof f.path, "%s/b", f.folder);
+    f.listen_fd = sock_listen(
+        f.path, &(struct sock_owner){.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0600}, &e);
+    assert_true(f.listen_fd >= 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f.ends), 0);
+    f.ticks = 0;
+    f.client = (struct broker_client){.path = f.path,
+                                      .cancel_fd = -1,
+                                      .leave_fd = -1,
+                                      .tick = go_away,
+                                      .tick_ctx = &f,
+                                      .tick_ms = 100};
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    close(f->listen_fd);
+    close(f->ends[0]);
+    if (f->ends[1] >= 0)
+        close(f->ends[1]);
+    unlink(f->path);
+    rmdir(f->folder);
+    return 0;
+}
+
+/* What a broker hears on one connection that it never answers: n messages, then the end. Exits with
+ * their number, and 100 more when the last was {"cancel":true}. */
+static void listen_silently(int listen_fd)
+{
+    struct err e = ERR_INIT;
+    int n = 0, cancelled = 0;
+    int flags = fcntl(listen_fd, F_GETFL);
+
+    fcntl(listen_fd, F_SETFL, flags & ~O_NONBLOCK);
+    int fd = accept(listen_fd, NULL, NULL);
+    for (json_t *m; (m = wire_recv(fd, NULL, deadline_in_ms(PATIENCE_MS), &e)); n++) {
+        cancelled = json_get_bool(m, "cancel", 0);
+        json_decref(m);
+    }
+    close(fd);
+    _exit(n + (cancelled ? 100 : 0));
+}
+
+static void start_broker(struct fixture *f)
+{
+    f->broker = fork();
+    assert_true(f->broker >= 0);
+    if (f->broker > 0)
+        return;
+    close(f->ends[0]); /* else the caller is still there, in us */
+    close(f->ends[1]);
+    listen_silently(f->listen_fd);
+}
+
+static int heard(struct fixture *f)
+{
+    int status;
+
+    assert_int_equal(waitpid(f->broker, &status, 0), f->broker);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static enum err_kind run(struct fixture *f)
+{
+    const struct run_request request = {
+        .tenant = "t", .conversation = "c", .language = "l", .code = {"x", 1}};
+    struct err e = ERR_INIT;
+
+    start_broker(f);
+    assert_null(broker_run(&f->client, &request, NULL, &e));
+    return e.kind;
+}
+
+static enum err_kind look(struct fixture *f)
+{
+    const struct broker_poll_options how = {.wait_ms = 1000};
+    struct err e = ERR_INIT;
+
+    start_broker(f);
+    assert_null(broker_get_run(&f->client, "t", "id", &how, &e));
+    return e.kind;
+}
+
+/* The head, the body and the word. */
+static void who_cancels_says_so(void **state)
+{
+    struct fixture *f = *state;
+
+    f->client.cancel_fd = f->ends[0];
+    assert_int_equal(run(f), ERR_CANCELLED);
+    assert_int_equal(heard(f), 103);
+}
+
+static void who_leaves_says_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    f->client.leave_fd = f->ends[0];
+    assert_int_equal(run(f), ERR_CANCELLED);
+    assert_int_equal(heard(f), 2);
+}
+
+static void who_only_looks_cancels_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    f->client.cancel_fd = f->ends[0];
+    assert_int_equal(look(f), ERR_CANCELLED);
+    assert_int_equal(heard(f), 1);
+}
+
+static void a_call_with_a_limit_ends(void **state)
+{
+    struct fixture *f = *state;
+
+    f->client.limit_ms = 200;
+    assert_int_equal(look(f), ERR_TIMEOUT);
+    assert_int_equal(heard(f), 1);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(who_cancels_says_so),
+        TEST(who_leaves_says_nothing),
+        TEST(who_only_looks_cancels_nothing),
+        TEST(a_call_with_a_limit_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

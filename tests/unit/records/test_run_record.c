@@ -1,0 +1,292 @@
+/* Records of kept runs: whose they are, what a torn, foreign, expired or unwritable one does. */
+#include "config.h"
+
+#include "common/records/run_record.h"
+
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/records/run_lock.h"
+#include "tests/unit/sandbox/sandbox_fixture.h"
+#include "tests/unit/unit.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#define ID_A "aaaaaaaaaaaaaaaaaaaaaaaa"
+#define ID_B "bbbbbbbbbbbbbbbbbbbbbbbb"
+#define ID_C "cccccccccccccccccccccccc"
+
+#define NOT_FOUND "runId: no such run (unknown, expired, or another client's)"
+
+/* Borrowed strings; created s seconds ago, kept for an hour. */
+static struct run_record record_of(const char *tenant, int64_t ago_s)
+{
+    int64_t now = clock_unix_s();
+
+    return (struct run_record){.tenant = (char *)(uintptr_t)tenant,
+                               .conversation = (char *)(uintptr_t) "talk",
+                               .language = (char *)(uintptr_t) "python",
+                               .created = now - ago_s,
+                               .deadline = now - ago_s + 60,
+                               .ttl_s = 3600};
+}
+
+static void begin(struct fixture *f, const char *run_id, const char *tenant, int64_t ago_s)
+{
+    struct run_record r = record_of(tenant, ago_s);
+
+    assert_works(run_record_begin(&f->root, run_id, &r, &f->e), f->e);
+}
+
+static void end(struct fixture *f, const char *run_id, const char *status, const char *output)
+{
+    struct output_ring *live = output_ring_new(OUTPUT_RING_KEEP);
+    json_auto_t *result = json_pack("{s:s, s:s}", "status", status, "runId", run_id);
+
+    output_ring_add(live, ENGINE_STDOUT, output, strlen(output));
+    assert_works(run_record_end(&f->root, run_id, clock_unix_s(), result, live, &f->e), f->e);
+    output_ring_free(live);
+}
+
+static void expect_none(struct fixture *f, const char *run_id, const char *tenant)
+{
+    struct run_record r;
+    json_t *result;
+
+    assert_fails(run_record_read(&f->root, run_id, tenant, &r, &result, &f->e), ERR_NOT_FOUND,
+                 f->e);
+    assert_string_equal(f->e.text, NOT_FOUND);
+}
+
+static void a_run_is_found_by_its_owner_only(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    json_t *result = NULL;
+
+    begin(f, ID_A, "ann", 0);
+    assert_works(run_record_read(&f->root, ID_A, "ann", &r, &result, &f->e), f->e);
+    assert_null(result);
+    assert_string_equal(r.conversation, "talk");
+    assert_string_equal(r.language, "python");
+    assert_int_equal(run_record_expires(&r), r.deadline + 3600);
+    expect_none(f, ID_A, "bob");
+    expect_none(f, ID_B, "ann");
+    expect_none(f, "", "ann");
+    expect_none(f, "../../etc/passwd", "ann");
+    expect_none(f, "AAAAAAAAAAAAAAAAAAAAAAAA", "ann");
+    expect_none(f, ID_A "a", "ann");
+}
+
+static void the_result_comes_with_its_output(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    json_auto_t *result = NULL;
+    AUTO_BUF struct buf text = BUF_INIT(3 * 100);
+    uint64_t next, skipped;
+
+    begin(f, ID_A, "ann", 0);
+    end(f, ID_A, "ok", "hello\nworld\n");
+    assert_works(run_record_read(&f->root, ID_A, "ann", &r, &result, &f->e), f->e);
+    assert_string_equal(json_string_value(json_object_get(result, "status")), "ok");
+    assert_int_equal(run_record_expires(&r), r.ended + 3600);
+    struct output_ring *output = run_record_output(&f->root, ID_A, &f->e);
+    assert_non_null(output);
+    output_ring_text(output, 6, 100, true, &text, &next, &skipped);
+    assert_string_equal(buf_str(&text), "world\n");
+    assert_int_equal(next, 12);
+    output_ring_free(output);
+}
+
+static void offsets_hold_for_output_that_is_kept_in_part(void **state)
+{
+    struct fixture *f = *state;
+    struct output_ring *live = output_ring_new(OUTPUT_RING_KEEP);
+    json_auto_t *result = json_pack("{s:s}", "status", "ok");
+    AUTO_FREE char *block = mem_alloc(OUTPUT_RING_KEEP);
+    AUTO_BUF struct buf text = BUF_INIT(3 * 100);
+    uint64_t next, skipped;
+
+    memset(block, 'x', OUTPUT_RING_KEEP);
+    begin(f, ID_A, "ann", 0);
+    output_ring_add(live, ENGINE_STDOUT, block, OUTPUT_RING_KEEP);
+    output_ring_add(live, ENGINE_STDOUT, "the end", 7);
+    assert_works(run_record_end(&f->root, ID_A, clock_unix_s(), result, live, &f->e), f->e);
+    output_ring_free(live);
+    live = run_record_output(&f->root, ID_A, &f->e);
+    assert_non_null(live);
+    assert_int_equal(output_ring_total(live), OUTPUT_RING_KEEP + 7);
+    assert_int_equal(output_ring_oldest(live), 7);
+    output_ring_text(live, OUTPUT_RING_KEEP, 100, true, &text, &next, &skipped);
+    assert_string_equal(buf_str(&text), "the end");
+    output_ring_free(live);
+}
+
+static void plant(struct fixture *f, const char *run_id, const char *file, const char *text)
+{
+    AUTO_FREE char *path = mem_printf("%s/.runs/%s.d/%s", f->path, run_id, file);
+    AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+static void a_torn_record_is_no_record(void **state)
+{
+    static const char *const torn[] = {"", "{", "{}", "[]", "{\"tenant\":\"ann\"", "\xFF"};
+    struct fixture *f = *state;
+
+    begin(f, ID_A, "ann", 0);
+    for (size_t i = 0; i < ARRAY_LEN(torn); i++) {
+        plant(f, ID_A, "run.json", torn[i]);
+        expect_none(f, ID_A, "ann");
+        json_auto_t *list = run_record_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
+        assert_int_equal(json_array_size(list), 0);
+    }
+}
+
+static void a_torn_result_is_no_result(void **state)
+{
+    static const char *const torn[] = {"", "{", "{\"ended\":1,\"status\":\"ok\",\"total\":0}",
+                                       "{\"ended\":1,\"status\":\"ok\",\"total\":0}\n{"};
+    struct fixture *f = *state;
+
+    begin(f, ID_A, "ann", 0);
+    for (size_t i = 0; i < ARRAY_LEN(torn); i++) {
+        AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+        json_t *result = NULL;
+        plant(f, ID_A, "result.json", torn[i]);
+        assert_works(run_record_read(&f->root, ID_A, "ann", &r, &result, &f->e), f->e);
+        assert_null(result);
+        assert_int_equal(r.ended, 0);
+    }
+}
+
+static void what_expired_is_gone_at_once_and_swept(void **state)
+{
+    struct fixture *f = *state;
+    struct run_record r = record_of("ann", 7200);
+    AUTO_FREE char *path = mem_printf("%s/.runs/%s.d", f->path, ID_A);
+
+    assert_works(run_record_begin(&f->root, ID_A, &r, &f->e), f->e); /* kept until 59 min ago */
+    begin(f, ID_B, "ann", 0);
+    expect_none(f, ID_A, "ann");
+    json_auto_t *list = run_record_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
+    assert_int_equal(json_array_size(list), 1);
+    assert_int_equal(access(path, F_OK), 0);
+    run_record_sweep(&f->root, clock_unix_s());
+    assert_int_equal(access(path, F_OK), -1);
+    json_auto_t *after = run_record_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
+    assert_int_equal(json_array_size(after), 1);
+    run_record_sweep(&f->root, clock_unix_s() + 60 + 3601);
+    json_auto_t *last = run_record_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
+    assert_int_equal(json_array_size(last), 0);
+}
+
+static const char *status_in(const json_t *list, size_t i)
+{
+    return json_string_value(json_object_get(json_array_get(list, i), "status"));
+}
+
+static void the_list_is_newest_first_and_tells_how_they_stand(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, ID_A, "ann", 30);
+    begin(f, ID_B, "ann", 20);
+    begin(f, ID_C, "ann", 10);
+    begin(f, "dddddddddddddddddddddddd", "bob", 5);
+    end(f, ID_A, "timeout", "");
+    AUTO_FD int lock = runlock_take(f->root.fd, ID_B, &f->e);
+    assert_true(lock >= 0);
+    json_auto_t *list = run_record_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
+    assert_int_equal(json_array_size(list), 3);
+    assert_string_equal(status_in(list, 0), "lost"); /* nobody looks after C */
+    assert_string_equal(status_in(list, 1), "running");
+    assert_string_equal(status_in(list, 2), "timeout");
+    json_auto_t *other = run_record_list(&f->root, "ann", "elsewhere", clock_unix_s(), &f->e);
+    assert_int_equal(json_array_size(other), 0);
+}
+
+static void a_long_list_ends_at_its_bound_with_the_newest(void **state)
+{
+    struct fixture *f = *state;
+    struct run_record r = record_of("ann", 1000);
+
+    for (int i = 0; i < 2 * RUN_LIST_MAX + 30; i++) {
+        char id[RUN_ID_LEN + 1];
+        snprintf(id, sizeof id, "%024x", i);
+        r.created++;
+        assert_works(run_record_begin(&f->root, id, &r, &f->e), f->e);
+    }
+    json_auto_t *list = run_record_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
+    assert_int_equal(json_array_size(list), RUN_LIST_MAX);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "created")),
+                     r.created);
+}
+
+/* Writing over the limit fails as on a full disk, instead of ending the process. */
+static void ignore_full_files(void)
+{
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+}
+
+static void a_full_disk_leaves_nothing_behind(void **state)
+{
+    struct fixture *f = *state;
+    struct run_record r = record_of("ann", 0);
+    struct rlimit old, none = {0};
+
+    ignore_full_files();
+    getrlimit(RLIMIT_FSIZE, &old);
+    none.rlim_max = old.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &none);
+    int rc = run_record_begin(&f->root, ID_A, &r, &f->e);
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(rc, -1);
+    assert_int_equal(f->e.kind, ERR_IO);
+    AUTO_FREE char *path = mem_printf("%s/.runs/%s.d", f->path, ID_A);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_result_that_did_not_fit_is_not_seen(void **state)
+{
+    struct fixture *f = *state;
+    struct output_ring *live = output_ring_new(OUTPUT_RING_KEEP);
+    json_auto_t *result = json_pack("{s:s}", "status", "ok");
+    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    json_t *seen = NULL;
+    struct rlimit old, few;
+
+    begin(f, ID_A, "ann", 0);
+    ignore_full_files();
+    getrlimit(RLIMIT_FSIZE, &old);
+    few = (struct rlimit){.rlim_cur = 10, .rlim_max = old.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &few);
+    int rc = run_record_end(&f->root, ID_A, clock_unix_s(), result, live, &f->e);
+    setrlimit(RLIMIT_FSIZE, &old);
+    output_ring_free(live);
+    assert_int_equal(rc, -1);
+    assert_works(run_record_read(&f->root, ID_A, "ann", &r, &seen, &f->e), f->e);
+    assert_null(seen);
+}
+
+#define with_fixture(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(a_run_is_found_by_its_owner_only),
+        with_fixture(the_result_comes_with_its_output),
+        with_fixture(offsets_hold_for_output_that_is_kept_in_part),
+        with_fixture(a_torn_record_is_no_record),
+        with_fixture(a_torn_result_is_no_result),
+        with_fixture(what_expired_is_gone_at_once_and_swept),
+        with_fixture(the_list_is_newest_first_and_tells_how_they_stand),
+        with_fixture(a_long_list_ends_at_its_bound_with_the_newest),
+        with_fixture(a_full_disk_leaves_nothing_behind),
+        with_fixture(a_result_that_did_not_fit_is_not_seen),
+    };
+    return RUN_TESTS(tests);
+}

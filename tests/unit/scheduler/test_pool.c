@@ -1,0 +1,723 @@
+/* Which container a run gets, and which there are to be: each rule by itself. */
+#include "config.h"
+
+#include "common/rpc/json.h"
+#include "tests/unit/scheduler/pool_world.h"
+
+/* ---- who is chosen ---- */
+
+#define ANSWER_MS 15 /* after a run nothing starts for so long, unless somebody waits */
+
+static void a_new_conversation_gets_a_spare_and_a_known_one_its_own(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    struct child *warm_dir = world_child(&w, world_runner(&w, "python"), NULL, CHILD_WAITING);
+    struct child *own = world_child(&w, world_runner(&w, "python"), "dir-1", CHILD_WAITING);
+    const struct {
+        const char *language, *sandbox_dir;
+        bool known;
+        struct child *expected;
+    } cases[] = {
+        {"python", "dir-2", false, warm_dir}, {"python", "dir-2", true, NULL},
+        {"python", "dir-1", true, own},       {"python", "dir-1", false, own},
+        {"bash", "dir-2", false, NULL},       {"bash", "dir-1", true, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct pool_want want = world_want(&w, cases[i].language, cases[i].sandbox_dir,
+                                           cases[i].known);
+        assert_ptr_equal(pool_choose(w.pool, w.children, &want), cases[i].expected);
+        want.network = true;
+        assert_null(pool_choose(w.pool, w.children, &want));
+    }
+    world_close(&w);
+}
+
+static void who_cannot_serve_is_not_chosen(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    struct pool_want want = world_want(&w, "python", "dir-1", false);
+    struct child *c = world_child(&w, want.runner, NULL, CHILD_WAITING);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &want), c);
+    c->claimed = true;
+    assert_null(pool_choose(w.pool, w.children, &want));
+    c->claimed = false;
+    c->state = CHILD_ENDED;
+    assert_null(pool_choose(w.pool, w.children, &want));
+    c->state = CHILD_RUNNING;
+    assert_null(pool_choose(w.pool, w.children, &want));
+    c->state = CHILD_WAITING;
+    w.items[1].image_id = (char[]){"sha256:p2"};
+    assert_null(pool_choose(w.pool, w.children, &want));
+    children_add(w.children, CHILD_JOB);
+    assert_null(pool_choose(w.pool, w.children, &want));
+    world_close(&w);
+}
+
+static void waiting_before_starting_the_right_tier_the_oldest(void **state)
+{
+    json_auto_t *pandas = json_pack("[s, s, i]", "os", "pandas.core", 1);
+    json_auto_t *plain = json_pack("[s, s]", "json", "pandasql");
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    struct pool_want want = world_want(&w, "python", "dir-1", false);
+    struct pool_want rich = want, poor = want;
+    rich.wants = pandas;
+    poor.wants = plain;
+
+    struct child *young = world_child(&w, want.runner, NULL, CHILD_STARTING);
+    struct child *old = world_child(&w, want.runner, NULL, CHILD_STARTING);
+    young->born_ms += 50;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &want), old);
+    struct child *full = world_child(&w, want.runner, NULL, CHILD_WAITING);
+    full->preload_asked = true;
+    full->tier = ENGINE_TIER_FULL;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &poor), full);
+    struct child *light = world_child(&w, want.runner, NULL, CHILD_WAITING);
+    struct child *loading = world_child(&w, want.runner, NULL, CHILD_WAITING);
+    loading->preload_asked = true;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &want), light);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &poor), light);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), full);
+    full->claimed = true;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), loading);
+    loading->claimed = true;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), light);
+    /* One on the directory itself comes before any warm_dir. */
+    struct child *own = world_child(&w, want.runner, "dir-1", CHILD_WAITING);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), own);
+    world_close(&w);
+}
+
+static void starts_for_runs_are_bounded_too(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    for (int i = 0; i < 4; i++) {
+        assert_true(pool_may_start(w.pool, w.children));
+        world_child(&w, world_runner(&w, "bash"), "sandbox_dir", CHILD_STARTING)->claimed = i % 2;
+    }
+    assert_false(pool_may_start(w.pool, w.children));
+    children_next(w.children, NULL)->state = CHILD_RUNNING;
+    assert_true(pool_may_start(w.pool, w.children));
+    world_close(&w);
+}
+
+/* ---- what there is to be ---- */
+
+static void the_shelves_are_filled_in_turn_and_some_loaded(void **state)
+{
+    struct pool_action action;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    assert_int_equal(world_settle(&w), 4); /* as many as may start at once */
+    assert_int_equal(world_spares(&w, "python"), 2);
+    assert_int_equal(world_spares(&w, "typescript"), 1);
+    assert_int_equal(world_spares(&w, "bash"), 1);
+    world_catch_up(&w);
+    assert_true(world_ask(&w, &action));
+    assert_int_equal(action.what, POOL_PRELOAD);
+    assert_string_equal(action.child->language, "python");
+    world_do(&w, &action);
+    assert_false(world_ask(&w, &action)); /* one at a time, and one stays without */
+    world_catch_up(&w);
+    assert_false(world_ask(&w, &action));
+    assert_true(w.again > w.now); /* containers grow old */
+    world_close(&w);
+}
+
+static void nothing_waits_where_nothing_is_to_wait(void **state)
+{
+    struct pool_action action;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.n = 0;
+    world_begin(&w);
+    assert_false(world_ask(&w, &action));
+    assert_int_equal(w.again, -1);
+    struct pool_want want = world_want(&w, "python", "sandbox_dir", false);
+    world_run(&w, world_claim(&w, &want));
+    world_end(&w, children_next(w.children, NULL));
+    assert_false(world_ask(&w, &action));
+    world_close(&w);
+}
+
+static void images_that_cannot_wait_and_languages_without_one_are_left_alone(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.items[2].warm = false;
+    w.runners = (struct engine_runners){.items = w.items + 1, .n = 2};
+    world_begin(&w);
+    assert_int_equal(world_settle(&w), 2);
+    assert_int_equal(world_spares(&w, "python"), 2);
+    world_close(&w);
+}
+
+static void nothing_is_started_beside_a_young_run_unless_somebody_waits(void **state)
+{
+    struct pool_action action;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    struct pool_want want = world_want(&w, "bash", "dir-1", false);
+    struct child *run = world_claim(&w, &want);
+    assert_int_equal(run->state, CHILD_WAITING);
+    world_run(&w, run);
+    w.now += POOL_YOUNG_MS - 1;
+    assert_false(world_ask(&w, &action));
+    assert_int_equal(w.again, w.now + 1);
+    w.waiting = 1;
+    assert_true(world_ask(&w, &action));
+    w.waiting = 0;
+    assert_false(world_ask(&w, &action));
+    struct child *cold = world_child(&w, want.runner, "dir-9", CHILD_STARTING);
+    cold->claimed = true; /* its run waits for it */
+    assert_true(world_ask(&w, &action));
+    assert_int_equal(action.what, POOL_START_ON_WARM_DIR);
+    children_remove(w.children, cold);
+    w.now += 1;
+    assert_true(world_ask(&w, &action));
+    world_close(&w);
+}
+
+static void a_run_that_is_old_keeps_nobody_from_the_next_container(void **state)
+{
+    struct pool_action action;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    struct pool_want python = world_want(&w, "python", "dir-1", false);
+    world_run(&w, world_claim(&w, &python));
+    w.now += POOL_YOUNG_MS;
+    struct pool_want bash = world_want(&w, "bash", "dir-2", false);
+    struct child *brief = world_claim(&w, &bash);
+    world_run(&w, brief);
+    w.now += 3;
+    world_end(&w, brief);
+    w.now += ANSWER_MS;
+    assert_true(world_ask(&w, &action));
+    assert_int_equal(action.what, POOL_START_ON_WARM_DIR);
+    world_close(&w);
+}
+
+static void after_a_run_its_answer_goes_first(void **state)
+{
+    struct pool_action action;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    struct pool_want want = world_want(&w, "bash", "dir-1", false);
+    struct child *run = world_claim(&w, &want);
+    world_run(&w, run);
+    w.now += 3;
+    world_end(&w, run);
+    assert_false(world_ask(&w, &action));
+    assert_int_equal(w.again, w.now + ANSWER_MS);
+    w.now += ANSWER_MS;
+    assert_true(world_ask(&w, &action));
+    assert_int_equal(action.what, POOL_START_ON_WARM_DIR);
+    assert_string_equal(action.runner->language, "bash");
+    world_close(&w);
+}
+
+static void libraries_are_loaded_only_while_the_machine_is_idle(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.idle = false;
+    world_begin(&w);
+    world_rest(&w);
+    assert_int_equal(world_count(&w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_FULL}),
+                     0);
+    assert_int_equal(w.again, w.now + 1000);
+    w.idle = true;
+    world_rest(&w);
+    assert_int_equal(world_count(&w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_FULL}),
+                     1);
+    world_close(&w);
+}
+
+static void who_never_finishes_loading_keeps_nobody_from_it(void **state)
+{
+    struct pool_action action;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.items[0].n = 3;
+    world_begin(&w);
+    world_settle(&w);
+    for (struct child *c = NULL; (c = children_next(w.children, c)); world_settle(&w)) {
+        c->state = CHILD_WAITING;
+        c->tier = ENGINE_TIER_LIGHT;
+    }
+    assert_int_equal(world_settle(&w), 0); /* one of them was told to load, and does not end */
+    assert_int_equal(w.again, w.now + 60000);
+    w.now += 59999;
+    assert_false(world_ask(&w, &action));
+    w.now++;
+    assert_true(world_ask(&w, &action));
+    assert_int_equal(action.what, POOL_PRELOAD);
+    world_close(&w);
+}
+
+static void nothing_is_started_while_the_engine_is_in_trouble(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.engine_ok = false;
+    w.runners.n = 0;
+    world_begin(&w);
+    world_child(&w, &w.items[1], NULL, CHILD_WAITING);
+    assert_int_equal(world_settle(&w), 0); /* and what waits may still be good */
+    w.engine_ok = true;
+    w.runners.n = 3;
+    assert_int_equal(world_settle(&w), 3);
+    world_close(&w);
+}
+
+static void failures_back_off_and_are_forgiven(void **state)
+{
+    static const int64_t waits[] = {1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.n = 1;
+    world_begin(&w);
+    for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+        assert_int_equal(world_settle(&w), 2);
+        for (struct child *c; (c = children_next(w.children, NULL));) { /* one trouble */
+            children_remove(w.children, c);
+            pool_note_failed_start(w.pool, "python", w.now);
+        }
+        assert_int_equal(world_settle(&w), 0);
+        assert_int_equal(w.again, w.now + waits[i]);
+        w.now += waits[i] - 1;
+        assert_int_equal(world_settle(&w), 0);
+        w.now++;
+    }
+    w.now += 60001;
+    pool_note_failed_start(w.pool, "python", w.now);
+    pool_note_failed_start(w.pool, "no such language", w.now);
+    assert_int_equal(world_settle(&w), 0);
+    assert_int_equal(w.again, w.now + 1000);
+    world_close(&w);
+}
+
+static void another_image_or_an_hour_replaces_what_waits(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    w.items[0].image_id = (char[]){"sha256:b2"};
+    assert_int_equal(world_settle(&w), 2); /* one goes, one comes */
+    assert_int_equal(world_count(&w, (struct world_filter){.state = CHILD_ENDED, .tier = -1}), 1);
+    world_rest(&w);
+    for (struct child *c = NULL; (c = children_next(w.children, c));)
+        if (strcmp(c->language, "bash") == 0)
+            assert_string_equal(c->image_id, "sha256:b2");
+    w.now += 3600000 - 1;
+    assert_int_equal(world_settle(&w), 0);
+    assert_int_equal(w.again, w.now + 1);
+    w.now++;
+    assert_int_equal(world_settle(&w), 4 + 4);
+    assert_int_equal(world_count(&w, (struct world_filter){.state = CHILD_ENDED, .tier = -1}), 4);
+    world_close(&w);
+}
+
+/* ---- conversations ---- */
+
+/* One run from its claim to its answer, 5 ms later, and that on its way. */
+static void run_once(struct world *w, const char *language, const char *sandbox_dir, bool known)
+{
+    const struct pool_want want = world_want(w, language, sandbox_dir, known);
+    struct child *c = world_claim(w, &want);
+
+    world_run(w, c);
+    w->now += 5;
+    world_end(w, c);
+    w->now += ANSWER_MS;
+}
+
+static void a_conversation_used_once_gets_its_next_when_all_is_quiet(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "bash", "dir-1", false);
+    assert_int_equal(world_settle(&w), 1);
+    assert_int_equal(world_on(&w, "dir-1"), 0); /* the warm_dir came first */
+    world_catch_up(&w);
+    assert_int_equal(world_settle(&w), 0);
+    assert_int_equal(w.again, w.now - ANSWER_MS + 250);
+    w.now = w.again;
+    assert_int_equal(world_settle(&w), 1);
+    assert_int_equal(world_on(&w, "dir-1"), 1);
+    world_close(&w);
+}
+
+/* A flood of conversations that never come back must not keep the engine busy. */
+static void guesses_are_few_and_fresh(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = 4096 * WORLD_MIB;
+    world_begin(&w);
+    world_rest(&w);
+    for (int i = 0; i < 90; i++) {
+        char sandbox_dir[16];
+        snprintf(sandbox_dir, sizeof(sandbox_dir), "new-%d", i);
+        run_once(&w, "bash", sandbox_dir, false);
+    }
+    world_rest(&w);
+    const int64_t used_ms = w.now - ANSWER_MS;
+    const int before = world_count(&w, (struct world_filter)WORLD_ANY) - world_spares(&w, "bash");
+    for (w.now += 250; w.now - used_ms < 100000; w.now += 100)
+        world_rest(&w);
+    const int guessed = world_count(&w, (struct world_filter)WORLD_ANY) - world_spares(&w, "bash") -
+                        before;
+    assert_int_equal(guessed, 59);               /* the first of them are too long ago by then */
+    assert_int_equal(world_on(&w, "new-89"), 1); /* the latest first */
+    assert_int_equal(world_on(&w, "new-0"), 0);
+    world_close(&w);
+}
+
+static void a_conversation_that_gets_a_file_gets_a_container(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "bash", "dir-1", true);
+    world_rest(&w);
+    pool_note_upload(w.pool, "dir-1", w.now); /* it has its own way */
+    pool_note_upload(w.pool, "dir-2", w.now);
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-2"), 0); /* it may not be on disk yet */
+    assert_int_equal(w.again, w.now + 250);
+    w.now += 250;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-1"), 1);
+    assert_int_equal(world_on(&w, "dir-2"), 1);
+    const struct pool_want want = world_want(&w, "python", "dir-2", true);
+    assert_non_null(pool_choose(w.pool, w.children, &want));
+    world_close(&w);
+}
+
+static void one_that_comes_back_gets_its_next_at_once(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "bash", "dir-1", true);
+    assert_int_equal(world_settle(&w), 1);
+    assert_int_equal(world_on(&w, "dir-1"), 1);
+    world_catch_up(&w);
+    struct pool_want want = world_want(&w, "bash", "dir-1", true);
+    assert_non_null(pool_choose(w.pool, w.children, &want));
+    world_close(&w);
+}
+
+/* Calls that come faster than starts add places; these lapse one by one. */
+static void misses_add_places_that_lapse(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    for (int i = 0; i < 20; i++) {
+        char sandbox_dir[16];
+        snprintf(sandbox_dir, sizeof(sandbox_dir), "new-%d", i);
+        run_once(&w, "bash", sandbox_dir, false);
+        run_once(&w, "python", "known", true);
+    }
+    world_rest(&w);
+    assert_int_equal(world_spares(&w, "bash"), 1 + 4);
+    assert_int_equal(world_spares(&w, "python"), 2);
+    assert_int_equal(world_on(&w, "known"), 1 + 4);
+    w.now += 10000;
+    world_rest(&w);
+    assert_int_equal(world_spares(&w, "bash"), 1 + 3);
+    assert_int_equal(world_on(&w, "known"), 1 + 3);
+    w.now += 30000;
+    world_rest(&w);
+    assert_int_equal(world_spares(&w, "bash"), 1);
+    assert_int_equal(world_on(&w, "known"), 1);
+    world_close(&w);
+}
+
+static void runs_with_network_leave_no_trace(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    struct pool_want want = world_want(&w, "bash", "dir-1", false);
+    want.network = true;
+    struct child *c = world_claim(&w, &want);
+    world_run(&w, c);
+    world_end(&w, c);
+    w.now += 1000;
+    assert_int_equal(world_settle(&w), 0);
+    world_close(&w);
+}
+
+static void an_unused_conversation_loses_its_container(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "bash", "dir-1", true);
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-1"), 1);
+    w.now += w.settings.idle_ms - ANSWER_MS - 1;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-1"), 1);
+    w.now++;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-1"), 0);
+    run_once(&w, "bash", "dir-2", true);
+    pool_forget_sandbox(w.pool, "dir-2");
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-2"), 0);
+    world_close(&w);
+}
+
+static void the_conversation_used_longest_ago_makes_room(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = 4 * POOL_LIGHT_BYTES; /* one bash and three conversations */
+    w.settings.items[0] = (struct pool_language){"bash", 1};
+    w.settings.n = 1;
+    world_begin(&w);
+    static const char *const names[] = {"a", "b", "c", "d", "b", "e", "f"};
+    static const char *const left[] = {"a", "ab", "abc", "bcd", "bcd", "bde", "bef"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        run_once(&w, "bash", names[i], true);
+        world_rest(&w);
+        w.now += 10000; /* places added by misses lapse */
+        world_rest(&w);
+        for (char sandbox_dir[2] = "a"; sandbox_dir[0] <= 'f'; sandbox_dir[0]++)
+            assert_int_equal(world_on(&w, sandbox_dir), strchr(left[i], sandbox_dir[0]) ? 1 : 0);
+        assert_int_equal(world_spares(&w, "bash"), 1);
+    }
+    world_close(&w);
+}
+
+/* What containers of a language say that they use. */
+static void say_memory(struct world *w, const char *language, uint64_t light, uint64_t full)
+{
+    for (struct child *c = NULL; (c = children_next(w->children, c));) {
+        if (strcmp(c->language, language) != 0 || c->tier == ENGINE_TIER_NONE)
+            continue;
+        c->memory_bytes = c->tier == ENGINE_TIER_FULL ? full : light;
+        pool_note_warm(w->pool, c);
+    }
+}
+
+static void what_they_say_that_they_use_counts(void **state)
+{
+    const uint64_t each = 2 * WORLD_MIB;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = 4 * (each + POOL_BESIDE_BYTES);
+    w.settings.items[0] = (struct pool_language){"bash", 8};
+    w.settings.n = 1;
+    world_begin(&w);
+    world_rest(&w);
+    assert_int_equal(world_spares(&w, "bash"), 2); /* by what such a one is taken to use */
+    say_memory(&w, "bash", each, 0);
+    world_rest(&w);
+    say_memory(&w, "bash", each, 0);
+    world_rest(&w);
+    assert_int_equal(world_spares(&w, "bash"), 4);
+    json_auto_t *status = pool_status(w.pool, w.children, w.now);
+    assert_int_equal(json_get_integer(status, "usedBytes", 0), w.settings.memory_bytes);
+    world_close(&w);
+}
+
+static void who_uses_more_than_all_may_goes_and_does_not_come_back(void **state)
+{
+    const struct world_filter full = {.state = -1, .tier = ENGINE_TIER_FULL, .sandbox_dir = ""};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = POOL_FULL_BYTES + 2 * POOL_LIGHT_BYTES;
+    w.settings.items[0] = (struct pool_language){"python", 2};
+    w.settings.n = 1;
+    world_begin(&w);
+    world_rest(&w);
+    w.now += 1000;
+    world_rest(&w);
+    assert_int_equal(world_count(&w, full), 1);
+    say_memory(&w, "python", WORLD_MIB, 2 * POOL_FULL_BYTES); /* an image with much to load */
+    for (int i = 0; i < 3; i++) {
+        world_rest(&w);
+        w.now += 2000;
+    }
+    assert_int_equal(world_count(&w, full), 0);
+    assert_int_equal(world_spares(&w, "python"), 2);
+    world_close(&w);
+}
+
+static void what_its_programs_want_is_loaded_for_a_conversation(void **state)
+{
+    json_auto_t *imports = json_pack("[s]", "numpy");
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    struct pool_want want = world_want(&w, "python", "dir-1", true);
+    want.wants = imports;
+    struct child *c = world_claim(&w, &want);
+    world_run(&w, c);
+    world_end(&w, c);
+    run_once(&w, "python", "dir-2", true);
+    world_rest(&w);
+    w.now += 1000;
+    world_rest(&w);
+    const struct world_filter full = {
+        .state = -1, .tier = ENGINE_TIER_FULL, .sandbox_dir = "dir-1"};
+    assert_int_equal(world_count(&w, full), 1);
+    assert_int_equal(
+        world_count(
+            &w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_FULL, .sandbox_dir = ""}),
+        1);
+    assert_int_equal(world_count(&w, (struct world_filter){.state = -1,
+                                                           .tier = ENGINE_TIER_FULL,
+                                                           .sandbox_dir = "dir-2"}),
+                     0);
+    world_close(&w);
+}
+
+static void the_status_tells_what_there_is(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    w.now += 2000;
+    run_once(&w, "bash", "dir-1", true);
+    world_settle(&w);
+    json_auto_t *status = pool_status(w.pool, w.children, w.now);
+    json_t *waiting = json_object_get(status, "waiting");
+    json_auto_t *last = json_pack("{s:s, s:s, s:s, s:s, s:i, s:I}", "runId",
+                                  "000000000000000000000006", "language", "bash", "tier", "none",
+                                  "sandbox", "dir-1", "ageMs", 0, "memoryBytes",
+                                  (json_int_t)POOL_LIGHT_BYTES);
+    assert_int_equal(json_array_size(waiting), 5);
+    assert_true(json_equal(json_array_get(waiting, 4), last));
+    assert_int_equal(json_object_del(status, "waiting"), 0);
+    json_auto_t *expected = json_pack(
+        "{s:I, s:I, s:i, s:i, s:i, s:[{s:s,s:i,s:i,s:i,s:i,s:i,s:i},"
+        "{s:s,s:i,s:i,s:i,s:i,s:i,s:i},{s:s,s:i,s:i,s:i,s:i,s:i,s:i}]}",
+        "budgetBytes", (json_int_t)(1024 * WORLD_MIB), "usedBytes",
+        (json_int_t)(POOL_FULL_BYTES + 4 * POOL_LIGHT_BYTES), "startsMax", 4, "starting", 1,
+        "conversations", 1, "languages", "language", "python", "places", 2, "extra", 0, "starting",
+        0, "light", 1, "full", 1, "oldestMs", 2005 + ANSWER_MS, "language", "typescript", "places",
+        1, "extra", 0, "starting", 0, "light", 1, "full", 0, "oldestMs", 2005 + ANSWER_MS,
+        "language", "bash", "places", 1, "extra", 0, "starting", 1, "light", 1, "full", 0,
+        "oldestMs", 2005 + ANSWER_MS);
+    AUTO_FREE char *text = json_dumps(status, JSON_SORT_KEYS);
+    AUTO_FREE char *wanted = json_dumps(expected, JSON_SORT_KEYS);
+    assert_string_equal(text, wanted);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_conversation_gets_a_spare_and_a_known_one_its_own),
+        cmocka_unit_test(who_cannot_serve_is_not_chosen),
+        cmocka_unit_test(waiting_before_starting_the_right_tier_the_oldest),
+        cmocka_unit_test(starts_for_runs_are_bounded_too),
+        cmocka_unit_test(the_shelves_are_filled_in_turn_and_some_loaded),
+        cmocka_unit_test(nothing_waits_where_nothing_is_to_wait),
+        cmocka_unit_test(images_that_cannot_wait_and_languages_without_one_are_left_alone),
+        cmocka_unit_test(nothing_is_started_beside_a_young_run_unless_somebody_waits),
+        cmocka_unit_test(a_run_that_is_old_keeps_nobody_from_the_next_container),
+        cmocka_unit_test(after_a_run_its_answer_goes_first),
+        cmocka_unit_test(libraries_are_loaded_only_while_the_machine_is_idle),
+        cmocka_unit_test(who_never_finishes_loading_keeps_nobody_from_it),
+        cmocka_unit_test(nothing_is_started_while_the_engine_is_in_trouble),
+        cmocka_unit_test(failures_back_off_and_are_forgiven),
+        cmocka_unit_test(another_image_or_an_hour_replaces_what_waits),
+        cmocka_unit_test(a_conversation_used_once_gets_its_next_when_all_is_quiet),
+        cmocka_unit_test(guesses_are_few_and_fresh),
+        cmocka_unit_test(a_conversation_that_gets_a_file_gets_a_container),
+        cmocka_unit_test(one_that_comes_back_gets_its_next_at_once),
+        cmocka_unit_test(misses_add_places_that_lapse),
+        cmocka_unit_test(runs_with_network_leave_no_trace),
+        cmocka_unit_test(an_unused_conversation_loses_its_container),
+        cmocka_unit_test(the_conversation_used_longest_ago_makes_room),
+        cmocka_unit_test(what_they_say_that_they_use_counts),
+        cmocka_unit_test(who_uses_more_than_all_may_goes_and_does_not_come_back),
+        cmocka_unit_test(what_its_programs_want_is_loaded_for_a_conversation),
+        cmocka_unit_test(the_status_tells_what_there_is),
+    };
+    return RUN_TESTS(tests);
+}

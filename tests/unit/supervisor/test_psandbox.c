@@ -1,0 +1,859 @@
+/* A persistent sandbox's process: what it does with commands and cells, and when it ends. */
+#include "config.h"
+
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/base/sock.h"
+#include "common/protocol/wire.h"
+#include "common/records/psandbox_record.h"
+#include "common/records/run_lock.h"
+#include "common/rpc/json.h"
+#include "common/supervisor/psandbox.h"
+#include "tests/fakes/fake_psandbox.h"
+#include "tests/unit/sandbox/sandbox_fixture.h"
+#include "tests/unit/unit.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define RUN  "0123456789abcdef01234567"
+#define BOX  PSANDBOX_ID_PREFIX RUN
+#define LONG 20000 /* ms: what should come comes within this */
+
+struct world {
+    struct fixture *f;
+    struct broker_config config;
+    struct engine_runner runner;
+    int listen_fd; /* where the broker listens */
+    char socket[400];
+    pid_t pid;
+    int channel; /* the main process's end */
+    int creator; /* the first caller's */
+};
+
+static int set_up(void **state)
+{
+    struct world *w = mem_alloc(sizeof *w);
+    struct err e = ERR_INIT;
+    void *fixture = NULL;
+
+    fixture_setup(&fixture);
+    fake_psandbox_reset();
+    *w = (struct world){.f = fixture, .channel = -1, .creator = -1};
+    w->config = (struct broker_config){
+        .instance = "test",
+        .runtime = "",
+        .persistent = {.idle_ms = 600000, .pause_ms = 0, .total_ms = 3600000, .images = ""},
+        .limits = {.timeout_ms = 30000,
+                   .timeout_max_ms = 60000,
+                   .code_max = 4096,
+                   .stdin_max = 4096,
+                   .env_max = 1024,
+                   .output_keep = 1024,
+                   .output_max = 100000,
+                   .result_ttl_ms = 3600 * 1000},
+        .sandbox_uid = fixture_uid(),
+        .sandbox_gid = fixture_gid()};
+    w->runner = (struct engine_runner){.language = (char *)(uintptr_t) "python",
+                                       .image = (char *)(uintptr_t) "runner:latest",
+                                       .image_id = (char *)(uintptr_t) "sha256:1",
+                                       .protocol = 1};
+    snprintf(w->socket, sizeof w->socket, "%s/s", w->f->dir);
+    w->listen_fd = sock_listen(w->socket, NULL, &e);
+    assert_true(w->listen_fd >= 0);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+    void *fixture = w->f;
+
+    if (w->pid > 0)
+        kill(w->pid, SIGKILL);
+    auto_close_fd(&w->channel);
+    auto_close_fd(&w->creator);
+    auto_close_fd(&w->listen_fd);
+    free(w);
+    return fixture_teardown(&fixture);
+}
+
+/* ---- being the main process, and its callers ---- */
+
+/* A connection to the broker; the other end goes to *out_theirs. */
+static int connect_to(const struct world *w, int *out_theirs)
+{
+    struct err e = ERR_INIT;
+    int fd = sock_connect_unix(w->socket, &e);
+
+    assert_true(fd >= 0);
+    *out_theirs = accept4(w->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(*out_theirs >= 0);
+    return fd;
+}
+
+static void be_psandbox(const struct world *w, const json_t *head, int channel, int connection)
+{
+    struct psandbox_start start = {.config = &w->config,
+                                   .root = &w->f->root,
+                                   .runner = &w->runner,
+                                   .version = "",
+                                   .helpers_path = "/tools",
+                                   .channel = channel,
+                                   .head = head,
+                                   .connection = connection};
+
+    memcpy(start.run_id, RUN, sizeof start.run_id);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    psandbox_main(&start);
+    exit(0); /* not _exit: leaks are looked for */
+}
+
+static void go(struct world *w, const json_t *head, const json_t *body)
+{
+    struct err e = ERR_INIT;
+    int pair[2], theirs;
+
+    w->creator = connect_to(w, &theirs);
+    if (body)
+        assert_works(wire_send(w->creator, body, -1, &e), e);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    fflush(NULL);
+    w->pid = fork();
+    if (w->pid == 0) {
+        close(pair[0]);
+        auto_close_fd(&w->creator);
+        auto_close_fd(&w->listen_fd);
+        be_psandbox(w, head, pair[1], theirs);
+    }
+    close(pair[1]);
+    close(theirs);
+    w->channel = pair[0];
+}
+
+/* The next message; NULL at the end of the connection. */
+static json_t *hear(int fd)
+{
+    struct err e = ERR_INIT;
+    json_t *message = wire_recv(fd, NULL, deadline_in_ms(LONG), &e);
+
+    if (!message && e.kind != ERR_CANCELLED)
+        fail_msg("no message: %s", e.text);
+    return message;
+}
+
+/* The last message's result; closes fd. */
+static json_t *result_of(int fd)
+{
+    json_t *result = NULL;
+
+    while (!result) {
+        json_auto_t *message = hear(fd);
+        assert_non_null(message);
+        if (json_object_get(message, "error"))
+            fail_msg("an error: %s", json_get_string(json_object_get(message, "error"), "text"));
+        result = json_incref(json_object_get(message, "result")); /* the message goes */
+    }
+    close(fd);
+    return result;
+}
+
+static void expect_error(int fd, enum err_kind kind, const char *part)
+{
+    json_auto_t *message = hear(fd);
+    const json_t *error = json_object_get(message, "error");
+
+    assert_non_null(error);
+    assert_string_equal(json_get_string(error, "kind"), err_kind_name(kind));
+    assert_contains(json_get_string(error, "text"), part);
+    close(fd);
+}
+
+static void create(struct world *w)
+{
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_sandbox", "tenant", "ann",
+                                  "conversation", "chat", "language", "python");
+    go(w, head, NULL);
+    json_auto_t *row = result_of(TAKE_FD(w->creator));
+    assert_string_equal(json_get_string(row, "sandboxId"), BOX);
+    assert_string_equal(json_get_string(row, "status"), "running");
+    assert_string_equal(json_get_string(row, "conversationId"), "chat");
+    assert_null(json_object_get(row, "tenant"));
+}
+
+static int hand(const struct world *w, json_t *take_head, json_t *take_body)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *message = json_pack("{s:s, s:o, s:i}", "do", "hand", "head", take_head, "queueMs",
+                                     0);
+    json_auto_t *body = take_body;
+    int theirs;
+    int fd = connect_to(w, &theirs);
+
+    if (body)
+        assert_works(wire_send(fd, body, -1, &e), e);
+    assert_works(wire_send(w->channel, message, theirs, &e), e);
+    close(theirs);
+    return fd;
+}
+
+static json_t *head_of(const char *op)
+{
+    return json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "ann", "sandboxId", BOX);
+}
+
+static json_t *exec_body(json_t *take_commands)
+{
+    return json_pack("{s:s, s:o, s:[], s:n}", "code", "", "args", take_commands, "env", "stdin");
+}
+
+/* commands as a JSON array's text. */
+static int exec_with(const struct world *w, const char *commands, json_t *take_more)
+{
+    json_t *head = head_of("exec");
+    json_auto_t *more = take_more;
+
+    if (more)
+        json_object_update(head, more);
+    return hand(w, head, exec_body(json_loads(commands, 0, NULL)));
+}
+
+static int exec(const struct world *w, const char *commands)
+{
+    return exec_with(w, commands, NULL);
+}
+
+/* Of the last result row. */
+static void expect_row(const json_t *result, size_t n, const char *status, const char *output)
+{
+    const json_t *rows = json_object_get(result, "results");
+
+    assert_int_equal(json_array_size(rows), n);
+    const json_t *row = json_array_get(rows, n - 1);
+    assert_string_equal(json_get_string(row, "status"), status);
+    assert_string_equal(json_get_string(row, "stdout"), output);
+}
+
+static void expect_exec(const struct world *w, const char *commands, const char *output)
+{
+    json_auto_t *result = result_of(exec(w, commands));
+    size_t n = json_array_size(json_object_get(result, "results"));
+
+    expect_row(result, n, "ok", output);
+    assert_true(json_get_bool(result, "success", 0));
+}
+
+static json_t *row_of(const struct world *w, const char *tenant)
+{
+    struct err e = ERR_INIT;
+
+    return psandbox_record_row(&w->f->root, BOX, tenant, &e);
+}
+
+static void expect_status(const struct world *w, const char *status)
+{
+    struct deadline end = deadline_in_ms(LONG);
+
+    for (;;) {
+        json_auto_t *row = row_of(w, "ann");
+        if (row && strcmp(json_get_string(row, "status"), status) == 0)
+            return;
+        if (deadline_passed(end))
+            fail_msg("it does not become %s", status);
+        poll(NULL, 0, 10);
+    }
+}
+
+/* It ends by itself, in good order; nothing is left. */
+static void expect_end(struct world *w, const char *status)
+{
+    struct deadline end = deadline_in_ms(LONG);
+    int how = -1;
+    pid_t pid = 0;
+
+    while ((pid = waitpid(w->pid, &how, WNOHANG)) == 0 && !deadline_passed(end))
+        poll(NULL, 0, 5);
+    assert_int_equal(pid, w->pid);
+    w->pid = 0;
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_int_equal(fake_psandbox->alive, 0);
+    assert_false(runlock_alive(w->f->root.fd, RUN));
+    if (status)
+        expect_status(w, status);
+}
+
+static void close_psandbox(struct world *w)
+{
+    json_auto_t *row = result_of(hand(w, head_of("close_psandbox"), NULL));
+
+    assert_string_equal(json_get_string(row, "status"), "closed");
+    expect_end(w, "closed");
+}
+
+/* ---- commands ---- */
+
+static void commands_run_one_after_the_other(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    expect_status(w, "running");
+    json_auto_t *result = result_of(
+        exec(w, "[\"echo one\", \"echo two >&2; exit 3\", \"echo no\"]"));
+    expect_row(result, 2, "error", "");
+    const json_t *row = json_array_get(json_object_get(result, "results"), 1);
+    assert_string_equal(json_get_string(row, "stderr"), "two\n");
+    assert_int_equal(json_get_integer(row, "exitCode", -1), 3);
+    assert_false(json_get_bool(result, "success", 1));
+    close_psandbox(w);
+}
+
+static void all_run_where_failures_do_not_stop_them(void **state)
+{
+    struct world *w = *state;
+    json_t *body = exec_body(json_pack("[s, s]", "exit 1", "echo yes"));
+
+    create(w);
+    json_object_set_new(body, "stopAtFailure", json_false());
+    json_auto_t *result = result_of(hand(w, head_of("exec"), body));
+    expect_row(result, 2, "ok", "yes\n");
+    assert_false(json_get_bool(result, "success", 1));
+    close_psandbox(w);
+}
+
+static void files_that_change_are_listed(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    json_auto_t *result = result_of(exec(w, "[\"echo hello > note.txt\"]"));
+    const json_t *file = json_array_get(json_object_get(result, "files"), 0);
+    assert_string_equal(json_get_string(file, "name"), "note.txt");
+    assert_string_equal(json_get_string(file, "change"), "created");
+    assert_contains(json_get_string(file, "url"), "/note.txt");
+    expect_exec(w, "[\"cat note.txt\"]", "hello\n");
+    close_psandbox(w);
+}
+
+static void what_runs_in_the_background_lives_on(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    expect_exec(w, "[\"sleep 600 >/dev/null 2>&1 & echo $! > pid; echo begun\"]", "begun\n");
+    expect_exec(w, "[\"kill -0 $(cat pid) && echo alive\"]", "alive\n");
+    expect_exec(w, "[\"kill $(cat pid)\"]", "");
+    close_psandbox(w);
+}
+
+static void several_calls_share_it(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    int slow = exec(w, "[\"while [ ! -e go ]; do sleep 0.05; done; echo slow\"]");
+    expect_exec(w, "[\"touch go; echo quick\"]", "quick\n");
+    json_auto_t *result = result_of(slow);
+    expect_row(result, 1, "ok", "slow\n");
+    close_psandbox(w);
+}
+
+static void too_many_calls_are_busy(void **state)
+{
+    struct world *w = *state;
+    int fds[8];
+
+    create(w);
+    for (int i = 0; i < 8; i++)
+        fds[i] = exec(w, "[\"sleep 600\"]");
+    expect_error(exec(w, "[\"echo no\"]"), ERR_BUSY, "too many");
+    int closer = hand(w, head_of("close_psandbox"), NULL);
+    for (int i = 0; i < 8; i++)
+        expect_error(fds[i], ERR_NOT_FOUND, "this sandbox is closed");
+    json_auto_t *row = result_of(closer);
+    assert_string_equal(json_get_string(row, "status"), "closed");
+    expect_end(w, "closed");
+}
+
+static void a_time_limit_ends_the_command_only(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    json_auto_t *result = result_of(exec_with(w, "[\"echo begun; sleep 600\", \"echo no\"]",
+                                              json_pack("{s:i}", "timeoutMs", 300)));
+    expect_row(result, 1, "timeout", "begun\n");
+    expect_exec(w, "[\"echo still here\"]", "still here\n");
+    close_psandbox(w);
+}
+
+static void its_caller_may_cancel_it(void **state)
+{
+    struct world *w = *state;
+    struct err e = ERR_INIT;
+    json_auto_t *word = json_pack("{s:b}", "cancel", 1);
+
+    create(w);
+    int fd = exec(w, "[\"sleep 600\"]");
+    assert_works(wire_send(fd, word, -1, &e), e);
+    json_auto_t *result = result_of(fd);
+    expect_row(result, 1, "cancelled", "");
+    int left = exec(w, "[\"echo $$ > pid; exec sleep 600\"]");
+    expect_exec(w, "[\"while [ ! -s pid ]; do sleep 0.05; done\"]", "");
+    close(left);
+    expect_exec(w, "[\"while kill -0 $(cat pid) 2>/dev/null; do sleep 0.05; done; echo gone\"]",
+                "gone\n");
+    close_psandbox(w);
+}
+
+static void a_flood_is_cut_and_ended(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    json_auto_t *result = result_of(exec(w, "[\"yes\"]"));
+    const json_t *row = json_array_get(json_object_get(result, "results"), 0);
+    const json_t *cut = json_object_get(json_object_get(row, "truncation"), "stdout");
+    assert_string_equal(json_get_string(row, "status"), "output_limit");
+    assert_true(json_get_bool(cut, "truncated", 0));
+    assert_true(json_get_integer(cut, "kept", 0) <= 1024);
+    close_psandbox(w);
+}
+
+static void output_is_told_while_it_comes(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    int fd = exec_with(w, "[\"echo early; while [ ! -e go ]; do sleep 0.05; done; echo late\"]",
+                       json_pack("{s:b}", "live", 1));
+    json_auto_t *first = hear(fd);
+    assert_string_equal(json_get_string(json_object_get(first, "live"), "stdout"), "early\n");
+    expect_exec(w, "[\"touch go\"]", "");
+    json_auto_t *second = hear(fd);
+    assert_string_equal(json_get_string(json_object_get(second, "live"), "stdout"), "late\n");
+    json_auto_t *result = result_of(fd);
+    expect_row(result, 1, "ok", "early\nlate\n");
+    close_psandbox(w);
+}
+
+static void its_log_can_be_read_before_and_after_its_end(void **state)
+{
+    struct world *w = *state;
+    AUTO_BUF struct buf log = BUF_INIT(OUTPUT_RING_KEEP);
+
+    create(w);
+    expect_exec(w, "[\"echo one\"]", "one\n");
+    expect_exec(w, "[\"echo two\"]", "two\n");
+    json_auto_t *logs = result_of(hand(w, head_of("sandbox_logs"), NULL));
+    assert_string_equal(json_get_string(logs, "text"), "one\ntwo\n");
+    close_psandbox(w);
+    psandbox_record_read_log(&w->f->root, BOX, &log);
+    assert_string_equal(buf_str(&log), "one\ntwo\n");
+}
+
+static void nonsense_is_refused_and_hurts_nobody(void **state)
+{
+    struct world *w = *state;
+    json_t *foreign = head_of("exec");
+
+    create(w);
+    json_object_set_new(foreign, "tenant", json_string("bob"));
+    expect_error(hand(w, foreign, exec_body(json_pack("[s]", "echo no"))), ERR_NOT_FOUND,
+                 WIRE_NO_SUCH_SANDBOX);
+    expect_error(exec(w, "[]"), ERR_LIMIT, "commands");
+    expect_error(exec(w, "[1]"), ERR_INVALID, "");
+    expect_error(exec_with(w, "[\"true\"]", json_pack("{s:i}", "timeoutMs", 99999999)), ERR_LIMIT,
+                 "timeout");
+    expect_error(hand(w, head_of("exec"), json_pack("{s:i}", "args", 1)), ERR_INVALID, "");
+    assert_null(row_of(w, "bob"));
+    expect_exec(w, "[\"echo well\"]", "well\n");
+    close_psandbox(w);
+}
+
+/* ---- when it ends ---- */
+
+static void unused_it_is_paused_and_then_expires(void **state)
+{
+    struct world *w = *state;
+
+    w->config.persistent.pause_ms = 100;
+    w->config.persistent.idle_ms = 1500;
+    create(w);
+    expect_status(w, "paused");
+    assert_true(fake_psandbox->paused);
+    expect_exec(w, "[\"echo awake\"]", "awake\n");
+    assert_int_equal(fake_psandbox->pauses, 1);
+    expect_status(w, "paused");
+    expect_end(w, "expired");
+    json_auto_t *row = row_of(w, "ann");
+    assert_contains(json_get_string(row, "reason"), "nobody used it");
+}
+
+static void a_command_keeps_it_from_pausing(void **state)
+{
+    struct world *w = *state;
+
+    w->config.persistent.pause_ms = 100;
+    create(w);
+    json_auto_t *result = result_of(exec(w, "[\"sleep 1; echo done\"]"));
+    expect_row(result, 1, "ok", "done\n");
+    assert_int_equal(fake_psandbox->pauses, 0);
+    close_psandbox(w);
+}
+
+static void an_engine_that_cannot_pause_is_asked_once(void **state)
+{
+    struct world *w = *state;
+
+    fake_psandbox->no_pause = true;
+    w->config.persistent.pause_ms = 50;
+    w->config.persistent.idle_ms = 600;
+    create(w);
+    expect_end(w, "expired");
+}
+
+static void its_time_ends_even_what_runs(void **state)
+{
+    struct world *w = *state;
+
+    w->config.persistent.total_ms = 500;
+    create(w);
+    expect_error(exec(w, "[\"sleep 600\"]"), ERR_NOT_FOUND, "has expired (its time");
+    expect_end(w, "expired");
+}
+
+static void a_container_that_goes_is_noticed(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    int fd = exec(w, "[\"sleep 600\"]");
+    poll(NULL, 0, 100);
+    fake_psandbox_remove();
+    expect_error(fd, ERR_LOST, "ended from outside");
+    expect_end(w, "lost");
+}
+
+static void one_that_cannot_start_leaves_nothing(void **state)
+{
+    struct world *w = *state;
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_sandbox", "tenant", "ann",
+                                  "conversation", "chat", "language", "python");
+
+    fake_psandbox->failing = true;
+    go(w, head, NULL);
+    expect_error(TAKE_FD(w->creator), ERR_NOT_FOUND, "missing on the server");
+    expect_end(w, NULL);
+    assert_null(row_of(w, "ann"));
+}
+
+static void one_that_nobody_waits_for_ends(void **state)
+{
+    struct world *w = *state;
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_sandbox", "tenant", "ann",
+                                  "conversation", "chat", "language", "python");
+
+    fake_psandbox->start_ms = 600000;
+    go(w, head, NULL);
+    auto_close_fd(&w->creator);
+    expect_end(w, NULL);
+}
+
+static void a_server_that_stops_lets_commands_end(void **state)
+{
+    struct world *w = *state;
+    struct err e = ERR_INIT;
+    json_auto_t *word = json_pack("{s:s}", "do", "end");
+
+    create(w);
+    int fd = exec(w, "[\"while [ ! -e go ]; do sleep 0.05; done; echo done\"]");
+    int other = exec(w, "[\"sleep 0.3; touch go\"]");
+    poll(NULL, 0, 100);
+    assert_works(wire_send(w->channel, word, -1, &e), e);
+    auto_close_fd(&w->channel);
+    json_auto_t *result = result_of(fd);
+    expect_row(result, 1, "ok", "done\n");
+    json_decref(result_of(other));
+    expect_end(w, "closed");
+}
+
+static void it_goes_on_under_the_next_main_process(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    auto_close_fd(&w->channel);
+    struct pollfd p = {.fd = w->listen_fd, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, LONG), 1);
+    w->channel = accept4(w->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    json_auto_t *head = hear(w->channel);
+    assert_string_equal(json_get_string(head, "op"), "adopt_sandbox");
+    assert_string_equal(json_get_string(head, "runId"), RUN);
+    assert_string_equal(json_get_string(head, "tenant"), "ann");
+    expect_exec(w, "[\"echo again\"]", "again\n");
+    close_psandbox(w);
+}
+
+static void one_whose_process_dies_is_lost(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    kill(w->pid, SIGKILL);
+    waitpid(w->pid, NULL, 0);
+    w->pid = 0;
+    expect_status(w, "lost");
+}
+
+/* ---- sessions ---- */
+
+static json_t *cell_head(void)
+{
+    return json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "tenant", "ann", "conversation",
+                     "chat", "language", "python");
+}
+
+static json_t *cell_body(const char *code)
+{
+    return json_pack("{s:s, s:[], s:[], s:n}", "code", code, "args", "env", "stdin");
+}
+
+static void expect_cell(json_t *take_result, const char *status, bool started, bool lost)
+{
+    json_auto_t *result = take_result;
+
+    assert_string_equal(json_get_string(result, "status"), status);
+    assert_int_equal(json_get_bool(result, "sessionStarted", -1), started);
+    assert_int_equal(json_get_bool(result, "stateLost", -1), lost);
+    assert_int_equal(json_object_get(result, "sessionNote") != NULL, lost);
+    assert_string_equal(json_get_string(result, "sandboxId"), BOX);
+}
+
+static json_t *cell(struct world *w, const char *code)
+{
+    return result_of(hand(w, cell_head(), cell_body(code)));
+}
+
+static void begin_session(struct world *w, const char *code)
+{
+    json_auto_t *head = cell_head();
+    json_auto_t *body = cell_body(code);
+
+    go(w, head, body);
+}
+
+static void cells_are_worked_on_in_one_interpreter(void **state)
+{
+    struct world *w = *state;
+
+    begin_session(w, "print one");
+    json_t *first = result_of(TAKE_FD(w->creator));
+    assert_string_equal(json_get_string(first, "stdout"), "one\n");
+    expect_cell(first, "ok", true, false);
+    expect_cell(cell(w, "print two"), "ok", false, false);
+    expect_cell(cell(w, "exit 3"), "error", false, false);
+    assert_int_equal(fake_psandbox->commands, 1);
+    close_psandbox(w);
+}
+
+static void an_interpreter_that_ends_says_that_its_state_is_lost(void **state)
+{
+    struct world *w = *state;
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    expect_cell(cell(w, "die"), "error", false, true);
+    expect_cell(cell(w, "print new"), "ok", true, false);
+    assert_int_equal(fake_psandbox->commands, 2);
+    close_psandbox(w);
+}
+
+static void a_cell_beyond_its_time_loses_the_state(void **state)
+{
+    struct world *w = *state;
+    json_t *head = cell_head();
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    json_object_set_new(head, "timeoutMs", json_integer(200));
+    int slow = hand(w, head, cell_body("hang"));
+    int next = hand(w, cell_head(), cell_body("print next"));
+    expect_cell(result_of(slow), "timeout", false, true);
+    expect_cell(result_of(next), "ok", true, false);
+    close_psandbox(w);
+}
+
+static void an_interpreter_that_ends_between_cells_is_told_with_the_next(void **state)
+{
+    struct world *w = *state;
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    expect_cell(cell(w, "fade"), "ok", false, false);
+    json_t *next = cell(w, "print new");
+    assert_contains(json_get_string(next, "sessionNote"), "exit code 1");
+    expect_cell(next, "ok", true, true);
+    expect_cell(cell(w, "print again"), "ok", false, false);
+    close_psandbox(w);
+}
+
+static void one_that_ended_with_a_call_nobody_heard_is_told_with_the_next(void **state)
+{
+    struct world *w = *state;
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    close(hand(w, cell_head(), cell_body("hang")));
+    json_t *next = cell(w, "print new");
+    assert_contains(json_get_string(next, "sessionNote"), "cancelled");
+    expect_cell(next, "ok", true, true);
+    expect_cell(cell(w, "print again"), "ok", false, false);
+    close_psandbox(w);
+}
+
+/* What is known of a session of before; the order is that of microseconds in one second. */
+static void leave_session(const struct world *w, const char *run_id, const char *status,
+                          const char *reason, int order)
+{
+    struct err e = ERR_INIT;
+    json_int_t then = clock_unix_s() - 100;
+    json_auto_t *record = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:I, s:I, s:I, s:i}",
+                                    "tenant", "ann", "sandboxId", "x", "status", status,
+                                    "conversationId", "chat", "language", "python", "session", 1,
+                                    "reason", reason, "createdAt", then, "begunUs",
+                                    then * 1000000 + order, "endedAt", then, "keepSeconds", 3600);
+
+    assert_works(psandbox_record_write(&w->f->root, run_id, record, &e), e);
+}
+
+static void a_session_of_before_is_missed_unless_its_owner_closed_it(void **state)
+{
+    static const struct {
+        const char *status, *reason, *told;
+    } ends[] = {
+        {"expired", "nobody used it for 6 seconds", "has expired (nobody used it"},
+        {"lost", "the process that looked after it died", "is lost (the process"},
+        {"closed", "the server was stopped", "is closed (the server was stopped)"},
+        {"closed", PSANDBOX_CLOSED_BY_OWNER, NULL},
+    };
+    struct world *w = *state;
+
+    leave_session(w, "aaaaaaaaaaaaaaaaaaaaaaaa", "lost", "long ago", 0);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        char run_id[] = "bbbbbbbbbbbbbbbbbbbbbbb0";
+        run_id[RUN_ID_LEN - 1] = (char)('0' + i);
+        leave_session(w, run_id, ends[i].status, ends[i].reason, 1 + (int)i);
+        begin_session(w, "print one");
+        json_t *first = result_of(TAKE_FD(w->creator));
+        if (ends[i].told)
+            assert_contains(json_get_string(first, "sessionNote"), ends[i].told);
+        expect_cell(first, "ok", true, ends[i].told != NULL);
+        expect_cell(cell(w, "print two"), "ok", false, false);
+        close_psandbox(w);
+        auto_close_fd(&w->channel);
+    }
+}
+
+static void nonsense_on_the_control_channel_ends_the_interpreter(void **state)
+{
+    struct world *w = *state;
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    expect_cell(cell(w, "babble"), "killed", false, true);
+    expect_cell(cell(w, "print new"), "ok", true, false);
+    close_psandbox(w);
+}
+
+static void a_session_takes_only_code(void **state)
+{
+    struct world *w = *state;
+    json_t *body = cell_body("print no");
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    json_object_set_new(body, "stdin", json_string("text"));
+    expect_error(hand(w, cell_head(), body), ERR_INVALID, "only code");
+    json_t *head = cell_head();
+    json_object_set_new(head, "network", json_true());
+    expect_error(hand(w, head, cell_body("print no")), ERR_INVALID, "begun without it");
+    close_psandbox(w);
+}
+
+/* ---- records ---- */
+
+static void records_are_listed_and_forgotten(void **state)
+{
+    struct world *w = *state;
+    struct err e = ERR_INIT;
+
+    create(w);
+    close_psandbox(w);
+    json_auto_t *mine = psandbox_record_list(&w->f->root, "ann", "chat", &e);
+    json_auto_t *elsewhere = psandbox_record_list(&w->f->root, "ann", "other", &e);
+    json_auto_t *others = psandbox_record_list(&w->f->root, "bob", NULL, &e);
+    assert_int_equal(json_array_size(mine), 1);
+    assert_int_equal(json_array_size(elsewhere), 0);
+    assert_int_equal(json_array_size(others), 0);
+    psandbox_record_sweep(&w->f->root, clock_unix_s() + 3000);
+    json_decref(row_of(w, "ann"));
+    psandbox_record_sweep(&w->f->root, clock_unix_s() + 3700);
+    assert_null(row_of(w, "ann"));
+}
+
+static void ids_are_ours_or_nothing(void **state)
+{
+    (void)state;
+    assert_string_equal(psandbox_run_id(BOX), RUN);
+    assert_null(psandbox_run_id(RUN));
+    assert_null(psandbox_run_id(BOX "0"));
+    assert_null(psandbox_run_id("sbx_../../../../etc/passwd"));
+    assert_null(psandbox_run_id("sbx_0123456789ABCDEF01234567"));
+    assert_null(psandbox_run_id(""));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(commands_run_one_after_the_other),
+        TEST(all_run_where_failures_do_not_stop_them),
+        TEST(files_that_change_are_listed),
+        TEST(what_runs_in_the_background_lives_on),
+        TEST(several_calls_share_it),
+        TEST(too_many_calls_are_busy),
+        TEST(a_time_limit_ends_the_command_only),
+        TEST(its_caller_may_cancel_it),
+        TEST(a_flood_is_cut_and_ended),
+        TEST(output_is_told_while_it_comes),
+        TEST(its_log_can_be_read_before_and_after_its_end),
+        TEST(nonsense_is_refused_and_hurts_nobody),
+        TEST(unused_it_is_paused_and_then_expires),
+        TEST(a_command_keeps_it_from_pausing),
+        TEST(an_engine_that_cannot_pause_is_asked_once),
+        TEST(its_time_ends_even_what_runs),
+        TEST(a_container_that_goes_is_noticed),
+        TEST(one_that_cannot_start_leaves_nothing),
+        TEST(one_that_nobody_waits_for_ends),
+        TEST(a_server_that_stops_lets_commands_end),
+        TEST(it_goes_on_under_the_next_main_process),
+        TEST(one_whose_process_dies_is_lost),
+        TEST(cells_are_worked_on_in_one_interpreter),
+        TEST(an_interpreter_that_ends_says_that_its_state_is_lost),
+        TEST(a_cell_beyond_its_time_loses_the_state),
+        TEST(an_interpreter_that_ends_between_cells_is_told_with_the_next),
+        TEST(one_that_ended_with_a_call_nobody_heard_is_told_with_the_next),
+        TEST(a_session_of_before_is_missed_unless_its_owner_closed_it),
+        TEST(nonsense_on_the_control_channel_ends_the_interpreter),
+        TEST(a_session_takes_only_code),
+        TEST(records_are_listed_and_forgotten),
+        TEST(ids_are_ours_or_nothing),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,448 @@
+/* A supervisor's life: cold and ahead, cancelled, left, looked in on, without its main process. */
+#include "config.h"
+
+#include "tests/unit/supervisor/supervisor_world.h"
+
+#define WORLD(w)                                                                                   \
+    struct world w;                                                                                \
+    world_open(&(w), *state)
+
+/* ---- forked for a run ---- */
+
+static void a_run_is_served_cold(void **state)
+{
+    WORLD(w);
+    w.start.queue_ms = 5;
+    int client = world_cold(&w, "out hello\nerr oops\nfile a.txt\nexit 3", NULL);
+    json_auto_t *result = world_result(client, "error");
+
+    world_expect_text(result, "stdout", "hello\n");
+    world_expect_text(result, "stderr", "oops\n");
+    world_expect_text(result, "output", "hello\noops\n");
+    world_expect_text(result, "runId", WORLD_RUN_ID);
+    assert_int_equal(json_get_integer(result, "exitCode", -1), 3);
+    assert_int_equal(json_get_integer(result, "queueMs", -1), 5);
+    assert_int_equal(json_array_size(json_object_get(result, "files")), 1);
+    assert_null(json_object_get(result, "expiresAt"));
+    world_expect_is(&w, "running", NULL);
+    world_expect_is(&w, "ended", NULL);
+    world_expect_end(&w, WORLD_LONG);
+    assert_false(world_has_record(&w));
+}
+
+/* The answer to a run that asked for opened files; what came with it. */
+static void hear_opened(int fd, struct fds *out)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *message = wire_recv_with_fds(fd, out, deadline_in_ms(WORLD_LONG), &e);
+
+    assert_non_null(json_object_get(message, "result"));
+    close(fd);
+}
+
+static void the_first_files_come_opened_if_the_asker_wants_them_so(void **state)
+{
+    AUTO_BUF struct buf many = BUF_INIT(1000);
+
+    for (int i = 0; i < FDS_MAX + 4; i++)
+        buf_addf(&many, "file f%02d\n", i);
+    for (int opened = 0; opened <= 1; opened++) {
+        WORLD(w);
+        AUTO_FDS struct fds files = FDS_INIT(FDS_MAX);
+        hear_opened(world_cold(&w, buf_str(&many), json_pack("{s:b}", "opened", opened)), &files);
+        assert_int_equal(files.n, opened ? FDS_MAX : 0);
+        for (size_t i = 0; i < files.n; i++) {
+            char x = 0;
+            assert_int_equal(pread(files.at[i], &x, 1, 0), 1);
+            assert_int_equal(x, 'x');
+        }
+        world_expect_end(&w, WORLD_LONG);
+    }
+}
+
+static void what_passes_a_limit_is_refused_before_a_container_is_made(void **state)
+{
+    char code[5000];
+
+    memset(code, 'x', sizeof code - 1);
+    code[sizeof code - 1] = '\0';
+    for (int i = 0; i < 3; i++) {
+        WORLD(w);
+        static const enum err_kind kinds[] = {ERR_LIMIT, ERR_DENIED, ERR_LIMIT};
+        static const char *const parts[] = {"code is 4999 bytes", "SANDBOX_NETWORK", "timeout is"};
+        json_t *more = i == 1   ? json_pack("{s:b}", "network", 1)
+                       : i == 2 ? json_pack("{s:i}", "timeoutMs", 99999999)
+                                : NULL;
+        int client = world_cold(&w, i == 0 ? code : "out x", more);
+        world_expect_error(client, kinds[i], parts[i]);
+        world_expect_end(&w, WORLD_LONG);
+        assert_int_equal(fake_container->starts, 0);
+    }
+}
+
+static void an_engine_that_is_away_is_told(void **state)
+{
+    WORLD(w);
+    fake_container->failing = 1;
+    int client = world_cold(&w, "out x", NULL);
+    world_expect_error(client, ERR_UNAVAILABLE, "the engine is away");
+    world_expect_end(&w, WORLD_LONG);
+    assert_false(world_has_record(&w));
+}
+
+static void a_body_that_never_comes_whole_is_no_run(void **state)
+{
+    WORLD(w);
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(write(pair[0], "\0\0\1\0{", 5), 5);
+    close(pair[0]);
+    w.start.connection = pair[1];
+    w.start.claim = json_pack("{s:s, s:s, s:s, s:s}", "op", "run", "tenant", "ann", "conversation",
+                              "chat", "language", "python");
+    world_go(&w);
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 0);
+}
+
+/* ---- ahead ---- */
+
+static void wait_on_warm_dir(struct world *w)
+{
+    struct err e = ERR_INIT;
+
+    assert_works(warm_dir_make(&w->f->root, w->warm_dir, &e), e);
+    w->start.warm_dir = w->warm_dir;
+    world_go(w);
+    world_expect_is(w, "waiting", "light");
+}
+
+static bool warm_dir_exists(const struct world *w)
+{
+    AUTO_FREE char *path = warm_dir_host_path(&w->f->root, w->warm_dir);
+
+    return access(path, F_OK) == 0;
+}
+
+static void a_waiting_container_gets_its_run(void **state)
+{
+    WORLD(w);
+    wait_on_warm_dir(&w);
+    int client = world_claim(&w, "out hi\nfile made.txt", NULL);
+    json_auto_t *result = world_result(client, "ok");
+
+    world_expect_text(result, "stdout", "hi\n");
+    assert_int_equal(json_get_integer(result, "queueMs", -1), 7);
+    assert_int_equal(json_array_size(json_object_get(result, "files")), 1);
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 1);
+    assert_false(warm_dir_exists(&w));
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    assert_works(sandbox_find(&w.f->root, "ann", "chat", &sb, &w.f->e), w.f->e);
+    assert_int_equal(faccessat(sb.fd, "made.txt", F_OK, 0), 0);
+}
+
+static void a_sandbox_that_exists_meanwhile_gets_another_container(void **state)
+{
+    WORLD(w);
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    wait_on_warm_dir(&w);
+    assert_works(sandbox_open(&w.f->root, "ann", "chat", &sb, &w.f->e), w.f->e);
+    int client = world_claim(&w, "file b.txt", NULL);
+    json_auto_t *result = world_result(client, "ok");
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(json_array_size(json_object_get(result, "files")), 1);
+    assert_int_equal(fake_container->starts, 2);
+    assert_int_equal(faccessat(sb.fd, "b.txt", F_OK, 0), 0);
+    assert_true(warm_dir_exists(&w)); /* untouched */
+}
+
+static void a_known_conversations_container_waits_on_its_sandbox(void **state)
+{
+    WORLD(w);
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    assert_works(sandbox_open(&w.f->root, "ann", "chat", &sb, &w.f->e), w.f->e);
+    w.start.sandbox_dir = sb.name;
+    world_go(&w);
+    world_expect_is(&w, "waiting", "light");
+    json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 1);
+}
+
+static void a_container_on_another_sandbox_does_not_serve(void **state)
+{
+    WORLD(w);
+    w.start.sandbox_dir = w.f->sb.name; /* of another conversation */
+    world_go(&w);
+    world_expect_is(&w, "waiting", "light");
+    json_decref(world_result(world_claim(&w, "file c.txt", NULL), "ok"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 2);
+    assert_int_equal(faccessat(w.f->sb.fd, "c.txt", F_OK, 0), -1);
+}
+
+static void it_preloads_when_told(void **state)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *word = json_pack("{s:s}", "do", "preload");
+    WORLD(w);
+    wait_on_warm_dir(&w);
+    assert_works(wire_send(w.channel, word, -1, &e), e);
+    world_expect_is(&w, "waiting", "full");
+    auto_close_fd(&w.channel); /* not wanted any more */
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->preloads, 1);
+    assert_true(warm_dir_exists(&w)); /* it is the main process's */
+}
+
+static void a_waiting_container_that_dies_ends_its_supervisor(void **state)
+{
+    WORLD(w);
+    fake_container->dies_after_ms = 50;
+    wait_on_warm_dir(&w);
+    world_expect_end(&w, WORLD_LONG);
+}
+
+static void while_it_starts_it_ends_with_the_main_process(void **state)
+{
+    WORLD(w);
+    fake_container->start_ms = 60000;
+    w.start.sandbox_dir = w.f->sb.name;
+    world_go(&w);
+    auto_close_fd(&w.channel);
+    world_expect_end(&w, WORLD_LONG);
+}
+
+static void a_claim_may_come_while_it_starts(void **state)
+{
+    WORLD(w);
+    struct err e = ERR_INIT;
+    fake_container->start_ms = 200;
+    assert_works(warm_dir_make(&w.f->root, w.warm_dir, &e), e);
+    w.start.warm_dir = w.warm_dir;
+    world_go(&w);
+    json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 1);
+}
+
+/* Whose interpreter has not said that it waits: to the main process it is being started until then.
+ */
+static void a_claim_may_come_while_it_boots(void **state)
+{
+    static const char *const words[] = {"running", "started", "ended"};
+    WORLD(w);
+    struct err e = ERR_INIT;
+    fake_container->boots = true;
+    assert_works(warm_dir_make(&w.f->root, w.warm_dir, &e), e);
+    w.start.warm_dir = w.warm_dir;
+    world_go(&w);
+    while (fake_container->alive == 0)
+        poll(NULL, 0, 1);
+    int client = world_claim(&w, "out x", NULL);
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        json_auto_t *message = world_hear(w.channel);
+        assert_non_null(message);
+        assert_string_equal(json_get_string(message, "is"), words[i]);
+    }
+    json_decref(world_result(client, "ok"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 1);
+}
+
+static void a_claim_survives_a_start_that_fails(void **state)
+{
+    WORLD(w);
+    struct err e = ERR_INIT;
+    fake_container->start_ms = 200;
+    fake_container->failing = 1;
+    assert_works(warm_dir_make(&w.f->root, w.warm_dir, &e), e);
+    w.start.warm_dir = w.warm_dir;
+    world_go(&w);
+    json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 2);
+}
+
+static void a_container_that_is_gone_at_the_claim_is_replaced_twice(void **state)
+{
+    for (int gone = 1; gone <= 3; gone++) {
+        WORLD(w);
+        fake_container->gone_at_run = gone;
+        w.start.sandbox_dir = w.f->sb.name;
+        world_go(&w);
+        world_expect_is(&w, "waiting", "light");
+        int client = world_claim(
+            &w, "out x", json_pack("{s:s, s:s}", "tenant", "default", "conversation", "talk"));
+        if (gone <= 2)
+            json_decref(world_result(client, "ok"));
+        else
+            world_expect_error(client, ERR_LOST, "gone");
+        world_expect_end(&w, WORLD_LONG);
+        assert_int_equal(fake_container->starts, gone < 3 ? 1 + gone : 3);
+    }
+}
+
+/* ---- cancelled ---- */
+
+static void a_run_is_cancelled_in_every_phase(void **state)
+{
+    for (int ms = 0; ms <= 300; ms += 60) {
+        WORLD(w);
+        struct deadline soon = deadline_in_ms(20000);
+        fake_container->start_ms = 150;
+        int client = world_cold(&w, "out begun\nsleep 60000", NULL);
+        usleep((useconds_t)ms * 1000);
+        world_say_cancel(client);
+        json_decref(world_result(client, "cancelled"));
+        world_expect_end(&w, WORLD_LONG);
+        assert_false(deadline_passed(soon));
+        assert_false(world_has_record(&w));
+    }
+}
+
+static void a_cancel_counts_that_comes_with_the_hang_up(void **state)
+{
+    WORLD(w);
+    int client = world_cold(&w, "sleep 60000", NULL);
+    world_say_cancel(client);
+    close(client);
+    world_expect_end(&w, WORLD_LONG);
+    assert_false(world_has_record(&w));
+}
+
+static void cancel_run_ends_it_for_everybody(void **state)
+{
+    WORLD(w);
+    int client = world_cold(&w, "out begun\nsleep 60000", NULL);
+    world_expect_is(&w, "running", NULL);
+    int other = world_hand(&w, "cancel_run", NULL);
+    json_decref(world_result(other, "cancelled"));
+    json_auto_t *result = world_result(client, "cancelled");
+    world_expect_end(&w, WORLD_LONG);
+    assert_true(json_is_null(json_object_get(result, "exitCode")));
+}
+
+/* ---- kept ---- */
+
+static void an_asker_that_leaves_finds_the_result_later(void **state)
+{
+    WORLD(w);
+    int client = world_cold(&w, "sleep 300\nout done", NULL);
+    world_expect_is(&w, "running", NULL);
+    close(client);
+    world_expect_end(&w, WORLD_LONG);
+    json_auto_t *result = world_record(&w);
+    world_expect_text(result, "status", "ok");
+    world_expect_text(result, "stdout", "done\n");
+    assert_true(json_get_integer(result, "expiresAt", 0) > clock_unix_s());
+}
+
+static void who_waits_long_enough_is_answered_before_the_end(void **state)
+{
+    WORLD(w);
+    int client = world_cold(&w, "out first\nsleep 600\nout last",
+                            json_pack("{s:i}", "waitMs", 200));
+    json_auto_t *early = world_result(client, "running");
+    world_expect_text(early, "stdout", "first\n");
+    assert_int_equal(json_get_integer(early, "nextByte", -1), 6);
+    assert_true(json_is_null(json_object_get(early, "exitCode")));
+    assert_true(json_get_integer(early, "expiresAt", 0) > clock_unix_s());
+    assert_true(world_has_record(&w)); /* before it was told */
+
+    int poll = world_hand(&w, "get_run",
+                          json_pack("{s:i, s:i}", "waitMs", WORLD_LONG, "sinceByte", 6));
+    json_auto_t *late = world_result(poll, "ok");
+    world_expect_text(late, "newOutput", "last\n");
+    world_expect_text(late, "stdout", "first\nlast\n");
+    assert_int_equal(json_get_integer(late, "nextByte", -1), 11);
+    world_expect_end(&w, WORLD_LONG);
+    json_auto_t *kept = world_record(&w);
+    world_expect_text(kept, "stdout", "first\nlast\n");
+}
+
+static void what_it_waited_in_the_queue_counts_as_waiting(void **state)
+{
+    WORLD(w);
+    w.start.queue_ms = 60000;
+    int client = world_cold(&w, "sleep 200", json_pack("{s:i}", "waitMs", 30000));
+    json_decref(world_result(client, "running"));
+    world_expect_end(&w, WORLD_LONG);
+}
+
+static void a_background_run_is_answered_at_once(void **state)
+{
+    WORLD(w);
+    fake_container->start_ms = 100;
+    int client = world_cold(&w, "out x", json_pack("{s:b}", "background", 1));
+    json_auto_t *early = world_result(client, "running");
+    world_expect_text(early, "runId", WORLD_RUN_ID);
+    assert_int_equal(fake_container->runs, 0);
+    world_expect_end(&w, WORLD_LONG);
+    json_auto_t *kept = world_record(&w);
+    world_expect_text(kept, "status", "ok");
+}
+
+static void a_background_run_that_cannot_start_is_lost_with_a_reason(void **state)
+{
+    WORLD(w);
+    fake_container->failing = 1;
+    fake_container->start_ms = 100;
+    int client = world_cold(&w, "out x", json_pack("{s:b}", "background", 1));
+    json_decref(world_result(client, "running"));
+    world_expect_end(&w, WORLD_LONG);
+    json_auto_t *kept = world_record(&w);
+    world_expect_text(kept, "status", "lost");
+    world_expect_text(kept, "reason", "the engine is away");
+}
+
+static void a_full_disk_does_not_end_the_run(void **state)
+{
+    WORLD(w);
+    w.full_disk = true;
+    int client = world_cold(&w, "sleep 100\nout x", json_pack("{s:b}", "background", 1));
+    json_auto_t *early = world_result(client, "running");
+    assert_contains(json_get_string(early, "notKept"), "File too large");
+    assert_null(json_object_get(early, "expiresAt"));
+    int poll = world_hand(&w, "get_run", json_pack("{s:i}", "waitMs", WORLD_LONG));
+    json_auto_t *late = world_result(poll, "ok");
+    world_expect_text(late, "stdout", "x\n");
+    assert_non_null(json_object_get(late, "notKept"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_false(world_has_record(&w));
+}
+
+#define with_fixture(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_fixture(a_run_is_served_cold),
+        with_fixture(the_first_files_come_opened_if_the_asker_wants_them_so),
+        with_fixture(what_passes_a_limit_is_refused_before_a_container_is_made),
+        with_fixture(an_engine_that_is_away_is_told),
+        with_fixture(a_body_that_never_comes_whole_is_no_run),
+        with_fixture(a_waiting_container_gets_its_run),
+        with_fixture(a_sandbox_that_exists_meanwhile_gets_another_container),
+        with_fixture(a_known_conversations_container_waits_on_its_sandbox),
+        with_fixture(a_container_on_another_sandbox_does_not_serve),
+        with_fixture(it_preloads_when_told),
+        with_fixture(a_waiting_container_that_dies_ends_its_supervisor),
+        with_fixture(while_it_starts_it_ends_with_the_main_process),
+        with_fixture(a_claim_may_come_while_it_starts),
+        with_fixture(a_claim_may_come_while_it_boots),
+        with_fixture(a_claim_survives_a_start_that_fails),
+        with_fixture(a_container_that_is_gone_at_the_claim_is_replaced_twice),
+        with_fixture(a_run_is_cancelled_in_every_phase),
+        with_fixture(a_cancel_counts_that_comes_with_the_hang_up),
+        with_fixture(cancel_run_ends_it_for_everybody),
+        with_fixture(an_asker_that_leaves_finds_the_result_later),
+        with_fixture(who_waits_long_enough_is_answered_before_the_end),
+        with_fixture(what_it_waited_in_the_queue_counts_as_waiting),
+        with_fixture(a_background_run_is_answered_at_once),
+        with_fixture(a_background_run_that_cannot_start_is_lost_with_a_reason),
+        with_fixture(a_full_disk_does_not_end_the_run),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,302 @@
+/* The tools on single files: what they ask the broker, what they make of its answers. */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/mcp/events/event.h"
+#include "common/rpc/json.h"
+#include "tests/fakes/fake_broker.h"
+#include "tests/fakes/tools_world.h"
+#include "tests/unit/unit.h"
+
+#define PNG "\x89PNG\r\n\x1a\n"
+
+static struct tools_world world;
+static json_t *published; /* array of the URIs that were told */
+
+static void note_event(void *ctx, const struct mcp_event *event)
+{
+    (void)ctx;
+    if (event->uri)
+        json_array_append_new(published, json_string(event->uri));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    tools_world_init(&world);
+    world.server.publish = note_event;
+    published = json_array();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    json_decref(published);
+    tools_world_clear(&world);
+    return 0;
+}
+
+/* A call that works; its structured result, borrowed from *out, which the caller gives back. */
+static const json_t *works(const char *tool, const char *arguments, json_t **out)
+{
+    *out = tools_world_call(&world, tool, arguments);
+    if (json_is_true(json_object_get(*out, "isError")))
+        fail_msg("%s %s: %s", tool, arguments, tools_world_text(*out, 0));
+    return json_object_get(*out, "structuredContent");
+}
+
+static void assert_refused(const char *tool, const char *arguments, const char *says)
+{
+    json_auto_t *result = tools_world_call(&world, tool, arguments);
+
+    if (!json_is_true(json_object_get(result, "isError")))
+        fail_msg("not refused: %s", arguments);
+    if (!strstr(tools_world_text(result, 0), says))
+        fail_msg("'%s' does not say '%s'", tools_world_text(result, 0), says);
+}
+
+static void assert_json(const json_t *value, const char *want)
+{
+    AUTO_FREE char *got = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+
+    assert_string_equal(got, want);
+}
+
+/* ---- read_file ---- */
+
+static void read_gives(const char *arguments, const char *encoding, const char *content,
+                       json_int_t next)
+{
+    json_auto_t *whole = NULL;
+    const json_t *result = works("read_file", arguments, &whole);
+
+    assert_string_equal(json_get_string(result, "encoding"), encoding);
+    if (strcmp(json_get_string(result, "content"), content) != 0)
+        fail_msg("%s: got '%s'", arguments, json_get_string(result, "content"));
+    assert_int_equal(json_get_integer(result, "nextOffset", -1), next);
+}
+
+static void text_comes_as_text_and_the_rest_as_base64(void **state)
+{
+    (void)state;
+    fake_broker_add_file("t", "gr\xc3\xbc\xc3\x9f", 6);
+    fake_broker_add_file("b", "a\0b", 3);
+    fake_broker_add_file("l", "gr\xfc\xdf", 4);
+    fake_broker_add_file("e", "", 0);
+#define READ(name, more) "{\"conversationId\":\"c\",\"filename\":\"" name "\"" more "}"
+    read_gives(READ("t", ""), "text", "gr\xc3\xbc\xc3\x9f", -1);
+    read_gives(READ("t", ",\"encoding\":\"base64\""), "base64", "Z3LDvMOf", -1);
+    read_gives(READ("b", ""), "base64", "YQBi", -1);
+    read_gives(READ("l", ""), "base64", "Z3L83w==", -1);
+    read_gives(READ("l", ",\"encoding\":\"text\""), "text", "gr\xef\xbf\xbd\xef\xbf\xbd", -1);
+    read_gives(READ("e", ""), "text", "", -1);
+}
+
+/* Every length from every offset: pieces put together are the file, no character is cut. */
+static void pieces_make_the_whole(void **state)
+{
+    static const char text[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80z";
+
+    (void)state;
+    fake_broker_add_file("t", text, strlen(text));
+    for (int length = 4; length <= 12; length++) {
+        AUTO_BUF struct buf all = BUF_INIT(100);
+        json_int_t offset = 0;
+
+        for (int i = 0; offset >= 0; i++) {
+            AUTO_FREE char *arguments = mem_printf(READ("t", ",\"offset\":%d,\"length\":%d"),
+                                                   (int)offset, length);
+            json_auto_t *whole = NULL;
+            const json_t *result = works("read_file", arguments, &whole);
+            assert_true(i < 20);
+            assert_string_equal(json_get_string(result, "encoding"), "text");
+            assert_int_equal(json_get_integer(result, "size", 0), strlen(text));
+            buf_add_str(&all, json_get_string(result, "content"));
+            offset = json_get_integer(result, "nextOffset", -1);
+        }
+        assert_string_equal(buf_str(&all), text);
+    }
+    read_gives(READ("t", ",\"offset\":1,\"length\":1"), "base64", "ww==", 2);
+    read_gives(READ("t", ",\"offset\":11"), "text", "", -1);
+}
+
+static void a_picture_comes_as_an_image(void **state)
+{
+    json_auto_t *whole = NULL, *part = NULL, *big = NULL, *other = NULL;
+    char huge[5000] = PNG;
+
+    (void)state;
+    fake_broker_add_file("p.png", PNG "rest", 12);
+    fake_broker_add_file("big.png", huge, sizeof(huge));
+    fake_broker_add_file("no.png", "<html>", 6);
+    const json_t *result = works("read_file", READ("p.png", ""), &whole);
+    assert_string_equal(json_get_string(result, "encoding"), "image");
+    assert_null(json_object_get(result, "content"));
+    const json_t *block = json_array_get(json_object_get(whole, "content"), 1);
+    assert_string_equal(json_get_string(block, "type"), "image");
+    assert_string_equal(json_get_string(block, "data"), "iVBORw0KGgpyZXN0");
+    result = works("read_file", READ("p.png", ",\"offset\":0"), &part);
+    assert_string_equal(json_get_string(result, "encoding"), "base64");
+    result = works("read_file", READ("big.png", ",\"length\":9"), &big);
+    assert_string_equal(json_get_string(result, "content"), "iVBORw0KGgoA");
+    assert_int_equal(json_get_integer(result, "nextOffset", 0), 9);
+    result = works("read_file", READ("no.png", ""), &other);
+    assert_string_equal(json_get_string(result, "encoding"), "text");
+}
+
+static void bad_ranges_and_names_are_refused(void **state)
+{
+    (void)state;
+    fake_broker_add_file("t", "12345", 5);
+    assert_refused("read_file", READ("t", ",\"offset\":6"), "it has 5 bytes");
+    assert_refused("read_file", READ("t", ",\"length\":0"), "'length' must be from 1");
+    assert_refused("read_file", READ("t", ",\"length\":1048577"), "'length'");
+    assert_refused("read_file", READ("t", ",\"offset\":-1"), "'offset'");
+    assert_refused("read_file", READ("t", ",\"offset\":1e300"), "'offset'");
+    assert_refused("read_file", READ("t", ",\"encoding\":\"latin1\""), "text, base64");
+    assert_refused("read_file", READ("../t", ""), "filename");
+    assert_refused("read_file", READ("absent", ""), "no such file");
+}
+
+/* ---- write_file ---- */
+
+#define WRITE(more) "{\"conversationId\":\"c\",\"filename\":\"a\\nb\"" more "}"
+
+static void a_file_is_written_from_text_or_base64(void **state)
+{
+    json_auto_t *text = NULL, *bytes = NULL;
+
+    (void)state;
+    fake_broker.trouble.kind = ERR_NONE;
+    const json_t *result = works("write_file", WRITE(",\"text\":\"h\\u0000i\""), &text);
+    assert_json(json_array_get(fake_broker.puts, 0),
+                "{\"content\":\"h\\u0000i\",\"conversation\":\"c\",\"name\":\"a\\nb\","
+                "\"replace\":false,\"tenant\":\"me\"}");
+    assert_string_equal(json_get_string(json_object_get(result, "file"), "mimeType"),
+                        "application/octet-stream");
+    works("write_file", WRITE(",\"base64\":\"aGk=\",\"overwrite\":true"), &bytes);
+    assert_json(json_array_get(fake_broker.puts, 1),
+                "{\"content\":\"hi\",\"conversation\":\"c\",\"name\":\"a\\nb\","
+                "\"replace\":true,\"tenant\":\"me\"}");
+    assert_json(published, "[\"sandbox://c/a%0Ab\",\"sandbox://c/a%0Ab\"]");
+}
+
+static void content_is_one_of_two_and_bounded(void **state)
+{
+    AUTO_FREE char *longest = mem_alloc(1002);
+
+    (void)state;
+    memset(longest, 'x', 1001);
+    AUTO_FREE char *over = mem_printf(WRITE(",\"text\":\"%s\""), longest);
+    assert_refused("write_file", WRITE(""), "either");
+    assert_refused("write_file", WRITE(",\"text\":\"\",\"base64\":\"\""), "either");
+    assert_refused("write_file", WRITE(",\"base64\":\"a\""), "not base64");
+    assert_refused("write_file", over, "'text' is longer than 1000 bytes");
+    err_set(&fake_broker.trouble, ERR_EXISTS, "there is something");
+    assert_refused("write_file", WRITE(",\"text\":\"\""), "overwrite");
+    assert_int_equal(json_array_size(fake_broker.puts), 0);
+}
+
+/* ---- list_files ---- */
+
+static void a_page_is_asked_for_as_the_call_says(void **state)
+{
+    json_auto_t *first = NULL, *second = NULL;
+
+    (void)state;
+    fake_broker_push_file_answer("{\"files\":[{\"name\":\"a\",\"type\":\"folder\","
+                                 "\"modified\":1}],\"next\":\"YQ==\",\"incomplete\":true}");
+    fake_broker_push_file_answer("{\"files\":[]}");
+    const json_t *page = works("list_files", "{\"conversationId\":\"c\"}", &first);
+    assert_json(page, "{\"files\":[{\"modified\":1,\"name\":\"a\",\"type\":\"folder\"}],"
+                      "\"incomplete\":true,\"nextCursor\":\"YQ==\"}");
+    page = works("list_files",
+                 "{\"conversationId\":\"c\",\"folder\":\"f\",\"glob\":\"*.c\",\"recursive\":true,"
+                 "\"limit\":7,\"cursor\":\"YQ==\"}",
+                 &second);
+    assert_json(page, "{\"files\":[]}");
+    assert_json(fake_broker.file_asks,
+                "[{\"conversation\":\"c\",\"folder\":\"\",\"max\":200,\"op\":\"list_folder\","
+                "\"recursive\":false,\"tenant\":\"me\"},"
+                "{\"after\":\"YQ==\",\"conversation\":\"c\",\"folder\":\"f\",\"glob\":\"*.c\","
+                "\"max\":7,\"op\":\"list_folder\",\"recursive\":true,\"tenant\":\"me\"}]");
+}
+
+static void a_conversation_without_a_sandbox_has_no_files(void **state)
+{
+    json_auto_t *whole = NULL;
+
+    (void)state;
+    err_set(&fake_broker.trouble, ERR_NOT_FOUND, "there is no such sandbox");
+    assert_json(works("list_files", "{\"conversationId\":\"c\"}", &whole), "{\"files\":[]}");
+    assert_refused("list_files", "{\"conversationId\":\"c\",\"folder\":\"f\"}", "no such");
+    assert_refused("list_files", "{\"conversationId\":\"c\",\"limit\":0}", "from 1 to 1000");
+}
+
+/* ---- delete_file, move_file ---- */
+
+static void deleting_a_folder_tells_of_its_files(void **state)
+{
+    json_auto_t *one = NULL, *all = NULL;
+
+    (void)state;
+    fake_broker_push_file_answer("{\"deleted\":1}");
+    assert_json(works("delete_file", "{\"conversationId\":\"c\",\"filename\":\"a\"}", &one),
+                "{\"deleted\":1}");
+    assert_json(published, "[\"sandbox://c/a\"]");
+    fake_broker_push_file_answer(
+        "{\"files\":[{\"name\":\"f/x\",\"url\":\"u\"},{\"name\":\"f/g\"}]}");
+    fake_broker_push_file_answer("{\"deleted\":3}");
+    works("delete_file", "{\"conversationId\":\"c\",\"filename\":\"f\",\"recursive\":true}", &all);
+    assert_json(published, "[\"sandbox://c/a\",\"sandbox://c/f/x\",\"sandbox://c/f\"]");
+}
+
+static void moving_a_folder_tells_of_old_and_new_names(void **state)
+{
+    json_auto_t *one = NULL, *all = NULL;
+
+    (void)state;
+    fake_broker_push_file_answer("{\"name\":\"b\",\"type\":\"file\",\"url\":\"u\"}");
+    const json_t *result = works("move_file",
+                                 "{\"conversationId\":\"c\",\"from\":\"a\",\"to\":\"b\"}", &one);
+    assert_string_equal(json_get_string(json_object_get(result, "file"), "name"), "b");
+    assert_json(published, "[\"sandbox://c/a\",\"sandbox://c/b\"]");
+    json_array_clear(published);
+    fake_broker_push_file_answer("{\"name\":\"n\",\"type\":\"folder\"}");
+    fake_broker_push_file_answer("{\"files\":[{\"name\":\"n/x\",\"url\":\"u\"}]}");
+    works("move_file", "{\"conversationId\":\"c\",\"from\":\"o\",\"to\":\"n\",\"overwrite\":true}",
+          &all);
+    assert_json(published, "[\"sandbox://c/n/x\",\"sandbox://c/o/x\",\"sandbox://c/o\","
+                           "\"sandbox://c/n\"]");
+}
+
+static void what_the_broker_refuses_is_told_and_nobody_else_hears(void **state)
+{
+    (void)state;
+    err_set(&fake_broker.trouble, ERR_EXISTS, "there is something of the new name already");
+    assert_refused("move_file", "{\"conversationId\":\"c\",\"from\":\"a\",\"to\":\"b\"}",
+                   "something of the new name");
+    assert_refused("delete_file", "{\"conversationId\":\"c\",\"filename\":\"a\"}", "something");
+    assert_int_equal(json_array_size(published), 0);
+}
+
+int main(void)
+{
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(text_comes_as_text_and_the_rest_as_base64),
+        CASE(pieces_make_the_whole),
+        CASE(a_picture_comes_as_an_image),
+        CASE(bad_ranges_and_names_are_refused),
+        CASE(a_file_is_written_from_text_or_base64),
+        CASE(content_is_one_of_two_and_bounded),
+        CASE(a_page_is_asked_for_as_the_call_says),
+        CASE(a_conversation_without_a_sandbox_has_no_files),
+        CASE(deleting_a_folder_tells_of_its_files),
+        CASE(moving_a_folder_tells_of_old_and_new_names),
+        CASE(what_the_broker_refuses_is_told_and_nobody_else_hears),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* Paths and ids that clients of other servers bring: what they lead to here, and what to nothing.
+ */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/tools/profiles/adapt.h"
+#include "common/tools/profiles/container_id.h"
+#include "common/tools/toolset.h"
+#include "tests/unit/unit.h"
+
+static void paths_lead_below_their_roots_only(void **state)
+{
+    static const char *const app[] = {"/app", "/data", NULL};
+    static const char *const all[] = {"/data", "/", NULL};
+    static const struct {
+        const char *path;
+        const char *const *roots;
+        const char *name; /* NULL: nowhere */
+    } cases[] = {
+        {"a.txt", app, "a.txt"},
+        {"/app/a.txt", app, "a.txt"},
+        {"/data/b/a.txt", app, "b/a.txt"},
+        {"/app", app, ""},
+        {"/app/", app, ""},
+        {"/app//b///a", app, "b/a"},
+        {"./a/./b", app, "a/b"},
+        {"", app, ""},
+        {"/apple/a", app, NULL},
+        {"/etc/passwd", app, NULL},
+        {"/", app, NULL},
+        {"..", app, NULL},
+        {"/app/../etc/passwd", app, NULL},
+        {"a/..", app, NULL},
+        {"..a/b..", app, "..a/b.."},
+        {"/x/y", all, "x/y"},
+        {"/data/y", all, "y"},
+        {"/", all, ""},
+        {"/../x", all, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err e = ERR_INIT;
+        AUTO_FREE char *name = adapt_name(cases[i].path, cases[i].roots, &e);
+
+        if (!name != !cases[i].name)
+            fail_msg("%s: %s", cases[i].path, name ? name : e.text);
+        if (name)
+            assert_string_equal(name, cases[i].name);
+        else
+            assert_int_equal(e.kind, ERR_INVALID);
+    }
+}
+
+#define BOX "sbx_0123456789abcdef01234567"
+
+static void a_container_id_leads_back_to_its_sandbox(void **state)
+{
+    char id[CONTAINER_ID_LEN + 1], psandbox[CONTAINER_PSANDBOX_LEN + 1];
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_works(container_id_of("me", BOX, id, &e), e);
+    assert_int_equal(strlen(id), 64);
+    assert_int_equal(strspn(id, "0123456789abcdef"), 64);
+    assert_works(container_psandbox_of("me", id, psandbox, &e), e);
+    assert_string_equal(psandbox, BOX);
+}
+
+static void every_other_id_leads_nowhere(void **state)
+{
+    static const char *const others[] = {
+        "",
+        "x",
+        BOX,
+        "0123456789abcdef01234567",
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "../../../../../../../../../../../../../../../../etc/passwd/0123456",
+    };
+    char id[CONTAINER_ID_LEN + 1], psandbox[CONTAINER_PSANDBOX_LEN + 1];
+    struct err e = ERR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        assert_int_equal(container_psandbox_of("me", others[i], psandbox, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+    }
+    assert_works(container_id_of("me", BOX, id, &e), e);
+    assert_int_equal(container_psandbox_of("you", id, psandbox, &e), -1);
+    id[63] = id[63] == '0' ? '1' : '0';
+    assert_int_equal(container_psandbox_of("me", id, psandbox, &e), -1);
+    assert_int_equal(container_id_of("me", "nonsense", id, &e), -1);
+}
+
+static void sets_are_found_by_their_exact_name(void **state)
+{
+    static const char *const names[] = {"sandcgi", "runner", "session", "container", "interpreter"};
+
+    (void)state;
+    assert_int_equal(ARRAY_LEN(names), TOOLSETS);
+    for (int i = 0; i < TOOLSETS; i++) {
+        assert_int_equal(toolset_find(names[i]), i);
+        if (i != TOOLSET_OURS)
+            assert_string_equal(toolset_theirs(i)->name, names[i]);
+    }
+    assert_int_equal(toolset_find(""), -1);
+    assert_int_equal(toolset_find("run"), -1);
+    assert_int_equal(toolset_find("runner|session"), -1);
+    assert_int_equal(toolset_find("RUNNER"), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths_lead_below_their_roots_only),
+        cmocka_unit_test(a_container_id_leads_back_to_its_sandbox),
+        cmocka_unit_test(every_other_id_leads_nowhere),
+        cmocka_unit_test(sets_are_found_by_their_exact_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* The sets of tools "container" and "interpreter": shapes and refusals over persistent sandboxes.
+ */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+#include "common/tools/profiles/container.h"
+#include "tests/fakes/fake_broker.h"
+#include "tests/fakes/tools_world.h"
+#include "tests/unit/unit.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+static struct tools_world world;
+
+static int set_up(void **state)
+{
+    (void)state;
+    tools_world_init(&world);
+    fake_broker.trouble.kind = ERR_NONE;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tools_world_clear(&world);
+    return 0;
+}
+
+/* The only text of a result that is no error. */
+static char *text_of(const char *tool, const char *arguments)
+{
+    json_auto_t *result = tools_world_call(&world, tool, arguments);
+
+    assert_true(json_is_false(json_object_get(result, "isError")));
+    assert_int_equal(json_array_size(json_object_get(result, "content")), 1);
+    return mem_strdup(tools_world_text(result, 0));
+}
+
+static void only_our_own_containers_have_names(void **state)
+{
+    static const char *const calls[][2] = {
+        {"sandbox_exec", "{\"container_id\":\"nginx\",\"commands\":[\"id\"]}"},
+        {"sandbox_exec", "{\"container_id\":\"\",\"commands\":\"id\"}"},
+        {"sandbox_exec", "{\"container_id\":\"a\",\"commands\":[1]}"},
+        {"sandbox_exec", "{\"commands\":[\"id\"]}"},
+        {"sandbox_stop", "{\"container_id\":\"0000000000000000000000000000000000000000000000000000"
+                         "000000000000\"}"},
+        {"write_file", "{\"container_id\":\"x\",\"file_name\":\"a\",\"file_contents\":\"b\"}"},
+        {"copy_project", "{\"container_id\":\"x\",\"local_src_dir\":\"/etc\"}"},
+        {"copy_file_from_sandbox", "{\"container_id\":\"x\",\"container_src_path\":\"/etc\"}"},
+    };
+
+    (void)state;
+    tools_world_offer(&world, "container");
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        AUTO_FREE char *text = text_of(calls[i][0], calls[i][1]);
+        assert_ptr_equal(strstr(text, "Error: "), text);
+    }
+    assert_int_equal(json_array_size(fake_broker.puts), 0);
+}
+
+static void commands_are_told_one_by_one(void **state)
+{
+    static const char *const results[] = {
+        "{\"command\":\"a\",\"status\":\"ok\",\"exitCode\":0,\"stdout\":\"x\",\"stderr\":\"y\\n\"}",
+        "{\"command\":\"b\",\"status\":\"error\",\"exitCode\":2,\"stdout\":\"\",\"stderr\":\"\"}",
+        "{\"command\":\"c\",\"status\":\"timeout\",\"exitCode\":null,\"stdout\":\"z\\n\","
+        "\"stderr\":\"\"}",
+    };
+    AUTO_BUF struct buf text = BUF_INIT(1000);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(results); i++) {
+        json_auto_t *result = json_loads(results[i], 0, NULL);
+        container_add_command(result, &text);
+    }
+    assert_string_equal(buf_str(&text), "$ a\nx\nError: y\n\n$ b\nCommand exited with code 2\n\n"
+                                        "$ c\nz\nError: the command was ended (timeout)\n");
+}
+
+static void files_of_a_container_are_below_its_folder(void **state)
+{
+    static const struct {
+        const char *folder, *name, *means;
+    } cases[] = {
+        {NULL, "a.py", "a.py"},
+        {"", "a.py", "a.py"},
+        {"lib", "a.py", "lib/a.py"},
+        {"/app/lib", "a.py", "lib/a.py"},
+        {"/etc", "a.py", NULL},
+        {NULL, "/app/b", "b"},
+        {NULL, "../a", NULL},
+        {"..", "a", NULL},
+        {"/data", "x/y", "x/y"},
+        {NULL, "/app", ""},
+        {NULL, "/app/", ""},
+        {NULL, ".", ""},
+        {NULL, "", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err e = ERR_INIT;
+        AUTO_FREE char *name = container_file_name(cases[i].folder, cases[i].name, &e);
+
+        assert_int_equal(!name, !cases[i].means);
+        if (name)
+            assert_string_equal(name, cases[i].means);
+    }
+}
+
+static void local_paths_begin_where_the_server_was_started(void **state)
+{
+    static const char *const cases[][2] = {
+        {"/a/b", "/a/b"},   {"/a/./b//c/", "/a/b/c"},   {"/a/../b", "/b"},
+        {"/../../b", "/b"}, {"/a/..b/.c", "/a/..b/.c"}, {"/", "/"},
+        {"/a/..", "/"},
+    };
+    static const char *const relative[][2] = {
+        {"main.py", "/main.py"}, {"./main.py", "/main.py"}, {".", ""}, {"./", ""},
+        {"x/../y", "/y"},        {"./a/./b", "/a/b"},
+    };
+    char folder[PATH_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_FREE char *path = container_local_path(cases[i][0]);
+        assert_string_equal(path, cases[i][1]);
+    }
+    assert_non_null(getcwd(folder, sizeof(folder)));
+    for (size_t i = 0; i < ARRAY_LEN(relative); i++) {
+        AUTO_FREE char *want = mem_printf("%s%s", folder, relative[i][1]);
+        AUTO_FREE char *path = container_local_path(relative[i][0]);
+        assert_string_equal(path, want);
+    }
+    AUTO_FREE char *above = container_local_path("..");
+    assert_true(strlen(above) < strlen(folder) && strncmp(folder, above, strlen(above)) == 0);
+    assert_null(container_local_path(""));
+    assert_null(container_local_path(NULL));
+}
+
+static void nothing_is_connected_to(void **state)
+{
+    static const char *const calls[][3] = {
+        {"connect", "{\"host\":\"127.0.0.1\",\"port\":22}", "\"connected\":false"},
+        {"send_command", "{\"session_id\":\"x\",\"command\":\"id\"}", "\"success\":false"},
+        {"disconnect", "{\"session_id\":\"x\"}", "\"success\":false"},
+        {"list_connections", "{}", "\"count\":0"},
+    };
+
+    (void)state;
+    tools_world_offer(&world, "interpreter");
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        AUTO_FREE char *text = text_of(calls[i][0], calls[i][1]);
+        assert_non_null(strstr(text, calls[i][2]));
+    }
+}
+
+static void every_tool_has_texts_and_a_schema(void **state)
+{
+    (void)state;
+    for (int set = TOOLSET_OURS + 1; set < TOOLSETS; set++) {
+        const struct toolset *s = toolset_theirs(set);
+
+        for (size_t i = 0; i < s->n_tools; i++) {
+            const struct mcp_tool *tool = s->tools[i];
+            AUTO_FREE char *text = tool->describe(&world.app);
+            json_auto_t *schema = tool->input_schema(&world.app);
+
+            assert_true(strlen(text) > 10);
+            assert_string_equal(json_get_string(schema, "type"), "object");
+            if (tool->output_schema) {
+                json_auto_t *output = json_loads(tool->output_schema, 0, NULL);
+                assert_non_null(output);
+            }
+            for (size_t j = 0; j < i; j++)
+                assert_string_not_equal(s->tools[j]->name, tool->name);
+        }
+    }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(only_our_own_containers_have_names),
+        TEST(commands_are_told_one_by_one),
+        TEST(files_of_a_container_are_below_its_folder),
+        TEST(nothing_is_connected_to),
+        TEST(local_paths_begin_where_the_server_was_started),
+        TEST(every_tool_has_texts_and_a_schema),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

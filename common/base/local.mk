@@ -14,6 +14,7 @@ libbase_a_SOURCES = \
 	common/base/fds.c common/base/fds.h \
 	common/base/glob.c common/base/glob.h \
 	common/base/log.c common/base/log.h \
+	common/base/loop.c common/base/loop.h \
 	common/base/mem.c common/base/mem.h \
 	common/base/parse.c common/base/parse.h \
 	common/base/sock.c common/base/sock.h \
@@ -35,6 +36,7 @@ check_PROGRAMS += \
 	tests/unit/base/test_fds \
 	tests/unit/base/test_glob \
 	tests/unit/base/test_log \
+	tests/unit/base/test_loop \
 	tests/unit/base/test_mem \
 	tests/unit/base/test_parse \
 	tests/unit/base/test_sock \

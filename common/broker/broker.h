@@ -16,6 +16,7 @@
 #ifndef SANDCGI_BROKER_BROKER_H
 #define SANDCGI_BROKER_BROKER_H
 
+#include "common/base/loop.h"
 #include "common/broker/cpu_pressure.h"
 #include "common/broker/housekeeper_link.h"
 #include "common/broker/pending_conns.h"
@@ -28,15 +29,14 @@
 #include "common/scheduler/children.h"
 #include "common/scheduler/pool.h"
 #include "common/scheduler/recent_tenants.h"
-#include "common/scheduler/watch.h"
 
 #include <signal.h>
 
 struct broker {
     const struct broker_config *config;
-    int epoll_fd;
+    struct loop loop;
     int listen_fd, signal_fd;
-    struct watch listen_watch, signal_watch;
+    struct loop_watch listen_watch, signal_watch;
     sigset_t old_mask;
     struct sandbox_root root;
     char *helpers_path; /* what containers that stay get: engine_spec.helpers_path */

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/wait.h>
 
 /* ---- what they say ---- */
@@ -80,12 +79,13 @@ static bool listen_to(struct broker *b, struct child *child)
 
 static void close_channel(struct broker *b, struct child *child)
 {
-    watch_end(b->epoll_fd, &child->watch);
+    loop_remove(&b->loop, &child->watch);
     auto_close_fd(&child->channel);
 }
 
-static void hear(struct broker *b, void *item, uint32_t events)
+static void hear(void *owner, void *item, uint32_t events)
 {
+    struct broker *b = owner;
     struct child *child = item;
     (void)events;
     if (listen_to(b, child))
@@ -108,7 +108,7 @@ void child_io_catch_up(struct broker *b, enum child_kind kind)
 void child_io_watch(struct broker *b, struct child *child)
 {
     struct err e = ERR_INIT;
-    if (watch_begin(b->epoll_fd, &child->watch, child->channel, EPOLLIN, hear, child, &e) < 0) {
+    if (loop_add(&b->loop, &child->watch, child->channel, EPOLLIN, hear, child, &e) < 0) {
         log_error("%s", e.text);
         close_channel(b, child);
     }

@@ -8,9 +8,9 @@
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #define FIRST_WORD_MS 5000 /* how long connections wait for its first look at the engine */
 #define RESTART_MS    1000
@@ -20,7 +20,7 @@
 void housekeeper_link_init(struct housekeeper_link *k)
 {
     *k = (struct housekeeper_link){.fd = -1,
-                                   .watch = WATCH_INIT,
+                                   .watch = LOOP_WATCH_INIT,
                                    .inbox = SOCK_INBOX_INIT(WORD_MAX),
                                    .start = DEADLINE_NEVER,
                                    .first_word = deadline_in_ms(FIRST_WORD_MS),
@@ -30,7 +30,7 @@ void housekeeper_link_init(struct housekeeper_link *k)
 
 static void leave(struct broker *b)
 {
-    watch_end(b->epoll_fd, &b->housekeeper.watch);
+    loop_remove(&b->loop, &b->housekeeper.watch);
     auto_close_fd(&b->housekeeper.fd);
     sock_inbox_clear(&b->housekeeper.inbox);
 }
@@ -55,8 +55,9 @@ static void take_word(struct housekeeper_link *k, const json_t *message)
     }
 }
 
-static void hear(struct broker *b, void *item, uint32_t events)
+static void hear(void *owner, void *item, uint32_t events)
 {
+    struct broker *b = owner;
     struct housekeeper_link *k = item;
     struct err e = ERR_INIT;
     (void)events;
@@ -90,7 +91,7 @@ int housekeeper_link_start(struct broker *b, struct err *e)
         return -1;
     k->pid = pid;
     k->start = DEADLINE_NEVER;
-    return watch_begin(b->epoll_fd, &k->watch, k->fd, EPOLLIN, hear, k, e);
+    return loop_add(&b->loop, &k->watch, k->fd, EPOLLIN, hear, k, e);
 }
 
 void housekeeper_link_clear(struct broker *b)

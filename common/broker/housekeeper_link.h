@@ -4,18 +4,20 @@
 #define SANDCGI_BROKER_HOUSEKEEPER_LINK_H
 
 #include "common/base/clock.h"
+#include "common/base/loop.h"
 #include "common/base/sock.h"
 #include "common/engine/engine.h"
-#include "common/scheduler/watch.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
+
+struct broker;
 
 struct housekeeper_link {
     pid_t pid; /* 0: none */
     int fd;
     struct sock_inbox inbox; /* of fd, as the next */
-    struct watch watch;
+    struct loop_watch watch;
     struct deadline start;      /* when a dead one is started again */
     struct deadline first_word; /* connections wait until then; never: they need not */
     struct deadline news;       /* when to tell that the runners changed; never: they did not */

@@ -7,8 +7,6 @@
 #include "common/broker/broker.h"
 #include "common/protocol/wire.h"
 
-#include <sys/epoll.h>
-
 #define HEAD_MS   30000
 #define HEADS_MAX 256
 
@@ -16,7 +14,7 @@ struct head {
     struct head *next;
     int fd;
     struct sock_inbox inbox;
-    struct watch watch;
+    struct loop_watch watch;
     struct deadline end;
 };
 
@@ -27,7 +25,7 @@ static void drop(struct broker *b, struct head *head)
         at = &(*at)->next;
     *at = head->next;
     b->pending_conns.n--;
-    watch_end(b->epoll_fd, &head->watch);
+    loop_remove(&b->loop, &head->watch);
     auto_close_fd(&head->fd);
     sock_inbox_clear(&head->inbox);
     free(head);
@@ -40,7 +38,7 @@ static void finish(struct broker *b, struct head *head)
     AUTO_FD int passed = fds_take(&head->inbox.passed);
     json_auto_t *message = wire_parse(&head->inbox.message, &e);
 
-    watch_end(b->epoll_fd, &head->watch);
+    loop_remove(&b->loop, &head->watch);
     if (message) {
         dispatch_call(b, TAKE_FD(head->fd), message, TAKE_FD(passed));
     } else {
@@ -67,8 +65,9 @@ static bool advance(struct broker *b, struct head *head)
     return false;
 }
 
-static void hear(struct broker *b, void *item, uint32_t events)
+static void hear(void *owner, void *item, uint32_t events)
 {
+    struct broker *b = owner;
     (void)events;
     advance(b, item);
 }
@@ -79,7 +78,7 @@ void pending_conns_take(struct broker *b, int take_fd)
     struct head *head = mem_alloc(sizeof *head);
     *head = (struct head){.fd = take_fd,
                           .inbox = SOCK_INBOX_INIT(WIRE_HEAD_MAX),
-                          .watch = WATCH_INIT,
+                          .watch = LOOP_WATCH_INIT,
                           .end = deadline_in_ms(HEAD_MS)};
     if (b->pending_conns.n >= HEADS_MAX) {
         log_warn("%d connections say nothing; the oldest is closed", HEADS_MAX);
@@ -91,7 +90,7 @@ void pending_conns_take(struct broker *b, int take_fd)
     *at = head;
     b->pending_conns.n++;
     if (advance(b, head) &&
-        watch_begin(b->epoll_fd, &head->watch, take_fd, EPOLLIN, hear, head, &e) < 0) {
+        loop_add(&b->loop, &head->watch, take_fd, EPOLLIN, hear, head, &e) < 0) {
         log_error("%s", e.text);
         drop(b, head);
     }

@@ -12,7 +12,6 @@
 
 #include <signal.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #define FIRST_MS 1000   /* after the start: what an earlier broker left is swept then */
@@ -137,7 +136,7 @@ static void purge_one(struct broker *b, const json_t *item)
 
 static void leave(struct broker *b)
 {
-    watch_end(b->epoll_fd, &b->prune.watch);
+    loop_remove(&b->loop, &b->prune.watch);
     auto_close_fd(&b->prune.fd);
     sock_inbox_clear(&b->prune.inbox);
     b->prune.pid = 0;
@@ -152,8 +151,9 @@ static void look_is_over(struct broker *b, int64_t next_ms)
     leave(b);
 }
 
-static void hear(struct broker *b, void *item, uint32_t events)
+static void hear(void *owner, void *item, uint32_t events)
 {
+    struct broker *b = owner;
     struct prune *r = item;
     struct err e = ERR_INIT;
     const json_t *one;
@@ -185,7 +185,7 @@ static int start_look(struct broker *b, struct err *e)
     r->pid = pid;
     r->n_gone = 0;
     r->next = DEADLINE_NEVER;
-    return watch_begin(b->epoll_fd, &r->watch, r->fd, EPOLLIN, hear, r, e);
+    return loop_add(&b->loop, &r->watch, r->fd, EPOLLIN, hear, r, e);
 }
 
 /* ---- .trash ---- */
@@ -229,7 +229,7 @@ void prune_reap(struct broker *b, const struct child *child)
 void prune_init(struct prune *r)
 {
     *r = (struct prune){.fd = -1,
-                        .watch = WATCH_INIT,
+                        .watch = LOOP_WATCH_INIT,
                         .inbox = SOCK_INBOX_INIT(WORD_MAX),
                         .next = deadline_in_ms(FIRST_MS)};
 }

@@ -7,8 +7,8 @@
 #define SANDCGI_BROKER_PRUNE_H
 
 #include "common/base/clock.h"
+#include "common/base/loop.h"
 #include "common/base/sock.h"
-#include "common/scheduler/watch.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -24,7 +24,7 @@ struct prune {
     pid_t pid; /* 0: nobody looks now */
     int fd;
     struct sock_inbox inbox; /* of fd, as the next */
-    struct watch watch;
+    struct loop_watch watch;
     struct deadline next; /* when to look again; never: somebody looks */
     size_t n_gone;        /* in this look */
     pid_t emptier;        /* 0: nobody empties .trash now */

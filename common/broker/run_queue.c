@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #define TRIES_MAX 2 /* supervisors that may die before they took a run up */
@@ -34,8 +33,8 @@ struct queued_run {
     bool passed_by; /* in this turn of the loop */
     unsigned tries;
     int64_t asked_ms;
-    struct deadline end; /* of its patience, while it waits for a place or a start */
-    struct watch watch;  /* of its caller's leaving, meanwhile */
+    struct deadline end;     /* of its patience, while it waits for a place or a start */
+    struct loop_watch watch; /* of its caller's leaving, meanwhile */
 };
 
 const json_t *claim_head(const struct queued_run *c)
@@ -88,7 +87,7 @@ static void forget(struct broker *b, struct queued_run *c)
         at = &(*at)->next;
     *at = c->next;
     set_stage(b, c, STAGE_GIVEN);
-    watch_end(b->epoll_fd, &c->watch);
+    loop_remove(&b->loop, &c->watch);
     auto_close_fd(&c->fd);
     json_decref(c->head);
     free(c);
@@ -154,11 +153,12 @@ static void refuse_busy(struct broker *b, struct queued_run *c, size_t position,
 
 /* The caller has left. One that wants its run all the same stays in line: what it said is still
  * there to be read. */
-static void hear_caller(struct broker *b, void *item, uint32_t events)
+static void hear_caller(void *owner, void *item, uint32_t events)
 {
+    struct broker *b = owner;
     struct queued_run *c = item;
     (void)events;
-    watch_end(b->epoll_fd, &c->watch);
+    loop_remove(&b->loop, &c->watch);
     if (c->options.detach)
         return;
     leave_line(b, c);
@@ -170,7 +170,7 @@ static void begin_waiting(struct broker *b, struct queued_run *c, size_t positio
     struct err e = ERR_INIT;
     json_auto_t *word = json_pack("{s:{s:I}}", "queued", "position", (json_int_t)position);
     if (wire_post(c->fd, word, -1, &e) < 0 ||
-        watch_begin(b->epoll_fd, &c->watch, c->fd, EPOLLRDHUP, hear_caller, c, &e) < 0)
+        loop_add(&b->loop, &c->watch, c->fd, EPOLLRDHUP, hear_caller, c, &e) < 0)
         log_debug("a run that waits: %s", e.text); /* its supervisor will notice, too */
 }
 
@@ -190,7 +190,7 @@ static void enter_books(struct broker *b, struct queued_run *c, struct child *ch
     child->background = c->options.background;
     memcpy(child->sandbox_dir, c->sandbox_dir, sizeof child->sandbox_dir);
     child_set_owner(child, c->request.tenant, c->request.conversation);
-    watch_end(b->epoll_fd, &c->watch);
+    loop_remove(&b->loop, &c->watch);
     set_stage(b, c, STAGE_GIVEN);
     if (c->round > b->run_queue.round)
         b->run_queue.round = c->round;
@@ -322,7 +322,7 @@ void run_queue_begin(struct broker *b, int take_fd, const json_t *head)
                              .stage = STAGE_QUEUED,
                              .asked_ms = clock_mono_ms(),
                              .end = DEADLINE_NEVER,
-                             .watch = WATCH_INIT};
+                             .watch = LOOP_WATCH_INIT};
     struct queued_run **at = &b->run_queue.first;
     while (*at)
         at = &(*at)->next;

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -66,8 +65,9 @@ static void bury(struct broker *b, pid_t pid, int status)
     children_remove(b->children, child);
 }
 
-static void hear_signal(struct broker *b, void *item, uint32_t events)
+static void hear_signal(void *owner, void *item, uint32_t events)
 {
+    struct broker *b = owner;
     struct signalfd_siginfo info;
     (void)item;
     (void)events;
@@ -94,7 +94,7 @@ static int open_signals(struct broker *b, struct err *e)
     b->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (b->signal_fd < 0)
         return err_errno(e, "signalfd");
-    return watch_begin(b->epoll_fd, &b->signal_watch, b->signal_fd, EPOLLIN, hear_signal, NULL, e);
+    return loop_add(&b->loop, &b->signal_watch, b->signal_fd, EPOLLIN, hear_signal, NULL, e);
 }
 
 /* ---- connections ---- */
@@ -108,8 +108,9 @@ static bool peer_allowed(const struct broker *b, int fd)
     return uid == geteuid() || uid == 0 || uid == b->config->client_uid;
 }
 
-static void take_connection(struct broker *b, void *item, uint32_t events)
+static void take_connection(void *owner, void *item, uint32_t events)
 {
+    struct broker *b = owner;
     (void)item;
     (void)events;
     AUTO_FD int fd = accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC);
@@ -145,9 +146,9 @@ static void open_or_close_door(struct broker *b)
     if (open == (b->listen_watch.fd >= 0))
         return;
     if (!open)
-        watch_end(b->epoll_fd, &b->listen_watch);
-    else if (watch_begin(b->epoll_fd, &b->listen_watch, b->listen_fd, EPOLLIN, take_connection,
-                         NULL, &e) < 0)
+        loop_remove(&b->loop, &b->listen_watch);
+    else if (loop_add(&b->loop, &b->listen_watch, b->listen_fd, EPOLLIN, take_connection, NULL,
+                      &e) < 0)
         log_error("%s", e.text);
 }
 
@@ -183,21 +184,18 @@ static struct deadline next_due(const struct broker *b)
     return deadline_min(next, b->pool_at);
 }
 
-/* One event at a time: what follows from it may end whom the next would have been about. */
-static bool hear_one(struct broker *b, int timeout_ms)
+/* One event at a time: what follows from it comes before the next. */
+static bool hear_one(struct broker *b, struct deadline until)
 {
-    struct epoll_event event;
-    int n = epoll_wait(b->epoll_fd, &event, 1, timeout_ms);
-    if (n < 0 && errno != EINTR) {
-        log_error("epoll_wait: %s", strerror(errno));
+    struct err e = ERR_INIT;
+    int n = loop_wait_one(&b->loop, until, &e);
+    if (n < 0) {
+        log_error("%s", e.text);
         b->stopping = true;
     }
-    if (n <= 0)
-        return false;
-    const struct watch *w = event.data.ptr;
-    w->ready(b, w->item, event.events);
-    run_queue_tick(b);
-    return true;
+    if (n > 0)
+        run_queue_tick(b);
+    return n > 0;
 }
 
 static bool is_done(const struct broker *b)
@@ -211,9 +209,9 @@ static void broker_tick(struct broker *b)
     see_to_the_rest(b);
     if (is_done(b)) /* the last one was let go: nobody would say anything */
         return;
-    bool more = hear_one(b, deadline_poll_ms(next_due(b)));
+    bool more = hear_one(b, next_due(b));
     for (int n = 1; more && n < EVENTS_IN_A_ROW; n++)
-        more = hear_one(b, 0);
+        more = hear_one(b, deadline_in_ms(0));
 }
 
 /* Each container that waits has one, each caller another. */
@@ -244,10 +242,8 @@ static int open_broker(struct broker *b, struct err *e)
     housekeeper_link_init(&b->housekeeper);
     prune_init(&b->prune);
     reattach_init(&b->reattach);
-    b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (b->epoll_fd < 0)
-        return err_errno(e, "epoll_create1");
-    if (sandbox_root_open(&b->root, config->root_path, config->host_path, config->file_secret,
+    if (loop_init(&b->loop, b, e) < 0 ||
+        sandbox_root_open(&b->root, config->root_path, config->host_path, config->file_secret,
                           config->base_url, config->sandbox_uid, config->sandbox_gid, e) < 0 ||
         open_signals(b, e) < 0)
         return -1;
@@ -267,7 +263,7 @@ static void close_broker(struct broker *b)
     housekeeper_link_clear(b);
     prune_end(b);
     auto_close_fd(&b->signal_fd);
-    auto_close_fd(&b->epoll_fd);
+    loop_clear(&b->loop);
     pool_free(b->pool);
     admission_free(b->admission);
     recent_tenants_clear(&b->recent_tenants);
@@ -279,11 +275,11 @@ static void close_broker(struct broker *b)
 int broker_serve(const struct broker_config *config, int listen_fd, struct err *e)
 {
     struct broker b = {.config = config,
-                       .epoll_fd = -1,
+                       .loop = LOOP_INIT,
                        .listen_fd = listen_fd,
                        .signal_fd = -1,
-                       .listen_watch = WATCH_INIT,
-                       .signal_watch = WATCH_INIT,
+                       .listen_watch = LOOP_WATCH_INIT,
+                       .signal_watch = LOOP_WATCH_INIT,
                        .root = {.fd = -1},
                        .door_opens = DEADLINE_NEVER,
                        .pool_at = DEADLINE_NEVER};

@@ -52,7 +52,7 @@ struct child *children_add(struct children *list, enum child_kind kind)
     struct row *row = mem_alloc(sizeof *row);
     int64_t now = clock_mono_ms();
     row->child = (struct child){.channel = -1,
-                                .watch = WATCH_INIT,
+                                .watch = LOOP_WATCH_INIT,
                                 .inbox = SOCK_INBOX_INIT(CHANNEL_MESSAGE_MAX),
                                 .kind = kind,
                                 .born_ms = now,

@@ -5,12 +5,12 @@
 #ifndef SANDCGI_SCHEDULER_CHILDREN_H
 #define SANDCGI_SCHEDULER_CHILDREN_H
 
+#include "common/base/loop.h"
 #include "common/base/sock.h"
 #include "common/engine/engine.h"
 #include "common/protocol/run.h"
 #include "common/sandbox/sandbox.h"
 #include "common/sandbox/warm_dir.h"
-#include "common/scheduler/watch.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -45,7 +45,7 @@ struct child {
     pid_t pid;               /* 0: adopted from a broker of before, known by its channel only */
     int channel;             /* -1: a job, or it was told to go */
     struct sock_inbox inbox; /* of the channel, as the next */
-    struct watch watch;
+    struct loop_watch watch;
     enum child_kind kind;
     enum child_state state;
     bool claimed;                /* has been given a run */

@@ -7,8 +7,7 @@ libscheduler_a_SOURCES = \
 	common/scheduler/pool.c common/scheduler/pool.h \
 	common/scheduler/pool_plan.c common/scheduler/pool_plan.h \
 	common/scheduler/pool_settings.c common/scheduler/pool_settings.h \
-	common/scheduler/recent_tenants.c common/scheduler/recent_tenants.h \
-	common/scheduler/watch.c common/scheduler/watch.h
+	common/scheduler/recent_tenants.c common/scheduler/recent_tenants.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \

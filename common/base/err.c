@@ -48,11 +48,12 @@ static void copy_tidy(char *out, size_t size, const char *text)
     out[used] = '\0';
 }
 
-static void set_text(struct err *e, enum err_kind kind, const char *text)
+static void set_text(struct err *e, enum err_kind kind, int sys, const char *text)
 {
     if (!e)
         return;
     e->kind = kind;
+    e->sys = sys;
     copy_tidy(e->text, sizeof e->text, text);
 }
 
@@ -67,7 +68,7 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    set_text(e, kind, text);
+    set_text(e, kind, 0, text);
     return -1;
 }
 
@@ -83,7 +84,7 @@ int err_errno(struct err *e, const char *fmt, ...)
     /* The reason matters more than the end of a long name: leave room for it. */
     snprintf(whole, sizeof whole, "%.*s: %m", (int)utf8_cut(text, strlen(text), SCRATCH - 128),
              text);
-    set_text(e, ERR_IO, whole);
+    set_text(e, ERR_IO, saved, whole);
     errno = saved;
     return -1;
 }
@@ -98,7 +99,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     snprintf(whole, sizeof whole, "%s: %s", text, e->text);
-    set_text(e, e->kind, whole);
+    set_text(e, e->kind, e->sys, whole);
     return -1;
 }
 

@@ -31,6 +31,7 @@ enum err_kind {
 
 struct err {
     enum err_kind kind;
+    int sys;        /* the errno behind it, 0: none; set by err_errno, kept by err_wrap */
     char text[512]; /* one line of valid UTF-8, cut at the end if longer; see err_set */
 };
 
@@ -47,7 +48,7 @@ struct err {
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As err_set with kind ERR_IO, whatever errno says, and ": <strerror(errno)>" behind the text. */
+/* As err_set with kind ERR_IO and sys = errno; appends ": <strerror(errno)>" to the text. */
 int err_errno(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Puts "<text>: " in front of what *e already says, keeps its kind; returns -1. */

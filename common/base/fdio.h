@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Writes everything or fails. SIGPIPE is the caller's business (ignored in all our processes). */
+/* Writes everything or fails. Our processes ignore SIGPIPE: a peer that is gone gives EPIPE. */
 int fdio_write_all(int fd, const void *data, size_t len, struct err *e);
 /* Reads exactly len bytes; ERR_PROTOCOL when the end comes earlier. */
 int fdio_read_full(int fd, void *data, size_t len, struct err *e);

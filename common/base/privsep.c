@@ -23,6 +23,8 @@ __attribute__((noreturn)) static void become(const char *command, const int *fds
     char *argv[] = {(char *)(uintptr_t) "sandcgi", (char *)(uintptr_t)command, NULL};
     char *envp[] = {NULL};
 
+    /* Our processes ignore SIGPIPE; a program starts with its default. */
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
     if (privsep_keep_fds(fds, n) == 0)
         execve("/proc/self/exe", argv, envp);
     _exit(127);

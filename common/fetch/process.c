@@ -11,6 +11,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@
 #define MEMORY_MAX  (512u << 20)
 #define OPEN_MAX_FD 64
 
-/* ---- inside: standard input brings "MAX_BYTES TIMEOUT_MS URL", standard output takes "KIND TEXT"
+/* ---- inside: reads "MAX_BYTES TIMEOUT_MS URL" from standard input; writes "KIND ERRNO TEXT" or
+ * "ok"
  * ---- */
 
 static int enter(uint64_t max_bytes)
@@ -51,7 +53,7 @@ static const char *read_task(struct buf *text, struct fetch_limits *limits, stru
     char *ms = max ? strtok_r(NULL, " ", &rest) : NULL;
     if (!ms || parse_u64(max, 0, INT64_MAX, &limits->max_bytes) < 0 ||
         parse_u64(ms, 1, INT32_MAX, &timeout) < 0) {
-        err_set(e, ERR_INTERNAL, "fetch: nobody said what");
+        err_set(e, ERR_INTERNAL, "fetch: no task given");
         return NULL;
     }
     limits->timeout_ms = (int64_t)timeout;
@@ -78,7 +80,7 @@ int fetch_process_main(void)
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
     int result = fetch_here(&e);
-    AUTO_FREE char *line = result < 0 ? mem_printf("%s %s", err_kind_name(e.kind), e.text)
+    AUTO_FREE char *line = result < 0 ? mem_printf("%s %d %s", err_kind_name(e.kind), e.sys, e.text)
                                       : mem_strdup("ok");
     curl_global_cleanup();
     return fdio_write_all(STDOUT_FILENO, line, strlen(line), &nobody) < 0 || result < 0;
@@ -137,14 +139,18 @@ static int talk(int fd, int caller_fd, const char *url, const struct fetch_limit
 
 static int understand(char *line, struct err *e)
 {
-    char *text = strchr(line, ' ');
+    char *text = NULL;
+    uint64_t sys;
 
     if (strcmp(line, "ok") == 0)
         return 0;
-    if (!text)
-        return err_set(e, ERR_INTERNAL, "the fetching process ended without a word");
-    *text = '\0';
-    return err_set(e, err_kind_parse(line), "%s", text + 1);
+    const char *kind = strtok_r(line, " ", &text);
+    const char *number = kind ? strtok_r(NULL, " ", &text) : NULL;
+    if (!number || parse_u64(number, 0, INT_MAX, &sys) < 0)
+        return err_set(e, ERR_INTERNAL, "the fetch process ended without a result");
+    err_set(e, err_kind_parse(kind), "%s", text);
+    e->sys = (int)sys;
+    return -1;
 }
 
 int fetch_in_process(const char *url, int fd, int caller_fd, const struct fetch_limits *limits,

@@ -102,8 +102,5 @@ int broker_pack(const struct broker_client *c, const char *subject,
     const json_t *error = json_object_get(answer, "error");
     if (!answer)
         return -1;
-    if (!error)
-        return 0;
-    const char *kind = json_get_string(error, "kind"), *text = json_get_string(error, "text");
-    return err_set(e, err_kind_parse(kind ? kind : ""), "%s", text ? text : "the broker failed");
+    return error ? wire_error_take(error, e) : 0;
 }

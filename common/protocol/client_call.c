@@ -67,12 +67,10 @@ static void hear(const struct broker_callbacks *callbacks, const json_t *message
 
 static int take_error(const struct broker_callbacks *callbacks, const json_t *error, struct err *e)
 {
-    const char *kind = json_get_string(error, "kind");
-    const char *text = json_get_string(error, "text");
     if (callbacks && callbacks->busy)
         *callbacks->busy = (struct broker_busy){.retry_after_ms = count_of(error, "retryAfterMs"),
                                                 .position = count_of(error, "position")};
-    return err_set(e, err_kind_parse(kind ? kind : ""), "%s", text ? text : "the broker failed");
+    return wire_error_take(error, e);
 }
 
 /* The next message: 1 the answer with *out_result, 0 something before it, -1. */

@@ -240,5 +240,14 @@ json_t *wire_result_new(json_t *take_result)
 json_t *wire_error_new(const struct err *problem)
 {
     json_t *text = json_from_bytes(problem->text, strlen(problem->text));
-    return json_pack("{s:{s:s, s:o}}", "error", "kind", err_kind_name(problem->kind), "text", text);
+    return json_pack("{s:{s:s, s:i, s:o}}", "error", "kind", err_kind_name(problem->kind), "errno",
+                     problem->sys, "text", text);
+}
+
+int wire_error_take(const json_t *error, struct err *e)
+{
+    const char *kind = json_get_string(error, "kind"), *text = json_get_string(error, "text");
+    err_set(e, err_kind_parse(kind ? kind : ""), "%s", text ? text : "the broker failed");
+    e->sys = (int)json_get_integer(error, "errno", 0);
+    return -1;
 }

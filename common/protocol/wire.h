@@ -93,5 +93,7 @@ json_t *wire_parse(const struct buf *text, struct err *e);
 /* {"result": take_result} and {"error": …}. */
 json_t *wire_result_new(json_t *take_result);
 json_t *wire_error_new(const struct err *problem);
+/* The inverse of wire_error_new, for the value of "error"; always returns -1. */
+int wire_error_take(const json_t *error, struct err *e);
 
 #endif

@@ -6,15 +6,19 @@
 #include "common/mcp/features/content.h"
 
 #include <errno.h>
-#include <string.h>
 
-static const char *io_text(const struct err *e)
+static const char *io_text(int sys)
 {
-    if (strstr(e->text, strerror(ENOSPC)) || strstr(e->text, strerror(EDQUOT)))
+    switch (sys) {
+    case ENOSPC:
+    case EDQUOT:
         return "there is no room left on the server's disk";
-    if (strstr(e->text, strerror(EACCES)) || strstr(e->text, strerror(EROFS)))
+    case EACCES:
+    case EROFS:
         return "the server cannot write to the sandbox's directory";
-    return "the server could not read or write the sandbox's files";
+    default:
+        return "the server could not read or write the sandbox's files";
+    }
 }
 
 static const char *public_text(const struct err *e)
@@ -38,7 +42,7 @@ static const char *public_text(const struct err *e)
     case ERR_CANCELLED:
         return "the call was cancelled";
     case ERR_IO:
-        return io_text(e);
+        return io_text(e->sys);
     case ERR_PROTOCOL:
     case ERR_INTERNAL:
     case ERR_NONE:

@@ -37,6 +37,18 @@ static void errno_text_follows_the_message_and_errno_survives(void **state)
     assert_string_equal(e.text, "cannot write f: No space left on device");
 }
 
+static void the_errno_is_kept_until_another_error_is_set(void **state)
+{
+    (void)state;
+    struct err e = ERR_INIT;
+    errno = ENOSPC;
+    err_errno(&e, "cannot write");
+    err_wrap(&e, "run");
+    assert_int_equal(e.sys, ENOSPC);
+    err_set(&e, ERR_IO, "No space left on device");
+    assert_int_equal(e.sys, 0);
+}
+
 static void the_reason_is_kept_when_a_long_name_is_cut(void **state)
 {
     (void)state;
@@ -115,6 +127,7 @@ int main(void)
         cmocka_unit_test(setting_returns_minus_one_and_keeps_kind_and_text),
         cmocka_unit_test(wrapping_puts_context_in_front_and_keeps_the_kind),
         cmocka_unit_test(errno_text_follows_the_message_and_errno_survives),
+        cmocka_unit_test(the_errno_is_kept_until_another_error_is_set),
         cmocka_unit_test(the_reason_is_kept_when_a_long_name_is_cut),
         cmocka_unit_test(a_long_text_is_cut_between_characters),
         cmocka_unit_test(text_from_outside_cannot_break_the_line_or_the_encoding),

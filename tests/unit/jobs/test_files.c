@@ -32,8 +32,7 @@ static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, str
     assert_non_null(reply);
     const json_t *error = json_object_get(reply, "error");
     if (error)
-        err_set(e, err_kind_parse(json_get_string(error, "kind")), "%s",
-                json_get_string(error, "text"));
+        wire_error_take(error, e);
     json_t *result = json_object_get(reply, "result");
     return json_incref(result); /* outlives the reply */
 }

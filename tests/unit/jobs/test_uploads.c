@@ -66,8 +66,7 @@ static json_t *request(struct fixture *f, uint64_t upload_max, json_t *take_mess
     assert_non_null(reply);
     const json_t *error = json_object_get(reply, "error");
     if (error)
-        err_set(&f->e, err_kind_parse(json_get_string(error, "kind")), "%s",
-                json_get_string(error, "text"));
+        wire_error_take(error, &f->e);
     return json_incref(json_object_get(reply, "result")); /* outlives the reply */
 }
 

@@ -6,6 +6,7 @@
 #include "common/records/run_lock.h"
 #include "common/rpc/json.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -126,6 +127,19 @@ static void errors_keep_their_kind_on_the_wire(void **state)
     assert_string_equal(json_get_string(error, "text"), "16 programs are running");
 }
 
+static void errors_keep_their_errno_on_the_wire(void **state)
+{
+    struct err e = ERR_INIT, back = ERR_INIT;
+    (void)state;
+    errno = ENOSPC;
+    err_errno(&e, "cannot write");
+    json_auto_t *reply = wire_error_new(&e);
+    assert_int_equal(wire_error_take(json_object_get(reply, "error"), &back), -1);
+    assert_int_equal(back.kind, ERR_IO);
+    assert_int_equal(back.sys, ENOSPC);
+    assert_string_equal(back.text, e.text);
+}
+
 static void a_run_is_alive_exactly_as_long_as_its_supervisor(void **state)
 {
     struct err e = ERR_INIT;
@@ -166,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_request_survives_the_wire),
         cmocka_unit_test(requests_that_lack_or_bend_something_are_refused),
         cmocka_unit_test(errors_keep_their_kind_on_the_wire),
+        cmocka_unit_test(errors_keep_their_errno_on_the_wire),
         cmocka_unit_test(a_run_is_alive_exactly_as_long_as_its_supervisor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include "tests/fakes/tools_world.h"
 #include "tests/unit/unit.h"
 
+#include <errno.h>
+
 #define KEY "0123456789abcdef0123456789abcdef"
 
 static struct tools_world world;
@@ -331,6 +333,21 @@ static void an_upload_tells_its_file_and_a_failed_one_does_not(void **state)
                      "{\"kind\":\"resources\",\"tenant\":\"me\"}]");
 }
 
+static void a_full_disk_is_told_by_its_errno_not_by_its_text(void **state)
+{
+    (void)state;
+    for (int full = 0; full < 2; full++) {
+        err_set(&fake_broker.trouble, ERR_IO, "cannot write: %s", full ? "?" : strerror(ENOSPC));
+        fake_broker.trouble.sys = full ? ENOSPC : 0;
+        json_auto_t *failed = call("upload_file",
+                                   json_pack("{s:s, s:s, s:s}", "conversationId", "c", "filename",
+                                             "b.csv", "content", "YQ=="),
+                                   json_object(), NULL);
+        AUTO_FREE char *text = json_dumps(failed, 0);
+        assert_int_equal(strstr(text, "there is no room left") != NULL, full);
+    }
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -347,6 +364,7 @@ int main(void)
         CASE(a_run_tells_which_files_it_changed),
         CASE(a_run_that_changed_nothing_tells_nothing),
         CASE(an_upload_tells_its_file_and_a_failed_one_does_not),
+        CASE(a_full_disk_is_told_by_its_errno_not_by_its_text),
     };
 
     return RUN_TESTS(tests);

@@ -154,10 +154,13 @@ extern char **environ;
 static int started(const char *command)
 {
     struct err e = ERR_INIT;
+    struct sigaction pipe_action;
 
     if (strcmp(command, "wait") == 0)
         pause();
-    const char *word = *environ || is_open(4) ? "bad" : "good";
+    sigaction(SIGPIPE, NULL, &pipe_action);
+    bool bad = *environ || is_open(4) || pipe_action.sa_handler != SIG_DFL;
+    const char *word = bad ? "bad" : "good";
     return fdio_write_all(3, word, strlen(word), &e) < 0;
 }
 
@@ -169,6 +172,7 @@ static void a_program_started_anew_has_only_what_it_is_given(void **state)
 
     (void)state;
     assert_int_equal(pipe(p), 0);
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     const int fds[] = {-1, -1, STDERR_FILENO, p[1]};
     pid_t pid = privsep_start("say", fds, ARRAY_LEN(fds), &e);
     assert_true(pid > 0);

@@ -1,4 +1,4 @@
-"""./start.sh as a new user runs it, and README's examples as they stand."""
+"""./start.sh as a new user runs it, and the examples of all README.md files as they stand."""
 import functools
 import json
 import os
@@ -107,11 +107,23 @@ def _():
 
 # ---- README ----
 
+# In the order in which a reader meets them: the example "setup" of the first is pasted before every other one.
+READMES = ("README.md", "common/README.md", "nginx/README.md", "runners/README.md", "fcgi/README.md", "tests/README.md")
+
+
+def _blocks(kind, language):
+    """Every block that a comment "kind: NAME" marks, by name."""
+    found = []
+    for name in READMES:
+        with open(f"{TOP}/{name}", encoding="utf-8") as file:
+            found += re.findall(rf"<!-- {kind}: (\S+) -->\n```{language}\n(.*?)```", file.read(), re.S)
+    equal(len(dict(found)), len(found), "two blocks of one name")
+    return dict(found)
+
+
 @functools.cache
 def _examples():
-    with open(f"{TOP}/README.md", encoding="utf-8") as file:
-        found = re.findall(r"<!-- example: (\S+) -->\n```sh\n(.*?)```", file.read(), re.S)
-    return dict(found)
+    return _blocks("example", "sh")
 
 
 def _example(name, timeout=120):
@@ -119,6 +131,11 @@ def _example(name, timeout=120):
     done = clone.started().shell(_examples()["setup"] + _examples()[name], timeout)
     equal((done.returncode, done.stderr), (0, ""), name)
     return done.stdout
+
+
+@test("README: one call gives the answer that stands behind it")
+def _():
+    equal(_example("call"), _blocks("answer", "json")["call"])
 
 
 @test("README: upload a CSV")
@@ -177,7 +194,7 @@ def _():
     equal(lines[2], "- a chart")
 
 
-@test("README: a process lives on in a sandbox that stays, between two calls")
+@test("README: a process lives on in a persistent sandbox, between two calls")
 def _():
     equal(_example("sandbox").split(), ["true", "ticking", "closed"])
 
@@ -200,7 +217,7 @@ def _():
 
 @test("README has no example that is not tested here")
 def _():
-    equal(set(_examples()), {"setup", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "files", "put", "archive",
+    equal(set(_examples()), {"setup", "call", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "files", "put", "archive",
                              "sandbox", "session"})
 
 

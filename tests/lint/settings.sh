@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# README's table of settings is the one that the program prints from its own table.
+# The table of settings in fcgi/README.md is what the program prints from its own table.
 . "$(dirname "$0")/common.sh"
 
 program=${builddir:-$top/build}/sandcgi
@@ -8,6 +8,6 @@ if [ ! -x "$program" ]; then
     exit 77
 fi
 
-in_readme=$(sed -n '/^<!-- settings: /,/^<!-- \/settings -->/p' README.md | grep '^|')
+in_readme=$(sed -n '/^<!-- settings: /,/^<!-- \/settings -->/p' fcgi/README.md | grep '^|')
 found=$(diff <(printf '%s\n' "$in_readme") <("$program" settings | grep '^|') || true)
-verdict "$found" "put what \"sandcgi settings\" prints between the settings markers of README.md"
+verdict "$found" "put what \"sandcgi settings\" prints between the settings markers of fcgi/README.md"

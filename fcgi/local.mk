@@ -37,9 +37,11 @@ sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_status
+check_PROGRAMS += tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_master tests/unit/fcgi/test_status
+FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_http_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_hub_LDADD = libfront.a $(LDADD)
+tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_status_LDADD = libfront.a $(LDADD)
 endif
 

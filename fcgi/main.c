@@ -17,6 +17,7 @@
 #include "fcgi/sessions_dir.h"
 #include "fcgi/stdio/stdio.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -227,7 +228,10 @@ int main(int argc, char **argv)
     const char *config_path = NULL;
     const struct command *command = NULL;
 
-    /* The broker starts us so: not a command for anybody else. */
+    /* In every process: a write to a pipe or socket whose reader has gone fails with EPIPE, also
+     * one to the log. Programs that we execute are this one, which begins here again. */
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    /* Started by the broker only; not a command. */
     if (argc == 2 && strcmp(argv[1], UNPACK_READER_COMMAND) == 0)
         return unpack_reader_main();
     fdio_fill_standard();

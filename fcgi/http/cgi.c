@@ -6,7 +6,6 @@
 #include "fcgi/http/http.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -42,6 +41,5 @@ void cgi_serve(const struct app *app)
 {
     const struct http_source source = {
         .param = param, .read = read_some, .write = write_out, .cancel_fd = STDOUT_FILENO};
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     http_serve(app, &source);
 }

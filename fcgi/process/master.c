@@ -33,12 +33,12 @@ enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB };
 
 static const char *const role_names[] = {"broker", "worker", "hub"};
 
-/* A place for one child. */
-struct seat {
+/* One child that is to run. */
+struct child_slot {
     enum role role;
-    pid_t pid; /* 0: empty */
+    pid_t pid; /* 0: not running */
     int64_t started_ms;
-    int64_t pause_ms; /* of the last restart; 0 after a good life */
+    int64_t pause_ms; /* before the last restart; 0 after a good life */
     struct deadline start_at;
 };
 
@@ -50,15 +50,16 @@ struct master {
     int hub_fd, events_fd; /* -1: no hub */
     int sessions_fd;
     sigset_t old_mask;
-    struct seat *seats;
-    size_t n_seats;
-    size_t leaving; /* children of an earlier generation that still drain */
+    struct child_slot *slots;
+    size_t n_slots;
+    pid_t *draining; /* children of earlier generations (SIGHUP) that have not ended yet */
+    size_t n_draining;
     bool stopping;
-    struct deadline give_up; /* of a drain */
+    struct deadline give_up; /* end of the drain's time */
 };
 
-/* What a child does with its life; the result is its exit status. */
-static int broker_life(struct master *m, struct err *e)
+/* The programs of the children: 0 when asked to stop, or -1. */
+static int broker_main(struct master *m, struct err *e)
 {
     const struct broker_config config = broker_config_of(m->settings, m->workers.uid);
     auto_close_fd(&m->fastcgi_fd);
@@ -69,8 +70,8 @@ static int broker_life(struct master *m, struct err *e)
 }
 
 /*
- * Workers and hub parse hostile input: they run without rights, and what only the broker needs is
- * not in their memory. 1: the master has died meanwhile, while the death signal was off.
+ * Workers and hub parse hostile input: they drop all rights, and erase the secrets that only the
+ * broker needs. 1: the master died while the change of account had cleared the death signal.
  */
 static int become_worker(struct master *m, struct app *app, struct err *e)
 {
@@ -80,13 +81,13 @@ static int become_worker(struct master *m, struct app *app, struct err *e)
         return -1;
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
-    /* A call that asks occupies its worker until the answer comes, which takes another one. */
+    /* A call that waits for an elicitation occupies its worker; the answer needs another one. */
     app_set_sessions(app, m->sessions_fd,
                      m->settings->workers > 1 ? (int)(m->settings->workers / 2) : -1);
     return getppid() != master;
 }
 
-static int worker_life(struct master *m, struct err *e)
+static int worker_main(struct master *m, struct err *e)
 {
     struct app app;
     auto_close_fd(&m->hub_fd);
@@ -99,7 +100,7 @@ static int worker_life(struct master *m, struct err *e)
     return result;
 }
 
-static int hub_life(struct master *m, struct err *e)
+static int hub_main(struct master *m, struct err *e)
 {
     struct app app;
     auto_close_fd(&m->fastcgi_fd);
@@ -112,83 +113,99 @@ static int hub_life(struct master *m, struct err *e)
     return result;
 }
 
-static void live(struct master *m, enum role role, pid_t parent)
+static void child_main(struct master *m, enum role role, pid_t parent)
 {
+    static int (*const mains[])(struct master *, struct err *) = {broker_main, worker_main,
+                                                                  hub_main};
     struct err e = ERR_INIT;
+
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(0);
     log_setup((enum log_level)m->settings->log_level, role_names[role]);
     auto_close_fd(&m->signal_fd);
     sigprocmask(SIG_SETMASK, &m->old_mask, NULL);
-    static int (*const lives[])(struct master *, struct err *) = {broker_life, worker_life,
-                                                                  hub_life};
-    int result = lives[role](m, &e);
+    int result = mains[role](m, &e);
     if (result < 0)
         log_error("%s", e.text);
     _exit(result < 0 ? 1 : 0);
 }
 
-static void start_seat(struct master *m, struct seat *seat)
+static void slot_start(struct master *m, struct child_slot *slot)
 {
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        live(m, seat->role, parent);
-    seat->started_ms = clock_mono_ms();
+        child_main(m, slot->role, parent);
+    slot->started_ms = clock_mono_ms();
     if (pid < 0) {
         log_error("fork: %s", strerror(errno));
-        seat->start_at = deadline_in_ms(PAUSE_MAX_MS);
+        slot->start_at = deadline_in_ms(PAUSE_MAX_MS);
         return;
     }
-    seat->pid = pid;
-    seat->start_at = DEADLINE_NEVER;
+    slot->pid = pid;
+    slot->start_at = DEADLINE_NEVER;
 }
 
-static int64_t next_pause(const struct seat *seat)
+static int64_t next_pause(const struct child_slot *slot)
 {
-    if (clock_mono_ms() - seat->started_ms >= YOUNG_MS)
+    if (clock_mono_ms() - slot->started_ms >= YOUNG_MS)
         return 0;
-    int64_t pause = seat->pause_ms ? seat->pause_ms * 2 : PAUSE_MIN_MS;
+    int64_t pause = slot->pause_ms ? slot->pause_ms * 2 : PAUSE_MIN_MS;
     return pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
 }
 
-static void bury(struct master *m, pid_t pid, int status)
+static void slot_ended(struct child_slot *slot, int status)
 {
-    for (size_t i = 0; i < m->n_seats; i++) {
-        struct seat *seat = &m->seats[i];
-        if (seat->pid != pid)
+    bool killed = WIFSIGNALED(status);
+
+    log_error("%s %d exited with %s %d; restarting", role_names[slot->role], (int)slot->pid,
+              killed ? "signal" : "status", killed ? WTERMSIG(status) : WEXITSTATUS(status));
+    slot->pause_ms = next_pause(slot);
+    slot->start_at = deadline_in_ms(slot->pause_ms);
+}
+
+static void on_child_exit(struct master *m, pid_t pid, int status)
+{
+    for (size_t i = 0; i < m->n_slots; i++) {
+        struct child_slot *slot = &m->slots[i];
+        if (slot->pid != pid)
             continue;
-        seat->pid = 0;
-        if (m->stopping)
-            return;
-        seat->pause_ms = next_pause(seat);
-        seat->start_at = deadline_in_ms(seat->pause_ms);
-        if (WIFSIGNALED(status))
-            log_error("%s %d was ended by signal %d; starting another", role_names[seat->role],
-                      (int)pid, WTERMSIG(status));
-        else
-            log_error("%s %d ended with status %d; starting another", role_names[seat->role],
-                      (int)pid, WEXITSTATUS(status));
+        if (!m->stopping)
+            slot_ended(slot, status);
+        slot->pid = 0;
         return;
     }
-    if (m->leaving > 0)
-        m->leaving--;
+    for (size_t i = 0; i < m->n_draining; i++) {
+        if (m->draining[i] == pid) {
+            m->draining[i] = m->draining[--m->n_draining];
+            return;
+        }
+    }
 }
 
-static void tell_all(const struct master *m, int sig)
+static void signal_all(const struct master *m, int sig)
 {
-    for (size_t i = 0; i < m->n_seats; i++)
-        if (m->seats[i].pid > 0)
-            kill(m->seats[i].pid, sig);
+    for (size_t i = 0; i < m->n_slots; i++)
+        if (m->slots[i].pid > 0)
+            kill(m->slots[i].pid, sig);
+    for (size_t i = 0; i < m->n_draining; i++)
+        kill(m->draining[i], sig);
 }
 
-/* Others take over: the broker is told so (SIGHUP), since what it has that lasts is to go on. */
-static void relieve_all(const struct master *m)
+/* The next generation takes over: the broker gets SIGHUP, so that its runs and persistent sandboxes
+ * go on under the next one. */
+static void drain_generation(struct master *m)
 {
-    for (size_t i = 0; i < m->n_seats; i++)
-        if (m->seats[i].pid > 0)
-            kill(m->seats[i].pid, m->seats[i].role == ROLE_BROKER ? SIGHUP : SIGTERM);
+    m->draining = mem_resize(m->draining, m->n_draining + m->n_slots, sizeof *m->draining);
+    for (size_t i = 0; i < m->n_slots; i++) {
+        struct child_slot *slot = &m->slots[i];
+        if (slot->pid == 0)
+            continue;
+        kill(slot->pid, slot->role == ROLE_BROKER ? SIGHUP : SIGTERM);
+        m->draining[m->n_draining++] = slot->pid;
+    }
+    free(m->slots);
 }
 
 static struct deadline drain_deadline(const struct master *m)
@@ -199,31 +216,31 @@ static struct deadline drain_deadline(const struct master *m)
 static void stop(struct master *m)
 {
     if (m->stopping) {
-        log_warn("asked to stop again: ending now");
+        log_warn("second stop signal: killing all processes");
         m->give_up = deadline_in_ms(0);
         return;
     }
-    log_info("stopping: running programs may finish");
+    log_info("stopping; waiting for running programs");
     m->stopping = true;
     m->give_up = drain_deadline(m);
-    tell_all(m, SIGTERM);
+    signal_all(m, SIGTERM);
 }
 
-static void make_seats(struct master *m)
+static void make_slots(struct master *m)
 {
     size_t others = m->hub_fd >= 0 ? 2 : 1;
 
-    m->n_seats = others + m->settings->workers;
-    m->seats = mem_array(m->n_seats, sizeof *m->seats);
-    for (size_t i = 0; i < m->n_seats; i++)
-        m->seats[i] = (struct seat){.role = ROLE_WORKER, .start_at = deadline_in_ms(0)};
-    m->seats[0].role = ROLE_BROKER;
-    if (others > 1)
-        m->seats[1].role = ROLE_HUB;
+    m->n_slots = others + m->settings->workers;
+    m->slots = mem_array(m->n_slots, sizeof *m->slots);
+    for (size_t i = 0; i < m->n_slots; i++)
+        m->slots[i] = (struct child_slot){.role = i == 0       ? ROLE_BROKER
+                                                  : i < others ? ROLE_HUB
+                                                               : ROLE_WORKER,
+                                          .start_at = deadline_in_ms(0)};
 }
 
-/* Checks what can be checked without changing anything: a bad configuration must not end a running
- * server. */
+/* Checks what can be checked without a change: a bad configuration must not end a running server.
+ */
 static int settings_usable(const struct settings *s, struct account *workers, struct err *e)
 {
     struct app app;
@@ -233,36 +250,38 @@ static int settings_usable(const struct settings *s, struct account *workers, st
     return 0;
 }
 
-static void reload(struct master *m)
+static struct settings *settings_reread(const struct master *m, struct account *workers)
 {
     struct err e = ERR_INIT;
-    struct account workers;
     struct settings *fresh = mem_alloc(sizeof *fresh);
-    if (settings_load(fresh, m->config_path, &e) < 0) {
-        free(fresh);
-        log_error("settings kept as they were: %s", e.text);
-        return;
-    }
-    if (settings_usable(fresh, &workers, &e) < 0) {
+
+    if (settings_load(fresh, m->config_path, &e) == 0) {
+        if (settings_usable(fresh, workers, &e) == 0)
+            return fresh;
         settings_clear(fresh);
-        free(fresh);
-        log_error("settings kept as they were: %s", e.text);
-        return;
     }
-    log_info("settings read again; new workers take over");
-    for (size_t i = 0; i < m->n_seats; i++)
-        if (m->seats[i].pid > 0)
-            m->leaving++;
-    relieve_all(m);
-    free(m->seats);
+    free(fresh);
+    log_error("settings not reloaded: %s", e.text);
+    return NULL;
+}
+
+static void reload(struct master *m)
+{
+    struct account workers;
+    struct settings *fresh = settings_reread(m, &workers);
+
+    if (!fresh)
+        return;
+    log_info("settings reloaded; starting new processes");
+    drain_generation(m);
     settings_clear(m->settings);
     free(m->settings);
     m->settings = fresh;
     m->workers = workers;
-    make_seats(m);
+    make_slots(m);
 }
 
-static void hear_signal(struct master *m)
+static void on_signal(struct master *m)
 {
     struct signalfd_siginfo info;
     while (read(m->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
@@ -273,30 +292,30 @@ static void hear_signal(struct master *m)
     }
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-        bury(m, pid, status);
+        on_child_exit(m, pid, status);
 }
 
-static bool anybody_left(const struct master *m)
+static bool has_children(const struct master *m)
 {
-    for (size_t i = 0; i < m->n_seats; i++)
-        if (m->seats[i].pid > 0)
+    for (size_t i = 0; i < m->n_slots; i++)
+        if (m->slots[i].pid > 0)
             return true;
-    return false;
+    return m->n_draining > 0;
 }
 
 static void master_tick(struct master *m)
 {
     struct deadline next = m->stopping ? m->give_up : DEADLINE_NEVER;
-    for (size_t i = 0; i < m->n_seats && !m->stopping; i++) {
-        if (deadline_passed(m->seats[i].start_at))
-            start_seat(m, &m->seats[i]);
-        next = deadline_min(next, m->seats[i].start_at);
+    for (size_t i = 0; i < m->n_slots && !m->stopping; i++) {
+        if (deadline_passed(m->slots[i].start_at))
+            slot_start(m, &m->slots[i]);
+        next = deadline_min(next, m->slots[i].start_at);
     }
     struct pollfd p = {.fd = m->signal_fd, .events = POLLIN};
     if (poll(&p, 1, deadline_poll_ms(next)) > 0)
-        hear_signal(m);
+        on_signal(m);
     if (m->stopping && deadline_passed(m->give_up)) {
-        tell_all(m, SIGKILL);
+        signal_all(m, SIGKILL);
         m->give_up = deadline_in_ms(GRACE_MS);
     }
 }
@@ -322,8 +341,8 @@ static int open_hub(struct master *m, struct err *e)
     return m->events_fd < 0 ? err_wrap(e, "SANDCGI_EVENTS") : 0;
 }
 
-/* Everything that can be wrong is found before the first child is started. */
-static int open_house(struct master *m, struct err *e)
+/* Finds every error of the configuration before the first child is started. */
+static int open_resources(struct master *m, struct err *e)
 {
     if (settings_usable(m->settings, &m->workers, e) < 0)
         return -1;
@@ -339,7 +358,7 @@ static int open_house(struct master *m, struct err *e)
     return open_signals(m, e);
 }
 
-static void close_house(struct master *m)
+static void close_resources(struct master *m)
 {
     auto_close_fd(&m->fastcgi_fd);
     auto_close_fd(&m->broker_fd);
@@ -347,7 +366,8 @@ static void close_house(struct master *m)
     auto_close_fd(&m->events_fd);
     auto_close_fd(&m->sessions_fd);
     auto_close_fd(&m->signal_fd);
-    free(m->seats);
+    free(m->slots);
+    free(m->draining);
     settings_clear(m->settings);
     free(m->settings);
 }
@@ -367,17 +387,17 @@ int master_run(struct settings *take_settings, const char *config_path)
     int status = 1;
 
     log_setup((enum log_level)m.settings->log_level, "master");
-    if (open_house(&m, &e) < 0) {
+    if (open_resources(&m, &e) < 0) {
         fprintf(stderr, "sandcgi: %s\n", e.text);
     } else {
-        make_seats(&m);
-        log_info("sandcgi " PACKAGE_VERSION " serves on %s with %ju workers%s", m.settings->listen,
-                 (uintmax_t)m.settings->workers, m.hub_fd >= 0 ? " and the hub" : "");
-        while (!m.stopping || anybody_left(&m))
+        make_slots(&m);
+        log_info("sandcgi " PACKAGE_VERSION " listening on %s, %ju workers%s", m.settings->listen,
+                 (uintmax_t)m.settings->workers, m.hub_fd >= 0 ? ", hub" : "");
+        while (!m.stopping || has_children(&m))
             master_tick(&m);
         log_info("stopped");
         status = 0;
     }
-    close_house(&m);
+    close_resources(&m);
     return status;
 }

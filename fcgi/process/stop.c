@@ -29,7 +29,6 @@ int stop_prepare(sigset_t *while_waiting, struct err *e)
     sigdelset(while_waiting, SIGTERM);
     sigaddset(while_waiting, SIGINT);
     sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGPIPE, &ignore, NULL);
     sigaction(SIGUSR1, &ignore, NULL);
     return 0;
 }

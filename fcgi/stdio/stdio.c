@@ -10,7 +10,6 @@
 #include "common/rpc/json.h"
 #include "fcgi/stdio/stdio_inbox.h"
 
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -202,7 +201,6 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e)
     s.server.publish_ctx = &s;
     s.out = (struct mcp_out){.send = send_message, .ctx = &s};
     s.stdio_client.next_message = next_message;
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     if (stdio_inbox_start(&inbox, app->settings->max_body, events_fd, e) < 0)
         return -1;
     while (s.output.kind == ERR_NONE && (mail = stdio_inbox_next(&inbox, &trouble))) {

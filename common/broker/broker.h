@@ -25,6 +25,8 @@
 #include "common/broker/run_queue.h"
 #include "common/broker/server.h"
 #include "common/jobs/job.h"
+#include "common/protocol/ops.h"
+#include "common/protocol/reply.h"
 #include "common/scheduler/admission.h"
 #include "common/scheduler/children.h"
 #include "common/scheduler/pool.h"
@@ -64,8 +66,6 @@ const struct engine_runner *broker_runner(const struct broker *b, const char *la
 
 /* calls.c: a connection has said what it wants. Takes fd and passed_fd (-1: none). */
 void dispatch_call(struct broker *b, int take_fd, const json_t *head, int take_passed_fd);
-/* The only or last word on a connection, which ends with it; takes both. */
-void reply_send(int take_fd, json_t *take_reply);
 
 /* limit.c */
 

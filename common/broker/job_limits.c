@@ -13,24 +13,18 @@
 
 /* Together they stay below JOBS_MAX. */
 static const struct {
-    const char *op, *name; /* as its owner knows several of them */
+    const char *name;      /* as its owner knows several of them */
     size_t server, tenant; /* most at the same time */
-} kinds[] = {
-    [JOB_LIMIT_NOT] = {"", "", 0, 0},
-    [JOB_LIMIT_DELETION] = {"delete_conversation", "conversations are being deleted", 12, 6},
-    [JOB_LIMIT_IMPORT] = {"import_url", "files are being fetched", 8, 4},
-    [JOB_LIMIT_PACK] = {"pack", "archives are being downloaded", 24, 8},
-    [JOB_LIMIT_UNPACK] = {"unpack", "archives are being unpacked", 8, 4},
+} kinds[JOB_LIMIT_COUNT] = {
+    [JOB_LIMIT_DELETION] = {"conversations are being deleted", 12, 6},
+    [JOB_LIMIT_IMPORT] = {"files are being fetched", 8, 4},
+    [JOB_LIMIT_PACK] = {"archives are being downloaded", 24, 8},
+    [JOB_LIMIT_UNPACK] = {"archives are being unpacked", 8, 4},
 };
 
 static enum job_limit kind_of(const json_t *head)
 {
-    const char *op = json_get_string(head, "op");
-
-    for (size_t i = 1; op && i < ARRAY_LEN(kinds); i++)
-        if (strcmp(op, kinds[i].op) == 0)
-            return (enum job_limit)i;
-    return JOB_LIMIT_NOT;
+    return op_row(op_of(head))->limit;
 }
 
 /* Whose job it is; heap. A link to an archive names a sandbox, whose record names the tenant; one
@@ -64,7 +58,7 @@ int job_limits_check(const struct broker *b, const json_t *head, struct err *e)
 {
     enum job_limit kind = kind_of(head);
 
-    if (kind == JOB_LIMIT_NOT)
+    if (kinds[kind].server == 0)
         return 0;
     AUTO_FREE char *tenant = tenant_of(b, head);
     if (count(b, kind, tenant) >= kinds[kind].tenant)
@@ -82,7 +76,7 @@ void job_limits_note(const struct broker *b, struct child *child, const json_t *
 {
     enum job_limit kind = kind_of(head);
 
-    if (kind == JOB_LIMIT_NOT)
+    if (kinds[kind].server == 0)
         return;
     AUTO_FREE char *tenant = tenant_of(b, head);
     child->limit = kind;

@@ -43,7 +43,7 @@ static void finish(struct broker *b, struct head *head)
         dispatch_call(b, TAKE_FD(head->fd), message, TAKE_FD(passed));
     } else {
         log_warn("request not understood: %s", e.text);
-        reply_send(TAKE_FD(head->fd), wire_error_new(&e));
+        reply_send_error(TAKE_FD(head->fd), &e);
     }
     drop(b, head);
 }

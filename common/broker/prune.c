@@ -103,7 +103,7 @@ void prune_begin(struct broker *b, int take_fd, const json_t *head)
     struct err e = ERR_INIT;
 
     if (take_owners(b, head, trash, &e) < 0) {
-        reply_send(TAKE_FD(fd), wire_error_new(&e));
+        reply_send_error(TAKE_FD(fd), &e);
         return;
     }
     json_auto_t *work = json_deep_copy(head);

@@ -21,11 +21,6 @@ struct want {
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
 };
 
-static void refuse(int take_fd, const struct err *e)
-{
-    reply_send(take_fd, wire_error_new(e));
-}
-
 /* ---- who may have one ---- */
 
 static bool lives(const struct child *child, const void *ctx)
@@ -76,13 +71,11 @@ static int check_session(const char *language, struct err *e)
 
 static int decode(const struct broker *b, const json_t *head, struct want *out, struct err *e)
 {
-    const char *op = json_get_string(head, "op");
-
     *out = (struct want){.tenant = json_get_string(head, "tenant"),
                          .conversation = json_get_string(head, "conversation"),
                          .language = json_get_string(head, "language"),
                          .image = json_get_string(head, "image"),
-                         .session = strcmp(op, "session") == 0};
+                         .session = op_of(head) == OP_SESSION};
     if (!out->tenant || !out->conversation || !out->language == !out->image)
         return err_set(e, ERR_INVALID, "language or image: one of them is needed");
     if (out->language && strlen(out->language) > RUN_LANGUAGE_MAX)
@@ -121,7 +114,7 @@ void psandboxes_create(struct broker *b, int take_fd, const json_t *head)
     struct want want;
 
     if (decode(b, head, &want, &e) < 0 || begin(b, fd, head, &want, &e) < 0)
-        refuse(TAKE_FD(fd), &e);
+        reply_send_error(TAKE_FD(fd), &e);
 }
 
 /* false: it is just ending. */
@@ -152,7 +145,7 @@ void psandboxes_session(struct broker *b, int take_fd, const json_t *head)
     struct want want;
 
     if (decode(b, head, &want, &e) < 0) {
-        refuse(TAKE_FD(fd), &e);
+        reply_send_error(TAKE_FD(fd), &e);
         return;
     }
     child_io_catch_up(b, CHILD_PSANDBOX); /* one that has been reset is not asked again */
@@ -164,7 +157,7 @@ void psandboxes_session(struct broker *b, int take_fd, const json_t *head)
     if (child && hand_to(b, child, fd, head))
         return;
     if (begin(b, fd, head, &want, &e) < 0)
-        refuse(TAKE_FD(fd), &e);
+        reply_send_error(TAKE_FD(fd), &e);
 }
 
 /* ---- those that live ---- */

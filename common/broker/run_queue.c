@@ -131,7 +131,7 @@ void run_queue_release(struct broker *b, struct child *child)
 
 static void refuse(struct broker *b, struct queued_run *c, const struct err *why)
 {
-    reply_send(TAKE_FD(c->fd), wire_error_new(why));
+    reply_send_error(TAKE_FD(c->fd), why);
     forget(b, c);
 }
 

@@ -5,12 +5,12 @@
 #include "common/base/auto.h"
 #include "common/base/log.h"
 #include "common/jobs/run_lookup.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/state/state.h"
 
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -75,43 +75,41 @@ static json_t *op_ping(struct job *job, struct err *e)
     return json_object();
 }
 
-static const struct {
-    const char *name;
-    json_t *(*handle)(struct job *job, struct err *e);
-} ops[] = {
-    {"put", job_put},
-    {"open", job_open},
-    {"list_folder", job_list_folder},
-    {"delete", job_delete},
-    {"move", job_move},
-    {"list", op_list},
-    {"names", op_names},
-    {"archive_link", job_archive_link},
-    {"pack", job_pack},
-    {"unpack", job_unpack},
-    {"delete_conversation", job_remove},
-    {"get_run", op_get_run},
-    {"cancel_run", op_get_run},
-    {"list_runs", op_list_runs},
-    {"create_upload", job_create_upload},
-    {"check_upload", job_check_upload},
-    {"stage_upload", job_stage_upload},
-    {"finish_upload", job_finish_upload},
-    {"import_url", job_import_url},
-    {"exec", job_psandbox_ended},
-    {"close_psandbox", job_close_psandbox},
-    {"sandbox_logs", job_psandbox_logs},
-    {"sandbox_status", job_psandbox_status},
-    {"status", op_status},
-    {"ping", op_ping},
+/* Of OP_BY_RUN and OP_BY_PSANDBOX: when the process that the head names has ended. */
+static json_t *(*const handlers[OP_COUNT])(struct job *job, struct err *e) = {
+    [OP_PUT] = job_put,
+    [OP_OPEN] = job_open,
+    [OP_LIST_FOLDER] = job_list_folder,
+    [OP_DELETE] = job_delete,
+    [OP_MOVE] = job_move,
+    [OP_LIST] = op_list,
+    [OP_NAMES] = op_names,
+    [OP_ARCHIVE_LINK] = job_archive_link,
+    [OP_PACK] = job_pack,
+    [OP_UNPACK] = job_unpack,
+    [OP_DELETE_CONVERSATION] = job_remove,
+    [OP_GET_RUN] = op_get_run,
+    [OP_CANCEL_RUN] = op_get_run,
+    [OP_LIST_RUNS] = op_list_runs,
+    [OP_CREATE_UPLOAD] = job_create_upload,
+    [OP_CHECK_UPLOAD] = job_check_upload,
+    [OP_STAGE_UPLOAD] = job_stage_upload,
+    [OP_FINISH_UPLOAD] = job_finish_upload,
+    [OP_IMPORT_URL] = job_import_url,
+    [OP_EXEC] = job_psandbox_ended,
+    [OP_CLOSE_PSANDBOX] = job_close_psandbox,
+    [OP_PSANDBOX_LOGS] = job_psandbox_logs,
+    [OP_PSANDBOX_STATUS] = job_psandbox_status,
+    [OP_STATUS] = op_status,
+    [OP_PING] = op_ping,
 };
 
-static json_t *dispatch(struct job *job, struct err *e)
+static json_t *carry_out(struct job *job, struct err *e)
 {
-    const char *op = json_get_string(job->request, "op");
-    for (size_t i = 0; op && i < ARRAY_LEN(ops); i++)
-        if (strcmp(op, ops[i].name) == 0)
-            return ops[i].handle(job, e);
+    enum broker_op op = op_of(job->request);
+
+    if (handlers[op])
+        return handlers[op](job, e);
     err_set(e, ERR_INVALID, "no such operation");
     return NULL;
 }
@@ -127,10 +125,10 @@ void job_handle(const struct job_world *world, int fd, const json_t *head, int p
     struct err e = ERR_INIT;
     struct job job = {
         .world = world, .request = head, .caller_fd = fd, .in_fd = passed_fd, .out_fd = -1};
-    json_t *result = dispatch(&job, &e);
+    json_t *result = carry_out(&job, &e);
     json_auto_t *reply = result ? wire_result_new(result) : wire_error_new(&e);
     if (!result && is_ours_to_mend(e.kind))
-        log_warn("%s: %s", json_get_string(head, "op"), e.text);
+        log_warn("%s: %s", op_name(op_of(head)), e.text);
     if (wire_send(fd, reply, job.out_fd, &e) < 0)
         log_debug("the caller left before the answer: %s", e.text);
     auto_close_fd(&job.out_fd);

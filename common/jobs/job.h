@@ -84,7 +84,7 @@ json_t *job_put_body(const struct sandbox *sb, const struct job_target *target,
                      struct upload_body *body, struct err *e);
 
 /* Lasting sandboxes that no process answers for (job_stay.c), as above: "exec", "close_psandbox",
- * "sandbox_logs", and "sandbox_status" of all. */
+ * "psandbox_logs", and "psandbox_status" of all. */
 json_t *job_psandbox_ended(struct job *job, struct err *e);
 json_t *job_close_psandbox(struct job *job, struct err *e);
 json_t *job_psandbox_logs(struct job *job, struct err *e);

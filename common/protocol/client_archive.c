@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/sock.h"
 #include "common/protocol/client_call.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -19,9 +20,9 @@ json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
                             const char *conversation, const char *folder, const char *format,
                             struct err *e)
 {
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "archive_link", "tenant",
-                                  tenant, "conversation", conversation, "folder", folder, "format",
-                                  format);
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", op_name(OP_ARCHIVE_LINK),
+                                  "tenant", tenant, "conversation", conversation, "folder", folder,
+                                  "format", format);
     const struct client_call call = {.client = c, .head = head, .pass_fd = -1};
 
     return client_call(&call, e);
@@ -30,7 +31,7 @@ json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
 json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_want *want,
                       struct err *e)
 {
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:b}", "op", "unpack", "tenant",
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:b}", "op", op_name(OP_UNPACK), "tenant",
                                   want->tenant, "conversation", want->conversation, "folder",
                                   want->folder, "replace", want->replace);
     const struct client_call call = {
@@ -72,7 +73,7 @@ static int pass_piece(const struct flow *f, struct err *e)
 /* Asks for it; returns the connection, with *out_from the pipe's reading end. */
 static int begin(const struct broker_client *c, const char *subject, int *out_from, struct err *e)
 {
-    json_auto_t *head = json_pack("{s:s, s:s}", "op", "pack", "subject", subject);
+    json_auto_t *head = json_pack("{s:s, s:s}", "op", op_name(OP_PACK), "subject", subject);
     int pipe_fds[2];
     AUTO_FD int fd = sock_connect_unix(c->path, e);
 

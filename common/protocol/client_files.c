@@ -3,6 +3,7 @@
 #include "common/protocol/client_files.h"
 
 #include "common/protocol/client_call.h"
+#include "common/protocol/ops.h"
 
 /* A question without a descriptor, in one message; takes it. */
 static json_t *ask(const struct broker_client *c, json_t *take_head, struct err *e)
@@ -16,10 +17,10 @@ json_t *broker_list_folder(const struct broker_client *c, const char *tenant,
                            const struct broker_listing *l, struct err *e)
 {
     return ask(c,
-               json_pack("{s:s, s:s, s:s, s:s, s:s*, s:b, s:s*, s:I}", "op", "list_folder",
-                         "tenant", tenant, "conversation", l->conversation, "folder", l->folder,
-                         "glob", l->glob, "recursive", l->recursive, "after", l->after, "max",
-                         (json_int_t)l->max),
+               json_pack("{s:s, s:s, s:s, s:s, s:s*, s:b, s:s*, s:I}", "op",
+                         op_name(OP_LIST_FOLDER), "tenant", tenant, "conversation", l->conversation,
+                         "folder", l->folder, "glob", l->glob, "recursive", l->recursive, "after",
+                         l->after, "max", (json_int_t)l->max),
                e);
 }
 
@@ -28,7 +29,7 @@ json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
                            struct err *e)
 {
     return ask(c,
-               json_pack("{s:s, s:s, s:s, s:s, s:b}", "op", "delete", "tenant", tenant,
+               json_pack("{s:s, s:s, s:s, s:s, s:b}", "op", op_name(OP_DELETE), "tenant", tenant,
                          "conversation", conversation, "name", name, "recursive", recursive),
                e);
 }
@@ -38,7 +39,7 @@ json_t *broker_move_file(const struct broker_client *c, const char *tenant,
                          struct err *e)
 {
     return ask(c,
-               json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "op", "move", "tenant", tenant,
+               json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "op", op_name(OP_MOVE), "tenant", tenant,
                          "conversation", conversation, "from", from, "to", to, "replace", replace),
                e);
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/protocol/client_call.h"
+#include "common/protocol/ops.h"
 #include "common/rpc/json.h"
 
 static json_t *ask(const struct broker_client *c, json_t *take_head, int pass_fd, int *out_fd,
@@ -18,20 +19,21 @@ json_t *broker_create_upload(const struct broker_client *c, const char *tenant,
                              struct err *e)
 {
     return ask(c,
-               json_pack("{s:s, s:s, s:s, s:s, s:I}", "op", "create_upload", "tenant", tenant,
-                         "conversation", conversation, "name", filename, "size", (json_int_t)size),
+               json_pack("{s:s, s:s, s:s, s:s, s:I}", "op", op_name(OP_CREATE_UPLOAD), "tenant",
+                         tenant, "conversation", conversation, "name", filename, "size",
+                         (json_int_t)size),
                -1, NULL, e);
 }
 
-static json_t *ticket_message(const char *op, const char *ticket)
+static json_t *ticket_message(enum broker_op op, const char *ticket)
 {
-    return json_pack("{s:s, s:s}", "op", op, "ticket", ticket);
+    return json_pack("{s:s, s:s}", "op", op_name(op), "ticket", ticket);
 }
 
 int broker_check_upload(const struct broker_client *c, const char *ticket, uint64_t size,
                         struct err *e)
 {
-    json_t *head = ticket_message("check_upload", ticket);
+    json_t *head = ticket_message(OP_CHECK_UPLOAD, ticket);
     if (size <= INT64_MAX)
         json_object_set_new(head, "size", json_integer((json_int_t)size));
     json_auto_t *result = ask(c, head, -1, NULL, e);
@@ -41,7 +43,7 @@ int broker_check_upload(const struct broker_client *c, const char *ticket, uint6
 int broker_stage_upload(const struct broker_client *c, const char *ticket, struct err *e)
 {
     AUTO_FD int fd = -1;
-    json_auto_t *result = ask(c, ticket_message("stage_upload", ticket), -1, &fd, e);
+    json_auto_t *result = ask(c, ticket_message(OP_STAGE_UPLOAD, ticket), -1, &fd, e);
     if (!result)
         return -1;
     if (fd < 0)
@@ -52,7 +54,7 @@ int broker_stage_upload(const struct broker_client *c, const char *ticket, struc
 json_t *broker_finish_upload(const struct broker_client *c, const char *ticket,
                              const char *nginx_name, int fd, struct err *e)
 {
-    json_t *head = ticket_message("finish_upload", ticket);
+    json_t *head = ticket_message(OP_FINISH_UPLOAD, ticket);
     if (nginx_name)
         json_object_set_new(head, "file", json_string(nginx_name));
     return ask(c, head, fd, NULL, e);
@@ -62,7 +64,7 @@ json_t *broker_import_url(const struct broker_client *c, const char *tenant,
                           const char *conversation, const char *url, const char *filename,
                           struct err *e)
 {
-    json_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "import_url", "tenant", tenant,
+    json_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", op_name(OP_IMPORT_URL), "tenant", tenant,
                              "conversation", conversation, "url", url);
     if (filename)
         json_object_set_new(head, "name", json_string(filename));

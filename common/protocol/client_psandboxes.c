@@ -3,6 +3,7 @@
 #include "common/protocol/client_psandboxes.h"
 
 #include "common/protocol/client_call.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -25,10 +26,10 @@ static void set_text(json_t *object, const char *name, const char *text)
 json_t *broker_create_psandbox(const struct broker_client *c,
                                const struct broker_psandbox_request *want, struct err *e)
 {
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:b, s:I, s:I}", "op", "create_sandbox",
-                                  "tenant", want->tenant, "conversation", want->conversation,
-                                  "network", want->network, "idleMs", (json_int_t)want->idle_ms,
-                                  "totalMs", (json_int_t)want->total_ms);
+    json_auto_t *head = json_pack(
+        "{s:s, s:s, s:s, s:b, s:I, s:I}", "op", op_name(OP_CREATE_PSANDBOX), "tenant", want->tenant,
+        "conversation", want->conversation, "network", want->network, "idleMs",
+        (json_int_t)want->idle_ms, "totalMs", (json_int_t)want->total_ms);
 
     set_text(head, "language", want->language);
     set_text(head, "image", want->image);
@@ -36,9 +37,9 @@ json_t *broker_create_psandbox(const struct broker_client *c,
     return ask(c, head, e);
 }
 
-static json_t *psandbox_message(const char *op, const char *tenant, const char *psandbox_id)
+static json_t *psandbox_message(enum broker_op op, const char *tenant, const char *psandbox_id)
 {
-    json_t *head = json_pack("{s:s, s:s}", "op", op, "tenant", tenant);
+    json_t *head = json_pack("{s:s, s:s}", "op", op_name(op), "tenant", tenant);
 
     set_text(head, "sandboxId", psandbox_id);
     return head;
@@ -69,7 +70,7 @@ json_t *broker_exec(const struct broker_client *c, const char *tenant,
                                         .n_args = want->n,
                                         .env = want->env,
                                         .n_env = want->n_env};
-    json_auto_t *head = psandbox_message("exec", tenant, want->psandbox_id);
+    json_auto_t *head = psandbox_message(OP_EXEC, tenant, want->psandbox_id);
     json_auto_t *body = wire_run_body_new(&request);
 
     json_object_set_new(head, "timeoutMs", json_integer((json_int_t)want->timeout_ms));
@@ -88,7 +89,7 @@ json_t *broker_exec(const struct broker_client *c, const char *tenant,
 json_t *broker_psandbox_status(const struct broker_client *c, const char *tenant,
                                const char *psandbox_id, const char *conversation, struct err *e)
 {
-    json_auto_t *head = psandbox_message("sandbox_status", tenant, psandbox_id);
+    json_auto_t *head = psandbox_message(OP_PSANDBOX_STATUS, tenant, psandbox_id);
 
     set_text(head, "conversation", conversation);
     return ask(c, head, e);
@@ -97,7 +98,7 @@ json_t *broker_psandbox_status(const struct broker_client *c, const char *tenant
 json_t *broker_close_psandbox(const struct broker_client *c, const char *tenant,
                               const char *psandbox_id, struct err *e)
 {
-    json_auto_t *head = psandbox_message("close_psandbox", tenant, psandbox_id);
+    json_auto_t *head = psandbox_message(OP_CLOSE_PSANDBOX, tenant, psandbox_id);
 
     return ask_about_psandbox(c, head, e);
 }
@@ -105,7 +106,7 @@ json_t *broker_close_psandbox(const struct broker_client *c, const char *tenant,
 json_t *broker_psandbox_logs(const struct broker_client *c, const char *tenant,
                              const char *psandbox_id, struct err *e)
 {
-    json_auto_t *head = psandbox_message("sandbox_logs", tenant, psandbox_id);
+    json_auto_t *head = psandbox_message(OP_PSANDBOX_LOGS, tenant, psandbox_id);
 
     return ask_about_psandbox(c, head, e);
 }

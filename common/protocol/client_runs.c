@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/protocol/client_call.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -28,9 +29,9 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
     return client_call(&call, e);
 }
 
-static json_t *run_message(const char *op, const char *tenant, const char *run_id)
+static json_t *run_message(enum broker_op op, const char *tenant, const char *run_id)
 {
-    return json_pack("{s:s, s:s, s:s}", "op", op, "tenant", tenant, "runId", run_id);
+    return json_pack("{s:s, s:s, s:s}", "op", op_name(op), "tenant", tenant, "runId", run_id);
 }
 
 /* A run may end while its supervisor is asked, and what it leaves is found by asking again. */
@@ -52,7 +53,7 @@ static json_t *ask_about_run(const struct broker_client *c, const json_t *head,
 json_t *broker_get_run(const struct broker_client *c, const char *tenant, const char *run_id,
                        const struct broker_poll_options *look, struct err *e)
 {
-    json_auto_t *head = run_message("get_run", tenant, run_id);
+    json_auto_t *head = run_message(OP_GET_RUN, tenant, run_id);
     if (look->since_given)
         json_object_set_new(head, "sinceByte", json_integer((json_int_t)look->since_byte));
     json_object_set_new(head, "waitMs", json_integer((json_int_t)look->wait_ms));
@@ -63,30 +64,30 @@ json_t *broker_get_run(const struct broker_client *c, const char *tenant, const 
 json_t *broker_cancel_run(const struct broker_client *c, const char *tenant, const char *run_id,
                           struct err *e)
 {
-    json_auto_t *head = run_message("cancel_run", tenant, run_id);
+    json_auto_t *head = run_message(OP_CANCEL_RUN, tenant, run_id);
     return ask_about_run(c, head, NULL, e);
 }
 
 json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
                          const char *conversation, struct err *e)
 {
-    json_auto_t *head = json_pack("{s:s, s:s}", "op", "list_runs", "tenant", tenant);
+    json_auto_t *head = json_pack("{s:s, s:s}", "op", op_name(OP_LIST_RUNS), "tenant", tenant);
     if (conversation)
         json_object_set_new(head, "conversation", json_string(conversation));
     return client_ask(c, head, -1, NULL, e);
 }
 
-static json_t *file_message(const char *op, const char *tenant, const char *conversation,
+static json_t *file_message(enum broker_op op, const char *tenant, const char *conversation,
                             const char *name)
 {
-    return json_pack("{s:s, s:s, s:s, s:s}", "op", op, "tenant", tenant, "conversation",
+    return json_pack("{s:s, s:s, s:s, s:s}", "op", op_name(op), "tenant", tenant, "conversation",
                      conversation, "name", name);
 }
 
 json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
                         const char *name, int fd, size_t size, bool replace, struct err *e)
 {
-    json_auto_t *message = file_message("put", tenant, conversation, name);
+    json_auto_t *message = file_message(OP_PUT, tenant, conversation, name);
     json_object_set_new(message, "size", json_integer((json_int_t)size));
     json_object_set_new(message, "replace", json_boolean(replace));
     return client_ask(c, message, fd, NULL, e);
@@ -95,7 +96,7 @@ json_t *broker_put_file(const struct broker_client *c, const char *tenant, const
 int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,
                      const char *name, struct stat *out, struct err *e)
 {
-    json_auto_t *message = file_message("open", tenant, conversation, name);
+    json_auto_t *message = file_message(OP_OPEN, tenant, conversation, name);
     AUTO_FD int fd = -1;
     json_auto_t *result = client_ask(c, message, -1, &fd, e);
     if (!result)
@@ -110,8 +111,8 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
 json_t *broker_list_files(const struct broker_client *c, const char *tenant, const json_t *after,
                           size_t max, struct err *e)
 {
-    json_auto_t *message = json_pack("{s:s, s:s, s:I}", "op", "list", "tenant", tenant, "max",
-                                     (json_int_t)max);
+    json_auto_t *message = json_pack("{s:s, s:s, s:I}", "op", op_name(OP_LIST), "tenant", tenant,
+                                     "max", (json_int_t)max);
     if (after) {
         json_t *copy = json_deep_copy(after);
         json_object_set_new(message, "after", copy);
@@ -122,31 +123,31 @@ json_t *broker_list_files(const struct broker_client *c, const char *tenant, con
 json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
                      const char *prefix, size_t max, struct err *e)
 {
-    json_auto_t *message = json_pack("{s:s, s:s, s:s, s:I}", "op", "names", "tenant", tenant,
-                                     "prefix", prefix, "max", (json_int_t)max);
+    json_auto_t *message = json_pack("{s:s, s:s, s:s, s:I}", "op", op_name(OP_NAMES), "tenant",
+                                     tenant, "prefix", prefix, "max", (json_int_t)max);
     if (conversation)
         json_object_set_new(message, "conversation", json_string(conversation));
     return client_ask(c, message, -1, NULL, e);
 }
 
-static json_t *simple_call(const struct broker_client *c, const char *op, struct err *e)
+static json_t *simple_call(const struct broker_client *c, enum broker_op op, struct err *e)
 {
-    json_auto_t *message = json_pack("{s:s}", "op", op);
+    json_auto_t *message = json_pack("{s:s}", "op", op_name(op));
     return client_ask(c, message, -1, NULL, e);
 }
 
 json_t *broker_status(const struct broker_client *c, struct err *e)
 {
-    return simple_call(c, "status", e);
+    return simple_call(c, OP_STATUS, e);
 }
 
 json_t *broker_runners(const struct broker_client *c, struct err *e)
 {
-    return simple_call(c, "runners", e);
+    return simple_call(c, OP_RUNNERS, e);
 }
 
 int broker_ping(const struct broker_client *c, struct err *e)
 {
-    json_auto_t *result = simple_call(c, "ping", e);
+    json_auto_t *result = simple_call(c, OP_PING, e);
     return result ? 0 : -1;
 }

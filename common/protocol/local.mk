@@ -8,6 +8,8 @@ libprotocol_a_SOURCES = \
 	common/protocol/client_psandboxes.c common/protocol/client_psandboxes.h \
 	common/protocol/client_remove.c common/protocol/client_remove.h \
 	common/protocol/client_runs.c common/protocol/client_runs.h \
+	common/protocol/ops.c common/protocol/ops.h \
+	common/protocol/reply.c common/protocol/reply.h \
 	common/protocol/run.c common/protocol/run.h \
 	common/protocol/wire.c common/protocol/wire.h
 

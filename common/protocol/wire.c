@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/sock.h"
+#include "common/protocol/ops.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -32,7 +33,7 @@ static json_t *wants_new(const json_t *wants)
 json_t *wire_run_head_new(const struct run_request *r, const struct run_options *m)
 {
     json_t *head = json_object();
-    json_object_set_new(head, "op", json_string(m->session ? "session" : "run"));
+    json_object_set_new(head, "op", json_string(op_name(m->session ? OP_SESSION : OP_RUN)));
     json_object_set_new(head, "tenant", json_string(r->tenant));
     json_object_set_new(head, "conversation", json_string(r->conversation));
     json_object_set_new(head, "language", json_string(r->language));

@@ -8,12 +8,12 @@
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversation?}
  *   {"op":"session", …as run…}: in the conversation's persistent sandbox
- *   {"op":"create_sandbox", tenant, conversation, language?, image?, alias?, network, idleMs,
+ *   {"op":"create_psandbox", tenant, conversation, language?, image?, alias?, network, idleMs,
  * totalMs}
  *   {"op":"exec", tenant, sandboxId, timeoutMs, live} and the body {args: the commands, cwd?,
  * stopAtFailure, stdin, env}
- *   {"op":"close_psandbox"|"sandbox_logs", tenant, sandboxId}
- *   {"op":"sandbox_status", tenant, sandboxId?, conversation?}
+ *   {"op":"close_psandbox"|"psandbox_logs", tenant, sandboxId}
+ *   {"op":"psandbox_status", tenant, sandboxId?, conversation?}
  *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
  *   {"op":"archive_link"|"pack"|"unpack", …}
  *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}

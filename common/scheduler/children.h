@@ -8,6 +8,7 @@
 #include "common/base/loop.h"
 #include "common/base/sock.h"
 #include "common/engine/engine.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/run.h"
 #include "common/sandbox/sandbox.h"
 #include "common/sandbox/warm_dir.h"
@@ -28,15 +29,6 @@ enum child_state {
     CHILD_WAITING,  /* its container waits for a run */
     CHILD_RUNNING,
     CHILD_ENDED, /* the program is over, it answers and cleans up */
-};
-
-/* Jobs whose end their caller, a slow peer or the size of something decides (limit.c). */
-enum job_limit {
-    JOB_LIMIT_NOT,
-    JOB_LIMIT_DELETION,
-    JOB_LIMIT_IMPORT,
-    JOB_LIMIT_PACK,
-    JOB_LIMIT_UNPACK
 };
 
 struct queued_run;

@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/records/run_lock.h"
 #include "common/records/run_record.h"
@@ -362,7 +363,7 @@ void psandbox_main(const struct psandbox_start *start)
                          .redial = DEADLINE_NEVER,
                          .orphan = DEADLINE_NEVER};
 
-    s.keeps_variables = strcmp(json_get_string(start->head, "op"), "session") == 0;
+    s.keeps_variables = op_of(start->head) == OP_SESSION;
     if (begin(&s, &e) < 0) {
         log_error("a persistent sandbox cannot begin: %s", e.text);
         refuse_first(start->connection, &e);

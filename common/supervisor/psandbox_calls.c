@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -16,13 +17,13 @@
 /* ---- who asks ---- */
 
 static const struct {
-    const char *op;
+    enum broker_op op;
     enum psandbox_ask_kind kind;
 } ops[] = {
-    {"create_sandbox", PSANDBOX_CREATE},
-    {"exec", PSANDBOX_EXEC},
-    {"session", PSANDBOX_SESSION},
-    {"close_psandbox", PSANDBOX_CLOSE},
+    {OP_CREATE_PSANDBOX, PSANDBOX_CREATE},
+    {OP_EXEC, PSANDBOX_EXEC},
+    {OP_SESSION, PSANDBOX_SESSION},
+    {OP_CLOSE_PSANDBOX, PSANDBOX_CLOSE},
 };
 
 static bool has_commands(enum psandbox_ask_kind kind)
@@ -158,10 +159,10 @@ static void begin(struct psandbox *s, struct psandbox_ask *a)
 
 static bool op_kind(const json_t *head, enum psandbox_ask_kind *out)
 {
-    const char *op = json_get_string(head, "op");
+    enum broker_op op = op_of(head);
 
-    for (size_t i = 0; op && i < ARRAY_LEN(ops); i++)
-        if (strcmp(op, ops[i].op) == 0) {
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        if (op == ops[i].op) {
             *out = ops[i].kind;
             return true;
         }
@@ -192,14 +193,13 @@ static void add_ask(struct psandbox *s, const json_t *head, enum psandbox_ask_ki
 
 void psandbox_take(struct psandbox *s, const json_t *head, int take_connection)
 {
-    const char *op = json_get_string(head, "op");
     enum psandbox_ask_kind kind;
 
     if (!s->home.path[0])
         broker_address_remember(&s->home, take_connection);
-    if (!op || !is_ours(s, head))
+    if (!is_ours(s, head))
         refuse(take_connection, ERR_NOT_FOUND, WIRE_NO_SUCH_SANDBOX);
-    else if (strcmp(op, "sandbox_logs") == 0)
+    else if (op_of(head) == OP_PSANDBOX_LOGS)
         answer_log(s, take_connection);
     else if (op_kind(head, &kind))
         add_ask(s, head, kind, take_connection);

@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/sock.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -75,11 +76,11 @@ void psandbox_redial(struct psandbox *s)
     struct err e = ERR_INIT;
 
     AUTO_FD int fd = broker_address_dial(&s->home);
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "op", "adopt_sandbox",
-                                  "runId", s->start->run_id, "tenant", s->tenant, "conversation",
-                                  s->conversation, "language", s->language ? s->language : "",
-                                  "session", s->keeps_variables, "network",
-                                  json_get_bool(s->start->head, "network", 0));
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "op",
+                                  op_name(OP_ADOPT_PSANDBOX), "runId", s->start->run_id, "tenant",
+                                  s->tenant, "conversation", s->conversation, "language",
+                                  s->language ? s->language : "", "session", s->keeps_variables,
+                                  "network", json_get_bool(s->start->head, "network", 0));
     if (fd < 0 || wire_post(fd, head, -1, &e) < 0 ||
         epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
         s->redial = deadline_in_ms(REDIAL_MS);

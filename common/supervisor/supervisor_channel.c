@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/sock.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -116,10 +117,10 @@ void supervisor_redial(struct supervisor *s)
     struct err e = ERR_INIT;
 
     AUTO_FD int fd = broker_address_dial(&s->home);
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", "adopt", "runId",
-                                  s->start->run_id, "tenant", s->request.tenant, "conversation",
-                                  s->request.conversation, "language", s->request.language, "state",
-                                  "running", "background", s->options.background);
+    json_auto_t *head = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", op_name(OP_ADOPT_RUN), "runId",
+        s->start->run_id, "tenant", s->request.tenant, "conversation", s->request.conversation,
+        "language", s->request.language, "state", "running", "background", s->options.background);
     if (fd < 0 || wire_post(fd, head, -1, &e) < 0 ||
         supervisor_watch(s, fd, SUPERVISOR_CHANNEL, &e) < 0) {
         s->redial = deadline_in_ms(REDIAL_MS);

@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -109,8 +110,7 @@ static void answer_reply(struct supervisor *s, struct waiter *r)
 
 static struct waiter *new_waiter(struct supervisor *s, const json_t *head, int connection)
 {
-    const char *op = json_get_string(head, "op");
-    bool cancel = strcmp(op, "cancel_run") == 0;
+    bool cancel = op_of(head) == OP_CANCEL_RUN;
     struct waiter *r = waiters_add(&s->waiters, connection, cancel ? WAITER_CANCEL : WAITER_POLL);
 
     if (!r)
@@ -140,11 +140,10 @@ static void refuse(int connection, enum err_kind kind, const char *text)
 /* Main hands over by run id; that it is this tenant's run is made sure of here too. */
 static bool is_ours(const struct supervisor *s, const json_t *head)
 {
-    const char *op = json_get_string(head, "op");
     const char *tenant = json_get_string(head, "tenant");
     const char *run_id = json_get_string(head, "runId");
 
-    return s->claimed && op && tenant && run_id && strcmp(tenant, s->request.tenant) == 0 &&
+    return s->claimed && tenant && run_id && strcmp(tenant, s->request.tenant) == 0 &&
            strcmp(run_id, s->start->run_id) == 0;
 }
 

@@ -72,7 +72,7 @@ static void redial(struct fake *f)
         poll(NULL, 0, 20);
         f->channel = sock_connect_unix(a.sun_path, &e);
     }
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", "adopt", "runId",
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", "adopt_run", "runId",
                                   f->start->run_id, "tenant", json_get_string(f->head, "tenant"),
                                   "conversation", json_get_string(f->head, "conversation"),
                                   "language", json_get_string(f->head, "language"), "state",

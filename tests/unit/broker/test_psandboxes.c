@@ -201,7 +201,7 @@ static int adopt(struct broker_world *w, const char *run_id, json_t *take_more)
 {
     struct err e = ERR_INIT;
     json_auto_t *more = take_more;
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "adopt_sandbox", "tenant",
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "adopt_psandbox", "tenant",
                                   "ann", "conversation", "c", "language", "bash", "runId", run_id);
     if (more)
         json_object_update(head, more);

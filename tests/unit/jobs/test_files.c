@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/jobs/job.h"
 #include "common/protocol/client_runs.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/state/state.h"
@@ -16,7 +17,9 @@
 static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, struct err *e)
 {
     struct broker_config config = {.limits = {.file_max = 1000}};
-    const struct job_world world = {.config = &config, .root = &f->root, .engine_trouble = ""};
+    struct children *children = children_new();
+    const struct job_world world = {
+        .config = &config, .root = &f->root, .engine_trouble = "", .children = children};
     int pair[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -28,6 +31,7 @@ static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, str
     json_auto_t *head = wire_recv(theirs, &passed, deadline_in_ms(5000), e);
     assert_non_null(head);
     job_handle(&world, theirs, head, passed);
+    children_free(children);
     json_auto_t *reply = wire_recv(ours, NULL, deadline_in_ms(5000), e);
     assert_non_null(reply);
     const json_t *error = json_object_get(reply, "error");
@@ -364,6 +368,22 @@ static void a_page_costs_no_more_than_it_may_and_the_next_one_goes_on(void **sta
     assert_string_equal(buf_str(&all), "full/a ");
 }
 
+static void a_job_carries_out_every_operation_that_is_not_the_main_processs(void **state)
+{
+    struct fixture *f = *state;
+
+    for (enum broker_op op = OP_UNKNOWN + 1; op < OP_COUNT; op++) {
+        if (op_row(op)->by == OP_BY_MAIN || op == OP_STATUS) /* which wants the whole books */
+            continue;
+        f->e = (struct err)ERR_INIT;
+        json_auto_t *result = ask(f, op_name(op), "{}");
+        if (!result && strstr(f->e.text, "no such operation"))
+            fail_msg("%s: %s", op_name(op), f->e.text);
+    }
+    refuses(f, "no_such_thing", "{}", ERR_INVALID, "no such operation");
+    refuses(f, op_name(OP_RUN), "{}", ERR_INVALID, "no such operation");
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
@@ -380,6 +400,7 @@ int main(void)
         CASE(opening_makes_no_sandbox),
         CASE(whoever_reads_or_lists_files_uses_them),
         CASE(a_sandbox_that_is_gone_is_passed_over),
+        CASE(a_job_carries_out_every_operation_that_is_not_the_main_processs),
         CASE(a_page_costs_no_more_than_it_may_and_the_next_one_goes_on),
     };
 

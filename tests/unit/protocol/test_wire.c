@@ -2,6 +2,7 @@
  * orphans. */
 #include "config.h"
 
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/records/run_lock.h"
 #include "common/rpc/json.h"
@@ -174,6 +175,22 @@ static void a_run_is_alive_exactly_as_long_as_its_supervisor(void **state)
     close(pipe_fds[1]);
 }
 
+static void every_operation_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    for (enum broker_op op = OP_UNKNOWN + 1; op < OP_COUNT; op++) {
+        json_auto_t *head = op_head_new(op);
+        assert_true(*op_name(op));
+        assert_int_equal(op_of(head), op);
+    }
+    json_auto_t *other = json_pack("{s:s}", "op", "no_such_thing");
+    json_auto_t *empty = json_pack("{s:s}", "op", "");
+    json_auto_t *number = json_pack("{s:i}", "op", OP_RUN);
+    assert_int_equal(op_of(other), OP_UNKNOWN);
+    assert_int_equal(op_of(empty), OP_UNKNOWN);
+    assert_int_equal(op_of(number), OP_UNKNOWN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +198,7 @@ int main(void)
         cmocka_unit_test(requests_that_lack_or_bend_something_are_refused),
         cmocka_unit_test(errors_keep_their_kind_on_the_wire),
         cmocka_unit_test(errors_keep_their_errno_on_the_wire),
+        cmocka_unit_test(every_operation_has_a_name_of_its_own),
         cmocka_unit_test(a_run_is_alive_exactly_as_long_as_its_supervisor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,7 +175,7 @@ static void expect_error(int fd, enum err_kind kind, const char *part)
 
 static void create(struct world *w)
 {
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_sandbox", "tenant", "ann",
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_psandbox", "tenant", "ann",
                                   "conversation", "chat", "language", "python");
     go(w, head, NULL);
     json_auto_t *row = result_of(TAKE_FD(w->creator));
@@ -449,7 +449,7 @@ static void its_log_can_be_read_before_and_after_its_end(void **state)
     create(w);
     expect_exec(w, "[\"echo one\"]", "one\n");
     expect_exec(w, "[\"echo two\"]", "two\n");
-    json_auto_t *logs = result_of(hand(w, head_of("sandbox_logs"), NULL));
+    json_auto_t *logs = result_of(hand(w, head_of("psandbox_logs"), NULL));
     assert_string_equal(json_get_string(logs, "text"), "one\ntwo\n");
     close_psandbox(w);
     psandbox_record_read_log(&w->f->root, BOX, &log);
@@ -542,7 +542,7 @@ static void a_container_that_goes_is_noticed(void **state)
 static void one_that_cannot_start_leaves_nothing(void **state)
 {
     struct world *w = *state;
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_sandbox", "tenant", "ann",
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_psandbox", "tenant", "ann",
                                   "conversation", "chat", "language", "python");
 
     fake_psandbox->failing = true;
@@ -555,7 +555,7 @@ static void one_that_cannot_start_leaves_nothing(void **state)
 static void one_that_nobody_waits_for_ends(void **state)
 {
     struct world *w = *state;
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_sandbox", "tenant", "ann",
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_psandbox", "tenant", "ann",
                                   "conversation", "chat", "language", "python");
 
     fake_psandbox->start_ms = 600000;
@@ -592,7 +592,7 @@ static void it_goes_on_under_the_next_main_process(void **state)
     assert_int_equal(poll(&p, 1, LONG), 1);
     w->channel = accept4(w->listen_fd, NULL, NULL, SOCK_CLOEXEC);
     json_auto_t *head = hear(w->channel);
-    assert_string_equal(json_get_string(head, "op"), "adopt_sandbox");
+    assert_string_equal(json_get_string(head, "op"), "adopt_psandbox");
     assert_string_equal(json_get_string(head, "runId"), RUN);
     assert_string_equal(json_get_string(head, "tenant"), "ann");
     expect_exec(w, "[\"echo again\"]", "again\n");

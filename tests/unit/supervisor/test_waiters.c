@@ -335,7 +335,7 @@ static void the_next_main_process_is_offered_the_run(void **state)
         auto_close_fd(&w.channel); /* the main process dies, */
         w.channel = address_accept(&h);
         json_auto_t *adopt = world_hear(w.channel);
-        world_expect_text(adopt, "op", "adopt");
+        world_expect_text(adopt, "op", "adopt_run");
         world_expect_text(adopt, "runId", WORLD_RUN_ID);
         world_expect_text(adopt, "tenant", "ann");
         world_expect_text(adopt, "conversation", "chat");

@@ -1,0 +1,68 @@
+#include "config.h"
+
+#include "common/protocol/ops.h"
+
+#include "common/rpc/json.h"
+
+#include <string.h>
+
+static const struct op_row rows[OP_COUNT] = {
+    [OP_UNKNOWN] = {"", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_RUN] = {"run", OP_BY_MAIN, JOB_LIMIT_NONE},
+    [OP_SESSION] = {"session", OP_BY_MAIN, JOB_LIMIT_NONE},
+    [OP_ADOPT_RUN] = {"adopt_run", OP_BY_MAIN, JOB_LIMIT_NONE},
+    [OP_GET_RUN] = {"get_run", OP_BY_RUN, JOB_LIMIT_DEFAULT},
+    [OP_CANCEL_RUN] = {"cancel_run", OP_BY_RUN, JOB_LIMIT_DEFAULT},
+    [OP_LIST_RUNS] = {"list_runs", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_RUNNERS] = {"runners", OP_BY_MAIN, JOB_LIMIT_NONE},
+    [OP_CREATE_PSANDBOX] = {"create_psandbox", OP_BY_MAIN, JOB_LIMIT_NONE},
+    [OP_ADOPT_PSANDBOX] = {"adopt_psandbox", OP_BY_MAIN, JOB_LIMIT_NONE},
+    [OP_EXEC] = {"exec", OP_BY_PSANDBOX, JOB_LIMIT_DEFAULT},
+    [OP_CLOSE_PSANDBOX] = {"close_psandbox", OP_BY_PSANDBOX, JOB_LIMIT_DEFAULT},
+    [OP_PSANDBOX_LOGS] = {"psandbox_logs", OP_BY_PSANDBOX, JOB_LIMIT_DEFAULT},
+    [OP_PSANDBOX_STATUS] = {"psandbox_status", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_PUT] = {"put", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_OPEN] = {"open", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_LIST_FOLDER] = {"list_folder", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_DELETE] = {"delete", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_MOVE] = {"move", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_LIST] = {"list", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_NAMES] = {"names", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_ARCHIVE_LINK] = {"archive_link", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_PACK] = {"pack", OP_BY_JOB, JOB_LIMIT_PACK},
+    [OP_UNPACK] = {"unpack", OP_BY_JOB, JOB_LIMIT_UNPACK},
+    [OP_CREATE_UPLOAD] = {"create_upload", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_CHECK_UPLOAD] = {"check_upload", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_STAGE_UPLOAD] = {"stage_upload", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_FINISH_UPLOAD] = {"finish_upload", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_IMPORT_URL] = {"import_url", OP_BY_JOB, JOB_LIMIT_IMPORT},
+    /* The main process moves the files away; a job counts them and answers. */
+    [OP_DELETE_CONVERSATION] = {"delete_conversation", OP_BY_MAIN, JOB_LIMIT_DELETION},
+    [OP_STATUS] = {"status", OP_BY_JOB, JOB_LIMIT_NONE},
+    [OP_PING] = {"ping", OP_BY_JOB, JOB_LIMIT_NONE},
+};
+
+const struct op_row *op_row(enum broker_op op)
+{
+    return &rows[op];
+}
+
+const char *op_name(enum broker_op op)
+{
+    return rows[op].name;
+}
+
+enum broker_op op_of(const json_t *head)
+{
+    const char *name = json_get_string(head, "op");
+
+    for (size_t i = OP_UNKNOWN + 1; name && i < OP_COUNT; i++)
+        if (strcmp(name, rows[i].name) == 0)
+            return (enum broker_op)i;
+    return OP_UNKNOWN;
+}
+
+json_t *op_head_new(enum broker_op op)
+{
+    return json_pack("{s:s}", "op", op_name(op));
+}

@@ -1,0 +1,82 @@
+/*
+ * The operations of the broker, one row each: the name in a request's head ("op"), the process that
+ * carries it out, and the share of jobs that it counts for. A client names an operation by its
+ * constant; the processes keep their handlers in tables that these constants index.
+ */
+#ifndef SANDCGI_PROTOCOL_OPS_H
+#define SANDCGI_PROTOCOL_OPS_H
+
+#include "common/base/err.h"
+
+#include <jansson.h>
+
+enum broker_op {
+    OP_UNKNOWN, /* a head without "op", or with a name that is in no row */
+    OP_RUN,
+    OP_SESSION,
+    OP_ADOPT_RUN,
+    OP_GET_RUN,
+    OP_CANCEL_RUN,
+    OP_LIST_RUNS,
+    OP_RUNNERS,
+    OP_CREATE_PSANDBOX,
+    OP_ADOPT_PSANDBOX,
+    OP_EXEC,
+    OP_CLOSE_PSANDBOX,
+    OP_PSANDBOX_LOGS,
+    OP_PSANDBOX_STATUS,
+    OP_PUT,
+    OP_OPEN,
+    OP_LIST_FOLDER,
+    OP_DELETE,
+    OP_MOVE,
+    OP_LIST,
+    OP_NAMES,
+    OP_ARCHIVE_LINK,
+    OP_PACK,
+    OP_UNPACK,
+    OP_CREATE_UPLOAD,
+    OP_CHECK_UPLOAD,
+    OP_STAGE_UPLOAD,
+    OP_FINISH_UPLOAD,
+    OP_IMPORT_URL,
+    OP_DELETE_CONVERSATION,
+    OP_STATUS,
+    OP_PING,
+    OP_COUNT
+};
+
+/* Which process answers. With OP_BY_RUN and OP_BY_PSANDBOX a job answers when the process named in
+ * the head has ended: from its record. */
+enum op_by {
+    OP_BY_MAIN,     /* the main process */
+    OP_BY_RUN,      /* the supervisor of "runId" */
+    OP_BY_PSANDBOX, /* the supervisor of "sandboxId" */
+    OP_BY_JOB,      /* a child of its own */
+};
+
+/* Which share of jobs an operation counts for (job_limits.c). */
+enum job_limit {
+    JOB_LIMIT_NONE,    /* it is no job, or must never be refused */
+    JOB_LIMIT_DEFAULT, /* it ends soon by itself */
+    JOB_LIMIT_DELETION,
+    JOB_LIMIT_IMPORT,
+    JOB_LIMIT_PACK,
+    JOB_LIMIT_UNPACK,
+    JOB_LIMIT_COUNT
+};
+
+struct op_row {
+    const char *name;
+    enum op_by by;
+    enum job_limit limit;
+};
+
+const struct op_row *op_row(enum broker_op op);
+const char *op_name(enum broker_op op);
+/* What a request's head names. */
+enum broker_op op_of(const json_t *head);
+/* {"op": its name}, to which a client adds the operation's members. */
+json_t *op_head_new(enum broker_op op);
+
+#endif

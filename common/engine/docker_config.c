@@ -104,36 +104,41 @@ static json_t *make_tmpfs(const struct engine_limits *l)
     return json_pack("{s:s}", "/tmp", options);
 }
 
-static int add_bind(json_t *list, const char *from, const char *to, const char *manner)
+static int add_mount(json_t *list, const char *source, const char *target, bool read_only)
 {
-    AUTO_FREE char *bind = mem_printf("%s:%s:%s", from, to, manner);
-
-    return json_array_append_new(list, json_string(bind));
+    return json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "Type", "bind", "Source",
+                                                 source, "Target", target, "ReadOnly", read_only));
 }
 
-/* NULL when a path is not valid UTF-8. */
-static json_t *make_binds(const struct engine_spec *spec)
+/*
+ * NULL when a path is not valid UTF-8. Not HostConfig.Binds, which make a missing directory:
+ * a directory that was deleted would come back, empty and owned by root. (Podman's compatible API
+ * makes it for both.)
+ */
+static json_t *make_mounts(const struct engine_spec *spec)
 {
     json_auto_t *list = json_array();
 
-    if (add_bind(list, spec->data_path, "/data", "rw") < 0)
+    if (add_mount(list, spec->data_path, "/data", false) < 0)
         return NULL;
-    if (spec->psandbox && spec->alias && add_bind(list, spec->data_path, spec->alias, "rw") < 0)
+    if (spec->psandbox && spec->alias && add_mount(list, spec->data_path, spec->alias, false) < 0)
         return NULL;
-    if (spec->psandbox && add_bind(list, spec->helpers_path, CONTAINER_TOOLS, "ro") < 0)
+    if (spec->psandbox && add_mount(list, spec->helpers_path, CONTAINER_HELPERS, true) < 0)
+        return NULL;
+    if (spec->index_path && add_mount(list, spec->index_path, "/run/index", true) < 0)
         return NULL;
     return TAKE_PTR(list);
 }
 
 static json_t *make_host(const struct engine_spec *spec)
 {
-    json_t *binds = make_binds(spec);
+    json_t *mounts = make_mounts(spec);
     json_t *host;
 
-    if (!binds)
+    if (!mounts)
         return NULL;
     host = json_pack("{s:o, s:b, s:b, s:b, s:[s], s:[s], s:s, s:i, s:o, s:{s:s, s:{}}, s:b}",
-                     "Binds", binds, "AutoRemove", 0, "Privileged", 0, "ReadonlyRootfs", 1,
+                     "Mounts", mounts, "AutoRemove", 0, "Privileged", 0, "ReadonlyRootfs", 1,
                      "CapDrop", "ALL", "SecurityOpt", "no-new-privileges", "IpcMode", "private",
                      "ShmSize", SHM_BYTES, "Tmpfs", make_tmpfs(&spec->limits), "LogConfig", "Type",
                      "none", "Config",
@@ -142,10 +147,6 @@ static json_t *make_host(const struct engine_spec *spec)
 
     if (!host)
         return NULL;
-    if (spec->index_path) {
-        AUTO_FREE char *index = mem_printf("%s:/run/index:ro", spec->index_path);
-        json_array_append_new(json_object_get(host, "Binds"), json_string(index));
-    }
     add_limits(host, &spec->limits);
     if (spec->runtime && *spec->runtime)
         json_object_set_new(host, "Runtime", json_string(spec->runtime));
@@ -174,7 +175,7 @@ static json_t *make_config(const struct engine_spec *spec)
 /* Whatever the image would run by itself is replaced, and nothing is run beside it. */
 static void set_entry(json_t *config)
 {
-    json_object_set_new(config, "Entrypoint", json_pack("[s]", CONTAINER_TOOLS "/entry"));
+    json_object_set_new(config, "Entrypoint", json_pack("[s]", CONTAINER_HELPERS "/entry"));
     json_object_set_new(config, "Cmd", json_pack("[s]", "stay"));
     json_object_set_new(config, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
 }
@@ -192,15 +193,16 @@ static int add_environment(json_t *config, const struct engine_spec *spec)
     return 0;
 }
 
-/* Absolute, and without what has a meaning in the text of a bind or on a way. */
+/* Podman joins a mount's members with commas, and takes the text apart as CSV. */
 static bool path_ok(const char *path)
 {
-    return path && path[0] == '/' && !strchr(path, ':');
+    return path && path[0] == '/' && !strpbrk(path, ",\"");
 }
 
 bool container_alias_ok(const char *alias)
 {
-    static const char *const taken[] = {"/data", "/dev", "/proc", "/sys", "/tmp", CONTAINER_TOOLS};
+    static const char *const taken[] = {"/data", "/dev", "/proc",
+                                        "/sys",  "/tmp", CONTAINER_HELPERS};
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                   "/_-";
     size_t len = strlen(alias);
@@ -220,7 +222,8 @@ bool container_alias_ok(const char *alias)
 static int check_psandbox(const struct engine_spec *spec, struct err *e)
 {
     if (!path_ok(spec->helpers_path))
-        return err_set(e, ERR_INVALID, "the path of the tools must be absolute, without colons");
+        return err_set(e, ERR_INVALID,
+                       "the helpers' path must be absolute, without commas and quotes");
     if (spec->alias && !container_alias_ok(spec->alias))
         return err_set(e, ERR_INVALID, "the sandbox cannot be mounted at %s", spec->alias);
     return 0;
@@ -232,11 +235,12 @@ static int check_spec(const struct engine_spec *spec, struct err *e)
         return err_set(e, ERR_INVALID, "the run id cannot be part of a container's name");
     if (!spec->image || !*spec->image || !spec->user || !*spec->user || !spec->instance)
         return err_set(e, ERR_INVALID, "image, user and instance are needed");
-    /* A colon would end the path in the bind's text. */
     if (!path_ok(spec->data_path))
-        return err_set(e, ERR_INVALID, "the sandbox path must be absolute and free of colons");
-    if (spec->index_path && (spec->index_path[0] != '/' || strchr(spec->index_path, ':')))
-        return err_set(e, ERR_INVALID, "the index's path must be absolute and free of colons");
+        return err_set(e, ERR_INVALID,
+                       "the sandbox directory must be absolute, without commas and quotes");
+    if (spec->index_path && !path_ok(spec->index_path))
+        return err_set(e, ERR_INVALID,
+                       "the index's path must be absolute, without commas and quotes");
     return spec->psandbox ? check_psandbox(spec, e) : 0;
 }
 

@@ -14,8 +14,8 @@
 #define CONTAINER_NAME_PREFIX "sandcgi-"
 #define CONTAINER_RUN_ID_MAX  64
 
-/* Where a container that stays finds our programs. */
-#define CONTAINER_TOOLS     "/sandbox"
+/* Where the container of a persistent sandbox finds the helpers. */
+#define CONTAINER_HELPERS   "/sandbox"
 #define CONTAINER_ALIAS_MAX 64
 
 #define LABEL_MANAGED  "sandbox.managed"

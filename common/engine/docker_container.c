@@ -74,19 +74,24 @@ static int create(struct docker *d, const struct engine_spec *spec, struct deadl
     (void)deadline;
     if (container_body(spec, &body, e) < 0)
         return -1;
-    d->container.image = mem_strdup(spec->image);
+    d->container.image = mem_strdup(spec->image_name ? spec->image_name : spec->image);
     d->container.name = mem_printf(CONTAINER_NAME_PREFIX "%s", spec->run_id);
     path = mem_printf("/containers/create?name=%s", d->container.name);
     status = docker_http_call(d->http, "POST", path, buf_str(&body), DOCKER_START_MS, &reply, e);
     if (status < 0)
         return -1;
     if (status == 404)
-        return err_set(e, ERR_NOT_FOUND, "runner image %s is missing", spec->image);
+        return err_set(e, ERR_NOT_FOUND, "the image %s is missing on the server",
+                       d->container.image);
     if (status == 409) {
         /* The name belongs to another run: not ours to remove. */
         free(TAKE_PTR(d->container.name));
         return docker_http_refused(status, reply.data, reply.len, e);
     }
+    if (status == 400 && strstr(buf_str(&reply), "bind source path does not exist"))
+        return err_set(e, ERR_NOT_FOUND,
+                       "the sandbox directory does not exist on the container engine's host "
+                       "(SANDBOX_HOST_PATH)");
     if (status >= 400)
         return docker_http_refused(status, reply.data, reply.len, e);
     return take_id(&d->container, &reply, e);

@@ -33,7 +33,8 @@ struct engine_limits {
 /* The container: the fixed shape that no caller can weaken. All pointers are borrowed for the call.
  */
 struct engine_spec {
-    const char *image; /* id or tag, from discovery, never from a client */
+    const char *image;      /* id or tag, from discovery, never from a client */
+    const char *image_name; /* what errors call it; NULL: image */
     int protocol; /* 1: the image's entry program speaks sandbox.protocol=1; 0: code on stdin */
     const char *data_path; /* directory on the engine's host, bound to /data read-write */
     const char *user;      /* "uid:gid" */
@@ -184,9 +185,10 @@ struct engine_ops {
     /*
      * Makes a container of spec and starts it; it waits for its program then. Whatever this object
      * had before is removed first. -1: it could not be made, and nothing is left behind:
-     * ERR_UNAVAILABLE engine down, ERR_NOT_FOUND image missing, ERR_REFUSED the engine's words,
-     * ERR_TIMEOUT, ERR_CANCELLED turn said so. The engine's answer to a create under way is awaited
-     * even then (it has 30 s), since an unanswered one may still make a container.
+     * ERR_UNAVAILABLE engine down, ERR_NOT_FOUND the image or a directory is missing (which is
+     * never made), ERR_REFUSED the engine's words, ERR_TIMEOUT, ERR_CANCELLED turn said so. The
+     * engine's answer to a create under way is awaited even then (it has 30 s), since an unanswered
+     * one may still make a container.
      */
     int (*start)(struct engine *, const struct engine_spec *, const struct engine_attend *,
                  struct deadline, struct err *);

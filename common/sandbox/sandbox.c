@@ -44,9 +44,9 @@ static int check_paths(const char *path, const char *host_path, struct err *e)
         return err_set(e, ERR_INVALID, "SANDBOX_ROOT must be an absolute path");
     if (host_path[0] != '/')
         return err_set(e, ERR_INVALID, "SANDBOX_HOST_PATH must be an absolute path");
-    /* The engine takes binds as source:target:options and has no way to escape a colon. */
-    if (strchr(host_path, ':'))
-        return err_set(e, ERR_INVALID, "SANDBOX_HOST_PATH must not contain a colon");
+    /* Podman takes a mount as text with commas between its members. */
+    if (strpbrk(host_path, ",\""))
+        return err_set(e, ERR_INVALID, "SANDBOX_HOST_PATH must not contain a comma or a quote");
     return 0;
 }
 

@@ -24,6 +24,7 @@ int psandbox_start_container(struct psandbox *s, struct err *e)
     snprintf(user, sizeof user, "%u:%u", config->sandbox_uid, config->sandbox_gid);
     const struct engine_spec spec = {
         .image = start->runner ? start->runner->image_id : image,
+        .image_name = start->runner ? start->runner->image : image,
         .psandbox = true,
         .helpers_path = start->helpers_path,
         .alias = json_get_string(start->head, "alias"),
@@ -36,12 +37,7 @@ int psandbox_start_container(struct psandbox *s, struct err *e)
         .network = json_get_bool(start->head, "network", 0),
         .limits = config->limits.container,
     };
-    if (s->engine->ops->start(s->engine, &spec, &s->attend, deadline_in_ms(START_MS), e) == 0)
-        return 0;
-    if (e->kind == ERR_NOT_FOUND) /* the engine may know it by its id only */
-        err_set(e, ERR_NOT_FOUND, "the image %s is missing on the server",
-                start->runner ? start->runner->image : image);
-    return -1;
+    return s->engine->ops->start(s->engine, &spec, &s->attend, deadline_in_ms(START_MS), e);
 }
 
 /* The container is of no use any more. */

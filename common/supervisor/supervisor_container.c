@@ -42,6 +42,7 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
     snprintf(user, sizeof user, "%u:%u", config->sandbox_uid, config->sandbox_gid);
     struct engine_spec spec = {
         .image = start->runner->image_id,
+        .image_name = start->runner->image,
         .protocol = start->runner->protocol,
         .data_path = data_path,
         .user = user,
@@ -58,9 +59,6 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
     s->started = s->engine->ops->start(s->engine, &spec, &s->attend,
                                        deadline_in_ms(SUPERVISOR_START_MS), e) == 0;
     run_env_free(env, n_env);
-    if (!s->started && e->kind == ERR_NOT_FOUND) /* the engine knows it by its id only */
-        err_set(e, ERR_NOT_FOUND, "the runner image %s is missing on the server",
-                start->runner->image);
     if (s->started && s->claimed)
         supervisor_say_started(s);
     return s->started ? 0 : -1;

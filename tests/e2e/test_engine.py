@@ -138,6 +138,18 @@ def _():
     wait_until(lambda: not site.containers(), 5, "the container is removed, by its label")
 
 
+@test("a sandbox directory that the engine's host does not have is an error, and the engine makes none")
+def _():
+    missing = f"{new_folder('host')}/missing"
+    site = sites.own({"SANDBOX_HOST_PATH": missing})
+    client = sites.new_conversation(site.client())
+    contains(client.run_error("echo x", "bash"), "the sandbox directory does not exist on the container engine's host")
+    contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}),
+             "the sandbox directory does not exist")
+    check(not os.path.exists(missing), "the engine made the directory")
+    wait_until(lambda: not site.all_containers(), 5, "no container is left")
+
+
 @test("a full file system: the upload and the program are told, nothing half-written is left")
 def _():
     if not IS_ROOT:

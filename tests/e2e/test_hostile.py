@@ -15,7 +15,7 @@ from harness import IS_ROOT, TOP, Skip, check, contains, equal, in_time, test, w
 from mcp import end_run
 
 # What an engine fills in by its version or configuration; everything else that is not in the golden copy must be empty.
-ENGINES_OWN = {"Binds", "CgroupnsMode", "ConsoleSize", "Isolation", "MaskedPaths", "ReadonlyPaths", "RestartPolicy", "Runtime"}
+ENGINES_OWN = {"CgroupnsMode", "ConsoleSize", "Isolation", "MaskedPaths", "Mounts", "ReadonlyPaths", "RestartPolicy", "Runtime"}
 
 
 def _live(client, site, code="sleep 60", language="bash", **arguments):
@@ -46,7 +46,8 @@ def _():
     for name, want in golden["Config"].items():
         equal(shape["Config"].get(name), want, f"Config.{name}")
     check(host["MaskedPaths"] and host["ReadonlyPaths"], "the engine's masked paths")
-    equal([re.sub(r"^.*/[0-9a-f]{64}:", "SANDBOX:", bind) for bind in host["Binds"]], ["SANDBOX:/data:rw"])
+    equal([(m["Type"], re.sub(r"^.*/[0-9a-f]{64}$", "SANDBOX", m["Source"]), m["Target"], m.get("ReadOnly", False))
+           for m in host["Mounts"]], [("bind", "SANDBOX", "/data", False)])
     equal(sorted(m["Destination"] for m in shape["Mounts"]), ["/data"])
     check(host["RestartPolicy"]["Name"] in ("", "no"), "never restarted")
     labels = shape["Config"]["Labels"]

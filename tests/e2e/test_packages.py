@@ -275,7 +275,7 @@ def _():
     run_id, _path = begin_slow(site, client)
     container = engine.inspect(warm.container_of(site, run_id))
     equal(container["HostConfig"]["NetworkMode"], "none")
-    equal(len(container["HostConfig"]["Binds"]), 2)
+    equal(len(container["HostConfig"]["Mounts"]), 2)
     contains(runs.look(client, run_id)["output"], "Looking in indexes")
     equal(runs.cancel(client, run_id)["status"], "cancelled")
     wait_until(lambda: not site.all_containers() and not left_over(site), 10, "container and way to the index are gone")

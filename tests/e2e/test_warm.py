@@ -160,7 +160,7 @@ def _():
 
 def _shape(container):
     shape = engine.inspect(container)
-    shape["HostConfig"].pop("Binds")
+    shape["HostConfig"].pop("Mounts")
     return shape["HostConfig"], {name: shape["Config"][name] for name in
                                  ("User", "Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}
 

@@ -133,7 +133,7 @@ static int container_start(struct engine *engine, const struct engine_spec *spec
             return err_set(e, ERR_CANCELLED, "the caller went away");
     }
     if (fake_psandbox->failing)
-        return err_set(e, ERR_NOT_FOUND, "no such image");
+        return err_set(e, ERR_NOT_FOUND, "the image %s is missing on the server", spec->image_name);
     b->started = true;
     b->data_path = mem_strdup(spec->data_path);
     epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, removed_fd, &event);

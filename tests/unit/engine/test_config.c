@@ -104,7 +104,7 @@ static void an_installation_has_the_golden_shape(void **state)
     (void)state;
     spec.index_path = "/srv/sandboxes/.index/r1";
     check_golden(&spec, "container-install");
-    spec.index_path = "/srv:/x";
+    spec.index_path = "/srv,/x";
     assert_int_equal(container_body(&spec, &body, &e), -1);
     assert_int_equal(e.kind, ERR_INVALID);
 }
@@ -140,7 +140,7 @@ static void the_sandbox_is_mounted_at_plain_places_only(void **state)
         assert_false(container_alias_ok(bad[i]));
     spec.psandbox = true;
     assert_int_equal(container_body(&spec, &body, &e), -1);
-    spec.helpers_path = "/with:colon";
+    spec.helpers_path = "/with,comma";
     assert_int_equal(container_body(&spec, &body, &e), -1);
     spec.helpers_path = "/tools";
     assert_int_equal(container_body(&spec, &body, &e), 0);
@@ -178,7 +178,7 @@ static void odd_limits_stay_within_what_engines_accept(void **state)
 
 static void specs_that_would_break_the_shape_are_refused(void **state)
 {
-    static const char *const paths[] = {"", "relative", "/with:colon", NULL};
+    static const char *const paths[] = {"", "relative", "/with,comma", "/with\"quote", NULL};
     static const char *const ids[] = {"", "a/b", "../x", "a b", "-x", "a?b", NULL};
     struct engine_spec spec = usual;
     AUTO_BUF struct buf body = BUF_INIT(65536);

@@ -320,6 +320,14 @@ static void a_failure_half_way_leaves_nothing(void **state)
                                            .body = "{\"message\":\"No such image: runner-x:1\"}"},
                                           {.match = "DELETE", .status = 404},
                                           END};
+    const struct fake_reply no_directory[] = {
+        PING,
+        {.match = "POST /v1.41/containers/create",
+         .status = 400,
+         .body = "{\"message\":\"invalid mount config for type \\\"bind\\\": bind source path "
+                 "does not exist: /srv/x\"}"},
+        {.match = "DELETE", .status = 404},
+        END};
     const struct {
         const struct fake_reply *table;
         enum err_kind kind;
@@ -328,7 +336,8 @@ static void a_failure_half_way_leaves_nothing(void **state)
         {no_start, ERR_REFUSED, "driver failed: no space left"},
         {no_attach, ERR_REFUSED, "driver failed: no space left"},
         {no_id, ERR_PROTOCOL, "id"},
-        {no_image, ERR_NOT_FOUND, "runner image runner-x:1 is missing"},
+        {no_image, ERR_NOT_FOUND, "the image runner-x:1 is missing"},
+        {no_directory, ERR_NOT_FOUND, "the sandbox directory does not exist"},
     };
 
     (void)state;

@@ -46,13 +46,13 @@ static void a_wrong_root_is_refused_with_what_to_change(void **state)
 {
     struct fixture *f = *state;
     struct sandbox_root r;
-    char file[320], open_dir[320], deep[320], colon[320];
+    char file[320], open_dir[320], deep[320], comma[320];
 
     fixture_secret_file(f);
     snprintf(file, sizeof(file), "%s/secret", f->dir);
     snprintf(open_dir, sizeof(open_dir), "%s/open", f->dir);
     snprintf(deep, sizeof(deep), "%s/no/such", f->dir);
-    snprintf(colon, sizeof(colon), "%s/a:b", f->dir);
+    snprintf(comma, sizeof(comma), "%s/a,b", f->dir);
     assert_int_equal(mkdir(open_dir, 0700), 0);
     assert_int_equal(chmod(open_dir, 01777), 0);
     const struct {
@@ -61,7 +61,7 @@ static void a_wrong_root_is_refused_with_what_to_change(void **state)
         {"relative", NULL, FIXTURE_SECRET, "SANDBOX_ROOT must be an absolute path"},
         {"", NULL, FIXTURE_SECRET, "SANDBOX_ROOT"},
         {f->path, "relative", FIXTURE_SECRET, "SANDBOX_HOST_PATH"},
-        {f->path, colon, FIXTURE_SECRET, "colon"},
+        {f->path, comma, FIXTURE_SECRET, "comma"},
         {f->path, NULL, "short", "FILE_SECRET"},
         {f->path, NULL, "", "FILE_SECRET"},
         {file, NULL, FIXTURE_SECRET, "directory"},

@@ -7,6 +7,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/mcp/features/tools_list.h"
+#include "common/tools/args.h"
 #include "fcgi/registry.h"
 
 #include <string.h>
@@ -109,6 +110,7 @@ static struct mcp_server server_of(struct app *app, const struct settings *s)
                                .title = "sandcgi code sandbox",
                                .version = PACKAGE_VERSION,
                                .app = &app->tools,
+                               .arguments = &args_tables,
                                .lists = mcp_lists_new(),
                                .sessions_fd = -1,
                                .session_ttl_s = (int64_t)(s->session_ttl_ms / 1000),

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 struct mcp_tool;      /* tool.h */
+struct mcp_arguments; /* tool.h */
 struct mcp_prompt;    /* prompt.h */
 struct mcp_resources; /* resource.h */
 struct mcp_tasks;     /* task.h */
@@ -59,6 +60,7 @@ struct mcp_server {
     const char *instructions;            /* for the model, in initialize and server/discover */
     const struct mcp_tool *const *tools; /* in the order of tools/list, n_tools */
     size_t n_tools;
+    const struct mcp_arguments *arguments;   /* reads the tools' tables; NULL: they have none */
     const struct mcp_prompt *const *prompts; /* in the order of prompts/list, n_prompts */
     size_t n_prompts;
     const struct mcp_resources *resources; /* NULL: none */

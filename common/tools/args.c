@@ -6,12 +6,15 @@
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
+#include "common/tools/report.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #define SECONDS_MIN_MS 1000
+
+const struct arg_row args_none[] = {{0}};
 
 uint64_t args_setting(const struct tools_app *app, size_t setting)
 {
@@ -374,4 +377,16 @@ void args_clear(const struct arg_row *table, void *filled)
             *map = (struct arg_map){0};
         }
     }
+}
+
+void args_call(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    const struct mcp_tool *tool = c->tool;
+    AUTO_FREE void *filled = mem_alloc(tool->arguments_size);
+    struct err e = ERR_INIT;
+
+    if (args_fill(tool->arguments, c->app, c->arguments, filled, &e) < 0 ||
+        tool->run(c, filled, out, &e) < 0)
+        report_failure(out, &e);
+    args_clear(tool->arguments, filled);
 }

@@ -12,6 +12,7 @@
 #define SANDCGI_TOOLS_ARGS_H
 
 #include "common/base/err.h"
+#include "common/mcp/features/tool.h"
 #include "common/protocol/run.h"
 #include "common/tools/tools.h"
 
@@ -61,6 +62,7 @@ struct arg_row {
     size_t max_setting;     /* ARG_SETTING(...), wins over max */
     size_t max_items;       /* of ARG_LIST and ARG_MAP */
     size_t initial_setting; /* ARG_SECONDS, ARG_INTEGER: the default told in the schema */
+    const char *initial;    /* a string's default told in the schema; NULL: none */
     const char *help;       /* for the model */
     /*
      * What a string may be, as a new array of strings; NULL when that is not known now and
@@ -70,14 +72,18 @@ struct arg_row {
     json_t *(*choices)(const struct tools_app *app, const char *wanted);
 };
 
-/* Tables end with a row whose name is NULL. */
+/* Tables end with a row whose name is NULL; this one has no other. */
+extern const struct arg_row args_none[];
 
 /* The value of a setting (ARG_SETTING), and a row's limit with this server's settings. */
 uint64_t args_setting(const struct tools_app *app, size_t setting);
 uint64_t args_limit(const struct arg_row *row, const struct tools_app *app);
 
-/* The JSON schema of the arguments; new reference. */
-json_t *args_schema(const struct arg_row *table, const struct tools_app *app);
+/* For mcp_server.arguments: schemas of tables, calls of tools that have one. */
+extern const struct mcp_arguments args_tables;
+
+/* Calls c->tool, one of our own: fills its struct, runs it, tells what went wrong. */
+void args_call(const struct mcp_tool_call *c, struct mcp_result *out);
 
 /*
  * Fills *out (zeroed by the caller) from arguments (an object, or NULL: none). ERR_INVALID or

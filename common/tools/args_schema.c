@@ -104,10 +104,12 @@ static json_t *row_schema(const struct arg_row *row, const struct tools_app *app
         break;
     }
     json_object_set_new(schema, "description", json_string(row->help));
+    if (row->initial)
+        json_object_set_new(schema, "default", json_string(row->initial));
     return schema;
 }
 
-json_t *args_schema(const struct arg_row *table, const struct tools_app *app)
+static json_t *table_schema(const struct arg_row *table, void *app)
 {
     json_t *schema = json_object();
     json_t *properties = json_object();
@@ -128,3 +130,5 @@ json_t *args_schema(const struct arg_row *table, const struct tools_app *app)
     json_decref(required);
     return schema;
 }
+
+const struct mcp_arguments args_tables = {.schema = table_schema, .call = args_call};

@@ -71,12 +71,13 @@ const json_t *runners_get(const struct tools_app *app, int64_t max_age_ms, struc
     return c->list;
 }
 
-uint64_t runners_version(const struct tools_app *app)
+uint64_t runners_version(void *app)
 {
+    const struct tools_app *a = app;
     struct err e = ERR_INIT;
 
-    runners_get(app, RUNNERS_FRESH_MS, &e);
-    return app->cache->version;
+    runners_get(a, RUNNERS_FRESH_MS, &e);
+    return a->cache->version;
 }
 
 static bool list_has(const json_t *list, const char *language)

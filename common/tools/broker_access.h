@@ -22,9 +22,9 @@ void runners_cache_free(struct tools_cache *c);
  */
 const json_t *runners_get(const struct tools_app *app, int64_t max_age_ms, struct err *e);
 
-/* Grows whenever the list changes. Looks for news when what is remembered is older than
- * RUNNERS_FRESH_MS. */
-uint64_t runners_version(const struct tools_app *app);
+/* mcp_tool.version: grows whenever the list changes. Looks for news when what is remembered is
+ * older than RUNNERS_FRESH_MS. */
+uint64_t runners_version(void *app);
 
 /* The names of the languages as a new array, NULL when they are not known. See args.h: choices. */
 json_t *runners_languages(const struct tools_app *app, const char *wanted);

@@ -71,13 +71,45 @@ libtools_a_SOURCES = \
 	common/tools/runs/imports.c common/tools/runs/imports.h \
 	common/tools/files/write_file.c
 
-# The program that draws charts, as C strings: one line each.
-common/tools/profiles/interpreter_charts.$(OBJEXT): common/tools/profiles/charts_py.inc
-CLEANFILES += common/tools/profiles/charts_py.inc
-EXTRA_DIST += common/tools/profiles/charts.py
-common/tools/profiles/charts_py.inc: common/tools/profiles/charts.py
-	@$(MKDIR_P) $(@D)
-	$(AM_V_GEN)sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n",/' $(srcdir)/common/tools/profiles/charts.py >$@
+# Texts that are files, inside the program: assembled into an archive of their own, with the path of the sources.
+noinst_LIBRARIES += libschemas.a
+libschemas_a_SOURCES = common/tools/schemas.c common/tools/schemas.h
+libschemas_a_CPPFLAGS = $(AM_CPPFLAGS) -DTOOLS_SOURCES='"$(srcdir)/common/tools"'
+TOOLS_TEXTS = \
+	common/tools/files/copy_file.json \
+	common/tools/files/copy_file_from_sandbox.json \
+	common/tools/files/copy_project.json \
+	common/tools/files/create_upload.json \
+	common/tools/files/delete_conversation.json \
+	common/tools/files/delete_file.json \
+	common/tools/files/download_archive.json \
+	common/tools/files/import_url.json \
+	common/tools/files/list_files.json \
+	common/tools/files/move_file.json \
+	common/tools/files/read_file.json \
+	common/tools/files/upload_archive.json \
+	common/tools/files/upload_file.json \
+	common/tools/files/write_file.json \
+	common/tools/profiles/bar_chart.json \
+	common/tools/profiles/heatmap.json \
+	common/tools/profiles/interactive_chart.json \
+	common/tools/profiles/line_chart.json \
+	common/tools/profiles/scatter_plot.json \
+	common/tools/profiles/session_close.json \
+	common/tools/profiles/session_list.json \
+	common/tools/profiles/session_read.json \
+	common/tools/profiles/session_run.json \
+	common/tools/profiles/session_upload.json \
+	common/tools/runs/list_runners.json \
+	common/tools/runs/list_runs.json \
+	common/tools/runs/run.json \
+	common/tools/sandboxes/exec.json \
+	common/tools/sandboxes/get_sandbox_status.json \
+	common/tools/sandboxes/reset_session.json \
+	common/tools/sandboxes/sandbox.json \
+	common/tools/profiles/charts.py
+EXTRA_DIST += $(TOOLS_TEXTS)
+common/tools/libschemas_a-schemas.$(OBJEXT): $(TOOLS_TEXTS)
 
 if HAVE_CMOCKA
 check_PROGRAMS += \

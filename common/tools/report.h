@@ -18,12 +18,4 @@ void report_soften(struct err *e);
 /* A text block for each of a result's notices: sentences of the broker's about what is kept. */
 void report_notices(const json_t *result, struct mcp_result *out);
 
-#define REPORT_EXPIRY_SCHEMA                                                                       \
-    "\"filesExpireAt\":{\"type\":\"integer\",\"description\":\"Unix time at which the "            \
-    "conversation's files go, unless it is used before\"}"
-#define REPORT_RETENTION_SCHEMA                                                                    \
-    REPORT_EXPIRY_SCHEMA ","                                                                       \
-                         "\"notices\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"        \
-                         "\"description\":\"about what the conversation keeps\"}"
-
 #endif

@@ -9,23 +9,9 @@
 static const char *const needs_elicitation[] = {"elicitation/create", NULL};
 static const char *const needs_sampling[] = {"sampling/createMessage", NULL};
 
-static json_t *one_string(const char *name)
-{
-    return json_pack("{s:s, s:{s:{s:s, s:s}}, s:[s]}", "type", "object", "properties", name, "type",
-                     "string", "description", "Passed on to the client.", "required", name);
-}
-
-static json_t *prompt_schema(void *app)
-{
-    (void)app;
-    return one_string("prompt");
-}
-
-static json_t *message_schema(void *app)
-{
-    (void)app;
-    return one_string("message");
-}
+#define ONE_STRING(name)                                                                           \
+    "{\"type\":\"object\",\"properties\":{\"" name "\":{\"type\":\"string\","                      \
+    "\"description\":\"Passed on to the client.\"}},\"required\":[\"" name "\"]}"
 
 /* Tells a response as it came. */
 static void tell_response(struct mcp_result *out, const json_t *response)
@@ -56,7 +42,7 @@ static const struct mcp_tool test_sampling = {
     .name = "test_sampling",
     .requires = needs_sampling,
     .describe = fixture_describe,
-    .input_schema = prompt_schema,
+    .input_schema = ONE_STRING("prompt"),
     .call = sampling,
 };
 
@@ -81,7 +67,7 @@ static const struct mcp_tool test_elicitation = {
     .name = "test_elicitation",
     .requires = needs_elicitation,
     .describe = fixture_describe,
-    .input_schema = message_schema,
+    .input_schema = ONE_STRING("message"),
     .call = elicitation,
 };
 

@@ -108,12 +108,6 @@ static const char schema_2020_12[] =
     "\"then\":{\"required\":[\"phone\"]},\"else\":{\"required\":[\"email\"]},"
     "\"additionalProperties\":false}";
 
-static json_t *schema_2020_12_new(void *app)
-{
-    (void)app;
-    return json_loads(schema_2020_12, 0, NULL);
-}
-
 static void json_schema_2020_12(const struct mcp_tool_call *call, struct mcp_result *out)
 {
     (void)call;
@@ -124,18 +118,14 @@ static const struct mcp_tool json_schema_2020_12_tool = {
     .name = "json_schema_2020_12_tool",
     .hints = {.read_only = true},
     .describe = fixture_describe,
-    .input_schema = schema_2020_12_new,
+    .input_schema = schema_2020_12,
     .call = json_schema_2020_12,
 };
 
 /* Clients repeat the region in the header Mcp-Param-Region. */
-static json_t *region_schema(void *app)
-{
-    (void)app;
-    return json_pack("{s:s, s:{s:{s:s, s:s, s:s}}, s:[s]}", "type", "object", "properties",
-                     "region", "type", "string", "description", "Any text.", "x-mcp-header",
-                     "Region", "required", "region");
-}
+static const char region_schema[] =
+    "{\"type\":\"object\",\"properties\":{\"region\":{\"type\":\"string\","
+    "\"description\":\"Any text.\",\"x-mcp-header\":\"Region\"}},\"required\":[\"region\"]}";
 
 static void x_mcp_header(const struct mcp_tool_call *call, struct mcp_result *out)
 {

@@ -177,29 +177,11 @@ static const char *text_argument(const struct mcp_tool_call *call, const char *n
     return text ? text : "";
 }
 
-static json_t *string_schema(const char *name)
-{
-    return json_pack("{s:s, s:{s:{s:s}}}", "type", "object", "properties", name, "type", "string");
-}
-
-static json_t *name_schema(void *app)
-{
-    (void)app;
-    return string_schema("name");
-}
-
-static json_t *filename_schema(void *app)
-{
-    (void)app;
-    return string_schema("filename");
-}
-
-static json_t *seconds_schema(void *app)
-{
-    (void)app;
-    return json_pack("{s:s, s:{s:{s:s}, s:{s:s}}}", "type", "object", "properties", "seconds",
-                     "type", "number", "label", "type", "string");
-}
+#define STRING_SCHEMA(name)                                                                        \
+    "{\"type\":\"object\",\"properties\":{\"" name "\":{\"type\":\"string\"}}}"
+#define SECONDS_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"properties\":{\"seconds\":{\"type\":\"number\"},"                      \
+    "\"label\":{\"type\":\"string\"}}}"
 
 static void call_greet(const struct mcp_tool_call *call, struct mcp_result *out)
 {
@@ -268,11 +250,11 @@ static void call_ask_first(const struct mcp_tool_call *call, struct mcp_result *
                                            .input_schema = schema,                                 \
                                            .call = function}
 
-TOOL(greet, call_greet, name_schema, false);
-TOOL(slow_compute, call_slow, seconds_schema, false);
+TOOL(greet, call_greet, STRING_SCHEMA("name"), false);
+TOOL(slow_compute, call_slow, SECONDS_SCHEMA, false);
 TOOL(failing_job, call_failing, fixture_no_arguments, true);
 TOOL(protocol_error_job, call_protocol_error, fixture_no_arguments, true);
-TOOL(confirm_delete, call_confirm, filename_schema, true);
+TOOL(confirm_delete, call_confirm, STRING_SCHEMA("filename"), true);
 TOOL(multi_input, call_multi, fixture_no_arguments, true);
 TOOL(test_tool_with_task, call_ask_first, fixture_no_arguments, true);
 

@@ -17,11 +17,7 @@ char *fixture_describe(void *app)
     return mem_strdup("A fixture of the conformance tests: answers in one given way.");
 }
 
-json_t *fixture_no_arguments(void *app)
-{
-    (void)app;
-    return json_pack("{s:s, s:b}", "type", "object", "additionalProperties", 0);
-}
+const char fixture_no_arguments[] = "{\"type\":\"object\",\"additionalProperties\":false}";
 
 void fixture_say(struct mcp_result *out, const char *fmt, ...)
 {

@@ -38,7 +38,7 @@ void fixture_tasks_share(void);
 
 /* For tools without a description or arguments of their own. */
 char *fixture_describe(void *app);
-json_t *fixture_no_arguments(void *app);
+extern const char fixture_no_arguments[];
 
 /* The result is this text. */
 void fixture_say(struct mcp_result *out, const char *fmt, ...)

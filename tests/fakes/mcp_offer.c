@@ -22,23 +22,14 @@ static char *describe(void *app)
     return mem_strdup("for tests");
 }
 
-static json_t *any_object(void *app)
-{
-    (void)app;
-    return json_pack("{s:s}", "type", "object");
-}
+static const char any_object[] = "{\"type\":\"object\"}";
 
-static json_t *region_schema(void *app)
-{
-    (void)app;
-    return json_loads("{\"type\":\"object\",\"properties\":{"
-                      "\"region\":{\"type\":\"string\",\"x-mcp-header\":\"Region\"},"
-                      "\"n\":{\"type\":\"integer\",\"x-mcp-header\":\"N\"},"
-                      "\"yes\":{\"type\":\"boolean\",\"x-mcp-header\":\"Yes\"},"
-                      "\"deep\":{\"type\":\"object\",\"properties\":{"
-                      "\"a\":{\"type\":\"string\",\"x-mcp-header\":\"A\"}}}}}",
-                      0, NULL);
-}
+static const char region_schema[] = "{\"type\":\"object\",\"properties\":{"
+                                    "\"region\":{\"type\":\"string\",\"x-mcp-header\":\"Region\"},"
+                                    "\"n\":{\"type\":\"integer\",\"x-mcp-header\":\"N\"},"
+                                    "\"yes\":{\"type\":\"boolean\",\"x-mcp-header\":\"Yes\"},"
+                                    "\"deep\":{\"type\":\"object\",\"properties\":{"
+                                    "\"a\":{\"type\":\"string\",\"x-mcp-header\":\"A\"}}}}}";
 
 static json_t *form(const char *message)
 {

@@ -4,6 +4,7 @@
 
 #include "common/mcp/features/tools_list.h"
 #include "common/rpc/json.h"
+#include "common/tools/args.h"
 #include "tests/fakes/fake_broker.h"
 
 #include <assert.h>
@@ -35,8 +36,12 @@ void tools_world_init(struct tools_world *w)
                            .network = true}},
     };
     tools_app_init(&w->app);
-    w->server = (struct mcp_server){
-        .sessions_fd = -1, .name = "t", .version = "1", .app = &w->app, .lists = mcp_lists_new()};
+    w->server = (struct mcp_server){.sessions_fd = -1,
+                                    .name = "t",
+                                    .version = "1",
+                                    .app = &w->app,
+                                    .arguments = &args_tables,
+                                    .lists = mcp_lists_new()};
     w->server.tools = tools_all(&w->server.n_tools);
     w->server.prompts = tools_prompts(&w->server.n_prompts);
     w->server.resources = &tools_resources;

@@ -1,7 +1,6 @@
 /*
- * What a tool is to this layer: a row with its texts and one function that answers a call. Tools
- * are constant; whatever changes at run time (the languages in a description) comes from app, which
- * they get handed each time.
+ * A tool: a row of texts, tables and one function that answers a call. Tools are constant; what
+ * changes at run time (the languages in a description) comes from app.
  */
 #ifndef SANDCGI_MCP_FEATURES_TOOL_H
 #define SANDCGI_MCP_FEATURES_TOOL_H
@@ -14,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct arg_row;
+
 /* Tool annotations, 2025-03-26 and later: hints for clients that ask their user before a call. */
 struct mcp_hints {
     bool read_only;
@@ -25,6 +26,7 @@ struct mcp_hints {
 /* Everything is borrowed and valid during the call only. */
 struct mcp_tool_call {
     const struct mcp_server *server; /* for mcp_publish (event.h) */
+    const struct mcp_tool *tool;     /* the one that is called */
     void *app;                       /* mcp_server.app */
     const char *tenant;
     int cancel_fd; /* hangs up when the client wants no more of this; -1: cannot be */
@@ -49,23 +51,38 @@ struct mcp_tool {
     const char *name;
     const char *const *aliases; /* answered but not listed; ends with NULL; NULL: none */
     const char *title;
+    const char *description;      /* NULL: describe makes it */
+    char *(*describe)(void *app); /* a heap string */
     struct mcp_hints hints;
     enum mcp_reach reach;
+    /* Its arguments: a table that mcp_server.arguments reads, and the size of the struct that it
+     * fills; or JSON text of an object schema. */
+    const struct arg_row *arguments;
+    size_t arguments_size;
+    const char *input_schema;
     const char *output_schema; /* JSON text of an object schema; NULL: none */
     /* Methods ("elicitation/create") without which it cannot do anything: calls of clients that
      * cannot be asked so are refused. Ends with NULL; NULL: none. */
     const char *const *requires;
     bool task_required;     /* its work is a task, or not done at all */
     bool mirrors_arguments; /* input_schema has x-mcp-header: headers are compared with arguments */
-    /* A heap string. */
-    char *(*describe)(void *app);
-    /* A new reference. */
-    json_t *(*input_schema)(void *app);
-    /* A number that grows when describe or input_schema would answer differently; NULL: they never
-     * do. */
+    /* A number that grows when the description or the input schema changes; NULL: they never do. */
     uint64_t (*version)(void *app);
-    /* Never fails: what goes wrong is told in *out (is_error). May be called several times for one
-     * request: see mcp_result.need. */
+    /*
+     * A call: run gets the struct that the table has filled, and returns 0, or -1 with *e; call
+     * reads the arguments itself and never fails: errors are in *out (is_error). Either may be
+     * called several times for one request: see mcp_result.need.
+     */
+    int (*run)(const struct mcp_tool_call *call, void *arguments, struct mcp_result *out,
+               struct err *e);
+    void (*call)(const struct mcp_tool_call *call, struct mcp_result *out);
+};
+
+/* How argument tables are read; the table's form is the tools' own. */
+struct mcp_arguments {
+    /* The JSON schema of a table; a new reference. */
+    json_t *(*schema)(const struct arg_row *table, void *app);
+    /* Calls call->tool, which has run. */
     void (*call)(const struct mcp_tool_call *call, struct mcp_result *out);
 };
 

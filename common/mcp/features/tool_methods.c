@@ -88,7 +88,10 @@ static void run_round(void *ctx, const struct mcp_ask *ask, struct mcp_need *nee
 
     mcp_result_clear(&r->result);
     r->call.ask = ask;
-    r->tool->call(&r->call, &r->result);
+    if (r->tool->run)
+        r->call.server->arguments->call(&r->call, &r->result);
+    else
+        r->tool->call(&r->call, &r->result);
     *need = r->result.need;
     r->result.need = (struct mcp_need){.requests = NULL};
 }
@@ -170,6 +173,7 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
         return -1;
     r.call = (struct mcp_tool_call){
         .server = call->server,
+        .tool = r.tool,
         .app = call->server->app,
         .tenant = call->origin->tenant,
         .cancel_fd = mcp_channel_cancel_fd(&channel),

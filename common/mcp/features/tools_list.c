@@ -62,16 +62,24 @@ static json_t *annotations_new(const struct mcp_tool *tool)
     return a;
 }
 
-static json_t *row_new(const struct mcp_tool *tool, void *app, unsigned features)
+static json_t *input_schema_new(const struct mcp_server *server, const struct mcp_tool *tool)
 {
-    AUTO_FREE char *description = tool->describe(app);
+    return tool->input_schema ? json_loads(tool->input_schema, 0, NULL)
+                              : server->arguments->schema(tool->arguments, server->app);
+}
+
+static json_t *row_new(const struct mcp_server *server, const struct mcp_tool *tool,
+                       unsigned features)
+{
+    AUTO_FREE char *made = tool->description ? NULL : tool->describe(server->app);
+    const char *description = made ? made : tool->description;
     json_t *row = json_object();
 
     json_object_set_new(row, "name", json_string(tool->name));
     if (tool->title && (features & MCP_CAN_TITLE))
         json_object_set_new(row, "title", json_string(tool->title));
     json_object_set_new(row, "description", json_string(description));
-    json_object_set_new(row, "inputSchema", tool->input_schema(app));
+    json_object_set_new(row, "inputSchema", input_schema_new(server, tool));
     if (tool->output_schema && (features & MCP_CAN_STRUCTURE))
         json_object_set_new(row, "outputSchema", json_loads(tool->output_schema, 0, NULL));
     if (features & MCP_CAN_ANNOTATE)
@@ -84,7 +92,7 @@ static json_t *array_new(const struct mcp_server *server, unsigned features)
     json_t *tools = json_array();
 
     for (size_t i = 0; i < server->n_tools; i++)
-        json_array_append_new(tools, row_new(server->tools[i], server->app, features));
+        json_array_append_new(tools, row_new(server, server->tools[i], features));
     return tools;
 }
 
@@ -150,7 +158,7 @@ json_t *mcp_lists_input_schema(const struct mcp_server *server, size_t i)
     json_auto_t *tools = server->lists ? mcp_lists_tools(server, ROW_FEATURES) : NULL;
 
     if (!tools)
-        return server->tools[i]->input_schema(server->app);
+        return input_schema_new(server, server->tools[i]);
     /* The list keeps it only as long as no tool changes. */
     return json_incref(json_object_get(json_array_get(tools, i), "inputSchema"));
 }

@@ -12,6 +12,7 @@
 #include "common/tools/files/local.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include <string.h>
 
@@ -69,39 +70,6 @@ static const struct arg_row out_arguments[] = {
     {0},
 };
 
-static const char in_schema[] =
-    "{\"type\":\"object\",\"required\":[\"name\",\"size\",\"url\"],\"properties\":{"
-    "\"name\":{\"type\":\"string\",\"description\":\"below /data\"},"
-    "\"size\":{\"type\":\"integer\",\"description\":\"bytes\"},"
-    "\"url\":{\"type\":\"string\",\"description\":\"download link\"}}}";
-
-static const char out_schema[] =
-    "{\"type\":\"object\",\"required\":[\"path\",\"size\"],\"properties\":{"
-    "\"path\":{\"type\":\"string\",\"description\":\"on the user's machine\"},"
-    "\"size\":{\"type\":\"integer\",\"description\":\"bytes\"}}}";
-
-static char *describe_in(void *app)
-{
-    (void)app;
-    return mem_strdup("Copies a file of the user's machine into the conversation's sandbox.");
-}
-
-static char *describe_out(void *app)
-{
-    (void)app;
-    return mem_strdup("Copies a file of the conversation's sandbox to the user's machine.");
-}
-
-static json_t *schema_in(void *app)
-{
-    return args_schema(in_arguments, app);
-}
-
-static json_t *schema_out(void *app)
-{
-    return args_schema(out_arguments, app);
-}
-
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -109,17 +77,22 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static int copy_in(const struct mcp_tool_call *c, const struct copy *copy,
-                   const struct local_dirs *dirs, struct mcp_result *out, struct err *e)
+static int copy_in(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                   struct err *e)
 {
+    const struct copy *copy = arguments;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
+    int allowed = local_allowed(c, &dirs, &out->need, e);
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     const struct changes changes = {c->server, c->tenant, copy->conversation};
     const char *name = copy->name ? copy->name : last_part(copy->local);
     struct stat st;
 
+    if (allowed <= 0)
+        return allowed;
     if (files_check_name("dest_path", name, strlen(name), e) < 0)
         return -1;
-    AUTO_FD int fd = local_open_file(dirs, copy->local, &st, e);
+    AUTO_FD int fd = local_open_file(&dirs, copy->local, &st, e);
     if (fd < 0)
         return -1;
     out->structured = broker_put_file(&client, c->tenant, copy->conversation, name, fd,
@@ -130,70 +103,48 @@ static int copy_in(const struct mcp_tool_call *c, const struct copy *copy,
     return 0;
 }
 
-static int copy_out(const struct mcp_tool_call *c, const struct copy *copy,
-                    const struct local_dirs *dirs, struct mcp_result *out, struct err *e)
+static int copy_out(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                    struct err *e)
 {
+    const struct copy *copy = arguments;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
+    int allowed = local_allowed(c, &dirs, &out->need, e);
     struct broker_client client = tools_client(c->app, c->cancel_fd);
-    AUTO_FREE char *path = copy->local ? mem_strdup(copy->local)
-                                       : mem_printf("%s/%s", dirs->paths[0], last_part(copy->name));
     struct stat st;
 
+    if (allowed <= 0)
+        return allowed;
+    AUTO_FREE char *path = copy->local ? mem_strdup(copy->local)
+                                       : mem_printf("%s/%s", dirs.paths[0], last_part(copy->name));
     if (files_check_name("container_src_path", copy->name, strlen(copy->name), e) < 0)
         return -1;
     AUTO_FD int fd = broker_open_file(&client, c->tenant, copy->conversation, copy->name, &st, e);
-    if (fd < 0 || local_put_file(dirs, path, fd, (uint64_t)st.st_size, copy->overwrite, e) < 0)
+    if (fd < 0 || local_put_file(&dirs, path, fd, (uint64_t)st.st_size, copy->overwrite, e) < 0)
         return -1;
     out->structured = json_pack("{s:s, s:I}", "path", path, "size", (json_int_t)st.st_size);
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, const struct arg_row *arguments,
-                 int (*copy_it)(const struct mcp_tool_call *, const struct copy *,
-                                const struct local_dirs *, struct mcp_result *, struct err *),
-                 struct mcp_result *out)
-{
-    AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
-    struct copy copy = {0};
-    struct err e = ERR_INIT;
-    int rc = args_fill(arguments, c->app, c->arguments, &copy, &e);
-
-    if (rc == 0)
-        rc = local_allowed(c, &dirs, &out->need, &e);
-    if (rc > 0)
-        rc = copy_it(c, &copy, &dirs, out, &e);
-    if (rc < 0)
-        report_failure(out, &e);
-    args_clear(arguments, &copy);
-}
-
-static void call_in(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    call(c, in_arguments, copy_in, out);
-}
-
-static void call_out(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    call(c, out_arguments, copy_out, out);
-}
-
 const struct mcp_tool tool_copy_file = {
     .name = "copy_file",
     .title = "Copy a local file in",
+    .description = "Copies a file of the user's machine into the conversation's sandbox.",
     .reach = MCP_REACH_LOCAL,
     .hints = {.destructive = true, .idempotent = true},
-    .output_schema = in_schema,
-    .describe = describe_in,
-    .input_schema = schema_in,
-    .call = call_in,
+    .arguments = in_arguments,
+    .arguments_size = sizeof(struct copy),
+    .output_schema = schema_copy_file,
+    .run = copy_in,
 };
 
 const struct mcp_tool tool_copy_file_from_sandbox = {
     .name = "copy_file_from_sandbox",
     .title = "Copy a file out",
+    .description = "Copies a file of the conversation's sandbox to the user's machine.",
     .reach = MCP_REACH_LOCAL,
     .hints = {.destructive = true, .idempotent = true},
-    .output_schema = out_schema,
-    .describe = describe_out,
-    .input_schema = schema_out,
-    .call = call_out,
+    .arguments = out_arguments,
+    .arguments_size = sizeof(struct copy),
+    .output_schema = schema_copy_file_from_sandbox,
+    .run = copy_out,
 };

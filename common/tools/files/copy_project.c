@@ -11,6 +11,7 @@
 #include "common/tools/files/local.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -23,7 +24,7 @@ struct copy {
     bool overwrite;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row copy_project_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct copy, conversation),
@@ -49,24 +50,12 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"files\",\"bytes\",\"names\"],\"properties\":{"
-    "\"files\":{\"type\":\"integer\",\"description\":\"how many were copied\"},"
-    "\"bytes\":{\"type\":\"integer\"},"
-    "\"names\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"the first 100 "
-    "of them\"}," REPORT_RETENTION_SCHEMA "}}";
-
 static char *describe(void *app)
 {
     (void)app;
     return mem_printf("Copies a folder of the user's machine with all regular files in it (at most "
                       "%d; links are left out) into the conversation's sandbox.",
                       ARCHIVE_FILES_MAX - 1);
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
 }
 
 /* A file without a name, on the disk where that can be had: a project may be large. */
@@ -113,9 +102,10 @@ static json_t *copy_from(const struct mcp_tool_call *c, const struct copy *copy,
     return broker_unpack(&client, &want, e);
 }
 
-static int copy_project(const struct mcp_tool_call *c, const struct copy *copy,
-                        struct mcp_result *out, struct err *e)
+static int copy_project(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                        struct err *e)
 {
+    const struct copy *copy = arguments;
     AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
     int allowed = local_allowed(c, &dirs, &out->need, e);
 
@@ -131,24 +121,14 @@ static int copy_project(const struct mcp_tool_call *c, const struct copy *copy,
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct copy copy = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &copy, &e) < 0 ||
-        copy_project(c, &copy, out, &e) < 0)
-        report_failure(out, &e);
-    args_clear(arguments, &copy);
-}
-
 const struct mcp_tool tool_copy_project = {
     .name = "copy_project",
     .title = "Copy a local folder in",
     .reach = MCP_REACH_LOCAL,
     .hints = {.destructive = true, .idempotent = true},
-    .output_schema = output_schema,
+    .output_schema = schema_copy_project,
     .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .arguments = copy_project_arguments,
+    .arguments_size = sizeof(struct copy),
+    .run = copy_project,
 };

@@ -9,6 +9,7 @@
 #include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include <inttypes.h>
 
@@ -17,7 +18,7 @@ struct create_upload {
     struct arg_integer size;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row create_upload_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct create_upload, conversation),
@@ -40,16 +41,6 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"url\",\"method\",\"maxBytes\",\"expiresAt\"],"
-    "\"properties\":{"
-    "\"url\":{\"type\":\"string\",\"description\":\"where to send the file's bytes; good for one "
-    "upload\"},"
-    "\"method\":{\"type\":\"string\",\"enum\":[\"PUT\"]},"
-    "\"maxBytes\":{\"type\":\"integer\"},"
-    "\"expiresAt\":{\"type\":\"integer\",\"description\":\"Unix time by which the upload must have "
-    "begun\"}}}";
-
 static char *describe(void *app)
 {
     const struct tools_app *a = app;
@@ -63,29 +54,15 @@ static char *describe(void *app)
         a->limits.upload_max, a->limits.upload_ttl_ms / 1000);
 }
 
-static json_t *input_schema(void *app)
+static int create_upload(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                         struct err *e)
 {
-    return args_schema(arguments, app);
-}
-
-static int create_upload(const struct mcp_tool_call *c, const struct create_upload *x,
-                         struct mcp_result *out, struct err *e)
-{
+    const struct create_upload *x = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
 
     out->structured = broker_create_upload(&client, c->tenant, x->conversation, x->filename,
                                            x->size.value, e);
     return out->structured ? 0 : -1;
-}
-
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct create_upload x = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &x, &e) < 0 || create_upload(c, &x, out, &e) < 0)
-        report_failure(out, &e);
-    args_clear(arguments, &x);
 }
 
 const struct mcp_tool tool_create_upload = {
@@ -94,8 +71,9 @@ const struct mcp_tool tool_create_upload = {
     /* The link may replace a file. */
     .hints = {.destructive = true},
     .reach = MCP_REACH_HTTP,
-    .output_schema = output_schema,
+    .output_schema = schema_create_upload,
     .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .arguments = create_upload_arguments,
+    .arguments_size = sizeof(struct create_upload),
+    .run = create_upload,
 };

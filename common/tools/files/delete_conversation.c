@@ -11,6 +11,7 @@
 #include "common/tools/files/changes.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +20,7 @@ struct delete_conversation {
     const char *conversation;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row delete_conversation_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct delete_conversation, conversation),
@@ -28,25 +29,6 @@ static const struct arg_row arguments[] = {
      .help = "The conversation whose files are deleted, all of them."},
     {0},
 };
-
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"deleted\",\"files\",\"bytes\"],\"properties\":{"
-    "\"deleted\":{\"type\":\"boolean\"},"
-    "\"files\":{\"type\":\"integer\",\"description\":\"files and folders there were\"},"
-    "\"bytes\":{\"type\":\"integer\",\"description\":\"that they took on the disk\"}}}";
-
-static char *describe(void *app)
-{
-    (void)app;
-    return mem_strdup("Deletes all files of a conversation, their download links and the kept "
-                      "results of its runs, for good. Nothing may be running in it. The "
-                      "conversationId can be used again; it then begins empty.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
 
 static void answer(json_t *take_result, struct mcp_result *out)
 {
@@ -60,9 +42,10 @@ static void answer(json_t *take_result, struct mcp_result *out)
     out->structured = take_result;
 }
 
-static int delete_conversation(const struct mcp_tool_call *c, const struct delete_conversation *x,
+static int delete_conversation(const struct mcp_tool_call *c, void *arguments,
                                struct mcp_result *out, struct err *e)
 {
+    const struct delete_conversation *x = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     const struct changes changes = {c->server, c->tenant, x->conversation};
     json_t *result = broker_delete_conversation(&client, c->tenant, x->conversation, e);
@@ -74,22 +57,15 @@ static int delete_conversation(const struct mcp_tool_call *c, const struct delet
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct delete_conversation x = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &x, &e) < 0 ||
-        delete_conversation(c, &x, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_delete_conversation = {
     .name = "delete_conversation",
     .title = "Delete a conversation",
+    .description = "Deletes all files of a conversation, their download links and the kept "
+                   "results of its runs, for good. Nothing may be running in it. The "
+                   "conversationId can be used again; it then begins empty.",
     .hints = {.destructive = true, .idempotent = true},
-    .output_schema = output_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_delete_conversation,
+    .arguments = delete_conversation_arguments,
+    .arguments_size = sizeof(struct delete_conversation),
+    .run = delete_conversation,
 };

@@ -10,6 +10,7 @@
 #include "common/tools/files/changes.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 struct delete_file {
     const char *conversation;
@@ -17,7 +18,7 @@ struct delete_file {
     bool recursive;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row delete_file_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct delete_file, conversation),
@@ -37,24 +38,10 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"deleted\"],\"properties\":{"
-    "\"deleted\":{\"type\":\"integer\",\"description\":\"files and folders that are gone\"}}}";
-
-static char *describe(void *app)
+static int delete_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                       struct err *e)
 {
-    (void)app;
-    return mem_strdup("Deletes a file or folder of the conversation's sandbox for good.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
-
-static int delete_file(const struct mcp_tool_call *c, const struct delete_file *d,
-                       struct mcp_result *out, struct err *e)
-{
+    const struct delete_file *d = arguments;
     const struct changes changes = {c->server, c->tenant, d->conversation};
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     json_auto_t *below = d->recursive ? changes_in_folder(&changes, &client, d->filename) : NULL;
@@ -69,21 +56,13 @@ static int delete_file(const struct mcp_tool_call *c, const struct delete_file *
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct delete_file d = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &d, &e) < 0 || delete_file(c, &d, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_delete_file = {
     .name = "delete_file",
     .title = "Delete a file",
+    .description = "Deletes a file or folder of the conversation's sandbox for good.",
     .hints = {.destructive = true},
-    .output_schema = output_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_delete_file,
+    .arguments = delete_file_arguments,
+    .arguments_size = sizeof(struct delete_file),
+    .run = delete_file,
 };

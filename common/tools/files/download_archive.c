@@ -13,6 +13,7 @@
 #include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include <string.h>
 
@@ -30,7 +31,7 @@ static json_t *formats(const struct tools_app *app, const char *wanted)
                      pack_format_name(PACK_TAR));
 }
 
-static const struct arg_row arguments[] = {
+static const struct arg_row download_archive_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct download, conversation),
@@ -51,17 +52,6 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"url\",\"name\",\"format\",\"files\",\"bytes\","
-    "\"expiresAt\"],\"properties\":{"
-    "\"url\":{\"type\":\"string\",\"description\":\"download link; the archive is made when it is "
-    "fetched\"},"
-    "\"name\":{\"type\":\"string\"},"
-    "\"format\":{\"type\":\"string\"},"
-    "\"files\":{\"type\":\"integer\",\"description\":\"how many it would hold now\"},"
-    "\"bytes\":{\"type\":\"integer\",\"description\":\"of these files, before they are packed\"},"
-    "\"expiresAt\":{\"type\":\"integer\",\"description\":\"Unix time\"}}}";
-
 static char *describe(void *app)
 {
     (void)app;
@@ -70,19 +60,15 @@ static char *describe(void *app)
                       ARCHIVE_FILES_MAX - 1);
 }
 
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
-
 static int check_folder(const char *folder, struct err *e)
 {
     return folder && *folder ? files_check_name("folder", folder, strlen(folder), e) : 0;
 }
 
-static int download(const struct mcp_tool_call *c, const struct download *d, struct mcp_result *out,
+static int download(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                     struct err *e)
 {
+    const struct download *d = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     const char *format = d->format ? d->format : pack_format_name(PACK_TAR_GZ);
 
@@ -100,23 +86,14 @@ static int download(const struct mcp_tool_call *c, const struct download *d, str
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct download d = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &d, &e) < 0 || download(c, &d, out, &e) < 0)
-        report_failure(out, &e);
-    args_clear(arguments, &d);
-}
-
 const struct mcp_tool tool_download_archive = {
     .name = "download_archive",
     .title = "Download an archive",
     .hints = {.read_only = true, .idempotent = true},
     .reach = MCP_REACH_HTTP,
-    .output_schema = output_schema,
+    .output_schema = schema_download_archive,
     .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .arguments = download_archive_arguments,
+    .arguments_size = sizeof(struct download),
+    .run = download,
 };

@@ -15,6 +15,7 @@
 #include "common/tools/files/store.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include <inttypes.h>
 
@@ -22,7 +23,7 @@ struct import_url {
     const char *conversation, *url, *filename;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row import_url_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct import_url, conversation),
@@ -44,13 +45,6 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"name\",\"url\",\"size\",\"mimeType\"],\"properties\":{"
-    "\"name\":{\"type\":\"string\"},"
-    "\"url\":{\"type\":\"string\",\"description\":\"download link\"},"
-    "\"size\":{\"type\":\"integer\",\"description\":\"bytes\"},"
-    "\"mimeType\":{\"type\":\"string\"}," REPORT_RETENTION_SCHEMA "}}";
-
 static char *describe(void *app)
 {
     const struct tools_app *a = app;
@@ -65,14 +59,10 @@ static char *describe(void *app)
         a->limits.upload_max, FETCH_REDIRECTS_MAX);
 }
 
-static json_t *input_schema(void *app)
+static int import_url(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                      struct err *e)
 {
-    return args_schema(arguments, app);
-}
-
-static int import_url(const struct mcp_tool_call *c, const struct import_url *x,
-                      struct mcp_result *out, struct err *e)
-{
+    const struct import_url *x = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     const struct changes changes = {c->server, c->tenant, x->conversation};
 
@@ -95,22 +85,13 @@ static int import_url(const struct mcp_tool_call *c, const struct import_url *x,
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct import_url x = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &x, &e) < 0 || import_url(c, &x, out, &e) < 0)
-        report_failure(out, &e);
-    args_clear(arguments, &x);
-}
-
 const struct mcp_tool tool_import_url = {
     .name = "import_url",
     .title = "Fetch a file by its URL",
     .hints = {.destructive = true, .idempotent = true, .open_world = true},
-    .output_schema = output_schema,
+    .output_schema = schema_import_url,
     .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .arguments = import_url_arguments,
+    .arguments_size = sizeof(struct import_url),
+    .run = import_url,
 };

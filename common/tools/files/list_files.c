@@ -11,6 +11,7 @@
 #include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #define ROWS_DEFAULT 200
 #define CURSOR_MAX   2048
@@ -24,7 +25,7 @@ struct list_files {
     const char *cursor;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row list_files_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct list_files, conversation),
@@ -59,32 +60,6 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"files\"],\"properties\":{"
-    "\"files\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
-    "\"required\":[\"name\",\"type\",\"modified\"],\"properties\":{"
-    "\"name\":{\"type\":\"string\",\"description\":\"below /data\"},"
-    "\"type\":{\"enum\":[\"file\",\"folder\",\"link\",\"other\"]},"
-    "\"size\":{\"type\":\"integer\",\"description\":\"bytes, of a file\"},"
-    "\"modified\":{\"type\":\"integer\",\"description\":\"Unix time\"},"
-    "\"url\":{\"type\":\"string\",\"description\":\"download link of a file\"}}}},"
-    "\"nextCursor\":{\"type\":\"string\",\"description\":\"there is more\"}," REPORT_EXPIRY_SCHEMA
-    ","
-    "\"incomplete\":{\"type\":\"boolean\",\"description\":\"some is left out: too deep, too long "
-    "a name, or in a folder that cannot be read\"}}}";
-
-static char *describe(void *app)
-{
-    (void)app;
-    return mem_strdup("Lists files and folders of the conversation's sandbox (/data for run_code), "
-                      "by name; a folder comes before what is in it.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
-
 static int read_limit(struct arg_integer limit, size_t *out, struct err *e)
 {
     *out = limit.given ? (size_t)limit.value : ROWS_DEFAULT;
@@ -105,9 +80,10 @@ static json_t *ask(const struct mcp_tool_call *c, const struct broker_listing *l
     return json_pack("{s:[]}", "files");
 }
 
-static int list_files(const struct mcp_tool_call *c, const struct list_files *l,
-                      struct mcp_result *out, struct err *e)
+static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                      struct err *e)
 {
+    const struct list_files *l = arguments;
     struct broker_listing listing = {.conversation = l->conversation,
                                      .folder = l->folder ? l->folder : "",
                                      .glob = l->glob,
@@ -126,21 +102,14 @@ static int list_files(const struct mcp_tool_call *c, const struct list_files *l,
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct list_files l = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &l, &e) < 0 || list_files(c, &l, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_list_files = {
     .name = "list_files",
     .title = "List files",
+    .description = "Lists files and folders of the conversation's sandbox (/data for run_code), "
+                   "by name; a folder comes before what is in it.",
     .hints = {.read_only = true, .idempotent = true},
-    .output_schema = output_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_list_files,
+    .arguments = list_files_arguments,
+    .arguments_size = sizeof(struct list_files),
+    .run = list_files,
 };

@@ -11,6 +11,7 @@
 #include "common/tools/files/changes.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include <string.h>
 
@@ -21,7 +22,7 @@ struct move_file {
     bool overwrite;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row move_file_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct move_file, conversation),
@@ -48,26 +49,6 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"file\"],\"properties\":{\"file\":{"
-    "\"type\":\"object\",\"required\":[\"name\",\"type\",\"modified\"],\"properties\":{"
-    "\"name\":{\"type\":\"string\"},"
-    "\"type\":{\"enum\":[\"file\",\"folder\",\"link\",\"other\"]},"
-    "\"size\":{\"type\":\"integer\",\"description\":\"bytes, of a file\"},"
-    "\"modified\":{\"type\":\"integer\",\"description\":\"Unix time\"},"
-    "\"url\":{\"type\":\"string\",\"description\":\"download link of a file\"}}}}}";
-
-static char *describe(void *app)
-{
-    (void)app;
-    return mem_strdup("Renames or moves a file or folder within the conversation's sandbox.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
-
 /* The files of a moved folder have come with their new names and gone with their old ones. */
 static void tell_folder(const struct changes *changes, const struct broker_client *client,
                         const struct move_file *m)
@@ -88,9 +69,10 @@ static void tell_folder(const struct changes *changes, const struct broker_clien
     changes_tell(changes, gone);
 }
 
-static int move_file(const struct mcp_tool_call *c, const struct move_file *m,
-                     struct mcp_result *out, struct err *e)
+static int move_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                     struct err *e)
 {
+    const struct move_file *m = arguments;
     const struct changes changes = {c->server, c->tenant, m->conversation};
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     json_t *file = broker_move_file(&client, c->tenant, m->conversation, m->from, m->to,
@@ -106,22 +88,14 @@ static int move_file(const struct mcp_tool_call *c, const struct move_file *m,
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct move_file m = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &m, &e) < 0 || move_file(c, &m, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_move_file = {
     .name = "move_file",
     .title = "Move a file",
+    .description = "Renames or moves a file or folder within the conversation's sandbox.",
     /* It replaces what has the new name only when it is told to. */
     .hints = {.destructive = true},
-    .output_schema = output_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_move_file,
+    .arguments = move_file_arguments,
+    .arguments_size = sizeof(struct move_file),
+    .run = move_file,
 };

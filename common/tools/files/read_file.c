@@ -13,6 +13,7 @@
 #include "common/tools/list.h"
 #include "common/tools/report.h"
 #include "common/tools/runs/pictures.h"
+#include "common/tools/schemas.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static json_t *encodings(const struct tools_app *app, const char *wanted)
     return json_pack("[s, s]", "text", "base64");
 }
 
-static const struct arg_row arguments[] = {
+static const struct arg_row read_file_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct read_file, conversation),
@@ -69,30 +70,6 @@ static const struct arg_row arguments[] = {
              "as an image, everything else base64. text: bytes that are no UTF-8 become U+FFFD."},
     {0},
 };
-
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"name\",\"size\",\"mimeType\",\"encoding\",\"offset\","
-    "\"length\"],\"properties\":{"
-    "\"name\":{\"type\":\"string\"},"
-    "\"size\":{\"type\":\"integer\",\"description\":\"bytes of the whole file\"},"
-    "\"mimeType\":{\"type\":\"string\"},"
-    "\"encoding\":{\"enum\":[\"text\",\"base64\",\"image\"]},"
-    "\"content\":{\"type\":\"string\",\"description\":\"absent for an image, which follows\"},"
-    "\"offset\":{\"type\":\"integer\"},"
-    "\"length\":{\"type\":\"integer\",\"description\":\"bytes of the file in this answer\"},"
-    "\"nextOffset\":{\"type\":\"integer\",\"description\":\"there is more from here on\"}}}";
-
-static char *describe(void *app)
-{
-    (void)app;
-    return mem_strdup("Reads a file of the conversation's sandbox (/data/<filename> for run_code), "
-                      "whole or in pieces: nextOffset says where the next begins.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
 
 /* An open file, and what of it is asked for. */
 struct piece {
@@ -209,9 +186,10 @@ static int set_range(const struct read_file *r, struct piece *p, struct err *e)
     return 0;
 }
 
-static int read_file(const struct mcp_tool_call *c, const struct read_file *r,
-                     struct mcp_result *out, struct err *e)
+static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                     struct err *e)
 {
+    const struct read_file *r = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     AUTO_BUF struct buf content = BUF_INIT(0);
     struct stat st;
@@ -230,21 +208,14 @@ static int read_file(const struct mcp_tool_call *c, const struct read_file *r,
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct read_file r = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &r, &e) < 0 || read_file(c, &r, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_read_file = {
     .name = "read_file",
     .title = "Read a file",
+    .description = "Reads a file of the conversation's sandbox (/data/<filename> for run_code), "
+                   "whole or in pieces: nextOffset says where the next begins.",
     .hints = {.read_only = true, .idempotent = true},
-    .output_schema = output_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_read_file,
+    .arguments = read_file_arguments,
+    .arguments_size = sizeof(struct read_file),
+    .run = read_file,
 };

@@ -28,17 +28,8 @@ int store_fd(struct run_text content, struct err *e);
 json_t *store_file(const struct mcp_tool_call *c, const struct store *s, struct mcp_result *out,
                    struct err *e);
 
-/* Moves what the broker said with the file, but about its conversation (REPORT_RETENTION_SCHEMA),
+/* Moves what the broker said with the file, but about its conversation (filesExpireAt, notices),
  * to result; the sentences among it become text blocks. */
 void store_add_retention(json_t *file, json_t *result, struct mcp_result *out);
-
-/* The JSON schema of what store_file returns, for output schemas. */
-#define STORE_FILE_SCHEMA                                                                          \
-    "{\"type\":\"object\",\"required\":[\"name\",\"url\",\"size\",\"mimeType\"],"                  \
-    "\"properties\":{"                                                                             \
-    "\"name\":{\"type\":\"string\"},"                                                              \
-    "\"url\":{\"type\":\"string\",\"description\":\"download link\"},"                             \
-    "\"size\":{\"type\":\"integer\",\"description\":\"bytes\"},"                                   \
-    "\"mimeType\":{\"type\":\"string\"}}}"
 
 #endif

@@ -13,6 +13,7 @@
 #include "common/tools/files/store.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -25,7 +26,7 @@ struct upload {
     bool overwrite;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row upload_archive_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct upload, conversation),
@@ -54,13 +55,6 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"files\",\"bytes\",\"names\"],\"properties\":{"
-    "\"files\":{\"type\":\"integer\",\"description\":\"how many were unpacked\"},"
-    "\"bytes\":{\"type\":\"integer\",\"description\":\"of content\"},"
-    "\"names\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"the first 100 "
-    "of them\"}," REPORT_RETENTION_SCHEMA "}}";
-
 static char *describe(void *app)
 {
     (void)app;
@@ -71,11 +65,6 @@ static char *describe(void *app)
         "than %d entries. Should writing fail half-way, new files are taken back, but not what was "
         "replaced. Modes are not kept.",
         ARCHIVE_FILES_MAX);
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
 }
 
 static int check(const struct upload *u, struct err *e)
@@ -124,28 +113,28 @@ static void tell(const struct mcp_tool_call *c, const struct upload *u, const js
     changes_tell(&changes, files);
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
+static int upload_archive(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                          struct err *e)
 {
-    struct upload u = {0};
-    struct err e = ERR_INIT;
+    const struct upload *u = arguments;
 
-    if (args_fill(arguments, c->app, c->arguments, &u, &e) == 0 && check(&u, &e) == 0)
-        out->structured = unpack_it(c, &u, &e);
-    if (out->structured) {
-        tell(c, &u, json_object_get(out->structured, "names"));
-        report_notices(out->structured, out);
-    } else {
-        report_failure(out, &e);
-    }
-    args_clear(arguments, &u);
+    if (check(u, e) < 0)
+        return -1;
+    out->structured = unpack_it(c, u, e);
+    if (!out->structured)
+        return -1;
+    tell(c, u, json_object_get(out->structured, "names"));
+    report_notices(out->structured, out);
+    return 0;
 }
 
 const struct mcp_tool tool_upload_archive = {
     .name = "upload_archive",
     .title = "Unpack an archive",
     .hints = {.destructive = true},
-    .output_schema = output_schema,
+    .output_schema = schema_upload_archive,
     .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .arguments = upload_archive_arguments,
+    .arguments_size = sizeof(struct upload),
+    .run = upload_archive,
 };

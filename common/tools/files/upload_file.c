@@ -9,6 +9,7 @@
 #include "common/tools/files/store.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include <inttypes.h>
 
@@ -18,7 +19,7 @@ struct upload {
     struct run_text content;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row upload_file_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct upload, conversation),
@@ -43,12 +44,6 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"success\",\"message\",\"file\"],\"properties\":{"
-    "\"success\":{\"type\":\"boolean\"},"
-    "\"message\":{\"type\":\"string\"}," REPORT_RETENTION_SCHEMA ","
-    "\"file\":" STORE_FILE_SCHEMA "}}";
-
 static char *describe(void *app)
 {
     const struct tools_app *a = app;
@@ -58,11 +53,6 @@ static char *describe(void *app)
         "run_code with the same conversationId find it as /data/<filename>. The answer "
         "has its download link. At most %" PRIu64 " bytes.",
         a->limits.file_max);
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
 }
 
 static json_t *message_new(const struct upload *u, size_t len)
@@ -75,9 +65,10 @@ static json_t *message_new(const struct upload *u, size_t len)
     return json_stringn(buf_str(&message), message.len);
 }
 
-static int upload(const struct mcp_tool_call *c, const struct upload *u, struct mcp_result *out,
+static int upload(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                   struct err *e)
 {
+    const struct upload *u = arguments;
     const struct tools_app *app = c->app;
     AUTO_BUF struct buf content = BUF_INIT(0);
     struct store s = {.conversation = u->conversation, .filename = u->filename, .replace = true};
@@ -94,16 +85,6 @@ static int upload(const struct mcp_tool_call *c, const struct upload *u, struct 
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct upload u = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &u, &e) < 0 || upload(c, &u, out, &e) < 0)
-        report_failure(out, &e);
-    args_clear(arguments, &u);
-}
-
 static const char *const aliases[] = {"sandbox.upload_file", NULL};
 
 const struct mcp_tool tool_upload_file = {
@@ -112,8 +93,9 @@ const struct mcp_tool tool_upload_file = {
     .title = "Upload a file",
     /* It replaces a file of that name, in a sandbox that is the conversation's own. */
     .hints = {.destructive = true, .idempotent = true},
-    .output_schema = output_schema,
+    .output_schema = schema_upload_file,
     .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .arguments = upload_file_arguments,
+    .arguments_size = sizeof(struct upload),
+    .run = upload,
 };

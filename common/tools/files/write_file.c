@@ -8,6 +8,7 @@
 #include "common/tools/files/store.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include <inttypes.h>
 
@@ -19,7 +20,7 @@ struct write_file {
     bool overwrite;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row write_file_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct write_file, conversation),
@@ -49,10 +50,6 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"file\"],\"properties\":{" REPORT_RETENTION_SCHEMA
-    ",\"file\":" STORE_FILE_SCHEMA "}}";
-
 static char *describe(void *app)
 {
     const struct tools_app *a = app;
@@ -62,14 +59,10 @@ static char *describe(void *app)
                       a->limits.file_max);
 }
 
-static json_t *input_schema(void *app)
+static int write_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                      struct err *e)
 {
-    return args_schema(arguments, app);
-}
-
-static int write_file(const struct mcp_tool_call *c, const struct write_file *w,
-                      struct mcp_result *out, struct err *e)
-{
+    const struct write_file *w = arguments;
     const struct tools_app *app = c->app;
     AUTO_BUF struct buf decoded = BUF_INIT(0);
     struct store s = {.conversation = w->conversation,
@@ -94,22 +87,14 @@ static int write_file(const struct mcp_tool_call *c, const struct write_file *w,
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct write_file w = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &w, &e) < 0 || write_file(c, &w, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_write_file = {
     .name = "write_file",
     .title = "Write a file",
     /* It replaces a file of that name only when it is told to. */
     .hints = {.destructive = true},
-    .output_schema = output_schema,
+    .output_schema = schema_write_file,
     .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .arguments = write_file_arguments,
+    .arguments_size = sizeof(struct write_file),
+    .run = write_file,
 };

@@ -60,9 +60,10 @@ int adapt_call(const struct mcp_tool_call *c, const struct mcp_tool *tool, json_
     struct mcp_tool_call call = *c;
 
     leave_out_nulls(arguments);
+    call.tool = tool;
     call.arguments = arguments;
     call.can_task = false;
-    tool->call(&call, inner);
+    args_call(&call, inner);
     if (!mcp_need_is_empty(&inner->need)) {
         out->need = inner->need;
         inner->need = (struct mcp_need){.requests = NULL};

@@ -29,9 +29,13 @@
     }
 
 static const struct arg_row initialize_arguments[] = {
-    TEXT_ROW(image, "image", false,
-             "Image of the environment; " DEFAULT_IMAGE " when absent. This server's own Python "
-             "environment stands in for python images, its TypeScript one for node images."),
+    {.name = "image",
+     .type = ARG_STRING,
+     .offset = offsetof(struct container_arguments, image),
+     .max = 4096,
+     .initial = DEFAULT_IMAGE,
+     .help = "Image of the environment; " DEFAULT_IMAGE " when absent. This server's own Python "
+             "environment stands in for python images, its TypeScript one for node images."},
     {0},
 };
 
@@ -237,81 +241,32 @@ static void stop_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- the list ---- */
 
-static char *describe_initialize(void *app)
-{
-    (void)app;
-    return mem_strdup(
-        "Initialize a new compute environment for code execution. Creates a container "
-        "in which commands run and files stay until sandbox_stop. Returns its "
-        "container_id, which the other tools need.");
-}
-
-static char *describe_write(void *app)
-{
-    (void)app;
-    return mem_strdup("Write a file to the sandboxed filesystem, below " CONTAINER_FOLDER ".");
-}
-
-static char *describe_exec(void *app)
-{
-    (void)app;
-    return mem_strdup("Execute commands in the sandboxed environment, one after the other; the "
-                      "first that fails is the last. They begin in " CONTAINER_FOLDER ".");
-}
-
-static char *describe_stop(void *app)
-{
-    (void)app;
-    return mem_strdup("Stop and remove a container and everything in it.");
-}
-
-static json_t *initialize_schema(void *app)
-{
-    json_t *schema = args_schema(initialize_arguments, app);
-
-    json_object_set_new(json_object_get(json_object_get(schema, "properties"), "image"), "default",
-                        json_string(DEFAULT_IMAGE));
-    return schema;
-}
-
-static json_t *write_schema(void *app)
-{
-    return args_schema(write_arguments, app);
-}
-
-static json_t *exec_schema(void *app)
-{
-    return args_schema(exec_arguments, app);
-}
-
-static json_t *stop_schema(void *app)
-{
-    return args_schema(stop_arguments, app);
-}
-
 static const char *const write_aliases[] = {"write_file", NULL};
 
 static const struct mcp_tool tools[] = {
     {.name = "sandbox_initialize",
      .hints = {.open_world = true},
-     .describe = describe_initialize,
-     .input_schema = initialize_schema,
+     .description = "Initialize a new compute environment for code execution. Creates a container "
+                    "in which commands run and files stay until sandbox_stop. Returns its"
+                    " container_id, which the other tools need.",
+     .arguments = initialize_arguments,
      .call = initialize},
     {.name = "write_file_sandbox",
      .aliases = write_aliases,
      .hints = {.destructive = true, .idempotent = true},
-     .describe = describe_write,
-     .input_schema = write_schema,
+     .description = "Write a file to the sandboxed filesystem, below " CONTAINER_FOLDER ".",
+     .arguments = write_arguments,
      .call = write_tool},
     {.name = "sandbox_exec",
      .hints = {.destructive = true, .open_world = true},
-     .describe = describe_exec,
-     .input_schema = exec_schema,
+     .description = "Execute commands in the sandboxed environment, one after the other; the "
+                    "first that fails is the last. They begin in " CONTAINER_FOLDER ".",
+     .arguments = exec_arguments,
      .call = exec_tool},
     {.name = "sandbox_stop",
      .hints = {.destructive = true},
-     .describe = describe_stop,
-     .input_schema = stop_schema,
+     .description = "Stop and remove a container and everything in it.",
+     .arguments = stop_arguments,
      .call = stop_tool},
 };
 

@@ -41,15 +41,16 @@ static const struct arg_row out_arguments[] = {
  * the container's. */
 struct copy {
     const struct mcp_tool *tool;
-    const struct arg_row *table;
     const char *local, *inside;
 };
 
-static const struct copy project = {&tool_copy_project, project_arguments, "local_src_dir",
-                                    "dest_dir"};
-static const struct copy in = {&tool_copy_file, in_arguments, "local_src_file", "dest_path"};
-static const struct copy out_of = {&tool_copy_file_from_sandbox, out_arguments, "local_dest_path",
-                                   "container_src_path"};
+/* In the order of container_copy_tools. */
+static const struct copy copies[CONTAINER_COPY_TOOLS] = {
+    {&tool_copy_project, "local_src_dir", "dest_dir"},
+    {&tool_copy_file, "local_src_file", "dest_path"},
+    {&tool_copy_file_from_sandbox, "local_dest_path", "container_src_path"},
+};
+static const struct copy *const out_of = &copies[2];
 
 /* Takes ".", ".." and empty parts out of an absolute path. */
 static void normalise(char *path)
@@ -127,13 +128,13 @@ static int copy_here(const struct container_call *s, struct paths *paths, char *
     AUTO_FREE char *here = container_local_path(slash ? slash + 1 : paths->inside);
 
     paths->local = here;
-    if (call_ours(s, &out_of, paths, out_local, e) == 0)
+    if (call_ours(s, out_of, paths, out_local, e) == 0)
         return 0;
     if (e->kind != ERR_DENIED)
         return -1;
     *e = (struct err)ERR_INIT;
     paths->local = NULL;
-    return call_ours(s, &out_of, paths, out_local, e);
+    return call_ours(s, out_of, paths, out_local, e);
 }
 
 static int copy_files(const struct container_call *s, const struct copy *copy, char **out_local,
@@ -148,18 +149,18 @@ static int copy_files(const struct container_call *s, const struct copy *copy, c
     if (s->a.dest_dir && !(inside = container_file_name(NULL, s->a.dest_dir, e)))
         return -1;
     struct paths paths = {conversation, local, inside};
-    return copy == &out_of && !local ? copy_here(s, &paths, out_local, e)
-                                     : call_ours(s, copy, &paths, out_local, e);
+    return copy == out_of && !local ? copy_here(s, &paths, out_local, e)
+                                    : call_ours(s, copy, &paths, out_local, e);
 }
 
-static void call_copy(const struct mcp_tool_call *c, struct mcp_result *out,
-                      const struct copy *copy)
+static void copy_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
+    const struct copy *copy = &copies[c->tool - container_copy_tools];
     AUTO_CONTAINER_CALL struct container_call s = {.mcp = c, .out = out};
     AUTO_FREE char *local = NULL;
     struct err e = ERR_INIT;
 
-    if (!container_begin(&s, copy->table))
+    if (!container_begin(&s, c->tool->arguments))
         return;
     if (copy_files(&s, copy, &local, &e) < 0) {
         if (e.kind != ERR_NONE) /* else the client is asked for its roots first */
@@ -172,33 +173,17 @@ static void call_copy(const struct mcp_tool_call *c, struct mcp_result *out,
     }
 }
 
-#define COPY(copy, text)                                                                           \
-    static char *describe_##copy(void *app)                                                        \
-    {                                                                                              \
-        (void)app;                                                                                 \
-        return mem_strdup(text);                                                                   \
-    }                                                                                              \
-    static json_t *schema_##copy(void *app)                                                        \
-    {                                                                                              \
-        return args_schema((copy).table, app);                                                     \
-    }                                                                                              \
-    static void call_##copy(const struct mcp_tool_call *c, struct mcp_result *out)                 \
-    {                                                                                              \
-        call_copy(c, out, &(copy));                                                                \
-    }
-
-COPY(project, "Copy a directory of your machine to the sandboxed filesystem.")
-COPY(in, "Copy a single file of your machine to the sandboxed filesystem.")
-COPY(out_of, "Copy a single file from the sandboxed filesystem to your machine.")
-
-#define ROW(title, copy)                                                                           \
+#define ROW(title, table, text)                                                                    \
     {                                                                                              \
         .name = (title), .reach = MCP_REACH_LOCAL, .hints = {.destructive = true},                 \
-        .describe = describe_##copy, .input_schema = schema_##copy, .call = call_##copy            \
+        .description = (text), .arguments = (table), .call = copy_tool                             \
     }
 
 const struct mcp_tool container_copy_tools[CONTAINER_COPY_TOOLS] = {
-    ROW("copy_project", project),
-    ROW("copy_file", in),
-    ROW("copy_file_from_sandbox", out_of),
+    ROW("copy_project", project_arguments,
+        "Copy a directory of your machine to the sandboxed filesystem."),
+    ROW("copy_file", in_arguments,
+        "Copy a single file of your machine to the sandboxed filesystem."),
+    ROW("copy_file_from_sandbox", out_arguments,
+        "Copy a single file from the sandboxed filesystem to your machine."),
 };

@@ -60,19 +60,6 @@ char *interpreter_name(struct mcp_result *out, const char *path);
         .max = (most), .help = (what)                                                              \
     }
 
-/* The texts of a tool's row. */
-#define INTERPRETER_DESCRIBE(function, text)                                                       \
-    static char *function(void *app)                                                               \
-    {                                                                                              \
-        (void)app;                                                                                 \
-        return mem_strdup(text);                                                                   \
-    }
-#define INTERPRETER_SCHEMA(function, table)                                                        \
-    static json_t *function(void *app)                                                             \
-    {                                                                                              \
-        return args_schema(table, app);                                                            \
-    }
-
 extern const struct mcp_tool interpreter_session_tools[], interpreter_file_tools[],
     interpreter_telnet_tools[], interpreter_chart_tools[];
 extern const struct mcp_tool interpreter_package_tool;

@@ -11,6 +11,7 @@
 #include "common/tools/files/content_of.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/interpreter.h"
+#include "common/tools/schemas.h"
 
 #include <string.h>
 
@@ -18,52 +19,18 @@
 #define ANSWER_MAX 4096
 #define PATH_BYTES 4096
 
-/* The lines of charts.py. */
-static const char *const program[] = {
-#include "common/tools/profiles/charts_py.inc"
-};
-
 struct chart {
-    const char *kind;                  /* as charts.py names it */
-    const char *file;                  /* where it goes unless the call says */
-    const char *required, *properties; /* of the schema, besides session_id and save_path */
+    const char *kind; /* as charts.py names it */
+    const char *file; /* where it goes unless the call says */
 };
 
-/* clang-format off */
-#define STRING(name)   "\"" name "\":{\"type\":\"string\"}"
-#define OPTIONAL(name) "\"" name "\":{\"type\":[\"string\",\"null\"],\"default\":null}"
-#define STRINGS(name)  "\"" name "\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"
-#define ROWS           "\"data\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
-#define MATRIX         "\"data\":{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"number\"}}}"
-#define LABELS         OPTIONAL("title") "," OPTIONAL("x_label") "," OPTIONAL("y_label")
-
-static const struct chart line_chart = {
-    "line", "line_chart.png", "\"data\",\"x_key\",\"y_keys\"",
-    ROWS "," STRING("x_key") "," STRINGS("y_keys") "," LABELS};
-static const struct chart bar_chart = {
-    "bar", "bar_chart.png", "\"data\",\"category_key\",\"value_keys\"",
-    ROWS "," STRING("category_key") "," STRINGS("value_keys") "," LABELS
-    ",\"orientation\":{\"enum\":[\"vertical\",\"horizontal\"],\"default\":\"vertical\"}"};
-static const struct chart scatter_plot = {
-    "scatter", "scatter_plot.png", "\"data\",\"x_key\",\"y_key\"",
-    ROWS "," STRING("x_key") "," STRING("y_key") "," OPTIONAL("color_key") "," OPTIONAL("size_key") "," LABELS};
-static const struct chart interactive_chart = {
-    "interactive", "interactive_chart.html", "\"data\",\"chart_type\",\"x_key\",\"y_keys\"",
-    ROWS ",\"chart_type\":{\"enum\":[\"line\",\"bar\",\"scatter\"]}," STRING("x_key") "," STRINGS("y_keys") "," LABELS};
-static const struct chart heatmap = {
-    "heatmap", "heatmap.png", "\"data\"",
-    MATRIX "," STRINGS("row_labels") "," STRINGS("col_labels") "," LABELS
-    ",\"cmap\":{\"type\":\"string\",\"default\":\"viridis\"}"};
-/* clang-format on */
-
-static json_t *schema_new(const struct chart *chart)
-{
-    AUTO_FREE char *text = mem_printf(
-        "{\"type\":\"object\",\"required\":[\"session_id\",%s],\"properties\":{%s,%s,%s}}",
-        chart->required, STRING("session_id"), chart->properties, OPTIONAL("save_path"));
-
-    return json_loads(text, 0, NULL);
-}
+/* In the order of interpreter_chart_tools. */
+static const struct chart charts[INTERPRETER_CHART_TOOLS] = {
+    {"line", "line_chart.png"},      {"bar", "bar_chart.png"},
+    {"scatter", "scatter_plot.png"}, {"interactive", "interactive_chart.html"},
+    {"heatmap", "heatmap.png"},
+};
+static const struct chart *const interactive_chart = &charts[3];
 
 static const struct arg_row arguments[] = {
     INTERPRETER_SESSION,
@@ -72,15 +39,6 @@ static const struct arg_row arguments[] = {
 };
 
 /* ---- drawing ---- */
-
-static json_t *program_text(void)
-{
-    AUTO_BUF struct buf text = BUF_INIT(256 * 1024);
-
-    for (size_t i = 0; i < ARRAY_LEN(program); i++)
-        buf_add_str(&text, program[i]);
-    return json_stringn(buf_str(&text), text.len);
-}
 
 static json_t *input_new(const struct interpreter_call *s, const struct chart *chart,
                          const char *name)
@@ -120,8 +78,8 @@ static int draw(const struct interpreter_call *s, const struct chart *chart, con
     json_auto_t *problem = NULL;
 
     if (adapt_call(s->mcp, &tool_run_code,
-                   json_pack("{s:s, s:s, s:o, s:o, s:i}", "conversationId", s->a.session,
-                             "language", "python", "code", program_text(), "stdin",
+                   json_pack("{s:s, s:s, s:s, s:o, s:i}", "conversationId", s->a.session,
+                             "language", "python", "code", charts_py, "stdin",
                              input_new(s, chart, name), "waitMs", 0),
                    &inner, s->out, &result, &e) < 0)
         problem = json_string(interpreter_text(&e));
@@ -147,7 +105,7 @@ static void tell(const struct interpreter_call *s, const struct chart *chart, co
 {
     const struct tools_app *app = s->mcp->app;
     AUTO_BUF struct buf content = BUF_INIT((size_t)app->limits.file_max);
-    bool is_page = chart == &interactive_chart;
+    bool is_page = chart == interactive_chart;
     const char *chosen = json_get_string(s->mcp->arguments, "chart_type");
     const char *title = json_get_string(s->mcp->arguments, "title"), *type;
     AUTO_FREE char *message = mem_printf("Chart saved to %s", path);
@@ -164,9 +122,9 @@ static void tell(const struct interpreter_call *s, const struct chart *chart, co
         message);
 }
 
-static void call_chart(const struct mcp_tool_call *c, struct mcp_result *out,
-                       const struct chart *chart)
+static void chart_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
+    const struct chart *chart = &charts[c->tool - interpreter_chart_tools];
     AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
     struct err e = ERR_INIT;
 
@@ -184,36 +142,20 @@ static void call_chart(const struct mcp_tool_call *c, struct mcp_result *out,
 
 /* ---- the tools ---- */
 
-#define CHART(chart, text)                                                                         \
-    INTERPRETER_DESCRIBE(describe_##chart, text)                                                   \
-    static json_t *schema_##chart(void *app)                                                       \
+#define ROW(chart, text)                                                                           \
     {                                                                                              \
-        (void)app;                                                                                 \
-        return schema_new(&(chart));                                                               \
-    }                                                                                              \
-    static void call_##chart(const struct mcp_tool_call *c, struct mcp_result *out)                \
-    {                                                                                              \
-        call_chart(c, out, &(chart));                                                              \
-    }
-
-CHART(line_chart, "Draws a line chart of data, a list of objects: x_key is across, each of y_keys "
-                  "is a line. Saved as PNG in the sandbox.")
-CHART(bar_chart, "Draws a bar chart of data, a list of objects: a group of bars per category_key, "
-                 "one for each of value_keys. Saved as PNG in the sandbox.")
-CHART(scatter_plot, "Draws a scatter plot of data, a list of objects: x_key against y_key, perhaps "
-                    "with color_key and size_key. Saved as PNG in the sandbox.")
-CHART(interactive_chart, "Draws an interactive chart of data, a list of objects, as one HTML page "
-                         "that needs nothing else. Saved in the sandbox.")
-CHART(heatmap, "Draws a heatmap of data, rows of numbers. Saved as PNG in the sandbox.")
-
-#define ROW(title, chart)                                                                          \
-    {                                                                                              \
-        .name = "generate_" title, .describe = describe_##chart, .input_schema = schema_##chart,   \
-        .call = call_##chart                                                                       \
+        .name = "generate_" #chart, .description = (text), .input_schema = schema_##chart,         \
+        .call = chart_tool                                                                         \
     }
 
 const struct mcp_tool interpreter_chart_tools[INTERPRETER_CHART_TOOLS] = {
-    ROW("line_chart", line_chart),     ROW("bar_chart", bar_chart),
-    ROW("scatter_plot", scatter_plot), ROW("interactive_chart", interactive_chart),
-    ROW("heatmap", heatmap),
+    ROW(line_chart, "Draws a line chart of data, a list of objects: x_key is across, each of "
+                    "y_keys is a line. Saved as PNG in the sandbox."),
+    ROW(bar_chart, "Draws a bar chart of data, a list of objects: a group of bars per "
+                   "category_key, one for each of value_keys. Saved as PNG in the sandbox."),
+    ROW(scatter_plot, "Draws a scatter plot of data, a list of objects: x_key against y_key, "
+                      "perhaps with color_key and size_key. Saved as PNG in the sandbox."),
+    ROW(interactive_chart, "Draws an interactive chart of data, a list of objects, as one HTML "
+                           "page that needs nothing else. Saved in the sandbox."),
+    ROW(heatmap, "Draws a heatmap of data, rows of numbers. Saved as PNG in the sandbox."),
 };

@@ -180,34 +180,25 @@ static void upload_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- the tools ---- */
 
-INTERPRETER_DESCRIBE(describe_list, "Lists the files of a folder in a sandbox.")
-INTERPRETER_DESCRIBE(describe_read, "Reads a text file of a sandbox.")
-INTERPRETER_DESCRIBE(describe_write, "Writes a text file of a sandbox.")
-INTERPRETER_DESCRIBE(describe_upload, "Puts a text file into a folder of a sandbox.")
-INTERPRETER_SCHEMA(list_schema, list_arguments)
-INTERPRETER_SCHEMA(read_schema, read_arguments)
-INTERPRETER_SCHEMA(write_schema, write_arguments)
-INTERPRETER_SCHEMA(upload_schema, upload_arguments)
-
 const struct mcp_tool interpreter_file_tools[INTERPRETER_FILE_TOOLS] = {
     {.name = "list_files",
      .hints = {.read_only = true},
-     .describe = describe_list,
-     .input_schema = list_schema,
+     .description = "Lists the files of a folder in a sandbox.",
+     .arguments = list_arguments,
      .call = list_tool},
     {.name = "read_file",
      .hints = {.read_only = true},
-     .describe = describe_read,
-     .input_schema = read_schema,
+     .description = "Reads a text file of a sandbox.",
+     .arguments = read_arguments,
      .call = read_tool},
     {.name = "write_file",
      .hints = {.destructive = true, .idempotent = true},
-     .describe = describe_write,
-     .input_schema = write_schema,
+     .description = "Writes a text file of a sandbox.",
+     .arguments = write_arguments,
      .call = write_tool},
     {.name = "upload_file",
      .hints = {.destructive = true, .idempotent = true},
-     .describe = describe_upload,
-     .input_schema = upload_schema,
+     .description = "Puts a text file into a folder of a sandbox.",
+     .arguments = upload_arguments,
      .call = upload_tool},
 };

@@ -50,11 +50,9 @@ static void install(const struct mcp_tool_call *c, struct mcp_result *out)
                                 output ? output : "", "error", error);
 }
 
-INTERPRETER_DESCRIBE(describe_install, "Installs a Python package into a sandbox.")
-INTERPRETER_SCHEMA(package_schema, package_arguments)
-
-const struct mcp_tool interpreter_package_tool = {.name = "install_package",
-                                                  .hints = {.open_world = true},
-                                                  .describe = describe_install,
-                                                  .input_schema = package_schema,
-                                                  .call = install};
+const struct mcp_tool interpreter_package_tool = {
+    .name = "install_package",
+    .hints = {.open_world = true},
+    .description = "Installs a Python package into a sandbox.",
+    .arguments = package_arguments,
+    .call = install};

@@ -216,43 +216,31 @@ static void run_once(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- the tools ---- */
 
-INTERPRETER_DESCRIBE(describe_create,
-                     "Creates a sandbox: a Python interpreter that keeps its variables and "
-                     "files under the session_id that you choose.")
-INTERPRETER_DESCRIBE(describe_close, "Closes a sandbox. Its variables and files are gone.")
-INTERPRETER_DESCRIBE(describe_status, "Tells whether a sandbox is active, or which ones are.")
-INTERPRETER_DESCRIBE(
-    describe_execute,
-    "Executes Python code in a sandbox. Variables stay for the next call; print what you want "
-    "to see.")
-INTERPRETER_DESCRIBE(describe_once, "Creates a sandbox, runs Python code in it, and closes it.")
-INTERPRETER_SCHEMA(session_schema, session_arguments)
-INTERPRETER_SCHEMA(status_schema, status_arguments)
-INTERPRETER_SCHEMA(code_schema, code_arguments)
-INTERPRETER_SCHEMA(once_schema, once_arguments)
-
 const struct mcp_tool interpreter_session_tools[INTERPRETER_SESSION_TOOLS] = {
     {.name = "create_sandbox",
-     .describe = describe_create,
-     .input_schema = session_schema,
+     .description = "Creates a sandbox: a Python interpreter that keeps its variables and "
+                    "files under the session_id that you choose.",
+     .arguments = session_arguments,
      .call = create},
     {.name = "close_sandbox",
      .hints = {.destructive = true},
-     .describe = describe_close,
-     .input_schema = session_schema,
+     .description = "Closes a sandbox. Its variables and files are gone.",
+     .arguments = session_arguments,
      .call = close_tool},
     {.name = "get_sandbox_status",
      .hints = {.read_only = true},
-     .describe = describe_status,
-     .input_schema = status_schema,
+     .description = "Tells whether a sandbox is active, or which ones are.",
+     .arguments = status_arguments,
      .call = status_tool},
     {.name = "execute_code",
      .hints = {.destructive = true},
-     .describe = describe_execute,
-     .input_schema = code_schema,
+     .description =
+         "Executes Python code in a sandbox. Variables stay for the next call; print what you want "
+         "to see.",
+     .arguments = code_arguments,
      .call = execute},
     {.name = "create_run_close",
-     .describe = describe_once,
-     .input_schema = once_schema,
+     .description = "Creates a sandbox, runs Python code in it, and closes it.",
+     .arguments = once_arguments,
      .call = run_once},
 };

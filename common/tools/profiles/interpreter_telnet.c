@@ -10,44 +10,6 @@
 
 #define REFUSAL "this server makes no connections from its own host"
 
-static json_t *schema_of(const char *text)
-{
-    return json_loads(text, 0, NULL);
-}
-
-static json_t *connect_schema(void *app)
-{
-    (void)app;
-    return schema_of("{\"type\":\"object\",\"required\":[\"host\",\"port\"],\"properties\":{"
-                     "\"host\":{\"type\":\"string\"},\"port\":{\"type\":\"integer\"},"
-                     "\"timeout\":{\"type\":\"integer\",\"default\":30}}}");
-}
-
-static json_t *command_schema(void *app)
-{
-    (void)app;
-    return schema_of("{\"type\":\"object\",\"required\":[\"session_id\",\"command\"],"
-                     "\"properties\":{\"session_id\":{\"type\":\"string\"},"
-                     "\"command\":{\"type\":\"string\"},"
-                     "\"timeout\":{\"type\":\"integer\",\"default\":10}}}");
-}
-
-static json_t *session_schema(void *app)
-{
-    (void)app;
-    return schema_of("{\"type\":\"object\",\"required\":[\"session_id\"],"
-                     "\"properties\":{\"session_id\":{\"type\":\"string\"}}}");
-}
-
-static json_t *empty_schema(void *app)
-{
-    (void)app;
-    return schema_of("{\"type\":\"object\"}");
-}
-
-INTERPRETER_DESCRIBE(describe, "Not available: " REFUSAL ".")
-INTERPRETER_DESCRIBE(describe_list, "Lists telnet connections: there are none, since " REFUSAL ".")
-
 static void connect_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     out->structured = json_pack("{s:n, s:b, s:O?, s:O?, s:s, s:s}", "session_id", "connected", 0,
@@ -75,18 +37,27 @@ static void list_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 }
 
 const struct mcp_tool interpreter_telnet_tools[INTERPRETER_TELNET_TOOLS] = {
-    {.name = "connect", .describe = describe, .input_schema = connect_schema, .call = connect_tool},
+    {.name = "connect",
+     .description = "Not available: " REFUSAL ".",
+     .input_schema = "{\"type\":\"object\",\"required\":[\"host\",\"port\"],\"properties\":{"
+                     "\"host\":{\"type\":\"string\"},\"port\":{\"type\":\"integer\"},"
+                     "\"timeout\":{\"type\":\"integer\",\"default\":30}}}",
+     .call = connect_tool},
     {.name = "send_command",
-     .describe = describe,
-     .input_schema = command_schema,
+     .description = "Not available: " REFUSAL ".",
+     .input_schema = "{\"type\":\"object\",\"required\":[\"session_id\",\"command\"],"
+                     "\"properties\":{\"session_id\":{\"type\":\"string\"},"
+                     "\"command\":{\"type\":\"string\"},"
+                     "\"timeout\":{\"type\":\"integer\",\"default\":10}}}",
      .call = command_tool},
     {.name = "disconnect",
-     .describe = describe,
-     .input_schema = session_schema,
+     .description = "Not available: " REFUSAL ".",
+     .input_schema = "{\"type\":\"object\",\"required\":[\"session_id\"],"
+                     "\"properties\":{\"session_id\":{\"type\":\"string\"}}}",
      .call = disconnect_tool},
     {.name = "list_connections",
      .hints = {.read_only = true},
-     .describe = describe_list,
-     .input_schema = empty_schema,
+     .description = "Lists telnet connections: there are none, since " REFUSAL ".",
+     .input_schema = "{\"type\":\"object\"}",
      .call = list_tool},
 };

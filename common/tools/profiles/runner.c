@@ -81,8 +81,6 @@ static const struct arg_row run_arguments[] = {
     {0},
 };
 
-static const struct arg_row no_arguments[] = {{0}};
-
 /* ---- errors ---- */
 
 static bool is_missing(const json_t *arguments, const char *name)
@@ -245,13 +243,6 @@ static void list_runners(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- the tools ---- */
 
-static char *describe_upload(void *app)
-{
-    (void)app;
-    return mem_strdup("Puts a file into the conversation's sandbox, where run_code finds it in "
-                      "/data. The content is base64.");
-}
-
 static char *describe_run(void *app)
 {
     AUTO_BUF struct buf out = BUF_INIT(256 * 1024);
@@ -266,32 +257,6 @@ static char *describe_run(void *app)
     return buf_take(&out);
 }
 
-static char *describe_list(void *app)
-{
-    (void)app;
-    return mem_strdup("Lists the languages that run_code can run.");
-}
-
-static json_t *upload_schema(void *app)
-{
-    return args_schema(upload_arguments, app);
-}
-
-static json_t *run_schema(void *app)
-{
-    return args_schema(run_arguments, app);
-}
-
-static json_t *list_schema(void *app)
-{
-    return args_schema(no_arguments, app);
-}
-
-static uint64_t version(void *app)
-{
-    return runners_version(app);
-}
-
 static const char *const upload_aliases[] = {"sandbox.upload_file", NULL};
 static const char *const run_aliases[] = {"sandbox.run_code", NULL};
 static const char *const list_aliases[] = {"sandbox.list_runners", NULL};
@@ -300,21 +265,23 @@ static const struct mcp_tool tools[] = {
     {.name = "upload_file",
      .aliases = upload_aliases,
      .hints = {.destructive = true, .idempotent = true},
-     .describe = describe_upload,
-     .input_schema = upload_schema,
+     .description =
+         "Puts a file into the conversation's sandbox, where run_code finds it in /data. "
+         "The content is base64.",
+     .arguments = upload_arguments,
      .call = upload},
     {.name = "run_code",
      .aliases = run_aliases,
      .hints = {.destructive = true, .open_world = true},
      .describe = describe_run,
-     .input_schema = run_schema,
-     .version = version,
+     .arguments = run_arguments,
+     .version = runners_version,
      .call = run},
     {.name = "list_runners",
      .aliases = list_aliases,
      .hints = {.read_only = true, .idempotent = true},
-     .describe = describe_list,
-     .input_schema = list_schema,
+     .description = "Lists the languages that run_code can run.",
+     .arguments = args_none,
      .call = list_runners},
 };
 

@@ -7,12 +7,13 @@
 #include "common/tools/list.h"
 #include "common/tools/report.h"
 #include "common/tools/runs/run_report.h"
+#include "common/tools/schemas.h"
 
 struct cancel_run {
     const char *run_id;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row cancel_run_arguments[] = {
     {.name = "runId",
      .type = ARG_STRING,
      .offset = offsetof(struct cancel_run, run_id),
@@ -22,22 +23,10 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static char *describe(void *app)
+static int cancel_run(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                      struct err *e)
 {
-    (void)app;
-    return mem_strdup("Ends a run that is still going on; what it has printed and written so far "
-                      "stays. A run that has ended already is not changed: the answer is its "
-                      "result.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
-
-static int cancel_run(const struct mcp_tool_call *c, const struct cancel_run *x,
-                      struct mcp_result *out, struct err *e)
-{
+    const struct cancel_run *x = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     json_t *result = broker_cancel_run(&client, c->tenant, x->run_id, e);
 
@@ -47,21 +36,15 @@ static int cancel_run(const struct mcp_tool_call *c, const struct cancel_run *x,
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct cancel_run x = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &x, &e) < 0 || cancel_run(c, &x, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_cancel_run = {
     .name = "cancel_run",
     .title = "Cancel a run",
+    .description = "Ends a run that is still going on; what it has printed and written so far "
+                   "stays. A run that has ended already is not changed: the answer is its "
+                   "result.",
     .hints = {.destructive = true, .idempotent = true},
-    .output_schema = run_report_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_run,
+    .arguments = cancel_run_arguments,
+    .arguments_size = sizeof(struct cancel_run),
+    .run = cancel_run,
 };

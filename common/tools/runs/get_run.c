@@ -8,6 +8,7 @@
 #include "common/tools/report.h"
 #include "common/tools/runs/run_life.h"
 #include "common/tools/runs/run_report.h"
+#include "common/tools/schemas.h"
 
 struct get_run {
     const char *run_id;
@@ -15,7 +16,7 @@ struct get_run {
     struct arg_integer wait_ms;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row get_run_arguments[] = {
     {.name = "runId",
      .type = ARG_STRING,
      .offset = offsetof(struct get_run, run_id),
@@ -37,30 +38,16 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static char *describe(void *app)
-{
-    (void)app;
-    return mem_strdup(
-        "Gets a run that run_code answered with status running, or that was left "
-        "alone: its output so far, or its result when it has ended, in the shape of "
-        "run_code's. Waits a while unless waitMs says otherwise. Results are kept for "
-        "a limited time (expiresAt).");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
-
 /* Where runs are waited for to the end by default, looking at one is not. */
 static uint64_t usual_wait(const struct tools_limits *limits)
 {
     return limits->wait_ms > 0 ? limits->wait_ms : limits->wait_max_ms;
 }
 
-static int get_run(const struct mcp_tool_call *c, const struct get_run *g, struct mcp_result *out,
+static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                    struct err *e)
 {
+    const struct get_run *g = arguments;
     const struct tools_app *app = c->app;
     /* Looking is not doing: whoever stops waiting here leaves the run alone. */
     struct broker_client client = tools_client(app, c->cancel_fd);
@@ -80,21 +67,16 @@ static int get_run(const struct mcp_tool_call *c, const struct get_run *g, struc
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct get_run g = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &g, &e) < 0 || get_run(c, &g, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_get_run = {
     .name = "get_run",
     .title = "Get a run",
+    .description = "Gets a run that run_code answered with status running, or that was left "
+                   "alone: its output so far, or its result when it has ended, in the shape of "
+                   "run_code's. Waits a while unless waitMs says otherwise. Results are kept for "
+                   "a limited time (expiresAt).",
     .hints = {.read_only = true, .idempotent = true},
-    .output_schema = run_report_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_run,
+    .arguments = get_run_arguments,
+    .arguments_size = sizeof(struct get_run),
+    .run = get_run,
 };

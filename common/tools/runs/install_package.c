@@ -13,6 +13,7 @@
 #include "common/tools/report.h"
 #include "common/tools/runs/run_life.h"
 #include "common/tools/runs/run_report.h"
+#include "common/tools/schemas.h"
 
 #include <string.h>
 
@@ -38,7 +39,7 @@ static json_t *languages(const struct tools_app *app, const char *wanted)
     return list;
 }
 
-static const struct arg_row arguments[] = {
+static const struct arg_row install_package_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct install, conversation),
@@ -70,22 +71,6 @@ static const struct arg_row arguments[] = {
     RUN_WAIT_ROW(struct install),
     {0},
 };
-
-static char *describe(void *app)
-{
-    (void)app;
-    return mem_strdup(
-        "Installs packages into the conversation, for later programs of the same conversationId "
-        "to import; programs themselves have no package index. They come before the libraries "
-        "that list_runners names, so a newer version of one of those can be installed. Python "
-        "packages are taken as wheels only; no install script runs. What they need is installed "
-        "with them, and counts as the conversation's files do.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
 
 static int check(const struct install *i, struct err *e)
 {
@@ -162,13 +147,14 @@ static void answer(const struct mcp_tool_call *c, const struct install *i, json_
     tell(out->structured, out);
 }
 
-static int install(const struct mcp_tool_call *c, struct install *i, struct mcp_result *out,
+static int install(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                    struct err *e)
 {
+    const struct install *i = arguments;
     struct broker_busy busy = {0};
     json_t *result;
 
-    if (args_fill(arguments, c->app, c->arguments, i, e) < 0 || check(i, e) < 0)
+    if (check(i, e) < 0)
         return -1;
     result = run(c, i, &busy, e);
     if (result)
@@ -180,22 +166,18 @@ static int install(const struct mcp_tool_call *c, struct install *i, struct mcp_
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct install i = {0};
-    struct err e = ERR_INIT;
-
-    if (install(c, &i, out, &e) < 0)
-        report_failure(out, &e);
-    args_clear(arguments, &i);
-}
-
 const struct mcp_tool tool_install_package = {
     .name = "install_package",
     .title = "Install packages",
+    .description =
+        "Installs packages into the conversation, for later programs of the same conversationId "
+        "to import; programs themselves have no package index. They come before the libraries "
+        "that list_runners names, so a newer version of one of those can be installed. Python "
+        "packages are taken as wheels only; no install script runs. What they need is installed "
+        "with them, and counts as the conversation's files do.",
     .hints = {.idempotent = true, .open_world = true},
-    .output_schema = run_report_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_run,
+    .arguments = install_package_arguments,
+    .arguments_size = sizeof(struct install),
+    .run = install,
 };

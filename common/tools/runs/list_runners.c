@@ -6,33 +6,9 @@
 #include "common/tools/broker_access.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 #include "common/base/mem.h"
-
-static const struct arg_row arguments[] = {{0}};
-
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"languages\"],\"properties\":{\"languages\":{"
-    "\"type\":\"array\",\"items\":{\"type\":\"object\","
-    "\"required\":[\"language\",\"image\",\"version\",\"libraries\"],\"properties\":{"
-    "\"language\":{\"type\":\"string\"},"
-    "\"image\":{\"type\":\"string\"},"
-    "\"version\":{\"type\":\"string\",\"description\":\"of the interpreter\"},"
-    "\"libraries\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
-    "\"required\":[\"name\",\"version\"],\"properties\":{"
-    "\"name\":{\"type\":\"string\"},\"version\":{\"type\":\"string\"}}}}}}}}}";
-
-static char *describe(void *app)
-{
-    (void)app;
-    return mem_strdup("Lists the languages that run_code can run, with the version of each "
-                      "interpreter and the libraries that can be imported.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
 
 static const char *text_or_empty(const json_t *object, const char *name)
 {
@@ -74,22 +50,17 @@ static json_t *languages_new(const json_t *runners)
 }
 
 /* Asks anew: who calls this wants to know what there is now. */
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
+static int list_runners(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                        struct err *e)
 {
-    const struct tools_app *app = c->app;
-    struct err e = ERR_INIT;
-    const json_t *runners;
 
-    if (args_fill(arguments, app, c->arguments, NULL, &e) < 0) {
-        report_failure(out, &e);
-        return;
-    }
-    runners = runners_get(app, 0, &e);
-    if (!runners) {
-        report_failure(out, &e);
-        return;
-    }
+    const json_t *runners = runners_get(c->app, 0, e);
+
+    (void)arguments;
+    if (!runners)
+        return -1;
     out->structured = json_pack("{s:o}", "languages", languages_new(runners));
+    return 0;
 }
 
 static const char *const aliases[] = {"sandbox.list_runners", NULL};
@@ -98,9 +69,10 @@ const struct mcp_tool tool_list_runners = {
     .name = "list_runners",
     .aliases = aliases,
     .title = "List languages",
+    .description = "Lists the languages that run_code can run, with the version of each "
+                   "interpreter and the libraries that can be imported.",
     .hints = {.read_only = true, .idempotent = true},
-    .output_schema = output_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_list_runners,
+    .arguments = args_none,
+    .run = list_runners,
 };

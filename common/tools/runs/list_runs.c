@@ -8,12 +8,13 @@
 #include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
 
 struct list_runs {
     const char *conversation;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row list_runs_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct list_runs, conversation),
@@ -21,30 +22,6 @@ static const struct arg_row arguments[] = {
      .help = "Only the runs of this conversation."},
     {0},
 };
-
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"runs\"],\"properties\":{\"runs\":{\"type\":\"array\","
-    "\"items\":{\"type\":\"object\",\"required\":[\"runId\",\"conversationId\",\"language\","
-    "\"status\",\"createdAt\"],\"properties\":{"
-    "\"runId\":{\"type\":\"string\"},"
-    "\"conversationId\":{\"type\":\"string\"},"
-    "\"language\":{\"type\":\"string\"},"
-    "\"status\":{\"type\":\"string\",\"description\":\"as in get_run's result\"},"
-    "\"createdAt\":{\"type\":\"integer\",\"description\":\"Unix time\"},"
-    "\"endedAt\":{\"type\":\"integer\"},"
-    "\"expiresAt\":{\"type\":\"integer\",\"description\":\"when get_run forgets it\"}}}}}}";
-
-static char *describe(void *app)
-{
-    (void)app;
-    return mem_strdup("Lists the runs that are still going on and those whose results are kept, "
-                      "the newest first. Use it to find a run whose answer never arrived.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
 
 static const char *text_or_empty(const json_t *object, const char *name)
 {
@@ -78,9 +55,10 @@ static json_t *rows_new(const json_t *runs)
     return rows;
 }
 
-static int list_runs(const struct mcp_tool_call *c, const struct list_runs *l,
-                     struct mcp_result *out, struct err *e)
+static int list_runs(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                     struct err *e)
 {
+    const struct list_runs *l = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     json_auto_t *answer = broker_list_runs(&client, c->tenant, l->conversation, e);
 
@@ -90,21 +68,14 @@ static int list_runs(const struct mcp_tool_call *c, const struct list_runs *l,
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct list_runs l = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &l, &e) < 0 || list_runs(c, &l, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_list_runs = {
     .name = "list_runs",
     .title = "List runs",
+    .description = "Lists the runs that are still going on and those whose results are kept, "
+                   "the newest first. Use it to find a run whose answer never arrived.",
     .hints = {.read_only = true, .idempotent = true},
-    .output_schema = output_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_list_runs,
+    .arguments = list_runs_arguments,
+    .arguments_size = sizeof(struct list_runs),
+    .run = list_runs,
 };

@@ -16,6 +16,7 @@
 #include "common/tools/runs/run_life.h"
 #include "common/tools/runs/run_report.h"
 #include "common/tools/runs/run_tasks.h"
+#include "common/tools/schemas.h"
 
 #include <string.h>
 
@@ -39,7 +40,7 @@ struct run_code {
     struct arg_list args;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row run_code_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct run_code, conversation),
@@ -178,16 +179,6 @@ static char *describe(void *app)
     return buf_take(&out);
 }
 
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
-
-static uint64_t version(void *app)
-{
-    return runners_version(app);
-}
-
 /* ---- a call ---- */
 
 static int check_session(const struct run_code *r, struct err *e)
@@ -283,8 +274,8 @@ static void answer(const struct mcp_tool_call *c, const struct run_code *r,
                     take_result, out);
 }
 
-static int run_code(const struct mcp_tool_call *c, const struct run_code *r, struct mcp_result *out,
-                    struct err *e)
+static int run_and_answer(const struct mcp_tool_call *c, const struct run_code *r,
+                          struct mcp_result *out, struct err *e)
 {
     struct broker_busy busy = {0};
     AUTO_FDS struct fds opened = FDS_INIT(FDS_MAX);
@@ -310,25 +301,16 @@ static int permit(const struct mcp_tool_call *c, const struct run_code *r, struc
                : 1;
 }
 
-static int check_and_run(const struct mcp_tool_call *c, struct run_code *r, struct mcp_result *out,
-                         struct err *e)
+static int run_code(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                    struct err *e)
 {
+    struct run_code *r = arguments;
     int permitted;
 
-    if (args_fill(arguments, c->app, c->arguments, r, e) < 0 || check(r, c->app, e) < 0)
+    if (check(r, c->app, e) < 0)
         return -1;
     permitted = permit(c, r, out, e);
-    return permitted > 0 ? run_code(c, r, out, e) : permitted;
-}
-
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct run_code r = {0};
-    struct err e = ERR_INIT;
-
-    if (check_and_run(c, &r, out, &e) < 0)
-        report_failure(out, &e);
-    args_clear(arguments, &r);
+    return permitted > 0 ? run_and_answer(c, r, out, e) : permitted;
 }
 
 static const char *const aliases[] = {"sandbox.run_code", NULL};
@@ -339,9 +321,10 @@ const struct mcp_tool tool_run_code = {
     .title = "Run code",
     /* A program may delete files of its conversation, and reach out when it gets network. */
     .hints = {.destructive = true, .open_world = true},
-    .output_schema = run_report_schema,
+    .output_schema = schema_run,
     .describe = describe,
-    .input_schema = input_schema,
-    .version = version,
-    .call = call,
+    .arguments = run_code_arguments,
+    .arguments_size = sizeof(struct run_code),
+    .version = runners_version,
+    .run = run_code,
 };

@@ -11,61 +11,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STREAM_SCHEMA                                                                              \
-    "{\"type\":\"object\",\"required\":[\"kept\",\"total\",\"truncated\"],\"properties\":{"        \
-    "\"kept\":{\"type\":\"integer\"},\"total\":{\"type\":\"integer\"},"                            \
-    "\"truncated\":{\"type\":\"boolean\"}}}"
-
-const char run_report_schema[] =
-    "{\"type\":\"object\",\"required\":[\"success\",\"status\",\"exitCode\",\"signal\",\"stdout\","
-    "\"stderr\",\"output\",\"truncation\",\"durationMs\",\"files\"],\"properties\":{"
-    "\"success\":{\"type\":\"boolean\",\"description\":\"the program ended with exit code 0\"},"
-    "\"status\":{\"type\":\"string\",\"enum\":[\"ok\",\"error\",\"timeout\",\"out_of_memory\","
-    "\"output_limit\",\"killed\",\"cancelled\",\"lost\",\"running\",\"busy\"],\"description\":"
-    "\"running: it goes on, ask get_run; busy: not started; lost: nobody knows its outcome\"},"
-    "\"exitCode\":{\"type\":[\"integer\",\"null\"]},"
-    "\"signal\":{\"type\":[\"integer\",\"null\"],\"description\":\"that ended the program\"},"
-    "\"stdout\":{\"type\":\"string\"},"
-    "\"stderr\":{\"type\":\"string\"},"
-    "\"output\":{\"type\":\"string\",\"description\":\"stdout and stderr in order of arrival\"},"
-    "\"newOutput\":{\"type\":\"string\",\"description\":\"output from sinceByte on\"},"
-    "\"nextByte\":{\"type\":\"integer\",\"description\":\"sinceByte of the next get_run\"},"
-    "\"truncation\":{\"type\":\"object\",\"description\":\"bytes kept and bytes printed; the "
-    "middle "
-    "of a long output is left "
-    "out\",\"required\":[\"stdout\",\"stderr\",\"output\"],\"properties\":{"
-    "\"stdout\":" STREAM_SCHEMA ",\"stderr\":" STREAM_SCHEMA ",\"output\":" STREAM_SCHEMA "}},"
-    "\"durationMs\":{\"type\":\"integer\"},"
-    "\"queueMs\":{\"type\":\"integer\",\"description\":\"how long it waited for its turn\"},"
-    "\"cpuMs\":{\"type\":[\"integer\",\"null\"]},"
-    "\"peakMemoryBytes\":{\"type\":[\"integer\",\"null\"]},"
-    "\"runId\":{\"type\":\"string\"},"
-    "\"expiresAt\":{\"type\":\"integer\",\"description\":\"Unix time after which get_run does not "
-    "know the run any more\"}," REPORT_RETENTION_SCHEMA ","
-    "\"notKept\":{\"type\":\"string\",\"description\":\"why get_run will not find its result\"},"
-    "\"sandboxId\":{\"type\":\"string\",\"description\":\"of session: where its variables are\"},"
-    "\"sessionStarted\":{\"type\":\"boolean\",\"description\":\"of session: there were no "
-    "variables before this call\"},"
-    "\"stateLost\":{\"type\":\"boolean\",\"description\":\"of session: its variables, or those "
-    "of the calls before, are gone\"},"
-    "\"sessionNote\":{\"type\":\"string\"},"
-    "\"reason\":{\"type\":\"string\",\"description\":\"of lost, of a failed installation\"},"
-    "\"installed\":{\"type\":\"array\",\"description\":\"of install_package\",\"items\":{"
-    "\"type\":\"object\",\"required\":[\"name\",\"version\"],\"properties\":{"
-    "\"name\":{\"type\":\"string\"},\"version\":{\"type\":\"string\"}}}},"
-    "\"retryAfterMs\":{\"type\":\"integer\",\"description\":\"of busy: when to try again\"},"
-    "\"position\":{\"type\":\"integer\",\"description\":\"of busy: how many wait already\"},"
-    "\"files\":{\"type\":\"array\",\"description\":\"created, changed or deleted by this run\","
-    "\"items\":{\"type\":\"object\",\"required\":[\"name\",\"size\",\"change\",\"mimeType\"],"
-    "\"properties\":{"
-    "\"name\":{\"type\":\"string\",\"description\":\"below /data\"},"
-    "\"size\":{\"type\":\"integer\"},"
-    "\"mimeType\":{\"type\":\"string\"},"
-    "\"url\":{\"type\":\"string\",\"description\":\"download link; none for deleted files\"},"
-    "\"change\":{\"type\":\"string\",\"enum\":[\"created\",\"modified\",\"deleted\"]}}}},"
-    "\"filesOmitted\":{\"type\":\"integer\",\"description\":\"further files that are not listed\"},"
-    "\"fileBaseUrl\":{\"type\":\"string\"}}}";
-
 const char *run_report_status(const json_t *result)
 {
     const char *status = json_get_string(result, "status");

@@ -6,9 +6,6 @@
 #include "common/mcp/features/tool.h"
 #include "common/protocol/client_runs.h"
 
-/* JSON schema of the result. */
-extern const char run_report_schema[];
-
 /* Bytes of a runId that are looked at; whatever is no id is told to be unknown. */
 #define RUN_ID_MAX  1024
 #define RUN_ID_HELP "The run's runId, as run_code or list_runs told it."

@@ -8,12 +8,13 @@
 #include "common/tools/list.h"
 #include "common/tools/report.h"
 #include "common/tools/sandboxes/sandbox_rows.h"
+#include "common/tools/schemas.h"
 
 struct close_sandbox {
     const char *psandbox_id;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row close_sandbox_arguments[] = {
     {.name = "sandboxId",
      .type = ARG_STRING,
      .offset = offsetof(struct close_sandbox, psandbox_id),
@@ -23,44 +24,25 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-static char *describe(void *app)
+static int close_psandbox(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                          struct err *e)
 {
-    (void)app;
-    return mem_strdup("Closes a sandbox that create_sandbox made: everything that runs in it ends, "
-                      "files outside /data are gone, those in /data stay. One that has ended "
-                      "already is not changed: the answer says how it ended.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
-
-static int close_psandbox(const struct mcp_tool_call *c, const struct close_sandbox *x,
-                          struct mcp_result *out, struct err *e)
-{
+    const struct close_sandbox *x = arguments;
     const struct broker_client client = tools_client(c->app, c->cancel_fd);
 
     out->structured = broker_close_psandbox(&client, c->tenant, x->psandbox_id, e);
     return out->structured ? 0 : -1;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct close_sandbox x = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &x, &e) < 0 ||
-        close_psandbox(c, &x, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_close_sandbox = {
     .name = "close_sandbox",
     .title = "Close a sandbox",
+    .description = "Closes a sandbox that create_sandbox made: everything that runs in it ends, "
+                   "files outside /data are gone, those in /data stay. One that has ended "
+                   "already is not changed: the answer says how it ended.",
     .hints = {.destructive = true, .idempotent = true},
-    .output_schema = SANDBOX_ROW_SCHEMA,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_sandbox,
+    .arguments = close_sandbox_arguments,
+    .arguments_size = sizeof(struct close_sandbox),
+    .run = close_psandbox,
 };

@@ -10,6 +10,7 @@
 #include "common/tools/report.h"
 #include "common/tools/runs/consent.h"
 #include "common/tools/sandboxes/sandbox_rows.h"
+#include "common/tools/schemas.h"
 
 #define LANGUAGE_MAX 64
 
@@ -19,7 +20,7 @@ struct create_sandbox {
     uint64_t idle_ms;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row create_sandbox_arguments[] = {
     {.name = "conversationId",
      .type = ARG_IDENTIFIER,
      .offset = offsetof(struct create_sandbox, conversation),
@@ -71,16 +72,6 @@ static char *describe(void *app)
     return buf_take(&out);
 }
 
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
-
-static uint64_t version(void *app)
-{
-    return runners_version(app);
-}
-
 static int check(const struct create_sandbox *x, const struct tools_app *app, struct err *e)
 {
     if (!x->language == !x->image)
@@ -90,9 +81,10 @@ static int check(const struct create_sandbox *x, const struct tools_app *app, st
     return 0;
 }
 
-static int create(const struct mcp_tool_call *c, const struct create_sandbox *x,
-                  struct mcp_result *out, struct err *e)
+static int create_sandbox(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                          struct err *e)
 {
+    const struct create_sandbox *x = arguments;
     const struct tools_app *app = c->app;
     const struct broker_client client = tools_client(app, c->cancel_fd);
     const struct broker_psandbox_request want = {.tenant = c->tenant,
@@ -102,6 +94,8 @@ static int create(const struct mcp_tool_call *c, const struct create_sandbox *x,
                                                  .network = x->network,
                                                  .idle_ms = x->idle_ms};
 
+    if (check(x, app, e) < 0)
+        return -1;
     if (x->network && app->limits.network_ask) {
         int permitted = consent_sandbox_network(c, &out->need, e);
         if (permitted <= 0)
@@ -111,23 +105,14 @@ static int create(const struct mcp_tool_call *c, const struct create_sandbox *x,
     return out->structured ? 0 : -1;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct create_sandbox x = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &x, &e) < 0 || check(&x, c->app, &e) < 0 ||
-        create(c, &x, out, &e) < 0)
-        report_failure(out, &e);
-}
-
 const struct mcp_tool tool_create_sandbox = {
     .name = "create_sandbox",
     .title = "Create a sandbox that stays",
     .hints = {.open_world = true},
-    .output_schema = SANDBOX_ROW_SCHEMA,
+    .output_schema = schema_sandbox,
     .describe = describe,
-    .input_schema = input_schema,
-    .version = version,
-    .call = call,
+    .arguments = create_sandbox_arguments,
+    .arguments_size = sizeof(struct create_sandbox),
+    .version = runners_version,
+    .run = create_sandbox,
 };

@@ -13,6 +13,7 @@
 #include "common/tools/runs/run_files.h"
 #include "common/tools/runs/run_life.h"
 #include "common/tools/sandboxes/sandbox_rows.h"
+#include "common/tools/schemas.h"
 
 #include <string.h>
 
@@ -29,7 +30,7 @@ struct exec {
     struct run_text input;
 };
 
-static const struct arg_row arguments[] = {
+static const struct arg_row exec_arguments[] = {
     {.name = "sandboxId",
      .type = ARG_STRING,
      .offset = offsetof(struct exec, psandbox_id),
@@ -73,54 +74,6 @@ static const struct arg_row arguments[] = {
     {0},
 };
 
-#define STREAM_SCHEMA                                                                              \
-    "{\"type\":\"object\",\"required\":[\"kept\",\"total\",\"truncated\"],\"properties\":{"        \
-    "\"kept\":{\"type\":\"integer\"},\"total\":{\"type\":\"integer\"},"                            \
-    "\"truncated\":{\"type\":\"boolean\"}}}"
-
-static const char output_schema[] =
-    "{\"type\":\"object\",\"required\":[\"success\",\"results\",\"files\"],\"properties\":{"
-    "\"success\":{\"type\":\"boolean\",\"description\":\"all commands ran and ended with 0\"},"
-    "\"results\":{\"type\":\"array\",\"description\":\"of the commands that ran, in order\","
-    "\"items\":{\"type\":\"object\",\"required\":[\"command\",\"status\",\"exitCode\",\"signal\","
-    "\"stdout\",\"stderr\",\"truncation\",\"durationMs\"],\"properties\":{"
-    "\"command\":{\"type\":\"string\"},"
-    "\"status\":{\"type\":\"string\",\"enum\":[\"ok\",\"error\",\"timeout\",\"out_of_memory\","
-    "\"output_limit\",\"killed\",\"cancelled\"]},"
-    "\"exitCode\":{\"type\":[\"integer\",\"null\"]},"
-    "\"signal\":{\"type\":[\"integer\",\"null\"]},"
-    "\"stdout\":{\"type\":\"string\"},\"stderr\":{\"type\":\"string\"},"
-    "\"truncation\":{\"type\":\"object\",\"description\":\"bytes kept and bytes printed; the "
-    "middle of a long output is left out\",\"properties\":{\"stdout\":" STREAM_SCHEMA
-    ",\"stderr\":" STREAM_SCHEMA "}},"
-    "\"durationMs\":{\"type\":\"integer\"}}}},"
-    "\"conversationId\":{\"type\":\"string\"},"
-    "\"files\":{\"type\":\"array\",\"description\":\"created, changed or deleted in /data while "
-    "they ran\",\"items\":{\"type\":\"object\",\"required\":[\"name\",\"size\",\"change\"],"
-    "\"properties\":{"
-    "\"name\":{\"type\":\"string\",\"description\":\"below /data\"},"
-    "\"size\":{\"type\":\"integer\"},\"mimeType\":{\"type\":\"string\"},"
-    "\"url\":{\"type\":\"string\",\"description\":\"download link; none for deleted files\"},"
-    "\"change\":{\"type\":\"string\",\"enum\":[\"created\",\"modified\",\"deleted\"]}}}},"
-    "\"filesOmitted\":{\"type\":\"integer\",\"description\":\"further files that are not "
-    "listed\"}}}";
-
-static char *describe(void *app)
-{
-    (void)app;
-    return mem_strdup(
-        "Runs commands in a sandbox that create_sandbox made, and returns what each printed, how "
-        "it "
-        "ended and which files of /data changed. A command ends when its own process ends: what it "
-        "leaves in the background lives on (redirect its output to a file: later output is not "
-        "kept). Several calls at once share the sandbox.");
-}
-
-static json_t *input_schema(void *app)
-{
-    return args_schema(arguments, app);
-}
-
 static int check(struct exec *x, struct err *e)
 {
     if (!x->command == (x->commands.n == 0))
@@ -153,10 +106,11 @@ static json_t *run(const struct mcp_tool_call *c, const struct exec *x, struct e
     return broker_exec(&client, c->tenant, &want, &callbacks, e);
 }
 
-static int exec_and_tell(const struct mcp_tool_call *c, const struct exec *x,
-                         struct mcp_result *out, struct err *e)
+static int exec(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                struct err *e)
 {
-    json_t *result = run(c, x, e);
+    struct exec *x = arguments;
+    json_t *result = check(x, e) < 0 ? NULL : run(c, x, e);
     const char *conversation = json_get_string(result, "conversationId");
 
     if (!result)
@@ -170,23 +124,18 @@ static int exec_and_tell(const struct mcp_tool_call *c, const struct exec *x,
     return 0;
 }
 
-static void call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    struct exec x = {0};
-    struct err e = ERR_INIT;
-
-    if (args_fill(arguments, c->app, c->arguments, &x, &e) < 0 || check(&x, &e) < 0 ||
-        exec_and_tell(c, &x, out, &e) < 0)
-        report_failure(out, &e);
-    args_clear(arguments, &x);
-}
-
 const struct mcp_tool tool_exec = {
     .name = "exec",
     .title = "Run commands in a sandbox",
+    .description =
+        "Runs commands in a sandbox that create_sandbox made, and returns what each printed, how "
+        "it "
+        "ended and which files of /data changed. A command ends when its own process ends: what it "
+        "leaves in the background lives on (redirect its output to a file: later output is not "
+        "kept). Several calls at once share the sandbox.",
     .hints = {.destructive = true, .open_world = true},
-    .output_schema = output_schema,
-    .describe = describe,
-    .input_schema = input_schema,
-    .call = call,
+    .output_schema = schema_exec,
+    .arguments = exec_arguments,
+    .arguments_size = sizeof(struct exec),
+    .run = exec,
 };

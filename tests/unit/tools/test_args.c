@@ -241,7 +241,7 @@ static void a_tool_without_arguments_takes_none(void **state)
     struct err e = ERR_INIT;
     json_auto_t *empty = json_object();
     json_auto_t *some = json_pack("{s:i}", "a", 1);
-    json_auto_t *schema = args_schema(none, &app);
+    json_auto_t *schema = args_tables.schema(none, (void *)&app);
     AUTO_FREE char *text = json_dumps(schema, JSON_COMPACT);
 
     (void)state;
@@ -272,7 +272,7 @@ static void the_schema_says_what_the_checks_do(void **state)
         {"{\"id\":\"a\",\"map\":{\"A\":1}}", false},
         {"{\"id\":\"a\",\"other\":1}", false},
     };
-    json_auto_t *schema = args_schema(table, &app);
+    json_auto_t *schema = args_tables.schema(table, (void *)&app);
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -7,6 +7,7 @@
 #include "tests/fakes/schema.h"
 #include "tests/fakes/tools_world.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -202,19 +203,21 @@ static void trouble_is_told_without_our_paths(void **state)
     static const struct {
         enum err_kind kind;
         const char *text, *told;
+        int sys;
     } cases[] = {
-        {ERR_UNAVAILABLE, "connect /run/x.sock", "does not answer at the moment"},
-        {ERR_IO, "write /srv/secret/x: No space left on device", "no room left"},
-        {ERR_IO, "write /srv/secret/x: Disk quota exceeded", "no room left"},
-        {ERR_IO, "open /srv/secret: Permission denied", "cannot write"},
-        {ERR_IO, "open /srv/secret: Input/output error", "could not read or write"},
-        {ERR_INTERNAL, "assert /srv/secret", "the server failed"},
-        {ERR_INVALID, "filename: 'a' is a folder", "filename: 'a' is a folder"},
+        {ERR_UNAVAILABLE, "connect /run/x.sock", "does not answer at the moment", 0},
+        {ERR_IO, "write /srv/secret/x: No space left on device", "no room left", ENOSPC},
+        {ERR_IO, "write /srv/secret/x: Disk quota exceeded", "no room left", EDQUOT},
+        {ERR_IO, "open /srv/secret: Permission denied", "cannot write", EACCES},
+        {ERR_IO, "open /srv/secret: Input/output error", "could not read or write", EIO},
+        {ERR_INTERNAL, "assert /srv/secret", "the server failed", 0},
+        {ERR_INVALID, "filename: 'a' is a folder", "filename: 'a' is a folder", 0},
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         err_set(&fake_broker.trouble, cases[i].kind, "%s", cases[i].text);
+        fake_broker.trouble.sys = cases[i].sys;
         json_auto_t *result = upload_named("\"a\"");
 
         assert_true(json_is_true(json_object_get(result, "isError")));

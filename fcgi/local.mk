@@ -48,3 +48,19 @@ endif
 FUZZ_TARGETS += tests/fuzz/fuzz_http
 tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_http_LDFLAGS = $(FUZZ_LINK)
+
+# sandcgi(1) is written by hand. In sandcgi.conf(5) the program that has just been built lists its settings. The tarball
+# brings the page along, since a program that is built for another machine cannot print it here.
+dist_man_MANS = fcgi/sandcgi.1
+man_MANS = fcgi/sandcgi.conf.5
+EXTRA_DIST += fcgi/sandcgi.conf.5.in fcgi/sandcgi.conf.5
+CLEANFILES += fcgi/sandcgi.conf.5 fcgi/sandcgi.conf.5.tmp fcgi/sandcgi.conf.5.rows
+if CROSS_COMPILING
+fcgi/sandcgi.conf.5:
+	@echo "$@ comes with the tarball, or from a native build: copy it here" >&2; exit 1
+else
+fcgi/sandcgi.conf.5: fcgi/sandcgi.conf.5.in sandcgi$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) fcgi && ./sandcgi$(EXEEXT) settings --man > $@.rows && \
+		sed -e '/^@SETTINGS@$$/{' -e 'r $@.rows' -e 'd' -e '}' $(srcdir)/fcgi/sandcgi.conf.5.in > $@.tmp && \
+		mv $@.tmp $@ && rm -f $@.rows
+endif

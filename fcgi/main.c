@@ -147,11 +147,16 @@ static int run_status(const char *config_path)
     return result;
 }
 
+static bool as_man; /* --man */
+
 static int run_settings(const char *config_path)
 {
     (void)config_path;
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
-    conf_print_markdown(settings_table, &text);
+    if (as_man)
+        conf_print_man(settings_table, &text);
+    else
+        conf_print_markdown(settings_table, &text);
     fputs(buf_str(&text), stdout);
     return 0;
 }
@@ -182,12 +187,13 @@ static const struct command {
     int (*run)(const char *config_path);
     const char *help;
 } commands[] = {
-    {"serve", run_serve, "master, broker and FastCGI workers, behind a web server"},
-    {"stdio", run_stdio, "one MCP client on standard input and output (--tools NAME: see TOOLS)"},
-    {"cgi", run_cgi, "one request as a CGI program (also when GATEWAY_INTERFACE is set)"},
-    {"check", run_check, "check the settings and print them, secrets left out"},
-    {"status", run_status, "how the running server is (--json: for programs)"},
-    {"settings", run_settings, "print the table of all settings as Markdown"},
+    {"serve", run_serve, "run master, broker, hub and FastCGI workers, behind a web server"},
+    {"stdio", run_stdio,
+     "serve one MCP client on standard input and output (--tools NAME: see TOOLS)"},
+    {"cgi", run_cgi, "serve one request as a CGI program (also if GATEWAY_INTERFACE is set)"},
+    {"check", run_check, "check the settings and print them without secrets"},
+    {"status", run_status, "print the state of the running server (--json: for programs)"},
+    {"settings", run_settings, "print all settings as a Markdown table (--man: as roff)"},
     {"fetch", run_fetch, "used by the server itself, for import_url"},
     {INDEX_PROXY_COMMAND, run_index_proxy, "used by the server itself, for install_package"},
     {"help", run_help, "print this"},
@@ -240,6 +246,8 @@ int main(int argc, char **argv)
             config_path = argv[++i];
         else if (strcmp(argv[i], "--json") == 0 && command && command->run == run_status)
             as_json = true;
+        else if (strcmp(argv[i], "--man") == 0 && command && command->run == run_settings)
+            as_man = true;
         else if (strcmp(argv[i], "--tools") == 0 && i + 1 < argc && command &&
                  command->run == run_stdio)
             tools = argv[++i];

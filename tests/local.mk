@@ -39,6 +39,7 @@ dist_check_SCRIPTS += \
 	tests/lint/format.sh \
 	tests/lint/headers.sh \
 	tests/lint/layers.sh \
+	tests/lint/manuals.sh \
 	tests/lint/settings.sh \
 	tests/lint/shell.sh \
 	tests/lint/sizes.sh

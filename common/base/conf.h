@@ -77,5 +77,7 @@ void conf_describe(const struct conf_row *row, struct buf *out);
 void conf_print_markdown(const struct conf_row *table, struct buf *out);
 /* The same for a terminal. */
 void conf_print_help(const struct conf_row *table, struct buf *out);
+/* The same as the tagged paragraphs of a manual page (roff, macros of man). */
+void conf_print_man(const struct conf_row *table, struct buf *out);
 
 #endif

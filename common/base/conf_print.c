@@ -194,3 +194,46 @@ void conf_print_help(const struct conf_row *table, struct buf *out)
         buf_addf(out, "\n      %s\n", table->help ? table->help : "");
     }
 }
+
+/* Text for roff: "-" and "\\" are escaped, a control character at the beginning of a line is
+ * covered, and each sentence begins a line. */
+static void add_roff(struct buf *out, const char *text)
+{
+    bool begins_line = true;
+
+    for (; *text; text++) {
+        if (begins_line && (*text == '.' || *text == '\''))
+            buf_add_str(out, "\\&");
+        begins_line = text[0] == '.' && text[1] == ' ' && text[2] >= 'A' && text[2] <= 'Z';
+        if (*text == '\\')
+            buf_add_str(out, "\\e");
+        else if (*text == '-')
+            buf_add_str(out, "\\-");
+        else
+            buf_add_char(out, *text);
+        if (begins_line) {
+            buf_add_char(out, '\n');
+            text++;
+        }
+    }
+}
+
+void conf_print_man(const struct conf_row *table, struct buf *out)
+{
+    for (; table->name; table++) {
+        AUTO_BUF struct buf values = BUF_INIT(STRING_DEFAULT_MAX);
+
+        buf_addf(out, ".TP\n.B %s\n", table->name);
+        add_roff(out, table->help ? table->help : "");
+        conf_describe(table, &values);
+        buf_add_str(out, "\n.br\nValue: ");
+        add_roff(out, buf_str(&values));
+        if (*default_text(table)) {
+            buf_add_str(out, ".\n.br\nDefault: ");
+            add_roff(out, default_text(table));
+            buf_add_str(out, "\n");
+        } else {
+            buf_add_str(out, table->flags & CONF_REQUIRED ? ".\n.br\nMust be set.\n" : ".\n");
+        }
+    }
+}

@@ -22,6 +22,8 @@ xz-utils        xz                                      make distcheck
 file            file                                    README examples
 shellcheck      shellcheck                              lint
 clang-format    clang-format                            lint
+groff-base      groff                                   lint
+man-db          man                                     lint
 '
 readonly packages_e2e='
 nginx-light     /usr/sbin/nginx                         the web server

@@ -279,7 +279,24 @@ static void the_table_prints_for_readers(void **state)
     buf_reset(&out);
     conf_print_help(table, &out);
     assert_contains(buf_str(&out), "  UNIT_WORKERS=8\n      Workers.\n");
+    buf_reset(&out);
+    conf_print_man(table, &out);
+    assert_contains(buf_str(&out), ".TP\n.B UNIT_WORKERS\nWorkers.\n.br\nValue: a whole number");
+    assert_contains(buf_str(&out), "\n.br\nDefault: 8\n.TP\n");
     assert_true(buf_ok(&out));
+}
+
+static void roff_sees_no_command_in_a_text(void **state)
+{
+    (void)state;
+    static const struct conf_row rows[] = {
+        {"UNIT_ROFF", CONF_STRING, 0, ".5\\", 0, 0, NULL, 0, "'a' is a-b. .B is e.g. text. Bold."},
+        {0},
+    };
+    AUTO_BUF struct buf out = BUF_INIT(8192);
+    conf_print_man(rows, &out);
+    assert_contains(buf_str(&out), ".B UNIT_ROFF\n\\&'a' is a\\-b. .B is e.g. text.\nBold.\n.br\n");
+    assert_contains(buf_str(&out), "Default: \\&.5\\e\n");
 }
 
 int main(void)
@@ -297,6 +314,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(values_print_as_text_that_reads_back, setup, teardown),
         cmocka_unit_test_setup_teardown(the_table_prints_for_readers, setup, teardown),
+        cmocka_unit_test(roff_sees_no_command_in_a_text),
     };
     return RUN_TESTS(tests);
 }

@@ -166,7 +166,7 @@ static int describe(struct broker *b, struct child *child, const json_t *head)
 {
     const char *run_id = json_get_string(head, "runId");
     const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversation");
+    const char *conversation = json_get_string(head, "conversationId");
     const char *language = json_get_string(head, "language");
     const char *state = json_get_string(head, "state");
     struct err e = ERR_INIT;

@@ -78,7 +78,7 @@ static int take_owners(struct broker *b, const json_t *head, char trash[TRASH_NA
                        struct err *e)
 {
     const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversation");
+    const char *conversation = json_get_string(head, "conversationId");
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
 
     if (!tenant || !conversation)

@@ -72,7 +72,7 @@ static int check_session(const char *language, struct err *e)
 static int decode(const struct broker *b, const json_t *head, struct want *out, struct err *e)
 {
     *out = (struct want){.tenant = json_get_string(head, "tenant"),
-                         .conversation = json_get_string(head, "conversation"),
+                         .conversation = json_get_string(head, "conversationId"),
                          .language = json_get_string(head, "language"),
                          .image = json_get_string(head, "image"),
                          .session = op_of(head) == OP_SESSION};
@@ -219,7 +219,7 @@ static int describe(struct broker *b, struct child *child, const json_t *head)
 {
     const char *run_id = json_get_string(head, "runId");
     const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversation");
+    const char *conversation = json_get_string(head, "conversationId");
     const char *language = json_get_string(head, "language");
     struct err e = ERR_INIT;
 

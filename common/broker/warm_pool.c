@@ -91,7 +91,7 @@ void warm_tick(struct broker *b)
 void warm_note_upload(struct broker *b, const json_t *head)
 {
     const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversation");
+    const char *conversation = json_get_string(head, "conversationId");
     struct err e = ERR_INIT;
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     /* What is wrong with the head, the job tells its caller. */

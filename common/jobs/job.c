@@ -20,7 +20,7 @@ int job_read_target(const struct job *job, const char *key, const char *field,
     const json_t *name = json_object_get(job->request, key);
 
     out->tenant = json_get_string(job->request, "tenant");
-    out->conversation = json_get_string(job->request, "conversation");
+    out->conversation = json_get_string(job->request, "conversationId");
     out->name = json_string_value(name);
     if (!out->tenant || !out->conversation || !out->name)
         return err_set(e, ERR_INVALID, "tenant, conversation or %s is missing", key);

@@ -36,7 +36,7 @@ static int read_whose(const struct job *job, const char **tenant, const char **c
                       struct err *e)
 {
     *tenant = json_get_string(job->request, "tenant");
-    *conversation = json_get_string(job->request, "conversation");
+    *conversation = json_get_string(job->request, "conversationId");
     if (!*tenant || !*conversation)
         return err_set(e, ERR_INVALID, "tenant or conversation is missing");
     return 0;

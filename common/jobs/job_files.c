@@ -20,7 +20,7 @@ static int read_owner(const struct job *job, const char **tenant, const char **c
                       struct err *e)
 {
     *tenant = json_get_string(job->request, "tenant");
-    *conversation = json_get_string(job->request, "conversation");
+    *conversation = json_get_string(job->request, "conversationId");
     if (*tenant && *conversation)
         return 0;
     return err_set(e, ERR_INVALID, "tenant or conversation is missing");

@@ -21,7 +21,7 @@ static int read_target(const struct job *job, const char *url, char name[FETCH_N
     if (json_object_get(job->request, "name"))
         return job_read_target(job, "name", "filename", out, e);
     *out = (struct job_target){json_get_string(job->request, "tenant"),
-                               json_get_string(job->request, "conversation"), name};
+                               json_get_string(job->request, "conversationId"), name};
     if (!out->tenant || !out->conversation)
         return err_set(e, ERR_INVALID, "tenant or conversation is missing");
     if (fetch_name_of_url(url, name) < 0)

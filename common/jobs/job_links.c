@@ -150,7 +150,7 @@ json_t *job_put_body(const struct sandbox *sb, const struct job_target *t, struc
         return NULL;
     job_note_use(sb, t->tenant, t->conversation);
     AUTO_FREE char *url = sandbox_file_url(sb, t->name);
-    json_t *result = json_pack("{s:s, s:s, s:s, s:I, s:s}", "tenant", t->tenant, "conversation",
+    json_t *result = json_pack("{s:s, s:s, s:s, s:I, s:s}", "tenant", t->tenant, "conversationId",
                                t->conversation, "name", t->name, "size", (json_int_t)body->size,
                                "url", url);
     retention_notice_owner(sb, result);

@@ -47,7 +47,7 @@ static bool can_be_opened(const char *name)
 
 static void stop_at(struct page *p, const struct state_sandbox *sandbox_dir, const char *name)
 {
-    p->next = json_pack("{s:I, s:s, s:s}", "created", (json_int_t)sandbox_dir->created, "sandbox",
+    p->next = json_pack("{s:I, s:s, s:s}", "createdAt", (json_int_t)sandbox_dir->created, "sandbox",
                         sandbox_dir->name, "name", name);
 }
 
@@ -66,7 +66,7 @@ static void add_files(struct page *p, const struct state_sandbox *sandbox_dir,
             return;
         }
         json_array_append_new(p->files,
-                              json_pack("{s:s, s:s, s:I, s:I}", "conversation", conversation,
+                              json_pack("{s:s, s:s, s:I, s:I}", "conversationId", conversation,
                                         "name", file->name, "size", (json_int_t)file->size,
                                         "modified", (json_int_t)file->mtime.tv_sec));
         last = file->name;
@@ -126,10 +126,10 @@ static int read_after(const json_t *after, struct page *p, struct err *e)
     if (!after)
         return 0;
     if (!name || strlen(name) > FILES_NAME_MAX || !sandbox_dir || !state_name_ok(sandbox_dir) ||
-        !json_is_integer(json_object_get(after, "created")))
+        !json_is_integer(json_object_get(after, "createdAt")))
         return err_set(e, ERR_INVALID, "that is not where a page ended");
     memcpy(p->from.name, sandbox_dir, sizeof(p->from.name));
-    p->from.created = json_get_integer(after, "created", 0);
+    p->from.created = json_get_integer(after, "createdAt", 0);
     p->from_name = name;
     return 0;
 }
@@ -217,7 +217,7 @@ static int file_names(const struct job_world *world, const char *tenant, const c
 json_t *job_names(const struct job_world *world, const json_t *request, struct err *e)
 {
     const char *tenant = json_get_string(request, "tenant");
-    const char *conversation = json_get_string(request, "conversation");
+    const char *conversation = json_get_string(request, "conversationId");
     struct names names = {.prefix = json_get_string(request, "prefix")};
 
     if (!tenant || !names.prefix) {

@@ -61,7 +61,7 @@ json_t *job_psandbox_status(struct job *job, struct err *e)
         rows = row ? json_pack("[o]", row) : NULL;
     } else if (tenant) {
         rows = psandbox_record_list(job->world->root, tenant,
-                                    json_get_string(job->request, "conversation"), e);
+                                    json_get_string(job->request, "conversationId"), e);
     } else {
         err_set(e, ERR_INVALID, "box_status: tenant is missing");
         return NULL;

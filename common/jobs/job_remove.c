@@ -24,7 +24,7 @@ static void remove_runs(const struct sandbox_root *root, const char *tenant,
         json_array_foreach(runs, i, run)
         {
             /* One of the same name that has begun since is another conversation's. */
-            if (json_get_integer(run, "created", before + 1) > before ||
+            if (json_get_integer(run, "createdAt", before + 1) > before ||
                 strcmp(json_get_string(run, "status"), "running") == 0)
                 continue;
             run_record_remove(root, json_get_string(run, "runId"));
@@ -37,7 +37,7 @@ static void remove_runs(const struct sandbox_root *root, const char *tenant,
 json_t *job_remove(struct job *job, struct err *e)
 {
     const char *tenant = json_get_string(job->request, "tenant");
-    const char *conversation = json_get_string(job->request, "conversation");
+    const char *conversation = json_get_string(job->request, "conversationId");
     const char *trash = json_get_string(job->request, "trash");
     struct sandbox gone = {.root = job->world->root, .fd = -1};
     struct usage u = {0};

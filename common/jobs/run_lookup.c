@@ -125,7 +125,7 @@ json_t *run_lookup_list(const struct sandbox_root *root, const struct children *
                         const json_t *head, struct err *e)
 {
     const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversation");
+    const char *conversation = json_get_string(head, "conversationId");
     int64_t now_ms = clock_mono_ms(), now = clock_unix_s();
 
     if (!tenant) {
@@ -140,7 +140,7 @@ json_t *run_lookup_list(const struct sandbox_root *root, const struct children *
             strcmp(c->tenant, tenant) == 0 &&
             (!conversation || strcmp(c->conversation, conversation) == 0) &&
             !is_listed(rows, c->run_id))
-            json_insert_descending(rows, "created", row_of(c, now_ms, now));
+            json_insert_descending(rows, "createdAt", row_of(c, now_ms, now));
     while (json_array_size(rows) > RUN_LIST_MAX)
         json_array_remove(rows, json_array_size(rows) - 1);
     return json_pack("{s:o}", "runs", rows);

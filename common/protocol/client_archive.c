@@ -21,8 +21,8 @@ json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
                             struct err *e)
 {
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", op_name(OP_ARCHIVE_LINK),
-                                  "tenant", tenant, "conversation", conversation, "folder", folder,
-                                  "format", format);
+                                  "tenant", tenant, "conversationId", conversation, "folder",
+                                  folder, "format", format);
     const struct client_call call = {.client = c, .head = head, .pass_fd = -1};
 
     return client_call(&call, e);
@@ -32,7 +32,7 @@ json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_
                       struct err *e)
 {
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:b}", "op", op_name(OP_UNPACK), "tenant",
-                                  want->tenant, "conversation", want->conversation, "folder",
+                                  want->tenant, "conversationId", want->conversation, "folder",
                                   want->folder, "replace", want->replace);
     const struct client_call call = {
         .client = c, .head = head, .pass_fd = want->archive ? -1 : want->archive_fd};

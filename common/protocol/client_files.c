@@ -18,9 +18,9 @@ json_t *broker_list_folder(const struct broker_client *c, const char *tenant,
 {
     return ask(c,
                json_pack("{s:s, s:s, s:s, s:s, s:s*, s:b, s:s*, s:I}", "op",
-                         op_name(OP_LIST_FOLDER), "tenant", tenant, "conversation", l->conversation,
-                         "folder", l->folder, "glob", l->glob, "recursive", l->recursive, "after",
-                         l->after, "max", (json_int_t)l->max),
+                         op_name(OP_LIST_FOLDER), "tenant", tenant, "conversationId",
+                         l->conversation, "folder", l->folder, "glob", l->glob, "recursive",
+                         l->recursive, "after", l->after, "max", (json_int_t)l->max),
                e);
 }
 
@@ -30,7 +30,7 @@ json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
 {
     return ask(c,
                json_pack("{s:s, s:s, s:s, s:s, s:b}", "op", op_name(OP_DELETE), "tenant", tenant,
-                         "conversation", conversation, "name", name, "recursive", recursive),
+                         "conversationId", conversation, "name", name, "recursive", recursive),
                e);
 }
 
@@ -40,6 +40,7 @@ json_t *broker_move_file(const struct broker_client *c, const char *tenant,
 {
     return ask(c,
                json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "op", op_name(OP_MOVE), "tenant", tenant,
-                         "conversation", conversation, "from", from, "to", to, "replace", replace),
+                         "conversationId", conversation, "from", from, "to", to, "replace",
+                         replace),
                e);
 }

@@ -20,7 +20,7 @@ json_t *broker_create_upload(const struct broker_client *c, const char *tenant,
 {
     return ask(c,
                json_pack("{s:s, s:s, s:s, s:s, s:I}", "op", op_name(OP_CREATE_UPLOAD), "tenant",
-                         tenant, "conversation", conversation, "name", filename, "size",
+                         tenant, "conversationId", conversation, "name", filename, "size",
                          (json_int_t)size),
                -1, NULL, e);
 }
@@ -65,7 +65,7 @@ json_t *broker_import_url(const struct broker_client *c, const char *tenant,
                           struct err *e)
 {
     json_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", op_name(OP_IMPORT_URL), "tenant", tenant,
-                             "conversation", conversation, "url", url);
+                             "conversationId", conversation, "url", url);
     if (filename)
         json_object_set_new(head, "name", json_string(filename));
     return ask(c, head, -1, NULL, e);

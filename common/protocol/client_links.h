@@ -28,7 +28,7 @@ int broker_stage_upload(const struct broker_client *c, const char *ticket, struc
 /*
  * The whole body is there: moves it into the sandbox and uses the ticket up. It is the file called
  * nginx_name among those that nginx writes (NULL: none), or the one behind fd that
- * broker_stage_upload gave. {tenant, conversation, name, size, url, filesExpireAt, notices} (the
+ * broker_stage_upload gave. {tenant, conversationId, name, size, url, filesExpireAt, notices} (the
  * last two where there is something to say), or NULL with what broker_check_upload says too; the
  * ticket is good for another try then, unless it was used.
  */

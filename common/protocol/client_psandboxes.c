@@ -28,7 +28,7 @@ json_t *broker_create_psandbox(const struct broker_client *c,
 {
     json_auto_t *head = json_pack(
         "{s:s, s:s, s:s, s:b, s:I, s:I}", "op", op_name(OP_CREATE_PSANDBOX), "tenant", want->tenant,
-        "conversation", want->conversation, "network", want->network, "idleMs",
+        "conversationId", want->conversation, "network", want->network, "idleMs",
         (json_int_t)want->idle_ms, "totalMs", (json_int_t)want->total_ms);
 
     set_text(head, "language", want->language);
@@ -91,7 +91,7 @@ json_t *broker_psandbox_status(const struct broker_client *c, const char *tenant
 {
     json_auto_t *head = psandbox_message(OP_PSANDBOX_STATUS, tenant, psandbox_id);
 
-    set_text(head, "conversation", conversation);
+    set_text(head, "conversationId", conversation);
     return ask(c, head, e);
 }
 

@@ -9,7 +9,7 @@ json_t *broker_delete_conversation(const struct broker_client *c, const char *te
                                    const char *conversation, struct err *e)
 {
     json_auto_t *head = json_pack("{s:s, s:s, s:s}", "op", op_name(OP_DELETE_CONVERSATION),
-                                  "tenant", tenant, "conversation", conversation);
+                                  "tenant", tenant, "conversationId", conversation);
     const struct client_call call = {.client = c, .head = head, .pass_fd = -1};
 
     return client_call(&call, e);

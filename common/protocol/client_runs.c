@@ -73,14 +73,14 @@ json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
 {
     json_auto_t *head = json_pack("{s:s, s:s}", "op", op_name(OP_LIST_RUNS), "tenant", tenant);
     if (conversation)
-        json_object_set_new(head, "conversation", json_string(conversation));
+        json_object_set_new(head, "conversationId", json_string(conversation));
     return client_ask(c, head, -1, NULL, e);
 }
 
 static json_t *file_message(enum broker_op op, const char *tenant, const char *conversation,
                             const char *name)
 {
-    return json_pack("{s:s, s:s, s:s, s:s}", "op", op_name(op), "tenant", tenant, "conversation",
+    return json_pack("{s:s, s:s, s:s, s:s}", "op", op_name(op), "tenant", tenant, "conversationId",
                      conversation, "name", name);
 }
 
@@ -126,7 +126,7 @@ json_t *broker_names(const struct broker_client *c, const char *tenant, const ch
     json_auto_t *message = json_pack("{s:s, s:s, s:s, s:I}", "op", op_name(OP_NAMES), "tenant",
                                      tenant, "prefix", prefix, "max", (json_int_t)max);
     if (conversation)
-        json_object_set_new(message, "conversation", json_string(conversation));
+        json_object_set_new(message, "conversationId", json_string(conversation));
     return client_ask(c, message, -1, NULL, e);
 }
 

@@ -93,7 +93,7 @@ json_t *broker_cancel_run(const struct broker_client *c, const char *tenant, con
                           struct err *e);
 
 /* The tenant's runs, of one conversation or (NULL) of all, the newest first: {"runs":[{runId,
- * conversation, language, status, created, ended?, expiresAt?}]}. */
+ * conversationId, language, status, createdAt, endedAt?, expiresAt?}]}. */
 json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
                          const char *conversation, struct err *e);
 
@@ -112,7 +112,7 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
 #define BROKER_LIST_MAX 1000 /* files of one page, names of one answer */
 
 /*
- * One page of the files of a tenant's sandboxes: {"files":[{conversation, name, size, modified
+ * One page of the files of a tenant's sandboxes: {"files":[{conversationId, name, size, modified
  * (Unix seconds)}], "next"?: …}. after is the "next" of the page before (checked: clients bring it
  * back), NULL: the first. The newest sandbox comes first, its files by name; an order that does not
  * change between pages. A page may be short and still have a next. New reference, or NULL.

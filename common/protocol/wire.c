@@ -35,7 +35,7 @@ json_t *wire_run_head_new(const struct run_request *r, const struct run_options 
     json_t *head = json_object();
     json_object_set_new(head, "op", json_string(op_name(m->session ? OP_SESSION : OP_RUN)));
     json_object_set_new(head, "tenant", json_string(r->tenant));
-    json_object_set_new(head, "conversation", json_string(r->conversation));
+    json_object_set_new(head, "conversationId", json_string(r->conversation));
     json_object_set_new(head, "language", json_string(r->language));
     json_object_set_new(head, "network", json_boolean(r->network));
     json_object_set_new(head, "index", json_boolean(r->index));
@@ -93,7 +93,7 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
     json_int_t wait = json_get_integer(head, "waitMs", 0);
     *out = (struct run_request){
         .tenant = json_get_string(head, "tenant"),
-        .conversation = json_get_string(head, "conversation"),
+        .conversation = json_get_string(head, "conversationId"),
         .language = json_get_string(head, "language"),
         .network = json_get_bool(head, "network", 0),
         .index = json_get_bool(head, "index", 0),

@@ -2,18 +2,18 @@
  * The run protocol on the broker's socket, both directions. Private to common/broker.
  *
  * Everything is a message of sock.h holding a JSON object. A connection begins with its head:
- *   {"op":"run", tenant, conversation, language, network, index, timeoutMs, waitMs, background,
+ *   {"op":"run", tenant, conversationId, language, network, index, timeoutMs, waitMs, background,
  * live, detach, fleeting, opened, wants}, and at once a second message, the body: {code, stdin,
  * args, env, keepBytes}
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
- *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversation?}
+ *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversationId?}
  *   {"op":"session", …as run…}: in the conversation's persistent sandbox
- *   {"op":"create_psandbox", tenant, conversation, language?, image?, alias?, network, idleMs,
+ *   {"op":"create_psandbox", tenant, conversationId, language?, image?, alias?, network, idleMs,
  * totalMs}
  *   {"op":"exec", tenant, sandboxId, timeoutMs, live} and the body {args: the commands, cwd?,
  * stopAtFailure, stdin, env}
  *   {"op":"close_psandbox"|"psandbox_logs", tenant, sandboxId}
- *   {"op":"psandbox_status", tenant, sandboxId?, conversation?}
+ *   {"op":"psandbox_status", tenant, sandboxId?, conversationId?}
  *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
  *   {"op":"archive_link"|"pack"|"unpack", …}
  *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}

@@ -97,8 +97,8 @@ static int write_record(const struct sandbox_root *root, int dir_fd, const struc
 {
     AUTO_BUF struct buf text = BUF_INIT(RECORD_MAX);
     json_auto_t *record = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "tenant", r->tenant,
-                                    "conversation", r->conversation, "language", r->language,
-                                    "created", (json_int_t)r->created, "deadline",
+                                    "conversationId", r->conversation, "language", r->language,
+                                    "createdAt", (json_int_t)r->created, "deadline",
                                     (json_int_t)r->deadline, "ttl", (json_int_t)r->ttl_s);
 
     if (json_write(record, &text) < 0)
@@ -134,7 +134,7 @@ static int write_result(int dir_fd, int64_t ended, const json_t *result,
 {
     AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
     const char *status = json_get_string(result, "status");
-    json_auto_t *head = json_pack("{s:I, s:s, s:I}", "ended", (json_int_t)ended, "status",
+    json_auto_t *head = json_pack("{s:I, s:s, s:I}", "endedAt", (json_int_t)ended, "status",
                                   status ? status : "", "total",
                                   (json_int_t)output_ring_total(output));
 
@@ -195,7 +195,7 @@ static int read_record(int dir_fd, struct run_record *out)
         return -1;
     json_auto_t *record = json_parse(buf_str(&text), text.len, RECORD_DEPTH, &e);
     const char *tenant = json_get_string(record, "tenant");
-    const char *conversation = json_get_string(record, "conversation");
+    const char *conversation = json_get_string(record, "conversationId");
     const char *language = json_get_string(record, "language");
     if (!tenant || !conversation || !language)
         return -1;
@@ -203,7 +203,7 @@ static int read_record(int dir_fd, struct run_record *out)
         .tenant = mem_strdup(tenant),
         .conversation = mem_strdup(conversation),
         .language = mem_strdup(language),
-        .created = json_get_integer(record, "created", 0),
+        .created = json_get_integer(record, "createdAt", 0),
         .deadline = json_get_integer(record, "deadline", 0),
         .ttl_s = json_get_integer(record, "ttl", 0),
     };
@@ -247,7 +247,7 @@ int run_record_look(const struct sandbox_root *root, const char *run_id, struct 
         return -1;
     json_auto_t *head = read_result_head(dir, &text, false, &rest);
     const char *status = json_get_string(head, "status");
-    out->ended = json_get_integer(head, "ended", 0);
+    out->ended = json_get_integer(head, "endedAt", 0);
     snprintf(out_status, RUN_STATUS_MAX, "%s", status ? status : "");
     return 0;
 }
@@ -263,7 +263,7 @@ static void read_result(int dir_fd, struct run_record *out, json_t **out_result)
     if (head)
         *out_result = json_parse(rest, text.len - (size_t)(rest - text.data), JSON_MAX_DEPTH, &e);
     if (*out_result)
-        out->ended = json_get_integer(head, "ended", 0);
+        out->ended = json_get_integer(head, "endedAt", 0);
 }
 
 int run_record_read(const struct sandbox_root *root, const char *run_id, const char *tenant,

@@ -1,9 +1,11 @@
 /*
  * What outlives a run whose result is kept: SANDBOX_ROOT/.runs/<run id>.d/ with
- *   run.json     whose run it is and how long it is kept; on disk before a handle is told to
- * anybody result.json  two lines, {"ended","status","total"} and the result; written once, when it
- * is over output       the newest bytes of its output, raw Only the broker's account can read them.
- * Private to common/broker.
+ *
+ *   run.json     owner and retention; on disk before the run's id is given to its caller
+ *   result.json  two lines, {"endedAt","status","total"} and the result; written once, at the end
+ *   output       the newest bytes of its output, raw
+ *
+ * Only the broker's account can read them.
  */
 #ifndef SANDCGI_RECORDS_RUN_RECORD_H
 #define SANDCGI_RECORDS_RUN_RECORD_H
@@ -76,7 +78,7 @@ struct output_ring *run_record_output(const struct sandbox_root *root, const cha
 
 /*
  * The tenant's runs (conversation NULL: of all), newest first, up to RUN_LIST_MAX: [{runId,
- * conversation, language, status, created, ended?, expiresAt}], times in Unix seconds. New
+ * conversationId, language, status, createdAt, endedAt?, expiresAt}], times in Unix seconds. New
  * reference.
  */
 json_t *run_record_list(const struct sandbox_root *root, const char *tenant,

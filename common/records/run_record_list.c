@@ -98,11 +98,11 @@ static void list_one(void *ctx, int runs_fd, const char *run_id)
 
 json_t *run_record_row(const char *run_id, const struct run_record *r, const char *status)
 {
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "runId", run_id, "conversation",
-                            r->conversation, "language", r->language, "status", status, "created",
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "runId", run_id, "conversationId",
+                            r->conversation, "language", r->language, "status", status, "createdAt",
                             (json_int_t)r->created, "expiresAt", (json_int_t)run_record_expires(r));
     if (r->ended)
-        json_object_set_new(row, "ended", json_integer(r->ended));
+        json_object_set_new(row, "endedAt", json_integer(r->ended));
     return row;
 }
 

@@ -352,7 +352,7 @@ void psandbox_main(const struct psandbox_start *start)
     struct err e = ERR_INIT;
     struct psandbox s = {.start = start,
                          .tenant = json_get_string(start->head, "tenant"),
-                         .conversation = json_get_string(start->head, "conversation"),
+                         .conversation = json_get_string(start->head, "conversationId"),
                          .language = json_get_string(start->head, "language"),
                          .lock_fd = -1,
                          .epoll_fd = -1,

@@ -137,7 +137,7 @@ static bool is_ours(const struct psandbox *s, const json_t *head)
 {
     const char *tenant = json_get_string(head, "tenant");
     const char *psandbox_id = json_get_string(head, "sandboxId");
-    const char *conversation = json_get_string(head, "conversation");
+    const char *conversation = json_get_string(head, "conversationId");
     const char *run_id = psandbox_id ? psandbox_run_id(psandbox_id) : NULL;
 
     if (!tenant || strcmp(tenant, s->tenant) != 0)

@@ -78,7 +78,7 @@ void psandbox_redial(struct psandbox *s)
     AUTO_FD int fd = broker_address_dial(&s->home);
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "op",
                                   op_name(OP_ADOPT_PSANDBOX), "runId", s->start->run_id, "tenant",
-                                  s->tenant, "conversation", s->conversation, "language",
+                                  s->tenant, "conversationId", s->conversation, "language",
                                   s->language ? s->language : "", "session", s->keeps_variables,
                                   "network", json_get_bool(s->start->head, "network", 0));
     if (fd < 0 || wire_post(fd, head, -1, &e) < 0 ||

@@ -119,7 +119,7 @@ void supervisor_redial(struct supervisor *s)
     AUTO_FD int fd = broker_address_dial(&s->home);
     json_auto_t *head = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", op_name(OP_ADOPT_RUN), "runId",
-        s->start->run_id, "tenant", s->request.tenant, "conversation", s->request.conversation,
+        s->start->run_id, "tenant", s->request.tenant, "conversationId", s->request.conversation,
         "language", s->request.language, "state", "running", "background", s->options.background);
     if (fd < 0 || wire_post(fd, head, -1, &e) < 0 ||
         supervisor_watch(s, fd, SUPERVISOR_CHANNEL, &e) < 0) {

@@ -135,7 +135,7 @@ static json_t *take_file(const struct app *app, const struct http_request *r, st
 static void answer(const struct app *app, const json_t *file, struct http_answer *a)
 {
     const struct changes changes = {app_server(app, NULL), json_get_string(file, "tenant"),
-                                    json_get_string(file, "conversation")};
+                                    json_get_string(file, "conversationId")};
 
     changes_tell_file(&changes, json_get_string(file, "name"));
     a->status = 201;

@@ -127,7 +127,7 @@ static json_t *request_to_json(const struct run_request *r)
     for (size_t i = 0; i < r->n_env; i++)
         json_object_set_new(env, r->env[i].name, json_string(r->env[i].value));
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:b, s:I, s:I, s:o, s:o}", "tenant", r->tenant,
-                     "conversation", r->conversation, "language", r->language, "code",
+                     "conversationId", r->conversation, "language", r->language, "code",
                      text_or_null(r->code), "stdin", text_or_null(r->input), "network", r->network,
                      "timeoutMs", (json_int_t)r->timeout_ms, "keepBytes", (json_int_t)r->keep_bytes,
                      "args", args, "env", env);
@@ -251,7 +251,7 @@ json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
     (void)c;
     json_array_append_new(fake_broker.asked,
                           json_pack("{s:s, s:s, s:s?}", "op", "list_runs", "tenant", tenant,
-                                    "conversation", conversation));
+                                    "conversationId", conversation));
     if (!fake_broker.run_list) {
         *e = fake_broker.trouble;
         return NULL;
@@ -273,9 +273,9 @@ json_t *broker_put_file(const struct broker_client *c, const char *tenant, const
         return NULL;
     assert(content.len == size);
     json_array_append_new(fake_broker.puts,
-                          json_pack("{s:s, s:s, s:s, s:b, s:s%}", "tenant", tenant, "conversation",
-                                    conversation, "name", name, "replace", replace, "content",
-                                    buf_str(&content), content.len));
+                          json_pack("{s:s, s:s, s:s, s:b, s:s%}", "tenant", tenant,
+                                    "conversationId", conversation, "name", name, "replace",
+                                    replace, "content", buf_str(&content), content.len));
     return json_pack("{s:s, s:I, s:s}", "name", name, "size", (json_int_t)size, "url",
                      "https://x.test/files/ab/file");
 }
@@ -297,7 +297,7 @@ json_t *broker_list_folder(const struct broker_client *c, const char *tenant,
 {
     (void)c;
     return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s*, s:b, s:s*, s:I}", "op", "list_folder",
-                                 "tenant", tenant, "conversation", l->conversation, "folder",
+                                 "tenant", tenant, "conversationId", l->conversation, "folder",
                                  l->folder, "glob", l->glob, "recursive", l->recursive, "after",
                                  l->after, "max", (json_int_t)l->max),
                        e);
@@ -309,7 +309,7 @@ json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
 {
     (void)c;
     return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:b}", "op", "delete", "tenant", tenant,
-                                 "conversation", conversation, "name", name, "recursive",
+                                 "conversationId", conversation, "name", name, "recursive",
                                  recursive),
                        e);
 }
@@ -320,7 +320,7 @@ json_t *broker_move_file(const struct broker_client *c, const char *tenant,
 {
     (void)c;
     return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "op", "move", "tenant", tenant,
-                                 "conversation", conversation, "from", from, "to", to, "replace",
+                                 "conversationId", conversation, "from", from, "to", to, "replace",
                                  replace),
                        e);
 }
@@ -331,7 +331,7 @@ json_t *broker_create_upload(const struct broker_client *c, const char *tenant,
 {
     (void)c;
     return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:I}", "op", "create_upload", "tenant",
-                                 tenant, "conversation", conversation, "name", filename, "size",
+                                 tenant, "conversationId", conversation, "name", filename, "size",
                                  (json_int_t)size),
                        e);
 }
@@ -342,7 +342,7 @@ json_t *broker_import_url(const struct broker_client *c, const char *tenant,
 {
     (void)c;
     return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s*}", "op", "import_url", "tenant", tenant,
-                                 "conversation", conversation, "url", url, "name", filename),
+                                 "conversationId", conversation, "url", url, "name", filename),
                        e);
 }
 
@@ -385,7 +385,7 @@ json_t *broker_names(const struct broker_client *c, const char *tenant, const ch
 {
     (void)c;
     json_array_append_new(fake_broker.lists,
-                          json_pack("{s:s, s:s?, s:s, s:I}", "tenant", tenant, "conversation",
+                          json_pack("{s:s, s:s?, s:s, s:I}", "tenant", tenant, "conversationId",
                                     conversation, "prefix", prefix, "max", (json_int_t)max));
     if (!fake_broker.names) {
         *e = fake_broker.trouble;
@@ -409,7 +409,7 @@ json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
 {
     (void)c;
     return archive_answer(json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "archive_link", "tenant",
-                                    tenant, "conversation", conversation, "folder", folder,
+                                    tenant, "conversationId", conversation, "folder", folder,
                                     "format", format),
                           e);
 }
@@ -423,7 +423,7 @@ json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_
     if (!want->archive)
         fstat(want->archive_fd, &st);
     return archive_answer(json_pack("{s:s, s:s, s:s, s:s, s:s?, s:I, s:b}", "op", "unpack",
-                                    "tenant", want->tenant, "conversation", want->conversation,
+                                    "tenant", want->tenant, "conversationId", want->conversation,
                                     "folder", want->folder, "archive", want->archive, "size",
                                     (json_int_t)st.st_size, "replace", want->replace),
                           e);

@@ -45,7 +45,7 @@ static bool heed(const struct psandbox_start *start, int *last_fd, const char **
     const json_t *head = json_object_get(message, "head");
     const char *op = json_get_string(head, "op");
 
-    if (!message && strcmp(json_get_string(start->head, "conversation"), "lingers") == 0)
+    if (!message && strcmp(json_get_string(start->head, "conversationId"), "lingers") == 0)
         pause();
     if (!op)
         return false;

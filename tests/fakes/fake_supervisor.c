@@ -56,8 +56,8 @@ static json_t *result_new(const struct fake *f, const char *text)
 {
     return json_pack("{s:s, s:s, s:s, s:b, s:I, s:I, s:s}", "status", f->status, "stdout", text,
                      "runId", f->start->run_id, "ahead", f->ahead, "queueMs",
-                     (json_int_t)f->queue_ms, "pid", (json_int_t)getpid(), "conversation",
-                     json_get_string(f->head, "conversation"));
+                     (json_int_t)f->queue_ms, "pid", (json_int_t)getpid(), "conversationId",
+                     json_get_string(f->head, "conversationId"));
 }
 
 /* The next broker is found where the caller found this one. */
@@ -74,7 +74,7 @@ static void redial(struct fake *f)
     }
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", "adopt_run", "runId",
                                   f->start->run_id, "tenant", json_get_string(f->head, "tenant"),
-                                  "conversation", json_get_string(f->head, "conversation"),
+                                  "conversationId", json_get_string(f->head, "conversationId"),
                                   "language", json_get_string(f->head, "language"), "state",
                                   "running", "background", 0);
     if (f->channel >= 0)

@@ -15,7 +15,7 @@
 
 static void promise_conversation(const json_t *request)
 {
-    const json_t *id = json_object_get(request, "conversation");
+    const json_t *id = json_object_get(request, "conversationId");
     const char *s = json_string_value(id);
 
     PROMISE(json_string_length(id) > 0 && json_string_length(id) <= CONVERSATION_MAX);

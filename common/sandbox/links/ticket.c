@@ -38,7 +38,7 @@ static int write_ticket(int dir, const char *id, const struct ticket *t, struct 
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
     json_auto_t *record = json_pack("{s:s, s:s, s:s, s:I, s:I}", "tenant", t->tenant,
-                                    "conversation", t->conversation, "name", t->name, "size",
+                                    "conversationId", t->conversation, "name", t->name, "size",
                                     (json_int_t)t->size, "expires", (json_int_t)t->expires);
     const struct timespec times[2] = {{.tv_sec = t->expires}, {.tv_sec = t->expires}};
 
@@ -69,7 +69,7 @@ int ticket_make(const struct sandbox_root *root, const struct ticket *ticket,
 static int decode(const json_t *record, struct ticket *out, struct err *e)
 {
     const char *tenant = json_get_string(record, "tenant");
-    const char *conversation = json_get_string(record, "conversation");
+    const char *conversation = json_get_string(record, "conversationId");
     const char *name = json_get_string(record, "name");
 
     if (!tenant || !conversation || !name)

@@ -75,15 +75,15 @@ static json_t *load_record(int dir_fd, const char *sandbox_dir, struct err *e)
 static int decode(const json_t *record, struct state_record *out, struct err *e)
 {
     const char *tenant = json_get_string(record, "tenant");
-    const char *conversation = json_get_string(record, "conversation");
+    const char *conversation = json_get_string(record, "conversationId");
 
     if (!tenant || !conversation)
         return err_set(e, ERR_NOT_FOUND, "the sandbox's record is damaged");
     *out = (struct state_record){
         .tenant = mem_strdup(tenant),
         .conversation = mem_strdup(conversation),
-        .created = json_get_integer(record, "created", 0),
-        .last_used = json_get_integer(record, "lastUsed", 0),
+        .created = json_get_integer(record, "createdAt", 0),
+        .last_used = json_get_integer(record, "lastUsedAt", 0),
     };
     return 0;
 }
@@ -150,7 +150,7 @@ static int64_t created_before(int dir_fd, const char *sandbox_dir, int64_t now)
     struct err e = ERR_INIT;
     json_auto_t *record = load_record(dir_fd, sandbox_dir, &e);
 
-    return json_get_integer(record, "created", now);
+    return json_get_integer(record, "createdAt", now);
 }
 
 static int write_record(const struct sandbox *sb, int dir_fd, const json_t *record, struct err *e)
@@ -186,8 +186,8 @@ int state_note_use(const struct sandbox *sb, const char *tenant, const char *con
     if (enlist(sb, tenant, e) < 0)
         return -1;
     json_auto_t *record = json_pack(
-        "{s:s, s:s, s:I, s:I}", "tenant", tenant, "conversation", conversation, "created",
-        (json_int_t)created_before(dir, sb->name, now), "lastUsed", (json_int_t)now);
+        "{s:s, s:s, s:I, s:I}", "tenant", tenant, "conversationId", conversation, "createdAt",
+        (json_int_t)created_before(dir, sb->name, now), "lastUsedAt", (json_int_t)now);
     return write_record(sb, dir, record, e);
 }
 

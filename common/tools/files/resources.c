@@ -92,7 +92,7 @@ static json_t *entries_new(const json_t *files)
 
     json_array_foreach(files, i, file)
     {
-        const char *conversation = json_get_string(file, "conversation");
+        const char *conversation = json_get_string(file, "conversationId");
         const char *name = json_get_string(file, "name");
 
         if (conversation && name)

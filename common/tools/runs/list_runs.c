@@ -32,16 +32,14 @@ static const char *text_or_empty(const json_t *object, const char *name)
 
 static json_t *row_new(const json_t *run)
 {
-    static const struct {
-        const char *name, *from;
-    } times[] = {{"createdAt", "created"}, {"endedAt", "ended"}, {"expiresAt", "expiresAt"}};
+    static const char *const times[] = {"createdAt", "endedAt", "expiresAt"};
     json_t *row = json_pack("{s:s, s:s, s:s, s:s}", "runId", text_or_empty(run, "runId"),
-                            "conversationId", text_or_empty(run, "conversation"), "language",
+                            "conversationId", text_or_empty(run, "conversationId"), "language",
                             text_or_empty(run, "language"), "status", text_or_empty(run, "status"));
 
     for (size_t i = 0; i < ARRAY_LEN(times); i++)
-        if (json_is_integer(json_object_get(run, times[i].from)))
-            json_object_set(row, times[i].name, json_object_get(run, times[i].from));
+        if (json_is_integer(json_object_get(run, times[i])))
+            json_object_set(row, times[i], json_object_get(run, times[i]));
     return row;
 }
 

@@ -202,7 +202,8 @@ static int adopt(struct broker_world *w, const char *run_id, json_t *take_more)
     struct err e = ERR_INIT;
     json_auto_t *more = take_more;
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "adopt_psandbox", "tenant",
-                                  "ann", "conversation", "c", "language", "bash", "runId", run_id);
+                                  "ann", "conversationId", "c", "language", "bash", "runId",
+                                  run_id);
     if (more)
         json_object_update(head, more);
     int fd = sock_connect_unix(w->socket, &e);
@@ -326,8 +327,8 @@ static json_t *about(const char *op)
 
 static json_t *session_head(void)
 {
-    return json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "tenant", "ann", "conversation", "c",
-                     "language", "python");
+    return json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "tenant", "ann", "conversationId",
+                     "c", "language", "python");
 }
 
 static void expect_handed(int channel, const char *op)

@@ -514,7 +514,7 @@ static pid_t find_nice_child(const struct broker_world *w)
 static json_t *delete_conversation(struct broker_world *w, const char *conversation)
 {
     return bw_result(send_head(w, json_pack("{s:s, s:s, s:s}", "op", "delete_conversation",
-                                            "tenant", "ann", "conversation", conversation)));
+                                            "tenant", "ann", "conversationId", conversation)));
 }
 
 /* Held where it is: it cannot be through before it has been found. */

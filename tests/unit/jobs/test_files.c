@@ -46,7 +46,7 @@ static void put(struct fixture *f, const char *tenant, const char *conversation,
     AUTO_FD int content = fixture_memfd("abc");
     json_auto_t *result = request(f,
                                   json_pack("{s:s, s:s, s:s, s:s, s:i}", "op", "put", "tenant",
-                                            tenant, "conversation", conversation, "name", name,
+                                            tenant, "conversationId", conversation, "name", name,
                                             "size", 3),
                                   content, &f->e);
 
@@ -69,7 +69,7 @@ static json_t *names(struct fixture *f, const char *tenant, const char *conversa
                                 prefix, "max", max);
 
     if (conversation)
-        json_object_set_new(message, "conversation", json_string(conversation));
+        json_object_set_new(message, "conversationId", json_string(conversation));
     return request(f, message, -1, &f->e);
 }
 
@@ -86,7 +86,7 @@ static void read_all(struct fixture *f, const char *tenant, size_t max, struct b
         assert_true(pages < 100);
         assert_true(json_array_size(json_object_get(page, "files")) <= max);
         json_array_foreach(json_object_get(page, "files"), i, file) buf_addf(
-            out, "%s/%s ", json_get_string(file, "conversation"), json_get_string(file, "name"));
+            out, "%s/%s ", json_get_string(file, "conversationId"), json_get_string(file, "name"));
         json_decref(after);
         after = json_incref(json_object_get(page, "next")); /* outlives its page */
         if (!after)
@@ -101,7 +101,7 @@ static json_t *ask(struct fixture *f, const char *op, const char *more)
 
     assert_non_null(message);
     json_object_update_missing_new(
-        message, json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "t", "conversation", "one"));
+        message, json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "t", "conversationId", "one"));
     return request(f, message, -1, &f->e);
 }
 
@@ -162,8 +162,8 @@ static void listings_deletions_and_moves_check_what_they_are_given(void **state)
     refuses(f, "list_folder", "{\"folder\":\"\",\"max\":1,\"after\":\"YQBi\"}", ERR_INVALID,
             "cursor");
     refuses(f, "list_folder", "{\"folder\":\"\",\"max\":1,\"after\":\"x\"}", ERR_INVALID, "cursor");
-    refuses(f, "list_folder", "{\"folder\":\"\",\"max\":1,\"conversation\":\"two\"}", ERR_NOT_FOUND,
-            "no such");
+    refuses(f, "list_folder", "{\"folder\":\"\",\"max\":1,\"conversationId\":\"two\"}",
+            ERR_NOT_FOUND, "no such");
     refuses(f, "delete", "{\"name\":\"../a\"}", ERR_INVALID, "filename");
     refuses(f, "delete", "{\"name\":\"b\"}", ERR_NOT_FOUND, "no such");
     refuses(f, "move", "{\"from\":\"/a\",\"to\":\"b\"}", ERR_INVALID, "from");
@@ -238,9 +238,9 @@ static void a_place_that_is_none_is_refused_and_a_foreign_one_shows_nothing_fore
     static const char *const bad[] = {
         "{}",
         "[]",
-        "{\"created\":1,\"sandbox\":\"../../etc\",\"name\":\"\"}",
-        "{\"created\":\"1\",\"sandbox\":\"%s\",\"name\":\"\"}",
-        "{\"created\":1.5,\"sandbox\":\"\",\"name\":\"\"}",
+        "{\"createdAt\":1,\"sandbox\":\"../../etc\",\"name\":\"\"}",
+        "{\"createdAt\":\"1\",\"sandbox\":\"%s\",\"name\":\"\"}",
+        "{\"createdAt\":1.5,\"sandbox\":\"\",\"name\":\"\"}",
     };
 
     put(f, "t", "one", "a");
@@ -253,7 +253,7 @@ static void a_place_that_is_none_is_refused_and_a_foreign_one_shows_nothing_fore
     }
     AUTO_SANDBOX struct sandbox other = SANDBOX_INIT;
     assert_int_equal(sandbox_find(&f->root, "other", "one", &other, &f->e), 0);
-    json_auto_t *after = json_pack("{s:I, s:s, s:s}", "created", (json_int_t)INT64_MAX, "sandbox",
+    json_auto_t *after = json_pack("{s:I, s:s, s:s}", "createdAt", (json_int_t)INT64_MAX, "sandbox",
                                    other.name, "name", "");
     json_auto_t *page = list(f, "t", 10, after);
     assert_int_equal(json_array_size(json_object_get(page, "files")), 1);
@@ -302,7 +302,7 @@ static void opening_makes_no_sandbox(void **state)
 
     json_auto_t *result = request(f,
                                   json_pack("{s:s, s:s, s:s, s:s}", "op", "open", "tenant", "t",
-                                            "conversation", "guess", "name", "x"),
+                                            "conversationId", "guess", "name", "x"),
                                   -1, &f->e);
     assert_null(result);
     assert_int_equal(f->e.kind, ERR_NOT_FOUND);

@@ -94,7 +94,7 @@ static void ticket_for(struct fixture *f, char id[TICKET_ID_LEN + 1])
 {
     json_auto_t *made = request(f, MIB,
                                 json_pack("{s:s, s:s, s:s, s:s}", "op", "create_upload", "tenant",
-                                          "default", "conversation", "talk", "name", "f"));
+                                          "default", "conversationId", "talk", "name", "f"));
     const char *at = strstr(json_get_string(made, "url"), "/uploads/");
 
     assert_non_null(at);
@@ -160,7 +160,7 @@ static void a_body_that_has_come_needs_no_room_a_second_time(void **state)
 static json_t *import_message(void)
 {
     return json_pack("{s:s, s:s, s:s, s:s}", "op", "import_url", "tenant", "default",
-                     "conversation", "talk", "url", PUBLIC);
+                     "conversationId", "talk", "url", PUBLIC);
 }
 
 static void what_is_fetched_is_bounded_by_the_room_that_is_left(void **state)

@@ -82,22 +82,27 @@ static void requests_that_lack_or_bend_something_are_refused(void **state)
 {
     static const char *const bad[] = {
         "{}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\"}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"wants\":"
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\"}",
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"wants\":"
         "\"a\"}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"wants\":[1]}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"waitMs\":-1}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":1}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"timeoutMs\":-"
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"wants\":[1]"
+        "}",
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"waitMs\":-"
         "1}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"args\":[1]}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"args\":["
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":1}",
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"timeoutMs\":"
+        "-"
+        "1}",
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"args\":[1]}",
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"args\":["
         "\"a\\u0000b\"]}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"env\":[[\"A="
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"env\":[[\"A="
         "B\",\"\"]]}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"env\":[[\"A\"]"
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"env\":[["
+        "\"A\"]"
         "]}",
-        "{\"tenant\":\"t\",\"conversation\":\"c\",\"language\":\"l\",\"code\":\"\",\"env\":[\"A\"]"
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"env\":["
+        "\"A\"]"
         "}",
     };
     (void)state;

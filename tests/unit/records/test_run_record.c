@@ -148,8 +148,8 @@ static void a_torn_record_is_no_record(void **state)
 
 static void a_torn_result_is_no_result(void **state)
 {
-    static const char *const torn[] = {"", "{", "{\"ended\":1,\"status\":\"ok\",\"total\":0}",
-                                       "{\"ended\":1,\"status\":\"ok\",\"total\":0}\n{"};
+    static const char *const torn[] = {"", "{", "{\"endedAt\":1,\"status\":\"ok\",\"total\":0}",
+                                       "{\"endedAt\":1,\"status\":\"ok\",\"total\":0}\n{"};
     struct fixture *f = *state;
 
     begin(f, ID_A, "ann", 0);
@@ -222,7 +222,7 @@ static void a_long_list_ends_at_its_bound_with_the_newest(void **state)
     }
     json_auto_t *list = run_record_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
     assert_int_equal(json_array_size(list), RUN_LIST_MAX);
-    assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "created")),
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "createdAt")),
                      r.created);
 }
 

@@ -44,8 +44,8 @@ static void using_it_again_keeps_when_it_was_made(void **state)
     struct fixture *f = *state;
     AUTO_STATE_RECORD struct state_record r = STATE_RECORD_INIT;
     AUTO_FREE char *path = mem_printf(STATE_DIR "/%s.json", f->sb.name);
-    static const char old[] =
-        "{\"tenant\":\"default\",\"conversation\":\"talk\",\"created\":1000,\"lastUsed\":2000}";
+    static const char old[] = "{\"tenant\":\"default\",\"conversationId\":\"talk\",\"createdAt\":"
+                              "1000,\"lastUsedAt\":2000}";
 
     AUTO_FD int fd = openat(f->root.fd, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, old, strlen(old)), (ssize_t)strlen(old));

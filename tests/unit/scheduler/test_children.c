@@ -55,7 +55,7 @@ static void a_run_is_found_by_its_own_tenant_only(void **state)
     snprintf(c->run_id, sizeof c->run_id, "%s", "0123456789abcdef01234567");
     assert_null(children_find_run(list, "t", c->run_id));
     c->claimed = true;
-    child_set_owner(c, "t", "conversation");
+    child_set_owner(c, "t", "conversationId");
     assert_ptr_equal(children_find_run(list, "t", c->run_id), c);
     assert_null(children_find_run(list, "other", c->run_id));
     assert_null(children_find_run(list, "t", ""));

@@ -176,7 +176,7 @@ static void expect_error(int fd, enum err_kind kind, const char *part)
 static void create(struct world *w)
 {
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_psandbox", "tenant", "ann",
-                                  "conversation", "chat", "language", "python");
+                                  "conversationId", "chat", "language", "python");
     go(w, head, NULL);
     json_auto_t *row = result_of(TAKE_FD(w->creator));
     assert_string_equal(json_get_string(row, "sandboxId"), BOX);
@@ -543,7 +543,7 @@ static void one_that_cannot_start_leaves_nothing(void **state)
 {
     struct world *w = *state;
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_psandbox", "tenant", "ann",
-                                  "conversation", "chat", "language", "python");
+                                  "conversationId", "chat", "language", "python");
 
     fake_psandbox->failing = true;
     go(w, head, NULL);
@@ -556,7 +556,7 @@ static void one_that_nobody_waits_for_ends(void **state)
 {
     struct world *w = *state;
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_psandbox", "tenant", "ann",
-                                  "conversation", "chat", "language", "python");
+                                  "conversationId", "chat", "language", "python");
 
     fake_psandbox->start_ms = 600000;
     go(w, head, NULL);
@@ -614,7 +614,7 @@ static void one_whose_process_dies_is_lost(void **state)
 
 static json_t *cell_head(void)
 {
-    return json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "tenant", "ann", "conversation",
+    return json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "tenant", "ann", "conversationId",
                      "chat", "language", "python");
 }
 

@@ -98,8 +98,8 @@ static void a_body_that_never_comes_whole_is_no_run(void **state)
     assert_int_equal(write(pair[0], "\0\0\1\0{", 5), 5);
     close(pair[0]);
     w.start.connection = pair[1];
-    w.start.claim = json_pack("{s:s, s:s, s:s, s:s}", "op", "run", "tenant", "ann", "conversation",
-                              "chat", "language", "python");
+    w.start.claim = json_pack("{s:s, s:s, s:s, s:s}", "op", "run", "tenant", "ann",
+                              "conversationId", "chat", "language", "python");
     world_go(&w);
     world_expect_end(&w, WORLD_LONG);
     assert_int_equal(fake_container->starts, 0);
@@ -274,7 +274,7 @@ static void a_container_that_is_gone_at_the_claim_is_replaced_twice(void **state
         world_go(&w);
         world_expect_is(&w, "waiting", "light");
         int client = world_claim(
-            &w, "out x", json_pack("{s:s, s:s}", "tenant", "default", "conversation", "talk"));
+            &w, "out x", json_pack("{s:s, s:s}", "tenant", "default", "conversationId", "talk"));
         if (gone <= 2)
             json_decref(world_result(client, "ok"));
         else

@@ -338,7 +338,7 @@ static void the_next_main_process_is_offered_the_run(void **state)
         world_expect_text(adopt, "op", "adopt_run");
         world_expect_text(adopt, "runId", WORLD_RUN_ID);
         world_expect_text(adopt, "tenant", "ann");
-        world_expect_text(adopt, "conversation", "chat");
+        world_expect_text(adopt, "conversationId", "chat");
         world_expect_text(adopt, "language", "python");
         world_expect_text(adopt, "state", "running");
     }
@@ -444,7 +444,7 @@ static void runs_that_go_on_are_listed_once_and_newest_first(void **state)
         c->claimed = true;
         child_set_state(c, CHILD_RUNNING);
     }
-    json_auto_t *head = json_pack("{s:s, s:s}", "tenant", "ann", "conversation", "chat");
+    json_auto_t *head = json_pack("{s:s, s:s}", "tenant", "ann", "conversationId", "chat");
     json_auto_t *list = run_lookup_list(&w.f->root, books, head, &e);
     const json_t *rows = json_object_get(list, "runs");
     assert_int_equal(json_array_size(rows), 2);

@@ -171,13 +171,13 @@ static void a_file_is_written_from_text_or_base64(void **state)
     fake_broker.trouble.kind = ERR_NONE;
     const json_t *result = works("write_file", WRITE(",\"text\":\"h\\u0000i\""), &text);
     assert_json(json_array_get(fake_broker.puts, 0),
-                "{\"content\":\"h\\u0000i\",\"conversation\":\"c\",\"name\":\"a\\nb\","
+                "{\"content\":\"h\\u0000i\",\"conversationId\":\"c\",\"name\":\"a\\nb\","
                 "\"replace\":false,\"tenant\":\"me\"}");
     assert_string_equal(json_get_string(json_object_get(result, "file"), "mimeType"),
                         "application/octet-stream");
     works("write_file", WRITE(",\"base64\":\"aGk=\",\"overwrite\":true"), &bytes);
     assert_json(json_array_get(fake_broker.puts, 1),
-                "{\"content\":\"hi\",\"conversation\":\"c\",\"name\":\"a\\nb\","
+                "{\"content\":\"hi\",\"conversationId\":\"c\",\"name\":\"a\\nb\","
                 "\"replace\":true,\"tenant\":\"me\"}");
     assert_json(published, "[\"sandbox://c/a%0Ab\",\"sandbox://c/a%0Ab\"]");
 }
@@ -217,9 +217,9 @@ static void a_page_is_asked_for_as_the_call_says(void **state)
                  &second);
     assert_json(page, "{\"files\":[]}");
     assert_json(fake_broker.file_asks,
-                "[{\"conversation\":\"c\",\"folder\":\"\",\"max\":200,\"op\":\"list_folder\","
+                "[{\"conversationId\":\"c\",\"folder\":\"\",\"max\":200,\"op\":\"list_folder\","
                 "\"recursive\":false,\"tenant\":\"me\"},"
-                "{\"after\":\"YQ==\",\"conversation\":\"c\",\"folder\":\"f\",\"glob\":\"*.c\","
+                "{\"after\":\"YQ==\",\"conversationId\":\"c\",\"folder\":\"f\",\"glob\":\"*.c\","
                 "\"max\":7,\"op\":\"list_folder\",\"recursive\":true,\"tenant\":\"me\"}]");
 }
 

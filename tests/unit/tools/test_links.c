@@ -65,7 +65,7 @@ static void an_upload_link_is_passed_on(void **state)
     const json_t *structured = json_object_get(result, "structuredContent");
     assert_true(schema_fits(json_object_get(row, "outputSchema"), structured));
     assert_int_equal(json_get_integer(structured, "maxBytes", 0), 7);
-    assert_asked("{\"conversation\":\"c\",\"name\":\"f\",\"op\":\"create_upload\",\"size\":7,"
+    assert_asked("{\"conversationId\":\"c\",\"name\":\"f\",\"op\":\"create_upload\",\"size\":7,"
                  "\"tenant\":\"me\"}");
     assert_int_equal(told, 0);
     assert_non_null(strstr(json_get_string(row, "description"), "within 60 seconds"));
@@ -96,7 +96,7 @@ static void a_fetched_file_is_linked_and_told(void **state)
     const json_t *link = json_array_get(json_object_get(result, "content"), 1);
     assert_string_equal(json_get_string(link, "uri"), "https://x.test/files/ab/a.csv");
     assert_asked(
-        "{\"conversation\":\"c\",\"op\":\"import_url\",\"tenant\":\"me\",\"url\":\"https://"
+        "{\"conversationId\":\"c\",\"op\":\"import_url\",\"tenant\":\"me\",\"url\":\"https://"
         "y.test/a.csv\"}");
     assert_int_equal(told, 2);
 }

@@ -162,7 +162,7 @@ static void a_run_is_a_model_with_its_top_files(void **state)
     (void)state;
     assert_int_equal(strncmp(session, "sess_", 5), 0);
     assert_int_equal(strlen(session), 17);
-    assert_string_equal(json_get_string(asked, "conversation"), session);
+    assert_string_equal(json_get_string(asked, "conversationId"), session);
     assert_string_equal(json_get_string(asked, "language"), "python");
     assert_int_equal(json_get_integer(told, "exit_code", -9), 0);
     assert_int_equal(json_array_size(artifacts), 1);

@@ -31,8 +31,8 @@ static void a_page_tells_what_is_known_of_each_file(void **state)
     AUTO_FREE char *next = NULL;
 
     (void)state;
-    fake_broker_push_page("{\"files\":[{\"conversation\":\"a b\",\"name\":\"d/x.csv\",\"size\":5,"
-                          "\"modified\":1000000000},{\"conversation\":\"a b\",\"name\":\"noext\","
+    fake_broker_push_page("{\"files\":[{\"conversationId\":\"a b\",\"name\":\"d/x.csv\",\"size\":5,"
+                          "\"modified\":1000000000},{\"conversationId\":\"a b\",\"name\":\"noext\","
                           "\"size\":0,\"modified\":-1}]}");
     json_auto_t *page = r->list(&world.app, "me", NULL, &next, &e);
     AUTO_FREE char *text = json_dumps(page, JSON_COMPACT);
@@ -50,8 +50,8 @@ static void times_that_no_date_can_tell_are_left_out(void **state)
     AUTO_FREE char *next = NULL;
 
     (void)state;
-    fake_broker_push_page("{\"files\":[{\"conversation\":\"c\",\"name\":\"a.csv\",\"size\":1,"
-                          "\"modified\":9223372036854775807},{\"conversation\":\"c\","
+    fake_broker_push_page("{\"files\":[{\"conversationId\":\"c\",\"name\":\"a.csv\",\"size\":1,"
+                          "\"modified\":9223372036854775807},{\"conversationId\":\"c\","
                           "\"name\":\"b.csv\",\"size\":1,\"modified\":253402300800}]}");
     json_auto_t *page = r->list(&world.app, "me", "", &next, &e);
     assert_int_equal(json_array_size(page), 2);
@@ -219,7 +219,7 @@ static void the_template_and_its_variables(void **state)
     assert_int_equal(json_array_size(conversations), 2);
     assert_int_equal(json_array_size(files), 2);
     AUTO_FREE char *asked = json_dumps(json_array_get(fake_broker.lists, 1), JSON_COMPACT);
-    assert_string_equal(asked, "{\"tenant\":\"me\",\"conversation\":\"one\",\"prefix\":\"d/\","
+    assert_string_equal(asked, "{\"tenant\":\"me\",\"conversationId\":\"one\",\"prefix\":\"d/\","
                                "\"max\":100}");
     assert_null(r->complete(&world.app, "me", template, "path", "d", NULL));
     assert_null(r->complete(&world.app, "me", template, "other", "", context));

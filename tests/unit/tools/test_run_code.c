@@ -95,7 +95,7 @@ static void asks_the_broker_for_exactly_what_was_said(void **state)
     request = json_array_get(fake_broker.runs, 0);
     AUTO_FREE char *text = json_dumps(request, JSON_COMPACT);
     assert_false(is_error(result));
-    assert_string_equal(text, "{\"tenant\":\"me\",\"conversation\":\"c\",\"language\":\"python\","
+    assert_string_equal(text, "{\"tenant\":\"me\",\"conversationId\":\"c\",\"language\":\"python\","
                               "\"code\":\"print(1)\",\"stdin\":\"in\",\"network\":true,"
                               "\"timeoutMs\":1500,\"keepBytes\":0,\"args\":[\"-x\",\"\"],"
                               "\"env\":{\"A\":\"b\\nc\"},\"waitMs\":50000,\"background\":false,"
@@ -109,7 +109,7 @@ static void leaves_out_what_was_not_said(void **state)
     json_auto_t *result = run_with(",\"stdin\":\"\"");
     AUTO_FREE char *text = json_dumps(json_array_get(fake_broker.runs, 0), JSON_COMPACT);
     assert_false(is_error(result));
-    assert_string_equal(text, "{\"tenant\":\"me\",\"conversation\":\"c\",\"language\":\"python\","
+    assert_string_equal(text, "{\"tenant\":\"me\",\"conversationId\":\"c\",\"language\":\"python\","
                               "\"code\":\"print(1)\",\"stdin\":null,\"network\":false,"
                               "\"timeoutMs\":0,\"keepBytes\":0,\"args\":[],\"env\":{},"
                               "\"waitMs\":50000,\"background\":false,\"detach\":false,"
@@ -337,7 +337,7 @@ static void svg_is_drawn_inside_the_sandbox(void **state)
     assert_string_equal(args, "[\"a b.svg\",\"-c.svg\"]");
     assert_null(strstr(json_get_string(request, "code"), "a b.svg"));
     assert_string_equal(json_get_string(request, "language"), "python");
-    assert_string_equal(json_get_string(request, "conversation"), "c");
+    assert_string_equal(json_get_string(request, "conversationId"), "c");
     assert_true(json_is_false(json_object_get(request, "network")));
     assert_int_equal(json_object_size(json_object_get(request, "env")), 0);
     assert_true(json_get_integer(request, "keepBytes", 0) > 2 * 4096);

@@ -338,16 +338,16 @@ static void cancelling_answers_what_came_of_the_run(void **state)
 static void the_list_has_rows_of_one_shape(void **state)
 {
     (void)state;
-    fake_broker.run_list = load("{\"runs\":[{\"runId\":\"" ID "\",\"conversation\":\"c\","
-                                "\"language\":\"bash\",\"status\":\"ok\",\"created\":5,"
-                                "\"ended\":6,\"expiresAt\":7,\"inner\":1}]}");
+    fake_broker.run_list = load("{\"runs\":[{\"runId\":\"" ID "\",\"conversationId\":\"c\","
+                                "\"language\":\"bash\",\"status\":\"ok\",\"createdAt\":5,"
+                                "\"endedAt\":6,\"expiresAt\":7,\"inner\":1}]}");
     json_auto_t *result = tools_world_call(&world, "list_runs", "{\"conversationId\":\"c\"}");
     assert_true(conforms("list_runs", result));
     AUTO_FREE char *text = json_dumps(structured(result), JSON_COMPACT);
     assert_string_equal(text, "{\"runs\":[{\"runId\":\"" ID "\",\"conversationId\":\"c\","
                               "\"language\":\"bash\",\"status\":\"ok\",\"createdAt\":5,"
                               "\"endedAt\":6,\"expiresAt\":7}]}");
-    assert_asked(fake_broker.asked, 0, "\"conversation\":\"c\"");
+    assert_asked(fake_broker.asked, 0, "\"conversationId\":\"c\"");
     json_decref(TAKE_PTR(fake_broker.run_list));
     json_auto_t *failed = tools_world_call(&world, "list_runs", "{}");
     assert_true(is_error(failed));

@@ -68,7 +68,7 @@ static void stores_the_content_and_says_where(void **state)
     assert_int_equal(json_get_integer(file, "size", -1), 2);
     assert_string_equal(json_get_string(put, "content"), "hi");
     assert_string_equal(json_get_string(put, "tenant"), "me");
-    assert_string_equal(json_get_string(put, "conversation"), "c");
+    assert_string_equal(json_get_string(put, "conversationId"), "c");
     assert_string_equal(json_get_string(put, "name"), "a/b.csv");
     assert_string_equal(json_get_string(link, "type"), "resource_link");
     assert_string_equal(json_get_string(link, "uri"), json_get_string(file, "url"));

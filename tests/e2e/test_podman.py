@@ -38,13 +38,15 @@ CAP_SYS_RESOURCE = 1 << 24
 
 
 def _runtime_options(folder):
-    crun = shutil.which("crun", path=os.environ.get("PATH", "") + ":/usr/sbin")
-    if not crun or int(procs.status(os.getpid(), "CapEff"), 16) & CAP_SYS_RESOURCE:
+    path = os.environ.get("PATH", "") + ":/usr/sbin"
+    runtime = shutil.which("crun", path=path) or shutil.which("runc", path=path)  # in podman's own order
+    if not runtime or int(procs.status(os.getpid(), "CapEff"), 16) & CAP_SYS_RESOURCE:
         return ""
-    with open(f"{folder}/crun", "w", encoding="ascii") as file:
-        file.write(WRAPPER % crun)
-    os.chmod(f"{folder}/crun", 0o755)
-    return f"--runtime {folder}/crun"
+    wrapper = f"{folder}/{os.path.basename(runtime)}"
+    with open(wrapper, "w", encoding="ascii") as file:
+        file.write(WRAPPER % runtime)
+    os.chmod(wrapper, 0o755)
+    return f"--runtime {wrapper}"
 
 
 @functools.cache

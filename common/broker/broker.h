@@ -30,7 +30,6 @@
 #include "common/scheduler/admission.h"
 #include "common/scheduler/children.h"
 #include "common/scheduler/pool.h"
-#include "common/scheduler/recent_tenants.h"
 
 #include <signal.h>
 
@@ -47,7 +46,6 @@ struct broker {
     struct run_queue run_queue;
     struct children *children;
     struct admission *admission;
-    struct recent_tenants recent_tenants;
     struct prune prune;
     struct reattach reattach;
     struct pool *pool;

@@ -241,14 +241,14 @@ static bool is_start_of(const struct child *child, const void *tenant)
     return child->state == CHILD_STARTING && child->claimed && strcmp(child->tenant, tenant) == 0;
 }
 
-/* Starts share the processors: a tenant that has recent_tenants leaves half of them to the others,
+/* Starts share the processors: a tenant that is not alone leaves half of them to the others,
  * so that a crowd of its calls does not slow down every single one of theirs. */
 static bool may_start(const struct broker *b, const struct queued_run *c)
 {
     const char *tenant = c->request.tenant;
     if (!pool_may_start(b->pool, b->children))
         return false;
-    if (!recent_tenants_has_others(&b->recent_tenants, tenant, clock_mono_ms()))
+    if (!admission_contended(b->admission, tenant, clock_mono_ms()))
         return true;
     size_t share = b->config->pool.starts_max / 2;
     return children_count(b->children, is_start_of, tenant) < (share ? share : 1);
@@ -295,10 +295,10 @@ static void ask_for_place(struct broker *b, struct queued_run *c)
     const struct admission_want want = {.tenant = c->request.tenant,
                                         .sandbox_dir = c->sandbox_dir,
                                         .background = c->options.background,
+                                        .now_ms = c->asked_ms,
                                         .ticket = c};
     size_t position;
     int64_t retry_ms;
-    recent_tenants_note(&b->recent_tenants, c->request.tenant, c->asked_ms);
     switch (admission_ask(b->admission, &want, &position, &retry_ms)) {
     case ADMISSION_GO:
         place(b, c);

@@ -266,7 +266,6 @@ static void close_broker(struct broker *b)
     loop_clear(&b->loop);
     pool_free(b->pool);
     admission_free(b->admission);
-    recent_tenants_clear(&b->recent_tenants);
     children_free(b->children);
     free(b->helpers_path);
     sandbox_root_close(&b->root);

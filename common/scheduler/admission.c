@@ -2,6 +2,7 @@
 
 #include "common/scheduler/admission.h"
 
+#include "common/base/auto.h"
 #include "common/base/mem.h"
 
 #include <stdlib.h>
@@ -35,10 +36,17 @@ struct conversation {
     char name[];
 };
 
+/* When a tenant asked last. */
+struct recent_tenant {
+    char *name; /* NULL: none */
+    int64_t asked_ms;
+};
+
 struct admission {
     struct admission_limits limits;
     struct tenant *tenants;
     struct conversation *conversations;
+    struct recent_tenant recent[2]; /* two tenants, the latest first */
     size_t running, waiting;
     int64_t released_ms; /* -1: nothing yet */
     int64_t pace_ms;     /* between releases while others wait; 0: unknown */
@@ -80,6 +88,8 @@ void admission_free(struct admission *a)
         next = b->next;
         free(b);
     }
+    for (size_t i = 0; i < ARRAY_LEN(a->recent); i++)
+        free(a->recent[i].name);
     free(a);
 }
 
@@ -173,6 +183,27 @@ static void take_place(struct admission *a, struct tenant *t, const char *sandbo
     enter_conversation(a, sandbox_dir);
 }
 
+/* ---- contention ---- */
+
+static void note_recent_tenant(struct admission *a, const char *tenant, int64_t now_ms)
+{
+    if (!a->recent[0].name || strcmp(a->recent[0].name, tenant) != 0) {
+        free(a->recent[1].name);
+        a->recent[1] = a->recent[0];
+        a->recent[0].name = mem_strdup(tenant);
+    }
+    a->recent[0].asked_ms = now_ms;
+}
+
+bool admission_contended(const struct admission *a, const char *tenant, int64_t now_ms)
+{
+    for (size_t i = 0; i < ARRAY_LEN(a->recent); i++)
+        if (a->recent[i].name && strcmp(a->recent[i].name, tenant) != 0 &&
+            now_ms - a->recent[i].asked_ms < ADMISSION_RECENT_MS)
+            return true;
+    return false;
+}
+
 /* ---- asking ---- */
 
 static bool queue_has_room(const struct admission *a, const struct tenant *t)
@@ -225,6 +256,7 @@ enum admission_answer admission_ask(struct admission *a, const struct admission_
 
     *out_position = 0;
     *out_retry_ms = 0;
+    note_recent_tenant(a, want->tenant, want->now_ms);
     if (want->background && t->background >= a->limits.background) {
         answer = ADMISSION_BUSY;
     } else if (fits(a, t, want->sandbox_dir)) {

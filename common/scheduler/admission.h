@@ -22,8 +22,11 @@ struct admission_want {
     const char *tenant;
     const char *sandbox_dir; /* the sandbox's name */
     bool background;
-    void *ticket; /* who waits; not NULL */
+    int64_t now_ms;
+    void *ticket; /* of the queued run; not NULL */
 };
+
+#define ADMISSION_RECENT_MS 10000 /* for so long a tenant counts as active after it asked */
 
 enum admission_answer { ADMISSION_GO, ADMISSION_WAIT, ADMISSION_BUSY };
 
@@ -52,6 +55,10 @@ void admission_forget(struct admission *a, const void *ticket);
 /* A run that goes on from a broker of before takes its place without asking. */
 void admission_adopt(struct admission *a, const char *tenant, const char *sandbox_dir,
                      bool background);
+
+/* Has another tenant asked within ADMISSION_RECENT_MS? A tenant that is alone may have all starts.
+ */
+bool admission_contended(const struct admission *a, const char *tenant, int64_t now_ms);
 
 size_t admission_running(const struct admission *a);
 size_t admission_waiting(const struct admission *a);

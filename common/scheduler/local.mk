@@ -5,9 +5,9 @@ libscheduler_a_SOURCES = \
 	common/scheduler/broker_config.h \
 	common/scheduler/children.c common/scheduler/children.h \
 	common/scheduler/pool.c common/scheduler/pool.h \
-	common/scheduler/pool_plan.c common/scheduler/pool_plan.h \
-	common/scheduler/pool_settings.c common/scheduler/pool_settings.h \
-	common/scheduler/recent_tenants.c common/scheduler/recent_tenants.h
+	common/scheduler/pool_books.c common/scheduler/pool_books.h \
+	common/scheduler/pool_plan.c \
+	common/scheduler/pool_settings.c common/scheduler/pool_settings.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
@@ -15,8 +15,7 @@ check_PROGRAMS += \
 	tests/unit/scheduler/test_children \
 	tests/unit/scheduler/test_pool \
 	tests/unit/scheduler/test_pool_settings \
-	tests/unit/scheduler/test_pool_sim \
-	tests/unit/scheduler/test_recent_tenants
+	tests/unit/scheduler/test_pool_sim
 endif
 
 EXTRA_DIST += tests/unit/scheduler/pool_world.h

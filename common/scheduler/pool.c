@@ -4,7 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "common/scheduler/pool_plan.h"
+#include "common/scheduler/pool_books.h"
 
 #include <string.h>
 
@@ -33,52 +33,6 @@ void pool_free(struct pool *p)
     if (p)
         free(p->sandboxes);
     free(p);
-}
-
-struct pool_shelf *pool_shelf_of(struct pool *p, const char *language)
-{
-    for (size_t i = 0; i < p->settings.n; i++)
-        if (strcmp(p->shelves[i].setting.language, language) == 0)
-            return &p->shelves[i];
-    return NULL;
-}
-
-void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox_dir)
-{
-    *sandbox_dir = p->sandboxes[--p->n_sandboxes];
-}
-
-static struct pool_sandbox *find_sandbox(struct pool *p, const char *name,
-                                         const struct pool_shelf *shelf)
-{
-    for (size_t i = 0; i < p->n_sandboxes; i++)
-        if (p->sandboxes[i].shelf == shelf && strcmp(p->sandboxes[i].name, name) == 0)
-            return &p->sandboxes[i];
-    return NULL;
-}
-
-static void drop_oldest(struct pool *p)
-{
-    struct pool_sandbox *oldest = &p->sandboxes[0];
-
-    for (size_t i = 1; i < p->n_sandboxes; i++)
-        if (p->sandboxes[i].used_ms < oldest->used_ms)
-            oldest = &p->sandboxes[i];
-    pool_sandbox_drop(p, oldest);
-}
-
-struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_shelf *shelf)
-{
-    struct pool_sandbox *sandbox_dir = find_sandbox(p, name, shelf);
-
-    if (sandbox_dir)
-        return sandbox_dir;
-    if (p->n_sandboxes == p->max_sandboxes)
-        drop_oldest(p);
-    sandbox_dir = &p->sandboxes[p->n_sandboxes++];
-    *sandbox_dir = (struct pool_sandbox){.shelf = shelf};
-    memcpy(sandbox_dir->name, name, strnlen(name, SANDBOX_NAME_LEN));
-    return sandbox_dir;
 }
 
 void pool_forget_sandbox(struct pool *p, const char *name)
@@ -115,12 +69,6 @@ static bool wants_full(const struct pool_want *want)
                        name) if (preload && json_is_string(name) &&
                                  is_preloaded(preload, json_string_value(name))) return true;
     return false;
-}
-
-bool pool_is_warm(const struct child *c)
-{
-    return c->kind == CHILD_SUPERVISOR && !c->claimed &&
-           (c->state == CHILD_STARTING || c->state == CHILD_WAITING);
 }
 
 static bool fits(const struct child *c, const struct pool_want *want)
@@ -179,12 +127,11 @@ static void add_place(const struct pool *p, struct pool_extra *extra, int64_t no
 }
 
 /* A run in a conversation that was there before. */
-static void note_return(struct pool *p, struct pool_sandbox *sandbox_dir, bool missed,
-                        int64_t now_ms)
+static void note_return(struct pool *p, struct pool_sandbox *sandbox, bool missed, int64_t now_ms)
 {
-    sandbox_dir->proven = true;
-    if (missed && sandbox_dir->ended && now_ms - sandbox_dir->used_ms < SOON_MS)
-        add_place(p, &sandbox_dir->extra, now_ms);
+    sandbox->proven = true;
+    if (missed && sandbox->ended && now_ms - sandbox->used_ms < SOON_MS)
+        add_place(p, &sandbox->extra, now_ms);
 }
 
 void pool_note_claim(struct pool *p, const struct pool_want *want, const struct child *chosen,
@@ -196,15 +143,15 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
     p->last_claim_ms = now_ms;
     if (!shelf || want->network)
         return;
-    struct pool_sandbox *sandbox_dir = pool_sandbox_of(p, want->sandbox_dir, shelf);
+    struct pool_sandbox *sandbox = pool_sandbox_of(p, want->sandbox_dir, shelf);
     if (want->known)
-        note_return(p, sandbox_dir, missed, now_ms);
+        note_return(p, sandbox, missed, now_ms);
     else if (missed)
         add_place(p, &shelf->extra, now_ms);
     if (!want->known)
         shelf->used_ms = now_ms;
-    sandbox_dir->full = wants_full(want);
-    sandbox_dir->used_ms = now_ms;
+    sandbox->full = wants_full(want);
+    sandbox->used_ms = now_ms;
 }
 
 void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
@@ -214,9 +161,9 @@ void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
     p->last_end_ms = now_ms;
     if (!shelf || child->network || !child->sandbox_dir[0])
         return;
-    struct pool_sandbox *sandbox_dir = pool_sandbox_of(p, child->sandbox_dir, shelf);
-    sandbox_dir->ended = true;
-    sandbox_dir->used_ms = now_ms;
+    struct pool_sandbox *sandbox = pool_sandbox_of(p, child->sandbox_dir, shelf);
+    sandbox->ended = true;
+    sandbox->used_ms = now_ms;
 }
 
 void pool_note_upload(struct pool *p, const char *name, int64_t now_ms)
@@ -226,9 +173,9 @@ void pool_note_upload(struct pool *p, const char *name, int64_t now_ms)
     for (size_t i = 0; i < p->n_sandboxes; i++)
         if (strcmp(p->sandboxes[i].name, name) == 0)
             return;
-    struct pool_sandbox *sandbox_dir = pool_sandbox_of(p, name, &p->shelves[0]);
-    sandbox_dir->ended = true;
-    sandbox_dir->used_ms = now_ms;
+    struct pool_sandbox *sandbox = pool_sandbox_of(p, name, &p->shelves[0]);
+    sandbox->ended = true;
+    sandbox->used_ms = now_ms;
 }
 
 void pool_note_failed_start(struct pool *p, const char *language, int64_t now_ms)

@@ -26,13 +26,6 @@ struct child;
 struct children;
 struct pool;
 
-/* What a waiting container is taken to use as long as none of its language has said more: an
- * interpreter, and one with its libraries. */
-#define POOL_LIGHT_BYTES (16ull * 1024 * 1024)
-#define POOL_FULL_BYTES  (96ull * 1024 * 1024)
-/* What the engine keeps beside each, which its own count does not show. */
-#define POOL_BESIDE_BYTES (8ull * 1024 * 1024)
-
 /* A program that began a shorter while ago is young: most are over by then, and have the machine
  * for themselves. */
 #define POOL_YOUNG_MS 200

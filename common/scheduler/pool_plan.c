@@ -1,6 +1,7 @@
 #include "config.h"
 
-#include "common/scheduler/pool_plan.h"
+#include "common/scheduler/pool.h"
+#include "common/scheduler/pool_books.h"
 
 #include <string.h>
 
@@ -25,102 +26,10 @@ struct look {
 /* Who would get the next container. */
 struct candidate {
     struct pool_shelf *shelf;
-    struct pool_sandbox *sandbox_dir; /* NULL: it goes on a warm directory */
+    struct pool_sandbox *sandbox; /* NULL: it goes on a warm directory */
     size_t have;
     int64_t used_ms;
 };
-
-/* What one of this language is taken to use. */
-static uint64_t usual_bytes(const struct pool_shelf *shelf, bool full)
-{
-    const uint64_t seen = !shelf ? 0 : full ? shelf->full_bytes : shelf->light_bytes;
-
-    return seen ? seen : full ? POOL_FULL_BYTES : POOL_LIGHT_BYTES;
-}
-
-uint64_t pool_bytes_of(struct pool *p, const struct child *c)
-{
-    const bool full = c->tier == ENGINE_TIER_FULL || c->preload_asked;
-    const bool measured = c->memory_bytes > 0 && (c->tier == ENGINE_TIER_FULL) == full;
-
-    return measured ? c->memory_bytes + POOL_BESIDE_BYTES
-                    : usual_bytes(pool_shelf_of(p, c->language), full);
-}
-
-/* Where the search for a name begins. Names are digests: a few of their digits tell them apart. */
-static size_t index_of(const char *name)
-{
-    size_t h = 0;
-
-    for (size_t i = 0; i < 8 && name[i]; i++)
-        h = h * 31 + (unsigned char)name[i];
-    return h % POOL_INDEX;
-}
-
-static void make_index(struct pool *p)
-{
-    memset(p->index, 0, sizeof(p->index));
-    for (size_t i = 0; i < p->n_sandboxes; i++) {
-        size_t at = index_of(p->sandboxes[i].name);
-        while (p->index[at])
-            at = (at + 1) % POOL_INDEX;
-        p->index[at] = (uint16_t)(i + 1);
-    }
-}
-
-/* The record of the conversation whose directory c sits on; NULL: none. A look asks this of each
- * child several times, hence the index. */
-static struct pool_sandbox *sandbox_of_child(struct pool *p, const struct child *c)
-{
-    if (!c->sandbox_dir[0])
-        return NULL;
-    for (size_t at = index_of(c->sandbox_dir); p->index[at]; at = (at + 1) % POOL_INDEX) {
-        struct pool_sandbox *sandbox_dir = &p->sandboxes[p->index[at] - 1];
-        if (strcmp(sandbox_dir->name, c->sandbox_dir) == 0 &&
-            strcmp(sandbox_dir->shelf->setting.language, c->language) == 0)
-            return sandbox_dir;
-    }
-    return NULL;
-}
-
-static void count_waiting(struct pool *p, const struct child *c, struct pool_count *out)
-{
-    struct pool_shelf *shelf = pool_shelf_of(p, c->language);
-    struct pool_sandbox *sandbox_dir = sandbox_of_child(p, c);
-
-    if (c->preload_asked && c->tier != ENGINE_TIER_FULL)
-        out->loading++;
-    if (sandbox_dir)
-        sandbox_dir->have++;
-    if (!shelf || !c->warm_dir[0])
-        return;
-    shelf->have++;
-    if (c->preload_asked || c->tier == ENGINE_TIER_FULL)
-        shelf->full++;
-}
-
-void pool_count(struct pool *p, const struct children *children, struct pool_count *out)
-{
-    *out = (struct pool_count){0};
-    for (size_t i = 0; i < p->settings.n; i++)
-        p->shelves[i].have = p->shelves[i].full = 0;
-    for (size_t i = 0; i < p->n_sandboxes; i++)
-        p->sandboxes[i].have = 0;
-    make_index(p);
-    for (struct child *c = NULL; (c = children_next(children, c));) {
-        if (c->kind != CHILD_SUPERVISOR)
-            continue;
-        out->starting += c->state == CHILD_STARTING;
-        out->callers += c->state == CHILD_STARTING && c->claimed;
-        if (c->claimed)
-            continue;
-        out->used += pool_bytes_of(p, c);
-        if (pool_is_warm(c))
-            count_waiting(p, c, out);
-        else
-            out->leaving += pool_bytes_of(p, c);
-    }
-}
 
 static void ask_again(struct look *l, int64_t at_ms)
 {
@@ -158,13 +67,13 @@ static void pass_time(struct look *l)
     for (size_t i = 0; i < p->settings.n; i++)
         let_lapse(l, &p->shelves[i].extra);
     for (size_t i = p->n_sandboxes; i-- > 0;) {
-        struct pool_sandbox *sandbox_dir = &p->sandboxes[i];
-        if (l->now->now_ms - sandbox_dir->used_ms >= idle_ms) {
-            pool_sandbox_drop(p, sandbox_dir);
+        struct pool_sandbox *sandbox = &p->sandboxes[i];
+        if (l->now->now_ms - sandbox->used_ms >= idle_ms) {
+            pool_sandbox_drop(p, sandbox);
             continue;
         }
-        let_lapse(l, &sandbox_dir->extra);
-        ask_again(l, sandbox_dir->used_ms + idle_ms);
+        let_lapse(l, &sandbox->extra);
+        ask_again(l, sandbox->used_ms + idle_ms);
     }
 }
 
@@ -173,9 +82,9 @@ static size_t places_of_shelf(const struct pool_shelf *shelf)
     return shelf->setting.n + shelf->extra.n;
 }
 
-static size_t places_of_sandbox(const struct pool_sandbox *sandbox_dir)
+static size_t places_of_sandbox(const struct pool_sandbox *sandbox)
 {
-    return sandbox_dir->ended ? 1 + sandbox_dir->extra.n : 0;
+    return sandbox->ended ? 1 + sandbox->extra.n : 0;
 }
 
 /* Old, of an image that is no more, or for a conversation that nobody remembers. */
@@ -189,16 +98,17 @@ static bool is_stale(struct look *l, const struct child *c)
         if (!r || !c->image_id || strcmp(r->image_id, c->image_id) != 0)
             return true;
     }
-    return c->warm_dir[0] ? !pool_shelf_of(l->pool, c->language) : !sandbox_of_child(l->pool, c);
+    return c->warm_dir[0] ? !pool_shelf_of(l->pool, c->language)
+                          : !pool_sandbox_of_child(l->pool, c);
 }
 
 static bool is_surplus(struct look *l, const struct child *c)
 {
     const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
-    const struct pool_sandbox *sandbox_dir = sandbox_of_child(l->pool, c);
+    const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
 
     return c->warm_dir[0] ? shelf->have > places_of_shelf(shelf)
-                          : sandbox_dir->have > places_of_sandbox(sandbox_dir);
+                          : sandbox->have > places_of_sandbox(sandbox);
 }
 
 static bool action(struct pool_action *out, enum pool_do what, struct child *c)
@@ -287,25 +197,25 @@ static void propose_shelves(struct look *l, struct candidate *best)
 }
 
 /* Used a moment ago: what is sent in pieces is whole by now, and it is not forgotten yet. */
-static bool is_fresh(struct look *l, const struct pool_sandbox *sandbox_dir)
+static bool is_fresh(struct look *l, const struct pool_sandbox *sandbox)
 {
-    const int64_t since_ms = l->now->now_ms - sandbox_dir->used_ms;
+    const int64_t since_ms = l->now->now_ms - sandbox->used_ms;
 
     if (since_ms < SETTLE_MS)
-        ask_again(l, sandbox_dir->used_ms + SETTLE_MS);
+        ask_again(l, sandbox->used_ms + SETTLE_MS);
     return since_ms >= SETTLE_MS && since_ms < FRESH_MS;
 }
 
 static void propose_sandboxes(struct look *l, struct candidate *best, bool proven)
 {
     for (size_t i = 0; i < l->pool->n_sandboxes; i++) {
-        struct pool_sandbox *sandbox_dir = &l->pool->sandboxes[i];
-        if (sandbox_dir->proven == proven && sandbox_dir->have < places_of_sandbox(sandbox_dir) &&
-            (proven || is_fresh(l, sandbox_dir)) && language_may_start(l, sandbox_dir->shelf))
-            propose(best, (struct candidate){.shelf = sandbox_dir->shelf,
-                                             .sandbox_dir = sandbox_dir,
-                                             .have = sandbox_dir->have,
-                                             .used_ms = sandbox_dir->used_ms});
+        struct pool_sandbox *sandbox = &l->pool->sandboxes[i];
+        if (sandbox->proven == proven && sandbox->have < places_of_sandbox(sandbox) &&
+            (proven || is_fresh(l, sandbox)) && language_may_start(l, sandbox->shelf))
+            propose(best, (struct candidate){.shelf = sandbox->shelf,
+                                             .sandbox = sandbox,
+                                             .have = sandbox->have,
+                                             .used_ms = sandbox->used_ms});
     }
 }
 
@@ -354,12 +264,12 @@ static bool evict_for(struct look *l, const struct candidate *who, struct pool_a
     struct pool_sandbox *of = NULL;
 
     for (struct child *c = NULL; (c = children_next(l->children, c));) {
-        struct pool_sandbox *sandbox_dir = pool_is_warm(c) ? sandbox_of_child(l->pool, c) : NULL;
-        if (!sandbox_dir || (who->sandbox_dir && sandbox_dir->used_ms >= who->used_ms) ||
-            (of && sandbox_dir->used_ms >= of->used_ms))
+        struct pool_sandbox *sandbox = pool_is_warm(c) ? pool_sandbox_of_child(l->pool, c) : NULL;
+        if (!sandbox || (who->sandbox && sandbox->used_ms >= who->used_ms) ||
+            (of && sandbox->used_ms >= of->used_ms))
             continue;
         oldest = c;
-        of = sandbox_dir;
+        of = sandbox;
     }
     if (!oldest)
         return false;
@@ -376,18 +286,18 @@ static bool start_one(struct look *l, struct pool_action *out)
     struct candidate who = choose_candidate(l);
     if (!who.shelf)
         return false;
-    const uint64_t more = usual_bytes(who.shelf, false);
+    const uint64_t more = pool_usual_bytes(who.shelf, false);
     if (l->count.used - l->count.leaving + more > budget)
         return evict_for(l, &who, out);
     if (l->count.used + more > budget)
         return false; /* until those that were told to go are gone */
-    if (who.sandbox_dir && !who.sandbox_dir->proven)
+    if (who.sandbox && !who.sandbox->proven)
         l->pool->last_guess_ms = l->now->now_ms;
-    *out = (struct pool_action){.what = who.sandbox_dir ? POOL_START_ON_SANDBOX
-                                                        : POOL_START_ON_WARM_DIR,
+    *out = (struct pool_action){.what = who.sandbox ? POOL_START_ON_SANDBOX
+                                                    : POOL_START_ON_WARM_DIR,
                                 .runner = runner_of(l, who.shelf->setting.language)};
-    if (who.sandbox_dir)
-        memcpy(out->sandbox_dir, who.sandbox_dir->name, sizeof(out->sandbox_dir));
+    if (who.sandbox)
+        memcpy(out->sandbox_dir, who.sandbox->name, sizeof(out->sandbox_dir));
     return true;
 }
 
@@ -404,7 +314,7 @@ static bool wants_loading(struct look *l, const struct child *c)
         const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
         return shelf->full < (shelf->setting.n > 1 ? shelf->setting.n - 1 : 1);
     }
-    return sandbox_of_child(l->pool, c)->full;
+    return pool_sandbox_of_child(l->pool, c)->full;
 }
 
 static bool somebody_loads(struct look *l)
@@ -422,7 +332,7 @@ static bool may_grow(struct look *l, const struct child *c)
 {
     const uint64_t others = l->count.used - pool_bytes_of(l->pool, c);
 
-    return others + usual_bytes(pool_shelf_of(l->pool, c->language), true) <=
+    return others + pool_usual_bytes(pool_shelf_of(l->pool, c->language), true) <=
            l->pool->settings.memory_bytes;
 }
 

@@ -10,6 +10,7 @@
 #include "common/base/mem.h"
 #include "common/scheduler/children.h"
 #include "common/scheduler/pool.h"
+#include "common/scheduler/pool_books.h"
 
 #define WORLD_MIB (1024ull * 1024)
 

@@ -327,9 +327,65 @@ static void turns_alternate_between_tenants(void **state)
     admission_free(a);
 }
 
+/* ---- contention ---- */
+
+/* The run takes a place and gives it back. */
+static void pass(struct admission *a, const char *tenant, int64_t now_ms)
+{
+    size_t position;
+    int64_t retry_ms;
+    struct admission_want w = want(tenant, "dir", a);
+
+    w.now_ms = now_ms;
+    assert_int_equal(admission_ask(a, &w, &position, &retry_ms), ADMISSION_GO);
+    admission_release(a, tenant, "dir", false, now_ms);
+}
+
+static void a_single_tenant_meets_no_contention(void **state)
+{
+    struct admission *a = admission_new(&limits);
+
+    (void)state;
+    assert_false(admission_contended(a, "a", 0));
+    for (int64_t now = 0; now < 5; now++)
+        pass(a, "a", now);
+    assert_false(admission_contended(a, "a", 5));
+    assert_true(admission_contended(a, "b", 5));
+    admission_free(a);
+}
+
+static void other_tenants_are_remembered_for_a_while(void **state)
+{
+    struct admission *a = admission_new(&limits);
+
+    (void)state;
+    pass(a, "b", 0);
+    for (int64_t now = 1; now < ADMISSION_RECENT_MS; now += 100)
+        pass(a, "a", now);
+    assert_true(admission_contended(a, "a", ADMISSION_RECENT_MS - 1));
+    assert_false(admission_contended(a, "a", ADMISSION_RECENT_MS));
+    admission_free(a);
+}
+
+static void of_three_tenants_each_meets_contention(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct admission *a = admission_new(&limits);
+
+    (void)state;
+    for (int64_t now = 0; now < 9; now++)
+        pass(a, names[now % 3], now);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        assert_true(admission_contended(a, names[i], 9));
+    admission_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_single_tenant_meets_no_contention),
+        cmocka_unit_test(other_tenants_are_remembered_for_a_while),
+        cmocka_unit_test(of_three_tenants_each_meets_contention),
         cmocka_unit_test(places_then_a_line_then_busy),
         cmocka_unit_test(a_full_conversation_holds_up_only_itself),
         cmocka_unit_test(background_runs_have_a_limit_of_their_own),

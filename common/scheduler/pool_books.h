@@ -1,9 +1,16 @@
-/* What the pool remembers between looks at the books. Private to pool*.c. */
-#ifndef SANDCGI_SCHEDULER_POOL_PLAN_H
-#define SANDCGI_SCHEDULER_POOL_PLAN_H
+/* What the pool remembers, and what it counts among the children. Private to pool*.c. */
+#ifndef SANDCGI_SCHEDULER_POOL_BOOKS_H
+#define SANDCGI_SCHEDULER_POOL_BOOKS_H
 
 #include "common/scheduler/children.h"
-#include "common/scheduler/pool.h"
+#include "common/scheduler/pool_settings.h"
+
+/* What a waiting container is taken to use as long as none of its language has said more: an
+ * interpreter, and one with its libraries. */
+#define POOL_LIGHT_BYTES (16ull * 1024 * 1024)
+#define POOL_FULL_BYTES  (96ull * 1024 * 1024)
+/* What the engine keeps beside each, which its own count does not show. */
+#define POOL_BESIDE_BYTES (8ull * 1024 * 1024)
 
 #define POOL_NEVER         (INT64_MIN / 2) /* a time longer ago than anything that counts */
 #define POOL_SANDBOXES_MAX 256             /* conversations remembered */
@@ -63,7 +70,13 @@ struct pool_shelf *pool_shelf_of(struct pool *p, const char *language);
 /* The record of that conversation and language, made when there is none: the one used longest ago
  * goes when there are too many. */
 struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_shelf *shelf);
-void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox_dir);
+void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox);
+
+/* The record of the conversation whose directory the child sits on; NULL: none. By an index, which
+ * pool_count makes: it is asked for each child several times. */
+struct pool_sandbox *pool_sandbox_of_child(struct pool *p, const struct child *child);
+/* What a container of this language is taken to use. */
+uint64_t pool_usual_bytes(const struct pool_shelf *shelf, bool full);
 
 /* Counts the books into *out and into shelves and sandboxes. */
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out);

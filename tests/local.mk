@@ -36,6 +36,7 @@ fuzz-smoke: $(FUZZ_TARGETS)
 
 dist_check_SCRIPTS += \
 	tests/lint/banned.sh \
+	tests/lint/docs.sh \
 	tests/lint/format.sh \
 	tests/lint/headers.sh \
 	tests/lint/layers.sh \

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# shellcheck disable=SC2016 # the backticks in patterns are Markdown's
+# The documentation names only files and headings that exist. README.md and CONTRIBUTING.md are short.
+. "$(dirname "$0")/common.sh"
+
+mapfile -t pages < <(find . \( -name node_modules -o -path './build*' -o -path './sandcgi-*' -o -path ./var \) -prune -o -name '*.md' -type f -print |
+    sed 's,^\./,,' | LC_ALL=C sort)
+
+# exists PAGE PATH : a file, folder or pattern, from the top or from the page's folder, or a program that is made of it.
+exists() {
+    compgen -G "$2" > /dev/null || compgen -G "$(dirname "$1")/$2" > /dev/null || [ -e "$2.c" ]
+}
+
+# headings PAGE : its anchors, as Markdown's readers make them.
+headings() {
+    sed -n '/^```/,/^```/d; s/^#\{1,6\} //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+
+check_links() {
+    local page=$1 line target file anchor
+    while IFS=: read -r line target; do
+        target=${target#*'('} target=${target%')'}
+        file=${target%%#*} anchor=
+        [[ $target != *'#'* ]] || anchor=${target#*#}
+        case $target in
+        http* | *'{'*) continue ;;
+        esac
+        case $file in
+        '') file=$page ;;
+        *) file=$(dirname "$page")/$file ;;
+        esac
+        if [ ! -e "$file" ]; then
+            echo "$page:$line: $target leads nowhere"
+        elif [ -n "$anchor" ] && ! headings "$file" | grep -qxF -- "$anchor"; then
+            echo "$page:$line: there is no heading #$anchor in $file"
+        fi
+    done < <(grep -noE '\]\([^)]+\)' "$page")
+}
+
+# Words that begin with a folder of the top; NAME, <name> and … stand for something.
+check_paths() {
+    local page=$1 line path
+    while IFS=: read -r line path; do
+        path=${path#[^a-z]} path=${path%%#*} path=${path%%[.,:]}
+        case $path in
+        *NAME* | *'<'* | *…* | *'$'*) continue ;;
+        esac
+        exists "$page" "$path" || echo "$page:$line: there is no $path"
+    done < <(grep -noE '(^|[`( ])(common|fcgi|nginx|runners|tests)/[^][`"()<>|; ]*[a-zA-Z0-9/*<…]' "$page")
+}
+
+# `file.c`: somewhere in the tree.
+check_names() {
+    local page=$1 line name
+    while IFS=: read -r line name; do
+        name=${name//'`'/}
+        [[ $name == */* ]] || grep -qxF -- "$name" <<< "$all" || echo "$page:$line: there is no file called $name"
+    done < <(grep -noE '`[A-Za-z0-9_.-]+\.(c|h|sh|py|mk|md|mjs|in)`' "$page")
+}
+
+all=$(find common fcgi nginx runners tests ./*.md ./*.sh -name node_modules -prune -o -type f -print | sed 's,.*/,,' | LC_ALL=C sort -u)
+found=$(
+    for page in "${pages[@]}"; do
+        check_links "$page"
+        check_paths "$page"
+        check_names "$page"
+    done
+    while read -r page limit; do
+        lines=$(wc -l < "$page")
+        ((lines <= limit)) || echo "$page:$lines: more than $limit lines: move something to the README.md of its folder"
+    done <<< "README.md 150
+CONTRIBUTING.md 120"
+)
+verdict "$found" "the map has to stay true: mend the page"

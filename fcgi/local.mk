@@ -1,7 +1,6 @@
 # Everything but main in a library, so that tests can link it; the conformance suite's program brings a registry of its own.
 noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
-	fcgi/process/account.c fcgi/process/account.h \
 	fcgi/app.c fcgi/app.h \
 	fcgi/process/broker_config.c fcgi/process/broker_config.h \
 	fcgi/http/cgi.c fcgi/http/cgi.h \
@@ -14,15 +13,14 @@ libfront_a_SOURCES = \
 	fcgi/http/http_request.c fcgi/http/http_request.h \
 	fcgi/http/http_stream.c fcgi/http/http_stream.h \
 	fcgi/hub/hub.c fcgi/hub/hub.h \
-	fcgi/hub/hub_accept.c fcgi/hub/hub_accept.h \
+	fcgi/hub/fcgi_record.c fcgi/hub/fcgi_record.h fcgi/hub/hub_jobs.c fcgi/hub/hub_jobs.h fcgi/hub/hub_request.c fcgi/hub/hub_request.h \
 	fcgi/hub/hub_stream.c fcgi/hub/hub_stream.h \
 	fcgi/http/link_check.c fcgi/http/link_check.h \
-	fcgi/process/listen.c fcgi/process/listen.h \
+	fcgi/process/resources.c fcgi/process/resources.h \
 	fcgi/process/master.c fcgi/process/master.h \
 	fcgi/process/private_broker.c fcgi/process/private_broker.h \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/hub/run_events.c fcgi/hub/run_events.h \
-	fcgi/sessions_dir.c fcgi/sessions_dir.h \
 	fcgi/settings.c fcgi/settings.h \
 	fcgi/process/status.c fcgi/process/status.h \
 	fcgi/stdio/stdio.c fcgi/stdio/stdio.h \
@@ -37,15 +35,21 @@ sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_master tests/unit/fcgi/test_status
+check_PROGRAMS += tests/unit/fcgi/test_fcgi_record tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master tests/unit/fcgi/test_status
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
+tests_unit_fcgi_test_fcgi_record_SOURCES = tests/unit/fcgi/test_fcgi_record.c $(FCGI_CLIENT)
+tests_unit_fcgi_test_fcgi_record_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_http_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_hub_LDADD = libfront.a $(LDADD)
+tests_unit_fcgi_test_hub_serve_SOURCES = tests/unit/fcgi/test_hub_serve.c $(FCGI_CLIENT)
+tests_unit_fcgi_test_hub_serve_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_status_LDADD = libfront.a $(LDADD)
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_http
+FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http
+tests_fuzz_fuzz_fcgi_record_LDADD = libfront.a $(LDADD)
+tests_fuzz_fuzz_fcgi_record_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_http_LDFLAGS = $(FUZZ_LINK)
 

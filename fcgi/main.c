@@ -13,8 +13,8 @@
 #include "fcgi/hub/events.h"
 #include "fcgi/process/master.h"
 #include "fcgi/process/private_broker.h"
+#include "fcgi/process/resources.h"
 #include "fcgi/process/status.h"
-#include "fcgi/sessions_dir.h"
 #include "fcgi/stdio/stdio.h"
 
 #include <signal.h>

@@ -31,22 +31,6 @@ static void take_answer(const struct mcp_answer *from, struct http_answer *a)
     memcpy(a->trace, from->trace, sizeof a->trace);
 }
 
-static struct mcp_origin origin_of(struct http_request *r, struct mcp_out *out)
-{
-    return (struct mcp_origin){.http = true,
-                               .tenant = r->tenant,
-                               .protocol_version = r->mcp_version,
-                               .method = r->mcp_method,
-                               .name = r->mcp_name,
-                               .session = r->mcp_session,
-                               .accept = r->accept,
-                               .param_header = http_request_param_header,
-                               .param_ctx = r,
-                               .out = out,
-                               .takes_text = true,
-                               .cancel_fd = r->source->cancel_fd};
-}
-
 /*
  * A stream that is to stay open, which no worker holds: what is known now is said, then it ends.
  * (nginx gives such requests to the hub.)
@@ -77,8 +61,10 @@ static void handle_message(const struct mcp_server *server, struct http_request 
     struct err e = ERR_INIT;
     struct mcp_answer answer = {0};
     json_auto_t *message = json_parse(buf_str(body), body->len, JSON_MAX_DEPTH, &e);
-    const struct mcp_origin origin = origin_of(r, &stream->out);
+    struct mcp_origin origin = http_request_origin(r);
 
+    origin.out = &stream->out;
+    origin.takes_text = true;
     a->status = 200; /* of the event stream, should there be one */
     if (message)
         mcp_handle(server, &origin, message, &answer);
@@ -104,7 +90,7 @@ static void serve_post(const struct app *app, const struct mcp_server *server,
 static void serve_delete(const struct mcp_server *server, struct http_request *r,
                          struct http_answer *a)
 {
-    const struct mcp_origin origin = origin_of(r, NULL);
+    const struct mcp_origin origin = http_request_origin(r);
     struct mcp_answer answer = {0};
 
     mcp_session_delete(server, &origin, &answer);

@@ -70,6 +70,20 @@ const char *http_request_param_header(void *ctx, const char *name)
     return r->source->param(r->source->ctx, full);
 }
 
+struct mcp_origin http_request_origin(struct http_request *r)
+{
+    return (struct mcp_origin){.http = true,
+                               .tenant = r->tenant,
+                               .protocol_version = r->mcp_version,
+                               .method = r->mcp_method,
+                               .name = r->mcp_name,
+                               .session = r->mcp_session,
+                               .accept = r->accept,
+                               .param_header = http_request_param_header,
+                               .param_ctx = r,
+                               .cancel_fd = r->source->cancel_fd};
+}
+
 bool http_request_is(const struct http_request *r, const char *method)
 {
     return r->method && strcmp(r->method, method) == 0;

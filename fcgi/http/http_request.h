@@ -5,6 +5,8 @@
 #ifndef SANDCGI_FCGI_HTTP_HTTP_REQUEST_H
 #define SANDCGI_FCGI_HTTP_HTTP_REQUEST_H
 
+#include "common/mcp/server.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -38,6 +40,10 @@ struct http_request {
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out);
+
+/* The caller as MCP sees it, its headers included; r must outlive it. Without out and takes_text:
+ * who can send before the answer sets them. */
+struct mcp_origin http_request_origin(struct http_request *r);
 
 /* mcp_origin.param_header; ctx is the struct http_request. */
 const char *http_request_param_header(void *ctx, const char *name);

@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/err.h"
 #include "common/mcp/events/event.h"
-#include "fcgi/process/account.h"
+#include "fcgi/process/resources.h"
 
 #include <sys/un.h>
 

@@ -4,9 +4,9 @@
 
 #include "common/base/log.h"
 #include "common/mcp/events/sse.h"
-#include "common/mcp/session/session.h"
 #include "fcgi/hub/events.h"
-#include "fcgi/hub/hub_accept.h"
+#include "fcgi/hub/hub_jobs.h"
+#include "fcgi/hub/hub_request.h"
 #include "fcgi/hub/hub_stream.h"
 #include "fcgi/process/stop.h"
 
@@ -14,16 +14,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/inotify.h>
-#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#define BATCH        64 /* of what epoll tells, of requests and of events before others have a turn */
+#define BATCH        64 /* connections, or events, that are taken in before others are served */
 #define TICK_MS      500
 #define SWEEP_MS     60000
-#define SPARE_FDS    64 /* besides those of the streams */
-#define FDS_A_STREAM 2  /* a replay has its file open */
 #define DRAIN_MS     3000
 #define MESSAGE_MAX  (MCP_STREAM_BYTES_MAX + 4096)
 #define WATCH_PATH   "/proc/self/fd/%d"
@@ -31,26 +28,23 @@
 
 struct hub {
     const struct app *app;
-    struct hub_door door;
-    int events_fd, epoll_fd, inotify_fd;
-    struct hub_stream *streams;
-    struct hub_stream *closed; /* freed when nobody can be told of them any more */
-    size_t n_streams;
+    struct hub_rules rules;
+    struct loop loop;
+    struct hub_jobs jobs;
+    int listen_fd, events_fd, inotify_fd;
+    struct loop_watch listen_watch, events_watch, inotify_watch;
+    struct hub_stream *streams; /* the latest first */
+    struct hub_stream *closed; /* freed at the end of a turn: functions up the stack may use them */
+    size_t n_streams, n_pending; /* the latter: of the former, without a complete request */
     size_t max_streams;
-    struct deadline sweep_at;
+    bool draining;
+    struct deadline sweep_at, tick_at;
+    struct err failure; /* ends the loop */
 };
 
 /* ---- streams ---- */
 
-static int watch_fd(struct hub *h, int fd, unsigned events, void *who, struct err *e)
-{
-    struct epoll_event event = {.events = events, .data.ptr = who};
-    if (epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-        return err_errno(e, "epoll_ctl");
-    return 0;
-}
-
-static void link_stream(struct hub *h, struct hub_stream *s)
+static void stream_link(struct hub *h, struct hub_stream *s)
 {
     s->next = h->streams;
     s->at = &h->streams;
@@ -58,12 +52,15 @@ static void link_stream(struct hub *h, struct hub_stream *s)
         s->next->at = &s->next;
     h->streams = s;
     h->n_streams++;
+    h->n_pending++;
 }
 
-static void close_stream(struct hub *h, struct hub_stream *s)
+static void stream_close(struct hub *h, struct hub_stream *s)
 {
     if (s->fd < 0)
         return;
+    loop_remove(&h->loop, &s->watch);
+    shutdown(s->fd, SHUT_RDWR); /* a child of ours may have a copy of the descriptor */
     auto_close_fd(&s->fd);
     *s->at = s->next;
     if (s->next)
@@ -71,13 +68,15 @@ static void close_stream(struct hub *h, struct hub_stream *s)
     s->next = h->closed;
     h->closed = s;
     h->n_streams--;
+    if (s->reader)
+        h->n_pending--;
 }
 
-/* Others may watch the same file: inotify has one watch for each. */
+/* inotify has one watch for all that watch the same file. */
 static bool is_watched(const struct hub *h, int watch)
 {
     for (const struct hub_stream *s = h->streams; s; s = s->next)
-        if (s->watch == watch)
+        if (s->replay_watch == watch)
             return true;
     return false;
 }
@@ -87,64 +86,68 @@ static void free_closed(struct hub *h)
     while (h->closed) {
         struct hub_stream *s = h->closed;
         h->closed = s->next;
-        if (s->watch >= 0 && !is_watched(h, s->watch))
-            inotify_rm_watch(h->inotify_fd, s->watch);
+        if (s->replay_watch >= 0 && !is_watched(h, s->replay_watch))
+            inotify_rm_watch(h->inotify_fd, s->replay_watch);
         hub_stream_free(s);
     }
 }
 
-/* Writes, and has epoll say when there is room again exactly as long as something waits. */
-static void flush(struct hub *h, struct hub_stream *s)
+/* Writes, and has the loop report room for more exactly while records are queued. */
+static void stream_flush(struct hub *h, struct hub_stream *s)
 {
+    struct err e = ERR_INIT;
+
     if (s->fd < 0)
         return;
     if (hub_stream_flush(s) < 0) {
-        close_stream(h, s);
+        stream_close(h, s);
         return;
     }
     bool wants_room = !hub_stream_is_idle(s);
     if (wants_room == s->wants_room)
         return;
-    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | (wants_room ? EPOLLOUT : 0),
-                                .data.ptr = s};
     s->wants_room = wants_room;
-    if (epoll_ctl(h->epoll_fd, EPOLL_CTL_MOD, s->fd, &event) < 0)
-        close_stream(h, s);
+    if (loop_change(&h->loop, &s->watch, EPOLLIN | EPOLLRDHUP | (wants_room ? EPOLLOUT : 0), &e) <
+        0)
+        stream_close(h, s);
 }
 
-static void say(struct hub *h, struct hub_stream *s, const struct buf *text)
+static void stream_send(struct hub *h, struct hub_stream *s, const struct buf *text)
 {
     if (hub_stream_add(s, text->data, text->len) < 0) {
-        log_info("a stream's reader is too slow; cut");
-        close_stream(h, s);
+        log_info("stream closed: its client reads too slowly");
+        stream_close(h, s);
         return;
     }
-    flush(h, s);
+    stream_flush(h, s);
 }
 
-static void say_message(struct hub *h, struct hub_stream *s, const char *id, const json_t *message)
+static void send_message(struct hub *h, struct hub_stream *s, const char *id, const json_t *message)
 {
     AUTO_BUF struct buf text = BUF_INIT(MESSAGE_MAX);
     sse_add_message(&text, id, message);
-    say(h, s, &text);
+    stream_send(h, s, &text);
 }
 
-static void say_comment(struct hub *h, struct hub_stream *s)
-{
-    AUTO_BUF struct buf text = BUF_INIT(64);
-    sse_add_comment(&text);
-    say(h, s, &text);
-}
-
-static void end_stream(struct hub *h, struct hub_stream *s)
+static void stream_end(struct hub *h, struct hub_stream *s)
 {
     if (s->fd < 0)
         return;
     hub_stream_end(s);
-    flush(h, s);
+    stream_flush(h, s);
 }
 
-/* The next stored messages, as fast as they are read. */
+/* The last message of a listen, and the end. */
+static void stream_finish(struct hub *h, struct hub_stream *s)
+{
+    json_auto_t *last = s->listen && !s->ending ? mcp_listen_end(s->listen, s->server) : NULL;
+
+    if (last)
+        send_message(h, s, NULL, last);
+    stream_end(h, s);
+}
+
+/* Sends the next stored messages as fast as they are read. */
 static void pump_replay(struct hub *h, struct hub_stream *s)
 {
     while (s->fd >= 0 && s->replay && !s->ending && hub_stream_is_idle(s)) {
@@ -154,10 +157,10 @@ static void pump_replay(struct hub *h, struct hub_stream *s)
         if (rc == 0)
             return;
         if (rc < 0) {
-            end_stream(h, s);
+            stream_end(h, s);
             return;
         }
-        say_message(h, s, id, message);
+        send_message(h, s, id, message);
         json_decref(message);
     }
 }
@@ -166,15 +169,15 @@ static void watch_replay(struct hub *h, struct hub_stream *s)
 {
     char path[sizeof WATCH_PATH + 16];
     snprintf(path, sizeof path, WATCH_PATH, mcp_replay_fd(s->replay));
-    s->watch = inotify_add_watch(h->inotify_fd, path, IN_MODIFY);
+    s->replay_watch = inotify_add_watch(h->inotify_fd, path, IN_MODIFY);
 }
 
-/* ---- who comes in ---- */
+/* ---- requests ---- */
 
 static bool is_full(void *ctx)
 {
     const struct hub *h = ctx;
-    return h->n_streams >= h->max_streams;
+    return h->n_streams - h->n_pending >= h->max_streams;
 }
 
 static bool has_session(void *ctx, const char *session)
@@ -188,251 +191,300 @@ static bool has_session(void *ctx, const char *session)
     return false;
 }
 
-static void take_in(struct hub *h, struct hub_guest *g)
+/* The request is complete. */
+static void stream_begin(struct hub *h, struct hub_stream *s)
+{
+    struct hub_request r;
+
+    hub_request_judge(&h->rules, s->reader, &r);
+    s->server = r.server;
+    hub_stream_begin(s, r.listen, r.replay);
+    h->n_pending--;
+    if (s->replay)
+        watch_replay(h, s);
+    stream_send(h, s, &r.bytes);
+    buf_clear(&r.bytes);
+    if (!r.stays)
+        stream_end(h, s);
+    else if (h->draining)
+        stream_finish(h, s);
+    pump_replay(h, s);
+}
+
+static void stream_receive(struct hub *h, struct hub_stream *s)
 {
     struct err e = ERR_INIT;
-    struct hub_stream *s = hub_stream_new(g->fd, g->request_id, g->listen, g->replay);
+    int rc = hub_stream_receive(s, &e);
 
-    s->server = g->server;
-    link_stream(h, s);
-    if (watch_fd(h, s->fd, EPOLLIN | EPOLLRDHUP, s, &e) < 0) {
-        log_error("%s", e.text);
-        close_stream(h, s);
-    } else if (s->replay) {
-        watch_replay(h, s);
+    if (rc > 0) {
+        stream_begin(h, s);
+    } else if (rc < 0) {
+        log_debug("connection closed: %s", e.text);
+        stream_close(h, s);
     }
-    if (s->fd >= 0)
-        say(h, s, &g->bytes);
-    if (s->fd >= 0 && !g->stays)
-        end_stream(h, s);
-    pump_replay(h, s);
-    buf_clear(&g->bytes);
 }
 
-static int receive_requests(struct hub *h, struct err *e)
+/* After the request the web server sends nothing: what is read is its leaving, or is ignored. */
+static void on_stream(void *owner, void *item, uint32_t events)
 {
-    for (int i = 0; i < BATCH; i++) {
-        struct hub_guest g;
-        int rc = hub_accept_receive(&h->door, &g, e);
-        if (rc <= 0)
-            return rc;
-        take_in(h, &g);
+    struct hub *h = owner;
+    struct hub_stream *s = item;
+    char room[512];
+    ssize_t n = 1;
+
+    if (s->reader) {
+        stream_receive(h, s);
+        return;
     }
-    return 0;
+    if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        n = read(s->fd, room, sizeof room);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        stream_close(h, s);
+        return;
+    }
+    stream_flush(h, s);
+    pump_replay(h, s);
 }
 
-/* ---- what happens ---- */
+/* Makes room for another connection: the list is in the order of arrival, the latest first. */
+static void close_oldest_pending(struct hub *h)
+{
+    struct hub_stream *oldest = NULL;
 
-static void tell(struct hub *h, struct hub_stream *s, const struct mcp_event *event)
+    for (struct hub_stream *s = h->streams; s; s = s->next)
+        if (s->reader)
+            oldest = s;
+    if (!oldest)
+        return;
+    log_warn("%zu connections sent no complete request; closing the oldest", h->n_pending);
+    stream_close(h, oldest);
+}
+
+static void add_connection(struct hub *h, int take_fd)
+{
+    struct err e = ERR_INIT;
+    struct hub_stream *s = hub_stream_new(take_fd, HUB_BODY_MAX);
+
+    if (h->n_pending >= HUB_PENDING_MAX)
+        close_oldest_pending(h);
+    stream_link(h, s);
+    if (loop_add(&h->loop, &s->watch, s->fd, EPOLLIN | EPOLLRDHUP, on_stream, s, &e) < 0) {
+        log_error("%s", e.text);
+        stream_close(h, s);
+    }
+}
+
+static void on_accept_error(struct hub *h, int error)
+{
+    if (error == EINTR || error == EAGAIN || error == ECONNABORTED || error == EPROTO)
+        return;
+    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
+        log_error("accept: %s", strerror(error));
+        loop_remove(&h->loop, &h->listen_watch); /* until the next tick */
+        return;
+    }
+    err_set(&h->failure, ERR_IO, "accept on the hub's socket: %s", strerror(error));
+}
+
+static void on_connection(void *owner, void *item, uint32_t events)
+{
+    struct hub *h = owner;
+
+    (void)item;
+    (void)events;
+    for (int i = 0; i < BATCH; i++) {
+        int fd = accept4(h->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            on_accept_error(h, errno);
+            return;
+        }
+        add_connection(h, fd);
+    }
+}
+
+/* ---- events ---- */
+
+static void send_event(struct hub *h, struct hub_stream *s, const struct mcp_event *event)
 {
     bool end = false;
 
     if (!s->listen || s->ending)
         return;
+    if (event->kind == MCP_EVENT_TASK) {
+        if (mcp_listen_wants_task(s->listen, event->tenant, event->task))
+            hub_jobs_look_up(&h->jobs, s->server, event->tenant, event->task);
+        return;
+    }
     json_auto_t *message = mcp_listen_message(s->listen, s->server, event, &end);
     if (message)
-        say_message(h, s, NULL, message);
+        send_message(h, s, NULL, message);
     if (end)
-        end_stream(h, s);
+        stream_end(h, s);
 }
 
-static void receive_events(struct hub *h)
+static void on_event(void *owner, void *item, uint32_t events)
 {
+    struct hub *h = owner;
     struct mcp_event event;
 
+    (void)item;
+    (void)events;
     for (int i = 0; i < BATCH; i++) {
         json_auto_t *object = events_receive(h->events_fd, &event);
         if (!object)
             return;
         for (struct hub_stream *s = h->streams, *next; s; s = next) {
             next = s->next;
-            tell(h, s, &event);
+            send_event(h, s, &event);
         }
     }
 }
 
-static void receive_changes(struct hub *h)
+/* A look-up has ended. */
+static void on_task(void *owner, const char *tenant, const char *task, const json_t *state)
 {
+    struct hub *h = owner;
+
+    for (struct hub_stream *s = h->streams, *next; s; s = next) {
+        next = s->next;
+        if (!s->listen || s->ending || !mcp_listen_wants_task(s->listen, tenant, task))
+            continue;
+        json_auto_t *message = mcp_listen_task_message(s->listen, state);
+        send_message(h, s, NULL, message);
+    }
+}
+
+static void on_inotify(void *owner, void *item, uint32_t events)
+{
+    struct hub *h = owner;
     char room[WATCH_BUFFER] __attribute__((aligned(__alignof__(struct inotify_event))));
 
+    (void)item;
+    (void)events;
     while (read(h->inotify_fd, room, sizeof room) > 0)
-        continue; /* which file it was does not matter: replays are few, and looking is cheap */
+        continue; /* replays are few: all are tried */
     for (struct hub_stream *s = h->streams, *next; s; s = next) {
         next = s->next;
         pump_replay(h, s);
     }
 }
 
-/* The web server sends nothing after the request: what can be read is its going, or is ignored. */
-static void hear_stream(struct hub *h, struct hub_stream *s, unsigned events)
+static void stream_tick(struct hub *h, struct hub_stream *s)
 {
-    char room[512];
-    ssize_t n = 1;
-
-    if (s->fd < 0)
-        return;
-    if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-        n = read(s->fd, room, sizeof room);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        close_stream(h, s);
-        return;
+    if (deadline_passed(s->give_up)) {
+        stream_close(h, s);
+    } else if (deadline_passed(s->comment_at)) {
+        AUTO_BUF struct buf text = BUF_INIT(64);
+        sse_add_comment(&text);
+        stream_send(h, s, &text);
     }
-    flush(h, s);
-    pump_replay(h, s);
-}
-
-static void look_after(struct hub *h, struct hub_stream *s)
-{
-    if (deadline_passed(s->give_up))
-        close_stream(h, s);
-    else if (deadline_passed(s->comment_at))
-        say_comment(h, s);
     pump_replay(h, s); /* a writer that was killed writes no end */
 }
 
-static void tick(struct hub *h)
+static int watch_listener(struct hub *h, struct err *e)
+{
+    return loop_add(&h->loop, &h->listen_watch, h->listen_fd, EPOLLIN, on_connection, NULL, e);
+}
+
+static void hub_tick(struct hub *h)
 {
     for (struct hub_stream *s = h->streams, *next; s; s = next) {
         next = s->next;
-        look_after(h, s);
+        stream_tick(h, s);
     }
+    hub_jobs_tick(&h->jobs);
     if (deadline_passed(h->sweep_at)) {
-        mcp_sessions_sweep(app_server(h->app, NULL));
+        hub_jobs_sweep(&h->jobs, app_server(h->app, NULL));
         h->sweep_at = deadline_in_ms(SWEEP_MS);
     }
+    if (h->listen_watch.fd < 0 && !h->draining)
+        watch_listener(h, &h->failure);
+    h->tick_at = deadline_in_ms(TICK_MS);
 }
 
 /* ---- the loop ---- */
 
-static int handle(struct hub *h, const struct epoll_event *event, struct err *e)
+/* Signals are delivered only while the loop waits. */
+static int hub_turn(struct hub *h, const sigset_t *while_waiting, struct err *e)
 {
-    if (event->data.ptr == &h->door)
-        return receive_requests(h, e);
-    if (event->data.ptr == &h->events_fd)
-        receive_events(h);
-    else if (event->data.ptr == &h->inotify_fd)
-        receive_changes(h);
-    else
-        hear_stream(h, event->data.ptr, event->events);
-    return 0;
-}
-
-/* One turn; signals come in only while we wait. */
-static int turn(struct hub *h, const sigset_t *while_waiting, struct deadline *next_tick,
-                struct err *e)
-{
-    struct epoll_event events[BATCH];
-    int n = epoll_pwait(h->epoll_fd, events, BATCH, deadline_poll_ms(*next_tick), while_waiting);
-
-    if (n < 0 && errno != EINTR)
-        return err_errno(e, "epoll_wait");
-    for (int i = 0; i < n; i++)
-        if (handle(h, &events[i], e) < 0)
-            return -1;
-    if (deadline_passed(*next_tick)) {
-        tick(h);
-        *next_tick = deadline_in_ms(TICK_MS);
-    }
+    if (loop_wait(&h->loop, h->tick_at, while_waiting, e) < 0)
+        return -1;
+    if (deadline_passed(h->tick_at))
+        hub_tick(h);
     free_closed(h);
-    return 0;
+    if (h->failure.kind == ERR_NONE)
+        return 0;
+    *e = h->failure;
+    return -1;
 }
 
 /* Every stream gets its last message. */
-static int drain(struct hub *h, const sigset_t *while_waiting, struct err *e)
+static int hub_drain(struct hub *h, const sigset_t *while_waiting, struct err *e)
 {
-    struct deadline give_up = deadline_in_ms(DRAIN_MS), next_tick = deadline_in_ms(TICK_MS);
+    struct deadline give_up = deadline_in_ms(DRAIN_MS);
 
-    epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, h->door.listen_fd, NULL);
-    epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, h->events_fd, NULL);
+    h->draining = true;
+    loop_remove(&h->loop, &h->listen_watch);
+    loop_remove(&h->loop, &h->events_watch);
     for (struct hub_stream *s = h->streams, *next; s; s = next) {
         next = s->next;
-        json_auto_t *last = s->listen ? mcp_listen_end(s->listen, s->server) : NULL;
-        if (last && !s->ending)
-            say_message(h, s, NULL, last);
-        end_stream(h, s);
+        if (!s->reader)
+            stream_finish(h, s);
     }
     while (h->n_streams > 0 && !deadline_passed(give_up))
-        if (turn(h, while_waiting, &next_tick, e) < 0)
+        if (hub_turn(h, while_waiting, e) < 0)
             return -1;
     return 0;
 }
 
-static int open_hub(struct hub *h, struct err *e)
+static int hub_open(struct hub *h, struct err *e)
 {
-    h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (h->epoll_fd < 0)
-        return err_errno(e, "epoll_create1");
+    if (loop_init(&h->loop, h, e) < 0)
+        return -1;
     h->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (h->inotify_fd < 0)
-        log_warn("inotify: %s; replays are looked after every %d ms", strerror(errno), TICK_MS);
-    else if (watch_fd(h, h->inotify_fd, EPOLLIN, &h->inotify_fd, e) < 0)
+        log_warn("inotify: %s; replays are polled every %d ms", strerror(errno), TICK_MS);
+    else if (loop_add(&h->loop, &h->inotify_watch, h->inotify_fd, EPOLLIN, on_inotify, NULL, e) < 0)
         return -1;
-    if (watch_fd(h, h->events_fd, EPOLLIN, &h->events_fd, e) < 0)
+    if (loop_add(&h->loop, &h->events_watch, h->events_fd, EPOLLIN, on_event, NULL, e) < 0)
         return -1;
-    return watch_fd(h, h->door.listen_fd, EPOLLIN, &h->door, e);
+    return watch_listener(h, e);
 }
 
-static void close_hub(struct hub *h)
+static void hub_close(struct hub *h)
 {
     while (h->streams)
-        close_stream(h, h->streams);
+        stream_close(h, h->streams);
     free_closed(h);
-    auto_close_fd(&h->epoll_fd);
+    hub_jobs_clear(&h->jobs);
     auto_close_fd(&h->inotify_fd);
-}
-
-void hub_raise_limits(uint64_t max_streams)
-{
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)max_streams * FDS_A_STREAM + SPARE_FDS;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
-        return;
-    if (limit.rlim_max < wanted && geteuid() == 0)
-        limit.rlim_max = wanted;
-    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        log_warn("the limit of open files stays as it is: %s", strerror(errno));
-}
-
-/* As many streams as the limit of open files allows. */
-static size_t streams_allowed(uint64_t max_streams)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= 2 * SPARE_FDS)
-        return (size_t)max_streams;
-    uint64_t allowed = (limit.rlim_cur - SPARE_FDS) / FDS_A_STREAM;
-    if (allowed >= max_streams)
-        return (size_t)max_streams;
-    log_warn("SANDCGI_MAX_STREAMS is over what the limit of open files allows: %ju",
-             (uintmax_t)allowed);
-    return (size_t)allowed;
+    loop_clear(&h->loop);
 }
 
 int hub_serve(const struct app *app, int listen_fd, int events_fd, struct err *e)
 {
     struct hub h = {.app = app,
+                    .loop = LOOP_INIT,
+                    .listen_fd = listen_fd,
                     .events_fd = events_fd,
-                    .epoll_fd = -1,
                     .inotify_fd = -1,
-                    .max_streams = streams_allowed(app->settings->max_streams),
-                    .sweep_at = deadline_in_ms(0)};
-    struct deadline next_tick = deadline_in_ms(TICK_MS);
+                    .listen_watch = LOOP_WATCH_INIT,
+                    .max_streams = hub_streams_allowed(app->settings->max_streams),
+                    .sweep_at = deadline_in_ms(0),
+                    .tick_at = deadline_in_ms(0)};
     sigset_t while_waiting;
     int result = -1;
 
-    h.door = (struct hub_door){.app = app,
-                               .listen_fd = listen_fd,
-                               .is_full = is_full,
-                               .has_session = has_session,
-                               .ctx = &h};
-    if (hub_accept_init(e) == 0 && stop_prepare(&while_waiting, e) == 0 && open_hub(&h, e) == 0) {
+    h.rules = (struct hub_rules){
+        .app = app, .is_full = is_full, .has_session = has_session, .ctx = &h};
+    h.jobs = (struct hub_jobs){.loop = &h.loop, .on_task = on_task};
+    if (stop_prepare(&while_waiting, e) == 0 && hub_open(&h, e) == 0) {
         do
-            result = turn(&h, &while_waiting, &next_tick, e);
+            result = hub_turn(&h, &while_waiting, e);
         while (result == 0 && !stop_requested());
         if (result == 0)
-            result = drain(&h, &while_waiting, e);
+            result = hub_drain(&h, &while_waiting, e);
     }
-    close_hub(&h);
+    hub_close(&h);
     return result;
 }

@@ -2,72 +2,113 @@
 
 #include "fcgi/hub/hub_stream.h"
 
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/mcp/events/sse.h"
 
 #include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
-/* FastCGI specification, sections 3.3 and 8. */
-#define FCGI_VERSION     1
-#define FCGI_END_REQUEST 3
-#define FCGI_STDOUT      6
-#define RECORD_HEAD      8
-#define RECORD_MAX       65528 /* the largest length that needs no padding */
+#define REQUEST_MS 10000 /* for the request to arrive: nginx has all of it before it connects */
+#define END_MS     5000  /* for the web server to take the rest */
+#define READ_CHUNK 32768
 
-#define END_MS 5000 /* for the web server to take the rest */
+#define SPARE_FDS    (64 + HUB_PENDING_MAX) /* besides those of the streams */
+#define FDS_A_STREAM 2                      /* a replay has its file open */
 
-struct hub_stream *hub_stream_new(int take_fd, int request_id, struct mcp_listen *take_listen,
-                                  struct mcp_replay *take_replay)
+void hub_streams_reserve(uint64_t max_streams)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)max_streams * FDS_A_STREAM + SPARE_FDS;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+        return;
+    if (limit.rlim_max < wanted && geteuid() == 0)
+        limit.rlim_max = wanted;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_warn("cannot raise RLIMIT_NOFILE: %s", strerror(errno));
+}
+
+size_t hub_streams_allowed(uint64_t max_streams)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= 2 * SPARE_FDS)
+        return (size_t)max_streams;
+    uint64_t allowed = (limit.rlim_cur - SPARE_FDS) / FDS_A_STREAM;
+    if (allowed >= max_streams)
+        return (size_t)max_streams;
+    log_warn("SANDCGI_MAX_STREAMS is limited to %ju by RLIMIT_NOFILE", (uintmax_t)allowed);
+    return (size_t)allowed;
+}
+
+struct hub_stream *hub_stream_new(int take_fd, size_t body_max)
 {
     struct hub_stream *s = mem_alloc(sizeof *s);
 
     *s = (struct hub_stream){.fd = take_fd,
-                             .request_id = request_id,
-                             .listen = take_listen,
-                             .replay = take_replay,
-                             .watch = -1,
-                             .out = BUF_INIT(take_replay ? HUB_REPLAY_MAX : HUB_QUEUE_MAX),
-                             .comment_at = deadline_in_ms(SSE_KEEP_ALIVE_MS),
-                             .give_up = DEADLINE_NEVER};
+                             .watch = LOOP_WATCH_INIT,
+                             .reader = mem_alloc(sizeof *s->reader),
+                             .replay_watch = -1,
+                             .out = BUF_INIT(HUB_QUEUE_MAX),
+                             .comment_at = DEADLINE_NEVER,
+                             .give_up = deadline_in_ms(REQUEST_MS)};
+    fcgi_reader_init(s->reader, body_max);
     return s;
+}
+
+static void drop_reader(struct hub_stream *s)
+{
+    if (s->reader)
+        fcgi_reader_clear(s->reader);
+    free(TAKE_PTR(s->reader));
 }
 
 void hub_stream_free(struct hub_stream *s)
 {
     auto_close_fd(&s->fd);
-    if (s->listen)
-        mcp_listen_free(s->listen);
+    drop_reader(s);
+    mcp_listen_free(s->listen);
     mcp_replay_free(s->replay);
     buf_clear(&s->out);
     free(s);
 }
 
-static void add_record(struct hub_stream *s, unsigned char type, const void *data, size_t len)
+int hub_stream_receive(struct hub_stream *s, struct err *e)
 {
-    const unsigned char head[RECORD_HEAD] = {FCGI_VERSION,
-                                             type,
-                                             (unsigned char)((unsigned)s->request_id >> 8),
-                                             (unsigned char)s->request_id,
-                                             (unsigned char)(len >> 8),
-                                             (unsigned char)len,
-                                             0,
-                                             0};
-    buf_add(&s->out, head, sizeof head);
-    buf_add(&s->out, data, len);
+    char room[READ_CHUNK];
+    ssize_t n = recv(s->fd, room, sizeof room, MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : err_errno(e, "receiving a request");
+    if (n == 0)
+        return err_set(e, ERR_IO, "the connection ended before the request");
+    return fcgi_reader_feed(s->reader, room, (size_t)n, e);
+}
+
+void hub_stream_begin(struct hub_stream *s, struct mcp_listen *take_listen,
+                      struct mcp_replay *take_replay)
+{
+    s->request_id = s->reader->request_id;
+    s->listen = take_listen;
+    s->replay = take_replay;
+    if (s->replay)
+        s->out.max = HUB_REPLAY_MAX;
+    s->comment_at = deadline_in_ms(SSE_KEEP_ALIVE_MS);
+    s->give_up = DEADLINE_NEVER;
+    drop_reader(s);
 }
 
 int hub_stream_add(struct hub_stream *s, const void *data, size_t len)
 {
-    const char *at = data;
-
     if (s->ending)
         return 0;
-    while (len > 0) {
-        size_t n = len < RECORD_MAX ? len : RECORD_MAX;
-        add_record(s, FCGI_STDOUT, at, n);
+    for (const char *at = data, *end = at + len; at < end;) {
+        size_t n = end - at < FCGI_RECORD_MAX ? (size_t)(end - at) : FCGI_RECORD_MAX;
+        fcgi_record_add(&s->out, FCGI_STDOUT, s->request_id, at, n);
         at += n;
-        len -= n;
     }
     s->comment_at = deadline_in_ms(SSE_KEEP_ALIVE_MS);
     return buf_ok(&s->out) ? 0 : -1;
@@ -75,12 +116,9 @@ int hub_stream_add(struct hub_stream *s, const void *data, size_t len)
 
 void hub_stream_end(struct hub_stream *s)
 {
-    static const unsigned char complete[8];
-
     if (s->ending)
         return;
-    add_record(s, FCGI_STDOUT, "", 0);
-    add_record(s, FCGI_END_REQUEST, complete, sizeof complete);
+    fcgi_record_add_end(&s->out, s->request_id);
     s->ending = true;
     s->comment_at = DEADLINE_NEVER;
     s->give_up = deadline_in_ms(END_MS);

@@ -1,45 +1,63 @@
 /*
- * One connection that the hub holds: text goes into FastCGI STDOUT records, which are written as
- * the web server takes them. Small, since there are thousands: the buffer exists only while
- * something waits in it.
+ * One connection of the web server to the hub: first its request is received, then text is sent in
+ * FastCGI STDOUT records, as the web server takes them. Small, since there are thousands: buffers
+ * exist only while they hold something.
  */
 #ifndef SANDCGI_FCGI_HUB_HUB_STREAM_H
 #define SANDCGI_FCGI_HUB_HUB_STREAM_H
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/loop.h"
 #include "common/mcp/events/listen.h"
 #include "common/mcp/session/stream.h"
+#include "fcgi/hub/fcgi_record.h"
 
-/* What may wait for a slow reader. A replay has more, since a stored message may be large; but it
- * is fetched only when nothing waits. */
+/* Output that may be queued for a slow reader. A replay has more, since a stored message may be
+ * large; but messages are fetched only while the queue is empty. */
 #define HUB_QUEUE_MAX  (64u * 1024)
 #define HUB_REPLAY_MAX (MCP_STREAM_BYTES_MAX + HUB_QUEUE_MAX)
+
+#define HUB_PENDING_MAX 128 /* connections whose request has not arrived */
+
+/* Raises the limit of open files for so many streams; before root is given up. A limit that stays
+ * lower is logged. */
+void hub_streams_reserve(uint64_t max_streams);
+/* As many streams as the limit of open files allows, at most max_streams. */
+size_t hub_streams_allowed(uint64_t max_streams);
 
 struct hub_stream {
     struct hub_stream *next, **at; /* in the hub's list; *at points here */
     int fd;                        /* non-blocking; -1: closed */
+    struct loop_watch watch;
+    struct fcgi_reader *reader; /* owned; NULL: the request has been received */
     int request_id;
     struct mcp_listen *listen;       /* owned; NULL: a replay, or an answer without a stream */
-    const struct mcp_server *server; /* whose news listen wants; set with it */
+    const struct mcp_server *server; /* set with listen: the server that was called */
     struct mcp_replay *replay;       /* owned; NULL: none */
-    int watch;                       /* of the replay's file; -1: none */
-    struct buf out;                  /* records that wait */
+    int replay_watch;                /* inotify's, of the replay's file; -1: none */
+    struct buf out;                  /* queued records */
     size_t written;                  /* of them */
-    bool wants_room;                 /* the event loop is to say when more can be written */
-    bool ending;                     /* everything is in out; close when it is written */
+    bool wants_room;                 /* the loop reports when more can be written */
+    bool ending;                     /* the end is queued; close when it is written */
     struct deadline comment_at;
-    struct deadline give_up; /* of an ending one */
+    struct deadline give_up; /* for the request to arrive; for the end to be taken */
 };
 
-/* Takes the descriptor, listen and replay (both may be NULL). */
-struct hub_stream *hub_stream_new(int take_fd, int request_id, struct mcp_listen *take_listen,
-                                  struct mcp_replay *take_replay);
+/* Takes the descriptor. body_max: of the request. */
+struct hub_stream *hub_stream_new(int take_fd, size_t body_max);
 void hub_stream_free(struct hub_stream *s);
 
-/* Adds text. 0, or -1 when too much waits already: the reader is too slow. */
+/* Reads what has arrived of the request. 1: complete; 0: more must come; -1: the connection is of
+ * no use. */
+int hub_stream_receive(struct hub_stream *s, struct err *e);
+/* The request has been judged: listen and replay (both may be NULL) are the stream's now. */
+void hub_stream_begin(struct hub_stream *s, struct mcp_listen *take_listen,
+                      struct mcp_replay *take_replay);
+
+/* Queues text. 0, or -1 when the queue is full: the reader is too slow. */
 int hub_stream_add(struct hub_stream *s, const void *data, size_t len);
-/* Adds the end of the request. */
+/* Queues the end of the request. */
 void hub_stream_end(struct hub_stream *s);
 /* Writes what can be written; 0, or -1 when the web server has gone. */
 int hub_stream_flush(struct hub_stream *s);

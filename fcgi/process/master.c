@@ -9,10 +9,9 @@
 #include "fcgi/http/fastcgi.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub.h"
-#include "fcgi/process/account.h"
+#include "fcgi/hub/hub_stream.h"
 #include "fcgi/process/broker_config.h"
-#include "fcgi/process/listen.h"
-#include "fcgi/sessions_dir.h"
+#include "fcgi/process/resources.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -104,7 +103,7 @@ static int hub_main(struct master *m, struct err *e)
 {
     struct app app;
     auto_close_fd(&m->fastcgi_fd);
-    hub_raise_limits(m->settings->max_streams);
+    hub_streams_reserve(m->settings->max_streams);
     int result = become_worker(m, &app, e);
     if (result != 0)
         return result < 0 ? -1 : 0;

@@ -299,18 +299,34 @@ static bool is_theirs(const struct mcp_listen *l, const struct mcp_event *event)
     return event->tenant && strcmp(l->tenant, event->tenant) == 0;
 }
 
-/* The whole task as it is now; NULL when it cannot be had (any more). */
-static json_t *task_message(const struct mcp_listen *l, const struct mcp_server *server,
-                            const char *id)
+bool mcp_listen_wants_task(const struct mcp_listen *l, const char *tenant, const char *task)
+{
+    return strcmp(l->tenant, tenant) == 0 && has_text(l->tasks, task);
+}
+
+json_t *mcp_listen_task_state(const struct mcp_server *server, const char *tenant, const char *id)
 {
     const struct mcp_tool_call call = {
-        .server = server, .app = server->app, .tenant = l->tenant, .cancel_fd = -1, .leave_fd = -1};
+        .server = server, .app = server->app, .tenant = tenant, .cancel_fd = -1, .leave_fd = -1};
     AUTO_MCP_TASK struct mcp_task task = {.status = MCP_TASK_WORKING};
     struct err e = ERR_INIT;
 
     if (!server->tasks || server->tasks->get(&call, id, true, &task, &e) < 0)
         return NULL;
-    return notification_new(l, "notifications/tasks", mcp_task_to_json(&task, false));
+    return mcp_task_to_json(&task, false);
+}
+
+json_t *mcp_listen_task_message(const struct mcp_listen *l, const json_t *state)
+{
+    return notification_new(l, "notifications/tasks", json_copy((json_t *)(uintptr_t)state));
+}
+
+static json_t *task_message(const struct mcp_listen *l, const struct mcp_server *server,
+                            const char *id)
+{
+    json_auto_t *state = mcp_listen_task_state(server, l->tenant, id);
+
+    return state ? mcp_listen_task_message(l, state) : NULL;
 }
 
 json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server,

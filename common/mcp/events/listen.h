@@ -26,6 +26,15 @@ int mcp_listen_session(const struct mcp_server *server, const struct mcp_origin 
 json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server,
                            const struct mcp_event *event, bool *out_end);
 
+/*
+ * What mcp_listen_message does for a task, in parts: task_state asks the broker and so may wait. A
+ * process that must not wait has another one do that.
+ */
+bool mcp_listen_wants_task(const struct mcp_listen *l, const char *tenant, const char *task);
+/* New reference; NULL: the task cannot be looked up (any more). */
+json_t *mcp_listen_task_state(const struct mcp_server *server, const char *tenant, const char *id);
+json_t *mcp_listen_task_message(const struct mcp_listen *l, const json_t *state);
+
 /* The last message of a stream that the server ends itself: the response to subscriptions/listen;
  * NULL for GET streams. New reference. */
 json_t *mcp_listen_end(const struct mcp_listen *l, const struct mcp_server *server);

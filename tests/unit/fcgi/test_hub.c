@@ -38,7 +38,10 @@ static struct hub_stream *open_stream(int *peer)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     assert_works(fdio_set_nonblocking(pair[0], &e), e);
     *peer = pair[1];
-    return hub_stream_new(pair[0], 0x1234, NULL, NULL);
+    struct hub_stream *s = hub_stream_new(pair[0], 100);
+    s->reader->request_id = 0x1234;
+    hub_stream_begin(s, NULL, NULL);
+    return s;
 }
 
 static void text_travels_in_records(void **state)

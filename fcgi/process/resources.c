@@ -1,0 +1,159 @@
+#include "config.h"
+
+#include "fcgi/process/resources.h"
+
+#include "common/base/auto.h"
+#include "common/base/fdio.h"
+#include "common/base/log.h"
+#include "common/base/parse.h"
+#include "common/base/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SYSTEMD_FIRST_FD 3
+#define ROOT_MODE        0711 /* as the broker makes it: search permission, no listing */
+#define SESSIONS_NAME    ".sessions"
+
+/* ---- accounts ---- */
+
+int account_of_workers(const char *user, struct account *out, struct err *e)
+{
+    *out = (struct account){.uid = geteuid(), .gid = getegid()};
+    if (geteuid() != 0)
+        return 0;
+    if (!*user)
+        return err_set(e, ERR_INVALID,
+                       "started as root: SANDCGI_USER must name the account of the workers");
+    errno = 0;
+    const struct passwd *pw = getpwnam(user);
+    if (!pw)
+        return err_set(e, ERR_INVALID, "SANDCGI_USER=%s: no such account", user);
+    if (pw->pw_uid == 0)
+        return err_set(e, ERR_INVALID, "SANDCGI_USER must not be root");
+    *out = (struct account){.uid = pw->pw_uid, .gid = pw->pw_gid};
+    return 0;
+}
+
+int account_become(const struct account *account, struct err *e)
+{
+    if (geteuid() == 0) {
+        if (setgroups(0, NULL) < 0 || setgid(account->gid) < 0 || setuid(account->uid) < 0)
+            return err_errno(e, "giving up root");
+        if (setuid(0) == 0)
+            return err_set(e, ERR_INTERNAL, "root could be taken back after giving it up");
+    }
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_errno(e, "no_new_privs");
+    /* setuid has cleared it; a worker must not outlive the master. */
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+        return err_errno(e, "parent death signal");
+    return 0;
+}
+
+/* ---- sockets ---- */
+
+/* sd_listen_fds(3): LISTEN_PID must be ours, and we take exactly one socket. -1: none was handed
+ * over. */
+static int from_systemd(void)
+{
+    const char *pid = getenv("LISTEN_PID");
+    const char *count = getenv("LISTEN_FDS");
+    uint64_t n;
+    if (!pid || !count || parse_u64(pid, 1, INT32_MAX, &n) < 0 || (pid_t)n != getpid())
+        return -1;
+    if (parse_u64(count, 1, 1, &n) < 0 || !sock_is_listening(SYSTEMD_FIRST_FD))
+        return -1;
+    return SYSTEMD_FIRST_FD;
+}
+
+/* spawn-fcgi's convention. The socket moves away from 0, where /dev/null belongs. */
+static int from_standard_input(struct err *e)
+{
+    if (!sock_is_listening(STDIN_FILENO))
+        return -1;
+    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return err_errno(e, "descriptor 0");
+    close(STDIN_FILENO);
+    fdio_fill_standard();
+    return fd;
+}
+
+static int group_of(const char *name, gid_t *out, struct err *e)
+{
+    *out = (gid_t)-1;
+    if (!*name)
+        return 0;
+    const struct group *gr = getgrnam(name);
+    if (!gr)
+        return err_set(e, ERR_INVALID, "SANDCGI_LISTEN_GROUP=%s: no such group", name);
+    *out = gr->gr_gid;
+    return 0;
+}
+
+/* A socket that the web server connects to. */
+static int listen_front(const struct settings *s, const char *address, const char *setting,
+                        struct err *e)
+{
+    struct sock_owner owner = {.uid = (uid_t)-1, .mode = (mode_t)s->listen_mode};
+    if (group_of(s->listen_group, &owner.gid, e) < 0)
+        return -1;
+    int fd = sock_listen(address, &owner, e);
+    return fd < 0 ? err_wrap(e, "%s", setting) : fd;
+}
+
+int listen_fastcgi(const struct settings *s, struct err *e)
+{
+    AUTO_FD int fd = from_systemd();
+    if (fd < 0)
+        fd = from_standard_input(e);
+    if (fd >= 0) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        if (fdio_set_nonblocking(fd, e) < 0)
+            return -1;
+        log_info("using the FastCGI socket that was handed over");
+        return TAKE_FD(fd);
+    }
+    return listen_front(s, s->listen, "SANDCGI_LISTEN", e);
+}
+
+int listen_hub(const struct settings *s, struct err *e)
+{
+    return listen_front(s, s->hub, "SANDCGI_HUB", e);
+}
+
+int listen_broker(const struct settings *s, const struct account *workers, struct err *e)
+{
+    const struct sock_owner owner = {.uid = workers->uid, .gid = (gid_t)-1, .mode = 0600};
+    int fd = sock_listen(s->broker, &owner, e);
+    return fd < 0 ? err_wrap(e, "SANDCGI_BROKER") : fd;
+}
+
+/* ---- sessions ---- */
+
+int sessions_dir_open(const struct settings *s, const struct account *workers, struct err *e)
+{
+    if (mkdir(s->sandbox_root, ROOT_MODE) < 0 && errno != EEXIST)
+        return err_errno(e, "SANDBOX_ROOT %s cannot be created", s->sandbox_root);
+    AUTO_FD int root = open(s->sandbox_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return err_errno(e, "SANDBOX_ROOT %s cannot be opened as a directory", s->sandbox_root);
+    if (mkdirat(root, SESSIONS_NAME, 0700) < 0 && errno != EEXIST)
+        return err_errno(e, "SANDBOX_ROOT %s is not writable", s->sandbox_root);
+    AUTO_FD int fd = openat(root, SESSIONS_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, "SANDBOX_ROOT %s: %s cannot be opened as a directory", s->sandbox_root,
+                         SESSIONS_NAME);
+    if ((geteuid() == 0 && fchown(fd, workers->uid, workers->gid) < 0) || fchmod(fd, 0700) < 0)
+        return err_errno(e, "SANDBOX_ROOT %s: %s cannot be handed to the workers' account",
+                         s->sandbox_root, SESSIONS_NAME);
+    return TAKE_FD(fd);
+}

@@ -1,0 +1,43 @@
+/*
+ * What the master sets up before the first child starts: the workers' account, listening sockets,
+ * the directory of sessions. Children keep using the descriptors after giving up root.
+ */
+#ifndef SANDCGI_FCGI_PROCESS_RESOURCES_H
+#define SANDCGI_FCGI_PROCESS_RESOURCES_H
+
+#include "fcgi/settings.h"
+
+#include <sys/types.h>
+
+struct account {
+    uid_t uid;
+    gid_t gid;
+};
+
+/* The workers' account: SANDCGI_USER when we are root (required, never root itself), else our own.
+ */
+int account_of_workers(const char *user, struct account *out, struct err *e);
+
+/* Gives up root for good, with all groups and any way back (no_new_privs); the process ends with
+ * its parent. Without root only the latter two. */
+int account_become(const struct account *account, struct err *e);
+
+/*
+ * The FastCGI socket: handed over by systemd (LISTEN_FDS) or spawn-fcgi (descriptor 0), else opened
+ * as the settings say. Non-blocking and CLOEXEC. Returns the descriptor or -1.
+ */
+int listen_fastcgi(const struct settings *s, struct err *e);
+
+/* The hub's FastCGI socket, with the same mode and group. */
+int listen_hub(const struct settings *s, struct err *e);
+
+/* The broker's socket, which only the workers' account may open. */
+int listen_broker(const struct settings *s, const struct account *workers, struct err *e);
+
+/*
+ * SANDBOX_ROOT/.sessions, the sessions of the older revisions: made if need be (and SANDBOX_ROOT
+ * itself), given to the workers' account with mode 0700, and opened. Returns the descriptor or -1.
+ */
+int sessions_dir_open(const struct settings *s, const struct account *workers, struct err *e);
+
+#endif

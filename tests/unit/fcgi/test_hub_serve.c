@@ -1,0 +1,240 @@
+/* The hub as a process of its own: nothing that one peer or the broker does holds up the others. */
+#include "config.h"
+
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/base/sock.h"
+#include "fcgi/app.h"
+#include "fcgi/hub/events.h"
+#include "fcgi/hub/hub.h"
+#include "tests/fakes/fcgi_client.h"
+#include "tests/unit/unit.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define TOKEN "a0b1c2d3e4f5a0b1c2d3e4f5a0b1c2d3e4f5"
+#define BRIEF_MS                                                                                   \
+    700 /* much more than anything here takes, much less than a time limit of the hub */
+#define LONG_MS 20000
+
+#define LISTEN(filter)                                                                             \
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscriptions/listen\",\"params\":{"               \
+    "\"notifications\":{" filter "},\"_meta\":{"                                                   \
+    "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","                                  \
+    "\"io.modelcontextprotocol/clientCapabilities\":"                                              \
+    "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}}}}"
+
+struct world {
+    char folder[PATH_MAX];
+    struct settings settings;
+    struct app app;
+    struct event_sender events;
+    int broker_fd; /* listens; answers only as the test says */
+    int sessions_fd;
+    pid_t pid;
+};
+
+static void set_path(const struct world *w, const char *name, const char *file)
+{
+    AUTO_FREE char *value = mem_printf("%s/%s", w->folder, file);
+    setenv(name, value, 1);
+}
+
+static int setup(void **state)
+{
+    struct world *w = mem_alloc(sizeof *w);
+    const struct account self = {geteuid(), getegid()};
+    struct err e = ERR_INIT;
+
+    unit_make_folder(w->folder);
+    set_path(w, "SANDCGI_BROKER", "broker.sock");
+    set_path(w, "SANDCGI_HUB", "hub.sock");
+    set_path(w, "SANDCGI_EVENTS", "events.sock");
+    set_path(w, "SANDBOX_ROOT", "root");
+    setenv("SANDCGI_AUTH", "token", 1);
+    setenv("MCP_API_TOKEN", TOKEN, 1);
+    setenv("FILE_SECRET", TOKEN, 1);
+    setenv("PUBLIC_BASE_URL", "http://localhost", 1);
+    assert_works(settings_load(&w->settings, NULL, &e), e);
+    assert_works(app_init(&w->app, &w->settings, true, &e), e);
+    assert_works(w->broker_fd = sock_listen(w->settings.broker, NULL, &e), e);
+    assert_works(w->sessions_fd = sessions_dir_open(&w->settings, &self, &e), e);
+    app_set_sessions(&w->app, w->sessions_fd, -1);
+    AUTO_FD int hub_fd = sock_listen(w->settings.hub, NULL, &e);
+    AUTO_FD int events_fd = events_listen(w->settings.events, &self, &e);
+    assert_true(hub_fd >= 0 && events_fd >= 0);
+    event_sender_init(&w->events, w->settings.events);
+    AUTO_FD int left = openat(w->sessions_fd, "left", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_int_equal(futimens(left, (const struct timespec[]){{.tv_sec = 1000}, {.tv_sec = 1000}}),
+                     0);
+    w->pid = fork();
+    if (w->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(hub_serve(&w->app, hub_fd, events_fd, &e) < 0);
+    }
+    *state = w;
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+    int status;
+
+    kill(w->pid, SIGTERM);
+    assert_int_equal(waitpid(w->pid, &status, 0), w->pid);
+    assert_int_equal(status, 0);
+    app_clear(&w->app);
+    event_sender_clear(&w->events);
+    close(w->broker_fd);
+    close(w->sessions_fd);
+    nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    settings_clear(&w->settings);
+    free(w);
+    return 0;
+}
+
+static void add_listen(struct buf *out, const char *body)
+{
+    AUTO_FREE char *length = mem_printf("%zu", strlen(body));
+    const char *const params[] = {"REQUEST_METHOD",
+                                  "POST",
+                                  "REQUEST_URI",
+                                  "/mcp",
+                                  "CONTENT_TYPE",
+                                  "application/json",
+                                  "CONTENT_LENGTH",
+                                  length,
+                                  "HTTP_HOST",
+                                  "localhost",
+                                  "HTTP_AUTHORIZATION",
+                                  "Bearer " TOKEN,
+                                  "HTTP_MCP_PROTOCOL_VERSION",
+                                  "2026-07-28",
+                                  "HTTP_MCP_METHOD",
+                                  "subscriptions/listen",
+                                  NULL};
+
+    fcgi_client_add_request(out, params, body);
+}
+
+static void expect(int fd, const char *part)
+{
+    AUTO_BUF struct buf got = BUF_INIT(1 << 20);
+
+    if (fcgi_client_read_until(fd, part, &got, BRIEF_MS) < 0)
+        fail_msg("not in time: %s; got: %s", part, buf_str(&got));
+}
+
+static int listen_to(const struct world *w, const char *body)
+{
+    AUTO_BUF struct buf request = BUF_INIT(65536);
+    int fd = fcgi_client_connect(w->settings.hub, LONG_MS);
+
+    add_listen(&request, body);
+    assert_int_equal(send(fd, request.data, request.len, MSG_NOSIGNAL), request.len);
+    expect(fd, "notifications/subscriptions/acknowledged");
+    return fd;
+}
+
+static void publish(struct world *w, enum mcp_event_kind kind, const char *task)
+{
+    const struct mcp_event event = {.kind = kind, .tenant = "default", .task = task};
+
+    event_sender_publish(&w->events, &event);
+}
+
+static void half_a_request_holds_up_no_other(void **state)
+{
+    struct world *w = *state;
+    AUTO_BUF struct buf request = BUF_INIT(65536);
+    AUTO_FD int first = listen_to(w, LISTEN("\"toolsListChanged\":true"));
+    AUTO_FD int half = fcgi_client_connect(w->settings.hub, LONG_MS);
+
+    add_listen(&request, LISTEN("\"toolsListChanged\":true"));
+    assert_int_equal(send(half, request.data, request.len / 2, MSG_NOSIGNAL), request.len / 2);
+    AUTO_FD int second = listen_to(w, LISTEN("\"toolsListChanged\":true"));
+    publish(w, MCP_EVENT_TOOLS, NULL);
+    expect(first, "notifications/tools/list_changed");
+    expect(second, "notifications/tools/list_changed");
+    size_t rest = request.len - request.len / 2;
+    assert_int_equal(send(half, request.data + request.len / 2, rest, MSG_NOSIGNAL), rest);
+    expect(half, "notifications/subscriptions/acknowledged");
+}
+
+static void a_broker_that_does_not_answer_holds_up_no_stream(void **state)
+{
+    struct world *w = *state;
+    AUTO_FD int of_tasks = listen_to(w, LISTEN("\"taskIds\":[\"a\",\"b\",\"c\"]"));
+    AUTO_FD int of_tools = listen_to(w, LISTEN("\"toolsListChanged\":true"));
+
+    publish(w, MCP_EVENT_TASK, "a");
+    publish(w, MCP_EVENT_TASK, "b");
+    publish(w, MCP_EVENT_TASK, "c");
+    publish(w, MCP_EVENT_TASK, "of another stream");
+    publish(w, MCP_EVENT_TOOLS, NULL);
+    expect(of_tools, "notifications/tools/list_changed");
+    AUTO_FD int later = listen_to(w, LISTEN("\"toolsListChanged\":true"));
+    struct pollfd p = {.fd = of_tasks, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 0), 0);
+}
+
+static void the_state_of_a_task_is_told_when_the_broker_has_answered(void **state)
+{
+    static const char answer[] = "{\"result\":{\"runId\":\"a\",\"status\":\"cancelled\","
+                                 "\"createdAt\":100,\"endedAt\":200,\"expiresAt\":300}}";
+    struct world *w = *state;
+    struct err e = ERR_INIT;
+    struct pollfd p = {.fd = w->broker_fd, .events = POLLIN};
+    AUTO_FD int one = listen_to(w, LISTEN("\"taskIds\":[\"a\"]"));
+    AUTO_FD int other = listen_to(w, LISTEN("\"taskIds\":[\"b\",\"a\"]"));
+
+    publish(w, MCP_EVENT_TASK, "a");
+    assert_int_equal(poll(&p, 1, LONG_MS), 1);
+    AUTO_FD int call = accept4(w->broker_fd, NULL, NULL, SOCK_CLOEXEC);
+    assert_works(sock_send_message(call, answer, sizeof answer - 1, -1, &e), e);
+    shutdown(call, SHUT_WR);
+    expect(one, "\"status\":\"cancelled\"");
+    expect(other, "\"status\":\"cancelled\"");
+}
+
+static void expired_sessions_are_removed_beside_the_loop(void **state)
+{
+    struct world *w = *state;
+    struct deadline until = deadline_in_ms(LONG_MS);
+    struct stat st;
+
+    while (fstatat(w->sessions_fd, "left", &st, 0) == 0) {
+        assert_false(deadline_passed(until));
+        poll(NULL, 0, 5);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(half_a_request_holds_up_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_broker_that_does_not_answer_holds_up_no_stream, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(the_state_of_a_task_is_told_when_the_broker_has_answered,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(expired_sessions_are_removed_beside_the_loop, setup,
+                                        teardown),
+    };
+    return RUN_TESTS(tests);
+}

@@ -8,7 +8,7 @@
 #include "common/records/psandbox_record.h"
 #include "common/records/run_record.h"
 #include "common/rpc/json.h"
-#include "common/supervisor/psandbox.h"
+#include "common/supervisor/supervisor.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
 #include "common/broker/broker.h"
-#include "common/supervisor/psandbox.h"
 #include "common/supervisor/supervisor.h"
 
 #include <stdio.h>
@@ -119,7 +118,7 @@ static void be_supervisor(struct broker *b, const void *of, const struct child *
         .channel = channel,
         .warm_dir = spawn->warm_dir,
         .sandbox_dir = spawn->sandbox_dir,
-        .claim = queued_run ? json_deep_copy(claim_head(queued_run)) : NULL,
+        .head = queued_run ? claim_head(queued_run) : NULL,
         .queue_ms = spawn->queue_ms,
         .connection = queued_run ? claim_connection(queued_run) : -1,
     };
@@ -134,7 +133,7 @@ static void be_supervisor(struct broker *b, const void *of, const struct child *
 static void be_psandbox(struct broker *b, const void *of, const struct child *child, int channel)
 {
     const struct psandbox_spawn *spawn = of;
-    struct psandbox_start start = {
+    struct supervisor_start start = {
         .config = b->config,
         .root = &b->root,
         .runner = spawn->runner,

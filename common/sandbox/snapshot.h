@@ -52,6 +52,10 @@ struct snapshot {
  * no single moment.
  */
 int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e);
+/* The same for a sandbox of at most steps_max directory entries; 1: there are more, and *out is not
+ * touched. */
+int snapshot_take_small(const struct sandbox *sb, size_t steps_max, struct snapshot *out,
+                        struct err *e);
 void snapshot_clear(struct snapshot *s);
 
 enum snapshot_change { SNAPSHOT_CREATED, SNAPSHOT_MODIFIED, SNAPSHOT_DELETED };

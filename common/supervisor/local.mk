@@ -1,24 +1,19 @@
 # The long-lived processes that own a container.
 noinst_LIBRARIES += libsupervisor.a
 libsupervisor_a_SOURCES = \
-	common/supervisor/broker_address.c common/supervisor/broker_address.h \
-	common/supervisor/output_stream.c common/supervisor/output_stream.h \
-	common/supervisor/psandbox.c common/supervisor/psandbox.h \
+	common/supervisor/channel.c common/supervisor/channel.h \
+	common/supervisor/container.c common/supervisor/container.h \
 	common/supervisor/psandbox_calls.c \
-	common/supervisor/psandbox_channel.c \
 	common/supervisor/psandbox_container.c \
-	common/supervisor/psandbox_exec.c \
+	common/supervisor/psandbox_listing.c \
+	common/supervisor/psandbox_main.c \
 	common/supervisor/psandbox_self.h \
 	common/supervisor/psandbox_session.c \
-	common/supervisor/run_limits.c common/supervisor/run_limits.h \
-	common/supervisor/supervisor.c common/supervisor/supervisor.h \
-	common/supervisor/supervisor_channel.c \
-	common/supervisor/supervisor_claim.c \
-	common/supervisor/supervisor_container.c \
-	common/supervisor/supervisor_files.c \
+	common/supervisor/supervisor.h \
 	common/supervisor/supervisor_install.c \
-	common/supervisor/supervisor_loop.c \
+	common/supervisor/supervisor_main.c \
 	common/supervisor/supervisor_reply.c \
+	common/supervisor/supervisor_run.c \
 	common/supervisor/supervisor_self.h \
 	common/supervisor/waiters.c common/supervisor/waiters.h
 

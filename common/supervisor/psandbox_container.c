@@ -2,178 +2,154 @@
 
 #include "common/supervisor/psandbox_self.h"
 
-#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/state/state.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define START_MS       30000 /* for the engine to get a container going */
-#define GRACE_MS       60000 /* how long behind its time somebody else leaves the container alone */
-#define EVENTS_AT_ONCE 256   /* then others have a turn */
+#define GRACE_MS 60000 /* after its time: then the housekeeper removes the container */
 
-int psandbox_start_container(struct psandbox *s, struct err *e)
+void psandbox_stop(struct psandbox *s, const char *status, const char *reason)
 {
-    const struct psandbox_start *start = s->start;
-    const struct broker_config *config = start->config;
-    const char *image = json_get_string(start->head, "image");
-    AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
-    char user[48];
+    if (s->stop)
+        return;
+    s->stop = true;
+    s->status = status;
+    snprintf(s->reason, sizeof s->reason, "%s", reason);
+}
 
-    snprintf(user, sizeof user, "%u:%u", config->sandbox_uid, config->sandbox_gid);
-    const struct engine_spec spec = {
-        .image = start->runner ? start->runner->image_id : image,
-        .image_name = start->runner ? start->runner->image : image,
+/* ---- the record ---- */
+
+static json_t *record_new(const struct psandbox *s)
+{
+    const struct supervisor_start *start = s->base.start;
+    const char *kind = s->language ? "language" : "image";
+    int64_t now = clock_unix_s();
+    char id[PSANDBOX_ID_LEN + 1];
+
+    psandbox_id(start->run_id, id);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "tenant",
+                     s->tenant, "sandboxId", id, "status", "running", "conversationId",
+                     s->conversation, kind, json_get_string(start->head, kind), "network",
+                     json_get_bool(start->head, "network", 0), "session", s->keeps_variables,
+                     "begunUs", (json_int_t)clock_unix_us(), "createdAt", (json_int_t)now,
+                     "lastUsedAt", (json_int_t)now, "idleSeconds", (json_int_t)s->idle_ms / 1000,
+                     "expiresAt", (json_int_t)(now + s->total_ms / 1000), "keepSeconds",
+                     (json_int_t)start->config->limits.result_ttl_ms / 1000);
+}
+
+void psandbox_write_record(struct psandbox *s)
+{
+    const struct supervisor_start *start = s->base.start;
+    const char *status = s->stop ? s->status : s->paused ? "paused" : "running";
+    int64_t since_s = (clock_mono_ms() - s->used_ms) / 1000;
+    struct err e = ERR_INIT;
+
+    json_object_set_new(s->record, "status", json_string(status));
+    json_object_set_new(s->record, "lastUsedAt", json_integer(clock_unix_s() - since_s));
+    if (s->stop) {
+        json_object_set_new(s->record, "endedAt", json_integer(clock_unix_s()));
+        json_object_set_new(s->record, "reason", json_from_bytes(s->reason, strlen(s->reason)));
+    }
+    if (psandbox_record_write(start->root, start->run_id, s->record, &e) < 0)
+        log_warn("sandbox %s: %s", start->run_id, e.text);
+}
+
+json_t *psandbox_row_new(const struct psandbox *s)
+{
+    json_t *row = json_copy(s->record);
+
+    psandbox_record_strip(row);
+    return row;
+}
+
+void psandbox_note_use(const struct psandbox *s)
+{
+    struct err e = ERR_INIT;
+
+    if (state_note_use(&s->sandbox, s->tenant, s->conversation, &e) < 0)
+        log_warn("cannot write a sandbox's record: %s", e.text);
+    state_forget_size(s->sandbox.root, s->sandbox.name);
+}
+
+/* ---- the container ---- */
+
+int psandbox_start(struct psandbox *s, struct err *e)
+{
+    const struct supervisor_start *start = s->base.start;
+
+    if (sandbox_open(start->root, s->tenant, s->conversation, &s->sandbox, e) < 0)
+        return -1;
+    AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
+    struct engine_spec spec = {
+        .image = json_get_string(start->head, "image"),
         .psandbox = true,
         .helpers_path = start->helpers_path,
         .alias = json_get_string(start->head, "alias"),
         .data_path = data_path,
-        .user = user,
-        .instance = config->instance,
-        .run_id = start->run_id,
-        .deadline_unix = clock_unix_s() + (s->total_ms + START_MS + GRACE_MS) / 1000,
-        .runtime = config->runtime,
+        .deadline_unix = clock_unix_s() + (s->total_ms + CONTAINER_START_MS + GRACE_MS) / 1000,
         .network = json_get_bool(start->head, "network", 0),
-        .limits = config->limits.container,
     };
-    return s->engine->ops->start(s->engine, &spec, &s->attend, deadline_in_ms(START_MS), e);
+    if (container_start(&s->base, &spec, e) < 0)
+        return -1;
+    s->began_ms = s->used_ms = clock_mono_ms();
+    s->record = record_new(s);
+    psandbox_write_record(s);
+    s->unread = true;
+    log_info("sandbox %s runs: %s", start->run_id, s->language ? s->language : "an image");
+    return 0;
 }
 
-/* The container is of no use any more. */
-static void lose(struct psandbox *s, const struct err *e)
+static int lose(struct psandbox *s, struct err *e)
 {
     psandbox_stop(s, "lost", e->text);
+    return err_set(e, ERR_LOST, "the sandbox is lost (%s)", s->reason);
 }
-
-/* ---- pausing ---- */
 
 void psandbox_pause(struct psandbox *s)
 {
     struct err e = ERR_INIT;
 
-    if (s->engine->ops->psandbox_pause(s->engine, true, &e) < 0) {
-        log_warn("sandbox %s cannot be paused: %s", s->start->run_id, e.text);
+    if (s->base.engine->ops->psandbox_pause(s->base.engine, true, &e) < 0) {
+        log_warn("cannot pause sandbox %s: %s", s->base.start->run_id, e.text);
         s->cannot_pause = true;
-        s->unread = true; /* if it is gone that is noticed now */
+        s->unread = true; /* its end is noticed now, if that is why */
         return;
     }
     s->paused = true;
-    psandbox_note(s);
+    psandbox_write_record(s);
 }
 
-int psandbox_wake(struct psandbox *s, struct err *e)
+int psandbox_unpause(struct psandbox *s, struct err *e)
 {
     if (!s->paused)
         return 0;
-    if (s->engine->ops->psandbox_pause(s->engine, false, e) < 0) {
-        lose(s, e);
-        return err_set(e, ERR_LOST, "the sandbox is lost (%s)", s->reason);
-    }
+    if (s->base.engine->ops->psandbox_pause(s->base.engine, false, e) < 0)
+        return lose(s, e);
     s->paused = false;
     s->used_ms = clock_mono_ms();
-    psandbox_note(s);
+    psandbox_write_record(s);
     return 0;
 }
-
-/* ---- commands ---- */
 
 int psandbox_send(struct psandbox *s, const struct engine_command *command, uint32_t *out_id,
                   struct err *e)
 {
-    if (psandbox_wake(s, e) < 0)
+    if (psandbox_unpause(s, e) < 0)
         return -1;
     s->unread = true;
-    if (s->engine->ops->psandbox_exec(s->engine, command, out_id, e) == 0)
+    if (s->base.engine->ops->psandbox_exec(s->base.engine, command, out_id, e) == 0)
         return 0;
-    if (e->kind == ERR_LOST) {
-        lose(s, e);
-        err_set(e, ERR_LOST, "the sandbox is lost (%s)", s->reason);
-    }
-    return -1;
+    return e->kind == ERR_LOST ? lose(s, e) : -1;
 }
 
-static struct psandbox_ask *ask_of(const struct psandbox *s, uint32_t id)
-{
-    if (id == s->session.id)
-        return s->session.cell;
-    for (size_t i = 0; i < s->n_asks; i++)
-        if (s->asks[i]->id == id)
-            return s->asks[i];
-    return NULL;
-}
-
-static void take_output(struct psandbox *s, const struct engine_psandbox_event *ev)
-{
-    enum engine_stream stream = ev->kind == ENGINE_PSANDBOX_ERR ? ENGINE_STDERR : ENGINE_STDOUT;
-    struct psandbox_ask *a = ask_of(s, ev->id);
-
-    output_ring_add(s->log, stream, ev->data, ev->len);
-    if (!a)
-        return;
-    if (a->live) {
-        output_ring_add(a->live, stream, ev->data, ev->len);
-        if (s->tick.at_ms < 0)
-            s->tick = deadline_in_ms(OUTPUT_RING_TELL_MS);
-    }
-    if (!run_capture_add(&a->capture, stream, ev->data, ev->len))
-        psandbox_kill(s, a, PSANDBOX_TOO_MUCH);
-}
-
-/* It has ended, or could not begin and says why as if it had printed that. */
-static void take_end(struct psandbox *s, const struct engine_psandbox_event *ev)
-{
-    struct engine_outcome o = ev->outcome;
-    struct psandbox_ask *a = ask_of(s, ev->id);
-    if (ev->kind == ENGINE_PSANDBOX_FAILED) {
-        const struct engine_psandbox_event words = {
-            .kind = ENGINE_PSANDBOX_ERR, .id = ev->id, .data = ev->data, .len = ev->len};
-
-        take_output(s, &words);
-        o = (struct engine_outcome){.end = ENGINE_EXITED, .exit_code = 127};
-    }
-    o.started_us = a ? a->began_us : 0;
-    o.ended_us = clock_mono_us();
-    if (ev->id == s->session.id)
-        psandbox_session_ended(s, &o);
-    else if (a)
-        psandbox_exec_ended(s, a, &o);
-}
-
-static void take_event(struct psandbox *s, const struct engine_psandbox_event *ev)
-{
-    switch (ev->kind) {
-    case ENGINE_PSANDBOX_OUT:
-    case ENGINE_PSANDBOX_ERR:
-        take_output(s, ev);
-        break;
-    case ENGINE_PSANDBOX_CONTROL:
-        if (ev->id == s->session.id)
-            psandbox_session_control(s, ev->data, ev->len);
-        break;
-    case ENGINE_PSANDBOX_ENDED:
-    case ENGINE_PSANDBOX_FAILED:
-        take_end(s, ev);
-        break;
-    case ENGINE_PSANDBOX_UP:
-    case ENGINE_PSANDBOX_NOTHING:
-        break;
-    }
-}
-
-void psandbox_hear_engine(struct psandbox *s)
+void psandbox_kill_command(struct psandbox *s, uint32_t id)
 {
     struct err e = ERR_INIT;
 
     s->unread = true;
-    for (int i = 0; i < EVENTS_AT_ONCE && s->unread && !s->stop; i++) {
-        struct engine_psandbox_event ev;
-
-        if (s->engine->ops->psandbox_read(s->engine, &ev, &e) < 0) {
-            lose(s, &e);
-            return;
-        }
-        s->unread = ev.kind != ENGINE_PSANDBOX_NOTHING;
-        take_event(s, &ev);
-    }
+    if (s->base.engine->ops->psandbox_kill(s->base.engine, id, &e) < 0)
+        log_debug("sandbox %s: %s", s->base.start->run_id, e.text); /* its end is noticed anyway */
 }

@@ -1,15 +1,12 @@
 /* An interpreter that keeps its variables: it runs as a command with a control channel and works on
- * one cell after the other; runners/README.md says what goes over the channel. */
+ * one cell after the other; runners/README.md describes the records on that channel. */
 #include "config.h"
 
 #include "common/supervisor/psandbox_self.h"
 
-#include "common/base/clock.h"
-#include "common/base/log.h"
 #include "common/protocol/wire.h"
 #include "common/records/retention_notice.h"
 #include "common/rpc/json.h"
-#include "common/supervisor/run_limits.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,83 +38,88 @@ bool psandbox_session_known(const char *language)
 
 /* ---- the answer ---- */
 
-#define STILL_THERE "files in /data are still there."
+#define FILES_REMAIN "files in /data are still there."
 
-/* What became of the variables, of this call or of those before, where that has to be said: ""
- * nothing. */
-static void note(const struct psandbox *s, const struct psandbox_ask *a, bool lost, struct buf *out)
+/* What became of the variables, of this call or of those before; "": nothing to be said. */
+static void describe_loss(const struct psandbox *s, const struct psandbox_call *call, bool lost,
+                          struct buf *out)
 {
     if (lost)
-        buf_addf(out, "%s: its variables are lost. The next call begins anew; " STILL_THERE,
-                 a->why == PSANDBOX_TIMED_OUT ? "The time limit ended the interpreter"
-                                              : "The interpreter ended");
+        buf_addf(out, "%s: its variables are lost. The next call begins anew; " FILES_REMAIN,
+                 call->killed == PSANDBOX_TIMED_OUT ? "The time limit ended the interpreter"
+                                                    : "The interpreter ended");
     else if (*s->session.lost)
         buf_addf(
             out,
-            "The variables of the calls before are lost: %s. This call began anew; " STILL_THERE,
+            "The variables of the calls before are lost: %s. This call began anew; " FILES_REMAIN,
             s->session.lost);
 }
 
-static void tell_session(const struct psandbox *s, const struct psandbox_ask *a, bool lost,
-                         json_t *result)
+static json_t *session_fields(const struct psandbox *s, const struct psandbox_call *call, bool lost)
 {
     AUTO_BUF struct buf text = BUF_INIT(1024);
     char id[PSANDBOX_ID_LEN + 1];
 
-    note(s, a, lost, &text);
-    psandbox_id(s->start->run_id, id);
-    json_object_set_new(result, "sandboxId", json_string(id));
-    json_object_set_new(result, "sessionStarted", json_boolean(s->session.fresh));
-    json_object_set_new(result, "stateLost", json_boolean(text.len > 0));
+    describe_loss(s, call, lost, &text);
+    psandbox_id(s->base.start->run_id, id);
+    json_t *fields = json_pack("{s:s, s:b, s:b}", "sandboxId", id, "sessionStarted",
+                               s->session.fresh, "stateLost", text.len > 0);
     if (text.len > 0)
-        json_object_set_new(result, "sessionNote", json_from_bytes(buf_str(&text), text.len));
-    json_object_del(result, "runId"); /* nobody can ask for it later */
+        json_object_set_new(fields, "sessionNote", json_from_bytes(buf_str(&text), text.len));
+    return fields;
 }
 
-/* The answer has told what there was to tell, unless nobody hears it. */
-static void note_told(struct psandbox *s, bool heard, bool lost)
+static void note_unheard(struct psandbox *s)
 {
-    if (heard)
-        s->session.lost[0] = '\0';
-    else if (lost)
-        snprintf(s->session.lost, sizeof s->session.lost,
-                 "the interpreter ended with a call that was cancelled or not answered");
+    snprintf(s->session.lost, sizeof s->session.lost,
+             "the interpreter ended with a call that was cancelled or not answered");
 }
 
-static void conclude(struct psandbox *s, struct psandbox_ask *a, const struct engine_outcome *o,
-                     bool lost)
+static void cell_conclude(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
+                          const struct err *problem)
 {
-    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
-    struct engine_outcome outcome = psandbox_outcome(a, o);
-    struct err e = ERR_INIT;
-    const struct run_story story = {.run_id = s->start->run_id,
+    const struct run_story story = {.run_id = s->base.start->run_id,
                                     .sandbox = &s->sandbox,
-                                    .capture = &a->capture,
-                                    .queue_ms = a->began_us / 1000 - a->came_ms};
+                                    .capture = &call->capture,
+                                    .queue_ms = call->began_us / 1000 - call->came_ms};
 
-    psandbox_note_use(s);
-    if (snapshot_take(&s->sandbox, &after, &e) < 0) {
-        note_told(s, false, lost);
-        psandbox_refuse(s, a, &e);
-    } else {
-        json_t *result = run_result_new(&story, &outcome, &a->before, &after);
-        tell_session(s, a, lost, result);
-        retention_notice_after(&s->sandbox, &after, result);
-        note_told(s, a->waiter && a->why != PSANDBOX_CANCELLED, lost);
-        psandbox_answer(s, a, wire_result_new(result));
+    if (!files) {
+        if (json_get_bool(call->results, "stateLost", 0) && !*s->session.lost)
+            note_unheard(s);
+        psandbox_refuse(s, call, problem);
+        return;
     }
+    json_t *result = run_result_new(&story, &call->outcome, &call->before, files);
+    json_object_update(result, call->results);
+    json_object_del(result, "runId"); /* get_run does not know it */
+    retention_notice_after(&s->sandbox, files, result);
+    psandbox_answer(s, call, wire_result_new(result));
+    psandbox_write_record(s);
+}
+
+static void cell_ended(struct psandbox *s, struct psandbox_call *call,
+                       const struct engine_outcome *o, bool lost)
+{
+    call->phase = PSANDBOX_AFTER;
+    call->outcome = psandbox_outcome(call, o);
+    call->results = session_fields(s, call, lost);
+    if (call->waiter && call->killed != PSANDBOX_CANCELLED)
+        s->session.lost[0] = '\0'; /* the answer tells of it */
+    else if (lost)
+        note_unheard(s);
     s->session.fresh = false;
-    psandbox_note(s);
-    psandbox_cell_next(s);
+    psandbox_note_use(s);
+    psandbox_list_files(s, call, false, cell_conclude);
 }
 
 /* ---- what is lost ---- */
 
-/* Those that their owner closed, or reset, are not missed. */
+/* Variables that their owner gave up, by a close or a reset, are not missed. */
 void psandbox_session_look_back(struct psandbox *s)
 {
-    json_auto_t *row = psandbox_record_last_session(s->start->root, s->tenant, s->conversation,
-                                                    s->language, s->start->run_id);
+    const struct supervisor_start *start = s->base.start;
+    json_auto_t *row = psandbox_record_last_session(start->root, s->tenant, s->conversation,
+                                                    s->language, start->run_id);
     const char *reason = json_get_string(row, "reason");
 
     if (reason && strcmp(reason, PSANDBOX_CLOSED_BY_OWNER) != 0)
@@ -125,8 +127,8 @@ void psandbox_session_look_back(struct psandbox *s)
                  psandbox_record_end(row), reason);
 }
 
-/* Between two calls: the next one hears of it. */
-static void note_death(struct psandbox *s, const struct engine_outcome *o)
+/* It ended between two calls: the next one is told. */
+static void note_end(struct psandbox *s, const struct engine_outcome *o)
 {
     char how[40];
 
@@ -141,13 +143,13 @@ static void note_death(struct psandbox *s, const struct engine_outcome *o)
 
 /* ---- the interpreter ---- */
 
-static int start_interpreter(struct psandbox *s, struct err *e)
+static int interpreter_start(struct psandbox *s, struct err *e)
 {
     static const struct run_request plain = {0};
-    size_t n_env;
-    char **env = run_env_new(&plain, &s->sandbox, NULL, &n_env);
+    size_t n_env, n_argv = 0;
+    char **env = container_env_new(&plain, &s->sandbox, NULL, &n_env);
     const char *const *argv = argv_of(s->language);
-    size_t n_argv = 0;
+
     while (argv[n_argv])
         n_argv++;
     const struct engine_command command = {
@@ -159,42 +161,50 @@ static int start_interpreter(struct psandbox *s, struct err *e)
     };
     int result = psandbox_send(s, &command, &s->session.id, e);
 
-    run_env_free(env, n_env);
+    container_env_free(env, n_env);
     s->session.fresh = true;
     buf_reset(&s->session.control);
     return result;
 }
 
-void psandbox_session_ended(struct psandbox *s, const struct engine_outcome *o)
+/* The cell that runs; NULL: none. */
+static struct psandbox_call *cell_running(const struct psandbox *s)
 {
-    struct psandbox_ask *cell = s->session.cell;
+    struct psandbox_call *cell = s->session.cell;
+
+    return cell && cell->phase == PSANDBOX_RUNNING ? cell : NULL;
+}
+
+void psandbox_interpreter_ended(struct psandbox *s, const struct engine_outcome *o)
+{
+    struct psandbox_call *cell = cell_running(s);
 
     s->session.id = 0;
     if (cell)
-        conclude(s, cell, o, true);
+        cell_ended(s, cell, o, true);
     else if (!s->session.fresh) /* it had finished a cell */
-        note_death(s, o);
+        note_end(s, o);
 }
 
-/* ---- what it says ---- */
+/* ---- its records ---- */
 
-static void take_word(struct psandbox *s, const char *text, size_t len)
+static void on_record(struct psandbox *s, const char *text, size_t len)
 {
     struct err e = ERR_INIT;
-    json_auto_t *word = json_parse(text, len, RECORD_DEPTH, &e);
-    struct psandbox_ask *cell = s->session.cell;
+    json_auto_t *record = json_parse(text, len, RECORD_DEPTH, &e);
+    struct psandbox_call *cell = cell_running(s);
 
-    if (!cell || !json_get_bool(word, "done", 0))
+    if (!cell || !json_get_bool(record, "done", 0))
         return;
     const struct engine_outcome o = {
         .end = ENGINE_EXITED,
-        .exit_code = (int)(json_get_integer(word, "exitCode", 1) & 0xff),
+        .exit_code = (int)(json_get_integer(record, "exitCode", 1) & 0xff),
         .started_us = cell->began_us,
         .ended_us = clock_mono_us(),
     };
-    /* Killed in the very moment when it was done: its end is about to come. */
-    if (cell->why == PSANDBOX_NOT_KILLED)
-        conclude(s, cell, &o, false);
+    /* If it was killed in the moment when it was done, its end is about to come. */
+    if (cell->killed == PSANDBOX_NOT_KILLED)
+        cell_ended(s, cell, &o, false);
 }
 
 static size_t length_of(const struct buf *b)
@@ -204,21 +214,8 @@ static size_t length_of(const struct buf *b)
     return (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
 }
 
-/* Its end comes as an event. */
-static void break_interpreter(struct psandbox *s)
-{
-    struct err e = ERR_INIT;
-
-    buf_reset(&s->session.control);
-    s->unread = true;
-    if (s->session.cell)
-        psandbox_kill(s, s->session.cell, PSANDBOX_BROKEN);
-    else if (s->engine->ops->psandbox_kill(s->engine, s->session.id, &e) < 0)
-        log_debug("sandbox %s: %s", s->start->run_id, e.text); /* if it is gone that is noticed */
-}
-
-/* Hostile code may write here as well: whatever makes no sense ends the interpreter. */
-void psandbox_session_control(struct psandbox *s, const char *data, size_t len)
+/* Code in the sandbox may write here too: a record that makes no sense ends the interpreter. */
+void psandbox_on_control(struct psandbox *s, const char *data, size_t len)
 {
     struct buf *b = &s->session.control;
 
@@ -226,72 +223,75 @@ void psandbox_session_control(struct psandbox *s, const char *data, size_t len)
     while (buf_ok(b) && b->len >= RECORD_HEADER && b->len - RECORD_HEADER >= length_of(b)) {
         size_t whole = RECORD_HEADER + length_of(b);
 
-        take_word(s, b->data + RECORD_HEADER, whole - RECORD_HEADER);
-        if (b->len < whole) /* another interpreter has begun */
-            return;
+        on_record(s, b->data + RECORD_HEADER, whole - RECORD_HEADER);
         buf_drop_front(b, whole);
     }
-    if (!buf_ok(b))
-        break_interpreter(s);
+    if (buf_ok(b))
+        return;
+    buf_reset(b);
+    if (cell_running(s))
+        psandbox_kill(s, s->session.cell, PSANDBOX_BROKEN);
+    else
+        psandbox_kill_command(s, s->session.id);
 }
 
 /* ---- cells ---- */
 
-static int send_cell(struct psandbox *s, const struct psandbox_ask *a, struct err *e)
+static int send_cell(struct psandbox *s, const struct psandbox_call *call, struct err *e)
 {
     AUTO_BUF struct buf record = BUF_INIT(CELL_MAX);
     json_auto_t *cell = json_pack("{s:o}", "code",
-                                  json_stringn(a->request.code.data, a->request.code.len));
+                                  json_stringn(call->request.code.data, call->request.code.len));
 
     if (wire_frame(cell, &record, e) < 0)
         return -1;
     s->unread = true;
-    return s->engine->ops->psandbox_control(s->engine, s->session.id, record.data, record.len, e);
+    return s->base.engine->ops->psandbox_control(s->base.engine, s->session.id, record.data,
+                                                 record.len, e);
 }
 
-static int run_cell(struct psandbox *s, struct psandbox_ask *a, struct err *e)
+static void cell_start(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
+                       const struct err *problem)
 {
-    if (psandbox_prepare(s, a, e) < 0 || (s->session.id == 0 && start_interpreter(s, e) < 0))
-        return -1;
-    a->began_us = clock_mono_us();
-    s->session.cell = a;
-    return send_cell(s, a, e);
+    struct err e = ERR_INIT;
+
+    if (!files) {
+        psandbox_refuse(s, call, problem);
+        return;
+    }
+    call->before = *files;
+    *files = (struct snapshot)SNAPSHOT_INIT;
+    call->began_us = clock_mono_us();
+    if (psandbox_call_run(s, call, &e) < 0 ||
+        (s->session.id == 0 && interpreter_start(s, &e) < 0) || send_cell(s, call, &e) < 0)
+        psandbox_refuse(s, call, &e);
 }
 
 void psandbox_cell_next(struct psandbox *s)
 {
-    struct err e = ERR_INIT;
-
-    for (size_t i = 0; i < s->n_asks && !s->session.cell; i++) {
-        struct psandbox_ask *a = s->asks[i];
-
-        if (a->kind != PSANDBOX_SESSION || !a->body || !s->record)
-            continue;
-        if (run_cell(s, a, &e) == 0)
-            return;
-        psandbox_refuse(s, a, &e);
-        i = (size_t)-1; /* from the start: the list is another */
-    }
+    for (size_t i = 0; i < s->n_calls && !s->session.cell; i++)
+        if (s->calls[i]->kind == PSANDBOX_SESSION && s->calls[i]->body)
+            s->session.cell = s->calls[i];
+    struct psandbox_call *cell = s->session.cell;
+    if (!cell || cell->phase != PSANDBOX_QUEUED)
+        return;
+    cell->phase = PSANDBOX_BEFORE;
+    psandbox_list_files(s, cell, true, cell_start);
 }
 
-void psandbox_cell_begin(struct psandbox *s, struct psandbox_ask *a)
+void psandbox_cell_check(struct psandbox *s, struct psandbox_call *call)
 {
+    const struct run_request *r = &call->request;
+    bool network = json_get_bool(call->head, "network", 0);
     struct err e = ERR_INIT;
 
-    bool network = json_get_bool(a->head, "network", 0);
-    if (network != json_get_bool(s->start->head, "network", 0)) {
+    if (network != json_get_bool(s->base.start->head, "network", 0))
         err_set(&e, ERR_INVALID,
                 "network: this session was begun %s it; say so again, or reset_session first",
                 network ? "without" : "with");
-        psandbox_refuse(s, a, &e);
-        return;
-    }
-    if (!s->keeps_variables || a->request.input.len > 0 || a->request.n_args > 0 ||
-        a->request.n_env > 0) {
+    else if (!s->keeps_variables || r->input.len > 0 || r->n_args > 0 || r->n_env > 0)
         err_set(&e, ERR_INVALID,
                 "stdin, args and environment: a session takes none of them, only code");
-        psandbox_refuse(s, a, &e);
-        return;
-    }
-    psandbox_cell_next(s);
+    if (e.kind != ERR_NONE)
+        psandbox_refuse(s, call, &e);
 }

@@ -1,13 +1,21 @@
 /*
- * A run's supervisor: a process with one container for one run, forked ahead (it waits with its
- * container) or for a run that has come. Private to common/broker; what goes over the channel is in
- * wire.h.
+ * Processes that own one container each; the broker's main process forks them. The messages on the
+ * channel are described in wire.h.
  *
- * The process starts its container, reads the run's body, checks everything again (workers are not
- * trusted), runs the program, and answers whoever listens: the run's own caller, and those who look
- * in on it later. A run whose caller is answered or gone before its end is kept (run_record.h).
- * When the broker's main process dies, a supervisor that waits ends; one with a run goes on and
- * offers itself to the next main process.
+ * A run's supervisor serves one run. It is forked for a run, or before one comes: then its warm
+ * container waits, and the run is claimed over the channel. It reads the run's body, checks
+ * everything again (workers are not trusted), runs the program, and answers the run's caller and
+ * everyone who polls the run. A run whose caller is answered or gone before its end is kept
+ * (run_record.h). When the main process ends, a warm container is removed; a run goes on, and its
+ * supervisor offers itself to the next main process.
+ *
+ * A persistent sandbox's process serves any number of calls. It starts the container, answers the
+ * caller that asked for it, and then serves what the main process hands over: commands (several
+ * calls at once share the container), cells of an interpreter that keeps its variables, the log, a
+ * close. It pauses the container when nothing runs for a while. It ends when it was unused for
+ * longer, when its time is over, when it is closed, or when the server stops and the last command
+ * has ended. When the main process ends it offers itself to the next one, and ends if none comes
+ * within a minute. Without this process the container ends: its standard input is closed.
  */
 #ifndef SANDCGI_SUPERVISOR_SUPERVISOR_H
 #define SANDCGI_SUPERVISOR_SUPERVISOR_H
@@ -18,23 +26,30 @@
 
 #include <jansson.h>
 
-/* Borrowed but for what is said. */
+/* Borrowed, except for the two descriptors. */
 struct supervisor_start {
     const struct broker_config *config;
     const struct sandbox_root *root;
-    const struct engine_runner *runner;
-    const char *version; /* of the engine's API; "" unknown */
+    const struct engine_runner *runner; /* NULL: head names an image, which is allowed */
+    const char *version;                /* of the engine's API; "" unknown */
     char run_id[RUN_ID_LEN + 1];
-    int channel;          /* to the main process; taken over */
-    const char *warm_dir; /* name of a warm directory to wait on, or NULL; whoever made it removes
-                          it unless it has become a sandbox */
-    const char *sandbox_dir; /* sandbox of a known conversation to wait on, or NULL */
-    json_t *claim;           /* head of the run that it is forked for, or NULL: ahead */
-    int64_t queue_ms;        /* how long that run waited for its turn */
-    int connection;          /* that run's caller, its body unread; taken over; -1: none */
+    int channel;        /* to the main process; taken over */
+    const json_t *head; /* of the call that it is forked for; NULL: a warm container */
+    int connection;     /* that call's caller, its body unread; taken over; -1: none */
+    /* Of a run's supervisor. */
+    int64_t queue_ms;        /* how long the run of head was queued */
+    const char *warm_dir;    /* a warm container's warm directory, or NULL; the main process removes
+                                it unless it has become a sandbox */
+    const char *sandbox_dir; /* else the sandbox directory of a known conversation */
+    /* Of a persistent sandbox's process. */
+    const char *helpers_path; /* as engine_spec's */
 };
 
-/* Returns when everything is cleaned up; the process has nothing more to do then. */
+/* Both return when everything is cleaned up; the process has nothing more to do then. */
 void supervisor_main(const struct supervisor_start *start);
+void psandbox_main(const struct supervisor_start *start);
+
+/* Is there an interpreter for this language that keeps its variables? */
+bool psandbox_session_known(const char *language);
 
 #endif

@@ -1,4 +1,4 @@
-/* A run that installs packages: the image's own installer in a container whose only way out is our
+/* A run that installs packages: the image's own installer in a container whose only network is our
  * proxy to the language's package index. */
 #include "config.h"
 
@@ -29,7 +29,7 @@ static int check_packages(const struct index_ecosystem *eco, const struct run_re
 
 int supervisor_check_index(struct supervisor *s, struct err *e)
 {
-    const struct supervisor_start *start = s->start;
+    const struct supervisor_start *start = s->base.start;
     const struct run_request *r = &s->request;
     const struct index_ecosystem *eco = index_ecosystem_of(r->language);
 
@@ -52,7 +52,7 @@ int supervisor_check_index(struct supervisor *s, struct err *e)
 
 int supervisor_open_index(struct supervisor *s, struct err *e)
 {
-    const struct supervisor_start *start = s->start;
+    const struct supervisor_start *start = s->base.start;
     struct index_rules rules = {.source = s->source};
 
     if (!s->source)
@@ -77,10 +77,10 @@ void supervisor_close_index(struct supervisor *s)
     kill(s->index_proxy, SIGKILL); /* its connections die with it */
     waitpid(s->index_proxy, NULL, 0);
     s->index_proxy = 0;
-    index_dir_remove(s->start->root->fd, s->start->run_id);
+    index_dir_remove(s->base.start->root->fd, s->base.start->run_id);
 }
 
-/* Only what a result may have: the container's word is not ours. */
+/* Only what a result may have: the container is not trusted. */
 static json_t *copy_installed(const json_t *list)
 {
     json_t *copy = json_array();
@@ -97,18 +97,18 @@ static json_t *copy_installed(const json_t *list)
     return copy;
 }
 
-/* The installer prints one line of JSON, {"installed": […]} or {"reason": "…"}; the words of what
- * it uses are on stderr. */
-void supervisor_tell_index(const struct supervisor *s, json_t *result)
+/* The installer prints one line of JSON, {"installed": […]} or {"reason": "…"}; what the package
+ * manager prints is on stderr. */
+void supervisor_add_installed(const struct supervisor *s, json_t *result)
 {
     const json_t *text = json_object_get(result, "stdout");
-    struct err nobody = ERR_INIT;
+    struct err e = ERR_INIT;
 
     if (!s->source)
         return;
-    json_auto_t *words = json_parse(json_string_value(text), json_string_length(text), 8, &nobody);
-    json_t *reason = json_object_get(words, "reason");
-    json_object_set_new(result, "installed", copy_installed(json_object_get(words, "installed")));
+    json_auto_t *report = json_parse(json_string_value(text), json_string_length(text), 8, &e);
+    json_t *reason = json_object_get(report, "reason");
+    json_object_set_new(result, "installed", copy_installed(json_object_get(report, "installed")));
     if (json_is_string(reason))
         json_object_set(result, "reason", reason);
     json_object_set(result, "output", json_object_get(result, "stderr"));

@@ -2,92 +2,80 @@
 
 #include "common/supervisor/supervisor_self.h"
 
-#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define CANCEL_ANSWER_MS 10000 /* a cancelled run is over long before */
-#define BUSY_RETRY_MS    1000
 
 /* ---- keeping ---- */
 
 void supervisor_keep(struct supervisor *s)
 {
-    struct err e = ERR_INIT;
+    const struct supervisor_start *start = s->base.start;
 
     if (s->keep != KEEP_NOT || s->reply)
         return;
     s->keep = KEEP_DONE;
-    if (run_record_begin(s->start->root, s->start->run_id, &s->record, &e) == 0)
+    if (run_record_begin(start->root, start->run_id, &s->record, &s->keep_error) == 0)
         return;
     s->keep = KEEP_FAILED;
-    snprintf(s->not_kept, sizeof s->not_kept, "%s", e.text);
-    log_warn("run %s cannot be kept: %s", s->start->run_id, e.text);
+    log_warn("run %s cannot be kept: %s", start->run_id, s->keep_error.text);
 }
 
-/* What its owner has to know about finding it later. */
-static void add_retention(const struct supervisor *s, json_t *result)
+static void add_keep_state(const struct supervisor *s, json_t *result)
 {
     if (s->keep == KEEP_DONE)
         run_record_tell(&s->record, result);
     if (s->keep == KEEP_FAILED)
-        json_object_set_new(result, "notKept", json_from_bytes(s->not_kept, strlen(s->not_kept)));
-}
-
-static void tell_news(const struct supervisor *s, const json_t *result)
-{
-    const struct broker_config *config = s->start->config;
-    const struct broker_run_news news = {.tenant = s->record.tenant,
-                                         .conversation = s->record.conversation,
-                                         .run_id = s->start->run_id,
-                                         .files = json_object_get(result, "files")};
-
-    if (config->run_ended)
-        config->run_ended(config->run_ended_ctx, &news);
+        json_object_set_new(result, "notKept", json_string(s->keep_error.text));
 }
 
 void supervisor_record_end(struct supervisor *s)
 {
+    const struct supervisor_start *start = s->base.start;
     struct err e = ERR_INIT;
     const json_t *result = json_object_get(s->reply, "result");
     const json_t *error = json_object_get(s->reply, "error");
 
     if (s->keep != KEEP_DONE)
         return;
-    json_auto_t *lost = error ? run_result_lost(s->start->run_id, json_get_string(error, "text"))
+    json_auto_t *lost = error ? run_result_lost(start->run_id, json_get_string(error, "text"))
                               : NULL;
-    if (run_record_end(s->start->root, s->start->run_id, s->record.ended, lost ? lost : result,
-                       s->live, &e) < 0)
-        log_warn("run %s: its result cannot be kept: %s", s->start->run_id, e.text);
-    else
-        tell_news(s, result);
+    if (run_record_end(start->root, start->run_id, s->record.ended, lost ? lost : result, s->output,
+                       &e) < 0) {
+        log_warn("run %s: its result cannot be kept: %s", start->run_id, e.text);
+        return;
+    }
+    const struct broker_run_news news = {.tenant = s->record.tenant,
+                                         .conversation = s->record.conversation,
+                                         .run_id = start->run_id,
+                                         .files = json_object_get(result, "files")};
+    if (start->config->run_ended)
+        start->config->run_ended(start->config->run_ended_ctx, &news);
 }
 
-/* ---- while it runs ---- */
+/* ---- answers ---- */
 
-void supervisor_answer_running(struct supervisor *s, struct waiter *r)
+static void answer_running(struct supervisor *s, struct waiter *r)
 {
-    const struct run_story story = {.run_id = s->start->run_id,
+    const struct run_story story = {.run_id = s->base.start->run_id,
                                     .sandbox = &s->sandbox,
                                     .capture = &s->capture,
                                     .queue_ms = s->queue_ms};
     json_t *result = run_result_running(&story, s->began_ms ? clock_mono_ms() - s->began_ms : 0);
 
-    add_retention(s, result);
+    add_keep_state(s, result);
     if (r->since_given) {
-        run_result_add_new(result, s->live, r->since, false);
+        run_result_add_new(result, s->output, r->since, false);
         json_object_set(result, "output", json_object_get(result, "newOutput"));
     }
     json_auto_t *message = wire_result_new(result);
     waiter_answer(r, message);
 }
-
-/* ---- those who look in ---- */
 
 /* The last message, as this waiter asked for it. */
 static void answer_reply(struct supervisor *s, struct waiter *r)
@@ -96,77 +84,175 @@ static void answer_reply(struct supervisor *s, struct waiter *r)
 
     if (r->kind == WAITER_CALLER) {
         waiter_answer_with_fds(r, s->reply, &s->opened);
-        return;
-    }
-    if (!r->since_given || !result) {
+    } else if (!r->since_given || !result) {
         waiter_answer(r, s->reply);
-        return;
+    } else {
+        json_t *more = json_copy((json_t *)(uintptr_t)result);
+        run_result_add_new(more, s->output, r->since, true);
+        json_auto_t *message = wire_result_new(more);
+        waiter_answer(r, message);
     }
-    json_t *more = json_copy((json_t *)(uintptr_t)result);
-    run_result_add_new(more, s->live, r->since, true);
-    json_auto_t *message = wire_result_new(more);
-    waiter_answer(r, message);
 }
 
-static struct waiter *new_waiter(struct supervisor *s, const json_t *head, int connection)
+/* ---- output ---- */
+
+static bool wants_output(const struct waiter *r)
+{
+    return r->fd >= 0 && !r->answered && (r->live || r->since_given);
+}
+
+static void output_soon(struct supervisor *s)
+{
+    s->output_at = deadline_min(s->output_at, deadline_in_ms(OUTPUT_SEND_MS));
+}
+
+bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *data, size_t len)
+{
+    struct supervisor *s = ctx;
+
+    output_ring_add(s->output, stream, data, len);
+    for (size_t i = 0; s->output_at.at_ms < 0 && i < s->base.waiters.n; i++)
+        if (wants_output(s->base.waiters.items[i])) {
+            s->output_at = deadline_passed(s->output_not_before) ? deadline_in_ms(0)
+                                                                 : s->output_not_before;
+            channel_ring_at(&s->base.channel, deadline_min(s->base.channel.alarm, s->output_at));
+        }
+    return run_capture_add(&s->capture, stream, data, len);
+}
+
+static void send_output(struct supervisor *s, struct waiter *r, bool over)
+{
+    if (waiter_send_output(r, s->output, over))
+        output_soon(s);
+}
+
+/* A poll is answered when there is a whole character that is new to it. */
+static void answer_poll(struct supervisor *s, struct waiter *r)
+{
+    AUTO_BUF struct buf text = BUF_INIT(3 * 4);
+    uint64_t next, skipped;
+
+    r->rest_by = DEADLINE_NEVER;
+    output_ring_text(s->output, r->since, 4, false, &text, &next, &skipped);
+    if (next > r->since)
+        answer_running(s, r);
+}
+
+static void tend_output(struct supervisor *s)
+{
+    s->output_at = DEADLINE_NEVER;
+    s->output_not_before = deadline_in_ms(OUTPUT_SEND_MS);
+    for (size_t i = 0; i < s->base.waiters.n; i++) {
+        struct waiter *r = s->base.waiters.items[i];
+
+        if (!wants_output(r))
+            continue;
+        if (r->live)
+            send_output(s, r, false);
+        else if (r->since < output_ring_total(s->output) && r->rest_by.at_ms < 0)
+            r->rest_by = deadline_in_ms(OUTPUT_SEND_MS); /* more may come until then */
+    }
+}
+
+static void tend_waiter(struct supervisor *s, struct waiter *r)
+{
+    if (deadline_passed(r->give_up)) {
+        log_debug("run %s: dropping a caller that takes nothing", s->base.start->run_id);
+        waiter_close(r);
+    }
+    if (deadline_passed(r->rest_by) && r->live)
+        send_output(s, r, false);
+    else if (deadline_passed(r->rest_by))
+        answer_poll(s, r);
+    if (!deadline_passed(r->answer_by))
+        return;
+    if (r->kind == WAITER_CALLER)
+        supervisor_keep(s);
+    answer_running(s, r);
+}
+
+struct deadline supervisor_tend_waiters(struct supervisor *s)
+{
+    struct waiters *ws = &s->base.waiters;
+    struct deadline next = DEADLINE_NEVER;
+
+    if (deadline_passed(s->output_at))
+        tend_output(s);
+    for (size_t i = 0; i < ws->n; i++) {
+        tend_waiter(s, ws->items[i]);
+        next = deadline_min(next, waiter_due(ws->items[i]));
+    }
+    waiters_reap(ws);
+    return deadline_min(next, s->output_at);
+}
+
+void supervisor_on_waiter(void *owner, void *item, uint32_t events)
+{
+    struct supervisor *s = owner;
+    struct waiter *r = item;
+    enum waiter_event event = waiter_on_event(r, events);
+    bool asks = r->kind == WAITER_CALLER && !r->answered;
+
+    if (wants_output(r) && r->out.len == 0) /* it may have taken what was queued */
+        output_soon(s);
+    if (!asks || s->cancelled)
+        return;
+    if (event == WAITER_CANCELS || (event == WAITER_LEFT && s->options.fleeting))
+        s->cancelled = s->stop = true;
+    else if (event == WAITER_LEFT) /* without a cancel: the result may be asked for later */
+        supervisor_keep(s);
+}
+
+/* ---- polls ---- */
+
+static struct waiter *poll_new(struct supervisor *s, const json_t *head, int connection)
 {
     bool cancel = op_of(head) == OP_CANCEL_RUN;
-    struct waiter *r = waiters_add(&s->waiters, connection, cancel ? WAITER_CANCEL : WAITER_POLL);
+    uint64_t total = output_ring_total(s->output);
+    struct waiter *r = waiters_add(&s->base.waiters, connection,
+                                   cancel ? WAITER_CANCEL : WAITER_POLL);
 
     if (!r)
         return NULL;
     json_int_t since = json_get_integer(head, "sinceByte", -1);
     r->since_given = since >= 0;
     r->since = since > 0 ? (uint64_t)since : 0;
-    r->told = r->since < output_ring_total(s->live) ? r->since : output_ring_total(s->live);
+    r->output_sent = r->since < total ? r->since : total;
     r->live = json_get_bool(head, "live", 0);
     json_int_t wait_ms = json_get_integer(head, "waitMs", 0);
     r->answer_by = deadline_in_ms(cancel ? CANCEL_ANSWER_MS : wait_ms > 0 ? wait_ms : 0);
     return r;
 }
 
-static void refuse(int connection, enum err_kind kind, const char *text)
-{
-    struct err e = ERR_INIT;
-
-    err_set(&e, kind, "%s", text);
-    json_auto_t *message = wire_error_new(&e);
-    if (kind == ERR_BUSY)
-        json_object_set_new(json_object_get(message, "error"), "retryAfterMs",
-                            json_integer(BUSY_RETRY_MS));
-    waiter_refuse(connection, message);
-}
-
-/* Main hands over by run id; that it is this tenant's run is made sure of here too. */
+/* The main process finds the run by its id; that it is this tenant's is checked here too. */
 static bool is_ours(const struct supervisor *s, const json_t *head)
 {
     const char *tenant = json_get_string(head, "tenant");
     const char *run_id = json_get_string(head, "runId");
 
     return s->claimed && tenant && run_id && strcmp(tenant, s->request.tenant) == 0 &&
-           strcmp(run_id, s->start->run_id) == 0;
+           strcmp(run_id, s->base.start->run_id) == 0;
 }
 
-void supervisor_take_waiter(struct supervisor *s, const json_t *head, int connection)
+void supervisor_add_poll(struct supervisor *s, const json_t *head, int take_connection)
 {
-    if (!is_ours(s, head)) {
-        refuse(connection, ERR_NOT_FOUND, WIRE_NO_SUCH_RUN);
-        return;
-    }
-    struct waiter *r = new_waiter(s, head, connection);
-    if (!r) {
-        refuse(connection, ERR_BUSY, "too many callers wait for this run; try again soon");
-        return;
-    }
-    if (s->reply) {
+    struct err e = ERR_INIT;
+    bool ours = is_ours(s, head);
+    struct waiter *r = ours ? poll_new(s, head, take_connection) : NULL;
+
+    if (!ours)
+        err_set(&e, ERR_NOT_FOUND, "%s", WIRE_NO_SUCH_RUN);
+    else if (!r)
+        err_set(&e, ERR_BUSY, "too many callers wait for this run; try again soon");
+    if (!r)
+        waiter_refuse(take_connection, &e);
+    else if (s->reply)
         answer_reply(s, r);
-        return;
-    }
-    if (r->kind == WAITER_CANCEL)
+    else if (r->kind == WAITER_CANCEL)
         s->cancelled = s->stop = true;
     else if (r->live)
-        s->tick = deadline_min(s->tick, deadline_in_ms(0));
-    else if (r->since_given && r->since < output_ring_total(s->live))
+        s->output_at = deadline_in_ms(0);
+    else if (r->since_given && r->since < output_ring_total(s->output))
         r->rest_by = deadline_in_ms(0);
 }
 
@@ -174,17 +260,17 @@ void supervisor_take_waiter(struct supervisor *s, const json_t *head, int connec
 
 void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct err *e)
 {
-    supervisor_say(s, json_pack("{s:s}", "is", "ended"));
+    channel_send(&s->base.channel, json_pack("{s:s}", "is", "ended"));
     s->record.ended = clock_unix_s();
     if (take_result)
-        add_retention(s, take_result);
+        add_keep_state(s, take_result);
     s->reply = take_result ? wire_result_new(take_result) : wire_error_new(e);
-    s->tick = s->redial = DEADLINE_NEVER;
-    for (size_t i = 0; i < s->waiters.n; i++) {
-        struct waiter *r = s->waiters.items[i];
+    s->output_at = s->base.channel.redial = DEADLINE_NEVER;
+    for (size_t i = 0; i < s->base.waiters.n; i++) {
+        struct waiter *r = s->base.waiters.items[i];
 
         if (r->live)
-            supervisor_tell_live(s, r, true);
+            send_output(s, r, true);
         answer_reply(s, r);
     }
     fds_clear(&s->opened);

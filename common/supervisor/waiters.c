@@ -5,40 +5,45 @@
 #include "common/base/auto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/protocol/reply.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
 #include <errno.h>
-#include <string.h>
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#define WORD_MAX 1024 /* bytes of a message from a waiter */
+#define WORD_MAX      1024 /* bytes of a message that is no body */
+#define BUSY_RETRY_MS 1000
+#define DRAIN_MS      (3 * WAITER_TIMEOUT_MS)
 
-static void watch(struct waiter *r, int op, uint32_t events)
+#define BATCH_BYTES  65536u /* of output, at one tick for one waiter */
+#define BATCH_PIECES 64
+#define BEHIND_BYTES (4 * BATCH_BYTES) /* a waiter further behind skips to the newest output */
+#define LINE_MS      200               /* a line without its end is sent after this */
+
+struct waiter *waiters_add(struct waiters *ws, int fd, enum waiter_kind kind)
 {
-    struct epoll_event event = {.events = events, .data.ptr = r};
+    struct err e = ERR_INIT;
 
-    epoll_ctl(r->epoll_fd, op, r->fd, &event);
-}
-
-struct waiter *waiters_add(struct waiters *rs, int fd, enum waiter_kind kind)
-{
-    if (rs->n == WAITERS_MAX)
+    if (ws->n == WAITERS_MAX)
         return NULL;
     struct waiter *r = mem_alloc(sizeof *r);
     *r = (struct waiter){.fd = fd,
-                         .epoll_fd = rs->epoll_fd,
+                         .loop = ws->loop,
                          .kind = kind,
                          .rest_by = DEADLINE_NEVER,
                          .answer_by = DEADLINE_NEVER,
-                         .gives_up = DEADLINE_NEVER,
+                         .give_up = DEADLINE_NEVER,
                          .out = BUF_INIT(WIRE_MESSAGE_MAX),
-                         .ride = FDS_INIT(FDS_MAX),
+                         .passed = FDS_INIT(FDS_MAX),
                          .inbox = SOCK_INBOX_INIT(WORD_MAX)};
-    rs->items[rs->n++] = r;
-    watch(r, EPOLL_CTL_ADD, EPOLLIN);
+    if (loop_add(ws->loop, &r->watch, fd, EPOLLIN, ws->ready, r, &e) < 0) {
+        log_warn("a caller cannot be watched: %s", e.text);
+        free(r);
+        return NULL;
+    }
+    ws->items[ws->n++] = r;
     return r;
 }
 
@@ -46,13 +51,11 @@ void waiter_close(struct waiter *r)
 {
     if (r->fd < 0)
         return;
-    /* Another process may hold the connection too: closing alone would neither end it nor its
-     * events. */
-    watch(r, EPOLL_CTL_DEL, 0);
-    shutdown(r->fd, SHUT_RDWR);
+    loop_remove(r->loop, &r->watch);
+    shutdown(r->fd, SHUT_RDWR); /* another process may hold the connection too */
     auto_close_fd(&r->fd);
-    fds_clear(&r->ride);
-    r->rest_by = r->answer_by = r->gives_up = DEADLINE_NEVER;
+    fds_clear(&r->passed);
+    r->rest_by = r->answer_by = r->give_up = DEADLINE_NEVER;
 }
 
 static void waiter_free(struct waiter *r)
@@ -63,109 +66,184 @@ static void waiter_free(struct waiter *r)
     free(r);
 }
 
-void waiters_reap(struct waiters *rs)
+void waiters_reap(struct waiters *ws)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < rs->n; i++)
-        if (rs->items[i]->fd < 0)
-            waiter_free(rs->items[i]);
+    for (size_t i = 0; i < ws->n; i++)
+        if (ws->items[i]->fd < 0)
+            waiter_free(ws->items[i]);
         else
-            rs->items[kept++] = rs->items[i];
-    rs->n = kept;
+            ws->items[kept++] = ws->items[i];
+    ws->n = kept;
 }
 
-void waiters_clear(struct waiters *rs)
+void waiters_clear(struct waiters *ws)
 {
-    while (rs->n > 0)
-        waiter_free(rs->items[--rs->n]);
+    while (ws->n > 0)
+        waiter_free(ws->items[--ws->n]);
 }
 
-/* ---- what it is told ---- */
-
-void waiter_flush(struct waiter *r)
+void waiters_drain(struct waiters *ws, bool (*tick)(void *owner))
 {
-    if (r->fd < 0 || r->out.len == 0)
+    struct deadline end = deadline_in_ms(DRAIN_MS);
+    struct pollfd p = {.fd = ws->loop->fd, .events = POLLIN};
+
+    tick(ws->loop->owner);
+    while (ws->n > 0 && !deadline_passed(end)) {
+        poll(&p, 1, deadline_poll_ms(end));
+        tick(ws->loop->owner);
+    }
+    waiters_clear(ws);
+}
+
+struct deadline waiter_due(const struct waiter *r)
+{
+    return deadline_min(r->give_up, deadline_min(r->rest_by, r->answer_by));
+}
+
+/* ---- to its peer ---- */
+
+static void waiter_flush(struct waiter *r)
+{
+    struct err e = ERR_INIT;
+
+    if (r->out.len == 0)
         return;
-    ssize_t n = sock_send_some(r->fd, r->out.data + r->sent, r->out.len - r->sent, &r->ride);
+    ssize_t n = sock_send_some(r->fd, r->out.data + r->sent, r->out.len - r->sent, &r->passed);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
         waiter_close(r);
         return;
     }
     if (n > 0) {
         r->sent += (size_t)n;
-        fds_clear(&r->ride);
+        fds_clear(&r->passed);
     }
     bool all = r->sent == r->out.len;
-    if (all && r->answered) {
+    bool waited = r->give_up.at_ms >= 0;
+    if ((all && r->answered) ||
+        (all == waited &&
+         loop_change(r->loop, &r->watch, all ? EPOLLIN : EPOLLIN | EPOLLOUT, &e) < 0)) {
         waiter_close(r);
         return;
     }
-    bool waited = r->gives_up.at_ms >= 0;
     if (all) {
         buf_reset(&r->out);
         r->sent = 0;
+        r->give_up = DEADLINE_NEVER;
+    } else if (n > 0 || !waited) {
+        r->give_up = deadline_in_ms(WAITER_TIMEOUT_MS);
     }
-    if (all == waited)
-        watch(r, EPOLL_CTL_MOD, all ? EPOLLIN : EPOLLIN | EPOLLOUT);
-    if (all)
-        r->gives_up = DEADLINE_NEVER;
-    else if (n > 0 || !waited)
-        r->gives_up = deadline_in_ms(WAITER_PATIENCE_S * 1000);
 }
 
-void waiter_tell(struct waiter *r, const json_t *message)
+void waiter_send(struct waiter *r, const json_t *message)
 {
     struct err e = ERR_INIT;
 
     if (r->fd < 0 || r->answered)
         return;
-    bool idle = r->out.len == 0;
     if (wire_frame(message, &r->out, &e) < 0) {
-        log_warn("an answer could not be sent: %s", e.text);
+        log_warn("cannot send an answer: %s", e.text);
         waiter_close(r);
-        return;
-    }
-    if (idle) /* else it is known to take nothing now */
+    } else if (r->give_up.at_ms < 0) { /* else the socket is known to be full */
         waiter_flush(r);
+    }
 }
 
 void waiter_answer(struct waiter *r, const json_t *message)
 {
-    struct err e = ERR_INIT;
-
-    if (r->fd < 0 || r->answered)
-        return;
+    waiter_send(r, message);
     r->answered = true;
     r->answer_by = r->rest_by = DEADLINE_NEVER;
-    if (wire_frame(message, &r->out, &e) < 0) {
-        log_warn("an answer could not be sent: %s", e.text);
+    if (r->fd >= 0 && r->out.len == 0)
         waiter_close(r);
-        return;
-    }
-    waiter_flush(r);
 }
 
 void waiter_answer_with_fds(struct waiter *r, const json_t *message, struct fds *fds)
 {
     if (r->fd >= 0 && !r->answered && r->out.len == 0)
-        fds_move(&r->ride, fds);
+        fds_move(&r->passed, fds);
     waiter_answer(r, message);
 }
 
-void waiter_refuse(int fd, const json_t *message)
+void waiter_refuse(int fd, const struct err *problem)
 {
-    struct err e = ERR_INIT;
+    json_t *message = wire_error_new(problem);
 
-    if (wire_post(fd, message, -1, &e) < 0)
-        log_debug("a refusal was not heard: %s", e.text);
-    shutdown(fd, SHUT_RDWR);
-    close(fd);
+    if (problem->kind == ERR_BUSY)
+        json_object_set_new(json_object_get(message, "error"), "retryAfterMs",
+                            json_integer(BUSY_RETRY_MS));
+    reply_send(fd, message);
 }
 
-/* ---- what it says ---- */
+/* ---- output ---- */
 
-static bool is_cancel(const struct buf *text)
+static void waiter_send_gap(struct waiter *r, uint64_t to)
+{
+    json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped",
+                                 (json_int_t)(to - r->output_sent), "nextByte", (json_int_t)to);
+
+    waiter_send(r, gap);
+    r->output_sent = to;
+}
+
+/* One message with the next piece; false: none is due. */
+static bool waiter_send_piece(struct waiter *r, const struct output_ring *output, size_t max,
+                              enum output_ring_cut cut)
+{
+    AUTO_BUF struct buf text = BUF_INIT(3 * BATCH_BYTES);
+    struct output_ring_piece piece;
+
+    if (!output_ring_piece_at(output, r->output_sent, max, cut, &text, &piece))
+        return false;
+    if (piece.skipped > 0)
+        waiter_send_gap(r, r->output_sent + piece.skipped);
+    json_auto_t *message = json_pack(
+        "{s:{s:o}, s:I}", "live", piece.stream == ENGINE_STDOUT ? "stdout" : "stderr",
+        json_stringn(buf_str(&text), text.len), "nextByte", (json_int_t)piece.next);
+    waiter_send(r, message);
+    r->output_sent = piece.next;
+    return true;
+}
+
+bool waiter_send_output(struct waiter *r, const struct output_ring *output, bool over)
+{
+    uint64_t total = output_ring_total(output);
+
+    if (r->fd < 0 || r->answered)
+        return false;
+    if (r->out.len > 0) { /* called again when its peer has taken this */
+        r->rest_by = DEADLINE_NEVER;
+        return false;
+    }
+    if (total - r->output_sent > BEHIND_BYTES)
+        waiter_send_gap(r, output_ring_line_behind(output, total - BATCH_BYTES));
+    uint64_t from = r->output_sent;
+    bool rest = deadline_passed(r->rest_by);
+    enum output_ring_cut cut = over   ? OUTPUT_RING_OVER
+                               : rest ? OUTPUT_RING_REST
+                                      : OUTPUT_RING_LINES;
+    bool more = true;
+    for (int i = 0; more && i < BATCH_PIECES && r->output_sent - from < BATCH_BYTES - 4; i++)
+        more = waiter_send_piece(r, output, BATCH_BYTES - (size_t)(r->output_sent - from), cut);
+    if (more)
+        return true;
+    if (r->output_sent == total || rest)
+        r->rest_by = DEADLINE_NEVER;
+    else if (r->rest_by.at_ms < 0 || r->output_sent != from)
+        r->rest_by = deadline_in_ms(LINE_MS);
+    return false;
+}
+
+/* ---- from its peer ---- */
+
+void waiter_expect_body(struct waiter *r)
+{
+    r->body_due = true;
+    r->inbox.message.max = WIRE_MESSAGE_MAX;
+}
+
+static bool waiter_cancels(const struct buf *text)
 {
     struct err e = ERR_INIT;
     json_auto_t *message = wire_parse(text, &e);
@@ -173,13 +251,26 @@ static bool is_cancel(const struct buf *text)
     return json_get_bool(message, "cancel", 0);
 }
 
-enum waiter_word waiter_hear(struct waiter *r)
+enum waiter_event waiter_on_event(struct waiter *r, uint32_t events)
 {
     struct err e = ERR_INIT;
-    int got;
+    int got = 0;
 
-    while ((got = sock_inbox_take(&r->inbox, r->fd, &e)) > 0)
-        if (is_cancel(&r->inbox.message))
-            return WAITER_SAYS_CANCEL;
-    return got < 0 ? WAITER_LEFT : WAITER_SAYS_NOTHING;
+    if (r->fd >= 0 && events & EPOLLOUT)
+        waiter_flush(r);
+    if (r->fd < 0 || !(events & ~(uint32_t)EPOLLOUT))
+        return WAITER_NOTHING;
+    while ((got = sock_inbox_take(&r->inbox, r->fd, &e)) > 0) {
+        if (r->body_due) {
+            r->body_due = false;
+            r->inbox.message.max = WORD_MAX; /* of what follows */
+            return WAITER_BODY;
+        }
+        if (waiter_cancels(&r->inbox.message))
+            return WAITER_CANCELS;
+    }
+    if (got == 0)
+        return WAITER_NOTHING;
+    waiter_close(r);
+    return WAITER_LEFT;
 }

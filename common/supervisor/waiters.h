@@ -1,12 +1,13 @@
 /*
- * Connections that wait for word of a run: non-blocking, each with what it has not taken yet.
- * Private to common/broker.
+ * Connections that wait for answers about a run or of a persistent sandbox. They are non-blocking;
+ * each has a queue of its own for what its peer has not taken yet.
  */
 #ifndef SANDCGI_SUPERVISOR_WAITERS_H
 #define SANDCGI_SUPERVISOR_WAITERS_H
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/loop.h"
 #include "common/base/sock.h"
 #include "common/records/output_ring.h"
 
@@ -15,7 +16,8 @@
 #include <stddef.h>
 
 #define WAITERS_MAX       32
-#define WAITER_PATIENCE_S 10 /* for one that does not take what it is sent */
+#define WAITER_TIMEOUT_MS 10000 /* a peer that takes nothing for this long is dropped */
+#define OUTPUT_SEND_MS    50    /* the shortest time between two batches of output */
 
 enum waiter_kind {
     WAITER_CALLER, /* the run's own client */
@@ -24,55 +26,73 @@ enum waiter_kind {
 };
 
 struct waiter {
-    int fd;       /* -1: it is gone and waits for waiters_reap */
-    int epoll_fd; /* borrowed */
+    int fd;            /* -1: closed; waiters_reap frees it */
+    struct loop *loop; /* borrowed */
+    struct loop_watch watch;
     enum waiter_kind kind;
-    bool live;                 /* wants pieces of output as they come */
-    bool since_given;          /* wants to know what is new */
-    bool answered;             /* has its last message, once it has taken it */
-    uint64_t since;            /* from there */
-    uint64_t told;             /* live: the output up to here has been sent */
-    struct deadline rest_by;   /* live: when a line without its end is sent; else: when it hears
-                                  what is new; never: there is nothing */
-    struct deadline answer_by; /* when it wants an answer, whatever there is */
-    struct deadline gives_up;  /* when it has to have taken something; never: it owes nothing */
-    struct buf out;            /* what it has not taken yet */
-    size_t sent;               /* bytes of out that it has taken */
-    struct fds ride;           /* go along with the next byte */
-    struct sock_inbox inbox;   /* what it says */
+    bool live;                 /* gets pieces of output as they come */
+    bool since_given;          /* a poll that gets the output from since on */
+    bool body_due;             /* its next message is the body of a call */
+    bool answered;             /* its last message is in out */
+    uint64_t since;            /* offset in the output */
+    uint64_t output_sent;      /* live: the output up to here has been sent */
+    struct deadline rest_by;   /* live: when a line without its end is sent; a poll: when it is
+                                  answered with what is new; never: there is nothing */
+    struct deadline answer_by; /* when it is answered, whatever there is */
+    struct deadline give_up; /* when it is dropped unless it takes something; never: out is empty */
+    struct buf out;          /* framed messages */
+    size_t sent;             /* bytes of out that its peer has taken */
+    struct fds passed;       /* go along with the next byte */
+    struct sock_inbox inbox;
 };
 
 struct waiters {
-    int epoll_fd; /* borrowed; told of each with its address as data */
+    struct loop *loop;   /* borrowed */
+    loop_handler *ready; /* called with the waiter as item */
     size_t n;
     struct waiter *items[WAITERS_MAX];
 };
 
 /* Takes fd over. NULL: there are too many; fd stays the caller's. */
-struct waiter *waiters_add(struct waiters *rs, int fd, enum waiter_kind kind);
-/* Forgets those that are gone. */
-void waiters_reap(struct waiters *rs);
-/* Ends all. */
-void waiters_clear(struct waiters *rs);
+struct waiter *waiters_add(struct waiters *ws, int fd, enum waiter_kind kind);
+/* Frees those that are closed. */
+void waiters_reap(struct waiters *ws);
+/* Closes and frees all. */
+void waiters_clear(struct waiters *ws);
+/* Calls tick with the loop's owner until each waiter has taken its answer or is dropped, then
+ * clears them. */
+void waiters_drain(struct waiters *ws, bool (*tick)(void *owner));
 
-/* Sends a message; what is not taken at once waits. A waiter that is gone takes no notice. */
-void waiter_tell(struct waiter *r, const json_t *message);
-/* The same with its last message: the connection ends when that is taken. */
+/* Sends a message; what is not taken at once is queued. Does nothing for a waiter that is closed or
+ * answered. */
+void waiter_send(struct waiter *r, const json_t *message);
+/* The same with its last message: the connection is closed when that is taken. */
 void waiter_answer(struct waiter *r, const json_t *message);
-/* The same with descriptors, which are taken over when it has taken all that it was told before;
- * else they stay where they are. */
+/* The same with descriptors. They are taken over if its queue is empty, else left alone. */
 void waiter_answer_with_fds(struct waiter *r, const json_t *message, struct fds *fds);
-/* Sends more of what waits. */
-void waiter_flush(struct waiter *r);
 
-enum waiter_word { WAITER_SAYS_NOTHING, WAITER_SAYS_CANCEL, WAITER_LEFT };
-/* Takes in what it says. WAITER_LEFT: its end has come, or nonsense. */
-enum waiter_word waiter_hear(struct waiter *r);
+/*
+ * The next batch of output for a live waiter whose queue is empty: whole lines, and never more than
+ * it takes. over: no more will come. True when there is more to send OUTPUT_SEND_MS later. A line
+ * without its end is sent after a while: rest_by says when to call again.
+ */
+bool waiter_send_output(struct waiter *r, const struct output_ring *output, bool over);
+
+/* Its next message is a body, of up to WIRE_MESSAGE_MAX bytes. */
+void waiter_expect_body(struct waiter *r);
+
+enum waiter_event { WAITER_NOTHING, WAITER_BODY, WAITER_CANCELS, WAITER_LEFT };
+/* Sends what is queued and receives. WAITER_BODY: the body is in inbox.message. WAITER_LEFT: the
+ * end of the connection, or nonsense; the waiter is closed. */
+enum waiter_event waiter_on_event(struct waiter *r, uint32_t events);
+
+/* When it is to be seen to. */
+struct deadline waiter_due(const struct waiter *r);
 
 /* Ends the connection now. */
 void waiter_close(struct waiter *r);
 
-/* A last message for a connection that is not among them; takes fd over. */
-void waiter_refuse(int fd, const json_t *message);
+/* An error for a connection that is not among them; takes fd over. */
+void waiter_refuse(int fd, const struct err *problem);
 
 #endif

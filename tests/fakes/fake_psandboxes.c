@@ -1,6 +1,7 @@
 /*
- * Lasting sandboxes without an engine: the place of common/supervisor/psandbox.c in tests of the
- * broker's main process. Each answers its creator with its id, everything that is handed over with
+ * Lasting sandboxes without an engine: the place of common/supervisor/psandbox_main.c in tests of
+ * the broker's main process. Each answers its creator with its id, everything that is handed over
+ * with
  * {"by": its id, "op": …, "pid"}, and ends with close_psandbox or when it is told to; in the
  * conversation "lingers" not without a main process.
  */
@@ -12,7 +13,7 @@
 #include "common/protocol/wire.h"
 #include "common/records/psandbox_record.h"
 #include "common/rpc/json.h"
-#include "common/supervisor/psandbox.h"
+#include "common/supervisor/supervisor.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -22,7 +23,7 @@ bool psandbox_session_known(const char *language)
     return strcmp(language, "python") == 0;
 }
 
-static void answer(const struct psandbox_start *start, int take_fd, const char *op)
+static void answer(const struct supervisor_start *start, int take_fd, const char *op)
 {
     struct err e = ERR_INIT;
     char id[PSANDBOX_ID_LEN + 1];
@@ -37,7 +38,7 @@ static void answer(const struct psandbox_start *start, int take_fd, const char *
 }
 
 /* false: it ends. */
-static bool heed(const struct psandbox_start *start, int *last_fd, const char **last_op)
+static bool heed(const struct supervisor_start *start, int *last_fd, const char **last_op)
 {
     struct err e = ERR_INIT;
     int connection = -1;
@@ -58,7 +59,7 @@ static bool heed(const struct psandbox_start *start, int *last_fd, const char **
     return true;
 }
 
-void psandbox_main(const struct psandbox_start *start)
+void psandbox_main(const struct supervisor_start *start)
 {
     json_auto_t *ended = json_pack("{s:s}", "is", "ended");
     const char *last_op = NULL;

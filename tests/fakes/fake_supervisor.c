@@ -1,5 +1,5 @@
 /*
- * Supervisors without an engine: the place of common/supervisor/supervisor.c in tests of the
+ * Supervisors without an engine: the place of common/supervisor/supervisor_main.c in tests of the
  * broker's main process. Runs are told what to do by their code: "out TEXT"   answers TEXT "sleep
  * MS"   answers after that time, or as soon as it is cancelled (status "cancelled") "crash" dies
  * after it has taken the run up A file crash-once in SANDBOX_ROOT kills the supervisor that finds
@@ -161,7 +161,7 @@ void supervisor_main(const struct supervisor_start *start)
                      .channel = start->channel,
                      .caller = start->connection,
                      .reader = -1,
-                     .head = start->claim,
+                     .head = json_incref((json_t *)(uintptr_t)start->head),
                      .queue_ms = start->queue_ms,
                      .status = "ok"};
     if (!f.head) {

@@ -30,6 +30,7 @@ struct world {
     struct broker_config config;
     struct engine_runner runner;
     struct supervisor_start start;
+    json_t *head; /* start.head; NULL: a warm container */
     char warm_dir[WARM_DIR_NAME_LEN + 1];
     pid_t pid;
     int channel; /* the main process's end */
@@ -86,13 +87,14 @@ static inline void world_go(struct world *w)
         close(pair[0]);
         auto_close_fd(&w->client);
         w->start.channel = pair[1];
+        w->start.head = w->head;
         world_be_supervisor(w);
     }
     close(pair[1]);
     w->channel = pair[0];
     auto_close_fd(&w->start.connection);
-    if (w->start.claim)
-        json_decref(TAKE_PTR(w->start.claim));
+    json_decref(TAKE_PTR(w->head));
+    w->start.head = NULL;
 }
 
 /* It ends by itself within ms, in good order; nothing is left. */
@@ -140,7 +142,7 @@ static inline int world_ask(const char *code, json_t *take_more, json_t **out_he
 /* A supervisor that is forked for a run. */
 static inline int world_cold(struct world *w, const char *code, json_t *take_more)
 {
-    w->client = world_ask(code, take_more, &w->start.claim, &w->start.connection);
+    w->client = world_ask(code, take_more, &w->head, &w->start.connection);
     world_go(w);
     return TAKE_FD(w->client);
 }

@@ -8,7 +8,7 @@
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
 #include "common/rpc/json.h"
-#include "common/supervisor/psandbox.h"
+#include "common/supervisor/supervisor.h"
 #include "tests/fakes/fake_psandbox.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 #include "tests/unit/unit.h"
@@ -98,14 +98,14 @@ static int connect_to(const struct world *w, int *out_theirs)
 
 static void be_psandbox(const struct world *w, const json_t *head, int channel, int connection)
 {
-    struct psandbox_start start = {.config = &w->config,
-                                   .root = &w->f->root,
-                                   .runner = &w->runner,
-                                   .version = "",
-                                   .helpers_path = "/tools",
-                                   .channel = channel,
-                                   .head = head,
-                                   .connection = connection};
+    struct supervisor_start start = {.config = &w->config,
+                                     .root = &w->f->root,
+                                     .runner = &w->runner,
+                                     .version = "",
+                                     .helpers_path = "/tools",
+                                     .channel = channel,
+                                     .head = head,
+                                     .connection = connection};
 
     memcpy(start.run_id, RUN, sizeof start.run_id);
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -98,8 +98,8 @@ static void a_body_that_never_comes_whole_is_no_run(void **state)
     assert_int_equal(write(pair[0], "\0\0\1\0{", 5), 5);
     close(pair[0]);
     w.start.connection = pair[1];
-    w.start.claim = json_pack("{s:s, s:s, s:s, s:s}", "op", "run", "tenant", "ann",
-                              "conversationId", "chat", "language", "python");
+    w.head = json_pack("{s:s, s:s, s:s, s:s}", "op", "run", "tenant", "ann", "conversationId",
+                       "chat", "language", "python");
     world_go(&w);
     world_expect_end(&w, WORLD_LONG);
     assert_int_equal(fake_container->starts, 0);

@@ -179,13 +179,14 @@ static void descriptors_go_with_an_answer_that_has_nothing_before_it(void **stat
 {
     static const int little = 4096;
     AUTO_FREE char *long_text = mem_alloc(1 << 20);
-    AUTO_FD int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    struct loop loop = LOOP_INIT;
+    struct err e = ERR_INIT;
 
     (void)state;
+    assert_works(loop_init(&loop, NULL, &e), e);
     memset(long_text, 'x', (1 << 20) - 1);
     for (int behind = 0; behind <= 1; behind++) {
-        struct waiters rs = {.epoll_fd = epoll_fd};
-        struct err e = ERR_INIT;
+        struct waiters rs = {.loop = &loop};
         int pair[2];
         AUTO_FDS struct fds given = FDS_INIT(1), came = FDS_INIT(1);
         json_auto_t *before = json_pack("{s:s}", "live", long_text);
@@ -196,7 +197,7 @@ static void descriptors_go_with_an_answer_that_has_nothing_before_it(void **stat
         fds_add(&given, open("/dev/null", O_RDONLY | O_CLOEXEC));
         struct waiter *r = waiters_add(&rs, pair[1], WAITER_CALLER);
         if (behind)
-            waiter_tell(r, before);
+            waiter_send(r, before);
         waiter_answer_with_fds(r, last, &given);
         assert_int_equal(given.n, behind);
         if (!behind) {
@@ -207,6 +208,7 @@ static void descriptors_go_with_an_answer_that_has_nothing_before_it(void **stat
         waiters_clear(&rs);
         close(pair[0]);
     }
+    loop_clear(&loop);
 }
 
 static void too_many_readers_are_told_to_come_again(void **state)
@@ -325,7 +327,7 @@ static void the_next_main_process_is_offered_the_run(void **state)
     /* The caller comes by the broker's socket, which is how the supervisor knows where that is. */
     w.client = sock_connect_unix(h.path, &e);
     w.start.connection = address_accept(&h);
-    w.start.claim = head;
+    w.head = head;
     const struct run_request request = {.code = {"out one\nsleep 1500\nout two", 26}};
     json_auto_t *body = wire_run_body_new(&request);
     assert_works(wire_send(w.client, body, -1, &e), e);

@@ -1,0 +1,408 @@
+#include "config.h"
+
+#include "common/supervisor/psandbox_self.h"
+
+#include "common/base/log.h"
+#include "common/protocol/ops.h"
+#include "common/protocol/wire.h"
+#include "common/rpc/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EVENTS_AT_ONCE 256 /* of the engine; then the loop has a tick */
+
+/* ---- the channel ---- */
+
+static void on_hand(void *owner, const json_t *message, int take_connection)
+{
+    psandbox_take_call(owner, json_object_get(message, "head"), take_connection);
+}
+
+static void on_end(void *owner, const json_t *message, int no_connection)
+{
+    struct psandbox *s = owner;
+
+    (void)message;
+    (void)no_connection;
+    s->ending = true;
+}
+
+static bool on_lost(void *owner)
+{
+    struct psandbox *s = owner;
+
+    s->orphan = deadline_in_ms(PSANDBOX_ORPHAN_MS);
+    return !s->ending && !s->stop;
+}
+
+static json_t *adopt_head(const void *owner)
+{
+    const struct psandbox *s = owner;
+    const struct supervisor_start *start = s->base.start;
+
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "op", op_name(OP_ADOPT_PSANDBOX),
+                     "runId", start->run_id, "tenant", s->tenant, "conversationId", s->conversation,
+                     "language", s->language ? s->language : "", "session", s->keeps_variables,
+                     "network", json_get_bool(start->head, "network", 0));
+}
+
+static const struct channel_ops channel_ops = {
+    .handlers = {{"hand", on_hand, true}, {"end", on_end, false}},
+    .on_lost = on_lost,
+    .adopt_head = adopt_head,
+};
+
+/* ---- waiters ---- */
+
+static void on_body(struct psandbox *s, struct psandbox_call *call)
+{
+    struct err e = ERR_INIT;
+
+    if (s->stop) /* it gets the same answer as all */
+        return;
+    if (psandbox_read_body(s, call, &e) < 0)
+        psandbox_refuse(s, call, &e);
+    else if (call->kind == PSANDBOX_EXEC)
+        psandbox_exec(s, call);
+    else
+        psandbox_cell_check(s, call);
+}
+
+static void on_waiter(void *owner, void *item, uint32_t events)
+{
+    struct psandbox *s = owner;
+    struct waiter *r = item;
+    struct psandbox_call *call = psandbox_call_of(s, r);
+    enum waiter_event event = waiter_on_event(r, events);
+
+    if (call && call->live && r->fd >= 0 && r->out.len == 0) /* there may be more for it */
+        s->output_at = deadline_min(s->output_at, deadline_in_ms(OUTPUT_SEND_MS));
+    if (event == WAITER_BODY && call)
+        on_body(s, call);
+    else if (event == WAITER_CANCELS && call)
+        psandbox_cancel(s, call);
+}
+
+static void reap_waiters(struct psandbox *s)
+{
+    for (size_t i = s->n_calls; i > 0; i--) {
+        struct psandbox_call *call = s->calls[i - 1];
+
+        if (!call->waiter || call->waiter->fd >= 0)
+            continue;
+        call->waiter = NULL;
+        psandbox_cancel(s, call);
+    }
+    waiters_reap(&s->base.waiters);
+}
+
+/* ---- events of the engine ---- */
+
+static struct psandbox_call *call_running(const struct psandbox *s, uint32_t id)
+{
+    for (size_t i = 0; i < s->n_calls; i++) {
+        struct psandbox_call *call = s->calls[i];
+
+        if (call->phase == PSANDBOX_RUNNING &&
+            (id == s->session.id ? call == s->session.cell : call->id == id))
+            return call;
+    }
+    return NULL;
+}
+
+static void on_output(struct psandbox *s, uint32_t id, enum engine_stream stream,
+                      const struct engine_psandbox_event *ev)
+{
+    struct psandbox_call *call = call_running(s, id);
+
+    output_ring_add(s->log, stream, ev->data, ev->len);
+    if (!call)
+        return;
+    if (call->live) {
+        output_ring_add(call->live, stream, ev->data, ev->len);
+        if (s->output_at.at_ms < 0)
+            s->output_at = deadline_in_ms(OUTPUT_SEND_MS);
+    }
+    if (!run_capture_add(&call->capture, stream, ev->data, ev->len))
+        psandbox_kill(s, call, PSANDBOX_TOO_MUCH);
+}
+
+static void on_ended(struct psandbox *s, const struct engine_psandbox_event *ev)
+{
+    struct psandbox_call *call = call_running(s, ev->id);
+    struct engine_outcome o = ev->outcome;
+
+    if (ev->kind == ENGINE_PSANDBOX_FAILED) { /* the reason is shown as its output */
+        on_output(s, ev->id, ENGINE_STDERR, ev);
+        o = (struct engine_outcome){.end = ENGINE_EXITED, .exit_code = 127};
+    }
+    o.started_us = call ? call->began_us : 0;
+    o.ended_us = clock_mono_us();
+    if (ev->id == s->session.id)
+        psandbox_interpreter_ended(s, &o);
+    else if (call)
+        psandbox_command_ended(s, call, &o);
+}
+
+static void on_engine_event(struct psandbox *s, const struct engine_psandbox_event *ev)
+{
+    switch (ev->kind) {
+    case ENGINE_PSANDBOX_OUT:
+        on_output(s, ev->id, ENGINE_STDOUT, ev);
+        break;
+    case ENGINE_PSANDBOX_ERR:
+        on_output(s, ev->id, ENGINE_STDERR, ev);
+        break;
+    case ENGINE_PSANDBOX_CONTROL:
+        if (ev->id == s->session.id)
+            psandbox_on_control(s, ev->data, ev->len);
+        break;
+    case ENGINE_PSANDBOX_ENDED:
+    case ENGINE_PSANDBOX_FAILED:
+        on_ended(s, ev);
+        break;
+    case ENGINE_PSANDBOX_UP:
+    case ENGINE_PSANDBOX_NOTHING:
+        break;
+    }
+}
+
+static void on_engine(struct psandbox *s)
+{
+    struct err e = ERR_INIT;
+
+    s->unread = true;
+    for (int i = 0; i < EVENTS_AT_ONCE && s->unread && !s->stop; i++) {
+        struct engine_psandbox_event ev;
+
+        if (s->base.engine->ops->psandbox_read(s->base.engine, &ev, &e) < 0) {
+            psandbox_stop(s, "lost", e.text);
+            return;
+        }
+        s->unread = ev.kind != ENGINE_PSANDBOX_NOTHING;
+        on_engine_event(s, &ev);
+    }
+}
+
+/* ---- what is due ---- */
+
+static struct deadline at(int64_t mono_ms)
+{
+    return (struct deadline){.at_ms = mono_ms};
+}
+
+static void tend_output(struct psandbox *s)
+{
+    s->output_at = DEADLINE_NEVER;
+    for (size_t i = 0; i < s->n_calls; i++) {
+        struct psandbox_call *call = s->calls[i];
+
+        if (call->live && call->waiter && waiter_send_output(call->waiter, call->live, false))
+            s->output_at = deadline_in_ms(OUTPUT_SEND_MS);
+    }
+}
+
+static struct deadline tend_waiters(struct psandbox *s)
+{
+    const struct waiters *ws = &s->base.waiters;
+
+    for (size_t i = 0; i < ws->n; i++) {
+        if (deadline_passed(ws->items[i]->give_up))
+            waiter_close(ws->items[i]);
+        if (deadline_passed(ws->items[i]->rest_by))
+            s->output_at = deadline_in_ms(0);
+    }
+    if (deadline_passed(s->output_at))
+        tend_output(s);
+    struct deadline next = s->output_at;
+    for (size_t i = 0; i < ws->n; i++)
+        next = deadline_min(next, waiter_due(ws->items[i]));
+    return next;
+}
+
+static struct deadline tend_calls(struct psandbox *s)
+{
+    struct deadline next = DEADLINE_NEVER;
+
+    for (size_t i = 0; i < s->n_calls; i++) {
+        struct psandbox_call *call = s->calls[i];
+
+        if (call->phase != PSANDBOX_RUNNING)
+            continue;
+        if (deadline_passed(call->end) && call->killed != PSANDBOX_NOT_KILLED)
+            psandbox_stop(s, "lost", "its container does not answer any more");
+        else if (deadline_passed(call->end))
+            psandbox_kill(s, call, PSANDBOX_TIMED_OUT);
+        next = deadline_min(next, call->end);
+    }
+    return next;
+}
+
+/* When nothing runs: pauses it, or ends it. */
+static struct deadline tend_idle(struct psandbox *s)
+{
+    const int64_t pause_ms = (int64_t)s->base.start->config->persistent.pause_ms;
+    bool pauses = pause_ms > 0 && !s->paused && !s->cannot_pause;
+    struct deadline idle = at(s->used_ms + s->idle_ms);
+    char reason[80];
+
+    if (psandbox_busy(s) > 0)
+        return DEADLINE_NEVER;
+    snprintf(reason, sizeof reason, "nobody used it for %" PRId64 " seconds", s->idle_ms / 1000);
+    if (s->ending)
+        psandbox_stop(s, "closed", "the server was stopped");
+    else if (deadline_passed(idle))
+        psandbox_stop(s, "expired", reason);
+    else if (pauses && deadline_passed(at(s->used_ms + pause_ms)))
+        psandbox_pause(s);
+    else if (pauses)
+        return deadline_min(idle, at(s->used_ms + pause_ms));
+    return idle;
+}
+
+static struct deadline tend_life(struct psandbox *s)
+{
+    struct deadline total = at(s->began_ms + s->total_ms);
+    struct deadline orphan = s->base.channel.fd < 0 ? s->orphan : DEADLINE_NEVER;
+    char reason[80];
+
+    if (deadline_passed(total)) {
+        snprintf(reason, sizeof reason, "its time of %" PRId64 " seconds was over",
+                 s->total_ms / 1000);
+        psandbox_stop(s, "expired", reason);
+    }
+    if (deadline_passed(orphan))
+        psandbox_stop(s, "closed", "the server was stopped");
+    return deadline_min(deadline_min(total, orphan), tend_idle(s));
+}
+
+static bool psandbox_tick(void *ctx)
+{
+    struct psandbox *s = ctx;
+
+    channel_dispatch(&s->base.channel);
+    if (s->record && !s->stop)
+        psandbox_cell_next(s);
+    reap_waiters(s);
+    struct deadline next = deadline_min(tend_waiters(s), tend_calls(s));
+    if (s->record && !s->stop)
+        next = deadline_min(next, tend_life(s));
+    channel_ring_at(&s->base.channel, next);
+    reap_waiters(s);
+    return !s->stop;
+}
+
+/* ---- from start to end ---- */
+
+static void serve(struct psandbox *s)
+{
+    const struct engine_ops *ops = s->base.engine->ops;
+
+    while (psandbox_tick(s)) {
+        struct pollfd p[2] = {
+            {.fd = s->base.channel.loop.fd, .events = POLLIN},
+            {.fd = ops->fd(s->base.engine), .events = ops->psandbox_waits(s->base.engine)}};
+
+        if (poll(p, 2, s->unread ? 0 : -1) < 0 && errno != EINTR)
+            psandbox_stop(s, "lost", "its process cannot go on");
+        if (p[1].revents || s->unread)
+            on_engine(s);
+    }
+}
+
+static void answer_creator(struct psandbox *s)
+{
+    json_t *row = psandbox_row_new(s);
+
+    json_object_del(row, "lastUsedAt");
+    json_object_del(row, "session");
+    psandbox_answer_all(s, PSANDBOX_CREATE, wire_result_new(row));
+}
+
+/* What callers get that wait for something else than its end. */
+static void answer_rest(struct psandbox *s, const struct err *problem)
+{
+    struct err e = *problem;
+
+    if (s->record && strcmp(s->status, "lost") == 0)
+        err_set(&e, ERR_LOST, "the sandbox is lost (%s), and what ran in it", s->reason);
+    else if (s->record)
+        psandbox_record_say_end(s->record, &e);
+    for (enum psandbox_kind kind = PSANDBOX_CREATE; kind <= PSANDBOX_CLOSE; kind++)
+        if (kind != PSANDBOX_CLOSE || !s->record)
+            psandbox_answer_all(s, kind, wire_error_new(&e));
+}
+
+static void write_end(struct psandbox *s)
+{
+    const struct supervisor_start *start = s->base.start;
+    struct err e = ERR_INIT;
+
+    psandbox_write_record(s);
+    if (psandbox_record_write_log(start->root, start->run_id, s->log, &e) < 0)
+        log_warn("sandbox %s: %s", start->run_id, e.text);
+    log_info("sandbox %s is %s: %s", start->run_id, s->status, s->reason);
+}
+
+static void psandbox_end(struct psandbox *s, const struct err *problem)
+{
+    psandbox_stop(s, "closed", "it could not be started");
+    if (s->record)
+        write_end(s);
+    channel_send(&s->base.channel, json_pack("{s:s}", "is", "ended"));
+    answer_rest(s, problem);
+    s->base.engine->ops->finish(s->base.engine);
+    channel_close(&s->base.channel); /* takes the calls that came meanwhile */
+    answer_rest(s, problem);
+    if (s->record)
+        psandbox_answer_all(s, PSANDBOX_CLOSE, wire_result_new(psandbox_row_new(s)));
+    waiters_drain(&s->base.waiters, psandbox_tick);
+    sandbox_close(&s->sandbox);
+    output_ring_free(s->log);
+    json_decref(s->record);
+    buf_clear(&s->session.control);
+}
+
+static int64_t wanted_ms(const struct supervisor_start *start, const char *name, uint64_t most)
+{
+    json_int_t wanted = json_get_integer(start->head, name, 0);
+
+    return wanted > 0 && (uint64_t)wanted < most ? wanted : (int64_t)most;
+}
+
+void psandbox_main(const struct supervisor_start *start)
+{
+    const struct broker_config *config = start->config;
+    struct err e = ERR_INIT;
+    struct psandbox s = {.tenant = json_get_string(start->head, "tenant"),
+                         .conversation = json_get_string(start->head, "conversationId"),
+                         .language = json_get_string(start->head, "language"),
+                         .keeps_variables = op_of(start->head) == OP_SESSION,
+                         .session = {.control = BUF_INIT(4096)},
+                         .sandbox = SANDBOX_INIT,
+                         .idle_ms = wanted_ms(start, "idleMs", config->persistent.idle_ms),
+                         .total_ms = wanted_ms(start, "totalMs", config->persistent.total_ms),
+                         .output_at = DEADLINE_NEVER,
+                         .orphan = DEADLINE_NEVER};
+
+    if (container_open(&s.base, start, &s, &channel_ops, on_waiter, psandbox_tick, &e) < 0) {
+        log_error("the process of a persistent sandbox cannot start: %s", e.text);
+        waiter_refuse(start->connection, &e);
+        container_clear(&s.base);
+        return;
+    }
+    s.log = output_ring_new(OUTPUT_RING_KEEP);
+    psandbox_take_call(&s, start->head, start->connection);
+    if (psandbox_start(&s, &e) == 0) {
+        if (s.keeps_variables)
+            psandbox_session_look_back(&s);
+        answer_creator(&s);
+        serve(&s);
+    }
+    psandbox_end(&s, &e);
+    container_clear(&s.base);
+}

@@ -1,0 +1,333 @@
+#include "config.h"
+
+#include "common/supervisor/supervisor_self.h"
+
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/protocol/wire.h"
+#include "common/records/index_dir.h"
+#include "common/records/retention_notice.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files/files.h"
+#include "common/sandbox/state/quota.h"
+#include "common/sandbox/state/state.h"
+#include "common/sandbox/warm_dir.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define BODY_MS        30000 /* for the body, which was sent behind the head */
+#define KEEP_BYTES_MAX (8u * 1024 * 1024)
+#define WAIT_MAX_S     7200 /* the pool replaces a warm container long before that */
+
+/* ---- the claim ---- */
+
+static int check_request(const struct supervisor_start *start, struct run_request *r, struct err *e)
+{
+    const struct broker_limits *limits = &start->config->limits;
+
+    if (strcmp(r->language, start->runner->language) != 0)
+        return err_set(e, ERR_INTERNAL, "the run is in %s, the supervisor's runner in %s",
+                       r->language, start->runner->language);
+    if (container_check_request(start, r, e) < 0)
+        return -1;
+    if (r->network && !limits->network)
+        return err_set(e, ERR_DENIED, "network: this server does not allow it (SANDBOX_NETWORK)");
+    if (start->runner->protocol == 0 && (r->input.data || r->n_args > 0))
+        return err_set(e, ERR_INVALID,
+                       "stdin and args: the runner image for %s takes only code (it has no "
+                       "sandbox.protocol label)",
+                       start->runner->language);
+    if (r->keep_bytes == 0 || r->keep_bytes > KEEP_BYTES_MAX)
+        r->keep_bytes = limits->output_keep;
+    return 0;
+}
+
+static int receive_request(struct supervisor *s, const json_t *head, int connection, struct err *e)
+{
+    const struct sandbox_root *root = s->base.start->root;
+
+    s->head = json_incref((json_t *)(uintptr_t)head); /* nobody changes it */
+    if (wire_run_head_decode(s->head, &s->request, &s->options, e) < 0 ||
+        !(s->body = wire_recv(connection, NULL, deadline_in_ms(BODY_MS), e)) ||
+        wire_run_body_decode(s->body, &s->request, e) < 0 ||
+        check_request(s->base.start, &s->request, e) < 0 || supervisor_check_index(s, e) < 0)
+        return -1;
+    /* Its name is known before its directory is there. */
+    s->sandbox.root = root;
+    return sandbox_name(root, s->request.tenant, s->request.conversation, s->sandbox.name, e);
+}
+
+static void record_init(struct supervisor *s)
+{
+    const struct run_request *r = &s->request;
+    int64_t now = clock_unix_s();
+
+    s->record = (struct run_record){
+        .tenant = (char *)(uintptr_t)r->tenant,
+        .conversation = (char *)(uintptr_t)r->conversation,
+        .language = (char *)(uintptr_t)r->language,
+        .created = now,
+        .deadline = now + (int64_t)(r->timeout_ms + SUPERVISOR_STARTS * CONTAINER_START_MS) / 1000 +
+                    1,
+        .ttl_s = (int64_t)s->base.start->config->limits.result_ttl_ms / 1000,
+    };
+}
+
+static void add_caller(struct supervisor *s, int connection)
+{
+    struct waiter *r = waiters_add(&s->base.waiters, connection, WAITER_CALLER);
+    int64_t left_ms = (int64_t)s->options.wait_ms - s->queue_ms;
+
+    if (!r) {
+        close(connection);
+        return;
+    }
+    r->live = s->options.live;
+    if (s->options.wait_ms > 0)
+        r->answer_by = deadline_in_ms(left_ms > 0 ? left_ms : 0);
+    if (s->options.background)
+        r->answer_by = deadline_in_ms(0);
+}
+
+void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms,
+                      int take_connection)
+{
+    struct err e = ERR_INIT;
+
+    if (s->claimed || s->stop) {
+        close(take_connection); /* without a word: the main process gives the run to another */
+        return;
+    }
+    channel_remember_broker(&s->base.channel, take_connection);
+    if (receive_request(s, head, take_connection, &e) < 0) {
+        waiter_refuse(take_connection, &e);
+        s->stop = true;
+        return;
+    }
+    s->claimed = true;
+    s->queue_ms = queue_ms;
+    record_init(s);
+    run_capture_init(&s->capture, s->request.keep_bytes, s->base.start->config->limits.output_max);
+    add_caller(s, take_connection);
+    channel_send(&s->base.channel, json_pack("{s:s}", "is", "running"));
+}
+
+void supervisor_unclaim(struct supervisor *s)
+{
+    run_capture_clear(&s->capture);
+    sandbox_close(&s->sandbox);
+    wire_run_decoded_clear(&s->request);
+    json_decref(s->head);
+    json_decref(s->body);
+}
+
+/* ---- its files ---- */
+
+ino_t supervisor_dir_id(const struct sandbox_root *root, const char *sandbox_dir)
+{
+    struct stat st;
+
+    return fstatat(root->fd, sandbox_dir, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_ino : 0;
+}
+
+/* Opens s->sandbox; started becomes false when the warm container cannot serve it. */
+static int open_sandbox(struct supervisor *s, struct err *e)
+{
+    const struct supervisor_start *start = s->base.start;
+    const struct run_request *r = &s->request;
+    struct err why = ERR_INIT;
+
+    if (run_needs_new(r))
+        s->started = false;
+    if (s->started && start->warm_dir) {
+        s->fresh = warm_dir_adopt(start->root, start->warm_dir, r->tenant, r->conversation,
+                                  &s->sandbox, &why) == 0;
+        if (s->fresh)
+            return 0;
+        if (why.kind != ERR_EXISTS) /* else the conversation got its sandbox meanwhile */
+            log_warn("cannot use a warm container: %s", why.text);
+        s->started = false;
+    }
+    if (sandbox_open(start->root, r->tenant, r->conversation, &s->sandbox, e) < 0)
+        return -1;
+    if (s->started && supervisor_dir_id(start->root, s->sandbox.name) != s->dir_id)
+        s->started = false;
+    return 0;
+}
+
+/* Its files before the run, and whether there may be a run. */
+static int take_before(struct supervisor *s, struct snapshot *out, struct err *e)
+{
+    const struct usage nothing = {0};
+
+    s->usage.partial = true;
+    if (s->fresh)
+        return quota_check_usage(&s->sandbox, &nothing, 0, e);
+    return retention_notice_before(&s->sandbox, out, e);
+}
+
+/* Opens the first changed files for a caller that wants them so: it needs no call for each. */
+static void open_files(struct supervisor *s, const json_t *result)
+{
+    size_t i;
+    json_t *file;
+
+    if (!s->options.opened)
+        return;
+    json_array_foreach(json_object_get(result, "files"), i, file)
+    {
+        struct err e = ERR_INIT;
+        struct stat st;
+
+        if (!json_get_string(file, "url"))
+            continue;
+        /* Only their order tells them apart: after one that is gone, none is opened. */
+        int fd = files_open(&s->sandbox, json_get_string(file, "name"), &st, &e);
+        if (fd < 0 || !fds_add(&s->opened, fd))
+            return;
+    }
+}
+
+void supervisor_note_use(struct supervisor *s)
+{
+    struct err e = ERR_INIT;
+
+    if (s->use_noted || s->sandbox.fd < 0)
+        return;
+    s->use_noted = true;
+    if (state_note_use(&s->sandbox, s->request.tenant, s->request.conversation, &e) < 0)
+        log_warn("cannot write a sandbox's record: %s", e.text);
+}
+
+void supervisor_note_size(const struct supervisor *s)
+{
+    if (s->usage.partial) /* not counted to the end: the size is counted when it is needed */
+        state_forget_size(s->base.start->root, s->sandbox.name);
+    else
+        state_note_size(s->base.start->root, s->sandbox.name, &s->usage);
+}
+
+/* ---- its container ---- */
+
+static const char *index_url(const struct supervisor *s)
+{
+    return s->source ? s->source->url : NULL;
+}
+
+int supervisor_start_container(struct supervisor *s, const char *data_path, struct err *e)
+{
+    const struct supervisor_start *start = s->base.start;
+    uint64_t run_ms = s->claimed ? s->request.timeout_ms : start->config->limits.timeout_max_ms;
+    size_t n_env = 0;
+    char **env = start->runner->protocol == 0 && s->claimed
+                     ? container_env_new(&s->request, &s->sandbox, index_url(s), &n_env)
+                     : NULL;
+    AUTO_FREE char *index_path = s->source ? index_dir_host_path(start->root, start->run_id) : NULL;
+    struct engine_spec spec = {
+        .protocol = start->runner->protocol,
+        .data_path = data_path,
+        .deadline_unix = clock_unix_s() + (s->claimed ? 0 : WAIT_MAX_S) +
+                         (int64_t)(run_ms + CONTAINER_START_MS) / 1000 + 1,
+        .network = s->request.network,
+        .index_path = index_path,
+        .env = (const char *const *)env,
+        .n_env = n_env,
+    };
+
+    s->started = container_start(&s->base, &spec, e) == 0;
+    container_env_free(env, n_env);
+    if (s->started && s->claimed)
+        channel_send(&s->base.channel, json_pack("{s:s}", "is", "started"));
+    return s->started ? 0 : -1;
+}
+
+static int run_once(struct supervisor *s, const struct engine_program *program,
+                    struct engine_outcome *out, struct err *e)
+{
+    struct engine *engine = s->base.engine;
+    struct engine_sink sink = {.output = supervisor_take_output, .ctx = s};
+    struct deadline d = deadline_in_ms((int64_t)program->timeout_ms + CONTAINER_START_MS);
+
+    s->began_ms = clock_mono_ms();
+    /* The first tick while the program runs does what need not be done before it. */
+    channel_ring_at(&s->base.channel, deadline_in_ms(0));
+    return engine->ops->run(engine, program, &sink, &s->base.attend, d, out, e);
+}
+
+/* In the warm container or a new one; in another if that was lost before it got the program. */
+static int run_somewhere(struct supervisor *s, const struct engine_program *program,
+                         struct engine_outcome *out, struct err *e)
+{
+    AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
+
+    for (int tries = 1;; tries++) {
+        if (!s->started && supervisor_start_container(s, data_path, e) < 0)
+            return -1;
+        if (run_once(s, program, out, e) == 0)
+            return 0;
+        if (e->kind != ERR_LOST || tries == SUPERVISOR_STARTS || s->stop)
+            return -1;
+        log_debug("run %s: %s; starting another container", s->base.start->run_id, e->text);
+        s->started = false;
+    }
+}
+
+static int run_program(struct supervisor *s, struct engine_outcome *out, struct err *e)
+{
+    const struct run_request *r = &s->request;
+    size_t n_env;
+    char **env = container_env_new(r, &s->sandbox, index_url(s), &n_env);
+    const char **args = mem_array(r->n_args + 1, sizeof *args);
+
+    for (size_t i = 0; i < r->n_args; i++)
+        args[i] = r->args[i].data;
+    const struct engine_program program = {
+        .code = r->code.data,
+        .code_len = r->code.len,
+        .input = r->input.data,
+        .input_len = r->input.len,
+        .args = args,
+        .n_args = r->n_args,
+        .env = (const char *const *)env,
+        .n_env = n_env,
+        .timeout_ms = r->timeout_ms,
+    };
+    int result = run_somewhere(s, &program, out, e);
+    container_env_free(env, n_env);
+    free(args);
+    return result;
+}
+
+json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct err *e)
+{
+    AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    const struct run_story story = {.run_id = s->base.start->run_id,
+                                    .sandbox = &s->sandbox,
+                                    .capture = &s->capture,
+                                    .queue_ms = s->queue_ms};
+
+    if (open_sandbox(s, e) < 0 || take_before(s, &before, e) < 0 || supervisor_open_index(s, e) < 0)
+        return NULL;
+    if (s->cancelled || run_program(s, out, e) < 0) {
+        if (!s->cancelled)
+            return NULL;
+        int64_t now = clock_mono_us(); /* cancelled before there was a program */
+        *out = (struct engine_outcome){
+            .end = ENGINE_CANCELLED, .exit_code = -1, .started_us = now, .ended_us = now};
+    }
+    supervisor_close_index(s);
+    if (snapshot_take(&s->sandbox, &after, e) < 0)
+        return NULL;
+    json_t *result = run_result_new(&story, out, &before, &after);
+    open_files(s, result);
+    s->usage = after.usage;
+    retention_notice_after(&s->sandbox, &after, result);
+    if (s->sandbox.made)
+        retention_notice_expired(&s->sandbox, result);
+    supervisor_add_installed(s, result);
+    return result;
+}

@@ -67,7 +67,7 @@ json_t *job_move(struct job *job, struct err *e);
 json_t *job_list(const struct job_world *world, const json_t *request, struct err *e);
 json_t *job_names(const struct job_world *world, const json_t *request, struct err *e);
 
-/* Uploads by ticket (job_links.c): what client_links.h says of each. */
+/* Uploads by ticket (job_links.c): what client_files.h says of each. */
 json_t *job_create_upload(struct job *job, struct err *e);
 json_t *job_check_upload(struct job *job, struct err *e);
 json_t *job_stage_upload(struct job *job, struct err *e);

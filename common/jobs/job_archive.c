@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/jobs/job.h"
-#include "common/protocol/client_archive.h"
+#include "common/protocol/client_files.h"
 #include "common/records/retention_notice.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/archive/archive.h"

@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "common/jobs/job.h"
-#include "common/protocol/client_runs.h"
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/snapshot.h"

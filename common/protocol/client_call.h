@@ -1,27 +1,75 @@
-/* One call on the broker's socket, from the connection to the answer. Private to common/broker. */
+/*
+ * One call on the broker's socket, from the connection to the answer; each call has a connection of
+ * its own. Calls block, but end with ERR_CANCELLED when a descriptor of their caller hangs up (-1:
+ * none). cancel_fd: the answer is not wanted any more, and a run that this call began is cancelled.
+ * leave_fd: the caller has left; the run goes on, and its result is kept.
+ */
 #ifndef SANDCGI_PROTOCOL_CLIENT_CALL_H
 #define SANDCGI_PROTOCOL_CLIENT_CALL_H
 
 #include "common/base/fds.h"
-#include "common/protocol/client_runs.h"
+#include "common/protocol/run.h"
+
+struct broker_client {
+    const char *path; /* of the broker's socket; borrowed */
+    int cancel_fd;
+    int leave_fd;
+    int64_t limit_ms; /* the call ends with ERR_TIMEOUT then; 0: no limit */
+    /* Called when the call begins to wait and every tick_ms from then on; may be NULL. */
+    void (*tick)(void *ctx);
+    void *tick_ctx;
+    int tick_ms;
+};
+
+enum broker_live_kind {
+    BROKER_LIVE_STDOUT,
+    BROKER_LIVE_STDERR,
+    BROKER_LIVE_SKIPPED, /* bytes that were dropped because the output came too fast */
+};
+
+/* A piece of a running program's output: whole lines, or a partial line whose end did not come
+ * soon; valid UTF-8. Borrowed. */
+struct broker_live {
+    enum broker_live_kind kind;
+    struct run_text text;
+    uint64_t skipped;
+    uint64_t next_byte; /* offset in the combined output behind this piece */
+};
+
+/* What comes with ERR_BUSY. */
+struct broker_busy {
+    uint64_t retry_after_ms; /* an estimate; 0: unknown */
+    uint64_t position;       /* runs in the queue */
+};
+
+/* Messages before the answer; any member may be NULL. */
+struct broker_callbacks {
+    void (*live)(void *ctx, const struct broker_live *piece);
+    void (*queued)(void *ctx, uint64_t position); /* place in the queue, from 1 */
+    void *ctx;
+    struct broker_busy *busy; /* set when the call fails, to zeros if the error has none */
+};
 
 struct client_call {
     const struct broker_client *client;
     const json_t *head;
     int pass_fd;            /* rides along with the head; -1: none */
     const json_t *body;     /* NULL: none */
-    bool cancel_on_hang_up; /* tell the broker, so that it ends what this call began */
-    const struct broker_callbacks *callbacks; /* NULL: nobody listens */
-    struct fds *out_fds; /* what comes along with the answer; NULL: nothing may */
+    bool cancel_on_hang_up; /* send {"cancel":true}, so that the broker ends what this call began */
+    bool retry_lost;        /* call once more after ERR_LOST: the record answers then */
+    const struct broker_callbacks *callbacks; /* may be NULL */
+    struct fds *out_fds; /* descriptors that ride along with the answer; NULL: none are accepted */
 };
 
-/* The answer's result (new reference), or NULL. ERR_LOST: the broker's side ended without a word.
- */
+/* The answer's result (new reference), or NULL. ERR_LOST: the process that carried out the
+ * operation ended without an answer. */
 json_t *client_call(const struct client_call *call, struct err *e);
 
-/* A question in one message; pass_fd -1: none. The answer may come with one descriptor: *out_fd, -1
- * when it did not; NULL: it may not. */
-json_t *client_ask(const struct broker_client *c, const json_t *head, int pass_fd, int *out_fd,
-                   struct err *e);
+/* A request in one message, which it takes, without descriptors. */
+json_t *client_ask(const struct broker_client *c, json_t *take_head, struct err *e);
+/* The same; pass_fd -1: none. *out_fd is the answer's descriptor, -1: it has none; NULL: it must
+ * have none. */
+json_t *client_ask_with_fd(const struct broker_client *c, json_t *take_head, int pass_fd,
+                           int *out_fd, struct err *e);
 
 #endif

@@ -2,61 +2,32 @@
 
 #include "common/protocol/client_psandboxes.h"
 
-#include "common/protocol/client_call.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
 
-static json_t *ask(const struct broker_client *c, const json_t *head, struct err *e)
-{
-    const struct client_call call = {.client = c, .head = head, .pass_fd = -1};
-
-    return client_call(&call, e);
-}
-
-/* NULL: the member is left out. */
-static void set_text(json_t *object, const char *name, const char *text)
-{
-    if (text)
-        json_object_set_new(object, name, json_string(text));
-}
-
 json_t *broker_create_psandbox(const struct broker_client *c,
                                const struct broker_psandbox_request *want, struct err *e)
 {
-    json_auto_t *head = json_pack(
-        "{s:s, s:s, s:s, s:b, s:I, s:I}", "op", op_name(OP_CREATE_PSANDBOX), "tenant", want->tenant,
-        "conversationId", want->conversation, "network", want->network, "idleMs",
-        (json_int_t)want->idle_ms, "totalMs", (json_int_t)want->total_ms);
+    json_t *head = op_head_new(OP_CREATE_PSANDBOX, "{s:s, s:s, s:b, s:I, s:I, s:s*, s:s*, s:s*}",
+                               "tenant", want->tenant, "conversationId", want->conversation,
+                               "network", want->network, "idleMs", (json_int_t)want->idle_ms,
+                               "totalMs", (json_int_t)want->total_ms, "language", want->language,
+                               "image", want->image, "alias", want->alias);
 
-    set_text(head, "language", want->language);
-    set_text(head, "image", want->image);
-    set_text(head, "alias", want->alias);
-    return ask(c, head, e);
+    return client_ask(c, head, e);
 }
 
-static json_t *psandbox_message(enum broker_op op, const char *tenant, const char *psandbox_id)
+/* About a sandbox that may end meanwhile. */
+static json_t *ask_about_psandbox(const struct broker_client *c, enum broker_op op,
+                                  const char *tenant, const char *psandbox_id, struct err *e)
 {
-    json_t *head = json_pack("{s:s, s:s}", "op", op_name(op), "tenant", tenant);
+    json_auto_t *head = op_head_new(op, "{s:s, s:s*}", "tenant", tenant, "sandboxId", psandbox_id);
+    const struct client_call call = {.client = c, .head = head, .pass_fd = -1, .retry_lost = true};
 
-    set_text(head, "sandboxId", psandbox_id);
-    return head;
-}
-
-/* A sandbox may end while it is asked, and then its record answers. */
-static json_t *ask_about_psandbox(const struct broker_client *c, const json_t *head, struct err *e)
-{
-    struct err first = ERR_INIT;
-    json_t *result = ask(c, head, &first);
-
-    if (result)
-        return result;
-    if (first.kind == ERR_LOST)
-        return ask(c, head, e);
-    *e = first;
-    return NULL;
+    return client_call(&call, e);
 }
 
 json_t *broker_exec(const struct broker_client *c, const char *tenant,
@@ -70,12 +41,13 @@ json_t *broker_exec(const struct broker_client *c, const char *tenant,
                                         .n_args = want->n,
                                         .env = want->env,
                                         .n_env = want->n_env};
-    json_auto_t *head = psandbox_message(OP_EXEC, tenant, want->psandbox_id);
+    json_auto_t *head = op_head_new(OP_EXEC, "{s:s, s:s*, s:I, s:b}", "tenant", tenant, "sandboxId",
+                                    want->psandbox_id, "timeoutMs", (json_int_t)want->timeout_ms,
+                                    "live", callbacks && callbacks->live);
     json_auto_t *body = wire_run_body_new(&request);
 
-    json_object_set_new(head, "timeoutMs", json_integer((json_int_t)want->timeout_ms));
-    json_object_set_new(head, "live", json_boolean(callbacks && callbacks->live));
-    set_text(body, "cwd", want->cwd);
+    if (want->cwd)
+        json_object_set_new(body, "cwd", json_string(want->cwd));
     json_object_set_new(body, "stopAtFailure", json_boolean(want->stop_at_failure));
     const struct client_call call = {.client = c,
                                      .head = head,
@@ -89,26 +61,22 @@ json_t *broker_exec(const struct broker_client *c, const char *tenant,
 json_t *broker_psandbox_status(const struct broker_client *c, const char *tenant,
                                const char *psandbox_id, const char *conversation, struct err *e)
 {
-    json_auto_t *head = psandbox_message(OP_PSANDBOX_STATUS, tenant, psandbox_id);
-
-    set_text(head, "conversationId", conversation);
-    return ask(c, head, e);
+    return client_ask(c,
+                      op_head_new(OP_PSANDBOX_STATUS, "{s:s, s:s*, s:s*}", "tenant", tenant,
+                                  "sandboxId", psandbox_id, "conversationId", conversation),
+                      e);
 }
 
 json_t *broker_close_psandbox(const struct broker_client *c, const char *tenant,
                               const char *psandbox_id, struct err *e)
 {
-    json_auto_t *head = psandbox_message(OP_CLOSE_PSANDBOX, tenant, psandbox_id);
-
-    return ask_about_psandbox(c, head, e);
+    return ask_about_psandbox(c, OP_CLOSE_PSANDBOX, tenant, psandbox_id, e);
 }
 
 json_t *broker_psandbox_logs(const struct broker_client *c, const char *tenant,
                              const char *psandbox_id, struct err *e)
 {
-    json_auto_t *head = psandbox_message(OP_PSANDBOX_LOGS, tenant, psandbox_id);
-
-    return ask_about_psandbox(c, head, e);
+    return ask_about_psandbox(c, OP_PSANDBOX_LOGS, tenant, psandbox_id, e);
 }
 
 /* Does this row of a status keep variables, in that language (NULL: any)? */

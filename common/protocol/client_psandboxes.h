@@ -10,7 +10,7 @@
 #ifndef SANDCGI_PROTOCOL_CLIENT_PSANDBOXES_H
 #define SANDCGI_PROTOCOL_CLIENT_PSANDBOXES_H
 
-#include "common/protocol/client_runs.h"
+#include "common/protocol/client_call.h"
 
 #define PSANDBOX_ID_PREFIX    "sbx_" /* and RUN_ID_LEN hex digits */
 #define PSANDBOX_ID_MAX       1024   /* bytes that are looked at; anything else is unknown */

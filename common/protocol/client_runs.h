@@ -1,57 +1,8 @@
-/*
- * The worker's side of the broker's socket. One connection per call; calls block, but notice when a
- * descriptor of their caller hangs up (-1: none): the call then ends with ERR_CANCELLED. cancel_fd
- * says that what was asked for is not wanted any more: a run that this call began is ended.
- * leave_fd says that nobody waits here any more: the run goes on, and its result is kept.
- */
+/* Runs, and the state of the broker, for workers. */
 #ifndef SANDCGI_PROTOCOL_CLIENT_RUNS_H
 #define SANDCGI_PROTOCOL_CLIENT_RUNS_H
 
-#include "common/base/fds.h"
-#include "common/protocol/run.h"
-
-#include <sys/stat.h>
-
-struct broker_client {
-    const char *path; /* of the broker's socket; borrowed */
-    int cancel_fd;
-    int leave_fd;
-    int64_t limit_ms; /* the call ends with ERR_TIMEOUT then; 0: it lasts as long as it takes */
-    /* Called when the call begins to wait and every tick_ms from then on; NULL: nobody wants to
-     * know. */
-    void (*tick)(void *ctx);
-    void *tick_ctx;
-    int tick_ms;
-};
-
-enum broker_live_kind {
-    BROKER_LIVE_STDOUT,
-    BROKER_LIVE_STDERR,
-    BROKER_LIVE_SKIPPED, /* output that came too fast to be told: skipped bytes of it */
-};
-
-/* A piece of a run's output while it goes on: whole lines (or what has waited for its line's end),
- * valid UTF-8. Borrowed. */
-struct broker_live {
-    enum broker_live_kind kind;
-    struct run_text text;
-    uint64_t skipped;
-    uint64_t next_byte; /* the combined output's bytes up to here have been told */
-};
-
-/* What comes with ERR_BUSY. */
-struct broker_busy {
-    uint64_t retry_after_ms; /* an estimate; 0: unknown */
-    uint64_t position;       /* how many wait already */
-};
-
-/* What the caller hears before the answer; any member may be NULL. */
-struct broker_callbacks {
-    void (*live)(void *ctx, const struct broker_live *piece);
-    void (*queued)(void *ctx, uint64_t position); /* the run has to wait for its turn; from 1 */
-    void *ctx;
-    struct broker_busy *busy; /* set (to zeros, too) when the call fails */
-};
+#include "common/protocol/client_call.h"
 
 /* options.live and options.opened are set from the rest. Zeros, or NULL for the whole: the call
  * lasts as long as the run. */
@@ -99,33 +50,6 @@ json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
 
 /* How the broker is (job.c says what is in it): for the operator, not for clients. */
 json_t *broker_status(const struct broker_client *c, struct err *e);
-
-/* Stores size bytes of fd (from offset 0) as name; the answer is {name, size, url}. Without replace
- * ERR_EXISTS when something is there. */
-json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                        const char *name, int fd, size_t size, bool replace, struct err *e);
-
-/* Opens a file of a sandbox for reading; returns the descriptor, or -1. */
-int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                     const char *name, struct stat *out, struct err *e);
-
-#define BROKER_LIST_MAX 1000 /* files of one page, names of one answer */
-
-/*
- * One page of the files of a tenant's sandboxes: {"files":[{conversationId, name, size, modified
- * (Unix seconds)}], "next"?: …}. after is the "next" of the page before (checked: clients bring it
- * back), NULL: the first. The newest sandbox comes first, its files by name; an order that does not
- * change between pages. A page may be short and still have a next. New reference, or NULL.
- */
-json_t *broker_list_files(const struct broker_client *c, const char *tenant, const json_t *after,
-                          size_t max, struct err *e);
-
-/*
- * Up to max names that begin with prefix, as an array of strings: of the tenant's conversations
- * (conversation NULL), the newest first, or of one conversation's files. New reference, or NULL.
- */
-json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
-                     const char *prefix, size_t max, struct err *e);
 
 /* [{language, image, version, libraries:[{name,version}], protocol}], sorted by language. */
 json_t *broker_runners(const struct broker_client *c, struct err *e);

@@ -1,16 +1,13 @@
 # What is said over the broker's socket, and how a client says it.
 noinst_LIBRARIES += libprotocol.a
 libprotocol_a_SOURCES = \
-	common/protocol/client_archive.c common/protocol/client_archive.h \
 	common/protocol/client_call.c common/protocol/client_call.h \
 	common/protocol/client_files.c common/protocol/client_files.h \
-	common/protocol/client_links.c common/protocol/client_links.h \
 	common/protocol/client_psandboxes.c common/protocol/client_psandboxes.h \
-	common/protocol/client_remove.c common/protocol/client_remove.h \
 	common/protocol/client_runs.c common/protocol/client_runs.h \
 	common/protocol/ops.c common/protocol/ops.h \
 	common/protocol/reply.c common/protocol/reply.h \
-	common/protocol/run.c common/protocol/run.h \
+	common/protocol/run.h \
 	common/protocol/wire.c common/protocol/wire.h
 
 if HAVE_CMOCKA

@@ -76,7 +76,7 @@ const struct op_row *op_row(enum broker_op op);
 const char *op_name(enum broker_op op);
 /* What a request's head names. */
 enum broker_op op_of(const json_t *head);
-/* {"op": its name}, to which a client adds the operation's members. */
-json_t *op_head_new(enum broker_op op);
+/* A request's head: the members as json_pack makes them of an object's format, and "op". */
+json_t *op_head_new(enum broker_op op, const char *format, ...);
 
 #endif

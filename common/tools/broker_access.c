@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 
 #include "common/tools/complete.h"
 
+#include "common/protocol/client_files.h"
 #include "common/tools/broker_access.h"
 
 #include <string.h>

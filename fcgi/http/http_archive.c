@@ -4,7 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/protocol/client_archive.h"
+#include "common/protocol/client_files.h"
 #include "common/sandbox/links/link.h"
 #include "fcgi/http/http_guard.h"
 

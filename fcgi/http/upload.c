@@ -5,7 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/parse.h"
-#include "common/protocol/client_links.h"
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/state/quota.h"
 #include "common/tools/files/changes.h"

@@ -2,8 +2,8 @@
 
 #include "tests/fakes/fake_broker.h"
 
-#include "common/protocol/client_archive.h"
-#include "common/protocol/client_links.h"
+#include "common/protocol/client_files.h"
+#include "common/protocol/client_runs.h"
 
 #include "common/base/auto.h"
 #include "common/base/b64.h"
@@ -447,4 +447,14 @@ int broker_ping(const struct broker_client *c, struct err *e)
         return 0;
     *e = fake_broker.trouble;
     return -1;
+}
+
+json_t *broker_delete_conversation(const struct broker_client *c, const char *tenant,
+                                   const char *conversation, struct err *e)
+{
+    (void)c;
+    (void)tenant;
+    (void)conversation;
+    err_set(e, ERR_UNAVAILABLE, "the fake broker deletes no conversations");
+    return NULL;
 }

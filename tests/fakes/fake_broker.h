@@ -6,6 +6,7 @@
 #define SANDCGI_TESTS_FAKES_FAKE_BROKER_H
 
 #include "common/protocol/client_files.h"
+#include "common/protocol/client_runs.h"
 
 struct fake_broker {
     /* What it answers. */

@@ -3,6 +3,7 @@
  * can be shown. */
 #include "config.h"
 
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "tests/fakes/fake_broker.h"

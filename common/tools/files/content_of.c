@@ -4,6 +4,7 @@
 
 #include "common/base/fdio.h"
 #include "common/base/utf8.h"
+#include "common/protocol/client_files.h"
 #include "common/sandbox/files/media.h"
 #include "common/tools/broker_access.h"
 

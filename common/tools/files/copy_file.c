@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/args.h"

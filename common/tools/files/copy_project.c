@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/protocol/client_archive.h"
+#include "common/protocol/client_files.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/args.h"

@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/protocol/client_links.h"
+#include "common/protocol/client_files.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/args.h"
 #include "common/tools/broker_access.h"

@@ -3,7 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/mcp/features/content.h"
-#include "common/protocol/client_remove.h"
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
 #include "common/tools/broker_access.h"

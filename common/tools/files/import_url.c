@@ -4,7 +4,7 @@
 #include "common/base/mem.h"
 #include "common/fetch/fetch.h"
 #include "common/mcp/features/content.h"
-#include "common/protocol/client_links.h"
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/files/media.h"

@@ -4,6 +4,7 @@
 #include "common/base/b64.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/files/media.h"

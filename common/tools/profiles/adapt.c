@@ -5,7 +5,6 @@
 #include "common/base/mem.h"
 #include "common/mcp/features/content.h"
 #include "common/protocol/client_files.h"
-#include "common/protocol/client_remove.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/broker_access.h"

@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/broker_access.h"

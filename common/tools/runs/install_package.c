@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/index/ecosystem.h"
 #include "common/mcp/features/content.h"
+#include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
 #include "common/tools/broker_access.h"

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
+#include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
 #include "common/tools/broker_access.h"

@@ -6,6 +6,7 @@
 #include "common/base/buf.h"
 #include "common/base/fdio.h"
 #include "common/mcp/features/content.h"
+#include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/tools/broker_access.h"
 

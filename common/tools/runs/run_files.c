@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 #include "common/base/fdio.h"
 #include "common/mcp/features/content.h"
+#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
 #include "common/tools/broker_access.h"

@@ -6,7 +6,7 @@
 #define SANDCGI_TOOLS_RUNS_RUN_LIFE_H
 
 #include "common/mcp/features/tool.h"
-#include "common/protocol/client_runs.h"
+#include "common/protocol/client_call.h"
 
 struct run_life {
     const struct mcp_tool_call *call;

@@ -4,7 +4,7 @@
 #define SANDCGI_TOOLS_RUNS_RUN_REPORT_H
 
 #include "common/mcp/features/tool.h"
-#include "common/protocol/client_runs.h"
+#include "common/protocol/client_call.h"
 
 /* Bytes of a runId that are looked at; whatever is no id is told to be unknown. */
 #define RUN_ID_MAX  1024

@@ -3,8 +3,9 @@
 
 #include "tests/unit/broker/broker_world.h"
 
+#include "common/protocol/client_files.h"
 #include "common/protocol/client_psandboxes.h"
-#include "common/protocol/client_remove.h"
+#include "common/protocol/client_runs.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
 #include "common/sandbox/sandbox.h"

@@ -4,6 +4,7 @@
 #include "tests/unit/broker/broker_world.h"
 
 #include "common/base/parse.h"
+#include "common/protocol/client_runs.h"
 #include "common/sandbox/state/state.h"
 
 #include <errno.h>

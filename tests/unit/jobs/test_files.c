@@ -4,7 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/jobs/job.h"
-#include "common/protocol/client_runs.h"
+#include "common/protocol/client_files.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"

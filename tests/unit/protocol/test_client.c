@@ -5,7 +5,9 @@
 #include "tests/unit/unit.h"
 
 #include "common/base/sock.h"
+#include "common/protocol/client_psandboxes.h"
 #include "common/protocol/client_runs.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -20,7 +22,8 @@ struct fixture {
     char folder[PATH_MAX], path[PATH_MAX + 8];
     int listen_fd;
     pid_t broker;
-    int ends[2]; /* the caller's connection: ours, and its own */
+    void (*be)(int listen_fd); /* what the broker does */
+    int ends[2];               /* the caller's connection: ours, and its own */
     int ticks;
     struct broker_client client;
 };
@@ -36,6 +39,8 @@ static void go_away(void *ctx)
     f->ends[1] = -1;
 }
 
+static void listen_silently(int listen_fd);
+
 static int setup(void **state)
 {
     static struct fixture f;
@@ -48,6 +53,7 @@ static int setup(void **state)
     assert_true(f.listen_fd >= 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f.ends), 0);
     f.ticks = 0;
+    f.be = listen_silently;
     f.client = (struct broker_client){.path = f.path,
                                       .cancel_fd = -1,
                                       .leave_fd = -1,
@@ -89,6 +95,38 @@ static void listen_silently(int listen_fd)
     _exit(n + (cancelled ? 100 : 0));
 }
 
+/* Begins an answer, and says no more of it until the caller has gone. */
+static void stall_in_an_answer(int listen_fd)
+{
+    static const char half[] = "\0\0\1\0{\"result\":{\"half\":";
+    struct err e = ERR_INIT;
+    char rest[16];
+
+    fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
+    int fd = accept(listen_fd, NULL, NULL);
+    json_decref(wire_recv(fd, NULL, deadline_in_ms(PATIENCE_MS), &e));
+    int n = send(fd, half, sizeof half - 1, MSG_NOSIGNAL) == sizeof half - 1;
+    while (read(fd, rest, sizeof rest) > 0)
+        ;
+    _exit(n);
+}
+
+/* Reads the request and ends without an answer, as often as it is asked. */
+static void end_silently(int listen_fd)
+{
+    struct err e = ERR_INIT;
+
+    fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
+    for (int n = 1;; n++) {
+        int fd = accept(listen_fd, NULL, NULL);
+        json_auto_t *head = wire_recv(fd, NULL, deadline_in_ms(PATIENCE_MS), &e);
+        bool last = op_of(head) == OP_PING;
+        close(fd);
+        if (last)
+            _exit(n);
+    }
+}
+
 static void start_broker(struct fixture *f)
 {
     f->broker = fork();
@@ -97,7 +135,7 @@ static void start_broker(struct fixture *f)
         return;
     close(f->ends[0]); /* else the caller is still there, in us */
     close(f->ends[1]);
-    listen_silently(f->listen_fd);
+    f->be(f->listen_fd);
 }
 
 static int heard(struct fixture *f)
@@ -167,6 +205,49 @@ static void a_call_with_a_limit_ends(void **state)
     assert_int_equal(heard(f), 1);
 }
 
+static void a_limit_holds_in_the_middle_of_an_answer(void **state)
+{
+    struct fixture *f = *state;
+
+    f->be = stall_in_an_answer;
+    f->client.limit_ms = 300;
+    assert_int_equal(look(f), ERR_TIMEOUT);
+    assert_int_equal(heard(f), 1);
+}
+
+static void a_caller_leaves_in_the_middle_of_an_answer(void **state)
+{
+    struct fixture *f = *state;
+
+    f->be = stall_in_an_answer;
+    f->client.tick_ms = 300; /* the answer has begun by then */
+    f->client.cancel_fd = f->ends[0];
+    assert_int_equal(look(f), ERR_CANCELLED);
+    assert_int_equal(heard(f), 1);
+}
+
+/* A run's and a sandbox's supervisor, and the job of any other operation; the first two are asked
+ * once more. */
+static void a_call_without_an_answer_says_which_process_ended(void **state)
+{
+    struct fixture *f = *state;
+    const struct broker_poll_options now = {0};
+    struct err e = ERR_INIT;
+
+    f->be = end_silently;
+    start_broker(f);
+    assert_null(broker_get_run(&f->client, "t", "id", &now, &e));
+    assert_int_equal(e.kind, ERR_LOST);
+    assert_contains(e.text, "the run was lost: its supervisor ended");
+    assert_null(broker_close_psandbox(&f->client, "t", "id", &e));
+    assert_int_equal(e.kind, ERR_LOST);
+    assert_contains(e.text, "the sandbox's supervisor ended");
+    assert_int_equal(broker_ping(&f->client, &e), -1);
+    assert_int_equal(e.kind, ERR_LOST);
+    assert_contains(e.text, "the broker closed the connection");
+    assert_int_equal(heard(f), 5);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -175,6 +256,9 @@ int main(void)
         TEST(who_leaves_says_nothing),
         TEST(who_only_looks_cancels_nothing),
         TEST(a_call_with_a_limit_ends),
+        TEST(a_limit_holds_in_the_middle_of_an_answer),
+        TEST(a_caller_leaves_in_the_middle_of_an_answer),
+        TEST(a_call_without_an_answer_says_which_process_ended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

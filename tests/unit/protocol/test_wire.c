@@ -184,7 +184,7 @@ static void every_operation_has_a_name_of_its_own(void **state)
 {
     (void)state;
     for (enum broker_op op = OP_UNKNOWN + 1; op < OP_COUNT; op++) {
-        json_auto_t *head = op_head_new(op);
+        json_auto_t *head = op_head_new(op, "{}");
         assert_true(*op_name(op));
         assert_int_equal(op_of(head), op);
     }

@@ -26,5 +26,6 @@ FAKE_CONTAINER = tests/fakes/fake_container.c tests/fakes/fake_container.h tests
 tests_unit_supervisor_test_waiters_SOURCES = tests/unit/supervisor/test_waiters.c $(FAKE_CONTAINER)
 tests_unit_supervisor_test_psandbox_SOURCES = tests/unit/supervisor/test_psandbox.c \
 	tests/fakes/fake_psandbox.c tests/fakes/fake_psandbox.h
+tests_unit_supervisor_test_psandbox_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=snapshot_take
 tests_unit_supervisor_test_supervisor_SOURCES = tests/unit/supervisor/test_supervisor.c $(FAKE_CONTAINER)
 endif

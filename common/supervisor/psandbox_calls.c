@@ -174,12 +174,16 @@ void psandbox_take_call(struct psandbox *s, const json_t *head, int take_connect
 
 void psandbox_cancel(struct psandbox *s, struct psandbox_call *call)
 {
-    if (call->kind == PSANDBOX_CREATE)
+    struct err e = ERR_INIT;
+
+    if (call->kind == PSANDBOX_CREATE) {
         psandbox_stop(s, "closed", "its creator left before it had started");
-    else if (call->phase == PSANDBOX_RUNNING)
+    } else if (call->phase == PSANDBOX_RUNNING) {
         psandbox_kill(s, call, PSANDBOX_CANCELLED);
-    else if (has_commands(call->kind) && call->phase != PSANDBOX_AFTER)
-        call_remove(s, call);
+    } else if (has_commands(call->kind) && call->phase != PSANDBOX_AFTER) {
+        err_set(&e, ERR_CANCELLED, "the call was cancelled before it ran");
+        psandbox_refuse(s, call, &e);
+    }
 }
 
 /* ---- what commands and cells have in common ---- */

@@ -8,6 +8,7 @@
 #include "common/base/mem.h"
 #include "common/engine/engine.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/snapshot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +47,16 @@ void fake_psandbox_remove(void)
         abort();
 }
 
-/* What the container has said and nobody has read. */
+int __real_snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e);
+int __wrap_snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e);
+
+int __wrap_snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e)
+{
+    poll(NULL, 0, fake_psandbox->listing_ms);
+    return __real_snapshot_take(sb, out, e);
+}
+
+/* What the container has written and the test's process has not read. */
 struct word {
     enum engine_psandbox_kind kind;
     uint32_t id;

@@ -14,9 +14,10 @@
 
 /* Shared by the processes that are forked after fake_psandbox_reset. */
 struct fake_psandbox {
-    int start_ms;  /* how long a start takes */
-    bool failing;  /* starts fail */
-    bool no_pause; /* pausing fails */
+    int start_ms;   /* how long a start takes */
+    bool failing;   /* starts fail */
+    bool no_pause;  /* pausing fails */
+    int listing_ms; /* how long a listing of many files takes besides */
     int starts, alive, commands, pauses;
     bool paused;
     bool network;
@@ -25,6 +26,7 @@ struct fake_psandbox {
 
 extern struct fake_psandbox *fake_psandbox;
 
+/* Link the test with -Wl,--wrap=snapshot_take for listing_ms. */
 void fake_psandbox_reset(void);
 /* Somebody removes the container by hand. */
 void fake_psandbox_remove(void);

@@ -379,6 +379,73 @@ static void too_many_calls_are_busy(void **state)
     expect_end(w, "closed");
 }
 
+static void its_calls_have_a_bound_of_their_own(void **state)
+{
+    struct world *w = *state;
+    int fds[20], closed = 0, busy = 0;
+
+    create(w);
+    kill(w->pid, SIGSTOP); /* so that it finds all of them at once */
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = hand(w, head_of("close_psandbox"), NULL);
+    kill(w->pid, SIGCONT);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        json_auto_t *message = hear(fds[i]);
+        closed += json_object_get(message, "result") != NULL;
+        busy += json_object_get(message, "error") != NULL;
+        close(fds[i]);
+    }
+    assert_int_equal(closed, 16);
+    assert_int_equal(busy, 4);
+    expect_end(w, "closed");
+}
+
+static void a_slow_listing_of_files_holds_up_no_other_call(void **state)
+{
+    struct world *w = *state;
+    struct err e = ERR_INIT;
+    json_auto_t *cancel = json_pack("{s:b}", "cancel", 1);
+
+    create(w);
+    expect_exec(w, "[\"i=0; while [ $i -lt 300 ]; do : > f$i; i=$((i+1)); done\"]", "");
+    int running = exec_with(w, "[\"echo early; while [ -e f7 ]; do sleep 0.05; done; echo late\"]",
+                            json_pack("{s:b}", "live", 1));
+    json_decref(hear(running));
+    fake_psandbox->listing_ms = 3000;
+    struct deadline soon = deadline_in_ms(2500);
+    int slow = exec(w, "[\"echo slow\"]");
+    int unwanted = exec(w, "[\"echo no\"]");
+    poll(NULL, 0, 100); /* both are being listed */
+    assert_works(wire_send(unwanted, cancel, -1, &e), e);
+    expect_error(unwanted, ERR_CANCELLED, "cancelled");
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    assert_works(sandbox_find(&w->f->root, "ann", "chat", &sb, &e), e);
+    assert_int_equal(unlinkat(sb.fd, "f7", 0), 0);
+    json_auto_t *late = hear(running);
+    assert_string_equal(json_get_string(json_object_get(late, "live"), "stdout"), "late\n");
+    assert_false(deadline_passed(soon));
+    json_auto_t *first = result_of(running);
+    expect_row(first, 1, "ok", "early\nlate\n");
+    assert_int_equal(json_array_size(json_object_get(first, "files")), 1); /* f7 is deleted */
+    json_auto_t *second = result_of(slow);
+    expect_row(second, 1, "ok", "slow\n");
+    fake_psandbox->listing_ms = 0;
+    close_psandbox(w);
+}
+
+static void a_sandbox_closes_while_its_files_are_listed(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    expect_exec(w, "[\"i=0; while [ $i -lt 300 ]; do : > f$i; i=$((i+1)); done\"]", "");
+    fake_psandbox->listing_ms = 60000;
+    int slow = exec(w, "[\"echo no\"]");
+    poll(NULL, 0, 100);
+    close_psandbox(w);
+    expect_error(slow, ERR_NOT_FOUND, "is closed");
+}
+
 static void a_time_limit_ends_the_command_only(void **state)
 {
     struct world *w = *state;
@@ -661,6 +728,22 @@ static void cells_are_worked_on_in_one_interpreter(void **state)
     close_psandbox(w);
 }
 
+static void an_interpreter_may_end_while_files_are_listed(void **state)
+{
+    struct world *w = *state;
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    expect_exec(w, "[\"i=0; while [ $i -lt 300 ]; do : > f$i; i=$((i+1)); done\"]", "");
+    fake_psandbox->listing_ms = 200;
+    int first = hand(w, cell_head(), cell_body("fade"));
+    int second = hand(w, cell_head(), cell_body("print two"));
+    expect_cell(result_of(first), "ok", false, false);
+    expect_cell(result_of(second), "ok", true, true);
+    fake_psandbox->listing_ms = 0;
+    close_psandbox(w);
+}
+
 static void an_interpreter_that_ends_says_that_its_state_is_lost(void **state)
 {
     struct world *w = *state;
@@ -828,6 +911,10 @@ int main(void)
         TEST(what_runs_in_the_background_lives_on),
         TEST(several_calls_share_it),
         TEST(too_many_calls_are_busy),
+        TEST(its_calls_have_a_bound_of_their_own),
+        TEST(a_slow_listing_of_files_holds_up_no_other_call),
+        TEST(a_sandbox_closes_while_its_files_are_listed),
+        TEST(an_interpreter_may_end_while_files_are_listed),
         TEST(a_time_limit_ends_the_command_only),
         TEST(its_caller_may_cancel_it),
         TEST(a_flood_is_cut_and_ended),

@@ -53,18 +53,15 @@ tests_fuzz_fuzz_fcgi_record_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_http_LDFLAGS = $(FUZZ_LINK)
 
-# sandcgi(1) is written by hand. In sandcgi.conf(5) the program that has just been built lists its settings. The tarball
-# brings the page along, since a program that is built for another machine cannot print it here.
-dist_man_MANS = fcgi/sandcgi.1
-man_MANS = fcgi/sandcgi.conf.5
-EXTRA_DIST += fcgi/sandcgi.conf.5.in fcgi/sandcgi.conf.5
-CLEANFILES += fcgi/sandcgi.conf.5 fcgi/sandcgi.conf.5.tmp fcgi/sandcgi.conf.5.rows
-if CROSS_COMPILING
-fcgi/sandcgi.conf.5:
-	@echo "$@ comes with the tarball, or from a native build: copy it here" >&2; exit 1
-else
-fcgi/sandcgi.conf.5: fcgi/sandcgi.conf.5.in sandcgi$(EXEEXT)
-	$(AM_V_GEN)$(MKDIR_P) fcgi && ./sandcgi$(EXEEXT) settings --man > $@.rows && \
-		sed -e '/^@SETTINGS@$$/{' -e 'r $@.rows' -e 'd' -e '}' $(srcdir)/fcgi/sandcgi.conf.5.in > $@.tmp && \
-		mv $@.tmp $@ && rm -f $@.rows
-endif
+dist_man_MANS = fcgi/sandcgi.1 fcgi/sandcgi.conf.5
+
+# Puts the settings, as the program knows them, into the documentation; tests/lint/settings.sh compares.
+settings-docs: sandcgi$(EXEEXT)
+	./sandcgi$(EXEEXT) settings > settings-docs.md && ./sandcgi$(EXEEXT) settings --man > settings-docs.man
+	cd $(srcdir)/fcgi && sed -i -e '/^<!-- settings:/,/^<!-- \/settings/{/^<!-- /!d}' \
+		-e '/^<!-- settings:/r $(abs_builddir)/settings-docs.md' README.md
+	cd $(srcdir)/fcgi && sed -i -e '/^\.\\" settings:/,/^\.\\" \/settings/{/^\.\\" /!d}' \
+		-e '/^\.\\" settings:/r $(abs_builddir)/settings-docs.man' sandcgi.conf.5
+	rm -f settings-docs.md settings-docs.man
+
+.PHONY: settings-docs

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table of settings in fcgi/README.md is what the program prints from its own table.
+# The settings in fcgi/README.md and sandcgi.conf(5) are those that the program prints from its own table.
 . "$(dirname "$0")/common.sh"
 
 program=${builddir:-$top/build}/sandcgi
@@ -8,6 +8,13 @@ if [ ! -x "$program" ]; then
     exit 77
 fi
 
-in_readme=$(sed -n '/^<!-- settings: /,/^<!-- \/settings -->/p' fcgi/README.md | grep '^|')
-found=$(diff <(printf '%s\n' "$in_readme") <("$program" settings | grep '^|') || true)
-verdict "$found" "put what \"sandcgi settings\" prints between the settings markers of fcgi/README.md"
+# settings_of FILE : what is between its markers.
+settings_of() {
+    sed -n '/settings: made by/,/\/settings/{/settings: made by/d;/\/settings/d;p}' "$1"
+}
+
+found=$(
+    diff <(settings_of fcgi/README.md) <("$program" settings) || true
+    diff <(settings_of fcgi/sandcgi.conf.5) <("$program" settings --man) || true
+)
+verdict "$found" "call \"make settings-docs\" in the build folder: it puts the settings into fcgi/README.md and fcgi/sandcgi.conf.5"

@@ -6,7 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
-#include "common/mcp/features/tools_list.h"
+#include "common/mcp/features/tool.h"
 #include "common/tools/args.h"
 #include "fcgi/registry.h"
 
@@ -111,7 +111,7 @@ static struct mcp_server server_of(struct app *app, const struct settings *s)
                                .version = PACKAGE_VERSION,
                                .app = &app->tools,
                                .arguments = &args_tables,
-                               .lists = mcp_lists_new(),
+                               .tools_cache = mcp_tools_cache_new(),
                                .sessions_fd = -1,
                                .session_ttl_s = (int64_t)(s->session_ttl_ms / 1000),
                                .seal_key = app->seal_key,
@@ -173,11 +173,11 @@ static void set_up_servers(struct app *app, const struct settings *s, bool local
     }
 }
 
-void app_set_sessions(struct app *app, int fd, int questions_max)
+void app_set_sessions(struct app *app, int fd, int elicitations_max)
 {
     for (int i = 0; i < TOOLSETS; i++) {
         app->servers[i].sessions_fd = fd;
-        app->servers[i].questions_max = questions_max;
+        app->servers[i].elicitations_max = elicitations_max;
     }
 }
 
@@ -232,7 +232,7 @@ void app_clear(struct app *app)
     for (int i = 0; i < TOOLSETS; i++)
         free(TAKE_PTR(app->offered[i]));
     for (int i = 0; i < TOOLSETS; i++)
-        mcp_lists_free(TAKE_PTR(app->servers[i].lists));
+        mcp_tools_cache_free(TAKE_PTR(app->servers[i].tools_cache));
     explicit_bzero(app->seal_key, sizeof app->seal_key);
     explicit_bzero(&app->link_key, sizeof app->link_key);
     event_sender_clear(&app->events);

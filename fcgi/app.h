@@ -38,8 +38,8 @@ struct app {
 int app_init(struct app *app, const struct settings *settings, bool http, struct err *e);
 void app_clear(struct app *app);
 
-/* sessions_fd (borrowed; -1: none) and questions_max of all servers. */
-void app_set_sessions(struct app *app, int fd, int questions_max);
+/* sessions_fd (borrowed; -1: none) and elicitations_max of all servers. */
+void app_set_sessions(struct app *app, int fd, int elicitations_max);
 
 /* The server with a set of tools; tools NULL: the one of the setting TOOLS. NULL: no such set. */
 const struct mcp_server *app_server(const struct app *app, const char *tools);

@@ -5,7 +5,6 @@
 #include "common/base/b64.h"
 #include "common/base/buf.h"
 #include "common/base/utf8.h"
-#include "common/mcp/client/stdio_client.h"
 
 #include <string.h>
 
@@ -50,11 +49,6 @@ static bool view_is(struct view v, const char *text, size_t len)
     return v.text && v.len == len && memcmp(v.text, text, len) == 0;
 }
 
-static bool view_is_str(struct view v, const char *s)
-{
-    return view_is(v, s, strlen(s));
-}
-
 static bool view_is_modern(struct view v)
 {
     return v.text && mcp_version_is_modern(v.text, v.len);
@@ -85,11 +79,6 @@ static struct facts facts_of(const struct rpc_message *message, const struct mcp
     return f;
 }
 
-static bool is_initialize(const struct facts *x)
-{
-    return strcmp(x->message->method, "initialize") == 0;
-}
-
 static bool stdio_is_modern(const struct mcp_origin *origin)
 {
     return origin->stdio_client && origin->stdio_client->modern;
@@ -101,20 +90,9 @@ static bool claim_is_well_formed(const struct facts *x)
            json_is_object(json_object_get(x->meta, MCP_META_CAPABILITIES));
 }
 
-static bool claim_is_modern(const struct facts *x)
-{
-    return mcp_version_is_modern(json_string_value(x->claim), json_string_length(x->claim));
-}
-
-static bool version_header_differs(const struct facts *x)
-{
-    return x->version.text &&
-           !view_is(x->version, json_string_value(x->claim), json_string_length(x->claim));
-}
-
 static bool method_header_differs(const struct facts *x)
 {
-    return x->method.text && !view_is_str(x->method, x->message->method);
+    return x->method.text && !view_is(x->method, x->message->method, strlen(x->message->method));
 }
 
 bool era_header_equals(const char *value, size_t value_len, const char *text, size_t text_len)
@@ -156,25 +134,23 @@ static int fail_meta(struct mcp_failure *f)
 
 static int fail_version(const json_t *requested, struct mcp_failure *f)
 {
-    json_t *data = json_object();
-
-    json_object_set_new(data, "supported", mcp_revision_list(MCP_ANY_MODERN));
-    if (requested)
-        json_object_set_new(data, "requested", json_deep_copy(requested));
-    return mcp_fail(f, 400, MCP_UNSUPPORTED_VERSION, data, "unsupported protocol version");
+    return mcp_fail(f, 400, MCP_UNSUPPORTED_VERSION,
+                    json_pack("{s:o, s:o*}", "supported", mcp_revision_list(MCP_ANY_MODERN),
+                              "requested", json_deep_copy(requested)),
+                    "unsupported protocol version");
 }
 
-static int serve(enum mcp_revision revision, struct era_verdict *out)
+static int serve(enum mcp_revision revision, struct mcp_era *out)
 {
-    out->revision = revision;
-    out->features = mcp_revision_features(revision);
+    *out = (struct mcp_era){revision, mcp_revision_features(revision)};
     return 0;
 }
 
 /* Only headers that contradict; absent ones are dealt with after the version. */
 static int check_contradictions(const struct facts *x, struct mcp_failure *f)
 {
-    if (version_header_differs(x))
+    if (x->version.text &&
+        !view_is(x->version, json_string_value(x->claim), json_string_length(x->claim)))
         return fail_header(f, "the header MCP-Protocol-Version differs from params._meta");
     if (method_header_differs(x))
         return fail_header(f, "the header Mcp-Method differs from method");
@@ -194,7 +170,7 @@ static int check_presence(const struct facts *x, struct mcp_failure *f)
     return 0;
 }
 
-static int decide_modern(const struct facts *x, struct era_verdict *out, struct mcp_failure *f)
+static int decide_modern(const struct facts *x, struct mcp_era *out, struct mcp_failure *f)
 {
     enum mcp_revision revision;
 
@@ -211,7 +187,7 @@ static int decide_modern(const struct facts *x, struct era_verdict *out, struct 
     return serve(revision, out);
 }
 
-static int decide_initialize(const struct facts *x, struct era_verdict *out, struct mcp_failure *f)
+static int decide_initialize(const struct facts *x, struct mcp_era *out, struct mcp_failure *f)
 {
     const json_t *asked = json_object_get(x->message->params, "protocolVersion");
     enum mcp_revision revision;
@@ -228,23 +204,18 @@ static int decide_initialize(const struct facts *x, struct era_verdict *out, str
     return serve(revision, out);
 }
 
-static int serve_assumed(struct era_verdict *out)
-{
-    out->revision = MCP_ASSUMED;
-    out->features = mcp_assumed_features();
-    return 0;
-}
-
 /* By the header on HTTP; on stdio by what initialize agreed on. */
-static int decide_legacy(struct view version, const struct mcp_origin *origin,
-                         struct era_verdict *out, struct mcp_failure *f)
+static int decide_legacy(struct view version, const struct mcp_origin *origin, struct mcp_era *out,
+                         struct mcp_failure *f)
 {
     enum mcp_revision revision;
 
     if (!version.text && origin->stdio_client)
         version = trim(origin->stdio_client->negotiated);
-    if (!version.text)
-        return serve_assumed(out);
+    if (!version.text) {
+        *out = (struct mcp_era){MCP_ASSUMED, mcp_assumed_features()};
+        return 0;
+    }
     if (mcp_revision_parse(version.text, version.len, &revision) < 0 ||
         !(MCP_REVISION_BIT(revision) & MCP_ANY_LEGACY))
         return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL,
@@ -255,9 +226,11 @@ static int decide_legacy(struct view version, const struct mcp_origin *origin,
     return serve(revision, out);
 }
 
-static int decide_request(const struct facts *x, struct era_verdict *out, struct mcp_failure *f)
+static int decide_request(const struct facts *x, struct mcp_era *out, struct mcp_failure *f)
 {
-    if (is_initialize(x) && !(claim_is_well_formed(x) && claim_is_modern(x)))
+    if (strcmp(x->message->method, "initialize") == 0 &&
+        !(claim_is_well_formed(x) &&
+          mcp_version_is_modern(json_string_value(x->claim), json_string_length(x->claim))))
         return decide_initialize(x, out, f);
     if (x->claim)
         return decide_modern(x, out, f);
@@ -266,8 +239,7 @@ static int decide_request(const struct facts *x, struct era_verdict *out, struct
     return decide_legacy(x->version, x->origin, out, f);
 }
 
-static int decide_notification(const struct facts *x, struct era_verdict *out,
-                               struct mcp_failure *f)
+static int decide_notification(const struct facts *x, struct mcp_era *out, struct mcp_failure *f)
 {
     if (x->claim) {
         if (!claim_is_well_formed(x))
@@ -285,7 +257,7 @@ static int decide_notification(const struct facts *x, struct era_verdict *out,
 }
 
 int era_decide(const struct rpc_message *message, const struct mcp_origin *origin,
-               const char *name_param, struct era_verdict *out, struct mcp_failure *f)
+               const char *name_param, struct mcp_era *out, struct mcp_failure *f)
 {
     struct facts x = facts_of(message, origin, name_param);
 
@@ -300,8 +272,7 @@ int era_decide(const struct rpc_message *message, const struct mcp_origin *origi
     return decide_legacy(x.version, origin, out, f);
 }
 
-int era_decide_batch(const struct mcp_origin *origin, struct era_verdict *out,
-                     struct mcp_failure *f)
+int era_decide_batch(const struct mcp_origin *origin, struct mcp_era *out, struct mcp_failure *f)
 {
     struct view version = origin->http ? trim(origin->protocol_version) : (struct view){0};
 

@@ -8,21 +8,7 @@
 #ifndef SANDCGI_MCP_ERA_H
 #define SANDCGI_MCP_ERA_H
 
-#include "common/mcp/failure.h"
-#include "common/mcp/revision.h"
-#include "common/mcp/server.h"
-#include "common/rpc/rpc.h"
-
-#define MCP_META_VERSION      "io.modelcontextprotocol/protocolVersion"
-#define MCP_META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
-#define MCP_META_SERVER       "io.modelcontextprotocol/serverInfo"
-#define MCP_META_LOG_LEVEL    "io.modelcontextprotocol/logLevel"
-#define MCP_META_SUBSCRIPTION "io.modelcontextprotocol/subscriptionId"
-
-struct era_verdict {
-    enum mcp_revision revision;
-    unsigned features; /* enum mcp_feature; those of the revision, or mcp_assumed_features() */
-};
+#include "common/mcp/call.h"
 
 /*
  * Decides about a request, notification or response. name_param is the member of params that the
@@ -30,11 +16,10 @@ struct era_verdict {
  * revision is the one to answer with.
  */
 int era_decide(const struct rpc_message *message, const struct mcp_origin *origin,
-               const char *name_param, struct era_verdict *out, struct mcp_failure *f);
+               const char *name_param, struct mcp_era *out, struct mcp_failure *f);
 
 /* May this client send a JSON-RPC batch? 0, or -1 with *f. */
-int era_decide_batch(const struct mcp_origin *origin, struct era_verdict *out,
-                     struct mcp_failure *f);
+int era_decide_batch(const struct mcp_origin *origin, struct mcp_era *out, struct mcp_failure *f);
 
 /* Does the message claim a revision in params._meta? */
 bool era_has_claim(const struct rpc_message *message);

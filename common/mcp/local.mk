@@ -1,34 +1,25 @@
 noinst_LIBRARIES += libmcp.a
 libmcp_a_SOURCES = \
+	common/mcp/call.c common/mcp/call.h \
+	common/mcp/client/client_channel.c common/mcp/client/client_channel.h \
 	common/mcp/client/elicitation.c common/mcp/client/elicitation.h \
-	common/mcp/client/elicitation_rounds.c common/mcp/client/elicitation_rounds.h \
-	common/mcp/features/complete.c \
-	common/mcp/features/content.c common/mcp/features/content.h \
+	common/mcp/client/notify.h \
+	common/mcp/client/seal.c common/mcp/client/seal.h \
 	common/mcp/era.c common/mcp/era.h \
 	common/mcp/events/event.c common/mcp/events/event.h \
-	common/mcp/failure.c common/mcp/failure.h \
-	common/mcp/features/header_params.c common/mcp/features/header_params.h \
-	common/mcp/lifecycle.c \
 	common/mcp/events/listen.c common/mcp/events/listen.h \
-	common/mcp/features/tools_list.c common/mcp/features/tools_list.h \
-	common/mcp/session/mailbox.c common/mcp/session/mailbox.h \
-	common/mcp/methods.c common/mcp/methods.h \
-	common/mcp/client/notify.h \
-	common/mcp/client/stdio_client.c common/mcp/client/stdio_client.h \
+	common/mcp/features/content.c common/mcp/features/content.h \
 	common/mcp/features/prompt.h common/mcp/features/prompt_methods.c \
 	common/mcp/features/resource.h common/mcp/features/resource_methods.c \
-	common/mcp/client/seal.c common/mcp/client/seal.h \
-	common/mcp/session/session.c common/mcp/session/session.h \
-	common/mcp/session/session_methods.c common/mcp/session/session_sweep.c \
 	common/mcp/features/result.c common/mcp/features/result.h \
+	common/mcp/features/task.c common/mcp/features/task.h \
+	common/mcp/features/tool.h common/mcp/features/tool_methods.c \
+	common/mcp/handle.c common/mcp/server.h \
 	common/mcp/revision.c common/mcp/revision.h \
-	common/mcp/server.c common/mcp/server.h \
-	common/mcp/events/sse.c common/mcp/events/sse.h \
-	common/mcp/session/stream.c common/mcp/session/stream.h \
-	common/mcp/features/task.c common/mcp/features/task.h common/mcp/features/task_methods.c \
-	common/mcp/features/tool.h \
-	common/mcp/features/tool_methods.c \
-	common/mcp/client/client_channel.c common/mcp/client/client_channel.h
+	common/mcp/session/mailbox.c common/mcp/session/mailbox.h \
+	common/mcp/session/session.c common/mcp/session/session.h \
+	common/mcp/session/session_methods.c \
+	common/mcp/session/stream.c common/mcp/session/stream.h
 
 # A server with the real tools over a broker in the test's own process.
 ASK_FAKES = tests/fakes/fake_client.c tests/fakes/fake_client.h
@@ -39,6 +30,7 @@ TOOLS_FAKES = \
 
 # A server with sessions, and tools, prompts and resources for whatever this layer offers.
 MCP_FAKES = \
+	tests/fakes/mcp_extra.c tests/fakes/mcp_extra.h \
 	tests/fakes/mcp_offer.c tests/fakes/mcp_offer.h \
 	tests/fakes/mcp_world.c tests/fakes/mcp_world.h $(ASK_FAKES)
 

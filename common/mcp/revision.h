@@ -38,7 +38,7 @@ enum mcp_feature {
     MCP_CAN_AUDIO = 1 << 6,      /* audio content */
     MCP_CAN_EXPLAIN = 1 << 7,    /* messages in progress notifications */
     MCP_CAN_RESUME = 1 << 8,     /* streams that are primed and can be taken up again */
-    MCP_CAN_ASK_BY_URL = 1 << 9, /* modes of elicitation */
+    MCP_CAN_ELICIT_URL = 1 << 9, /* modes of elicitation */
 };
 
 /* "2025-06-18" */

@@ -4,16 +4,9 @@
  * layer knows nothing of connections, and of HTTP only the headers that the specification
  * cross-checks and the status codes it asks for (which stdio ignores).
  *
- * Inside: revision.c (the five revisions and what each allows), era.c (which era a message belongs
- * to), methods.c (the table of methods; *_methods.c, lifecycle.c, complete.c and listen.c what is
- * behind them), tool.h, prompt.h and resource.h (what is offered), content.c and result.c (content
- * blocks, results and their shaping per revision).
- *
- * Between a request and its answer: client_channel.c (what goes to the client, and whether it wants
- * it), task.c (work that goes on behind it), asking.c (questions to its user), seal.c (state that
- * travels through the client). Legacy clients have session.c (records in a directory that all
- * workers share), stream.c (what can be fetched later) and mailbox.c (how a call hears of messages
- * that reach another worker).
+ * handle.c has the table of methods and the way of a message; era.c decides which era a message
+ * belongs to; features/ holds what servers offer, client/ what goes to the client between a request
+ * and its answer, session/ what legacy clients need, events/ what open streams are sent.
  */
 #ifndef SANDCGI_MCP_SERVER_H
 #define SANDCGI_MCP_SERVER_H
@@ -26,14 +19,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct mcp_tool;      /* tool.h */
-struct mcp_arguments; /* tool.h */
-struct mcp_prompt;    /* prompt.h */
-struct mcp_resources; /* resource.h */
-struct mcp_tasks;     /* task.h */
-struct mcp_lists;     /* lists.h */
-struct mcp_event;     /* event.h */
-struct mcp_listen;    /* listen.h */
+struct mcp_tool;        /* tool.h */
+struct mcp_arguments;   /* tool.h */
+struct mcp_prompt;      /* prompt.h */
+struct mcp_resources;   /* resource.h */
+struct mcp_tasks;       /* task.h */
+struct mcp_tools_cache; /* tool.h */
+struct mcp_event;       /* event.h */
+struct mcp_listen;      /* listen.h */
 
 /*
  * How to say no to clients that were written for another server and read its texts: legacy
@@ -65,27 +58,26 @@ struct mcp_server {
     size_t n_prompts;
     const struct mcp_resources *resources; /* NULL: none */
     const struct mcp_tasks *tasks;         /* NULL: none */
-    void *app;                             /* handed to the tools untouched */
-    struct mcp_lists *lists; /* keeps what tools/list answers, made by mcp_lists_new; NULL: built
-                                anew each time */
-    int sessions_fd; /* directory of the legacy sessions' files; -1: there are no sessions */
+    void *app;                             /* passed to the tools untouched */
+    struct mcp_tools_cache
+        *tools_cache; /* of tools/list, made by mcp_tools_cache_new; NULL: none */
+    int sessions_fd;  /* directory of the legacy sessions' files; -1: there are no sessions */
     int64_t session_ttl_s;
     /* How many calls may wait for their client's user at once, over all processes that share
-     * sessions_fd: the answers need somebody to receive them. 0: no limit; negative: none. */
-    int questions_max;
+     * sessions_fd: each occupies a worker. 0: no limit; negative: none. */
+    int elicitations_max;
     /* Seals requestState; the same in all workers; at least 32 bytes. */
     const void *seal_key;
     size_t seal_key_len;
-    /* Tells all open streams that something changed (event.h); NULL: nobody listens. Never blocks.
-     */
+    /* Sends an event to all open streams (event.h); NULL: there are none. Never blocks. */
     void (*publish)(void *ctx, const struct mcp_event *event);
     void *publish_ctx;
 };
 
 /*
- * The way back to the client while its request is being worked on. The first message turns an
- * HTTP answer into an event stream; on stdio it is one more line. After mcp_handle the transport
- * sends the answer's body on the same channel.
+ * The channel to the client while its request is being processed. The first message turns an HTTP
+ * answer into an event stream; on stdio it is one more line. After mcp_handle the transport sends
+ * the answer's body on the same channel.
  */
 struct mcp_out {
     /* Sends one notification or request; 0, or -1 when the client cannot be reached any more. */
@@ -97,13 +89,39 @@ struct mcp_out {
      * (mcp_stream_add), also when the client has left, and ends it (mcp_stream_end).
      */
     struct mcp_stream *store;
-    /* Shows that we are still there (an SSE comment); called every SSE_KEEP_ALIVE_MS while waiting
-     * for the client's user. NULL: not needed. */
+    /* Sends an SSE comment; called every SSE_KEEP_ALIVE_MS while waiting for the client's user.
+     * NULL: not needed. */
     void (*keep_alive)(void *ctx);
     /* Ends the connection early; the answer then only goes into the store. NULL: not possible. */
     void (*hang_up)(void *ctx, int retry_ms);
     void *ctx;
 };
+
+/* What a process with one client (stdio) remembers between messages; one struct on the front end's
+ * stack. */
+struct mcp_stdio_client {
+    bool modern;            /* a modern request was seen: initialize comes too late */
+    const char *negotiated; /* the revision that initialize agreed on, a literal; NULL: none yet */
+    json_t *capabilities;   /* of the client, legacy; owned */
+    int log_level;          /* legacy logging/setLevel (enum mcp_log_level); -1: not set */
+    json_t *subscriptions;  /* legacy resources/subscribe: array of URIs; owned */
+    unsigned next_request;  /* ids of requests to the client */
+    /*
+     * Waits for the client's next response (a message without a method; new reference). The front
+     * end keeps all other messages for later, and signals notifications/cancelled about the current
+     * request on mcp_origin.cancel_fd. NULL at the end of input, after timeout_ms, or as soon as
+     * the request was cancelled. NULL function: the client cannot be asked.
+     */
+    json_t *(*next_message)(void *ctx, int timeout_ms);
+    void *ctx;
+};
+
+#define MCP_STDIO_CLIENT_INIT                                                                      \
+    {                                                                                              \
+        .log_level = -1                                                                            \
+    }
+
+void mcp_stdio_client_clear(struct mcp_stdio_client *stdio_client);
 
 /* Where a message came from. Headers are NULL when absent; on stdio http is false and there are
  * none. */
@@ -120,13 +138,11 @@ struct mcp_origin {
     const char *(*param_header)(void *ctx, const char *name);
     void *param_ctx;
     struct mcp_out *out; /* NULL: only the answer can be sent */
-    bool takes_text;     /* answers may come as text: what many ask for is then written only once */
+    bool takes_text;     /* answers may come as text, which is cached where many ask for the same */
     /* Hangs up (POLLHUP, POLLRDHUP) when the client leaves; on stdio when notifications/cancelled
      * names the current request. -1: none. */
     int cancel_fd;
-    /* stdio only, NULL for http: what one process, which has one client, remembers between
-     * messages. */
-    struct mcp_stdio_client *stdio_client; /* stdio_client.h */
+    struct mcp_stdio_client *stdio_client; /* stdio only, NULL for http */
 };
 
 struct mcp_answer {
@@ -156,8 +172,5 @@ void mcp_handle(const struct mcp_server *server, const struct mcp_origin *origin
 /* The answer to bytes that are no JSON (400, -32700); problem is json_parse's text. */
 void mcp_parse_failed(const struct mcp_server *server, const struct err *problem,
                       struct mcp_answer *out);
-
-/* May what tools/list answers change while the server runs? */
-bool mcp_tools_can_change(const struct mcp_server *server);
 
 #endif

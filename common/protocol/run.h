@@ -55,8 +55,9 @@ struct run_options {
     bool background;  /* the answer comes at once, with the run's id */
     bool live;        /* pieces of output come before the answer */
     bool detach;      /* the caller's leaving does not cancel the run: its result is kept */
-    bool fleeting;    /* a connection that breaks cancels it: nobody would come for the result */
-    bool opened;      /* its first changed files come opened with the answer */
+    bool cancel_on_disconnect; /* a connection that breaks cancels it: nobody would come for the
+                                  result */
+    bool opened;               /* its first changed files come opened with the answer */
     bool session; /* in the persistent sandbox of the conversation that keeps its variables (made
                      when there is none): no wait_ms, background, stdin, args, env */
     const json_t *wants; /* names that the code imports, an array of strings; NULL: unknown */

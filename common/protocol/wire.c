@@ -67,7 +67,7 @@ json_t *wire_run_head_new(const struct run_request *r, const struct run_options 
     json_object_set_new(head, "background", json_boolean(m->background));
     json_object_set_new(head, "live", json_boolean(m->live));
     json_object_set_new(head, "detach", json_boolean(m->detach));
-    json_object_set_new(head, "fleeting", json_boolean(m->fleeting));
+    json_object_set_new(head, "cancelOnDisconnect", json_boolean(m->cancel_on_disconnect));
     json_object_set_new(head, "opened", json_boolean(m->opened));
     if (m->wants)
         json_object_set_new(head, "wants", wants_new(m->wants));
@@ -127,7 +127,7 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
         .background = json_get_bool(head, "background", 0),
         .live = json_get_bool(head, "live", 0),
         .detach = json_get_bool(head, "detach", 0),
-        .fleeting = json_get_bool(head, "fleeting", 0),
+        .cancel_on_disconnect = json_get_bool(head, "cancelOnDisconnect", 0),
         .opened = json_get_bool(head, "opened", 0),
     };
     if (!out->tenant || !out->conversation || !out->language || timeout < 0 || wait < 0)

@@ -3,8 +3,8 @@
  *
  * Everything is a message of sock.h holding a JSON object. A connection begins with its head:
  *   {"op":"run", tenant, conversationId, language, network, index, timeoutMs, waitMs, background,
- * live, detach, fleeting, opened, wants}, and at once a second message, the body: {code, stdin,
- * args, env, keepBytes}
+ * live, detach, cancelOnDisconnect, opened, wants}, and at once a second message, the body: {code,
+ * stdin, args, env, keepBytes}
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversationId?}
  *   {"op":"session", …as run…}: in the conversation's persistent sandbox

@@ -63,36 +63,23 @@ int rpc_classify(const json_t *value, struct rpc_message *out, struct err *e)
     return classify_response(value, out, e);
 }
 
-/* The frame of an answer. A copy of the id: the request's tree and the answer's have one owner
- * each. */
-static json_t *answer_new(const json_t *id)
+json_t *rpc_notification_new(const char *method, json_t *take_params)
 {
-    json_t *answer = json_object();
-    json_object_set_new(answer, "jsonrpc", json_string("2.0"));
-    if (id)
-        json_object_set_new(answer, "id", json_deep_copy(id));
-    return answer;
+    return json_pack("{s:s, s:s, s:o*}", "jsonrpc", "2.0", "method", method, "params", take_params);
 }
 
+/* A copy of the id: the request's tree and the answer's have one owner each. */
 json_t *rpc_result_new(const json_t *id, json_t *take_result)
 {
-    json_t *answer = answer_new(id);
-    if (json_object_set_new(answer, "result", take_result) == 0)
-        return answer;
-    json_decref(answer);
-    return NULL;
+    return json_pack("{s:s, s:o*, s:o}", "jsonrpc", "2.0", "id", json_deep_copy(id), "result",
+                     take_result);
 }
 
 json_t *rpc_error_new(const json_t *id, int code, const char *message, json_t *take_data)
 {
-    json_t *error = json_object();
-    json_object_set_new(error, "code", json_integer(code));
-    json_object_set_new(error, "message", json_from_bytes(message, strlen(message)));
-    if (take_data)
-        json_object_set_new(error, "data", take_data);
-    json_t *answer = answer_new(id);
-    json_object_set_new(answer, "error", error);
-    return answer;
+    return json_pack("{s:s, s:o*, s:{s:i, s:o, s:o*}}", "jsonrpc", "2.0", "id", json_deep_copy(id),
+                     "error", "code", code, "message", json_from_bytes(message, strlen(message)),
+                     "data", take_data);
 }
 
 void rpc_result_text(const json_t *id, const struct buf *result, struct buf *out)

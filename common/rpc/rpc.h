@@ -39,6 +39,9 @@ struct rpc_message {
  */
 int rpc_classify(const json_t *value, struct rpc_message *out, struct err *e);
 
+/* {"jsonrpc":"2.0","method":method,"params":params}; takes params (NULL: none). */
+json_t *rpc_notification_new(const char *method, json_t *take_params);
+
 /* {"jsonrpc":"2.0","id":id,"result":result}; takes result. */
 json_t *rpc_result_new(const json_t *id, json_t *take_result);
 

@@ -197,7 +197,7 @@ void supervisor_on_waiter(void *owner, void *item, uint32_t events)
         output_soon(s);
     if (!asks || s->cancelled)
         return;
-    if (event == WAITER_CANCELS || (event == WAITER_LEFT && s->options.fleeting))
+    if (event == WAITER_CANCELS || (event == WAITER_LEFT && s->options.cancel_on_disconnect))
         s->cancelled = s->stop = true;
     else if (event == WAITER_LEFT) /* without a cancel: the result may be asked for later */
         supervisor_keep(s);

@@ -3,7 +3,6 @@
 #include "fcgi/http/http_stream.h"
 
 #include "common/base/log.h"
-#include "common/mcp/events/sse.h"
 #include "common/mcp/session/stream.h"
 
 #define RETRY_MS 1000 /* after which a client that lost its connection comes back */

@@ -3,7 +3,7 @@
 #include "fcgi/hub/hub.h"
 
 #include "common/base/log.h"
-#include "common/mcp/events/sse.h"
+#include "common/mcp/session/stream.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_jobs.h"
 #include "fcgi/hub/hub_request.h"

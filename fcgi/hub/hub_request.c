@@ -3,8 +3,8 @@
 #include "fcgi/hub/hub_request.h"
 
 #include "common/base/log.h"
-#include "common/mcp/events/sse.h"
-#include "common/mcp/failure.h"
+#include "common/mcp/call.h"
+#include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
 #include "fcgi/http/http_guard.h"

@@ -4,7 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
-#include "common/mcp/events/sse.h"
+#include "common/mcp/session/stream.h"
 
 #include <errno.h>
 #include <string.h>

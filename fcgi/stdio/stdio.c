@@ -5,7 +5,6 @@
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
-#include "common/mcp/client/stdio_client.h"
 #include "common/mcp/events/listen.h"
 #include "common/rpc/json.h"
 #include "fcgi/stdio/stdio_inbox.h"

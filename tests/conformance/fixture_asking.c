@@ -25,7 +25,7 @@ static void tell_response(struct mcp_result *out, const json_t *response)
 
 static void sampling(const struct mcp_tool_call *call, struct mcp_result *out)
 {
-    const json_t *response = mcp_ask_response(call->ask, "answer");
+    const json_t *response = mcp_elicitation_response(call->elicitation, "answer");
     const char *prompt = json_get_string(call->arguments, "prompt");
 
     if (response) {
@@ -48,7 +48,7 @@ static const struct mcp_tool test_sampling = {
 
 static void elicitation(const struct mcp_tool_call *call, struct mcp_result *out)
 {
-    const json_t *response = mcp_ask_response(call->ask, "answer");
+    const json_t *response = mcp_elicitation_response(call->elicitation, "answer");
     const char *message = json_get_string(call->arguments, "message");
 
     if (response) {
@@ -74,7 +74,7 @@ static const struct mcp_tool test_elicitation = {
 /* A form given as JSON text: asked once, then told. */
 static void ask_form(const struct mcp_tool_call *call, struct mcp_result *out, const char *form)
 {
-    const json_t *response = mcp_ask_response(call->ask, "answer");
+    const json_t *response = mcp_elicitation_response(call->elicitation, "answer");
 
     if (response)
         tell_response(out, response);
@@ -148,7 +148,7 @@ static const struct mcp_tool test_missing_capability = {
 
 static void streaming_elicitation(const struct mcp_tool_call *call, struct mcp_result *out)
 {
-    const json_t *response = mcp_ask_response(call->ask, "answer");
+    const json_t *response = mcp_elicitation_response(call->elicitation, "answer");
 
     if (response)
         tell_response(out, response);

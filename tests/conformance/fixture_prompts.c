@@ -113,7 +113,8 @@ static const struct mcp_prompt with_image = {
 
 static json_t *get_asking(const struct mcp_prompt_call *call, struct mcp_need *need, struct err *e)
 {
-    const char *context = json_string_value(fixture_filled(call->ask, "user_context", "context"));
+    const char *context = json_string_value(
+        fixture_filled(call->elicitation, "user_context", "context"));
 
     (void)e;
     if (!context) {

@@ -11,7 +11,7 @@
 /* What the user filled in as a text; NULL: nothing usable. */
 static const char *filled_text(const struct mcp_tool_call *call, const char *key, const char *name)
 {
-    return json_string_value(fixture_filled(call->ask, key, name));
+    return json_string_value(fixture_filled(call->elicitation, key, name));
 }
 
 static void ask_name(struct mcp_result *out)
@@ -40,7 +40,7 @@ static const struct mcp_tool round_elicitation = {
 
 static void sampling(const struct mcp_tool_call *call, struct mcp_result *out)
 {
-    const json_t *response = mcp_ask_response(call->ask, "capital_question");
+    const json_t *response = mcp_elicitation_response(call->elicitation, "capital_question");
     const char *text = json_get_string(json_object_get(response, "content"), "text");
 
     if (text)
@@ -60,14 +60,16 @@ static const struct mcp_tool round_sampling = {
 /* The number of roots the client told, or -1. */
 static int count_roots(const struct mcp_tool_call *call)
 {
-    const json_t *roots = json_object_get(mcp_ask_response(call->ask, "client_roots"), "roots");
+    const json_t *roots = json_object_get(
+        mcp_elicitation_response(call->elicitation, "client_roots"), "roots");
 
     return json_is_array(roots) ? (int)json_array_size(roots) : -1;
 }
 
 static void list_roots(const struct mcp_tool_call *call, struct mcp_result *out)
 {
-    const json_t *roots = json_object_get(mcp_ask_response(call->ask, "client_roots"), "roots");
+    const json_t *roots = json_object_get(
+        mcp_elicitation_response(call->elicitation, "client_roots"), "roots");
     size_t i;
     json_t *root;
 
@@ -93,9 +95,9 @@ static const struct mcp_tool round_list_roots = {
 /* Also the one whose state is tampered with: a broken seal never gets here. */
 static void request_state(const struct mcp_tool_call *call, struct mcp_result *out)
 {
-    const char *word = call->ask ? json_string_value(call->ask->state) : NULL;
+    const char *word = call->elicitation ? json_string_value(call->elicitation->state) : NULL;
 
-    if (word && json_is_true(fixture_filled(call->ask, "confirm", "ok"))) {
+    if (word && json_is_true(fixture_filled(call->elicitation, "confirm", "ok"))) {
         fixture_say(out, "%s", word);
         return;
     }
@@ -121,7 +123,8 @@ static const struct mcp_tool round_tampered_state = {
 static void multiple_inputs(const struct mcp_tool_call *call, struct mcp_result *out)
 {
     const char *name = filled_text(call, "user_name", "name");
-    const json_t *greeting = json_object_get(mcp_ask_response(call->ask, "greeting"), "content");
+    const json_t *greeting = json_object_get(
+        mcp_elicitation_response(call->elicitation, "greeting"), "content");
     int n_roots = count_roots(call);
 
     if (name && greeting && n_roots >= 0) {
@@ -146,7 +149,7 @@ static const struct mcp_tool round_multiple_inputs = {
 /* Each round's answer travels on in the state. */
 static void multi_round(const struct mcp_tool_call *call, struct mcp_result *out)
 {
-    const char *name = call->ask ? json_get_string(call->ask->state, "name") : NULL;
+    const char *name = call->elicitation ? json_get_string(call->elicitation->state, "name") : NULL;
     const char *color = filled_text(call, "step2", "color");
 
     if (!name)
@@ -174,13 +177,14 @@ static const struct mcp_tool round_multi_round = {
 /* Asks only what this client can be asked. */
 static void capabilities(const struct mcp_tool_call *call, struct mcp_result *out)
 {
-    if (mcp_ask_response(call->ask, "user_name") || mcp_ask_response(call->ask, "greeting")) {
+    if (mcp_elicitation_response(call->elicitation, "user_name") ||
+        mcp_elicitation_response(call->elicitation, "greeting")) {
         fixture_say(out, "Thank you.");
         return;
     }
-    if (mcp_ask_possible(call->ask, "elicitation/create"))
+    if (mcp_elicitation_possible(call->elicitation, "elicitation/create"))
         ask_name(out);
-    if (mcp_ask_possible(call->ask, "sampling/createMessage"))
+    if (mcp_elicitation_possible(call->elicitation, "sampling/createMessage"))
         mcp_need_add(&out->need, "greeting", "sampling/createMessage",
                      fixture_sampling("Generate a greeting", 50));
     if (!out->need.requests)

@@ -164,10 +164,12 @@ static void begin(const struct mcp_tool_call *call, const struct work *work, int
     snprintf(p->tenant, sizeof p->tenant, "%s", call->tenant);
     snprintf(p->name, sizeof p->name, "%s", name ? name : "");
     snprintf(p->id, sizeof p->id, ID_HEAD "%s", hex);
-    out->task = mcp_task_new(p->id);
-    out->task->created_ms = out->task->updated_ms = p->created_ms;
-    out->task->ttl_ms = TTL_MS;
-    out->task->poll_ms = POLL_MS;
+    struct mcp_task task = {.created_ms = p->created_ms,
+                            .updated_ms = p->created_ms,
+                            .ttl_ms = TTL_MS,
+                            .poll_ms = POLL_MS};
+    snprintf(task.id, sizeof task.id, "%s", p->id);
+    out->task = mcp_task_to_json(&task, true);
 }
 
 static const char *text_argument(const struct mcp_tool_call *call, const char *name)
@@ -234,7 +236,7 @@ static void call_multi(const struct mcp_tool_call *call, struct mcp_result *out)
 static void call_ask_first(const struct mcp_tool_call *call, struct mcp_result *out)
 {
     static const struct work work = {.ms = 500, .text = "Hello,"};
-    const char *name = json_string_value(fixture_filled(call->ask, "user_name", "name"));
+    const char *name = json_string_value(fixture_filled(call->elicitation, "user_name", "name"));
 
     if (name)
         begin(call, &work, work.ms, name, out);

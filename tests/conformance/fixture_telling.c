@@ -6,6 +6,7 @@
 
 #include "common/base/auto.h"
 #include "common/mcp/events/event.h"
+#include "tests/fakes/mcp_extra.h"
 
 #define PAUSE_MS 50
 
@@ -14,7 +15,7 @@ static void tool_with_progress(const struct mcp_tool_call *call, struct mcp_resu
     static const double steps[] = {0, 50, 100};
 
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-        mcp_progress(call, steps[i], 100, NULL);
+        mcp_progress(call->channel, steps[i], 100, NULL);
         fixture_sleep_ms(PAUSE_MS);
     }
     fixture_say(out, "Progress was reported.");
@@ -33,7 +34,7 @@ static void tool_with_logging(const struct mcp_tool_call *call, struct mcp_resul
                                         "Tool execution completed"};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        mcp_log(call, MCP_LOG_INFO, NULL, "%s", lines[i]);
+        mcp_log(call->channel, MCP_LOG_INFO, NULL, "%s", lines[i]);
         fixture_sleep_ms(PAUSE_MS);
     }
     fixture_say(out, "Messages were logged.");
@@ -55,7 +56,7 @@ static const struct mcp_tool test_logging_tool = {
 
 static void reconnection(const struct mcp_tool_call *call, struct mcp_result *out)
 {
-    bool gone = mcp_hang_up(call, 500);
+    bool gone = mcp_hang_up(call->channel, 500);
 
     fixture_sleep_ms(2 * PAUSE_MS);
     fixture_say(out, gone ? "Answered after the connection was closed."

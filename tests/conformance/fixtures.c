@@ -69,9 +69,10 @@ json_t *fixture_sampling(const char *prompt, int max_tokens)
                      "type", "text", "text", prompt, "maxTokens", max_tokens);
 }
 
-const json_t *fixture_filled(const struct mcp_ask *ask, const char *key, const char *name)
+const json_t *fixture_filled(const struct mcp_elicitation *elicitation, const char *key,
+                             const char *name)
 {
-    const json_t *response = ask ? mcp_ask_response(ask, key) : NULL;
+    const json_t *response = elicitation ? mcp_elicitation_response(elicitation, key) : NULL;
     const char *action = json_get_string(response, "action");
 
     if (!action || strcmp(action, "accept") != 0)

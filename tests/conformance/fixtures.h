@@ -58,7 +58,8 @@ json_t *fixture_sampling(const char *prompt, int max_tokens);
 
 /* What the user filled in under name in the form that key asked for; NULL: not accepted, or no such
  * member. */
-const json_t *fixture_filled(const struct mcp_ask *ask, const char *key, const char *name);
+const json_t *fixture_filled(const struct mcp_elicitation *elicitation, const char *key,
+                             const char *name);
 
 void fixture_sleep_ms(int ms);
 

@@ -11,6 +11,7 @@ tests_conformance_sandcgi_conformance_SOURCES = \
 	tests/conformance/fixture_tasks.c \
 	tests/conformance/fixture_telling.c \
 	tests/conformance/fixtures.c tests/conformance/fixtures.h \
+	tests/fakes/mcp_extra.c tests/fakes/mcp_extra.h \
 	tests/conformance/registry.c
 tests_conformance_sandcgi_conformance_CPPFLAGS = $(sandcgi_CPPFLAGS)
 tests_conformance_sandcgi_conformance_LDADD = $(sandcgi_LDADD)

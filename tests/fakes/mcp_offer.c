@@ -6,6 +6,7 @@
 #include "common/mcp/events/event.h"
 #include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
+#include "tests/fakes/mcp_extra.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ static const char *content_of(const json_t *response)
 /* Greets; asks for the name first. */
 static void ask_name(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    const json_t *response = mcp_ask_response(c->ask, "user_name");
+    const json_t *response = mcp_elicitation_response(c->elicitation, "user_name");
     const char *name = content_of(response);
     char text[128];
 
@@ -68,14 +69,14 @@ static void ask_name(const struct mcp_tool_call *c, struct mcp_result *out)
 /* Two rounds; counts them in the state. */
 static void ask_twice(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    json_int_t round = json_integer_value(c->ask->state);
+    json_int_t round = json_integer_value(c->elicitation->state);
 
     if (round < 2) {
         out->need.state = json_integer(round + 1);
         mcp_need_add(&out->need, round ? "second" : "first", "elicitation/create", form("?"));
         return;
     }
-    mcp_result_add(out, TEXT(mcp_ask_response(c->ask, "second") ? "done" : "lost"));
+    mcp_result_add(out, TEXT(mcp_elicitation_response(c->elicitation, "second") ? "done" : "lost"));
 }
 
 static void ask_forever(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -86,7 +87,7 @@ static void ask_forever(const struct mcp_tool_call *c, struct mcp_result *out)
 
 static void ask_url(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    if (mcp_ask_response(c->ask, "u"))
+    if (mcp_elicitation_response(c->elicitation, "u"))
         mcp_result_add(out, TEXT("seen"));
     else
         mcp_need_add(&out->need, "u", "elicitation/create",
@@ -96,20 +97,20 @@ static void ask_url(const struct mcp_tool_call *c, struct mcp_result *out)
 
 static void tell(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    mcp_progress(c, 0, 100, "begin");
+    mcp_progress(c->channel, 0, 100, "begin");
     usleep(15000);
-    mcp_progress(c, 50, 100, NULL);
-    mcp_progress(c, 50, 100, "again");
-    mcp_progress(c, 100, 100, NULL);
-    mcp_log(c, MCP_LOG_DEBUG, "tests", "fine print");
-    mcp_log(c, MCP_LOG_WARNING, NULL, "watch %s", "out");
-    mcp_result_add(out, TEXT(mcp_progress_wanted(c) ? "wanted" : "not wanted"));
+    mcp_progress(c->channel, 50, 100, NULL);
+    mcp_progress(c->channel, 50, 100, "again");
+    mcp_progress(c->channel, 100, 100, NULL);
+    mcp_log(c->channel, MCP_LOG_DEBUG, "tests", "fine print");
+    mcp_log(c->channel, MCP_LOG_WARNING, NULL, "watch %s", "out");
+    mcp_result_add(out, TEXT(mcp_progress_wanted(c->channel) ? "wanted" : "not wanted"));
     mcp_result_add(out, TEXT(c->trace ? c->trace : "no trace"));
 }
 
 static void hang_up(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    mcp_result_add(out, TEXT(mcp_hang_up(c, 500) ? "hung up" : "stayed"));
+    mcp_result_add(out, TEXT(mcp_hang_up(c->channel, 500) ? "hung up" : "stayed"));
 }
 
 /* Tells whether it was cancelled while it ran; the client does that in mcp_progress. */
@@ -117,7 +118,7 @@ static void wait_for_cancel(const struct mcp_tool_call *c, struct mcp_result *ou
 {
     struct pollfd p = {.fd = c->cancel_fd, .events = POLLRDHUP};
 
-    mcp_progress(c, 1, 0, "now");
+    mcp_progress(c->channel, 1, 0, "now");
     poll(&p, 1, 0);
     mcp_result_add(out, TEXT(p.revents & (POLLHUP | POLLRDHUP) ? "cancelled" : "went on"));
 }
@@ -143,11 +144,11 @@ static void produce(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     json_auto_t *piece = json_string("a piece\n");
 
-    mcp_progress_text(c, 5, piece);
-    mcp_progress_text(c, 5, piece);
-    mcp_progress_text(c, 6, piece);
-    mcp_keep_alive(c);
-    mcp_result_add(out, TEXT(mcp_silence_ms(c) < 10000 ? "just said" : "silent"));
+    mcp_progress_text(c->channel, 5, piece);
+    mcp_progress_text(c->channel, 5, piece);
+    mcp_progress_text(c->channel, 6, piece);
+    mcp_keep_alive(c->channel);
+    mcp_result_add(out, TEXT(mcp_silence_ms(c->channel) < 10000 ? "just said" : "silent"));
 }
 
 static void change_all(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -172,10 +173,12 @@ static void go_on(const struct mcp_tool_call *c, struct mcp_result *out)
         mcp_result_add(out, TEXT("done at once"));
         return;
     }
-    out->task = mcp_task_new("t1");
-    out->task->created_ms = out->task->updated_ms = 1785240000250;
-    out->task->ttl_ms = 60000;
-    out->task->poll_ms = 1000;
+    out->task = mcp_task_to_json(&(struct mcp_task){.id = "t1",
+                                                    .created_ms = 1785240000250,
+                                                    .updated_ms = 1785240000250,
+                                                    .ttl_ms = 60000,
+                                                    .poll_ms = 1000},
+                                 true);
 }
 
 static const char *const needs_sampling[] = {"sampling/createMessage", NULL};
@@ -240,7 +243,7 @@ static json_t *get_plain(const struct mcp_prompt_call *c, struct mcp_need *need,
 
 static json_t *get_asking(const struct mcp_prompt_call *c, struct mcp_need *need, struct err *e)
 {
-    const char *context = content_of(mcp_ask_response(c->ask, "user_context"));
+    const char *context = content_of(mcp_elicitation_response(c->elicitation, "user_context"));
 
     (void)e;
     if (context)

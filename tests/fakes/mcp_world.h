@@ -6,7 +6,6 @@
 #ifndef SANDCGI_TESTS_FAKES_MCP_WORLD_H
 #define SANDCGI_TESTS_FAKES_MCP_WORLD_H
 
-#include "common/mcp/client/stdio_client.h"
 #include "common/mcp/server.h"
 #include "tests/fakes/fake_client.h"
 

@@ -2,7 +2,7 @@
 
 #include "tests/fakes/tools_world.h"
 
-#include "common/mcp/features/tools_list.h"
+#include "common/mcp/features/tool.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
 #include "tests/fakes/fake_broker.h"
@@ -41,7 +41,7 @@ void tools_world_init(struct tools_world *w)
                                     .version = "1",
                                     .app = &w->app,
                                     .arguments = &args_tables,
-                                    .lists = mcp_lists_new()};
+                                    .tools_cache = mcp_tools_cache_new()};
     w->server.tools = tools_all(&w->server.n_tools);
     w->server.prompts = tools_prompts(&w->server.n_prompts);
     w->server.resources = &tools_resources;
@@ -61,7 +61,7 @@ void tools_world_offer(struct tools_world *w, const char *name)
 
 void tools_world_clear(struct tools_world *w)
 {
-    mcp_lists_free(w->server.lists);
+    mcp_tools_cache_free(w->server.tools_cache);
     tools_app_clear(&w->app);
     fake_broker_reset();
 }

@@ -23,50 +23,30 @@ static const struct {
     [MCP_EVENT_SESSION] = {"session", SESSION},
 };
 
-static void set_text(json_t *object, const char *name, const char *text)
-{
-    if (text)
-        json_object_set_new(object, name, json_string(text));
-}
-
 json_t *mcp_event_encode(const struct mcp_event *event)
 {
-    json_t *object = json_object();
-
-    set_text(object, "kind", kinds[event->kind].name);
-    set_text(object, "tenant", event->tenant);
-    set_text(object, "uri", event->uri);
-    set_text(object, "task", event->task);
-    set_text(object, "session", event->session);
-    return object;
-}
-
-static int parse_kind(const char *name, enum mcp_event_kind *out)
-{
-    for (unsigned i = 0; name && i < ARRAY_LEN(kinds); i++) {
-        if (strcmp(kinds[i].name, name) == 0) {
-            *out = (enum mcp_event_kind)i;
-            return 0;
-        }
-    }
-    return -1;
+    return json_pack("{s:s, s:s*, s:s*, s:s*, s:s*}", "kind", kinds[event->kind].name, "tenant",
+                     event->tenant, "uri", event->uri, "task", event->task, "session",
+                     event->session);
 }
 
 int mcp_event_decode(const json_t *object, struct mcp_event *out)
 {
-    unsigned needs;
+    const char *kind = json_get_string(object, "kind");
+    unsigned i = 0;
 
     *out = (struct mcp_event){.tenant = json_get_string(object, "tenant"),
                               .uri = json_get_string(object, "uri"),
                               .task = json_get_string(object, "task"),
                               .session = json_get_string(object, "session")};
-    if (parse_kind(json_get_string(object, "kind"), &out->kind) < 0)
+    while (kind && i < ARRAY_LEN(kinds) && strcmp(kinds[i].name, kind) != 0)
+        i++;
+    if (!kind || i == ARRAY_LEN(kinds))
         return -1;
-    needs = kinds[out->kind].needs;
-    if (((needs & TENANT) && !out->tenant) || ((needs & URI) && !out->uri) ||
-        ((needs & TASK) && !out->task) || ((needs & SESSION) && !out->session))
-        return -1;
-    return 0;
+    out->kind = (enum mcp_event_kind)i;
+    const unsigned has = (out->tenant ? TENANT : 0) | (out->uri ? URI : 0) |
+                         (out->task ? TASK : 0) | (out->session ? SESSION : 0);
+    return (kinds[i].needs & ~has) == 0 ? 0 : -1;
 }
 
 void mcp_publish(const struct mcp_server *server, const struct mcp_event *event)

@@ -3,9 +3,9 @@
 #include "common/mcp/events/listen.h"
 
 #include "common/base/mem.h"
-#include "common/mcp/client/stdio_client.h"
+#include "common/mcp/call.h"
 #include "common/mcp/features/task.h"
-#include "common/mcp/methods.h"
+
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -40,11 +40,6 @@ void mcp_listen_free(struct mcp_listen *l)
     free(l);
 }
 
-const char *mcp_listen_tenant(const struct mcp_listen *l)
-{
-    return l->tenant;
-}
-
 const char *mcp_listen_session_id(const struct mcp_listen *l)
 {
     return l->session[0] ? l->session : NULL;
@@ -60,15 +55,7 @@ bool mcp_listen_is_empty(const struct mcp_listen *l)
 
 static json_t *meta_new(const struct mcp_listen *l)
 {
-    json_t *meta = json_object();
-
-    json_object_set_new(meta, MCP_META_SUBSCRIPTION, json_deep_copy(l->id));
-    return meta;
-}
-
-static int fail_params(struct mcp_call *call, const char *what)
-{
-    return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL, "%s", what);
+    return json_pack("{s:O}", MCP_META_SUBSCRIPTION, l->id);
 }
 
 static int check_uris(struct mcp_call *call, const json_t *uris)
@@ -78,20 +65,19 @@ static int check_uris(struct mcp_call *call, const json_t *uris)
     json_t *one;
 
     if (!json_is_array(uris) || json_array_size(uris) > MCP_SUBSCRIPTIONS_MAX)
-        return fail_params(call, "resourceSubscriptions must be an array of at most 256 URIs");
+        return mcp_fail_params(call, "resourceSubscriptions must be an array of at most 256 URIs");
     json_array_foreach(uris, i, one)
     {
         if (!json_is_string(one))
-            return fail_params(call, "resourceSubscriptions must be an array of strings");
+            return mcp_fail_params(call, "resourceSubscriptions must be an array of strings");
         bytes += json_string_length(one);
     }
     if (bytes > MCP_SUBSCRIPTIONS_BYTES)
-        return fail_params(call, "resourceSubscriptions is too long");
+        return mcp_fail_params(call, "resourceSubscriptions is too long");
     return 0;
 }
 
-/* Those of the URIs that this tenant may hear of. Copies: the request's tree does not outlive it.
- */
+/* Those of the URIs that this tenant may subscribe to. Copies: the stream outlives the request. */
 static json_t *honoured_uris(const struct mcp_call *call, const json_t *uris)
 {
     json_t *honoured = json_array();
@@ -115,16 +101,17 @@ static int check_task_ids(struct mcp_call *call, const json_t *ids)
     if (!mcp_client_can_task(call))
         return mcp_fail_no_tasks(call);
     if (!json_is_array(ids) || json_array_size(ids) > MCP_TASK_IDS_MAX)
-        return fail_params(call, "taskIds must be an array of at most 64 ids");
+        return mcp_fail_params(call, "taskIds must be an array of at most 64 ids");
     json_array_foreach(ids, i, one)
     {
         if (!json_is_string(one) || json_string_length(one) > MCP_TASK_ID_MAX)
-            return fail_params(call, "taskIds must be an array of strings of at most 128 bytes");
+            return mcp_fail_params(call,
+                                   "taskIds must be an array of strings of at most 128 bytes");
     }
     return 0;
 }
 
-static bool wants(const json_t *filter, const char *name, bool offered, json_t *honoured)
+static bool honour(const json_t *filter, const char *name, bool offered, json_t *honoured)
 {
     bool yes = offered && json_is_true(json_object_get(filter, name));
 
@@ -133,20 +120,7 @@ static bool wants(const json_t *filter, const char *name, bool offered, json_t *
     return yes;
 }
 
-static json_t *acknowledgement_new(const struct mcp_listen *l, json_t *take_honoured)
-{
-    json_t *params = json_object();
-    json_t *message = json_object();
-
-    json_object_set_new(params, "notifications", take_honoured);
-    json_object_set_new(params, "_meta", meta_new(l));
-    json_object_set_new(message, "jsonrpc", json_string("2.0"));
-    json_object_set_new(message, "method", json_string("notifications/subscriptions/acknowledged"));
-    json_object_set_new(message, "params", params);
-    return message;
-}
-
-/* Offered is what can change at all, and only if there is somebody to tell us. */
+/* Honours what can change, and only if changes are published. */
 int mcp_subscriptions_listen(struct mcp_call *call, json_t **out_result)
 {
     const struct mcp_server *server = call->server;
@@ -158,42 +132,39 @@ int mcp_subscriptions_listen(struct mcp_call *call, json_t **out_result)
     struct mcp_listen *l;
 
     if (!json_is_object(filter))
-        return fail_params(call, "params.notifications must be an object");
+        return mcp_fail_params(call, "params.notifications must be an object");
     if ((uris && check_uris(call, uris) < 0) || (tasks && check_task_ids(call, tasks) < 0))
         return -1;
     l = listen_new(call->origin->tenant);
     honoured = json_object();
     l->id = json_deep_copy(call->id);
-    l->tools = wants(filter, "toolsListChanged", live && mcp_tools_can_change(server), honoured);
-    l->prompts = wants(filter, "promptsListChanged", live && server->n_prompts > 0, honoured);
-    l->resources = wants(filter, "resourcesListChanged", live && server->resources, honoured);
+    l->tools = honour(filter, "toolsListChanged", live && mcp_tools_can_change(server), honoured);
+    l->prompts = honour(filter, "promptsListChanged", live && server->n_prompts > 0, honoured);
+    l->resources = honour(filter, "resourcesListChanged", live && server->resources, honoured);
     if (uris) {
         l->uris = honoured_uris(call, uris);
         json_object_set_new(honoured, "resourceSubscriptions", json_deep_copy(l->uris));
     }
-    if (tasks && live) { /* all of them: whether a task exists is nothing to be learned here */
+    if (tasks && live) { /* all of them: the answer must not reveal which tasks exist */
         l->tasks = json_deep_copy(tasks);
         json_object_set_new(honoured, "taskIds", json_deep_copy(tasks));
     }
     call->answer->listen = l;
-    *out_result = acknowledgement_new(l, honoured);
+    *out_result = rpc_notification_new(
+        "notifications/subscriptions/acknowledged",
+        json_pack("{s:o, s:o}", "notifications", honoured, "_meta", meta_new(l)));
     return 0;
 }
 
 json_t *mcp_listen_end(const struct mcp_listen *l, const struct mcp_server *server)
 {
-    json_t *result;
-    json_t *meta;
+    unsigned features = mcp_revision_features(MCP_2026_07_28);
 
-    if (!l->id)
-        return NULL;
-    meta = meta_new(l);
-    json_object_set_new(meta, MCP_META_SERVER,
-                        mcp_server_info_new(server, mcp_revision_features(MCP_2026_07_28)));
-    result = json_object();
-    json_object_set_new(result, "resultType", json_string("complete"));
-    json_object_set_new(result, "_meta", meta);
-    return rpc_result_new(l->id, result);
+    return l->id ? rpc_result_new(l->id,
+                                  json_pack("{s:s, s:{s:O, s:o}}", "resultType", "complete",
+                                            "_meta", MCP_META_SUBSCRIPTION, l->id, MCP_META_SERVER,
+                                            mcp_server_info_new(server, features)))
+                 : NULL;
 }
 
 /* ---- legacy: the stream of a session ---- */
@@ -211,44 +182,31 @@ static bool accepts_streams(const char *accept)
            strstr(accept, "*/*") || strcasestr(accept, "text/*");
 }
 
-static int refuse(struct mcp_answer *out, int status, const char *why)
-{
-    out->status = status;
-    out->body = rpc_error_new(NULL, RPC_INVALID_REQUEST, why, NULL);
-    return -1;
-}
-
-static struct mcp_listen *legacy_new(const struct mcp_server *server,
-                                     const struct mcp_origin *origin)
-{
-    struct mcp_listen *l = listen_new(origin->tenant);
-
-    l->tools = mcp_tools_can_change(server);
-    l->prompts = true;
-    l->resources = server->resources != NULL;
-    l->stdio_client = origin->stdio_client;
-    return l;
-}
-
 int mcp_listen_session(const struct mcp_server *server, const struct mcp_origin *origin,
                        struct mcp_listen **out_listen, struct mcp_answer *out)
 {
     AUTO_MCP_SESSION struct mcp_session s = {.record = NULL};
     const char *version = origin->protocol_version;
     enum mcp_revision revision;
+    struct mcp_listen *l;
 
     *out = (struct mcp_answer){.method = "session/listen", .detail = "", .status = 200};
     if (!origin->stdio_client) {
         if (mcp_session_of_stream(server, origin, &s, out) < 0)
             return -1;
         if (!accepts_streams(origin->accept))
-            return refuse(out, 406, "Accept must allow text/event-stream");
+            return mcp_stream_refuse(out, 406, "Accept must allow text/event-stream");
         if (version && *version && mcp_revision_parse(version, strlen(version), &revision) < 0)
-            return refuse(out, 400, "unsupported MCP-Protocol-Version");
+            return mcp_stream_refuse(out, 400, "unsupported MCP-Protocol-Version");
     }
-    *out_listen = legacy_new(server, origin);
+    l = listen_new(origin->tenant);
+    l->tools = mcp_tools_can_change(server);
+    l->prompts = true;
+    l->resources = server->resources != NULL;
+    l->stdio_client = origin->stdio_client;
     if (s.record)
-        set_session(*out_listen, &s);
+        set_session(l, &s);
+    *out_listen = l;
     return 0;
 }
 
@@ -267,23 +225,18 @@ static bool has_text(const json_t *texts, const char *text)
     return false;
 }
 
-/* take_params may be NULL: there is nothing to say beside the method. */
+/* take_params may be NULL. */
 static json_t *notification_new(const struct mcp_listen *l, const char *method, json_t *take_params)
 {
-    json_t *message = json_object();
-    json_t *params = take_params ? take_params : json_object();
+    json_t *params = l->id && !take_params ? json_object() : take_params;
 
     if (l->id)
         json_object_set_new(params, "_meta", meta_new(l));
-    json_object_set_new(message, "jsonrpc", json_string("2.0"));
-    json_object_set_new(message, "method", json_string(method));
-    json_object_set(message, "params", json_object_size(params) > 0 ? params : NULL);
-    json_decref(params);
-    return message;
+    return rpc_notification_new(method, params);
 }
 
-/* Its subscriptions may have changed, or it has ended. */
-static void reload(struct mcp_listen *l, const struct mcp_server *server, bool *out_end)
+/* The session's subscriptions may have changed, or it has ended. */
+static void listen_reload(struct mcp_listen *l, const struct mcp_server *server, bool *out_end)
 {
     AUTO_MCP_SESSION struct mcp_session s = {.record = NULL};
     struct err e = ERR_INIT;
@@ -355,7 +308,7 @@ json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server
                    : NULL;
     case MCP_EVENT_SESSION:
         if (l->session[0] && strcmp(l->session, event->session) == 0)
-            reload(l, server, out_end);
+            listen_reload(l, server, out_end);
         break;
     }
     return NULL;

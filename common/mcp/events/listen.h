@@ -1,5 +1,5 @@
 /*
- * What one open stream wants to hear: a modern subscriptions/listen, or the GET stream of a legacy
+ * What one open stream subscribes to: a modern subscriptions/listen, or the GET stream of a legacy
  * session. Used by the hub (one per stream) and by stdio. Small: thousands of them are held at
  * once.
  */
@@ -39,10 +39,9 @@ json_t *mcp_listen_task_message(const struct mcp_listen *l, const json_t *state)
  * NULL for GET streams. New reference. */
 json_t *mcp_listen_end(const struct mcp_listen *l, const struct mcp_server *server);
 
-/* Nothing of what was asked for is offered: the acknowledgement, then mcp_listen_end, is all. */
+/* Nothing of the request is honoured: send the acknowledgement, then mcp_listen_end. */
 bool mcp_listen_is_empty(const struct mcp_listen *l);
 
-const char *mcp_listen_tenant(const struct mcp_listen *l);
 /* The legacy session whose GET stream this is (at most one each); NULL: another kind of stream. */
 const char *mcp_listen_session_id(const struct mcp_listen *l);
 void mcp_listen_free(struct mcp_listen *l);

@@ -1,42 +1,29 @@
-/* prompts/list and prompts/get. */
+/* prompts/list, prompts/get and completion/complete. */
 #include "config.h"
 
-#include "common/mcp/client/elicitation_rounds.h"
+#include "common/mcp/client/client_channel.h"
 #include "common/mcp/features/prompt.h"
+#include "common/mcp/features/resource.h"
 #include "common/mcp/features/result.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
 
+#define VALUES_MAX 100 /* of one completion */
+
 /* ---- the list ---- */
-
-static json_t *argument_new(const struct mcp_prompt_argument *a, unsigned features)
-{
-    json_t *row = json_object();
-
-    json_object_set_new(row, "name", json_string(a->name));
-    if (a->title && (features & MCP_CAN_TITLE))
-        json_object_set_new(row, "title", json_string(a->title));
-    if (a->help)
-        json_object_set_new(row, "description", json_string(a->help));
-    json_object_set_new(row, "required", json_boolean(a->required));
-    return row;
-}
 
 static json_t *row_new(const struct mcp_prompt *p, unsigned features)
 {
-    json_t *row = json_object();
+    bool titles = features & MCP_CAN_TITLE;
     json_t *arguments = json_array();
 
     for (const struct mcp_prompt_argument *a = p->arguments; a && a->name; a++)
-        json_array_append_new(arguments, argument_new(a, features));
-    json_object_set_new(row, "name", json_string(p->name));
-    if (p->title && (features & MCP_CAN_TITLE))
-        json_object_set_new(row, "title", json_string(p->title));
-    if (p->help)
-        json_object_set_new(row, "description", json_string(p->help));
-    json_object_set_new(row, "arguments", arguments);
-    return row;
+        json_array_append_new(arguments, json_pack("{s:s, s:s*, s:s*, s:b}", "name", a->name,
+                                                   "title", titles ? a->title : NULL, "description",
+                                                   a->help, "required", a->required));
+    return json_pack("{s:s, s:s*, s:s*, s:o}", "name", p->name, "title", titles ? p->title : NULL,
+                     "description", p->help, "arguments", arguments);
 }
 
 int mcp_prompts_list(struct mcp_call *call, json_t **out_result)
@@ -48,14 +35,13 @@ int mcp_prompts_list(struct mcp_call *call, json_t **out_result)
     prompts = json_array();
     for (size_t i = 0; i < call->server->n_prompts; i++)
         json_array_append_new(prompts, row_new(call->server->prompts[i], call->era.features));
-    *out_result = json_object();
-    json_object_set_new(*out_result, "prompts", prompts);
+    *out_result = json_pack("{s:o}", "prompts", prompts);
     return 0;
 }
 
 /* ---- one ---- */
 
-const struct mcp_prompt *mcp_prompt_find(const struct mcp_server *server, const json_t *name)
+static const struct mcp_prompt *prompt_find(const struct mcp_server *server, const json_t *name)
 {
     for (size_t i = 0; json_is_string(name) && i < server->n_prompts; i++) {
         const char *has = server->prompts[i]->name;
@@ -65,11 +51,6 @@ const struct mcp_prompt *mcp_prompt_find(const struct mcp_server *server, const 
     return NULL;
 }
 
-static int fail_params(struct mcp_call *call, const char *what, const char *name)
-{
-    return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL, "%s%s", what, name);
-}
-
 static int check_arguments(struct mcp_call *call, const struct mcp_prompt *p,
                            const json_t *arguments)
 {
@@ -77,15 +58,15 @@ static int check_arguments(struct mcp_call *call, const struct mcp_prompt *p,
     json_t *value;
 
     if (arguments && !json_is_object(arguments))
-        return fail_params(call, "params.arguments must be an object of strings", "");
+        return mcp_fail_params(call, "params.arguments must be an object of strings");
     json_object_foreach((json_t *)(uintptr_t)arguments, key, value)
     {
         if (!json_is_string(value))
-            return fail_params(call, "params.arguments must be an object of strings", "");
+            return mcp_fail_params(call, "params.arguments must be an object of strings");
     }
     for (const struct mcp_prompt_argument *a = p->arguments; a && a->name; a++)
         if (a->required && !json_object_get(arguments, a->name))
-            return fail_params(call, "missing argument: ", a->name);
+            return mcp_fail_params(call, "missing argument: %s", a->name);
     return 0;
 }
 
@@ -96,60 +77,52 @@ struct prompt_round {
     struct err e;
 };
 
-static void run_round(void *ctx, const struct mcp_ask *ask, struct mcp_need *need)
+static void prompt_round_run(void *ctx, const struct mcp_elicitation *elicitation,
+                             struct mcp_need *need)
 {
     struct prompt_round *r = ctx;
 
-    r->call.ask = ask;
+    r->call.elicitation = elicitation;
     r->messages = r->prompt->get(&r->call, need, &r->e);
 }
 
-static json_t *messages_for(const json_t *messages, unsigned features)
+/* The handler has returned messages, or an error. */
+static int prompt_finish(struct mcp_call *call, const struct prompt_round *r, json_t **out_result)
 {
-    json_t *shaped = json_array();
+    json_t *messages;
     size_t i;
     json_t *message;
 
-    json_array_foreach(messages, i, message)
-    {
-        json_t *one = json_copy(message);
-        json_object_set_new(one, "content",
-                            mcp_result_block(json_object_get(message, "content"), features));
-        json_array_append_new(shaped, one);
-    }
-    return shaped;
-}
-
-/* The handler is through: with messages, or with a reason. */
-static int finish(struct mcp_call *call, const struct prompt_round *r, json_t **out_result)
-{
-    bool theirs = r->e.kind == ERR_INVALID || r->e.kind == ERR_NOT_FOUND || r->e.kind == ERR_LIMIT;
-
     if (!r->messages)
-        return mcp_fail(&call->failure, 200, theirs ? RPC_INVALID_PARAMS : RPC_INTERNAL_ERROR, NULL,
-                        "%s", r->e.text);
-    *out_result = json_object();
-    if (r->prompt->help)
-        json_object_set_new(*out_result, "description", json_string(r->prompt->help));
-    json_object_set_new(*out_result, "messages", messages_for(r->messages, call->era.features));
+        return mcp_fail_err(call, &r->e);
+    messages = json_array();
+    json_array_foreach(r->messages, i, message)
+    {
+        json_t *content = json_object_get(message, "content"), *copy = json_copy(message);
+        json_object_set_new(copy, "content", mcp_result_block(content, call->era.features));
+        json_array_append_new(messages, copy);
+    }
+    *out_result = json_pack("{s:s*, s:o}", "description", r->prompt->help, "messages", messages);
     return 0;
 }
 
 static int run_prompt(struct mcp_call *call, struct mcp_channel *channel, struct prompt_round *r,
                       json_t **out_result)
 {
-    const struct mcp_asking asking = {
-        .round = run_round, .ctx = r, .name = r->prompt->name, .arguments = r->call.arguments};
+    const struct mcp_rounds asking = {.round = prompt_round_run,
+                                      .ctx = r,
+                                      .name = r->prompt->name,
+                                      .arguments = r->call.arguments};
     struct err e = ERR_INIT;
 
-    switch (mcp_asking_run(call, channel, &asking, out_result, &e)) {
-    case MCP_ASKED_DONE:
-        return finish(call, r, out_result);
-    case MCP_ASKED_INPUT:
+    switch (mcp_rounds_run(call, channel, &asking, out_result, &e)) {
+    case MCP_ROUNDS_DONE:
+        return prompt_finish(call, r, out_result);
+    case MCP_ROUNDS_INPUT_REQUIRED:
         return 0;
-    case MCP_ASKED_REFUSED:
+    case MCP_ROUNDS_REFUSED:
         return -1;
-    case MCP_ASKED_NO_ANSWER:
+    case MCP_ROUNDS_NO_ANSWER:
         break;
     }
     call->cancelled = mcp_channel_is_cancelled(channel);
@@ -160,12 +133,12 @@ int mcp_prompts_get(struct mcp_call *call, json_t **out_result)
 {
     const json_t *arguments = json_object_get(call->params, "arguments");
     struct prompt_round r = {
-        .prompt = mcp_prompt_find(call->server, json_object_get(call->params, "name"))};
+        .prompt = prompt_find(call->server, json_object_get(call->params, "name"))};
     AUTO_MCP_CHANNEL struct mcp_channel channel = MCP_CHANNEL_INIT;
     int rc;
 
     if (!r.prompt)
-        return fail_params(call, "unknown prompt", "");
+        return mcp_fail_params(call, "unknown prompt");
     if (json_is_null(arguments))
         arguments = NULL;
     if (check_arguments(call, r.prompt, arguments) < 0 || mcp_channel_open(&channel, call) < 0)
@@ -176,4 +149,100 @@ int mcp_prompts_get(struct mcp_call *call, json_t **out_result)
     rc = run_prompt(call, &channel, &r, out_result);
     json_decref(r.messages);
     return rc;
+}
+
+/* ---- completion ---- */
+
+struct completion {
+    const json_t *ref;
+    const char *argument, *value;
+    const json_t *context; /* NULL: none */
+};
+
+static int read_completion(struct mcp_call *call, struct completion *q)
+{
+    const json_t *argument = json_object_get(call->params, "argument");
+    const json_t *context = json_object_get(json_object_get(call->params, "context"), "arguments");
+
+    q->ref = json_object_get(call->params, "ref");
+    q->argument = json_get_string(argument, "name");
+    q->value = json_get_string(argument, "value");
+    q->context = json_is_object(context) ? context : NULL;
+    if (!json_get_string(q->ref, "type"))
+        return mcp_fail_params(call, "params.ref must be an object with a type");
+    if (!q->argument || !q->value)
+        return mcp_fail_params(call,
+                               "params.argument must be an object with the strings name and value");
+    return 0;
+}
+
+static int complete_prompt(struct mcp_call *call, const struct completion *q, json_t **out_values)
+{
+    const struct mcp_prompt *p = prompt_find(call->server, json_object_get(q->ref, "name"));
+
+    if (!p)
+        return mcp_fail_params(call, "params.ref: unknown prompt");
+    if (p->complete)
+        *out_values = p->complete(call->server->app, call->origin->tenant, q->argument, q->value,
+                                  q->context);
+    return 0;
+}
+
+static bool has_template(const struct mcp_server *server, const char *uri)
+{
+    json_auto_t *templates = server->resources->templates
+                                 ? server->resources->templates(server->app)
+                                 : NULL;
+    size_t i;
+    json_t *one;
+
+    json_array_foreach(templates, i, one)
+    {
+        const char *has = json_get_string(one, "uriTemplate");
+        if (has && strcmp(has, uri) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int complete_resource(struct mcp_call *call, const struct completion *q, json_t **out_values)
+{
+    const struct mcp_resources *r = call->server->resources;
+    const char *uri = json_get_string(q->ref, "uri");
+
+    if (!r || !uri || !has_template(call->server, uri))
+        return mcp_fail_params(call, "params.ref: unknown resource template");
+    if (r->complete)
+        *out_values = r->complete(call->server->app, call->origin->tenant, uri, q->argument,
+                                  q->value, q->context);
+    return 0;
+}
+
+int mcp_complete(struct mcp_call *call, json_t **out_result)
+{
+    struct completion q;
+    json_t *values = NULL;
+    const char *type;
+    size_t total;
+
+    if (read_completion(call, &q) < 0)
+        return -1;
+    type = json_get_string(q.ref, "type");
+    if (strcmp(type, "ref/prompt") == 0) {
+        if (complete_prompt(call, &q, &values) < 0)
+            return -1;
+    } else if (strcmp(type, "ref/resource") == 0) {
+        if (complete_resource(call, &q, &values) < 0)
+            return -1;
+    } else {
+        return mcp_fail_params(call, "params.ref.type must be ref/prompt or ref/resource");
+    }
+    if (!values)
+        values = json_array();
+    total = json_array_size(values);
+    while (json_array_size(values) > VALUES_MAX)
+        json_array_remove(values, json_array_size(values) - 1);
+    *out_result = json_pack("{s:{s:o, s:I, s:b}}", "completion", "values", values, "total",
+                            (json_int_t)total, "hasMore", total > VALUES_MAX);
+    return 0;
 }

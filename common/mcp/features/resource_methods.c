@@ -1,19 +1,9 @@
 /* resources/list, resources/templates/list, resources/read. */
 #include "config.h"
 
+#include "common/mcp/call.h"
 #include "common/mcp/features/resource.h"
-#include "common/mcp/methods.h"
 #include "common/rpc/json.h"
-
-#include <string.h>
-
-static int fail_with(struct mcp_call *call, const struct err *e)
-{
-    bool ours = e->kind != ERR_INVALID && e->kind != ERR_LIMIT && e->kind != ERR_DENIED;
-
-    return mcp_fail(&call->failure, 200, ours ? RPC_INTERNAL_ERROR : RPC_INVALID_PARAMS, NULL, "%s",
-                    e->text);
-}
 
 int mcp_resources_list(struct mcp_call *call, json_t **out_result)
 {
@@ -26,16 +16,13 @@ int mcp_resources_list(struct mcp_call *call, json_t **out_result)
     if (!r && mcp_refuse_cursor(call) < 0)
         return -1;
     if (cursor && !json_is_null(cursor) && !json_get_string(call->params, "cursor"))
-        return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL, "unknown cursor");
+        return mcp_fail_params(call, "unknown cursor");
     page = r ? r->list(call->server->app, call->origin->tenant,
                        json_get_string(call->params, "cursor"), &next, &e)
              : json_array();
     if (!page)
-        return fail_with(call, &e);
-    *out_result = json_object();
-    json_object_set_new(*out_result, "resources", page);
-    if (next)
-        json_object_set_new(*out_result, "nextCursor", json_string(next));
+        return mcp_fail_err(call, &e);
+    *out_result = json_pack("{s:o, s:s*}", "resources", page, "nextCursor", next);
     return 0;
 }
 
@@ -45,20 +32,17 @@ int mcp_resources_templates(struct mcp_call *call, json_t **out_result)
 
     if (mcp_refuse_cursor(call) < 0)
         return -1;
-    *out_result = json_object();
-    json_object_set_new(*out_result, "resourceTemplates",
-                        r && r->templates ? r->templates(call->server->app) : json_array());
+    *out_result = json_pack("{s:o}", "resourceTemplates",
+                            r && r->templates ? r->templates(call->server->app) : json_array());
     return 0;
 }
 
 static int fail_not_found(struct mcp_call *call, const char *uri)
 {
     bool modern = call->era.features & MCP_IS_MODERN;
-    json_t *data = json_object();
 
-    json_object_set_new(data, "uri", json_string(uri));
-    return mcp_fail(&call->failure, 200, modern ? RPC_INVALID_PARAMS : MCP_RESOURCE_NOT_FOUND, data,
-                    "resource not found");
+    return mcp_fail(&call->failure, 200, modern ? RPC_INVALID_PARAMS : MCP_RESOURCE_NOT_FOUND,
+                    json_pack("{s:s}", "uri", uri), "resource not found");
 }
 
 int mcp_resources_read(struct mcp_call *call, json_t **out_result)
@@ -69,15 +53,13 @@ int mcp_resources_read(struct mcp_call *call, json_t **out_result)
     json_t *contents;
 
     if (!uri)
-        return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL,
-                        "params.uri must be a string");
+        return mcp_fail_params(call, "params.uri must be a string");
     if (!r)
         return fail_not_found(call, uri);
     contents = r->read(call->server->app, call->origin->tenant, uri, &e);
     if (!contents)
-        return e.kind == ERR_NOT_FOUND ? fail_not_found(call, uri) : fail_with(call, &e);
-    *out_result = json_object();
-    json_object_set_new(*out_result, "contents", contents);
+        return e.kind == ERR_NOT_FOUND ? fail_not_found(call, uri) : mcp_fail_err(call, &e);
+    *out_result = json_pack("{s:o}", "contents", contents);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /*
- * The result of a tool call as a tool states it: an object, further content, or a failure. How that
- * looks in each revision is decided here once: the object also appears as a text block, in front of
- * the other content.
+ * The result of a tool call as a tool states it: an object, further content, or a failure. Its form
+ * in each revision is decided here: the object also appears as a text block, in front of the other
+ * content.
  */
 #ifndef SANDCGI_MCP_FEATURES_RESULT_H
 #define SANDCGI_MCP_FEATURES_RESULT_H
@@ -13,21 +13,19 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-struct mcp_task; /* task.h */
-
 struct mcp_result {
-    json_t
-        *structured; /* an object that fits the tool's output schema; NULL: content only; owned */
-    json_t *content; /* array of content blocks (content.h); NULL: none; owned */
-    bool text_given; /* content says in text what structured holds: it is not repeated there */
-    bool is_error;   /* the tool could not do what it was asked for */
-    enum err_kind failure; /* of an error: its kind, for those who tell it in another shape */
+    json_t *structured; /* an object that fits the tool's output schema; NULL: content only; owned
+                         */
+    json_t *content;    /* array of content blocks (content.h); NULL: none; owned */
+    bool text_given;    /* content holds the text of structured already */
+    bool is_error;      /* the tool could not do what it was asked for */
+    enum err_kind failure; /* of an error: its kind, for adapters that shape it differently */
     int refusal; /* a JSON-RPC code: the call is answered with that error, whose message is the
                     text of the first block and whose data is structured; 0: with a result */
-    struct mcp_need need;  /* not empty: the rest is ignored, the tool is called again with answers;
-                              owned */
-    struct mcp_task *task; /* it goes on as this task, which is all there is to say now; only when
-                              mcp_tool_call.can_task; NULL: none; owned */
+    struct mcp_need need; /* not empty: the rest is ignored, the tool is called again with answers;
+                             owned */
+    json_t *task; /* mcp_task_to_json: the work continues as this task, which is all there is to
+                     say now; only when mcp_tool_call.can_task; NULL: none; owned */
 };
 
 #define MCP_RESULT_INIT                                                                            \
@@ -41,7 +39,7 @@ void mcp_result_clear(struct mcp_result *r);
 /* Appends a content block; takes it. NULL (a block that could not be made) is ignored. */
 void mcp_result_add(struct mcp_result *r, json_t *take_block);
 
-/* Makes *r a failure that says why in one text block; what it held before is dropped. */
+/* Makes *r a failure with its reason in one text block; drops what it held before. */
 void mcp_result_fail(struct mcp_result *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -51,8 +49,8 @@ void mcp_result_refuse(struct mcp_result *r, int code, const char *text);
 /* The text of the first content block, "" when it has none. */
 const char *mcp_result_text(const struct mcp_result *r);
 
-/* A content block as a client with these features may be given it: kinds that its revision does not
- * have are told in words. New reference, which may be block itself. */
+/* A content block as a client with these features understands it: kinds that its revision lacks
+ * become text. New reference, which may be block itself. */
 json_t *mcp_result_block(json_t *block, unsigned features);
 
 /* The CallToolResult for a client with these features (enum mcp_feature); new reference. */

@@ -2,12 +2,13 @@
 
 #include "common/mcp/features/task.h"
 
-#include "common/base/mem.h"
-#include "common/mcp/revision.h"
+#include "common/mcp/call.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#define NO_SUCH_TASK "taskId: no such task (unknown, expired, or another client's)"
 
 static const char *const statuses[] = {
     [MCP_TASK_WORKING] = "working",     [MCP_TASK_INPUT] = "input_required",
@@ -15,27 +16,12 @@ static const char *const statuses[] = {
     [MCP_TASK_CANCELLED] = "cancelled",
 };
 
-struct mcp_task *mcp_task_new(const char *id)
-{
-    struct mcp_task *t = mem_alloc(sizeof *t);
-
-    snprintf(t->id, sizeof t->id, "%s", id);
-    return t;
-}
-
 void mcp_task_clear(struct mcp_task *t)
 {
     free(t->message);
     json_decref(t->requests);
     mcp_result_clear(&t->result);
     *t = (struct mcp_task){.status = MCP_TASK_WORKING};
-}
-
-void mcp_task_free(struct mcp_task *t)
-{
-    if (t)
-        mcp_task_clear(t);
-    free(t);
 }
 
 /* "2026-07-28T12:00:00.250Z" */
@@ -52,49 +38,123 @@ static json_t *time_new(int64_t unix_ms)
     return json_string(text);
 }
 
-/* What was answered to the call had it not become a task. */
-static json_t *result_new(const struct mcp_task *t)
+json_t *mcp_task_to_json(const struct mcp_task *t, bool created)
 {
-    json_t *result = mcp_result_to_json(&t->result, mcp_revision_features(MCP_2026_07_28));
+    bool input = !created && t->status == MCP_TASK_INPUT;
+    json_t *result = NULL, *error = NULL;
 
-    json_object_set_new(result, "resultType", json_string("complete"));
-    return result;
-}
-
-static void add_outcome(const struct mcp_task *t, json_t *object)
-{
-    switch (t->status) {
-    case MCP_TASK_INPUT:
-        json_object_set(object, "inputRequests", t->requests);
-        break;
-    case MCP_TASK_COMPLETED:
-        json_object_set_new(object, "result", result_new(t));
-        break;
-    case MCP_TASK_FAILED:
-        json_object_set_new(object, "error",
-                            json_pack("{s:i, s:s}", "code", t->code, "message",
-                                      t->message ? t->message : "the task failed"));
-        break;
-    case MCP_TASK_WORKING:
-    case MCP_TASK_CANCELLED:
-        break;
+    if (!created && t->status == MCP_TASK_COMPLETED) {
+        result = mcp_result_to_json(&t->result, mcp_revision_features(MCP_2026_07_28));
+        json_object_set_new(result, "resultType", json_string("complete"));
     }
+    if (!created && t->status == MCP_TASK_FAILED)
+        error = json_pack("{s:i, s:s}", "code", t->code, "message",
+                          t->message ? t->message : "the task failed");
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o, s:o*, s:O*, s:o*, s:o*, s:s*}", "taskId",
+                     t->id, "status", statuses[t->status], "statusMessage", t->message, "createdAt",
+                     time_new(t->created_ms), "lastUpdatedAt", time_new(t->updated_ms), "ttlMs",
+                     t->ttl_ms > 0 ? json_integer(t->ttl_ms) : json_null(), "pollIntervalMs",
+                     t->poll_ms > 0 ? json_integer(t->poll_ms) : NULL, "inputRequests",
+                     input ? t->requests : NULL, "result", result, "error", error, "resultType",
+                     created ? "task" : NULL);
 }
 
-json_t *mcp_task_to_json(const struct mcp_task *t, bool short_form)
-{
-    json_t *object = json_object();
+/* ---- the methods ---- */
 
-    json_object_set_new(object, "taskId", json_string(t->id));
-    json_object_set_new(object, "status", json_string(statuses[t->status]));
-    if (t->message)
-        json_object_set_new(object, "statusMessage", json_string(t->message));
-    json_object_set_new(object, "createdAt", time_new(t->created_ms));
-    json_object_set_new(object, "lastUpdatedAt", time_new(t->updated_ms));
-    json_object_set_new(object, "ttlMs", t->ttl_ms > 0 ? json_integer(t->ttl_ms) : json_null());
-    if (t->poll_ms > 0)
-        json_object_set_new(object, "pollIntervalMs", json_integer(t->poll_ms));
-    if (!short_form)
-        add_outcome(t, object);
-    return object;
+bool mcp_client_can_task(const struct mcp_call *call)
+{
+    const json_t *extensions = json_object_get(mcp_call_capabilities(call), "extensions");
+
+    return call->server->tasks && (call->era.features & MCP_IS_MODERN) &&
+           json_is_object(json_object_get(extensions, MCP_EXTENSION_TASKS));
+}
+
+int mcp_fail_no_tasks(struct mcp_call *call)
+{
+    json_t *data = json_pack("{s:{s:{s:{}}}}", "requiredCapabilities", "extensions",
+                             MCP_EXTENSION_TASKS);
+
+    return mcp_fail(&call->failure, 400, MCP_MISSING_CAPABILITY, data,
+                    "this needs a client that declares the extension " MCP_EXTENSION_TASKS);
+}
+
+/* The id that all of them name; NULL with call->failure. */
+static const char *task_id(struct mcp_call *call)
+{
+    const json_t *id = json_object_get(call->params, "taskId");
+
+    if (!call->server->tasks)
+        mcp_fail(&call->failure, 404, RPC_METHOD_NOT_FOUND, NULL, "this server has no tasks");
+    else if (!mcp_client_can_task(call))
+        mcp_fail_no_tasks(call);
+    else if (!json_is_string(id))
+        mcp_fail_params(call, "params.taskId must be a string");
+    else if (json_string_length(id) > MCP_TASK_ID_MAX ||
+             strlen(json_string_value(id)) != json_string_length(id))
+        mcp_fail_params(call, NO_SUCH_TASK);
+    else
+        return json_string_value(id);
+    return NULL;
+}
+
+static struct mcp_tool_call tool_call_of(const struct mcp_call *call)
+{
+    return (struct mcp_tool_call){.server = call->server,
+                                  .app = call->server->app,
+                                  .tenant = call->origin->tenant,
+                                  .cancel_fd = call->origin->cancel_fd,
+                                  .leave_fd = -1};
+}
+
+static int task_fail(struct mcp_call *call, const struct err *e)
+{
+    if (e->kind == ERR_NOT_FOUND)
+        return mcp_fail_params(call, NO_SUCH_TASK);
+    return mcp_fail(&call->failure, 200, RPC_INTERNAL_ERROR, NULL, "%s", e->text);
+}
+
+int mcp_tasks_get(struct mcp_call *call, json_t **out_result)
+{
+    const struct mcp_tool_call c = tool_call_of(call);
+    const char *id = task_id(call);
+    AUTO_MCP_TASK struct mcp_task task = {.status = MCP_TASK_WORKING};
+    struct err e = ERR_INIT;
+
+    if (!id)
+        return -1;
+    if (call->server->tasks->get(&c, id, false, &task, &e) < 0)
+        return task_fail(call, &e);
+    *out_result = mcp_task_to_json(&task, false);
+    return 0;
+}
+
+int mcp_tasks_update(struct mcp_call *call, json_t **out_result)
+{
+    const json_t *responses = json_object_get(call->params, "inputResponses");
+    const struct mcp_tool_call c = tool_call_of(call);
+    const char *id = task_id(call);
+    struct err e = ERR_INIT;
+
+    if (!id)
+        return -1;
+    if (!json_is_object(responses))
+        return mcp_fail_params(call, "params.inputResponses must be an object");
+    if (call->server->tasks->update(&c, id, responses, &e) < 0)
+        return task_fail(call, &e);
+    *out_result = json_object();
+    return 0;
+}
+
+int mcp_tasks_cancel(struct mcp_call *call, json_t **out_result)
+{
+    const struct mcp_tool_call c = tool_call_of(call);
+    const char *id = task_id(call);
+    struct err e = ERR_INIT;
+
+    if (!id)
+        return -1;
+    if (call->server->tasks->cancel(&c, id, &e) < 0)
+        return task_fail(call, &e);
+    *out_result = json_object();
+    return 0;
 }

@@ -1,9 +1,8 @@
 /*
  * Work that outlives its call: the extension io.modelcontextprotocol/tasks of modern clients. A
- * tool that finds its work takes long gives a task instead of its result (mcp_result.task); the
- * client asks for it by its id from then on (tasks/get, tasks/update, tasks/cancel), or hears of
- * its end through subscriptions/listen (MCP_EVENT_TASK). Where tasks live is the app's business:
- * struct mcp_tasks.
+ * tool whose work takes long returns a task instead of its result (mcp_result.task); the
+ * client polls it by its id (tasks/get, tasks/update, tasks/cancel), or is notified through
+ * subscriptions/listen (MCP_EVENT_TASK). The app keeps the tasks: struct mcp_tasks.
  */
 #ifndef SANDCGI_MCP_FEATURES_TASK_H
 #define SANDCGI_MCP_FEATURES_TASK_H
@@ -37,15 +36,17 @@ struct mcp_task {
 
 #define AUTO_MCP_TASK AUTO(mcp_task_clear)
 
-struct mcp_task *mcp_task_new(const char *id);
 void mcp_task_clear(struct mcp_task *t);
-void mcp_task_free(struct mcp_task *t); /* NULL is fine */
 
-/* All get a call with server, app, tenant, cancel_fd and way; id is hostile text of at most
+/* A new object: the members that every task has and, unless it was just created (CreateTaskResult,
+ * for mcp_result.task), those of its status. */
+json_t *mcp_task_to_json(const struct mcp_task *t, bool created);
+
+/* All get a call with server, app, tenant and cancel_fd; id is hostile text of at most
  * MCP_TASK_ID_MAX bytes. An unknown, expired or foreign id is ERR_NOT_FOUND with one text for all;
- * other texts are fit for clients. */
+ * other texts may be shown to clients. */
 struct mcp_tasks {
-    /* Fills *out, which is empty. brief: for a notification to many: nothing that takes long. */
+    /* Fills *out, which is empty. brief: for a notification to many streams; must not take long. */
     int (*get)(const struct mcp_tool_call *call, const char *id, bool brief, struct mcp_task *out,
                struct err *e);
     /* Answers to MCP_TASK_INPUT; unknown and answered keys are ignored. */
@@ -57,8 +58,9 @@ struct mcp_tasks {
 
 /* ---- for this layer ---- */
 
-/* The members that every task has, and those of its status; as a new object. short_form: without
- * the latter (CreateTaskResult). */
-json_t *mcp_task_to_json(const struct mcp_task *t, bool short_form);
+/* Has the client declared the extension, and does the server have tasks? */
+bool mcp_client_can_task(const struct mcp_call *call);
+/* Refuses because it has not: HTTP 400, -32021. Always returns -1. */
+int mcp_fail_no_tasks(struct mcp_call *call);
 
 #endif

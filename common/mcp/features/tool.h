@@ -29,15 +29,16 @@ struct mcp_tool_call {
     const struct mcp_tool *tool;     /* the one that is called */
     void *app;                       /* mcp_server.app */
     const char *tenant;
-    int cancel_fd; /* hangs up when the client wants no more of this; -1: cannot be */
-    /* Hangs up when the client has left, which is no wish to cancel (legacy HTTP); -1: none. */
+    int cancel_fd; /* hangs up when the call is cancelled; -1: it cannot be */
+    /* Hangs up when the client has left without cancelling (legacy HTTP); -1: none. */
     int leave_fd;
-    const json_t *arguments;     /* an object, or NULL when the call has none */
-    const struct mcp_ask *ask;   /* what the client can do, what its user answered; may be NULL */
-    struct mcp_channel *channel; /* for notify.h; NULL: nobody listens */
-    bool lone;         /* its client goes when this process does, and the other way round (stdio) */
-    bool can_task;     /* may the answer be a task (mcp_result.task)? */
-    const char *trace; /* W3C traceparent for logs; NULL: none */
+    const json_t *arguments; /* an object, or NULL when the call has none */
+    const struct mcp_elicitation
+        *elicitation;            /* what the client can do, what its user answered; may be NULL */
+    struct mcp_channel *channel; /* for notify.h; NULL: no client listens */
+    bool single_client;          /* stdio: the client and this process end together */
+    bool can_task;               /* may the answer be a task (mcp_result.task)? */
+    const char *trace;           /* W3C traceparent for logs; NULL: none */
 };
 
 /* Where a tool is offered. */
@@ -61,10 +62,10 @@ struct mcp_tool {
     size_t arguments_size;
     const char *input_schema;
     const char *output_schema; /* JSON text of an object schema; NULL: none */
-    /* Methods ("elicitation/create") without which it cannot do anything: calls of clients that
-     * cannot be asked so are refused. Ends with NULL; NULL: none. */
+    /* Methods ("elicitation/create") that it depends on: calls of clients that do not support them
+     * are refused. Ends with NULL; NULL: none. */
     const char *const *requires;
-    bool task_required;     /* its work is a task, or not done at all */
+    bool task_required;     /* only for clients that support tasks */
     bool mirrors_arguments; /* input_schema has x-mcp-header: headers are compared with arguments */
     /* A number that grows when the description or the input schema changes; NULL: they never do. */
     uint64_t (*version)(void *app);
@@ -85,5 +86,9 @@ struct mcp_arguments {
     /* Calls call->tool, which has run. */
     void (*call)(const struct mcp_tool_call *call, struct mcp_result *out);
 };
+
+/* For mcp_server.tools_cache. */
+struct mcp_tools_cache *mcp_tools_cache_new(void);
+void mcp_tools_cache_free(struct mcp_tools_cache *l);
 
 #endif

@@ -1,39 +1,171 @@
 /* tools/list and tools/call. */
 #include "config.h"
 
-#include "common/base/buf.h"
-#include "common/mcp/client/elicitation_rounds.h"
-#include "common/mcp/features/header_params.h"
+#include "common/base/mem.h"
+#include "common/mcp/client/client_channel.h"
+#include "common/mcp/era.h"
 #include "common/mcp/features/task.h"
 #include "common/mcp/features/tool.h"
-#include "common/mcp/features/tools_list.h"
-#include "common/mcp/methods.h"
+#include "common/rpc/json.h"
 
 #include <string.h>
 
-int mcp_refuse_cursor(struct mcp_call *call)
-{
-    const json_t *cursor = json_object_get(call->params, "cursor");
+/* ---- tools/list: built once per set of features and kept until a tool's version changes ---- */
 
-    if (!cursor || json_is_null(cursor) ||
-        (json_is_string(cursor) && json_string_length(cursor) == 0))
-        return 0;
-    return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL, "unknown cursor");
+#define NESTING_MAX 16 /* of objects with mirrored arguments */
+
+/* What a tool's row looks like depends on these features only. */
+#define ROW_FEATURES (MCP_CAN_ANNOTATE | MCP_CAN_TITLE | MCP_CAN_STRUCTURE)
+
+#define TEXTS    8 /* one for each revision, and for clients that name none */
+#define TEXT_MAX (1024u * 1024)
+
+struct cached_text {
+    unsigned features;
+    struct buf text; /* empty: a free place */
+};
+
+struct mcp_tools_cache {
+    json_t *tools[ROW_FEATURES + 1]; /* by features & ROW_FEATURES; NULL: not built yet */
+    struct cached_text texts[TEXTS];
+    uint64_t version; /* of all of them */
+};
+
+struct mcp_tools_cache *mcp_tools_cache_new(void)
+{
+    return mem_alloc(sizeof(struct mcp_tools_cache));
+}
+
+static void tools_cache_clear(struct mcp_tools_cache *l)
+{
+    for (size_t i = 0; i <= ROW_FEATURES; i++) {
+        json_decref(l->tools[i]);
+        l->tools[i] = NULL;
+    }
+    for (size_t i = 0; i < TEXTS; i++)
+        buf_clear(&l->texts[i].text);
+}
+
+void mcp_tools_cache_free(struct mcp_tools_cache *l)
+{
+    if (l)
+        tools_cache_clear(l);
+    free(l);
+}
+
+static json_t *input_schema_new(const struct mcp_server *server, const struct mcp_tool *tool)
+{
+    return tool->input_schema ? json_loads(tool->input_schema, 0, NULL)
+                              : server->arguments->schema(tool->arguments, server->app);
+}
+
+static json_t *row_new(const struct mcp_server *server, const struct mcp_tool *tool,
+                       unsigned features)
+{
+    const struct mcp_hints *hints = &tool->hints;
+    AUTO_FREE char *made = tool->description ? NULL : tool->describe(server->app);
+    json_t *schema = NULL, *annotations = NULL;
+
+    if (tool->output_schema && (features & MCP_CAN_STRUCTURE))
+        schema = json_loads(tool->output_schema, 0, NULL);
+    if (features & MCP_CAN_ANNOTATE)
+        annotations = json_pack("{s:s*, s:b, s:b, s:b, s:b}", "title", tool->title, "readOnlyHint",
+                                hints->read_only, "destructiveHint", hints->destructive,
+                                "idempotentHint", hints->idempotent, "openWorldHint",
+                                hints->open_world);
+    return json_pack("{s:s, s:s*, s:s, s:o, s:o*, s:o*}", "name", tool->name, "title",
+                     features & MCP_CAN_TITLE ? tool->title : NULL, "description",
+                     made ? made : tool->description, "inputSchema", input_schema_new(server, tool),
+                     "outputSchema", schema, "annotations", annotations);
+}
+
+static json_t *rows_new(const struct mcp_server *server, unsigned features)
+{
+    json_t *tools = json_array();
+
+    for (size_t i = 0; i < server->n_tools; i++)
+        json_array_append_new(tools, row_new(server, server->tools[i], features));
+    return tools;
+}
+
+/* Each tool's version only grows, so their sum changes when one of them does. */
+static uint64_t version_of(const struct mcp_server *server)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < server->n_tools; i++) {
+        if (server->tools[i]->version)
+            sum += server->tools[i]->version(server->app);
+    }
+    return sum;
+}
+
+bool mcp_tools_can_change(const struct mcp_server *server)
+{
+    for (size_t i = 0; i < server->n_tools; i++)
+        if (server->tools[i]->version)
+            return true;
+    return false;
+}
+
+/* A new reference to the tools array, shared with later callers: not to be changed. */
+static json_t *tools_rows(const struct mcp_server *server, unsigned features)
+{
+    struct mcp_tools_cache *l = server->tools_cache;
+    uint64_t version = version_of(server);
+    json_t **slot;
+
+    if (!l)
+        return rows_new(server, features);
+    if (l->version != version) {
+        tools_cache_clear(l);
+        l->version = version;
+    }
+    slot = &l->tools[features & ROW_FEATURES];
+    if (!*slot)
+        *slot = rows_new(server, features);
+    return json_incref(*slot);
+}
+
+const struct buf *mcp_tools_cache_text(const struct mcp_server *server, unsigned features,
+                                       const json_t *result)
+{
+    for (size_t i = 0; server->tools_cache && i < TEXTS; i++) {
+        struct cached_text *w = &server->tools_cache->texts[i];
+
+        if (w->text.len > 0 && w->features == features)
+            return &w->text;
+        if (w->text.len > 0)
+            continue;
+        *w = (struct cached_text){.features = features, .text = BUF_INIT(TEXT_MAX)};
+        if (json_write(result, &w->text) == 0)
+            return &w->text;
+        buf_clear(&w->text);
+        return NULL;
+    }
+    return NULL;
+}
+
+/* The input schema of the i-th tool; a new reference, not to be changed. */
+static json_t *input_schema_of(const struct mcp_server *server, size_t i)
+{
+    json_auto_t *tools = server->tools_cache ? tools_rows(server, ROW_FEATURES) : NULL;
+
+    if (!tools)
+        return input_schema_new(server, server->tools[i]);
+    /* The list keeps it only as long as no tool changes. */
+    return json_incref(json_object_get(json_array_get(tools, i), "inputSchema"));
 }
 
 int mcp_tools_list(struct mcp_call *call, json_t **out_result)
 {
-    json_t *result;
-
     if (mcp_refuse_cursor(call) < 0)
         return -1;
-    result = json_object();
-    json_object_set_new(result, "tools", mcp_lists_tools(call->server, call->era.features));
-    *out_result = result;
+    *out_result = json_pack("{s:o}", "tools", tools_rows(call->server, call->era.features));
     return 0;
 }
 
-/* ---- finding it ---- */
+/* ---- finding a tool ---- */
 
 static bool answers_to(const struct mcp_tool *tool, const char *name)
 {
@@ -61,20 +193,84 @@ static size_t find_tool(const struct mcp_server *server, const json_t *name)
 static int fail_unknown_tool(struct mcp_call *call)
 {
     const struct mcp_server *server = call->server;
-    const struct mcp_error_style *error_style = server->error_style;
+    const struct mcp_error_style *style = server->error_style;
     AUTO_BUF struct buf names = BUF_INIT(4096);
 
-    if (error_style && !(call->era.features & MCP_IS_MODERN))
-        return mcp_fail_named(&call->failure, error_style->unknown_tool_code,
-                              error_style->unknown_tool,
+    if (style && !(call->era.features & MCP_IS_MODERN))
+        return mcp_fail_named(&call->failure, style->unknown_tool_code, style->unknown_tool,
                               json_string_value(json_object_get(call->params, "name")));
     for (size_t i = 0; i < server->n_tools; i++)
         buf_addf(&names, "%s%s", i ? ", " : "", server->tools[i]->name);
-    return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL,
-                    "unknown tool: this server has %s", buf_str(&names));
+    return mcp_fail_params(call, "unknown tool: this server has %s", buf_str(&names));
 }
 
-/* ---- calling it ---- */
+/* ---- arguments that a tool wants mirrored in headers (2026-07-28, "x-mcp-header"), so that a web
+ * server can route by them: the headers must agree with the body ---- */
+
+/* By value: "07" and "7" are the same number. */
+static bool same_integer(const char *text, size_t len, json_int_t value)
+{
+    bool negative = len > 0 && text[0] == '-';
+    json_int_t sum = 0;
+
+    if (negative) {
+        text++;
+        len--;
+    }
+    if (len == 0 || len > 18)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        sum = sum * 10 + (text[i] - '0');
+    }
+    return (negative ? -sum : sum) == value;
+}
+
+static bool header_agrees(const char *header, const json_t *value)
+{
+    header += strspn(header, " \t");
+    size_t len = strlen(header);
+    while (len > 0 && (header[len - 1] == ' ' || header[len - 1] == '\t'))
+        len--;
+    if (json_is_string(value))
+        return era_header_equals(header, len, json_string_value(value), json_string_length(value));
+    if (json_is_integer(value))
+        return same_integer(header, len, json_integer_value(value));
+    const char *word = json_is_true(value) ? "true" : "false";
+    return json_is_boolean(value) && strlen(word) == len && memcmp(header, word, len) == 0;
+}
+
+/* Only what is reachable through "properties" may be marked. */
+static int check_object(struct mcp_call *call, const json_t *schema, const json_t *object,
+                        unsigned depth)
+{
+    const struct mcp_origin *origin = call->origin;
+    const char *key;
+    json_t *property;
+
+    if (depth > NESTING_MAX || !json_is_object(object))
+        return 0;
+    json_object_foreach(json_object_get(schema, "properties"), key, property)
+    {
+        const char *name = json_get_string(property, "x-mcp-header"), *header = NULL;
+        const json_t *value = json_object_get(object, key);
+        if (name && value && !json_is_null(value)) {
+            if (origin->param_header)
+                header = origin->param_header(origin->param_ctx, name);
+            if (!header || !header_agrees(header, value))
+                return mcp_fail(&call->failure, 400, MCP_HEADER_MISMATCH, NULL,
+                                "the header Mcp-Param-%s is missing, malformed or differs from "
+                                "the arguments",
+                                name);
+        }
+        if (check_object(call, property, value, depth + 1) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- tools/call ---- */
 
 struct tool_round {
     const struct mcp_tool *tool;
@@ -82,12 +278,13 @@ struct tool_round {
     struct mcp_result result;
 };
 
-static void run_round(void *ctx, const struct mcp_ask *ask, struct mcp_need *need)
+static void tool_round_run(void *ctx, const struct mcp_elicitation *elicitation,
+                           struct mcp_need *need)
 {
     struct tool_round *r = ctx;
 
     mcp_result_clear(&r->result);
-    r->call.ask = ask;
+    r->call.elicitation = elicitation;
     if (r->tool->run)
         r->call.server->arguments->call(&r->call, &r->result);
     else
@@ -96,65 +293,41 @@ static void run_round(void *ctx, const struct mcp_ask *ask, struct mcp_need *nee
     r->result.need = (struct mcp_need){.requests = NULL};
 }
 
-/* The method that the tool cannot do without and the client did not declare; NULL: all is well. */
-static const char *missing_method(const struct mcp_call *call, const struct mcp_tool *tool)
-{
-    for (const char *const *m = tool->requires; m && *m; m++)
-        if (!mcp_client_can(mcp_call_capabilities(call), *m, NULL))
-            return *m;
-    return NULL;
-}
-
 static int check_headers(struct mcp_call *call, size_t index, const json_t *arguments)
 {
     json_auto_t *schema = NULL;
 
-    if (!call->server->tools[index]->mirrors_arguments)
+    if (!call->server->tools[index]->mirrors_arguments || !call->origin->http ||
+        !(call->era.features & MCP_IS_MODERN))
         return 0;
-    schema = mcp_lists_input_schema(call->server, index);
-    return mcp_check_header_params(call, schema, arguments);
-}
-
-/* CreateTaskResult */
-static json_t *created_new(const struct mcp_task *task)
-{
-    json_t *result = mcp_task_to_json(task, true);
-
-    json_object_set_new(result, "resultType", json_string("task"));
-    return result;
+    schema = input_schema_of(call->server, index);
+    return check_object(call, schema, arguments, 0);
 }
 
 static int run_tool(struct mcp_call *call, struct mcp_channel *channel, struct tool_round *r,
                     json_t **out_result)
 {
-    const struct mcp_asking asking = {
-        .round = run_round, .ctx = r, .name = r->tool->name, .arguments = r->call.arguments};
+    const struct mcp_rounds asking = {
+        .round = tool_round_run, .ctx = r, .name = r->tool->name, .arguments = r->call.arguments};
     struct err e = ERR_INIT;
 
-    switch (mcp_asking_run(call, channel, &asking, out_result, &e)) {
-    case MCP_ASKED_DONE:
+    switch (mcp_rounds_run(call, channel, &asking, out_result, &e)) {
+    case MCP_ROUNDS_DONE:
         break;
-    case MCP_ASKED_INPUT:
+    case MCP_ROUNDS_INPUT_REQUIRED:
         return 0;
-    case MCP_ASKED_REFUSED:
+    case MCP_ROUNDS_REFUSED:
         return -1;
-    case MCP_ASKED_NO_ANSWER:
+    case MCP_ROUNDS_NO_ANSWER:
         mcp_result_fail(&r->result, "%s", e.text);
         break;
     }
     if (r->result.refusal)
         return mcp_fail(&call->failure, 200, r->result.refusal, TAKE_PTR(r->result.structured),
                         "%s", mcp_result_text(&r->result));
-    *out_result = r->result.task ? created_new(r->result.task)
+    *out_result = r->result.task ? TAKE_PTR(r->result.task)
                                  : mcp_result_to_json(&r->result, call->era.features);
     return 0;
-}
-
-/* Who cancels does not want an answer. Without a session it was the connection that was lost, and
- * there is nobody to spare. */
-static bool is_cancelled(const struct mcp_call *call, const struct mcp_channel *channel)
-{
-    return (call->session || call->origin->stdio_client) && mcp_channel_is_cancelled(channel);
 }
 
 static int call_tool(struct mcp_call *call, size_t index, const json_t *arguments,
@@ -162,9 +335,12 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
 {
     AUTO_MCP_CHANNEL struct mcp_channel channel = MCP_CHANNEL_INIT;
     struct tool_round r = {.tool = call->server->tools[index]};
-    const char *missing = missing_method(call, r.tool);
-    int rc;
+    const char *missing = NULL;
+    int rc = 0;
 
+    for (const char *const *m = r.tool->requires; m && *m && !missing; m++)
+        if (!mcp_client_can(mcp_call_capabilities(call), *m, NULL))
+            missing = *m;
     if (missing && (call->era.features & MCP_IS_MODERN))
         return mcp_fail_capability(call, missing, NULL);
     if (r.tool->task_required && (call->era.features & MCP_IS_MODERN) && !mcp_client_can_task(call))
@@ -180,7 +356,7 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
         .leave_fd = mcp_channel_leave_fd(&channel),
         .arguments = arguments,
         .channel = &channel,
-        .lone = !call->origin->http,
+        .single_client = !call->origin->http,
         .can_task = mcp_client_can_task(call),
         .trace = call->trace[0] ? call->trace : NULL,
     };
@@ -189,11 +365,13 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
                         "this needs a client that can be asked (%s); this one did not declare it",
                         missing);
         *out_result = mcp_result_to_json(&r.result, call->era.features);
-        rc = 0;
     } else {
         rc = run_tool(call, &channel, &r, out_result);
     }
-    call->cancelled = is_cancelled(call, &channel);
+    /* A client that cancels wants no answer. Without a session the lost connection has cancelled
+     * the call, and an answer does no harm. */
+    call->cancelled = (call->session || call->origin->stdio_client) &&
+                      mcp_channel_is_cancelled(&channel);
     mcp_result_clear(&r.result);
     return rc;
 }
@@ -205,13 +383,11 @@ int mcp_tools_call(struct mcp_call *call, json_t **out_result)
     size_t index;
 
     if (!json_is_string(name))
-        return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL,
-                        "params.name must be a string: the name of a tool");
+        return mcp_fail_params(call, "params.name must be a string: the name of a tool");
     if (json_is_null(arguments))
         arguments = NULL;
     if (arguments && !json_is_object(arguments))
-        return mcp_fail(&call->failure, 200, RPC_INVALID_PARAMS, NULL,
-                        "params.arguments must be an object");
+        return mcp_fail_params(call, "params.arguments must be an object");
     index = find_tool(call->server, name);
     if (index == call->server->n_tools)
         return fail_unknown_tool(call);

@@ -6,8 +6,11 @@
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/mcp/events/event.h"
+#include "common/mcp/session/mailbox.h"
+#include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
+#include "common/sandbox/files/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +23,9 @@
 #define TOUCH_AFTER_S 60 /* a session's time of last use is written this often at most */
 #define LOCK_NAME     ".lock"
 #define NEW_SUFFIX    ".new"
-#define RECORD_DEPTH  (JSON_MAX_DEPTH + 4) /* capabilities may be as deep as a message */
+/* No call lasts longer: older files were left by a process that was killed. */
+#define CALL_MAX_S   (6 * 3600)
+#define RECORD_DEPTH (JSON_MAX_DEPTH + 4) /* capabilities may be as deep as a message */
 
 bool mcp_session_id_is_valid(const char *id)
 {
@@ -70,7 +75,6 @@ static json_t *read_record(int dir, const char *id, struct stat *st)
     return json_parse(buf_str(&text), text.len, RECORD_DEPTH, &e);
 }
 
-/* Sets *s from a record that may be anything: 0, or -1 when it is none. */
 int mcp_session_parse(json_t *take_record, struct mcp_session *s)
 {
     const char *revision = json_get_string(take_record, "revision");
@@ -90,36 +94,16 @@ static const char *offer_of(const struct mcp_server *server)
     return server->offer ? server->offer : "";
 }
 
-static bool is_made_for(const json_t *record, const struct mcp_server *server, const char *tenant)
-{
-    const char *offer = json_get_string(record, "offer");
-
-    return strcmp(json_get_string(record, "tenant"), tenant) == 0 &&
-           strcmp(offer ? offer : "", offer_of(server)) == 0;
-}
-
-static json_t *record_new(const char *offer, const char *tenant, enum mcp_revision revision,
-                          const json_t *capabilities, const json_t *info)
-{
-    json_t *record = json_object();
-
-    json_object_set_new(record, "tenant", json_string(tenant));
-    if (*offer)
-        json_object_set_new(record, "offer", json_string(offer));
-    json_object_set_new(record, "revision", json_string(mcp_revision_name(revision)));
-    if (json_is_object(capabilities))
-        json_object_set_new(record, "capabilities", json_deep_copy(capabilities));
-    if (json_is_object(info))
-        json_object_set_new(record, "clientInfo", json_deep_copy(info));
-    json_object_set_new(record, "created", json_integer(clock_unix_s()));
-    return record;
-}
-
 int mcp_session_create(const struct mcp_server *server, const char *tenant,
                        enum mcp_revision revision, const json_t *capabilities, const json_t *info,
                        char *out_id, struct err *e)
 {
-    json_auto_t *record = record_new(offer_of(server), tenant, revision, capabilities, info);
+    json_auto_t *record = json_pack(
+        "{s:s, s:s*, s:s, s:o*, s:o*, s:I}", "tenant", tenant, "offer",
+        *offer_of(server) ? server->offer : NULL, "revision", mcp_revision_name(revision),
+        "capabilities", json_is_object(capabilities) ? json_deep_copy(capabilities) : NULL,
+        "clientInfo", json_is_object(info) ? json_deep_copy(info) : NULL, "createdAt",
+        (json_int_t)clock_unix_s());
 
     crypto_random_hex(MCP_SESSION_ID_LEN / 2, out_id);
     if (write_record(server->sessions_fd, out_id, record, O_EXCL, e) < 0) {
@@ -129,30 +113,29 @@ int mcp_session_create(const struct mcp_server *server, const char *tenant,
     return 0;
 }
 
-static void touch(int dir, const char *id, const struct stat *st)
-{
-    if (clock_unix_s() - st->st_mtime >= TOUCH_AFTER_S)
-        utimensat(dir, id, NULL, AT_SYMLINK_NOFOLLOW);
-}
-
 int mcp_session_load(const struct mcp_server *server, const char *id, const char *tenant,
                      struct mcp_session *out, struct err *e)
 {
     struct mcp_session s = {.record = NULL};
+    const char *offer;
     struct stat st;
     json_t *record;
+    int64_t age;
 
     if (server->sessions_fd < 0 || !tenant || !mcp_session_id_is_valid(id))
         return not_found(e);
     record = read_record(server->sessions_fd, id, &st);
     if (!record || mcp_session_parse(record, &s) < 0)
         return not_found(e);
-    if (clock_unix_s() - st.st_mtime > server->session_ttl_s ||
-        !is_made_for(s.record, server, tenant)) {
+    age = clock_unix_s() - st.st_mtime;
+    offer = json_get_string(s.record, "offer");
+    if (age > server->session_ttl_s || strcmp(json_get_string(s.record, "tenant"), tenant) != 0 ||
+        strcmp(offer ? offer : "", offer_of(server)) != 0) {
         mcp_session_clear(&s);
         return not_found(e);
     }
-    touch(server->sessions_fd, id, &st);
+    if (age >= TOUCH_AFTER_S)
+        utimensat(server->sessions_fd, id, NULL, AT_SYMLINK_NOFOLLOW);
     memcpy(s.id, id, MCP_SESSION_ID_LEN + 1);
     *out = s;
     return 0;
@@ -173,7 +156,7 @@ static int lock_sessions(int dir, struct err *e)
     return TAKE_FD(fd);
 }
 
-static int replace(int dir, const struct mcp_session *s, struct err *e)
+static int record_replace(int dir, const struct mcp_session *s, struct err *e)
 {
     char name[MCP_SESSION_ID_LEN + sizeof NEW_SUFFIX];
 
@@ -204,19 +187,20 @@ int mcp_session_set(const struct mcp_server *server, struct mcp_session *s, cons
     if (!value)
         return -1;
     json_object_set_new(now.record, member, value);
-    if (replace(server->sessions_fd, &now, e) < 0)
+    if (record_replace(server->sessions_fd, &now, e) < 0)
         return -1;
     json_decref(s->record);
     s->record = TAKE_PTR(now.record);
     return 0;
 }
 
-/* ---- the end ---- */
+/* ---- GET and DELETE ---- */
 
-static void refuse(struct mcp_answer *out, int status, const char *why)
+int mcp_stream_refuse(struct mcp_answer *out, int status, const char *why)
 {
     out->status = status;
     out->body = rpc_error_new(NULL, RPC_INVALID_REQUEST, why, NULL);
+    return -1;
 }
 
 int mcp_session_of_stream(const struct mcp_server *server, const struct mcp_origin *origin,
@@ -226,14 +210,12 @@ int mcp_session_of_stream(const struct mcp_server *server, const struct mcp_orig
     const char *version = origin->protocol_version ? origin->protocol_version : "";
 
     if (server->sessions_fd < 0 || mcp_version_is_modern(version, strlen(version)))
-        refuse(answer, 405, "use POST");
-    else if (!origin->session)
-        refuse(answer, 400, "the header Mcp-Session-Id is missing");
-    else if (mcp_session_load(server, origin->session, origin->tenant, out, &e) < 0)
-        refuse(answer, 404, e.text);
-    else
-        return 0;
-    return -1;
+        return mcp_stream_refuse(answer, 405, "use POST");
+    if (!origin->session)
+        return mcp_stream_refuse(answer, 400, "the header Mcp-Session-Id is missing");
+    if (mcp_session_load(server, origin->session, origin->tenant, out, &e) < 0)
+        return mcp_stream_refuse(answer, 404, e.text);
+    return 0;
 }
 
 void mcp_session_delete(const struct mcp_server *server, const struct mcp_origin *origin,
@@ -248,4 +230,52 @@ void mcp_session_delete(const struct mcp_server *server, const struct mcp_origin
     mcp_publish(server, &(struct mcp_event){
                             .kind = MCP_EVENT_SESSION, .tenant = origin->tenant, .session = s.id});
     out->status = 204;
+}
+
+/* ---- expiry ---- */
+
+/* Above MCP_SESSIONS_MAX sessions expire earlier; their clients, if there are any, start again. */
+static int64_t life_of_sessions(const struct mcp_server *server, DIR *dir)
+{
+    const struct dirent *entry;
+    unsigned count = 0;
+
+    while ((entry = readdir(dir)))
+        count += mcp_session_id_is_valid(entry->d_name);
+    rewinddir(dir);
+    if (count > MCP_SESSIONS_MAX && server->session_ttl_s > MCP_SESSION_CROWDED_S)
+        return MCP_SESSION_CROWDED_S;
+    return server->session_ttl_s;
+}
+
+static bool file_is_over(const struct mcp_server *server, int64_t life, const char *name,
+                         const struct stat *st)
+{
+    size_t len = strlen(name), suffix_len = strlen(MCP_STREAM_SUFFIX);
+    int64_t age = clock_unix_s() - st->st_mtime;
+
+    if (S_ISREG(st->st_mode) && mcp_session_id_is_valid(name))
+        return age > life;
+    if (S_ISREG(st->st_mode) && len >= suffix_len &&
+        strcmp(name + len - suffix_len, MCP_STREAM_SUFFIX) == 0)
+        return age > MCP_STREAM_KEPT_S && mcp_stream_is_left(server->sessions_fd, name);
+    if (S_ISSOCK(st->st_mode) && mcp_mailbox_is_dead(server->sessions_fd, name))
+        return true;
+    return name[0] != '.' && age > CALL_MAX_S;
+}
+
+void mcp_sessions_sweep(const struct mcp_server *server)
+{
+    AUTO_DIR DIR *dir = server->sessions_fd < 0 ? NULL : beneath_open_dir(server->sessions_fd, ".");
+    const struct dirent *entry;
+    struct stat st;
+
+    if (!dir)
+        return;
+    int64_t life = life_of_sessions(server, dir);
+    while ((entry = readdir(dir))) {
+        if (fstatat(server->sessions_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            !S_ISDIR(st.st_mode) && file_is_over(server, life, entry->d_name, &st))
+            unlinkat(server->sessions_fd, entry->d_name, 0);
+    }
 }

@@ -2,8 +2,8 @@
  * Legacy sessions: one small file each in the directory mcp_server.sessions_fd, so that any worker
  * can serve any of them. The id is 64 random hex digits and the file's name; the record is a JSON
  * object: {tenant, offer?, revision, capabilities, clientInfo?, logLevel?, subscriptions?,
- * created}. A session of another tenant, or of another mcp_server.offer, looks exactly like one
- * that never was. Sessions expire session_ttl_s after their last use.
+ * createdAt}. A session of another tenant, or of another mcp_server.offer, is reported as unknown.
+ * Sessions expire session_ttl_s after their last use.
  */
 #ifndef SANDCGI_MCP_SESSION_SESSION_H
 #define SANDCGI_MCP_SESSION_SESSION_H
@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #define MCP_SESSION_ID_LEN      64
-#define MCP_SESSIONS_MAX        20000 /* over it sessions live shorter */
+#define MCP_SESSIONS_MAX        20000 /* above it sessions expire earlier */
 #define MCP_SESSION_CROWDED_S   600
 #define MCP_SUBSCRIPTIONS_MAX   256   /* per session or listen */
 #define MCP_SUBSCRIPTIONS_BYTES 16384 /* their URIs together */
@@ -51,21 +51,24 @@ int mcp_session_set(const struct mcp_server *server, struct mcp_session *s, cons
 
 void mcp_session_clear(struct mcp_session *s);
 
-/* Answers DELETE: 204, or 400/404/405. Tells the hub. */
+/* Answers DELETE: 204, or 400/404/405. Publishes the end. */
 void mcp_session_delete(const struct mcp_server *server, const struct mcp_origin *origin,
                         struct mcp_answer *out);
 
-/* Removes what has expired: sessions, streams, mailboxes that nobody reads. To be called every
- * minute or so by one process. */
+/* Removes expired sessions, streams, and mailboxes without a reader. To be called every minute or
+ * so by one process. */
 void mcp_sessions_sweep(const struct mcp_server *server);
 
 /* ---- for this layer and its tests ---- */
 
-/* Has it the form of an id? NULL has not. */
+/* Has id the form of a session id? NULL has not. */
 bool mcp_session_id_is_valid(const char *id);
 
 /* Fills s->revision and s->record from any JSON value: 0, or -1 when it is no record. */
 int mcp_session_parse(json_t *take_record, struct mcp_session *s);
+
+/* Refuses a GET or DELETE; always returns -1. */
+int mcp_stream_refuse(struct mcp_answer *out, int status, const char *why);
 
 /* The session that a GET or DELETE names: 0, or -1 with the refusal. */
 int mcp_session_of_stream(const struct mcp_server *server, const struct mcp_origin *origin,

@@ -1,7 +1,7 @@
 /*
- * A stream's file: a line that says whose it is, one line of JSON per message, an empty line at the
- * end. The writer holds a lock as long as it lives, so readers can tell a stream that is still
- * being written from one that was left.
+ * A stream's file: a line with its session, one line of JSON per message, an empty line at the end.
+ * The writer holds a lock as long as it lives, so readers can tell a stream that is still being
+ * written from one that was left.
  */
 #include "config.h"
 
@@ -95,7 +95,7 @@ struct mcp_stream *mcp_stream_new(int sessions_fd, const char *session, struct e
 int mcp_stream_add(struct mcp_stream *s, const json_t *message, char out_id[MCP_EVENT_ID_MAX],
                    struct err *e)
 {
-    /* What is told on the way must leave room for questions and the answer. */
+    /* Notifications must leave room for requests to the client and the answer. */
     bool is_note = !json_object_get(message, "id");
 
     if (s->count >= (is_note ? MCP_STREAM_NOTES_MAX : MCP_STREAM_MESSAGES_MAX) ||
@@ -118,7 +118,7 @@ void mcp_stream_end(struct mcp_stream *s)
 
     if (!s)
         return;
-    fdio_write_all(s->fd, "\n", 1, &e); /* without it the lock tells */
+    fdio_write_all(s->fd, "\n", 1, &e); /* if it fails, the free lock marks the end */
     stream_free(s);
 }
 
@@ -161,21 +161,17 @@ static int read_line(struct mcp_replay *r, struct buf *line)
     }
 }
 
-static bool belongs_to(const struct buf *head, const char *session)
-{
-    struct err e = ERR_INIT;
-    json_auto_t *value = json_parse(buf_str(head), head->len, 2, &e);
-    const char *whose = json_get_string(value, "session");
-
-    return whose && strcmp(whose, session) == 0;
-}
-
-/* Checks the head and passes over the messages that the client has. */
-static int skip_to(struct mcp_replay *r, const char *session, unsigned number)
+/* Checks the head and skips the messages that the client has. */
+static int replay_skip_to(struct mcp_replay *r, const char *session, unsigned number)
 {
     AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_LEN);
+    struct err e = ERR_INIT;
 
-    if (!read_line(r, &line) || !belongs_to(&line, session))
+    if (!read_line(r, &line))
+        return -1;
+    json_auto_t *head = json_parse(buf_str(&line), line.len, 2, &e);
+    const char *owner = json_get_string(head, "session");
+    if (!owner || strcmp(owner, session) != 0)
         return -1;
     for (; r->number < number; r->number++)
         if (!read_line(r, &line) || line.len == 0)
@@ -197,7 +193,7 @@ struct mcp_replay *mcp_replay_open(int sessions_fd, const char *session, const c
     }
     file_name(r->name, name);
     r->fd = openat(sessions_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (r->fd < 0 || skip_to(r, session, number) < 0) {
+    if (r->fd < 0 || replay_skip_to(r, session, number) < 0) {
         err_set(e, ERR_NOT_FOUND, "this session has no such stream any more");
         goto failed;
     }
@@ -212,20 +208,27 @@ int mcp_replay_fd(const struct mcp_replay *r)
     return r->fd;
 }
 
-/* Nobody holds the writer's lock: what is not there now will never come. */
-static bool writer_is_gone(const struct mcp_replay *r)
+/* True if no writer holds the lock: what is not there now will never come. */
+static bool writer_is_gone(int fd)
 {
-    if (flock(r->fd, LOCK_SH | LOCK_NB) < 0)
+    if (flock(fd, LOCK_SH | LOCK_NB) < 0)
         return false;
-    flock(r->fd, LOCK_UN);
+    flock(fd, LOCK_UN);
     return true;
+}
+
+bool mcp_stream_is_left(int sessions_fd, const char *name)
+{
+    AUTO_FD int fd = openat(sessions_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    return fd >= 0 && writer_is_gone(fd);
 }
 
 int mcp_replay_next(struct mcp_replay *r, json_t **out, char out_id[MCP_EVENT_ID_MAX])
 {
     AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_LEN);
     struct err e = ERR_INIT;
-    bool gone = writer_is_gone(r); /* before reading: it may write its last line in between */
+    bool gone = writer_is_gone(r->fd); /* before reading: it may write its last line in between */
 
     if (!read_line(r, &line))
         return gone ? -1 : 0;
@@ -241,4 +244,26 @@ void mcp_replay_free(struct mcp_replay *r)
         return;
     auto_close_fd(&r->fd);
     free(r);
+}
+
+/* ---- Server-Sent Events ---- */
+
+/* Compact JSON has no line breaks outside of strings, and escapes those inside. */
+void sse_add_message(struct buf *out, const char *id, const json_t *message)
+{
+    if (id)
+        buf_addf(out, "id: %s\n", id);
+    buf_add_str(out, "event: message\ndata: ");
+    json_write(message, out);
+    buf_add_str(out, "\n\n");
+}
+
+void sse_add_priming(struct buf *out, const char *id, int retry_ms)
+{
+    buf_addf(out, "id: %s\nretry: %d\ndata: \n\n", id, retry_ms);
+}
+
+void sse_add_comment(struct buf *out)
+{
+    buf_add_str(out, ": \n\n");
 }

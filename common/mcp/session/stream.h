@@ -44,11 +44,25 @@ struct mcp_replay; /* the reader */
 /* Checks the Last-Event-ID (hostile text) against the session: ERR_INVALID, ERR_NOT_FOUND. */
 struct mcp_replay *mcp_replay_open(int sessions_fd, const char *session, const char *last_event_id,
                                    struct err *e);
-/* A descriptor for inotify's sake: the file. */
+/* The file's descriptor, for inotify. */
 int mcp_replay_fd(const struct mcp_replay *r);
 /* The next message after the given id: 1 with *out (new reference) and its id, 0 when there is none
  * yet, -1 at the end of the stream. */
 int mcp_replay_next(struct mcp_replay *r, json_t **out, char out_id[MCP_EVENT_ID_MAX]);
 void mcp_replay_free(struct mcp_replay *r);
+
+/* Has the stream's file no writer any more? */
+bool mcp_stream_is_left(int sessions_fd, const char *name);
+
+/* ---- Server-Sent Events as MCP uses them: one message is one "data:" line ---- */
+
+#define SSE_KEEP_ALIVE_MS 15000
+
+/* "id: …\nevent: message\ndata: …\n\n"; id NULL: none. */
+void sse_add_message(struct buf *out, const char *id, const json_t *message);
+/* The priming event: "id: …\nretry: …\ndata: \n\n". */
+void sse_add_priming(struct buf *out, const char *id, int retry_ms);
+/* ": \n\n" */
+void sse_add_comment(struct buf *out);
 
 #endif

@@ -28,8 +28,8 @@ int local_allowed(const struct mcp_tool_call *c, struct local_dirs *out, struct 
 
     if (app->local_dirs && local_dirs_add(out, app->local_dirs, e) < 0)
         return err_wrap(e, "SANDCGI_LOCAL_DIRS");
-    if (c->ask && mcp_ask_possible(c->ask, METHOD)) {
-        const json_t *answer = mcp_ask_response(c->ask, KEY);
+    if (c->elicitation && mcp_elicitation_possible(c->elicitation, METHOD)) {
+        const json_t *answer = mcp_elicitation_response(c->elicitation, KEY);
         if (!answer) {
             mcp_need_add(need, KEY, METHOD, json_object());
             return 0;

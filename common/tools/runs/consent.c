@@ -44,11 +44,11 @@ static json_t *question_new(const struct buf *message)
 
 /* An answer counts only together with our own question: its state is bound to the call's arguments,
  * so that nobody's yes to one program serves another. */
-static const json_t *answer_of(const struct mcp_ask *ask)
+static const json_t *answer_of(const struct mcp_elicitation *elicitation)
 {
-    const char *asked = json_string_value(ask->state);
+    const char *asked = json_string_value(elicitation->state);
 
-    return asked && strcmp(asked, KEY) == 0 ? mcp_ask_response(ask, KEY) : NULL;
+    return asked && strcmp(asked, KEY) == 0 ? mcp_elicitation_response(elicitation, KEY) : NULL;
 }
 
 /* Accepting is the consent; a box that was left in the form, but not ticked, takes it back. */
@@ -65,11 +65,11 @@ static int consent(const struct mcp_tool_call *c, const struct buf *message, con
 {
     const json_t *answer;
 
-    if (!c->ask)
+    if (!c->elicitation)
         return err_set(e, ERR_DENIED,
                        "argument 'network': this server gives network access only when the user "
                        "agrees, and there is nobody to ask");
-    answer = answer_of(c->ask);
+    answer = answer_of(c->elicitation);
     if (!answer) {
         mcp_need_add(need, KEY, METHOD, question_new(message));
         need->state = json_string(KEY);

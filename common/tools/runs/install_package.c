@@ -105,7 +105,7 @@ static json_t *run(const struct mcp_tool_call *c, const struct install *i, struc
     struct broker_run_options options = {
         .options = {.wait_ms = i->wait_ms.given ? i->wait_ms.value : app->limits.wait_ms,
                     .detach = c->leave_fd >= 0,
-                    .fleeting = c->lone},
+                    .cancel_on_disconnect = c->single_client},
         .callbacks = {.busy = busy}};
     struct run_life life;
 

@@ -212,7 +212,7 @@ static uint64_t wait_of(const struct mcp_tool_call *c, const struct run_code *r)
         return 0;
     if (r->wait_ms.given)
         return r->wait_ms.value;
-    return c->can_task && !mcp_progress_wanted(c) ? TASK_AFTER_MS : app->limits.wait_ms;
+    return c->can_task && !mcp_progress_wanted(c->channel) ? TASK_AFTER_MS : app->limits.wait_ms;
 }
 
 static struct run_request request_of(const struct mcp_tool_call *c, const struct run_code *r)
@@ -244,7 +244,7 @@ static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
     struct broker_run_options options = {.options = {.wait_ms = wait_of(c, r),
                                                      .background = r->background,
                                                      .detach = c->leave_fd >= 0,
-                                                     .fleeting = c->lone,
+                                                     .cancel_on_disconnect = c->single_client,
                                                      .session = r->session,
                                                      .wants = wants},
                                          .callbacks = {.busy = busy},

@@ -30,16 +30,16 @@ static void tell_sign(const struct run_life *l)
                           limit);
     else
         text = mem_printf("%s is running; waited for %.0f s", l->subject, seconds);
-    mcp_progress(l->call, seconds, !l->queued && seconds <= limit ? limit : 0, text);
+    mcp_progress(l->call->channel, seconds, !l->queued && seconds <= limit ? limit : 0, text);
 }
 
 static void tick(void *ctx)
 {
     const struct run_life *l = ctx;
 
-    if (!mcp_progress_wanted(l->call))
-        mcp_keep_alive(l->call);
-    else if (mcp_silence_ms(l->call) >= SILENCE_MS)
+    if (!mcp_progress_wanted(l->call->channel))
+        mcp_keep_alive(l->call->channel);
+    else if (mcp_silence_ms(l->call->channel) >= SILENCE_MS)
         tell_sign(l);
 }
 
@@ -56,7 +56,7 @@ static void tell_piece(void *ctx, const struct broker_live *piece)
     } else {
         text = json_stringn(piece->text.data, piece->text.len);
     }
-    mcp_progress_text(l->call, seconds_of(l), text);
+    mcp_progress_text(l->call->channel, seconds_of(l), text);
 }
 
 static void tell_queue(void *ctx, uint64_t position)
@@ -67,14 +67,14 @@ static void tell_queue(void *ctx, uint64_t position)
     json_auto_t *text = json_string(note);
 
     l->queued = true;
-    mcp_progress_text(l->call, seconds_of(l), text);
+    mcp_progress_text(l->call->channel, seconds_of(l), text);
 }
 
 void run_life_begin(struct run_life *l, const struct mcp_tool_call *call, const char *subject,
                     uint64_t limit_ms, struct broker_client *client,
                     struct broker_callbacks *callbacks)
 {
-    bool wanted = mcp_progress_wanted(call);
+    bool wanted = mcp_progress_wanted(call->channel);
 
     *l = (struct run_life){
         .call = call, .subject = subject, .limit_ms = limit_ms, .began_ms = clock_mono_ms()};

@@ -58,16 +58,15 @@ static void fill(const json_t *result, struct mcp_task *t)
     t->poll_ms = POLL_MS;
 }
 
-struct mcp_task *run_tasks_new(const json_t *result)
+json_t *run_tasks_new(const json_t *result)
 {
-    const char *id = json_get_string(result, "runId");
-    struct mcp_task *t;
+    struct mcp_task task;
 
-    if (!id)
+    if (!json_get_string(result, "runId"))
         return NULL;
-    t = mcp_task_new(id);
-    fill(result, t);
-    return t;
+    task = (struct mcp_task){.status = MCP_TASK_WORKING};
+    fill(result, &task);
+    return mcp_task_to_json(&task, true);
 }
 
 static int fail(struct err *e)

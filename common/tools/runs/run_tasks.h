@@ -4,7 +4,8 @@
 
 #include "common/mcp/features/task.h"
 
-/* The task of a run that goes on, from the broker's result; NULL when that names no run. */
-struct mcp_task *run_tasks_new(const json_t *result);
+/* The task of a run that goes on, from the broker's result, for mcp_result.task; NULL when that
+ * names no run. */
+json_t *run_tasks_new(const json_t *result);
 
 #endif

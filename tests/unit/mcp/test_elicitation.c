@@ -217,16 +217,16 @@ static void only_so_many_calls_wait_for_an_answer_at_once(void **state)
 
     set_reply(w, "elicitation/create", "{\"action\":\"accept\",\"content\":{\"name\":\"Ada\"}}");
     mcp_world_start(w, "2025-06-18", ELICIT);
-    w->server.questions_max = 1;
+    w->server.elicitations_max = 1;
     assert_says(mcp_world_ask(w, CALL("name", "")), "Hello, Ada!");
     {
         AUTO_FD int other = openat(w->server.sessions_fd, ".question.0", O_RDWR);
         assert_int_equal(flock(other, LOCK_EX | LOCK_NB), 0); /* given back by the first call */
         assert_says(mcp_world_ask(w, CALL("name", "")), "try again later");
-        w->server.questions_max = 2;
+        w->server.elicitations_max = 2;
         assert_says(mcp_world_ask(w, CALL("name", "")), "Hello, Ada!");
     }
-    w->server.questions_max = -1;
+    w->server.elicitations_max = -1;
     assert_says(mcp_world_ask(w, CALL("name", "")), "try again later");
 }
 

@@ -137,7 +137,7 @@ static void check_case(const struct era_case *c)
                                 .name = c->name};
     struct rpc_message m = {0};
     struct err e = ERR_INIT;
-    struct era_verdict v = {0};
+    struct mcp_era v = {0};
     AUTO_MCP_FAILURE struct mcp_failure f = {0};
 
     assert_non_null(value);
@@ -165,7 +165,7 @@ static void a_silent_legacy_client_gets_later_members_but_no_new_content(void **
     struct mcp_origin origin = {.http = true};
     struct rpc_message m = {0};
     struct err e = ERR_INIT;
-    struct era_verdict v = {0};
+    struct mcp_era v = {0};
     struct mcp_failure f = {0};
 
     (void)state;
@@ -182,7 +182,7 @@ static void the_version_error_names_what_is_served_and_what_was_asked(void **sta
     struct mcp_origin origin = {.http = true};
     struct rpc_message m = {0};
     struct err e = ERR_INIT;
-    struct era_verdict v = {0};
+    struct mcp_era v = {0};
     AUTO_MCP_FAILURE struct mcp_failure f = {0};
 
     (void)state;
@@ -205,7 +205,7 @@ static void batches_are_for_the_revision_that_has_them(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct mcp_origin origin = {.http = true, .protocol_version = cases[i].version};
-        struct era_verdict v = {0};
+        struct mcp_era v = {0};
         struct mcp_failure f = {0};
 
         assert_int_equal(era_decide_batch(&origin, &v, &f), cases[i].result);

@@ -73,7 +73,6 @@ static void a_modern_stream_hears_what_it_asked_for(void **state)
         "\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":1}}}");
 
     assert_false(mcp_listen_is_empty(l));
-    assert_string_equal(mcp_listen_tenant(l), "me");
     assert_null(mcp_listen_session_id(l));
     assert_hears(w, l, TOOLS,
                  "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\",\"params\":{"

@@ -1,10 +1,8 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/mcp/client/stdio_client.h"
 #include "common/mcp/features/content.h"
 #include "common/mcp/features/tool.h"
-#include "common/mcp/features/tools_list.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/fake_client.h"
 
@@ -410,7 +408,7 @@ static void the_list_is_built_once_until_a_tool_changes(void **state)
     struct mcp_server cached = server;
 
     (void)state;
-    cached.lists = mcp_lists_new();
+    cached.tools_cache = mcp_tools_cache_new();
     described = 0;
     for (int i = 0; i < 3; i++) {
         struct asked a = ask(&cached, &origin, R("1", "\"method\":\"tools/list\""));
@@ -421,7 +419,7 @@ static void the_list_is_built_once_until_a_tool_changes(void **state)
     struct asked a = ask(&cached, &origin, R("1", "\"method\":\"tools/list\""));
     asked_clear(&a);
     assert_int_equal(described, 4);
-    mcp_lists_free(cached.lists);
+    mcp_tools_cache_free(cached.tools_cache);
 }
 
 static void stdio_pins_its_era(void **state)
@@ -466,7 +464,7 @@ static void a_list_that_is_written_already_says_the_same(void **state)
     struct mcp_origin plain = {.http = true, .tenant = "t", .cancel_fd = -1};
     (void)state;
 
-    cached.lists = mcp_lists_new();
+    cached.tools_cache = mcp_tools_cache_new();
     for (size_t i = 0; i < 5 * ARRAY_LEN(ids); i++) {
         AUTO_FREE char *message = mem_printf(
             "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"tools/list\"}", ids[i % ARRAY_LEN(ids)]);
@@ -481,7 +479,7 @@ static void a_list_that_is_written_already_says_the_same(void **state)
         asked_clear(&a);
         asked_clear(&b);
     }
-    mcp_lists_free(cached.lists);
+    mcp_tools_cache_free(cached.tools_cache);
 }
 
 int main(void)

@@ -2,7 +2,6 @@
 
 #include "tests/unit/unit.h"
 
-#include "common/mcp/events/sse.h"
 #include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
 

@@ -48,7 +48,7 @@ static void a_request_survives_the_wire(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     json_auto_t *wants = json_pack("[s]", "numpy");
     const struct run_options asked = {
-        .wait_ms = 50000, .detach = true, .fleeting = true, .wants = wants};
+        .wait_ms = 50000, .detach = true, .cancel_on_disconnect = true, .wants = wants};
     json_auto_t *head_out = wire_run_head_new(&request, &asked);
     json_auto_t *body_out = wire_run_body_new(&request);
     AUTO_BUF struct buf frame = BUF_INIT(WIRE_MESSAGE_MAX);
@@ -62,7 +62,8 @@ static void a_request_survives_the_wire(void **state)
     assert_int_equal(wire_run_head_decode(head, &back, &options, &e), 0);
     assert_int_equal(wire_run_body_decode(body, &back, &e), 0);
     assert_int_equal(options.wait_ms, 50000);
-    assert_true(options.detach && options.fleeting && !options.background && !options.live);
+    assert_true(options.detach && options.cancel_on_disconnect && !options.background &&
+                !options.live);
     assert_true(json_equal(options.wants, wants));
     assert_string_equal(back.tenant, "t");
     assert_int_equal(back.code.len, 10);

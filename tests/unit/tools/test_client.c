@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/mcp/client/stdio_client.h"
 #include "common/mcp/events/event.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/fake_broker.h"

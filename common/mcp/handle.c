@@ -2,17 +2,58 @@
 
 #include "common/mcp/server.h"
 
-#include "common/mcp/client/stdio_client.h"
-#include "common/mcp/features/tools_list.h"
-#include "common/mcp/methods.h"
+#include "common/mcp/call.h"
+#include "common/mcp/era.h"
 #include "common/mcp/session/mailbox.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
 
 #define BATCH_MAX 32
-#define RPC_ID_MAX                                                                                 \
-    4096 /* bytes of an id, and of what stands around a result; a longer one is written anew */
+/* Bytes of an id and of the frame around a result; a longer one is written anew. */
+#define RPC_ID_MAX 4096
+
+/*
+ * tools/list changes when a runner image comes or goes, so it may be cached for a minute only; it
+ * is the same for every caller. The result of server/discover changes with a new version of the
+ * program.
+ */
+#define MINUTE_MS (60 * 1000)
+#define HOUR_MS   (60 * MINUTE_MS)
+
+static const struct mcp_method methods[] = {
+    {"initialize", MCP_ANY_LEGACY, RPC_REQUEST, mcp_initialize, NULL, NULL, 0},
+    {"ping", MCP_ANY_LEGACY, RPC_REQUEST, mcp_ping, NULL, NULL, 0},
+    {"server/discover", MCP_ANY_MODERN, RPC_REQUEST, mcp_discover, NULL, "public", HOUR_MS},
+    {"tools/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_tools_list, NULL, "public", MINUTE_MS},
+    {"tools/call", MCP_ANY_REVISION, RPC_REQUEST, mcp_tools_call, "name", NULL, 0},
+    {"resources/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_list, NULL, "private", 0},
+    {"resources/templates/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_templates, NULL,
+     "public", HOUR_MS},
+    {"resources/read", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_read, "uri", "private", 0},
+    {"resources/subscribe", MCP_ANY_LEGACY, RPC_REQUEST, mcp_subscribe, NULL, NULL, 0},
+    {"resources/unsubscribe", MCP_ANY_LEGACY, RPC_REQUEST, mcp_unsubscribe, NULL, NULL, 0},
+    {"prompts/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_prompts_list, NULL, "public", HOUR_MS},
+    {"prompts/get", MCP_ANY_REVISION, RPC_REQUEST, mcp_prompts_get, "name", NULL, 0},
+    {"completion/complete", MCP_ANY_REVISION, RPC_REQUEST, mcp_complete, NULL, NULL, 0},
+    {"tasks/get", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_get, "taskId", NULL, 0},
+    {"tasks/update", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_update, "taskId", NULL, 0},
+    {"tasks/cancel", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_cancel, "taskId", NULL, 0},
+    {"logging/setLevel", MCP_ANY_LEGACY, RPC_REQUEST, mcp_set_level, NULL, NULL, 0},
+    {"subscriptions/listen", MCP_ANY_MODERN, RPC_REQUEST, mcp_subscriptions_listen, NULL, NULL, 0},
+    {"notifications/initialized", MCP_ANY_LEGACY, RPC_NOTIFICATION, NULL, NULL, NULL, 0},
+    {"notifications/cancelled", MCP_ANY_REVISION, RPC_NOTIFICATION, mcp_cancelled, NULL, NULL, 0},
+    {"notifications/progress", MCP_ANY_REVISION, RPC_NOTIFICATION, NULL, NULL, NULL, 0},
+    {"notifications/roots/list_changed", MCP_ANY_LEGACY, RPC_NOTIFICATION, NULL, NULL, NULL, 0},
+};
+
+static const struct mcp_method *method_find(const char *name)
+{
+    for (size_t i = 0; name && i < ARRAY_LEN(methods); i++)
+        if (strcmp(methods[i].name, name) == 0)
+            return &methods[i];
+    return NULL;
+}
 
 static void answer_failure(const json_t *id, struct mcp_failure *f, struct mcp_answer *out)
 {
@@ -20,10 +61,10 @@ static void answer_failure(const json_t *id, struct mcp_failure *f, struct mcp_a
     out->body = rpc_error_new(id, f->code, f->message, TAKE_PTR(f->data));
 }
 
-/* What the modern revision wants on every result. */
-static void decorate(const struct mcp_call *call, const struct mcp_method *method, json_t *result)
+/* What the modern revision requires of every result. */
+static void decorate(const struct mcp_call *call, json_t *result)
 {
-    json_t *meta;
+    const struct mcp_method *method = call->method;
 
     if (!(call->era.features & MCP_IS_MODERN))
         return;
@@ -33,40 +74,26 @@ static void decorate(const struct mcp_call *call, const struct mcp_method *metho
         json_object_set_new(result, "ttlMs", json_integer(method->ttl_ms));
         json_object_set_new(result, "cacheScope", json_string(method->cache_scope));
     }
-    meta = json_object();
-    json_object_set_new(meta, MCP_META_SERVER,
-                        mcp_server_info_new(call->server, call->era.features));
-    json_object_set_new(result, "_meta", meta);
+    json_object_set_new(
+        result, "_meta",
+        json_pack("{s:o}", MCP_META_SERVER, mcp_server_info_new(call->server, call->era.features)));
 }
 
-static bool method_exists(const struct mcp_method *method, const struct era_verdict *era)
+static int run_method(struct mcp_call *call, json_t **out_result)
 {
-    return method && method->kind == RPC_REQUEST &&
-           (method->revisions & MCP_REVISION_BIT(era->revision));
-}
-
-static int run_method(struct mcp_call *call, const struct mcp_method *method, json_t **out_result)
-{
+    const struct mcp_method *method = call->method;
+    const struct mcp_error_style *style = call->server->error_style;
     bool modern = call->era.features & MCP_IS_MODERN;
 
-    if (!method_exists(method, &call->era) && call->server->error_style && !modern)
-        return mcp_fail_named(&call->failure, RPC_METHOD_NOT_FOUND,
-                              call->server->error_style->unknown_method, call->method_name);
-    if (!method_exists(method, &call->era))
-        return mcp_fail(&call->failure, modern ? 404 : 200, RPC_METHOD_NOT_FOUND, NULL,
-                        "there is no such method in revision %s",
-                        mcp_revision_name(call->era.revision));
-    return method->handle(call, out_result);
-}
-
-/* On stdio a served modern request settles the era of the process; asking what there is does not.
- */
-static void pin_era(const struct mcp_origin *origin, const struct rpc_message *message,
-                    const struct era_verdict *era)
-{
-    if (origin->stdio_client && (era->features & MCP_IS_MODERN) &&
-        strcmp(message->method, "server/discover") != 0)
-        origin->stdio_client->modern = true;
+    if (method && method->kind == RPC_REQUEST &&
+        (method->revisions & MCP_REVISION_BIT(call->era.revision)))
+        return method->handle(call, out_result);
+    if (style && !modern)
+        return mcp_fail_named(&call->failure, RPC_METHOD_NOT_FOUND, style->unknown_method,
+                              call->method_name);
+    return mcp_fail(&call->failure, modern ? 404 : 200, RPC_METHOD_NOT_FOUND, NULL,
+                    "there is no such method in revision %s",
+                    mcp_revision_name(call->era.revision));
 }
 
 static void answer_accepted(struct mcp_answer *out)
@@ -80,9 +107,7 @@ static bool is_hex(const char *s, size_t n)
     return strspn(s, "0123456789abcdef") >= n && strspn(s, "0") < n;
 }
 
-/* W3C trace context, version 00: "00-<32 hex>-<16 hex>-<2 hex>". Anything else stays out of the
- * log.
- */
+/* W3C trace context, version 00: "00-<32 hex>-<16 hex>-<2 hex>". Anything else is not logged. */
 static void read_trace(const json_t *params, char out[56])
 {
     const char *t = json_get_string(json_object_get(params, "_meta"), "traceparent");
@@ -92,14 +117,14 @@ static void read_trace(const json_t *params, char out[56])
         memcpy(out, t, 56);
 }
 
-/* The list of tools is asked for by every client, long, and the same each time. */
+/* Every client asks for the list of tools, which is long and the same each time. */
 static bool answer_as_text(const struct mcp_call *call, const json_t *result,
                            struct mcp_answer *out)
 {
     const struct buf *text = NULL;
 
     if (call->origin->takes_text && call->method->handle == mcp_tools_list)
-        text = mcp_lists_text(call->server, call->era.features, result);
+        text = mcp_tools_cache_text(call->server, call->era.features, result);
     if (!text)
         return false;
     out->text = (struct buf)BUF_INIT(text->len + RPC_ID_MAX);
@@ -111,29 +136,32 @@ static bool answer_as_text(const struct mcp_call *call, const json_t *result,
 
 static void answer_result(struct mcp_call *call, json_t *take_result, struct mcp_answer *out)
 {
+    out->status = 200;
     if (out->listen) {
-        out->status = 200;
         out->body = take_result; /* the acknowledgement: a message of its own */
-    } else {
-        decorate(call, call->method, take_result);
-        out->status = 200;
-        if (answer_as_text(call, take_result, out))
-            json_decref(take_result);
-        else
-            out->body = rpc_result_new(call->id, take_result);
+        return;
     }
+    decorate(call, take_result);
+    if (answer_as_text(call, take_result, out))
+        json_decref(take_result);
+    else
+        out->body = rpc_result_new(call->id, take_result);
 }
 
 static void answer_request(struct mcp_call *call, const struct rpc_message *message,
                            struct mcp_answer *out)
 {
+    struct mcp_stdio_client *stdio_client = call->origin->stdio_client;
     json_t *result = NULL;
     int rc;
 
-    pin_era(call->origin, message, &call->era);
+    /* On stdio a modern request settles the era of the process; server/discover does not. */
+    if (stdio_client && (call->era.features & MCP_IS_MODERN) &&
+        strcmp(message->method, "server/discover") != 0)
+        stdio_client->modern = true;
     read_trace(call->params, call->trace);
     memcpy(out->trace, call->trace, sizeof out->trace);
-    rc = run_method(call, call->method, &result);
+    rc = run_method(call, &result);
     if (call->cancelled) {
         json_decref(result);
         answer_accepted(out);
@@ -144,22 +172,6 @@ static void answer_request(struct mcp_call *call, const struct rpc_message *mess
     }
     if (call->detail)
         out->detail = call->detail;
-}
-
-/* A response to something that we asked: the call that waits for it may be another worker's. */
-static void answer_response(const struct mcp_call *call, const struct rpc_message *message,
-                            const json_t *whole, struct mcp_answer *out)
-{
-    if (call->session && message->id)
-        mcp_mailbox_deliver(call->server->sessions_fd, call->session->id, message->id, whole);
-    answer_accepted(out);
-}
-
-static void answer_notification(struct mcp_call *call, struct mcp_answer *out)
-{
-    if (call->method && call->method->kind == RPC_NOTIFICATION && call->method->handle)
-        call->method->handle(call, NULL);
-    answer_accepted(out);
 }
 
 static bool is_initialize(const struct rpc_message *message)
@@ -189,7 +201,7 @@ static void answer_message(const struct mcp_server *server, const struct mcp_ori
                            const struct rpc_message *message, const json_t *whole,
                            struct mcp_answer *out)
 {
-    const struct mcp_method *method = message->method ? mcp_method_find(message->method) : NULL;
+    const struct mcp_method *method = method_find(message->method);
     struct mcp_call call = {.server = server,
                             .origin = origin,
                             .id = message->id,
@@ -207,18 +219,15 @@ static void answer_message(const struct mcp_server *server, const struct mcp_ori
         answer_failure(message->id, &refusal, out);
     else if (message->kind == RPC_REQUEST)
         answer_request(&call, message, out);
-    else if (message->kind == RPC_RESPONSE)
-        answer_response(&call, message, whole, out);
     else
-        answer_notification(&call, out);
+        answer_accepted(out);
+    /* A response to a request of ours: the call that waits for it may run in another worker. */
+    if (out->status == 202 && message->kind == RPC_RESPONSE && call.session && message->id)
+        mcp_mailbox_deliver(server->sessions_fd, call.session->id, message->id, whole);
+    if (out->status == 202 && message->kind == RPC_NOTIFICATION && method &&
+        method->kind == RPC_NOTIFICATION && method->handle)
+        method->handle(&call, NULL);
     mcp_failure_clear(&call.failure);
-}
-
-static void answer_not_rpc(const struct rpc_message *message, const struct err *e,
-                           struct mcp_answer *out)
-{
-    out->status = 400;
-    out->body = rpc_error_new(message->id, RPC_INVALID_REQUEST, e->text, NULL);
 }
 
 static int check_batch_element(const json_t *element, size_t i, struct mcp_failure *f)
@@ -232,7 +241,7 @@ static int check_batch_element(const json_t *element, size_t i, struct mcp_failu
     if (era_has_claim(&message))
         return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL,
                         "message %zu of the batch names a revision that has no batches", i + 1);
-    if (message.kind == RPC_REQUEST && strcmp(message.method, "initialize") == 0)
+    if (is_initialize(&message))
         return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL,
                         "initialize must not be part of a batch");
     return 0;
@@ -262,7 +271,7 @@ static int check_batch_revision(const struct mcp_server *server, const struct mc
                     mcp_revision_name(MCP_2025_03_26));
 }
 
-/* All or nothing: a batch with one wrong element is refused before anything of it has been done. */
+/* A batch with one wrong element is refused before any of it is processed. */
 static int check_batch(const struct mcp_server *server, const struct mcp_origin *origin,
                        const json_t *batch, struct mcp_failure *f)
 {
@@ -288,7 +297,7 @@ static void answer_batch(const struct mcp_server *server, const struct mcp_origi
                          const json_t *batch, struct mcp_answer *out)
 {
     AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
-    struct mcp_origin quiet = *origin; /* the answers come together, so nothing goes before */
+    struct mcp_origin quiet = *origin; /* the answers come together, so nothing is sent before */
     json_t *answers;
     size_t i;
     json_t *element;
@@ -329,10 +338,12 @@ void mcp_handle(const struct mcp_server *server, const struct mcp_origin *origin
     *out = (struct mcp_answer){.method = "-", .detail = ""};
     if (json_is_array(message))
         answer_batch(server, origin, message, out);
-    else if (rpc_classify(message, &parsed, &e) < 0)
-        answer_not_rpc(&parsed, &e, out);
-    else
+    else if (rpc_classify(message, &parsed, &e) == 0)
         answer_message(server, origin, &parsed, message, out);
+    else {
+        out->status = 400;
+        out->body = rpc_error_new(parsed.id, RPC_INVALID_REQUEST, e.text, NULL);
+    }
 }
 
 void mcp_parse_failed(const struct mcp_server *server, const struct err *problem,
@@ -346,6 +357,13 @@ void mcp_parse_failed(const struct mcp_server *server, const struct err *problem
                  server->error_style->parse_error);
     else
         mcp_fail(&f, 400, RPC_PARSE_ERROR, NULL, "not JSON: %s", problem->text);
-    /* MCP has an answer without an id be one without that member, JSON-RPC with null in it. */
+    /* Without an id, MCP omits the member; JSON-RPC sets it to null. */
     answer_failure(server->error_style ? json_null() : NULL, &f, out);
+}
+
+void mcp_stdio_client_clear(struct mcp_stdio_client *stdio_client)
+{
+    json_decref(stdio_client->capabilities);
+    json_decref(stdio_client->subscriptions);
+    *stdio_client = (struct mcp_stdio_client)MCP_STDIO_CLIENT_INIT;
 }

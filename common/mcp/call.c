@@ -1,0 +1,89 @@
+#include "config.h"
+
+#include "common/mcp/call.h"
+
+#include "common/base/utf8.h"
+#include "common/mcp/features/content.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_SHOWN_MAX 100
+
+__attribute__((format(printf, 5, 0))) static int
+fail_va(struct mcp_failure *f, int status, int code, json_t *take_data, const char *fmt, va_list ap)
+{
+    vsnprintf(f->message, sizeof(f->message), fmt, ap);
+    /* The cut at the end may have split a character, and JSON takes whole ones only. */
+    f->message[utf8_cut(f->message, strlen(f->message), sizeof(f->message) - 4)] = '\0';
+    f->status = status;
+    f->code = code;
+    json_decref(f->data);
+    f->data = take_data;
+    return -1;
+}
+
+int mcp_fail(struct mcp_failure *f, int status, int code, json_t *take_data, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    fail_va(f, status, code, take_data, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+int mcp_fail_params(struct mcp_call *call, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    fail_va(&call->failure, 200, RPC_INVALID_PARAMS, NULL, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+int mcp_fail_named(struct mcp_failure *f, int code, const char *text, const char *name)
+{
+    AUTO_BUF struct buf cut = BUF_INIT(NAME_SHOWN_MAX);
+    AUTO_BUF struct buf clean = BUF_INIT(3 * NAME_SHOWN_MAX);
+
+    buf_add(&cut, name, utf8_cut(name, strlen(name), NAME_SHOWN_MAX));
+    content_clean_name(buf_str(&cut), &clean);
+    return mcp_fail(f, 200, code, NULL, "%s%s", text, buf_str(&clean));
+}
+
+int mcp_fail_err(struct mcp_call *call, const struct err *e)
+{
+    bool theirs = e->kind == ERR_INVALID || e->kind == ERR_LIMIT || e->kind == ERR_DENIED ||
+                  e->kind == ERR_NOT_FOUND;
+
+    return mcp_fail(&call->failure, 200, theirs ? RPC_INVALID_PARAMS : RPC_INTERNAL_ERROR, NULL,
+                    "%s", e->text);
+}
+
+void mcp_failure_clear(struct mcp_failure *f)
+{
+    json_decref(f->data);
+    f->data = NULL;
+    f->status = 0;
+}
+
+int mcp_refuse_cursor(struct mcp_call *call)
+{
+    const json_t *cursor = json_object_get(call->params, "cursor");
+
+    if (!cursor || json_is_null(cursor) ||
+        (json_is_string(cursor) && json_string_length(cursor) == 0))
+        return 0;
+    return mcp_fail_params(call, "unknown cursor");
+}
+
+const json_t *mcp_call_capabilities(const struct mcp_call *call)
+{
+    if (call->era.features & MCP_IS_MODERN)
+        return json_object_get(json_object_get(call->params, "_meta"), MCP_META_CAPABILITIES);
+    if (call->session)
+        return json_object_get(call->session->record, "capabilities");
+    return call->origin->stdio_client ? call->origin->stdio_client->capabilities : NULL;
+}

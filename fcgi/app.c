@@ -163,7 +163,7 @@ static void offer_theirs(struct app *app, int i, bool local)
 static void set_up_servers(struct app *app, const struct settings *s, bool local)
 {
     tools_app_init(&app->tools);
-    event_sender_init(&app->events, s->events);
+    event_sender_init(&app->events, s->events, EVENTS_TIMEOUT_MS);
     for (int i = 0; i < TOOLSETS; i++) {
         app->servers[i] = server_of(app, s);
         if (i == TOOLSET_OURS)

@@ -2,7 +2,7 @@
 noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
 	fcgi/app.c fcgi/app.h \
-	fcgi/process/broker_config.c fcgi/process/broker_config.h \
+	fcgi/process/broker.c fcgi/process/broker.h \
 	fcgi/http/cgi.c fcgi/http/cgi.h \
 	fcgi/hub/events.c fcgi/hub/events.h \
 	fcgi/http/fastcgi.c fcgi/http/fastcgi.h \
@@ -18,9 +18,7 @@ libfront_a_SOURCES = \
 	fcgi/http/link_check.c fcgi/http/link_check.h \
 	fcgi/process/resources.c fcgi/process/resources.h \
 	fcgi/process/master.c fcgi/process/master.h \
-	fcgi/process/private_broker.c fcgi/process/private_broker.h \
 	fcgi/registry.c fcgi/registry.h \
-	fcgi/hub/run_events.c fcgi/hub/run_events.h \
 	fcgi/settings.c fcgi/settings.h \
 	fcgi/process/status.c fcgi/process/status.h \
 	fcgi/stdio/stdio.c fcgi/stdio/stdio.h \
@@ -35,7 +33,8 @@ sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/fcgi/test_fcgi_record tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master tests/unit/fcgi/test_status
+check_PROGRAMS += tests/unit/fcgi/test_fcgi_record tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master tests/unit/fcgi/test_status \
+	tests/unit/fcgi/test_stdio_inbox
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_fcgi_record_SOURCES = tests/unit/fcgi/test_fcgi_record.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_fcgi_record_LDADD = libfront.a $(LDADD)
@@ -45,6 +44,7 @@ tests_unit_fcgi_test_hub_serve_SOURCES = tests/unit/fcgi/test_hub_serve.c $(FCGI
 tests_unit_fcgi_test_hub_serve_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_status_LDADD = libfront.a $(LDADD)
+tests_unit_fcgi_test_stdio_inbox_LDADD = libfront.a $(LDADD)
 endif
 
 FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http

@@ -14,10 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EVENTS_PATIENCE_MS 50
-#define HURRY_MS           1000
-#define RECEIVE_BUFFER     (1 << 20)
-#define EVENT_DEPTH_MAX    4
+#define NO_WAIT_MS      1000 /* after an event was dropped */
+#define RECEIVE_BUFFER  (1 << 20)
+#define EVENT_DEPTH_MAX 4
 
 static int set_address(struct sockaddr_un *a, const char *path, struct err *e)
 {
@@ -31,11 +30,12 @@ static int set_address(struct sockaddr_un *a, const char *path, struct err *e)
     return 0;
 }
 
-void event_sender_init(struct event_sender *s, const char *path)
+void event_sender_init(struct event_sender *s, const char *path, int timeout_ms)
 {
     struct err e = ERR_INIT;
 
-    *s = (struct event_sender){.fd = -1, .hurry = deadline_in_ms(0)};
+    *s = (struct event_sender){
+        .fd = -1, .timeout_ms = timeout_ms, .no_wait_until = deadline_in_ms(0)};
     if (set_address(&s->to, path, &e) == 0)
         s->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
@@ -45,6 +45,7 @@ void event_sender_clear(struct event_sender *s)
     auto_close_fd(&s->fd);
 }
 
+/* False: the hub's queue is full. Without a hub the event is done with. */
 static bool try_send(const struct event_sender *s, const struct buf *text)
 {
     ssize_t n;
@@ -53,29 +54,26 @@ static bool try_send(const struct event_sender *s, const struct buf *text)
         n = sendto(s->fd, text->data, text->len, MSG_NOSIGNAL, (const struct sockaddr *)&s->to,
                    sizeof s->to);
     while (n < 0 && errno == EINTR);
-    return n >= 0;
+    return n >= 0 || (errno != EAGAIN && errno != ENOBUFS);
 }
 
 /*
- * The kernel queues few datagrams (net.unix.max_dgram_qlen), so a run that changes many files meets
- * a full queue while the hub is at work. An unconnected socket cannot be polled for room; a few
- * short naps can.
+ * The kernel queues few datagrams (net.unix.max_dgram_qlen), fewer than the files that a run may
+ * change. An unconnected socket cannot be polled for room: it is tried every millisecond.
  */
-static bool send_patiently(struct event_sender *s, const struct buf *text)
+static bool event_send(struct event_sender *s, const struct buf *text)
 {
-    int naps = deadline_passed(s->hurry) ? EVENTS_PATIENCE_MS : 0;
+    bool may_wait = deadline_passed(s->no_wait_until);
 
-    for (int i = 0;; i++) {
+    for (int ms = may_wait ? s->timeout_ms : 0;; ms--) {
         if (try_send(s, text))
             return true;
-        if (errno != EAGAIN && errno != ENOBUFS)
-            return true; /* nobody listens */
-        if (i >= naps)
+        if (ms <= 0)
             break;
         poll(NULL, 0, 1);
     }
-    s->hurry = deadline_in_ms(HURRY_MS);
-    return false;
+    s->no_wait_until = deadline_in_ms(NO_WAIT_MS);
+    return !may_wait; /* logged once */
 }
 
 void event_sender_publish(void *ctx, const struct mcp_event *event)
@@ -87,27 +85,27 @@ void event_sender_publish(void *ctx, const struct mcp_event *event)
         return;
     json_auto_t *object = mcp_event_encode(event);
     if (!object || json_write(object, &text) < 0)
-        log_warn("an event is too large to be told");
-    else if (!send_patiently(s, &text))
-        log_warn("the hub does not keep up: an event is lost");
+        log_warn("event dropped: over %d bytes", MCP_EVENT_MAX);
+    else if (!event_send(s, &text))
+        log_warn("event dropped, perhaps followed by others: the hub's queue is full");
 }
 
-/* A socket file that nobody has open any more is removed; whatever else is there is an error. */
+/* Removes the socket file of a process that has ended; any other file is an error. */
 static int remove_stale(const struct sockaddr_un *a, struct err *e)
 {
     struct stat st;
 
     if (lstat(a->sun_path, &st) < 0)
-        return errno == ENOENT ? 0 : err_errno(e, "cannot look at %s", a->sun_path);
+        return errno == ENOENT ? 0 : err_errno(e, "cannot stat %s", a->sun_path);
     if (!S_ISSOCK(st.st_mode))
         return err_set(e, ERR_INVALID, "%s exists and is not a socket", a->sun_path);
     AUTO_FD int probe = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (probe < 0)
-        return err_errno(e, "cannot make a socket");
+        return err_errno(e, "cannot create a socket");
     if (connect(probe, (const struct sockaddr *)a, sizeof *a) == 0)
-        return err_set(e, ERR_BUSY, "%s: another process listens there", a->sun_path);
+        return err_set(e, ERR_BUSY, "%s is in use by another process", a->sun_path);
     if (errno != ECONNREFUSED)
-        return err_errno(e, "cannot tell whether anybody listens on %s", a->sun_path);
+        return err_errno(e, "cannot find out whether %s is in use", a->sun_path);
     if (unlink(a->sun_path) < 0 && errno != ENOENT)
         return err_errno(e, "cannot remove the stale socket %s", a->sun_path);
     return 0;
@@ -122,7 +120,7 @@ int events_listen(const char *path, const struct account *workers, struct err *e
         return -1;
     AUTO_FD int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return err_errno(e, "cannot make a socket");
+        return err_errno(e, "cannot create a socket");
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     mode_t before = umask(0177);
     int rc = bind(fd, (const struct sockaddr *)&a, sizeof a);
@@ -153,6 +151,6 @@ json_t *events_receive(int fd, struct mcp_event *out)
         if (object && mcp_event_decode(object, out) == 0)
             return object;
         json_decref(object);
-        log_warn("a datagram on SANDCGI_EVENTS is no event");
+        log_warn("SANDCGI_EVENTS: received a datagram that is not an event");
     }
 }

@@ -1,6 +1,6 @@
 /*
  * Events (common/mcp/events/event.h) between our processes: one datagram each, to the hub's socket
- * SANDCGI_EVENTS. Whoever publishes neither knows nor cares whether somebody listens.
+ * SANDCGI_EVENTS. Publishers need not know whether a hub runs.
  */
 #ifndef SANDCGI_FCGI_HUB_EVENTS_H
 #define SANDCGI_FCGI_HUB_EVENTS_H
@@ -12,26 +12,30 @@
 
 #include <sys/un.h>
 
+#define EVENTS_TIMEOUT_MS 50 /* for processes that serve one caller */
+
 struct event_sender {
-    int fd; /* -1: events go nowhere */
+    int fd; /* -1: events are dropped */
     struct sockaddr_un to;
-    struct deadline hurry; /* until then a hub that does not keep up is not waited for */
+    int timeout_ms;
+    struct deadline no_wait_until; /* after a timeout others are not waited for */
 };
 
-/* Never fails: without a socket, or with a path that is too long, events go nowhere. */
-void event_sender_init(struct event_sender *s, const char *path);
+/* Never fails: without a socket, or with a path that is too long, events are dropped. timeout_ms:
+ * how long to wait for room in the hub's queue; 0 in a process that must never wait. */
+void event_sender_init(struct event_sender *s, const char *path, int timeout_ms);
 void event_sender_clear(struct event_sender *s);
 
-/* mcp_server.publish; ctx is the struct event_sender. When the hub cannot keep up it is given a
- * moment (EVENTS_PATIENCE_MS), then the event is dropped, and for a while others with it. */
+/* mcp_server.publish; ctx is the struct event_sender. An event for which there is no room in time
+ * is dropped, which is logged. */
 void event_sender_publish(void *ctx, const struct mcp_event *event);
 
 /* The hub's end: a bound datagram socket that only the workers' account and root may write to.
  * Non-blocking, CLOEXEC. */
 int events_listen(const char *path, const struct account *workers, struct err *e);
 
-/* One event; its strings live as long as the returned object, which the caller owns. NULL: nothing
- * there any more. What is no event is passed over. */
+/* One event; its strings live as long as the returned object, which the caller owns. NULL: none is
+ * queued. Other datagrams are skipped. */
 json_t *events_receive(int fd, struct mcp_event *out);
 
 #endif

@@ -10,7 +10,7 @@
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub.h"
 #include "fcgi/hub/hub_stream.h"
-#include "fcgi/process/broker_config.h"
+#include "fcgi/process/broker.h"
 #include "fcgi/process/resources.h"
 
 #include <errno.h>

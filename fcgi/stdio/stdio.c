@@ -7,6 +7,7 @@
 #include "common/base/mem.h"
 #include "common/mcp/events/listen.h"
 #include "common/rpc/json.h"
+#include "common/rpc/rpc.h"
 #include "fcgi/stdio/stdio_inbox.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@
 #define ANSWER_MAX  (96u * 1024 * 1024)
 #define LISTENS_MAX 64
 
-/* An open subscriptions/listen, or (id NULL) what a legacy client hears without asking. */
+/* An open subscriptions/listen; id NULL: the notifications that a legacy client gets unasked. */
 struct subscription {
     struct subscription *next;
     json_t *id;
@@ -24,12 +25,12 @@ struct subscription {
 };
 
 struct stdio {
-    struct mcp_server server; /* the app's, with publish led to our own client */
+    struct mcp_server server; /* the app's, publishing to the one client */
     struct mcp_stdio_client stdio_client;
     struct mcp_out out;
     struct subscription *subscriptions;
     size_t n_subscriptions;
-    bool hears;        /* a legacy client's subscription is there */
+    bool has_legacy;   /* a legacy client's subscription exists */
     struct err output; /* why standard output failed */
 };
 
@@ -112,15 +113,15 @@ static void publish(void *ctx, const struct mcp_event *event)
     }
 }
 
-/* After the handshake a legacy client hears of changes on the one stream there is. */
-static void hear_for_legacy(struct stdio *s, const struct mcp_origin *origin)
+/* After the handshake a legacy client gets notifications without asking. */
+static void subscribe_legacy(struct stdio *s, const struct mcp_origin *origin)
 {
     struct mcp_listen *listen = NULL;
     struct mcp_answer refusal = {0};
 
-    if (s->hears || !s->stdio_client.negotiated)
+    if (s->has_legacy || !s->stdio_client.negotiated)
         return;
-    s->hears = true;
+    s->has_legacy = true;
     if (mcp_listen_session(&s->server, origin, &listen, &refusal) == 0)
         subscribe(s, NULL, listen);
     json_decref(refusal.body);
@@ -128,7 +129,7 @@ static void hear_for_legacy(struct stdio *s, const struct mcp_origin *origin)
 
 /* ---- in ---- */
 
-static void take_listen(struct stdio *s, json_t *id, struct mcp_answer *a)
+static void begin_listen(struct stdio *s, json_t *id, struct mcp_answer *a)
 {
     send_line(s, a->body);
     bool too_many = s->n_subscriptions >= LISTENS_MAX;
@@ -137,7 +138,7 @@ static void take_listen(struct stdio *s, json_t *id, struct mcp_answer *a)
         return;
     }
     if (too_many)
-        log_warn("too many subscriptions are open");
+        log_warn("more than %d subscriptions; refused", LISTENS_MAX);
     json_auto_t *end = mcp_listen_end(a->listen, &s->server);
     if (end)
         send_line(s, end);
@@ -161,11 +162,11 @@ static void serve_message(struct stdio *s, const json_t *message)
     mcp_handle(&s->server, &origin, message, &a);
     bool cancelled = stdio_inbox_finish(&inbox, origin.cancel_fd);
     if (a.listen)
-        take_listen(s, id, &a);
+        begin_listen(s, id, &a);
     else if (a.body && !cancelled)
         send_line(s, a.body);
     json_decref(a.body);
-    hear_for_legacy(s, &origin);
+    subscribe_legacy(s, &origin);
 }
 
 static void serve_mail(struct stdio *s, const struct stdio_mail *m)
@@ -174,6 +175,10 @@ static void serve_mail(struct stdio *s, const struct stdio_mail *m)
 
     if (m->source) {
         publish(s, &m->event);
+    } else if (!m->message && m->id) {
+        json_auto_t *busy = rpc_error_new(m->id, RPC_INTERNAL_ERROR,
+                                          "too many messages are queued; try again later", NULL);
+        send_line(s, busy);
     } else if (!m->message) {
         mcp_parse_failed(&s->server, &m->problem, &a);
         send_line(s, a.body);
@@ -183,7 +188,7 @@ static void serve_mail(struct stdio *s, const struct stdio_mail *m)
     }
 }
 
-static void end_all(struct stdio *s)
+static void stdio_clear(struct stdio *s)
 {
     while (s->subscriptions)
         remove_subscription(s, &s->subscriptions);
@@ -193,7 +198,7 @@ static void end_all(struct stdio *s)
 int stdio_serve(const struct app *app, int events_fd, struct err *e)
 {
     struct stdio s = {.server = *app_server(app, NULL), .stdio_client = MCP_STDIO_CLIENT_INIT};
-    struct err trouble = ERR_INIT;
+    struct err input = ERR_INIT;
     struct stdio_mail *mail;
 
     s.server.publish = publish;
@@ -202,13 +207,13 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e)
     s.stdio_client.next_message = next_message;
     if (stdio_inbox_start(&inbox, app->settings->max_body, events_fd, e) < 0)
         return -1;
-    while (s.output.kind == ERR_NONE && (mail = stdio_inbox_next(&inbox, &trouble))) {
+    while (s.output.kind == ERR_NONE && (mail = stdio_inbox_next(&inbox, &input))) {
         serve_mail(&s, mail);
         stdio_mail_free(mail);
     }
-    end_all(&s);
+    stdio_clear(&s);
     if (s.output.kind == ERR_NONE)
-        s.output = trouble;
+        s.output = input;
     if (s.output.kind == ERR_NONE)
         return 0;
     *e = s.output;

@@ -17,11 +17,13 @@
 #include <unistd.h>
 
 #define READ_CHUNK  65536
-#define LINES_SPACE 4 /* of the longest lines: what may wait before reading pauses */
+#define LINES_MAX   16  /* queue size, in lines of the greatest length */
+#define REFUSED_MAX 1   /* likewise, on top of it: of requests that are refused for lack of room */
+#define MAIL_SIZE   256 /* what a line takes beside its text */
 
-/* ---- the reader's side; everything from here to start() runs in the thread ---- */
+/* ---- the reader: everything up to start_thread() runs in the thread ---- */
 
-/* With the lock held. The one who works sees its descriptor hang up. */
+/* With the lock held. Hangs up the descriptor of the request under way. */
 static void cancel_current(struct stdio_inbox *b)
 {
     b->cancelled = true;
@@ -43,6 +45,11 @@ static bool is_request(const json_t *message, const json_t *id)
     return json_object_get(message, "method") && json_equal(json_object_get(message, "id"), id);
 }
 
+static bool is_response(const json_t *message)
+{
+    return json_is_object(message) && !json_object_get(message, "method");
+}
+
 static void unlink_mail(struct stdio_inbox *b, struct stdio_mail **at)
 {
     struct stdio_mail *m = *at;
@@ -51,12 +58,11 @@ static void unlink_mail(struct stdio_inbox *b, struct stdio_mail **at)
     if (!*at)
         b->end = at;
     b->size -= m->size;
-    pthread_cond_broadcast(&b->changed);
 }
 
-/* A cancellation of what is under way, or still waits. False: of something else, which may be an
- * open subscription. */
-static bool cancel(struct stdio_inbox *b, const json_t *id)
+/* Cancels the request under way, or a queued one. False: it is neither; it may be an open
+ * subscription. */
+static bool cancel_request(struct stdio_inbox *b, const json_t *id)
 {
     if (b->current && json_equal(b->current, id)) {
         cancel_current(b);
@@ -73,16 +79,36 @@ static bool cancel(struct stdio_inbox *b, const json_t *id)
     return false;
 }
 
+/*
+ * Makes room where there is none: a request is refused, of which only its id is queued; a response
+ * is kept, since a call waits for it; notifications and events are dropped. False: dropped. The
+ * reader never waits for room: it would not see a cancellation that follows.
+ */
+static bool fit(struct stdio_inbox *b, struct stdio_mail *m)
+{
+    const size_t max = LINES_MAX * b->line_max, refused_max = max + REFUSED_MAX * b->line_max;
+
+    if (!b->first || b->size + m->size <= max)
+        return true;
+    m->id = json_incref(json_object_get(m->message, "id"));
+    if (!m->id || b->size + MAIL_SIZE > refused_max)
+        return false;
+    if (is_response(m->message))
+        return b->size + m->size <= refused_max;
+    json_decref(TAKE_PTR(m->message));
+    m->size = MAIL_SIZE;
+    return true;
+}
+
 static void deliver(struct stdio_inbox *b, struct stdio_mail *m)
 {
     const json_t *id = m->message ? cancelled_id(m->message) : NULL;
 
+    m->size += MAIL_SIZE;
     pthread_mutex_lock(&b->lock);
-    if (id && cancel(b, id)) {
+    if ((id && cancel_request(b, id)) || !fit(b, m)) {
         stdio_mail_free(m);
     } else {
-        while (b->first && b->size + m->size > LINES_SPACE * b->line_max)
-            pthread_cond_wait(&b->changed, &b->lock);
         *b->end = m;
         b->end = &m->next;
         b->size += m->size;
@@ -103,7 +129,7 @@ static void deliver_line(struct stdio_inbox *b, const char *line, size_t len)
     deliver(b, m);
 }
 
-/* Half a line that has no room to grow is refused once and passed over to its end. */
+/* Refuses a line that is too long, once, and skips it to its end. */
 static void drop_long_line(struct stdio_inbox *b)
 {
     bool first = !b->skipping;
@@ -145,7 +171,7 @@ static void deliver_events(struct stdio_inbox *b)
     }
 }
 
-/* Until there is input. */
+/* Delivers events until there is input. */
 static void wait_for_input(struct stdio_inbox *b)
 {
     struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN},
@@ -172,8 +198,8 @@ static int read_all(struct stdio_inbox *b)
     }
 }
 
-/* Input may end long before the answers are out ("echo … | sandcgi stdio"); only when nobody reads
- * those either is the work in vain. */
+/* Input may end long before the answers are out ("echo … | sandcgi stdio"): a request is cancelled
+ * only when standard output is closed as well. */
 static void wait_for_output_to_close(void)
 {
     struct pollfd p = {.fd = STDOUT_FILENO};
@@ -189,7 +215,7 @@ static void *reader(void *arg)
 
     pthread_mutex_lock(&b->lock);
     if (rc < 0)
-        err_errno(&b->trouble, "reading standard input");
+        err_errno(&b->error, "reading standard input");
     b->ended = true;
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
@@ -200,9 +226,9 @@ static void *reader(void *arg)
     return NULL;
 }
 
-/* ---- the other side ---- */
+/* ---- the main thread ---- */
 
-/* Signals are the main thread's to hear. */
+/* Signals are delivered to the main thread only. */
 static int start_thread(struct stdio_inbox *b, struct err *e)
 {
     sigset_t all, before;
@@ -240,6 +266,7 @@ void stdio_mail_free(struct stdio_mail *m)
 {
     json_decref(m->message);
     json_decref(m->source);
+    json_decref(m->id);
     free(m);
 }
 
@@ -252,14 +279,9 @@ struct stdio_mail *stdio_inbox_next(struct stdio_inbox *b, struct err *e)
     if (m)
         unlink_mail(b, &b->first);
     else
-        *e = b->trouble;
+        *e = b->error;
     pthread_mutex_unlock(&b->lock);
     return m;
-}
-
-static bool is_response(const json_t *message)
-{
-    return json_is_object(message) && !json_object_get(message, "method");
 }
 
 static json_t *take_response(struct stdio_inbox *b)

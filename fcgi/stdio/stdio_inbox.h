@@ -1,7 +1,7 @@
 /*
- * What comes in on standard input while the process is busy. A thread of its own reads and parses
- * line by line, so that a cancellation is noticed while the request it names is being worked on;
- * everything else waits in order. It is the one thread we have: it touches nothing but the inbox.
+ * Queue of the lines on standard input. A thread reads and parses them, so that a cancellation is
+ * noticed while the request that it names is being served; all other lines are queued in order.
+ * It is the only thread of the program, and touches nothing but the inbox.
  */
 #ifndef SANDCGI_FCGI_STDIO_STDIO_INBOX_H
 #define SANDCGI_FCGI_STDIO_STDIO_INBOX_H
@@ -14,13 +14,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* One line, or something that has changed. */
+/* One line, or an event. */
 struct stdio_mail {
     struct stdio_mail *next;
     size_t size;
-    json_t *message; /* NULL: problem says why it is none */
+    json_t *message; /* NULL: an event, a refused request, or no JSON (problem says why) */
+    json_t *id;      /* not NULL, without a message: a request for which there was no room */
     struct err problem;
-    json_t *source; /* not NULL: it is an event, whose strings live in here */
+    json_t *source; /* not NULL: an event, whose strings live in here */
     struct mcp_event event;
 };
 
@@ -28,12 +29,12 @@ struct stdio_inbox {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct stdio_mail *first, **end;
-    size_t size;     /* of the lines that wait */
-    size_t line_max; /* bytes */
-    bool ended;      /* nothing comes any more */
-    struct err trouble;
-    json_t *current; /* id of the request under way; NULL: none */
-    int cancel_end;  /* closed to cancel it; -1: none, or cancelled */
+    size_t size;      /* of the queued lines */
+    size_t line_max;  /* bytes */
+    bool ended;       /* end of input */
+    struct err error; /* why it ended */
+    json_t *current;  /* id of the request under way; NULL: none */
+    int cancel_end;   /* closed to cancel it; -1: none, or cancelled */
     bool cancelled;
     /* the reader's own */
     int events_fd;
@@ -45,18 +46,17 @@ struct stdio_inbox {
 int stdio_inbox_start(struct stdio_inbox *b, size_t line_max, int events_fd, struct err *e);
 
 /* Waits for the next line; owned by the caller (stdio_mail_free). NULL at the end of input, with
- * *e when it ended in trouble. */
+ * *e set after a read error. */
 struct stdio_mail *stdio_inbox_next(struct stdio_inbox *b, struct err *e);
 void stdio_mail_free(struct stdio_mail *m);
 
-/* Waits for a response, passing over what is none (it stays). NULL: see
- * mcp_stdio_client.next_message. */
+/* Waits for a response; other lines stay queued. NULL: see mcp_stdio_client.next_message. */
 json_t *stdio_inbox_next_response(struct stdio_inbox *b, int timeout_ms);
 
 /* From here to stdio_inbox_finish the request id can be cancelled. Returns the descriptor that
  * hangs up then, for mcp_origin.cancel_fd; -1: none. */
 int stdio_inbox_begin(struct stdio_inbox *b, json_t *id);
-/* True: it was cancelled, nobody wants an answer. Closes cancel_fd. */
+/* True: the request was cancelled, and gets no answer. Closes cancel_fd. */
 bool stdio_inbox_finish(struct stdio_inbox *b, int cancel_fd);
 
 #endif

@@ -5,8 +5,7 @@
 #include "common/base/mem.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
-#include "fcgi/hub/run_events.h"
-#include "fcgi/settings.h"
+#include "fcgi/process/broker.h"
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
@@ -118,7 +117,7 @@ static void events_arrive_as_they_were_sent(void **state)
     const struct mcp_event event = {
         .kind = MCP_EVENT_RESOURCE, .tenant = "t", .uri = "sandbox://c/\xc3\xa4.txt"};
 
-    event_sender_init(&sender, path);
+    event_sender_init(&sender, path, EVENTS_TIMEOUT_MS);
     event_sender_publish(&sender, &event); /* nobody listens */
     AUTO_FD int fd = events_listen(path, &self, &e);
     assert_true(fd >= 0);
@@ -153,7 +152,8 @@ static void the_end_of_a_run_is_an_event_of_its_task_and_its_files(void **state)
     (void)state;
     AUTO_FD int fd = events_listen(path, &self, &e);
     assert_true(fd >= 0);
-    run_events_send(&settings, &news);
+    const struct broker_config config = broker_config_of(&settings, 0);
+    config.run_ended(config.run_ended_ctx, &news);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         struct mcp_event got;
         json_auto_t *source = events_receive(fd, &got);
@@ -179,9 +179,9 @@ static void a_sender_does_not_wait_for_a_hub_that_sleeps(void **state)
 
     AUTO_FD int fd = events_listen(path, &self, &e);
     assert_true(fd >= 0);
-    event_sender_init(&sender, path);
+    event_sender_init(&sender, path, EVENTS_TIMEOUT_MS);
     int64_t began = clock_mono_ms();
-    while (deadline_passed(sender.hurry) && n < 100000) { /* until one was given up */
+    while (deadline_passed(sender.no_wait_until) && n < 100000) { /* until one was given up */
         began = clock_mono_ms();
         event_sender_publish(&sender, &event);
         n++;
@@ -195,6 +195,24 @@ static void a_sender_does_not_wait_for_a_hub_that_sleeps(void **state)
         n--;
     assert_int_equal(n, 1); /* the one that was given up */
     event_sender_clear(&sender);
+}
+
+static void the_broker_never_waits_for_a_hub_that_sleeps(void **state)
+{
+    const struct account self = {geteuid(), getegid()};
+    struct settings settings = {.events = path};
+    const struct broker_config config = broker_config_of(&settings, 0);
+    struct err e = ERR_INIT;
+
+    (void)state;
+    AUTO_FD int fd = events_listen(path, &self, &e);
+    assert_true(fd >= 0);
+    for (int i = 0; i < 600; i++) /* more than the kernel queues */
+        config.runners_changed(config.runners_changed_ctx);
+    int64_t began = clock_mono_ms();
+    for (int i = 0; i < 20; i++)
+        config.runners_changed(config.runners_changed_ctx);
+    assert_in_range(clock_mono_ms() - began, 0, 20 * EVENTS_TIMEOUT_MS / 2);
 }
 
 static void a_socket_in_use_is_not_taken_over(void **state)
@@ -226,6 +244,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_end_of_a_run_is_an_event_of_its_task_and_its_files,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_sender_does_not_wait_for_a_hub_that_sleeps, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(the_broker_never_waits_for_a_hub_that_sleeps, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_socket_in_use_is_not_taken_over, setup, teardown),
     };

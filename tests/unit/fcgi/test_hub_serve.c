@@ -70,7 +70,7 @@ static int setup(void **state)
     AUTO_FD int hub_fd = sock_listen(w->settings.hub, NULL, &e);
     AUTO_FD int events_fd = events_listen(w->settings.events, &self, &e);
     assert_true(hub_fd >= 0 && events_fd >= 0);
-    event_sender_init(&w->events, w->settings.events);
+    event_sender_init(&w->events, w->settings.events, EVENTS_TIMEOUT_MS);
     AUTO_FD int left = openat(w->sessions_fd, "left", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     assert_int_equal(futimens(left, (const struct timespec[]){{.tv_sec = 1000}, {.tv_sec = 1000}}),
                      0);

@@ -1,0 +1,204 @@
+#include "config.h"
+
+#include "fcgi/process/broker.h"
+
+#include "common/base/auto.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/base/sock.h"
+#include "common/mcp/server.h"
+#include "common/protocol/client_runs.h"
+#include "common/tools/files/changes.h"
+#include "fcgi/hub/events.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- configuration ---- */
+
+/* In the broker's main process, which must not wait. Rare enough for a socket of its own. */
+static void on_runners_changed(void *ctx)
+{
+    const struct settings *s = ctx;
+    const struct mcp_event event = {.kind = MCP_EVENT_TOOLS};
+    struct event_sender sender;
+
+    event_sender_init(&sender, s->events, 0);
+    event_sender_publish(&sender, &event);
+    event_sender_clear(&sender);
+}
+
+/* In the run's supervisor, once: the caller may have left. Announces the task's end and the files
+ * that the run has changed. */
+static void on_run_ended(void *ctx, const struct broker_run_news *news)
+{
+    const struct settings *s = ctx;
+    struct event_sender sender;
+    const struct mcp_server server = {.publish = event_sender_publish, .publish_ctx = &sender};
+    const struct changes changes = {&server, news->tenant, news->conversation};
+    const struct mcp_event ended = {
+        .kind = MCP_EVENT_TASK, .tenant = news->tenant, .task = news->run_id};
+
+    event_sender_init(&sender, s->events, EVENTS_TIMEOUT_MS);
+    mcp_publish(&server, &ended);
+    changes_tell(&changes, news->files);
+    event_sender_clear(&sender);
+}
+
+struct broker_config broker_config_of(const struct settings *s, uid_t client_uid)
+{
+    return (struct broker_config){
+        .engine = {.host = s->docker_host,
+                   .tls_verify = s->docker_tls_verify,
+                   .cert_path = s->docker_cert_path},
+        .limits = {.container = {.cpu_milli = s->cpu_milli,
+                                 .memory_bytes = s->memory,
+                                 .pids = s->pids,
+                                 .tmp_bytes = s->tmp_size,
+                                 .nofile = s->nofile,
+                                 .fsize_bytes = s->fsize},
+                   .timeout_ms = s->timeout_ms,
+                   .timeout_max_ms = s->timeout_max_ms,
+                   .code_max = s->code_max,
+                   .stdin_max = s->stdin_max,
+                   .file_max = s->file_max,
+                   .upload_max = s->upload_max,
+                   .upload_ttl_s = (int64_t)(s->upload_ttl_ms / 1000),
+                   .env_max = s->env_max,
+                   .output_keep = s->output_keep,
+                   .output_max = s->output_max,
+                   .max_runs = s->max_runs,
+                   .tenant_runs = s->tenant_runs ? s->tenant_runs : s->max_runs,
+                   .conversation_runs = s->conversation_runs,
+                   .queue = s->queue,
+                   .background_max = s->background_max,
+                   .wait_ms = s->wait_ms,
+                   .wait_max_ms = s->wait_max_ms,
+                   .result_ttl_ms = s->result_ttl_ms,
+                   .network = s->network != SETTINGS_NETWORK_NEVER,
+                   .import = s->import},
+        .bounds = {.ttl_s = (int64_t)(s->ttl_ms + 999) / 1000,
+                   .total_bytes = s->total_max,
+                   .bytes = s->quota,
+                   .files = s->files,
+                   .reserve = s->disk_reserve},
+        .pool = s->pool,
+        .persistent = {.tenant_max = s->persistent_max,
+                       .server_max = s->persistent_server,
+                       .idle_ms = s->persistent_idle_ms,
+                       .pause_ms = s->persistent_pause_ms,
+                       .total_ms = s->persistent_total_ms,
+                       .images = s->persistent_images},
+        .index = &s->index,
+        .index_ca = s->index_ca,
+        .allow_images = s->images,
+        .instance = s->instance_id,
+        .runtime = s->runtime,
+        .root_path = s->sandbox_root,
+        .host_path = s->sandbox_host_path,
+        .file_secret = s->file_secret,
+        .base_url = s->public_base_url,
+        .url_ttl_s = (int64_t)((s->url_ttl_ms + 999) / 1000),
+        .sandbox_uid = s->sandbox_uid,
+        .sandbox_gid = s->sandbox_gid,
+        .client_uid = client_uid,
+        .runners_changed = on_runners_changed,
+        .runners_changed_ctx = (void *)(uintptr_t)s,
+        .run_ended = on_run_ended,
+        .run_ended_ctx = (void *)(uintptr_t)s,
+    };
+}
+
+/* ---- a private broker ---- */
+
+static pid_t broker_pid;
+static char socket_dir[] = "/tmp/sandcgi-XXXXXX";
+static char *socket_path, *events_path;
+
+/* Standard input and output carry the protocol: the broker must not hold them open. */
+static void replace_standard_io(void)
+{
+    AUTO_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+    }
+}
+
+static void broker_main(const struct settings *s, int listen_fd, pid_t parent)
+{
+    struct err e = ERR_INIT;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(0);
+    replace_standard_io();
+    log_set_role("broker");
+    const struct broker_config config = broker_config_of(s, geteuid());
+    if (broker_serve(&config, listen_fd, &e) == 0)
+        _exit(0);
+    log_error("%s", e.text);
+    _exit(1);
+}
+
+/* Events of this broker concern this process alone, not the hub of a running server. */
+static void redirect_events(struct settings *s)
+{
+    events_path = mem_printf("%s/events.sock", socket_dir);
+    free(s->events);
+    s->events = mem_strdup(events_path);
+}
+
+static int private_broker_start(struct settings *s, struct err *e)
+{
+    if (!mkdtemp(socket_dir))
+        return err_errno(e, "cannot create a directory under /tmp");
+    socket_path = mem_printf("%s/broker.sock", socket_dir);
+    AUTO_FD int fd = sock_listen(socket_path, NULL, e);
+    if (fd < 0)
+        return -1;
+    redirect_events(s);
+    pid_t parent = getpid();
+    broker_pid = fork();
+    if (broker_pid < 0)
+        return err_errno(e, "fork");
+    if (broker_pid == 0)
+        broker_main(s, fd, parent);
+    free(s->broker);
+    s->broker = mem_strdup(socket_path);
+    return 0;
+}
+
+int private_broker_ensure(struct settings *s, struct err *e)
+{
+    const struct broker_client client = {.path = s->broker, .cancel_fd = -1, .leave_fd = -1};
+    struct err none = ERR_INIT;
+    if (broker_ping(&client, &none) == 0)
+        return 0;
+    return private_broker_start(s, e);
+}
+
+bool private_broker_is_ours(void)
+{
+    return broker_pid > 0;
+}
+
+void private_broker_end(void)
+{
+    if (broker_pid > 0) {
+        kill(broker_pid, SIGTERM);
+        waitpid(broker_pid, NULL, 0);
+    }
+    if (socket_path) {
+        unlink(socket_path);
+        if (events_path)
+            unlink(events_path);
+        rmdir(socket_dir);
+        free(TAKE_PTR(socket_path));
+        free(TAKE_PTR(events_path));
+    }
+}

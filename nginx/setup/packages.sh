@@ -15,6 +15,7 @@ libssl-dev        library libcrypto
 libjansson-dev    library jansson
 libmagic-dev      header magic.h
 libarchive-dev    library libarchive
+libseccomp-dev    library libseccomp
 nginx-light       command nginx
 openssl           command openssl
 curl              command curl

@@ -15,6 +15,7 @@ libssl-dev      pc:libcrypto                            HMAC, random
 libjansson-dev  pc:jansson                              JSON
 libmagic-dev    /usr/include/magic.h                    media types
 libarchive-dev  pc:libarchive                           archives
+libseccomp-dev  pc:libseccomp                           system calls of the archive reader
 libcmocka-dev   pc:cmocka                               unit tests
 python3         /usr/bin/python3                        test scripts
 git             git                                     fresh clones

@@ -7,14 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
-#include <stddef.h>
+#include <seccomp.h>
+#include <stdbool.h>
 #include <stdint.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define CPU_MAX_S 120
@@ -41,67 +37,45 @@ static const struct privsep_limit limits[] = {
     {RLIMIT_NOFILE, STDERR_FILENO + 1},
 };
 
-#if defined __x86_64__
-#define FILTER_ARCH AUDIT_ARCH_X86_64
-#elif defined __aarch64__
-#define FILTER_ARCH AUDIT_ARCH_AARCH64
-#endif
+/* What reading one descriptor, writing another and libc's memory and signals need. */
+static const int allowed_calls[] = {
+    SCMP_SYS(read),         SCMP_SYS(write),         SCMP_SYS(lseek),
+    SCMP_SYS(pread64),      SCMP_SYS(fstat),         SCMP_SYS(newfstatat), /* newer fstat */
+    SCMP_SYS(brk),          SCMP_SYS(mmap),          SCMP_SYS(munmap),
+    SCMP_SYS(mremap),       SCMP_SYS(mprotect),      SCMP_SYS(madvise),
+    SCMP_SYS(futex),        SCMP_SYS(getpid),        SCMP_SYS(gettid),
+    SCMP_SYS(getrandom),    SCMP_SYS(clock_gettime), SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),   SCMP_SYS(sched_yield),
+    SCMP_SYS(close),        SCMP_SYS(exit),          SCMP_SYS(exit_group),
+};
 
-#ifdef FILTER_ARCH
+/* No library calls these by itself, as it opens files: the archive has taken the process over. */
+static const int deadly_calls[] = {SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(socket),
+                                   SCMP_SYS(ptrace)};
 
-#define ALLOW_CALL(nr)                                                                             \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(nr), 0, 1),                                     \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-
-/* Everything else fails with EPERM: nothing can be opened, connected, started or signalled. */
-static int filter_calls(void)
+static int add_rules(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t n)
 {
-    static struct sock_filter rules[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FILTER_ARCH, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        ALLOW_CALL(__NR_read),
-        ALLOW_CALL(__NR_write),
-        ALLOW_CALL(__NR_lseek),
-        ALLOW_CALL(__NR_pread64),
-        ALLOW_CALL(__NR_fstat),
-#ifdef __NR_newfstatat
-        ALLOW_CALL(__NR_newfstatat), /* what fstat is in newer libraries */
-#endif
-        ALLOW_CALL(__NR_brk),
-        ALLOW_CALL(__NR_mmap),
-        ALLOW_CALL(__NR_munmap),
-        ALLOW_CALL(__NR_mremap),
-        ALLOW_CALL(__NR_mprotect),
-        ALLOW_CALL(__NR_madvise),
-        ALLOW_CALL(__NR_futex),
-        ALLOW_CALL(__NR_getpid),
-        ALLOW_CALL(__NR_gettid),
-        ALLOW_CALL(__NR_getrandom),
-        ALLOW_CALL(__NR_clock_gettime),
-        ALLOW_CALL(__NR_rt_sigprocmask),
-        ALLOW_CALL(__NR_rt_sigreturn),
-        ALLOW_CALL(__NR_sigaltstack),
-        ALLOW_CALL(__NR_sched_yield),
-        ALLOW_CALL(__NR_close),
-        ALLOW_CALL(__NR_exit),
-        ALLOW_CALL(__NR_exit_group),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-    };
-    const struct sock_fprog program = {.len = ARRAY_LEN(rules), .filter = rules};
-
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
-}
-
-#else
-
-static int filter_calls(void)
-{
+    for (size_t i = 0; i < n; i++)
+        if (seccomp_rule_add(filter, action, calls[i], 0) < 0)
+            return -1;
     return 0;
 }
 
-#endif
+/* Every other call fails with EPERM: nothing can be opened, connected or signalled. -1 where the
+ * library does not know the architecture, too. */
+static int filter_calls(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    bool ok = filter &&
+              seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0 &&
+              add_rules(filter, SCMP_ACT_ALLOW, allowed_calls, ARRAY_LEN(allowed_calls)) == 0 &&
+              add_rules(filter, SCMP_ACT_KILL_PROCESS, deadly_calls, ARRAY_LEN(deadly_calls)) ==
+                  0 &&
+              seccomp_load(filter) == 0;
+
+    seccomp_release(filter);
+    return ok ? 0 : -1;
+}
 
 /* Without root there are no rights to give up, and the filter has to do. */
 int archive_privsep_enter(void)

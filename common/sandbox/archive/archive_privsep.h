@@ -1,7 +1,5 @@
-/*
- * A process that has only what it is given: for code that takes hostile bytes apart. Internal to
- * common/sandbox.
- */
+/* A process without rights besides two descriptors, for code that parses hostile bytes. Internal to
+ * common/sandbox. */
 #ifndef SANDCGI_SANDBOX_ARCHIVE_ARCHIVE_PRIVSEP_H
 #define SANDCGI_SANDBOX_ARCHIVE_ARCHIVE_PRIVSEP_H
 
@@ -18,8 +16,9 @@ int archive_privsep_start(const char *command, int in_fd, pid_t *out_pid, struct
 
 /*
  * Called by that process first: gives up root for an account without rights, network and files of
- * its own, bounds memory and time, and lets the kernel refuse every system call that reading one
- * descriptor and writing another does not need. -1: it must not go on.
+ * its own, bounds memory and time, and loads a filter of system calls that refuses all that reading
+ * one descriptor and writing another does not need, and ends the process for starting a program or
+ * opening a socket. -1: it must not go on, also when the filter cannot be loaded.
  */
 int archive_privsep_enter(void);
 

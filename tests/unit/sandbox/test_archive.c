@@ -14,11 +14,15 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define MIB (1u << 20)
 
@@ -613,12 +617,51 @@ static void the_reader_has_no_rights(void **state)
     assert_status(pid, "NoNewPrivs:\t1\n");
     if (geteuid() == 0)
         assert_status(pid, "Uid:\t65534\t65534\t65534\t65534\n");
-#if defined __x86_64__ || defined __aarch64__
     assert_status(pid, "Seccomp:\t2\n");
-#endif
     privsep_end(pid);
     assert_int_equal(kill(pid, 0), -1);
     free(r);
+}
+
+static void opens_a_file(void)
+{
+    int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+    _exit(fd < 0 && errno == EPERM ? 0 : 1);
+}
+
+static void opens_a_socket(void)
+{
+    _exit(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) >= 0);
+}
+
+static void starts_a_program(void)
+{
+    execl("/bin/true", "true", NULL);
+    _exit(1);
+}
+
+/* How a process ends that does this once it has entered. */
+static int status_of_a_reader_that(void (*act)(void))
+{
+    int status;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (archive_privsep_enter() < 0)
+            _exit(2);
+        act();
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void the_kernel_refuses_other_calls_and_kills_for_some(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of_a_reader_that(opens_a_file), 0);
+    assert_int_equal(WTERMSIG(status_of_a_reader_that(opens_a_socket)), SIGSYS);
+    assert_int_equal(WTERMSIG(status_of_a_reader_that(starts_a_program)), SIGSYS);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -627,6 +670,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         TEST(packed_files_come_back),
+        TEST(the_kernel_refuses_other_calls_and_kills_for_some),
         TEST(a_folder_alone_is_packed),
         TEST(a_folder_that_is_no_sandbox_is_packed_whole),
         TEST(only_relative_regular_files_are_packed),

@@ -12,7 +12,7 @@ readonly prove_s=300
 
 force=no
 entry=${SANDCGI_ENTRY:-}
-ahead=$here/ahead/ahead.so
+warm=$here/warm/warm.so
 languages=()
 engine=()
 build_args=()
@@ -172,13 +172,13 @@ ensure_entry() {
     done_step
 }
 
-# The shared object for interpreters that wait.
-ensure_ahead() {
-    [[ $here/ahead/holder.c -nt $ahead ]] || return 0
-    step "what waiting interpreters load"
-    "${CC:-cc}" -std=gnu17 -O2 -Wall -Wextra -fPIC -shared -s -o "$ahead.new" "$here/ahead/holder.c" >>"$log" 2>&1 ||
-        fail_logged "ahead.so does not compile: install gcc and libc6-dev"
-    mv "$ahead.new" "$ahead"
+# The shared object that warm interpreters load.
+ensure_warm() {
+    [[ $here/warm/holder.c -nt $warm ]] || return 0
+    step "the shared object for warm interpreters"
+    "${CC:-cc}" -std=gnu17 -O2 -Wall -Wextra -fPIC -shared -s -o "$warm.new" "$here/warm/holder.c" >>"$log" 2>&1 ||
+        fail_logged "warm.so does not compile: install gcc and libc6-dev"
+    mv "$warm.new" "$warm"
     done_step
 }
 
@@ -186,7 +186,7 @@ ensure_ahead() {
 fingerprint() {
     {
         (cd "$here/$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
-        cat "$entry" "$ahead" | sha256sum
+        cat "$entry" "$warm" | sha256sum
     } | sha256sum | cut -d ' ' -f 1
 }
 
@@ -224,7 +224,7 @@ build_unproved() {
     mkdir "$context"
     cp -r "$here/$language/." "$context/"
     install -m 0755 "$entry" "$context/entry"
-    install -m 0644 "$ahead" "$context/ahead.so"
+    install -m 0644 "$warm" "$context/warm.so"
     copy_trust "$context/ca.pem"
     step "$language: build"
     "${engine[@]}" build "${build_args[@]}" -t "$(unproved "$language")" "$context" >>"$log" 2>&1 </dev/null ||
@@ -301,7 +301,7 @@ main() {
     trap 'rm -rf "$work"' EXIT
     find_engine
     ensure_entry
-    ensure_ahead
+    ensure_warm
     collect_build_args
     for language in "${languages[@]}"; do
         build_runner "$language"

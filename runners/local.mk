@@ -1,47 +1,40 @@
-# The entry program goes into the images, so it is static and knows nothing of sanitizers or of the rest of the house.
+# The entry program goes into the images, so it is static and knows nothing of sanitizers or of the rest of the tree.
 noinst_PROGRAMS += runners/common/entry
 runners_common_entry_SOURCES = \
-	runners/common/ahead.c \
 	runners/common/child.c \
-	runners/common/handoff.c \
-	runners/common/entry.c \
+	runners/common/command.c \
+	runners/common/command.h \
 	runners/common/entry.h \
 	runners/common/envelope.c \
-	runners/common/frame.c \
 	runners/common/index.c \
-	runners/common/input.c \
-	runners/common/options.c \
-	runners/common/kill_all.c \
+	runners/common/kill.c \
+	runners/common/main.c \
 	runners/common/relay.c \
 	runners/common/report.c \
-	runners/common/psandbox.c \
-	runners/common/psandbox.h \
-	runners/common/psandbox_command.c \
-	runners/common/psandbox_inbox.c \
-	runners/common/psandbox_kill.c \
-	runners/common/orphan_output.c \
-	runners/common/psandbox_output.c
+	runners/common/serve.c \
+	runners/common/util.c \
+	runners/common/warm.c
 runners_common_entry_CPPFLAGS = -I$(top_srcdir)
 runners_common_entry_CFLAGS = -std=gnu17 $(WARN_CFLAGS) -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 runners_common_entry_LDFLAGS = -static -s
 runners_common_entry_LDADD =
 
 # A shared object goes into foreign processes, so it has nothing of the configured flags either.
-noinst_DATA += runners/ahead/ahead.so
-CLEANFILES += runners/ahead/ahead.so
-runners/ahead/ahead.so: runners/ahead/holder.c
-	$(AM_V_CCLD)$(MKDIR_P) runners/ahead && \
-	$(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fPIC -shared -s -o $@ $(srcdir)/runners/ahead/holder.c
+noinst_DATA += runners/warm/warm.so
+CLEANFILES += runners/warm/warm.so
+runners/warm/warm.so: runners/warm/holder.c
+	$(AM_V_CCLD)$(MKDIR_P) runners/warm && \
+	$(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fPIC -shared -s -o $@ $(srcdir)/runners/warm/holder.c
 
 EXTRA_DIST += \
 	runners/README.md \
-	runners/ahead/holder.c \
+	runners/warm/holder.c \
 	runners/bash/Dockerfile \
 	runners/bash/libraries \
 	runners/bash/prove \
 	runners/build.sh \
 	runners/python/Dockerfile \
-	runners/python/ahead.py \
+	runners/python/warm.py \
 	runners/python/figures.py \
 	runners/python/install \
 	runners/python/libraries \
@@ -52,7 +45,7 @@ EXTRA_DIST += \
 	runners/python/session.py \
 	runners/python/sitecustomize.py \
 	runners/typescript/Dockerfile \
-	runners/typescript/ahead.mjs \
+	runners/typescript/warm.mjs \
 	runners/typescript/install \
 	runners/typescript/libraries \
 	runners/typescript/node \
@@ -63,5 +56,5 @@ EXTRA_DIST += \
 	runners/typescript/prove \
 	runners/typescript/session.mjs
 
-dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_ahead.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
+dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
 EXTRA_DIST += tests/runners/sbx.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py

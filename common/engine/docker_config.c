@@ -176,7 +176,7 @@ static json_t *make_config(const struct engine_spec *spec)
 static void set_entry(json_t *config)
 {
     json_object_set_new(config, "Entrypoint", json_pack("[s]", CONTAINER_HELPERS "/entry"));
-    json_object_set_new(config, "Cmd", json_pack("[s]", "stay"));
+    json_object_set_new(config, "Cmd", json_pack("[s]", "serve"));
     json_object_set_new(config, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
 }
 

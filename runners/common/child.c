@@ -16,9 +16,9 @@
 
 extern char **environ;
 
-/* The child's way of telling, behind the program's own descriptors. */
-#define TELL_FD (HOOK_FD + 1)
-/* A child that somebody stops on its way does not stop us. */
+/* The pipe for an exec failure, behind the program's own descriptors. */
+#define FAILURE_FD (HOOK_FD + 1)
+/* A child that is stopped by another process before exec does not stop us. */
 #define EXEC_MS 10000
 
 enum step { STEP_DESCRIPTORS, STEP_DIRECTORY, STEP_EXEC, STEP_N };
@@ -29,8 +29,8 @@ static const char *const step_names[STEP_N] = {
     [STEP_EXEC] = "starting",
 };
 
-/* What the child tells us instead of becoming the program. Others in the container may have had
- * their hands in it. */
+/* What the child sends instead of becoming the program. Other processes of the container may have
+ * changed it. */
 struct exec_failure {
     int err;
     unsigned step;
@@ -41,7 +41,7 @@ struct exec_failure {
 
 /*
  * Raising one's own score needs no privilege, but our /proc files belong to root as long as we
- * cannot be dumped. Whoever uses the moment finds nothing here but what the program gets, too.
+ * cannot be dumped. A process that attaches now finds nothing but what the program gets, too.
  */
 static void offer_to_oom_killer(void)
 {
@@ -60,8 +60,7 @@ static void reset_signals(void)
     static const uint64_t default_action[4]; /* the kernel's struct, all zero: SIG_DFL, no flags */
     sigset_t none;
 
-    /* Past the C library, which keeps two signals for itself: those may have come to us ignored,
-     * too. */
+    /* Past the C library, which keeps two signals for itself: those may be ignored, too. */
     for (int sig = 1; sig < _NSIG; sig++)
         syscall(SYS_rt_sigaction, sig, &default_action, NULL, sizeof(uint64_t));
     sigemptyset(&none);
@@ -81,23 +80,24 @@ struct becoming {
     const struct child_plan *plan;
     char **env;
     int out, err;
-    int tell; /* in the end TELL_FD */
+    int failure_fd; /* in the end FAILURE_FD */
 };
 
-/* Leaves the program's descriptors and tell. None of the sources is among the fixed numbers, or it
- * is where it belongs. */
+/* Leaves the program's descriptors and failure_fd. No source has one of the fixed numbers, unless
+ * it belongs there. */
 static bool take_descriptors(struct becoming *b)
 {
     const struct child_plan *plan = b->plan;
-    int hook = plan->hook_fd < 0 ? -1 : fcntl(plan->hook_fd, F_DUPFD_CLOEXEC, TELL_FD + 1);
+    int hook = plan->hook_fd < 0 ? -1 : fcntl(plan->hook_fd, F_DUPFD_CLOEXEC, FAILURE_FD + 1);
 
     if (dup2(plan->input_fd, 0) < 0 || dup2(b->out, 1) < 0 || dup2(b->err, 2) < 0 ||
-        (plan->hook_fd >= 0 && dup2(hook, HOOK_FD) < 0) || dup3(b->tell, TELL_FD, O_CLOEXEC) < 0)
+        (plan->hook_fd >= 0 && dup2(hook, HOOK_FD) < 0) ||
+        dup3(b->failure_fd, FAILURE_FD, O_CLOEXEC) < 0)
         return false;
-    b->tell = TELL_FD;
+    b->failure_fd = FAILURE_FD;
     if (plan->hook_fd < 0)
         close(HOOK_FD);
-    close_from(TELL_FD + 1);
+    close_from(FAILURE_FD + 1);
     return true;
 }
 
@@ -118,28 +118,23 @@ static enum step become(struct becoming *b)
     return STEP_EXEC;
 }
 
-/* In the child: becomes it, or tells why not. */
-__attribute__((noreturn)) static void become_or_tell(struct becoming *b)
+/* In the child: becomes it, or sends why not. */
+__attribute__((noreturn)) static void become_or_fail(struct becoming *b)
 {
     struct exec_failure failure;
 
-    b->tell = fcntl(b->tell, F_DUPFD_CLOEXEC, TELL_FD + 1);
+    b->failure_fd = fcntl(b->failure_fd, F_DUPFD_CLOEXEC, FAILURE_FD + 1);
     failure.step = become(b);
     failure.err = errno;
-    write_all(b->tell, &failure, sizeof(failure));
+    write_all(b->failure_fd, &failure, sizeof(failure));
     _exit(ENTRY_FAILED);
-}
-
-static size_t name_len(const char *entry)
-{
-    return strcspn(entry, "=");
 }
 
 static bool same_name(const char *a, const char *b)
 {
-    size_t len = name_len(a);
+    size_t len = strcspn(a, "=");
 
-    return len == name_len(b) && memcmp(a, b, len) == 0;
+    return len == strcspn(b, "=") && memcmp(a, b, len) == 0;
 }
 
 /* Our environment with env's entries in the place of those of the same name. */
@@ -164,12 +159,6 @@ static char **join_env(char *const *env, size_t n_env)
             n++;
     }
     return all;
-}
-
-static int read_end(int fd)
-{
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    return fd;
 }
 
 /* Waits for exec: nothing in the pipe means that it worked. Else why says what did not. */
@@ -202,29 +191,31 @@ static void close_pair(const int pair[2])
 
 int child_start(struct child *c, const struct child_plan *plan, char *why)
 {
-    int out[2] = {-1, -1}, err[2] = {-1, -1}, told[2] = {-1, -1};
+    int out[2] = {-1, -1}, err[2] = {-1, -1}, failed[2] = {-1, -1};
     char **env = join_env(plan->env, plan->n_env);
 
     c->pid = -1;
     if (!env || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 ||
-        pipe2(told, O_CLOEXEC) != 0 || (c->pid = fork()) < 0) {
+        pipe2(failed, O_CLOEXEC) != 0 || (c->pid = fork()) < 0) {
         snprintf(why, CHILD_WHY_MAX, "preparing %.100s: %s", plan->argv[0], strerror(errno));
         close_pair(out);
         close_pair(err);
-        close_pair(told);
+        close_pair(failed);
         free(env);
         return -1;
     }
     if (c->pid == 0)
-        become_or_tell(&(struct becoming){
-            .plan = plan, .env = env, .out = out[1], .err = err[1], .tell = told[1]});
+        become_or_fail(&(struct becoming){
+            .plan = plan, .env = env, .out = out[1], .err = err[1], .failure_fd = failed[1]});
     close(out[1]);
     close(err[1]);
-    close(told[1]);
+    close(failed[1]);
     free(env);
-    c->out_fd = read_end(out[0]);
-    c->err_fd = read_end(err[0]);
-    if (await_exec(told[0], plan->argv[0], why) == 0)
+    c->out_fd = out[0];
+    c->err_fd = err[0];
+    fcntl(c->out_fd, F_SETFL, O_NONBLOCK);
+    fcntl(c->err_fd, F_SETFL, O_NONBLOCK);
+    if (await_exec(failed[0], plan->argv[0], why) == 0)
         return 0;
     kill(c->pid, SIGKILL);
     close(c->out_fd);

@@ -8,12 +8,10 @@
 
 #define COPY_CHUNK 65536
 
-enum got { GOT_ALL, GOT_END, GOT_ERROR };
-
-/* State of one reading: what has been seen, and how much is still allowed. */
+/* One reading: what has come, and how much more may. */
 struct reading {
     struct envelope *v;
-    const struct envelope_way *way;
+    struct warm *warm;
     uint64_t room;    /* of ENVELOPE_MAX */
     size_t text_room; /* of ENVELOPE_TEXT_MAX */
     bool have_code;
@@ -22,53 +20,47 @@ struct reading {
     bool have_names;
 };
 
-static enum got read_full(struct reading *r, void *data, size_t len)
+static enum envelope_end envelope_bad(const char *what)
+{
+    entry_error(0, "bad envelope: %s", what);
+    return ENVELOPE_BAD;
+}
+
+static enum envelope_end read_full(struct reading *r, void *data, size_t len)
 {
     char *p = data;
 
     while (len > 0) {
-        r->way->await(r->way->arg, r->v);
-        ssize_t n = read(r->way->fd, p, len);
+        warm_await_input(r->warm, r->v);
+        ssize_t n = read(STDIN_FILENO, p, len);
 
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return GOT_ERROR;
+        if (n < 0) {
+            entry_error(errno, "reading the envelope");
+            return ENVELOPE_BAD;
+        }
         if (n == 0)
-            return GOT_END;
+            return ENVELOPE_GONE;
         p += n;
         len -= (size_t)n;
     }
-    return GOT_ALL;
+    return ENVELOPE_GO;
 }
 
-/* What read_full's trouble means for the envelope. */
-static enum envelope_end cut_short(enum got got)
-{
-    if (got == GOT_ERROR)
-        entry_say(errno, "reading the envelope");
-    return got == GOT_ERROR ? ENVELOPE_BAD : ENVELOPE_GONE;
-}
-
-static enum envelope_end bad(const char *what)
-{
-    entry_say(0, "bad envelope: %s", what);
-    return ENVELOPE_BAD;
-}
-
-/* Moves len payload bytes into the file to; it closes nothing. */
+/* Copies len payload bytes to the file. */
 static enum envelope_end copy_payload(struct reading *r, int to, size_t len, const char *what)
 {
     static char chunk[COPY_CHUNK];
 
     while (len > 0) {
         size_t part = len < sizeof(chunk) ? len : sizeof(chunk);
-        enum got got = read_full(r, chunk, part);
+        enum envelope_end end = read_full(r, chunk, part);
 
-        if (got != GOT_ALL)
-            return cut_short(got);
+        if (end != ENVELOPE_GO)
+            return end;
         if (!write_all(to, chunk, part)) {
-            entry_say(errno, "keeping the %s", what);
+            entry_error(errno, "keeping the %s", what);
             return ENVELOPE_BAD;
         }
         len -= part;
@@ -82,11 +74,12 @@ static enum envelope_end take_code(struct reading *r, size_t len)
     enum envelope_end end;
 
     if (r->have_code)
-        return bad("two codes");
+        return envelope_bad("code twice");
     r->have_code = true;
-    fd = open(r->way->script, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = open(r->warm->options->script, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+              0600);
     if (fd < 0) {
-        entry_say(errno, "creating %s", r->way->script);
+        entry_error(errno, "creating %s", r->warm->options->script);
         return ENVELOPE_BAD;
     }
     end = copy_payload(r, fd, len, "code");
@@ -97,31 +90,31 @@ static enum envelope_end take_code(struct reading *r, size_t len)
 static enum envelope_end take_input(struct reading *r, size_t len)
 {
     if (r->have_input)
-        return bad("two inputs");
+        return envelope_bad("input twice");
     r->have_input = true;
-    return copy_payload(r, r->way->input_fd, len, "input");
+    return copy_payload(r, r->warm->input->fill_fd, len, "input");
 }
 
 /* One argument or environment entry as a string of our own, in *out. */
 static enum envelope_end take_text(struct reading *r, size_t len, char **out)
 {
-    enum got got;
+    enum envelope_end end;
     char *text;
 
     if (len > r->text_room)
-        return bad("arguments and environment over their limit");
+        return envelope_bad("arguments and environment over their limit");
     r->text_room -= len;
     text = malloc(len + 1);
     if (!text)
-        return bad("no memory for arguments");
-    got = read_full(r, text, len);
-    if (got != GOT_ALL) {
+        return envelope_bad("no memory for arguments");
+    end = read_full(r, text, len);
+    if (end != ENVELOPE_GO) {
         free(text);
-        return cut_short(got);
+        return end;
     }
     text[len] = '\0';
     *out = text;
-    return memchr(text, '\0', len) ? bad("NUL in an argument or variable") : ENVELOPE_GO;
+    return memchr(text, '\0', len) ? envelope_bad("NUL in an argument or variable") : ENVELOPE_GO;
 }
 
 static enum envelope_end take_item(struct reading *r, size_t len, char ***list, size_t *n)
@@ -130,10 +123,10 @@ static enum envelope_end take_item(struct reading *r, size_t len, char ***list, 
     enum envelope_end end;
 
     if (r->v->n_args + r->v->n_env >= ENVELOPE_ITEMS_MAX)
-        return bad("too many arguments and variables");
+        return envelope_bad("too many arguments and variables");
     grown = reallocarray(*list, *n + 2, sizeof(**list));
     if (!grown)
-        return bad("no memory for arguments");
+        return envelope_bad("no memory for arguments");
     *list = grown;
     end = take_text(r, len, &grown[*n]);
     if (end != ENVELOPE_GO)
@@ -147,54 +140,52 @@ static enum envelope_end take_variable(struct reading *r, size_t len)
     enum envelope_end end = take_item(r, len, &r->v->env, &r->v->n_env);
 
     if (end == ENVELOPE_GO && strchr("=", r->v->env[r->v->n_env - 1][0]))
-        return bad("a variable without a name");
+        return envelope_bad("a variable without a name");
     if (end == ENVELOPE_GO && !strchr(r->v->env[r->v->n_env - 1], '='))
-        return bad("a variable without '='");
+        return envelope_bad("a variable without '='");
     return end;
 }
 
 static enum envelope_end take_deadline(struct reading *r, size_t len)
 {
-    char digits[12];
-    uint64_t ms = 0;
-    enum got got;
+    char text[13] = {0};
+    enum envelope_end end;
 
-    if (r->have_deadline || len == 0 || len > sizeof(digits))
-        return bad("deadline");
+    if (r->have_deadline || len == 0 || len >= sizeof(text))
+        return envelope_bad("deadline");
     r->have_deadline = true;
-    got = read_full(r, digits, len);
-    if (got != GOT_ALL)
-        return cut_short(got);
-    for (size_t i = 0; i < len; i++) {
-        if (digits[i] < '0' || digits[i] > '9')
-            return bad("deadline");
-        ms = ms * 10 + (uint64_t)(digits[i] - '0');
-    }
-    r->v->hard_ms = ms ? ms : 1;
+    end = read_full(r, text, len);
+    if (end != ENVELOPE_GO)
+        return end;
+    if (strspn(text, "0123456789") != len)
+        return envelope_bad("deadline");
+    r->v->hard_ms = digits(text);
+    if (r->v->hard_ms == 0)
+        r->v->hard_ms = 1;
     return ENVELOPE_GO;
 }
 
-/* The only record that is not about the program: it comes before those that are. */
+/* It is not about the program, and comes before the records that are. */
 static enum envelope_end take_names(struct reading *r, size_t len)
 {
     char names[NAMES_MAX + 1];
-    enum got got;
+    enum envelope_end end;
 
     if (r->have_names || r->v->begun || len > NAMES_MAX)
-        return bad("names to preload");
+        return envelope_bad("names to preload");
     r->have_names = true;
-    got = read_full(r, names, len);
-    if (got != GOT_ALL)
-        return cut_short(got);
+    end = read_full(r, names, len);
+    if (end != ENVELOPE_GO)
+        return end;
     names[len] = '\0';
-    r->way->preload(r->way->arg, names);
+    warm_preload(r->warm, names);
     return ENVELOPE_GO;
 }
 
 static enum envelope_end take_record(struct reading *r, char tag, size_t len)
 {
     if (len > r->room)
-        return bad("over its limit");
+        return envelope_bad("over its limit");
     r->room -= len;
     if (tag == 'P')
         return take_names(r, len);
@@ -211,32 +202,24 @@ static enum envelope_end take_record(struct reading *r, char tag, size_t len)
     case 'T':
         return take_deadline(r, len);
     default:
-        return bad("unknown record");
+        return envelope_bad("unknown record");
     }
 }
 
-enum envelope_end envelope_read(struct envelope *v, const struct envelope_way *way)
+enum envelope_end envelope_read(struct envelope *v, struct warm *w)
 {
-    struct reading r = {.v = v, .way = way, .room = ENVELOPE_MAX, .text_room = ENVELOPE_TEXT_MAX};
-    unsigned char head[5];
-    enum got got = read_full(&r, head, 4);
-    enum envelope_end end;
+    struct reading r = {.v = v, .warm = w, .room = ENVELOPE_MAX, .text_room = ENVELOPE_TEXT_MAX};
+    char head[FRAME_HEAD];
+    enum envelope_end end = read_full(&r, head, 4);
 
-    if (got != GOT_ALL)
-        return cut_short(got);
-    if (memcmp(head, "SBX1", 4) != 0)
-        return bad("wrong magic");
-    for (;;) {
-        got = read_full(&r, head, sizeof(head));
-        if (got != GOT_ALL)
-            return cut_short(got);
-        size_t len = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
-        if (head[0] == 'G')
-            break;
-        end = take_record(&r, (char)head[0], len);
-        if (end != ENVELOPE_GO)
-            return end;
+    if (end == ENVELOPE_GO && memcmp(head, "SBX1", 4) != 0)
+        return envelope_bad("wrong magic");
+    while (end == ENVELOPE_GO && (end = read_full(&r, head, sizeof(head))) == ENVELOPE_GO) {
+        if (head[0] == 'G') {
+            v->went_at_ms = clock_ms();
+            return r.have_code ? ENVELOPE_GO : envelope_bad("no code");
+        }
+        end = take_record(&r, head[0], u32_get(head + 1));
     }
-    v->went_at_ms = clock_ms();
-    return r.have_code ? ENVELOPE_GO : bad("no code");
+    return end;
 }

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Connections at once; more wait. */
+/* Connections at the same time; the listen queue holds more. */
 #define TUNNELS_MAX 32
 
 struct index {
@@ -27,20 +27,20 @@ struct index {
     size_t tunnels;
 };
 
-/* ---- where packages go ---- */
+/* ---- the lock ---- */
 
-/* One installation of a sandbox at a time: the lock ends with us. */
+/* One installation of a sandbox at a time: the lock ends with our process. */
 static bool lock_packages(void)
 {
     int fd;
 
     if (mkdir(PACKAGES, 0755) < 0 && errno != EEXIST) {
-        entry_say(errno, "creating " PACKAGES);
+        entry_error(errno, "creating " PACKAGES);
         return false;
     }
     fd = open(PACKAGES "/.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
     if (fd < 0 || flock(fd, LOCK_EX) < 0) {
-        entry_say(errno, "locking " PACKAGES);
+        entry_error(errno, "locking " PACKAGES);
         return false;
     }
     return true;
@@ -70,7 +70,7 @@ static int connect_to_proxy(const char *path)
     return fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 ? fd : -1;
 }
 
-/* One direction to its end; then the other side is told so. */
+/* One direction to its end, which is passed on. */
 __attribute__((noreturn)) static void carry(int from, int to)
 {
     char data[16384];
@@ -94,7 +94,7 @@ __attribute__((noreturn)) static void tunnel(const struct index *x, int fd)
         prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
         carry(fd, there);
     }
-    carry(there, fd); /* what comes down ends last: the rest is of no use to anybody then */
+    carry(there, fd); /* the answer ends last; a request that goes on then has no reader */
 }
 
 static void open_tunnel(struct index *x)
@@ -136,12 +136,12 @@ static pid_t start_installer(char **argv)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execv(argv[0], argv);
-    entry_say(errno, "starting %s", argv[0]);
+    entry_error(errno, "starting %s", argv[0]);
     _exit(ENTRY_FAILED);
 }
 
 /* True with its wait status when the installer has ended. */
-static bool reap(struct index *x, int *status)
+static bool index_reap(struct index *x, int *status)
 {
     struct signalfd_siginfo info;
     bool ended = false;
@@ -161,7 +161,7 @@ static bool reap(struct index *x, int *status)
     return ended;
 }
 
-static int serve(struct index *x)
+static int index_serve(struct index *x)
 {
     int status = 0;
 
@@ -172,7 +172,7 @@ static int serve(struct index *x)
 
         if (poll(p, 2, -1) < 0)
             continue;
-        if (p[0].revents && reap(x, &status))
+        if (p[0].revents && index_reap(x, &status))
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (p[1].revents)
             open_tunnel(x);
@@ -186,7 +186,7 @@ int index_main(int argc, char **argv)
     uint16_t port;
 
     if (argc < 2) {
-        entry_say(0, "usage: entry index SOCKET PROGRAM [ARGUMENT…]");
+        entry_error(0, "usage: entry index SOCKET PROGRAM [ARGUMENT…]");
         return ENTRY_FAILED;
     }
     x.socket = argv[0];
@@ -200,8 +200,8 @@ int index_main(int argc, char **argv)
     x.listen_fd = listen_on_loopback(&port);
     if (x.signal_fd < 0 || x.listen_fd < 0 || !set_proxy(port) ||
         (x.installer = start_installer(argv + 1)) < 0) {
-        entry_say(errno, "preparing the way to the package index");
+        entry_error(errno, "preparing the proxy to the package index");
         return ENTRY_FAILED;
     }
-    return serve(&x);
+    return index_serve(&x);
 }

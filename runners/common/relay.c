@@ -5,11 +5,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What children of the program may still say after it has ended. */
+/* How long children of the program may still print after it has ended. */
 #define GRACE_MS 250
 
 enum { ON_SERVER, ON_SIGNAL, ON_OUT, ON_ERR, ON_WRITE, ON_N };
@@ -20,11 +19,11 @@ struct relay {
     int signal_fd;
     int64_t hard_at_ms;  /* 0 = none */
     int64_t grace_until; /* 0 = the program has not ended */
-    int64_t dead_until;  /* 0 = nobody was killed */
+    int64_t dead_until;  /* 0 = nothing was killed */
     bool ended;          /* the program itself was reaped */
     bool alone;          /* no children are left */
-    bool gone;           /* the server, or its interest */
-    bool quiet;          /* the last turn found the pipes empty */
+    bool gone;           /* the server hung up, or closed its end of stdout */
+    bool quiet;          /* the last poll found the pipes empty */
 };
 
 /* Makes a frame of what the pipe holds; closes the pipe at its end. */
@@ -40,16 +39,16 @@ static void take_output(int *fd, char tag)
     }
 }
 
-/* The program can write to the memory that it shared with its holder: stopped, that runs no more.
- */
+/* The program could have written to the memory that it shared with the holder, so that is stopped
+ * and runs no more. */
 static bool only_holder_left(pid_t holder)
 {
     if (holder == 0 || kill(holder, SIGSTOP) != 0)
         return false;
-    return !child_others_left(holder);
+    return !others_left(holder);
 }
 
-static void reap(struct relay *r)
+static void relay_reap(struct relay *r)
 {
     struct rusage used;
     int status;
@@ -68,46 +67,29 @@ static void reap(struct relay *r)
     }
     r->alone = pid < 0 || (r->ended && only_holder_left(r->end->holder));
     if (r->dead_until && !r->alone)
-        child_kill_all(); /* orphans that became ours by these deaths */
+        kill_all(); /* orphans that became ours by these deaths */
 }
 
 static void kill_rest(struct relay *r)
 {
-    child_kill_all();
+    kill_all();
     if (!r->dead_until)
         r->dead_until = clock_ms() + DEATH_MS;
 }
 
 static void take_signals(struct relay *r)
 {
-    struct signalfd_siginfo info;
-
-    while (read(r->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo != SIGCHLD)
-            kill_rest(r); /* somebody stops the container: end it, and tell how it ended */
-    }
-    reap(r);
+    if (signals_read(r->signal_fd, false))
+        kill_rest(r); /* the container is stopped: end the program, and report how it ended */
+    relay_reap(r);
 }
 
 /* The next moment at which something has to happen without an event; -1 = none. */
 static int wait_ms(const struct relay *r)
 {
-    int64_t at = 0, left;
-
-    if (r->dead_until && frame_pending())
-        return -1; /* nobody is left to wait for, only the reader */
     if (r->dead_until)
-        at = r->dead_until;
-    else if (r->grace_until)
-        at = r->grace_until;
-    else
-        at = r->hard_at_ms;
-    if (at == 0)
-        return -1;
-    left = at - clock_ms();
-    if (left < 0)
-        return 0;
-    return left < 3600000 ? (int)left + 1 : 3600000;
+        return frame_pending() ? -1 : poll_timeout(r->dead_until);
+    return poll_timeout(r->grace_until ? r->grace_until : r->hard_at_ms);
 }
 
 static void check_clock(struct relay *r)
@@ -117,7 +99,7 @@ static void check_clock(struct relay *r)
     if (r->dead_until)
         return;
     if (r->ended) {
-        /* After the grace nobody may hold the output open any more, a stopped holder neither. */
+        /* After the grace no process may hold the output open, nor may a stopped holder. */
         if (now >= r->grace_until || (!r->alone && r->c->out_fd < 0 && r->c->err_fd < 0))
             kill_rest(r);
         return;
@@ -128,8 +110,8 @@ static void check_clock(struct relay *r)
     }
 }
 
-/* Everything that can still be said has been said; or those who could are stuck and had their time.
- */
+/* All output has been sent; or the processes that hold the pipes are stuck in the kernel and had
+ * their time. */
 static bool finished(const struct relay *r)
 {
     if (frame_pending())
@@ -139,7 +121,7 @@ static bool finished(const struct relay *r)
     return r->ended && r->alone && r->c->out_fd < 0 && r->c->err_fd < 0;
 }
 
-static void turn(struct relay *r)
+static void relay_tick(struct relay *r)
 {
     bool busy = frame_pending();
     struct pollfd p[ON_N] = {
@@ -173,13 +155,13 @@ enum relay_end relay_run(struct child *c, int signal_fd, int64_t hard_at_ms, str
 {
     struct relay r = {.c = c, .end = out, .signal_fd = signal_fd, .hard_at_ms = hard_at_ms};
 
-    reap(&r); /* who died before, while nobody looked at signal_fd */
+    relay_reap(&r); /* children that died before signal_fd was polled */
     fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
     do {
-        turn(&r);
+        relay_tick(&r);
         check_clock(&r);
         if (r.gone) {
-            child_reap_all(clock_ms() + DEATH_MS);
+            kill_and_reap_all(clock_ms() + DEATH_MS);
             return RELAY_GONE;
         }
     } while (!finished(&r));

@@ -8,8 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Where the kernel tells about the container's memory, seen from inside; the first file that exists
- * counts. */
+/* The container's memory as the kernel shows it inside; the first file that exists counts. */
 static const char *const peak_files[] = {
     "/sys/fs/cgroup/memory.peak",                      /* v2, since Linux 5.19 */
     "/sys/fs/cgroup/memory/memory.max_usage_in_bytes", /* v1 */
@@ -19,7 +18,7 @@ static const char *const event_files[] = {
     "/sys/fs/cgroup/memory/memory.oom_control", /* v1 */
 };
 
-/* What its processes have for themselves: the files they read are anybody's memory. */
+/* What its processes have for themselves: the page cache can be dropped. */
 static const struct {
     const char *path, *key;
 } used_files[] = {

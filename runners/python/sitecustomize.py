@@ -1,7 +1,7 @@
 """Whole lines leave at once: what a program printed before it was stopped is not lost in a buffer. And the packages that
 were installed into the conversation are imported before the image's own, but behind the standard library.
 
-An interpreter that was started ahead waits here for its program; everything of that is in ahead.py.
+An interpreter that was started before its program waits here; see warm.py.
 """
 
 import os
@@ -23,8 +23,8 @@ def add_packages():
 
 
 add_packages()
-if "SANDBOX_AHEAD" in os.environ:
-    with open("/usr/local/lib/sandbox/ahead.py") as hook:
+if "SANDBOX_HOOK" in os.environ:
+    with open("/usr/local/lib/sandbox/warm.py") as hook:
         code = compile(hook.read(), hook.name, "exec")
-    exec(code, {"__name__": "ahead", "add_packages": add_packages})
+    exec(code, {"__name__": "warm", "add_packages": add_packages})
     del hook, code

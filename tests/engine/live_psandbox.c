@@ -171,7 +171,7 @@ static void the_shape_holds_inside_one_that_stays(void)
            "2>/dev/null && echo bad; grep -E 'CapEff|NoNewPrivs' /proc/self/status; "
            "ls /sys/class/net; ls -l /proc/self/fd | wc -l; cat /proc/1/cmdline | tr '\\0' ' '") ==
         0);
-    CHECK(printed(&s, "CapEff:\t0000000000000000\nNoNewPrivs:\t1\nlo\n5\n/sandbox/entry stay "));
+    CHECK(printed(&s, "CapEff:\t0000000000000000\nNoNewPrivs:\t1\nlo\n5\n/sandbox/entry serve "));
     stop(&s);
 }
 

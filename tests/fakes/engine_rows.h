@@ -44,7 +44,7 @@
     "false}"
 #define STREAM_LIGHT  "\1\0\0\0\0\0\0\12W\0\0\0\5light"
 #define STREAM_FULL   "\1\0\0\0\0\0\0\11W\0\0\0\4full"
-#define STREAM_AHEAD  "\1\0\0\0\0\0\0\12S\0\0\0\5ahead"
+#define STREAM_WARM   "\1\0\0\0\0\0\0\12S\0\0\0\5ahead"
 #define STREAM_OUT    "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
 #define STREAM_ERR    "\1\0\0\0\0\0\0\7E\0\0\0\2no"
 #define STREAM_REPORT "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT

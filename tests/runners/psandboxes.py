@@ -1,4 +1,4 @@
-"""The server's side of "entry stay", for tests: sends records, takes frames apart."""
+"""The server's side of "entry serve", for tests: sends records, takes frames apart."""
 
 import json
 import os
@@ -42,8 +42,8 @@ class End:
         return self.report is not None or self.why is not None
 
 
-class Stay:
-    """A staying entry program, with a thread that takes its frames in."""
+class Psandbox:
+    """An entry program in the mode "serve", with a thread that takes its frames in."""
 
     def __init__(self, command, **options):
         self.p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)

@@ -256,8 +256,8 @@ class Refusals:
         for data, reason in (
                 (b"GET / HTTP/1.1", b"magic"),
                 (b"SBX1" + go, b"no code"),
-                (b"SBX1" + code + code + go, b"two codes"),
-                (b"SBX1" + sbx.record("I", "a") + sbx.record("I", "b") + code + go, b"two inputs"),
+                (b"SBX1" + code + code + go, b"code twice"),
+                (b"SBX1" + sbx.record("I", "a") + sbx.record("I", "b") + code + go, b"input twice"),
                 (b"SBX1" + sbx.record("Z", "") + code + go, b"unknown record"),
                 (b"SBX1C\xff\xff\xff\xff", b"limit"),
                 (b"SBX1" + sbx.record("A", "a\0b") + code + go, b"NUL"),

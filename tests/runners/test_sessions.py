@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The session drivers: cells one after the other in one interpreter, behind the entry program's staying mode.
+"""The session drivers: cells one after the other in one interpreter, behind the entry program's mode "serve".
 
 Python by this machine's interpreter, and by that of the runner image; TypeScript in its image. Cases whose engine or image
 is missing are skipped; $ENTRY, or runners/common/entry in $builddir or beside the sources, is the entry program.
@@ -31,10 +31,10 @@ def has_image(language):
 class Session:
     """An interpreter that keeps its variables."""
 
-    def __init__(self, stay, *argv, **wanted):
-        self.stay = stay
-        self.number = stay.begin(*argv, control=True, **wanted)
-        self.end = stay.ends[self.number]
+    def __init__(self, psandbox, *argv, **wanted):
+        self.psandbox = psandbox
+        self.number = psandbox.begin(*argv, control=True, **wanted)
+        self.end = psandbox.ends[self.number]
         assert self.record() == {"ready": True}
 
     def record(self):
@@ -44,7 +44,7 @@ class Session:
         def is_whole():
             return self.end.over or len(control) >= 4 and len(control) >= 4 + struct.unpack(">I", control[:4])[0]
 
-        self.stay.until(is_whole)
+        self.psandbox.until(is_whole)
         if len(control) < 4:
             return None
         size = 4 + struct.unpack(">I", control[:4])[0]
@@ -59,16 +59,16 @@ class Session:
         data = json.dumps({"code": code, **wanted}).encode()
         data = struct.pack(">I", len(data)) + data
         for i in range(0, len(data), 65536):
-            self.stay.tell(self.number, data[i:i + 65536])
+            self.psandbox.tell(self.number, data[i:i + 65536])
         record = self.record()
         return self.end.out.decode(), self.end.err.decode(), record and record["exitCode"]
 
 
 class Case(unittest.TestCase):
     def open(self, command, *argv, **wanted):
-        stay = psandboxes.Stay(command)
-        self.addCleanup(stay.close)
-        self.session = Session(stay, *argv, **wanted)
+        psandbox = psandboxes.Psandbox(command)
+        self.addCleanup(psandbox.close)
+        self.session = Session(psandbox, *argv, **wanted)
 
     def open_image(self, language, *argv):
         if not has_image(language):
@@ -85,7 +85,7 @@ class Case(unittest.TestCase):
                    "/tmp:rw,exec,nosuid,nodev,size=64m,mode=1777", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
                    "--memory", "256m", "--pids-limit", "128", "--log-driver", "none", "-v", f"{self.data}:/data",
                    "-v", f"{folder.name}:/sandbox:ro", "--entrypoint", "/sandbox/entry", f"sandcgi-runner-{language}",
-                   "stay"], *argv)
+                   "serve"], *argv)
 
     def cell(self, code, out="", code_of_end=0, err="", **wanted):
         """Runs a cell; err has to be part of what it says on standard error, or that has to be empty."""
@@ -166,7 +166,7 @@ class Python:
 
     def test_rubbish_on_the_channel_lies_about_itself_only(self):
         self.session.cell("import os\nos.write(3, b'\\0\\0\\0\\2{}')")
-        self.assertEqual(self.session.stay.run("echo", "fine", cwd="/tmp").out, b"fine\n")
+        self.assertEqual(self.session.psandbox.run("echo", "fine", cwd="/tmp").out, b"fine\n")
 
     def test_figures_are_saved_before_the_end_of_a_cell(self):
         self.cell("import sys, types\nfigures = types.ModuleType('_sandbox_figures')\n"
@@ -186,7 +186,7 @@ class Python:
 
 class PythonHere(Python, Case):
     def setUp(self):
-        self.open([ENTRY, "stay"], sys.executable, str(DRIVERS["python"]), cwd="/tmp")
+        self.open([ENTRY, "serve"], sys.executable, str(DRIVERS["python"]), cwd="/tmp")
 
 
 class PythonInItsImage(Python, Case):
@@ -197,7 +197,7 @@ class PythonInItsImage(Python, Case):
         for name in ("helper", "json", "ast", "codeop"):
             pathlib.Path(self.data, f"{name}.py").write_text("x = 5\n")
         self.cell("import helper\nprint(helper.x)", "5\n")
-        session = Session(self.session.stay, "python3", "/sandbox/session.py")
+        session = Session(self.session.psandbox, "python3", "/sandbox/session.py")
         self.assertEqual(session.cell("print(1)")[0], "1\n")
 
 

@@ -25,7 +25,7 @@ LANGUAGES = {"python": (".py", "#"), "typescript": (".ts", "//"), "bash": (".sh"
 ALL_WAYS = ("cold", "light", "full", "mid")
 DEFAULT_WAYS = ("cold", "light")
 # What starts in a millisecond is not started ahead.
-NEVER_AHEAD = ("bash",)
+NEVER_WARM = ("bash",)
 MANY = frozenset(("env", "file", "differs", "optional", "fresh", "unlisted"))
 ONCE = frozenset(("args", "stdin", "ways", "anew", "either"))
 
@@ -97,7 +97,7 @@ def load(path):
         stdin=unescape(once("stdin")), env=[unescape(e) for e in entries["env"]],
         files={name: text.encode() for name, text in files.items()},
         ways=ALL_WAYS if once("ways") == "all" else words("ways") or DEFAULT_WAYS,
-        anew=ALL_WAYS if language in NEVER_AHEAD else words("anew"), either=words("either"),
+        anew=ALL_WAYS if language in NEVER_WARM else words("anew"), either=words("either"),
         differs=[re.compile(d.encode(), re.M) for d in entries["differs"]],
         optional=[re.compile(o.encode(), re.M) for o in entries["optional"]],
         fresh=[re.compile(f.encode(), re.M) for f in entries["fresh"]],

@@ -109,7 +109,7 @@ static void an_installation_has_the_golden_shape(void **state)
     assert_int_equal(e.kind, ERR_INVALID);
 }
 
-static void one_that_stays_has_the_golden_shape(void **state)
+static void a_persistent_sandbox_has_the_golden_shape(void **state)
 {
     struct engine_spec spec = usual;
 
@@ -118,7 +118,7 @@ static void one_that_stays_has_the_golden_shape(void **state)
     spec.psandbox = true;
     spec.helpers_path = "/srv/sandboxes/.tools/0123456789abcdef";
     spec.alias = "/app";
-    check_golden(&spec, "container-stay");
+    check_golden(&spec, "container-psandbox");
 }
 
 static void the_sandbox_is_mounted_at_plain_places_only(void **state)
@@ -221,7 +221,7 @@ int main(void)
         cmocka_unit_test(a_usual_run_has_the_golden_shape),
         cmocka_unit_test(a_plain_image_with_network_has_the_golden_shape),
         cmocka_unit_test(an_installation_has_the_golden_shape),
-        cmocka_unit_test(one_that_stays_has_the_golden_shape),
+        cmocka_unit_test(a_persistent_sandbox_has_the_golden_shape),
         cmocka_unit_test(the_sandbox_is_mounted_at_plain_places_only),
         cmocka_unit_test(odd_limits_stay_within_what_engines_accept),
         cmocka_unit_test(specs_that_would_break_the_shape_are_refused),

@@ -106,7 +106,7 @@ static void it_says_how_far_it_is_and_takes_its_program(void **state)
 {
     static const struct fake_later later[] = {
         {sizeof PRELOAD - 1, BYTES(STREAM_FULL)},
-        {sizeof PRELOAD PROGRAM - 1, BYTES(STREAM_AHEAD STREAM_OUT STREAM_ERR STREAM_REPORT)},
+        {sizeof PRELOAD PROGRAM - 1, BYTES(STREAM_WARM STREAM_OUT STREAM_ERR STREAM_REPORT)},
         {0},
     };
 
@@ -194,7 +194,7 @@ static void what_is_not_the_protocol_ends_the_waiting(void **state)
     (void)state;
     check_lost(BYTES("HTTP/1.1 200 OK"), false, ERR_PROTOCOL, "kind");
     check_lost(BYTES(STREAM_OUT), false, ERR_PROTOCOL, "before it had a program");
-    check_lost(BYTES(STREAM_AHEAD), false, ERR_PROTOCOL, "before it had a program");
+    check_lost(BYTES(STREAM_WARM), false, ERR_PROTOCOL, "before it had a program");
     check_lost(BYTES(STREAM_REPORT), false, ERR_PROTOCOL, "before it had a program");
     check_lost(BYTES(STREAM_LIGHT STREAM_LIGHT), false, ERR_PROTOCOL, "no sense");
 }

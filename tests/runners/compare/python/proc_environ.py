@@ -1,5 +1,5 @@
 # env: GIVEN=value
-# optional: GIVEN|LD_PRELOAD|SANDBOX_AHEAD
+# optional: GIVEN|LD_PRELOAD|SANDBOX_HOOK
 # ways: light full
 with open("/proc/self/environ") as f:
     for variable in sorted(f.read().split("\0")):

@@ -116,7 +116,7 @@ def connected():
         return False
 
 
-os.environ.pop("SANDBOX_AHEAD", None)
+os.environ.pop("SANDBOX_HOOK", None)
 if connected():
     try:
         wait()

@@ -1,4 +1,4 @@
-#include "runners/common/psandbox.h"
+#include "runners/common/entry.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,18 +14,89 @@
 /* Each finds only what was forked while the last one looked. */
 #define PASSES_MAX 100
 /* How often, and how long at once, forks that are under way are waited for. */
-#define NAPS_MAX 20
-#define NAP_NS   1000000
+#define PAUSES_MAX 20
+#define PAUSE_NS   1000000
+
+/* Our children besides one (0 = none), each sent the signal (0 = none). True if there was one, or
+ * if they cannot be listed. */
+static bool children_signal(pid_t besides, int number)
+{
+    FILE *f = fopen("/proc/thread-self/children", "re");
+    bool found = !f;
+    pid_t pid;
+
+    while (f && fscanf(f, "%d", &pid) == 1) {
+        if (pid != besides) {
+            found = true;
+            kill(pid, number);
+        }
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* Where we are not PID 1 (an engine's own init in front of us, tests), -1 would reach strangers.
+ * The children of our children become ours when those die, and are met in the caller's next round.
+ */
+void kill_all(void)
+{
+    if (getpid() == 1)
+        kill(-1, SIGKILL);
+    else
+        children_signal(0, SIGKILL);
+}
+
+bool others_left(pid_t besides)
+{
+    const struct dirent *d;
+    bool found = false;
+    DIR *dir;
+
+    if (getpid() != 1)
+        return children_signal(besides, 0);
+    dir = opendir("/proc");
+    if (!dir)
+        return true;
+    while (!found && (d = readdir(dir))) {
+        uint64_t pid = digits(d->d_name);
+
+        found = pid > 1 && pid != (uint64_t)besides;
+    }
+    closedir(dir);
+    return found;
+}
+
+void kill_and_reap_all(int64_t until_ms)
+{
+    struct timespec pause = {.tv_nsec = PAUSE_NS};
+
+    kill_all();
+    if (getpid() == 1)
+        return; /* the rest dies with us */
+    do {
+        pid_t pid;
+
+        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+            ;
+        if (pid < 0)
+            return;
+        nanosleep(&pause, NULL);
+        kill_all();
+    } while (clock_ms() < until_ms);
+}
+
+/* ---- a process and what belongs to it ---- */
 
 struct process {
     pid_t pid, parent, session;
-    bool rests; /* it forks no more: stopped, or dead */
+    bool rests; /* stopped or dead: it forks no more */
     bool ours;
 };
 
 static struct process table[PROCESSES_MAX];
-/* What has been signalled: whoever has the session of one of these is theirs, also when its parent
- * is gone. */
+/* What has been signalled: a process in the session of one of these belongs to the tree, also when
+ * its parent is gone. */
 static struct process seen[PROCESSES_MAX];
 static size_t n_seen;
 
@@ -78,30 +150,19 @@ static size_t read_processes(void)
     return n;
 }
 
-static bool ours(size_t n, pid_t pid)
+static const struct process *find_pid(const struct process *list, size_t n, pid_t pid)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (table[i].pid == pid)
-            return table[i].ours;
+    for (size_t i = n; i > 0; i--) {
+        if (list[i - 1].pid == pid)
+            return &list[i - 1];
     }
-    return false;
+    return NULL;
 }
 
-static bool seen_before(pid_t pid)
-{
-    for (size_t i = n_seen; i > 0; i--) {
-        if (seen[i - 1].pid == pid)
-            return true;
-    }
-    return false;
-}
-
-/* A child that has not its own session yet is in that of this program: it tells nothing. */
+/* Our own session tells nothing: a child is in it until it has made its own. */
 static bool session_seen(pid_t session)
 {
-    if (session == getsid(0))
-        return false;
-    for (size_t i = 0; i < n_seen; i++) {
+    for (size_t i = 0; session != getsid(0) && i < n_seen; i++) {
         if (seen[i].session == session)
             return true;
     }
@@ -109,7 +170,7 @@ static bool session_seen(pid_t session)
 }
 
 /* Marks what belongs to root until there is no more. */
-static void mark(size_t n, pid_t root)
+static void mark_tree(size_t n, pid_t root)
 {
     bool more = true;
 
@@ -117,28 +178,30 @@ static void mark(size_t n, pid_t root)
         more = false;
         for (size_t i = 0; i < n; i++) {
             struct process *p = &table[i];
+            const struct process *parent;
 
             if (p->ours || p->pid == getpid())
                 continue;
-            p->ours = p->pid == root || p->session == root || ours(n, p->parent) ||
+            parent = find_pid(table, n, p->parent);
+            p->ours = p->pid == root || p->session == root || (parent && parent->ours) ||
                       session_seen(p->session);
             more |= p->ours;
         }
     }
 }
 
-/* Looks once; those who were not seen before get the signal. How many those are; busy: how many of
- * the others can still fork. */
+/* Looks once, and signals the processes that were not seen before. Returns how many those are; busy
+ * is how many of the others can still fork. */
 static size_t signal_new(pid_t root, int number, size_t *busy)
 {
     size_t n = read_processes(), before = n_seen;
 
     *busy = 0;
-    mark(n, root);
+    mark_tree(n, root);
     for (size_t i = 0; i < n; i++) {
         if (!table[i].ours)
             continue;
-        if (seen_before(table[i].pid)) {
+        if (find_pid(seen, n_seen, table[i].pid)) {
             *busy += !table[i].rests;
         } else if (n_seen < PROCESSES_MAX) {
             kill(table[i].pid, number);
@@ -149,22 +212,22 @@ static size_t signal_new(pid_t root, int number, size_t *busy)
 }
 
 /*
- * A fork that had begun when the signal came still makes its child, and no look at /proc shows it
- * before: so those who are not at rest are waited for, a while. What one of them makes after that
- * is found by its session: the dead fork no more.
+ * A fork that had begun when the signal came still makes its child, and /proc does not show it
+ * before. So processes that are not at rest yet are waited for, a while; a child that is made later
+ * is found by its session.
  */
 void tree_kill(pid_t root)
 {
-    const struct timespec nap = {.tv_nsec = NAP_NS};
-    size_t busy, passes, naps = 0, stopped;
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    size_t busy, passes, pauses = 0, stopped;
 
     n_seen = 0;
     for (passes = 0; passes < PASSES_MAX; passes++) {
         if (signal_new(root, SIGSTOP, &busy) > 0)
             continue;
-        if (busy == 0 || ++naps > NAPS_MAX)
+        if (busy == 0 || ++pauses > PAUSES_MAX)
             break;
-        nanosleep(&nap, NULL);
+        nanosleep(&pause, NULL);
     }
     stopped = n_seen;
     for (size_t i = 0; i < stopped; i++)

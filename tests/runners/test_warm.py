@@ -14,7 +14,7 @@ import sbx  # noqa: E402
 import test_entry as base  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-OBJECT = base.find_built("AHEAD", "runners/ahead/ahead.so")
+OBJECT = base.find_built("WARM", "runners/warm/warm.so")
 HOOK = str(HERE / "hook.py")
 
 
@@ -28,7 +28,7 @@ class Waiting(base.Case):
 
     def command(self, *options, word="", program=(sys.executable, HOOK)):
         extra = ["-x", f"HOOK_WORD={word}"] if word else []
-        return [*self.prefix, base.ENTRY, "-C", self.data, "-a", *extra, *options, self.script, *program, self.script]
+        return [*self.prefix, base.ENTRY, "-C", self.data, "-w", *extra, *options, self.script, *program, self.script]
 
     def start(self, *options, **more):
         p = sbx.start(self.command(*options, **more), b"")
@@ -80,7 +80,7 @@ class Claims:
             self.check(self.run_light(f"kill -{number} $$"), "ahead", "", signal=number)
 
     def test_nothing_of_the_hook_is_left(self):
-        r = self.run_light("ls -l /proc/$$/fd | grep -c socket; env | grep -c -e ahead.so -e HOOK_WORD", "-l", OBJECT)
+        r = self.run_light("ls -l /proc/$$/fd | grep -c socket; env | grep -c -e warm.so -e HOOK_WORD", "-l", OBJECT)
         self.check(r, "ahead", "0\n0\n", code=1)
 
     def test_claimed_before_it_is_up(self):
@@ -142,12 +142,12 @@ class Claims:
     def test_files_that_count(self):
         for names, way in (([], "ahead"), (["x.toml", "other"], "ahead"), (["a.toml"], "anew"), (["site.d"], "anew")):
             for begin in (True, False):
-                p = None if begin else self.start("-w", "a.toml,site*")
+                p = None if begin else self.start("-f", "a.toml,site*")
                 if p:
                     self.await_word(p, "light")
                 for name in names:
                     pathlib.Path(self.data, name).touch()
-                p = p or self.start("-w", "a.toml,site*")
+                p = p or self.start("-f", "a.toml,site*")
                 r = self.claim(p, "ls")
                 self.check(r, way, "".join(f"{n}\n" for n in sorted(names)))
                 for name in names:
@@ -213,7 +213,7 @@ class Claims:
 PYTHON_PROGRAM = """
 import os, sys
 print(sorted(vars()), sys.argv[1:], sys.orig_argv[-1], input(), os.environ.get("X"), os.environ.get("LD_PRELOAD"))
-print(sorted(os.listdir("/proc/self/fd")), [name for name in sys.modules if "ahead" in name])
+print(sorted(os.listdir("/proc/self/fd")), [name for name in sys.modules if "warm" == name])
 try:
     os.wait()
 except ChildProcessError as nobody:
@@ -234,13 +234,13 @@ class RealPython(Waiting):
         site = os.path.join(self.dir.name, "site")
         os.mkdir(site)
         pathlib.Path(site, "sitecustomize.py").write_text(
-            'import os\nif "SANDBOX_AHEAD" in os.environ:\n'
-            f'    exec(open({str(base.TOP / "runners/python/ahead.py")!r}).read(), {{"__name__": "ahead", "add_packages": int}})\n')
+            'import os\nif "SANDBOX_HOOK" in os.environ:\n'
+            f'    exec(open({str(base.TOP / "runners/python/warm.py")!r}).read(), {{"__name__": "warm", "add_packages": int}})\n')
         os.environ["PYTHONPATH"] = f"{site}:{self.data}"
         self.addCleanup(os.environ.pop, "PYTHONPATH")
 
     def command(self, *options, word="", program=(sys.executable,)):
-        return super().command("-l", OBJECT, "-x", "SANDBOX_AHEAD=3", *options, program=program)
+        return super().command("-l", OBJECT, "-x", "SANDBOX_HOOK=3", *options, program=program)
 
     def run_cold(self, code, **options):
         return sbx.run([*self.prefix, base.ENTRY, "-C", self.data, self.script, sys.executable, self.script],
@@ -287,16 +287,16 @@ class RealPython(Waiting):
 
 
 @unittest.skipUnless(base.NAMESPACE, "no PID namespaces here")
-class AheadAsInit(Claims, Waiting):
+class WarmAsInit(Claims, Waiting):
     prefix = base.NAMESPACE or []
 
 
-class AheadAsOrdinaryProcess(Claims, Waiting):
+class WarmAsOrdinaryProcess(Claims, Waiting):
     pass
 
 
 if __name__ == "__main__":
     if base.ENTRY is None or OBJECT is None:
-        print("skipped: runners/common/entry or runners/ahead/ahead.so has not been built")
+        print("skipped: runners/common/entry or runners/warm/warm.so has not been built")
         sys.exit(base.SKIPPED)
     unittest.main()

@@ -1,5 +1,5 @@
 /*
- * ahead.so: loaded into an interpreter that waits (entry's -l). It starts a process that shares the
+ * warm.so: loaded into an interpreter that waits (entry's -l). It starts a process that shares the
  * interpreter's memory and sleeps. Taking down 60 to 90 MB of address space takes up to 150 ms, and
  * a process has ended only after that: with a holder the interpreter's end is known at once, and
  * its memory goes when the entry program ends the holder.

@@ -19,7 +19,7 @@ int container_open(struct container *c, const struct supervisor_start *start, vo
     struct engine_address address = start->config->engine;
 
     *c = (struct container){.start = start, .lock_fd = -1};
-    c->waiters = (struct waiters){.loop = &c->channel.loop, .ready = ready};
+    waiters_init(&c->waiters, &c->channel.loop, ready);
     if (channel_open(&c->channel, start->channel, ops, owner, e) < 0)
         return -1;
     c->attend = (struct engine_attend){.fd = c->channel.loop.fd, .turn = tick, .ctx = owner};

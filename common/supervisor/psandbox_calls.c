@@ -71,10 +71,11 @@ void psandbox_answer(struct psandbox *s, struct psandbox_call *call, json_t *tak
 {
     json_auto_t *reply = take_reply;
 
-    if (call->waiter && call->live)
-        waiter_send_output(call->waiter, call->live, true);
-    if (call->waiter)
+    if (call->waiter) {
+        waiter_send_rest(call->waiter);
         waiter_answer(call->waiter, reply);
+        call->waiter->output = NULL; /* it goes with the call */
+    }
     call_remove(s, call);
 }
 
@@ -233,6 +234,7 @@ int psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct err
     if (call->waiter && json_get_bool(call->head, "live", 0)) {
         call->live = output_ring_new(LIVE_BYTES);
         call->waiter->live = true;
+        call->waiter->output = call->live;
     }
     call->phase = PSANDBOX_RUNNING;
     call->end = deadline_in_ms((int64_t)call->request.timeout_ms);

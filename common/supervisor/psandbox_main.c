@@ -79,8 +79,6 @@ static void on_waiter(void *owner, void *item, uint32_t events)
     struct psandbox_call *call = psandbox_call_of(s, r);
     enum waiter_event event = waiter_on_event(r, events);
 
-    if (call && call->live && r->fd >= 0 && r->out.len == 0) /* there may be more for it */
-        s->output_at = deadline_min(s->output_at, deadline_in_ms(OUTPUT_SEND_MS));
     if (event == WAITER_BODY && call)
         on_body(s, call);
     else if (event == WAITER_CANCELS && call)
@@ -124,8 +122,7 @@ static void on_output(struct psandbox *s, uint32_t id, enum engine_stream stream
         return;
     if (call->live) {
         output_ring_add(call->live, stream, ev->data, ev->len);
-        if (s->output_at.at_ms < 0)
-            s->output_at = deadline_in_ms(OUTPUT_SEND_MS);
+        waiters_on_output(&s->base.waiters, call->live);
     }
     if (!run_capture_add(&call->capture, stream, ev->data, ev->len))
         psandbox_kill(s, call, PSANDBOX_TOO_MUCH);
@@ -195,35 +192,6 @@ static struct deadline at(int64_t mono_ms)
     return (struct deadline){.at_ms = mono_ms};
 }
 
-static void tend_output(struct psandbox *s)
-{
-    s->output_at = DEADLINE_NEVER;
-    for (size_t i = 0; i < s->n_calls; i++) {
-        struct psandbox_call *call = s->calls[i];
-
-        if (call->live && call->waiter && waiter_send_output(call->waiter, call->live, false))
-            s->output_at = deadline_in_ms(OUTPUT_SEND_MS);
-    }
-}
-
-static struct deadline tend_waiters(struct psandbox *s)
-{
-    const struct waiters *ws = &s->base.waiters;
-
-    for (size_t i = 0; i < ws->n; i++) {
-        if (deadline_passed(ws->items[i]->give_up))
-            waiter_close(ws->items[i]);
-        if (deadline_passed(ws->items[i]->rest_by))
-            s->output_at = deadline_in_ms(0);
-    }
-    if (deadline_passed(s->output_at))
-        tend_output(s);
-    struct deadline next = s->output_at;
-    for (size_t i = 0; i < ws->n; i++)
-        next = deadline_min(next, waiter_due(ws->items[i]));
-    return next;
-}
-
 static struct deadline tend_calls(struct psandbox *s)
 {
     struct deadline next = DEADLINE_NEVER;
@@ -288,7 +256,7 @@ static bool psandbox_tick(void *ctx)
     if (s->record && !s->stop)
         psandbox_cell_next(s);
     reap_waiters(s);
-    struct deadline next = deadline_min(tend_waiters(s), tend_calls(s));
+    struct deadline next = deadline_min(waiters_tend(&s->base.waiters), tend_calls(s));
     if (s->record && !s->stop)
         next = deadline_min(next, tend_life(s));
     channel_ring_at(&s->base.channel, next);
@@ -386,7 +354,6 @@ void psandbox_main(const struct supervisor_start *start)
                          .sandbox = SANDBOX_INIT,
                          .idle_ms = wanted_ms(start, "idleMs", config->persistent.idle_ms),
                          .total_ms = wanted_ms(start, "totalMs", config->persistent.total_ms),
-                         .output_at = DEADLINE_NEVER,
                          .orphan = DEADLINE_NEVER};
 
     if (container_open(&s.base, start, &s, &channel_ops, on_waiter, psandbox_tick, &e) < 0) {

@@ -82,10 +82,9 @@ struct psandbox {
     json_t *record; /* psandbox_record.h; NULL: the container has not started */
     struct output_ring *log;
     int64_t idle_ms, total_ms;
-    int64_t used_ms;           /* clock_mono_ms of the last use, */
-    int64_t began_ms;          /* and of the start */
-    struct deadline output_at; /* when output is sent; never: there is none */
-    struct deadline orphan;    /* when it ends without a main process */
+    int64_t used_ms;        /* clock_mono_ms of the last use, */
+    int64_t began_ms;       /* and of the start */
+    struct deadline orphan; /* when it ends without a main process */
     bool paused, cannot_pause;
     bool unread;        /* the engine may have more to report */
     bool ending;        /* the server stops: it ends when nothing runs */

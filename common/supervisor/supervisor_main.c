@@ -223,10 +223,7 @@ static void supervisor_end(struct supervisor *s)
 void supervisor_main(const struct supervisor_start *start)
 {
     struct err e = ERR_INIT;
-    struct supervisor s = {.output_at = DEADLINE_NEVER,
-                           .output_not_before = deadline_in_ms(0),
-                           .opened = FDS_INIT(FDS_MAX),
-                           .sandbox = SANDBOX_INIT};
+    struct supervisor s = {.opened = FDS_INIT(FDS_MAX), .sandbox = SANDBOX_INIT};
 
     if (container_open(&s.base, start, &s, &channel_ops, supervisor_on_waiter, supervisor_tick,
                        &e) < 0) {

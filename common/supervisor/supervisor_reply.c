@@ -94,36 +94,17 @@ static void answer_reply(struct supervisor *s, struct waiter *r)
     }
 }
 
-/* ---- output ---- */
-
-static bool wants_output(const struct waiter *r)
-{
-    return r->fd >= 0 && !r->answered && (r->live || r->since_given);
-}
-
-static void output_soon(struct supervisor *s)
-{
-    s->output_at = deadline_min(s->output_at, deadline_in_ms(OUTPUT_SEND_MS));
-}
+/* ---- the loop ---- */
 
 bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
     struct supervisor *s = ctx;
+    struct channel *c = &s->base.channel;
 
     output_ring_add(s->output, stream, data, len);
-    for (size_t i = 0; s->output_at.at_ms < 0 && i < s->base.waiters.n; i++)
-        if (wants_output(s->base.waiters.items[i])) {
-            s->output_at = deadline_passed(s->output_not_before) ? deadline_in_ms(0)
-                                                                 : s->output_not_before;
-            channel_ring_at(&s->base.channel, deadline_min(s->base.channel.alarm, s->output_at));
-        }
+    waiters_on_output(&s->base.waiters, s->output);
+    channel_ring_at(c, deadline_min(c->alarm, s->base.waiters.output_at));
     return run_capture_add(&s->capture, stream, data, len);
-}
-
-static void send_output(struct supervisor *s, struct waiter *r, bool over)
-{
-    if (waiter_send_output(r, s->output, over))
-        output_soon(s);
 }
 
 /* A poll is answered when there is a whole character that is new to it. */
@@ -138,52 +119,24 @@ static void answer_poll(struct supervisor *s, struct waiter *r)
         answer_running(s, r);
 }
 
-static void tend_output(struct supervisor *s)
-{
-    s->output_at = DEADLINE_NEVER;
-    s->output_not_before = deadline_in_ms(OUTPUT_SEND_MS);
-    for (size_t i = 0; i < s->base.waiters.n; i++) {
-        struct waiter *r = s->base.waiters.items[i];
-
-        if (!wants_output(r))
-            continue;
-        if (r->live)
-            send_output(s, r, false);
-        else if (r->since < output_ring_total(s->output) && r->rest_by.at_ms < 0)
-            r->rest_by = deadline_in_ms(OUTPUT_SEND_MS); /* more may come until then */
-    }
-}
-
-static void tend_waiter(struct supervisor *s, struct waiter *r)
-{
-    if (deadline_passed(r->give_up)) {
-        log_debug("run %s: dropping a caller that takes nothing", s->base.start->run_id);
-        waiter_close(r);
-    }
-    if (deadline_passed(r->rest_by) && r->live)
-        send_output(s, r, false);
-    else if (deadline_passed(r->rest_by))
-        answer_poll(s, r);
-    if (!deadline_passed(r->answer_by))
-        return;
-    if (r->kind == WAITER_CALLER)
-        supervisor_keep(s);
-    answer_running(s, r);
-}
-
 struct deadline supervisor_tend_waiters(struct supervisor *s)
 {
     struct waiters *ws = &s->base.waiters;
-    struct deadline next = DEADLINE_NEVER;
 
-    if (deadline_passed(s->output_at))
-        tend_output(s);
     for (size_t i = 0; i < ws->n; i++) {
-        tend_waiter(s, ws->items[i]);
-        next = deadline_min(next, waiter_due(ws->items[i]));
+        struct waiter *r = ws->items[i];
+
+        if (deadline_passed(r->rest_by) && !r->live)
+            answer_poll(s, r);
+        if (!deadline_passed(r->answer_by))
+            continue;
+        if (r->kind == WAITER_CALLER)
+            supervisor_keep(s);
+        answer_running(s, r);
     }
+    struct deadline next = waiters_tend(ws);
     waiters_reap(ws);
-    return deadline_min(next, s->output_at);
+    return next;
 }
 
 void supervisor_on_waiter(void *owner, void *item, uint32_t events)
@@ -191,11 +144,8 @@ void supervisor_on_waiter(void *owner, void *item, uint32_t events)
     struct supervisor *s = owner;
     struct waiter *r = item;
     enum waiter_event event = waiter_on_event(r, events);
-    bool asks = r->kind == WAITER_CALLER && !r->answered;
 
-    if (wants_output(r) && r->out.len == 0) /* it may have taken what was queued */
-        output_soon(s);
-    if (!asks || s->cancelled)
+    if (r->kind != WAITER_CALLER || r->answered || s->cancelled)
         return;
     if (event == WAITER_CANCELS || (event == WAITER_LEFT && s->options.cancel_on_disconnect))
         s->cancelled = s->stop = true;
@@ -219,6 +169,7 @@ static struct waiter *poll_new(struct supervisor *s, const json_t *head, int con
     r->since = since > 0 ? (uint64_t)since : 0;
     r->output_sent = r->since < total ? r->since : total;
     r->live = json_get_bool(head, "live", 0);
+    r->output = r->live || r->since_given ? s->output : NULL;
     json_int_t wait_ms = json_get_integer(head, "waitMs", 0);
     r->answer_by = deadline_in_ms(cancel ? CANCEL_ANSWER_MS : wait_ms > 0 ? wait_ms : 0);
     return r;
@@ -251,7 +202,7 @@ void supervisor_add_poll(struct supervisor *s, const json_t *head, int take_conn
     else if (r->kind == WAITER_CANCEL)
         s->cancelled = s->stop = true;
     else if (r->live)
-        s->output_at = deadline_in_ms(0);
+        s->base.waiters.output_at = deadline_in_ms(0);
     else if (r->since_given && r->since < output_ring_total(s->output))
         r->rest_by = deadline_in_ms(0);
 }
@@ -265,13 +216,10 @@ void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct
     if (take_result)
         add_keep_state(s, take_result);
     s->reply = take_result ? wire_result_new(take_result) : wire_error_new(e);
-    s->output_at = s->base.channel.redial = DEADLINE_NEVER;
+    s->base.waiters.output_at = s->base.channel.redial = DEADLINE_NEVER;
     for (size_t i = 0; i < s->base.waiters.n; i++) {
-        struct waiter *r = s->base.waiters.items[i];
-
-        if (r->live)
-            send_output(s, r, true);
-        answer_reply(s, r);
+        waiter_send_rest(s->base.waiters.items[i]);
+        answer_reply(s, s->base.waiters.items[i]);
     }
     fds_clear(&s->opened);
 }

@@ -86,6 +86,7 @@ static void add_caller(struct supervisor *s, int connection)
         return;
     }
     r->live = s->options.live;
+    r->output = r->live ? s->output : NULL;
     if (s->options.wait_ms > 0)
         r->answer_by = deadline_in_ms(left_ms > 0 ? left_ms : 0);
     if (s->options.background)

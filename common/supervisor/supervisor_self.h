@@ -12,8 +12,6 @@ enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
 
 struct supervisor {
     struct container base;
-    struct deadline output_at; /* when output is sent next; never: nobody wants any */
-    struct deadline output_not_before;
     bool started; /* there is a container */
     ino_t dir_id; /* of the directory a warm container was started on: another directory may get
                      its name */

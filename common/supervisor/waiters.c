@@ -17,10 +17,19 @@
 #define BUSY_RETRY_MS 1000
 #define DRAIN_MS      (3 * WAITER_TIMEOUT_MS)
 
+#define OUTPUT_MS    50     /* the shortest time between two batches of output */
 #define BATCH_BYTES  65536u /* of output, at one tick for one waiter */
 #define BATCH_PIECES 64
 #define BEHIND_BYTES (4 * BATCH_BYTES) /* a waiter further behind skips to the newest output */
 #define LINE_MS      200               /* a line without its end is sent after this */
+
+void waiters_init(struct waiters *ws, struct loop *loop, loop_handler *ready)
+{
+    *ws = (struct waiters){.loop = loop,
+                           .ready = ready,
+                           .output_at = DEADLINE_NEVER,
+                           .output_not_before = deadline_in_ms(0)};
+}
 
 struct waiter *waiters_add(struct waiters *ws, int fd, enum waiter_kind kind)
 {
@@ -30,7 +39,7 @@ struct waiter *waiters_add(struct waiters *ws, int fd, enum waiter_kind kind)
         return NULL;
     struct waiter *r = mem_alloc(sizeof *r);
     *r = (struct waiter){.fd = fd,
-                         .loop = ws->loop,
+                         .all = ws,
                          .kind = kind,
                          .rest_by = DEADLINE_NEVER,
                          .answer_by = DEADLINE_NEVER,
@@ -51,7 +60,7 @@ void waiter_close(struct waiter *r)
 {
     if (r->fd < 0)
         return;
-    loop_remove(r->loop, &r->watch);
+    loop_remove(r->all->loop, &r->watch);
     shutdown(r->fd, SHUT_RDWR); /* another process may hold the connection too */
     auto_close_fd(&r->fd);
     fds_clear(&r->passed);
@@ -97,11 +106,6 @@ void waiters_drain(struct waiters *ws, bool (*tick)(void *owner))
     waiters_clear(ws);
 }
 
-struct deadline waiter_due(const struct waiter *r)
-{
-    return deadline_min(r->give_up, deadline_min(r->rest_by, r->answer_by));
-}
-
 /* ---- to its peer ---- */
 
 static void waiter_flush(struct waiter *r)
@@ -123,7 +127,7 @@ static void waiter_flush(struct waiter *r)
     bool waited = r->give_up.at_ms >= 0;
     if ((all && r->answered) ||
         (all == waited &&
-         loop_change(r->loop, &r->watch, all ? EPOLLIN : EPOLLIN | EPOLLOUT, &e) < 0)) {
+         loop_change(r->all->loop, &r->watch, all ? EPOLLIN : EPOLLIN | EPOLLOUT, &e) < 0)) {
         waiter_close(r);
         return;
     }
@@ -178,6 +182,11 @@ void waiter_refuse(int fd, const struct err *problem)
 
 /* ---- output ---- */
 
+static bool waiter_wants_output(const struct waiter *r)
+{
+    return r->fd >= 0 && !r->answered && r->output;
+}
+
 static void waiter_send_gap(struct waiter *r, uint64_t to)
 {
     json_auto_t *gap = json_pack("{s:{s:I}, s:I}", "live", "skipped",
@@ -188,13 +197,12 @@ static void waiter_send_gap(struct waiter *r, uint64_t to)
 }
 
 /* One message with the next piece; false: none is due. */
-static bool waiter_send_piece(struct waiter *r, const struct output_ring *output, size_t max,
-                              enum output_ring_cut cut)
+static bool waiter_send_piece(struct waiter *r, size_t max, enum output_ring_cut cut)
 {
     AUTO_BUF struct buf text = BUF_INIT(3 * BATCH_BYTES);
     struct output_ring_piece piece;
 
-    if (!output_ring_piece_at(output, r->output_sent, max, cut, &text, &piece))
+    if (!output_ring_piece_at(r->output, r->output_sent, max, cut, &text, &piece))
         return false;
     if (piece.skipped > 0)
         waiter_send_gap(r, r->output_sent + piece.skipped);
@@ -206,18 +214,21 @@ static bool waiter_send_piece(struct waiter *r, const struct output_ring *output
     return true;
 }
 
-bool waiter_send_output(struct waiter *r, const struct output_ring *output, bool over)
+/*
+ * The next batch for a live waiter that has taken the one before: whole lines, and never more than
+ * it takes. over: no more will come. True when there is more to send later. A line without its end
+ * is sent after a while: rest_by says when to call again.
+ */
+static bool waiter_send_output(struct waiter *r, bool over)
 {
-    uint64_t total = output_ring_total(output);
+    uint64_t total = output_ring_total(r->output);
 
-    if (r->fd < 0 || r->answered)
-        return false;
     if (r->out.len > 0) { /* called again when its peer has taken this */
         r->rest_by = DEADLINE_NEVER;
         return false;
     }
     if (total - r->output_sent > BEHIND_BYTES)
-        waiter_send_gap(r, output_ring_line_behind(output, total - BATCH_BYTES));
+        waiter_send_gap(r, output_ring_line_behind(r->output, total - BATCH_BYTES));
     uint64_t from = r->output_sent;
     bool rest = deadline_passed(r->rest_by);
     enum output_ring_cut cut = over   ? OUTPUT_RING_OVER
@@ -225,7 +236,7 @@ bool waiter_send_output(struct waiter *r, const struct output_ring *output, bool
                                       : OUTPUT_RING_LINES;
     bool more = true;
     for (int i = 0; more && i < BATCH_PIECES && r->output_sent - from < BATCH_BYTES - 4; i++)
-        more = waiter_send_piece(r, output, BATCH_BYTES - (size_t)(r->output_sent - from), cut);
+        more = waiter_send_piece(r, BATCH_BYTES - (size_t)(r->output_sent - from), cut);
     if (more)
         return true;
     if (r->output_sent == total || rest)
@@ -233,6 +244,57 @@ bool waiter_send_output(struct waiter *r, const struct output_ring *output, bool
     else if (r->rest_by.at_ms < 0 || r->output_sent != from)
         r->rest_by = deadline_in_ms(LINE_MS);
     return false;
+}
+
+void waiter_send_rest(struct waiter *r)
+{
+    if (waiter_wants_output(r) && r->live)
+        waiter_send_output(r, true);
+}
+
+static void waiters_output_soon(struct waiters *ws)
+{
+    ws->output_at = deadline_min(ws->output_at, deadline_in_ms(OUTPUT_MS));
+}
+
+void waiters_on_output(struct waiters *ws, const struct output_ring *output)
+{
+    for (size_t i = 0; ws->output_at.at_ms < 0 && i < ws->n; i++)
+        if (waiter_wants_output(ws->items[i]) && ws->items[i]->output == output)
+            ws->output_at = deadline_passed(ws->output_not_before) ? deadline_in_ms(0)
+                                                                   : ws->output_not_before;
+}
+
+static void waiter_tend(struct waiter *r, bool due)
+{
+    if (deadline_passed(r->give_up)) {
+        log_debug("dropping a caller that takes nothing");
+        waiter_close(r);
+    }
+    if (!waiter_wants_output(r))
+        return;
+    if (!r->live && due && r->since < output_ring_total(r->output) && r->rest_by.at_ms < 0)
+        r->rest_by = deadline_in_ms(OUTPUT_MS); /* more may come until then */
+    if (r->live && (due || deadline_passed(r->rest_by)) && waiter_send_output(r, false))
+        waiters_output_soon(r->all);
+}
+
+struct deadline waiters_tend(struct waiters *ws)
+{
+    bool due = deadline_passed(ws->output_at);
+    struct deadline next = DEADLINE_NEVER;
+
+    if (due) {
+        ws->output_at = DEADLINE_NEVER;
+        ws->output_not_before = deadline_in_ms(OUTPUT_MS);
+    }
+    for (size_t i = 0; i < ws->n; i++) {
+        const struct waiter *r = ws->items[i];
+
+        waiter_tend(ws->items[i], due);
+        next = deadline_min(next, deadline_min(r->give_up, deadline_min(r->rest_by, r->answer_by)));
+    }
+    return deadline_min(next, ws->output_at);
 }
 
 /* ---- from its peer ---- */
@@ -258,6 +320,8 @@ enum waiter_event waiter_on_event(struct waiter *r, uint32_t events)
 
     if (r->fd >= 0 && events & EPOLLOUT)
         waiter_flush(r);
+    if (waiter_wants_output(r) && r->out.len == 0) /* it may have taken the batch before */
+        waiters_output_soon(r->all);
     if (r->fd < 0 || !(events & ~(uint32_t)EPOLLOUT))
         return WAITER_NOTHING;
     while ((got = sock_inbox_take(&r->inbox, r->fd, &e)) > 0) {

@@ -17,7 +17,6 @@
 
 #define WAITERS_MAX       32
 #define WAITER_TIMEOUT_MS 10000 /* a peer that takes nothing for this long is dropped */
-#define OUTPUT_SEND_MS    50    /* the shortest time between two batches of output */
 
 enum waiter_kind {
     WAITER_CALLER, /* the run's own client */
@@ -26,16 +25,17 @@ enum waiter_kind {
 };
 
 struct waiter {
-    int fd;            /* -1: closed; waiters_reap frees it */
-    struct loop *loop; /* borrowed */
+    int fd;              /* -1: closed; waiters_reap frees it */
+    struct waiters *all; /* that it is among */
     struct loop_watch watch;
     enum waiter_kind kind;
-    bool live;                 /* gets pieces of output as they come */
-    bool since_given;          /* a poll that gets the output from since on */
-    bool body_due;             /* its next message is the body of a call */
-    bool answered;             /* its last message is in out */
-    uint64_t since;            /* offset in the output */
-    uint64_t output_sent;      /* live: the output up to here has been sent */
+    bool live;                        /* gets pieces of output as they come */
+    bool since_given;                 /* a poll that gets the output from since on */
+    bool body_due;                    /* its next message is the body of a call */
+    bool answered;                    /* its last message is in out */
+    const struct output_ring *output; /* for live and since_given; borrowed */
+    uint64_t since;                   /* offset in the output */
+    uint64_t output_sent;             /* live: the output up to here has been sent */
     struct deadline rest_by;   /* live: when a line without its end is sent; a poll: when it is
                                   answered with what is new; never: there is nothing */
     struct deadline answer_by; /* when it is answered, whatever there is */
@@ -47,14 +47,21 @@ struct waiter {
 };
 
 struct waiters {
-    struct loop *loop;   /* borrowed */
-    loop_handler *ready; /* called with the waiter as item */
+    struct loop *loop;         /* borrowed */
+    loop_handler *ready;       /* called with the waiter as item */
+    struct deadline output_at; /* when output is sent next; never: there is none to send */
+    struct deadline output_not_before;
     size_t n;
     struct waiter *items[WAITERS_MAX];
 };
 
+void waiters_init(struct waiters *ws, struct loop *loop, loop_handler *ready);
 /* Takes fd over. NULL: there are too many; fd stays the caller's. */
 struct waiter *waiters_add(struct waiters *ws, int fd, enum waiter_kind kind);
+/* The ring has grown. */
+void waiters_on_output(struct waiters *ws, const struct output_ring *output);
+/* Sends output that is due, and closes waiters that take nothing. Returns when to call it again. */
+struct deadline waiters_tend(struct waiters *ws);
 /* Frees those that are closed. */
 void waiters_reap(struct waiters *ws);
 /* Closes and frees all. */
@@ -71,12 +78,8 @@ void waiter_answer(struct waiter *r, const json_t *message);
 /* The same with descriptors. They are taken over if its queue is empty, else left alone. */
 void waiter_answer_with_fds(struct waiter *r, const json_t *message, struct fds *fds);
 
-/*
- * The next batch of output for a live waiter whose queue is empty: whole lines, and never more than
- * it takes. over: no more will come. True when there is more to send OUTPUT_SEND_MS later. A line
- * without its end is sent after a while: rest_by says when to call again.
- */
-bool waiter_send_output(struct waiter *r, const struct output_ring *output, bool over);
+/* The rest of the output for a live waiter that has taken all before it. */
+void waiter_send_rest(struct waiter *r);
 
 /* Its next message is a body, of up to WIRE_MESSAGE_MAX bytes. */
 void waiter_expect_body(struct waiter *r);
@@ -85,9 +88,6 @@ enum waiter_event { WAITER_NOTHING, WAITER_BODY, WAITER_CANCELS, WAITER_LEFT };
 /* Sends what is queued and receives. WAITER_BODY: the body is in inbox.message. WAITER_LEFT: the
  * end of the connection, or nonsense; the waiter is closed. */
 enum waiter_event waiter_on_event(struct waiter *r, uint32_t events);
-
-/* When it is to be seen to. */
-struct deadline waiter_due(const struct waiter *r);
 
 /* Ends the connection now. */
 void waiter_close(struct waiter *r);

@@ -186,7 +186,7 @@ static void descriptors_go_with_an_answer_that_has_nothing_before_it(void **stat
     assert_works(loop_init(&loop, NULL, &e), e);
     memset(long_text, 'x', (1 << 20) - 1);
     for (int behind = 0; behind <= 1; behind++) {
-        struct waiters rs = {.loop = &loop};
+        struct waiters rs;
         int pair[2];
         AUTO_FDS struct fds given = FDS_INIT(1), came = FDS_INIT(1);
         json_auto_t *before = json_pack("{s:s}", "live", long_text);
@@ -194,6 +194,7 @@ static void descriptors_go_with_an_answer_that_has_nothing_before_it(void **stat
 
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
         setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
+        waiters_init(&rs, &loop, NULL);
         fds_add(&given, open("/dev/null", O_RDONLY | O_CLOEXEC));
         struct waiter *r = waiters_add(&rs, pair[1], WAITER_CALLER);
         if (behind)

@@ -123,14 +123,13 @@ static bool is_ours(const struct psandbox *s, const json_t *head)
     return conversation && strcmp(conversation, s->conversation) == 0;
 }
 
-static void call_add(struct psandbox *s, const json_t *head, enum psandbox_kind kind,
-                     struct waiter *r)
+static void call_add(struct psandbox *s, json_t *head, enum psandbox_kind kind, struct waiter *r)
 {
     struct psandbox_call *call = mem_alloc(sizeof *call);
 
     *call = (struct psandbox_call){.kind = kind,
                                    .waiter = r,
-                                   .head = json_incref((json_t *)(uintptr_t)head),
+                                   .head = json_incref(head),
                                    .came_ms = clock_mono_ms(),
                                    .end = DEADLINE_NEVER};
     s->calls[s->n_calls++] = call;
@@ -140,12 +139,14 @@ static void call_add(struct psandbox *s, const json_t *head, enum psandbox_kind 
         psandbox_stop(s, "closed", PSANDBOX_CLOSED_BY_OWNER);
 }
 
-void psandbox_take_call(struct psandbox *s, const json_t *head, int take_connection)
+void psandbox_take_call(void *owner, const json_t *message, int take_connection)
 {
     static const enum broker_op ops[] = {[PSANDBOX_CREATE] = OP_CREATE_PSANDBOX,
                                          [PSANDBOX_EXEC] = OP_EXEC,
                                          [PSANDBOX_SESSION] = OP_SESSION,
                                          [PSANDBOX_CLOSE] = OP_CLOSE_PSANDBOX};
+    struct psandbox *s = owner;
+    json_t *head = json_object_get(message, "head");
     enum broker_op op = op_of(head);
     bool log = op == OP_PSANDBOX_LOGS;
     enum psandbox_kind kind = PSANDBOX_CREATE;

@@ -22,21 +22,13 @@
     (sizeof(struct header) +                                                                       \
      SNAPSHOT_ENTRIES_MAX * (sizeof(struct snapshot_entry) + FILES_NAME_MAX + 1))
 
-/* What the child writes: this, and files.n times an entry and its name with the NUL. Pointers in
+/* What the child writes: this, and for each file its entry and its name with the NUL. Pointers in
  * them mean nothing. */
 struct header {
-    bool ok;
+    size_t len; /* of all */
     struct err e;
     struct snapshot files;
 };
-
-static int list(const struct psandbox *s, bool before, struct snapshot *out, struct err *e)
-{
-    return before ? retention_notice_before(&s->sandbox, out, e)
-                  : snapshot_take(&s->sandbox, out, e);
-}
-
-/* ---- the child ---- */
 
 static _Noreturn void listing_child(const struct psandbox *s, bool before, int fd)
 {
@@ -44,7 +36,10 @@ static _Noreturn void listing_child(const struct psandbox *s, bool before, int f
     struct header h = {0};
     struct err e = ERR_INIT;
 
-    h.ok = list(s, before, &h.files, &h.e) == 0;
+    if (before)
+        retention_notice_before(&s->sandbox, &h.files, &h.e);
+    else
+        snapshot_take(&s->sandbox, &h.files, &h.e);
     buf_add(&text, &h, sizeof h);
     for (size_t i = 0; i < h.files.n; i++) {
         const struct snapshot_entry *entry = &h.files.items[i];
@@ -52,51 +47,34 @@ static _Noreturn void listing_child(const struct psandbox *s, bool before, int f
         buf_add(&text, entry, sizeof *entry);
         buf_add(&text, entry->name, strlen(entry->name) + 1);
     }
+    if (buf_ok(&text))
+        memcpy(text.data, &text.len, sizeof h.len);
     _exit(buf_ok(&text) && fdio_write_all(fd, text.data, text.len, &e) == 0 ? 0 : 1);
-}
-
-/* ---- its result ---- */
-
-static bool listing_read_entry(struct snapshot *out, const char **at, const char *end)
-{
-    struct snapshot_entry entry;
-
-    if ((size_t)(end - *at) < sizeof entry)
-        return false;
-    memcpy(&entry, *at, sizeof entry);
-    *at += sizeof entry;
-    const char *nul = memchr(*at, '\0', (size_t)(end - *at));
-    if (!nul)
-        return false;
-    entry.name = mem_strndup(*at, (size_t)(nul - *at));
-    *at = nul + 1;
-    out->items[out->n++] = entry;
-    return true;
 }
 
 static int listing_read(const struct buf *text, struct snapshot *out, struct err *e)
 {
-    struct header h = {.ok = false};
+    struct header h = {0};
 
     if (buf_ok(text) && text->len >= sizeof h)
         memcpy(&h, text->data, sizeof h);
-    if (h.e.kind != ERR_NONE) {
-        *e = h.e;
+    if (h.len == 0 || h.len != text->len)
+        return err_set(e, ERR_INTERNAL, "the process that lists the sandbox's files died");
+    *e = h.e;
+    if (h.e.kind != ERR_NONE)
         return -1;
-    }
-    if (h.ok && h.files.n <= SNAPSHOT_ENTRIES_MAX) {
-        const char *at = text->data + sizeof h, *end = text->data + text->len;
+    const char *at = text->data + sizeof h;
+    *out = h.files;
+    out->items = mem_array(h.files.n + 1, sizeof *out->items);
+    for (size_t i = 0; i < out->n; i++) {
+        struct snapshot_entry *entry = &out->items[i];
 
-        *out = h.files;
-        out->items = mem_array(h.files.n + 1, sizeof *out->items);
-        out->n = 0;
-        while (out->n < h.files.n && listing_read_entry(out, &at, end))
-            ;
-        if (out->n == h.files.n)
-            return 0;
-        snapshot_clear(out);
+        memcpy(entry, at, sizeof *entry);
+        at += sizeof *entry;
+        entry->name = mem_strdup(at);
+        at += strlen(at) + 1;
     }
-    return err_set(e, ERR_INTERNAL, "the process that lists the sandbox's files died");
+    return 0;
 }
 
 void psandbox_listing_clear(struct psandbox *s, struct psandbox_call *call)

@@ -17,11 +17,6 @@
 
 /* ---- the channel ---- */
 
-static void on_hand(void *owner, const json_t *message, int take_connection)
-{
-    psandbox_take_call(owner, json_object_get(message, "head"), take_connection);
-}
-
 static void on_end(void *owner, const json_t *message, int no_connection)
 {
     struct psandbox *s = owner;
@@ -51,7 +46,7 @@ static json_t *adopt_head(const void *owner)
 }
 
 static const struct channel_ops channel_ops = {
-    .handlers = {{"hand", on_hand, true}, {"end", on_end, false}},
+    .handlers = {{"hand", psandbox_take_call, true}, {"end", on_end, false}},
     .on_lost = on_lost,
     .adopt_head = adopt_head,
 };
@@ -363,7 +358,8 @@ void psandbox_main(const struct supervisor_start *start)
         return;
     }
     s.log = output_ring_new(OUTPUT_RING_KEEP);
-    psandbox_take_call(&s, start->head, start->connection);
+    json_auto_t *first = json_pack("{s:O}", "head", start->head);
+    psandbox_take_call(&s, first, start->connection);
     if (psandbox_start(&s, &e) == 0) {
         if (s.keeps_variables)
             psandbox_session_look_back(&s);

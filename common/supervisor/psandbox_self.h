@@ -122,8 +122,8 @@ void psandbox_listing_clear(struct psandbox *s, struct psandbox_call *call);
 
 /* psandbox_calls.c: calls, from the connection to the answer, and commands. */
 
-/* A call that the main process hands over, or the first one. */
-void psandbox_take_call(struct psandbox *s, const json_t *head, int take_connection);
+/* {"head": of a call}. */
+void psandbox_take_call(void *owner, const json_t *message, int take_connection);
 struct psandbox_call *psandbox_call_of(const struct psandbox *s, const struct waiter *r);
 /* Its caller has left or cancels: what runs for it ends. */
 void psandbox_cancel(struct psandbox *s, struct psandbox_call *call);

@@ -4,7 +4,9 @@
 
 #include "common/base/log.h"
 #include "common/protocol/ops.h"
+#include "common/protocol/wire.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/state/state.h"
 #include "common/sandbox/warm_dir.h"
 
 #include <errno.h>
@@ -33,17 +35,6 @@ static bool supervisor_tick(void *ctx)
 }
 
 /* ---- the channel ---- */
-
-static void on_claim(void *owner, const json_t *message, int take_connection)
-{
-    supervisor_claim(owner, json_object_get(message, "head"),
-                     json_get_integer(message, "queueMs", 0), take_connection);
-}
-
-static void on_hand(void *owner, const json_t *message, int take_connection)
-{
-    supervisor_add_poll(owner, json_object_get(message, "head"), take_connection);
-}
 
 static void on_preload(void *owner, const json_t *message, int no_connection)
 {
@@ -79,8 +70,8 @@ static json_t *adopt_head(const void *owner)
 }
 
 static const struct channel_ops channel_ops = {
-    .handlers = {{"claim", on_claim, true},
-                 {"hand", on_hand, true},
+    .handlers = {{"claim", supervisor_claim, true},
+                 {"hand", supervisor_add_poll, true},
                  {"preload", on_preload, false}},
     .on_lost = on_lost,
     .adopt_head = adopt_head,
@@ -152,13 +143,6 @@ static void start_warm(struct supervisor *s)
 
 /* ---- the run ---- */
 
-/* Is it the operator's business, or the client's own doing? */
-static bool is_for_operator(enum err_kind kind)
-{
-    return kind == ERR_IO || kind == ERR_INTERNAL || kind == ERR_UNAVAILABLE ||
-           kind == ERR_REFUSED || kind == ERR_LOST;
-}
-
 static void log_run(const struct supervisor *s, bool ran, const struct engine_outcome *out,
                     const struct err *e)
 {
@@ -169,8 +153,9 @@ static void log_run(const struct supervisor *s, bool ran, const struct engine_ou
         log_info("run %s language=%s status=%s exit=%d ms=%" PRId64 " queue_ms=%" PRId64
                  " ahead=%d",
                  start->run_id, language, run_status_name(run_result_status(out)), out->exit_code,
-                 (out->ended_us - out->started_us) / 1000, s->queue_ms, out->ahead);
-    else if (is_for_operator(e->kind))
+                 (out->ended_us - out->started_us) / 1000, s->story.queue_ms, out->ahead);
+    else if (e->kind == ERR_IO || e->kind == ERR_INTERNAL || e->kind == ERR_UNAVAILABLE ||
+             e->kind == ERR_REFUSED || e->kind == ERR_LOST) /* not the client's own fault */
         log_warn("run %s language=%s: %s", start->run_id, language, e->text);
 }
 
@@ -186,8 +171,10 @@ static void serve_run(struct supervisor *s)
     supervisor_note_use(s);
     sandbox_close(&s->sandbox);
     supervisor_conclude(s, result, &e);
-    if (ran)
-        supervisor_note_size(s);
+    if (ran && s->usage.partial) /* the size is counted when it is needed */
+        state_forget_size(s->base.start->root, s->sandbox.name);
+    else if (ran)
+        state_note_size(s->base.start->root, s->sandbox.name, &s->usage);
     supervisor_record_end(s);
     log_run(s, ran, &out, &e);
 }
@@ -215,7 +202,11 @@ static void supervisor_end(struct supervisor *s)
     channel_close(&s->base.channel);
     waiters_drain(&s->base.waiters, supervisor_tick);
     supervisor_close_index(s);
-    supervisor_unclaim(s);
+    run_capture_clear(&s->capture);
+    sandbox_close(&s->sandbox);
+    wire_run_decoded_clear(&s->request);
+    json_decref(s->head);
+    json_decref(s->body);
     output_ring_free(s->output);
     json_decref(s->reply);
 }
@@ -234,8 +225,10 @@ void supervisor_main(const struct supervisor_start *start)
         return;
     }
     s.output = output_ring_new(OUTPUT_RING_KEEP);
+    json_auto_t *claim = json_pack("{s:O?, s:I}", "head", start->head, "queueMs",
+                                   (json_int_t)start->queue_ms);
     if (start->head)
-        supervisor_claim(&s, start->head, start->queue_ms, start->connection);
+        supervisor_claim(&s, claim, start->connection);
     else
         start_warm(&s);
     if (s.claimed) {

@@ -62,11 +62,8 @@ void supervisor_record_end(struct supervisor *s)
 
 static void answer_running(struct supervisor *s, struct waiter *r)
 {
-    const struct run_story story = {.run_id = s->base.start->run_id,
-                                    .sandbox = &s->sandbox,
-                                    .capture = &s->capture,
-                                    .queue_ms = s->queue_ms};
-    json_t *result = run_result_running(&story, s->began_ms ? clock_mono_ms() - s->began_ms : 0);
+    int64_t ms = s->began_ms ? clock_mono_ms() - s->began_ms : 0;
+    json_t *result = run_result_running(&s->story, ms);
 
     add_keep_state(s, result);
     if (r->since_given) {
@@ -185,8 +182,10 @@ static bool is_ours(const struct supervisor *s, const json_t *head)
            strcmp(run_id, s->base.start->run_id) == 0;
 }
 
-void supervisor_add_poll(struct supervisor *s, const json_t *head, int take_connection)
+void supervisor_add_poll(void *owner, const json_t *message, int take_connection)
 {
+    struct supervisor *s = owner;
+    const json_t *head = json_object_get(message, "head");
     struct err e = ERR_INIT;
     bool ours = is_ours(s, head);
     struct waiter *r = ours ? poll_new(s, head, take_connection) : NULL;

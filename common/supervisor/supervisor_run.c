@@ -45,11 +45,11 @@ static int check_request(const struct supervisor_start *start, struct run_reques
     return 0;
 }
 
-static int receive_request(struct supervisor *s, const json_t *head, int connection, struct err *e)
+static int receive_request(struct supervisor *s, json_t *head, int connection, struct err *e)
 {
     const struct sandbox_root *root = s->base.start->root;
 
-    s->head = json_incref((json_t *)(uintptr_t)head); /* nobody changes it */
+    s->head = json_incref(head); /* it is not changed */
     if (wire_run_head_decode(s->head, &s->request, &s->options, e) < 0 ||
         !(s->body = wire_recv(connection, NULL, deadline_in_ms(BODY_MS), e)) ||
         wire_run_body_decode(s->body, &s->request, e) < 0 ||
@@ -79,7 +79,7 @@ static void record_init(struct supervisor *s)
 static void add_caller(struct supervisor *s, int connection)
 {
     struct waiter *r = waiters_add(&s->base.waiters, connection, WAITER_CALLER);
-    int64_t left_ms = (int64_t)s->options.wait_ms - s->queue_ms;
+    int64_t left_ms = (int64_t)s->options.wait_ms - s->story.queue_ms;
 
     if (!r) {
         close(connection);
@@ -93,9 +93,9 @@ static void add_caller(struct supervisor *s, int connection)
         r->answer_by = deadline_in_ms(0);
 }
 
-void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms,
-                      int take_connection)
+void supervisor_claim(void *owner, const json_t *message, int take_connection)
 {
+    struct supervisor *s = owner;
     struct err e = ERR_INIT;
 
     if (s->claimed || s->stop) {
@@ -103,26 +103,20 @@ void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms
         return;
     }
     channel_remember_broker(&s->base.channel, take_connection);
-    if (receive_request(s, head, take_connection, &e) < 0) {
+    if (receive_request(s, json_object_get(message, "head"), take_connection, &e) < 0) {
         waiter_refuse(take_connection, &e);
         s->stop = true;
         return;
     }
     s->claimed = true;
-    s->queue_ms = queue_ms;
+    s->story = (struct run_story){.run_id = s->base.start->run_id,
+                                  .sandbox = &s->sandbox,
+                                  .capture = &s->capture,
+                                  .queue_ms = json_get_integer(message, "queueMs", 0)};
     record_init(s);
     run_capture_init(&s->capture, s->request.keep_bytes, s->base.start->config->limits.output_max);
     add_caller(s, take_connection);
     channel_send(&s->base.channel, json_pack("{s:s}", "is", "running"));
-}
-
-void supervisor_unclaim(struct supervisor *s)
-{
-    run_capture_clear(&s->capture);
-    sandbox_close(&s->sandbox);
-    wire_run_decoded_clear(&s->request);
-    json_decref(s->head);
-    json_decref(s->body);
 }
 
 /* ---- its files ---- */
@@ -160,14 +154,11 @@ static int open_sandbox(struct supervisor *s, struct err *e)
 }
 
 /* Its files before the run, and whether there may be a run. */
-static int take_before(struct supervisor *s, struct snapshot *out, struct err *e)
+static int list_before(struct supervisor *s, struct snapshot *out, struct err *e)
 {
-    const struct usage nothing = {0};
-
     s->usage.partial = true;
-    if (s->fresh)
-        return quota_check_usage(&s->sandbox, &nothing, 0, e);
-    return retention_notice_before(&s->sandbox, out, e);
+    return s->fresh ? quota_check_usage(&s->sandbox, &out->usage, 0, e)
+                    : retention_notice_before(&s->sandbox, out, e);
 }
 
 /* Opens the first changed files for a caller that wants them so: it needs no call for each. */
@@ -201,14 +192,6 @@ void supervisor_note_use(struct supervisor *s)
     s->use_noted = true;
     if (state_note_use(&s->sandbox, s->request.tenant, s->request.conversation, &e) < 0)
         log_warn("cannot write a sandbox's record: %s", e.text);
-}
-
-void supervisor_note_size(const struct supervisor *s)
-{
-    if (s->usage.partial) /* not counted to the end: the size is counted when it is needed */
-        state_forget_size(s->base.start->root, s->sandbox.name);
-    else
-        state_note_size(s->base.start->root, s->sandbox.name, &s->usage);
 }
 
 /* ---- its container ---- */
@@ -245,29 +228,22 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
     return s->started ? 0 : -1;
 }
 
-static int run_once(struct supervisor *s, const struct engine_program *program,
-                    struct engine_outcome *out, struct err *e)
-{
-    struct engine *engine = s->base.engine;
-    struct engine_sink sink = {.output = supervisor_take_output, .ctx = s};
-    struct deadline d = deadline_in_ms((int64_t)program->timeout_ms + CONTAINER_START_MS);
-
-    s->began_ms = clock_mono_ms();
-    /* The first tick while the program runs does what need not be done before it. */
-    channel_ring_at(&s->base.channel, deadline_in_ms(0));
-    return engine->ops->run(engine, program, &sink, &s->base.attend, d, out, e);
-}
-
 /* In the warm container or a new one; in another if that was lost before it got the program. */
 static int run_somewhere(struct supervisor *s, const struct engine_program *program,
                          struct engine_outcome *out, struct err *e)
 {
     AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
+    struct engine *engine = s->base.engine;
+    struct engine_sink sink = {.output = supervisor_take_output, .ctx = s};
 
     for (int tries = 1;; tries++) {
         if (!s->started && supervisor_start_container(s, data_path, e) < 0)
             return -1;
-        if (run_once(s, program, out, e) == 0)
+        struct deadline d = deadline_in_ms((int64_t)program->timeout_ms + CONTAINER_START_MS);
+        s->began_ms = clock_mono_ms();
+        /* The first tick while the program runs does what need not be done before it. */
+        channel_ring_at(&s->base.channel, deadline_in_ms(0));
+        if (engine->ops->run(engine, program, &sink, &s->base.attend, d, out, e) == 0)
             return 0;
         if (e->kind != ERR_LOST || tries == SUPERVISOR_STARTS || s->stop)
             return -1;
@@ -306,12 +282,8 @@ json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct 
 {
     AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
     AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
-    const struct run_story story = {.run_id = s->base.start->run_id,
-                                    .sandbox = &s->sandbox,
-                                    .capture = &s->capture,
-                                    .queue_ms = s->queue_ms};
 
-    if (open_sandbox(s, e) < 0 || take_before(s, &before, e) < 0 || supervisor_open_index(s, e) < 0)
+    if (open_sandbox(s, e) < 0 || list_before(s, &before, e) < 0 || supervisor_open_index(s, e) < 0)
         return NULL;
     if (s->cancelled || run_program(s, out, e) < 0) {
         if (!s->cancelled)
@@ -323,7 +295,7 @@ json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct 
     supervisor_close_index(s);
     if (snapshot_take(&s->sandbox, &after, e) < 0)
         return NULL;
-    json_t *result = run_result_new(&story, out, &before, &after);
+    json_t *result = run_result_new(&s->story, out, &before, &after);
     open_files(s, result);
     s->usage = after.usage;
     retention_notice_after(&s->sandbox, &after, result);

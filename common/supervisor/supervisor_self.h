@@ -25,7 +25,7 @@ struct supervisor {
     json_t *head, *body;
     struct run_request request; /* into them */
     struct run_options options;
-    int64_t queue_ms;
+    struct run_story story; /* what each result tells of it */
     struct sandbox sandbox;
     struct usage usage;                /* of the sandbox after the run; partial: unknown */
     const struct index_source *source; /* where an installation's packages come from; NULL: none */
@@ -44,8 +44,8 @@ struct supervisor {
 
 /* Has the run recorded, so that its result can be found later. */
 void supervisor_keep(struct supervisor *s);
-/* A get_run or cancel_run. */
-void supervisor_add_poll(struct supervisor *s, const json_t *head, int take_connection);
+/* {"head": of a get_run or cancel_run}. */
+void supervisor_add_poll(void *owner, const json_t *message, int take_connection);
 void supervisor_on_waiter(void *owner, void *item, uint32_t events); /* a loop_handler */
 /* Sends what is due. Returns when there is more. */
 struct deadline supervisor_tend_waiters(struct supervisor *s);
@@ -59,18 +59,13 @@ void supervisor_record_end(struct supervisor *s);
 
 /* supervisor_run.c: the run. */
 
-/* A run that is refused is answered, and stop is set. */
-void supervisor_claim(struct supervisor *s, const json_t *head, int64_t queue_ms,
-                      int take_connection);
-/* Gives back what a claim took. */
-void supervisor_unclaim(struct supervisor *s);
+/* {"head", "queueMs"}. A run that is refused is answered, and stop is set. */
+void supervisor_claim(void *owner, const json_t *message, int take_connection);
 int supervisor_start_container(struct supervisor *s, const char *data_path, struct err *e);
 /* The result of the claimed run, or NULL. */
 json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct err *e);
 /* Records that the sandbox is its tenant's and is used now; once while the run lasts. */
 void supervisor_note_use(struct supervisor *s);
-/* Records the sandbox's size. */
-void supervisor_note_size(const struct supervisor *s);
 /* Which directory has that name now; 0: none. */
 ino_t supervisor_dir_id(const struct sandbox_root *root, const char *sandbox_dir);
 

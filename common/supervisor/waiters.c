@@ -305,14 +305,6 @@ void waiter_expect_body(struct waiter *r)
     r->inbox.message.max = WIRE_MESSAGE_MAX;
 }
 
-static bool waiter_cancels(const struct buf *text)
-{
-    struct err e = ERR_INIT;
-    json_auto_t *message = wire_parse(text, &e);
-
-    return json_get_bool(message, "cancel", 0);
-}
-
 enum waiter_event waiter_on_event(struct waiter *r, uint32_t events)
 {
     struct err e = ERR_INIT;
@@ -330,7 +322,8 @@ enum waiter_event waiter_on_event(struct waiter *r, uint32_t events)
             r->inbox.message.max = WORD_MAX; /* of what follows */
             return WAITER_BODY;
         }
-        if (waiter_cancels(&r->inbox.message))
+        json_auto_t *message = wire_parse(&r->inbox.message, &e);
+        if (json_get_bool(message, "cancel", 0))
             return WAITER_CANCELS;
     }
     if (got == 0)

@@ -1,206 +1,172 @@
 #include "config.h"
 
-#include "common/base/log.h"
-#include "common/broker/broker.h"
+#include "common/broker/child_io.h"
+
+#include "common/base/mem.h"
+#include "common/base/sock.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
-/* ---- what they say ---- */
+#define MESSAGE_MAX 4096
 
-static void is_waiting(struct broker *b, struct child *child, const json_t *message)
+struct child_link {
+    struct child_io *io;
+    struct child_link *next;
+    struct child *child;
+    int fd;
+    struct sock_inbox inbox;
+    struct loop_watch watch;
+    bool readable;
+};
+
+static void link_set_readable(struct child_io *io, struct child_link *link, bool readable)
 {
-    const char *tier = json_get_string(message, "tier");
-    child->tier = tier && strcmp(tier, "full") == 0 ? ENGINE_TIER_FULL : ENGINE_TIER_LIGHT;
-    child->memory_bytes = (uint64_t)json_get_integer(message, "memoryBytes", 0);
-    pool_note_warm(b->pool, child);
-    if (child->state == CHILD_STARTING)
-        child_set_state(child, CHILD_WAITING);
+    io->n_readable -= link->readable;
+    io->n_readable += readable;
+    link->readable = readable;
 }
 
-static void is_running(struct broker *b, struct child *child, const json_t *message)
+static void on_readable(void *owner, void *item, uint32_t events)
 {
-    (void)message;
-    if (child->state == CHILD_WAITING)
-        child_set_state(child, CHILD_RUNNING);
-    run_queue_begun(b, child);
+    struct child_link *link = item;
+
+    (void)owner;
+    (void)events;
+    link_set_readable(link->io, link, true);
 }
 
-static void is_started(struct broker *b, struct child *child, const json_t *message)
+int child_io_open(struct child_io *io, struct child *child, int take_fd, struct err *e)
 {
-    (void)b;
-    (void)message;
-    if (child->state == CHILD_STARTING)
-        child_set_state(child, CHILD_RUNNING);
+    struct child_link *link = mem_alloc(sizeof *link);
+
+    *link = (struct child_link){.io = io,
+                                .next = io->first,
+                                .child = child,
+                                .fd = take_fd,
+                                .inbox = SOCK_INBOX_INIT(MESSAGE_MAX),
+                                .watch = LOOP_WATCH_INIT};
+    io->first = link;
+    child->link = link;
+    if (loop_add(io->loop, &link->watch, take_fd, EPOLLIN, on_readable, link, e) == 0)
+        return 0;
+    child_io_close(io, child);
+    return -1;
 }
 
-static void is_ended(struct broker *b, struct child *child, const json_t *message)
+void child_io_close(struct child_io *io, struct child *child)
 {
-    (void)message;
+    struct child_link *link = TAKE_PTR(child->link);
+    struct child_link **at = &io->first;
+
+    if (!link)
+        return;
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+    link_set_readable(io, link, false);
+    loop_remove(io->loop, &link->watch);
+    auto_close_fd(&link->fd);
+    sock_inbox_clear(&link->inbox);
+    free(link);
+}
+
+void child_io_release(struct child_io *io, struct child *child)
+{
+    child_io_close(io, child);
     child_set_state(child, CHILD_ENDED);
-    run_queue_begun(b, child);
-    run_queue_release(b, child);
-    if (child->kind == CHILD_SUPERVISOR)
-        pool_note_end(b->pool, child, clock_mono_ms());
 }
+
+/* ---- events ---- */
 
 static const struct {
     const char *name;
-    void (*take)(struct broker *b, struct child *child, const json_t *message);
-} words[] = {
-    {"waiting", is_waiting},
-    {"running", is_running},
-    {"started", is_started},
-    {"ended", is_ended},
+    enum child_event_kind kind;
+} messages[] = {
+    {"waiting", CHILD_READY},
+    {"running", CHILD_TOOK_RUN},
+    {"started", CHILD_STARTED},
+    {"ended", CHILD_HAS_ENDED},
 };
 
-static void take_word(struct broker *b, struct child *child)
+/* false: the message says nothing that is known. */
+static bool event_decode(const struct buf *text, struct child_event *out)
 {
     struct err e = ERR_INIT;
-    json_auto_t *message = wire_parse(&child->inbox.message, &e);
+    json_auto_t *message = wire_parse(text, &e);
     const char *is = message ? json_get_string(message, "is") : NULL;
-    for (size_t i = 0; is && i < ARRAY_LEN(words); i++)
-        if (strcmp(is, words[i].name) == 0)
-            words[i].take(b, child, message);
+    const char *tier = message ? json_get_string(message, "tier") : NULL;
+
+    for (size_t i = 0; is && i < ARRAY_LEN(messages); i++) {
+        if (strcmp(is, messages[i].name) != 0)
+            continue;
+        out->kind = messages[i].kind;
+        out->tier = tier && strcmp(tier, "full") == 0 ? ENGINE_TIER_FULL : ENGINE_TIER_LIGHT;
+        out->memory_bytes = (uint64_t)json_get_integer(message, "memoryBytes", 0);
+        return true;
+    }
+    return false;
 }
 
-/* Everything it has said; false: its end of the channel is closed. */
-static bool listen_to(struct broker *b, struct child *child)
+bool child_io_next_of(struct child_io *io, struct child *child, struct child_event *out)
 {
+    struct child_link *link = child->link;
     struct err e = ERR_INIT;
     int whole = 0;
-    while (child->channel >= 0 && (whole = sock_inbox_take(&child->inbox, child->channel, &e)) > 0)
-        take_word(b, child);
-    return child->channel >= 0 && whole == 0;
-}
 
-static void close_channel(struct broker *b, struct child *child)
-{
-    loop_remove(&b->loop, &child->watch);
-    auto_close_fd(&child->channel);
-}
-
-static void hear(void *owner, void *item, uint32_t events)
-{
-    struct broker *b = owner;
-    struct child *child = item;
-    (void)events;
-    if (listen_to(b, child))
-        return;
-    if (child->pid == 0)
-        child_io_reap(b, child, 0);
-    else
-        close_channel(b, child); /* its death is noticed by SIGCHLD */
-}
-
-void child_io_catch_up(struct broker *b, enum child_kind kind)
-{
-    for (struct child *c = NULL, *next = children_next(b->children, NULL); (c = next);) {
-        next = children_next(b->children, c);
-        if (c->kind == kind && c->channel >= 0)
-            hear(b, c, 0);
-    }
-}
-
-void child_io_watch(struct broker *b, struct child *child)
-{
-    struct err e = ERR_INIT;
-    if (loop_add(&b->loop, &child->watch, child->channel, EPOLLIN, hear, child, &e) < 0) {
-        log_error("%s", e.text);
-        close_channel(b, child);
-    }
-}
-
-/* ---- their end ---- */
-
-void child_io_release(struct broker *b, struct child *child)
-{
-    close_channel(b, child);
-    child_set_state(child, CHILD_ENDED);
-}
-
-void child_io_reap(struct broker *b, struct child *child, int status)
-{
-    listen_to(b, child); /* its last words */
-    bool over = child->state == CHILD_ENDED;
-    if (WIFSIGNALED(status))
-        log_error("run %s: its supervisor was ended by signal %d", child->run_id, WTERMSIG(status));
-    if (WIFSIGNALED(status) || !over) /* it may have left its container */
-        housekeeper_link_ask_sweep(b);
-    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && !b->stopping)
-        pool_note_failed_start(b->pool, child->language, clock_mono_ms());
-    if (!run_queue_child_lost(b, child))
-        run_queue_release(b, child);
-    if (child->warm_dir[0])
-        warm_dir_remove(&b->root, child->warm_dir); /* unless it has become a sandbox */
-    close_channel(b, child);
-    children_remove(b->children, child);
-}
-
-/* ---- runs that go on ---- */
-
-bool child_io_hand(struct broker *b, int fd, const json_t *head)
-{
-    const char *tenant = json_get_string(head, "tenant");
-    const char *run_id = json_get_string(head, "runId");
-    struct err e = ERR_INIT;
-    if (!tenant || !run_id)
+    *out = (struct child_event){.child = child, .kind = CHILD_LEFT};
+    if (!link)
         return false;
-    struct child *child = children_find_run(b->children, tenant, run_id);
-    /* Of one that has ended there is a record, if any. */
-    return child && child->state != CHILD_ENDED && child_hand(child, "hand", head, 0, fd, &e) == 0;
+    while ((whole = sock_inbox_take(&link->inbox, link->fd, &e)) > 0)
+        if (event_decode(&link->inbox.message, out))
+            return true;
+    if (whole == 0)
+        link_set_readable(io, link, false);
+    else
+        child_io_close(io, child);
+    return whole < 0;
 }
 
-bool child_io_come_from_us(int fd)
+bool child_io_next(struct child_io *io, struct child_event *out)
 {
-    struct err e = ERR_INIT;
-    uid_t uid;
-    return sock_peer(fd, &uid, NULL, &e) == 0 && uid == geteuid();
+    for (struct child_link *link = io->first, *next; io->n_readable > 0 && link; link = next) {
+        next = link->next;
+        if (link->readable && child_io_next_of(io, link->child, out))
+            return true;
+    }
+    return false;
 }
 
-/* What it says about itself; -1: that is not complete. */
-static int describe(struct broker *b, struct child *child, const json_t *head)
+void child_io_poll(struct child_io *io, enum child_kind kind)
 {
-    const char *run_id = json_get_string(head, "runId");
-    const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversationId");
-    const char *language = json_get_string(head, "language");
-    const char *state = json_get_string(head, "state");
-    struct err e = ERR_INIT;
-    if (!run_id || strlen(run_id) != RUN_ID_LEN || !tenant || !conversation || !language ||
-        !state || sandbox_name(&b->root, tenant, conversation, child->sandbox_dir, &e) < 0)
-        return -1;
-    memcpy(child->run_id, run_id, sizeof child->run_id);
-    snprintf(child->language, sizeof child->language, "%s", language);
-    child_set_owner(child, tenant, conversation);
-    child->background = json_get_bool(head, "background", 0);
-    child->network = json_get_bool(head, "network", 0);
-    child->claimed = true;
-    child_set_state(child, strcmp(state, "ended") == 0 ? CHILD_ENDED : CHILD_RUNNING);
-    return 0;
+    for (struct child_link *link = io->first; link; link = link->next)
+        if (link->child->kind == kind)
+            link_set_readable(io, link, true);
 }
 
-void child_io_adopt(struct broker *b, int take_fd, const json_t *head)
+/* ---- orders ---- */
+
+static int child_post(struct child *child, const json_t *message, int pass_fd, struct err *e)
 {
-    AUTO_FD int fd = take_fd;
-    if (!child_io_come_from_us(fd)) {
-        log_warn("refused a supervisor of another user");
-        return;
-    }
-    struct child *child = children_add(b->children, CHILD_SUPERVISOR);
-    if (describe(b, child, head) < 0) {
-        log_warn("a supervisor did not say which run it has");
-        children_remove(b->children, child);
-        return;
-    }
-    log_info("run %s goes on; it began under another broker", child->run_id);
-    child->channel = TAKE_FD(fd);
-    if (child->state == CHILD_RUNNING) {
-        child->placed = true;
-        admission_adopt(b->admission, child->tenant, child->sandbox_dir, child->background);
-    }
-    child_io_watch(b, child);
+    if (!child->link)
+        return err_set(e, ERR_CANCELLED, "it has been released");
+    return wire_post(child->link->fd, message, pass_fd, e);
+}
+
+int child_io_hand(struct child *child, const char *what, const json_t *head, int64_t queue_ms,
+                  int connection, struct err *e)
+{
+    /* O: the head stays the caller's. */
+    json_auto_t *message = json_pack("{s:s, s:O, s:I}", "do", what, "head", head, "queueMs",
+                                     (json_int_t)queue_ms);
+
+    return child_post(child, message, connection, e);
+}
+
+int child_io_tell(struct child *child, const char *what, struct err *e)
+{
+    json_auto_t *message = json_pack("{s:s}", "do", what);
+
+    return child_post(child, message, -1, e);
 }

@@ -1,59 +1,300 @@
 #include "config.h"
 
-#include "common/base/log.h"
 #include "common/broker/broker.h"
+
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/protocol/ops.h"
+#include "common/protocol/reply.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/state/state.h"
+#include "common/scheduler/job_limits.h"
 
-/* Every worker asks for it before its first run: not worth a process. */
-static void tell_runners(struct broker *b, int take_fd, const json_t *head)
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Jobs that wait for others; together with those of one tenant they are few enough to begin within
+ * their time when jobs are as short as they should be. */
+#define HELD_MAX        256
+#define HELD_TENANT_MAX 64
+#define HELD_MS         10000
+
+/* ---- jobs ---- */
+
+/* For whose share a job counts; heap. A link names a sandbox instead of a tenant: for a job that
+ * lasts its record is read, which names the tenant; for others the sandbox itself counts as one. */
+static char *job_tenant(const struct broker *b, enum job_limit limit, const json_t *head)
 {
-    const struct job_world world = {.runners = &b->housekeeper.runners,
-                                    .engine_trouble = b->housekeeper.trouble};
+    const char *tenant = json_get_string(head, "tenant");
+    const char *subject = json_get_string(head, "subject");
+    AUTO_STATE_RECORD struct state_record record = STATE_RECORD_INIT;
     struct err e = ERR_INIT;
-    json_t *list = job_runners(&world, &e);
-    (void)head;
-    reply_send(take_fd, list ? wire_result_new(list) : wire_error_new(&e));
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+
+    if (tenant)
+        return mem_strdup(tenant);
+    snprintf(sandbox_dir, sizeof sandbox_dir, "%s", subject ? subject : "");
+    if (limit != JOB_LIMIT_DEFAULT && state_name_ok(sandbox_dir) &&
+        state_read(&b->root, sandbox_dir, &record, &e) == 0)
+        return mem_strdup(record.tenant);
+    return mem_strdup(sandbox_dir);
 }
 
-/* OP_BY_MAIN; each takes the connection. */
-static void (*const handlers[OP_COUNT])(struct broker *b, int take_fd, const json_t *head) = {
-    [OP_RUN] = run_queue_begin,
-    [OP_SESSION] = psandboxes_session,
-    [OP_ADOPT_RUN] = child_io_adopt,
-    [OP_RUNNERS] = tell_runners,
-    [OP_CREATE_PSANDBOX] = psandboxes_create,
-    [OP_ADOPT_PSANDBOX] = psandboxes_adopt,
-    [OP_DELETE_CONVERSATION] = prune_begin,
+static void note_upload(struct broker *b, const json_t *head)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *conversation = json_get_string(head, "conversationId");
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+    struct err e = ERR_INIT;
+
+    /* The job answers when something is wrong with the head. */
+    if (tenant && conversation &&
+        sandbox_name(&b->root, tenant, conversation, sandbox_dir, &e) == 0)
+        pool_note_upload(b->pool, sandbox_dir, clock_mono_ms());
+}
+
+static void job_begin(struct broker *b, int take_fd, const json_t *head, int passed_fd,
+                      const char *tenant)
+{
+    const struct job_world world = {.config = b->config,
+                                    .root = &b->root,
+                                    .runners = &b->housekeeper.runners,
+                                    .children = b->children,
+                                    .queue = b->queue,
+                                    .pool = b->pool};
+    enum broker_op op = op_of(head);
+    AUTO_FD int fd = take_fd;
+    json_auto_t *work = NULL;
+    struct err e = ERR_INIT;
+
+    if (op == OP_DELETE_CONVERSATION) {
+        runs_catch_up(b); /* what has ended does not use it any more */
+        work = prune_conversation(&b->prune, head, &e);
+        if (!work) {
+            reply_send_error(TAKE_FD(fd), &e);
+            return;
+        }
+    }
+    if (spawn_job(&b->spawner, &world, fd, work ? work : head, passed_fd, tenant, &e) < 0)
+        log_error("%s", e.text); /* the end of the connection tells its caller */
+    if (op == OP_PUT)
+        note_upload(b, head);
+}
+
+/* ---- jobs that are held ---- */
+
+struct held_job {
+    struct held_job *next;
+    int fd, passed_fd;
+    json_t *head;
+    char *tenant;
+    struct deadline end;
 };
 
-/* Hands the connection to the process that carries out the operation; false: there is none. */
-static bool hand_over(struct broker *b, enum op_by by, int fd, const json_t *head)
+/* Takes it out of the list; the connection is closed, unless it was taken. */
+static void held_drop(struct broker *b, struct held_job **at)
 {
-    if (by == OP_BY_RUN)
-        return child_io_hand(b, fd, head);
-    return by == OP_BY_PSANDBOX && psandboxes_hand(b, fd, head);
+    struct held_job *job = *at;
+
+    *at = job->next;
+    b->held_jobs.n--;
+    auto_close_fd(&job->fd);
+    auto_close_fd(&job->passed_fd);
+    json_decref(job->head);
+    free(job->tenant);
+    free(job);
 }
 
-void dispatch_call(struct broker *b, int take_fd, const json_t *head, int take_passed_fd)
+static bool held_is_left(const struct held_job *job)
+{
+    struct pollfd p = {.fd = job->fd, .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) != 0;
+}
+
+static void refuse_as_busy(int take_fd)
+{
+    struct err e;
+
+    err_set(&e, ERR_BUSY,
+            "too many operations are waiting for others to end; try again in a while");
+    reply_send_error(take_fd, &e);
+}
+
+static bool held_is_full(const struct broker *b, const char *tenant)
+{
+    size_t own = 0;
+
+    for (const struct held_job *job = b->held_jobs.first; job; job = job->next)
+        own += strcmp(job->tenant, tenant) == 0;
+    return own >= HELD_TENANT_MAX || b->held_jobs.n >= HELD_MAX;
+}
+
+/* Jobs whose callers have left make room. */
+static bool held_has_room(struct broker *b, const char *tenant)
+{
+    if (!held_is_full(b, tenant))
+        return true;
+    for (struct held_job **at = &b->held_jobs.first; *at;) {
+        if (held_is_left(*at))
+            held_drop(b, at);
+        else
+            at = &(*at)->next;
+    }
+    return !held_is_full(b, tenant);
+}
+
+static void job_hold(struct broker *b, int take_fd, const json_t *head, int take_passed_fd,
+                     const char *tenant)
+{
+    struct held_job *job = mem_alloc(sizeof *job);
+    struct held_job **at = &b->held_jobs.first;
+
+    *job = (struct held_job){.fd = take_fd,
+                             .passed_fd = take_passed_fd,
+                             .head = json_incref((json_t *)(uintptr_t)head), /* never changed */
+                             .tenant = mem_strdup(tenant),
+                             .end = deadline_in_ms(HELD_MS)};
+    while (*at)
+        at = &(*at)->next;
+    *at = job;
+    b->held_jobs.n++;
+}
+
+static void job_ask(struct broker *b, int take_fd, const json_t *head, int take_passed_fd)
 {
     AUTO_FD int fd = take_fd;
     AUTO_FD int passed = take_passed_fd;
+    enum job_limit limit = op_row(op_of(head))->limit;
+    AUTO_FREE char *tenant = job_tenant(b, limit, head);
     struct err e = ERR_INIT;
-    enum broker_op op = op_of(head);
 
-    if (job_limits_check(b, head, &e) < 0) {
+    switch (job_limits_ask(b->children, limit, tenant, &e)) {
+    case JOB_MAY_BEGIN:
+        job_begin(b, TAKE_FD(fd), head, passed, tenant);
+        break;
+    case JOB_MUST_WAIT:
+        if (held_has_room(b, tenant))
+            job_hold(b, TAKE_FD(fd), head, TAKE_FD(passed), tenant);
+        else
+            refuse_as_busy(TAKE_FD(fd));
+        break;
+    case JOB_IS_BUSY:
         reply_send_error(TAKE_FD(fd), &e);
-        return;
+        break;
     }
-    if (op_row(op)->by == OP_BY_MAIN) {
-        handlers[op](b, TAKE_FD(fd), head);
+}
+
+void dispatch_tick(struct broker *b)
+{
+    struct held_jobs *held = &b->held_jobs;
+
+    if (!held->retry && !deadline_passed(dispatch_due(b)))
         return;
+    held->retry = false;
+    for (struct held_job **at = &held->first; *at;) {
+        struct held_job *job = *at;
+        enum job_limit limit = op_row(op_of(job->head))->limit;
+        struct err e = ERR_INIT;
+        enum job_answer answer = job_limits_ask(b->children, limit, job->tenant, &e);
+
+        if (answer == JOB_MUST_WAIT && !deadline_passed(job->end)) {
+            at = &job->next;
+            continue;
+        }
+        if (answer == JOB_MAY_BEGIN && !held_is_left(job))
+            job_begin(b, TAKE_FD(job->fd), job->head, job->passed_fd, job->tenant);
+        else if (answer == JOB_IS_BUSY)
+            reply_send_error(TAKE_FD(job->fd), &e);
+        else if (answer == JOB_MUST_WAIT)
+            refuse_as_busy(TAKE_FD(job->fd));
+        held_drop(b, at);
     }
-    if (hand_over(b, op_row(op)->by, fd, head))
-        return;
-    if (spawn_job(b, fd, head, passed, &e) < 0)
-        log_error("%s", e.text); /* the end of the connection says it */
-    if (op == OP_PUT)
-        warm_note_upload(b, head);
+}
+
+struct deadline dispatch_due(const struct broker *b)
+{
+    return b->held_jobs.first ? b->held_jobs.first->end : DEADLINE_NEVER;
+}
+
+/* ---- operations ---- */
+
+/* Does the connection come from a process of the broker's own user? Only its children come back. */
+static bool is_from_own_user(int fd)
+{
+    struct err e = ERR_INIT;
+    uid_t uid;
+
+    if (sock_peer(fd, &uid, NULL, &e) == 0 && uid == geteuid())
+        return true;
+    log_warn("refused a supervisor of another user");
+    return false;
+}
+
+/* Each worker asks for it before its first run: not worth a process. */
+static void answer_runners(const struct broker *b, int take_fd)
+{
+    struct err e = ERR_INIT;
+    json_t *list = job_runners(&b->housekeeper.runners, &e);
+
+    reply_send(take_fd, list ? wire_result_new(list) : wire_error_new(&e));
+}
+
+/* OP_BY_MAIN; false: a job. */
+static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const json_t *head)
+{
+    if ((op == OP_ADOPT_RUN || op == OP_ADOPT_PSANDBOX) && !is_from_own_user(*fd))
+        return true;
+    if (op == OP_CREATE_PSANDBOX || op == OP_SESSION)
+        runs_catch_up(b); /* a sandbox that has just been closed makes room */
+    switch (op) {
+    case OP_RUN:
+        runs_begin(b, TAKE_FD(*fd), head);
+        return true;
+    case OP_ADOPT_RUN:
+        runs_adopt(b, TAKE_FD(*fd), head);
+        return true;
+    case OP_RUNNERS:
+        answer_runners(b, TAKE_FD(*fd));
+        return true;
+    case OP_CREATE_PSANDBOX:
+        psandboxes_create(&b->psandboxes, TAKE_FD(*fd), head);
+        return true;
+    case OP_SESSION:
+        psandboxes_session(&b->psandboxes, TAKE_FD(*fd), head);
+        return true;
+    case OP_ADOPT_PSANDBOX:
+        psandboxes_adopt(&b->psandboxes, TAKE_FD(*fd), head);
+        return true;
+    default: /* OP_DELETE_CONVERSATION begins here and ends in a job */
+        return false;
+    }
+}
+
+void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_fd)
+{
+    struct broker *b = ctx;
+    AUTO_FD int fd = take_fd;
+    AUTO_FD int passed = take_passed_fd;
+    enum broker_op op = op_of(head);
+    bool done = false;
+
+    switch (op_row(op)->by) {
+    case OP_BY_MAIN:
+        done = begin_by_main(b, op, &fd, head);
+        break;
+    case OP_BY_RUN:
+        done = runs_hand(b, fd, head);
+        break;
+    case OP_BY_PSANDBOX:
+        done = psandboxes_hand(&b->psandboxes, fd, head);
+        break;
+    case OP_BY_JOB:
+        break;
+    }
+    if (!done)
+        job_ask(b, TAKE_FD(fd), head, TAKE_FD(passed));
 }

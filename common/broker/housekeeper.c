@@ -15,6 +15,7 @@
 #include "common/sandbox/links/ticket.h"
 #include "common/sandbox/links/upload.h"
 #include "common/sandbox/warm_dir.h"
+#include "common/scheduler/runners.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -40,47 +41,6 @@ struct housekeeper {
     bool in_trouble;
 };
 
-json_t *housekeeper_runners_encode(const struct engine_runners *runners)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < runners->n; i++) {
-        const struct engine_runner *r = &runners->items[i];
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:b, s:b, s:s}", "language",
-                            r->language, "image", r->image, "imageId", r->image_id, "protocol",
-                            r->protocol, "version", r->version, "libraries", r->libraries, "warm",
-                            r->warm, "install", r->install, "preload", r->preload));
-    }
-    return list;
-}
-
-static char *string_copy(const json_t *object, const char *name)
-{
-    const char *s = json_get_string(object, name);
-    return mem_strdup(s ? s : "");
-}
-
-void housekeeper_runners_decode(const json_t *list, struct engine_runners *out)
-{
-    size_t n = json_array_size(list);
-    out->items = mem_array(n + 1, sizeof *out->items);
-    out->n = n;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *r = json_array_get(list, i);
-        out->items[i] = (struct engine_runner){
-            .language = string_copy(r, "language"),
-            .image = string_copy(r, "image"),
-            .image_id = string_copy(r, "imageId"),
-            .protocol = (int)json_get_integer(r, "protocol", 0),
-            .version = string_copy(r, "version"),
-            .libraries = string_copy(r, "libraries"),
-            .warm = json_get_bool(r, "warm", 0) != 0,
-            .install = json_get_bool(r, "install", 0) != 0,
-            .preload = string_copy(r, "preload"),
-        };
-    }
-}
-
 static void tell_broker(const struct housekeeper *k, json_t *take_message)
 {
     struct err e = ERR_INIT;
@@ -97,7 +57,7 @@ static void engine_lost(struct housekeeper *k, const struct err *e)
     k->in_trouble = true;
     k->watch_fd = -1;
     k->next_list = deadline_in_ms(RETRY_MS);
-    tell_broker(k, json_pack("{s:o}", "trouble", json_from_bytes(e->text, strlen(e->text))));
+    tell_broker(k, json_pack("{s:o}", "engineError", json_from_bytes(e->text, strlen(e->text))));
 }
 
 static void list_runners(struct housekeeper *k)
@@ -118,8 +78,8 @@ static void list_runners(struct housekeeper *k)
         k->next_sweep = deadline_in_ms(0); /* an engine that was away may have kept containers */
     k->in_trouble = false;
     log_info("runners: %zu images", runners.n);
-    tell_broker(k, json_pack("{s:o, s:s}", "runners", housekeeper_runners_encode(&runners),
-                             "version", k->engine->ops->version(k->engine)));
+    tell_broker(k, json_pack("{s:o, s:s}", "runners", runners_encode(&runners), "version",
+                             k->engine->ops->version(k->engine)));
     engine_runners_clear(&runners);
 }
 

@@ -6,23 +6,17 @@
 #ifndef SANDCGI_BROKER_HOUSEKEEPER_H
 #define SANDCGI_BROKER_HOUSEKEEPER_H
 
-#include "common/broker/server.h"
 #include "common/sandbox/sandbox.h"
-
-#include <jansson.h>
+#include "common/scheduler/broker_config.h"
 
 /*
  * The housekeeper's life; does not return until fd (its end of a socket pair with the broker) is
- * closed. It sends messages of sock.h: {"runners":[…]} or {"trouble":"why the engine cannot be
- * reached"}; the broker sends {"sweep":true} when a child died without cleaning up.
+ * closed. It sends messages of sock.h: {"runners":[…]} or {"engineError":"why the engine cannot
+ * be reached"}; the broker sends {"sweep":true} when a child died without cleaning up.
  */
 void housekeeper_main(const struct broker_config *config, const struct sandbox_root *root, int fd);
 
 /* Removes what processes that ended too early left in the tree's own folders. now is Unix time. */
 void housekeeper_sweep_files(const struct sandbox_root *root, int64_t now);
-
-/* The runner list as the housekeeper sends it, and back. */
-json_t *housekeeper_runners_encode(const struct engine_runners *runners);
-void housekeeper_runners_decode(const json_t *list, struct engine_runners *out);
 
 #endif

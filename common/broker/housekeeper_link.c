@@ -3,151 +3,140 @@
 #include "common/broker/housekeeper_link.h"
 
 #include "common/base/log.h"
-#include "common/broker/broker.h"
 #include "common/broker/housekeeper.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
-#define FIRST_WORD_MS 5000 /* how long connections wait for its first look at the engine */
-#define RESTART_MS    1000
-#define NEWS_DELAY_MS 2200 /* workers remember a list of runners for 2 s */
-#define WORD_MAX      (4u * 1024 * 1024)
+#define FIRST_MESSAGE_MS 5000 /* connections wait so long for the first report on the engine */
+#define RESTART_MS       1000
+#define NOTIFY_DELAY_MS  2200 /* workers remember a list of runners for 2 s */
+#define MESSAGE_MAX      (4u * 1024 * 1024)
 
-void housekeeper_link_init(struct housekeeper_link *k)
+void housekeeper_link_init(struct housekeeper_link *k, const struct spawner *spawner)
 {
-    *k = (struct housekeeper_link){.fd = -1,
-                                   .watch = LOOP_WATCH_INIT,
-                                   .inbox = SOCK_INBOX_INIT(WORD_MAX),
-                                   .start = DEADLINE_NEVER,
-                                   .first_word = deadline_in_ms(FIRST_WORD_MS),
-                                   .news = DEADLINE_NEVER,
-                                   .trouble = "the container engine has not answered yet"};
-}
-
-static void leave(struct broker *b)
-{
-    loop_remove(&b->loop, &b->housekeeper.watch);
-    auto_close_fd(&b->housekeeper.fd);
-    sock_inbox_clear(&b->housekeeper.inbox);
+    *k = (struct housekeeper_link){
+        .spawner = spawner,
+        .helper = HELPER_INIT(MESSAGE_MAX),
+        .start = DEADLINE_NEVER,
+        .first_message = deadline_in_ms(FIRST_MESSAGE_MS),
+        .notify = DEADLINE_NEVER,
+        .runners = {.engine_error = "the container engine has not answered yet"}};
 }
 
 /* What a client can see of the runners: the list, or that there is none to be had. */
-static json_t *seen_of_runners(const struct housekeeper_link *k)
+static json_t *visible_runners(const struct runners *runners)
 {
-    return *k->trouble ? json_null() : housekeeper_runners_encode(&k->runners);
+    return *runners->engine_error ? json_null() : runners_encode(&runners->list);
 }
 
-static void take_word(struct housekeeper_link *k, const json_t *message)
+static void runners_read(struct runners *runners, const json_t *message)
 {
-    const char *trouble = json_get_string(message, "trouble");
+    const char *engine_error = json_get_string(message, "engineError");
     const char *version = json_get_string(message, "version");
     const json_t *list = json_object_get(message, "runners");
 
-    snprintf(k->trouble, sizeof k->trouble, "%s", trouble ? trouble : "");
-    snprintf(k->version, sizeof k->version, "%s", version ? version : "");
+    snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
+             engine_error ? engine_error : "");
+    snprintf(runners->version, sizeof runners->version, "%s", version ? version : "");
     if (list) {
-        engine_runners_clear(&k->runners);
-        housekeeper_runners_decode(list, &k->runners);
+        engine_runners_clear(&runners->list);
+        runners_decode(list, &runners->list);
     }
 }
 
-static void hear(void *owner, void *item, uint32_t events)
+static void on_message(void *owner, void *item, uint32_t events)
 {
-    struct broker *b = owner;
     struct housekeeper_link *k = item;
-    struct err e = ERR_INIT;
+    bool ended;
+    json_auto_t *message = helper_next_message(&k->helper, &ended);
+
+    (void)owner;
     (void)events;
-    int whole = sock_inbox_take(&k->inbox, k->fd, &e);
-    if (whole == 0)
+    if (ended)
+        helper_close(&k->helper, k->spawner->io->loop); /* SIGCHLD tells of its end */
+    if (!message)
         return;
-    json_auto_t *message = whole > 0 ? wire_parse(&k->inbox.message, &e) : NULL;
-    if (!message) {
-        leave(b); /* its death is noticed by SIGCHLD */
-        return;
-    }
-    k->first_word = DEADLINE_NEVER;
-    json_auto_t *before = seen_of_runners(k);
-    take_word(k, message);
-    json_auto_t *after = seen_of_runners(k);
+    k->first_message = DEADLINE_NEVER;
+    json_auto_t *before = visible_runners(&k->runners);
+    runners_read(&k->runners, message);
+    json_auto_t *after = visible_runners(&k->runners);
     if (!json_equal(before, after))
-        k->news = deadline_min(k->news, deadline_in_ms(NEWS_DELAY_MS));
+        k->notify = deadline_min(k->notify, deadline_in_ms(NOTIFY_DELAY_MS));
 }
 
-static void be_the_housekeeper(struct broker *b, int fd)
+static void run_housekeeper(void *ctx, int fd)
 {
-    housekeeper_main(b->config, &b->root, fd);
+    const struct housekeeper_link *k = ctx;
+
+    housekeeper_main(k->spawner->config, k->spawner->root, fd);
 }
 
-int housekeeper_link_start(struct broker *b, struct err *e)
+int housekeeper_link_start(struct housekeeper_link *k, struct err *e)
 {
-    struct housekeeper_link *k = &b->housekeeper;
-    pid_t pid = spawn_helper(b, "housekeeper", be_the_housekeeper, &k->fd, e);
+    const struct helper_spawn spawn = {.role = "housekeeper",
+                                       .main = run_housekeeper,
+                                       .ctx = k,
+                                       .on_message = on_message,
+                                       .item = k};
 
-    if (pid < 0)
-        return -1;
-    k->pid = pid;
     k->start = DEADLINE_NEVER;
-    return loop_add(&b->loop, &k->watch, k->fd, EPOLLIN, hear, k, e);
+    return helper_start(&k->helper, k->spawner, &spawn, e);
 }
 
-void housekeeper_link_clear(struct broker *b)
+void housekeeper_link_clear(struct housekeeper_link *k)
 {
-    if (b->housekeeper.pid > 0)
-        kill(b->housekeeper.pid, SIGTERM);
-    leave(b);
-    engine_runners_clear(&b->housekeeper.runners);
+    if (k->helper.pid > 0)
+        kill(k->helper.pid, SIGTERM);
+    helper_close(&k->helper, k->spawner->io->loop);
+    engine_runners_clear(&k->runners.list);
 }
 
-static void tell_news(struct broker *b)
+void housekeeper_link_tick(struct housekeeper_link *k, bool stopping)
 {
-    b->housekeeper.news = DEADLINE_NEVER;
-    if (b->config->runners_changed)
-        b->config->runners_changed(b->config->runners_changed_ctx);
-}
-
-void housekeeper_link_tick(struct broker *b)
-{
-    struct housekeeper_link *k = &b->housekeeper;
+    const struct broker_config *config = k->spawner->config;
     struct err e = ERR_INIT;
-    if (!b->stopping && deadline_passed(k->start) && housekeeper_link_start(b, &e) < 0) {
-        log_error("housekeeper: %s", e.text);
+
+    if (!stopping && deadline_passed(k->start) && housekeeper_link_start(k, &e) < 0) {
+        log_error("cannot start the housekeeper: %s", e.text);
         k->start = deadline_in_ms(RESTART_MS);
     }
-    if (deadline_passed(k->first_word))
-        k->first_word = DEADLINE_NEVER;
-    if (deadline_passed(k->news))
-        tell_news(b);
+    if (deadline_passed(k->first_message))
+        k->first_message = DEADLINE_NEVER;
+    if (!deadline_passed(k->notify))
+        return;
+    k->notify = DEADLINE_NEVER;
+    if (config->runners_changed)
+        config->runners_changed(config->runners_changed_ctx);
 }
 
-struct deadline housekeeper_link_next(const struct housekeeper_link *k)
+struct deadline housekeeper_link_due(const struct housekeeper_link *k)
 {
-    return deadline_min(k->first_word, deadline_min(k->start, k->news));
+    return deadline_min(k->first_message, deadline_min(k->start, k->notify));
 }
 
-bool housekeeper_link_ready(const struct housekeeper_link *k)
+bool housekeeper_link_is_ready(const struct housekeeper_link *k)
 {
-    return k->first_word.at_ms < 0;
+    return k->first_message.at_ms < 0;
 }
 
-void housekeeper_link_reap(struct broker *b)
+void housekeeper_link_reap(struct housekeeper_link *k, bool stopping)
 {
-    struct housekeeper_link *k = &b->housekeeper;
-    k->pid = 0;
-    leave(b);
-    if (b->stopping)
+    k->helper.pid = 0;
+    helper_close(&k->helper, k->spawner->io->loop);
+    if (stopping)
         return;
     log_warn("the housekeeper ended unexpectedly; starting another");
     k->start = deadline_in_ms(RESTART_MS);
 }
 
-void housekeeper_link_ask_sweep(struct broker *b)
+void housekeeper_link_ask_sweep(struct housekeeper_link *k)
 {
     struct err e = ERR_INIT;
     json_auto_t *message = json_pack("{s:i}", "sweepInMs", 0);
-    if (b->housekeeper.fd >= 0 && wire_post(b->housekeeper.fd, message, -1, &e) < 0)
+
+    if (k->helper.fd >= 0 && wire_post(k->helper.fd, message, -1, &e) < 0)
         log_debug("housekeeper: %s", e.text);
 }

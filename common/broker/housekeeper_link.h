@@ -1,46 +1,33 @@
-/* The broker's side of the housekeeper: its process, started again when it dies, and what it says.
- * Private to common/broker. */
+/* The main process's side of the housekeeper: its process, started again when it ends, and the
+ * runners that it reports. */
 #ifndef SANDCGI_BROKER_HOUSEKEEPER_LINK_H
 #define SANDCGI_BROKER_HOUSEKEEPER_LINK_H
 
-#include "common/base/clock.h"
-#include "common/base/loop.h"
-#include "common/base/sock.h"
-#include "common/engine/engine.h"
-
-#include <stdbool.h>
-#include <sys/types.h>
-
-struct broker;
+#include "common/broker/spawn.h"
 
 struct housekeeper_link {
-    pid_t pid; /* 0: none */
-    int fd;
-    struct sock_inbox inbox; /* of fd, as the next */
-    struct loop_watch watch;
-    struct deadline start;      /* when a dead one is started again */
-    struct deadline first_word; /* connections wait until then; never: they need not */
-    struct deadline news;       /* when to tell that the runners changed; never: they did not */
-    struct engine_runners runners;
-    char version[16]; /* of the engine's API, as supervisors are told it; "" unknown */
-    char trouble[sizeof((struct err *)0)->text]; /* why the engine cannot be reached; "" = it can */
+    const struct spawner *spawner; /* borrowed */
+    struct helper helper;
+    struct deadline start;         /* when one that has ended is started again */
+    struct deadline first_message; /* connections wait until then; never: they need not */
+    struct deadline notify;        /* when to call runners_changed; never: they did not change */
+    struct runners runners;
 };
 
-void housekeeper_link_init(struct housekeeper_link *k);
-int housekeeper_link_start(struct broker *b, struct err *e);
+void housekeeper_link_init(struct housekeeper_link *k, const struct spawner *spawner);
+int housekeeper_link_start(struct housekeeper_link *k, struct err *e);
 /* Ends it. */
-void housekeeper_link_clear(struct broker *b);
+void housekeeper_link_clear(struct housekeeper_link *k);
 
-/* What has become due. */
-void housekeeper_link_tick(struct broker *b);
-/* When something will be. */
-struct deadline housekeeper_link_next(const struct housekeeper_link *k);
-/* Has it, or its time, passed that connections wait for? */
-bool housekeeper_link_ready(const struct housekeeper_link *k);
+/* What has become due; when stopping nothing is started again. */
+void housekeeper_link_tick(struct housekeeper_link *k, bool stopping);
+struct deadline housekeeper_link_due(const struct housekeeper_link *k);
+/* Has it reported for the first time, or had its time for that? */
+bool housekeeper_link_is_ready(const struct housekeeper_link *k);
 
 /* Its process has ended. */
-void housekeeper_link_reap(struct broker *b);
-/* A child died that may have left its container. */
-void housekeeper_link_ask_sweep(struct broker *b);
+void housekeeper_link_reap(struct housekeeper_link *k, bool stopping);
+/* A child has ended that may have left its container. */
+void housekeeper_link_ask_sweep(struct housekeeper_link *k);
 
 #endif

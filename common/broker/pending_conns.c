@@ -4,111 +4,116 @@
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
-#include "common/broker/broker.h"
+#include "common/base/sock.h"
+#include "common/protocol/reply.h"
 #include "common/protocol/wire.h"
 
 #define HEAD_MS   30000
-#define HEADS_MAX 256
+#define CONNS_MAX 256
 
-struct head {
-    struct head *next;
+struct pending_conn {
+    struct pending_conn *next;
+    struct pending_conns *conns;
     int fd;
     struct sock_inbox inbox;
     struct loop_watch watch;
     struct deadline end;
 };
 
-static void drop(struct broker *b, struct head *head)
+static void conn_drop(struct pending_conn *conn)
 {
-    struct head **at = &b->pending_conns.first;
-    while (*at != head)
+    struct pending_conn **at = &conn->conns->first;
+
+    while (*at != conn)
         at = &(*at)->next;
-    *at = head->next;
-    b->pending_conns.n--;
-    loop_remove(&b->loop, &head->watch);
-    auto_close_fd(&head->fd);
-    sock_inbox_clear(&head->inbox);
-    free(head);
+    *at = conn->next;
+    conn->conns->n--;
+    loop_remove(conn->conns->loop, &conn->watch);
+    auto_close_fd(&conn->fd);
+    sock_inbox_clear(&conn->inbox);
+    free(conn);
 }
 
-/* The message is there. */
-static void finish(struct broker *b, struct head *head)
+static void conn_dispatch(struct pending_conn *conn)
 {
+    struct pending_conns *conns = conn->conns;
     struct err e = ERR_INIT;
-    AUTO_FD int passed = fds_take(&head->inbox.passed);
-    json_auto_t *message = wire_parse(&head->inbox.message, &e);
+    AUTO_FD int passed = fds_take(&conn->inbox.passed);
+    json_auto_t *message = wire_parse(&conn->inbox.message, &e);
 
-    loop_remove(&b->loop, &head->watch);
+    loop_remove(conns->loop, &conn->watch);
+    AUTO_FD int fd = TAKE_FD(conn->fd);
+    conn_drop(conn);
     if (message) {
-        dispatch_call(b, TAKE_FD(head->fd), message, TAKE_FD(passed));
+        conns->dispatch(conns->ctx, TAKE_FD(fd), message, TAKE_FD(passed));
     } else {
-        log_warn("request not understood: %s", e.text);
-        reply_send_error(TAKE_FD(head->fd), &e);
+        log_warn("malformed request: %s", e.text);
+        reply_send_error(TAKE_FD(fd), &e);
     }
-    drop(b, head);
 }
 
-/* Takes in what has come; false: the head is gone. */
-static bool advance(struct broker *b, struct head *head)
+/* Reads what has come; false: the connection is not pending any more. */
+static bool conn_read(struct pending_conn *conn)
 {
     struct err e = ERR_INIT;
-    int whole = sock_inbox_take(&head->inbox, head->fd, &e);
-    if (whole == 0)
-        return true;
-    if (whole > 0) {
-        finish(b, head);
-        return false;
-    }
+    int whole = sock_inbox_take(&conn->inbox, conn->fd, &e);
+
+    if (whole > 0)
+        conn_dispatch(conn);
+    if (whole >= 0)
+        return whole == 0;
     if (e.kind != ERR_CANCELLED) /* a probe that connects and leaves is no event */
-        log_warn("request not understood: %s", e.text);
-    drop(b, head);
+        log_warn("malformed request: %s", e.text);
+    conn_drop(conn);
     return false;
 }
 
-static void hear(void *owner, void *item, uint32_t events)
+static void on_readable(void *owner, void *item, uint32_t events)
 {
-    struct broker *b = owner;
+    (void)owner;
     (void)events;
-    advance(b, item);
+    conn_read(item);
 }
 
-void pending_conns_take(struct broker *b, int take_fd)
+void pending_conns_add(struct pending_conns *conns, int take_fd)
 {
     struct err e = ERR_INIT;
-    struct head *head = mem_alloc(sizeof *head);
-    *head = (struct head){.fd = take_fd,
-                          .inbox = SOCK_INBOX_INIT(WIRE_HEAD_MAX),
-                          .watch = LOOP_WATCH_INIT,
-                          .end = deadline_in_ms(HEAD_MS)};
-    if (b->pending_conns.n >= HEADS_MAX) {
-        log_warn("%d connections say nothing; the oldest is closed", HEADS_MAX);
-        drop(b, b->pending_conns.first);
+    struct pending_conn *conn = mem_alloc(sizeof *conn);
+    struct pending_conn **at = &conns->first;
+
+    *conn = (struct pending_conn){.conns = conns,
+                                  .fd = take_fd,
+                                  .inbox = SOCK_INBOX_INIT(WIRE_HEAD_MAX),
+                                  .watch = LOOP_WATCH_INIT,
+                                  .end = deadline_in_ms(HEAD_MS)};
+    if (conns->n >= CONNS_MAX) {
+        log_warn("%d connections sent no request; closing the oldest", CONNS_MAX);
+        conn_drop(conns->first);
     }
-    struct head **at = &b->pending_conns.first;
     while (*at)
         at = &(*at)->next;
-    *at = head;
-    b->pending_conns.n++;
-    if (advance(b, head) &&
-        loop_add(&b->loop, &head->watch, take_fd, EPOLLIN, hear, head, &e) < 0) {
+    *at = conn;
+    conns->n++;
+    if (conn_read(conn) &&
+        loop_add(conns->loop, &conn->watch, take_fd, EPOLLIN, on_readable, conn, &e) < 0) {
         log_error("%s", e.text);
-        drop(b, head);
+        conn_drop(conn);
     }
 }
 
-void pending_conns_tick(struct broker *b)
+void pending_conns_tick(struct pending_conns *conns)
 {
-    while (b->pending_conns.first && deadline_passed(b->pending_conns.first->end))
-        drop(b, b->pending_conns.first);
+    while (conns->first && deadline_passed(conns->first->end))
+        conn_drop(conns->first);
 }
 
-struct deadline pending_conns_next(const struct pending_conns *h)
+struct deadline pending_conns_due(const struct pending_conns *conns)
 {
-    return h->first ? h->first->end : DEADLINE_NEVER;
+    return conns->first ? conns->first->end : DEADLINE_NEVER;
 }
 
-void pending_conns_clear(struct broker *b)
+void pending_conns_clear(struct pending_conns *conns)
 {
-    while (b->pending_conns.first)
-        drop(b, b->pending_conns.first);
+    while (conns->first)
+        conn_drop(conns->first);
 }

@@ -1,28 +1,31 @@
 /*
- * Connections whose first message is still coming. Nobody waits for them: they have their time, and
- * when they are too many the oldest goes. Private to common/broker.
+ * Connections whose first message is still coming. The main process does not wait for them: each
+ * has its time, and when there are too many the oldest is closed.
  */
 #ifndef SANDCGI_BROKER_PENDING_CONNS_H
 #define SANDCGI_BROKER_PENDING_CONNS_H
 
-#include "common/base/clock.h"
+#include "common/base/loop.h"
 
+#include <jansson.h>
 #include <stddef.h>
 
-struct broker;
-struct head;
+struct pending_conn;
 
 struct pending_conns {
-    struct head *first; /* the oldest */
+    struct loop *loop; /* borrowed */
+    /* Called with each first message; takes both descriptors (-1: none rode along). */
+    void (*dispatch)(void *ctx, int take_fd, const json_t *head, int take_passed_fd);
+    void *ctx;
+    struct pending_conn *first; /* the oldest */
     size_t n;
 };
 
-/* Takes a new connection; when its head is there already it is dealt with at once. */
-void pending_conns_take(struct broker *b, int take_fd);
-
+/* A new connection; when its message is there already it is dispatched at once. */
+void pending_conns_add(struct pending_conns *conns, int take_fd);
 /* Closes those whose time has passed. */
-void pending_conns_tick(struct broker *b);
-struct deadline pending_conns_next(const struct pending_conns *h);
-void pending_conns_clear(struct broker *b);
+void pending_conns_tick(struct pending_conns *conns);
+struct deadline pending_conns_due(const struct pending_conns *conns);
+void pending_conns_clear(struct pending_conns *conns);
 
 #endif

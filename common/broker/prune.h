@@ -1,45 +1,42 @@
 /*
- * Conversations that go: because their owner says so (the operation "delete_conversation"), or
- * because the bounds of what is kept say so. The main process decides and renames, since it has
- * the books of what is in use; what takes long is done by others. Private to common/broker.
+ * Conversations that are removed: because their owner says so (OP_DELETE_CONVERSATION), or because
+ * what is kept has passed its bounds. The main process decides and renames, since it knows what is
+ * in use; helpers find what has expired, and empty .trash.
+ *
+ * On the main process's time: an owner's deletion, and each conversation that has expired, cost a
+ * rename and up to 15 system calls on records, which must be one step with it, or the next run of
+ * the conversation would lose its record. Expired ones come in messages of their own, so that
+ * callers are served between two of them.
  */
 #ifndef SANDCGI_BROKER_PRUNE_H
 #define SANDCGI_BROKER_PRUNE_H
 
-#include "common/base/clock.h"
-#include "common/base/loop.h"
-#include "common/base/sock.h"
+#include "common/broker/spawn.h"
+#include "common/broker/warm_pool.h"
+#include "common/scheduler/run_queue.h"
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
-
-struct broker;
-struct child;
-
-/* The process that looks, now and then, for what is to go (retention_pass.c), from our side; and
- * the one that empties .trash, of which there is never more than one, whoever deletes how much. */
 struct prune {
-    pid_t pid; /* 0: nobody looks now */
-    int fd;
-    struct sock_inbox inbox; /* of fd, as the next */
-    struct loop_watch watch;
-    struct deadline next; /* when to look again; never: somebody looks */
-    size_t n_gone;        /* in this look */
-    pid_t emptier;        /* 0: nobody empties .trash now */
-    bool trash;           /* something is there that nobody removes yet */
+    const struct spawner *spawner; /* borrowed, as the next */
+    struct warm_pool *warm_pool;
+    const struct run_queue *queue;
+    struct helper finder;  /* finds what has expired, now and then */
+    struct helper emptier; /* of .trash; one at a time, however much is deleted */
+    struct deadline next;  /* when to find again; never: it is at work */
+    size_t n_expired;      /* by the finder that is at work */
+    bool trash;            /* something is in .trash that nothing removes yet */
 };
 
-void prune_init(struct prune *r);
-void prune_tick(struct broker *b);
-struct deadline prune_next(const struct prune *r);
-/* Nobody is to look any more. */
-void prune_end(struct broker *b);
-/* A child's process is gone: of a job that deleted, or that emptied .trash? */
-void prune_reap(struct broker *b, const struct child *child);
+void prune_init(struct prune *p, const struct spawner *spawner, struct warm_pool *warm_pool,
+                const struct run_queue *queue);
+void prune_tick(struct prune *p);
+struct deadline prune_due(const struct prune *p);
+/* Ends the helpers. */
+void prune_end(struct prune *p);
+/* A job or helper has ended. */
+void prune_reap(struct prune *p, const struct child *child);
 
-/* A connection asks for a conversation's end. */
-void prune_begin(struct broker *b, int take_fd, const json_t *head);
+/* Moves the conversation that head names to .trash. The head of the job that answers; new
+ * reference, or NULL. */
+json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e);
 
 #endif

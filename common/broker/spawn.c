@@ -1,10 +1,12 @@
 #include "config.h"
 
+#include "common/broker/spawn.h"
+
 #include "common/base/crypto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
-#include "common/broker/broker.h"
+#include "common/protocol/wire.h"
 #include "common/supervisor/supervisor.h"
 
 #include <stdio.h>
@@ -13,199 +15,236 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define KEEP_MAX 4
+#define KEEP_MAX 2
+
+/* What the new process does, and with which descriptors. */
+struct fork_plan {
+    void (*body)(void *ctx);
+    void *ctx;
+    int keep[KEEP_MAX];      /* -1: none */
+    const char *helper_role; /* NULL: it outlives the main process */
+};
 
 static int compare_fds(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
 }
 
-void spawn_leave_broker(struct broker *b, const int *keep, size_t n_keep)
+/* Only standard input to error, the sandbox root and keep stay open: a copy of another connection
+ * would keep it from ending, one of a socket from being free. */
+static void close_other_fds(const struct spawner *s, const int keep[KEEP_MAX])
 {
-    int fds[KEEP_MAX + 2] = {STDERR_FILENO, b->root.fd};
+    int fds[KEEP_MAX + 2] = {STDERR_FILENO, s->root->fd};
     size_t n = 2;
-    for (size_t i = 0; i < n_keep && n < ARRAY_LEN(fds); i++)
+
+    for (size_t i = 0; i < KEEP_MAX; i++)
         if (keep[i] >= 0)
             fds[n++] = keep[i];
     qsort(fds, n, sizeof *fds, compare_fds);
-    /* Connections of others would never end, and sockets never be free, while we hold them. */
     for (size_t i = 0; i < n; i++) {
         unsigned first = (unsigned)fds[i] + 1;
-        unsigned last = i + 1 < n ? (unsigned)fds[i + 1] : 0;
-        if (i + 1 == n)
-            close_range(first, ~0u, 0);
-        else if (first < last)
-            close_range(first, last - 1, 0);
+        unsigned last = i + 1 < n ? (unsigned)fds[i + 1] - 1 : ~0u;
+        if (first <= last)
+            close_range(first, last, 0);
     }
-    sigprocmask(SIG_SETMASK, &b->old_mask, NULL);
 }
 
-/* A run is not ended by the terminal's Ctrl-C that stops the server: its client still waits. */
-static void ignore_interrupt(void)
-{
-    sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-}
-
-static void be_job(struct broker *b, int fd, const json_t *head, int passed_fd)
-{
-    const int keep[] = {fd, passed_fd};
-    const struct job_world world = {.config = b->config,
-                                    .root = &b->root,
-                                    .runners = &b->housekeeper.runners,
-                                    .engine_trouble = b->housekeeper.trouble,
-                                    .children = b->children,
-                                    .admission = b->admission,
-                                    .pool = b->pool,
-                                    .tally = b->tally,
-                                    .waiting = run_queue_length(b)};
-    spawn_leave_broker(b, keep, ARRAY_LEN(keep));
-    ignore_interrupt();
-    job_handle(&world, fd, head, passed_fd);
-    _exit(0);
-}
-
-int spawn_job(struct broker *b, int fd, const json_t *head, int passed_fd, struct err *e)
-{
-    pid_t pid = fork();
-    if (pid == 0)
-        be_job(b, fd, head, passed_fd);
-    if (pid < 0)
-        return err_errno(e, "fork");
-    struct child *child = children_add(b->children, CHILD_JOB);
-    child->pid = pid;
-    job_limits_note(b, child, head);
-    return 0;
-}
-
-static void be_helper(struct broker *b, const char *role, void (*be)(struct broker *b, int fd),
-                      int fd, pid_t parent)
-{
-    privsep_die_with(parent);
-    spawn_leave_broker(b, &fd, 1);
-    log_set_role(role);
-    be(b, fd);
-    _exit(0);
-}
-
-pid_t spawn_helper(struct broker *b, const char *role, void (*be)(struct broker *b, int fd),
-                   int *out_fd, struct err *e)
+/* The child's process id, or -1; does not return in the child. */
+static pid_t fork_process(const struct spawner *s, const struct fork_plan *plan, struct err *e)
 {
     pid_t parent = getpid();
+    pid_t pid = fork();
+
+    if (pid < 0)
+        return err_errno(e, "fork");
+    if (pid > 0)
+        return pid;
+    if (plan->helper_role)
+        privsep_die_with(parent);
+    close_other_fds(s, plan->keep);
+    if (plan->helper_role)
+        log_set_role(plan->helper_role);
+    else /* the terminal's Ctrl-C stops the server, but no run: its client still waits */
+        sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+    plan->body(plan->ctx);
+    _exit(0);
+}
+
+static int make_channel(int *out_ours, int *out_theirs, struct err *e)
+{
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return err_errno(e, "socketpair");
-    AUTO_FD int ours = pair[0];
-    AUTO_FD int theirs = pair[1];
-    pid_t pid = fork();
-    if (pid == 0)
-        be_helper(b, role, be, theirs, parent);
-    if (pid < 0)
-        return err_errno(e, "fork");
-    *out_fd = TAKE_FD(ours);
-    return pid;
+    *out_ours = pair[0];
+    *out_theirs = pair[1];
+    return 0;
 }
 
-static void be_supervisor(struct broker *b, const void *of, const struct child *child, int channel)
-{
-    const struct spawn *spawn = of;
-    const struct queued_run *queued_run = spawn->queued_run;
-    struct supervisor_start start = {
-        .config = b->config,
-        .root = &b->root,
-        .runner = spawn->runner,
-        .version = b->housekeeper.version,
-        .channel = channel,
-        .warm_dir = spawn->warm_dir,
-        .sandbox_dir = spawn->sandbox_dir,
-        .head = queued_run ? claim_head(queued_run) : NULL,
-        .queue_ms = spawn->queue_ms,
-        .connection = queued_run ? claim_connection(queued_run) : -1,
-    };
-    const int keep[] = {channel, start.connection};
-    memcpy(start.run_id, child->run_id, sizeof start.run_id);
-    spawn_leave_broker(b, keep, ARRAY_LEN(keep));
-    ignore_interrupt();
-    supervisor_main(&start);
-    _exit(0);
-}
+/* ---- supervisors ---- */
 
-static void be_psandbox(struct broker *b, const void *of, const struct child *child, int channel)
+static struct child *row_new(const struct spawner *s, enum child_kind kind, const char *language,
+                             const char *sandbox_dir)
 {
-    const struct psandbox_spawn *spawn = of;
-    struct supervisor_start start = {
-        .config = b->config,
-        .root = &b->root,
-        .runner = spawn->runner,
-        .version = b->housekeeper.version,
-        .helpers_path = b->helpers_path,
-        .channel = channel,
-        .head = spawn->head,
-        .connection = spawn->connection,
-    };
-    const int keep[] = {channel, start.connection};
-    memcpy(start.run_id, child->run_id, sizeof start.run_id);
-    spawn_leave_broker(b, keep, ARRAY_LEN(keep));
-    ignore_interrupt();
-    psandbox_main(&start);
-    _exit(0);
-}
+    struct child *child = children_add(s->children, kind);
 
-static void copy_name(char *to, size_t size, const char *name)
-{
-    snprintf(to, size, "%s", name ? name : "");
-}
-
-static struct child *new_row(struct broker *b, const struct spawn *spawn)
-{
-    struct child *child = children_add(b->children, CHILD_SUPERVISOR);
     crypto_random_hex(RUN_ID_LEN / 2, child->run_id);
-    copy_name(child->language, sizeof child->language, spawn->runner->language);
-    copy_name(child->warm_dir, sizeof child->warm_dir, spawn->warm_dir);
-    copy_name(child->sandbox_dir, sizeof child->sandbox_dir, spawn->sandbox_dir);
-    child->image_id = mem_strdup(spawn->runner->image_id);
-    child->network = spawn->network;
+    snprintf(child->language, sizeof child->language, "%s", language ? language : "");
+    snprintf(child->sandbox_dir, sizeof child->sandbox_dir, "%s", sandbox_dir ? sandbox_dir : "");
     return child;
 }
 
-/* Forks; in the child be does not return. On failure the row goes. */
-static struct child *give_life(struct broker *b, struct child *child, const void *spawn,
-                               void (*be)(struct broker *, const void *, const struct child *, int),
+/* The process of the row, with a channel to it; start is completed. NULL: the row is gone. */
+static struct child *row_fork(const struct spawner *s, struct child *child,
+                              void (*body)(void *start), struct supervisor_start *start,
+                              struct err *e)
+{
+    struct fork_plan plan = {.body = body, .ctx = start, .keep = {-1, start->connection}};
+    AUTO_FD int theirs = -1;
+    int ours;
+
+    start->config = s->config;
+    start->root = s->root;
+    start->version = s->runners->version;
+    memcpy(start->run_id, child->run_id, sizeof start->run_id);
+    if (make_channel(&ours, &theirs, e) == 0 && child_io_open(s->io, child, ours, e) == 0) {
+        start->channel = plan.keep[0] = theirs;
+        child->pid = fork_process(s, &plan, e);
+        if (child->pid > 0)
+            return child;
+    }
+    child_io_close(s->io, child);
+    children_remove(s->children, child);
+    return NULL;
+}
+
+static void run_supervisor(void *start)
+{
+    supervisor_main(start);
+}
+
+struct child *spawn_supervisor(const struct spawner *s, const struct supervisor_spawn *spawn,
                                struct err *e)
 {
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-        err_errno(e, "socketpair");
-        children_remove(b->children, child);
-        return NULL;
-    }
-    AUTO_FD int theirs = pair[1];
-    child->channel = pair[0];
-    child->pid = fork();
-    if (child->pid == 0)
-        be(b, spawn, child, theirs);
-    if (child->pid < 0) {
-        err_errno(e, "fork");
-        children_remove(b->children, child);
-        return NULL;
-    }
-    child_io_watch(b, child);
-    return child;
+    struct child *child = row_new(s, CHILD_SUPERVISOR, spawn->runner->language, spawn->sandbox_dir);
+    struct supervisor_start start = {
+        .runner = spawn->runner,
+        .head = spawn->head,
+        .connection = spawn->head ? spawn->connection : -1,
+        .queue_ms = spawn->queue_ms,
+        .warm_dir = spawn->warm_dir,
+        .sandbox_dir = spawn->sandbox_dir,
+    };
+
+    snprintf(child->warm_dir, sizeof child->warm_dir, "%s", spawn->warm_dir ? spawn->warm_dir : "");
+    child->image_id = mem_strdup(spawn->runner->image_id);
+    child->network = spawn->network;
+    return row_fork(s, child, run_supervisor, &start, e);
 }
 
-struct child *spawn_supervisor(struct broker *b, const struct spawn *spawn, struct err *e)
+static void run_psandbox(void *start)
 {
-    return give_life(b, new_row(b, spawn), spawn, be_supervisor, e);
+    psandbox_main(start);
 }
 
-struct child *spawn_psandbox(struct broker *b, const struct psandbox_spawn *spawn, struct err *e)
+struct child *spawn_psandbox(const struct spawner *s, const struct psandbox_spawn *spawn,
+                             struct err *e)
 {
-    struct child *child = children_add(b->children, CHILD_PSANDBOX);
-    crypto_random_hex(RUN_ID_LEN / 2, child->run_id);
-    copy_name(child->language, sizeof child->language, spawn->language);
-    copy_name(child->sandbox_dir, sizeof child->sandbox_dir, spawn->sandbox_dir);
+    struct child *child = row_new(s, CHILD_PSANDBOX, spawn->language, spawn->sandbox_dir);
+    struct supervisor_start start = {
+        .runner = spawn->runner,
+        .head = spawn->head,
+        .connection = spawn->connection,
+        .helpers_path = s->helpers_path,
+    };
+
     child_set_owner(child, spawn->tenant, spawn->conversation);
     child->session = spawn->session;
     child->network = json_is_true(json_object_get(spawn->head, "network"));
-    return give_life(b, child, spawn, be_psandbox, e);
+    return row_fork(s, child, run_psandbox, &start, e);
+}
+
+/* ---- jobs ---- */
+
+struct job_start {
+    const struct job_world *world;
+    const json_t *head;
+    int fd, passed_fd;
+};
+
+static void run_job(void *ctx)
+{
+    const struct job_start *start = ctx;
+
+    job_handle(start->world, start->fd, start->head, start->passed_fd);
+}
+
+int spawn_job(const struct spawner *s, const struct job_world *world, int fd, const json_t *head,
+              int passed_fd, const char *tenant, struct err *e)
+{
+    struct job_start start = {.world = world, .head = head, .fd = fd, .passed_fd = passed_fd};
+    const struct fork_plan plan = {.body = run_job, .ctx = &start, .keep = {fd, passed_fd}};
+    pid_t pid = fork_process(s, &plan, e);
+
+    if (pid < 0)
+        return -1;
+    struct child *child = children_add(s->children, CHILD_JOB);
+    child->pid = pid;
+    child->limit = op_row(op_of(head))->limit;
+    child_set_owner(child, tenant, NULL);
+    return 0;
+}
+
+/* ---- helpers ---- */
+
+struct helper_start {
+    const struct helper_spawn *spawn;
+    int fd;
+};
+
+static void run_helper(void *ctx)
+{
+    const struct helper_start *start = ctx;
+
+    start->spawn->main(start->spawn->ctx, start->fd);
+}
+
+int helper_start(struct helper *h, const struct spawner *s, const struct helper_spawn *spawn,
+                 struct err *e)
+{
+    AUTO_FD int theirs = -1;
+    struct loop *loop = s->io->loop;
+
+    if (make_channel(&h->fd, &theirs, e) < 0)
+        return -1;
+    struct helper_start start = {.spawn = spawn, .fd = theirs};
+    const struct fork_plan plan = {
+        .body = run_helper, .ctx = &start, .keep = {theirs, -1}, .helper_role = spawn->role};
+    pid_t pid = -1;
+    if (!spawn->on_message ||
+        loop_add(loop, &h->watch, h->fd, EPOLLIN, spawn->on_message, spawn->item, e) == 0)
+        pid = fork_process(s, &plan, e);
+    if (pid > 0)
+        h->pid = pid;
+    if (pid < 0 || !spawn->on_message)
+        helper_close(h, loop);
+    return pid < 0 ? -1 : 0;
+}
+
+json_t *helper_next_message(struct helper *h, bool *out_ended)
+{
+    struct err e = ERR_INIT;
+    int whole = sock_inbox_take(&h->inbox, h->fd, &e);
+    json_t *message = whole > 0 ? wire_parse(&h->inbox.message, &e) : NULL;
+
+    *out_ended = whole != 0 && !message;
+    return message;
+}
+
+void helper_close(struct helper *h, struct loop *loop)
+{
+    loop_remove(loop, &h->watch);
+    auto_close_fd(&h->fd);
+    sock_inbox_clear(&h->inbox);
 }

@@ -1,108 +1,186 @@
 #include "config.h"
 
+#include "common/broker/warm_pool.h"
+
 #include "common/base/log.h"
-#include "common/broker/broker.h"
-#include "common/rpc/json.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-static void start(struct broker *b, const struct pool_action *action, const char *warm_dir,
-                  const char *sandbox_dir)
+#define CPU_CHECK_MS     500
+#define CPU_PRESSURE_MAX 10 /* percent of the time that some task waited for a CPU */
+
+/* ---- is the machine idle? ---- */
+
+/* The whole number at the front of text; returns what follows it, NULL when there is none. */
+static const char *take_number(const char *text, uint64_t *out)
 {
-    const struct spawn spawn = {
-        .runner = action->runner, .warm_dir = warm_dir, .sandbox_dir = sandbox_dir};
-    struct err e = ERR_INIT;
-    if (spawn_supervisor(b, &spawn, &e))
-        return;
-    log_error("%s", e.text);
-    pool_note_failed_start(b->pool, action->runner->language, clock_mono_ms());
-    if (warm_dir)
-        warm_dir_remove(&b->root, warm_dir);
+    size_t len = strspn(text, "0123456789");
+
+    *out = 0;
+    if (len == 0 || len > 18)
+        return NULL;
+    for (size_t i = 0; i < len; i++)
+        *out = *out * 10 + (uint64_t)(text[i] - '0');
+    return text + len;
 }
 
-static void start_on_warm_dir(struct broker *b, const struct pool_action *action)
+int cpu_idle_by_pressure(struct cpu_pressure *cpu, const char *pressure, int64_t now_ms)
 {
-    struct err e = ERR_INIT;
-    char name[WARM_DIR_NAME_LEN + 1];
-    if (warm_dir_make(&b->root, name, &e) == 0) {
-        start(b, action, name, NULL);
-        return;
+    static const char start[] = "some ", name[] = " total=";
+    const char *total = strncmp(pressure, start, sizeof(start) - 1) == 0 ? strstr(pressure, name)
+                                                                         : NULL;
+    uint64_t stalled_us;
+
+    if (!total || !take_number(total + sizeof(name) - 1, &stalled_us))
+        return -1;
+    const uint64_t since_us = stalled_us - cpu->stalled_us;
+    const int64_t passed_ms = now_ms - cpu->checked_ms;
+    const bool first = !cpu->checked || stalled_us < cpu->stalled_us || passed_ms <= 0;
+    cpu->stalled_us = stalled_us;
+    if (first)
+        return 0;
+    return since_us / 10 < (uint64_t)passed_ms * CPU_PRESSURE_MAX;
+}
+
+int cpu_idle_by_stat(struct cpu_pressure *cpu, const char *stat)
+{
+    uint64_t ticks[8] = {0}; /* user nice system idle iowait irq softirq steal */
+    uint64_t busy = 0, total = 0;
+
+    if (strncmp(stat, "cpu ", 4) != 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(ticks); i++) {
+        stat += strcspn(stat, " \n");
+        stat += strspn(stat, " ");
+        if (!take_number(stat, &ticks[i]))
+            return -1;
+        total += ticks[i];
+        busy += i == 3 || i == 4 ? 0 : ticks[i];
     }
-    log_error("no directory for a container that waits: %s", e.text);
-    pool_note_failed_start(b->pool, action->runner->language, clock_mono_ms());
+    const uint64_t busy_since = busy - cpu->busy, since = total - cpu->total;
+    const bool first = cpu->total == 0;
+    cpu->busy = busy;
+    cpu->total = total;
+    if (first || since == 0 || busy_since > since)
+        return -1;
+    return busy_since * 2 < since;
 }
 
-static void start_on_sandbox(struct broker *b, const struct pool_action *action)
+/* The beginning of a file of the kernel's; false when it cannot be read. */
+static bool read_front(const char *path, char *out, size_t size)
 {
-    if (faccessat(b->root.fd, action->sandbox_dir, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        start(b, action, NULL, action->sandbox_dir);
-    else
-        pool_forget_sandbox(b->pool, action->sandbox_dir);
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
+
+    if (n <= 0)
+        return false;
+    out[n] = '\0';
+    return true;
 }
 
-static void preload(struct broker *b, const struct pool_action *action)
+bool cpu_pressure_is_idle(struct cpu_pressure *cpu, int64_t now_ms)
 {
+    char text[512];
+    int answer = -1;
+
+    if (cpu->checked && now_ms - cpu->checked_ms < CPU_CHECK_MS)
+        return cpu->idle;
+    if (read_front("/proc/pressure/cpu", text, sizeof(text)))
+        answer = cpu_idle_by_pressure(cpu, text, now_ms);
+    if (answer < 0 && read_front("/proc/stat", text, sizeof(text)))
+        answer = cpu_idle_by_stat(cpu, text);
+    cpu->checked = true;
+    cpu->checked_ms = now_ms;
+    cpu->idle = answer > 0;
+    return cpu->idle;
+}
+
+/* ---- actions of the pool ---- */
+
+static void start_failed(struct warm_pool *w, const struct pool_action *action, const struct err *e)
+{
+    log_error("cannot start a warm container: %s", e->text);
+    pool_note_failed_start(w->pool, action->runner->language, clock_mono_ms());
+}
+
+static void start_on_warm_dir(struct warm_pool *w, const struct pool_action *action)
+{
+    const struct sandbox_root *root = w->spawner->root;
+    char name[WARM_DIR_NAME_LEN + 1];
+    const struct supervisor_spawn spawn = {.runner = action->runner, .warm_dir = name};
     struct err e = ERR_INIT;
-    (void)b;
-    action->child->preload_asked = true;
-    if (child_tell(action->child, "preload", &e) < 0)
-        log_debug("a container that waited is gone: %s", e.text);
+
+    if (warm_dir_make(root, name, &e) < 0) {
+        start_failed(w, action, &e);
+    } else if (!spawn_supervisor(w->spawner, &spawn, &e)) {
+        start_failed(w, action, &e);
+        warm_dir_remove(root, name);
+    }
 }
 
-static void end(struct broker *b, const struct pool_action *action)
+static void start_on_sandbox(struct warm_pool *w, const struct pool_action *action)
 {
-    child_io_release(b, action->child);
+    const struct supervisor_spawn spawn = {.runner = action->runner,
+                                           .sandbox_dir = action->sandbox_dir};
+    struct err e = ERR_INIT;
+
+    if (faccessat(w->spawner->root->fd, action->sandbox_dir, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        pool_forget_sandbox(w->pool, action->sandbox_dir);
+    else if (!spawn_supervisor(w->spawner, &spawn, &e))
+        start_failed(w, action, &e);
 }
 
-static void (*const carry_out[])(struct broker *b, const struct pool_action *action) = {
-    [POOL_START_ON_WARM_DIR] = start_on_warm_dir,
-    [POOL_START_ON_SANDBOX] = start_on_sandbox,
-    [POOL_PRELOAD] = preload,
-    [POOL_END] = end,
-};
-
-static bool is_start(enum pool_do what)
+void warm_pool_tick(struct warm_pool *w, size_t queued)
 {
-    return what == POOL_START_ON_WARM_DIR || what == POOL_START_ON_SANDBOX;
-}
-
-void warm_tick(struct broker *b)
-{
+    const struct spawner *s = w->spawner;
     int64_t now_ms = clock_mono_ms(), at_ms = -1;
     const struct pool_now now = {
         .now_ms = now_ms,
-        .runners = &b->housekeeper.runners,
-        .engine_ok = !*b->housekeeper.trouble,
-        .machine_idle = cpu_pressure_is_idle(&b->cpu_pressure, now_ms),
-        .waiting_callers = run_queue_length(b),
+        .runners = &s->runners->list,
+        .engine_ok = !*s->runners->engine_error,
+        .machine_idle = cpu_pressure_is_idle(&w->cpu, now_ms),
+        .waiting_callers = queued,
     };
     struct pool_action action;
-    while (pool_next(b->pool, b->children, &now, &action, &at_ms)) {
-        carry_out[action.what](b, &action);
-        if (is_start(action.what)) { /* that took a moment: callers first */
-            b->pool_at = deadline_in_ms(0);
-            return;
+    struct err e = ERR_INIT;
+    bool started = false;
+
+    while (!started && pool_next(w->pool, s->children, &now, &action, &at_ms)) {
+        switch (action.what) {
+        case POOL_START_ON_WARM_DIR:
+            start_on_warm_dir(w, &action);
+            started = true;
+            break;
+        case POOL_START_ON_SANDBOX:
+            start_on_sandbox(w, &action);
+            started = true;
+            break;
+        case POOL_PRELOAD:
+            action.child->preload_asked = true;
+            if (child_io_tell(action.child, "preload", &e) < 0)
+                log_debug("a warm container is gone: %s", e.text);
+            break;
+        case POOL_END:
+            child_io_release(s->io, action.child);
+            break;
         }
     }
-    b->pool_at = at_ms < 0 ? DEADLINE_NEVER : (struct deadline){.at_ms = at_ms};
+    /* A start takes a moment: callers come before the next one. */
+    w->due = started     ? deadline_in_ms(0)
+             : at_ms < 0 ? DEADLINE_NEVER
+                         : (struct deadline){.at_ms = at_ms};
 }
 
-void warm_note_upload(struct broker *b, const json_t *head)
+void warm_pool_release(struct warm_pool *w, const char *sandbox_dir)
 {
-    const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversationId");
-    struct err e = ERR_INIT;
-    char sandbox_dir[SANDBOX_NAME_LEN + 1];
-    /* What is wrong with the head, the job tells its caller. */
-    if (tenant && conversation &&
-        sandbox_name(&b->root, tenant, conversation, sandbox_dir, &e) == 0)
-        pool_note_upload(b->pool, sandbox_dir, clock_mono_ms());
-}
+    const struct spawner *s = w->spawner;
 
-void warm_end(struct broker *b)
-{
-    for (struct child *c = NULL; (c = children_next(b->children, c));)
-        if (c->kind == CHILD_SUPERVISOR && !c->claimed && c->channel >= 0)
-            child_io_release(b, c);
+    for (struct child *c = NULL; (c = children_next(s->children, c));)
+        if (child_is_warm(c) && (!sandbox_dir || strcmp(c->sandbox_dir, sandbox_dir) == 0))
+            child_io_release(s->io, c);
+    if (sandbox_dir)
+        pool_forget_sandbox(w->pool, sandbox_dir);
 }

@@ -3,29 +3,21 @@
 #define SANDCGI_JOBS_JOB_H
 
 #include "common/sandbox/sandbox.h"
-#include "common/scheduler/admission.h"
 #include "common/scheduler/broker_config.h"
 #include "common/scheduler/children.h"
 #include "common/scheduler/pool.h"
+#include "common/scheduler/run_queue.h"
 
 #include <jansson.h>
 
-/* Runs since the broker's start that found a container that waited, and that did not. */
-struct broker_tally {
-    uint64_t hits, misses;
-};
-
-/* What a child inherits from the broker at its fork. */
+/* What a job inherits from the main process at its fork: the books as they were then. */
 struct job_world {
     const struct broker_config *config;
     const struct sandbox_root *root;
-    const struct engine_runners *runners;
-    const char *engine_trouble; /* why the engine cannot be reached; "" = it can */
-    struct children *children;  /* the books as they were then, as the next */
-    const struct admission *admission;
+    const struct runners *runners;
+    struct children *children;
+    const struct run_queue *queue;
     struct pool *pool;
-    struct broker_tally tally;
-    size_t waiting; /* runs that wait for a place or a start */
 };
 
 /* What an operation works on: the request, its passed descriptor, and what the reply carries
@@ -94,7 +86,7 @@ json_t *job_psandbox_status(struct job *job, struct err *e);
 json_t *job_remove(struct job *job, struct err *e);
 
 /* The "runners" and "status" operations (job_status.c), as above. */
-json_t *job_runners(const struct job_world *world, struct err *e);
+json_t *job_runners(const struct runners *runners, struct err *e);
 json_t *job_status(const struct job_world *world);
 
 /* "archive_link", "pack" and "unpack" (job_archive.c), as above. */

@@ -39,13 +39,13 @@ static json_t *runners_new(const struct engine_runners *runners)
     return list;
 }
 
-json_t *job_runners(const struct job_world *world, struct err *e)
+json_t *job_runners(const struct runners *runners, struct err *e)
 {
-    if (*world->engine_trouble) {
-        err_set(e, ERR_UNAVAILABLE, "%s", world->engine_trouble);
+    if (*runners->engine_error) {
+        err_set(e, ERR_UNAVAILABLE, "%s", runners->engine_error);
         return NULL;
     }
-    return runners_new(world->runners);
+    return runners_new(&runners->list);
 }
 
 /* ---- status ---- */
@@ -68,14 +68,15 @@ json_t *job_status(const struct job_world *world)
     const struct broker_limits *limits = &world->config->limits;
     json_t *status = json_object();
     json_t *claims = json_object();
+    const struct run_tally tally = run_queue_tally(world->queue);
 
-    set_count(claims, "hit", world->tally.hits);
-    set_count(claims, "miss", world->tally.misses);
-    json_object_set_new(status, "engine", engine_new(world->engine_trouble));
-    json_object_set_new(status, "runners", runners_new(world->runners));
-    set_count(status, "running", admission_running(world->admission));
+    set_count(claims, "hit", tally.hits);
+    set_count(claims, "miss", tally.misses);
+    json_object_set_new(status, "engine", engine_new(world->runners->engine_error));
+    json_object_set_new(status, "runners", runners_new(&world->runners->list));
+    set_count(status, "running", run_queue_running(world->queue));
     set_count(status, "maxRuns", limits->max_runs);
-    set_count(status, "queued", world->waiting);
+    set_count(status, "queued", run_queue_length(world->queue));
     set_count(status, "queueMax", limits->queue);
     json_object_set_new(status, "claims", claims);
     json_object_set_new(status, "pool", pool_status(world->pool, world->children, clock_mono_ms()));

@@ -2,12 +2,11 @@
 
 #include "common/scheduler/children.h"
 
+#include "common/base/clock.h"
 #include "common/base/mem.h"
-#include "common/protocol/wire.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-#define CHANNEL_MESSAGE_MAX 4096 /* of what supervisors say */
 
 struct row {
     struct child child; /* first: a child is its row */
@@ -28,8 +27,6 @@ struct children *children_new(void)
 
 static void row_free(struct row *row)
 {
-    auto_close_fd(&row->child.channel);
-    sock_inbox_clear(&row->child.inbox);
     free(row->child.image_id);
     free(row->child.tenant);
     free(row->child.conversation);
@@ -51,12 +48,7 @@ struct child *children_add(struct children *list, enum child_kind kind)
 {
     struct row *row = mem_alloc(sizeof *row);
     int64_t now = clock_mono_ms();
-    row->child = (struct child){.channel = -1,
-                                .watch = LOOP_WATCH_INIT,
-                                .inbox = SOCK_INBOX_INIT(CHANNEL_MESSAGE_MAX),
-                                .kind = kind,
-                                .born_ms = now,
-                                .since_ms = now};
+    row->child = (struct child){.kind = kind, .born_ms = now, .since_ms = now};
     *list->end = row;
     list->end = &row->next;
     return &row->child;
@@ -125,26 +117,10 @@ void child_set_owner(struct child *child, const char *tenant, const char *conver
     child->conversation = conversation ? mem_strdup(conversation) : NULL;
 }
 
-static int post(struct child *child, const json_t *message, int pass_fd, struct err *e)
+bool child_is_warm(const struct child *child)
 {
-    if (child->channel < 0)
-        return err_set(e, ERR_CANCELLED, "it has been told to go");
-    return wire_post(child->channel, message, pass_fd, e);
-}
-
-int child_hand(struct child *child, const char *what, const json_t *head, int64_t queue_ms,
-               int connection, struct err *e)
-{
-    /* O: the head stays the caller's. */
-    json_auto_t *message = json_pack("{s:s, s:O, s:I}", "do", what, "head", head, "queueMs",
-                                     (json_int_t)queue_ms);
-    return post(child, message, connection, e);
-}
-
-int child_tell(struct child *child, const char *what, struct err *e)
-{
-    json_auto_t *message = json_pack("{s:s}", "do", what);
-    return post(child, message, -1, e);
+    return child->kind == CHILD_SUPERVISOR && !child->claimed &&
+           (child->state == CHILD_STARTING || child->state == CHILD_WAITING);
 }
 
 static const char *const tier_names[] = {

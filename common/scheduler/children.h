@@ -1,62 +1,55 @@
-/*
- * The broker's children: one row each, the books of who runs what. Owned by the main process; a job
- * child sees a copy. Private to common/broker.
- */
+/* The children of the main process, one row each. Plain data; a job sees a copy. */
 #ifndef SANDCGI_SCHEDULER_CHILDREN_H
 #define SANDCGI_SCHEDULER_CHILDREN_H
 
-#include "common/base/loop.h"
-#include "common/base/sock.h"
 #include "common/engine/engine.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/run.h"
 #include "common/sandbox/sandbox.h"
 #include "common/sandbox/warm_dir.h"
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 enum child_kind {
-    CHILD_JOB,
+    CHILD_JOB, /* or a helper, whose end the main process waits for */
     CHILD_SUPERVISOR,
-    CHILD_PSANDBOX /* of a persistent sandbox (stays.c) */
+    CHILD_PSANDBOX, /* the supervisor of a persistent sandbox */
 };
 
 enum child_state {
-    CHILD_STARTING, /* its container is being made, for a run that has come or ahead */
-    CHILD_WAITING,  /* its container waits for a run */
+    CHILD_STARTING, /* its container is being made */
+    CHILD_WAITING,  /* its container is warm: it waits for a run */
     CHILD_RUNNING,
-    CHILD_ENDED, /* the program is over, it answers and cleans up */
+    CHILD_ENDED, /* the program is over, it answers and cleans up; or it was released */
 };
 
 struct queued_run;
+struct child_link;
 
 struct child {
-    pid_t pid;               /* 0: adopted from a broker of before, known by its channel only */
-    int channel;             /* -1: a job, or it was told to go */
-    struct sock_inbox inbox; /* of the channel, as the next */
-    struct loop_watch watch;
+    pid_t pid; /* 0: it began under a broker before */
     enum child_kind kind;
     enum child_state state;
     bool claimed;                /* has been given a run */
     bool placed;                 /* holds a place of admission's */
+    bool reattaching;            /* it has outlived the broker before, and not come back yet */
     char run_id[RUN_ID_LEN + 1]; /* known from the fork on */
-    char sandbox_dir[SANDBOX_NAME_LEN +
-                     1];                  /* sandbox's name; "" while it sits on a warm directory */
-    char warm_dir[WARM_DIR_NAME_LEN + 1]; /* "": none */
+    char sandbox_dir[SANDBOX_NAME_LEN + 1]; /* "": it is on a warm directory */
+    char warm_dir[WARM_DIR_NAME_LEN + 1];   /* "": none */
     char language[RUN_LANGUAGE_MAX + 1];
-    char *image_id;              /* what it was made of: another image replaces it; NULL: adopted */
-    char *tenant, *conversation; /* NULL until claimed; of a job that lasts the tenant only */
-    enum job_limit limit;        /* of a job */
+    char *image_id; /* what it was made of: another image replaces it; NULL: it was adopted */
+    char *tenant, *conversation; /* NULL until claimed; of a job the tenant only */
+    enum job_limit limit;        /* of a job: the share that it counts for */
     bool network, background;
     bool session; /* a persistent sandbox that keeps variables */
     enum engine_tier tier;
     uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;
     int64_t born_ms, since_ms; /* clock_mono_ms of the fork, of the state */
-    struct queued_run *claim;  /* what it was given and has not begun; NULL: none (run_queue.h) */
+    struct queued_run *run;    /* what it was given and has not taken; NULL: none (run_queue.h) */
+    struct child_link *link;   /* its channel (common/broker/child_io.h); NULL: none */
 };
 
 struct children; /* grows; pointers to rows stay valid until children_remove */
@@ -64,30 +57,26 @@ struct children; /* grows; pointers to rows stay valid until children_remove */
 struct children *children_new(void);
 void children_free(struct children *list);
 
-/* A new row: STARTING, without a channel, born now. */
+/* A new row: STARTING, born now. */
 struct child *children_add(struct children *list, enum child_kind kind);
-/* Closes the channel, whose watch has ended. */
+/* Its channel has been closed. */
 void children_remove(struct children *list, struct child *child);
 
 struct child *children_find_pid(struct children *list, pid_t pid);
-/* A claimed one of this tenant; NULL. */
+/* The one that has this run of the tenant; NULL. */
 struct child *children_find_run(struct children *list, const char *tenant, const char *run_id);
-/* Those for which is says so; NULL: all. */
+/* Those for which is() holds; NULL: all. */
 size_t children_count(const struct children *list, bool (*is)(const struct child *, const void *),
                       const void *ctx);
-/* The one behind after, NULL: the first. NULL at the end. */
+/* The row behind after; after NULL: the first. NULL at the end. */
 struct child *children_next(const struct children *list, const struct child *after);
 
 void child_set_state(struct child *child, enum child_state state);
-/* Whose run it does from now on; conversation NULL: of a job. */
+/* Whose run or job it carries out from now on; conversation NULL: of a job. */
 void child_set_owner(struct child *child, const char *tenant, const char *conversation);
 
-/* Hands a connection over ({"do":what,"head":…}); closes nothing; -1 when the child is gone (the
- * caller chooses another). Never blocks. */
-int child_hand(struct child *child, const char *what, const json_t *head, int64_t queue_ms,
-               int connection, struct err *e);
-/* {"do":what}. Never blocks. */
-int child_tell(struct child *child, const char *what, struct err *e);
+/* Its container waits for a run, or will: nothing has been assigned to it yet. */
+bool child_is_warm(const struct child *child);
 
 /* "none", "light", "full". */
 const char *child_tier_name(enum engine_tier tier);

@@ -4,15 +4,19 @@ libscheduler_a_SOURCES = \
 	common/scheduler/admission.c common/scheduler/admission.h \
 	common/scheduler/broker_config.h \
 	common/scheduler/children.c common/scheduler/children.h \
+	common/scheduler/job_limits.c common/scheduler/job_limits.h \
 	common/scheduler/pool.c common/scheduler/pool.h \
 	common/scheduler/pool_books.c common/scheduler/pool_books.h \
 	common/scheduler/pool_plan.c \
-	common/scheduler/pool_settings.c common/scheduler/pool_settings.h
+	common/scheduler/pool_settings.c common/scheduler/pool_settings.h \
+	common/scheduler/run_queue.c common/scheduler/run_queue.h \
+	common/scheduler/runners.c common/scheduler/runners.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/scheduler/test_admission \
 	tests/unit/scheduler/test_children \
+	tests/unit/scheduler/test_job_limits \
 	tests/unit/scheduler/test_pool \
 	tests/unit/scheduler/test_pool_settings \
 	tests/unit/scheduler/test_pool_sim

@@ -73,7 +73,7 @@ static bool wants_full(const struct pool_want *want)
 
 static bool fits(const struct child *c, const struct pool_want *want)
 {
-    return pool_is_warm(c) && !c->network && strcmp(c->language, want->runner->language) == 0 &&
+    return child_is_warm(c) && !c->network && strcmp(c->language, want->runner->language) == 0 &&
            c->image_id && strcmp(c->image_id, want->runner->image_id) == 0 &&
            (strcmp(c->sandbox_dir, want->sandbox_dir) == 0 || (!want->known && c->warm_dir[0]));
 }
@@ -212,7 +212,7 @@ static json_t *shelf_status(const struct pool_shelf *shelf, const struct childre
     int64_t oldest = 0;
 
     for (struct child *c = NULL; (c = children_next(children, c));) {
-        if (!pool_is_warm(c) || strcmp(c->language, shelf->setting.language) != 0)
+        if (!child_is_warm(c) || strcmp(c->language, shelf->setting.language) != 0)
             continue;
         if (c->state == CHILD_STARTING) {
             starting++;
@@ -233,7 +233,7 @@ static json_t *waiting_status(struct pool *p, const struct children *children, i
     json_t *list = json_array();
 
     for (struct child *c = NULL; (c = children_next(children, c));)
-        if (pool_is_warm(c))
+        if (child_is_warm(c))
             json_array_append_new(
                 list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "runId", c->run_id, "language",
                                 c->language, "tier", child_tier_name(c->tier), "sandbox",

@@ -50,12 +50,6 @@ struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct po
     return sandbox;
 }
 
-bool pool_is_warm(const struct child *c)
-{
-    return c->kind == CHILD_SUPERVISOR && !c->claimed &&
-           (c->state == CHILD_STARTING || c->state == CHILD_WAITING);
-}
-
 uint64_t pool_usual_bytes(const struct pool_shelf *shelf, bool full)
 {
     const uint64_t seen = !shelf ? 0 : full ? shelf->full_bytes : shelf->light_bytes;
@@ -138,7 +132,7 @@ void pool_count(struct pool *p, const struct children *children, struct pool_cou
         if (c->claimed)
             continue;
         out->used += pool_bytes_of(p, c);
-        if (pool_is_warm(c))
+        if (child_is_warm(c))
             count_waiting(p, c, out);
         else
             out->leaving += pool_bytes_of(p, c);

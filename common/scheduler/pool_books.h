@@ -80,8 +80,6 @@ uint64_t pool_usual_bytes(const struct pool_shelf *shelf, bool full);
 
 /* Counts the books into *out and into shelves and sandboxes. */
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out);
-/* A container that waits or is going to, for nobody in particular yet. */
-bool pool_is_warm(const struct child *child);
 /* What it uses; while that is not known, what one of its language does. */
 uint64_t pool_bytes_of(struct pool *p, const struct child *child);
 

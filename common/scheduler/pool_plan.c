@@ -125,7 +125,7 @@ static bool end_one(struct look *l, struct pool_action *out)
     struct child *worst = NULL, *largest = NULL;
 
     for (struct child *c = NULL; (c = children_next(l->children, c));) {
-        if (!pool_is_warm(c))
+        if (!child_is_warm(c))
             continue;
         if (is_stale(l, c))
             return action(out, POOL_END, c);
@@ -264,7 +264,7 @@ static bool evict_for(struct look *l, const struct candidate *who, struct pool_a
     struct pool_sandbox *of = NULL;
 
     for (struct child *c = NULL; (c = children_next(l->children, c));) {
-        struct pool_sandbox *sandbox = pool_is_warm(c) ? pool_sandbox_of_child(l->pool, c) : NULL;
+        struct pool_sandbox *sandbox = child_is_warm(c) ? pool_sandbox_of_child(l->pool, c) : NULL;
         if (!sandbox || (who->sandbox && sandbox->used_ms >= who->used_ms) ||
             (of && sandbox->used_ms >= of->used_ms))
             continue;
@@ -343,7 +343,7 @@ static bool load_one(struct look *l, struct pool_action *out)
     if (!l->now->engine_ok || somebody_loads(l) || l->count.starting > 0)
         return false;
     for (struct child *c = NULL; (c = children_next(l->children, c));)
-        if (pool_is_warm(c) && wants_loading(l, c) && may_grow(l, c) &&
+        if (child_is_warm(c) && wants_loading(l, c) && may_grow(l, c) &&
             (!best || (c->warm_dir[0] && best->sandbox_dir[0])))
             best = c;
     if (!best || !is_settled(l))

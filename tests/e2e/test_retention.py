@@ -142,7 +142,7 @@ def _():
     box = _sandbox(client)
     holds_for(lambda: client.download(url).status == 200, 3 * TTL, "the file is there beside the sandbox")
     equal(_in_sandbox(client, box, "cat old.txt"), "x")
-    contains(_refused(client), "a persistent sandbox of this conversation is still there")
+    contains(_refused(client), "a persistent sandbox of this conversation is still open")
     equal(_in_sandbox(client, box, "cat old.txt; echo new > new.txt"), "x")
     client.structured("close_sandbox", {"sandboxId": box})
     wait_until(lambda: _is_gone(client, url), SOON, "and goes afterwards")

@@ -356,7 +356,7 @@ static void one_that_is_not_back_yet_counts_and_its_callers_wait_for_it(void **s
     bw_wait_for(w, "running", 0);
     expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
     assert_null(broker_delete_conversation(&w->client, "ann", "c", &e));
-    assert_contains(e.text, "a persistent sandbox of this conversation is still there");
+    assert_contains(e.text, "a persistent sandbox of this conversation is still open");
     static const char *const ops[] = {"exec", "session", "close_psandbox"};
     int askers[ARRAY_LEN(ops)];
     for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
@@ -432,7 +432,7 @@ static void one_of_a_conversation_keeps_its_files(void **state)
     die(leave_one(w, false)); /* the directory is there now */
     assert_null(broker_delete_conversation(&w->client, "ann", "c", &e));
     assert_int_equal(e.kind, ERR_BUSY);
-    assert_contains(e.text, "a persistent sandbox of this conversation is still there");
+    assert_contains(e.text, "a persistent sandbox of this conversation is still open");
     close_psandbox(w, "ann", id);
     json_auto_t *gone = broker_delete_conversation(&w->client, "ann", "c", &e);
     if (!gone)

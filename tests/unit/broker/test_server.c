@@ -494,6 +494,72 @@ static void slow_readers_of_one_tenant_shut_nobody_out(void **state)
     bw_close(w);
 }
 
+/* Puts a file whose content does not come; the connection. */
+static int put_slowly(struct broker_world *w, const char *tenant, const int pipe_fds[2])
+{
+    struct err e = ERR_INIT;
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:i}", "op", "put", "tenant", tenant,
+                                  "conversationId", "c", "name", "f", "size", 10);
+    int fd = sock_connect_unix(w->socket, &e);
+
+    assert_true(fd >= 0);
+    assert_works(wire_send(fd, head, pipe_fds[0], &e), e);
+    return fd;
+}
+
+static size_t count_jobs(const struct broker_world *w)
+{
+    char text[4096] = "";
+    size_t n = 0;
+    AUTO_FREE char *list = mem_printf("/proc/%d/task/%d/children", w->pid, w->pid);
+    AUTO_FD int children = open(list, O_RDONLY | O_CLOEXEC);
+
+    assert_true(children >= 0 && read(children, text, sizeof text - 1) >= 0);
+    for (const char *at = text; (at = strchr(at, ' ')); at++)
+        n++;
+    return n;
+}
+
+/* One tenant gets its share of jobs, further ones are held or refused, and take no process; runs,
+ * also its own, and the jobs of others are served. */
+static void slow_jobs_of_one_tenant_keep_nobody_waiting(void **state)
+{
+    struct broker_world *w = *state;
+    int fds[120], pipe_fds[2];
+    size_t busy = 0, left = 0;
+
+    w->config.limits.file_max = 100;
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 0);
+    size_t before = count_jobs(w);
+    assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = put_slowly(w, "ann", pipe_fds);
+    for (size_t i = ARRAY_LEN(fds) - 40; i < ARRAY_LEN(fds); i++, busy++)
+        bw_expect_error(TAKE_FD(fds[i]), ERR_BUSY, "too many operations");
+    assert_int_equal(busy, 40); /* 16 have begun, 64 are held */
+    assert_true(count_jobs(w) <= before + 16);
+    json_auto_t *own = bw_result(bw_send_run(w, "ann", "c", "out x", plain));
+    expect_text(own, "stdout", "x");
+    json_auto_t *list = bw_result(send_head(w, json_pack("{s:s, s:s, s:s}", "op", "list_runs",
+                                                         "tenant", "bob", "conversationId", "c")));
+    assert_non_null(list);
+    for (size_t i = 16; i < 80; i++) { /* those that were held leave */
+        close(TAKE_FD(fds[i]));
+        left++;
+    }
+    for (size_t i = 0; i < left; i++) /* and make room */
+        fds[16 + i] = put_slowly(w, "ann", pipe_fds);
+    bw_wait_for(w, "running", 0);
+    struct pollfd p = {.fd = fds[79], .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 0), 0);
+    for (size_t i = 0; i < 80; i++)
+        close(fds[i]);
+    close(pipe_fds[0]); /* those that have begun end */
+    close(pipe_fds[1]);
+    bw_close(w);
+}
+
 /* ---- what is deleted ---- */
 
 /* The broker's child that has stepped back behind all others (nice); 0: there is none. */
@@ -589,6 +655,7 @@ int main(void)
         CASE(strangers_are_refused),
         CASE(a_child_holds_nobody_elses_connection),
         CASE(slow_readers_of_one_tenant_shut_nobody_out),
+        CASE(slow_jobs_of_one_tenant_keep_nobody_waiting),
         CASE(one_process_empties_the_trash_and_keeps_nobody_waiting),
     };
     return RUN_TESTS(tests);

@@ -18,8 +18,7 @@ static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, str
 {
     struct broker_config config = {.limits = {.file_max = 1000}};
     struct children *children = children_new();
-    const struct job_world world = {
-        .config = &config, .root = &f->root, .engine_trouble = "", .children = children};
+    const struct job_world world = {.config = &config, .root = &f->root, .children = children};
     int pair[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);

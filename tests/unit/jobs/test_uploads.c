@@ -53,7 +53,7 @@ static json_t *request(struct fixture *f, uint64_t upload_max, json_t *take_mess
 {
     struct broker_config config = {
         .limits = {.upload_max = upload_max, .upload_ttl_s = 900, .import = true}};
-    const struct job_world world = {.config = &config, .root = &f->root, .engine_trouble = ""};
+    const struct job_world world = {.config = &config, .root = &f->root};
     int pair[2];
 
     f->e = (struct err)ERR_INIT;

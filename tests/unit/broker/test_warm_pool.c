@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/broker/cpu_pressure.h"
+#include "common/broker/warm_pool.h"
 #include "tests/unit/unit.h"
 
 static void pressure_says_idle_below_ten_percent(void **state)
@@ -23,47 +23,44 @@ static void pressure_says_idle_below_ten_percent(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct cpu_pressure idle = {.looked = true, .looked_ms = 1000, .stalled_us = 1000000};
+        struct cpu_pressure cpu = {.checked = true, .checked_ms = 1000, .stalled_us = 1000000};
 
-        assert_int_equal(idle_by_pressure(&idle, cases[i].text, 2000), cases[i].answer);
+        assert_int_equal(cpu_idle_by_pressure(&cpu, cases[i].text, 2000), cases[i].answer);
     }
-    struct cpu_pressure fresh;
-    cpu_pressure_init(&fresh);
-    assert_int_equal(idle_by_pressure(&fresh, cases[3].text, 2000), 0);
+    struct cpu_pressure fresh = {0};
+    assert_int_equal(cpu_idle_by_pressure(&fresh, cases[3].text, 2000), 0);
 }
 
 static void counters_say_idle_when_half_of_the_time_was_unused(void **state)
 {
-    struct cpu_pressure idle;
+    struct cpu_pressure cpu = {0};
 
     (void)state;
-    cpu_pressure_init(&idle);
-    assert_int_equal(idle_by_stat(&idle, "cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1"), -1);
-    assert_int_equal(idle_by_stat(&idle, "cpu  140 0 100 850 9 0 0 0 0 0\ncpu0 1"), 1);
-    assert_int_equal(idle_by_stat(&idle, "cpu  190 5 100 890 9 0 0 0 0 0\ncpu0 1"), 0);
-    assert_int_equal(idle_by_stat(&idle, "cpu  190 5 100 890 9 0 0 0 0 0\ncpu0 1"), -1);
-    assert_int_equal(idle_by_stat(&idle, "cpu  1 5"), -1);
-    assert_int_equal(idle_by_stat(&idle, "cpu"), -1);
-    assert_int_equal(idle_by_stat(&idle, "intr 5"), -1);
+    assert_int_equal(cpu_idle_by_stat(&cpu, "cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1"), -1);
+    assert_int_equal(cpu_idle_by_stat(&cpu, "cpu  140 0 100 850 9 0 0 0 0 0\ncpu0 1"), 1);
+    assert_int_equal(cpu_idle_by_stat(&cpu, "cpu  190 5 100 890 9 0 0 0 0 0\ncpu0 1"), 0);
+    assert_int_equal(cpu_idle_by_stat(&cpu, "cpu  190 5 100 890 9 0 0 0 0 0\ncpu0 1"), -1);
+    assert_int_equal(cpu_idle_by_stat(&cpu, "cpu  1 5"), -1);
+    assert_int_equal(cpu_idle_by_stat(&cpu, "cpu"), -1);
+    assert_int_equal(cpu_idle_by_stat(&cpu, "intr 5"), -1);
     /* Counters that went backwards tell nothing. */
-    assert_int_equal(idle_by_stat(&idle, "cpu  10 5 10 89 9 0 0 0 0 0\n"), -1);
+    assert_int_equal(cpu_idle_by_stat(&cpu, "cpu  10 5 10 89 9 0 0 0 0 0\n"), -1);
 }
 
 static void an_answer_holds_for_half_a_second(void **state)
 {
-    struct cpu_pressure idle;
+    struct cpu_pressure cpu = {0};
 
     (void)state;
-    cpu_pressure_init(&idle);
-    cpu_pressure_is_idle(&idle, 5000);
-    assert_int_equal(idle.looked_ms, 5000);
+    cpu_pressure_is_idle(&cpu, 5000);
+    assert_int_equal(cpu.checked_ms, 5000);
     for (int said = 0; said < 2; said++) {
-        idle.answer = said;
-        assert_int_equal(cpu_pressure_is_idle(&idle, 5499), said);
-        assert_int_equal(idle.looked_ms, 5000);
+        cpu.idle = said;
+        assert_int_equal(cpu_pressure_is_idle(&cpu, 5499), said);
+        assert_int_equal(cpu.checked_ms, 5000);
     }
-    cpu_pressure_is_idle(&idle, 5500);
-    assert_int_equal(idle.looked_ms, 5500);
+    cpu_pressure_is_idle(&cpu, 5500);
+    assert_int_equal(cpu.checked_ms, 5500);
 }
 
 int main(void)

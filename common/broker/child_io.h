@@ -1,0 +1,59 @@
+/*
+ * The channels between the main process and the children that own a container: their messages come
+ * out as events (child_io_next), which the main loop applies. Whatever is sent never blocks.
+ */
+#ifndef SANDCGI_BROKER_CHILD_IO_H
+#define SANDCGI_BROKER_CHILD_IO_H
+
+#include "common/base/loop.h"
+#include "common/scheduler/children.h"
+
+#include <jansson.h>
+
+enum child_event_kind {
+    CHILD_READY,     /* its container has come as far as tier */
+    CHILD_TOOK_RUN,  /* it has read its run: no other can serve it any more */
+    CHILD_STARTED,   /* its container is up, which was not when its run came */
+    CHILD_HAS_ENDED, /* the program is over, or the sandbox is closed; the process goes on a little
+                      */
+    CHILD_LEFT,      /* the channel has ended, and is closed */
+};
+
+struct child_event {
+    enum child_event_kind kind;
+    struct child *child;
+    enum engine_tier tier; /* CHILD_READY, with the next */
+    uint64_t memory_bytes; /* 0: not known */
+};
+
+struct child_link; /* one channel; struct child's link */
+
+struct child_io {
+    struct loop *loop; /* borrowed */
+    struct child_link *first;
+    size_t n_readable; /* channels that may hold messages */
+};
+
+/* The channel to a child; fd is taken, also on failure. A reader of events is told by the loop. */
+int child_io_open(struct child_io *io, struct child *child, int take_fd, struct err *e);
+/* Closes the channel, if there is one: a container that waits for a run ends by itself then. */
+void child_io_close(struct child_io *io, struct child *child);
+/* The same, and the row's state is CHILD_ENDED. */
+void child_io_release(struct child_io *io, struct child *child);
+
+/* The next event; false: nothing has come. The child's row may be removed before the next call, its
+ * channel closed first. */
+bool child_io_next(struct child_io *io, struct child_event *out);
+/* The same of one child, whether or not the loop has told of it. */
+bool child_io_next_of(struct child_io *io, struct child *child, struct child_event *out);
+/* From now on child_io_next reads what children of that kind have sent by now. */
+void child_io_poll(struct child_io *io, enum child_kind kind);
+
+/* Hands a connection over ({"do":what,"head":…}); closes nothing; -1 when the child is gone (the
+ * caller chooses another). */
+int child_io_hand(struct child *child, const char *what, const json_t *head, int64_t queue_ms,
+                  int connection, struct err *e);
+/* {"do":what}. */
+int child_io_tell(struct child *child, const char *what, struct err *e);
+
+#endif

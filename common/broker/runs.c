@@ -1,0 +1,330 @@
+#include "config.h"
+
+#include "common/broker/broker.h"
+
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/protocol/reply.h"
+#include "common/protocol/wire.h"
+#include "common/rpc/json.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+/* A run's connection, until its supervisor has taken the run: another can have it when that one
+ * dies. */
+struct run_call {
+    struct queued_run run; /* first: a queued run is its call */
+    int fd;
+    json_t *head;
+    struct run_request request; /* points into head, as the next */
+    struct run_options options;
+    struct loop_watch watch; /* while it is queued: has its caller left? */
+};
+
+static struct run_call *call_of(struct queued_run *run)
+{
+    return (struct run_call *)run;
+}
+
+/* The connection is closed, unless it was taken; run may be NULL. */
+static void call_free(struct broker *b, struct queued_run *run)
+{
+    struct run_call *call = call_of(run);
+
+    if (!call)
+        return;
+    loop_remove(&b->loop, &call->watch);
+    auto_close_fd(&call->fd);
+    json_decref(call->head);
+    free(call);
+}
+
+/* ---- actions of the run queue ---- */
+
+static void on_caller_left(void *owner, void *item, uint32_t events)
+{
+    struct broker *b = owner;
+    struct run_call *call = item;
+
+    (void)events;
+    loop_remove(&b->loop, &call->watch);
+    if (run_queue_leave(b->queue, &call->run, clock_mono_ms()))
+        call_free(b, &call->run);
+}
+
+static void tell_position(struct broker *b, const struct run_action *action)
+{
+    struct run_call *call = call_of(action->run);
+    json_auto_t *message = json_pack("{s:{s:I}}", "queued", "position",
+                                     (json_int_t)action->position);
+    struct err e = ERR_INIT;
+
+    if (wire_post(call->fd, message, -1, &e) < 0 ||
+        loop_add(&b->loop, &call->watch, call->fd, EPOLLRDHUP, on_caller_left, call, &e) < 0)
+        log_debug("a queued run: %s", e.text); /* its supervisor will notice, too */
+}
+
+static void refuse(struct broker *b, const struct run_action *action)
+{
+    struct run_call *call = call_of(action->run);
+    json_t *reply = wire_error_new(&action->why);
+    json_t *error = json_object_get(reply, "error");
+
+    if (action->retry_ms > 0) {
+        json_object_set_new(error, "retryAfterMs", json_integer(action->retry_ms));
+        json_object_set_new(error, "position", json_integer((json_int_t)action->position));
+    }
+    reply_send(TAKE_FD(call->fd), reply);
+    call_free(b, action->run);
+}
+
+static void assign(struct broker *b, const struct run_action *action, struct child *child,
+                   int64_t now_ms)
+{
+    loop_remove(&b->loop, &call_of(action->run)->watch);
+    run_queue_assigned(b->queue, action, child, now_ms);
+}
+
+static void assign_warm(struct broker *b, const struct run_action *action, int64_t now_ms)
+{
+    const struct run_call *call = call_of(action->run);
+    struct err e = ERR_INIT;
+
+    if (child_io_hand(action->child, "claim", call->head, now_ms - call->run.asked_ms, call->fd,
+                      &e) == 0) {
+        assign(b, action, action->child, now_ms);
+        return;
+    }
+    log_debug("a warm container is gone: %s", e.text);
+    child_io_release(&b->io, action->child);
+}
+
+static void assign_new(struct broker *b, struct run_action *action, int64_t now_ms)
+{
+    const struct run_call *call = call_of(action->run);
+    const struct supervisor_spawn spawn = {.runner = action->want.runner,
+                                           .head = call->head,
+                                           .connection = call->fd,
+                                           .network = action->want.network,
+                                           .queue_ms = now_ms - call->run.asked_ms};
+    struct child *child = spawn_supervisor(&b->spawner, &spawn, &action->why);
+
+    if (child) {
+        assign(b, action, child, now_ms);
+        return;
+    }
+    log_error("%s", action->why.text);
+    run_queue_drop(b->queue, action->run, now_ms);
+    refuse(b, action);
+}
+
+static void carry_out(struct broker *b, struct run_action *action, int64_t now_ms)
+{
+    switch (action->what) {
+    case RUN_TELL_POSITION:
+        tell_position(b, action);
+        break;
+    case RUN_ASSIGN:
+        assign_warm(b, action, now_ms);
+        break;
+    case RUN_SPAWN:
+        assign_new(b, action, now_ms);
+        break;
+    case RUN_REFUSE:
+        refuse(b, action);
+        break;
+    }
+}
+
+/* ---- what children say ---- */
+
+/* A message begins with its length, whose first byte is small; text inside it is not. So what is
+ * next to be read is the body from its start, and the caller is still there. */
+static bool body_unread(int fd)
+{
+    unsigned char first;
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+    return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first <= WIRE_MESSAGE_MAX >> 24 &&
+           poll(&p, 1, 0) == 0;
+}
+
+static void apply_event(struct broker *b, const struct child_event *event)
+{
+    struct child *child = event->child;
+
+    switch (event->kind) {
+    case CHILD_READY:
+        child->tier = event->tier;
+        child->memory_bytes = event->memory_bytes;
+        pool_note_warm(b->pool, child);
+        if (child->state == CHILD_STARTING)
+            child_set_state(child, CHILD_WAITING);
+        break;
+    case CHILD_TOOK_RUN:
+        if (child->state == CHILD_WAITING)
+            child_set_state(child, CHILD_RUNNING);
+        call_free(b, run_queue_taken(b->queue, child));
+        break;
+    case CHILD_STARTED:
+        if (child->state == CHILD_STARTING)
+            child_set_state(child, CHILD_RUNNING);
+        break;
+    case CHILD_HAS_ENDED:
+        child_set_state(child, CHILD_ENDED);
+        call_free(b, run_queue_taken(b->queue, child));
+        run_queue_release(b->queue, child, clock_mono_ms());
+        if (child->kind == CHILD_SUPERVISOR)
+            pool_note_end(b->pool, child, clock_mono_ms());
+        break;
+    case CHILD_LEFT:
+        if (child->pid == 0) /* else SIGCHLD tells of its end */
+            runs_reap(b, child, 0);
+        break;
+    }
+}
+
+void runs_reap(struct broker *b, struct child *child, int status)
+{
+    struct child_event event;
+
+    while (child_io_next_of(&b->io, child, &event)) /* what it sent last */
+        apply_event(b, &event);
+    bool over = child->state == CHILD_ENDED;
+    if (WIFSIGNALED(status))
+        log_error("run %s: its supervisor was killed by signal %d", child->run_id,
+                  WTERMSIG(status));
+    if (WIFSIGNALED(status) || !over) /* it may have left its container */
+        housekeeper_link_ask_sweep(&b->housekeeper);
+    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && !b->stopping)
+        pool_note_failed_start(b->pool, child->language, clock_mono_ms());
+    struct queued_run *run = child->run;
+    struct queued_run *dropped = run_queue_child_lost(
+        b->queue, child, run && body_unread(call_of(run)->fd), clock_mono_ms());
+    if (run && !dropped)
+        log_info("run %s: its supervisor ended before it began; another gets it", child->run_id);
+    call_free(b, dropped); /* the end of the connection tells its caller */
+    if (child->warm_dir[0])
+        warm_dir_remove(&b->root, child->warm_dir); /* unless it has become a sandbox */
+    child_io_close(&b->io, child);
+    children_remove(b->children, child);
+}
+
+static void runs_apply_events(struct broker *b)
+{
+    for (struct child_event event; child_io_next(&b->io, &event);)
+        apply_event(b, &event);
+}
+
+void runs_tick(struct broker *b)
+{
+    int64_t now_ms = clock_mono_ms();
+
+    runs_apply_events(b);
+    for (struct run_action action; run_queue_next(b->queue, now_ms, &action);)
+        carry_out(b, &action, now_ms);
+}
+
+void runs_catch_up(struct broker *b)
+{
+    child_io_poll(&b->io, CHILD_SUPERVISOR);
+    child_io_poll(&b->io, CHILD_PSANDBOX);
+    runs_apply_events(b);
+}
+
+/* ---- operations ---- */
+
+static int call_decode(struct broker *b, struct run_call *call, struct err *e)
+{
+    struct queued_run *run = &call->run;
+
+    if (wire_run_head_decode(call->head, &call->request, &call->options, e) < 0 ||
+        sandbox_name(&b->root, call->request.tenant, call->request.conversation, run->sandbox_dir,
+                     e) < 0 ||
+        !runners_find(&b->housekeeper.runners, call->request.language, e))
+        return -1;
+    run->tenant = call->request.tenant;
+    run->conversation = call->request.conversation;
+    run->language = call->request.language;
+    run->wants = call->options.wants;
+    run->background = call->options.background;
+    run->network = run_needs_new(&call->request);
+    run->detach = call->options.detach;
+    run->wait_ms = call->options.wait_ms;
+    return 0;
+}
+
+void runs_begin(struct broker *b, int take_fd, const json_t *head)
+{
+    struct run_call *call = mem_alloc(sizeof *call);
+    int64_t now_ms = clock_mono_ms();
+    struct run_action action = {.run = &call->run};
+
+    *call = (struct run_call){.fd = take_fd,
+                              .head = json_incref((json_t *)(uintptr_t)head), /* never changed */
+                              .watch = LOOP_WATCH_INIT};
+    if (call_decode(b, call, &action.why) < 0)
+        refuse(b, &action);
+    else if (run_queue_add(b->queue, &call->run, now_ms, &action))
+        carry_out(b, &action, now_ms);
+}
+
+bool runs_hand(struct broker *b, int fd, const json_t *head)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *run_id = json_get_string(head, "runId");
+    struct err e = ERR_INIT;
+
+    if (!tenant || !run_id)
+        return false;
+    struct child *child = children_find_run(b->children, tenant, run_id);
+    /* Of one that has ended there is a record, if any. */
+    return child && child->state != CHILD_ENDED &&
+           child_io_hand(child, "hand", head, 0, fd, &e) == 0;
+}
+
+/* What an adopted supervisor says about its run; -1: that is not complete. */
+static int describe(const struct broker *b, struct child *child, const json_t *head)
+{
+    const char *run_id = json_get_string(head, "runId");
+    const char *tenant = json_get_string(head, "tenant");
+    const char *conversation = json_get_string(head, "conversationId");
+    const char *language = json_get_string(head, "language");
+    const char *state = json_get_string(head, "state");
+    struct err e = ERR_INIT;
+
+    if (!run_id || strlen(run_id) != RUN_ID_LEN || !tenant || !conversation || !language ||
+        !state || sandbox_name(&b->root, tenant, conversation, child->sandbox_dir, &e) < 0)
+        return -1;
+    memcpy(child->run_id, run_id, sizeof child->run_id);
+    snprintf(child->language, sizeof child->language, "%s", language);
+    child_set_owner(child, tenant, conversation);
+    child->background = json_get_bool(head, "background", 0);
+    child->network = json_get_bool(head, "network", 0);
+    child->claimed = true;
+    child_set_state(child, strcmp(state, "ended") == 0 ? CHILD_ENDED : CHILD_RUNNING);
+    return 0;
+}
+
+void runs_adopt(struct broker *b, int take_fd, const json_t *head)
+{
+    AUTO_FD int fd = take_fd;
+    struct child *child = children_add(b->children, CHILD_SUPERVISOR);
+    struct err e = ERR_INIT;
+
+    if (describe(b, child, head) < 0) {
+        log_warn("a supervisor came back without saying which run it has");
+    } else if (child_io_open(&b->io, child, TAKE_FD(fd), &e) < 0) {
+        log_error("run %s: %s", child->run_id, e.text); /* it tries again */
+    } else {
+        log_info("run %s goes on; it began under another broker", child->run_id);
+        if (child->state == CHILD_RUNNING)
+            run_queue_adopt(b->queue, child);
+        return;
+    }
+    children_remove(b->children, child);
+}

@@ -1,0 +1,88 @@
+/*
+ * The processes that the main process forks: jobs, supervisors of runs and of persistent sandboxes,
+ * and helpers. A fork is the last thing that can fail: what watches the new process is in the loop
+ * before, so a failure leaves no process, no descriptor and no row behind.
+ */
+#ifndef SANDCGI_BROKER_SPAWN_H
+#define SANDCGI_BROKER_SPAWN_H
+
+#include "common/base/sock.h"
+#include "common/broker/child_io.h"
+#include "common/jobs/job.h"
+#include "common/sandbox/sandbox.h"
+#include "common/scheduler/broker_config.h"
+#include "common/scheduler/runners.h"
+
+#include <signal.h>
+
+/* What children inherit. Borrowed. */
+struct spawner {
+    const struct broker_config *config;
+    const struct sandbox_root *root;
+    const struct runners *runners;
+    struct children *children;
+    struct child_io *io;
+    char *helpers_path; /* engine_spec.helpers_path of persistent sandboxes */
+    sigset_t old_mask;  /* the signal mask that children get back */
+};
+
+struct supervisor_spawn {
+    const struct engine_runner *runner;
+    const char *warm_dir, *sandbox_dir; /* the directory of a warm container; NULL: neither */
+    const json_t *head;                 /* of the run that it is for; NULL: it is a warm one */
+    int connection;                     /* and its caller; stays the caller's */
+    bool network;
+    int64_t queue_ms;
+};
+
+/* NULL: the process could not be made. The row is among the children, its channel is open. */
+struct child *spawn_supervisor(const struct spawner *s, const struct supervisor_spawn *spawn,
+                               struct err *e);
+
+struct psandbox_spawn {
+    const struct engine_runner *runner; /* NULL: an image */
+    const char *tenant, *conversation, *sandbox_dir;
+    const char *language; /* NULL: an image */
+    bool session;
+    const json_t *head; /* of the call that wants it */
+    int connection;     /* and its caller; stays the caller's */
+};
+
+/* As above. */
+struct child *spawn_psandbox(const struct spawner *s, const struct psandbox_spawn *spawn,
+                             struct err *e);
+
+/* An operation on a connection; its row counts for tenant. Both descriptors stay the caller's. */
+int spawn_job(const struct spawner *s, const struct job_world *world, int fd, const json_t *head,
+              int passed_fd, const char *tenant, struct err *e);
+
+/* A process that works for the main process and dies with it, and the messages that it sends. */
+struct helper {
+    pid_t pid; /* 0: none */
+    int fd;    /* -1: its end is closed */
+    struct sock_inbox inbox;
+    struct loop_watch watch;
+};
+
+#define HELPER_INIT(max_message)                                                                   \
+    {                                                                                              \
+        .fd = -1, .inbox = SOCK_INBOX_INIT(max_message), .watch = LOOP_WATCH_INIT                  \
+    }
+
+struct helper_spawn {
+    const char *role;                /* in the log */
+    void (*main)(void *ctx, int fd); /* the process ends when this returns */
+    void *ctx;
+    loop_handler *on_message; /* with item; NULL: it sends nothing */
+    void *item;
+};
+
+int helper_start(struct helper *h, const struct spawner *s, const struct helper_spawn *spawn,
+                 struct err *e);
+/* Its next message; NULL: there is none yet, or (*out_ended) it has closed its end. New reference.
+ */
+json_t *helper_next_message(struct helper *h, bool *out_ended);
+/* Closes the connection. */
+void helper_close(struct helper *h, struct loop *loop);
+
+#endif

@@ -1,0 +1,76 @@
+#include "config.h"
+
+#include "common/scheduler/runners.h"
+
+#include "common/base/auto.h"
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+
+const struct engine_runner *runners_find(const struct runners *r, const char *language,
+                                         struct err *e)
+{
+    AUTO_BUF struct buf known = BUF_INIT(400);
+
+    if (*r->engine_error) {
+        err_set(e, ERR_UNAVAILABLE, "%s", r->engine_error);
+        return NULL;
+    }
+    for (size_t i = 0; i < r->list.n; i++) {
+        if (strcmp(r->list.items[i].language, language) == 0)
+            return &r->list.items[i];
+        buf_addf(&known, "%s%s", i ? ", " : "", r->list.items[i].language);
+    }
+    if (r->list.n == 0)
+        err_set(e, ERR_NOT_FOUND,
+                "no runner image is installed; run runners/build.sh on the server");
+    else
+        err_set(e, ERR_NOT_FOUND, "language: unknown; there are: %s", buf_str(&known));
+    return NULL;
+}
+
+json_t *runners_encode(const struct engine_runners *runners)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < runners->n; i++) {
+        const struct engine_runner *r = &runners->items[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:b, s:b, s:s}", "language",
+                            r->language, "image", r->image, "imageId", r->image_id, "protocol",
+                            r->protocol, "version", r->version, "libraries", r->libraries, "warm",
+                            r->warm, "install", r->install, "preload", r->preload));
+    }
+    return list;
+}
+
+static char *string_copy(const json_t *object, const char *name)
+{
+    const char *s = json_get_string(object, name);
+
+    return mem_strdup(s ? s : "");
+}
+
+void runners_decode(const json_t *list, struct engine_runners *out)
+{
+    size_t n = json_array_size(list);
+
+    out->items = mem_array(n + 1, sizeof *out->items);
+    out->n = n;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *r = json_array_get(list, i);
+        out->items[i] = (struct engine_runner){
+            .language = string_copy(r, "language"),
+            .image = string_copy(r, "image"),
+            .image_id = string_copy(r, "imageId"),
+            .protocol = (int)json_get_integer(r, "protocol", 0),
+            .version = string_copy(r, "version"),
+            .libraries = string_copy(r, "libraries"),
+            .warm = json_get_bool(r, "warm", 0) != 0,
+            .install = json_get_bool(r, "install", 0) != 0,
+            .preload = string_copy(r, "preload"),
+        };
+    }
+}

@@ -6,7 +6,6 @@
 #include "common/mcp/server.h"
 #include "common/sandbox/links/link.h"
 #include "common/tools/tools.h"
-#include "common/tools/toolset.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/settings.h"
 

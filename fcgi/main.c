@@ -8,7 +8,7 @@
 #include "common/fetch/fetch.h"
 #include "common/index/proxy.h"
 #include "common/sandbox/archive/archive.h"
-#include "common/tools/toolset.h"
+#include "common/tools/tools.h"
 #include "fcgi/http/cgi.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/process/broker.h"

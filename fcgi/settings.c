@@ -6,7 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
-#include "common/tools/toolset.h"
+#include "common/tools/tools.h"
 
 #include <limits.h>
 #include <string.h>

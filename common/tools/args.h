@@ -14,7 +14,7 @@
 #include "common/base/err.h"
 #include "common/mcp/features/tool.h"
 #include "common/protocol/run.h"
-#include "common/tools/tools.h"
+#include "common/tools/tools_app.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -71,6 +71,12 @@ struct arg_row {
      */
     json_t *(*choices)(const struct tools_app *app, const char *wanted);
 };
+
+/* A row for a member of the tool's struct; further fields by their names. */
+#define ARG_ROW(arguments, member, argument, arg_type, ...)                                        \
+    {                                                                                              \
+        .name = (argument), .type = (arg_type), .offset = offsetof(arguments, member), __VA_ARGS__ \
+    }
 
 /* Tables end with a row whose name is NULL; this one has no other. */
 extern const struct arg_row args_none[];

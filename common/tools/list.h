@@ -1,33 +1,39 @@
-/* The tools themselves, for the list in tools.c. */
+/* The parts of the program that tools.c lists: tools, prompts, tasks, resources, and other servers'
+ * sets of tools. */
 #ifndef SANDCGI_TOOLS_LIST_H
 #define SANDCGI_TOOLS_LIST_H
 
+#include "common/mcp/features/prompt.h"
+#include "common/mcp/features/resource.h"
+#include "common/mcp/features/task.h"
 #include "common/mcp/features/tool.h"
+#include "common/mcp/server.h"
 
-extern const struct mcp_tool tool_upload_file;
-extern const struct mcp_tool tool_create_upload;
-extern const struct mcp_tool tool_import_url;
-extern const struct mcp_tool tool_list_files;
-extern const struct mcp_tool tool_read_file;
-extern const struct mcp_tool tool_write_file;
-extern const struct mcp_tool tool_move_file;
-extern const struct mcp_tool tool_delete_file;
-extern const struct mcp_tool tool_install_package;
-extern const struct mcp_tool tool_run_code;
-extern const struct mcp_tool tool_get_run;
-extern const struct mcp_tool tool_cancel_run;
-extern const struct mcp_tool tool_list_runs;
-extern const struct mcp_tool tool_list_runners;
-extern const struct mcp_tool tool_download_archive;
-extern const struct mcp_tool tool_upload_archive;
-extern const struct mcp_tool tool_create_sandbox;
-extern const struct mcp_tool tool_exec;
-extern const struct mcp_tool tool_get_sandbox_status;
-extern const struct mcp_tool tool_close_sandbox;
-extern const struct mcp_tool tool_reset_session;
-extern const struct mcp_tool tool_delete_conversation;
-extern const struct mcp_tool tool_copy_project;
-extern const struct mcp_tool tool_copy_file;
-extern const struct mcp_tool tool_copy_file_from_sandbox;
+extern const struct mcp_tool tool_upload_file, tool_create_upload, tool_import_url, tool_list_files,
+    tool_read_file, tool_write_file, tool_move_file, tool_delete_file, tool_delete_conversation,
+    tool_download_archive, tool_upload_archive;
+extern const struct mcp_tool tool_run_code, tool_get_run, tool_cancel_run, tool_list_runs,
+    tool_list_runners, tool_install_package;
+extern const struct mcp_tool tool_create_sandbox, tool_exec, tool_get_sandbox_status,
+    tool_close_sandbox, tool_reset_session;
+extern const struct mcp_tool tool_copy_project, tool_copy_file, tool_copy_file_from_sandbox;
+
+extern const struct mcp_tasks tools_tasks;         /* runs, for clients with tasks (run_tasks.c) */
+extern const struct mcp_resources tools_resources; /* files of the sandboxes (resources.c) */
+
+/* All prompts in the order of prompts/list; *n of them (prompts.c). */
+const struct mcp_prompt *const *tools_prompts(size_t *n);
+
+/* A set of tools for the clients of another server: tables and adapters over our own tools. */
+struct toolset {
+    const char *name;
+    const char *instructions;
+    const struct mcp_tool *const *tools; /* in the order of tools/list */
+    size_t n_tools;
+    const struct mcp_resources *resources;
+    const struct mcp_error_style *error_style;
+};
+
+extern const struct toolset profile_runner, profile_session, profile_container, profile_interpreter;
 
 #endif

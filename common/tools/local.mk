@@ -2,74 +2,48 @@ noinst_LIBRARIES += libtools.a
 libtools_a_SOURCES = \
 	common/tools/args.c common/tools/args.h \
 	common/tools/args_schema.c \
-	common/tools/sandboxes/sandbox_logs.c common/tools/sandboxes/sandbox_logs.h \
-	common/tools/runs/cancel_run.c \
+	common/tools/conversation_args.h \
+	common/tools/files/archives.c \
 	common/tools/files/changes.c common/tools/files/changes.h \
-	common/tools/sandboxes/close_sandbox.c \
-	common/tools/complete.c common/tools/complete.h \
-	common/tools/runs/consent.c common/tools/runs/consent.h \
-	common/tools/files/content_of.c common/tools/files/content_of.h \
-	common/tools/files/create_upload.c \
-	common/tools/files/delete_file.c \
-	common/tools/files/download_archive.c \
-	common/tools/files/copy_file.c \
-	common/tools/files/copy_project.c \
-	common/tools/sandboxes/create_sandbox.c \
-	common/tools/files/delete_conversation.c \
-	common/tools/runs/env.c common/tools/runs/env.h \
-	common/tools/sandboxes/exec.c \
-	common/tools/runs/get_run.c \
-	common/tools/files/import_url.c \
-	common/tools/sandboxes/get_sandbox_status.c \
-	common/tools/runs/install_package.c \
-	common/tools/list.h \
-	common/tools/files/list_files.c \
-	common/tools/runs/list_runners.c \
-	common/tools/runs/list_runs.c \
-	common/tools/files/local.c common/tools/files/local.h \
-	common/tools/files/move_file.c \
-	common/tools/runs/pictures.c common/tools/runs/pictures.h \
-	common/tools/prompts/prompt_analyse.c \
-	common/tools/prompts/prompt_chart.c \
-	common/tools/prompts/prompt_debug.c \
-	common/tools/prompts/prompts.c common/tools/prompts/prompts.h \
+	common/tools/files/content.c common/tools/files/content.h \
+	common/tools/files/file_tools.c \
+	common/tools/files/local_copies.c \
 	common/tools/files/read_file.c \
-	common/tools/report.c common/tools/report.h \
-	common/tools/sandboxes/reset_session.c \
 	common/tools/files/resources.c \
-	common/tools/runs/run_code.c common/tools/conversation_args.h \
-	common/tools/runs/run_files.c common/tools/runs/run_files.h \
-	common/tools/runs/run_life.c common/tools/runs/run_life.h \
-	common/tools/runs/run_report.c common/tools/runs/run_report.h \
-	common/tools/runs/run_tasks.c common/tools/runs/run_tasks.h \
-	common/tools/broker_access.c common/tools/broker_access.h \
-	common/tools/files/store.c common/tools/files/store.h \
-	common/tools/sandboxes/sandbox_rows.h \
-	common/tools/tools.c common/tools/tools.h \
-	common/tools/files/upload_archive.c \
-	common/tools/toolset.c common/tools/toolset.h \
+	common/tools/files/uploads.c \
+	common/tools/files/uri.c common/tools/files/uri.h \
+	common/tools/list.h \
 	common/tools/profiles/adapt.c common/tools/profiles/adapt.h \
 	common/tools/profiles/container.c common/tools/profiles/container.h \
 	common/tools/profiles/container_call.c \
 	common/tools/profiles/container_copy.c \
 	common/tools/profiles/container_id.c common/tools/profiles/container_id.h \
 	common/tools/profiles/container_logs.c \
-	common/tools/profiles/interpreter_call.c common/tools/profiles/interpreter.h \
+	common/tools/profiles/interpreter.h \
+	common/tools/profiles/interpreter_call.c \
 	common/tools/profiles/interpreter_charts.c \
 	common/tools/profiles/interpreter_files.c \
 	common/tools/profiles/interpreter_packages.c \
 	common/tools/profiles/interpreter_sessions.c \
 	common/tools/profiles/interpreter_telnet.c \
-	common/tools/profiles/profiles.h \
 	common/tools/profiles/runner.c \
 	common/tools/profiles/session.c common/tools/profiles/session.h \
 	common/tools/profiles/session_call.c \
 	common/tools/profiles/session_files.c \
 	common/tools/profiles/session_run.c \
-	common/tools/files/upload_file.c \
-	common/tools/files/uri.c common/tools/files/uri.h \
+	common/tools/prompts/prompts.c \
+	common/tools/report.c common/tools/report.h \
 	common/tools/runs/imports.c common/tools/runs/imports.h \
-	common/tools/files/write_file.c
+	common/tools/runs/install_package.c \
+	common/tools/runs/permit.c common/tools/runs/permit.h \
+	common/tools/runs/run_code.c \
+	common/tools/runs/run_files.c common/tools/runs/run_files.h \
+	common/tools/runs/run_report.c common/tools/runs/run_report.h \
+	common/tools/runs/run_tasks.c common/tools/runs/run_tasks.h \
+	common/tools/runs/runs.c \
+	common/tools/sandboxes/sandboxes.c common/tools/sandboxes/sandboxes.h \
+	common/tools/tools.c common/tools/tools.h \
+	common/tools/tools_app.c common/tools/tools_app.h
 
 # Texts that are files, inside the program: assembled into an archive of their own, with the path of the sources.
 noinst_LIBRARIES += libschemas.a
@@ -107,6 +81,9 @@ TOOLS_TEXTS = \
 	common/tools/sandboxes/get_sandbox_status.json \
 	common/tools/sandboxes/reset_session.json \
 	common/tools/sandboxes/sandbox.json \
+	common/tools/prompts/analyse_data_file.md \
+	common/tools/prompts/debug_program.md \
+	common/tools/prompts/make_chart.md \
 	common/tools/profiles/charts.py
 EXTRA_DIST += $(TOOLS_TEXTS)
 common/tools/libschemas_a-schemas.$(OBJEXT): $(TOOLS_TEXTS)

@@ -40,4 +40,7 @@ EMBED(schema_exec, "sandboxes/exec.json");
 EMBED(schema_get_sandbox_status, "sandboxes/get_sandbox_status.json");
 EMBED(schema_reset_session, "sandboxes/reset_session.json");
 EMBED(schema_sandbox, "sandboxes/sandbox.json");
+EMBED(prompt_analyse_data_file, "prompts/analyse_data_file.md");
+EMBED(prompt_debug_program, "prompts/debug_program.md");
+EMBED(prompt_make_chart, "prompts/make_chart.md");
 EMBED(charts_py, "profiles/charts.py");

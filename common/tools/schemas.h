@@ -1,6 +1,6 @@
 /*
  * Texts that are files of their own: the JSON schemas of what the tools return (of what the chart
- * tools take), and the program that draws charts. Each ends with a NUL.
+ * tools take), the steps of the prompts, and the program that draws charts. Each ends with a NUL.
  */
 #ifndef SANDCGI_TOOLS_SCHEMAS_H
 #define SANDCGI_TOOLS_SCHEMAS_H
@@ -14,6 +14,7 @@ extern const char schema_copy_file[], schema_copy_file_from_sandbox[], schema_co
     schema_session_run[], schema_session_upload[], schema_list_runners[], schema_list_runs[],
     schema_run[], schema_exec[], schema_get_sandbox_status[], schema_reset_session[],
     schema_sandbox[];
+extern const char prompt_analyse_data_file[], prompt_debug_program[], prompt_make_chart[];
 extern const char charts_py[];
 
 #endif

@@ -3,11 +3,11 @@
 #include "common/tools/tools.h"
 
 #include "common/base/auto.h"
-#include "common/tools/broker_access.h"
-#include "common/tools/list.h"
 
-/* In the order of tools/list: as one uses them. A new tool is one file, one line in list.h and one
- * here. */
+#include <string.h>
+
+/* In the order of tools/list, which is the order of use. A new tool has a row in its own file, a
+ * name in list.h, and a line here. */
 /* clang-format off */
 static const struct mcp_tool *const all[] = {
     &tool_upload_file,
@@ -38,19 +38,34 @@ static const struct mcp_tool *const all[] = {
 };
 /* clang-format on */
 
-void tools_app_init(struct tools_app *app)
-{
-    app->cache = runners_cache_new();
-}
-
-void tools_app_clear(struct tools_app *app)
-{
-    runners_cache_free(app->cache);
-    app->cache = NULL;
-}
-
 const struct mcp_tool *const *tools_all(size_t *n)
 {
     *n = ARRAY_LEN(all);
     return all;
+}
+
+static const struct toolset *const theirs[TOOLSETS] = {
+    [TOOLSET_RUNNER] = &profile_runner,
+    [TOOLSET_SESSION] = &profile_session,
+    [TOOLSET_CONTAINER] = &profile_container,
+    [TOOLSET_INTERPRETER] = &profile_interpreter,
+};
+
+int toolset_find(const char *name)
+{
+    const char *at = TOOLSET_NAMES;
+
+    for (int i = 0; i < TOOLSETS; i++) {
+        size_t len = strcspn(at, "|");
+
+        if (strlen(name) == len && memcmp(at, name, len) == 0)
+            return i;
+        at += len + 1;
+    }
+    return -1;
+}
+
+const struct toolset *toolset_theirs(int number)
+{
+    return theirs[number];
 }

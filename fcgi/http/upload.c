@@ -137,7 +137,7 @@ static void answer(const struct app *app, const json_t *file, struct http_answer
     const struct changes changes = {app_server(app, NULL), json_get_string(file, "tenant"),
                                     json_get_string(file, "conversationId")};
 
-    changes_tell_file(&changes, json_get_string(file, "name"));
+    changes_publish_file(&changes, json_get_string(file, "name"));
     a->status = 201;
     a->body = json_pack("{s:O, s:O, s:O, s:O*, s:O*}", "name", json_object_get(file, "name"),
                         "size", json_object_get(file, "size"), "url", json_object_get(file, "url"),

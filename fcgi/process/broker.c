@@ -46,7 +46,7 @@ static void on_run_ended(void *ctx, const struct broker_run_news *news)
 
     event_sender_init(&sender, s->events, EVENTS_TIMEOUT_MS);
     mcp_publish(&server, &ended);
-    changes_tell(&changes, news->files);
+    changes_publish(&changes, news->files);
     event_sender_clear(&sender);
 }
 

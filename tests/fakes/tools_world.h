@@ -4,7 +4,6 @@
 
 #include "common/mcp/server.h"
 #include "common/tools/tools.h"
-#include "common/tools/toolset.h"
 
 struct tools_world {
     struct tools_app app;

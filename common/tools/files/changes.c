@@ -8,24 +8,24 @@
 #include "common/rpc/json.h"
 #include "common/tools/files/uri.h"
 
-static void tell_resource(const struct changes *c, const char *name)
+static void publish_resource(const struct changes *c, const char *name)
 {
     AUTO_FREE char *uri = uri_of_file(c->conversation, name);
     const struct mcp_event event = {.kind = MCP_EVENT_RESOURCE, .tenant = c->tenant, .uri = uri};
 
-    /* A name that we give to nobody can be listened for by nobody. */
+    /* Clients listen for URIs in our spelling only. */
     if (uri_is_ours(uri))
         mcp_publish(c->server, &event);
 }
 
-static void tell_list(const struct changes *c)
+void changes_publish_list(const struct changes *c)
 {
     const struct mcp_event event = {.kind = MCP_EVENT_RESOURCES, .tenant = c->tenant};
 
     mcp_publish(c->server, &event);
 }
 
-void changes_tell(const struct changes *c, const json_t *files)
+void changes_publish(const struct changes *c, const json_t *files)
 {
     size_t i;
     json_t *file;
@@ -35,16 +35,16 @@ void changes_tell(const struct changes *c, const json_t *files)
         const char *name = json_get_string(file, "name");
 
         if (name)
-            tell_resource(c, name);
+            publish_resource(c, name);
     }
     if (json_array_size(files) > 0)
-        tell_list(c);
+        changes_publish_list(c);
 }
 
-void changes_tell_file(const struct changes *c, const char *name)
+void changes_publish_file(const struct changes *c, const char *name)
 {
-    tell_resource(c, name);
-    tell_list(c);
+    publish_resource(c, name);
+    changes_publish_list(c);
 }
 
 json_t *changes_in_folder(const struct changes *c, const struct broker_client *client,
@@ -66,9 +66,4 @@ json_t *changes_in_folder(const struct changes *c, const struct broker_client *c
             json_array_append(files, row);
     }
     return files;
-}
-
-void changes_tell_gone(const struct changes *c)
-{
-    tell_list(c);
 }

@@ -1,31 +1,31 @@
-/* Tells those who listen that files of a sandbox changed. */
+/* Events for clients that listen: files of a sandbox changed. */
 #ifndef SANDCGI_TOOLS_FILES_CHANGES_H
 #define SANDCGI_TOOLS_FILES_CHANGES_H
 
 #include "common/mcp/features/tool.h"
 #include "common/protocol/client_runs.h"
 
-/* Whose files changed, and how it is told. */
+/* Whose files changed. */
 struct changes {
-    const struct mcp_server *server; /* its publish is used */
+    const struct mcp_server *server; /* for mcp_publish */
     const char *tenant, *conversation;
 };
 
 /* files: an array of objects with the member name, as in broker_run's result; empty or NULL:
- * nothing happened. */
-void changes_tell(const struct changes *c, const json_t *files);
+ * no event. */
+void changes_publish(const struct changes *c, const json_t *files);
 
 /* One file. */
-void changes_tell_file(const struct changes *c, const char *name);
+void changes_publish_file(const struct changes *c, const char *name);
 
-/* All of them are gone. */
-void changes_tell_gone(const struct changes *c);
+/* All files of the conversation are gone. */
+void changes_publish_list(const struct changes *c);
 
-#define CHANGES_FOLDER_MAX 1000 /* files of a folder that are told one by one */
+#define CHANGES_FOLDER_MAX 1000 /* files of a folder that have an event each */
 
 /*
- * The files in a folder that is about to go or has just come, as changes_tell takes them; empty
- * when it is no folder. New reference.
+ * The files of a folder that is about to be removed or was just made, as changes_publish takes
+ * them; empty when it is not a folder. New reference.
  */
 json_t *changes_in_folder(const struct changes *c, const struct broker_client *client,
                           const char *folder);

@@ -9,12 +9,12 @@
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/files/media.h"
 #include "common/tools/args.h"
-#include "common/tools/broker_access.h"
 #include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
-#include "common/tools/runs/pictures.h"
+#include "common/tools/runs/run_files.h"
 #include "common/tools/schemas.h"
+#include "common/tools/tools_app.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -40,35 +40,18 @@ static json_t *encodings(const struct tools_app *app, const char *wanted)
 }
 
 static const struct arg_row read_file_arguments[] = {
-    {.name = "conversationId",
-     .type = ARG_IDENTIFIER,
-     .offset = offsetof(struct read_file, conversation),
-     .required = true,
-     .max = CONVERSATION_MAX,
-     .help = CONVERSATION_HELP},
-    {.name = "filename",
-     .type = ARG_STRING,
-     .offset = offsetof(struct read_file, filename),
-     .required = true,
-     .max = FILES_NAME_MAX,
-     .help = "Name below /data."},
-    {.name = "offset",
-     .type = ARG_INTEGER,
-     .offset = offsetof(struct read_file, offset),
-     .max = OFFSET_MAX,
-     .help = "First byte; 0 when left out."},
-    {.name = "length",
-     .type = ARG_INTEGER,
-     .offset = offsetof(struct read_file, length),
-     .max = LENGTH_MAX,
-     .help = "Bytes at most; 65536 when left out."},
-    {.name = "encoding",
-     .type = ARG_STRING,
-     .offset = offsetof(struct read_file, encoding),
-     .max = 16,
-     .choices = encodings,
-     .help = "How the content comes; left out: text where it is UTF-8, a PNG, JPEG, GIF or WebP "
-             "as an image, everything else base64. text: bytes that are no UTF-8 become U+FFFD."},
+    CONVERSATION_ROW(struct read_file),
+    ARG_ROW(struct read_file, filename, "filename", ARG_STRING, .required = true,
+            .max = FILES_NAME_MAX, .help = "Name below /data."),
+    ARG_ROW(struct read_file, offset, "offset", ARG_INTEGER, .max = OFFSET_MAX,
+            .help = "First byte; 0 when left out."),
+    ARG_ROW(struct read_file, length, "length", ARG_INTEGER, .max = LENGTH_MAX,
+            .help = "Bytes at most; 65536 when left out."),
+    ARG_ROW(
+        struct read_file, encoding, "encoding", ARG_STRING, .max = 16, .choices = encodings,
+        .help =
+            "How the content comes; left out: text where it is UTF-8, a PNG, JPEG, GIF or WebP "
+            "as an image, everything else base64. text: bytes that are no UTF-8 become U+FFFD."),
     {0},
 };
 

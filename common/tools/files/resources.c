@@ -8,13 +8,12 @@
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
-#include "common/tools/broker_access.h"
-#include "common/tools/complete.h"
-#include "common/tools/files/content_of.h"
+#include "common/tools/files/content.h"
 #include "common/tools/files/uri.h"
+#include "common/tools/list.h"
 #include "common/tools/report.h"
-#include "common/tools/sandboxes/sandbox_logs.h"
-#include "common/tools/tools.h"
+#include "common/tools/sandboxes/sandboxes.h"
+#include "common/tools/tools_app.h"
 
 #include <string.h>
 #include <time.h>

@@ -7,7 +7,7 @@
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
-#include "common/tools/broker_access.h"
+#include "common/tools/tools_app.h"
 
 #include <stdarg.h>
 #include <string.h>

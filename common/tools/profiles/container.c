@@ -6,10 +6,9 @@
 #include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
-#include "common/tools/broker_access.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/container.h"
-#include "common/tools/profiles/profiles.h"
+#include "common/tools/tools_app.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,39 +28,30 @@
     }
 
 static const struct arg_row initialize_arguments[] = {
-    {.name = "image",
-     .type = ARG_STRING,
-     .offset = offsetof(struct container_arguments, image),
-     .max = 4096,
-     .initial = DEFAULT_IMAGE,
-     .help = "Image of the environment; " DEFAULT_IMAGE " when absent. This server's own Python "
-             "environment stands in for python images, its TypeScript one for node images."},
+    ARG_ROW(struct container_arguments, image, "image", ARG_STRING, .max = 4096,
+            .initial = DEFAULT_IMAGE,
+            .help = "Image of the environment; " DEFAULT_IMAGE
+                    " when absent. This server's own Python "
+                    "environment stands in for python images, its TypeScript one for node images."),
     {0},
 };
 
 static const struct arg_row write_arguments[] = {
     CONTAINER_ID_ROW,
     TEXT_ROW(file_name, "file_name", true, "Name of the file"),
-    {.name = "file_contents",
-     .type = ARG_TEXT,
-     .offset = offsetof(struct container_arguments, contents),
-     .required = true,
-     .max_setting = ARG_SETTING(file_max),
-     .help = "Contents of the file"},
+    ARG_ROW(struct container_arguments, contents, "file_contents", ARG_TEXT, .required = true,
+            .max_setting = ARG_SETTING(file_max), .help = "Contents of the file"),
     TEXT_ROW(dest_dir, "dest_dir", false, "Folder of the file, " CONTAINER_FOLDER " when absent"),
     {0},
 };
 
 static const struct arg_row exec_arguments[] = {
     CONTAINER_ID_ROW,
-    {.name = "commands",
-     .type = ARG_LIST,
-     .offset = offsetof(struct container_arguments, commands),
-     .required = true,
-     .max = COMMANDS_BYTES,
-     .max_items = COMMANDS_MAX,
-     .help = "List of command(s) to run in the sandboxed environment. Example: [\"pip install "
-             "-r requirements.txt\", \"python main.py\"]"},
+    ARG_ROW(
+        struct container_arguments, commands, "commands", ARG_LIST, .required = true,
+        .max = COMMANDS_BYTES, .max_items = COMMANDS_MAX,
+        .help = "List of command(s) to run in the sandboxed environment. Example: [\"pip install "
+                "-r requirements.txt\", \"python main.py\"]"),
     {0},
 };
 

@@ -3,9 +3,9 @@
 
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "common/tools/broker_access.h"
 #include "common/tools/profiles/container.h"
 #include "common/tools/report.h"
+#include "common/tools/tools_app.h"
 
 #include <inttypes.h>
 #include <string.h>

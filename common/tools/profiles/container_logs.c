@@ -6,7 +6,7 @@
 #include "common/mcp/features/resource.h"
 #include "common/rpc/json.h"
 #include "common/tools/profiles/container.h"
-#include "common/tools/sandboxes/sandbox_logs.h"
+#include "common/tools/sandboxes/sandboxes.h"
 
 #include <stdio.h>
 #include <string.h>

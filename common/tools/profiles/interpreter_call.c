@@ -3,10 +3,10 @@
 
 #include "common/protocol/client_psandboxes.h"
 #include "common/rpc/json.h"
-#include "common/tools/broker_access.h"
+#include "common/tools/list.h"
 #include "common/tools/profiles/interpreter.h"
-#include "common/tools/profiles/profiles.h"
 #include "common/tools/report.h"
+#include "common/tools/tools_app.h"
 
 #include <stdarg.h>
 #include <string.h>

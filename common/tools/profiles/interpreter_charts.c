@@ -8,7 +8,7 @@
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
-#include "common/tools/files/content_of.h"
+#include "common/tools/files/content.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/interpreter.h"
 #include "common/tools/schemas.h"

@@ -5,10 +5,10 @@
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
-#include "common/tools/broker_access.h"
-#include "common/tools/files/content_of.h"
+#include "common/tools/files/content.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/interpreter.h"
+#include "common/tools/tools_app.h"
 
 #include <string.h>
 

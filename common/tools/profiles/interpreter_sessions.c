@@ -6,9 +6,9 @@
 #include "common/mcp/features/content.h"
 #include "common/protocol/client_psandboxes.h"
 #include "common/rpc/json.h"
-#include "common/tools/broker_access.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/interpreter.h"
+#include "common/tools/tools_app.h"
 
 #include <string.h>
 
@@ -20,11 +20,8 @@
 static const struct arg_row session_arguments[] = {INTERPRETER_SESSION, {0}};
 
 static const struct arg_row status_arguments[] = {
-    {.name = "session_id",
-     .type = ARG_IDENTIFIER,
-     .offset = offsetof(struct interpreter_arguments, session),
-     .max = CONVERSATION_MAX,
-     .help = "The session to look at; all of them when absent."},
+    ARG_ROW(struct interpreter_arguments, session, "session_id", ARG_IDENTIFIER,
+            .max = CONVERSATION_MAX, .help = "The session to look at; all of them when absent."),
     {0},
 };
 

@@ -9,18 +9,16 @@
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
 #include "common/sandbox/files/files.h"
-#include "common/tools/broker_access.h"
 #include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/adapt.h"
-#include "common/tools/profiles/profiles.h"
+#include "common/tools/tools_app.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define LANGUAGE_MAX 64
-#define ENV_MAX      64
-#define STDERR_MAX   (32u * 1024 * 1024)
+#define ENV_MAX    64
+#define STDERR_MAX (32u * 1024 * 1024)
 
 struct arguments {
     const char *conversation, *filename, *language;
@@ -38,46 +36,25 @@ struct arguments {
 
 static const struct arg_row upload_arguments[] = {
     CONVERSATION,
-    {.name = "filename",
-     .type = ARG_STRING,
-     .offset = offsetof(struct arguments, filename),
-     .required = true,
-     .max = FILES_NAME_MAX,
-     .help = "Name of the file below /data."},
-    {.name = "content",
-     .type = ARG_BASE64,
-     .offset = offsetof(struct arguments, content),
-     .required = true,
-     .max_setting = ARG_SETTING(file_max),
-     .help = "The file's content in base64."},
+    ARG_ROW(struct arguments, filename, "filename", ARG_STRING, .required = true,
+            .max = FILES_NAME_MAX, .help = "Name of the file below /data."),
+    ARG_ROW(struct arguments, content, "content", ARG_BASE64, .required = true,
+            .max_setting = ARG_SETTING(file_max), .help = "The file's content in base64."),
     {0},
 };
 
 static const struct arg_row run_arguments[] = {
     CONVERSATION,
-    {.name = "language",
-     .type = ARG_IDENTIFIER,
-     .offset = offsetof(struct arguments, language),
-     .required = true,
-     .max = LANGUAGE_MAX,
-     .help = "The language that the code is written in.",
-     .choices = runners_languages},
-    {.name = "code",
-     .type = ARG_TEXT,
-     .offset = offsetof(struct arguments, code),
-     .required = true,
-     .max_setting = ARG_SETTING(code_max),
-     .help = "The whole program."},
-    {.name = "network",
-     .type = ARG_BOOL,
-     .offset = offsetof(struct arguments, network),
-     .help = "Give the program access to the network."},
-    {.name = "environment",
-     .type = ARG_MAP,
-     .offset = offsetof(struct arguments, environment),
-     .max_setting = ARG_SETTING(env_max),
-     .max_items = ENV_MAX,
-     .help = "Environment variables for the program."},
+    ARG_ROW(struct arguments, language, "language", ARG_IDENTIFIER, .required = true,
+            .max = LANGUAGE_MAX, .help = "The language that the code is written in.",
+            .choices = runners_languages),
+    ARG_ROW(struct arguments, code, "code", ARG_TEXT, .required = true,
+            .max_setting = ARG_SETTING(code_max), .help = "The whole program."),
+    ARG_ROW(struct arguments, network, "network", ARG_BOOL,
+            .help = "Give the program access to the network."),
+    ARG_ROW(struct arguments, environment, "environment", ARG_MAP,
+            .max_setting = ARG_SETTING(env_max), .max_items = ENV_MAX,
+            .help = "Environment variables for the program."),
     {0},
 };
 
@@ -253,7 +230,7 @@ static char *describe_run(void *app)
                 "conversationId. The environment variable FILE_BASE_URL holds the address of the "
                 "files in /data: a program may print markdown such as "
                 "![chart](<FILE_BASE_URL>/chart.png).");
-    run_code_describe_languages(app, &out);
+    runners_describe(app, &out);
     return buf_take(&out);
 }
 

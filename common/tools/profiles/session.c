@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/tools/profiles/profiles.h"
+#include "common/tools/list.h"
 #include "common/tools/profiles/session.h"
 #include "common/tools/schemas.h"
 

@@ -6,9 +6,9 @@
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
-#include "common/tools/broker_access.h"
 #include "common/tools/profiles/session.h"
 #include "common/tools/report.h"
+#include "common/tools/tools_app.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,10 +5,10 @@
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
-#include "common/tools/broker_access.h"
-#include "common/tools/files/content_of.h"
+#include "common/tools/files/content.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/session.h"
+#include "common/tools/tools_app.h"
 
 #include <string.h>
 
@@ -28,34 +28,21 @@
     }
 
 const struct arg_row session_upload_arguments[] = {
-    {.name = "filename",
-     .type = ARG_STRING,
-     .offset = offsetof(struct session_arguments, filename),
-     .required = true,
-     .max = FILENAME_LEN_MAX,
-     .help = "Letters, digits, '.', '_' and '-'."},
-    {.name = "content_base64",
-     .type = ARG_BASE64,
-     .offset = offsetof(struct session_arguments, content),
-     .required = true,
-     .max_setting = ARG_SETTING(file_max),
-     .help = "The file's content in base64."},
+    ARG_ROW(struct session_arguments, filename, "filename", ARG_STRING, .required = true,
+            .max = FILENAME_LEN_MAX, .help = "Letters, digits, '.', '_' and '-'."),
+    ARG_ROW(struct session_arguments, content, "content_base64", ARG_BASE64, .required = true,
+            .max_setting = ARG_SETTING(file_max), .help = "The file's content in base64."),
     SESSION_ID(false),
-    {.name = "overwrite",
-     .type = ARG_BOOL,
-     .offset = offsetof(struct session_arguments, overwrite),
-     .help = "Replace a file of that name."},
+    ARG_ROW(struct session_arguments, overwrite, "overwrite", ARG_BOOL,
+            .help = "Replace a file of that name."),
     {0},
 };
 
 const struct arg_row session_read_arguments[] = {
     SESSION_ID(true),
-    {.name = "path",
-     .type = ARG_STRING,
-     .offset = offsetof(struct session_arguments, path),
-     .required = true,
-     .max = sizeof(SESSION_FOLDER) + FILES_NAME_MAX,
-     .help = "The file's path, which begins with " SESSION_FOLDER "."},
+    ARG_ROW(struct session_arguments, path, "path", ARG_STRING, .required = true,
+            .max = sizeof(SESSION_FOLDER) + FILES_NAME_MAX,
+            .help = "The file's path, which begins with " SESSION_FOLDER "."),
     {0},
 };
 

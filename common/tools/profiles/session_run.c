@@ -16,17 +16,10 @@
 #define STDERR_MAX (32u * 1024 * 1024)
 
 const struct arg_row session_run_arguments[] = {
-    {.name = "code",
-     .type = ARG_TEXT,
-     .offset = offsetof(struct session_arguments, code),
-     .required = true,
-     .max_setting = ARG_SETTING(code_max),
-     .help = "The whole Python program."},
-    {.name = "session_id",
-     .type = ARG_STRING,
-     .offset = offsetof(struct session_arguments, session),
-     .max = SESSION_ID_MAX,
-     .help = "The session to run in; a new one when absent."},
+    ARG_ROW(struct session_arguments, code, "code", ARG_TEXT, .required = true,
+            .max_setting = ARG_SETTING(code_max), .help = "The whole Python program."),
+    ARG_ROW(struct session_arguments, session, "session_id", ARG_STRING, .max = SESSION_ID_MAX,
+            .help = "The session to run in; a new one when absent."),
     {0},
 };
 

@@ -1,6 +1,6 @@
+/* The prompts: analyse_data_file, make_chart, debug_program. The steps that they end with are files
+ * beside this one. */
 #include "config.h"
-
-#include "common/tools/prompts/prompts.h"
 
 #include "common/base/auto.h"
 #include "common/base/utf8.h"
@@ -8,49 +8,44 @@
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
-#include "common/tools/broker_access.h"
-#include "common/tools/complete.h"
-#include "common/tools/files/content_of.h"
+#include "common/tools/files/content.h"
+#include "common/tools/list.h"
 #include "common/tools/report.h"
+#include "common/tools/schemas.h"
+#include "common/tools/tools_app.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#define TEXT_MAX    (1024u * 1024)
 #define HEAD_BYTES  2048
 #define NAMES_SHOWN 10
 
-/* In the order of prompts/list. A new prompt is one file, one line in prompts.h and one here. */
-static const struct mcp_prompt *const all[] = {
-    &prompt_analyse_data_file,
-    &prompt_make_chart,
-    &prompt_debug_program,
-};
+static const char *const chart_formats[] = {"png", "svg", "pdf"}; /* the first is the default */
 
-const struct mcp_prompt *const *tools_prompts(size_t *n)
-{
-    *n = ARRAY_LEN(all);
-    return all;
-}
-
-json_t *prompt_messages(const struct buf *text, struct err *e)
+/* One user message with this text, as the array that mcp_prompt.get returns. NULL with ERR_LIMIT
+ * when text is over its maximum. */
+static json_t *prompt_messages(const struct buf *text, struct err *e)
 {
     if (!buf_ok(text)) {
         err_set(e, ERR_LIMIT, "the arguments are too long: a prompt has at most %u bytes",
-                PROMPT_TEXT_MAX);
+                TEXT_MAX);
         return NULL;
     }
     return json_pack("[{s:s, s:o}]", "role", "user", "content",
                      content_text_new(buf_str(text), text->len));
 }
 
-const char *prompt_argument(const struct mcp_prompt_call *call, const char *name)
+/* The argument's value; NULL when it is not given or empty. */
+static const char *prompt_argument(const struct mcp_prompt_call *call, const char *name)
 {
     const char *value = json_get_string(call->arguments, name);
 
     return value && *value ? value : NULL;
 }
 
-void prompt_add_tool(const char *conversation, struct buf *out)
+/* Appends which tool to use, and how. */
+static void prompt_add_tool(const char *conversation, struct buf *out)
 {
     buf_add_str(out, "Use the tool run_code with conversationId \"");
     content_clean_name(conversation, out);
@@ -79,7 +74,8 @@ static void add_fence(struct buf *out, size_t n)
     buf_add_char(out, '\n');
 }
 
-void prompt_add_block(struct buf *out, const char *text, size_t len)
+/* Appends text as a fenced block whose fence text cannot close. */
+static void prompt_add_block(struct buf *out, const char *text, size_t len)
 {
     size_t inside = longest_fence(text, len);
     size_t n = inside < 3 ? 3 : inside + 1;
@@ -93,14 +89,15 @@ void prompt_add_block(struct buf *out, const char *text, size_t len)
 
 /* ---- files ---- */
 
-/* false: there is nothing that can be shown. */
+/* false: the file is empty or not text. */
 static bool add_head(const char *type, const struct buf *head, uint64_t size, struct buf *out)
 {
     AUTO_BUF struct buf whole = BUF_INIT(HEAD_BYTES);
     size_t len = head->len;
 
     if (size > len) {
-        /* The last line is most likely cut, and the last character may be. */
+        /* Cut in front of the last line, which is most likely incomplete; else of the last
+         * character. */
         const char *newline = memrchr(buf_str(head), '\n', len);
         while (len > 0 && len > head->len - 4 && !utf8_valid(buf_str(head), len))
             len--;
@@ -142,8 +139,13 @@ static int fail_no_file(const struct mcp_prompt_call *call, const char *conversa
                    buf_str(&list));
 }
 
-int prompt_add_file(const struct mcp_prompt_call *call, const char *conversation, const char *file,
-                    struct buf *out, struct err *e)
+/*
+ * Appends what is known of a file of the call's conversation: where it is, how large, how it
+ * begins. ERR_INVALID, naming the argument, when the conversation has no such file; then with the
+ * names of those it has.
+ */
+static int prompt_add_file(const struct mcp_prompt_call *call, const char *conversation,
+                           const char *file, struct buf *out, struct err *e)
 {
     AUTO_BUF struct buf head = BUF_INIT(HEAD_BYTES);
     const char *type;
@@ -169,14 +171,217 @@ int prompt_add_file(const struct mcp_prompt_call *call, const char *conversation
 
 /* ---- completion ---- */
 
-json_t *prompt_complete(void *app, const char *tenant, const char *argument, const char *value,
-                        const json_t *context)
+/* mcp_prompt.complete of all prompts: by the arguments' names. */
+static json_t *prompt_complete(void *app, const char *tenant, const char *argument,
+                               const char *value, const json_t *context)
 {
     if (strcmp(argument, "conversationId") == 0)
         return complete_conversation(app, tenant, value);
     if (strcmp(argument, "language") == 0)
         return complete_language(app, value);
+    if (strcmp(argument, "format") == 0) {
+        json_t *found = json_array();
+        for (size_t i = 0; i < ARRAY_LEN(chart_formats); i++)
+            if (strncmp(chart_formats[i], value, strlen(value)) == 0)
+                json_array_append_new(found, json_string(chart_formats[i]));
+        return found;
+    }
     if (strcmp(argument, "file") == 0 || strcmp(argument, "program") == 0)
         return complete_file(app, tenant, json_get_string(context, "conversationId"), value);
     return NULL;
+}
+
+/* ---- the prompts ---- */
+
+static void add_block_of(const char *title, const char *text, struct buf *out)
+{
+    buf_add_str(out, title);
+    prompt_add_block(out, text, strlen(text));
+    buf_add_char(out, '\n');
+}
+
+#define CONVERSATION_ARGUMENT                                                                      \
+    {                                                                                              \
+        .name = "conversationId", .title = "Conversation",                                         \
+        .help = "The conversationId whose sandbox holds the file.", .required = true               \
+    }
+#define FILE_ARGUMENT                                                                              \
+    {                                                                                              \
+        .name = "file", .title = "File", .help = "The file's name below /data, e.g. sales.csv.",   \
+        .required = true                                                                           \
+    }
+
+/* The common end of the prompts about a file: the file, the tool, and the steps, in which format
+ * stands for {format}. in_python is added to the introduction when there is Python. */
+static json_t *finish(const struct mcp_prompt_call *call, const char *in_python, const char *steps,
+                      const char *format, struct buf *text, struct err *e)
+{
+    static const char mark[] = "{format}";
+    const char *conversation = prompt_argument(call, "conversationId");
+    const char *at = strstr(steps, mark);
+
+    if (prompt_add_file(call, conversation, prompt_argument(call, "file"), text, e) < 0)
+        return NULL;
+    prompt_add_tool(conversation, text);
+    buf_addf(text, "Proceed like this%s:\n\n", runners_have(call->app, "python") ? in_python : "");
+    if (at) {
+        buf_add(text, steps, (size_t)(at - steps));
+        buf_add_str(text, format);
+    }
+    buf_add_str(text, at ? at + strlen(mark) : steps);
+    return prompt_messages(text, e);
+}
+
+static json_t *analyse_get(const struct mcp_prompt_call *call, struct mcp_need *need, struct err *e)
+{
+    const char *question = prompt_argument(call, "question");
+    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+
+    (void)need;
+    if (question)
+        add_block_of("Answer this question about the data file described below:\n\n", question,
+                     &text);
+    else
+        buf_add_str(&text, "Analyse the data file described below: what is in it, how good it is, "
+                           "and what is remarkable about it.\n\n");
+    return finish(call, ", in Python with pandas where that fits", prompt_analyse_data_file, NULL,
+                  &text, e);
+}
+
+static const struct mcp_prompt_argument analyse_arguments[] = {
+    CONVERSATION_ARGUMENT,
+    FILE_ARGUMENT,
+    {.name = "question",
+     .title = "Question",
+     .help = "What you want to know; without it you get an overview."},
+    {0},
+};
+
+static const struct mcp_prompt analyse_data_file = {
+    .name = "analyse_data_file",
+    .title = "Analyse a data file",
+    .help = "Looks into a file of the sandbox (CSV, JSON, Excel, Parquet…) and answers a question "
+            "about it, or gives an overview, with computed numbers.",
+    .arguments = analyse_arguments,
+    .get = analyse_get,
+    .complete = prompt_complete,
+};
+
+static json_t *chart_get(const struct mcp_prompt_call *call, struct mcp_need *need, struct err *e)
+{
+    const char *show = prompt_argument(call, "show"), *format = prompt_argument(call, "format");
+    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+    size_t i = 0;
+
+    (void)need;
+    while (format && i < ARRAY_LEN(chart_formats) && strcmp(chart_formats[i], format) != 0)
+        i++;
+    if (i == ARRAY_LEN(chart_formats)) {
+        err_set(e, ERR_INVALID, "argument 'format' must be one of: png, svg, pdf");
+        return NULL;
+    }
+    if (!show) {
+        err_set(e, ERR_INVALID, "argument 'show' must not be empty");
+        return NULL;
+    }
+    add_block_of("Make a chart from the data file described below. It is to show:\n\n", show,
+                 &text);
+    return finish(call, ", in Python with pandas and matplotlib", prompt_make_chart,
+                  chart_formats[i], &text, e);
+}
+
+static const struct mcp_prompt_argument chart_arguments[] = {
+    CONVERSATION_ARGUMENT,
+    FILE_ARGUMENT,
+    {.name = "show",
+     .title = "What to show",
+     .help = "What the chart is to show, e.g. sales per month and region.",
+     .required = true},
+    {.name = "format", .title = "Format", .help = "png (the default), svg or pdf."},
+    {0},
+};
+
+static const struct mcp_prompt make_chart = {
+    .name = "make_chart",
+    .title = "Make a chart",
+    .help = "Draws a readable chart from a file of the sandbox and gives its download link.",
+    .arguments = chart_arguments,
+    .get = chart_get,
+    .complete = prompt_complete,
+};
+
+/* A file when the conversation has one of that name, else the text itself. */
+static void debug_add_program(const struct mcp_prompt_call *call, const char *conversation,
+                              const char *program, struct buf *out)
+{
+    struct err e = ERR_INIT;
+
+    if (!conversation || files_check_name("program", program, strlen(program), &e) < 0 ||
+        prompt_add_file(call, conversation, program, out, &e) < 0)
+        add_block_of("The program:\n\n", program, out);
+}
+
+static json_t *debug_get(const struct mcp_prompt_call *call, struct mcp_need *need, struct err *e)
+{
+    const char *conversation = prompt_argument(call, "conversationId");
+    const char *language = prompt_argument(call, "language");
+    const char *program = prompt_argument(call, "program");
+    const char *problem = prompt_argument(call, "problem");
+    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+
+    (void)need;
+    if (!language || !program) {
+        err_set(e, ERR_INVALID, "arguments 'language' and 'program' must not be empty");
+        return NULL;
+    }
+    buf_add_str(&text, "Find out why the program below fails, and mend it.\n\n");
+    debug_add_program(call, conversation, program, &text);
+    if (problem)
+        add_block_of("What is wrong with it:\n\n", problem, &text);
+    else
+        buf_add_str(&text, "What is wrong with it was not said: run it and see.\n\n");
+    if (conversation)
+        prompt_add_tool(conversation, &text);
+    else
+        buf_add_str(&text, "Use the tool run_code with one new conversationId for all runs.\n\n");
+    buf_add_str(&text, "Proceed like this, in ");
+    content_clean_name(language, &text);
+    buf_addf(&text, ":\n\n%s", prompt_debug_program);
+    return prompt_messages(&text, e);
+}
+
+static const struct mcp_prompt_argument debug_arguments[] = {
+    {.name = "language",
+     .title = "Language",
+     .help = "The language that the program is written in.",
+     .required = true},
+    {.name = "program",
+     .title = "Program",
+     .help = "The program's text; or, together with conversationId, its file's name below /data.",
+     .required = true},
+    {.name = "problem",
+     .title = "Problem",
+     .help = "The error message, or what happens and what should happen instead."},
+    {.name = "conversationId",
+     .title = "Conversation",
+     .help = "The conversationId whose sandbox holds the program or the files that it reads."},
+    {0},
+};
+
+static const struct mcp_prompt debug_program = {
+    .name = "debug_program",
+    .title = "Debug a program",
+    .help = "Reproduces a program's failure in the sandbox, proves its cause and mends it.",
+    .arguments = debug_arguments,
+    .get = debug_get,
+    .complete = prompt_complete,
+};
+
+/* In the order of prompts/list. */
+static const struct mcp_prompt *const all[] = {&analyse_data_file, &make_chart, &debug_program};
+
+const struct mcp_prompt *const *tools_prompts(size_t *n)
+{
+    *n = ARRAY_LEN(all);
+    return all;
 }

@@ -8,13 +8,12 @@
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
-#include "common/tools/broker_access.h"
 #include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
-#include "common/tools/runs/run_life.h"
 #include "common/tools/runs/run_report.h"
 #include "common/tools/schemas.h"
+#include "common/tools/tools_app.h"
 
 #include <string.h>
 
@@ -41,34 +40,23 @@ static json_t *languages(const struct tools_app *app, const char *wanted)
 }
 
 static const struct arg_row install_package_arguments[] = {
-    {.name = "conversationId",
-     .type = ARG_IDENTIFIER,
-     .offset = offsetof(struct install, conversation),
-     .required = true,
-     .max = CONVERSATION_MAX,
-     .help = CONVERSATION_HELP},
-    {.name = "language",
-     .type = ARG_IDENTIFIER,
-     .offset = offsetof(struct install, language),
-     .required = true,
-     .max = RUN_LANGUAGE_MAX,
-     .help = "Whose packages: python takes them from PyPI, typescript from npm (or from what this "
-             "server has instead).",
-     .choices = languages},
-    {.name = "packages",
-     .type = ARG_LIST,
-     .offset = offsetof(struct install, packages),
-     .required = true,
-     .max = (uint64_t)INDEX_PACKAGES_MAX * INDEX_PACKAGE_MAX,
-     .max_items = INDEX_PACKAGES_MAX,
-     .help = "Names as the index knows them, with a version where one is needed: \"polars\", "
-             "\"httpx[http2]>=0.27\"; \"zod\", \"@types/node@^22\"."},
-    {.name = "timeout",
-     .type = ARG_SECONDS,
-     .offset = offsetof(struct install, timeout_ms),
-     .max_setting = ARG_SETTING(timeout_max_ms),
-     .initial_setting = ARG_SETTING(timeout_max_ms),
-     .help = "Seconds after which the installation is stopped."},
+    CONVERSATION_ROW(struct install),
+    ARG_ROW(
+        struct install, language, "language", ARG_IDENTIFIER, .required = true,
+        .max = RUN_LANGUAGE_MAX,
+        .help =
+            "Whose packages: python takes them from PyPI, typescript from npm (or from what this "
+            "server has instead).",
+        .choices = languages),
+    ARG_ROW(
+        struct install, packages, "packages", ARG_LIST, .required = true,
+        .max = (uint64_t)INDEX_PACKAGES_MAX * INDEX_PACKAGE_MAX, .max_items = INDEX_PACKAGES_MAX,
+        .help = "Names as the index knows them, with a version where one is needed: \"polars\", "
+                "\"httpx[http2]>=0.27\"; \"zod\", \"@types/node@^22\"."),
+    ARG_ROW(struct install, timeout_ms, "timeout", ARG_SECONDS,
+            .max_setting = ARG_SETTING(timeout_max_ms),
+            .initial_setting = ARG_SETTING(timeout_max_ms),
+            .help = "Seconds after which the installation is stopped."),
     RUN_WAIT_ROW(struct install),
     {0},
 };
@@ -139,7 +127,7 @@ static void tell(const json_t *result, struct mcp_result *out)
 static void answer(const struct mcp_tool_call *c, const struct install *i, json_t *take_result,
                    struct mcp_result *out)
 {
-    bool over = !run_report_is_running(take_result);
+    bool over = !run_report_has_status(take_result, "running");
 
     run_report_tell(c, &(struct run_telling){.conversation = i->conversation}, take_result, out);
     if (!over || out->is_error)

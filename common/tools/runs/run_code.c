@@ -7,24 +7,20 @@
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
-#include "common/tools/broker_access.h"
 #include "common/tools/files/changes.h"
 #include "common/tools/list.h"
 #include "common/tools/report.h"
-#include "common/tools/runs/consent.h"
-#include "common/tools/runs/env.h"
 #include "common/tools/runs/imports.h"
-#include "common/tools/runs/run_life.h"
+#include "common/tools/runs/permit.h"
 #include "common/tools/runs/run_report.h"
 #include "common/tools/runs/run_tasks.h"
 #include "common/tools/schemas.h"
+#include "common/tools/tools_app.h"
 
 #include <string.h>
 
 #define ARGS_MAX_BYTES (64 * 1024)
 #define ARGS_MAX       64
-#define ENV_MAX        64
-#define LANGUAGE_MAX   64
 #define TASK_AFTER_MS  3000 /* a program that runs longer becomes a task, where it can */
 
 struct run_code {
@@ -42,102 +38,38 @@ struct run_code {
 };
 
 static const struct arg_row run_code_arguments[] = {
-    {.name = "conversationId",
-     .type = ARG_IDENTIFIER,
-     .offset = offsetof(struct run_code, conversation),
-     .required = true,
-     .max = CONVERSATION_MAX,
-     .help = CONVERSATION_HELP},
-    {.name = "language",
-     .type = ARG_IDENTIFIER,
-     .offset = offsetof(struct run_code, language),
-     .required = true,
-     .max = LANGUAGE_MAX,
-     .help = "The language that the code is written in.",
-     .choices = runners_languages},
-    {.name = "code",
-     .type = ARG_TEXT,
-     .offset = offsetof(struct run_code, code),
-     .required = true,
-     .max_setting = ARG_SETTING(code_max),
-     .help = "The whole program."},
-    {.name = "network",
-     .type = ARG_BOOL,
-     .offset = offsetof(struct run_code, network),
-     .help = "Give the program access to the network."},
-    {.name = "environment",
-     .type = ARG_MAP,
-     .offset = offsetof(struct run_code, environment),
-     .max_setting = ARG_SETTING(env_max),
-     .max_items = ENV_MAX,
-     .help = "Environment variables for the program. Those that change how the interpreter starts "
-             "(PATH, LD_*, PYTHON*, …) are refused."},
-    {.name = "timeout",
-     .type = ARG_SECONDS,
-     .offset = offsetof(struct run_code, timeout_ms),
-     .max_setting = ARG_SETTING(timeout_max_ms),
-     .initial_setting = ARG_SETTING(timeout_ms),
-     .help = "Seconds after which the program is stopped."},
+    CONVERSATION_ROW(struct run_code),
+    ARG_ROW(struct run_code, language, "language", ARG_IDENTIFIER, .required = true,
+            .max = LANGUAGE_MAX, .help = "The language that the code is written in.",
+            .choices = runners_languages),
+    ARG_ROW(struct run_code, code, "code", ARG_TEXT, .required = true,
+            .max_setting = ARG_SETTING(code_max), .help = "The whole program."),
+    ARG_ROW(struct run_code, network, "network", ARG_BOOL,
+            .help = "Give the program access to the network."),
+    ARG_ROW(
+        struct run_code, environment, "environment", ARG_MAP, .max_setting = ARG_SETTING(env_max),
+        .max_items = ENV_MAX,
+        .help =
+            "Environment variables for the program. Those that change how the interpreter starts "
+            "(PATH, LD_*, PYTHON*, …) are refused."),
+    ARG_ROW(struct run_code, timeout_ms, "timeout", ARG_SECONDS,
+            .max_setting = ARG_SETTING(timeout_max_ms), .initial_setting = ARG_SETTING(timeout_ms),
+            .help = "Seconds after which the program is stopped."),
     RUN_WAIT_ROW(struct run_code),
-    {.name = "background",
-     .type = ARG_BOOL,
-     .offset = offsetof(struct run_code, background),
-     .help = "Answer at once with status running, and let the program go on."},
-    {.name = "session",
-     .type = ARG_BOOL,
-     .offset = offsetof(struct run_code, session),
-     .help = "Keep variables, functions and imports for the next call with session (python and "
-             "typescript). Waits for the end; stdin, args, environment and background are not for "
-             "it."},
-    {.name = "stdin",
-     .type = ARG_TEXT,
-     .offset = offsetof(struct run_code, input),
-     .max_setting = ARG_SETTING(stdin_max),
-     .help = "What the program reads from its standard input."},
-    {.name = "args",
-     .type = ARG_LIST,
-     .offset = offsetof(struct run_code, args),
-     .max = ARGS_MAX_BYTES,
-     .max_items = ARGS_MAX,
-     .help = "Command line arguments of the program."},
+    ARG_ROW(struct run_code, background, "background", ARG_BOOL,
+            .help = "Answer at once with status running, and let the program go on."),
+    ARG_ROW(
+        struct run_code, session, "session", ARG_BOOL,
+        .help =
+            "Keep variables, functions and imports for the next call with session (python and "
+            "typescript). Waits for the end; stdin, args, environment and background are not for "
+            "it."),
+    ARG_ROW(struct run_code, input, "stdin", ARG_TEXT, .max_setting = ARG_SETTING(stdin_max),
+            .help = "What the program reads from its standard input."),
+    ARG_ROW(struct run_code, args, "args", ARG_LIST, .max = ARGS_MAX_BYTES, .max_items = ARGS_MAX,
+            .help = "Command line arguments of the program."),
     {0},
 };
-
-/* ---- the description ---- */
-
-static void describe_language(const json_t *runner, struct buf *out)
-{
-    const json_t *libraries = json_object_get(runner, "libraries");
-    const char *language = json_get_string(runner, "language");
-    const char *version = json_get_string(runner, "version");
-    size_t i;
-    json_t *library;
-
-    buf_addf(out, "\n- %s", language ? language : "?");
-    if (version && *version)
-        buf_addf(out, " (%s)", version);
-    json_array_foreach(libraries, i, library)
-    {
-        const char *name = json_get_string(library, "name");
-        const char *at = json_get_string(library, "version");
-        buf_addf(out, "%s%s%s%s", i ? ", " : ": ", name ? name : "?", at && *at ? " " : "",
-                 at ? at : "");
-    }
-}
-
-/* In the broker's order, which is sorted: the same images make the same text. */
-void run_code_describe_languages(const struct tools_app *app, struct buf *out)
-{
-    struct err e = ERR_INIT;
-    const json_t *runners = runners_get(app, RUNNERS_FRESH_MS, &e);
-    size_t i;
-    json_t *runner;
-
-    if (json_array_size(runners) == 0)
-        return;
-    buf_add_str(out, "\n\nLanguages and the libraries that can be imported:");
-    json_array_foreach(runners, i, runner) describe_language(runner, out);
-}
 
 static const char *network_text(const struct tools_limits *limits)
 {
@@ -176,7 +108,7 @@ static char *describe(void *app)
                  "running: get_run then brings its output and result; ",
                  (double)a->limits.wait_ms / 1000.0);
     buf_add_str(&out, network_text(&a->limits));
-    run_code_describe_languages(a, &out);
+    runners_describe(a, &out);
     return buf_take(&out);
 }
 
@@ -261,7 +193,7 @@ static void answer(const struct mcp_tool_call *c, const struct run_code *r,
                    const struct fds *opened, json_t *take_result, struct mcp_result *out)
 {
     const struct changes changes = {c->server, c->tenant, r->conversation};
-    bool running = run_report_is_running(take_result);
+    bool running = run_report_has_status(take_result, "running");
 
     if (running && c->can_task)
         out->task = run_tasks_new(take_result);
@@ -270,7 +202,7 @@ static void answer(const struct mcp_tool_call *c, const struct run_code *r,
         return;
     }
     if (!running) /* else its supervisor tells when it ends */
-        changes_tell(&changes, json_object_get(take_result, "files"));
+        changes_publish(&changes, json_object_get(take_result, "files"));
     run_report_tell(c, &(struct run_telling){.conversation = r->conversation, .opened = opened},
                     take_result, out);
 }

@@ -2,33 +2,36 @@
 
 #include "common/tools/runs/run_files.h"
 
+#include "common/base/b64.h"
 #include "common/base/buf.h"
 #include "common/base/fdio.h"
 #include "common/mcp/features/content.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
-#include "common/tools/broker_access.h"
-#include "common/tools/runs/pictures.h"
+#include "common/tools/tools_app.h"
 
 #include <fcntl.h>
 #include <string.h>
 
-#define LINKS_MAX 50
-#define SNIFFS_MAX                                                                                 \
-    16 /* files opened to find out what they are; each may be a question to the broker             \
-        */
+#define LINKS_MAX  50
+#define SNIFFS_MAX 16 /* files opened to find their type; each may be a request to the broker */
 #define HEAD_BYTES 4096
 
-static const char unknown_type[] = "application/octet-stream";
+#define DRAW_LANGUAGE   "python"
+#define DRAW_TIMEOUT_MS 20000
+#define DRAW_MAX        8                  /* SVG files per result */
+#define DRAW_KEEP_MAX   (8u * 1024 * 1024) /* of its output: the most that the broker grants */
+
+/* ---- opening ---- */
 
 static bool is_gone(const json_t *file)
 {
     return json_get_string(file, "url") == NULL;
 }
 
-/* Those with a url came opened in their order, the first of them. Borrowed, or -1. */
-static int opened(const struct run_files *files, size_t row)
+/* The descriptors belong to the first rows that have a url, in order. Borrowed, or -1. */
+static int opened_fd(const struct run_files *files, size_t row)
 {
     size_t before = 0;
 
@@ -37,12 +40,14 @@ static int opened(const struct run_files *files, size_t row)
     return files->opened && before < files->opened->n ? files->opened->at[before] : -1;
 }
 
-int run_files_open(const struct mcp_tool_call *c, const struct run_files *files, size_t row,
-                   struct stat *out, struct err *e)
+/* The file of a row that has a url, for pread: the one that came opened, else the broker opens it.
+ * The caller closes it; -1. */
+static int run_files_open(const struct mcp_tool_call *c, const struct run_files *files, size_t row,
+                          struct stat *out, struct err *e)
 {
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     const char *name = json_get_string(json_array_get(files->rows, row), "name");
-    int there = opened(files, row);
+    int there = opened_fd(files, row);
 
     if (there < 0)
         return broker_open_file(&client, c->tenant, files->conversation, name, out, e);
@@ -52,46 +57,246 @@ int run_files_open(const struct mcp_tool_call *c, const struct run_files *files,
     return TAKE_FD(fd);
 }
 
-/* The first bytes of a file; empty when it cannot be read. */
-static void read_head(const struct mcp_tool_call *c, const struct run_files *files, size_t row,
-                      struct buf *out)
+/* ---- pictures ---- */
+
+/* The pictures of one result. */
+struct gallery {
+    const struct mcp_tool_call *call;
+    const struct run_files *files;
+    struct mcp_result *out;
+    uint64_t image_max;
+    uint64_t room; /* images that may still be added */
+};
+
+/* Bytes that every file of a type has. */
+struct mark {
+    size_t at;
+    const char *bytes;
+    size_t len;
+};
+
+struct format {
+    const char *mime_type;
+    struct mark marks[2];
+};
+
+#define DRAWN "image/png"
+
+static const struct format formats[] = {
+    {DRAWN, {{0, "\x89PNG\r\n\x1a\n", 8}}},
+    {"image/jpeg", {{0, "\xff\xd8\xff", 3}}},
+    {"image/gif", {{0, "GIF8", 4}, {5, "a", 1}}},
+    {"image/webp", {{0, "RIFF", 4}, {8, "WEBP", 4}}},
+};
+
+static const struct format *format_of(const char *mime_type)
+{
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+        if (strcmp(mime_type, formats[i].mime_type) == 0)
+            return &formats[i];
+    return NULL;
+}
+
+static bool is_picture(const struct format *format, const struct buf *content)
+{
+    for (size_t i = 0; i < ARRAY_LEN(format->marks); i++) {
+        const struct mark *m = &format->marks[i];
+        if (content->len < m->at + m->len ||
+            (m->len > 0 && memcmp(content->data + m->at, m->bytes, m->len) != 0))
+            return false;
+    }
+    return true;
+}
+
+json_t *picture_new(const char *mime_type, const struct buf *content)
+{
+    const struct format *format = format_of(mime_type);
+
+    if (!format || !is_picture(format, content))
+        return NULL;
+    return content_image_new(content->data, content->len, format->mime_type);
+}
+
+static void show_content(struct gallery *g, const struct format *format, const struct buf *content)
+{
+    if (g->room == 0 || content->len > g->image_max || !is_picture(format, content))
+        return;
+    mcp_result_add(g->out, content_image_new(content->data, content->len, format->mime_type));
+    g->room--;
+}
+
+static void show_file(struct gallery *g, const struct format *format, size_t row)
 {
     struct err e = ERR_INIT;
     struct stat st;
-    AUTO_FD int fd = run_files_open(c, files, row, &st, &e);
-    char *room = buf_reserve(out, HEAD_BYTES);
-    ssize_t n = fd < 0 ? -1 : pread(fd, room, HEAD_BYTES, 0);
+    AUTO_FD int fd = run_files_open(g->call, g->files, row, &st, &e);
+    AUTO_BUF struct buf content = BUF_INIT(g->image_max);
 
-    if (n > 0)
-        buf_grew(out, (size_t)n);
+    if (fd >= 0 && (uint64_t)st.st_size <= g->image_max && fdio_read_to_end(fd, &content, &e) == 0)
+        show_content(g, format, &content);
 }
 
-static const char *type_of(const struct mcp_tool_call *c, const struct run_files *files, size_t row,
-                           unsigned *sniffs)
+/* Small enough to be shown, and still there? */
+static bool can_be_shown(const struct gallery *g, const json_t *file)
+{
+    json_int_t size = json_get_integer(file, "size", -1);
+
+    return json_get_string(file, "url") && json_get_string(file, "name") &&
+           json_get_string(file, "mimeType") && size > 0 && (uint64_t)size <= g->image_max;
+}
+
+static void show_files(struct gallery *g)
+{
+    size_t i;
+    json_t *file;
+
+    json_array_foreach(g->files->rows, i, file)
+    {
+        const struct format *format;
+
+        if (g->room == 0)
+            return;
+        if (!can_be_shown(g, file))
+            continue;
+        format = format_of(json_get_string(file, "mimeType"));
+        if (format)
+            show_file(g, format, i);
+    }
+}
+
+/* ---- SVG ---- */
+
+/* One line of base64 per argument, empty for a file that cannot be drawn. The names are arguments,
+ * never part of the code. */
+static const char draw_code[] = "import base64, sys\n"
+                                "import cairosvg\n"
+                                "for name in sys.argv[1:]:\n"
+                                "    try:\n"
+                                "        with open(name, 'rb') as f:\n"
+                                "            png = cairosvg.svg2png(bytestring=f.read())\n"
+                                "    except Exception:\n"
+                                "        png = b''\n"
+                                "    print(base64.b64encode(png).decode())\n";
+
+struct drawings {
+    struct run_text names[DRAW_MAX];
+    size_t n;
+};
+
+static void collect_drawings(const struct gallery *g, struct drawings *out)
+{
+    size_t i;
+    json_t *file;
+
+    json_array_foreach(g->files->rows, i, file)
+    {
+        const json_t *name = json_object_get(file, "name");
+
+        if (out->n == DRAW_MAX || out->n == g->room)
+            return;
+        if (can_be_shown(g, file) &&
+            strcmp(json_get_string(file, "mimeType"), "image/svg+xml") == 0)
+            out->names[out->n++] = (struct run_text){json_string_value(name),
+                                                     json_string_length(name)};
+    }
+}
+
+/* Room for n pictures, within the limit of a run's output. */
+static uint64_t keep_bytes(const struct gallery *g, size_t n)
+{
+    uint64_t one = g->image_max > DRAW_KEEP_MAX ? DRAW_KEEP_MAX : B64_ENCODED_LEN(g->image_max) + 1;
+    uint64_t all = one * n + 64;
+
+    return all < DRAW_KEEP_MAX ? all : DRAW_KEEP_MAX;
+}
+
+static json_t *run_drawing(const struct gallery *g, const struct drawings *d, struct err *e)
+{
+    const struct tools_app *app = g->call->app;
+    struct broker_client client = tools_client(app, g->call->cancel_fd);
+    uint64_t timeout_max = app->limits.timeout_max_ms;
+    struct run_request request = {
+        .tenant = g->call->tenant,
+        .conversation = g->files->conversation,
+        .language = DRAW_LANGUAGE,
+        .code = {draw_code, strlen(draw_code)},
+        .timeout_ms = timeout_max < DRAW_TIMEOUT_MS ? timeout_max : DRAW_TIMEOUT_MS,
+        .keep_bytes = keep_bytes(g, d->n),
+        .args = d->names,
+        .n_args = d->n,
+    };
+
+    return broker_run(&client, &request, NULL, e);
+}
+
+static void show_line(struct gallery *g, const char *line, size_t len)
+{
+    AUTO_BUF struct buf content = BUF_INIT(g->image_max);
+
+    if (len > 0 && len <= B64_ENCODED_LEN(g->image_max) && b64_decode(line, len, &content) == 0 &&
+        buf_ok(&content))
+        show_content(g, format_of(DRAWN), &content);
+}
+
+/* A failure leaves the pictures out: they are an extra. */
+static void show_drawings(struct gallery *g)
+{
+    struct drawings d = {.n = 0};
+    struct err e = ERR_INIT;
+    json_auto_t *result = NULL;
+    const char *at;
+
+    collect_drawings(g, &d);
+    if (d.n == 0 || !runners_have(g->call->app, DRAW_LANGUAGE))
+        return;
+    result = run_drawing(g, &d, &e);
+    at = json_get_string(result, "stdout");
+    const json_t *kept = json_object_get(json_object_get(result, "truncation"), "stdout");
+    if (!at || json_get_bool(kept, "truncated", 1))
+        return;
+    for (size_t i = 0; i < d.n && *at; i++) {
+        size_t len = strcspn(at, "\n");
+        show_line(g, at, len);
+        at += len + (at[len] == '\n');
+    }
+}
+
+/* The rows have their mimeType. */
+static void pictures_add(const struct mcp_tool_call *c, const struct run_files *files,
+                         struct mcp_result *out)
+{
+    const struct tools_app *app = c->app;
+    struct gallery g = {
+        .call = c,
+        .files = files,
+        .out = out,
+        .image_max = app->limits.image_max,
+        .room = app->limits.images_max,
+    };
+
+    show_files(&g);
+    show_drawings(&g);
+}
+
+/* ---- types and links ---- */
+
+/* By the name; where that says nothing, by the file's first bytes. */
+static const char *row_type(const struct mcp_tool_call *c, const struct run_files *files,
+                            size_t row, unsigned *sniffs)
 {
     const json_t *file = json_array_get(files->rows, row);
     const char *name = json_get_string(file, "name");
     const char *type = media_type(name, NULL, 0);
-    AUTO_BUF struct buf head = BUF_INIT(HEAD_BYTES);
+    char head[HEAD_BYTES];
+    struct err e = ERR_INIT;
+    struct stat st;
 
-    if (strcmp(type, unknown_type) != 0 || is_gone(file) || *sniffs >= SNIFFS_MAX)
+    if (strcmp(type, "application/octet-stream") != 0 || is_gone(file) || *sniffs >= SNIFFS_MAX)
         return type;
     ++*sniffs;
-    read_head(c, files, row, &head);
-    return media_type(name, buf_str(&head), head.len);
-}
-
-static void add_types(const struct mcp_tool_call *c, const struct run_files *files)
-{
-    unsigned sniffs = files->brief ? SNIFFS_MAX : 0;
-    size_t i;
-    json_t *file;
-
-    json_array_foreach(files->rows, i, file)
-    {
-        if (json_get_string(file, "name"))
-            json_object_set_new(file, "mimeType", json_string(type_of(c, files, i, &sniffs)));
-    }
+    AUTO_FD int fd = run_files_open(c, files, row, &st, &e);
+    ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+    return media_type(name, head, n > 0 ? (size_t)n : 0);
 }
 
 static void add_links(const json_t *files, struct mcp_result *out)
@@ -123,7 +328,15 @@ static void add_links(const json_t *files, struct mcp_result *out)
 void run_files_show(const struct mcp_tool_call *c, const struct run_files *files,
                     struct mcp_result *out)
 {
-    add_types(c, files);
+    unsigned sniffs = files->brief ? SNIFFS_MAX : 0;
+    size_t i;
+    json_t *file;
+
+    json_array_foreach(files->rows, i, file)
+    {
+        if (json_get_string(file, "name"))
+            json_object_set_new(file, "mimeType", json_string(row_type(c, files, i, &sniffs)));
+    }
     if (!files->brief)
         pictures_add(c, files, out);
     add_links(files->rows, out);

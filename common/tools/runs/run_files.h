@@ -1,7 +1,12 @@
-/* Shows the files of a run: their media types, pictures as images, links to all. */
+/*
+ * The files of a run in a result: media types, links, and pictures as image content, so that a
+ * model can look at them. Nothing is decoded here: PNG, JPEG, GIF and WebP are passed on when they
+ * begin as such, SVG is drawn by a program inside the sandbox.
+ */
 #ifndef SANDCGI_TOOLS_RUNS_RUN_FILES_H
 #define SANDCGI_TOOLS_RUNS_RUN_FILES_H
 
+#include "common/base/buf.h"
 #include "common/base/fds.h"
 #include "common/mcp/features/tool.h"
 
@@ -11,20 +16,19 @@
 struct run_files {
     const char *conversation;
     json_t *rows;             /* an array as in broker_run's result */
-    const struct fds *opened; /* what came opened with it; NULL: nothing */
-    bool brief; /* no file is looked into: there are no pictures, and types come from names */
+    const struct fds *opened; /* files that came opened with the result; NULL: none */
+    bool brief;               /* no file is opened: no pictures, types by name only */
 };
 
 /*
- * Adds mimeType to every row and puts pictures and links into *out. What cannot be read any more is
- * passed over: the files are in the hands of programs.
+ * Adds mimeType to every row, and pictures and links to *out, within image_max and images_max of
+ * tools_limits. Files that cannot be read are skipped: programs may have removed them.
  */
 void run_files_show(const struct mcp_tool_call *c, const struct run_files *files,
                     struct mcp_result *out);
 
-/* The file of a row that has a url, for reading with pread: the one that came opened, else the
- * broker is asked. A descriptor of the caller's, or -1. */
-int run_files_open(const struct mcp_tool_call *c, const struct run_files *files, size_t row,
-                   struct stat *out, struct err *e);
+/* A picture's whole content as an image block; NULL when its type and its first bytes are not those
+ * of PNG, JPEG, GIF or WebP. New reference. */
+json_t *picture_new(const char *mime_type, const struct buf *content);
 
 #endif

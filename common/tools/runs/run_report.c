@@ -3,6 +3,8 @@
 #include "common/tools/runs/run_report.h"
 
 #include "common/base/buf.h"
+#include "common/base/clock.h"
+#include "common/base/mem.h"
 #include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
 #include "common/tools/report.h"
@@ -11,6 +13,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define TICK_MS      500  /* where progress is wanted */
+#define IDLE_TICK_MS 5000 /* where it is not */
+#define SILENCE_MS   3000 /* before a sign of life */
+
 const char *run_report_status(const json_t *result)
 {
     const char *status = json_get_string(result, "status");
@@ -18,14 +24,9 @@ const char *run_report_status(const json_t *result)
     return status ? status : "";
 }
 
-static bool has_status(const json_t *result, const char *status)
+bool run_report_has_status(const json_t *result, const char *status)
 {
     return strcmp(run_report_status(result), status) == 0;
-}
-
-bool run_report_is_running(const json_t *result)
-{
-    return has_status(result, "running");
 }
 
 static json_t *nothing_printed(void)
@@ -38,9 +39,8 @@ static json_t *nothing_printed(void)
     return truncation;
 }
 
-/* Whatever happened to a run, its result has the same shape, so that a client can look at its
- * status. */
-static void complete(json_t *result)
+/* Every result has the same shape, so that a client only needs to look at its status. */
+static void add_missing_members(json_t *result)
 {
     json_auto_t *blank = json_pack("{s:b, s:n, s:n, s:s, s:s, s:s, s:o, s:i, s:[]}", "success", 0,
                                    "exitCode", "signal", "stdout", "", "stderr", "", "output", "",
@@ -49,13 +49,13 @@ static void complete(json_t *result)
     json_object_update_missing(result, blank);
 }
 
-static void say(struct mcp_result *out, const struct buf *text)
+static void add_text(struct mcp_result *out, const struct buf *text)
 {
     mcp_result_add(out, content_text_new(buf_str(text), text->len));
 }
 
-/* A model that sees this for the first time has to know how to go on. */
-static void tell_how_to_go_on(const json_t *result, struct mcp_result *out)
+/* Tells a model that sees this for the first time how to continue. */
+static void tell_running(const json_t *result, struct mcp_result *out)
 {
     AUTO_BUF struct buf text = BUF_INIT(1024);
     const char *id = json_get_string(result, "runId");
@@ -70,7 +70,7 @@ static void tell_how_to_go_on(const json_t *result, struct mcp_result *out)
     buf_add_str(&text, "; to end it, call cancel_run.");
     if (json_get_string(result, "notKept"))
         buf_add_str(&text, " Its result cannot be kept: only who waits for its end gets it.");
-    say(out, &text);
+    add_text(out, &text);
 }
 
 static void tell_lost(const json_t *result, struct mcp_result *out)
@@ -79,20 +79,13 @@ static void tell_lost(const json_t *result, struct mcp_result *out)
     const char *reason = json_get_string(result, "reason");
 
     buf_addf(&text, "The run is lost: %s", reason ? reason : "nobody knows its outcome");
-    say(out, &text);
-}
-
-static void tell_session(const json_t *result, struct mcp_result *out)
-{
-    const char *note = json_get_string(result, "sessionNote");
-
-    if (note)
-        mcp_result_add(out, content_text_new(note, strlen(note)));
+    add_text(out, &text);
 }
 
 void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *how,
                      json_t *take_result, struct mcp_result *out)
 {
+    const char *note = json_get_string(take_result, "sessionNote");
     const char *whose = how->conversation ? how->conversation
                                           : json_get_string(take_result, "conversationId");
     const struct run_files files = {.conversation = whose ? whose : "",
@@ -100,14 +93,16 @@ void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *ho
                                     .opened = how->opened,
                                     .brief = how->brief || !whose};
 
-    complete(take_result);
+    add_missing_members(take_result);
     out->structured = take_result;
-    out->is_error = has_status(take_result, "busy") || has_status(take_result, "lost");
-    if (run_report_is_running(take_result))
-        tell_how_to_go_on(take_result, out);
-    if (has_status(take_result, "lost"))
+    out->is_error = run_report_has_status(take_result, "busy") ||
+                    run_report_has_status(take_result, "lost");
+    if (run_report_has_status(take_result, "running"))
+        tell_running(take_result, out);
+    if (run_report_has_status(take_result, "lost"))
         tell_lost(take_result, out);
-    tell_session(take_result, out);
+    if (note)
+        mcp_result_add(out, content_text_new(note, strlen(note)));
     report_notices(take_result, out);
     run_files_show(c, &files, out);
 }
@@ -117,7 +112,7 @@ void run_report_busy(const struct err *e, const struct broker_busy *busy, struct
     AUTO_BUF struct buf text = BUF_INIT(1024);
 
     out->structured = json_pack("{s:s}", "status", "busy");
-    complete(out->structured);
+    add_missing_members(out->structured);
     out->is_error = true;
     buf_add_str(&text, e->text);
     if (busy->retry_after_ms > 0) {
@@ -127,5 +122,82 @@ void run_report_busy(const struct err *e, const struct broker_busy *busy, struct
         buf_addf(&text, " (%" PRIu64 " waiting; try again in %.1f s)", busy->position,
                  (double)busy->retry_after_ms / 1000.0);
     }
-    say(out, &text);
+    add_text(out, &text);
+}
+
+/* ---- while the call waits ---- */
+
+static double seconds_of(const struct run_life *l)
+{
+    return (double)(clock_mono_ms() - l->began_ms) / 1000.0;
+}
+
+/* The limit does not include the queue and the start of the container. */
+static void send_sign(const struct run_life *l)
+{
+    double seconds = seconds_of(l);
+    double limit = (double)l->limit_ms / 1000.0;
+    AUTO_FREE char *text = NULL;
+
+    if (l->queued)
+        text = mem_printf("%s has been waiting or running for %.0f s", l->subject, seconds);
+    else if (limit > 0)
+        text = mem_printf("%s has been running for %.0f of at most %g s", l->subject, seconds,
+                          limit);
+    else
+        text = mem_printf("%s is running; waited for %.0f s", l->subject, seconds);
+    mcp_progress(l->call->channel, seconds, !l->queued && seconds <= limit ? limit : 0, text);
+}
+
+static void life_tick(void *ctx)
+{
+    const struct run_life *l = ctx;
+
+    if (!mcp_progress_wanted(l->call->channel))
+        mcp_keep_alive(l->call->channel);
+    else if (mcp_silence_ms(l->call->channel) >= SILENCE_MS)
+        send_sign(l);
+}
+
+static void send_output(void *ctx, const struct broker_live *piece)
+{
+    const struct run_life *l = ctx;
+    json_auto_t *text = NULL;
+
+    if (piece->kind == BROKER_LIVE_SKIPPED) {
+        AUTO_FREE char *note = mem_printf("(%" PRIu64 " bytes of output came too fast to be shown "
+                                          "here)",
+                                          piece->skipped);
+        text = json_string(note);
+    } else {
+        text = json_stringn(piece->text.data, piece->text.len);
+    }
+    mcp_progress_text(l->call->channel, seconds_of(l), text);
+}
+
+static void send_queue_position(void *ctx, uint64_t position)
+{
+    struct run_life *l = ctx;
+    AUTO_FREE char *note = mem_printf("%s waits for a free place: number %" PRIu64 " in the queue",
+                                      l->subject, position);
+    json_auto_t *text = json_string(note);
+
+    l->queued = true;
+    mcp_progress_text(l->call->channel, seconds_of(l), text);
+}
+
+void run_life_begin(struct run_life *l, const struct mcp_tool_call *call, const char *subject,
+                    uint64_t limit_ms, struct broker_client *client,
+                    struct broker_callbacks *callbacks)
+{
+    bool wanted = mcp_progress_wanted(call->channel);
+
+    *l = (struct run_life){
+        .call = call, .subject = subject, .limit_ms = limit_ms, .began_ms = clock_mono_ms()};
+    client->tick = life_tick;
+    client->tick_ctx = l;
+    client->tick_ms = wanted ? TICK_MS : IDLE_TICK_MS;
+    if (wanted)
+        *callbacks = (struct broker_callbacks){
+            .live = send_output, .queued = send_queue_position, .ctx = l, .busy = callbacks->busy};
 }

@@ -1,32 +1,45 @@
-/* What a run's result looks like to a client: the one shape of run_code, get_run and cancel_run,
- * and what a task's result is made of. */
+/*
+ * A run as a client sees it: its result, in one shape for run_code, get_run, cancel_run and tasks;
+ * and, while its call waits, pieces of output, its place in the queue, and a sign of life after a
+ * silence.
+ */
 #ifndef SANDCGI_TOOLS_RUNS_RUN_REPORT_H
 #define SANDCGI_TOOLS_RUNS_RUN_REPORT_H
 
 #include "common/mcp/features/tool.h"
 #include "common/protocol/client_call.h"
 
-/* Bytes of a runId that are looked at; whatever is no id is told to be unknown. */
-#define RUN_ID_MAX  1024
-#define RUN_ID_HELP "The run's runId, as run_code or list_runs told it."
-
-/* How a run is told. Zeros will do. */
+/* Zeros are the default. */
 struct run_telling {
-    const char *conversation; /* NULL: as the result says */
-    const struct fds *opened; /* brief: see run_files.h */
+    const char *conversation; /* NULL: conversationId of the result */
+    const struct fds *opened; /* see struct run_files */
     bool brief;
 };
 
-/* Tells a run from the broker's result (taken): its files with types and links, pictures, and what
- * to do next when it goes on. */
+/* Fills *out from the broker's result (taken): files with types and links, pictures, and how to
+ * continue when the run goes on. */
 void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *how,
                      json_t *take_result, struct mcp_result *out);
 
-/* One that was not started: e says why, busy when to come back. */
+/* A run that was not started: e says why, busy when to try again. */
 void run_report_busy(const struct err *e, const struct broker_busy *busy, struct mcp_result *out);
 
 /* "running", "ok", …; "" when the result has none. */
 const char *run_report_status(const json_t *result);
-bool run_report_is_running(const json_t *result);
+bool run_report_has_status(const json_t *result, const char *status);
+
+struct run_life {
+    const struct mcp_tool_call *call;
+    const char *subject; /* "The python program" */
+    uint64_t limit_ms;   /* after which the program is stopped; 0: unknown */
+    int64_t began_ms;
+    bool queued; /* it had to wait in the run queue */
+};
+
+/* Sets up *l, and the members of client and callbacks (both for one call) that it needs. subject
+ * and l must outlive the call. */
+void run_life_begin(struct run_life *l, const struct mcp_tool_call *call, const char *subject,
+                    uint64_t limit_ms, struct broker_client *client,
+                    struct broker_callbacks *callbacks);
 
 #endif

@@ -7,10 +7,10 @@
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
-#include "common/tools/broker_access.h"
+#include "common/tools/list.h"
 #include "common/tools/report.h"
 #include "common/tools/runs/run_report.h"
-#include "common/tools/tools.h"
+#include "common/tools/tools_app.h"
 
 #include <stdio.h>
 #include <string.h>

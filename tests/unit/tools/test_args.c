@@ -2,7 +2,7 @@
 
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
-#include "common/tools/runs/env.h"
+#include "common/tools/runs/permit.h"
 #include "tests/fakes/schema.h"
 
 #include <setjmp.h>

@@ -4,7 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "common/tools/broker_access.h"
+#include "common/tools/tools_app.h"
 #include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
 #include "tests/fakes/tools_world.h"

@@ -5,7 +5,7 @@
 #include "common/base/mem.h"
 #include "common/tools/profiles/adapt.h"
 #include "common/tools/profiles/container_id.h"
-#include "common/tools/toolset.h"
+#include "common/tools/tools.h"
 #include "tests/unit/unit.h"
 
 static void paths_lead_below_their_roots_only(void **state)

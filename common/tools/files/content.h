@@ -1,10 +1,10 @@
-/* The content of a sandbox's file, and whether it is text. */
-#ifndef SANDCGI_TOOLS_FILES_CONTENT_OF_H
-#define SANDCGI_TOOLS_FILES_CONTENT_OF_H
+/* The content of files: read from a sandbox, decoded from an argument. */
+#ifndef SANDCGI_TOOLS_FILES_CONTENT_H
+#define SANDCGI_TOOLS_FILES_CONTENT_H
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
-#include "common/tools/tools.h"
+#include "common/tools/tools_app.h"
 
 #include <stdbool.h>
 
@@ -19,6 +19,14 @@ int content_read(const struct tools_app *app, const char *tenant, const char *co
 int content_read_head(const struct tools_app *app, const char *tenant, const char *conversation,
                       const char *name, struct buf *out, uint64_t *out_size, const char **out_type,
                       struct err *e);
+
+/* Decodes an argument of type ARG_BASE64, at most max bytes; errors name it. */
+int content_decode(const char *argument, struct run_text base64, uint64_t max, struct buf *out,
+                   struct err *e);
+
+/* A descriptor of content in memory, at its start, since the broker takes content as a descriptor.
+ * The caller closes it; -1. */
+int content_fd(struct run_text content, struct err *e);
 
 /* Can it be shown as text: by its type, and as valid UTF-8 without NULs? */
 bool content_is_text(const char *type, const struct buf *content);

@@ -1,27 +1,49 @@
 #include "config.h"
 
-#include "common/tools/files/content_of.h"
+#include "common/tools/files/content.h"
 
+#include "common/base/b64.h"
 #include "common/base/fdio.h"
 #include "common/base/utf8.h"
 #include "common/protocol/client_files.h"
 #include "common/sandbox/files/media.h"
-#include "common/tools/broker_access.h"
+#include "common/tools/tools_app.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 
-static int open_file(const struct tools_app *app, const char *tenant, const char *conversation,
-                     const char *name, struct stat *st, struct err *e)
+int content_decode(const char *argument, struct run_text base64, uint64_t max, struct buf *out,
+                   struct err *e)
 {
-    struct broker_client client = tools_client(app, -1);
-
-    return broker_open_file(&client, tenant, conversation, name, st, e);
+    out->max = (size_t)max;
+    if (b64_decode(base64.data, base64.len, out) == 0 && buf_ok(out))
+        return 0;
+    if (!buf_ok(out))
+        return err_set(e, ERR_LIMIT, "argument '%s' decodes to more than %" PRIu64 " bytes",
+                       argument, max);
+    return err_set(e, ERR_INVALID,
+                   "argument '%s' is not base64 (standard alphabet, padded with '=', without "
+                   "blanks or line breaks)",
+                   argument);
 }
 
-/* An empty file is text of no kind in particular; what it is to become cannot be seen in it. */
-static const char *type_of(const char *name, const struct buf *content)
+int content_fd(struct run_text content, struct err *e)
+{
+    AUTO_FD int fd = memfd_create("upload", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return err_errno(e, "making room for the file");
+    if (fdio_write_all(fd, content.data, content.len, e) < 0)
+        return -1;
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return err_errno(e, "rewinding the file");
+    return TAKE_FD(fd);
+}
+
+/* Nothing in an empty file tells its type: plain text, unless its name says more. */
+static const char *content_type(const char *name, const struct buf *content)
 {
     const char *type = media_type(name, buf_str(content), content->len);
 
@@ -31,8 +53,9 @@ static const char *type_of(const char *name, const struct buf *content)
 int content_read(const struct tools_app *app, const char *tenant, const char *conversation,
                  const char *name, struct buf *out, const char **out_type, struct err *e)
 {
+    struct broker_client client = tools_client(app, -1);
     struct stat st;
-    AUTO_FD int fd = open_file(app, tenant, conversation, name, &st, e);
+    AUTO_FD int fd = broker_open_file(&client, tenant, conversation, name, &st, e);
 
     if (fd < 0)
         return -1;
@@ -42,7 +65,7 @@ int content_read(const struct tools_app *app, const char *tenant, const char *co
                        (uint64_t)st.st_size, out->max);
     if (fdio_read_to_end(fd, out, e) < 0)
         return -1;
-    *out_type = type_of(name, out);
+    *out_type = content_type(name, out);
     return 0;
 }
 
@@ -50,8 +73,9 @@ int content_read_head(const struct tools_app *app, const char *tenant, const cha
                       const char *name, struct buf *out, uint64_t *out_size, const char **out_type,
                       struct err *e)
 {
+    struct broker_client client = tools_client(app, -1);
     struct stat st;
-    AUTO_FD int fd = open_file(app, tenant, conversation, name, &st, e);
+    AUTO_FD int fd = broker_open_file(&client, tenant, conversation, name, &st, e);
     size_t room = out->max;
 
     if (fd < 0)
@@ -61,15 +85,8 @@ int content_read_head(const struct tools_app *app, const char *tenant, const cha
         return err_errno(e, "the file cannot be read");
     buf_grew(out, (size_t)n);
     *out_size = (uint64_t)st.st_size;
-    *out_type = type_of(name, out);
+    *out_type = content_type(name, out);
     return 0;
-}
-
-static bool ends_with(const char *s, const char *end)
-{
-    size_t len = strlen(s), end_len = strlen(end);
-
-    return len >= end_len && strcmp(s + len - end_len, end) == 0;
 }
 
 static bool is_text_type(const char *type)
@@ -79,8 +96,10 @@ static bool is_text_type(const char *type)
         "application/xml",  "application/x-ndjson", "application/x-sh",
         "application/yaml", "application/x-tex",    "application/javascript",
     };
+    const char *suffix = strrchr(type, '+');
 
-    if (strncmp(type, "text/", 5) == 0 || ends_with(type, "+json") || ends_with(type, "+xml"))
+    if (strncmp(type, "text/", 5) == 0 ||
+        (suffix && (strcmp(suffix, "+json") == 0 || strcmp(suffix, "+xml") == 0)))
         return true;
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (strcmp(type, others[i]) == 0)

@@ -1,0 +1,264 @@
+/* list_files, move_file, delete_file and delete_conversation. */
+#include "config.h"
+
+#include "common/base/glob.h"
+#include "common/base/mem.h"
+#include "common/mcp/features/content.h"
+#include "common/protocol/client_files.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files/files.h"
+#include "common/tools/args.h"
+#include "common/tools/conversation_args.h"
+#include "common/tools/files/changes.h"
+#include "common/tools/list.h"
+#include "common/tools/report.h"
+#include "common/tools/schemas.h"
+#include "common/tools/tools_app.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- list_files ---- */
+
+#define ROWS_DEFAULT 200
+#define CURSOR_MAX   2048
+
+struct list_files {
+    const char *conversation;
+    const char *folder;
+    const char *glob;
+    bool recursive;
+    struct arg_integer limit;
+    const char *cursor;
+};
+
+static const struct arg_row list_files_arguments[] = {
+    CONVERSATION_ROW(struct list_files),
+    ARG_ROW(struct list_files, folder, "folder", ARG_STRING, .max = FILES_NAME_MAX,
+            .help = "Folder below /data, without a slash at its end; left out: /data itself."),
+    ARG_ROW(
+        struct list_files, glob, "glob", ARG_STRING, .max = GLOB_MAX,
+        .help = "Only these names, e.g. *.csv; with a slash for the path below folder: data/*.csv, "
+                "**/test_*.py. *, ?, [a-z] do not match a slash, ** does."),
+    ARG_ROW(struct list_files, recursive, "recursive", ARG_BOOL,
+            .help = "Also what is in folders of the folder."),
+    ARG_ROW(struct list_files, limit, "limit", ARG_INTEGER, .max = BROKER_LIST_MAX,
+            .help = "Entries per answer; 200 when left out."),
+    ARG_ROW(struct list_files, cursor, "cursor", ARG_STRING, .max = CURSOR_MAX,
+            .help = "nextCursor of the answer before, with the other arguments as they were."),
+    {0},
+};
+
+/* A conversation that has no sandbox yet has no files. */
+static json_t *list_page(const struct mcp_tool_call *c, const struct broker_listing *listing,
+                         struct err *e)
+{
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    json_t *page = broker_list_folder(&client, c->tenant, listing, e);
+
+    if (page || e->kind != ERR_NOT_FOUND || listing->folder[0])
+        return page;
+    return json_pack("{s:[]}", "files");
+}
+
+static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                      struct err *e)
+{
+    const struct list_files *l = arguments;
+    struct broker_listing listing = {.conversation = l->conversation,
+                                     .folder = l->folder ? l->folder : "",
+                                     .glob = l->glob,
+                                     .recursive = l->recursive,
+                                     .after = l->cursor,
+                                     .max = l->limit.given ? (size_t)l->limit.value : ROWS_DEFAULT};
+
+    if (listing.max == 0)
+        return err_set(e, ERR_INVALID, "argument 'limit' must be from 1 to %d", BROKER_LIST_MAX);
+    json_auto_t *page = list_page(c, &listing, e);
+    if (!page)
+        return -1;
+    out->structured = json_pack("{s:O, s:O*, s:O*, s:O*}", "files", json_object_get(page, "files"),
+                                "nextCursor", json_object_get(page, "next"), "incomplete",
+                                json_object_get(page, "incomplete"), "filesExpireAt",
+                                json_object_get(page, "filesExpireAt"));
+    return 0;
+}
+
+const struct mcp_tool tool_list_files = {
+    .name = "list_files",
+    .title = "List files",
+    .description = "Lists files and folders of the conversation's sandbox (/data for run_code), "
+                   "by name; a folder comes before what is in it.",
+    .hints = {.read_only = true, .idempotent = true},
+    .output_schema = schema_list_files,
+    .arguments = list_files_arguments,
+    .arguments_size = sizeof(struct list_files),
+    .run = list_files,
+};
+
+/* ---- move_file ---- */
+
+struct move_file {
+    const char *conversation;
+    const char *from;
+    const char *to;
+    bool overwrite;
+};
+
+static const struct arg_row move_file_arguments[] = {
+    CONVERSATION_ROW(struct move_file),
+    ARG_ROW(struct move_file, from, "from", ARG_STRING, .required = true, .max = FILES_NAME_MAX,
+            .help = "Name below /data of a file or folder."),
+    ARG_ROW(
+        struct move_file, to, "to", ARG_STRING, .required = true, .max = FILES_NAME_MAX,
+        .help = "Its whole new name below /data (not the folder to put it in); missing folders are "
+                "made."),
+    ARG_ROW(struct move_file, overwrite, "overwrite", ARG_BOOL,
+            .help = "Replace a file or empty folder of the new name; otherwise that is an error."),
+    {0},
+};
+
+/* Each file of a moved folder is a change under its new name and under its old one. */
+static void publish_moved_folder(const struct changes *changes, const struct broker_client *client,
+                                 const struct move_file *m)
+{
+    json_auto_t *came = changes_in_folder(changes, client, m->to);
+    json_auto_t *gone = json_array();
+    size_t i;
+    json_t *row;
+
+    json_array_foreach(came, i, row)
+    {
+        const char *name = json_get_string(row, "name");
+        AUTO_FREE char *old = name ? mem_printf("%s%s", m->from, name + strlen(m->to)) : NULL;
+        if (old)
+            json_array_append_new(gone, json_pack("{s:s}", "name", old));
+    }
+    changes_publish(changes, came);
+    changes_publish(changes, gone);
+}
+
+static int move_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                     struct err *e)
+{
+    const struct move_file *m = arguments;
+    const struct changes changes = {c->server, c->tenant, m->conversation};
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    json_t *file = broker_move_file(&client, c->tenant, m->conversation, m->from, m->to,
+                                    m->overwrite, e);
+
+    if (!file)
+        return -1;
+    out->structured = json_pack("{s:o}", "file", file);
+    if (!json_object_get(file, "url"))
+        publish_moved_folder(&changes, &client, m);
+    changes_publish_file(&changes, m->from);
+    changes_publish_file(&changes, m->to);
+    return 0;
+}
+
+const struct mcp_tool tool_move_file = {
+    .name = "move_file",
+    .title = "Move a file",
+    .description = "Renames or moves a file or folder within the conversation's sandbox.",
+    /* It replaces what has the new name only when it is told to. */
+    .hints = {.destructive = true},
+    .output_schema = schema_move_file,
+    .arguments = move_file_arguments,
+    .arguments_size = sizeof(struct move_file),
+    .run = move_file,
+};
+
+/* ---- delete_file ---- */
+
+struct delete_file {
+    const char *conversation;
+    const char *filename;
+    bool recursive;
+};
+
+static const struct arg_row delete_file_arguments[] = {
+    CONVERSATION_ROW(struct delete_file),
+    ARG_ROW(struct delete_file, filename, "filename", ARG_STRING, .required = true,
+            .max = FILES_NAME_MAX,
+            .help = "Name below /data of a file, a link (the link itself goes) or a folder."),
+    ARG_ROW(struct delete_file, recursive, "recursive", ARG_BOOL,
+            .help = "A folder with everything in it; otherwise only an empty one."),
+    {0},
+};
+
+static int delete_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                       struct err *e)
+{
+    const struct delete_file *d = arguments;
+    const struct changes changes = {c->server, c->tenant, d->conversation};
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    json_auto_t *below = d->recursive ? changes_in_folder(&changes, &client, d->filename) : NULL;
+
+    out->structured = broker_delete_file(&client, c->tenant, d->conversation, d->filename,
+                                         d->recursive, e);
+    /* Even a failure may have deleted some of the files. */
+    changes_publish(&changes, below);
+    if (!out->structured)
+        return -1;
+    changes_publish_file(&changes, d->filename);
+    return 0;
+}
+
+const struct mcp_tool tool_delete_file = {
+    .name = "delete_file",
+    .title = "Delete a file",
+    .description = "Deletes a file or folder of the conversation's sandbox for good.",
+    .hints = {.destructive = true},
+    .output_schema = schema_delete_file,
+    .arguments = delete_file_arguments,
+    .arguments_size = sizeof(struct delete_file),
+    .run = delete_file,
+};
+
+/* ---- delete_conversation ---- */
+
+struct delete_conversation {
+    const char *conversation;
+};
+
+static const struct arg_row delete_conversation_arguments[] = {
+    ARG_ROW(struct delete_conversation, conversation, "conversationId", ARG_IDENTIFIER,
+            .required = true, .max = CONVERSATION_MAX,
+            .help = "The conversation whose files are deleted, all of them."),
+    {0},
+};
+
+static int delete_conversation(const struct mcp_tool_call *c, void *arguments,
+                               struct mcp_result *out, struct err *e)
+{
+    const struct delete_conversation *x = arguments;
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    const struct changes changes = {c->server, c->tenant, x->conversation};
+    char text[160];
+
+    out->structured = broker_delete_conversation(&client, c->tenant, x->conversation, e);
+    if (!out->structured)
+        return -1;
+    changes_publish_list(&changes);
+    snprintf(text, sizeof text,
+             "The conversation is deleted: %" JSON_INTEGER_FORMAT
+             " files and folders, %" JSON_INTEGER_FORMAT " bytes on the disk.",
+             json_get_integer(out->structured, "files", 0),
+             json_get_integer(out->structured, "bytes", 0));
+    mcp_result_add(out, content_text_new(text, strlen(text)));
+    return 0;
+}
+
+const struct mcp_tool tool_delete_conversation = {
+    .name = "delete_conversation",
+    .title = "Delete a conversation",
+    .description = "Deletes all files of a conversation, their download links and the kept "
+                   "results of its runs, for good. Nothing may be running in it. The "
+                   "conversationId can be used again; it then begins empty.",
+    .hints = {.destructive = true, .idempotent = true},
+    .output_schema = schema_delete_conversation,
+    .arguments = delete_conversation_arguments,
+    .arguments_size = sizeof(struct delete_conversation),
+    .run = delete_conversation,
+};

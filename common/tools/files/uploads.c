@@ -1,0 +1,355 @@
+/* upload_file, write_file, create_upload and import_url: ways for a file into a conversation's
+ * sandbox. */
+#include "config.h"
+
+#include "common/base/fdio.h"
+#include "common/base/mem.h"
+#include "common/fetch/fetch.h"
+#include "common/mcp/features/content.h"
+#include "common/protocol/client_files.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/files/files.h"
+#include "common/sandbox/files/media.h"
+#include "common/tools/args.h"
+#include "common/tools/conversation_args.h"
+#include "common/tools/files/changes.h"
+#include "common/tools/files/content.h"
+#include "common/tools/list.h"
+#include "common/tools/report.h"
+#include "common/tools/schemas.h"
+#include "common/tools/tools_app.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Content that becomes a file of a sandbox. */
+struct store {
+    const char *conversation;
+    const char *filename;
+    struct run_text content;
+    bool replace; /* a file of that name; else ERR_EXISTS */
+};
+
+/* Stores the file, publishes the change, adds a link to *out. {name, size, url, mimeType}; new
+ * reference, or NULL. */
+static json_t *store_file(const struct mcp_tool_call *c, const struct store *s,
+                          struct mcp_result *out, struct err *e)
+{
+    const struct changes changes = {c->server, c->tenant, s->conversation};
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+
+    if (files_check_name("filename", s->filename, strlen(s->filename), e) < 0)
+        return NULL;
+    AUTO_FD int fd = content_fd(s->content, e);
+    if (fd < 0)
+        return NULL;
+    json_t *file = broker_put_file(&client, c->tenant, s->conversation, s->filename, fd,
+                                   s->content.len, s->replace, e);
+    if (!file)
+        return NULL;
+    const char *mime = media_type(s->filename, s->content.data, s->content.len);
+    const char *url = json_get_string(file, "url");
+    json_object_set_new(file, "mimeType", json_string(mime));
+    changes_publish_file(&changes, s->filename);
+    mcp_result_add(out, content_link_new(url ? url : "", s->filename, mime,
+                                         json_get_integer(file, "size", 0)));
+    return file;
+}
+
+/* Moves what the answer says about the conversation (filesExpireAt, notices) from file to result;
+ * notices also become text blocks. */
+static void store_add_retention(json_t *file, json_t *result, struct mcp_result *out)
+{
+    static const char *const names[] = {"filesExpireAt", "notices"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        json_t *value = json_object_get(file, names[i]);
+
+        if (value)
+            json_object_set(result, names[i], value);
+        json_object_del(file, names[i]);
+    }
+    report_notices(result, out);
+}
+
+/* ---- upload_file ---- */
+
+struct upload_file {
+    const char *conversation;
+    const char *filename;
+    struct run_text content;
+};
+
+static const struct arg_row upload_file_arguments[] = {
+    CONVERSATION_ROW(struct upload_file),
+    ARG_ROW(
+        struct upload_file, filename, "filename", ARG_STRING, .required = true,
+        .max = FILES_NAME_MAX,
+        .help =
+            "Name below /data; may contain folders (reports/may.csv), which are made. An existing "
+            "file is replaced."),
+    ARG_ROW(
+        struct upload_file, content, "content", ARG_BASE64, .required = true,
+        .max_setting = ARG_SETTING(file_max),
+        .help =
+            "The file's content in base64 (standard alphabet, padded, no line breaks). Empty makes "
+            "an empty file."),
+    {0},
+};
+
+static char *upload_file_describe(void *app)
+{
+    const struct tools_app *a = app;
+
+    return mem_printf(
+        "Puts a file into the conversation's sandbox, where programs started by "
+        "run_code with the same conversationId find it as /data/<filename>. The answer "
+        "has its download link. At most %" PRIu64 " bytes.",
+        a->limits.file_max);
+}
+
+static json_t *upload_message_new(const struct upload_file *u, size_t len)
+{
+    AUTO_BUF struct buf message = BUF_INIT(8192);
+
+    buf_add_str(&message, "File '");
+    content_clean_name(u->filename, &message);
+    buf_addf(&message, "' uploaded successfully (%zu bytes)", len);
+    return json_stringn(buf_str(&message), message.len);
+}
+
+static int upload_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                       struct err *e)
+{
+    const struct upload_file *u = arguments;
+    const struct tools_app *app = c->app;
+    AUTO_BUF struct buf content = BUF_INIT(0);
+    struct store s = {.conversation = u->conversation, .filename = u->filename, .replace = true};
+
+    if (content_decode("content", u->content, app->limits.file_max, &content, e) < 0)
+        return -1;
+    s.content = (struct run_text){buf_str(&content), content.len};
+    json_t *file = store_file(c, &s, out, e);
+    if (!file)
+        return -1;
+    out->structured = json_pack("{s:b, s:o, s:o}", "success", 1, "message",
+                                upload_message_new(u, content.len), "file", file);
+    store_add_retention(file, out->structured, out);
+    return 0;
+}
+
+static const char *const upload_file_aliases[] = {"sandbox.upload_file", NULL};
+
+const struct mcp_tool tool_upload_file = {
+    .name = "upload_file",
+    .aliases = upload_file_aliases,
+    .title = "Upload a file",
+    /* It replaces a file of that name, in a sandbox that is the conversation's own. */
+    .hints = {.destructive = true, .idempotent = true},
+    .output_schema = schema_upload_file,
+    .describe = upload_file_describe,
+    .arguments = upload_file_arguments,
+    .arguments_size = sizeof(struct upload_file),
+    .run = upload_file,
+};
+
+/* ---- write_file ---- */
+
+struct write_file {
+    const char *conversation;
+    const char *filename;
+    struct run_text text;
+    struct run_text base64;
+    bool overwrite;
+};
+
+static const struct arg_row write_file_arguments[] = {
+    CONVERSATION_ROW(struct write_file),
+    ARG_ROW(struct write_file, filename, "filename", ARG_STRING, .required = true,
+            .max = FILES_NAME_MAX,
+            .help = "Name below /data; may contain folders (src/main.py), which are made."),
+    ARG_ROW(struct write_file, text, "text", ARG_TEXT, .max_setting = ARG_SETTING(file_max),
+            .help = "The file's content as text, stored as UTF-8. Give this or base64."),
+    ARG_ROW(struct write_file, base64, "base64", ARG_BASE64, .max_setting = ARG_SETTING(file_max),
+            .help = "The file's content in base64 (standard alphabet, padded, no line breaks)."),
+    ARG_ROW(struct write_file, overwrite, "overwrite", ARG_BOOL,
+            .help = "Replace a file of that name; otherwise that is an error."),
+    {0},
+};
+
+static char *write_file_describe(void *app)
+{
+    const struct tools_app *a = app;
+
+    return mem_printf("Writes a file of the conversation's sandbox (/data/<filename> for run_code) "
+                      "from text or base64, at most %" PRIu64 " bytes.",
+                      a->limits.file_max);
+}
+
+static int write_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                      struct err *e)
+{
+    const struct write_file *w = arguments;
+    const struct tools_app *app = c->app;
+    AUTO_BUF struct buf decoded = BUF_INIT(0);
+    struct store s = {.conversation = w->conversation,
+                      .filename = w->filename,
+                      .content = w->text,
+                      .replace = w->overwrite};
+
+    if (!w->text.data == !w->base64.data)
+        return err_set(e, ERR_INVALID, "give the content either as 'text' or as 'base64'");
+    if (w->base64.data) {
+        if (content_decode("base64", w->base64, app->limits.file_max, &decoded, e) < 0)
+            return -1;
+        s.content = (struct run_text){buf_str(&decoded), decoded.len};
+    }
+    json_t *file = store_file(c, &s, out, e);
+    if (!file && e->kind == ERR_EXISTS)
+        err_set(e, ERR_EXISTS, "there is something of that name already: overwrite replaces it");
+    if (!file)
+        return -1;
+    out->structured = json_pack("{s:o}", "file", file);
+    store_add_retention(file, out->structured, out);
+    return 0;
+}
+
+const struct mcp_tool tool_write_file = {
+    .name = "write_file",
+    .title = "Write a file",
+    /* It replaces a file of that name only when it is told to. */
+    .hints = {.destructive = true},
+    .output_schema = schema_write_file,
+    .describe = write_file_describe,
+    .arguments = write_file_arguments,
+    .arguments_size = sizeof(struct write_file),
+    .run = write_file,
+};
+
+/* ---- create_upload ---- */
+
+struct create_upload {
+    const char *conversation, *filename;
+    struct arg_integer size;
+};
+
+static const struct arg_row create_upload_arguments[] = {
+    CONVERSATION_ROW(struct create_upload),
+    ARG_ROW(
+        struct create_upload, filename, "filename", ARG_STRING, .required = true,
+        .max = FILES_NAME_MAX,
+        .help =
+            "Name below /data; may contain folders, which are made. An existing file is replaced."),
+    ARG_ROW(
+        struct create_upload, size, "size", ARG_INTEGER, .max_setting = ARG_SETTING(upload_max),
+        .help =
+            "The file's size in bytes, when it is known: a body of another size is then refused "
+            "before it is sent."),
+    {0},
+};
+
+static char *create_upload_describe(void *app)
+{
+    const struct tools_app *a = app;
+
+    return mem_printf(
+        "Makes a link to upload one file of up to %" PRIu64 " bytes into the conversation's "
+        "sandbox, for files that are too large for upload_file. Send the bytes with an HTTP PUT "
+        "within %" PRIu64 " seconds, e.g.: curl -T FILE 'URL'. The link works once, needs no "
+        "token, and must be kept secret until then. The answer to the PUT is JSON with the "
+        "file's name, size and download link.",
+        a->limits.upload_max, a->limits.upload_ttl_ms / 1000);
+}
+
+static int create_upload(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                         struct err *e)
+{
+    const struct create_upload *x = arguments;
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+
+    out->structured = broker_create_upload(&client, c->tenant, x->conversation, x->filename,
+                                           x->size.value, e);
+    return out->structured ? 0 : -1;
+}
+
+const struct mcp_tool tool_create_upload = {
+    .name = "create_upload",
+    .title = "Make an upload link",
+    /* The link may replace a file. */
+    .hints = {.destructive = true},
+    .reach = MCP_REACH_HTTP,
+    .output_schema = schema_create_upload,
+    .describe = create_upload_describe,
+    .arguments = create_upload_arguments,
+    .arguments_size = sizeof(struct create_upload),
+    .run = create_upload,
+};
+
+/* ---- import_url ---- */
+
+struct import_url {
+    const char *conversation, *url, *filename;
+};
+
+static const struct arg_row import_url_arguments[] = {
+    CONVERSATION_ROW(struct import_url),
+    ARG_ROW(struct import_url, url, "url", ARG_STRING, .required = true, .max = FETCH_URL_MAX,
+            .help = "An https:// URL on a public server, without user name or password."),
+    ARG_ROW(
+        struct import_url, filename, "filename", ARG_STRING, .max = FILES_NAME_MAX,
+        .help =
+            "Name below /data; may contain folders, which are made. An existing file is replaced. "
+            "When absent: the last part of the URL's path."),
+    {0},
+};
+
+static char *import_url_describe(void *app)
+{
+    const struct tools_app *a = app;
+
+    if (!a->limits.import)
+        return mem_strdup("Switched off on this server.");
+    return mem_printf(
+        "Fetches a file of up to %" PRIu64 " bytes from a public https server into the "
+        "conversation's sandbox, where programs find it as /data/<filename>. At most %d "
+        "redirects; private, local and metadata addresses are refused. Returns when the file is "
+        "there.",
+        a->limits.upload_max, FETCH_REDIRECTS_MAX);
+}
+
+static int import_url(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                      struct err *e)
+{
+    const struct import_url *x = arguments;
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    const struct changes changes = {c->server, c->tenant, x->conversation};
+
+    if (fetch_check_url(x->url, e) < 0)
+        return -1;
+    json_auto_t *file = broker_import_url(&client, c->tenant, x->conversation, x->url, x->filename,
+                                          e);
+    if (!file)
+        return -1;
+    const char *name = json_get_string(file, "name"), *url = json_get_string(file, "url");
+    if (!name || !url)
+        return err_set(e, ERR_PROTOCOL, "the broker named no file");
+    const char *mime = media_type(name, NULL, 0);
+    json_int_t size = json_get_integer(file, "size", 0);
+    changes_publish_file(&changes, name);
+    mcp_result_add(out, content_link_new(url, name, mime, size));
+    out->structured = json_pack("{s:s, s:s, s:I, s:s}", "name", name, "url", url, "size", size,
+                                "mimeType", mime);
+    store_add_retention(file, out->structured, out);
+    return 0;
+}
+
+const struct mcp_tool tool_import_url = {
+    .name = "import_url",
+    .title = "Fetch a file by its URL",
+    .hints = {.destructive = true, .idempotent = true, .open_world = true},
+    .output_schema = schema_import_url,
+    .describe = import_url_describe,
+    .arguments = import_url_arguments,
+    .arguments_size = sizeof(struct import_url),
+    .run = import_url,
+};

@@ -1,0 +1,240 @@
+#include "config.h"
+
+#include "common/tools/runs/permit.h"
+
+#include "common/base/buf.h"
+#include "common/base/utf8.h"
+#include "common/mcp/features/content.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+
+#define CONSENT_KEY    "network"
+#define CONSENT_METHOD "elicitation/create"
+#define SHOWN_BYTES    400 /* of the program */
+
+/* Line by line: newlines are kept, other control characters are replaced. */
+static void show_code(struct run_text code, struct buf *out)
+{
+    AUTO_BUF struct buf text = BUF_INIT(3 * SHOWN_BYTES + 1);
+    AUTO_BUF struct buf line = BUF_INIT(3 * SHOWN_BYTES + 1);
+    size_t len = strnlen(code.data, utf8_cut(code.data, code.len, SHOWN_BYTES));
+
+    utf8_repair(code.data, len, &text);
+    for (const char *at = buf_str(&text); *at;) {
+        size_t n = strcspn(at, "\n");
+
+        buf_reset(&line);
+        buf_add(&line, at, n);
+        buf_add_str(out, "\n    ");
+        content_clean_name(buf_str(&line), out);
+        at += n + (at[n] == '\n');
+    }
+    if (len < code.len)
+        buf_addf(out, "\n(the first %zu of %zu bytes)", len, code.len);
+}
+
+static json_t *consent_question_new(const struct buf *message)
+{
+    return json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:s, s:b}}}}", "message", buf_str(message),
+                     "requestedSchema", "type", "object", "properties", "allow", "type", "boolean",
+                     "title", "Allow network access", "description", "Only for what was asked",
+                     "default", 1);
+}
+
+/* An answer counts only together with our own question: its state is bound to the call's arguments,
+ * so that consent to one program is not taken for another. */
+static const json_t *consent_answer(const struct mcp_elicitation *elicitation)
+{
+    const char *asked = json_string_value(elicitation->state);
+
+    return asked && strcmp(asked, CONSENT_KEY) == 0
+               ? mcp_elicitation_response(elicitation, CONSENT_KEY)
+               : NULL;
+}
+
+/* Accepting is the consent, unless the form came back with the box not ticked. */
+static bool consent_is_yes(const json_t *answer)
+{
+    const char *action = json_get_string(answer, "action");
+    const json_t *allow = json_object_get(json_object_get(answer, "content"), "allow");
+
+    return action && strcmp(action, "accept") == 0 && (!allow || json_is_true(allow));
+}
+
+static int consent(const struct mcp_tool_call *c, const struct buf *message, const char *refused,
+                   struct mcp_need *need, struct err *e)
+{
+    const json_t *answer;
+
+    if (!c->elicitation)
+        return err_set(e, ERR_DENIED,
+                       "argument 'network': this server gives network access only when the user "
+                       "agrees, and there is nobody to ask");
+    answer = consent_answer(c->elicitation);
+    if (!answer) {
+        mcp_need_add(need, CONSENT_KEY, CONSENT_METHOD, consent_question_new(message));
+        need->state = json_string(CONSENT_KEY);
+        return 0;
+    }
+    if (!consent_is_yes(answer))
+        return err_set(e, ERR_DENIED,
+                       "argument 'network': the user did not agree to network access; %s", refused);
+    return 1;
+}
+
+int consent_network(const struct mcp_tool_call *c, const char *language, struct run_text code,
+                    struct mcp_need *need, struct err *e)
+{
+    AUTO_BUF struct buf message = BUF_INIT(16 * SHOWN_BYTES);
+
+    buf_addf(&message,
+             "A program in %s asks for access to the network. It could then fetch data from "
+             "anywhere and send the files of its sandbox anywhere. Allow it for this run?\n",
+             language);
+    show_code(code, &message);
+    return consent(c, &message, "the program was not run", need, e);
+}
+
+int consent_sandbox_network(const struct mcp_tool_call *c, struct mcp_need *need, struct err *e)
+{
+    AUTO_BUF struct buf message = BUF_INIT(1024);
+
+    buf_add_str(&message,
+                "A sandbox that stays is to have access to the network. Everything that will run "
+                "in it could then fetch data from anywhere and send its files anywhere. Allow it "
+                "until the sandbox is closed?");
+    return consent(c, &message, "the sandbox was not made", need, e);
+}
+
+/* ---- environment variables ---- */
+
+#define LOADER "it changes how programs are loaded"
+#define LOOKUP "it changes where programs or their settings are found"
+#define SHELL  "it changes how the shell starts"
+#define PYTHON "it changes how Python starts"
+#define SCRIPT "it changes how the JavaScript runtime starts"
+#define OTHER  "it changes how the interpreter starts"
+#define LIBC   "it changes the C library's inner workings"
+
+struct rule {
+    const char *name; /* a trailing * stands for anything */
+    const char *why;
+};
+
+static const struct rule denied[] = {
+    {"LD_*", LOADER},
+    {"DYLD_*", LOADER},
+    {"GCONV_PATH", LOADER},
+    {"GETCONF_DIR", LOADER},
+    {"OPENSSL_CONF", LOADER},
+    {"OPENSSL_ENGINES", LOADER},
+    {"OPENSSL_MODULES", LOADER},
+    {"GLIBC_TUNABLES", LIBC},
+    {"MALLOC_*", LIBC},
+    {"LOCPATH", LIBC},
+    {"NLSPATH", LIBC},
+    {"HOSTALIASES", LIBC},
+    {"LOCALDOMAIN", LIBC},
+    {"RES_OPTIONS", LIBC},
+    {"RESOLV_HOST_CONF", LIBC},
+    {"PATH", LOOKUP},
+    {"HOME", LOOKUP},
+    {"CDPATH", SHELL},
+    {"ENV", SHELL},
+    {"IFS", SHELL},
+    {"PS4", SHELL},
+    {"PROMPT_COMMAND", SHELL},
+    {"SHELLOPTS", SHELL},
+    {"BASHOPTS", SHELL},
+    {"BASH_*", SHELL},
+    {"GLOBIGNORE", SHELL},
+    {"PYTHON*", PYTHON},
+    {"BUN_*", SCRIPT},
+    {"NODE_*", SCRIPT},
+    {"NPM_*", SCRIPT},
+    {"npm_*", SCRIPT},
+    {"DENO_*", SCRIPT},
+    {"TS_NODE_*", SCRIPT},
+    {"PERL5*", OTHER},
+    {"PERLLIB", OTHER},
+    {"PERLIO*", OTHER},
+    {"RUBYOPT", OTHER},
+    {"RUBYLIB", OTHER},
+    {"LUA_*", OTHER},
+    {"PHPRC", OTHER},
+    {"PHP_INI_SCAN_DIR", OTHER},
+    {"R_*", OTHER},
+    {"JAVA_TOOL_OPTIONS", OTHER},
+    {"JDK_JAVA_OPTIONS", OTHER},
+    {"_JAVA_OPTIONS", OTHER},
+    {"CLASSPATH", OTHER},
+};
+
+/* Set by the server. A caller's value is not an error: clients written for other servers send it.
+ */
+#define ENV_OURS "FILE_BASE_URL"
+
+static bool env_matches(const char *pattern, const char *name)
+{
+    size_t len = strlen(pattern);
+
+    if (pattern[len - 1] == '*')
+        return strncmp(pattern, name, len - 1) == 0;
+    return strcmp(pattern, name) == 0;
+}
+
+static bool env_name_char(char c, bool first)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+           (!first && c >= '0' && c <= '9');
+}
+
+static bool env_name_ok(const char *name)
+{
+    if (name[0] == '\0' || strlen(name) > ENV_NAME_MAX)
+        return false;
+    for (const char *c = name; *c; c++) {
+        if (!env_name_char(*c, c == name))
+            return false;
+    }
+    return true;
+}
+
+static int env_fail_name(const char *name, struct err *e)
+{
+    AUTO_BUF struct buf shown = BUF_INIT(3 * ENV_NAME_MAX);
+
+    content_clean_name(name, &shown);
+    return err_set(
+        e, ERR_INVALID,
+        "environment variable '%.160s' is not a valid name: letters, digits and '_', not "
+        "starting with a digit, at most %d characters",
+        buf_str(&shown), ENV_NAME_MAX);
+}
+
+static int env_check_name(const char *name, struct err *e)
+{
+    if (!env_name_ok(name))
+        return env_fail_name(name, e);
+    for (size_t i = 0; i < ARRAY_LEN(denied); i++) {
+        if (env_matches(denied[i].name, name))
+            return err_set(e, ERR_DENIED, "environment variable '%s' cannot be set: %s", name,
+                           denied[i].why);
+    }
+    return 0;
+}
+
+int env_filter(struct arg_map *map, struct err *e)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < map->n; i++) {
+        if (env_check_name(map->items[i].name, e) < 0)
+            return -1;
+        if (strcmp(map->items[i].name, ENV_OURS) != 0)
+            map->items[kept++] = map->items[i];
+    }
+    map->n = kept;
+    return 0;
+}

@@ -1,0 +1,202 @@
+/* get_run, cancel_run, list_runs and list_runners. */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/rpc/json.h"
+#include "common/tools/args.h"
+#include "common/tools/conversation_args.h"
+#include "common/tools/list.h"
+#include "common/tools/report.h"
+#include "common/tools/runs/run_report.h"
+#include "common/tools/schemas.h"
+#include "common/tools/tools_app.h"
+
+/* Longer ids are unknown ones. */
+#define RUN_ID_MAX  1024
+#define RUN_ID_HELP "The run's runId, as run_code or list_runs told it."
+
+/* ---- get_run ---- */
+
+struct get_run {
+    const char *run_id;
+    struct arg_integer since_byte;
+    struct arg_integer wait_ms;
+};
+
+static const struct arg_row get_run_arguments[] = {
+    ARG_ROW(struct get_run, run_id, "runId", ARG_STRING, .required = true, .max = RUN_ID_MAX,
+            .help = RUN_ID_HELP),
+    ARG_ROW(
+        struct get_run, since_byte, "sinceByte", ARG_INTEGER, .max = (uint64_t)1 << 53,
+        .help =
+            "Show in newOutput what was printed from this byte on: nextByte of the answer before."),
+    ARG_ROW(
+        struct get_run, wait_ms, "waitMs", ARG_INTEGER, .max_setting = ARG_SETTING(wait_max_ms),
+        .help =
+            "Milliseconds to wait for the program's end, with sinceByte for new output. 0: answer "
+            "at once."),
+    {0},
+};
+
+static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                   struct err *e)
+{
+    const struct get_run *g = arguments;
+    const struct tools_app *app = c->app;
+    /* A cancelled get_run does not cancel the run. */
+    struct broker_client client = tools_client(app, c->cancel_fd);
+    /* Without wait_ms runs are waited for to their end; get_run still answers after wait_max_ms. */
+    uint64_t usual_ms = app->limits.wait_ms > 0 ? app->limits.wait_ms : app->limits.wait_max_ms;
+    struct run_life life;
+    struct broker_poll_options poll = {.since_given = g->since_byte.given,
+                                       .since_byte = g->since_byte.value,
+                                       .wait_ms = g->wait_ms.given ? g->wait_ms.value : usual_ms};
+    json_t *result;
+
+    client.leave_fd = c->leave_fd;
+    run_life_begin(&life, c, "The program", 0, &client, &poll.callbacks);
+    result = broker_get_run(&client, c->tenant, g->run_id, &poll, e);
+    if (!result)
+        return -1;
+    run_report_tell(c, &(struct run_telling){0}, result, out);
+    return 0;
+}
+
+const struct mcp_tool tool_get_run = {
+    .name = "get_run",
+    .title = "Get a run",
+    .description = "Gets a run that run_code answered with status running, or that was left "
+                   "alone: its output so far, or its result when it has ended, in the shape of "
+                   "run_code's. Waits a while unless waitMs says otherwise. Results are kept for "
+                   "a limited time (expiresAt).",
+    .hints = {.read_only = true, .idempotent = true},
+    .output_schema = schema_run,
+    .arguments = get_run_arguments,
+    .arguments_size = sizeof(struct get_run),
+    .run = get_run,
+};
+
+/* ---- cancel_run ---- */
+
+struct cancel_run {
+    const char *run_id;
+};
+
+static const struct arg_row cancel_run_arguments[] = {
+    ARG_ROW(struct cancel_run, run_id, "runId", ARG_STRING, .required = true, .max = RUN_ID_MAX,
+            .help = RUN_ID_HELP),
+    {0},
+};
+
+static int cancel_run(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                      struct err *e)
+{
+    const struct cancel_run *x = arguments;
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    json_t *result = broker_cancel_run(&client, c->tenant, x->run_id, e);
+
+    if (!result)
+        return -1;
+    run_report_tell(c, &(struct run_telling){0}, result, out);
+    return 0;
+}
+
+const struct mcp_tool tool_cancel_run = {
+    .name = "cancel_run",
+    .title = "Cancel a run",
+    .description = "Ends a run that is still going on; what it has printed and written so far "
+                   "stays. A run that has ended already is not changed: the answer is its "
+                   "result.",
+    .hints = {.destructive = true, .idempotent = true},
+    .output_schema = schema_run,
+    .arguments = cancel_run_arguments,
+    .arguments_size = sizeof(struct cancel_run),
+    .run = cancel_run,
+};
+
+/* The broker's rows with these members only; members ends with NULL. New reference. */
+static json_t *rows_with(const json_t *rows, const char *const *members)
+{
+    json_t *picked = json_array();
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        json_t *copy = json_object();
+        for (const char *const *name = members; *name; name++)
+            if (json_object_get(row, *name))
+                json_object_set(copy, *name, json_object_get(row, *name));
+        json_array_append_new(picked, copy);
+    }
+    return picked;
+}
+
+/* ---- list_runs ---- */
+
+struct list_runs {
+    const char *conversation;
+};
+
+static const struct arg_row list_runs_arguments[] = {
+    ARG_ROW(struct list_runs, conversation, "conversationId", ARG_IDENTIFIER,
+            .max = CONVERSATION_MAX, .help = "Only the runs of this conversation."),
+    {0},
+};
+
+static int list_runs(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                     struct err *e)
+{
+    static const char *const members[] = {"runId",     "conversationId", "language",  "status",
+                                          "createdAt", "endedAt",        "expiresAt", NULL};
+    const struct list_runs *l = arguments;
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+
+    json_auto_t *answer = broker_list_runs(&client, c->tenant, l->conversation, e);
+
+    if (answer)
+        out->structured = json_pack("{s:o}", "runs",
+                                    rows_with(json_object_get(answer, "runs"), members));
+    return answer ? 0 : -1;
+}
+
+const struct mcp_tool tool_list_runs = {
+    .name = "list_runs",
+    .title = "List runs",
+    .description = "Lists the runs that are still going on and those whose results are kept, "
+                   "the newest first. Use it to find a run whose answer never arrived.",
+    .hints = {.read_only = true, .idempotent = true},
+    .output_schema = schema_list_runs,
+    .arguments = list_runs_arguments,
+    .arguments_size = sizeof(struct list_runs),
+    .run = list_runs,
+};
+
+/* ---- list_runners ---- */
+
+/* Always asks the broker: callers want the current list. */
+static int list_runners(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                        struct err *e)
+{
+    static const char *const members[] = {"language", "image", "version", "libraries", NULL};
+    const json_t *runners = runners_get(c->app, 0, e);
+
+    (void)arguments;
+    if (runners)
+        out->structured = json_pack("{s:o}", "languages", rows_with(runners, members));
+    return runners ? 0 : -1;
+}
+
+static const char *const list_runners_aliases[] = {"sandbox.list_runners", NULL};
+
+const struct mcp_tool tool_list_runners = {
+    .name = "list_runners",
+    .aliases = list_runners_aliases,
+    .title = "List languages",
+    .description = "Lists the languages that run_code can run, with the version of each "
+                   "interpreter and the libraries that can be imported.",
+    .hints = {.read_only = true, .idempotent = true},
+    .output_schema = schema_list_runners,
+    .arguments = args_none,
+    .run = list_runners,
+};

@@ -1,0 +1,370 @@
+/* create_sandbox, exec, get_sandbox_status, close_sandbox and reset_session; the output of a
+ * persistent sandbox as a resource. */
+#include "config.h"
+
+#include "common/tools/sandboxes/sandboxes.h"
+
+#include "common/base/auto.h"
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "common/protocol/client_psandboxes.h"
+#include "common/rpc/json.h"
+#include "common/tools/args.h"
+#include "common/tools/conversation_args.h"
+#include "common/tools/files/changes.h"
+#include "common/tools/list.h"
+#include "common/tools/report.h"
+#include "common/tools/runs/permit.h"
+#include "common/tools/runs/run_files.h"
+#include "common/tools/runs/run_report.h"
+#include "common/tools/schemas.h"
+#include "common/tools/tools_app.h"
+
+#include <string.h>
+
+#define SANDBOX_ID_HELP "The sandbox's sandboxId, as create_sandbox told it."
+
+/* ---- create_sandbox ---- */
+
+struct create_sandbox {
+    const char *conversation, *language, *image;
+    bool network;
+    uint64_t idle_ms;
+};
+
+static const struct arg_row create_sandbox_arguments[] = {
+    CONVERSATION_ROW(struct create_sandbox),
+    ARG_ROW(struct create_sandbox, language, "language", ARG_IDENTIFIER, .max = LANGUAGE_MAX,
+            .help = "The language whose interpreter and libraries it has.",
+            .choices = runners_languages),
+    ARG_ROW(struct create_sandbox, image, "image", ARG_IDENTIFIER, .max = PSANDBOX_IMAGE_MAX,
+            .help = "Instead of language: a container image that this server allows."),
+    ARG_ROW(struct create_sandbox, network, "network", ARG_BOOL,
+            .help = "Give everything in it access to the network."),
+    ARG_ROW(struct create_sandbox, idle_ms, "idleTimeout", ARG_SECONDS,
+            .max_setting = ARG_SETTING(persistent_idle_ms),
+            .initial_setting = ARG_SETTING(persistent_idle_ms),
+            .help = "Seconds without a call after which it is closed."),
+    {0},
+};
+
+static char *create_describe(void *app)
+{
+    const struct tools_limits *limits = &((const struct tools_app *)app)->limits;
+    AUTO_BUF struct buf out = BUF_INIT(4096);
+
+    buf_add_str(&out,
+                "Makes a sandbox that stays: a Linux container in which exec runs commands, and "
+                "where processes that are started in the background and files outside /data live "
+                "on between calls. /data is that of run_code with the same conversationId. For a "
+                "single program run_code is quicker.");
+    if (limits->persistent_pause_ms > 0)
+        buf_addf(&out,
+                 " After %g seconds without a call everything in it is frozen until the next call.",
+                 (double)limits->persistent_pause_ms / 1000.0);
+    buf_addf(&out,
+             " It is closed when nobody has used it for idleTimeout, and in any case after %g "
+             "hours; close_sandbox it when it is not needed any more.",
+             (double)limits->persistent_total_ms / 3600000.0);
+    return buf_take(&out);
+}
+
+static int create_sandbox(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                          struct err *e)
+{
+    const struct create_sandbox *x = arguments;
+    const struct tools_app *app = c->app;
+    const struct broker_client client = tools_client(app, c->cancel_fd);
+    const struct broker_psandbox_request want = {.tenant = c->tenant,
+                                                 .conversation = x->conversation,
+                                                 .language = x->language,
+                                                 .image = x->image,
+                                                 .network = x->network,
+                                                 .idle_ms = x->idle_ms};
+
+    if (!x->language == !x->image)
+        return err_set(e, ERR_INVALID, "arguments 'language' and 'image': one of them is needed");
+    if (x->network && !app->limits.network)
+        return err_set(e, ERR_DENIED, "argument 'network': this server allows no network");
+    if (x->network && app->limits.network_ask) {
+        int permitted = consent_sandbox_network(c, &out->need, e);
+        if (permitted <= 0)
+            return permitted;
+    }
+    out->structured = broker_create_psandbox(&client, &want, e);
+    return out->structured ? 0 : -1;
+}
+
+const struct mcp_tool tool_create_sandbox = {
+    .name = "create_sandbox",
+    .title = "Create a sandbox that stays",
+    .hints = {.open_world = true},
+    .output_schema = schema_sandbox,
+    .describe = create_describe,
+    .arguments = create_sandbox_arguments,
+    .arguments_size = sizeof(struct create_sandbox),
+    .version = runners_version,
+    .run = create_sandbox,
+};
+
+/* ---- exec ---- */
+
+#define COMMANDS_BYTES (1024 * 1024)
+#define CWD_MAX        4096
+
+struct exec {
+    const char *psandbox_id, *command;
+    struct arg_list commands;
+    const char *cwd;
+    uint64_t timeout_ms;
+    struct arg_map environment;
+    struct run_text input;
+};
+
+static const struct arg_row exec_arguments[] = {
+    ARG_ROW(struct exec, psandbox_id, "sandboxId", ARG_STRING, .required = true,
+            .max = PSANDBOX_ID_MAX, .help = SANDBOX_ID_HELP),
+    ARG_ROW(struct exec, command, "command", ARG_STRING, .max = COMMANDS_BYTES,
+            .help = "One command, for sh -c."),
+    ARG_ROW(
+        struct exec, commands, "commands", ARG_LIST, .max = COMMANDS_BYTES,
+        .max_items = PSANDBOX_COMMANDS_MAX,
+        .help =
+            "Several, one after the other; the first that fails is the last. Each has a shell of "
+            "its own."),
+    ARG_ROW(
+        struct exec, cwd, "cwd", ARG_STRING, .max = CWD_MAX,
+        .help = "The directory to run in: an absolute path, or one below /data. Default /data."),
+    ARG_ROW(struct exec, timeout_ms, "timeout", ARG_SECONDS,
+            .max_setting = ARG_SETTING(timeout_max_ms), .initial_setting = ARG_SETTING(timeout_ms),
+            .help = "Seconds that all commands of this call may take together."),
+    ARG_ROW(struct exec, environment, "environment", ARG_MAP, .max_setting = ARG_SETTING(env_max),
+            .max_items = ENV_MAX, .help = "Environment variables for the commands."),
+    ARG_ROW(struct exec, input, "stdin", ARG_TEXT, .max_setting = ARG_SETTING(stdin_max),
+            .help = "What the first command reads from its standard input."),
+    {0},
+};
+
+static json_t *exec_run(const struct mcp_tool_call *c, const struct exec *x, struct err *e)
+{
+    const struct tools_app *app = c->app;
+    const struct run_text one = {x->command, x->command ? strlen(x->command) : 0};
+    struct broker_client client = tools_client(app, c->cancel_fd);
+    struct broker_callbacks callbacks = {0};
+    struct run_life life;
+    const struct broker_exec_want want = {
+        .psandbox_id = x->psandbox_id,
+        .commands = x->command ? &one : x->commands.items,
+        .n = x->command ? 1 : x->commands.n,
+        .cwd = x->cwd,
+        .timeout_ms = x->timeout_ms,
+        .env = x->environment.items,
+        .n_env = x->environment.n,
+        .input = x->input.len > 0 ? x->input : (struct run_text){0},
+        .stop_at_failure = true,
+    };
+
+    client.leave_fd = c->leave_fd;
+    run_life_begin(&life, c, "The command", x->timeout_ms ? x->timeout_ms : app->limits.timeout_ms,
+                   &client, &callbacks);
+    return broker_exec(&client, c->tenant, &want, &callbacks, e);
+}
+
+static int exec(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                struct err *e)
+{
+    struct exec *x = arguments;
+
+    if (!x->command == (x->commands.n == 0))
+        return err_set(e, ERR_INVALID, "arguments 'command' and 'commands': one of them is needed");
+    if (env_filter(&x->environment, e) < 0)
+        return -1;
+    json_t *result = exec_run(c, x, e);
+    const char *conversation = json_get_string(result, "conversationId");
+    if (!result)
+        return -1;
+    const struct changes changes = {c->server, c->tenant, conversation ? conversation : ""};
+    changes_publish(&changes, json_object_get(result, "files"));
+    out->structured = result;
+    const struct run_files files = {.conversation = changes.conversation,
+                                    .rows = json_object_get(result, "files")};
+    run_files_show(c, &files, out);
+    return 0;
+}
+
+const struct mcp_tool tool_exec = {
+    .name = "exec",
+    .title = "Run commands in a sandbox",
+    .description =
+        "Runs commands in a sandbox that create_sandbox made, and returns what each printed, how "
+        "it ended and which files of /data changed. A command ends when its own process ends: what "
+        "it "
+        "leaves in the background lives on (redirect its output to a file: later output is not "
+        "kept). Several calls at once share the sandbox.",
+    .hints = {.destructive = true, .open_world = true},
+    .output_schema = schema_exec,
+    .arguments = exec_arguments,
+    .arguments_size = sizeof(struct exec),
+    .run = exec,
+};
+
+/* ---- get_sandbox_status ---- */
+
+struct get_sandbox_status {
+    const char *psandbox_id, *conversation;
+};
+
+static const struct arg_row get_sandbox_status_arguments[] = {
+    ARG_ROW(struct get_sandbox_status, psandbox_id, "sandboxId", ARG_STRING, .max = PSANDBOX_ID_MAX,
+            .help = "Only this one."),
+    ARG_ROW(struct get_sandbox_status, conversation, "conversationId", ARG_IDENTIFIER,
+            .max = CONVERSATION_MAX, .help = "Only those of this conversation."),
+    {0},
+};
+
+static int get_sandbox_status(const struct mcp_tool_call *c, void *arguments,
+                              struct mcp_result *out, struct err *e)
+{
+    const struct get_sandbox_status *x = arguments;
+    const struct broker_client client = tools_client(c->app, c->cancel_fd);
+
+    out->structured = broker_psandbox_status(&client, c->tenant, x->psandbox_id, x->conversation,
+                                             e);
+    return out->structured ? 0 : -1;
+}
+
+const struct mcp_tool tool_get_sandbox_status = {
+    .name = "get_sandbox_status",
+    .title = "Look at sandboxes",
+    .description = "Tells which sandboxes that stay there are (create_sandbox, run_code with "
+                   "session), the newest first, and what became of those that ended lately.",
+    .hints = {.read_only = true, .idempotent = true},
+    .output_schema = schema_get_sandbox_status,
+    .arguments = get_sandbox_status_arguments,
+    .arguments_size = sizeof(struct get_sandbox_status),
+    .run = get_sandbox_status,
+};
+
+/* ---- close_sandbox ---- */
+
+struct close_sandbox {
+    const char *psandbox_id;
+};
+
+static const struct arg_row close_sandbox_arguments[] = {
+    ARG_ROW(struct close_sandbox, psandbox_id, "sandboxId", ARG_STRING, .required = true,
+            .max = PSANDBOX_ID_MAX, .help = SANDBOX_ID_HELP),
+    {0},
+};
+
+static int close_sandbox(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                         struct err *e)
+{
+    const struct close_sandbox *x = arguments;
+    const struct broker_client client = tools_client(c->app, c->cancel_fd);
+
+    out->structured = broker_close_psandbox(&client, c->tenant, x->psandbox_id, e);
+    return out->structured ? 0 : -1;
+}
+
+const struct mcp_tool tool_close_sandbox = {
+    .name = "close_sandbox",
+    .title = "Close a sandbox",
+    .description = "Closes a sandbox that create_sandbox made: everything that runs in it ends, "
+                   "files outside /data are gone, those in /data stay. One that has ended "
+                   "already is not changed: the answer says how it ended.",
+    .hints = {.destructive = true, .idempotent = true},
+    .output_schema = schema_sandbox,
+    .arguments = close_sandbox_arguments,
+    .arguments_size = sizeof(struct close_sandbox),
+    .run = close_sandbox,
+};
+
+/* ---- reset_session ---- */
+
+struct reset_session {
+    const char *conversation, *language;
+};
+
+static const struct arg_row reset_session_arguments[] = {
+    ARG_ROW(struct reset_session, conversation, "conversationId", ARG_IDENTIFIER, .required = true,
+            .max = CONVERSATION_MAX,
+            .help = "The conversation whose variables are to be forgotten."),
+    ARG_ROW(struct reset_session, language, "language", ARG_IDENTIFIER, .max = LANGUAGE_MAX,
+            .help = "Only those of this language.", .choices = runners_languages),
+    {0},
+};
+
+static int reset_session(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                         struct err *e)
+{
+    const struct reset_session *x = arguments;
+    const struct broker_client client = tools_client(c->app, c->cancel_fd);
+
+    out->structured = broker_reset_session(&client, c->tenant, x->conversation, x->language, e);
+    return out->structured ? 0 : -1;
+}
+
+const struct mcp_tool tool_reset_session = {
+    .name = "reset_session",
+    .title = "Forget variables",
+    .description = "Ends the interpreters in which run_code with session keeps variables: the "
+                   "next such call begins anew. Files in /data stay. sessions is empty when "
+                   "there was none.",
+    .hints = {.destructive = true, .idempotent = true},
+    .output_schema = schema_reset_session,
+    .arguments = reset_session_arguments,
+    .arguments_size = sizeof(struct reset_session),
+    .version = runners_version,
+    .run = reset_session,
+};
+
+/* ---- output as a resource ---- */
+
+#define LOGS_SCHEME "containers://"
+#define LOGS_ENDING "/logs"
+
+json_t *sandbox_logs_template(void)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:[s, s], s:f}}", "uriTemplate",
+                     LOGS_SCHEME "{id}" LOGS_ENDING, "name", "sandbox-logs", "title",
+                     "A sandbox's output", "description",
+                     "The newest output of the commands in a sandbox that create_sandbox made; id "
+                     "is its sandboxId.",
+                     "mimeType", "text/plain", "annotations", "audience", "assistant", "user",
+                     "priority", 0.5);
+}
+
+bool sandbox_logs_is(const char *uri)
+{
+    return strncmp(uri, LOGS_SCHEME, strlen(LOGS_SCHEME)) == 0;
+}
+
+/* The id in uri, heap; NULL: it has none. */
+static char *logs_sandbox_id(const char *uri)
+{
+    size_t len = strlen(uri);
+    size_t around = strlen(LOGS_SCHEME LOGS_ENDING);
+
+    if (len <= around || len > around + PSANDBOX_ID_MAX ||
+        strcmp(uri + len - strlen(LOGS_ENDING), LOGS_ENDING) != 0)
+        return NULL;
+    return mem_strndup(uri + strlen(LOGS_SCHEME), len - around);
+}
+
+json_t *sandbox_logs_read(const struct tools_app *app, const char *tenant, const char *uri,
+                          struct err *e)
+{
+    const struct broker_client client = tools_client(app, -1);
+    AUTO_FREE char *id = logs_sandbox_id(uri);
+    json_auto_t *logs = id ? broker_psandbox_logs(&client, tenant, id, e) : NULL;
+
+    if (!id || (!logs && e->kind == ERR_NOT_FOUND))
+        err_set(e, ERR_NOT_FOUND, "there is no such resource");
+    if (!logs) {
+        report_soften(e);
+        return NULL;
+    }
+    return json_pack("[{s:s, s:s, s:O}]", "uri", uri, "mimeType", "text/plain", "text",
+                     json_object_get(logs, "text"));
+}

@@ -1,0 +1,86 @@
+/*
+ * What all tools work with: the settings, the broker, and the list of runners (languages) that the
+ * broker gave, which is kept for a moment so that listing the tools stays cheap.
+ */
+#ifndef SANDCGI_TOOLS_TOOLS_APP_H
+#define SANDCGI_TOOLS_TOOLS_APP_H
+
+#include "common/base/buf.h"
+#include "common/protocol/client_runs.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Limits on what a client may send and what it gets back; from the settings. */
+struct tools_limits {
+    uint64_t code_max; /* bytes */
+    uint64_t stdin_max;
+    uint64_t file_max;      /* decoded */
+    uint64_t env_max;       /* all names and values together */
+    uint64_t upload_max;    /* of a file that does not pass through a call */
+    uint64_t upload_ttl_ms; /* of an upload link */
+    uint64_t timeout_max_ms;
+    uint64_t timeout_ms;         /* default; for the description */
+    uint64_t wait_ms;            /* default of waitMs; 0: wait for the end */
+    uint64_t wait_max_ms;        /* largest waitMs */
+    uint64_t persistent_idle_ms; /* of persistent sandboxes: the settings of these names */
+    uint64_t persistent_pause_ms;
+    uint64_t persistent_total_ms;
+    uint64_t image_max;  /* bytes of one inline picture */
+    uint64_t images_max; /* pictures per result */
+    bool network;        /* may a caller ask for network access? */
+    bool import;         /* may URLs be fetched? */
+    bool network_ask;    /* network access needs the user's consent, each time */
+};
+
+/* mcp_server.app. */
+struct tools_app {
+    const char *broker_path;
+    const char *local_dirs; /* SANDCGI_LOCAL_DIRS: absolute paths, separated by commas */
+    struct tools_limits limits;
+    struct tools_cache *cache; /* the runner list; made by tools_app_init */
+};
+
+void tools_app_init(struct tools_app *app);
+void tools_app_clear(struct tools_app *app);
+
+/* A client of the broker for a call from the connection cancel_fd (-1: cannot be cancelled). */
+struct broker_client tools_client(const struct tools_app *app, int cancel_fd);
+
+/* ---- runners ---- */
+
+/* How old the list may be where no call depends on it. With the broker's own delay, a change is
+ * seen within 5 s. */
+#define RUNNERS_FRESH_MS 2000
+
+/*
+ * The list (see broker_runners), not older than max_age_ms; 0 always asks the broker. Borrowed
+ * until the next call. NULL with *e when the broker gave none; that, too, is kept.
+ */
+const json_t *runners_get(const struct tools_app *app, int64_t max_age_ms, struct err *e);
+
+/* mcp_tool.version: grows whenever the list changes. Asks the broker when the list is older than
+ * RUNNERS_FRESH_MS. */
+uint64_t runners_version(void *app);
+
+/* arg_row.choices: the names of the languages as a new array, NULL when they are not known. */
+json_t *runners_languages(const struct tools_app *app, const char *wanted);
+
+bool runners_have(const struct tools_app *app, const char *language);
+
+/* Appends the languages and their libraries, for a description; nothing when they are not known. */
+void runners_describe(const struct tools_app *app, struct buf *out);
+
+/* ---- completion: up to COMPLETE_MAX values that begin with value, as a new array of strings;
+ * NULL when there are no suggestions ---- */
+
+#define COMPLETE_MAX 100
+
+json_t *complete_language(const struct tools_app *app, const char *value);
+json_t *complete_conversation(const struct tools_app *app, const char *tenant, const char *value);
+/* conversation NULL: not given yet. */
+json_t *complete_file(const struct tools_app *app, const char *tenant, const char *conversation,
+                      const char *value);
+
+#endif

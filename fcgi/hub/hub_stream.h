@@ -18,7 +18,7 @@
 #define HUB_QUEUE_MAX  (64u * 1024)
 #define HUB_REPLAY_MAX (MCP_STREAM_BYTES_MAX + HUB_QUEUE_MAX)
 
-#define HUB_PENDING_MAX 128 /* connections whose request has not arrived */
+#define HUB_PENDING_MAX 1024 /* connections without a complete request, in a burst, too */
 
 /* Raises the limit of open files for so many streams; before root is given up. A limit that stays
  * lower is logged. */

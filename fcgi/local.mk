@@ -2,29 +2,26 @@
 noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
 	fcgi/app.c fcgi/app.h \
-	fcgi/process/broker.c fcgi/process/broker.h \
-	fcgi/http/cgi.c fcgi/http/cgi.h \
-	fcgi/hub/events.c fcgi/hub/events.h \
-	fcgi/http/fastcgi.c fcgi/http/fastcgi.h \
+	fcgi/commands.h \
+	fcgi/http/frontends.c \
 	fcgi/http/http.c fcgi/http/http.h \
-	fcgi/http/http_archive.c fcgi/http/http_archive.h \
 	fcgi/http/http_answer.c fcgi/http/http_answer.h \
-	fcgi/http/http_guard.c fcgi/http/http_guard.h \
+	fcgi/http/http_links.c fcgi/http/http_links.h \
 	fcgi/http/http_request.c fcgi/http/http_request.h \
-	fcgi/http/http_stream.c fcgi/http/http_stream.h \
-	fcgi/hub/hub.c fcgi/hub/hub.h \
-	fcgi/hub/fcgi_record.c fcgi/hub/fcgi_record.h fcgi/hub/hub_jobs.c fcgi/hub/hub_jobs.h fcgi/hub/hub_request.c fcgi/hub/hub_request.h \
+	fcgi/hub/events.c fcgi/hub/events.h \
+	fcgi/hub/fcgi_record.c fcgi/hub/fcgi_record.h \
+	fcgi/hub/hub.c \
+	fcgi/hub/hub_jobs.c fcgi/hub/hub_jobs.h \
+	fcgi/hub/hub_request.c fcgi/hub/hub_request.h \
 	fcgi/hub/hub_stream.c fcgi/hub/hub_stream.h \
-	fcgi/http/link_check.c fcgi/http/link_check.h \
+	fcgi/process/broker.c fcgi/process/broker.h \
+	fcgi/process/master.c \
 	fcgi/process/resources.c fcgi/process/resources.h \
-	fcgi/process/master.c fcgi/process/master.h \
+	fcgi/process/status.c \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/settings.c fcgi/settings.h \
-	fcgi/process/status.c fcgi/process/status.h \
-	fcgi/stdio/stdio.c fcgi/stdio/stdio.h \
-	fcgi/stdio/stdio_inbox.c fcgi/stdio/stdio_inbox.h \
-	fcgi/process/stop.c fcgi/process/stop.h \
-	fcgi/http/upload.c fcgi/http/upload.h
+	fcgi/stdio/stdio.c \
+	fcgi/stdio/stdio_inbox.c fcgi/stdio/stdio_inbox.h
 libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 
 bin_PROGRAMS += sandcgi
@@ -33,8 +30,8 @@ sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/fcgi/test_fcgi_record tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master tests/unit/fcgi/test_status \
-	tests/unit/fcgi/test_stdio_inbox
+check_PROGRAMS += tests/unit/fcgi/test_fcgi_record tests/unit/fcgi/test_http tests/unit/fcgi/test_hub \
+	tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio_inbox
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_fcgi_record_SOURCES = tests/unit/fcgi/test_fcgi_record.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_fcgi_record_LDADD = libfront.a $(LDADD)

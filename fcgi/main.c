@@ -9,13 +9,10 @@
 #include "common/index/proxy.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/tools/tools.h"
-#include "fcgi/http/cgi.h"
+#include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/process/broker.h"
-#include "fcgi/process/master.h"
 #include "fcgi/process/resources.h"
-#include "fcgi/process/status.h"
-#include "fcgi/stdio/stdio.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -8,11 +8,9 @@
 #include "common/mcp/session/session.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
-#include "fcgi/http/http_archive.h"
-#include "fcgi/http/http_guard.h"
-#include "fcgi/http/http_stream.h"
-#include "fcgi/http/link_check.h"
-#include "fcgi/http/upload.h"
+#include "fcgi/http/http_answer.h"
+#include "fcgi/http/http_links.h"
+#include "fcgi/http/http_request.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -131,7 +129,7 @@ static void serve_health(const struct app *app, struct http_request *r, struct h
     struct err e = ERR_INIT;
 
     a->what = "healthz";
-    if (app->settings->auth == SETTINGS_AUTH_NGINX && http_guard_front(app, r, a) < 0)
+    if (http_guard_front(app, r, a) < 0)
         return;
     bool ok = broker_ping(&broker, &e) == 0;
     a->status = ok ? 200 : 503;
@@ -166,11 +164,11 @@ void http_serve(const struct app *app, const struct http_source *source)
     http_request_read(source, &r);
     http_stream_init(&stream, source, &a);
     if (r.check)
-        link_check_serve(app, &r, &a);
+        http_check_serve(app, &r, &a);
     else if (is_health(&r))
         serve_health(app, &r, &a);
-    else if (upload_is(&r))
-        upload_serve(app, &r, &a);
+    else if (http_upload_is(&r))
+        http_upload_serve(app, &r, &a);
     else if (http_archive_is(&r))
         http_archive_serve(app, &r, &a);
     else

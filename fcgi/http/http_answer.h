@@ -3,6 +3,7 @@
 #define SANDCGI_FCGI_HTTP_HTTP_ANSWER_H
 
 #include "common/base/buf.h"
+#include "common/mcp/server.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -10,6 +11,20 @@
 #define HTTP_HEAD_MAX 8192
 #define HTTP_ANSWER_MAX                                                                            \
     (96u * 1024 * 1024) /* output and pictures, twice, escaped: far below this */
+
+/* One request as its front end presents it. */
+struct http_source {
+    /* The value of a CGI parameter, or NULL; valid until the request ends. */
+    const char *(*param)(void *ctx, const char *name);
+    /* Up to len bytes of the body; 0 at its end, -1 on error. */
+    long (*read)(void *ctx, char *data, size_t len);
+    /* Sends a piece of the answer, in CGI form ("Status: …"). -1: the client has left. */
+    int (*write)(void *ctx, const char *data, size_t len);
+    /* Ends the answer, while the request is still being served. NULL: not possible. */
+    void (*hang_up)(void *ctx);
+    void *ctx;
+    int cancel_fd; /* hangs up when the client leaves; -1: none */
+};
 
 struct http_answer {
     int status;
@@ -39,5 +54,28 @@ void http_answer_write(const struct http_answer *a, struct buf *out);
 
 /* The head of an event stream. */
 void http_answer_write_stream_head(const struct http_answer *a, struct buf *out);
+
+/*
+ * The event stream that answers one POST (mcp_out): it begins with the first message that is sent
+ * before the answer, and ends with the answer. Streams that can be resumed are also written into
+ * their store, whether or not the client is still there.
+ */
+struct http_stream {
+    struct mcp_out out; /* give it to mcp_handle */
+    const struct http_source *source;
+    const struct http_answer *head; /* whose headers the stream begins with */
+    bool started;                   /* the head is sent: the answer has to go the same way */
+    bool gone;                      /* the client, or the connection after hang_up */
+};
+
+/* source and head must outlive it, and it must not move. */
+void http_stream_init(struct http_stream *s, const struct http_source *source,
+                      const struct http_answer *head);
+
+/* Sends a message on the stream, which begins now if it has not. As mcp_out.send. */
+int http_stream_send(struct http_stream *s, const json_t *message);
+
+/* Ends the store, if there is one. */
+void http_stream_finish(struct http_stream *s);
 
 #endif

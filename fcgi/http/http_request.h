@@ -5,25 +5,8 @@
 #ifndef SANDCGI_FCGI_HTTP_HTTP_REQUEST_H
 #define SANDCGI_FCGI_HTTP_HTTP_REQUEST_H
 
-#include "common/mcp/server.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-
-/* One request as its front end presents it. */
-struct http_source {
-    /* The value of a CGI parameter, or NULL; valid until the request ends. */
-    const char *(*param)(void *ctx, const char *name);
-    /* Up to len bytes of the body; 0 at its end, -1 on trouble. */
-    long (*read)(void *ctx, char *data, size_t len);
-    /* A piece of the answer, in CGI form ("Status: …"); it is on its way when this returns. -1: the
-     * client is gone. */
-    int (*write)(void *ctx, const char *data, size_t len);
-    /* Ends the answer here, while the request goes on being worked on. NULL: not possible. */
-    void (*hang_up)(void *ctx);
-    void *ctx;
-    int cancel_fd; /* hangs up when the client leaves; -1: none */
-};
+#include "fcgi/app.h"
+#include "fcgi/http/http_answer.h"
 
 /* NULL: absent or empty. Valid as long as the source's parameters are. */
 struct http_request {
@@ -49,5 +32,34 @@ struct mcp_origin http_request_origin(struct http_request *r);
 const char *http_request_param_header(void *ctx, const char *name);
 
 bool http_request_is(const struct http_request *r, const char *method);
+
+/*
+ * Checks: origin and host of the request (DNS rebinding), the web server's secret or the bearer
+ * token, and the format of the body. Each returns 0, or -1 with the refusal in *a.
+ */
+
+/*
+ * No Origin header is no browser. An Origin must be PUBLIC_BASE_URL's, the very host that was
+ * called, or one of SANDCGI_ALLOWED_ORIGINS; the host must be PUBLIC_BASE_URL's, this machine's own
+ * (localhost), or one of SANDCGI_ALLOWED_HOSTS. Sets a->allowed.
+ */
+int http_guard_origin(const struct app *app, const struct http_request *r, struct http_answer *a);
+
+/* With SANDCGI_AUTH=nginx: the web server's secret (a->status 403). */
+int http_guard_front(const struct app *app, const struct http_request *r, struct http_answer *a);
+
+/* Who is asking? Afterwards r->tenant is set. */
+int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a);
+
+/* What the place that was called offers; NULL: a->status 404. */
+const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
+                                          struct http_answer *a);
+
+/* Of a POST: its content type, and whether the client can take any kind of answer. */
+int http_guard_shape(const struct http_request *r, struct http_answer *a);
+
+/* The body, which must be as long as Content-Length says and at most max. */
+int http_read_body(const struct http_request *r, uint64_t max, struct buf *body,
+                   struct http_answer *a);
 
 #endif

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "fcgi/hub/hub.h"
+#include "fcgi/commands.h"
 
 #include "common/base/log.h"
 #include "common/mcp/session/stream.h"
@@ -8,7 +8,7 @@
 #include "fcgi/hub/hub_jobs.h"
 #include "fcgi/hub/hub_request.h"
 #include "fcgi/hub/hub_stream.h"
-#include "fcgi/process/stop.h"
+#include "fcgi/process/resources.h"
 
 #include <errno.h>
 #include <signal.h>

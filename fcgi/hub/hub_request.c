@@ -7,7 +7,7 @@
 #include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
-#include "fcgi/http/http_guard.h"
+#include "fcgi/http/http_request.h"
 
 #include <string.h>
 

@@ -1,14 +1,12 @@
 #include "config.h"
 
-#include "fcgi/process/master.h"
+#include "fcgi/commands.h"
 
 #include "common/base/auto.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
-#include "fcgi/http/fastcgi.h"
 #include "fcgi/hub/events.h"
-#include "fcgi/hub/hub.h"
 #include "fcgi/hub/hub_stream.h"
 #include "fcgi/process/broker.h"
 #include "fcgi/process/resources.h"

@@ -1,12 +1,14 @@
 /*
- * What the master sets up before the first child starts: the workers' account, listening sockets,
- * the directory of sessions. Children keep using the descriptors after giving up root.
+ * What a process gets from the system: the workers' account, listening sockets and the directory of
+ * sessions, which the master opens before it starts children that have no root, and the signal that
+ * ends them.
  */
 #ifndef SANDCGI_FCGI_PROCESS_RESOURCES_H
 #define SANDCGI_FCGI_PROCESS_RESOURCES_H
 
 #include "fcgi/settings.h"
 
+#include <signal.h>
 #include <sys/types.h>
 
 struct account {
@@ -39,5 +41,15 @@ int listen_broker(const struct settings *s, const struct account *workers, struc
  * itself), given to the workers' account with mode 0700, and opened. Returns the descriptor or -1.
  */
 int sessions_dir_open(const struct settings *s, const struct account *workers, struct err *e);
+
+/*
+ * TERM ends a worker or the hub between requests only: it is blocked from here on except with the
+ * mask *while_waiting, for ppoll and the like. INT is left to the master. Call it after FCGX_Init,
+ * whose handlers ours replace.
+ */
+int stop_prepare(sigset_t *while_waiting, struct err *e);
+
+/* Has TERM come? */
+bool stop_requested(void);
 
 #endif

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "fcgi/process/status.h"
+#include "fcgi/commands.h"
 
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "fcgi/stdio/stdio.h"
+#include "fcgi/commands.h"
 
 #include "common/base/fdio.h"
 #include "common/base/log.h"

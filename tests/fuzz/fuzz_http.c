@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "fcgi/http/http_guard.h"
+#include "fcgi/http/http_request.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FIELDS   6

@@ -2,8 +2,8 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "fcgi/http/http_guard.h"
-#include "fcgi/http/http_stream.h"
+#include "fcgi/http/http_answer.h"
+#include "fcgi/http/http_request.h"
 #include "tests/unit/unit.h"
 
 #define PAGE "https://page.test"

@@ -5,8 +5,8 @@
 #include "common/base/mem.h"
 #include "common/base/sock.h"
 #include "fcgi/app.h"
+#include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
-#include "fcgi/hub/hub.h"
 #include "tests/fakes/fcgi_client.h"
 #include "tests/unit/unit.h"
 

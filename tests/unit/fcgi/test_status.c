@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "fcgi/process/status.h"
+#include "fcgi/commands.h"
 #include "tests/unit/unit.h"
 
 static const char *format(const char *json, struct buf *out)

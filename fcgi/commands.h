@@ -1,0 +1,57 @@
+/* The programs of the commands and of the server's processes; each runs until it is asked to stop,
+ * or its work is done. */
+#ifndef SANDCGI_FCGI_COMMANDS_H
+#define SANDCGI_FCGI_COMMANDS_H
+
+#include "common/base/buf.h"
+#include "fcgi/app.h"
+
+/*
+ * The master: opens the sockets, starts one broker, the hub and the workers, restarts a child that
+ * dies (at once if it ran for a while, else after growing pauses), and ends them in order.
+ *
+ *   SIGTERM, SIGINT   drain: workers finish their request, the broker its runs, then everything
+ *                     ends; a second signal kills all processes
+ *   SIGHUP            reload the settings; a new generation of processes takes over, the old one
+ *                     drains
+ *
+ * take_settings is owned by the master. config_path: the file for SIGHUP (NULL: none). Returns the
+ * exit status.
+ */
+int master_run(struct settings *take_settings, const char *config_path);
+
+/*
+ * A worker: serves one request at a time from listen_fd (FastCGI, non-blocking, shared with other
+ * workers) until SIGTERM. Returns 0, or -1 when the socket is unusable.
+ */
+int fastcgi_serve(const struct app *app, int listen_fd, struct err *e);
+
+/*
+ * The hub: holds the streams that stay open (GET /mcp of the older revisions, subscriptions/listen
+ * of the modern one, and replays), so that waiting clients occupy no worker. Its loop waits for
+ * nothing but events: what has to ask the broker or to walk a directory is done by short-lived
+ * children (hub_jobs.h). Serves listen_fd (FastCGI, non-blocking) and events_fd (see events.h)
+ * until SIGTERM, then ends every stream in order. Returns 0, or -1 when a socket is unusable.
+ */
+int hub_serve(const struct app *app, int listen_fd, int events_fd, struct err *e);
+
+/* CGI (RFC 3875): one request from the environment and standard input. */
+bool cgi_detected(void);
+void cgi_serve(const struct app *app);
+
+/*
+ * The stdio transport of MCP: one JSON-RPC message per line; standard output carries nothing else.
+ * Serves until the end of standard input. events_fd: the socket of events.h; -1: none. Returns 0,
+ * or -1 when standard input or output fails.
+ */
+int stdio_serve(const struct app *app, int events_fd, struct err *e);
+
+/*
+ * Asks the broker for the server's status and prints it, as JSON or for people. Returns the exit
+ * status: 1 when the broker does not answer, with one line on standard error.
+ */
+int status_show(const struct settings *s, bool as_json);
+/* The status for people; missing values count as 0. */
+void status_format(const json_t *status, struct buf *out);
+
+#endif

@@ -1,0 +1,355 @@
+#include "config.h"
+
+#include "fcgi/http/http_links.h"
+
+#include "common/base/clock.h"
+#include "common/base/fdio.h"
+#include "common/base/log.h"
+#include "common/base/parse.h"
+#include "common/protocol/client_files.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/links/link.h"
+#include "common/sandbox/state/quota.h"
+#include "common/tools/files/changes.h"
+#include "common/tools/report.h"
+#include "fcgi/http/http_request.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define CHUNK          65536
+#define ARCHIVE_FOLDER "/archives/"
+
+static struct broker_client broker_of(const struct app *app)
+{
+    return (struct broker_client){.path = app->settings->broker, .cancel_fd = -1, .leave_fd = -1};
+}
+
+/* ---- uploads ---- */
+
+bool http_upload_is(const struct http_request *r)
+{
+    AUTO_FREE char *subject = r->uri ? link_subject(r->uri, LINK_UPLOAD) : NULL;
+    return subject != NULL;
+}
+
+static int upload_status(enum err_kind kind)
+{
+    switch (kind) {
+    case ERR_DENIED:
+        return 403;
+    case ERR_EXISTS:
+    case ERR_TIMEOUT:
+        return 410;
+    case ERR_LIMIT:
+        return 413;
+    case ERR_INVALID:
+        return 400;
+    case ERR_BUSY:
+    case ERR_UNAVAILABLE:
+    case ERR_LOST:
+        return 503;
+    default:
+        return 500;
+    }
+}
+
+/* The ticket's id of a valid link, to be freed; NULL: refused. A link may expire during its upload
+ * (begun). */
+static char *signed_ticket(const struct app *app, const struct http_request *r, bool begun,
+                           struct err *e)
+{
+    AUTO_FREE char *ticket = link_subject(r->uri, LINK_UPLOAD);
+
+    if (!ticket) {
+        err_set(e, ERR_DENIED, "this is not an upload link");
+        return NULL;
+    }
+    if (link_verify(&app->link_key, LINK_UPLOAD, ticket, r->uri, clock_unix_s(), e) < 0 &&
+        !(begun && e->kind == ERR_TIMEOUT))
+        return NULL;
+    *e = (struct err)ERR_INIT;
+    return TAKE_PTR(ticket);
+}
+
+/* Likewise, if the ticket accepts a body of this size (UINT64_MAX: not known yet). */
+static char *upload_ticket(const struct app *app, const struct http_request *r, uint64_t size,
+                           struct err *e)
+{
+    const struct broker_client client = broker_of(app);
+    AUTO_FREE char *ticket = signed_ticket(app, r, false, e);
+
+    if (!ticket || broker_check_upload(&client, ticket, size, e) < 0)
+        return NULL;
+    return TAKE_PTR(ticket);
+}
+
+/* Free space was checked before, but others write meanwhile. */
+static int copy_body(const struct app *app, const struct http_request *r, int to_fd, uint64_t size,
+                     struct err *e)
+{
+    const struct sandbox_root disk = {.fd = to_fd, .bounds.reserve = app->settings->disk_reserve};
+    const struct http_source *source = r->source;
+    char chunk[CHUNK];
+
+    for (uint64_t done = 0; done < size;) {
+        size_t want = size - done < sizeof chunk ? (size_t)(size - done) : sizeof chunk;
+        long n = source->read(source->ctx, chunk, want);
+        if (n <= 0)
+            return err_set(e, ERR_INVALID, "the body ended %" PRIu64 " bytes early", size - done);
+        if (quota_check_piece(&disk, done, (uint64_t)n, e) < 0)
+            return -1;
+        if (fdio_write_all(to_fd, chunk, (size_t)n, e) < 0)
+            return err_wrap(e, "the upload cannot be stored");
+        done += (uint64_t)n;
+    }
+    return 0;
+}
+
+static json_t *receive_streamed(const struct app *app, const struct http_request *r, struct err *e)
+{
+    const struct broker_client client = broker_of(app);
+    uint64_t size;
+
+    if (!r->content_length || parse_u64(r->content_length, 0, INT64_MAX, &size) < 0) {
+        err_set(e, ERR_INVALID, "Content-Length is missing");
+        return NULL;
+    }
+    AUTO_FREE char *ticket = upload_ticket(app, r, size, e);
+    AUTO_FD int fd = ticket ? broker_stage_upload(&client, ticket, e) : -1;
+    if (fd < 0 || copy_body(app, r, fd, size, e) < 0)
+        return NULL;
+    return broker_finish_upload(&client, ticket, NULL, fd, e);
+}
+
+/* nginx has written the body to a file. */
+static json_t *receive_file(const struct app *app, const struct http_request *r, struct err *e)
+{
+    const struct broker_client client = broker_of(app);
+    const char *slash = strrchr(r->body_file, '/');
+    AUTO_FREE char *ticket = signed_ticket(app, r, true, e);
+
+    if (!ticket)
+        return NULL;
+    return broker_finish_upload(&client, ticket, slash ? slash + 1 : r->body_file, -1, e);
+}
+
+static void upload_answer(const struct app *app, const json_t *file, struct http_answer *a)
+{
+    const struct changes changes = {app_server(app, NULL), json_get_string(file, "tenant"),
+                                    json_get_string(file, "conversationId")};
+
+    changes_publish_file(&changes, json_get_string(file, "name"));
+    a->status = 201;
+    a->body = json_pack("{s:O, s:O, s:O, s:O*, s:O*}", "name", json_object_get(file, "name"),
+                        "size", json_object_get(file, "size"), "url", json_object_get(file, "url"),
+                        "filesExpireAt", json_object_get(file, "filesExpireAt"), "notices",
+                        json_object_get(file, "notices"));
+}
+
+void http_upload_serve(const struct app *app, struct http_request *r, struct http_answer *a)
+{
+    struct err e = ERR_INIT;
+
+    a->what = "upload";
+    if (!http_request_is(r, "PUT")) {
+        http_refuse(a, 405, "Allow: PUT\r\n", "Use PUT");
+        return;
+    }
+    if (http_guard_front(app, r, a) < 0)
+        return;
+    bool in_file = app->settings->auth == SETTINGS_AUTH_NGINX && r->body_file;
+    json_auto_t *file = in_file ? receive_file(app, r, &e) : receive_streamed(app, r, &e);
+    if (file) {
+        upload_answer(app, file, a);
+        return;
+    }
+    a->status = upload_status(e.kind);
+    if (a->status >= 500)
+        report_soften(&e);
+    a->detail = err_kind_name(e.kind);
+    a->body = json_pack("{s:s}", "error", e.text);
+}
+
+/* ---- checks for nginx ---- */
+
+static int check_file(const struct app *app, const struct http_request *r, struct err *e)
+{
+    const char *path = r->path ? r->path : "";
+
+    if (link_verify(&app->link_key, LINK_FILE, path, r->uri ? r->uri : "", clock_unix_s(), e) == 0)
+        return 0;
+    e->kind = ERR_DENIED;
+    return -1;
+}
+
+static int check_upload(const struct app *app, const struct http_request *r, struct err *e)
+{
+    uint64_t size = UINT64_MAX;
+
+    if (r->content_length && parse_u64(r->content_length, 0, INT64_MAX, &size) < 0)
+        return err_set(e, ERR_INVALID, "Content-Length is not a number");
+    AUTO_FREE char *ticket = r->uri ? upload_ticket(app, r, size, e) : NULL;
+    return ticket ? 0 : -1;
+}
+
+static const struct {
+    const char *name;
+    int (*check)(const struct app *app, const struct http_request *r, struct err *e);
+} checks[] = {{"file", check_file}, {"upload", check_upload}};
+
+void http_check_serve(const struct app *app, struct http_request *r, struct http_answer *a)
+{
+    static char verdict[40];
+    struct err e = ERR_INIT;
+
+    a->what = "check";
+    if (app->settings->auth != SETTINGS_AUTH_NGINX) {
+        http_refuse(a, 404, "", "Links are checked with SANDCGI_AUTH=nginx only");
+        return;
+    }
+    if (http_guard_front(app, r, a) < 0)
+        return;
+    err_set(&e, ERR_INVALID, "no such check");
+    for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+        if (strcmp(r->check, checks[i].name) == 0 && checks[i].check(app, r, &e) == 0) {
+            a->status = 204;
+            a->quiet = true;
+            return;
+        }
+    }
+    snprintf(verdict, sizeof verdict, "Sandcgi-Verdict: %d\r\n", upload_status(e.kind));
+    a->status = 403;
+    a->detail = err_kind_name(e.kind);
+    a->headers = verdict;
+}
+
+/* ---- archives ---- */
+
+bool http_archive_is(const struct http_request *r)
+{
+    size_t len = r->uri ? strcspn(r->uri, "?") : 0;
+
+    return len >= sizeof ARCHIVE_FOLDER - 1 &&
+           memmem(r->uri, len, ARCHIVE_FOLDER, sizeof ARCHIVE_FOLDER - 1);
+}
+
+struct download {
+    const struct http_source *source;
+    const char *subject;
+    bool started;
+};
+
+/* The last part of the subject, in both forms that browsers know. */
+static void add_disposition(const char *subject, struct buf *out)
+{
+    const char *name = strrchr(subject, '/');
+
+    name = name ? name + 1 : subject;
+    buf_add_str(out, "Content-Disposition: attachment; filename=\"");
+    for (const char *c = name; *c; c++)
+        buf_add_char(out, *c < 0x20 || *c > 0x7e || strchr("\"\\%", *c) ? '_' : *c);
+    buf_add_str(out, "\"; filename*=UTF-8''");
+    link_encode(name, out);
+    buf_add_str(out, "\r\n");
+}
+
+static int archive_send_head(const struct download *d)
+{
+    AUTO_BUF struct buf out = BUF_INIT(HTTP_HEAD_MAX);
+    const char *dot = strrchr(d->subject, '.');
+    const char *type = "gzip";
+
+    if (dot && strcmp(dot, ".zip") == 0)
+        type = "zip";
+    else if (dot && strcmp(dot, ".tar") == 0)
+        type = "x-tar";
+    buf_addf(&out, "Status: 200 OK\r\nContent-Type: application/%s\r\n", type);
+    add_disposition(d->subject, &out);
+    buf_add_str(&out, "X-Content-Type-Options: nosniff\r\n"
+                      "Referrer-Policy: no-referrer\r\n"
+                      "Cache-Control: private, no-store\r\n\r\n");
+    return d->source->write(d->source->ctx, out.data, out.len);
+}
+
+static int archive_send_piece(void *ctx, const char *data, size_t len)
+{
+    struct download *d = ctx;
+
+    if (!d->started && archive_send_head(d) < 0)
+        return -1;
+    d->started = true;
+    return d->source->write(d->source->ctx, data, len);
+}
+
+static const struct {
+    enum err_kind kind;
+    int status;
+    const char *line;
+} failures[] = {
+    {ERR_DENIED, 403, "403 Forbidden"},         {ERR_TIMEOUT, 403, "403 Forbidden"},
+    {ERR_NOT_FOUND, 404, "404 Not Found"},      {ERR_LIMIT, 413, "413 Content Too Large"},
+    {ERR_NONE, 503, "503 Service Unavailable"}, /* any other; the last row */
+};
+
+/* Reasons that concern the link are told, errors of the server are not. */
+static void archive_refuse(const struct http_source *source, const struct err *e,
+                           struct http_answer *a)
+{
+    AUTO_BUF struct buf out = BUF_INIT(HTTP_HEAD_MAX);
+    size_t i = 0;
+
+    while (failures[i].kind != ERR_NONE && failures[i].kind != e->kind)
+        i++;
+    a->status = failures[i].status;
+    buf_addf(&out,
+             "Status: %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
+             "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n\r\n%s\n",
+             failures[i].line,
+             failures[i].kind == ERR_NONE ? "the archive cannot be made now; try again" : e->text);
+    (void)source->write(source->ctx, out.data, out.len);
+}
+
+static int archive_send(const struct app *app, struct http_request *r, struct download *d,
+                        struct err *e)
+{
+    const struct broker_client broker = {
+        .path = app->settings->broker, .cancel_fd = r->source->cancel_fd, .leave_fd = -1};
+    AUTO_FREE char *subject = link_subject(r->uri, LINK_ARCHIVE);
+    bool head = http_request_is(r, "HEAD");
+
+    if (!subject)
+        return err_set(e, ERR_DENIED, "this is not a link of this server");
+    if (link_verify(&app->link_key, LINK_ARCHIVE, subject, r->uri, clock_unix_s(), e) < 0)
+        return -1;
+    d->subject = subject;
+    if (!head)
+        return broker_pack(&broker, subject, archive_send_piece, d, e);
+    d->started = true;
+    return archive_send_head(d);
+}
+
+void http_archive_serve(const struct app *app, struct http_request *r, struct http_answer *a)
+{
+    struct download d = {.source = r->source};
+    struct err e = ERR_INIT;
+
+    a->what = "archive";
+    if (http_guard_front(app, r, a) < 0)
+        return;
+    if (!http_request_is(r, "GET") && !http_request_is(r, "HEAD")) {
+        http_refuse(a, 405, "Allow: GET, HEAD\r\n", "Use GET");
+        return;
+    }
+    a->sent = true;
+    a->status = 200;
+    if (archive_send(app, r, &d, &e) == 0)
+        return;
+    log_debug("archive not sent: %s", e.text);
+    if (d.started)
+        shutdown(r->source->cancel_fd, SHUT_RDWR);
+    else
+        archive_refuse(r->source, &e, a);
+}

@@ -215,7 +215,7 @@ static struct deadline tend_idle(struct psandbox *s)
 
     if (psandbox_busy(s) > 0)
         return DEADLINE_NEVER;
-    snprintf(reason, sizeof reason, "nobody used it for %" PRId64 " seconds", s->idle_ms / 1000);
+    snprintf(reason, sizeof reason, "it was unused for %" PRId64 " seconds", s->idle_ms / 1000);
     if (s->ending)
         psandbox_stop(s, "closed", "the server was stopped");
     else if (deadline_passed(idle))
@@ -248,14 +248,13 @@ static bool psandbox_tick(void *ctx)
     struct psandbox *s = ctx;
 
     channel_dispatch(&s->base.channel);
-    if (s->record && !s->stop)
+    struct deadline next = waiters_tend(&s->base.waiters);
+    reap_waiters(s); /* which may leave the interpreter to the next cell, and the sandbox idle */
+    if (s->record && !s->stop) {
         psandbox_cell_next(s);
-    reap_waiters(s);
-    struct deadline next = deadline_min(waiters_tend(&s->base.waiters), tend_calls(s));
-    if (s->record && !s->stop)
-        next = deadline_min(next, tend_life(s));
+        next = deadline_min(next, deadline_min(tend_calls(s), tend_life(s)));
+    }
     channel_ring_at(&s->base.channel, next);
-    reap_waiters(s);
     return !s->stop;
 }
 

@@ -269,14 +269,16 @@ static void cell_start(struct psandbox *s, struct psandbox_call *call, struct sn
 
 void psandbox_cell_next(struct psandbox *s)
 {
-    for (size_t i = 0; i < s->n_calls && !s->session.cell; i++)
-        if (s->calls[i]->kind == PSANDBOX_SESSION && s->calls[i]->body)
-            s->session.cell = s->calls[i];
-    struct psandbox_call *cell = s->session.cell;
-    if (!cell || cell->phase != PSANDBOX_QUEUED)
-        return;
-    cell->phase = PSANDBOX_BEFORE;
-    psandbox_list_files(s, cell, true, cell_start);
+    for (;;) { /* a cell may be refused at once: then it is the next one's turn */
+        for (size_t i = 0; i < s->n_calls && !s->session.cell; i++)
+            if (s->calls[i]->kind == PSANDBOX_SESSION && s->calls[i]->body)
+                s->session.cell = s->calls[i];
+        struct psandbox_call *cell = s->session.cell;
+        if (!cell || cell->phase != PSANDBOX_QUEUED)
+            return;
+        cell->phase = PSANDBOX_BEFORE;
+        psandbox_list_files(s, cell, true, cell_start);
+    }
 }
 
 void psandbox_cell_check(struct psandbox *s, struct psandbox_call *call)

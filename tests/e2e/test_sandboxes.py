@@ -301,7 +301,7 @@ def _():
     equal(_out(client, box, "echo awake"), "awake\n")
     equal(_status(client, box), "running")
     _wait_status(client, box, "expired")
-    contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "expired (nobody used it for 6 seconds)")
+    contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "expired (it was unused for 6 seconds)")
     _gone(site, box, 10)
 
 
@@ -534,7 +534,7 @@ def _():
         site.stop()
         site.start()
         client.close()
-    for end, why in ((lambda box: None, "nobody used it for 6 seconds"), (kill, "the process that looked after it died"),
+    for end, why in ((lambda box: None, "it was unused for 6 seconds"), (kill, "the process that looked after it died"),
                      (restart, "the server was stopped")):
         box = _cell(client, "x = 1")["sandboxId"]
         end(box)

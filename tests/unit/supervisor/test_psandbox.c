@@ -558,7 +558,7 @@ static void unused_it_is_paused_and_then_expires(void **state)
     expect_status(w, "paused");
     expect_end(w, "expired");
     json_auto_t *row = row_of(w, "ann");
-    assert_contains(json_get_string(row, "reason"), "nobody used it");
+    assert_contains(json_get_string(row, "reason"), "unused");
 }
 
 static void a_command_keeps_it_from_pausing(void **state)
@@ -744,6 +744,23 @@ static void an_interpreter_may_end_while_files_are_listed(void **state)
     close_psandbox(w);
 }
 
+static void a_cell_that_is_given_up_while_files_are_listed_makes_room(void **state)
+{
+    struct world *w = *state;
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    expect_exec(w, "[\"i=0; while [ $i -lt 300 ]; do : > f$i; i=$((i+1)); done\"]", "");
+    fake_psandbox->listing_ms = 600000;
+    int first = hand(w, cell_head(), cell_body("print no"));
+    int second = hand(w, cell_head(), cell_body("print two"));
+    poll(NULL, 0, 100); /* the first one's files are being listed */
+    fake_psandbox->listing_ms = 0;
+    close(first);
+    expect_cell(result_of(second), "ok", false, false);
+    close_psandbox(w);
+}
+
 static void an_interpreter_that_ends_says_that_its_state_is_lost(void **state)
 {
     struct world *w = *state;
@@ -819,7 +836,7 @@ static void a_session_of_before_is_missed_unless_its_owner_closed_it(void **stat
     static const struct {
         const char *status, *reason, *told;
     } ends[] = {
-        {"expired", "nobody used it for 6 seconds", "has expired (nobody used it"},
+        {"expired", "it was unused for 6 seconds", "has expired (it was unused"},
         {"lost", "the process that looked after it died", "is lost (the process"},
         {"closed", "the server was stopped", "is closed (the server was stopped)"},
         {"closed", PSANDBOX_CLOSED_BY_OWNER, NULL},
@@ -914,7 +931,6 @@ int main(void)
         TEST(its_calls_have_a_bound_of_their_own),
         TEST(a_slow_listing_of_files_holds_up_no_other_call),
         TEST(a_sandbox_closes_while_its_files_are_listed),
-        TEST(an_interpreter_may_end_while_files_are_listed),
         TEST(a_time_limit_ends_the_command_only),
         TEST(its_caller_may_cancel_it),
         TEST(a_flood_is_cut_and_ended),
@@ -932,6 +948,8 @@ int main(void)
         TEST(it_goes_on_under_the_next_main_process),
         TEST(one_whose_process_dies_is_lost),
         TEST(cells_are_worked_on_in_one_interpreter),
+        TEST(an_interpreter_may_end_while_files_are_listed),
+        TEST(a_cell_that_is_given_up_while_files_are_listed_makes_room),
         TEST(an_interpreter_that_ends_says_that_its_state_is_lost),
         TEST(a_cell_beyond_its_time_loses_the_state),
         TEST(an_interpreter_that_ends_between_cells_is_told_with_the_next),

@@ -286,7 +286,7 @@ struct broker_address {
     int listener;
 };
 
-static void home_open(struct broker_address *h)
+static void address_open(struct broker_address *h)
 {
     struct err e = ERR_INIT;
 
@@ -307,7 +307,7 @@ static int address_accept(struct broker_address *h)
     return fd;
 }
 
-static void home_close(struct broker_address *h)
+static void address_close(struct broker_address *h)
 {
     auto_close_fd(&h->listener);
     unlink(h->path);
@@ -321,7 +321,7 @@ static void the_next_main_process_is_offered_the_run(void **state)
     struct err e = ERR_INIT;
     json_t *head;
     int theirs;
-    home_open(&h);
+    address_open(&h);
     int ask = world_ask("out one\nsleep 1500\nout two", NULL, &head, &theirs);
     close(ask);
     close(theirs);
@@ -351,7 +351,7 @@ static void the_next_main_process_is_offered_the_run(void **state)
     json_decref(world_result(w.client, "ok"));
     world_expect_is(&w, "ended", NULL);
     world_expect_end(&w, WORLD_LONG);
-    home_close(&h);
+    address_close(&h);
 }
 
 static void without_any_main_process_the_asker_is_answered(void **state)

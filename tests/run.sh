@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test of the house: builds with sanitizers, runs what this machine can run, adds up the counts.
+# All tests: builds with sanitizers, runs what this machine can run, adds up the counts.
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -32,7 +32,7 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --e2e         only the scripts against the real nginx and engine
   --only NAME   only end-to-end tests whose file or sentence contains NAME
   --conformance only the official conformance suite and SDK clients (tests/conformance)
-  --compare     only the comparison of waiting and bare interpreters (tests/runners/compare)
+  --compare     only the comparison of warm and bare interpreters (tests/runners/compare)
   --list        name the end-to-end tests
   --outputs N   only: N programs print a megabyte and exit at once, every byte must arrive (usually 60)
   --soak N      only: N runs of all kinds, nothing may grow (usually 60)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a command costs in a container that stays, beside the engine's own exec: by its REST API, and by its command line.
+"""The cost of a command in a persistent sandbox, beside the engine's own exec: by its REST API, and by its command line.
 
 usage: stay_exec.py [ROUNDS]     the engine is DOCKER_HOST's (unix://…), the image sandcgi-runner-bash, the entry program
                                  $ENTRY or runners/common/entry in $builddir or beside the sources

@@ -69,7 +69,7 @@ clean_up()
     [[ -z $work ]] || rm -rf "$work"
 }
 
-# A port that nobody listens on; a moment later somebody might, and nginx then says so.
+# A free port. If another process takes it before nginx does, nginx reports that.
 free_port()
 {
     local port

@@ -35,7 +35,7 @@ def end(pid, started):
 
 def stop():
     try:
-        # Somebody else's file of this name is not an order to us.
+        # A file of another account of this name is not obeyed.
         with open(os.open(NOTE, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as file:
             if os.fstat(file.fileno()).st_uid != os.getuid():
                 sys.exit(f"serve: {NOTE} belongs to somebody else; remove it, then try again")

@@ -172,7 +172,7 @@ def _run_one(test_):
 
 
 def _on_end(number, _frame):
-    sys.exit(128 + number)  # through every finally: nothing that was started stays
+    sys.exit(128 + number)  # through every finally: everything that was started ends
 
 
 def _place():

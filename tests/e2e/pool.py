@@ -1,4 +1,4 @@
-"""What a server says of its waiting containers: `sandcgi status --json`."""
+"""What a server says of its warm containers: `sandcgi status --json`."""
 import json
 import subprocess
 
@@ -19,7 +19,7 @@ def unclaimed(site):
 
 
 def waiting(site, language=None, tier=None, sandbox=None):
-    """The containers that wait; each argument that is given narrows them. sandbox: "" for new conversations, or the name of the
+    """The warm containers; each argument that is given narrows them. sandbox: "" for new conversations, or the name of the
     directory of one that exists."""
     return [one for one in unclaimed(site) if one["tier"] != "none" and language in (None, one["language"])
             and tier in (None, one["tier"]) and sandbox in (None, one["sandbox"])]

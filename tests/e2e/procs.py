@@ -1,4 +1,4 @@
-"""Processes by /proc: who is whose child, what do they hold open, how much memory do they use."""
+"""Processes by /proc: parents and children, open files, memory."""
 import os
 import re
 import signal

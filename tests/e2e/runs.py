@@ -22,7 +22,7 @@ def begin(client, code, language="bash", **arguments):
 
 
 def _result(client, tool, arguments):
-    """A run's result, which is an error when nobody knows its outcome (lost); ToolError when there is none."""
+    """A run's result, which is an error when its outcome is unknown (lost); ToolError when there is none."""
     whole = client.tool(tool, arguments)
     if "structuredContent" not in whole:
         raise ToolError(whole)

@@ -235,7 +235,7 @@ class Site:
             return []
 
     def containers(self):
-        """Those of runs: without the ones that wait for a run."""
+        """Those of runs: without warm containers."""
         found = self.all_containers()
         if not found or not self.settings["SANDBOX_WARM"]:
             return found
@@ -292,7 +292,7 @@ def _start_shared():
 
 
 def shared():
-    """The server that most tests use; nobody breaks it."""
+    """The server that most tests use; no test breaks it."""
     site, problem = _start_shared()
     if problem:
         raise Failed(f"the shared server did not start: {problem}")

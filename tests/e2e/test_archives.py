@@ -126,7 +126,7 @@ def _():
         equal(members["new\nline"], b"3")
 
 
-@test("an archive's link that was altered, has expired or was made by somebody else answers 403")
+@test("an archive's link that was altered, has expired or has a foreign signature answers 403")
 def _():
     client = sites.client()
     client.upload("a", b"1")
@@ -303,7 +303,7 @@ def _():
     check(not os.path.exists("/tmp/evil-archive"), "written through a link")
 
 
-@test("the process that takes an archive apart is nobody's, without network, files and memory of ours")
+@test("the archive reader has an account of its own, no network, no files and no memory of the server")
 def _():
     if not IS_ROOT:
         return

@@ -1,4 +1,4 @@
-"""Processes of ours, and the engine, killed in mid-run: the client is answered or cut off, no container outlives its time."""
+"""The server's processes, and the engine, killed in mid-run: the client is answered or cut off, no container outlives its time."""
 import http.client
 import os
 import secrets
@@ -64,7 +64,7 @@ class MidRun:
 def knows_run(site):
     try:
         return pool.status(site)["running"] == 1
-    except Failed:  # nobody answers yet
+    except Failed:  # no server answers yet
         return False
 
 
@@ -204,7 +204,7 @@ def _foreign(labels, name):
     return made["Id"]
 
 
-@test("H-29, H-60: containers of another instance and of nobody survive restart and sweeps; our orphans do not")
+@test("H-29, H-60: containers of another instance and without labels survive restart and sweeps; our orphans do not")
 def _():
     site = sites.own()
     word = secrets.token_hex(4)

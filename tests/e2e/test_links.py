@@ -26,7 +26,7 @@ def _put(client, url, body, headers=None, method="PUT"):
 
 
 def _pieces(count, size=MIB):
-    """A body whose size is told, but which nobody holds whole."""
+    """A body whose size is announced, but which is never held whole."""
     piece = bytes(range(256)) * (size // 256)
     return (piece for _ in range(count))
 
@@ -104,7 +104,7 @@ def _():
     equal(_put(client, link["url"], b"late").status, 410)
 
 
-@test("so many uploads may be on their way, and so many of one address; who comes later is told to try again, and then can")
+@test("concurrent uploads are limited, in all and per address; a further one is told to try again, and then succeeds")
 def _():
     for limits in ({"UPLOAD_CONNS": "2"}, {"UPLOAD_CONNS_ADDRESS": "2"}):
         site = sites.own(nginx=limits)
@@ -364,7 +364,7 @@ def _():
     equal(client.download(url, method="POST").status, 404)
 
 
-@test("whatever makes links signs them: runs, uploads, resources, read again later")
+@test("all links are signed: of runs, uploads and resources, also when they are read again later")
 def _():
     client = sites.new_conversation(_signed().client())
     run = client.run("print('x', file=open('made.txt', 'w'))")

@@ -43,7 +43,7 @@ def _():
         stream.close()
 
 
-@test("a listener hears of its own files within half a second, of nothing else, and nobody hears of another tenant's")
+@test("a listener hears of its own files within half a second and of nothing else, another tenant's included")
 def _():
     site = sites.shared()
     client = sites.client()
@@ -68,7 +68,7 @@ def _():
     tools.is_silent(0.1)
 
 
-@test("resources/list_changed reaches who asked for it when a run makes a file")
+@test("resources/list_changed reaches its subscribers when a run makes a file")
 def _():
     client = sites.client()
     stream = _listen(client, 1, resourcesListChanged=True)

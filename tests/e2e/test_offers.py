@@ -79,7 +79,7 @@ def _():
     equal(sorted(_sandboxes(site)), before, "reading makes no sandbox")
 
 
-@test("whoever subscribed to a file hears of it when a run changes it")
+@test("a subscriber to a file is notified when a run changes it")
 def _():
     client = sites.new_conversation(_site().client())
     uri = f"sandbox://{client.conversation}/out/a%20b.txt"
@@ -94,7 +94,7 @@ def _():
     equal(stream.message()["params"]["uri"], uri, "an upload")
 
 
-@test("a new runner image reaches those who listen, and tools/list then has it", timeout=90)
+@test("a new runner image is announced to listeners, and tools/list then has it", timeout=90)
 def _():
     site = _site({"SANDBOX_IMAGES": "sandcgi-runner-bash,e2e-*"})
     client = site.client()

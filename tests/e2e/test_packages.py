@@ -122,7 +122,7 @@ def _():
         f"/data/.packages/python/{name}.dist-info" for name in ("helper-0.1", "shared_a-1.0", "shared_b-1.0", "tidy-2.0"))])
 
 
-@test("an installed version of one of the image's libraries counts, in an interpreter that waited with its own loaded, too", timeout=240)
+@test("an installed version of one of the image's libraries counts, also in a preloaded interpreter", timeout=240)
 def _():
     site = shared()
     client = new_client(site)
@@ -135,7 +135,7 @@ def _():
     equal(client.run("import json, email; print(json.__file__[:15])")["stdout"], "/usr/lib/python\n")
 
 
-@test("a package of npm is installed and imported, in a Bun that waited before it was there, too", timeout=240)
+@test("a package of npm is installed and imported, also in a Bun that was warm before", timeout=240)
 def _():
     site = shared()
     client = new_client(site)

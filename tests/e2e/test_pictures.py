@@ -115,7 +115,7 @@ def _():
     equal(_names(whole), _numbered(3))
 
 
-@test("an interpreter that waited saves as well")
+@test("a warm interpreter saves as well")
 def _():
     site = warm.shared()
     pool.wait_for(site, language="python", sandbox="")

@@ -175,7 +175,7 @@ def _():
     site, client = _site({"SANDBOX_WARM": "python=2"})
     result, row = warm.run_waiting(site, client, "print(input()); open('kept', 'w')", stdin="in")
     equal((result["stdout"], [one["name"] for one in result["files"]]), ("in\n", ["kept"]))
-    check(row, "no waiting container served it")
+    check(row, "no warm container served it")
     result, waited = warm.run_next(site, client, "import os; print('kept' in os.listdir())")
     equal((result["stdout"], waited), ("True\n", True))
     before = {one["Id"] for one in _left()}

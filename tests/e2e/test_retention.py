@@ -22,7 +22,7 @@ def _short_lived(**settings):
     return site, sites.new_conversation(site.client())
 
 
-def _box(url):
+def _sandbox_dir(url):
     return url.partition("/files/")[2].partition("/")[0]
 
 
@@ -46,16 +46,16 @@ def _other_tenant(site, client):
     return other
 
 
-def _state_of(site, box):
-    """Files of ours that name the sandbox."""
-    return [f"{folder}/{name}" for folder, _, names in os.walk(f"{site.root}/.state") for name in names if box in name]
+def _state_of(site, sandbox_dir):
+    """The server's own files that name the sandbox directory."""
+    return [f"{folder}/{name}" for folder, _, names in os.walk(f"{site.root}/.state") for name in names if sandbox_dir in name]
 
 
 def _trash(site):
     return os.listdir(f"{site.root}/.trash")
 
 
-@test("files that nobody used for SANDBOX_TTL are gone, their URLs answer 404, and who comes back is told once")
+@test("files that were not used for SANDBOX_TTL are gone, their URLs answer 404, and the next call is told once")
 def _():
     site, client = _short_lived()
     result = client.run("open('f.txt', 'w').write('x')")
@@ -63,8 +63,8 @@ def _():
     check(0 <= result["filesExpireAt"] - time.time() <= TTL + 1, f"filesExpireAt {result['filesExpireAt']}")
     equal(client.download(url).status, 200)
     wait_until(lambda: _is_gone(client, url), SOON, "the file is gone")
-    wait_until(lambda: _box(url) not in os.listdir(site.root) and not _trash(site), SOON, "the directory is removed")
-    equal([name for name in _state_of(site, _box(url)) if "/gone/" not in name], [], "records")
+    wait_until(lambda: _sandbox_dir(url) not in os.listdir(site.root) and not _trash(site), SOON, "the directory is removed")
+    equal([name for name in _state_of(site, _sandbox_dir(url)) if "/gone/" not in name], [], "records")
     whole = client.run_whole("import os; print(os.listdir('.'))")
     equal(whole["structuredContent"]["stdout"], "[]\n")
     contains(whole["structuredContent"]["notices"][0], "have expired")
@@ -72,7 +72,7 @@ def _():
     check("notices" not in client.run("pass"), "it is told once")
 
 
-@test("who uploads into an expired conversation is told, too, and others hear nothing of it")
+@test("an upload into an expired conversation is told, too, and other tenants hear nothing of it")
 def _():
     site, client = _short_lived()
     other = _other_tenant(site, client)
@@ -99,7 +99,7 @@ def _unpack(client):
     return client.structured("upload_archive", {"conversationId": client.conversation, "content": content})
 
 
-@test("who brings files by a link or an archive is told the same, and a listing tells when they go")
+@test("an upload by link or archive is told the same, and a listing tells when the files expire")
 def _():
     _, first = _short_lived()
     second = sites.new_conversation(first.fresh())
@@ -115,7 +115,7 @@ def _():
         check("notices" not in client.upload("g.txt", b"z"), "it is told once")
 
 
-@test("the files of a run that goes on stay, however old they are")
+@test("the files of a run in progress are kept, however old they are")
 def _():
     site, client = _short_lived()
     url = client.upload("old.txt", b"x")["file"]["url"]
@@ -124,29 +124,29 @@ def _():
     result = wait_until(lambda: _ended(client, run), SOON, "the run ends")
     equal((result["stdout"], [f["name"] for f in result["files"]]), ("x", ["new.txt"]))
     wait_until(lambda: _is_gone(client, url), SOON, "and goes afterwards")
-    check(_box(url) not in os.listdir(site.root), "the directory")
+    check(_sandbox_dir(url) not in os.listdir(site.root), "the directory")
 
 
 def _sandbox(client):
     return client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"})["sandboxId"]
 
 
-def _in_sandbox(client, box, command):
-    return client.structured("exec", {"sandboxId": box, "command": command})["results"][0]["stdout"]
+def _in_sandbox(client, sandbox, command):
+    return client.structured("exec", {"sandboxId": sandbox, "command": command})["results"][0]["stdout"]
 
 
-@test("the files of a conversation with a persistent sandbox stay, however old they are, and delete_conversation wants it closed first")
+@test("the files of a conversation with a persistent sandbox are kept, however old they are; delete_conversation requires it closed")
 def _():
     site, client = _short_lived()
     url = client.upload("old.txt", b"x")["file"]["url"]
-    box = _sandbox(client)
+    sandbox = _sandbox(client)
     holds_for(lambda: client.download(url).status == 200, 3 * TTL, "the file is there beside the sandbox")
-    equal(_in_sandbox(client, box, "cat old.txt"), "x")
+    equal(_in_sandbox(client, sandbox, "cat old.txt"), "x")
     contains(_refused(client), "a persistent sandbox of this conversation is still open")
-    equal(_in_sandbox(client, box, "cat old.txt; echo new > new.txt"), "x")
-    client.structured("close_sandbox", {"sandboxId": box})
+    equal(_in_sandbox(client, sandbox, "cat old.txt; echo new > new.txt"), "x")
+    client.structured("close_sandbox", {"sandboxId": sandbox})
     wait_until(lambda: _is_gone(client, url), SOON, "and goes afterwards")
-    check(_box(url) not in os.listdir(site.root), "the directory")
+    check(_sandbox_dir(url) not in os.listdir(site.root), "the directory")
     client.upload("again.txt", b"x")
     client.structured("close_sandbox", {"sandboxId": _sandbox(client)})
     check(_delete(client)["deleted"], "deleted when it is closed")
@@ -195,7 +195,7 @@ def _():
     contains(client.tool_error("get_run", {"runId": kept}), "no such run")
     equal(runs.listed(client, conversationId=client.conversation), [])
     wait_until(lambda: not _trash(site), SOON, "the trash is emptied")
-    equal(_state_of(site, _box(result["files"][0]["url"])), [], "records")
+    equal(_state_of(site, _sandbox_dir(result["files"][0]["url"])), [], "records")
     contains(_refused(client), "nothing to delete")
     again = client.run("import os; print(os.listdir('.'))")
     equal((again["stdout"], again.get("notices")), ("[]\n", None))
@@ -225,7 +225,7 @@ def _():
         check(_is_gone(client, url), "the link")
 
 
-@test("a container that waits on a deleted conversation serves nobody: the next run's files are real")
+@test("the warm container of a deleted conversation serves no run: the next run's files are real")
 def _():
     site = warm.site("python=1")
     client = warm.new_client(site)
@@ -237,7 +237,7 @@ def _():
     equal(client.download(result["files"][0]["url"]).body, b"new")
 
 
-@test("of others' conversations nothing can be deleted, nor learnt")
+@test("other tenants' conversations can be neither deleted nor detected")
 def _():
     site = sites.own()
     client = sites.new_conversation(site.client())
@@ -269,7 +269,7 @@ os.chmod('.', 0)
 """
 
 
-@test("a tree that a program made to last is deleted all the same, and nothing beside it", timeout=90)
+@test("a tree that a program made hard to delete is deleted, and nothing beside it", timeout=90)
 def _():
     site = sites.own()
     client = sites.new_conversation(site.client())
@@ -291,7 +291,7 @@ def _():
     wait_until(lambda: not _trash(site), SOON, "the trash is emptied")
 
 
-@test("above SANDBOX_TOTAL_MAX the conversations that were not used for longest go")
+@test("above SANDBOX_TOTAL_MAX the conversations used longest ago are pruned")
 def _():
     site = sites.own({"SANDBOX_TOTAL_MAX": "5m"})
     clients = [sites.new_conversation(site.client()) for _ in range(3)]
@@ -301,25 +301,25 @@ def _():
         time.sleep(1.1)  # last uses are known in seconds
     site.stop()  # a look is taken at each start
     site.start()
-    boxes = [_box(url) for url in urls]
-    wait_until(lambda: boxes[0] not in os.listdir(site.root), SOON, "the oldest goes")
-    check(all(box in os.listdir(site.root) for box in boxes[1:]), "the others stay")
+    sandbox_dirs = [_sandbox_dir(url) for url in urls]
+    wait_until(lambda: sandbox_dirs[0] not in os.listdir(site.root), SOON, "the oldest goes")
+    check(all(sandbox_dir in os.listdir(site.root) for sandbox_dir in sandbox_dirs[1:]), "the others stay")
 
 
-@test("above SANDBOX_TOTAL_MAX a conversation with a persistent sandbox stays, and the next in line goes in its place")
+@test("above SANDBOX_TOTAL_MAX a conversation with a persistent sandbox is kept, and the next in line is pruned instead")
 def _():
     site = sites.own({"SANDBOX_TOTAL_MAX": "5m"})
     clients = [sites.new_conversation(site.client()) for _ in range(3)]
-    box = _sandbox(clients[0])
+    sandbox = _sandbox(clients[0])
     urls = []
     for client in clients:
         urls.append(client.run("open('f.bin', 'wb').write(bytes(range(256)) * 8192)")["files"][0]["url"])
         time.sleep(1.1)  # last uses are known in seconds
     os.kill(site.broker(), signal.SIGKILL)  # the next one looks at its start: one is too many; the sandbox goes on
-    boxes = [_box(url) for url in urls]
-    wait_until(lambda: boxes[1] not in os.listdir(site.root), SOON, "the oldest without a sandbox goes")
-    check(boxes[0] in os.listdir(site.root) and boxes[2] in os.listdir(site.root), "the others stay")
-    equal(_in_sandbox(clients[0], box, "stat -c %s f.bin"), f"{256 * 8192}\n")
+    sandbox_dirs = [_sandbox_dir(url) for url in urls]
+    wait_until(lambda: sandbox_dirs[1] not in os.listdir(site.root), SOON, "the oldest without a sandbox goes")
+    check(sandbox_dirs[0] in os.listdir(site.root) and sandbox_dirs[2] in os.listdir(site.root), "the others stay")
+    equal(_in_sandbox(clients[0], sandbox, "stat -c %s f.bin"), f"{256 * 8192}\n")
 
 
 @test("a run that ends above SANDBOX_QUOTA is told so; the next run and upload are refused until there is room")

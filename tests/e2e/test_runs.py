@@ -1,4 +1,4 @@
-"""Runs, their handles, and who may run when: waiting, looking, cancelling, leaving, queueing."""
+"""Runs, their handles, and their order: waiting, polling, cancelling, disconnecting, queueing."""
 import json
 import os
 import random
@@ -116,7 +116,7 @@ def _():
     equal(runs.cancel(client, ended)["status"], "ok")
 
 
-@test("a run that is cancelled answers whoever waits for it: run_code and get_run")
+@test("a run that is cancelled answers all its waiters: run_code and get_run")
 def _():
     site, client = sites.shared(), sites.client()
     connection = client.begin_run("echo begun; sleep 60", "bash")
@@ -183,7 +183,7 @@ def _():
         in_time(start, 10, "the run is over")
 
 
-@test("a legacy client that goes away leaves its run: list_runs finds it, get_run has the result")
+@test("a legacy client that disconnects leaves its run: list_runs finds it, get_run has the result")
 def _():
     client = sites.client()
     connection = client.begin_run("sleep 3; echo done", "bash")
@@ -357,7 +357,7 @@ def _():
     equal(client.run("echo again", "bash")["stdout"], "again\n")
 
 
-@test("the results of kept runs go when their time is up", timeout=150)
+@test("the results of kept runs are removed when they expire", timeout=150)
 def _():
     site = sites.own({"SANDBOX_RESULT_TTL": "60s"})
     client = sites.new_conversation(site.client())
@@ -378,7 +378,7 @@ def _():
     wait_until(lambda: not [name for name in os.listdir(f"{site.root}/.runs") if name.startswith(run_id)], 60, "its record is gone")
 
 
-@test("thousands of polls on one run cost little and harm nobody", timeout=120)
+@test("thousands of polls on one run cost little and delay no other call", timeout=120)
 def _():
     site, client = sites.shared(), sites.client()
     run_id = runs.begin(client, "sleep 90")

@@ -1,4 +1,4 @@
-"""Sandboxes that stay: commands, what lives on between them, sessions, and all the ways in which they end."""
+"""Persistent sandboxes: commands, what lives on between them, sessions, and all the ways in which they end."""
 import os
 import secrets
 import signal
@@ -36,41 +36,41 @@ def _create(client, language="bash", **more):
     return client.structured("create_sandbox", {"conversationId": client.conversation, "language": language} | more)["sandboxId"]
 
 
-def _exec(client, box, *commands, **more):
-    return client.structured("exec", {"sandboxId": box, "commands": list(commands)} | more)
+def _exec(client, sandbox, *commands, **more):
+    return client.structured("exec", {"sandboxId": sandbox, "commands": list(commands)} | more)
 
 
-def _out(client, box, command, **more):
-    result = _exec(client, box, command, **more)
+def _out(client, sandbox, command, **more):
+    result = _exec(client, sandbox, command, **more)
     check(result["success"], result)
     return result["results"][-1]["stdout"]
 
 
-def _close(client, box):
-    return client.structured("close_sandbox", {"sandboxId": box})
+def _close(client, sandbox):
+    return client.structured("close_sandbox", {"sandboxId": sandbox})
 
 
-def _status(client, box):
-    return client.structured("get_sandbox_status", {"sandboxId": box})["sandboxes"][0]["status"]
+def _status(client, sandbox):
+    return client.structured("get_sandbox_status", {"sandboxId": sandbox})["sandboxes"][0]["status"]
 
 
-def _wait_status(client, box, status, seconds=30):
-    wait_until(lambda: _status(client, box) == status, seconds, f"{box} is {status}", pause=0.1)
+def _wait_status(client, sandbox, status, seconds=30):
+    wait_until(lambda: _status(client, sandbox) == status, seconds, f"{sandbox} is {status}", pause=0.1)
 
 
-def _container(site, box):
+def _container(site, sandbox):
     """The id of its container; None when there is none."""
-    found = [one["Id"] for one in site.all_containers() if one["Labels"]["sandbox.run"] == box.removeprefix("sbx_")]
+    found = [one["Id"] for one in site.all_containers() if one["Labels"]["sandbox.run"] == sandbox.removeprefix("sbx_")]
     return found[0] if found else None
 
 
-def _gone(site, box, seconds=30):
-    wait_until(lambda: not _container(site, box), seconds, f"the container of {box} is removed", pause=0.1)
+def _gone(site, sandbox, seconds=30):
+    wait_until(lambda: not _container(site, sandbox), seconds, f"the container of {sandbox} is removed", pause=0.1)
 
 
-def _keeper(site, box):
+def _keeper(site, sandbox):
     """The process that looks after it."""
-    lock = f"/.runs/{box.removeprefix('sbx_')}"
+    lock = f"/.runs/{sandbox.removeprefix('sbx_')}"
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
         try:
             if any(name.endswith(lock) and site.root in name for name in procs.open_files(pid)):
@@ -96,136 +96,136 @@ def _in_background(function):
 
 # ---- commands ----
 
-@test("a sandbox that stays runs commands one after the other, stops at the first failure and lists the files they made")
+@test("a persistent sandbox runs commands one after the other, stops at the first failure and lists the files they made")
 def _():
     client = _client()
     made = client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"})
     equal(made["status"], "running")
     equal((made["conversationId"], made["language"]), (client.conversation, "bash"))
-    box = made["sandboxId"]
-    result = _exec(client, box, "echo one > a.txt", "cat a.txt; pwd", "echo no >&2; exit 7", "echo never")
+    sandbox = made["sandboxId"]
+    result = _exec(client, sandbox, "echo one > a.txt", "cat a.txt; pwd", "echo no >&2; exit 7", "echo never")
     equal([row["status"] for row in result["results"]], ["ok", "ok", "error"])
     equal(result["results"][1]["stdout"], "one\n/data\n")
     equal((result["results"][2]["exitCode"], result["results"][2]["stderr"]), (7, "no\n"))
     equal(result["success"], False)
     equal([(one["name"], one["change"]) for one in result["files"]], [("a.txt", "created")])
     equal(client.download(result["files"][0]["url"]).body, b"one\n")
-    equal(_close(client, box)["status"], "closed")
-    _gone(_site(), box, 5)
+    equal(_close(client, sandbox)["status"], "closed")
+    _gone(_site(), sandbox, 5)
 
 
 @test("working directory, environment, standard input and FILE_BASE_URL reach the commands; odd commands are taken as they are")
 def _():
     client = _client()
-    box = _create(client)
-    equal(_out(client, box, "pwd", cwd="/tmp"), "/tmp\n")
-    equal(_out(client, box, "mkdir -p below && cd below && pwd"), "/data/below\n")
-    equal(_out(client, box, "pwd", cwd="below"), "/data/below\n")
-    equal(_out(client, box, "cat; echo $GREETING", stdin="in\n", environment={"GREETING": "h\u00e9llo 'x'"}), "in\nh\u00e9llo 'x'\n")
-    contains(_out(client, box, "echo $FILE_BASE_URL"), "/files/")
-    equal(_out(client, box, "printf '%s' \"it's \u2603\n\""), "it's \u2603\n")
-    result = _exec(client, box, "pwd", cwd="/no/such/folder")
+    sandbox = _create(client)
+    equal(_out(client, sandbox, "pwd", cwd="/tmp"), "/tmp\n")
+    equal(_out(client, sandbox, "mkdir -p below && cd below && pwd"), "/data/below\n")
+    equal(_out(client, sandbox, "pwd", cwd="below"), "/data/below\n")
+    equal(_out(client, sandbox, "cat; echo $GREETING", stdin="in\n", environment={"GREETING": "h\u00e9llo 'x'"}), "in\nh\u00e9llo 'x'\n")
+    contains(_out(client, sandbox, "echo $FILE_BASE_URL"), "/files/")
+    equal(_out(client, sandbox, "printf '%s' \"it's \u2603\n\""), "it's \u2603\n")
+    result = _exec(client, sandbox, "pwd", cwd="/no/such/folder")
     equal(result["success"], False)
     check(result["results"][0]["status"] == "error" and result["results"][0]["stderr"], result)
-    _close(client, box)
+    _close(client, sandbox)
 
 
 @test("a process in the background and files outside /data live on between calls, and /data is run_code's own")
 def _():
     client = _client()
     client.upload("given.txt", b"from outside\n")
-    box = _create(client, "python")
-    equal(_out(client, box, "cat given.txt"), "from outside\n")
-    started = _out(client, box, "(while :; do date +%N >> /tmp/beat; sleep 0.1; done) >/dev/null 2>&1 & echo started")
+    sandbox = _create(client, "python")
+    equal(_out(client, sandbox, "cat given.txt"), "from outside\n")
+    started = _out(client, sandbox, "(while :; do date +%N >> /tmp/beat; sleep 0.1; done) >/dev/null 2>&1 & echo started")
     equal(started, "started\n")
-    wait_until(lambda: int(_out(client, box, "wc -l < /tmp/beat")) > 3, 15, "the process beats")
-    _out(client, box, "echo made there > there.txt")
+    wait_until(lambda: int(_out(client, sandbox, "wc -l < /tmp/beat")) > 3, 15, "the process beats")
+    _out(client, sandbox, "echo made there > there.txt")
     equal(client.run("print(open('there.txt').read())", "python")["stdout"], "made there\n\n")
-    _close(client, box)
+    _close(client, sandbox)
 
 
-@test("a command that takes too long, prints too much or is killed says so, and the sandbox stays")
+@test("a command that takes too long, prints too much or is killed says so, and the sandbox lives on")
 def _():
     client = _client()
-    box = _create(client)
-    result = _exec(client, box, "echo begun; sleep 60", timeout=2)
+    sandbox = _create(client)
+    result = _exec(client, sandbox, "echo begun; sleep 60", timeout=2)
     equal((result["results"][0]["status"], result["results"][0]["stdout"]), ("timeout", "begun\n"))
-    result = _exec(client, box, "head -c 1000000 /dev/zero | tr '\\0' x")
+    result = _exec(client, sandbox, "head -c 1000000 /dev/zero | tr '\\0' x")
     cut = result["results"][0]["truncation"]["stdout"]
     equal((cut["truncated"], cut["total"]), (True, 1000000))
-    result = _exec(client, box, "kill -KILL $$")
+    result = _exec(client, sandbox, "kill -KILL $$")
     equal((result["results"][0]["status"], result["results"][0]["signal"]), ("killed", 9))
-    equal(_out(client, box, "echo well"), "well\n")
-    _close(client, box)
+    equal(_out(client, sandbox, "echo well"), "well\n")
+    _close(client, sandbox)
 
 
 @test("a call that is cancelled ends its command only")
 def _():
     client = _client()
-    box = _create(client)
+    sandbox = _create(client)
     impatient = client.fresh()
     thread, answers = _in_background(lambda: impatient.modern(
-        "tools/call", {"name": "exec", "arguments": {"sandboxId": box, "command": "echo $$ > pid; exec sleep 300", "timeout": 200}}))
-    wait_until(lambda: _out(client, box, "cat pid 2>/dev/null || true"), 15, "it runs")
+        "tools/call", {"name": "exec", "arguments": {"sandboxId": sandbox, "command": "echo $$ > pid; exec sleep 300", "timeout": 200}}))
+    wait_until(lambda: _out(client, sandbox, "cat pid 2>/dev/null || true"), 15, "it runs")
     impatient._connection.sock.shutdown(2)  # pylint: disable=protected-access
     thread.join(15)
     check(answers, "the call goes on")
-    wait_until(lambda: _out(client, box, "kill -0 $(cat pid) 2>/dev/null && echo alive || echo gone") == "gone\n", 15, "it is ended")
-    _close(client, box)
+    wait_until(lambda: _out(client, sandbox, "kill -0 $(cat pid) 2>/dev/null && echo alive || echo gone") == "gone\n", 15, "it is ended")
+    _close(client, sandbox)
 
 
 @test("exec's arguments are checked by name, and its results fit its schema")
 def _():
     client = _client()
-    box = _create(client)
-    contains(client.tool_error("exec", {"sandboxId": box}), "command")
-    contains(client.tool_error("exec", {"sandboxId": box, "command": "x", "commands": ["y"]}), "command")
-    contains(client.tool_error("exec", {"sandboxId": box, "command": "x", "timeout": 100000}), "timeout")
-    contains(client.tool_error("exec", {"sandboxId": box, "commands": ["x"] * 21}), "commands")
-    contains(client.tool_error("exec", {"sandboxId": box, "command": "x", "environment": {"LD_PRELOAD": "x"}}), "LD_PRELOAD")
+    sandbox = _create(client)
+    contains(client.tool_error("exec", {"sandboxId": sandbox}), "command")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "commands": ["y"]}), "command")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "timeout": 100000}), "timeout")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "commands": ["x"] * 21}), "commands")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "environment": {"LD_PRELOAD": "x"}}), "LD_PRELOAD")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation}), "language")
     tools = {one["name"]: one for one in client.result("tools/list", headers=LATEST)["tools"]}
-    for name, arguments in (("exec", {"sandboxId": box, "command": "echo x > f"}), ("get_sandbox_status", {"sandboxId": box}),
-                            ("close_sandbox", {"sandboxId": box}), ("reset_session", {"conversationId": client.conversation})):
+    for name, arguments in (("exec", {"sandboxId": sandbox, "command": "echo x > f"}), ("get_sandbox_status", {"sandboxId": sandbox}),
+                            ("close_sandbox", {"sandboxId": sandbox}), ("reset_session", {"conversationId": client.conversation})):
         equal(schema.of(LATEST["MCP-Protocol-Version"]).unfit(client.structured(name, arguments), tools[name]["outputSchema"]), [], name)
 
 
 @test("100 commands in a row leave nothing behind", timeout=120)
 def _():
     client, site = _client(), _site()
-    box = _create(client)
-    _out(client, box, "true")
-    housekeeper = _keeper(site, box)
+    sandbox = _create(client)
+    _out(client, sandbox, "true")
+    housekeeper = _keeper(site, sandbox)
     before = sorted(procs.open_files(housekeeper))
-    processes = int(_out(client, box, "ls /proc | grep -c '^[0-9]'"))
+    processes = int(_out(client, sandbox, "ls /proc | grep -c '^[0-9]'"))
     for number in range(100):
-        equal(_out(client, box, f"echo {number}"), f"{number}\n")
+        equal(_out(client, sandbox, f"echo {number}"), f"{number}\n")
     # Its record is written behind the answer.
     wait_until(lambda: sorted(procs.open_files(housekeeper)) == before, 10, "its process has the files open that it had before")
-    wait_until(lambda: int(_out(client, box, "ls /proc | grep -c '^[0-9]'")) <= processes, 10, "no process is left in the container")
-    _close(client, box)
+    wait_until(lambda: int(_out(client, sandbox, "ls /proc | grep -c '^[0-9]'")) <= processes, 10, "no process is left in the container")
+    _close(client, sandbox)
 
 
 # ---- whose ----
 
-@test("nobody else can run, look at, read or close it, and everybody hears the same as of an id that never was")
+@test("another tenant cannot use, see, read or close it, and gets the answer of an id that never existed")
 def _():
     site = _site()
     client, other = _client(site), _other(site)
-    box = _create(client)
-    _out(client, box, "echo secret")
+    sandbox = _create(client)
+    _out(client, sandbox, "echo secret")
     nobody = "sbx_" + secrets.token_hex(12)
     foreign = [one["Id"] for one in site.all_containers()][0]
     for tool, more in (("exec", {"command": "id"}), ("get_sandbox_status", {}), ("close_sandbox", {})):
-        answers = {other.tool_error(tool, {"sandboxId": name} | more) for name in (box, nobody, foreign, "nonsense", "../../etc/passwd")}
+        answers = {other.tool_error(tool, {"sandboxId": name} | more) for name in (sandbox, nobody, foreign, "nonsense", "../../etc/passwd")}
         equal(len(answers), 1, f"answers of {tool}")
-    for name in (box, nobody, foreign):
+    for name in (sandbox, nobody, foreign):
         answer = other.request("resources/read", {"uri": f"containers://{name}/logs"}, headers=LATEST)
         equal(answer.json()["error"]["message"], other.request(
             "resources/read", {"uri": f"containers://{nobody}/logs"}, headers=LATEST).json()["error"]["message"])
     equal(other.structured("get_sandbox_status", {})["sandboxes"], [])
-    equal(_out(client, box, "echo mine"), "mine\n")
-    _close(client, box)
+    equal(_out(client, sandbox, "echo mine"), "mine\n")
+    _close(client, sandbox)
 
 
 @test("only images that the operator allows are taken, and only ones that are there; they run in the same bounds")
@@ -235,26 +235,26 @@ def _():
         contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "image": image}), "does not allow")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "image": "debian:no-such-tag"}), "missing")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "cobol"}), "language")
-    box = client.structured("create_sandbox", {"conversationId": client.conversation, "image": "debian:bookworm-slim"})["sandboxId"]
-    contains(_out(client, box, "id -u; . /etc/os-release; echo $ID $HOME"), "1000\ndebian /tmp\n")
-    config = engine.api("GET", f"/containers/{_container(site, box)}/json")["HostConfig"]
+    sandbox = client.structured("create_sandbox", {"conversationId": client.conversation, "image": "debian:bookworm-slim"})["sandboxId"]
+    contains(_out(client, sandbox, "id -u; . /etc/os-release; echo $ID $HOME"), "1000\ndebian /tmp\n")
+    config = engine.api("GET", f"/containers/{_container(site, sandbox)}/json")["HostConfig"]
     equal((config["ReadonlyRootfs"], config["NetworkMode"], config["CapDrop"], config["Privileged"]), (True, "none", ["ALL"], False))
     check(config["Memory"] and config["PidsLimit"], config)
-    _close(client, box)
+    _close(client, sandbox)
 
 
 @test("a tenant has its most, and the server too")
 def _():
     site = sites.with_settings(SANDBOX_PERSISTENT_MAX="2", SANDBOX_PERSISTENT_SERVER="3")
     client, other = _client(site), _other(site)
-    boxes = [_create(client), _create(client)]
+    sandboxes = [_create(client), _create(client)]
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}), "SANDBOX_PERSISTENT_MAX")
     theirs = _create(other)
     contains(other.tool_error("create_sandbox", {"conversationId": other.conversation, "language": "bash"}), "no room")
-    _close(client, boxes[0])
+    _close(client, sandboxes[0])
     _close(other, _create(other))
-    for whose, box in ((client, boxes[1]), (other, theirs)):
-        _close(whose, box)
+    for whose, sandbox in ((client, sandboxes[1]), (other, theirs)):
+        _close(whose, sandbox)
 
 
 # ---- logs ----
@@ -265,80 +265,80 @@ def _():
     templates = client.result("resources/templates/list", headers=LATEST)["resourceTemplates"]
     template = next(one for one in templates if one["uriTemplate"] == "containers://{id}/logs")
     equal(template["annotations"], {"audience": ["assistant", "user"], "priority": 0.5})
-    box = _create(client)
-    _exec(client, box, "echo first; echo second >&2")
-    uri = f"containers://{box}/logs"
+    sandbox = _create(client)
+    _exec(client, sandbox, "echo first; echo second >&2")
+    uri = f"containers://{sandbox}/logs"
     for _ in range(2):
         content = client.result("resources/read", {"uri": uri}, LATEST)["contents"]
         equal([(one["uri"], one["mimeType"], one["text"]) for one in content], [(uri, "text/plain", "first\nsecond\n")])
-        _close(client, box)
+        _close(client, sandbox)
 
 
 # ---- their ends ----
 
-@test("one that is closed says so to its owner, whatever is asked of it; closing it again changes nothing")
+@test("a closed one says so to its owner in every call; closing it again changes nothing")
 def _():
     client = _client()
-    box = _create(client)
-    thread, answers = _in_background(lambda: client.fresh().tool("exec", {"sandboxId": box, "command": "sleep 300", "timeout": 200}))
+    sandbox = _create(client)
+    thread, answers = _in_background(lambda: client.fresh().tool("exec", {"sandboxId": sandbox, "command": "sleep 300", "timeout": 200}))
     time.sleep(1)
-    equal(_close(client, box)["status"], "closed")
+    equal(_close(client, sandbox)["status"], "closed")
     thread.join(15)
     contains(str(answers), "closed")
-    contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "closed (by close_sandbox)")
-    equal(_close(client, box)["status"], "closed")
-    equal(_status(client, box), "closed")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "closed (by close_sandbox)")
+    equal(_close(client, sandbox)["status"], "closed")
+    equal(_status(client, sandbox), "closed")
 
 
 @test("unused it is frozen, the next call wakes it, and unused for longer it expires")
 def _():
     site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="1s", SANDBOX_PERSISTENT_IDLE="12s")
     client = _client(site)
-    box = _create(client, idleTimeout=6)
-    _out(client, box, "(while :; do echo x >> /tmp/beat; sleep 0.1; done) >/dev/null 2>&1 & true")
-    _wait_status(client, box, "paused")
-    equal(engine.api("GET", f"/containers/{_container(site, box)}/json")["State"]["Paused"], True)
-    equal(_out(client, box, "echo awake"), "awake\n")
-    equal(_status(client, box), "running")
-    _wait_status(client, box, "expired")
-    contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "expired (it was unused for 6 seconds)")
-    _gone(site, box, 10)
+    sandbox = _create(client, idleTimeout=6)
+    _out(client, sandbox, "(while :; do echo x >> /tmp/beat; sleep 0.1; done) >/dev/null 2>&1 & true")
+    _wait_status(client, sandbox, "paused")
+    equal(engine.api("GET", f"/containers/{_container(site, sandbox)}/json")["State"]["Paused"], True)
+    equal(_out(client, sandbox, "echo awake"), "awake\n")
+    equal(_status(client, sandbox), "running")
+    _wait_status(client, sandbox, "expired")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "expired (it was unused for 6 seconds)")
+    _gone(site, sandbox, 10)
 
 
 @test("its whole time ends it even while a command runs")
 def _():
     site = sites.with_settings(SANDBOX_PERSISTENT_TOTAL="4s")
     client = _client(site)
-    box = _create(client)
-    contains(client.tool_error("exec", {"sandboxId": box, "command": "sleep 60", "timeout": 50}), "expired")
-    _gone(site, box, 10)
-    equal(_status(client, box), "expired")
+    sandbox = _create(client)
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "sleep 60", "timeout": 50}), "expired")
+    _gone(site, sandbox, 10)
+    equal(_status(client, sandbox), "expired")
 
 
-@test("a container that somebody removes by hand is lost, paused or not, and the next call says so")
+@test("a container that is removed by hand is lost, paused or not, and the next call says so")
 def _():
     site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="1s")
     client = _client(site)
     for paused in (False, True):
-        box = _create(client)
+        sandbox = _create(client)
         if paused:
-            _wait_status(client, box, "paused")
-        engine.remove(_container(site, box))
-        _wait_status(client, box, "lost")
-        contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "lost")
-        equal(_close(client, box)["status"], "lost")
+            _wait_status(client, sandbox, "paused")
+        engine.remove(_container(site, sandbox))
+        _wait_status(client, sandbox, "lost")
+        contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "lost")
+        equal(_close(client, sandbox)["status"], "lost")
 
 
-@test("when the process that looks after it is killed its container goes, and its owner hears that it is lost")
+@test("when its supervisor is killed its container ends, and its owner is told that it is lost")
 def _():
     site = sites.own()
     client = _client(site)
-    box = _create(client)
-    _out(client, box, "(sleep 300 &) ; true")
-    os.kill(_keeper(site, box), signal.SIGKILL)
-    _gone(site, box)
-    equal(_status(client, box), "lost")
-    contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "lost")
+    sandbox = _create(client)
+    _out(client, sandbox, "(sleep 300 &) ; true")
+    os.kill(_keeper(site, sandbox), signal.SIGKILL)
+    _gone(site, sandbox)
+    equal(_status(client, sandbox), "lost")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "lost")
 
 
 def _again(client, call):
@@ -360,11 +360,11 @@ def _again(client, call):
 def _():
     site = sites.own({"SANDBOX_PERSISTENT_MAX": "2"})
     client = _client(site)
-    box = _create(client)
-    _out(client, box, "echo kept > /tmp/kept")
+    sandbox = _create(client)
+    _out(client, sandbox, "echo kept > /tmp/kept")
     equal(_cell(client, "x = 5")["status"], "ok")
     os.kill(site.broker(), signal.SIGKILL)
-    equal(_again(client, lambda: _out(client, box, "cat /tmp/kept")), "kept\n")
+    equal(_again(client, lambda: _out(client, sandbox, "cat /tmp/kept")), "kept\n")
     os.kill(site.broker(), signal.SIGKILL)
     cell = _again(client, lambda: _cell(client, "print(x)"))
     equal((cell["stdout"], cell["sessionStarted"], cell["stateLost"]), ("5\n", False, False))
@@ -372,29 +372,29 @@ def _():
     contains(_again(client, lambda: client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"})),
              "SANDBOX_PERSISTENT_MAX")
     os.kill(site.broker(), signal.SIGKILL)
-    equal(_again(client, lambda: _close(client, box))["status"], "closed")
-    _gone(site, box, 10)
+    equal(_again(client, lambda: _close(client, sandbox))["status"], "closed")
+    _gone(site, sandbox, 10)
 
 
 @test("settings that are read again leave it alone", timeout=90)
 def _():
     site = sites.own()
     client = _client(site)
-    box = _create(client)
-    _out(client, box, "echo kept > /tmp/kept")
+    sandbox = _create(client)
+    _out(client, sandbox, "echo kept > /tmp/kept")
     equal(_cell(client, "x = 5")["status"], "ok")
     before = site.broker()
     site.reload()
 
     def goes_on():
-        equal(_again(client, lambda: _out(client, box, "cat /tmp/kept")), "kept\n", "all the while")
+        equal(_again(client, lambda: _out(client, sandbox, "cat /tmp/kept")), "kept\n", "all the while")
         return site.broker() not in (None, before)
     wait_until(goes_on, 20, "another broker has taken over", pause=0)
     goes_on()
     cell = _again(client, lambda: _cell(client, "print(x)"))
     equal((cell["stdout"], cell["sessionStarted"], cell["stateLost"]), ("5\n", False, False))
-    equal(_again(client, lambda: _close(client, box))["status"], "closed")
-    _gone(site, box, 10)
+    equal(_again(client, lambda: _close(client, sandbox))["status"], "closed")
+    _gone(site, sandbox, 10)
 
 
 @test("when the engine is killed it is lost, and nothing of it is left when the engine is back", timeout=150)
@@ -403,45 +403,45 @@ def _():
         raise Skip("the engine is not the tests' own")
     site = sites.own()
     client = _client(site)
-    box = _create(client)
-    _out(client, box, "true")
+    sandbox = _create(client)
+    _out(client, sandbox, "true")
     engine.kill()
     try:
-        _wait_status(client, box, "lost", 60)
-        contains(client.tool_error("exec", {"sandboxId": box, "command": "id"}), "lost")
+        _wait_status(client, sandbox, "lost", 60)
+        contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "lost")
     finally:
         engine.start()
-    _gone(site, box, 60)
+    _gone(site, sandbox, 60)
 
 
 @test("a server that stops leaves no sandbox behind, paused or not")
 def _():
     site = sites.own({"SANDBOX_PERSISTENT_PAUSE": "2s"})
     client = _client(site)
-    boxes = [_create(client), _create(client)]
-    _wait_status(client, boxes[0], "paused")
-    _out(client, boxes[1], "(sleep 300 &) ; true")
+    sandboxes = [_create(client), _create(client)]
+    _wait_status(client, sandboxes[0], "paused")
+    _out(client, sandboxes[1], "(sleep 300 &) ; true")
     procs.end(site.process, 40)
     equal(site.all_containers(), [])
     site.process = None
 
 
-@test("when server and everybody else is killed at once, its container ends by itself and the next server removes it", timeout=90)
+@test("when all processes of the server are killed at once, its container ends by itself and the next server removes it", timeout=90)
 def _():
     site = sites.own()
     client = _client(site)
-    box = _create(client)
-    victims = [site.process.pid, site.broker(), _keeper(site, box)]
+    sandbox = _create(client)
+    victims = [site.process.pid, site.broker(), _keeper(site, sandbox)]
     for pid in [*victims, *procs.descendants(site.process.pid)]:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
     site.process.wait()
-    name = _container(site, box)
+    name = _container(site, sandbox)
     wait_until(lambda: not engine.api("GET", f"/containers/{name}/json")["State"]["Running"], 20, "the container ends")
     site.start_server()
-    _gone(site, box)
+    _gone(site, sandbox)
 
 
 # ---- sessions ----
@@ -505,7 +505,7 @@ FADING = {
 SEES_X = {"python": "print('x' in globals())", "typescript": "console.log(typeof x !== 'undefined')"}
 
 
-@test("an interpreter that ends between two calls is told of with the next one, once, in both languages", timeout=180)
+@test("an interpreter that ends between two calls is reported with the next one, once, in both languages", timeout=180)
 def _():
     client = _client()
     client.run("mkfifo go", "bash")
@@ -522,23 +522,23 @@ def _():
     client.structured("reset_session", {"conversationId": client.conversation})
 
 
-@test("a session that nobody used for long, whose process was killed or that ended with the server is told of with the next start", timeout=180)
+@test("a session that expired, was killed or ended with the server is reported at the next start", timeout=180)
 def _():
     site = sites.own({"SANDBOX_PERSISTENT_IDLE": "6s"})
     client = _client(site)
 
-    def kill(box):
-        os.kill(_keeper(site, box), signal.SIGKILL)
+    def kill(sandbox):
+        os.kill(_keeper(site, sandbox), signal.SIGKILL)
 
     def restart(_):
         site.stop()
         site.start()
         client.close()
-    for end, why in ((lambda box: None, "it was unused for 6 seconds"), (kill, "the process that looked after it died"),
+    for end, why in ((lambda sandbox: None, "it was unused for 6 seconds"), (kill, "the process that looked after it died"),
                      (restart, "the server was stopped")):
-        box = _cell(client, "x = 1")["sandboxId"]
-        end(box)
-        wait_until(lambda: _status(client, box) not in ("running", "paused"), 30, f"it ends: {why}")  # pylint: disable=cell-var-from-loop
+        sandbox = _cell(client, "x = 1")["sandboxId"]
+        end(sandbox)
+        wait_until(lambda: _status(client, sandbox) not in ("running", "paused"), 30, f"it ends: {why}")  # pylint: disable=cell-var-from-loop
         whole = client.run_whole("print('x' in globals())", "python", session=True)
         result = whole["structuredContent"]
         equal((result["stdout"], result["sessionStarted"], result["stateLost"]), ("False\n", True, True), why)

@@ -1,4 +1,4 @@
-"""Legacy sessions: any worker serves them, nobody else's, and what travels on their streams."""
+"""Legacy sessions: every worker serves them, to their owner only, and what travels on their streams."""
 import re
 import time
 
@@ -183,7 +183,7 @@ def _():
     equal(third.result(5)["id"], "resumed")
 
 
-@test("a Last-Event-ID that is made up, or another session's, opens nothing of anybody's")
+@test("a Last-Event-ID that is made up, or another session's, opens no stream")
 def _():
     client = sites.client()
     mine, others = Session(client), Session(client)
@@ -245,7 +245,7 @@ def _():
             equal(stream.result()["result"].get("isError"), True, action)
 
 
-@test("who cannot be asked gets a clear refusal; a run without network asks nothing")
+@test("a client that cannot be asked gets a clear refusal; a run without network asks nothing")
 def _():
     client = sites.new_conversation(asking_site().client())
     session = Session(client, capabilities={})

@@ -278,7 +278,7 @@ def _():
         check(not value or len(value) < 6 or value not in output, "the secret is printed")
 
 
-@test("a port that somebody else holds is one clear line", timeout=300)
+@test("a port in use is one clear line", timeout=300)
 def _():
     clone.started()
     other = clone.Clone()

@@ -158,7 +158,7 @@ def _():
     check(declined["result"]["isError"], f"declined: {declined}")
 
 
-@test("stdio: nothing is lost when input ends before the answers are out; work in vain is given up")
+@test("stdio: nothing is lost when input ends before the answers are out; work without a reader is given up")
 def _():
     site = sites.own()
     text = "".join(json.dumps({"jsonrpc": "2.0", "id": n} | _run(f"sleep 1; echo {n}")) + "\n" for n in (1, 2))

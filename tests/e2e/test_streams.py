@@ -1,4 +1,4 @@
-"""Streams that wait: the hub behind nginx, who may open them, what they hear, and how they end."""
+"""Open streams: the hub behind nginx, permission to open them, their messages, and their end."""
 import contextlib
 import json
 import os

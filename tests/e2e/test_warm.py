@@ -1,4 +1,4 @@
-"""Containers that wait: a run takes one, nothing of one run is in another, and whatever happens to them every call is answered."""
+"""Warm containers: a run claims one, nothing of one run is in another, and every call is answered, whatever happens to them."""
 import json
 import os
 import signal
@@ -17,7 +17,7 @@ OUTPUTS = int(os.environ.get("SANDCGI_TEST_OUTPUTS") or 60)
 MEGABYTE = 1 << 20
 
 
-@test("a new conversation is served by a container that waited, and another takes its place")
+@test("a new conversation is served by a warm container, and another takes its place")
 def _():
     site = warm.shared()
     for language, code in (("python", "print('out')"), ("typescript", "console.log('out')"), ("bash", "echo out")):
@@ -29,7 +29,7 @@ def _():
         wait_until(lambda: not warm.container_of(site, row["runId"]), 10, "the used container is gone")  # noqa: B023
 
 
-@test("files of a run on a waiting container belong to the conversation: for later runs, downloads, uploads")
+@test("files of a run in a warm container belong to the conversation: for later runs, downloads, uploads")
 def _():
     site = warm.shared()
     client = warm.new_client(site)
@@ -50,7 +50,7 @@ def _():
     equal(client.run("print(open('given').read())")["stdout"], "first\n")
 
 
-@test("a known conversation's next run finds a container of its own that waited")
+@test("a known conversation's next run finds a warm container of its own")
 def _():
     site = warm.site("python=1")
     client = warm.new_client(site)
@@ -112,19 +112,19 @@ def _():
         same, own = warm.run_next(site, client, FIND)
         equal((same["stdout"], same["stderr"], own), ("[]\n", "", True))
         other, row = warm.run_waiting(site, warm.new_client(site), FIND)
-        check(row, "not a container that waited")
+        check(row, "not a warm container")
         equal((other["stdout"], other["stderr"]), ("[]\n", ""))
         client = warm.new_client(site)
 
 
-@test("H-44: a conversation's directory is its own: none of the others' can be seen from a container that waited")
+@test("H-44: a conversation's directory is its own: none of the others' can be seen from a warm container")
 def _():
     site = warm.shared()
     secret = warm.new_client(site)
     secret.upload("secret", b"mine")
     code = "ls -A /data; find / -xdev -name secret 2>/dev/null; awk '$2 ~ \"^/data\"' /proc/mounts | wc -l"
     result, row = warm.run_waiting(site, warm.new_client(site), code, "bash")
-    check(row, "not a container that waited")
+    check(row, "not a warm container")
     equal(result["stdout"], "1\n")
 
 
@@ -142,14 +142,14 @@ print(json.dumps({'drawn': numbers, 'time': time.time(), 'monotonic': time.monot
 """
 
 
-@test("H-44: seeds differ from run to run, and clocks are right however long a container has waited", timeout=120)
+@test("H-44: seeds differ from run to run, and clocks are right however long a container was warm", timeout=120)
 def _():
     site = warm.shared()
     runs = []
     for _ in range(3):
         start = time.time()
         result, row = warm.run_waiting(site, warm.new_client(site), DRAW)
-        check(row, "not a container that waited")
+        check(row, "not a warm container")
         told = json.loads(result["stdout"])
         check(start - 1 < told["time"] < time.time() + 1, f"the clock says {told['time']}, it is {start}")
         check(abs(told["monotonic"] - time.monotonic()) < 10, "the monotonic clock")
@@ -165,7 +165,7 @@ def _shape(container):
                                  ("User", "Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}
 
 
-@test("H-44: a waiting container has the limits and walls of one that is made for a run")
+@test("H-44: a warm container has the limits and isolation of one that is made for a run")
 def _():
     cold = sites.own()
     connection = warm.new_client(cold).begin_run("sleep 8", "bash")
@@ -176,7 +176,7 @@ def _():
     equal(shapes[0], shapes[1])
 
 
-@test("twenty calls at once on two waiting containers: each gets its own answer", timeout=180)
+@test("twenty calls at once on two warm containers: each gets its own answer", timeout=180)
 def _():
     site = warm.site("python=2", SANDCGI_WORKERS="24")
     pool.wait_for(site, 2, language="python")
@@ -187,7 +187,7 @@ def _():
         check(isinstance(result, dict), f"call {n}: {result!r}")
         equal((result["status"], result["stdout"]), ("ok", f"{n} ['mine{n}']\n"))
     equal(len({result["runId"] for result in results}), CALLS, "different runs")
-    wait_until(lambda: not site.containers(), 20, "only waiting containers are left")
+    wait_until(lambda: not site.containers(), 20, "only warm containers are left")
 
 
 @test("twenty calls at once in one conversation that is new: one directory, every call answered", timeout=180)
@@ -207,7 +207,7 @@ def _():
     equal(os.listdir(f"{site.root}/.staging"), [], ".staging")
 
 
-@test("waiting containers that are killed, removed or stopped by hand: every call is answered, the pool fills again", timeout=240)
+@test("warm containers that are killed, removed or stopped by hand: every call is answered, the pool fills again", timeout=240)
 def _():
     site = warm.site("bash=2")
     for way in ("remove", "kill", "pause"):
@@ -302,7 +302,7 @@ def _():
     equal(warm.new_client(site).run("echo out", "bash")["stdout"], "out\n")
 
 
-@test("the end of the server, asked for or by force, is the end of what waits", timeout=120)
+@test("the end of the server, asked for or by force, is the end of its warm containers", timeout=120)
 def _():
     site = warm.site("bash=2,python=1")
     pool.wait_for(site, 2, language="bash")
@@ -325,7 +325,7 @@ def _():
     equal(len(site.all_containers()), len(pool.unclaimed(site)), "containers, and those that wait")
 
 
-@test("SANDBOX_WARM empty, or 0 of everything: nothing waits, every run starts cold")
+@test("SANDBOX_WARM empty, or 0 of everything: nothing is warm, every run starts cold")
 def _():
     for setting in ("", "python=0,bash=0"):
         site = warm.site(setting)
@@ -346,7 +346,7 @@ def _():
         contains(lines[0], name)
 
 
-@test("waiting containers stay within SANDBOX_WARM_MEMORY", timeout=120)
+@test("warm containers stay within SANDBOX_WARM_MEMORY", timeout=120)
 def _():
     site = warm.site("bash=8", SANDBOX_WARM_MEMORY="48m")
     pool.wait_for(site, 3, language="bash")
@@ -364,7 +364,7 @@ def _():
     holds_for(fits, 3, "what waits fits, for known conversations, too")
 
 
-@test("a waiting pool uses next to no CPU", timeout=180)
+@test("a full warm pool uses next to no CPU", timeout=180)
 def _():
     site = warm.site()
     full = pool.wait_for(site, 1, seconds=120, language="python", tier="full")[0]
@@ -410,7 +410,7 @@ def _():
         check(problem is True, f"{problem}")
 
 
-@test("SANDBOX_HOST_PATH: waiting containers, too, have the directory under the engine's name for it")
+@test("SANDBOX_HOST_PATH: warm containers, too, have the directory under the engine's name for it")
 def _():
     if not IS_ROOT:
         raise Skip("only root can mount")
@@ -423,5 +423,5 @@ def _():
     site.start()
     client = warm.new_client(site)
     result, row = warm.run_waiting(site, client, "echo through >out.txt", "bash")
-    check(row, "not a container that waited")
+    check(row, "not a warm container")
     equal(client.download(result["files"][0]["url"]).body, b"through\n")

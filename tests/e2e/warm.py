@@ -1,4 +1,4 @@
-"""What tests of waiting containers share: servers that have some, calls at the same time, a look into their cgroups."""
+"""What tests of warm containers share: servers that have some, calls at the same time, a look into their cgroups."""
 import os
 import threading
 
@@ -10,7 +10,7 @@ POOL = "python=2,typescript=1,bash=1"
 
 
 def site(warm=POOL, **settings):
-    """A server of the test's own that has waiting containers."""
+    """A server of the test's own that has warm containers."""
     return sites.own({"SANDBOX_WARM": warm} | settings)
 
 
@@ -38,17 +38,17 @@ def run_waiting(of, client, code, language="python", **arguments):
 
 def wait_next(of, client, language):
     """Waits for the next container of the client's conversation; its row. The name of its directory is in its files' links."""
-    box = client.upload("name.txt", b"")["file"]["url"].partition("/files/")[2].partition("/")[0]
-    return pool.wait_for(of, language=language, sandbox=box)[0]
+    sandbox_dir = client.upload("name.txt", b"")["file"]["url"].partition("/files/")[2].partition("/")[0]
+    return pool.wait_for(of, language=language, sandbox=sandbox_dir)[0]
 
 
 def run_next(of, client, code, language="python"):
     """A run when the next container of the client's conversation waits; (result, whether it was one of its own: a run that
     had found nobody waiting may have had a second one made)."""
-    box = wait_next(of, client, language)["sandbox"]
+    sandbox_dir = wait_next(of, client, language)["sandbox"]
     before = pool.unclaimed(of)
     result = client.run(code, language)
-    return result, any(one["runId"] == result["runId"] and one["sandbox"] == box for one in before)
+    return result, any(one["runId"] == result["runId"] and one["sandbox"] == sandbox_dir for one in before)
 
 
 def together(jobs):

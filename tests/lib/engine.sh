@@ -45,7 +45,7 @@ engine_free_subnet() {
     return 1
 }
 
-# Containers reach the outside for image builds: address translation for our bridge, no rule of anybody else's touched.
+# Containers reach the outside for image builds: address translation for our bridge, no other rule is touched.
 engine_rules() {
     local action=$1 net=$2
     engine_root iptables -w 10 -t nat "$action" POSTROUTING -s "$net.0/24" ! -o "$ENGINE_BRIDGE" -j MASQUERADE
@@ -93,7 +93,7 @@ engine_wait_gone() {
 }
 
 # The containerd of a dockerd that was killed: another dockerd would take it, or whatever has its number by now, for
-# one to talk to, and wait for it in vain.
+# one to talk to, and wait for it without end.
 engine_clear_containerd() {
     local file=$ENGINE_RUN/exec/containerd/containerd.pid pid
     pid=$(engine_root cat "$file" 2>/dev/null) || return 0

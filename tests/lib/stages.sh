@@ -95,10 +95,10 @@ stage_scripts() {
     done
 }
 
-# Every program under the bare interpreter and under every way a run can begin.
+# Every program under the bare interpreter, and in every way in which a run can start.
 stage_compare() {
     local log status=0
-    heading "waiting and bare interpreters"
+    heading "warm and bare interpreters"
     log=$(mktemp)
     limited "$(test_python)" -u "$top/tests/runners/compare/run.py" 2>&1 | tee "$log" || status=$?
     count_from "$log" "$status" "tests/runners/compare"

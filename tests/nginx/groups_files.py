@@ -8,8 +8,8 @@ import time
 
 from front import Site
 
-BOX = "0123456789abcdef" * 4
-URL = "/files/" + BOX
+KEY = "0123456789abcdef" * 4
+URL = "/files/" + KEY
 HTML = "text/html; charset=utf-8"  # nginx always adds it here
 CANARY = b"canary-outside-the-sandbox"
 
@@ -22,19 +22,19 @@ def write(path, data=b"x"):
 
 def started():
     site = Site()
-    box = site.path("sandboxes/" + BOX)
-    os.mkdir(box)
-    write(box + "/a.txt", b"hello\n")
-    write(box + "/sub/deep/b.csv", b"a,b\n1,2\n")
-    write(site.path("sandboxes/.state/" + BOX + ".json"), CANARY)
+    sandbox_dir = site.path("sandboxes/" + KEY)
+    os.mkdir(sandbox_dir)
+    write(sandbox_dir + "/a.txt", b"hello\n")
+    write(sandbox_dir + "/sub/deep/b.csv", b"a,b\n1,2\n")
+    write(site.path("sandboxes/.state/" + KEY + ".json"), CANARY)
     write(site.path("secret/key"), CANARY)
     os.chmod(site.path("sandboxes"), 0o711)
     site.start()
-    return site, box
+    return site, sandbox_dir
 
 
 def served(checks):
-    site, box = started()
+    site, sandbox_dir = started()
     try:
         answer = site.request("GET", URL + "/a.txt")
         checks.equal("a file", (answer.status, answer.body), (200, b"hello\n"))
@@ -50,18 +50,18 @@ def served(checks):
         checks.check("no version of nginx", not any(c.isdigit() for c in answer.header("server")), answer.header("server"))
         etag = answer.header("etag")
         checks.equal("If-None-Match", site.request("GET", URL + "/a.txt", headers=[("If-None-Match", etag)]).status, 304)
-        write(box + "/a.txt", b"changed\n")
+        write(sandbox_dir + "/a.txt", b"changed\n")
         checks.equal("a changed file is seen at once", site.request("GET", URL + "/a.txt", headers=[("If-None-Match", etag)]).body, b"changed\n")
         part = site.request("GET", URL + "/a.txt", headers=[("Range", "bytes=2-4")])
         checks.equal("a range", (part.status, part.body, part.header("content-range")), (206, b"ang", "bytes 2-4/8"))
         checks.equal("the end of a file", site.request("GET", URL + "/a.txt", headers=[("Range", "bytes=-3")]).body, b"ed\n")
         checks.equal("a range past the end", site.request("GET", URL + "/a.txt", headers=[("Range", "bytes=99-")]).status, 416)
-        write(box + "/empty.bin", b"")
+        write(sandbox_dir + "/empty.bin", b"")
         answer = site.request("GET", URL + "/empty.bin")
         checks.equal("an empty file", (answer.status, answer.header("content-length")), (200, "0"))
         for name in ("mit leer.txt", "ä.txt", "a%2.txt", "q?x.txt", "h#h.txt", "plus+.txt", "semi;.txt", "quo'te\".txt", "..dots..txt", "...",
                      "new\nline.txt", "-dash", "$dollar", "back\\slash", ".hidden", "x" * 255):
-            write(os.path.join(box, name), name.encode())
+            write(os.path.join(sandbox_dir, name), name.encode())
             quoted = "".join(chr(c) if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "-._~") else f"%{c:02X}" for c in name.encode())
             answer = site.request("GET", f"{URL}/{quoted}")
             checks.equal(f"the name {name[:20]!r}", (answer.status, answer.body), (200, name.encode()))
@@ -70,7 +70,7 @@ def served(checks):
 
 
 def disposition(checks):
-    site, box = started()
+    site, sandbox_dir = started()
     try:
         shown = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp", "PNG": "image/png",
                  "txt": "text/plain; charset=utf-8", "csv": "text/csv; charset=utf-8", "md": "text/markdown; charset=utf-8",
@@ -81,13 +81,13 @@ def disposition(checks):
                   "zip": "application/zip", "unknown": "application/octet-stream", "png\n": "application/octet-stream"}
         for kinds, how in ((shown, "inline"), (loaded, "attachment")):
             for extension, kind in kinds.items():
-                write(f"{box}/f.{extension}", b"<script>1</script>")
+                write(f"{sandbox_dir}/f.{extension}", b"<script>1</script>")
                 answer = site.request("GET", f"{URL}/f.{extension}".replace("\n", "%0A"))
                 got = answer.status, answer.header("content-type"), answer.header("content-disposition")
                 checks.equal(f".{extension!s}".replace("\n", "\\n") + f" is {how}", got, (200, kind, how))
                 checks.check("  in a CSP sandbox, not sniffed", "sandbox" in answer.header("content-security-policy")
                              and answer.header("x-content-type-options") == "nosniff", answer.headers)
-        write(box + "/noextension", b"<html>")
+        write(sandbox_dir + "/noextension", b"<html>")
         checks.equal("no extension: a download", site.request("GET", URL + "/noextension").header("content-disposition"), "attachment")
     finally:
         site.stop()
@@ -99,26 +99,26 @@ def expect_404(checks, name, answer):
 
 
 def names_refused(checks):
-    site, box = started()
+    site, sandbox_dir = started()
     try:
-        write(site.path("sandboxes/" + BOX + "0/a.txt"), CANARY)
-        write(site.path("sandboxes/" + BOX[:-1] + "/a.txt"), CANARY)
-        write(site.path("sandboxes/" + BOX.upper() + "/a.txt"), CANARY)
+        write(site.path("sandboxes/" + KEY + "0/a.txt"), CANARY)
+        write(site.path("sandboxes/" + KEY[:-1] + "/a.txt"), CANARY)
+        write(site.path("sandboxes/" + KEY.upper() + "/a.txt"), CANARY)
         write(site.path("sandboxes/" + "g" * 64 + "/a.txt"), CANARY)
         other = "f" * 64
         write(site.path(f"sandboxes/{other}/a.txt"), CANARY)
-        write(box + "/sub/index.html")
-        write(box + "/index.html")
-        upper, dots = "/files/" + BOX.upper(), "/files/" + "." * 64
+        write(sandbox_dir + "/sub/index.html")
+        write(sandbox_dir + "/index.html")
+        upper, dots = "/files/" + KEY.upper(), "/files/" + "." * 64
         for path in ("/files", "/files/", URL, URL + "/", URL + "/sub", URL + "/sub/", URL + "/sub/deep", URL + "/none", URL + "/a.txt/",
-                     URL + "/a.txt/x", f"/files/{BOX}0/a.txt", f"/files/{BOX[:-1]}/a.txt", f"{upper}/a.txt", f"{dots}/a.txt",
+                     URL + "/a.txt/x", f"/files/{KEY}0/a.txt", f"/files/{KEY[:-1]}/a.txt", f"{upper}/a.txt", f"{dots}/a.txt",
                      "/files/" + "g" * 64 + "/a.txt", "/files/" + "." * 16 + "/x", "/files/%2e%2e/x", "/files/" + "%2e" * 64 + "/a.txt",
-                     f"/FILES/{BOX}/a.txt", f"/files//{BOX}/a.txt", f"//files/{BOX}/a.txt", f"{URL}//a.txt", f"{URL}/./a.txt", f"{URL}/sub/../a.txt",
-                     f"{URL}/sub%2f..%2fa.txt", f"{URL}/sub%2Fdeep/b.csv", f"/files%2f{BOX}/a.txt", f"/files/{BOX}%2fa.txt", f"{URL}/%2e/a.txt",
+                     f"/FILES/{KEY}/a.txt", f"/files//{KEY}/a.txt", f"//files/{KEY}/a.txt", f"{URL}//a.txt", f"{URL}/./a.txt", f"{URL}/sub/../a.txt",
+                     f"{URL}/sub%2f..%2fa.txt", f"{URL}/sub%2Fdeep/b.csv", f"/files%2f{KEY}/a.txt", f"/files/{KEY}%2fa.txt", f"{URL}/%2e/a.txt",
                      f"{URL}/../{other}/a.txt", f"{URL}/%2e%2e/{other}/a.txt", f"{URL}/..%2f{other}/a.txt", f"{URL}/..", f"{URL}/../..",
                      f"{URL}/..%2f..%2fsecret/key", f"{URL}/../../secret/key", f"{URL}/%252e%252e/secret/key", f"{URL}/..%5c{other}%5ca.txt",
-                     f"/files/.state/{BOX}.json", "/files/.staging/x", "/files/.runs/x", f"{URL}/../.state/{BOX}.json", f"{URL}/" + "x" * 256,
-                     f"{URL}/" + "d/" * 1500 + "x", f"/files/{BOX}%0a/a.txt", f"/files/{BOX}%00/a.txt", f"/files/%30{BOX[1:]}/a.txt"):
+                     f"/files/.state/{KEY}.json", "/files/.staging/x", "/files/.runs/x", f"{URL}/../.state/{KEY}.json", f"{URL}/" + "x" * 256,
+                     f"{URL}/" + "d/" * 1500 + "x", f"/files/{KEY}%0a/a.txt", f"/files/{KEY}%00/a.txt", f"/files/%30{KEY[1:]}/a.txt"):
             answer = site.request("GET", path)
             if answer.status == 400:  # nginx refuses to parse some of them at all; nothing was looked up
                 checks.check(f"400: {path[:60]}", CANARY not in answer.body)
@@ -138,7 +138,7 @@ def names_refused(checks):
 
 
 def links_refused(checks):
-    site, box = started()
+    site, sandbox_dir = started()
     try:
         other = "f" * 64
         write(site.path(f"sandboxes/{other}/a.txt"), CANARY)
@@ -146,23 +146,23 @@ def links_refused(checks):
                  "inside": "a.txt", "up": "../" + other + "/a.txt", "dir": site.path("secret"), "insidedir": "sub", "root": "/",
                  "dangling": "/nowhere", "self": "self", "key": site.path("secret/key"), "link.png": site.path("secret/key")}
         for name, target in links.items():
-            os.symlink(target, os.path.join(box, name))
+            os.symlink(target, os.path.join(sandbox_dir, name))
         for path in [*links, "dir/key", "insidedir/deep/b.csv", "root/etc/passwd", "root/proc/self/environ"]:
             expect_404(checks, f"link {path}", site.request("GET", f"{URL}/{path}"))
         os.symlink(site.path("sandboxes/" + other), site.path("sandboxes/" + "e" * 64))
         expect_404(checks, "a linked sandbox", site.request("GET", "/files/" + "e" * 64 + "/a.txt"))
 
-        os.mkfifo(box + "/fifo")
+        os.mkfifo(sandbox_dir + "/fifo")
         began = time.monotonic()
         expect_404(checks, "a FIFO", site.request("GET", URL + "/fifo"))
         with socket.socket(socket.AF_UNIX) as bound:
-            bound.bind(box + "/sock")
+            bound.bind(sandbox_dir + "/sock")
             expect_404(checks, "a socket", site.request("GET", URL + "/sock"))
         if site.as_root:
-            os.mknod(box + "/zero", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+            os.mknod(sandbox_dir + "/zero", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
             expect_404(checks, "a device", site.request("GET", URL + "/zero"))
-            write(box + "/closed.txt", b"c")
-            os.chmod(box + "/closed.txt", 0)
+            write(sandbox_dir + "/closed.txt", b"c")
+            os.chmod(sandbox_dir + "/closed.txt", 0)
             expect_404(checks, "a file nginx may not read", site.request("GET", URL + "/closed.txt"))
         else:
             checks.skip("404: a device", "needs root")
@@ -173,25 +173,25 @@ def links_refused(checks):
 
 def swaps(checks):
     """A program swaps a file and a folder for links while they are fetched: what is outside is never answered."""
-    site, box = started()
+    site, sandbox_dir = started()
     try:
         write(site.path("secret/b.csv"), CANARY)
         ends = time.monotonic() + 4
 
         def swap(name, target, make):
             while time.monotonic() < ends:
-                make(f"{box}/{name}.real")
-                os.rename(f"{box}/{name}.real", f"{box}/{name}")
+                make(f"{sandbox_dir}/{name}.real")
+                os.rename(f"{sandbox_dir}/{name}.real", f"{sandbox_dir}/{name}")
                 time.sleep(0.001)
-                os.symlink(target, f"{box}/{name}.link")
-                if os.path.isdir(f"{box}/{name}") and not os.path.islink(f"{box}/{name}"):
-                    os.rename(f"{box}/{name}", f"{box}/{name}.old")
-                    os.rename(f"{box}/{name}.link", f"{box}/{name}")
+                os.symlink(target, f"{sandbox_dir}/{name}.link")
+                if os.path.isdir(f"{sandbox_dir}/{name}") and not os.path.islink(f"{sandbox_dir}/{name}"):
+                    os.rename(f"{sandbox_dir}/{name}", f"{sandbox_dir}/{name}.old")
+                    os.rename(f"{sandbox_dir}/{name}.link", f"{sandbox_dir}/{name}")
                     time.sleep(0.001)
-                    os.unlink(f"{box}/{name}")
-                    os.rename(f"{box}/{name}.old", f"{box}/{name}.real")
+                    os.unlink(f"{sandbox_dir}/{name}")
+                    os.rename(f"{sandbox_dir}/{name}.old", f"{sandbox_dir}/{name}.real")
                 else:
-                    os.rename(f"{box}/{name}.link", f"{box}/{name}")
+                    os.rename(f"{sandbox_dir}/{name}.link", f"{sandbox_dir}/{name}")
                     time.sleep(0.001)
 
         def make_dir(path):
@@ -218,31 +218,31 @@ def swaps(checks):
 
 
 def logs(checks):
-    site, box = started()
+    site, sandbox_dir = started()
     try:
-        os.symlink("/etc/passwd", box + "/link")
-        for path in (URL + "/a.txt?signature=topsecret", URL + "/none", URL + "/link", URL + "/sub", "/files/" + BOX.upper() + "/a.txt", f"//files//{BOX}/a.txt",
-                     f"/files/{BOX}/{'f' * 64}.txt", f"/x/{BOX}", f"/files/%30{BOX[1:]}/a.txt", URL + "/../" + "f" * 64 + "/x"):
+        os.symlink("/etc/passwd", sandbox_dir + "/link")
+        for path in (URL + "/a.txt?signature=topsecret", URL + "/none", URL + "/link", URL + "/sub", "/files/" + KEY.upper() + "/a.txt", f"//files//{KEY}/a.txt",
+                     f"/files/{KEY}/{'f' * 64}.txt", f"/x/{KEY}", f"/files/%30{KEY[1:]}/a.txt", URL + "/../" + "f" * 64 + "/x"):
             site.request("GET", path)
         text = (site.log("access.log") + site.log("nginx-error.log")).lower()
-        checks.check("file requests are logged", f"get /files/{BOX[:8]}.../a.txt" in text, text)
-        checks.check("the key of a file URL is nowhere in full", BOX not in text and BOX[9:40] not in text and "f" * 20 not in text, text)
+        checks.check("file requests are logged", f"get /files/{KEY[:8]}.../a.txt" in text, text)
+        checks.check("the key of a file URL is nowhere in full", KEY not in text and KEY[9:40] not in text and "f" * 20 not in text, text)
         checks.check("query strings are not logged", "topsecret" not in text, text)
     finally:
         site.stop()
 
 
 def archive_from(site, address):
-    """The connection of somebody who asks for an archive, from that address of this machine."""
+    """The connection of a client that requests an archive, from that address of this machine."""
     conn = socket.create_connection(("127.0.0.1", site.http), 20, (address, 0))
-    conn.sendall(f"GET /archives/{BOX}/files.zip HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+    conn.sendall(f"GET /archives/{KEY}/files.zip HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
     return conn
 
 
 def archives(checks):
     site, _ = started()
     try:
-        checks.equal("an archive reaches a worker", site.request("GET", f"/archives/{BOX}/files.zip").status, 200)
+        checks.equal("an archive reaches a worker", site.request("GET", f"/archives/{KEY}/files.zip").status, 200)
         site.responder.bodiless = {"do": "hang"}
         slow = [archive_from(site, "127.0.0.1") for _ in range(16)]
         end = time.monotonic() + 10

@@ -1,4 +1,4 @@
-"""Rendering the templates, and the pieces inside somebody else's server block."""
+"""Rendering the templates, and the pieces inside an existing server block."""
 import json
 import os
 import re
@@ -82,10 +82,10 @@ def foreign_server(checks):
         checks.equal("the worker's 404 arrives unchanged", (answer.status, answer.body), (404, b"worker says no"))
         checks.equal("401 is ours", site.request("POST", "/mcp").header("content-type"), "application/json")
 
-        box = os.path.join(site.path("sandboxes"), "a" * 64)
-        os.mkdir(box)
+        sandbox_dir = os.path.join(site.path("sandboxes"), "a" * 64)
+        os.mkdir(sandbox_dir)
         for name, text in (("x.php", "<?php"), ("x.html", '<!--# include virtual="/index.html" -->'), ("index.html", "i")):
-            with open(os.path.join(box, name), "w", encoding="ascii") as out:
+            with open(os.path.join(sandbox_dir, name), "w", encoding="ascii") as out:
                 out.write(text)
         url = "/files/" + "a" * 64
         checks.equal("a .php file is not run", site.request("GET", url + "/x.php").body, b"<?php")

@@ -72,7 +72,7 @@ def frames(f):
 
 
 def tier_of(payload):
-    """How far a container that waits is, of a frame W: its bytes of memory may stand behind."""
+    """The tier of a warm container in a frame W; its bytes of memory may follow."""
     return payload.decode().split(" ")[0]
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The entry program with an interpreter that waits: a small one that can misbehave (hook.py), and the system's Python with
+"""The entry program with a warm interpreter: a small one that can misbehave (hook.py), and the system's Python with
 the hook of the Python runner. No engine is needed.
 """
 
@@ -274,7 +274,7 @@ class RealPython(Waiting):
             self.check_end(r, 7)
 
     def test_a_hostile_holder_is_over_with_the_report(self):
-        # The memory is shared with the holder, and it can be woken and killed: nobody else is harmed.
+        # The memory is shared with the holder, which can be woken and killed: no other process is harmed.
         r = self.run_light("import os, signal\nfor p in os.listdir('/proc'):\n"
                            "    if p.isdigit() and int(p) not in (1, os.getpid()):\n"
                            "        os.kill(int(p), signal.SIGKILL)\nprint('over')")

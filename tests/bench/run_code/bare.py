@@ -60,7 +60,7 @@ class Bare:
 
     @staticmethod
     def _drop_others(mine):
-        """Whoever holds a copy of another interpreter's pipe keeps that one from ending."""
+        """A process that holds a copy of another interpreter's pipe keeps that interpreter from ending."""
         for fd in map(int, os.listdir("/proc/self/fd")):
             if fd > 2 and fd not in mine:
                 with contextlib.suppress(OSError):
@@ -107,7 +107,7 @@ class Bare:
 
 
 class Exec:
-    """docker exec, by its command line, into a container that stays: what a server does that keeps one per session."""
+    """docker exec, by its command line, into a running container, as a server does that keeps one per session."""
 
     def __init__(self, client, work, data):
         os.makedirs(data)

@@ -1,4 +1,4 @@
-"""exec in a sandbox that stays, through the whole stack, beside docker exec of the same command in the same container."""
+"""exec in a persistent sandbox, through the whole stack, beside docker exec of the same command in the same container."""
 import json
 import os
 import random
@@ -14,9 +14,9 @@ COMMANDS = ("true", "echo hello", "python3 -c 'print(1)'")
 SETTLE_S = 0.02
 
 
-def _of_stack(caller, box, command):
+def _of_stack(caller, sandbox, command):
     start = time.perf_counter()
-    result = caller.tool("exec", {"sandboxId": box, "command": command})
+    result = caller.tool("exec", {"sandboxId": sandbox, "command": command})
     took = (time.perf_counter() - start) * 1000
     if not result["success"]:
         raise RuntimeError(f"exec does not run {command}: {result}")
@@ -57,9 +57,9 @@ def _of_engine(container, command):
 def part(world, options):
     server = world.cold
     caller = server.caller()
-    box = caller.tool("create_sandbox", {"conversationId": new_name(), "language": "python"})["sandboxId"]
-    container = next(one["Id"] for one in server.site.all_containers() if one["Labels"]["sandbox.run"] == box.removeprefix("sbx_"))
-    ways = {"exec, whole stack": lambda command: _of_stack(caller, box, command),
+    sandbox = caller.tool("create_sandbox", {"conversationId": new_name(), "language": "python"})["sandboxId"]
+    container = next(one["Id"] for one in server.site.all_containers() if one["Labels"]["sandbox.run"] == sandbox.removeprefix("sbx_"))
+    ways = {"exec, whole stack": lambda command: _of_stack(caller, sandbox, command),
             "docker exec, command line": lambda command: _of_docker(container, command),
             "docker exec, REST": lambda command: _of_engine(container, command)}
     samples = {(way, command): [] for way in ways for command in COMMANDS}
@@ -72,12 +72,12 @@ def part(world, options):
                 time.sleep(SETTLE_S)
     for command in COMMANDS:
         _print(command, ways, samples, options)
-    caller.tool("close_sandbox", {"sandboxId": box})
+    caller.tool("close_sandbox", {"sandboxId": sandbox})
     caller.close()
 
 
 def _print(command, ways, samples, options):
-    table = Table(f"{command}: milliseconds of {options.rounds} rounds in a sandbox that stays", "", "median", "p95", "x docker exec", "p95 of the ratios")
+    table = Table(f"{command}: milliseconds of {options.rounds} rounds in a persistent sandbox", "", "median", "p95", "x docker exec", "p95 of the ratios")
     base = samples["docker exec, command line", command]
     for way in ways:
         values = samples[way, command]

@@ -13,7 +13,7 @@ from work import PRINT, LeftOut
 SETTLE_S = 0.25  # removing the last container keeps the engine busy for a while
 P95_GOAL = 1.5
 # What the stack adds to what the bare client measures in the same round: (title, with it, without it, goal in ms).
-SHARES = (("the stack's own share, warm, pair by pair", "run_code, warm, new conversation", "waiting container, bare REST client", 3),
+SHARES = (("the stack's own share, warm, pair by pair", "run_code, warm, new conversation", "warm container, bare REST client", 3),
           ("the stack's own share, cold, pair by pair", "run_code, cold", "cold, bare REST client", 5))
 WARM = SHARES[0][1]
 DRAIN = 6  # callers at once that leave no container waiting
@@ -34,7 +34,7 @@ class Ways:
             "docker exec": lambda work: self.exec[work.image].run(work),
             "cold, bare REST client": world.client.cold,
             "run_code, cold": lambda work: self.caller("cold").run(work),
-            "waiting container, bare REST client": world.client.waiting,
+            "warm container, bare REST client": world.client.waiting,
             WARM: self.new_conversation,
             "run_code, warm, known conversation": self.known_conversation,
             "run_code, warm, new TLS connection": self.new_connection,
@@ -79,7 +79,7 @@ class Ways:
             caller.close()
 
     def emptied(self, work):
-        """Right behind a burst that took whatever waited."""
+        """Right behind a burst that took all warm containers."""
         burst = [self.world.warm.caller() for _ in range(DRAIN)]
         at_once([lambda caller=caller: caller.run(PRINT if work.language == "python" else work) for caller in burst])
         for caller in burst:

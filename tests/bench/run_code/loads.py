@@ -4,7 +4,7 @@ import time
 
 from servers import READY
 from stack import Caller
-from rest import Box
+from rest import Container
 from stats import Table, median, number, quantile
 from work import PRINT
 
@@ -53,7 +53,7 @@ class Loop:
                 time.sleep(0.1)
 
     def run(self, runs, stock=0):
-        """One caller per function of runs. Runs a second; stock containers that had waited before are no rate."""
+        """One caller per function of runs. Runs a second; stock containers that were warm before are no rate."""
         start = time.perf_counter()
         at_once([lambda one=one: self._caller(one, start + self.seconds) for one in runs])
         return max(0, len(self.times) - stock) / (time.perf_counter() - start)
@@ -131,12 +131,12 @@ def _timed(run):
     return (time.perf_counter() - start) * 1000
 
 
-def _ready_boxes(world):
+def _ready_containers(world):
     """The same by the bare client, with containers of its own."""
-    boxes = [Box(world.client, PRINT).make_ready() for _ in range(READY)]
-    outcome = at_once([lambda box=box: _timed(box.run) for box in boxes])
-    for box in boxes:
-        box.remove()
+    containers = [Container(world.client, PRINT).make_ready() for _ in range(READY)]
+    outcome = at_once([lambda container=container: _timed(container.run) for container in containers])
+    for container in containers:
+        container.remove()
     return outcome
 
 
@@ -169,9 +169,9 @@ def _cold_burst(world):
 def bursts(world, options):
     table = Table(f"Bursts of {PRINT.name}", "", "all ms", "runs/s", "median ms", "p95 ms", "max ms", "errors")
     for _ in range(options.bursts):
-        _burst_row(table, f"{READY} waiting containers, run_code", *_ready_burst(world))
-        _burst_row(table, f"{READY} waiting containers, bare REST client", *_ready_boxes(world))
-    table.note(f"goal: {READY} waiting containers at once: >= {READY_GOAL} runs/s")
+        _burst_row(table, f"{READY} warm containers, run_code", *_ready_burst(world))
+        _burst_row(table, f"{READY} warm containers, bare REST client", *_ready_containers(world))
+    table.note(f"goal: {READY} warm containers at once: >= {READY_GOAL} runs/s")
     for lanes in (4, BURST):
         seconds, times = _starts(world, lanes)
         _burst_row(table, f"{BURST} cold runs, bare REST client, {lanes} at once", seconds, times)

@@ -33,7 +33,7 @@ def parse():
                         help="single runs only in the ways whose title holds TEXT (several times): fewer, so more rounds")
     parser.add_argument("--rounds", type=int, default=20, help="rounds of single runs (%(default)s)")
     parser.add_argument("--seconds", type=int, default=10, help="length of each closed loop (%(default)s)")
-    parser.add_argument("--bursts", type=int, default=3, help="how often all waiting containers are claimed at once (%(default)s)")
+    parser.add_argument("--bursts", type=int, default=3, help="how often all warm containers are claimed at once (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="5 rounds, loops of 5 s, one burst")
     parser.add_argument("--peer", metavar="URL", help="another MCP server with a run_code tool, measured on the same work")
     parser.add_argument("--peer-token", metavar="TOKEN", help="its bearer token", default="")

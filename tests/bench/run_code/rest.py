@@ -1,4 +1,4 @@
-"""A bare client of the engine's REST API: what runs cost without any server of ours.
+"""A bare client of the engine's REST API: the cost of runs without sandcgi.
 
 Containers have the body that the broker sends (the golden copy of the end-to-end tests); a run has ended when the entry
 program reports it, as for the broker. Nothing waits for the engine's own word of the end, and removal is never counted.
@@ -16,7 +16,7 @@ from work import LeftOut
 
 API = "/v1.40"
 READY_S = 60
-REST_S = 0.5  # as long as a server's containers have waited at least when they are claimed: a processor's caches forget
+REST_S = 0.5  # the least age of a server's warm containers when they are claimed: a processor's caches forget
 
 
 def _record(tag, payload=b""):
@@ -24,7 +24,7 @@ def _record(tag, payload=b""):
 
 
 def program(code):
-    """What is sent at the claim; SBX1 went ahead."""
+    """What is sent at the claim, after SBX1."""
     return _record(b"C", code.encode()) + _record(b"G")
 
 
@@ -66,7 +66,7 @@ class Frames:
                 self.output += payload
 
 
-class Box:
+class Container:
     """One container for one run, started and attached."""
 
     def __init__(self, client, work):
@@ -88,7 +88,7 @@ class Box:
         self.stream.sock.sendall(b"SBX1")
 
     def make_ready(self):
-        """Waits until the container waits in the tier that the work needs."""
+        """Waits until the container has the tier that the work needs."""
         labels = self.client.labels(self.work.image)
         if labels.get("sandbox.warm") != "true":
             return self
@@ -148,20 +148,20 @@ class Client:
     def cold(self, work):
         """Milliseconds from the first byte of create to the report."""
         start = time.perf_counter()
-        box = Box(self, work)
-        box.run()
+        container = Container(self, work)
+        container.run()
         took = (time.perf_counter() - start) * 1000
-        box.remove()
+        container.remove()
         return took
 
     def waiting(self, work):
-        """Milliseconds from the claim of a container that waits to the report."""
-        box = Box(self, work).make_ready()
+        """Milliseconds from the claim of a warm container to the report."""
+        container = Container(self, work).make_ready()
         time.sleep(REST_S)
         start = time.perf_counter()
-        box.run()
+        container.run()
         took = (time.perf_counter() - start) * 1000
-        box.remove()
+        container.remove()
         return took
 
 

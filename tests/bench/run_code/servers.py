@@ -8,7 +8,7 @@ from work import LeftOut
 
 COLD = {"SANDBOX_WARM": ""}
 WARM = {"SANDBOX_WARM": None}  # as it comes
-READY = 16  # containers that wait on the server of the burst
+READY = 16  # warm containers on the server of the burst
 MANY = {"SANDBOX_WARM": f"python={READY}", "SANDBOX_WARM_MEMORY": "75%"}
 PATIENCE_S = 90
 

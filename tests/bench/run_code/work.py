@@ -13,7 +13,7 @@ class Work:
     language: str
     code: str
     proof: str  # stands in the output of a run that went well
-    tier: str   # what of a waiting container it needs
+    tier: str   # the tier of a warm container that it needs
     goal: float = 0.0  # of the bare interpreter's median, through the whole stack
 
     @property

@@ -6,7 +6,7 @@
     # file: pkg/helper.py           a file in /data; the lines with a bar below are its text
     #| print("imported")
     # ways: all                     every way to begin (ways.py); without it those of DEFAULT_WAYS
-    # anew: light full              the ways in which the interpreter that waited must not be used; in all others it must
+    # anew: light full              the ways in which the warm interpreter must not be used; in all others it must
     # either: full                  the ways in which it does not matter
     # differs: pid \\d+              what may differ in output: every match counts as the same
     # optional: debug.*\\n          what may be in output or not: every match is left out
@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LANGUAGES = {"python": (".py", "#"), "typescript": (".ts", "//"), "bash": (".sh", "#")}
 ALL_WAYS = ("cold", "light", "full", "mid")
 DEFAULT_WAYS = ("cold", "light")
-# What starts in a millisecond is not started ahead.
+# An interpreter that starts in a millisecond is not prestarted.
 NEVER_WARM = ("bash",)
 MANY = frozenset(("env", "file", "differs", "optional", "fresh", "unlisted"))
 ONCE = frozenset(("args", "stdin", "ways", "anew", "either"))

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-import box
+import container
 import judge
 import program
 import ways
@@ -100,7 +100,7 @@ def compare_language(comparisons, pool, report):
 
 def prepare(language, programs, chosen, report):
     """The comparisons of a language; says what cannot be compared."""
-    labels = box.labels(language)
+    labels = container.labels(language)
     if labels is None:
         report.line("skipped", f"{language}: no image; runners/build.sh {language}")
         return []
@@ -140,15 +140,15 @@ def main():
             print(one, *one.ways)
         return 0
     try:
-        box.engine.api("GET", "/_ping")
-    except (OSError, box.engine.Skip, box.engine.Failed):
+        container.engine.api("GET", "/_ping")
+    except (OSError, container.engine.Skip, container.engine.Failed):
         print("skipped: no container engine answers")
         return SKIPPED
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         return compare(programs, options.way or program.ALL_WAYS, options.jobs)
     finally:
-        box.remove_all()
+        container.remove_all()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import tempfile
 import time
 import zlib
 
-import box
+import container
 import sbx
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -64,7 +64,7 @@ def look_at(folder):
 
 
 def make_folder(path):
-    """One that the container's user may change, whoever we are."""
+    """One that the container's user may change, under any account of the tests."""
     path.mkdir()
     path.chmod(0o777)
 
@@ -78,7 +78,7 @@ def put_files(program, folder):
         path.write_bytes(data)
         path.chmod(0o666)
         if os.geteuid() == 0:
-            os.chown(path, *box.USER)
+            os.chown(path, *container.USER)
 
 
 def records(program):
@@ -126,22 +126,22 @@ class Bare:
         make_folder(self.data)
         os.chmod(self.folder.name, 0o755)
         command = ["perl", "/bare.pl", *BARE_COMMANDS[language]]
-        self.box = box.Box(language, self.data, b"SBX1", command, [f"{HERE}/bare.pl:/bare.pl:ro"])
-        self.frames = self.box.frames()
+        self.container = container.Container(language, self.data, b"SBX1", command, [f"{HERE}/bare.pl:/bare.pl:ro"])
+        self.frames = self.container.frames()
         await_word(self.frames, "light")
 
     def run(self, program):
         outcome = Outcome()
         put_files(program, self.data)
-        self.box.send(records(program))
+        self.container.send(records(program))
         collect(self.frames, outcome)
         outcome.files = look_at(self.data)
-        self.box.send(b"SBX1")
+        self.container.send(b"SBX1")
         await_word(self.frames, "light")
         return outcome
 
     def close(self):
-        self.box.close()
+        self.container.close()
         self.folder.cleanup()
 
 
@@ -174,7 +174,7 @@ def run(way, program, preload):
                 put_files(program, data)
 
         outcome = Outcome()
-        one = box.Box(program.language, pool, b"SBX1")
+        one = container.Container(program.language, pool, b"SBX1")
         try:
             frames = one.frames()
             begin(way, program, preload, frames, one.send, prepare)

@@ -34,7 +34,7 @@ def describe(language, data, entrypoint, binds):
             "Tmpfs": {"/tmp": "rw,exec,nosuid,nodev,mode=1777,size=64m"}, "LogConfig": {"Type": "none"},
             "Memory": MEMORY, "MemorySwap": MEMORY, "PidsLimit": 128, "NetworkMode": "none",
             "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}, {"Name": "nofile", "Soft": 1024, "Hard": 1024}]}
-    body = {"Image": image(language), "Hostname": "box", "User": "%d:%d" % USER, "WorkingDir": "/data", "OpenStdin": True,
+    body = {"Image": image(language), "Hostname": "sandbox", "User": "%d:%d" % USER, "WorkingDir": "/data", "OpenStdin": True,
             "StdinOnce": True, "AttachStdin": True, "AttachStdout": True, "AttachStderr": True, "NetworkDisabled": True,
             "Labels": {LABEL: str(os.getpid())}, "HostConfig": host}
     return body | ({"Entrypoint": entrypoint} if entrypoint else {})
@@ -82,7 +82,7 @@ class Output:
         return data
 
 
-class Box:
+class Container:
     """A container that runs from here to close(). early: what its PID 1 finds on its input when it starts."""
 
     def __init__(self, language, data, early=b"", entrypoint=None, binds=()):

@@ -6,9 +6,9 @@
 mapfile -t pages < <(find . \( -name node_modules -o -path './build*' -o -path './sandcgi-*' -o -path ./var \) -prune -o -name '*.md' -type f -print |
     sed 's,^\./,,' | LC_ALL=C sort)
 
-# exists PAGE PATH : a file, folder or pattern, from the top or from the page's folder, or a program that is made of it.
+# exists PAGE PATH : a file, folder or pattern, from the top or from the page's folder, or the program that is made.
 exists() {
-    compgen -G "$2" > /dev/null || compgen -G "$(dirname "$1")/$2" > /dev/null || [ -e "$2.c" ]
+    compgen -G "$2" > /dev/null || compgen -G "$(dirname "$1")/$2" > /dev/null || [ "$2" = runners/common/entry ]
 }
 
 # headings PAGE : its anchors, as Markdown's readers make them.

@@ -1,36 +1,10 @@
 #include "config.h"
 
-#include "common/engine/docker.h"
+#include "common/engine/docker_self.h"
 
 #include "common/base/mem.h"
 
-#include <time.h>
-
-/* Podman refuses while it is taking note of the container's own end, which takes it a moment. */
-#define REMOVE_TRIES    10
-#define REMOVE_PAUSE_NS (100 * 1000 * 1000)
-
-int docker_remove(struct docker *d, const char *container, struct err *e)
-{
-    AUTO_FREE char *path = mem_printf("/containers/%s?force=1&v=1", container);
-    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
-    int status;
-
-    for (int tries = 1;; tries++) {
-        status = docker_http_call(d->http, "DELETE", path, NULL, DOCKER_REMOVE_MS, &reply, e);
-        if (status < 500 || tries == REMOVE_TRIES)
-            break;
-        nanosleep(&(struct timespec){.tv_nsec = REMOVE_PAUSE_NS}, NULL);
-    }
-    if (status < 0)
-        return -1;
-    /* 404: gone already; 409: its removal is in progress. */
-    if (status == 404 || status == 409)
-        return 0;
-    if (status < 400)
-        return 1;
-    return docker_http_refused(status, reply.data, reply.len, e);
-}
+#include <stdlib.h>
 
 static void docker_finish(struct engine *engine)
 {
@@ -78,9 +52,7 @@ static void docker_free(struct engine *engine)
     if (!d)
         return;
     docker_stream_free(d->events);
-    talk_clear(&d->container.talk);
-    docker_psandbox_clear(&d->container.psandbox);
-    free(d->container.image);
+    docker_container_clear(&d->container);
     free(d->container.name);
     docker_http_free(d->http);
     free(d);

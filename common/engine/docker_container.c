@@ -1,13 +1,46 @@
 #include "config.h"
 
-#include "common/engine/docker.h"
+#include "common/engine/docker_self.h"
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/engine/docker_config.h"
+#include "common/engine/psandbox_frame.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
+#include <time.h>
+
+/* How long a wait for the end of a container may overlook a cancellation. */
+#define WAIT_SLICE_MS 500
+/* Input, code and arguments that the container of a persistent sandbox has not taken yet. */
+#define PENDING_MAX ((size_t)128 * 1024 * 1024)
+
+/* Podman refuses while it is taking note of the container's own end, which takes it a moment. */
+#define REMOVE_TRIES    10
+#define REMOVE_PAUSE_NS (100 * 1000 * 1000)
+
+int docker_remove(struct docker *d, const char *container, struct err *e)
+{
+    AUTO_FREE char *path = mem_printf("/containers/%s?force=1&v=1", container);
+    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
+    int status;
+
+    for (int tries = 1;; tries++) {
+        status = docker_http_call(d->http, "DELETE", path, NULL, DOCKER_REMOVE_MS, &reply, e);
+        if (status < 500 || tries == REMOVE_TRIES)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = REMOVE_PAUSE_NS}, NULL);
+    }
+    if (status < 0)
+        return -1;
+    /* 404: gone already; 409: its removal is in progress. */
+    if (status == 404 || status == 409)
+        return 0;
+    if (status < 400)
+        return 1;
+    return docker_http_refused(status, reply.data, reply.len, e);
+}
 
 int docker_container_call(struct docker *d, const char *method, const char *action, int timeout_ms,
                           struct buf *reply, struct err *e)
@@ -17,26 +50,44 @@ int docker_container_call(struct docker *d, const char *method, const char *acti
     return docker_http_call(d->http, method, path, NULL, timeout_ms, reply, e);
 }
 
-/* Hanging up comes first: the engine hangs in the removal of a container whose output nobody takes.
+json_t *docker_container_inspect(struct docker *d, int timeout_ms, struct err *e)
+{
+    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
+    int status = docker_container_call(d, "GET", "/json", timeout_ms, &reply, e);
+
+    if (status < 0)
+        return NULL;
+    if (status < 400)
+        return json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, e);
+    docker_http_refused(status, reply.data, reply.len, e);
+    return NULL;
+}
+
+void docker_container_clear(struct docker_container *container)
+{
+    talk_clear(&container->talk);
+    buf_clear(&container->psandbox.in);
+    container->psandbox = (struct docker_psandbox){0};
+    docker_stream_free(TAKE_PTR(container->spent));
+    free(TAKE_PTR(container->image));
+}
+
+/* Hanging up comes first: the engine hangs in the removal of a container whose output is not read.
  */
 void docker_container_remove(struct docker *d)
 {
     struct docker_container *container = &d->container;
     struct err e = ERR_INIT;
 
-    talk_clear(&container->talk);
-    docker_psandbox_clear(&container->psandbox);
-    docker_stream_free(TAKE_PTR(container->spent));
-    free(TAKE_PTR(container->image));
-    if (!container->name)
-        return;
-    if (docker_remove(d, container->name, &e) < 0)
+    docker_container_clear(container);
+    if (container->name && docker_remove(d, container->name, &e) < 0)
         log_debug("removing a container: %s", e.text);
     else
         free(TAKE_PTR(container->name));
 }
 
-static int take_id(struct docker_container *container, const struct buf *reply, struct err *e)
+static int container_take_id(struct docker_container *container, const struct buf *reply,
+                             struct err *e)
 {
     json_auto_t *answer = json_parse(buf_str(reply), reply->len, 8, e);
     const char *id = answer ? json_get_string(answer, "Id") : NULL;
@@ -53,25 +104,15 @@ static int time_left(struct deadline d)
     return deadline_poll_ms(deadline_min(d, deadline_in_ms(DOCKER_START_MS)));
 }
 
-static int agree(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
-                 struct err *e)
-{
-    (void)spec;
-    (void)deadline;
-    return docker_http_ready(d->http, e);
-}
-
 /* Its answer is awaited whatever happens: an unanswered create may make a container that nobody
  * knows of. */
-static int create(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
-                  struct err *e)
+static int container_create(struct docker *d, const struct engine_spec *spec, struct err *e)
 {
     AUTO_BUF struct buf body = BUF_INIT(DOCKER_LARGE_REPLY);
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
     AUTO_FREE char *path = NULL;
     int status;
 
-    (void)deadline;
     if (container_body(spec, &body, e) < 0)
         return -1;
     d->container.image = mem_strdup(spec->image_name ? spec->image_name : spec->image);
@@ -94,25 +135,22 @@ static int create(struct docker *d, const struct engine_spec *spec, struct deadl
                        "(SANDBOX_HOST_PATH)");
     if (status >= 400)
         return docker_http_refused(status, reply.data, reply.len, e);
-    return take_id(&d->container, &reply, e);
+    return container_take_id(&d->container, &reply, e);
 }
 
 /*
  * Podman takes no notice of the runtime in a request, and another engine may do so too. A runtime
  * is chosen for what it isolates, so a container that would run without it is not started.
  */
-static int check_runtime(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
-                         struct err *e)
+static int container_check_runtime(struct docker *d, const struct engine_spec *spec,
+                                   struct deadline deadline, struct err *e)
 {
-    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
     json_auto_t *answer = NULL;
     const char *wanted = spec->runtime, *got;
 
     if (!wanted || !*wanted)
         return 0;
-    if (docker_container_call(d, "GET", "/json", time_left(deadline), &reply, e) < 0)
-        return -1;
-    answer = json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, e);
+    answer = docker_container_inspect(d, time_left(deadline), e);
     if (!answer)
         return -1;
     got = json_get_string(json_object_get(answer, "HostConfig"), "Runtime");
@@ -125,8 +163,8 @@ static int check_runtime(struct docker *d, const struct engine_spec *spec, struc
         wanted);
 }
 
-static int attach(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
-                  struct err *e)
+static int container_attach(struct docker *d, const struct engine_spec *spec,
+                            struct deadline deadline, struct err *e)
 {
     AUTO_FREE char *path = mem_printf("/containers/%s/attach?stream=1&stdin=1&stdout=1&stderr=1",
                                       d->container.id);
@@ -136,40 +174,43 @@ static int attach(struct docker *d, const struct engine_spec *spec, struct deadl
     if (!stream)
         return err_wrap(e, "attach");
     talk_init(&d->container.talk, stream, spec->psandbox ? 1 : spec->protocol);
-    if (spec->psandbox)
-        docker_psandbox_begin(&d->container);
+    if (spec->psandbox) {
+        d->container.psandbox.in.max = PSANDBOX_FRAME_MAX + 2 * TALK_READ_BYTES;
+        d->container.talk.raw = &d->container.psandbox.in;
+        d->container.talk.input.max = PENDING_MAX;
+    }
     return 0;
 }
 
-static int start(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
-                 struct err *e)
+static int container_start(struct docker *d, struct deadline deadline, struct err *e)
 {
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
     int status = docker_container_call(d, "POST", "/start", time_left(deadline), &reply, e);
 
-    (void)spec;
     if (status < 0)
         return -1;
     return status >= 400 ? docker_http_refused(status, reply.data, reply.len, e) : 0;
 }
 
-static int start_steps(struct docker *d, const struct engine_spec *spec, struct deadline deadline,
+/* A step is over: may the next one be taken? */
+static int step_done(struct docker *d, struct deadline deadline, int result, struct err *e)
+{
+    if (docker_http_attend(d->http)->cancelled)
+        return err_set(e, ERR_CANCELLED, "the caller went away");
+    if (result == 0 && deadline_passed(deadline))
+        return err_set(e, ERR_TIMEOUT, "the container engine takes too long to start one");
+    return result;
+}
+
+static int start_steps(struct docker *d, const struct engine_spec *spec, struct deadline dl,
                        struct err *e)
 {
-    static int (*const steps[])(struct docker *, const struct engine_spec *, struct deadline,
-                                struct err *) = {agree, create, check_runtime, attach, start};
-
-    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-        int result = steps[i](d, spec, deadline, e);
-
-        if (docker_http_attend(d->http)->cancelled)
-            return err_set(e, ERR_CANCELLED, "the caller went away");
-        if (result < 0)
-            return -1;
-        if (deadline_passed(deadline))
-            return err_set(e, ERR_TIMEOUT, "the container engine takes too long to start one");
-    }
-    return 0;
+    if (step_done(d, dl, docker_http_ready(d->http, e), e) < 0 ||
+        step_done(d, dl, container_create(d, spec, e), e) < 0 ||
+        step_done(d, dl, container_check_runtime(d, spec, dl, e), e) < 0 ||
+        step_done(d, dl, container_attach(d, spec, dl, e), e) < 0)
+        return -1;
+    return step_done(d, dl, container_start(d, dl, e), e);
 }
 
 int docker_start(struct engine *engine, const struct engine_spec *spec,
@@ -185,4 +226,56 @@ int docker_start(struct engine *engine, const struct engine_spec *spec,
     if (result < 0)
         docker_container_remove(docker);
     return result;
+}
+
+/* ---- its end ---- */
+
+enum engine_end docker_wait_end(struct docker *d, struct deadline deadline)
+{
+    while (!deadline_passed(deadline)) {
+        AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
+        struct err e = ERR_INIT;
+        int64_t began = clock_mono_ms();
+
+        if (docker_container_call(d, "POST", "/wait", WAIT_SLICE_MS, &reply, &e) >= 0)
+            return ENGINE_EXITED;
+        if (docker_http_attend(d->http)->cancelled)
+            return ENGINE_CANCELLED;
+        /* No answer within the slice: it still runs. A much quicker failure: the engine is gone. */
+        if (clock_mono_ms() - began < WAIT_SLICE_MS / 2)
+            return ENGINE_EXITED;
+    }
+    return ENGINE_TIMED_OUT;
+}
+
+void docker_inspect_end(struct docker *d, struct docker_ending *out)
+{
+    struct err e = ERR_INIT;
+    json_auto_t *answer = docker_container_inspect(d, DOCKER_QUESTION_MS, &e);
+    const json_t *state;
+    json_int_t code;
+
+    *out = (struct docker_ending){.exit_code = -1};
+    state = answer ? json_object_get(answer, "State") : NULL;
+    code = json_get_integer(state, "ExitCode", -1);
+    /* Removed meanwhile, or ended while the engine was away: its end is not known. */
+    if (code < 0 || code > 255 || json_get_bool(state, "Running", 0))
+        return;
+    out->found = true;
+    out->exit_code = (int)code;
+    out->out_of_memory = json_get_bool(state, "OOMKilled", 0) != 0;
+}
+
+int docker_lost(const struct docker_container *container, struct err *e)
+{
+    const struct buf *complaint = &container->talk.complaint;
+
+    if (container->talk.why.kind != ERR_NONE)
+        *e = container->talk.why;
+    else if (complaint->len > 0)
+        err_set(e, ERR_REFUSED, "the entry program of %s failed: %s", container->image,
+                buf_str(complaint));
+    else
+        err_set(e, ERR_LOST, "the container ended before it had a program");
+    return -1;
 }

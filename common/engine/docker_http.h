@@ -4,14 +4,15 @@
  * own, 1.44 at most, 1.40 at least. Belongs to the process that made it; connects lazily and again
  * when the engine comes back.
  */
-#ifndef SANDCGI_ENGINE_DOCKER_HTTP_H
-#define SANDCGI_ENGINE_DOCKER_HTTP_H
+#ifndef SANDCGI_ENGINE_DOCKER_SELF_HTTP_H
+#define SANDCGI_ENGINE_DOCKER_SELF_HTTP_H
 
 #include "common/base/buf.h"
+#include "common/base/clock.h"
 #include "common/base/err.h"
-#include "common/engine/docker_attend.h"
 #include "common/engine/engine.h"
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -22,6 +23,25 @@
         */
 
 struct docker_http;
+
+/* All zero: nobody. */
+struct docker_attend {
+    const struct engine_attend *who; /* borrowed; NULL: nobody */
+    bool cancelled;
+};
+
+/* who may be NULL. */
+void docker_attend_begin(struct docker_attend *a, const struct engine_attend *who);
+void docker_attend_end(struct docker_attend *a);
+
+/* The descriptor to poll for POLLIN | POLLRDHUP; -1: none. When something came: docker_attend_tick.
+ */
+int docker_attend_fd(const struct docker_attend *a);
+void docker_attend_tick(struct docker_attend *a);
+
+/* As poll(2) of the one descriptor own, but gives a turn too; own->revents tells what came. -1 on
+ * failures other than an interruption. */
+int docker_attend_poll(struct docker_attend *a, struct pollfd *own, int timeout_ms);
 
 /* libcurl's and OpenSSL's own start, which forked processes inherit; more than once does no harm.
  */

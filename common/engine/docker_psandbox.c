@@ -1,41 +1,24 @@
 #include "config.h"
 
-#include "common/engine/docker.h"
+#include "common/engine/docker_self.h"
 
 #include "common/engine/psandbox_frame.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
 
-/* Input, code and arguments that the container has not taken yet. */
-#define PENDING_MAX ((size_t)128 * 1024 * 1024)
-/* Memory that an idle container may keep for what is on its way. */
+/* Memory that is kept for input when all has been sent. */
 #define PENDING_KEPT ((size_t)128 * 1024)
 /* How long the engine may take to notice that a container whose stream is over has ended. */
 #define NOTICE_MS 5000
 
-void docker_psandbox_begin(struct docker_container *container)
-{
-    struct docker_psandbox *psandbox = &container->psandbox;
-
-    psandbox->in.max = PSANDBOX_FRAME_MAX + 2 * TALK_READ_BYTES;
-    container->talk.raw = &psandbox->in;
-    container->talk.input.max = PENDING_MAX;
-}
-
-void docker_psandbox_clear(struct docker_psandbox *psandbox)
-{
-    buf_clear(&psandbox->in);
-    *psandbox = (struct docker_psandbox){0};
-}
-
-static struct docker_container *container_of_handle(struct engine *engine, struct err *e)
+static struct docker_container *psandbox_container(struct engine *engine, struct err *e)
 {
     struct docker_container *container = &((struct docker *)engine)->container;
 
     if (container->talk.stream && container->talk.raw)
         return container;
-    err_set(e, ERR_LOST, "there is no container that stays");
+    err_set(e, ERR_LOST, "there is no persistent sandbox");
     return NULL;
 }
 
@@ -49,7 +32,7 @@ static size_t find_id(const struct docker_psandbox *psandbox, uint32_t id)
     return i;
 }
 
-/* Sends what the connection takes, and gives the memory back. */
+/* Sends what the connection takes, and frees the memory when that is all. */
 static void send_pending(struct talk *t)
 {
     talk_send(t);
@@ -65,7 +48,7 @@ static void send_pending(struct talk *t)
 int docker_psandbox_exec(struct engine *engine, const struct engine_command *command,
                          uint32_t *out_id, struct err *e)
 {
-    struct docker_container *container = container_of_handle(engine, e);
+    struct docker_container *container = psandbox_container(engine, e);
     struct docker_psandbox *psandbox;
 
     if (!container)
@@ -82,10 +65,10 @@ int docker_psandbox_exec(struct engine *engine, const struct engine_command *com
 }
 
 /* Appends records about a command that may have ended. */
-static int tell(struct engine *engine, char tag, uint32_t id, const char *data, size_t len,
-                struct err *e)
+static int psandbox_send(struct engine *engine, char tag, uint32_t id, const char *data, size_t len,
+                         struct err *e)
 {
-    struct docker_container *container = container_of_handle(engine, e);
+    struct docker_container *container = psandbox_container(engine, e);
     struct buf *out = container ? &container->talk.input : NULL;
 
     if (!container)
@@ -93,7 +76,7 @@ static int tell(struct engine *engine, char tag, uint32_t id, const char *data, 
     if (find_id(&container->psandbox, id) == container->psandbox.n_ids)
         return 0;
     if (len > out->max / 2 || out->len > out->max / 4)
-        return err_set(e, ERR_LIMIT, "too much is on its way to the container");
+        return err_set(e, ERR_LIMIT, "the container does not take its input: too much is pending");
     psandbox_write(tag, id, data, len, out);
     send_pending(&container->talk);
     return 0;
@@ -102,16 +85,16 @@ static int tell(struct engine *engine, char tag, uint32_t id, const char *data, 
 int docker_psandbox_control(struct engine *engine, uint32_t id, const char *data, size_t len,
                             struct err *e)
 {
-    return len == 0 ? 0 : tell(engine, 'K', id, data, len, e);
+    return len == 0 ? 0 : psandbox_send(engine, 'K', id, data, len, e);
 }
 
 int docker_psandbox_kill(struct engine *engine, uint32_t id, struct err *e)
 {
-    return tell(engine, 'Z', id, "", 0, e);
+    return psandbox_send(engine, 'Z', id, "", 0, e);
 }
 
-/* The container says nothing any more: why. Returns -1. */
-static int tell_loss(struct docker *d, struct err *e)
+/* The container's stream is over; e says why. Returns -1. */
+static int psandbox_lost(struct docker *d, struct err *e)
 {
     struct docker_ending ending;
 
@@ -165,7 +148,7 @@ static int next_event(struct docker_container *container, struct engine_psandbox
 int docker_psandbox_read(struct engine *engine, struct engine_psandbox_event *out, struct err *e)
 {
     struct docker *d = (struct docker *)engine;
-    struct docker_container *container = container_of_handle(engine, e);
+    struct docker_container *container = psandbox_container(engine, e);
     enum talk_end end = TALK_GOING_ON;
     bool more = true;
     int r;
@@ -177,7 +160,7 @@ int docker_psandbox_read(struct engine *engine, struct engine_psandbox_event *ou
     while ((r = next_event(container, out)) == 0 && end == TALK_GOING_ON && more)
         end = talk_receive(&container->talk, &more);
     if (r < 0 || (r == 0 && end != TALK_GOING_ON))
-        return tell_loss(d, e);
+        return psandbox_lost(d, e);
     return 0;
 }
 
@@ -188,16 +171,12 @@ short docker_psandbox_waits(struct engine *engine)
     return t->sent < t->input.len ? POLLIN | POLLOUT : POLLIN;
 }
 
-/* Whether it is as wanted already; engines refuse then, each in its way. */
+/* Whether it is as wanted already; engines refuse the request then, with different words. */
 static bool is_paused(struct docker *d, bool wanted)
 {
-    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
     struct err e = ERR_INIT;
-    json_auto_t *answer = NULL;
+    json_auto_t *answer = docker_container_inspect(d, DOCKER_QUESTION_MS, &e);
 
-    if (docker_container_call(d, "GET", "/json", DOCKER_QUESTION_MS, &reply, &e) != 200)
-        return false;
-    answer = json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, &e);
     return answer &&
            json_get_bool(json_object_get(answer, "State"), "Paused", !wanted) == (int)wanted;
 }
@@ -208,7 +187,7 @@ int docker_psandbox_pause(struct engine *engine, bool pause, struct err *e)
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
     int status;
 
-    if (!container_of_handle(engine, e))
+    if (!psandbox_container(engine, e))
         return -1;
     status = docker_container_call(d, "POST", pause ? "/pause" : "/unpause", DOCKER_QUESTION_MS,
                                    &reply, e);

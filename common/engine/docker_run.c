@@ -1,53 +1,38 @@
 #include "config.h"
 
-#include "common/engine/docker.h"
+#include "common/engine/docker_self.h"
 
 #include "common/base/log.h"
-#include "common/rpc/json.h"
 
 #include <signal.h>
 
-#define WAIT_SLICE_MS                                                                              \
-    500 /* how long a wait for the end of a container may overlook a cancellation */
-
-enum engine_end docker_wait_end(struct docker *d, struct deadline deadline)
+int docker_fd(struct engine *engine)
 {
-    while (!deadline_passed(deadline)) {
-        AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
-        struct err e = ERR_INIT;
-        int64_t began = clock_mono_ms();
+    const struct talk *talk = &((struct docker *)engine)->container.talk;
 
-        if (docker_container_call(d, "POST", "/wait", WAIT_SLICE_MS, &reply, &e) >= 0)
-            return ENGINE_EXITED;
-        if (docker_http_attend(d->http)->cancelled)
-            return ENGINE_CANCELLED;
-        /* No answer within the slice: it still runs. A much quicker failure: the engine is gone. */
-        if (clock_mono_ms() - began < WAIT_SLICE_MS / 2)
-            return ENGINE_EXITED;
-    }
-    return ENGINE_TIMED_OUT;
+    return talk->stream ? docker_stream_fd(talk->stream) : -1;
 }
 
-void docker_inspect_end(struct docker *d, struct docker_ending *out)
+int docker_look(struct engine *engine, struct engine_wait *out, struct err *e)
 {
-    AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
-    struct err e = ERR_INIT;
-    json_auto_t *answer = NULL;
-    const json_t *state;
-    json_int_t code;
+    struct docker_container *container = &((struct docker *)engine)->container;
 
-    *out = (struct docker_ending){.exit_code = -1};
-    if (docker_container_call(d, "GET", "/json", DOCKER_QUESTION_MS, &reply, &e) != 200)
-        return;
-    answer = json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, &e);
-    state = answer ? json_object_get(answer, "State") : NULL;
-    code = json_get_integer(state, "ExitCode", -1);
-    /* Removed under our hands, or ended while the engine was away: then nobody knows how. */
-    if (code < 0 || code > 255 || json_get_bool(state, "Running", 0))
-        return;
-    out->found = true;
-    out->exit_code = (int)code;
-    out->out_of_memory = json_get_bool(state, "OOMKilled", 0) != 0;
+    if (!container->talk.stream)
+        return err_set(e, ERR_LOST, "there is no container that waits");
+    if (talk_look(&container->talk) != TALK_GOING_ON)
+        return docker_lost(container, e);
+    *out = (struct engine_wait){.tier = container->talk.entry.tier,
+                                .memory_bytes = container->talk.entry.memory_bytes};
+    return 0;
+}
+
+int docker_preload(struct engine *engine, const char *names, struct err *e)
+{
+    struct docker_container *container = &((struct docker *)engine)->container;
+
+    if (!container->talk.stream)
+        return err_set(e, ERR_LOST, "there is no container that waits");
+    return talk_preload(&container->talk, names, e);
 }
 
 static void set_killed(struct engine_outcome *out, enum engine_end end)

@@ -10,11 +10,10 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/err.h"
-#include "common/engine/docker_attend.h"
-#include "common/engine/docker_frame.h"
 #include "common/engine/docker_stream.h"
 #include "common/engine/engine.h"
 #include "common/engine/entry_frame.h"
+#include "common/engine/frame.h"
 
 #include <stdbool.h>
 #include <stddef.h>

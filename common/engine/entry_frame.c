@@ -45,18 +45,15 @@ static const struct kind *find_kind(char tag)
     return NULL;
 }
 
-static enum frame_push take_head(struct entry_frame *f, struct err *e)
+static enum frame_push entry_head(void *ctx, struct err *e)
 {
-    const unsigned char *h = f->head;
-    const struct kind *kind = find_kind((char)h[0]);
+    struct entry_frame *f = ctx;
+    const struct kind *kind = find_kind(f->reader.head[0]);
 
-    f->tag = (char)h[0];
-    f->left = (uint32_t)h[1] << 24 | (uint32_t)h[2] << 16 | (uint32_t)h[3] << 8 | h[4];
-    f->head_have = 0;
     f->text_len = 0;
     if (!kind)
         return broken(e, "a frame of unknown kind");
-    if (f->left < kind->min || f->left > kind->max)
+    if (f->reader.left < kind->min || f->reader.left > kind->max)
         return broken(e, "a frame over its limit");
     if (kind->handed && !f->handed)
         return broken(e, "output before it had a program");
@@ -161,69 +158,36 @@ static enum frame_push take_report(struct entry_frame *f, struct err *e)
     return FRAME_STOP;
 }
 
-/* Collects the payload of a frame that has a meaning of its own, and takes it when it is complete.
- */
-static enum frame_push take_text(struct entry_frame *f, const char *data, size_t len, struct err *e)
+/* Passes output on; collects the payload of the other frames, and takes it when it is complete. */
+static enum frame_push entry_payload(void *ctx, const char *data, size_t len, struct err *e)
 {
+    struct entry_frame *f = ctx;
+    char tag = f->reader.head[0];
+
+    if (tag == 'O' || tag == 'E')
+        return f->sink->output(f->sink->ctx, tag == 'O' ? ENGINE_STDOUT : ENGINE_STDERR, data, len)
+                   ? FRAME_MORE
+                   : FRAME_STOP;
     memcpy(f->text + f->text_len, data, len);
     f->text_len += len;
-    if (f->left > 0)
+    if (f->reader.left > 0)
         return FRAME_MORE;
-    switch (f->tag) {
-    case 'W':
-        return take_tier(f, e);
-    case 'S':
-        return take_start(f, e);
-    default:
-        return take_report(f, e);
-    }
-}
-
-static enum frame_push take_payload(struct entry_frame *f, const char *data, size_t len,
-                                    const struct engine_sink *sink, struct err *e)
-{
-    enum engine_stream stream = f->tag == 'O' ? ENGINE_STDOUT : ENGINE_STDERR;
-
-    f->left -= (uint32_t)len;
-    if (f->tag != 'O' && f->tag != 'E')
-        return take_text(f, data, len, e);
-    return sink->output(sink->ctx, stream, data, len) ? FRAME_MORE : FRAME_STOP;
+    return tag == 'W' ? take_tier(f, e) : tag == 'S' ? take_start(f, e) : take_report(f, e);
 }
 
 enum frame_push entry_frame_push(struct entry_frame *f, const char *data, size_t len,
                                  const struct engine_sink *sink, struct err *e)
 {
-    if (f->reported)
-        return FRAME_STOP;
-    while (len > 0) {
-        size_t part;
-        enum frame_push r;
+    static const struct frame_handler handler = {ENTRY_RECORD_HEAD, entry_head, entry_payload};
 
-        if (f->left == 0) {
-            part = ENTRY_RECORD_HEAD - f->head_have;
-            if (part > len)
-                part = len;
-            memcpy(f->head + f->head_have, data, part);
-            f->head_have += part;
-            r = f->head_have == ENTRY_RECORD_HEAD ? take_head(f, e) : FRAME_MORE;
-        } else {
-            part = f->left < len ? f->left : len;
-            r = take_payload(f, data, part, sink, e);
-        }
-        if (r != FRAME_MORE)
-            return r;
-        data += part;
-        len -= part;
-    }
-    return FRAME_MORE;
+    f->sink = sink;
+    return f->reported ? FRAME_STOP : frame_push(&f->reader, &handler, f, data, len, e);
 }
 
 static void add_record(struct buf *out, char tag, const void *data, size_t len)
 {
-    const char head[ENTRY_RECORD_HEAD] = {tag, (char)(len >> 24 & 0xff), (char)(len >> 16 & 0xff),
-                                          (char)(len >> 8 & 0xff), (char)(len & 0xff)};
-
-    buf_add(out, head, sizeof head);
+    buf_add_char(out, tag);
+    frame_add_u32(out, len);
     if (len > 0)
         buf_add(out, data, len);
 }

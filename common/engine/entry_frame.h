@@ -14,8 +14,8 @@
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
-#include "common/engine/docker_frame.h"
 #include "common/engine/engine.h"
+#include "common/engine/frame.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,14 +39,11 @@ struct entry_report {
 
 /* All zero is the state before the first byte, with no program handed over yet. */
 struct entry_frame {
-    bool
-        handed; /* set by the owner before the program goes out: until then its output is refused */
+    bool handed; /* set by the owner before the program is sent: until then output is refused */
 
-    unsigned char head[ENTRY_RECORD_HEAD];
-    size_t head_have;
-    uint32_t left;
-    char tag;
-    char text[ENTRY_REPORT_MAX]; /* of a frame that has a meaning of its own */
+    struct frame_reader reader;
+    const struct engine_sink *sink; /* borrowed during a push */
+    char text[ENTRY_REPORT_MAX];    /* of a frame that is not output */
     size_t text_len;
 
     enum engine_tier tier;

@@ -1,22 +1,18 @@
 noinst_LIBRARIES += libengine.a
 libengine_a_SOURCES = \
-	common/engine/docker.c common/engine/docker.h \
-	common/engine/docker_address.c common/engine/docker_address.h \
-	common/engine/docker_attend.c common/engine/docker_attend.h \
-	common/engine/docker_container.c \
+	common/engine/docker.c \
 	common/engine/docker_config.c common/engine/docker_config.h \
-	common/engine/docker_frame.c common/engine/docker_frame.h \
-	common/engine/docker_head.c \
+	common/engine/docker_container.c \
 	common/engine/docker_http.c common/engine/docker_http.h \
-	common/engine/docker_reap.c common/engine/docker_reap.h \
-	common/engine/docker_run.c \
-	common/engine/docker_runners.c common/engine/docker_runners.h \
+	common/engine/docker_list.c common/engine/docker_list.h \
 	common/engine/docker_psandbox.c \
+	common/engine/docker_run.c \
+	common/engine/docker_self.h \
 	common/engine/docker_stream.c common/engine/docker_stream.h \
 	common/engine/docker_talk.c common/engine/docker_talk.h \
-	common/engine/docker_warm.c \
 	common/engine/engine.c common/engine/engine.h \
 	common/engine/entry_frame.c common/engine/entry_frame.h \
+	common/engine/frame.c common/engine/frame.h \
 	common/engine/psandbox_frame.c common/engine/psandbox_frame.h
 
 if HAVE_CMOCKA

@@ -35,13 +35,6 @@ static const struct kind *find_kind(char tag)
     return NULL;
 }
 
-static uint32_t number(const char *p)
-{
-    const unsigned char *u = (const unsigned char *)p;
-
-    return (uint32_t)u[0] << 24 | (uint32_t)u[1] << 16 | (uint32_t)u[2] << 8 | u[3];
-}
-
 ssize_t psandbox_frame_take(const char *data, size_t len, struct engine_psandbox_event *out,
                             struct err *e)
 {
@@ -53,13 +46,13 @@ ssize_t psandbox_frame_take(const char *data, size_t len, struct engine_psandbox
         return err_set(e, ERR_PROTOCOL, "the container sent a frame of unknown kind");
     if (len < ENTRY_RECORD_HEAD)
         return 0;
-    size = number(data + 1);
+    size = frame_u32(data + 1);
     if (size < ID_LEN + kind->min || size > ID_LEN + kind->max)
         return err_set(e, ERR_PROTOCOL, "the container sent a frame over its limit");
     if (len < ENTRY_RECORD_HEAD + size)
         return 0;
     *out = (struct engine_psandbox_event){.kind = kind->kind,
-                                          .id = number(data + ENTRY_RECORD_HEAD),
+                                          .id = frame_u32(data + ENTRY_RECORD_HEAD),
                                           .data = data + ENTRY_RECORD_HEAD + ID_LEN,
                                           .len = size - ID_LEN};
     if (kind->kind == ENGINE_PSANDBOX_ENDED) {
@@ -72,20 +65,9 @@ ssize_t psandbox_frame_take(const char *data, size_t len, struct engine_psandbox
 
 static void add_head(struct buf *out, char tag, uint32_t id, size_t len)
 {
-    size_t size = ID_LEN + len;
-    const char head[ENTRY_RECORD_HEAD + ID_LEN] = {
-        tag,
-        (char)(size >> 24 & 0xff),
-        (char)(size >> 16 & 0xff),
-        (char)(size >> 8 & 0xff),
-        (char)(size & 0xff),
-        (char)(id >> 24 & 0xff),
-        (char)(id >> 16 & 0xff),
-        (char)(id >> 8 & 0xff),
-        (char)(id & 0xff),
-    };
-
-    buf_add(out, head, sizeof head);
+    buf_add_char(out, tag);
+    frame_add_u32(out, ID_LEN + len);
+    frame_add_u32(out, id);
 }
 
 void psandbox_write(char tag, uint32_t id, const void *data, size_t len, struct buf *out)

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "common/base/buf.h"
-#include "common/engine/docker_frame.h"
+#include "common/engine/frame.h"
 #include "tests/fuzz/fuzz.h"
 
 static enum frame_push take(void *ctx, enum engine_stream stream, const char *data, size_t len,

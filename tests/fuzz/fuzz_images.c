@@ -2,7 +2,7 @@
  * everybody relies on. */
 #include "config.h"
 
-#include "common/engine/docker_runners.h"
+#include "common/engine/docker_list.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

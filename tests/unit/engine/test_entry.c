@@ -233,7 +233,7 @@ static void the_largest_frame_is_accepted(void **state)
     assert_int_equal(entry_frame_push(&f, "O\0\1\0\0", 5, &sink, &e), FRAME_MORE);
     for (int i = 0; i < 64; i++)
         assert_int_equal(entry_frame_push(&f, part, sizeof part, &sink, &e), FRAME_MORE);
-    assert_int_equal(f.left, 0);
+    assert_int_equal(f.reader.left, 0);
     assert_int_equal(t->text[ENGINE_STDOUT].len, ENTRY_FRAME_MAX);
 }
 

@@ -1,8 +1,8 @@
-/* The engine's multiplexed output (docker_frame.h), H-67. */
+/* The engine's multiplexed output (frame.h), H-67. */
 #include "config.h"
 
 #include "common/base/buf.h"
-#include "common/engine/docker_frame.h"
+#include "common/engine/frame.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,7 +106,7 @@ static void a_claim_of_four_gigabytes_passes_through_as_it_comes(void **state)
 
     assert_int_equal(docker_frame_push(&f, head, 8, &out, &e), FRAME_MORE);
     assert_int_equal(docker_frame_push(&f, "abc", 3, &out, &e), FRAME_MORE);
-    assert_int_equal(f.left, UINT32_MAX - 3);
+    assert_int_equal(f.reader.left, UINT32_MAX - 3);
     assert_string_equal(buf_str(&t->text[ENGINE_STDOUT]), "abc");
 }
 

@@ -5,8 +5,7 @@
 #include "common/base/buf.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
-#include "common/engine/docker_reap.h"
-#include "common/engine/docker_runners.h"
+#include "common/engine/docker_list.h"
 #include "common/rpc/json.h"
 
 #include <setjmp.h>

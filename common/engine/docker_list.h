@@ -1,13 +1,16 @@
-/* Runner images in the engine's list of images (GET /images/json). The labels are an image author's
- * text: bounded, checked. */
-#ifndef SANDCGI_ENGINE_DOCKER_RUNNERS_H
-#define SANDCGI_ENGINE_DOCKER_RUNNERS_H
+/* The engine's lists of images and containers (GET /images/json, /containers/json). The labels of
+ * an image are its author's text: bounded and checked. */
+#ifndef SANDCGI_ENGINE_DOCKER_LIST_H
+#define SANDCGI_ENGINE_DOCKER_LIST_H
 
 #include "common/base/err.h"
 #include "common/engine/engine.h"
 #include "common/engine/entry_frame.h"
 
+#include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define RUNNERS_MAX          64
 #define RUNNER_IMAGE_MAX     255
@@ -22,5 +25,13 @@
  */
 int runners_parse(const char *reply, size_t len, const char *allow, struct engine_runners *out,
                   struct err *e);
+
+/*
+ * Whether container (one member of the list) carries our labels with exactly this instance; then
+ * its run id (borrowed, "" when the label is missing) and its deadline. One that cannot be read is
+ * 0, long passed: all of ours have one.
+ */
+bool reap_read(const json_t *container, const char *instance, const char **out_run_id,
+               int64_t *out_deadline);
 
 #endif

@@ -1,12 +1,13 @@
-/* What the parts of the Docker engine share; nobody else includes this. The interface is engine.h.
- */
-#ifndef SANDCGI_ENGINE_DOCKER_H
-#define SANDCGI_ENGINE_DOCKER_H
+/* What the parts of the Docker engine share; only they include this. The interface is engine.h. */
+#ifndef SANDCGI_ENGINE_DOCKER_SELF_H
+#define SANDCGI_ENGINE_DOCKER_SELF_H
 
 #include "common/engine/docker_http.h"
 #include "common/engine/docker_stream.h"
 #include "common/engine/docker_talk.h"
 #include "common/engine/engine.h"
+
+#include <jansson.h>
 
 #define DOCKER_SMALL_REPLY ((size_t)64 * 1024)
 #define DOCKER_LARGE_REPLY ((size_t)8 * 1024 * 1024) /* an inspect or a list */
@@ -14,10 +15,10 @@
 #define DOCKER_QUESTION_MS 10000
 #define DOCKER_REMOVE_MS   15000
 
-/* Of a container that stays: what came from it, and which commands run. */
+/* Of a persistent sandbox: what came from its container, and which commands run. */
 struct docker_psandbox {
     struct buf in;
-    size_t taken; /* of in, by events */
+    size_t taken; /* bytes of in that were given out as events */
     uint32_t last_id;
     uint32_t ids[ENGINE_PSANDBOX_COMMANDS];
     size_t n_ids;
@@ -26,11 +27,11 @@ struct docker_psandbox {
 
 /* The one container that an engine object has. */
 struct docker_container {
-    char *name; /* of what has to be removed; NULL: nothing. It is known before the engine has made
-                   it, so removal never needs a reply */
-    char *image;
+    char *name;  /* of what has to be removed; NULL: nothing. It is known before the engine has made
+                    the container, so removal never needs a reply */
+    char *image; /* for errors */
     char id[65];
-    struct talk talk; /* talk.stream is NULL unless it is started and of use */
+    struct talk talk; /* talk.stream is NULL unless it is started and usable */
     struct docker_psandbox psandbox;
     struct docker_stream *spent; /* of a program that is over; NULL: none */
 };
@@ -42,7 +43,7 @@ struct docker {
     struct docker_stream *events;
 };
 
-/* The engine's operations, as in engine.h: docker_container.c, docker_waiting.c, docker_run.c, … */
+/* The operations of engine.h. */
 int docker_start(struct engine *engine, const struct engine_spec *spec,
                  const struct engine_attend *attend, struct deadline d, struct err *e);
 int docker_fd(struct engine *engine);
@@ -68,13 +69,14 @@ int docker_runners(struct engine *engine, const char *allow, struct engine_runne
 /* method /containers/<id of the container><action>; as docker_http_call. */
 int docker_container_call(struct docker *d, const char *method, const char *action, int timeout_ms,
                           struct buf *reply, struct err *e);
-/* Ends the container's container now, by removing it. When the engine does not do so, another call
- * tries again. */
+/* Removes the container, running or not. When the engine does not do so, another call tries again.
+ */
 void docker_container_remove(struct docker *d);
 
-/* Has what the container says kept for docker_psandbox_read. */
-void docker_psandbox_begin(struct docker_container *container);
-void docker_psandbox_clear(struct docker_psandbox *stay);
+/* Hangs up and forgets all but the name. */
+void docker_container_clear(struct docker_container *container);
+/* The engine's description of the container; NULL: it has none, or does not answer. */
+json_t *docker_container_inspect(struct docker *d, int timeout_ms, struct err *e);
 
 /* What inspect tells about a container that has ended. */
 struct docker_ending {
@@ -88,7 +90,7 @@ struct docker_ending {
 enum engine_end docker_wait_end(struct docker *d, struct deadline deadline);
 void docker_inspect_end(struct docker *d, struct docker_ending *out);
 
-/* Why the container, whose program was not handed over, is of no use any more; returns -1. */
+/* Why the container ended before a program was handed over; returns -1. */
 int docker_lost(const struct docker_container *container, struct err *e);
 
 /* Kills and removes a container by name or id, with its anonymous volumes: 1 when this did it, 0

@@ -14,23 +14,14 @@ libtools_a_SOURCES = \
 	common/tools/files/uri.c common/tools/files/uri.h \
 	common/tools/list.h \
 	common/tools/profiles/adapt.c common/tools/profiles/adapt.h \
-	common/tools/profiles/container.c common/tools/profiles/container.h \
-	common/tools/profiles/container_call.c \
-	common/tools/profiles/container_copy.c \
-	common/tools/profiles/container_id.c common/tools/profiles/container_id.h \
-	common/tools/profiles/container_logs.c \
-	common/tools/profiles/interpreter.h \
-	common/tools/profiles/interpreter_call.c \
-	common/tools/profiles/interpreter_charts.c \
+	common/tools/profiles/container.c \
+	common/tools/profiles/container_call.c common/tools/profiles/container_call.h \
+	common/tools/profiles/interpreter.c \
+	common/tools/profiles/interpreter_call.c common/tools/profiles/interpreter_call.h \
 	common/tools/profiles/interpreter_files.c \
-	common/tools/profiles/interpreter_packages.c \
-	common/tools/profiles/interpreter_sessions.c \
-	common/tools/profiles/interpreter_telnet.c \
 	common/tools/profiles/runner.c \
-	common/tools/profiles/session.c common/tools/profiles/session.h \
-	common/tools/profiles/session_call.c \
-	common/tools/profiles/session_files.c \
-	common/tools/profiles/session_run.c \
+	common/tools/profiles/session.c \
+	common/tools/profiles/session_call.c common/tools/profiles/session_call.h \
 	common/tools/prompts/prompts.c \
 	common/tools/report.c common/tools/report.h \
 	common/tools/runs/imports.c common/tools/runs/imports.h \

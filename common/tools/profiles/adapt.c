@@ -13,10 +13,12 @@
 #include <string.h>
 #include <time.h>
 
-#define NAP_MS       50
+#define RETRY_MS     50
 #define SENTENCE_MAX (64u * 1024)
+#define PAGE_FILES   1000
+#define PAGES_MAX    20
 
-/* Tools bound what they return long before this. */
+/* Tools bound their results long before this. */
 #define TEXT_MAX (128u * 1024 * 1024)
 
 json_t *adapt_known(const struct arg_row *table, const json_t *arguments)
@@ -39,26 +41,17 @@ int adapt_fill(const struct arg_row *table, const struct mcp_tool_call *c, void 
     return args_fill(table, c->app, *out_known, out, e);
 }
 
-static void leave_out_nulls(json_t *arguments)
-{
-    const char *name;
-    json_t *value;
-    void *next;
-
-    json_object_foreach_safe(arguments, next, name, value)
-    {
-        if (json_is_null(value))
-            json_object_del(arguments, name);
-    }
-}
-
 int adapt_call(const struct mcp_tool_call *c, const struct mcp_tool *tool, json_t *take_arguments,
                struct mcp_result *inner, struct mcp_result *out, json_t **out_object, struct err *e)
 {
     json_auto_t *arguments = take_arguments;
     struct mcp_tool_call call = *c;
+    const char *name;
+    json_t *value;
+    void *next;
 
-    leave_out_nulls(arguments);
+    json_object_foreach_safe(arguments, next, name, value) if (json_is_null(value))
+        json_object_del(arguments, name);
     call.tool = tool;
     call.arguments = arguments;
     call.can_task = false;
@@ -74,8 +67,8 @@ int adapt_call(const struct mcp_tool_call *c, const struct mcp_tool *tool, json_
     return err_set(e, inner->failure ? inner->failure : ERR_INTERNAL, "%s", mcp_result_text(inner));
 }
 
-/* What of path is behind root; NULL when it is not below it. */
-static const char *behind(const char *path, const char *root)
+/* The part of path behind root; NULL when path is not below it. */
+static const char *path_below(const char *path, const char *root)
 {
     size_t len = strlen(root);
 
@@ -90,7 +83,7 @@ char *adapt_name(const char *path, const char *const *roots, struct err *e)
     const char *rest = path[0] == '/' ? NULL : path;
 
     for (; !rest && *roots; roots++)
-        rest = behind(path, *roots);
+        rest = path_below(path, *roots);
     while (rest && *rest) {
         size_t len = strcspn(rest, "/");
 
@@ -107,7 +100,7 @@ char *adapt_name(const char *path, const char *const *roots, struct err *e)
     return NULL;
 }
 
-/* The pattern that matches this name only. */
+/* A pattern that matches this name only. */
 static void add_pattern(const char *name, struct buf *out)
 {
     for (; *name; name++) {
@@ -132,20 +125,44 @@ json_t *adapt_find_file(const struct mcp_tool_call *c, const char *conversation,
     return json_incref(json_array_get(json_object_get(page, "files"), 0));
 }
 
-int adapt_delete(const struct mcp_tool_call *c, const char *conversation, int patience_ms,
+int adapt_list_folder(const struct mcp_tool_call *c, const char *conversation, const char *folder,
+                      void (*add)(const json_t *files, json_t *list), json_t *list, struct err *e)
+{
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    json_auto_t *page = NULL;
+
+    for (int i = 0; i < PAGES_MAX; i++) {
+        const struct broker_listing listing = {.conversation = conversation,
+                                               .folder = folder,
+                                               .after = json_get_string(page, "next"),
+                                               .max = PAGE_FILES};
+        json_t *next = broker_list_folder(&client, c->tenant, &listing, e);
+
+        json_decref(page);
+        page = next;
+        if (!page)
+            return -1;
+        add(json_object_get(page, "files"), list);
+        if (!json_get_string(page, "next"))
+            break;
+    }
+    return 0;
+}
+
+int adapt_delete(const struct mcp_tool_call *c, const char *conversation, int timeout_ms,
                  struct err *e)
 {
-    const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
+    const struct timespec delay = {.tv_nsec = RETRY_MS * 1000000L};
     struct broker_client client = tools_client(c->app, c->cancel_fd);
 
-    for (;; patience_ms -= NAP_MS) {
+    for (;; timeout_ms -= RETRY_MS) {
         json_auto_t *gone = broker_delete_conversation(&client, c->tenant, conversation, e);
 
         if (gone || e->kind == ERR_NOT_FOUND)
             return 0;
-        if (e->kind != ERR_BUSY || patience_ms <= 0)
+        if (e->kind != ERR_BUSY || timeout_ms <= 0)
             return -1;
-        nanosleep(&nap, NULL);
+        nanosleep(&delay, NULL);
     }
 }
 

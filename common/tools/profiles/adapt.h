@@ -1,7 +1,7 @@
 /*
- * What the adapters have in common. An adapter's tool reads its arguments by a table as ours do,
- * calls one of our tools with arguments made from them, and tells the outcome in its server's
- * shape: limits, consent, progress and news are the inner tool's.
+ * Shared by the profiles. A tool of a profile reads its arguments by a table as ours do, calls one
+ * of our tools with arguments made from them, and returns the outcome in its server's shape:
+ * limits, consent, progress and events are those of our tool.
  */
 #ifndef SANDCGI_TOOLS_PROFILES_ADAPT_H
 #define SANDCGI_TOOLS_PROFILES_ADAPT_H
@@ -9,11 +9,11 @@
 #include "common/mcp/features/tool.h"
 #include "common/tools/args.h"
 
-/* Those of a call's arguments that the table has; new reference. */
+/* The call's arguments that the table has; new reference. */
 json_t *adapt_known(const struct arg_row *table, const json_t *arguments);
 
-/* As args_fill, but arguments that the table does not have are passed over, as those servers do.
- * *out_known (owned by the caller) keeps what *out points into. */
+/* As args_fill, but arguments that are not in the table are ignored, as those servers do.
+ * *out_known (owned by the caller) holds the strings of *out. */
 int adapt_fill(const struct arg_row *table, const struct mcp_tool_call *c, void *out,
                json_t **out_known, struct err *e);
 
@@ -37,11 +37,15 @@ char *adapt_name(const char *path, const char *const *roots, struct err *e);
 /* A file's row of broker_list_folder: its size and url. New reference; NULL: not found. */
 json_t *adapt_find_file(const struct mcp_tool_call *c, const char *conversation, const char *name);
 
+/* Calls add with the rows of each page of a folder ("": /data); stops after 20,000 files. */
+int adapt_list_folder(const struct mcp_tool_call *c, const char *conversation, const char *folder,
+                      void (*add)(const json_t *files, json_t *list), json_t *list, struct err *e);
+
 /*
- * Deletes a conversation. What has just ended in it may hold it for a moment longer: ERR_BUSY only
- * after trying for patience_ms. 0 also when there is nothing (any more).
+ * Deletes a conversation, and retries for timeout_ms while something that has just ended holds it
+ * (ERR_BUSY). 0 also when there is none.
  */
-int adapt_delete(const struct mcp_tool_call *c, const char *conversation, int patience_ms,
+int adapt_delete(const struct mcp_tool_call *c, const char *conversation, int timeout_ms,
                  struct err *e);
 
 /* The object as the text of the only block, in one line or with two blanks per level. */

@@ -1,4 +1,5 @@
-/* The set "container": its tools. */
+/* The set "container": its tools. The copying ones work on the client's own machine, so they are
+ * offered on standard input and output only. */
 #include "config.h"
 
 #include "common/base/crypto.h"
@@ -7,25 +8,156 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/list.h"
-#include "common/tools/profiles/container.h"
+#include "common/tools/profiles/container_call.h"
 #include "common/tools/tools_app.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#define PATH_ROW(member, text, must, what)                                                         \
+    ARG_ROW(struct container_arguments, member, text, ARG_STRING, .required = (must),              \
+            .max = PATH_MAX, .help = (what))
+
+static const struct arg_row copy_project_arguments[] = {
+    CONTAINER_ID_ROW,
+    PATH_ROW(file_name, "local_src_dir", true, "Folder on your machine"),
+    PATH_ROW(dest_dir, "dest_dir", false, "Folder that it becomes; /app/<name> when absent"),
+    {0},
+};
+static const struct arg_row copy_in_arguments[] = {
+    CONTAINER_ID_ROW,
+    PATH_ROW(file_name, "local_src_file", true, "File on your machine"),
+    PATH_ROW(dest_dir, "dest_path", false, "File in the container; /app/<name> when absent"),
+    {0},
+};
+static const struct arg_row copy_out_arguments[] = {
+    CONTAINER_ID_ROW,
+    PATH_ROW(dest_dir, "container_src_path", true, "File in the container"),
+    PATH_ROW(file_name, "local_dest_path", false, "File on your machine; ./<name> when absent"),
+    {0},
+};
+
+/* One of ours, and what its arguments are called there: file_name is the client's path, dest_dir
+ * the container's. */
+struct copy {
+    const struct mcp_tool *tool;
+    const char *local, *inside;
+};
+
+#define COPY_TOOLS 3
+static const struct mcp_tool copy_tools[COPY_TOOLS];
+
+/* In the order of copy_tools. */
+static const struct copy copies[COPY_TOOLS] = {
+    {&tool_copy_project, "local_src_dir", "dest_dir"},
+    {&tool_copy_file, "local_src_file", "dest_path"},
+    {&tool_copy_file_from_sandbox, "local_dest_path", "container_src_path"},
+};
+static const struct copy *const copy_out = &copies[2];
+
+/* What a copy is about, as ours take it: absolute where it is local, below /app in the container.
+ */
+struct copy_paths {
+    const char *conversation, *local, *inside;
+};
+
+/* *out_local: where ours says the file is now on the client's machine, heap; NULL when it is not
+ * there. */
+static int copy_by_ours(const struct container_call *s, const struct copy *copy,
+                        const struct copy_paths *paths, char **out_local, struct err *e)
+{
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    json_t *copied;
+    const char *path;
+
+    if (adapt_call(s->mcp, copy->tool,
+                   json_pack("{s:s, s:s?, s:s?, s:b}", "conversationId", paths->conversation,
+                             copy->local, paths->local, copy->inside, paths->inside, "overwrite",
+                             1),
+                   &inner, s->out, &copied, e) < 0)
+        return -1;
+    path = json_get_string(copied, "path");
+    *out_local = path ? mem_strdup(path) : NULL;
+    return 0;
+}
+
+/* To where the server was started, as there, should that be allowed; else to where ours would put
+ * it. */
+static int copy_here(const struct container_call *s, struct copy_paths *paths, char **out_local,
+                     struct err *e)
+{
+    const char *slash = strrchr(paths->inside, '/');
+    AUTO_FREE char *here = container_local_path(slash ? slash + 1 : paths->inside);
+
+    paths->local = here;
+    if (copy_by_ours(s, copy_out, paths, out_local, e) == 0)
+        return 0;
+    if (e->kind != ERR_DENIED)
+        return -1;
+    *e = (struct err)ERR_INIT;
+    paths->local = NULL;
+    return copy_by_ours(s, copy_out, paths, out_local, e);
+}
+
+static int copy_files(const struct container_call *s, const struct copy *copy, char **out_local,
+                      struct err *e)
+{
+    AUTO_FREE char *conversation = container_conversation(s, e);
+    AUTO_FREE char *local = container_local_path(s->a.file_name);
+    AUTO_FREE char *inside = NULL;
+
+    if (!conversation)
+        return -1;
+    if (s->a.dest_dir && !(inside = container_file_name(NULL, s->a.dest_dir, e)))
+        return -1;
+    struct copy_paths paths = {conversation, local, inside};
+    return copy == copy_out && !local ? copy_here(s, &paths, out_local, e)
+                                      : copy_by_ours(s, copy, &paths, out_local, e);
+}
+
+static void copy_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    const struct copy *copy = &copies[c->tool - copy_tools];
+    AUTO_CONTAINER_CALL struct container_call s = {.mcp = c, .out = out};
+    AUTO_FREE char *local = NULL;
+    struct err e = ERR_INIT;
+
+    if (!container_begin(&s, c->tool->arguments))
+        return;
+    if (copy_files(&s, copy, &local, &e) < 0) {
+        if (e.kind != ERR_NONE) /* else the client is asked for its roots first */
+            container_fail(out, &e);
+    } else if (local) {
+        adapt_tell(out, "Successfully copied %s from container %s to %s", s.a.dest_dir,
+                   s.a.container, local);
+    } else {
+        adapt_tell(out, "Successfully copied %s to container %s", s.a.file_name, s.a.container);
+    }
+}
+
+#define COPY_TOOL(title, table, text)                                                              \
+    {                                                                                              \
+        .name = (title), .reach = MCP_REACH_LOCAL, .hints = {.destructive = true},                 \
+        .description = (text), .arguments = (table), .call = copy_tool                             \
+    }
+
+static const struct mcp_tool copy_tools[COPY_TOOLS] = {
+    COPY_TOOL("copy_project", copy_project_arguments,
+              "Copy a directory of your machine to the sandboxed filesystem."),
+    COPY_TOOL("copy_file", copy_in_arguments,
+              "Copy a single file of your machine to the sandboxed filesystem."),
+    COPY_TOOL("copy_file_from_sandbox", copy_out_arguments,
+              "Copy a single file from the sandboxed filesystem to your machine."),
+};
 
 #define DEFAULT_IMAGE      "python:3.12-slim-bookworm"
 #define CONVERSATION_BYTES 12
 #define COMMANDS_BYTES     (1024 * 1024)
 #define COMMANDS_MAX       500
-#define STOP_PATIENCE_MS   10000
+#define STOP_TIMEOUT_MS    10000
 #define EXEC_TEXT_MAX      (128u * 1024 * 1024)
-
-#define TEXT_ROW(member, text, must, what)                                                         \
-    {                                                                                              \
-        .name = (text), .type = ARG_STRING,                                                        \
-        .offset = offsetof(struct container_arguments, member), .required = (must), .max = 4096,   \
-        .help = (what)                                                                             \
-    }
 
 static const struct arg_row initialize_arguments[] = {
     ARG_ROW(struct container_arguments, image, "image", ARG_STRING, .max = 4096,
@@ -38,10 +170,10 @@ static const struct arg_row initialize_arguments[] = {
 
 static const struct arg_row write_arguments[] = {
     CONTAINER_ID_ROW,
-    TEXT_ROW(file_name, "file_name", true, "Name of the file"),
+    PATH_ROW(file_name, "file_name", true, "Name of the file"),
     ARG_ROW(struct container_arguments, contents, "file_contents", ARG_TEXT, .required = true,
             .max_setting = ARG_SETTING(file_max), .help = "Contents of the file"),
-    TEXT_ROW(dest_dir, "dest_dir", false, "Folder of the file, " CONTAINER_FOLDER " when absent"),
+    PATH_ROW(dest_dir, "dest_dir", false, "Folder of the file, " CONTAINER_FOLDER " when absent"),
     {0},
 };
 
@@ -59,7 +191,7 @@ static const struct arg_row stop_arguments[] = {CONTAINER_ID_ROW, {0}};
 
 /* ---- sandbox_initialize ---- */
 
-/* The runner that stands in for a well-known image; NULL: the operator's list decides. */
+/* The runner that stands in for a well-known image; NULL: the operator's tool_list decides. */
 static const char *language_of(const char *image)
 {
     static const struct {
@@ -74,7 +206,7 @@ static const char *language_of(const char *image)
 }
 
 /* An image that the operator allows is taken; else a runner may stand in for it. */
-static json_t *create(const struct mcp_tool_call *c, const char *image, struct err *e)
+static json_t *create_psandbox(const struct mcp_tool_call *c, const char *image, struct err *e)
 {
     const struct tools_app *app = c->app;
     struct broker_client client = tools_client(app, c->cancel_fd);
@@ -104,7 +236,8 @@ static void initialize(const struct mcp_tool_call *c, struct mcp_result *out)
 
     if (!container_begin(&s, initialize_arguments))
         return;
-    json_auto_t *psandbox = create(c, s.a.image && *s.a.image ? s.a.image : DEFAULT_IMAGE, &e);
+    json_auto_t *psandbox = create_psandbox(c, s.a.image && *s.a.image ? s.a.image : DEFAULT_IMAGE,
+                                            &e);
     const char *psandbox_id = json_get_string(psandbox, "sandboxId");
     if (psandbox && container_id_of(c->tenant, psandbox_id ? psandbox_id : "", id, &e) == 0)
         adapt_tell(out, "container_id: %s", id);
@@ -205,7 +338,7 @@ static void exec_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 /* ---- sandbox_stop ---- */
 
 /* The container, and what was in it. */
-static int stop(const struct container_call *s, struct err *e)
+static int stop_container(const struct container_call *s, struct err *e)
 {
     struct broker_client client = tools_client(s->mcp->app, s->mcp->cancel_fd);
     AUTO_FREE char *conversation = container_conversation(s, e);
@@ -213,7 +346,7 @@ static int stop(const struct container_call *s, struct err *e)
                               ? broker_close_psandbox(&client, s->mcp->tenant, s->psandbox, e)
                               : NULL;
 
-    return closed ? adapt_delete(s->mcp, conversation, STOP_PATIENCE_MS, e) : -1;
+    return closed ? adapt_delete(s->mcp, conversation, STOP_TIMEOUT_MS, e) : -1;
 }
 
 static void stop_tool(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -223,13 +356,13 @@ static void stop_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 
     if (!container_begin(&s, stop_arguments))
         return;
-    if (stop(&s, &e) == 0)
+    if (stop_container(&s, &e) == 0)
         adapt_tell(out, "Successfully stopped and removed container: %s", s.a.container);
     else
         container_fail(out, &e);
 }
 
-/* ---- the list ---- */
+/* ---- the tool_list ---- */
 
 static const char *const write_aliases[] = {"write_file", NULL};
 
@@ -260,14 +393,8 @@ static const struct mcp_tool tools[] = {
      .call = stop_tool},
 };
 
-static const struct mcp_tool *const list[] = {
-    &tools[0],
-    &tools[1],
-    &tools[2],
-    &tools[3],
-    &container_copy_tools[0],
-    &container_copy_tools[1],
-    &container_copy_tools[2],
+static const struct mcp_tool *const tool_list[] = {
+    &tools[0], &tools[1], &tools[2], &tools[3], &copy_tools[0], &copy_tools[1], &copy_tools[2],
 };
 
 const struct toolset profile_container = {
@@ -275,7 +402,7 @@ const struct toolset profile_container = {
     .instructions = "Runs commands in containers. sandbox_initialize makes one, "
                     "write_file_sandbox puts files into it, sandbox_exec runs commands in it, "
                     "sandbox_stop removes it with everything in it.",
-    .tools = list,
-    .n_tools = ARRAY_LEN(list),
+    .tools = tool_list,
+    .n_tools = ARRAY_LEN(tool_list),
     .resources = &container_resources,
 };

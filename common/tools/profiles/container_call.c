@@ -1,14 +1,55 @@
-/* How calls of the set "container" begin, and how they are answered. */
 #include "config.h"
 
+#include "common/tools/profiles/container_call.h"
+
+#include "common/base/auto.h"
+#include "common/base/crypto.h"
 #include "common/base/mem.h"
+#include "common/mcp/features/resource.h"
 #include "common/rpc/json.h"
-#include "common/tools/profiles/container.h"
 #include "common/tools/report.h"
+#include "common/tools/sandboxes/sandboxes.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+/* The psandbox's digits come first; the rest says that they are meant so, and by whom. It is no
+ * key: who owns a sandbox is the broker's to check. */
+int container_id_of(const char *tenant, const char *psandbox_id, char out[CONTAINER_ID_LEN + 1],
+                    struct err *e)
+{
+    static const char label[] = "container id 1";
+    const char *digits = psandbox_id + strlen(PSANDBOX_ID_PREFIX);
+    const struct crypto_part parts[] = {{tenant, strlen(tenant)}, {digits, strlen(digits)}};
+    uint8_t digest[CRYPTO_SHA256_LEN];
+    char hex[CRYPTO_HEX_LEN(CRYPTO_SHA256_LEN)];
+
+    if (strncmp(psandbox_id, PSANDBOX_ID_PREFIX, strlen(PSANDBOX_ID_PREFIX)) != 0 ||
+        strlen(digits) != RUN_ID_LEN)
+        return err_set(e, ERR_PROTOCOL, "a sandbox's id has an unknown form");
+    if (crypto_hmac(label, sizeof(label) - 1, parts, 2, digest, e) < 0)
+        return -1;
+    crypto_hex(digest, sizeof(digest), hex);
+    snprintf(out, CONTAINER_ID_LEN + 1, "%s%.*s", digits, CONTAINER_ID_LEN - RUN_ID_LEN, hex);
+    return 0;
+}
+
+int container_psandbox_of(const char *tenant, const char *id, char out[CONTAINER_PSANDBOX_LEN + 1],
+                          struct err *e)
+{
+    char same[CONTAINER_ID_LEN + 1];
+    struct err why = ERR_INIT;
+
+    snprintf(out, CONTAINER_PSANDBOX_LEN + 1, PSANDBOX_ID_PREFIX "%.*s", RUN_ID_LEN, id);
+    if (strlen(id) == CONTAINER_ID_LEN && strspn(id, "0123456789abcdef") == CONTAINER_ID_LEN &&
+        container_id_of(tenant, out, same, &why) == 0 && strcmp(same, id) == 0)
+        return 0;
+    return err_set(e, ERR_NOT_FOUND, "No such container: there is none of yours with this id");
+}
 
 void container_call_clear(struct container_call *s)
 {
@@ -66,6 +107,47 @@ char *container_file_name(const char *folder, const char *name, struct err *e)
     return adapt_name(path, roots, e);
 }
 
+/* Takes ".", ".." and empty parts out of an absolute path. */
+static void normalise(char *path)
+{
+    char *end = path; /* of what stays */
+
+    for (const char *part = path; *part;) {
+        size_t len = strcspn(part, "/");
+        const char *next = part + len + (part[len] == '/');
+
+        if (len == 2 && memcmp(part, "..", 2) == 0) {
+            while (end > path && *--end != '/')
+                continue;
+        } else if (len > 0 && !(len == 1 && part[0] == '.')) {
+            *end++ = '/';
+            memmove(end, part, len);
+            end += len;
+        }
+        part = next;
+    }
+    if (end == path)
+        *end++ = '/';
+    *end = '\0';
+}
+
+char *container_local_path(const char *path)
+{
+    char folder[PATH_MAX];
+    char *absolute;
+
+    if (!path || !*path)
+        return NULL;
+    if (path[0] == '/')
+        absolute = mem_strdup(path);
+    else if (getcwd(folder, sizeof(folder)))
+        absolute = mem_printf("%s/%s", folder, path);
+    else
+        return mem_strdup(path); /* which ours refuse */
+    normalise(absolute);
+    return absolute;
+}
+
 /* A stream ends its last line. */
 static void add_stream(const json_t *result, const char *stream, const char *before,
                        struct buf *out)
@@ -104,3 +186,61 @@ void container_add_command(const json_t *result, struct buf *out)
     else if (!json_is_integer(code))
         buf_addf(out, "Error: the command was ended (%s)\n", status ? status : "unknown");
 }
+
+#define URI_HEAD "containers://"
+#define URI_TAIL "/logs"
+
+/* As those of its server, nothing is listed. */
+static json_t *logs_list(void *app, const char *tenant, const char *cursor, char **out_next,
+                         struct err *e)
+{
+    (void)app;
+    (void)tenant;
+    *out_next = NULL;
+    if (!cursor || !*cursor)
+        return json_array();
+    err_set(e, ERR_INVALID, "the cursor is not one of this server's");
+    return NULL;
+}
+
+static json_t *logs_templates(void *app)
+{
+    (void)app;
+    return json_pack("[{s:s, s:s, s:s, s:s, s:{s:[s, s], s:f}}]", "uriTemplate",
+                     URI_HEAD "{id}" URI_TAIL, "name", "Container Logs", "description",
+                     "What the commands in a container printed", "mimeType", "text/plain",
+                     "annotations", "audience", "assistant", "user", "priority", 0.5);
+}
+
+/* The psandbox that a URI's id leads to; ERR_NOT_FOUND. */
+static int logs_psandbox(const char *tenant, const char *uri,
+                         char psandbox[CONTAINER_PSANDBOX_LEN + 1], struct err *e)
+{
+    char id[CONTAINER_ID_LEN + 1];
+
+    if (strlen(uri) != strlen(URI_HEAD URI_TAIL) + CONTAINER_ID_LEN ||
+        strncmp(uri, URI_HEAD, strlen(URI_HEAD)) != 0 ||
+        strcmp(uri + strlen(URI_HEAD) + CONTAINER_ID_LEN, URI_TAIL) != 0)
+        return err_set(e, ERR_NOT_FOUND, "there is no such resource");
+    snprintf(id, sizeof(id), "%.*s", CONTAINER_ID_LEN, uri + strlen(URI_HEAD));
+    return container_psandbox_of(tenant, id, psandbox, e);
+}
+
+/* Our own resource, under its name here. */
+static json_t *logs_read(void *app, const char *tenant, const char *uri, struct err *e)
+{
+    char psandbox[CONTAINER_PSANDBOX_LEN + 1];
+
+    if (logs_psandbox(tenant, uri, psandbox, e) < 0)
+        return NULL;
+    AUTO_FREE char *ours = mem_printf(URI_HEAD "%s" URI_TAIL, psandbox);
+    json_t *contents = sandbox_logs_read(app, tenant, ours, e);
+    json_object_set_new(json_array_get(contents, 0), "uri", json_string(uri));
+    return contents;
+}
+
+const struct mcp_resources container_resources = {
+    .list = logs_list,
+    .templates = logs_templates,
+    .read = logs_read,
+};

@@ -3,8 +3,7 @@
 
 #include "common/protocol/client_psandboxes.h"
 #include "common/rpc/json.h"
-#include "common/tools/list.h"
-#include "common/tools/profiles/interpreter.h"
+#include "common/tools/profiles/interpreter_call.h"
 #include "common/tools/report.h"
 #include "common/tools/tools_app.h"
 
@@ -108,25 +107,3 @@ char *interpreter_name(struct mcp_result *out, const char *path)
         interpreter_fail(out, "%s", e.text);
     return name;
 }
-
-#define S(i) &interpreter_session_tools[i]
-#define F(i) &interpreter_file_tools[i]
-#define T(i) &interpreter_telnet_tools[i]
-#define C(i) &interpreter_chart_tools[i]
-
-static const struct mcp_tool *const list[] = {
-    S(0), S(1), S(2), S(3), S(4), &interpreter_package_tool,
-    F(0), F(1), F(2), F(3), T(0), T(1),
-    T(2), T(3), C(0), C(1), C(2), C(3),
-    C(4),
-};
-
-const struct toolset profile_interpreter = {
-    .name = "interpreter",
-    .instructions =
-        "Runs Python in sandboxes that keep their variables and files. create_sandbox begins one "
-        "under a session_id of your choice, execute_code runs code in it, close_sandbox ends it. "
-        "create_run_close does all three. The files are in the program's current directory.",
-    .tools = list,
-    .n_tools = ARRAY_LEN(list),
-};

@@ -1,20 +1,24 @@
-/* Files of the set "interpreter". Paths are those of the sandbox: "/" is its directory. */
+/*
+ * Files and charts of the set "interpreter". Paths are those of the sandbox: "/" is its directory.
+ * One fixed program (charts.py) draws all charts in a container; it gets the arguments as JSON on
+ * its standard input, so no code is made from them.
+ */
 #include "config.h"
 
+#include "common/base/b64.h"
 #include "common/base/mem.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
-#include "common/tools/profiles/interpreter.h"
+#include "common/tools/profiles/interpreter_call.h"
+#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <string.h>
 
 #define PATH_MAX_BYTES 4096
-#define PAGE_FILES     1000
-#define PAGES_MAX      20
 
 static const struct arg_row list_arguments[] = {
     INTERPRETER_SESSION,
@@ -29,11 +33,8 @@ static const struct arg_row read_arguments[] = {
 };
 
 #define CONTENT_ROW(text)                                                                          \
-    {                                                                                              \
-        .name = (text), .type = ARG_TEXT,                                                          \
-        .offset = offsetof(struct interpreter_arguments, content), .required = true,               \
-        .max_setting = ARG_SETTING(file_max), .help = "The file's text."                           \
-    }
+    ARG_ROW(struct interpreter_arguments, content, text, ARG_TEXT, .required = true,               \
+            .max_setting = ARG_SETTING(file_max), .help = "The file's text.")
 
 static const struct arg_row write_arguments[] = {
     INTERPRETER_SESSION,
@@ -53,22 +54,12 @@ static const struct arg_row upload_arguments[] = {
 
 /* ---- list_files ---- */
 
-static json_t *page_of(const struct interpreter_call *s, const char *folder, const char *after,
-                       struct err *e)
-{
-    struct broker_client client = tools_client(s->mcp->app, s->mcp->cancel_fd);
-    const struct broker_listing listing = {
-        .conversation = s->a.session, .folder = folder, .after = after, .max = PAGE_FILES};
-
-    return broker_list_folder(&client, s->mcp->tenant, &listing, e);
-}
-
-static void add_entries(const json_t *page, json_t *entries)
+static void add_entries(const json_t *files, json_t *entries)
 {
     size_t i;
     json_t *row;
 
-    json_array_foreach(json_object_get(page, "files"), i, row)
+    json_array_foreach(files, i, row)
     {
         const char *name = json_get_string(row, "name");
         const char *type = json_get_string(row, "type");
@@ -86,28 +77,18 @@ static void list_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
     json_auto_t *entries = json_array();
-    json_auto_t *page = NULL;
     struct err e = ERR_INIT;
 
     if (!interpreter_begin_active(&s, list_arguments))
         return;
     const char *path = s.a.path ? s.a.path : "/";
     AUTO_FREE char *folder = interpreter_name(out, path);
-    for (int i = 0; folder && i < PAGES_MAX; i++) {
-        json_t *next = page_of(&s, folder, json_get_string(page, "next"), &e);
-
-        json_decref(page);
-        page = next;
-        if (!page) {
-            interpreter_fail(out, "%s", interpreter_text(&e));
-            return;
-        }
-        add_entries(page, entries);
-        if (!json_get_string(page, "next"))
-            break;
-    }
-    if (folder)
+    if (!folder)
+        return;
+    if (adapt_list_folder(c, s.a.session, folder, add_entries, entries, &e) == 0)
         out->structured = json_pack("{s:s, s:O}", "path", path, "files", entries);
+    else
+        interpreter_fail(out, "%s", interpreter_text(&e));
 }
 
 /* ---- read_file ---- */
@@ -201,4 +182,151 @@ const struct mcp_tool interpreter_file_tools[INTERPRETER_FILE_TOOLS] = {
      .description = "Puts a text file into a folder of a sandbox.",
      .arguments = upload_arguments,
      .call = upload_tool},
+};
+
+#define STDIN_MAX  (8u * 1024 * 1024)
+#define ANSWER_MAX 4096
+
+struct chart {
+    const char *kind; /* as charts.py names it */
+    const char *file; /* where it goes unless the call says */
+};
+
+/* In the order of interpreter_chart_tools. */
+static const struct chart charts[INTERPRETER_CHART_TOOLS] = {
+    {"line", "line_chart.png"},      {"bar", "bar_chart.png"},
+    {"scatter", "scatter_plot.png"}, {"interactive", "interactive_chart.html"},
+    {"heatmap", "heatmap.png"},
+};
+static const struct chart *const interactive_chart = &charts[3];
+
+static const struct arg_row chart_arguments[] = {
+    INTERPRETER_SESSION,
+    INTERPRETER_TEXT(path, "save_path", false, PATH_MAX_BYTES, "Where the chart is saved."),
+    {0},
+};
+
+/* ---- drawing ---- */
+
+static json_t *chart_input_new(const struct interpreter_call *s, const struct chart *chart,
+                               const char *name)
+{
+    json_auto_t *input = json_pack("{s:s, s:s, s:O}", "kind", chart->kind, "name", name,
+                                   "arguments", s->mcp->arguments);
+    AUTO_BUF struct buf text = BUF_INIT(STDIN_MAX);
+
+    /* What does not fit is left to the tool's own limit to refuse. */
+    return json_write(input, &text) == 0 ? json_stringn(buf_str(&text), text.len) : json_object();
+}
+
+/* What the program says is wrong, else how it ended; NULL: nothing. New reference. */
+static json_t *chart_problem(const json_t *result, const struct mcp_result *inner)
+{
+    const char *text = json_get_string(result, "stdout");
+    struct err e = ERR_INIT;
+
+    if (inner->is_error)
+        return json_string(mcp_result_text(inner));
+    if (json_is_true(json_object_get(result, "success")) && text && strlen(text) < ANSWER_MAX) {
+        json_auto_t *answer = json_parse(text, strlen(text), JSON_MAX_DEPTH, &e);
+        if (json_is_true(json_object_get(answer, "ok")))
+            return NULL;
+        if (json_is_string(json_object_get(answer, "error")))
+            return json_incref(json_object_get(answer, "error"));
+    }
+    return json_string("the chart could not be drawn");
+}
+
+/* 0: the chart is in the sandbox under this name; -1: out says why not. */
+static int chart_draw(const struct interpreter_call *s, const struct chart *chart, const char *name)
+{
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    struct err e = ERR_INIT;
+    json_t *result = NULL;
+    json_auto_t *problem = NULL;
+
+    if (adapt_call(s->mcp, &tool_run_code,
+                   json_pack("{s:s, s:s, s:s, s:o, s:i}", "conversationId", s->a.session,
+                             "language", "python", "code", charts_py, "stdin",
+                             chart_input_new(s, chart, name), "waitMs", 0),
+                   &inner, s->out, &result, &e) < 0)
+        problem = json_string(interpreter_text(&e));
+    else
+        problem = chart_problem(result, &inner);
+    if (problem)
+        interpreter_fail(s->out, "%s", json_string_value(problem));
+    return problem ? -1 : 0;
+}
+
+/* ---- telling ---- */
+
+static json_t *chart_base64_new(const struct buf *content)
+{
+    AUTO_BUF struct buf text = BUF_INIT(B64_ENCODED_LEN(content->len));
+
+    b64_encode(buf_str(content), content->len, &text);
+    return json_stringn(buf_str(&text), text.len);
+}
+
+static void chart_tell(const struct interpreter_call *s, const struct chart *chart,
+                       const char *path, const char *name)
+{
+    const struct tools_app *app = s->mcp->app;
+    AUTO_BUF struct buf content = BUF_INIT((size_t)app->limits.file_max);
+    bool is_page = chart == interactive_chart;
+    const char *chosen = json_get_string(s->mcp->arguments, "chart_type");
+    const char *title = json_get_string(s->mcp->arguments, "title"), *type;
+    AUTO_FREE char *message = mem_printf("Chart saved to %s", path);
+    struct err e = ERR_INIT;
+
+    if (content_read(app, s->mcp->tenant, s->a.session, name, &content, &type, &e) < 0) {
+        interpreter_fail(s->out, "%s", interpreter_text(&e));
+        return;
+    }
+    s->out->structured = json_pack(
+        "{s:s, s:s, s:s, s:o, s:s}", "chart_type", is_page && chosen ? chosen : chart->kind,
+        "title", title ? title : "", "file_path", path, is_page ? "html_content" : "base64_image",
+        is_page ? json_from_bytes(buf_str(&content), content.len) : chart_base64_new(&content),
+        "message", message);
+}
+
+static void chart_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    const struct chart *chart = &charts[c->tool - interpreter_chart_tools];
+    AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
+    struct err e = ERR_INIT;
+
+    if (!interpreter_begin_active(&s, chart_arguments))
+        return;
+    const char *path = s.a.path && *s.a.path ? s.a.path : chart->file;
+    AUTO_FREE char *name = interpreter_name(out, path);
+    if (!name)
+        return;
+    if (files_check_name("save_path", name, strlen(name), &e) < 0)
+        interpreter_fail(out, "%s", e.text);
+    else if (chart_draw(&s, chart, name) == 0)
+        chart_tell(&s, chart, path, name);
+}
+
+/* ---- the tools ---- */
+
+#define CHART_TOOL(chart, text)                                                                    \
+    {                                                                                              \
+        .name = "generate_" #chart, .description = (text), .input_schema = schema_##chart,         \
+        .call = chart_tool                                                                         \
+    }
+
+const struct mcp_tool interpreter_chart_tools[INTERPRETER_CHART_TOOLS] = {
+    CHART_TOOL(line_chart,
+               "Draws a line chart of data, a list of objects: x_key is across, each of "
+               "y_keys is a line. Saved as PNG in the sandbox."),
+    CHART_TOOL(bar_chart, "Draws a bar chart of data, a list of objects: a group of bars per "
+                          "category_key, one for each of value_keys. Saved as PNG in the sandbox."),
+    CHART_TOOL(scatter_plot,
+               "Draws a scatter plot of data, a list of objects: x_key against y_key, "
+               "perhaps with color_key and size_key. Saved as PNG in the sandbox."),
+    CHART_TOOL(interactive_chart,
+               "Draws an interactive chart of data, a list of objects, as one HTML "
+               "page that needs nothing else. Saved in the sandbox."),
+    CHART_TOOL(heatmap, "Draws a heatmap of data, rows of numbers. Saved as PNG in the sandbox."),
 };

@@ -12,12 +12,12 @@
 #include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/adapt.h"
+#include "common/tools/runs/permit.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define ENV_MAX    64
 #define STDERR_MAX (32u * 1024 * 1024)
 
 struct arguments {
@@ -27,15 +27,8 @@ struct arguments {
     struct arg_map environment;
 };
 
-#define CONVERSATION                                                                               \
-    {                                                                                              \
-        .name = "conversationId", .type = ARG_IDENTIFIER,                                          \
-        .offset = offsetof(struct arguments, conversation), .required = true,                      \
-        .max = CONVERSATION_MAX, .help = CONVERSATION_HELP                                         \
-    }
-
 static const struct arg_row upload_arguments[] = {
-    CONVERSATION,
+    CONVERSATION_ROW(struct arguments),
     ARG_ROW(struct arguments, filename, "filename", ARG_STRING, .required = true,
             .max = FILES_NAME_MAX, .help = "Name of the file below /data."),
     ARG_ROW(struct arguments, content, "content", ARG_BASE64, .required = true,
@@ -44,7 +37,7 @@ static const struct arg_row upload_arguments[] = {
 };
 
 static const struct arg_row run_arguments[] = {
-    CONVERSATION,
+    CONVERSATION_ROW(struct arguments),
     ARG_ROW(struct arguments, language, "language", ARG_IDENTIFIER, .required = true,
             .max = LANGUAGE_MAX, .help = "The language that the code is written in.",
             .choices = runners_languages),
@@ -67,7 +60,7 @@ static bool is_missing(const json_t *arguments, const char *name)
     return !value || json_is_null(value) || (json_is_string(value) && !json_string_length(value));
 }
 
-/* Wrong arguments are errors of the protocol: the first missing one by name, */
+/* Wrong arguments are protocol errors: the first missing one by its name, */
 static bool has_required(const struct mcp_tool_call *c, const struct arg_row *table,
                          struct mcp_result *out)
 {
@@ -149,7 +142,7 @@ static void tell_timeout(const struct tools_app *app, json_t *result)
     json_object_set_new(result, "exitCode", json_integer(-1));
 }
 
-/* Its clients open every file that they are told of. */
+/* Its clients open every file in the list. */
 static void leave_out_deleted(json_t *files)
 {
     for (size_t i = json_array_size(files); i-- > 0;)
@@ -162,7 +155,7 @@ static void tell_run(const struct mcp_tool_call *c, struct mcp_result *inner,
 {
     json_t *result = inner->structured;
 
-    if (inner->is_error) { /* busy or lost: there was no run to tell of */
+    if (inner->is_error) { /* busy or lost: no result */
         tell_failed_run(out, mcp_result_text(inner));
         return;
     }
@@ -195,9 +188,9 @@ static void run(const struct mcp_tool_call *c, struct mcp_result *out)
     }
     if (!accepts(c, run_arguments, out))
         return;
-    /* These tools and ours have all of them in common. */
+    /* Our run_code has all of these arguments, too. */
     arguments = adapt_known(run_arguments, c->arguments);
-    json_object_set_new(arguments, "waitMs", json_integer(0)); /* its clients wait to the end */
+    json_object_set_new(arguments, "waitMs", json_integer(0)); /* its clients wait for the end */
     if (adapt_call(c, &tool_run_code, arguments, &inner, out, &object, &e) == 0)
         tell_run(c, &inner, out);
     else if (e.kind != ERR_NONE)

@@ -6,7 +6,7 @@
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
-#include "common/tools/profiles/session.h"
+#include "common/tools/profiles/session_call.h"
 #include "common/tools/report.h"
 #include "common/tools/tools_app.h"
 

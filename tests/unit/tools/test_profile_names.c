@@ -4,7 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/tools/profiles/adapt.h"
-#include "common/tools/profiles/container_id.h"
+#include "common/tools/profiles/container_call.h"
 #include "common/tools/tools.h"
 #include "tests/unit/unit.h"
 

@@ -4,7 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "common/tools/profiles/container.h"
+#include "common/tools/profiles/container_call.h"
 #include "tests/fakes/fake_broker.h"
 #include "tests/fakes/tools_world.h"
 #include "tests/unit/unit.h"

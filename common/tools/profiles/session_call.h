@@ -2,8 +2,8 @@
  * The set "session" inside: sandbox_* tools over one conversation per session_id. Whatever happens
  * is a model, told as JSON text and as {"result": model}; failures are models with a code.
  */
-#ifndef SANDCGI_TOOLS_PROFILES_SESSION_H
-#define SANDCGI_TOOLS_PROFILES_SESSION_H
+#ifndef SANDCGI_TOOLS_PROFILES_SESSION_CALL_H
+#define SANDCGI_TOOLS_PROFILES_SESSION_CALL_H
 
 #include "common/tools/profiles/adapt.h"
 
@@ -61,17 +61,5 @@ void session_fail_err(struct mcp_result *out, const struct err *e,
 
 /* A file as an artifact; url NULL: none. */
 json_t *session_artifact(const char *name, json_int_t size, const char *type, const char *url);
-
-/* The handlers. */
-void session_upload(const struct mcp_tool_call *c, struct mcp_result *out);
-void session_run(const struct mcp_tool_call *c, struct mcp_result *out);
-void session_read(const struct mcp_tool_call *c, struct mcp_result *out);
-void session_list(const struct mcp_tool_call *c, struct mcp_result *out);
-void session_close(const struct mcp_tool_call *c, struct mcp_result *out);
-
-extern const struct arg_row session_upload_arguments[];
-extern const struct arg_row session_run_arguments[];
-extern const struct arg_row session_read_arguments[];
-extern const struct arg_row session_id_arguments[]; /* of list and close */
 
 #endif

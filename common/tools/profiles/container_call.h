@@ -3,14 +3,28 @@
  * conversation of its own whose directory is seen at /app. Whatever happens is one text; failures
  * begin with "Error: ".
  */
-#ifndef SANDCGI_TOOLS_PROFILES_CONTAINER_H
-#define SANDCGI_TOOLS_PROFILES_CONTAINER_H
+#ifndef SANDCGI_TOOLS_PROFILES_CONTAINER_CALL_H
+#define SANDCGI_TOOLS_PROFILES_CONTAINER_CALL_H
 
 #include "common/base/buf.h"
+#include "common/protocol/client_psandboxes.h"
 #include "common/tools/profiles/adapt.h"
-#include "common/tools/profiles/container_id.h"
 
 #define CONTAINER_FOLDER "/app"
+
+/* What its clients call a container: 64 hex digits that lead back to one of our persistent
+ * sandboxes. */
+#define CONTAINER_ID_LEN       64
+#define CONTAINER_PSANDBOX_LEN (sizeof(PSANDBOX_ID_PREFIX) - 1 + RUN_ID_LEN)
+
+/* The id of a tenant's sandbox. psandbox_id as broker_create_psandbox told it. */
+int container_id_of(const char *tenant, const char *psandbox_id, char out[CONTAINER_ID_LEN + 1],
+                    struct err *e);
+
+/* Back. ERR_NOT_FOUND, in one text, for everything that container_id_of did not make for this
+ * tenant: ids of the engine's containers among them. */
+int container_psandbox_of(const char *tenant, const char *id, char out[CONTAINER_PSANDBOX_LEN + 1],
+                          struct err *e);
 
 /* The arguments of all of its tools; each has some of them. */
 struct container_arguments {
@@ -56,15 +70,9 @@ char *container_file_name(const char *folder, const char *name, struct err *e);
 char *container_local_path(const char *path);
 
 #define CONTAINER_ID_ROW                                                                           \
-    {                                                                                              \
-        .name = "container_id", .type = ARG_STRING,                                                \
-        .offset = offsetof(struct container_arguments, container), .required = true, .max = 256,   \
-        .help = "ID of the container returned from the initialize call"                            \
-    }
+    ARG_ROW(struct container_arguments, container, "container_id", ARG_STRING, .required = true,   \
+            .max = 256, .help = "ID of the container returned from the initialize call")
 
-extern const struct mcp_resources container_resources;
-
-#define CONTAINER_COPY_TOOLS 3
-extern const struct mcp_tool container_copy_tools[];
+extern const struct mcp_resources container_resources; /* containers://{id}/logs */
 
 #endif

@@ -2,8 +2,8 @@
  * The set "interpreter" inside: Python sessions that keep their variables, one per session_id,
  * which is the conversationId. Results are objects, or a text; failures are objects with error.
  */
-#ifndef SANDCGI_TOOLS_PROFILES_INTERPRETER_H
-#define SANDCGI_TOOLS_PROFILES_INTERPRETER_H
+#ifndef SANDCGI_TOOLS_PROFILES_INTERPRETER_CALL_H
+#define SANDCGI_TOOLS_PROFILES_INTERPRETER_CALL_H
 
 #include "common/tools/conversation_args.h"
 #include "common/tools/profiles/adapt.h"
@@ -48,24 +48,14 @@ const char *interpreter_text(struct err *e);
 char *interpreter_name(struct mcp_result *out, const char *path);
 
 #define INTERPRETER_SESSION                                                                        \
-    {                                                                                              \
-        .name = "session_id", .type = ARG_IDENTIFIER,                                              \
-        .offset = offsetof(struct interpreter_arguments, session), .required = true,               \
-        .max = CONVERSATION_MAX, .help = "The unique identifier of the sandbox session."           \
-    }
+    ARG_ROW(struct interpreter_arguments, session, "session_id", ARG_IDENTIFIER, .required = true, \
+            .max = CONVERSATION_MAX, .help = "The unique identifier of the sandbox session.")
 #define INTERPRETER_TEXT(member, text, must, most, what)                                           \
-    {                                                                                              \
-        .name = (text), .type = ARG_STRING,                                                        \
-        .offset = offsetof(struct interpreter_arguments, member), .required = (must),              \
-        .max = (most), .help = (what)                                                              \
-    }
+    ARG_ROW(struct interpreter_arguments, member, text, ARG_STRING, .required = (must),            \
+            .max = (most), .help = (what))
 
-extern const struct mcp_tool interpreter_session_tools[], interpreter_file_tools[],
-    interpreter_telnet_tools[], interpreter_chart_tools[];
-extern const struct mcp_tool interpreter_package_tool;
-#define INTERPRETER_SESSION_TOOLS 5
-#define INTERPRETER_FILE_TOOLS    4
-#define INTERPRETER_TELNET_TOOLS  4
-#define INTERPRETER_CHART_TOOLS   5
+extern const struct mcp_tool interpreter_file_tools[], interpreter_chart_tools[];
+#define INTERPRETER_FILE_TOOLS  4
+#define INTERPRETER_CHART_TOOLS 5
 
 #endif

@@ -1,4 +1,8 @@
-/* Sandboxes of the set "interpreter": create, close, status, code, packages. */
+/*
+ * The set "interpreter": its tools about sessions, code and packages; its list. Its telnet tools
+ * would connect from the server's own host to where a caller says, into the operator's network:
+ * here they refuse.
+ */
 #include "config.h"
 
 #include "common/base/crypto.h"
@@ -7,7 +11,7 @@
 #include "common/protocol/client_psandboxes.h"
 #include "common/rpc/json.h"
 #include "common/tools/list.h"
-#include "common/tools/profiles/interpreter.h"
+#include "common/tools/profiles/interpreter_call.h"
 #include "common/tools/tools_app.h"
 
 #include <string.h>
@@ -15,7 +19,7 @@
 #define INTERPRETER_TYPE "sandcgi"
 #define LANGUAGE         "python"
 #define ONCE_BYTES       12
-#define END_PATIENCE_MS  10000
+#define END_TIMEOUT_MS   10000
 
 static const struct arg_row session_arguments[] = {INTERPRETER_SESSION, {0}};
 
@@ -26,10 +30,8 @@ static const struct arg_row status_arguments[] = {
 };
 
 #define CODE_ROW                                                                                   \
-    {                                                                                              \
-        .name = "code", .type = ARG_TEXT, .offset = offsetof(struct interpreter_arguments, code),  \
-        .required = true, .max_setting = ARG_SETTING(code_max), .help = "The Python code."         \
-    }
+    ARG_ROW(struct interpreter_arguments, code, "code", ARG_TEXT, .required = true,                \
+            .max_setting = ARG_SETTING(code_max), .help = "The Python code.")
 
 static const struct arg_row code_arguments[] = {INTERPRETER_SESSION, CODE_ROW, {0}};
 static const struct arg_row once_arguments[] = {CODE_ROW, {0}};
@@ -37,9 +39,9 @@ static const struct arg_row once_arguments[] = {CODE_ROW, {0}};
 /* ---- running ---- */
 
 /* session: with its variables, else in a container of its own. */
-static int run(const struct mcp_tool_call *c, const char *conversation, const char *code,
-               size_t len, bool session, struct mcp_result *inner, struct mcp_result *out,
-               json_t **result, struct err *e)
+static int run_ours(const struct mcp_tool_call *c, const char *conversation, const char *code,
+                    size_t len, bool session, struct mcp_result *inner, struct mcp_result *out,
+                    json_t **result, struct err *e)
 {
     return adapt_call(c, &tool_run_code,
                       json_pack("{s:s, s:s, s:s%, s:b, s:i}", "conversationId", conversation,
@@ -56,7 +58,7 @@ static json_t *stream_of(const json_t *result, const char *name)
 }
 
 /* What went wrong in one line: that which the program said last. */
-static json_t *error_of(const json_t *result, const struct mcp_result *inner)
+static json_t *run_error(const json_t *result, const struct mcp_result *inner)
 {
     const char *status = json_get_string(result, "status");
     const json_t *text = json_object_get(result, "stderr");
@@ -81,12 +83,12 @@ static json_t *error_of(const json_t *result, const struct mcp_result *inner)
 static json_t *outcome_new(const json_t *result, const struct mcp_result *inner)
 {
     return json_pack("{s:{s:o, s:o}, s:o}", "logs", "stdout", stream_of(result, "stdout"), "stderr",
-                     stream_of(result, "stderr"), "error", error_of(result, inner));
+                     stream_of(result, "stderr"), "error", run_error(result, inner));
 }
 
-/* ---- create, close, status ---- */
+/* ---- create_tool, close, status ---- */
 
-static void create(const struct mcp_tool_call *c, struct mcp_result *out)
+static void create_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     static const char nothing[] = "pass";
     AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
@@ -100,7 +102,7 @@ static void create(const struct mcp_tool_call *c, struct mcp_result *out)
     if (active > 0)
         adapt_tell(out, "Sandbox with session ID %s already exists.", s.a.session);
     else if (active < 0 ||
-             run(c, s.a.session, nothing, strlen(nothing), true, &inner, out, &result, &e) < 0)
+             run_ours(c, s.a.session, nothing, strlen(nothing), true, &inner, out, &result, &e) < 0)
         adapt_tell(out, "Failed to create sandbox: %s", interpreter_text(&e));
     else if (inner.is_error)
         adapt_tell(out, "Failed to create sandbox: %s", mcp_result_text(&inner));
@@ -118,7 +120,7 @@ static int end_session(const struct mcp_tool_call *c, const char *session, struc
     json_auto_t *reset = broker_reset_session(&client, deaf.tenant, session, NULL, e);
     if (!reset && e->kind != ERR_NOT_FOUND)
         return -1;
-    return adapt_delete(&deaf, session, END_PATIENCE_MS, e);
+    return adapt_delete(&deaf, session, END_TIMEOUT_MS, e);
 }
 
 static void close_tool(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -161,7 +163,7 @@ static void status_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- code ---- */
 
-static void execute(const struct mcp_tool_call *c, struct mcp_result *out)
+static void execute_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
     AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
@@ -170,7 +172,7 @@ static void execute(const struct mcp_tool_call *c, struct mcp_result *out)
 
     if (!interpreter_begin_active(&s, code_arguments))
         return;
-    if (run(c, s.a.session, s.a.code.data, s.a.code.len, true, &inner, out, &result, &e) < 0)
+    if (run_ours(c, s.a.session, s.a.code.data, s.a.code.len, true, &inner, out, &result, &e) < 0)
         interpreter_fail(out, "%s", interpreter_text(&e));
     else if (inner.is_error)
         interpreter_fail(out, "%s", mcp_result_text(&inner));
@@ -178,7 +180,7 @@ static void execute(const struct mcp_tool_call *c, struct mcp_result *out)
         out->structured = outcome_new(result, &inner);
 }
 
-static void run_once(const struct mcp_tool_call *c, struct mcp_result *out)
+static void once_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
     AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
@@ -195,8 +197,8 @@ static void run_once(const struct mcp_tool_call *c, struct mcp_result *out)
     once.leave_fd = -1;
     crypto_random_hex(ONCE_BYTES, digits);
     AUTO_FREE char *conversation = mem_printf("once-%s", digits);
-    if (run(&once, conversation, s.a.code.data, s.a.code.len, false, &inner, out, &result, &e) ==
-            0 &&
+    if (run_ours(&once, conversation, s.a.code.data, s.a.code.len, false, &inner, out, &result,
+                 &e) == 0 &&
         !inner.is_error)
         told = outcome_new(result, &inner);
     else
@@ -213,12 +215,12 @@ static void run_once(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- the tools ---- */
 
-const struct mcp_tool interpreter_session_tools[INTERPRETER_SESSION_TOOLS] = {
+static const struct mcp_tool interpreter_session_tools[] = {
     {.name = "create_sandbox",
      .description = "Creates a sandbox: a Python interpreter that keeps its variables and "
                     "files under the session_id that you choose.",
      .arguments = session_arguments,
-     .call = create},
+     .call = create_tool},
     {.name = "close_sandbox",
      .hints = {.destructive = true},
      .description = "Closes a sandbox. Its variables and files are gone.",
@@ -235,9 +237,136 @@ const struct mcp_tool interpreter_session_tools[INTERPRETER_SESSION_TOOLS] = {
          "Executes Python code in a sandbox. Variables stay for the next call; print what you want "
          "to see.",
      .arguments = code_arguments,
-     .call = execute},
+     .call = execute_tool},
     {.name = "create_run_close",
      .description = "Creates a sandbox, runs Python code in it, and closes it.",
      .arguments = once_arguments,
-     .call = run_once},
+     .call = once_tool},
+};
+
+#define PACKAGE_MAX 256
+
+static const struct arg_row package_arguments[] = {
+    INTERPRETER_SESSION,
+    INTERPRETER_TEXT(package, "package_name", true, PACKAGE_MAX, "The package to install."),
+    {0},
+};
+
+/* Why nothing was installed. */
+static json_t *install_error(const json_t *result, struct mcp_result *inner)
+{
+    const char *reason = json_get_string(result, "reason");
+    const char *status = json_get_string(result, "status");
+
+    if (json_is_true(json_object_get(result, "success")))
+        return json_null();
+    if (reason)
+        return json_string(reason);
+    return json_sprintf("The installation was ended (%s). %s", status ? status : "unknown",
+                        mcp_result_text(inner));
+}
+
+static void install_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
+    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    struct err e = ERR_INIT;
+    json_t *result = NULL, *error;
+    const char *output;
+
+    if (!interpreter_begin_active(&s, package_arguments))
+        return;
+    if (adapt_call(c, &tool_install_package,
+                   json_pack("{s:s, s:s, s:[s], s:i}", "conversationId", s.a.session, "language",
+                             "python", "packages", s.a.package, "waitMs", 0),
+                   &inner, out, &result, &e) < 0)
+        error = json_string(interpreter_text(&e));
+    else
+        error = install_error(result, &inner);
+    output = json_get_string(result, "output");
+    out->structured = json_pack("{s:s, s:s, s:o}", "package", s.a.package, "output",
+                                output ? output : "", "error", error);
+}
+
+static const struct mcp_tool interpreter_package_tool = {
+    .name = "install_package",
+    .hints = {.open_world = true},
+    .description = "Installs a Python package into a sandbox.",
+    .arguments = package_arguments,
+    .call = install_tool};
+
+#define REFUSAL "this server makes no connections from its own host"
+
+static void connect_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    out->structured = json_pack("{s:n, s:b, s:O?, s:O?, s:s, s:s}", "session_id", "connected", 0,
+                                "host", json_object_get(c->arguments, "host"), "port",
+                                json_object_get(c->arguments, "port"), "initial_response", "",
+                                "error", REFUSAL);
+}
+
+static void command_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    (void)c;
+    out->structured = json_pack("{s:b, s:s, s:s}", "success", 0, "response", "", "error", REFUSAL);
+}
+
+static void disconnect_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    (void)c;
+    out->structured = json_pack("{s:b, s:s}", "success", 0, "message", REFUSAL);
+}
+
+static void connections_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    (void)c;
+    out->structured = json_pack("{s:i, s:[]}", "count", 0, "connections");
+}
+
+static const struct mcp_tool interpreter_telnet_tools[] = {
+    {.name = "connect",
+     .description = "Not available: " REFUSAL ".",
+     .input_schema = "{\"type\":\"object\",\"required\":[\"host\",\"port\"],\"properties\":{"
+                     "\"host\":{\"type\":\"string\"},\"port\":{\"type\":\"integer\"},"
+                     "\"timeout\":{\"type\":\"integer\",\"default\":30}}}",
+     .call = connect_tool},
+    {.name = "send_command",
+     .description = "Not available: " REFUSAL ".",
+     .input_schema = "{\"type\":\"object\",\"required\":[\"session_id\",\"command\"],"
+                     "\"properties\":{\"session_id\":{\"type\":\"string\"},"
+                     "\"command\":{\"type\":\"string\"},"
+                     "\"timeout\":{\"type\":\"integer\",\"default\":10}}}",
+     .call = command_tool},
+    {.name = "disconnect",
+     .description = "Not available: " REFUSAL ".",
+     .input_schema = "{\"type\":\"object\",\"required\":[\"session_id\"],"
+                     "\"properties\":{\"session_id\":{\"type\":\"string\"}}}",
+     .call = disconnect_tool},
+    {.name = "list_connections",
+     .hints = {.read_only = true},
+     .description = "Lists telnet connections: there are none, since " REFUSAL ".",
+     .input_schema = "{\"type\":\"object\"}",
+     .call = connections_tool},
+};
+
+#define S(i) &interpreter_session_tools[i]
+#define F(i) &interpreter_file_tools[i]
+#define T(i) &interpreter_telnet_tools[i]
+#define C(i) &interpreter_chart_tools[i]
+
+static const struct mcp_tool *const list[] = {
+    S(0), S(1), S(2), S(3), S(4), &interpreter_package_tool,
+    F(0), F(1), F(2), F(3), T(0), T(1),
+    T(2), T(3), C(0), C(1), C(2), C(3),
+    C(4),
+};
+
+const struct toolset profile_interpreter = {
+    .name = "interpreter",
+    .instructions =
+        "Runs Python in sandboxes that keep their variables and files. create_sandbox begins one "
+        "under a session_id of your choice, execute_code runs code in it, close_sandbox ends it. "
+        "create_run_close does all three. The files are in the program's current directory.",
+    .tools = list,
+    .n_tools = ARRAY_LEN(list),
 };

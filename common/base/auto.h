@@ -2,7 +2,7 @@
  * Locals that clean themselves up.
  *
  *   AUTO_FD int fd = open(...);        closed when it goes out of scope
- *   AUTO_FREE char *s = xstrdup(...);  freed when it goes out of scope
+ *   AUTO_FREE char *s = mem_strdup(...);  freed when it goes out of scope
  *
  * Ownership leaves a function only through TAKE_FD / TAKE_PTR, which read as "this is handed over".
  * Modules with a type of their own put an AUTO_<TYPE> macro next to it (AUTO_BUF in buf.h).
@@ -11,6 +11,8 @@
 #define SANDCGI_BASE_AUTO_H
 
 #include <dirent.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -49,5 +51,34 @@ static inline void auto_close_dir(DIR **d)
     })
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/*
+ * A handful of descriptors that belong together, as one message carries them (sock.h).
+ *
+ *   AUTO_FDS struct fds files = FDS_INIT(FDS_MAX);    closed when it goes out of scope
+ */
+#define FDS_MAX 16
+
+struct fds {
+    size_t n;
+    size_t max; /* at most FDS_MAX */
+    int at[FDS_MAX];
+};
+
+#define FDS_INIT(most)                                                                             \
+    {                                                                                              \
+        .max = (most)                                                                              \
+    }
+
+/* Takes fd over, behind the others. false: there is no room; fd is closed. */
+bool fds_add(struct fds *f, int take_fd);
+/* Hands the first one over; -1: there is none. */
+int fds_take(struct fds *f);
+/* Moves as many of from's as to has room for, in their order; closes the rest. */
+void fds_move(struct fds *to, struct fds *from);
+/* Closes all. */
+void fds_clear(struct fds *f);
+
+#define AUTO_FDS AUTO(fds_clear)
 
 #endif

@@ -7,6 +7,7 @@
 #include "common/base/parse.h"
 #include "common/base/utf8.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,34 +15,257 @@
 #define STRING_DEFAULT_MAX 4096
 #define QUOTED_MAX         60 /* of a wrong value, in messages */
 
+static const char *initial_of(const struct conf_row *row)
+{
+    return row->initial ? row->initial : "";
+}
+
+/* ---- values as text ---- */
+
+struct print_unit {
+    uint64_t factor;
+    const char *name;
+};
+
+/* The largest unit that divides the value, so that what is printed reads back as the same. */
+static void print_in_units(uint64_t value, const struct print_unit *units, struct buf *out)
+{
+    while (units->factor > 1 && (value == 0 || value % units->factor != 0))
+        units++;
+    buf_addf(out, "%" PRIu64 "%s", value / units->factor, units->name);
+}
+
+static void print_milli(uint64_t value, struct buf *out)
+{
+    unsigned part = (unsigned)(value % 1000);
+    buf_addf(out, "%" PRIu64, value / 1000);
+    if (part == 0)
+        return;
+    int places = 3;
+    for (; part % 10 == 0; places--)
+        part /= 10;
+    buf_addf(out, ".%0*u", places, part);
+}
+
+static void print_amount(enum conf_type type, uint64_t value, struct buf *out)
+{
+    static const struct print_unit bytes[] = {
+        {1ull << 30, "g"}, {1ull << 20, "m"}, {1ull << 10, "k"}, {1, ""}};
+    static const struct print_unit times[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+
+    if (type == CONF_BYTES)
+        print_in_units(value, bytes, out);
+    else if (type == CONF_DURATION)
+        print_in_units(value, times, out);
+    else if (type == CONF_MILLI)
+        print_milli(value, out);
+    else
+        buf_addf(out, "%" PRIu64, value);
+}
+
+/* "a", "a or b", "a, b or c" of a list with '|'. */
+static void print_choices(const char *choices, struct buf *out)
+{
+    while (choices) {
+        const char *end = strchrnul(choices, '|');
+        buf_add(out, choices, (size_t)(end - choices));
+        choices = *end ? end + 1 : NULL;
+        if (choices)
+            buf_add_str(out, strchr(choices, '|') ? ", " : " or ");
+    }
+}
+
+static void print_choice(const char *choices, int index, struct buf *out)
+{
+    for (; index > 0 && choices; index--) {
+        choices = strchr(choices, '|');
+        if (choices)
+            choices++;
+    }
+    if (choices)
+        buf_add(out, choices, strcspn(choices, "|"));
+}
+
+void conf_format(const struct conf_row *row, const void *settings, struct buf *out)
+{
+    const void *field = (const char *)settings + row->offset;
+    switch (row->type) {
+    case CONF_STRING: {
+        const char *s = *(char *const *)field;
+        if (row->flags & CONF_SECRET)
+            buf_add_str(out, s && *s ? "(secret)" : "(empty)");
+        else
+            buf_add_str(out, s ? s : "");
+        break;
+    }
+    case CONF_NUMBER:
+    case CONF_BYTES:
+    case CONF_DURATION:
+    case CONF_MILLI:
+        print_amount(row->type, *(const uint64_t *)field, out);
+        break;
+    case CONF_BOOL:
+        buf_add_str(out, *(const bool *)field ? "true" : "false");
+        break;
+    case CONF_MODE:
+        buf_addf(out, "%04o", *(const unsigned *)field);
+        break;
+    case CONF_CHOICE:
+        print_choice(row->choices, *(const int *)field, out);
+        break;
+    }
+}
+
+static void describe_amount(const struct conf_row *row, const char *what, const char *like,
+                            struct buf *out)
+{
+    bool bounded = row->max != 0 && row->max != UINT64_MAX;
+    buf_add_str(out, what);
+    if (row->min > 0 || bounded) {
+        buf_add_str(out, bounded ? " from " : " of at least ");
+        print_amount(row->type, row->min, out);
+    }
+    if (bounded) {
+        buf_add_str(out, " to ");
+        print_amount(row->type, row->max, out);
+    }
+    if (*like)
+        buf_addf(out, ", such as %s", like);
+}
+
+void conf_describe(const struct conf_row *row, struct buf *out)
+{
+    switch (row->type) {
+    case CONF_STRING: {
+        uint64_t min = row->min ? row->min : row->flags & CONF_REQUIRED ? 1 : 0;
+        buf_addf(out, "text of %" PRIu64 " to %" PRIu64 " bytes without control characters", min,
+                 row->max ? row->max : STRING_DEFAULT_MAX);
+        break;
+    }
+    case CONF_NUMBER:
+        describe_amount(row, "a whole number", "", out);
+        break;
+    case CONF_BYTES:
+        describe_amount(row, "a size", "512k, 256m or 1g", out);
+        break;
+    case CONF_DURATION:
+        describe_amount(row, "a time", "1500ms, 30s, 5m or 2h", out);
+        break;
+    case CONF_MILLI:
+        describe_amount(row, "a number", "2 or 0.5 (at most three places)", out);
+        break;
+    case CONF_BOOL:
+        buf_add_str(out, "true or false");
+        break;
+    case CONF_MODE:
+        buf_add_str(out, "octal permissions, such as 0660");
+        break;
+    case CONF_CHOICE:
+        print_choices(row->choices, out);
+        break;
+    }
+}
+
+/* A vertical line would end the cell. */
+static void add_cell(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|')
+            buf_add_char(out, '\\');
+        buf_add_char(out, *text);
+    }
+}
+
+void conf_print_markdown(const struct conf_row *table, struct buf *out)
+{
+    buf_add_str(out, "| Setting | Default | Meaning |\n|---|---|---|\n");
+    for (; table->name; table++) {
+        buf_addf(out, "| `%s` | ", table->name);
+        if (*initial_of(table)) {
+            buf_add_char(out, '`');
+            add_cell(out, initial_of(table));
+            buf_add_str(out, "` | ");
+        } else {
+            buf_add_str(out, table->flags & CONF_REQUIRED ? "(must be set) | " : "(empty) | ");
+        }
+        add_cell(out, table->help ? table->help : "");
+        buf_add_str(out, " |\n");
+    }
+}
+
+void conf_print_help(const struct conf_row *table, struct buf *out)
+{
+    for (; table->name; table++) {
+        buf_addf(out, "  %s", table->name);
+        if (*initial_of(table))
+            buf_addf(out, "=%s", initial_of(table));
+        else if (table->flags & CONF_REQUIRED)
+            buf_add_str(out, " (must be set)");
+        buf_addf(out, "\n      %s\n", table->help ? table->help : "");
+    }
+}
+
+/* Text for roff: "-" and "\\" are escaped, a control character at the beginning of a line is
+ * covered, and each sentence begins a line. */
+static void add_roff(struct buf *out, const char *text)
+{
+    bool begins_line = true;
+
+    for (; *text; text++) {
+        if (begins_line && (*text == '.' || *text == '\''))
+            buf_add_str(out, "\\&");
+        begins_line = text[0] == '.' && text[1] == ' ' && text[2] >= 'A' && text[2] <= 'Z';
+        if (*text == '\\')
+            buf_add_str(out, "\\e");
+        else if (*text == '-')
+            buf_add_str(out, "\\-");
+        else
+            buf_add_char(out, *text);
+        if (begins_line) {
+            buf_add_char(out, '\n');
+            text++;
+        }
+    }
+}
+
+void conf_print_man(const struct conf_row *table, struct buf *out)
+{
+    for (; table->name; table++) {
+        AUTO_BUF struct buf values = BUF_INIT(STRING_DEFAULT_MAX);
+
+        buf_addf(out, ".TP\n.B %s\n", table->name);
+        add_roff(out, table->help ? table->help : "");
+        conf_describe(table, &values);
+        buf_add_str(out, "\n.br\nValue: ");
+        add_roff(out, buf_str(&values));
+        if (*initial_of(table)) {
+            buf_add_str(out, ".\n.br\nDefault: ");
+            add_roff(out, initial_of(table));
+            buf_add_str(out, "\n");
+        } else {
+            buf_add_str(out, table->flags & CONF_REQUIRED ? ".\n.br\nMust be set.\n" : ".\n");
+        }
+    }
+}
+
+/* ---- setting a value ---- */
+
 static void *field_of(const struct conf_row *row, void *settings)
 {
     return (char *)settings + row->offset;
 }
 
-static bool is_secret(const struct conf_row *row)
-{
-    return row->flags & CONF_SECRET;
-}
-
 /* Sets *e to "where: NAME is "text", but must be ..."; a secret's text is left out. */
-static int refuse(const struct conf_row *row, const char *text, const char *where, struct err *e)
+static int value_refuse(const struct conf_row *row, const char *text, const char *where,
+                        struct err *e)
 {
     AUTO_BUF struct buf allowed = BUF_INIT(1024);
     conf_describe(row, &allowed);
-    if (is_secret(row))
+    if (row->flags & CONF_SECRET)
         return err_set(e, ERR_INVALID, "%s: %s must be %s", where, row->name, buf_str(&allowed));
     size_t len = strlen(text), shown = utf8_cut(text, len, QUOTED_MAX);
     return err_set(e, ERR_INVALID, "%s: %s is \"%.*s%s\", but must be %s", where, row->name,
                    (int)shown, text, shown < len ? "..." : "", buf_str(&allowed));
-}
-
-static bool has_control(const char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            return true;
-    return false;
 }
 
 static int set_string(const struct conf_row *row, char **field, const char *text)
@@ -49,8 +273,11 @@ static int set_string(const struct conf_row *row, char **field, const char *text
     size_t len = strlen(text);
     if (len > 0 && (len < row->min || len > (row->max ? row->max : STRING_DEFAULT_MAX)))
         return -1;
-    if (has_control(text) || !utf8_valid(text, len))
+    if (!utf8_valid(text, len))
         return -1;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return -1;
     char *copy = mem_strndup(text, len);
     free(*field);
     *field = copy;
@@ -112,11 +339,6 @@ static int set_by_type(const struct conf_row *row, void *field, const char *text
     return -1;
 }
 
-static const char *initial_of(const struct conf_row *row)
-{
-    return row->initial ? row->initial : "";
-}
-
 int conf_set(const struct conf_row *row, void *settings, const char *text, const char *where,
              struct err *e)
 {
@@ -125,7 +347,7 @@ int conf_set(const struct conf_row *row, void *settings, const char *text, const
     if (row->type != CONF_STRING && !*text)
         return 0; /* no default either: stays zero */
     if (set_by_type(row, field_of(row, settings), text) < 0)
-        return refuse(row, text, where, e);
+        return value_refuse(row, text, where, e);
     return 0;
 }
 
@@ -141,9 +363,7 @@ const struct conf_row *conf_find(const struct conf_row *table, const char *name)
 static bool prefix_is_ours(const struct conf_row *table, const char *name)
 {
     size_t len = strcspn(name, "_");
-    if (!name[len])
-        return false;
-    for (; table->name; table++)
+    for (; name[len] && table->name; table++)
         if (strncmp(table->name, name, len + 1) == 0)
             return true;
     return false;
@@ -165,8 +385,7 @@ static char *trim(char *s)
     return s;
 }
 
-/* Removes one pair of quotes in place; NULL when the value begins with a quote that it does not end
- * with. */
+/* Removes one pair of quotes in place; NULL when the closing one is missing. */
 static char *unquote(char *s)
 {
     if (*s != '"' && *s != '\'')
@@ -220,7 +439,7 @@ static int load_text(const struct conf_row *table, void *settings, const char *p
 
 static int load_file(const struct conf_row *table, void *settings, const char *path, struct err *e)
 {
-    /* Room for all of it at once: a buffer that grows would leave copies of the secrets behind. */
+    /* All room at once: a buffer that grows would leave copies of the secrets in freed memory. */
     AUTO_BUF struct buf text = BUF_INIT(FILE_MAX_BYTES);
     int result = -1;
 

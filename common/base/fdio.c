@@ -2,20 +2,15 @@
 
 #include "common/base/fdio.h"
 
-#include "common/base/mem.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_CHUNK 65536
 
-/* After a failed read or write: true when it should simply be tried again (interrupted, or now
- * ready). */
+/* After a failed read or write: true to try again (it was interrupted, or the descriptor is ready
+ * now). */
 static bool may_retry(int fd, short events)
 {
     if (errno == EINTR)
@@ -54,27 +49,12 @@ static ssize_t read_some(int fd, void *to, size_t len, struct err *e)
     }
 }
 
-int fdio_read_full(int fd, void *data, size_t len, struct err *e)
-{
-    char *to = data;
-    while (len > 0) {
-        ssize_t n = read_some(fd, to, len, e);
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            return err_set(e, ERR_PROTOCOL, "the end came %zu bytes too early", len);
-        to += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 int fdio_read_to_end(int fd, struct buf *out, struct err *e)
 {
     for (;;) {
         size_t room = out->max - out->len;
         size_t want = room < READ_CHUNK ? room : READ_CHUNK;
-        /* When it is full, one byte more tells "exactly max" from "too long". */
+        /* In a full buffer one byte more tells "exactly max" from "too long". */
         char beyond;
         char *to = want ? buf_reserve(out, want) : &beyond;
         if (!to)
@@ -97,33 +77,6 @@ int fdio_read_file(const char *path, struct buf *out, struct err *e)
         return err_errno(e, "cannot open %s", path);
     if (fdio_read_to_end(fd, out, e) < 0)
         return err_wrap(e, "%s", path);
-    return 0;
-}
-
-static int fill_and_rename(int fd, const char *temporary, const char *path, const void *data,
-                           size_t len, mode_t mode, struct err *e)
-{
-    if (fdio_write_all(fd, data, len, e) < 0)
-        return err_wrap(e, "%s", path);
-    if (fchmod(fd, mode) < 0)
-        return err_errno(e, "cannot set the mode of %s", path);
-    if (rename(temporary, path) < 0)
-        return err_errno(e, "cannot replace %s", path);
-    return 0;
-}
-
-int fdio_write_file(const char *path, const void *data, size_t len, mode_t mode, struct err *e)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    AUTO_FREE char *temporary = mem_printf("%.*s.%s.XXXXXX", (int)(name - path), path, name);
-    AUTO_FD int fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(e, "cannot make a file beside %s", path);
-    if (fill_and_rename(fd, temporary, path, data, len, mode, e) < 0) {
-        unlink(temporary);
-        return -1;
-    }
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Whole reads and writes on descriptors: EINTR, short counts and non-blocking descriptors (which
- * are waited for) are dealt with here only.
+ * Whole reads and writes on descriptors: handles EINTR, short counts and non-blocking descriptors
+ * (for which it waits).
  */
 #ifndef SANDCGI_BASE_FDIO_H
 #define SANDCGI_BASE_FDIO_H
@@ -13,22 +13,14 @@
 
 /* Writes everything or fails. Our processes ignore SIGPIPE: a peer that is gone gives EPIPE. */
 int fdio_write_all(int fd, const void *data, size_t len, struct err *e);
-/* Reads exactly len bytes; ERR_PROTOCOL when the end comes earlier. */
-int fdio_read_full(int fd, void *data, size_t len, struct err *e);
 /* Reads to the end into out; ERR_LIMIT over out's max. */
 int fdio_read_to_end(int fd, struct buf *out, struct err *e);
 /* Reads a whole file, at most out->max bytes. Messages name the path; ERR_NOT_FOUND when it does
  * not exist. */
 int fdio_read_file(const char *path, struct buf *out, struct err *e);
-/*
- * Writes to a temporary name beside path (with a leading dot), then renames: readers see the old or
- * the new content, never a part. The mode is set exactly, whatever the umask. Not synced: it
- * outlives our processes, not a power cut.
- */
-int fdio_write_file(const char *path, const void *data, size_t len, mode_t mode, struct err *e);
 int fdio_set_nonblocking(int fd, struct err *e);
-/* Opens /dev/null on those of 0, 1, 2 that are closed, so that no later descriptor is taken for
- * them. */
+/* Opens /dev/null on those of 0, 1, 2 that are closed, so that no later descriptor gets such a
+ * number. */
 void fdio_fill_standard(void);
 
 #endif

@@ -7,11 +7,9 @@ libbase_a_SOURCES = \
 	common/base/privsep.c common/base/privsep.h \
 	common/base/clock.c common/base/clock.h \
 	common/base/conf.c common/base/conf.h \
-	common/base/conf_print.c \
 	common/base/crypto.c common/base/crypto.h \
 	common/base/err.c common/base/err.h \
 	common/base/fdio.c common/base/fdio.h \
-	common/base/fds.c common/base/fds.h \
 	common/base/glob.c common/base/glob.h \
 	common/base/log.c common/base/log.h \
 	common/base/loop.c common/base/loop.h \

@@ -23,7 +23,6 @@ static const char *const level_names[] = {
 
 static enum log_level log_limit = LOG_LEVEL_INFO;
 static const char *log_role = "sandcgi";
-static void (*log_sink)(enum log_level level, const char *line);
 
 void log_setup(enum log_level level, const char *role)
 {
@@ -34,11 +33,6 @@ void log_setup(enum log_level level, const char *role)
 void log_set_role(const char *role)
 {
     log_role = role;
-}
-
-void log_set_sink(void (*sink)(enum log_level level, const char *line))
-{
-    log_sink = sink;
 }
 
 /* C0, DEL, and C1 (U+0080 to U+009F), with which a terminal can be made to do things too. */
@@ -101,14 +95,10 @@ void log_at(enum log_level level, const char *fmt, ...)
 
     size_t used = (size_t)snprintf(line, 64, "%s %.40s: ", level_names[level], log_role);
     used = append_escaped(line, used, LINE_MAX_BYTES, text);
-    if (log_sink) {
-        log_sink(level, line);
-    } else {
-        line[used++] = '\n';
-        /* One write per line, so that lines of several processes do not mix. A log that is gone is
-         * no reason to fail. */
-        ssize_t written = write(STDERR_FILENO, line, used);
-        (void)written;
-    }
+    line[used++] = '\n';
+    /* One write per line, so that lines of several processes do not mix. A log that cannot be
+     * written is no reason to fail. */
+    ssize_t written = write(STDERR_FILENO, line, used);
+    (void)written;
     errno = saved;
 }

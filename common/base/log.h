@@ -9,10 +9,10 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* role: who speaks ("master", "worker", "broker"); kept by pointer, so a literal. */
+/* role: the process ("master", "worker", "broker"); kept by pointer, so a literal. */
 void log_setup(enum log_level level, const char *role);
 
-/* A forked child speaks under a role of its own. */
+/* For a forked child. */
 void log_set_role(const char *role);
 
 void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -21,8 +21,5 @@ void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(pr
 #define log_warn(...)  log_at(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(...)  log_at(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_at(LOG_LEVEL_DEBUG, __VA_ARGS__)
-
-/* Tests capture lines with a sink of their own; NULL restores standard error. */
-void log_set_sink(void (*sink)(enum log_level level, const char *line));
 
 #endif

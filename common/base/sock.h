@@ -5,10 +5,10 @@
 #ifndef SANDCGI_BASE_SOCK_H
 #define SANDCGI_BASE_SOCK_H
 
+#include "common/base/auto.h"
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/err.h"
-#include "common/base/fds.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -4,23 +4,94 @@
 
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
+#include "common/base/parse.h"
 #include "common/fetch/guard.h"
 
 #include <curl/curl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #define CONNECT_MS   15000
-#define SLOW_BYTES_S 1024 /* slower than this for so long is not worth waiting for */
+#define SLOW_BYTES_S 1024 /* a transfer slower than this for SLOW_S is aborted */
 #define SLOW_S       30
+
+/* ---- the URL ---- */
+
+static void free_url(CURLU **url)
+{
+    curl_url_cleanup(*url);
+}
+
+static bool has_part(CURLU *url, CURLUPart part)
+{
+    char *text = NULL;
+    bool there = curl_url_get(url, part, &text, 0) == CURLUE_OK && text && *text;
+    curl_free(text);
+    return there;
+}
+
+int fetch_check_url(const char *url, struct err *e)
+{
+    if (strlen(url) > FETCH_URL_MAX)
+        return err_set(e, ERR_INVALID, "url must be at most %d bytes long", FETCH_URL_MAX);
+    if (strncasecmp(url, "https://", 8) != 0)
+        return err_set(e, ERR_INVALID, "url must begin with https://");
+    AUTO(free_url) CURLU *parsed = curl_url();
+    bool printable = true;
+    for (const char *s = url; *s; s++)
+        printable &= (unsigned char)*s > ' ' && *s != 0x7f;
+    /* libcurl accepts a third slash. */
+    if (!parsed || !printable || url[8] == '/' ||
+        curl_url_set(parsed, CURLUPART_URL, url, 0) != CURLUE_OK ||
+        !has_part(parsed, CURLUPART_HOST))
+        return err_set(e, ERR_INVALID, "url is not a valid URL");
+    if (has_part(parsed, CURLUPART_USER) || has_part(parsed, CURLUPART_PASSWORD))
+        return err_set(e, ERR_INVALID, "url must not hold a user name or password");
+    return 0;
+}
+
+static int name_decode(const char *s, size_t len, char out[FETCH_NAME_MAX + 1])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len; i++, n++) {
+        int c = parse_percent(s + i, len - i);
+        if (c >= 0)
+            i += 2;
+        else
+            c = (unsigned char)s[i];
+        if (n == FETCH_NAME_MAX || c == 0 || c == '/')
+            return -1;
+        out[n] = (char)c;
+    }
+    out[n] = '\0';
+    return n == 0 || strcmp(out, ".") == 0 || strcmp(out, "..") == 0 ? -1 : 0;
+}
+
+int fetch_name_of_url(const char *url, char out[FETCH_NAME_MAX + 1])
+{
+    const char *host = strstr(url, "://");
+    const char *path = host ? host + 3 : url;
+    const char *end = path + strcspn(path, "?#");
+    const char *slash = memrchr(path, '/', (size_t)(end - path));
+
+    if (slash && name_decode(slash + 1, (size_t)(end - slash - 1), out) == 0)
+        return 0;
+    out[0] = '\0';
+    return -1;
+}
+
+/* ---- fetching ---- */
 
 struct fetch {
     CURL *curl;
     int fd;
     uint64_t got;
     const struct fetch_limits *limits;
-    struct err why; /* what a callback stopped it for */
+    struct err why; /* set by a callback that stopped it */
 };
 
 /* libcurl asks for a socket with the address that it has resolved: the one that will be used. */
@@ -40,7 +111,7 @@ static size_t take_data(char *data, size_t size, size_t n, void *ctx)
     size_t len = size * n;
 
     if (len > f->limits->max_bytes - f->got) {
-        err_set(&f->why, ERR_LIMIT, "what url leads to is over %" PRIu64 " bytes",
+        err_set(&f->why, ERR_LIMIT, "the file at url is over %" PRIu64 " bytes",
                 f->limits->max_bytes);
         return 0;
     }
@@ -61,8 +132,8 @@ static CURLcode limit_protocols(CURL *curl)
 #endif
 }
 
-/* "" is no proxy, whatever the environment says. */
-static CURLcode set_up(struct fetch *f, const char *url)
+/* An empty CURLOPT_PROXY overrides the environment: no proxy. */
+static CURLcode set_options(struct fetch *f, const char *url)
 {
     CURL *c = f->curl;
     CURLcode rc = limit_protocols(c);
@@ -106,8 +177,8 @@ static CURLcode set_up(struct fetch *f, const char *url)
     return rc ? rc : curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_data);
 }
 
-/* In our words: libcurl's may repeat the URL. */
-static int explain(struct fetch *f, CURLcode rc, struct err *e)
+/* Texts of our own: libcurl's may repeat the URL. */
+static int fetch_fail(struct fetch *f, CURLcode rc, struct err *e)
 {
     long status = 0;
 
@@ -117,14 +188,14 @@ static int explain(struct fetch *f, CURLcode rc, struct err *e)
     }
     switch (rc) {
     case CURLE_UNSUPPORTED_PROTOCOL:
-        return err_set(e, ERR_DENIED, "url leads to something else than https");
+        return err_set(e, ERR_DENIED, "url redirects to another protocol than https");
     case CURLE_URL_MALFORMAT:
         return err_set(e, ERR_INVALID, "url is not a valid URL");
     case CURLE_TOO_MANY_REDIRECTS:
         return err_set(e, ERR_LIMIT, "url leads through more than %d redirects",
                        FETCH_REDIRECTS_MAX);
     case CURLE_FILESIZE_EXCEEDED:
-        return err_set(e, ERR_LIMIT, "what url leads to is over %" PRIu64 " bytes",
+        return err_set(e, ERR_LIMIT, "the file at url is over %" PRIu64 " bytes",
                        f->limits->max_bytes);
     case CURLE_OPERATION_TIMEDOUT:
         return err_set(e, ERR_LIMIT, "the server of url is too slow (limit: %" PRId64 " seconds)",
@@ -137,7 +208,8 @@ static int explain(struct fetch *f, CURLcode rc, struct err *e)
     case CURLE_PEER_FAILED_VERIFICATION:
         return err_set(e, ERR_NOT_FOUND, "the server of url has no valid certificate");
     default:
-        return err_set(e, ERR_NOT_FOUND, "the server of url cannot be reached, or broke off (%s)",
+        return err_set(e, ERR_NOT_FOUND,
+                       "the server of url cannot be reached, or closed the connection (%s)",
                        curl_easy_strerror(rc));
     }
 }
@@ -155,11 +227,11 @@ int fetch_url(const char *url, int fd, const struct fetch_limits *limits, struct
     if (fetch_check_url(url, e) < 0)
         return -1;
     f.curl = curl = curl_easy_init();
-    if (!curl || set_up(&f, url))
+    if (!curl || set_options(&f, url))
         return err_set(e, ERR_INTERNAL, "libcurl does not start");
     CURLcode rc = curl_easy_perform(curl);
     if (rc)
-        return explain(&f, rc, e);
+        return fetch_fail(&f, rc, e);
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     if (status != 200)

@@ -1,7 +1,6 @@
 /*
- * Fetching a file by https from a server that may be hostile, for somebody who may be: nothing but
- * public addresses (guard.h), no other protocol, not after a redirect either, no proxy, no
- * credentials, bounds on size and time.
+ * Fetching a file by https. Server and caller may both be hostile: only public addresses (guard.h),
+ * only https (redirects included), no proxy, no credentials, bounds on size and time.
  */
 #ifndef SANDCGI_FETCH_FETCH_H
 #define SANDCGI_FETCH_FETCH_H
@@ -19,26 +18,24 @@
  * up to FETCH_URL_MAX bytes. ERR_INVALID about "url", without repeating it: it may hold keys. */
 int fetch_check_url(const char *url, struct err *e);
 
-/*
- * What to call the file: the last part of the URL's path, decoded. -1: it has none, or one that is
- * no name ("", ".", "..", with a slash or a NUL in it, too long); out is then "".
- */
+/* The file's name: the last part of the URL's path, decoded. -1 with "" in out: it has none, or one
+ * that is no name (".", "..", with a slash or a NUL in it, too long). */
 int fetch_name_of_url(const char *url, char out[FETCH_NAME_MAX + 1]);
 
 struct fetch_limits {
     uint64_t max_bytes;
     int64_t timeout_ms;
     const char *ca_file; /* NULL: the certificates that the system trusts */
-    /* Asked every second by fetch_in_process: -1 with *e ends it. NULL: nobody is. */
+    /* Called every second by fetch_in_process: -1 with *e ends it; may be NULL. */
     int (*go_on)(void *ctx, struct err *e);
     void *ctx;
 };
 
 /*
- * Writes what the URL leads to to fd. *e is for whoever asked: ERR_INVALID (the URL), ERR_DENIED
- * (guard.h, or a redirect to something else than https), ERR_LIMIT (size, time), ERR_NOT_FOUND (the
- * other server does not answer, has no right certificate, or says something else than 200); ERR_IO
- * when fd takes no more.
+ * Writes the file at url to fd. *e may be shown to the caller: ERR_INVALID (the URL), ERR_DENIED
+ * (guard.h, or a redirect to another protocol), ERR_LIMIT (size, time), ERR_NOT_FOUND (the other
+ * server does not answer, has no valid certificate, or another status than 200); ERR_IO when fd
+ * cannot be written.
  */
 int fetch_url(const char *url, int fd, const struct fetch_limits *limits, struct err *e);
 

@@ -30,8 +30,8 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
                   &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr, 16) == 0;
 }
 
-/* A public address of this machine leads to services that trust it. Not knowing our addresses is no
- * reason to go on. */
+/* A public address of this machine leads to services that trust it. True when our addresses are
+ * unknown. */
 static bool is_own(const struct sockaddr *address)
 {
     AUTO(free_interfaces) struct ifaddrs *list = NULL;
@@ -44,27 +44,18 @@ static bool is_own(const struct sockaddr *address)
     return false;
 }
 
-/* What a translator makes of an address is not ours to know. */
-static bool is_public(const struct sockaddr *address, socklen_t len)
-{
-    return address_kind_of(address, len) == ADDRESS_PUBLIC && !address_is_translated(address, len);
-}
-
-/* Of an IPv4 or IPv6 address. */
-static uint16_t port_of(const struct sockaddr *address)
-{
-    return ntohs(address->sa_family == AF_INET
-                     ? ((const struct sockaddr_in *)(const void *)address)->sin_port
-                     : ((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
-}
-
 int guard_check(const struct sockaddr *address, socklen_t len, struct err *e)
 {
-    if (!is_public(address, len) || is_own(address))
+    /* What a translator makes of an address is unknown. */
+    if (address_kind_of(address, len) != ADDRESS_PUBLIC || address_is_translated(address, len) ||
+        is_own(address))
         return err_set(e, ERR_DENIED,
                        "url leads to an address that is private, local or reserved; only public "
                        "servers are fetched from");
-    if (port_of(address) != HTTPS_PORT)
+    in_port_t port = address->sa_family == AF_INET
+                         ? ((const struct sockaddr_in *)(const void *)address)->sin_port
+                         : ((const struct sockaddr_in6 *)(const void *)address)->sin6_port;
+    if (ntohs(port) != HTTPS_PORT)
         return err_set(e, ERR_DENIED, "url must use port %d", HTTPS_PORT);
     return 0;
 }

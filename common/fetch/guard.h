@@ -1,6 +1,6 @@
 /*
- * Which addresses may be fetched from: those of the public internet, at port 443. It is asked with
- * the very address that a socket is about to be connected to, so that no spelling of an address, no
+ * Which addresses may be fetched from: those of the public internet, at port 443. It checks the
+ * very address that a socket is about to be connected to, so that no spelling of an address, no
  * name, no redirect and no second answer of a name server gets around it.
  */
 #ifndef SANDCGI_FETCH_GUARD_H

@@ -19,10 +19,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FILE_FD     3 /* what it writes to: the last of what it is given */
+#define FILE_FD     3 /* where it writes the file */
 #define TALK_MAX    (FETCH_URL_MAX + 64)
 #define GRACE_MS    10000 /* on top of the fetch's own limit */
-#define LOOK_MS     1000  /* between questions whether to go on */
+#define LOOK_MS     1000  /* between calls of go_on */
 #define MEMORY_MAX  (512u << 20)
 #define OPEN_MAX_FD 64
 
@@ -88,7 +88,7 @@ int fetch_process_main(void)
 
 /* ---- outside ---- */
 
-static pid_t start(int file, int *out_talk, struct err *e)
+static pid_t process_start(int file, int *out_talk, struct err *e)
 {
     int pair[2];
 
@@ -103,8 +103,8 @@ static pid_t start(int file, int *out_talk, struct err *e)
     return pid;
 }
 
-/* Until it says something, the time is over, whoever asked has gone, or it is not to go on. */
-static int await(int fd, int caller_fd, const struct fetch_limits *limits, struct err *e)
+/* Waits for the result, the deadline, the caller's leaving, or go_on to end it. */
+static int process_await(int fd, int caller_fd, const struct fetch_limits *limits, struct err *e)
 {
     struct deadline end = deadline_in_ms(limits->timeout_ms + GRACE_MS);
     struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = caller_fd, .events = POLLRDHUP}};
@@ -114,7 +114,7 @@ static int await(int fd, int caller_fd, const struct fetch_limits *limits, struc
         if (n < 0 && errno != EINTR)
             return err_errno(e, "waiting for the fetching process");
         if (n > 0)
-            return p[0].revents ? 0 : err_set(e, ERR_CANCELLED, "whoever asked has gone");
+            return p[0].revents ? 0 : err_set(e, ERR_CANCELLED, "the caller has left");
         if (deadline_passed(end))
             return err_set(e, ERR_LIMIT, "the server of url is too slow");
         if (limits->go_on && limits->go_on(limits->ctx, e) < 0)
@@ -122,9 +122,9 @@ static int await(int fd, int caller_fd, const struct fetch_limits *limits, struc
     }
 }
 
-/* Says what is to be fetched, and hears what came of it. */
-static int talk(int fd, int caller_fd, const char *url, const struct fetch_limits *limits,
-                struct buf *out, struct err *e)
+/* Sends the task and reads the result. */
+static int process_talk(int fd, int caller_fd, const char *url, const struct fetch_limits *limits,
+                        struct buf *out, struct err *e)
 {
     AUTO_FREE char *task = mem_printf("%" PRIu64 " %" PRId64 " %s", limits->max_bytes,
                                       limits->timeout_ms, url);
@@ -132,12 +132,12 @@ static int talk(int fd, int caller_fd, const char *url, const struct fetch_limit
     if (fdio_write_all(fd, task, strlen(task), e) < 0)
         return -1;
     shutdown(fd, SHUT_WR);
-    if (await(fd, caller_fd, limits, e) < 0)
+    if (process_await(fd, caller_fd, limits, e) < 0)
         return -1;
     return fdio_read_to_end(fd, out, e);
 }
 
-static int understand(char *line, struct err *e)
+static int result_parse(char *line, struct err *e)
 {
     char *text = NULL;
     uint64_t sys;
@@ -158,14 +158,14 @@ int fetch_in_process(const char *url, int fd, int caller_fd, const struct fetch_
 {
     AUTO_BUF struct buf line = BUF_INIT(1024);
     AUTO_FD int link = -1;
-    pid_t pid = start(fd, &link, e);
+    pid_t pid = process_start(fd, &link, e);
 
     if (pid < 0)
         return -1;
-    int result = talk(link, caller_fd, url, limits, &line, e);
-    privsep_end(pid); /* it has said its word, or has none */
+    int result = process_talk(link, caller_fd, url, limits, &line, e);
+    privsep_end(pid); /* its result is here, or will not come */
     if (result < 0)
         return -1;
     AUTO_FREE char *word = buf_take(&line);
-    return understand(word, e);
+    return result_parse(word, e);
 }

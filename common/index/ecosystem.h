@@ -15,8 +15,8 @@
 struct index_ecosystem {
     const char *language;
     const char *grammar; /* for people: what a package looks like */
-    /* 0, or ERR_INVALID with what is wrong. Only what is a package's name with its version passes:
-     * no option, path, URL or alias. */
+    /* 0, or ERR_INVALID. Only a package's name with its version passes: no option, path, URL or
+     * alias. */
     int (*check)(const char *package, struct err *e);
 };
 
@@ -25,8 +25,7 @@ const struct index_ecosystem *index_ecosystem_of(const char *language);
 /* All of them; *n rows. */
 const struct index_ecosystem *index_ecosystems(size_t *n);
 
-/* The check of a language's row, behind that of the length; the error names argument and package.
- */
+/* Checks the length, then by the language's row; the error names argument and package. */
 int index_check_package(const struct index_ecosystem *eco, const char *package, struct err *e);
 
 /* PyPI: PEP 508's name, extras and version specifiers. */

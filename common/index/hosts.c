@@ -17,7 +17,7 @@
 /* ---- a host ---- */
 
 /* Letters, digits, dots and hyphens, into lower case. */
-static bool copy_name(const char *text, size_t len, char *out)
+static bool host_copy_name(const char *text, size_t len, char *out)
 {
     if (len == 0 || len > INDEX_HOST_NAME || text[0] == '-' || text[0] == '.')
         return false;
@@ -33,7 +33,7 @@ static bool copy_name(const char *text, size_t len, char *out)
     return true;
 }
 
-static bool copy_v6(const char *text, size_t len, char *out)
+static bool host_copy_v6(const char *text, size_t len, char *out)
 {
     struct in6_addr address;
 
@@ -68,8 +68,8 @@ bool index_host_parse(const char *text, size_t len, uint16_t default_port, struc
 
     if (!rest)
         rest = end;
-    if (close ? !copy_v6(text + 1, (size_t)(close - text) - 1, out->name)
-              : !copy_name(text, (size_t)(rest - text), out->name))
+    if (close ? !host_copy_v6(text + 1, (size_t)(close - text) - 1, out->name)
+              : !host_copy_name(text, (size_t)(rest - text), out->name))
         return false;
     out->port = default_port;
     if (rest == end)

@@ -37,7 +37,7 @@ struct index_settings {
 
 /*
  * "python=https://host/path+host2+host3:8443,typescript=https://host": per language the index's
- * URL, and behind + the further hosts that it hands files out from. https only, no user or query in
+ * URL, and after + the further hosts that it serves files from. https only, no user or query in
  * the URL. ERR_INVALID names the setting and what is wrong with it. Leaves private_ok alone.
  */
 int index_settings_parse(const char *text, struct index_settings *out, struct err *e);

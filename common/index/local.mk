@@ -2,9 +2,7 @@ noinst_LIBRARIES += libindex.a
 libindex_a_SOURCES = \
 	common/index/ecosystem.c common/index/ecosystem.h \
 	common/index/hosts.c common/index/hosts.h \
-	common/index/names.c \
 	common/index/proxy.c common/index/proxy.h \
-	common/index/request.c common/index/request.h \
 	common/index/tunnel.c common/index/tunnel.h
 
 if HAVE_CMOCKA

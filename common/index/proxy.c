@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What it is told, from one process of this program to the next. */
+/* The arguments of the new process. */
 struct order {
     struct index_source source;
     bool private_ok;

@@ -1,7 +1,7 @@
 /*
- * The way from an installation's container to the package index: a process of its own behind a Unix
- * socket, which lets CONNECT through to the hosts of one language's index and nothing else. It has
- * no rights but to open connections, a process per connection, and bounds for everything.
+ * The proxy between an installation's container and the package index: a process of its own behind
+ * a Unix socket, which allows CONNECT to the hosts of one language's index and nothing else. It may
+ * only open connections, uses a process per connection, and bounds everything.
  */
 #ifndef SANDCGI_INDEX_PROXY_H
 #define SANDCGI_INDEX_PROXY_H

@@ -7,6 +7,19 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#define INDEX_HEAD_MAX 8192 /* bytes of a request's head */
+
+enum index_request_state {
+    INDEX_REQUEST_MORE,    /* its head has not ended */
+    INDEX_REQUEST_CONNECT, /* well-formed: *host, and *head_len bytes are its head */
+    INDEX_REQUEST_METHOD,  /* another method than CONNECT */
+    INDEX_REQUEST_BAD,     /* no request */
+};
+
+/* Looks at the len bytes that have come. */
+enum index_request_state index_request_parse(const char *data, size_t len, struct index_host *host,
+                                             size_t *head_len);
+
 /* What all connections of one installation may carry together; in memory that they share. */
 struct index_budget {
     _Atomic int64_t down; /* bytes that may still come from the index */

@@ -7,7 +7,7 @@
 #ifndef SANDCGI_PROTOCOL_CLIENT_CALL_H
 #define SANDCGI_PROTOCOL_CLIENT_CALL_H
 
-#include "common/base/fds.h"
+#include "common/base/auto.h"
 #include "common/protocol/run.h"
 
 struct broker_client {

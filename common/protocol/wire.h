@@ -43,9 +43,9 @@
 
 #include "common/protocol/run.h"
 
+#include "common/base/auto.h"
 #include "common/base/buf.h"
 #include "common/base/clock.h"
-#include "common/base/fds.h"
 
 #include <jansson.h>
 

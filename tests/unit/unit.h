@@ -12,7 +12,9 @@
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
+#include "common/base/fdio.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +60,25 @@ static inline void unit_make_folder(char *path)
     const char *base = getenv("TMPDIR");
     snprintf(path, PATH_MAX, "%s/unit.XXXXXX", base ? base : "/tmp");
     assert_non_null(mkdtemp(path));
+}
+
+/* Replaces the content of the file at path. */
+static inline void unit_write_file(const char *path, const void *data, size_t len)
+{
+    AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    struct err e = ERR_INIT;
+    assert_true(fd >= 0);
+    assert_int_equal(fdio_write_all(fd, data, len, &e), 0);
+}
+
+/* Reads exactly len bytes. */
+static inline void unit_read_full(int fd, void *data, size_t len)
+{
+    for (size_t at = 0; at < len;) {
+        ssize_t n = read(fd, (char *)data + at, len - at);
+        assert_true(n > 0);
+        at += (size_t)n;
+    }
 }
 
 #endif

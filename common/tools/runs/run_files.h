@@ -6,8 +6,8 @@
 #ifndef SANDCGI_TOOLS_RUNS_RUN_FILES_H
 #define SANDCGI_TOOLS_RUNS_RUN_FILES_H
 
+#include "common/base/auto.h"
 #include "common/base/buf.h"
-#include "common/base/fds.h"
 #include "common/mcp/features/tool.h"
 
 #include <sys/stat.h>

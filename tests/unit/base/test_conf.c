@@ -52,7 +52,7 @@ static int teardown(void **state)
 static int load_bytes(struct sample *out, const void *text, size_t len, struct err *e)
 {
     *out = (struct sample){0};
-    assert_int_equal(fdio_write_file(file, text, len, 0600, e), 0);
+    unit_write_file(file, text, len);
     return conf_load(table, out, file, e);
 }
 

@@ -44,22 +44,8 @@ static void what_is_written_reads_back(void **state)
     make_pipe(&reader, &writer);
     assert_works(fdio_write_all(writer, "hello!", 6, &e), e);
     assert_works(fdio_write_all(writer, NULL, 0, &e), e);
-    assert_works(fdio_read_full(reader, got, 5, &e), e);
+    unit_read_full(reader, got, 5);
     assert_string_equal(got, "hello");
-}
-
-static void an_early_end_is_a_fault_of_the_peer(void **state)
-{
-    (void)state;
-    struct err e;
-    AUTO_FD int reader = -1;
-    AUTO_FD int writer = -1;
-    char got[10];
-    make_pipe(&reader, &writer);
-    assert_works(fdio_write_all(writer, "abc", 3, &e), e);
-    auto_close_fd(&writer);
-    assert_fails(fdio_read_full(reader, got, 10, &e), ERR_PROTOCOL, e);
-    assert_contains(e.text, "7 bytes");
 }
 
 /* A child feeds slowly and in odd pieces while this side is non-blocking. */
@@ -121,38 +107,6 @@ static void a_closed_peer_is_an_error_and_no_signal(void **state)
     assert_fails(fdio_write_all(writer, "x", 1, &e), ERR_IO, e);
 }
 
-static void a_file_is_replaced_as_a_whole_with_its_mode(void **state)
-{
-    (void)state;
-    struct err e;
-    struct stat st;
-    AUTO_BUF struct buf text = BUF_INIT(100);
-    mode_t before = umask(077);
-    assert_works(fdio_write_file(file, "old content", 11, 0600, &e), e);
-    AUTO_FD int old = open(file, O_RDONLY | O_CLOEXEC);
-    assert_works(fdio_write_file(file, "new", 3, 0644, &e), e);
-    umask(before);
-    assert_works(fdio_read_file(file, &text, &e), e);
-    assert_string_equal(buf_str(&text), "new");
-    assert_int_equal(stat(file, &st), 0);
-    assert_int_equal(st.st_mode & 07777, 0644);
-    buf_reset(&text);
-    assert_works(fdio_read_to_end(old, &text, &e), e);
-    assert_string_equal(buf_str(&text), "old content");
-}
-
-static void a_failed_write_leaves_nothing_behind(void **state)
-{
-    (void)state;
-    struct err e;
-    /* A folder in the way: the rename fails after the temporary file was made. */
-    assert_int_equal(mkdir(file, 0700), 0);
-    assert_fails(fdio_write_file(file, "x", 1, 0600, &e), ERR_IO, e);
-    assert_contains(e.text, file);
-    assert_int_equal(rmdir(file), 0);
-    assert_fails(fdio_write_file("/nonexistent/f", "x", 1, 0600, &e), ERR_IO, e);
-}
-
 static void reading_names_the_file_and_tells_missing_from_refused(void **state)
 {
     (void)state;
@@ -162,20 +116,9 @@ static void reading_names_the_file_and_tells_missing_from_refused(void **state)
     assert_contains(e.text, file);
     assert_fails(fdio_read_file(folder, &text, &e), ERR_IO, e);
     assert_contains(e.text, folder);
-    assert_works(fdio_write_file(file, "abc", 3, 0600, &e), e);
+    unit_write_file(file, "abc", 3);
     assert_fails(fdio_read_file(file, &text, &e), ERR_LIMIT, e);
     assert_contains(e.text, file);
-}
-
-static void a_relative_name_without_a_folder_works(void **state)
-{
-    (void)state;
-    struct err e;
-    AUTO_FD int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(chdir(folder), 0);
-    assert_works(fdio_write_file("f", "x", 1, 0600, &e), e);
-    assert_int_equal(fchdir(here), 0);
-    assert_int_equal(access(file, R_OK), 0);
 }
 
 static void closed_standard_descriptors_are_filled(void **state)
@@ -200,7 +143,7 @@ static void nothing_stays_open(void **state)
     struct err e;
     AUTO_BUF struct buf text = BUF_INIT(100);
     int before = unit_count_fds();
-    assert_works(fdio_write_file(file, "x", 1, 0600, &e), e);
+    unit_write_file(file, "x", 1);
     assert_works(fdio_read_file(file, &text, &e), e);
     assert_fails(fdio_read_file("/nonexistent", &text, &e), ERR_NOT_FOUND, e);
     assert_int_equal(unit_count_fds(), before);
@@ -212,14 +155,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(what_is_written_reads_back),
-        CASE(an_early_end_is_a_fault_of_the_peer),
         CASE(non_blocking_descriptors_are_waited_for),
         CASE(reading_to_the_end_accepts_exactly_max_and_no_more),
         CASE(a_closed_peer_is_an_error_and_no_signal),
-        CASE(a_file_is_replaced_as_a_whole_with_its_mode),
-        CASE(a_failed_write_leaves_nothing_behind),
         CASE(reading_names_the_file_and_tells_missing_from_refused),
-        CASE(a_relative_name_without_a_folder_works),
         CASE(closed_standard_descriptors_are_filled),
         CASE(nothing_stays_open),
     };

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/base/fds.h"
+#include "common/base/auto.h"
 
 #include "tests/unit/unit.h"
 

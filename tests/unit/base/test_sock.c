@@ -108,7 +108,7 @@ static void a_file_that_is_not_a_socket_is_left_alone(void **state)
     (void)state;
     struct err e;
     struct stat st;
-    assert_works(fdio_write_file(path, "precious", 8, 0600, &e), e);
+    unit_write_file(path, "precious", 8);
     assert_fails(sock_listen(path, NULL, &e), ERR_INVALID, e);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, 8);

@@ -61,7 +61,7 @@ static void the_length_is_four_bytes_big_endian(void **state)
     struct err e;
     char raw[8] = "";
     assert_works(sock_send_message(ends->a, "abc", 3, -1, &e), e);
-    assert_works(fdio_read_full(ends->b, raw, 7, &e), e);
+    unit_read_full(ends->b, raw, 7);
     assert_memory_equal(raw, "\0\0\0\3abc", 7);
 }
 
@@ -82,7 +82,7 @@ static void a_descriptor_travels_with_its_message(void **state)
     assert_int_equal(fcntl(mine, F_GETFD), FD_CLOEXEC);
     assert_works(fdio_write_all(mine, "x", 1, &e), e);
     char c = 0;
-    assert_works(fdio_read_full(reader, &c, 1, &e), e);
+    unit_read_full(reader, &c, 1);
     assert_int_equal(c, 'x');
     assert_works(sock_recv_message(ends->b, &got, &none, SOON, &e), e);
     assert_string_equal(buf_str(&got), "two");
@@ -111,7 +111,7 @@ static void as_many_travel_together_as_the_receiver_has_room_for(void **state)
     for (int i = 0; i < FDS_MAX; i++) {
         char mark = 0;
         assert_int_equal(fcntl(all.at[i], F_GETFD), FD_CLOEXEC);
-        assert_works(fdio_read_full(all.at[i], &mark, 1, &e), e);
+        unit_read_full(all.at[i], &mark, 1);
         assert_int_equal(mark, 'a' + i);
     }
     AUTO_FDS struct fds few = FDS_INIT(FDS_MAX - 1);

@@ -3,16 +3,8 @@
 #ifndef SANDCGI_TESTS_UNIT_FETCH_FETCH_SERVER_H
 #define SANDCGI_TESTS_UNIT_FETCH_FETCH_SERVER_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "common/base/auto.h"
-#include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "tests/unit/unit.h"
 
 #include <arpa/inet.h>
 #include <ftw.h>
@@ -61,9 +53,8 @@ static inline void serve(const char *name, const char *head, const char *body)
 {
     AUTO_FREE char *path = mem_printf("%s/%s", server.dir, name);
     AUTO_FREE char *text = mem_printf("HTTP/1.0 %s\r\n\r\n%s", head, body);
-    struct err e = ERR_INIT;
 
-    assert_int_equal(fdio_write_file(path, text, strlen(text), 0600, &e), 0);
+    unit_write_file(path, text, strlen(text));
 }
 
 static inline void serve_redirect(const char *name, const char *to)

@@ -66,9 +66,8 @@ static void ask(int fd, const char *host, uint16_t port, const char *more)
 static void expect(int fd, const char *wanted)
 {
     char text[256] = "";
-    struct err e = ERR_INIT;
 
-    assert_works(fdio_read_full(fd, text, strlen(wanted), &e), e);
+    unit_read_full(fd, text, strlen(wanted));
     assert_string_equal(text, wanted);
 }
 

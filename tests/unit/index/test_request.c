@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/index/request.h"
+#include "common/index/tunnel.h"
 #include "tests/unit/unit.h"
 
 static void a_connect_is_understood_once_it_is_whole(void **state)

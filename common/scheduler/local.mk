@@ -19,7 +19,8 @@ check_PROGRAMS += \
 	tests/unit/scheduler/test_job_limits \
 	tests/unit/scheduler/test_pool \
 	tests/unit/scheduler/test_pool_settings \
-	tests/unit/scheduler/test_pool_sim
+	tests/unit/scheduler/test_pool_sim \
+	tests/unit/scheduler/test_run_queue
 endif
 
 EXTRA_DIST += tests/unit/scheduler/pool_world.h

@@ -50,7 +50,7 @@ void channel_clear(struct channel *c);
 /* The socket on which connection was accepted is where the next main process will listen. */
 void channel_remember_broker(struct channel *c, int connection);
 
-/* Without waiting; a main process that is gone is not told. */
+/* Without waiting; without a main process the message is dropped. */
 void channel_send(const struct channel *c, json_t *take_message);
 /* Calls the handlers of what is there, and connects to the next main process when that is due. */
 void channel_dispatch(struct channel *c);

@@ -285,7 +285,7 @@ static void answer_creator(struct psandbox *s)
     psandbox_answer_all(s, PSANDBOX_CREATE, wire_result_new(row));
 }
 
-/* What callers get that wait for something else than its end. */
+/* Answers the calls that its end cuts off. */
 static void answer_rest(struct psandbox *s, const struct err *problem)
 {
     struct err e = *problem;

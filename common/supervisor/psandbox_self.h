@@ -67,7 +67,7 @@ struct psandbox_session {
     bool fresh;                 /* it has not finished a cell */
     struct psandbox_call *cell; /* that it works on; NULL: none */
     struct buf control;         /* the beginning of a record */
-    char lost[400]; /* why variables are gone, to be told with the next result; "": none are */
+    char lost[400];             /* why variables are gone: for the next result; "": none are */
 };
 
 struct psandbox {
@@ -97,7 +97,7 @@ struct psandbox {
 
 /* It ends, with that status. The first reason counts. */
 void psandbox_stop(struct psandbox *s, const char *status, const char *reason);
-json_t *psandbox_row_new(const struct psandbox *s); /* what its owner is told of it */
+json_t *psandbox_row_new(const struct psandbox *s); /* for its owner */
 void psandbox_write_record(struct psandbox *s);
 /* Records the sandbox as its tenant's and as used now. */
 void psandbox_note_use(const struct psandbox *s);

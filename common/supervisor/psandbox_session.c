@@ -40,7 +40,7 @@ bool psandbox_session_known(const char *language)
 
 #define FILES_REMAIN "files in /data are still there."
 
-/* What became of the variables, of this call or of those before; "": nothing to be said. */
+/* Why the variables of this call or of those before are gone; "": they are not. */
 static void describe_loss(const struct psandbox *s, const struct psandbox_call *call, bool lost,
                           struct buf *out)
 {
@@ -104,7 +104,7 @@ static void cell_ended(struct psandbox *s, struct psandbox_call *call,
     call->outcome = psandbox_outcome(call, o);
     call->results = session_fields(s, call, lost);
     if (call->waiter && call->killed != PSANDBOX_CANCELLED)
-        s->session.lost[0] = '\0'; /* the answer tells of it */
+        s->session.lost[0] = '\0'; /* the answer says it */
     else if (lost)
         note_unheard(s);
     s->session.fresh = false;
@@ -127,7 +127,7 @@ void psandbox_session_look_back(struct psandbox *s)
                  psandbox_record_end(row), reason);
 }
 
-/* It ended between two calls: the next one is told. */
+/* It ended between two calls: the result of the next one says so. */
 static void note_end(struct psandbox *s, const struct engine_outcome *o)
 {
     char how[40];

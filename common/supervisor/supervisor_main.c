@@ -151,7 +151,7 @@ static void log_run(const struct supervisor *s, bool ran, const struct engine_ou
 
     if (ran)
         log_info("run %s language=%s status=%s exit=%d ms=%" PRId64 " queue_ms=%" PRId64
-                 " ahead=%d",
+                 " prestarted=%d",
                  start->run_id, language, run_status_name(run_result_status(out)), out->exit_code,
                  (out->ended_us - out->started_us) / 1000, s->story.queue_ms, out->ahead);
     else if (e->kind == ERR_IO || e->kind == ERR_INTERNAL || e->kind == ERR_UNAVAILABLE ||

@@ -25,7 +25,7 @@ struct supervisor {
     json_t *head, *body;
     struct run_request request; /* into them */
     struct run_options options;
-    struct run_story story; /* what each result tells of it */
+    struct run_story story; /* for its results */
     struct sandbox sandbox;
     struct usage usage;                /* of the sandbox after the run; partial: unknown */
     const struct index_source *source; /* where an installation's packages come from; NULL: none */

@@ -48,7 +48,7 @@ static void container_clear(struct container *b)
     auto_close_fd(&b->word_fd);
 }
 
-/* Hears whoever attends for that long; false: cancelled. */
+/* Attends for that long; false: cancelled. */
 static bool pass(int ms, const struct engine_attend *attend)
 {
     struct deadline end = deadline_in_ms(ms);

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#define FAKE_CONTAINER_MEMORY 5000000 /* what a waiting container says that it uses */
+#define FAKE_CONTAINER_MEMORY 5000000 /* what a warm container reports */
 
 /* Shared by the processes that are forked after fake_container_reset. */
 struct fake_container {
@@ -18,7 +18,7 @@ struct fake_container {
     int failing;       /* so many starts fail */
     int gone_at_run;   /* so many containers turn out to be gone when they get their program */
     int dies_after_ms; /* a waiting container ends after this; 0: never */
-    bool boots;        /* a container that is up does not say that it waits */
+    bool boots;        /* the interpreter of a container that is up does not say that it waits */
     int starts, alive, preloads, runs;
     char data_path[512]; /* of the last start */
 };

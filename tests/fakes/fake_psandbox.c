@@ -72,7 +72,7 @@ struct command {
     struct deadline end;
 };
 
-struct sandbox_dir {
+struct fake {
     struct engine engine;
     bool started;
     int epoll_fd, word_fd; /* readable when there are words */
@@ -84,8 +84,8 @@ struct sandbox_dir {
     struct buf given; /* what the last event points to */
 };
 
-static void say(struct sandbox_dir *b, enum engine_psandbox_kind kind, uint32_t id,
-                const char *data, size_t len, const struct engine_outcome *o)
+static void say(struct fake *b, enum engine_psandbox_kind kind, uint32_t id, const char *data,
+                size_t len, const struct engine_outcome *o)
 {
     static const uint64_t one = 1;
 
@@ -116,7 +116,7 @@ static void end_command(struct command *c)
 
 static void container_finish(struct engine *engine)
 {
-    struct sandbox_dir *b = (struct sandbox_dir *)engine;
+    struct fake *b = (struct fake *)engine;
 
     if (!b->started)
         return;
@@ -130,7 +130,7 @@ static void container_finish(struct engine *engine)
 static int container_start(struct engine *engine, const struct engine_spec *spec,
                            const struct engine_attend *attend, struct deadline d, struct err *e)
 {
-    struct sandbox_dir *b = (struct sandbox_dir *)engine;
+    struct fake *b = (struct fake *)engine;
     struct deadline up = deadline_in_ms(fake_psandbox->start_ms);
     struct epoll_event event = {.events = EPOLLIN};
 
@@ -156,7 +156,7 @@ static int container_start(struct engine *engine, const struct engine_spec *spec
 
 static int container_fd(struct engine *engine)
 {
-    return ((struct sandbox_dir *)engine)->epoll_fd;
+    return ((struct fake *)engine)->epoll_fd;
 }
 
 static short container_waits(struct engine *engine)
@@ -177,7 +177,7 @@ static int container_pause(struct engine *engine, bool pause, struct err *e)
 
 /* ---- commands ---- */
 
-static struct command *find(struct sandbox_dir *b, uint32_t id)
+static struct command *find(struct fake *b, uint32_t id)
 {
     for (size_t i = 0; i < COMMANDS_MAX; i++)
         if (b->commands[i].id == id)
@@ -185,8 +185,7 @@ static struct command *find(struct sandbox_dir *b, uint32_t id)
     return NULL;
 }
 
-static void be_command(const struct sandbox_dir *b, const struct engine_command *command,
-                       int pipes[2][2])
+static void be_command(const struct fake *b, const struct engine_command *command, int pipes[2][2])
 {
     char *argv[8] = {NULL};
 
@@ -207,7 +206,7 @@ static void be_command(const struct sandbox_dir *b, const struct engine_command 
     _exit(127);
 }
 
-static void watch(struct sandbox_dir *b, int fd)
+static void watch(struct fake *b, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
@@ -218,7 +217,7 @@ static void watch(struct sandbox_dir *b, int fd)
 static int container_exec(struct engine *engine, const struct engine_command *command,
                           uint32_t *out_id, struct err *e)
 {
-    struct sandbox_dir *b = (struct sandbox_dir *)engine;
+    struct fake *b = (struct fake *)engine;
     struct command *c = find(b, 0);
     int pipes[2][2];
 
@@ -249,7 +248,7 @@ static int container_exec(struct engine *engine, const struct engine_command *co
 
 static int container_kill(struct engine *engine, uint32_t id, struct err *e)
 {
-    struct sandbox_dir *b = (struct sandbox_dir *)engine;
+    struct fake *b = (struct fake *)engine;
     const struct engine_outcome killed = {.exit_code = -1, .signal = SIGKILL};
     struct command *c = find(b, id);
 
@@ -266,7 +265,7 @@ static int container_kill(struct engine *engine, uint32_t id, struct err *e)
 }
 
 /* Takes in what a command printed; true when its streams have ended. */
-static bool read_streams(struct sandbox_dir *b, struct command *c, bool over)
+static bool read_streams(struct fake *b, struct command *c, bool over)
 {
     static const enum engine_psandbox_kind kinds[] = {ENGINE_PSANDBOX_OUT, ENGINE_PSANDBOX_ERR};
     char block[65536];
@@ -281,7 +280,7 @@ static bool read_streams(struct sandbox_dir *b, struct command *c, bool over)
     return c->fds[0] < 0 && c->fds[1] < 0;
 }
 
-static void look_at(struct sandbox_dir *b, struct command *c)
+static void look_at(struct fake *b, struct command *c)
 {
     int status;
     bool timed_out = deadline_passed(c->end);
@@ -304,7 +303,7 @@ static void look_at(struct sandbox_dir *b, struct command *c)
 
 /* ---- the interpreter ---- */
 
-static void answer_cell(struct sandbox_dir *b, uint32_t id, int exit_code)
+static void answer_cell(struct fake *b, uint32_t id, int exit_code)
 {
     AUTO_FREE char *text = mem_printf("{\"done\":true,\"exitCode\":%d}", exit_code);
     AUTO_BUF struct buf record = BUF_INIT(256);
@@ -320,7 +319,7 @@ static void answer_cell(struct sandbox_dir *b, uint32_t id, int exit_code)
 static int container_control(struct engine *engine, uint32_t id, const char *data, size_t len,
                              struct err *e)
 {
-    struct sandbox_dir *b = (struct sandbox_dir *)engine;
+    struct fake *b = (struct fake *)engine;
     const struct engine_outcome died = {.exit_code = 1};
     json_auto_t *cell = json_parse(data + 4, len - 4, 4, e);
     const char *code = json_get_string(cell, "code");
@@ -350,7 +349,7 @@ static int container_control(struct engine *engine, uint32_t id, const char *dat
 
 static int container_read(struct engine *engine, struct engine_psandbox_event *out, struct err *e)
 {
-    struct sandbox_dir *b = (struct sandbox_dir *)engine;
+    struct fake *b = (struct fake *)engine;
     uint64_t n;
 
     *out = (struct engine_psandbox_event){.kind = ENGINE_PSANDBOX_NOTHING};
@@ -378,7 +377,7 @@ static int container_read(struct engine *engine, struct engine_psandbox_event *o
 
 static void container_free(struct engine *engine)
 {
-    struct sandbox_dir *b = (struct sandbox_dir *)engine;
+    struct fake *b = (struct fake *)engine;
 
     container_finish(engine);
     for (size_t i = 0; i < b->n_words; i++)
@@ -405,15 +404,15 @@ static const struct engine_ops container_ops = {
 
 struct engine *docker_engine_new(const struct engine_address *address, struct err *e)
 {
-    struct sandbox_dir *b = mem_alloc(sizeof *b);
+    struct fake *b = mem_alloc(sizeof *b);
     struct epoll_event event = {.events = EPOLLIN};
 
     (void)address;
     (void)e;
-    *b = (struct sandbox_dir){.engine.ops = &container_ops,
-                              .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
-                              .word_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                              .given = BUF_INIT(1 << 20)};
+    *b = (struct fake){.engine.ops = &container_ops,
+                       .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+                       .word_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                       .given = BUF_INIT(1 << 20)};
     epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, b->word_fd, &event);
     return &b->engine;
 }

@@ -1,11 +1,10 @@
 /*
- * A container that stays, in this process's memory, for tests of what stands above struct engine.
- * It takes docker_engine_new's place at the link. Its commands are real processes of this machine,
- * in the sandbox's directory; its interpreter knows these cells:
- *   print TEXT   print a line            exit N   ends with that code
- *   die          the interpreter ends    hang     nothing, until it is killed
- *   fade         done, and then the interpreter ends
- *   babble       nonsense on the control channel, and no end
+ * The container of a persistent sandbox, in this process's memory, for tests of what is above
+ * struct engine. It takes docker_engine_new's place at the link. Its commands are real processes of
+ * this machine, in the sandbox's directory; its interpreter knows these cells: print TEXT   print a
+ * line            exit N   ends with that code die          the interpreter ends    hang nothing,
+ * until it is killed fade         done, and then the interpreter ends babble       nonsense on the
+ * control channel, and no end
  */
 #ifndef SANDCGI_TESTS_FAKES_FAKE_PSANDBOX_H
 #define SANDCGI_TESTS_FAKES_FAKE_PSANDBOX_H
@@ -28,7 +27,7 @@ extern struct fake_psandbox *fake_psandbox;
 
 /* Link the test with -Wl,--wrap=snapshot_take for listing_ms. */
 void fake_psandbox_reset(void);
-/* Somebody removes the container by hand. */
+/* As if an operator removed the container. */
 void fake_psandbox_remove(void);
 
 #endif

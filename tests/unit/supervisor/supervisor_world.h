@@ -157,7 +157,7 @@ static inline void world_pass(struct world *w, const char *what, json_t *take_he
     close(take_theirs);
 }
 
-/* A run for a supervisor that waits. */
+/* A run for a warm container's supervisor. */
 static inline int world_claim(struct world *w, const char *code, json_t *take_more)
 {
     json_t *head;

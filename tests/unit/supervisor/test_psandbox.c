@@ -19,9 +19,9 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define RUN  "0123456789abcdef01234567"
-#define BOX  PSANDBOX_ID_PREFIX RUN
-#define LONG 20000 /* ms: what should come comes within this */
+#define RUN     "0123456789abcdef01234567"
+#define SANDBOX PSANDBOX_ID_PREFIX RUN
+#define LONG    20000 /* ms: what should come comes within this */
 
 struct world {
     struct fixture *f;
@@ -179,7 +179,7 @@ static void create(struct world *w)
                                   "conversationId", "chat", "language", "python");
     go(w, head, NULL);
     json_auto_t *row = result_of(TAKE_FD(w->creator));
-    assert_string_equal(json_get_string(row, "sandboxId"), BOX);
+    assert_string_equal(json_get_string(row, "sandboxId"), SANDBOX);
     assert_string_equal(json_get_string(row, "status"), "running");
     assert_string_equal(json_get_string(row, "conversationId"), "chat");
     assert_null(json_object_get(row, "tenant"));
@@ -203,7 +203,7 @@ static int hand(const struct world *w, json_t *take_head, json_t *take_body)
 
 static json_t *head_of(const char *op)
 {
-    return json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "ann", "sandboxId", BOX);
+    return json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "ann", "sandboxId", SANDBOX);
 }
 
 static json_t *exec_body(json_t *take_commands)
@@ -251,7 +251,7 @@ static json_t *row_of(const struct world *w, const char *tenant)
 {
     struct err e = ERR_INIT;
 
-    return psandbox_record_row(&w->f->root, BOX, tenant, &e);
+    return psandbox_record_row(&w->f->root, SANDBOX, tenant, &e);
 }
 
 static void expect_status(const struct world *w, const char *status)
@@ -519,11 +519,11 @@ static void its_log_can_be_read_before_and_after_its_end(void **state)
     json_auto_t *logs = result_of(hand(w, head_of("psandbox_logs"), NULL));
     assert_string_equal(json_get_string(logs, "text"), "one\ntwo\n");
     close_psandbox(w);
-    psandbox_record_read_log(&w->f->root, BOX, &log);
+    psandbox_record_read_log(&w->f->root, SANDBOX, &log);
     assert_string_equal(buf_str(&log), "one\ntwo\n");
 }
 
-static void nonsense_is_refused_and_hurts_nobody(void **state)
+static void nonsense_is_refused_and_harms_no_other_call(void **state)
 {
     struct world *w = *state;
     json_t *foreign = head_of("exec");
@@ -619,7 +619,7 @@ static void one_that_cannot_start_leaves_nothing(void **state)
     assert_null(row_of(w, "ann"));
 }
 
-static void one_that_nobody_waits_for_ends(void **state)
+static void one_whose_creator_leaves_ends(void **state)
 {
     struct world *w = *state;
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s}", "op", "create_psandbox", "tenant", "ann",
@@ -698,7 +698,7 @@ static void expect_cell(json_t *take_result, const char *status, bool started, b
     assert_int_equal(json_get_bool(result, "sessionStarted", -1), started);
     assert_int_equal(json_get_bool(result, "stateLost", -1), lost);
     assert_int_equal(json_object_get(result, "sessionNote") != NULL, lost);
-    assert_string_equal(json_get_string(result, "sandboxId"), BOX);
+    assert_string_equal(json_get_string(result, "sandboxId"), SANDBOX);
 }
 
 static json_t *cell(struct world *w, const char *code)
@@ -802,7 +802,7 @@ static void an_interpreter_that_ends_between_cells_is_told_with_the_next(void **
     close_psandbox(w);
 }
 
-static void one_that_ended_with_a_call_nobody_heard_is_told_with_the_next(void **state)
+static void one_that_ended_with_an_unanswered_call_is_told_with_the_next(void **state)
 {
     struct world *w = *state;
 
@@ -909,9 +909,9 @@ static void records_are_listed_and_forgotten(void **state)
 static void ids_are_ours_or_nothing(void **state)
 {
     (void)state;
-    assert_string_equal(psandbox_run_id(BOX), RUN);
+    assert_string_equal(psandbox_run_id(SANDBOX), RUN);
     assert_null(psandbox_run_id(RUN));
-    assert_null(psandbox_run_id(BOX "0"));
+    assert_null(psandbox_run_id(SANDBOX "0"));
     assert_null(psandbox_run_id("sbx_../../../../etc/passwd"));
     assert_null(psandbox_run_id("sbx_0123456789ABCDEF01234567"));
     assert_null(psandbox_run_id(""));
@@ -936,14 +936,14 @@ int main(void)
         TEST(a_flood_is_cut_and_ended),
         TEST(output_is_told_while_it_comes),
         TEST(its_log_can_be_read_before_and_after_its_end),
-        TEST(nonsense_is_refused_and_hurts_nobody),
+        TEST(nonsense_is_refused_and_harms_no_other_call),
         TEST(unused_it_is_paused_and_then_expires),
         TEST(a_command_keeps_it_from_pausing),
         TEST(an_engine_that_cannot_pause_is_asked_once),
         TEST(its_time_ends_even_what_runs),
         TEST(a_container_that_goes_is_noticed),
         TEST(one_that_cannot_start_leaves_nothing),
-        TEST(one_that_nobody_waits_for_ends),
+        TEST(one_whose_creator_leaves_ends),
         TEST(a_server_that_stops_lets_commands_end),
         TEST(it_goes_on_under_the_next_main_process),
         TEST(one_whose_process_dies_is_lost),
@@ -953,7 +953,7 @@ int main(void)
         TEST(an_interpreter_that_ends_says_that_its_state_is_lost),
         TEST(a_cell_beyond_its_time_loses_the_state),
         TEST(an_interpreter_that_ends_between_cells_is_told_with_the_next),
-        TEST(one_that_ended_with_a_call_nobody_heard_is_told_with_the_next),
+        TEST(one_that_ended_with_an_unanswered_call_is_told_with_the_next),
         TEST(a_session_of_before_is_missed_unless_its_owner_closed_it),
         TEST(nonsense_on_the_control_channel_ends_the_interpreter),
         TEST(a_session_takes_only_code),

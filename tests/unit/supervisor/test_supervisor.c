@@ -1,4 +1,5 @@
-/* A supervisor's life: cold and ahead, cancelled, left, looked in on, without its main process. */
+/* A run's supervisor: cold and warm, cancelled, left by its caller, polled, without a main process.
+ */
 #include "config.h"
 
 #include "tests/unit/supervisor/supervisor_world.h"
@@ -40,7 +41,7 @@ static void hear_opened(int fd, struct fds *out)
     close(fd);
 }
 
-static void the_first_files_come_opened_if_the_asker_wants_them_so(void **state)
+static void the_first_files_come_opened_if_the_caller_wants_them_so(void **state)
 {
     AUTO_BUF struct buf many = BUF_INIT(1000);
 
@@ -105,7 +106,7 @@ static void a_body_that_never_comes_whole_is_no_run(void **state)
     assert_int_equal(fake_container->starts, 0);
 }
 
-/* ---- ahead ---- */
+/* ---- warm ---- */
 
 static void wait_on_warm_dir(struct world *w)
 {
@@ -227,8 +228,7 @@ static void a_claim_may_come_while_it_starts(void **state)
     assert_int_equal(fake_container->starts, 1);
 }
 
-/* Whose interpreter has not said that it waits: to the main process it is being started until then.
- */
+/* The main process counts a container as starting until its interpreter says that it waits. */
 static void a_claim_may_come_while_it_boots(void **state)
 {
     static const char *const words[] = {"running", "started", "ended"};
@@ -326,7 +326,7 @@ static void cancel_run_ends_it_for_everybody(void **state)
 
 /* ---- kept ---- */
 
-static void an_asker_that_leaves_finds_the_result_later(void **state)
+static void a_caller_that_leaves_finds_the_result_later(void **state)
 {
     WORLD(w);
     int client = world_cold(&w, "sleep 300\nout done", NULL);
@@ -419,7 +419,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(a_run_is_served_cold),
-        with_fixture(the_first_files_come_opened_if_the_asker_wants_them_so),
+        with_fixture(the_first_files_come_opened_if_the_caller_wants_them_so),
         with_fixture(what_passes_a_limit_is_refused_before_a_container_is_made),
         with_fixture(an_engine_that_is_away_is_told),
         with_fixture(a_body_that_never_comes_whole_is_no_run),
@@ -437,7 +437,7 @@ int main(void)
         with_fixture(a_run_is_cancelled_in_every_phase),
         with_fixture(a_cancel_counts_that_comes_with_the_hang_up),
         with_fixture(cancel_run_ends_it_for_everybody),
-        with_fixture(an_asker_that_leaves_finds_the_result_later),
+        with_fixture(a_caller_that_leaves_finds_the_result_later),
         with_fixture(who_waits_long_enough_is_answered_before_the_end),
         with_fixture(what_it_waited_in_the_queue_counts_as_waiting),
         with_fixture(a_background_run_is_answered_at_once),

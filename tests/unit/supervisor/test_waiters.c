@@ -1,5 +1,5 @@
-/* Who listens to a run while it goes on: live pieces, several polls, the slow, the many, the
- * foreign; and the main process that dies meanwhile. */
+/* Connections that wait for a run: live output, several polls, slow ones, many, those of another
+ * tenant; and a main process that dies meanwhile. */
 #include "config.h"
 
 #include "common/base/sock.h"
@@ -131,7 +131,7 @@ static void a_poll_that_does_not_wait_is_answered_at_once(void **state)
     world_expect_end(&w, WORLD_LONG);
 }
 
-static void a_reader_that_does_not_read_holds_nobody_up(void **state)
+static void a_waiter_that_does_not_read_delays_no_other(void **state)
 {
     WORLD(w);
     int client = world_cold(&w, "flood 20000\nsleep 300\nout done", NULL);
@@ -143,7 +143,7 @@ static void a_reader_that_does_not_read_holds_nobody_up(void **state)
     world_expect_end(&w, WORLD_LONG);
 }
 
-static void a_slow_reader_goes_on_where_it_stopped(void **state)
+static void a_slow_waiter_goes_on_where_it_stopped(void **state)
 {
     WORLD(w);
     json_int_t got = 0;
@@ -212,7 +212,7 @@ static void descriptors_go_with_an_answer_that_has_nothing_before_it(void **stat
     loop_clear(&loop);
 }
 
-static void too_many_readers_are_told_to_come_again(void **state)
+static void too_many_waiters_are_told_to_come_again(void **state)
 {
     int polls[32];
     WORLD(w);
@@ -229,7 +229,7 @@ static void too_many_readers_are_told_to_come_again(void **state)
     world_expect_end(&w, WORLD_LONG);
 }
 
-static void a_reader_that_talks_nonsense_is_dropped(void **state)
+static void a_waiter_that_sends_nonsense_is_dropped(void **state)
 {
     WORLD(w);
     int client = world_cold(&w, "sleep 400\nout x", NULL);
@@ -262,8 +262,8 @@ static void a_poll_that_meets_the_end_is_answered(void **state)
     int client = world_cold(&w, "out x", NULL);
     world_expect_is(&w, "running", NULL);
     world_expect_is(&w, "ended", NULL);
-    /* Main has not heard of the end yet; this waits in the channel while it cleans up, or the
-     * channel refuses it. */
+    /* The main process has not read the end yet: the supervisor finds this in the channel while it
+     * cleans up, or the channel refuses it. */
     int pair[2];
     struct err e = ERR_INIT;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -354,7 +354,7 @@ static void the_next_main_process_is_offered_the_run(void **state)
     address_close(&h);
 }
 
-static void without_any_main_process_the_asker_is_answered(void **state)
+static void without_any_main_process_the_caller_is_answered(void **state)
 {
     WORLD(w);
     int client = world_cold(&w, "sleep 300\nout x", NULL);
@@ -467,16 +467,16 @@ int main(void)
         with_fixture(who_is_far_behind_is_told_how_much_it_missed),
         with_fixture(polls_get_what_is_new_for_them),
         with_fixture(a_poll_that_does_not_wait_is_answered_at_once),
-        with_fixture(a_reader_that_does_not_read_holds_nobody_up),
-        with_fixture(a_slow_reader_goes_on_where_it_stopped),
+        with_fixture(a_waiter_that_does_not_read_delays_no_other),
+        with_fixture(a_slow_waiter_goes_on_where_it_stopped),
         with_fixture(who_never_reads_is_dropped),
         with_fixture(descriptors_go_with_an_answer_that_has_nothing_before_it),
-        with_fixture(too_many_readers_are_told_to_come_again),
-        with_fixture(a_reader_that_talks_nonsense_is_dropped),
+        with_fixture(too_many_waiters_are_told_to_come_again),
+        with_fixture(a_waiter_that_sends_nonsense_is_dropped),
         with_fixture(another_tenant_learns_nothing),
         with_fixture(a_poll_that_meets_the_end_is_answered),
         with_fixture(the_next_main_process_is_offered_the_run),
-        with_fixture(without_any_main_process_the_asker_is_answered),
+        with_fixture(without_any_main_process_the_caller_is_answered),
         with_fixture(a_kept_run_is_looked_up),
         with_fixture(a_supervisor_that_was_killed_leaves_a_lost_run),
         with_fixture(runs_that_go_on_are_listed_once_and_newest_first),

@@ -76,17 +76,16 @@ static int read_front_secret(struct app *app, const char *path, struct err *e)
             return 0;
         }
     }
-    return err_set(e, ERR_INVALID,
-                   "SANDCGI_SECRET_FILE: %s holds no secret of at least %d hex digits", path,
-                   TOKEN_MIN);
+    return err_set(e, ERR_INVALID, "SANDCGI_SECRET_FILE: %s has no run of at least %d hex digits",
+                   path, TOKEN_MIN);
 }
 
 static int read_credentials(struct app *app, const struct settings *s, struct err *e)
 {
     if (s->auth == SETTINGS_AUTH_NGINX && !*s->secret_file)
         return err_set(e, ERR_INVALID,
-                       "SANDCGI_AUTH=nginx needs SANDCGI_SECRET_FILE (start.sh makes "
-                       "it), or set SANDCGI_AUTH=token");
+                       "SANDCGI_AUTH=nginx needs SANDCGI_SECRET_FILE (created by start.sh); "
+                       "else set SANDCGI_AUTH=token");
     if (s->auth == SETTINGS_AUTH_NGINX)
         return read_front_secret(app, s->secret_file, e);
     if (*s->api_token)
@@ -94,8 +93,7 @@ static int read_credentials(struct app *app, const struct settings *s, struct er
     return *s->tokens_file ? read_tokens(app, s->tokens_file, e) : 0;
 }
 
-/* Workers must not have FILE_SECRET itself: whoever takes over one would know where all files are.
- */
+/* Workers must not have FILE_SECRET itself: a compromised one could locate all files. */
 static int derive_seal_key(struct app *app, const struct settings *s, struct err *e)
 {
     static const char label[] = "sandcgi requestState 1";
@@ -103,8 +101,8 @@ static int derive_seal_key(struct app *app, const struct settings *s, struct err
     return crypto_hmac(s->file_secret, strlen(s->file_secret), &part, 1, app->seal_key, e);
 }
 
-/* What all of them have in common. */
-static struct mcp_server server_of(struct app *app, const struct settings *s)
+/* The fields that all servers share. */
+static struct mcp_server server_base(struct app *app, const struct settings *s)
 {
     return (struct mcp_server){.name = "sandcgi",
                                .title = "sandcgi code sandbox",
@@ -120,7 +118,7 @@ static struct mcp_server server_of(struct app *app, const struct settings *s)
                                .publish_ctx = &app->events};
 }
 
-/* Those of a set that can do something for clients of this kind. */
+/* The tools of a set that work for local (stdio), or for remote clients. */
 static void offer_tools(struct app *app, int set, const struct mcp_tool *const *tools, size_t n,
                         bool local)
 {
@@ -165,7 +163,7 @@ static void set_up_servers(struct app *app, const struct settings *s, bool local
     tools_app_init(&app->tools);
     event_sender_init(&app->events, s->events, EVENTS_TIMEOUT_MS);
     for (int i = 0; i < TOOLSETS; i++) {
-        app->servers[i] = server_of(app, s);
+        app->servers[i] = server_base(app, s);
         if (i == TOOLSET_OURS)
             offer_ours(app, local);
         else

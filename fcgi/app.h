@@ -1,4 +1,4 @@
-/* What every front end needs to answer requests: the MCP server put together from the settings. */
+/* What all front ends share: the MCP servers, set up from the settings. */
 #ifndef SANDCGI_FCGI_APP_H
 #define SANDCGI_FCGI_APP_H
 
@@ -9,7 +9,7 @@
 #include "fcgi/hub/events.h"
 #include "fcgi/settings.h"
 
-/* A bearer token and whose it is. */
+/* A bearer token and its tenant. */
 struct app_token {
     char *tenant;
     char *token;
@@ -19,11 +19,11 @@ struct app {
     const struct settings *settings;     /* borrowed */
     struct mcp_server servers[TOOLSETS]; /* one for each set of tools */
     struct tools_app tools;
-    const struct mcp_tool **offered[TOOLSETS]; /* those of each set that this front end can serve */
+    const struct mcp_tool **offered[TOOLSETS]; /* the tools of each set that work here */
     struct event_sender events;
     uint8_t seal_key[CRYPTO_SHA256_LEN];
     struct link_key link_key; /* checks links; likewise derived from FILE_SECRET */
-    char *front_secret;       /* what nginx must send along; "" with SANDCGI_AUTH=token */
+    char *front_secret;       /* that nginx must send; NULL with SANDCGI_AUTH=token */
     struct app_token *tokens; /* for SANDCGI_AUTH=token */
     size_t n_tokens;
 };

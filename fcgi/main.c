@@ -37,7 +37,7 @@ static int run_serve(const char *config_path)
     return fail(&e);
 }
 
-/* Sessions of the older revisions outlive a CGI process; where it may not write there are none. */
+/* Sessions of the older revisions outlive a CGI process. Without write access there are none. */
 static int open_sessions(struct app *app)
 {
     const struct account self = {.uid = geteuid(), .gid = getegid()};
@@ -51,7 +51,7 @@ static int open_sessions(struct app *app)
     return fd;
 }
 
-/* Where a broker of our own tells what has changed. */
+/* The socket of a private broker's events. */
 static int open_events(const struct settings *s)
 {
     const struct account self = {.uid = geteuid(), .gid = getegid()};
@@ -59,11 +59,11 @@ static int open_events(const struct settings *s)
     int fd = private_broker_is_ours() ? events_listen(s->events, &self, &e) : -1;
 
     if (e.kind != ERR_NONE)
-        log_warn("changes of the runners will not be told: %s", e.text);
+        log_warn("no notifications of changed runners: %s", e.text);
     return fd;
 }
 
-static const char *tools; /* --tools; NULL: as the setting says */
+static const char *tools; /* --tools; NULL: the setting TOOLS */
 
 static int choose_tools(struct settings *s, struct err *e)
 {
@@ -75,7 +75,7 @@ static int choose_tools(struct settings *s, struct err *e)
     return 0;
 }
 
-/* CGI and stdio: one process, a broker found or made, one front end. */
+/* CGI and stdio: one process with one front end, and a broker that runs or a private one. */
 static int run_single(const char *config_path, bool http)
 {
     struct err e = ERR_INIT;
@@ -87,7 +87,7 @@ static int run_single(const char *config_path, bool http)
         return fail(&e);
     log_setup((enum log_level)settings.log_level, http ? "cgi" : "stdio");
     if (http)
-        settings.pool.n = 0; /* one request is over before a container could wait for the next */
+        settings.pool.n = 0; /* the process ends before a warm container could be used */
     if (private_broker_ensure(&settings, &e) == 0 && app_init(&app, &settings, http, &e) == 0) {
         if (http) {
             AUTO_FD int sessions_fd = open_sessions(&app);

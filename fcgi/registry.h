@@ -1,7 +1,6 @@
 /*
- * What this server offers, in one place: the tools, prompts and resources that its front ends
- * serve. The conformance suite's server is the same program linked with another registry.c
- * (tests/conformance); no setting can change what is offered.
+ * The tools, prompts and resources that the server offers. The conformance suite's server is the
+ * same program linked with another registry.c (tests/conformance).
  */
 #ifndef SANDCGI_FCGI_REGISTRY_H
 #define SANDCGI_FCGI_REGISTRY_H

@@ -182,12 +182,12 @@ static int check_secret(const char *name, const char *value, struct err *e)
 {
     if (strlen(value) < SECRET_MIN)
         return err_set(e, ERR_INVALID,
-                       "%s is shorter than %d characters; make one with: openssl rand -hex 32",
+                       "%s is shorter than %d characters; generate one with: openssl rand -hex 32",
                        name, SECRET_MIN);
     if (strspn(value, (char[2]){value[0], '\0'}) == strlen(value) || strstr(value, "change") ||
         strstr(value, "CHANGE") || strstr(value, "your-") || strstr(value, "example"))
-        return err_set(e, ERR_INVALID, "%s is an example; make one with: openssl rand -hex 32",
-                       name);
+        return err_set(e, ERR_INVALID,
+                       "%s is an example value; generate one with: openssl rand -hex 32", name);
     return 0;
 }
 
@@ -197,7 +197,8 @@ static int check_url(struct settings *s, struct err *e)
     if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
         return err_set(e, ERR_INVALID, "PUBLIC_BASE_URL must begin with http:// or https://");
     if (strpbrk(url, " \t\"<>?#"))
-        return err_set(e, ERR_INVALID, "PUBLIC_BASE_URL holds a character that no URL prefix has");
+        return err_set(e, ERR_INVALID,
+                       "PUBLIC_BASE_URL contains a character that a URL prefix must not have");
     for (size_t len = strlen(url); len > 0 && url[len - 1] == '/'; len--)
         url[len - 1] = '\0';
     return 0;
@@ -245,11 +246,12 @@ static int check_amounts(const struct settings *s, struct err *e)
     if (s->wait_ms > s->wait_max_ms)
         return err_set(e, ERR_INVALID, "SANDBOX_WAIT is over SANDBOX_WAIT_MAX");
     if (s->tmp_size > s->memory)
-        return err_set(e, ERR_INVALID, "SANDBOX_TMP is over SANDBOX_MEMORY, which holds it");
+        return err_set(e, ERR_INVALID,
+                       "SANDBOX_TMP is over SANDBOX_MEMORY, which it counts towards");
     return 0;
 }
 
-/* Beside the broker's socket, in a directory that is ours. */
+/* Beside the broker's socket. */
 static void derive_events(struct settings *s)
 {
     const char *slash = strrchr(s->broker, '/');
@@ -260,7 +262,7 @@ static void derive_events(struct settings *s)
                       : mem_strdup("events.sock");
 }
 
-/* Containers start fastest at about two at a time per CPU; more at once only slow each other. */
+/* Starts are fastest at about two at a time per CPU. */
 static int derive_warm(struct settings *s, struct err *e)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -1,6 +1,6 @@
 /*
- * The settings: one table (settings.c) from which the loader, --help, README's table and
- * --print-config are made.
+ * The settings: one table (settings.c), from which the loader, the help and the documentation are
+ * made.
  */
 #ifndef SANDCGI_FCGI_SETTINGS_H
 #define SANDCGI_FCGI_SETTINGS_H

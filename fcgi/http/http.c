@@ -17,7 +17,6 @@
 
 #define ALLOW "Allow: POST, DELETE, OPTIONS\r\n"
 
-/* Takes what the protocol says over into the HTTP answer. */
 static void take_answer(const struct mcp_answer *from, struct http_answer *a)
 {
     a->status = from->status;
@@ -29,10 +28,8 @@ static void take_answer(const struct mcp_answer *from, struct http_answer *a)
     memcpy(a->trace, from->trace, sizeof a->trace);
 }
 
-/*
- * A stream that is to stay open, which no worker holds: what is known now is said, then it ends.
- * (nginx gives such requests to the hub.)
- */
+/* A subscription, which a worker does not hold open: acknowledges and ends it. nginx sends such
+ * requests to the hub. */
 static void serve_listen(const struct mcp_server *server, struct http_stream *stream,
                          struct mcp_listen *l, const json_t *acknowledgement)
 {
@@ -44,7 +41,7 @@ static void serve_listen(const struct mcp_server *server, struct http_stream *st
     mcp_listen_free(l);
 }
 
-/* Who reads another server's errors looks at nothing but a 200. */
+/* Clients of another server read errors only from an answer with 200. */
 static int status_of(const struct mcp_server *server, const struct mcp_answer *answer)
 {
     bool always_200 = server->error_style && server->error_style->always_200;
@@ -63,7 +60,7 @@ static void handle_message(const struct mcp_server *server, struct http_request 
 
     origin.out = &stream->out;
     origin.takes_text = true;
-    a->status = 200; /* of the event stream, should there be one */
+    a->status = 200; /* of an event stream, if one begins */
     if (message)
         mcp_handle(server, &origin, message, &answer);
     else
@@ -105,7 +102,7 @@ static void serve_mcp(const struct app *app, struct http_request *r, struct http
 
     if (http_guard_origin(app, r, a) < 0)
         return;
-    if (http_request_is(r, "OPTIONS")) { /* a browser asks first, and without a token */
+    if (http_request_is(r, "OPTIONS")) { /* preflight of a browser, sent without a token */
         a->status = 204;
         a->headers = ALLOW;
         a->asked_headers = r->asked_headers ? r->asked_headers : "";
@@ -121,7 +118,7 @@ static void serve_mcp(const struct app *app, struct http_request *r, struct http
         http_refuse(a, 405, ALLOW, "Use POST");
 }
 
-/* Healthy means that a call could be served: the broker answers. Tells a stranger nothing else. */
+/* Healthy: the broker answers. Unauthenticated, so it tells nothing else. */
 static void serve_health(const struct app *app, struct http_request *r, struct http_answer *a)
 {
     const struct broker_client broker = {
@@ -151,7 +148,7 @@ static void send_answer(const struct http_source *source, const struct http_answ
 
     http_answer_write(a, &out);
     if (source->write(source->ctx, out.data, out.len) < 0)
-        log_debug("the client left before the answer");
+        log_debug("client left before the answer");
 }
 
 void http_serve(const struct app *app, const struct http_source *source)

@@ -1,7 +1,6 @@
 /*
- * MCP's HTTP rules for FastCGI and CGI alike: who may ask, what a request must look like, which
- * status an answer gets, and when it is an event stream. The front ends give it parameters (CGI
- * names), a body to read and a pipe to write to.
+ * MCP's HTTP rules for FastCGI and CGI: authentication, the format of a request, the status of its
+ * answer, and when it is an event stream.
  */
 #ifndef SANDCGI_FCGI_HTTP_HTTP_H
 #define SANDCGI_FCGI_HTTP_HTTP_H

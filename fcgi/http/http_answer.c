@@ -55,8 +55,8 @@ int http_refuse(struct http_answer *a, int status, const char *headers, const ch
     return -1;
 }
 
-/* Besides the headers that everybody uses, those that mirror arguments (x-mcp-header), by their
- * prefix: nobody knows here which tools have some. */
+/* Headers that mirror arguments (x-mcp-header) are recognized by their prefix: which tools have
+ * some is not known here. */
 static void add_asked_headers(const char *asked, struct buf *out)
 {
     static const char prefix[] = "mcp-param-";
@@ -130,7 +130,7 @@ void http_answer_write_stream_head(const struct http_answer *a, struct buf *out)
 static void write_out(struct http_stream *s, const struct buf *text)
 {
     if (!s->gone && s->source->write(s->source->ctx, text->data, text->len) < 0) {
-        log_debug("the client left its event stream");
+        log_debug("client left its event stream");
         s->gone = true;
     }
 }
@@ -157,7 +157,7 @@ int http_stream_send(struct http_stream *s, const json_t *message)
     bool stored = s->out.store && mcp_stream_add(s->out.store, message, id, &e) == 0;
 
     if (s->out.store && !stored)
-        log_debug("an event is not kept: %s", e.text);
+        log_debug("event not stored: %s", e.text);
     start(s, RETRY_MS, &text);
     sse_add_message(&text, stored ? id : NULL, message);
     write_out(s, &text);
@@ -180,8 +180,7 @@ static void keep_alive(void *ctx)
     write_out(s, &text);
 }
 
-/* What the client needs to come back for the rest is the id of the priming event, or a later one
- * that it has seen already. */
+/* To resume the stream the client needs the id of the priming event, or of a later one. */
 static void hang_up(void *ctx, int retry_ms)
 {
     struct http_stream *s = ctx;

@@ -1,4 +1,4 @@
-/* An answer to an HTTP request being made, and its head in CGI form. */
+/* The answer to an HTTP request, in CGI form: head and JSON body, or an event stream. */
 #ifndef SANDCGI_FCGI_HTTP_HTTP_ANSWER_H
 #define SANDCGI_FCGI_HTTP_HTTP_ANSWER_H
 
@@ -10,7 +10,7 @@
 
 #define HTTP_HEAD_MAX 8192
 #define HTTP_ANSWER_MAX                                                                            \
-    (96u * 1024 * 1024) /* output and pictures, twice, escaped: far below this */
+    (96u * 1024 * 1024) /* output and pictures, twice and escaped, are far below it */
 
 /* One request as its front end presents it. */
 struct http_source {
@@ -28,17 +28,16 @@ struct http_source {
 
 struct http_answer {
     int status;
-    const char *headers; /* each line ends in CRLF */
-    const char *allowed; /* the browser page's origin that may read this; NULL: none */
-    const char
-        *asked_headers; /* a preflight's question, when this is its answer; NULL: it is not */
-    char session[65];   /* Mcp-Session-Id; "" none */
-    json_t *body;       /* owned; NULL: none, or there is text */
-    struct buf text;    /* JSON that is written already; owned */
-    bool sent;          /* it was no JSON, and is gone */
+    const char *headers;       /* each line ends in CRLF */
+    const char *allowed;       /* origin of the browser page that may read this; NULL: none */
+    const char *asked_headers; /* by a preflight request; NULL: this answers no such request */
+    char session[65];          /* Mcp-Session-Id; "" none */
+    json_t *body;              /* owned; NULL: none, or there is text */
+    struct buf text;           /* serialized JSON instead of body; owned */
+    bool sent;                 /* it was not JSON and has been sent */
     const char *what, *detail; /* for the log line */
     char trace[56];            /* for the log line: a traceparent, or "" */
-    bool quiet;                /* all is well, and it happens all the time: for debugging only */
+    bool quiet;                /* a success that occurs all the time: logged at debug only */
 };
 
 #define HTTP_ANSWER_INIT                                                                           \
@@ -64,8 +63,8 @@ struct http_stream {
     struct mcp_out out; /* give it to mcp_handle */
     const struct http_source *source;
     const struct http_answer *head; /* whose headers the stream begins with */
-    bool started;                   /* the head is sent: the answer has to go the same way */
-    bool gone;                      /* the client, or the connection after hang_up */
+    bool started;                   /* the head is sent: the answer must be sent on the stream */
+    bool gone;                      /* the client has left, or hang_up was called */
 };
 
 /* source and head must outlive it, and it must not move. */

@@ -48,7 +48,7 @@ void http_request_read(const struct http_source *source, struct http_request *ou
     }
 }
 
-/* As a web server makes a parameter's name of a header's; 0 when the name is not plain ASCII. */
+/* Maps a header name to its CGI parameter name; 0: not a character of a header name. */
 static char param_char(char c)
 {
     if (c >= 'a' && c <= 'z')
@@ -105,7 +105,6 @@ static bool piece_is(struct piece p, const char *text, size_t len)
     return p.len == len && strncasecmp(p.text, text, len) == 0;
 }
 
-/* Is the word in the comma-separated list? */
 static bool in_list(const char *list, struct piece word)
 {
     for (const char *s = list; *s;) {
@@ -156,7 +155,7 @@ static bool host_allowed(const struct settings *s, const char *host)
            in_list(s->allowed_hosts, whole("*"));
 }
 
-/* The scheme and authority that begin the public URL. */
+/* The scheme and authority of PUBLIC_BASE_URL. */
 static bool is_own_origin(const char *base_url, const char *origin)
 {
     size_t len = strlen(origin);
@@ -164,7 +163,7 @@ static bool is_own_origin(const char *base_url, const char *origin)
            (base_url[len] == '\0' || base_url[len] == '/');
 }
 
-/* A page of the host that was called, whose name has been checked. */
+/* A page of the called host, whose name has been checked. */
 static bool is_same_origin(const char *host, const char *origin)
 {
     if (!host ||
@@ -174,7 +173,7 @@ static bool is_same_origin(const char *host, const char *origin)
     return strcasecmp(authority, host) == 0;
 }
 
-/* Only what a header line of ours can repeat. */
+/* It is repeated in a header line of the answer. */
 static bool is_printable(const char *s)
 {
     for (; *s; s++)
@@ -236,8 +235,9 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
         return check_token(app, r, a);
     if (http_guard_front(app, r, a) < 0)
         return -1;
-    return r->tenant ? 0
-                     : http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant was named");
+    return r->tenant
+               ? 0
+               : http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant (SANDCGI_TENANT)");
 }
 
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
@@ -246,7 +246,7 @@ const struct mcp_server *http_guard_tools(const struct app *app, const struct ht
     const struct mcp_server *server = app_server(app, r->tools);
 
     if (!server)
-        http_refuse(a, 404, "", "There is no such set of tools (SANDCGI_TOOLS)");
+        http_refuse(a, 404, "", "No such set of tools (SANDCGI_TOOLS)");
     return server;
 }
 
@@ -257,7 +257,7 @@ static bool is_json_type(const char *type)
     return type && strncasecmp(type, json, n) == 0 && (!type[n] || strchr("; \t", type[n]));
 }
 
-/* Only an Accept that excludes everything we could send is refused; clients are sloppy here. */
+/* Refuses only an Accept that excludes every format we send: many clients send it wrongly. */
 static bool acceptable(const char *accept)
 {
     return !accept || strstr(accept, "*/*") || strcasestr(accept, "application/") ||
@@ -284,7 +284,7 @@ int http_read_body(const struct http_request *r, uint64_t max, struct buf *body,
         return http_refuse(a, 413, "", "The body is over SANDCGI_MAX_BODY");
     char *room = buf_reserve(body, (size_t)length + 1);
     size_t got = 0;
-    /* Asking for one byte more also takes the end of the body off the wire. */
+    /* One byte more than expected also consumes the end of the body. */
     for (long n; got <= length; got += (size_t)n)
         if ((n = source->read(source->ctx, room + got, (size_t)length + 1 - got)) <= 0)
             break;

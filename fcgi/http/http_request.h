@@ -1,6 +1,6 @@
 /*
- * A request as MCP's HTTP rules see it: the parameters that matter, by their CGI names. Nothing
- * else of a request is ever looked at. Used by the workers, the hub and CGI.
+ * An HTTP request to /mcp: the CGI parameters that are used, and no others, and the checks that it
+ * must pass. Used by the workers, the hub and CGI.
  */
 #ifndef SANDCGI_FCGI_HTTP_HTTP_REQUEST_H
 #define SANDCGI_FCGI_HTTP_HTTP_REQUEST_H
@@ -16,16 +16,15 @@ struct http_request {
     const char *mcp_version, *mcp_method, *mcp_name, *mcp_session, *last_event_id;
     const char *asked_headers; /* Access-Control-Request-Headers */
     const char *tenant, *secret;
-    const char *tools;     /* which set of tools this place offers; NULL: the setting's */
-    const char *check;     /* what our nginx asks on its own account: "file", "upload" */
-    const char *path;      /* … the file's, as nginx would serve it, behind "/files/" */
-    const char *body_file; /* where our nginx has put the body */
+    const char *tools;     /* the set of tools at this location; NULL: the setting's */
+    const char *check;     /* a question of our nginx: "file", "upload" */
+    const char *path;      /* the file that it asks about, below /files/ */
+    const char *body_file; /* our nginx has written the body there */
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out);
 
-/* The caller as MCP sees it, its headers included; r must outlive it. Without out and takes_text:
- * who can send before the answer sets them. */
+/* The caller as MCP sees it; r must outlive it. out and takes_text are left to the worker. */
 struct mcp_origin http_request_origin(struct http_request *r);
 
 /* mcp_origin.param_header; ctx is the struct http_request. */
@@ -39,23 +38,23 @@ bool http_request_is(const struct http_request *r, const char *method);
  */
 
 /*
- * No Origin header is no browser. An Origin must be PUBLIC_BASE_URL's, the very host that was
- * called, or one of SANDCGI_ALLOWED_ORIGINS; the host must be PUBLIC_BASE_URL's, this machine's own
- * (localhost), or one of SANDCGI_ALLOWED_HOSTS. Sets a->allowed.
+ * Without an Origin header the client is not a browser. An Origin must be PUBLIC_BASE_URL's, the
+ * very host that was called, or one of SANDCGI_ALLOWED_ORIGINS; the host must be PUBLIC_BASE_URL's,
+ * this machine's own (localhost), or one of SANDCGI_ALLOWED_HOSTS. Sets a->allowed.
  */
 int http_guard_origin(const struct app *app, const struct http_request *r, struct http_answer *a);
 
 /* With SANDCGI_AUTH=nginx: the web server's secret (a->status 403). */
 int http_guard_front(const struct app *app, const struct http_request *r, struct http_answer *a);
 
-/* Who is asking? Afterwards r->tenant is set. */
+/* Authenticates the caller and sets r->tenant. */
 int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a);
 
-/* What the place that was called offers; NULL: a->status 404. */
+/* The server with the location's set of tools; NULL: a->status 404. */
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
                                           struct http_answer *a);
 
-/* Of a POST: its content type, and whether the client can take any kind of answer. */
+/* Of a POST: its Content-Type and Accept. */
 int http_guard_shape(const struct http_request *r, struct http_answer *a);
 
 /* The body, which must be as long as Content-Length says and at most max. */

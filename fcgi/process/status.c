@@ -27,9 +27,9 @@ static const char *text(const json_t *object, const char *name)
 static void add_engine(const json_t *status, struct buf *out)
 {
     const json_t *engine = json_object_get(status, "engine");
-    const char *trouble = text(engine, "trouble");
+    const char *error = text(engine, "trouble");
 
-    buf_addf(out, "engine   %s\n", *trouble ? trouble : "answers");
+    buf_addf(out, "engine   %s\n", *error ? error : "ok");
 }
 
 static void add_runners(const json_t *status, struct buf *out)
@@ -52,10 +52,9 @@ static void add_runs(const json_t *status, struct buf *out)
     const json_t *claims = json_object_get(status, "claims");
     const long long hits = number(claims, "hit"), all = hits + number(claims, "miss");
 
-    buf_addf(out, "runs     %lld of %lld running, %lld of %lld in the queue\n",
-             number(status, "running"), number(status, "maxRuns"), number(status, "queued"),
-             number(status, "queueMax"));
-    buf_addf(out, "         %lld of %lld since the start found a container waiting\n", hits, all);
+    buf_addf(out, "runs     %lld of %lld running, %lld of %lld queued\n", number(status, "running"),
+             number(status, "maxRuns"), number(status, "queued"), number(status, "queueMax"));
+    buf_addf(out, "         %lld of %lld since the start used a warm container\n", hits, all);
 }
 
 static void add_age(long long ms, struct buf *out)
@@ -66,31 +65,31 @@ static void add_age(long long ms, struct buf *out)
         buf_addf(out, ", the oldest for %lld s", ms / 1000);
 }
 
-static void add_waiting(const json_t *pool, struct buf *out)
+static void add_warm(const json_t *pool, struct buf *out)
 {
     const json_t *list = json_object_get(pool, "languages");
     size_t n = json_array_size(list);
 
     if (n == 0)
-        buf_add_str(out, "waiting  none (SANDBOX_WARM)\n");
+        buf_add_str(out, "warm     none (SANDBOX_WARM)\n");
     for (size_t i = 0; i < n; i++) {
         const json_t *l = json_array_get(list, i);
-        buf_addf(out, "%-8s %s: %lld light, %lld full, %lld starting", i == 0 ? "waiting" : "",
+        buf_addf(out, "%-8s %s: %lld started, %lld preloaded, %lld starting", i == 0 ? "warm" : "",
                  text(l, "language"), number(l, "light"), number(l, "full"), number(l, "starting"));
         add_age(number(l, "oldestMs"), out);
         buf_addf(out, " (%lld wanted for new conversations)\n",
                  number(l, "places") + number(l, "extra"));
     }
     if (n > 0)
-        buf_addf(out, "         %lld of them for conversations that are known\n",
+        buf_addf(out, "         %lld of them for known conversations\n",
                  number(pool, "conversations"));
 }
 
 static void add_memory(const json_t *pool, struct buf *out)
 {
-    buf_addf(out, "memory   %lld of %lld MB for those that wait\n", number(pool, "usedBytes") / MIB,
+    buf_addf(out, "memory   %lld of %lld MB for warm containers\n", number(pool, "usedBytes") / MIB,
              number(pool, "budgetBytes") / MIB);
-    buf_addf(out, "starts   %lld under way, at most %lld\n", number(pool, "starting"),
+    buf_addf(out, "starts   %lld in progress, at most %lld\n", number(pool, "starting"),
              number(pool, "startsMax"));
 }
 
@@ -101,7 +100,7 @@ void status_format(const json_t *status, struct buf *out)
     add_engine(status, out);
     add_runners(status, out);
     add_runs(status, out);
-    add_waiting(pool, out);
+    add_warm(pool, out);
     add_memory(pool, out);
 }
 
@@ -113,7 +112,7 @@ int status_show(const struct settings *s, bool as_json)
     json_auto_t *status = broker_status(&client, &e);
 
     if (!status) {
-        fprintf(stderr, "sandcgi: the server does not run: %s\n", e.text);
+        fprintf(stderr, "sandcgi: the server is not running: %s\n", e.text);
         return 1;
     }
     if (as_json) {

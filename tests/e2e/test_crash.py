@@ -261,7 +261,7 @@ def _():
     equal(client.run("sleep 20", "bash")["status"], "timeout")
     site.settings |= {"SANDBOX_NETWORK": "perhaps"}
     site.reload()
-    wait_until(lambda: "perhaps" in site.log() or "SANDBOX_NETWORK" in site.log().split("settings kept")[-1], 5, "a log line")
+    wait_until(lambda: "perhaps" in site.log() or "SANDBOX_NETWORK" in site.log().split("settings not reloaded")[-1], 5, "a log line")
     holds_for(lambda: client.request("ping").status == 200, 1, "the server answers")
     check(refuses(), "the settings of before")
 

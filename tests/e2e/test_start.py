@@ -94,7 +94,7 @@ def _():
     check(len(output.strip().splitlines()) >= 3, output)
     for word in ("nginx", "sandcgi"):
         contains(output, word)
-    contains(output, "in the queue")  # what the server tells of itself
+    contains(output, "queued")  # what the server tells of itself
     status, output = house.start_sh("--help", timeout=20)
     equal(status, 0)
     for option in ("--stop", "--status", "--foreground"):

@@ -30,17 +30,18 @@ static void a_server_at_work_is_told_line_by_line(void **state)
                "{\"language\":\"bash\",\"places\":1,\"extra\":0,\"starting\":0,\"light\":1,"
                "\"full\":0,\"oldestMs\":9999}]}}",
                &out),
-        "engine   answers\n"
+        "engine   ok\n"
         "runners  bash, python 3.11.2\n"
-        "runs     2 of 16 running, 1 of 64 in the queue\n"
-        "         90 of 100 since the start found a container waiting\n"
-        "waiting  python: 4 light, 1 full, 1 starting, the oldest for 2 min (3 wanted for new "
+        "runs     2 of 16 running, 1 of 64 queued\n"
+        "         90 of 100 since the start used a warm container\n"
+        "warm     python: 4 started, 1 preloaded, 1 starting, the oldest for 2 min (3 wanted for "
+        "new "
         "conversations)\n"
-        "         bash: 1 light, 0 full, 0 starting, the oldest for 9 s (1 wanted for new "
+        "         bash: 1 started, 0 preloaded, 0 starting, the oldest for 9 s (1 wanted for new "
         "conversations)\n"
-        "         3 of them for conversations that are known\n"
-        "memory   128 of 1024 MB for those that wait\n"
-        "starts   1 under way, at most 4\n");
+        "         3 of them for known conversations\n"
+        "memory   128 of 1024 MB for warm containers\n"
+        "starts   1 in progress, at most 4\n");
 }
 
 static void trouble_and_nothing_are_told_too(void **state)
@@ -53,11 +54,11 @@ static void trouble_and_nothing_are_told_too(void **state)
                                &out),
                         "engine   nobody is there\n"
                         "runners  none\n"
-                        "runs     0 of 0 running, 0 of 0 in the queue\n"
-                        "         0 of 0 since the start found a container waiting\n"
-                        "waiting  none (SANDBOX_WARM)\n"
-                        "memory   0 of 0 MB for those that wait\n"
-                        "starts   0 under way, at most 0\n");
+                        "runs     0 of 0 running, 0 of 0 queued\n"
+                        "         0 of 0 since the start used a warm container\n"
+                        "warm     none (SANDBOX_WARM)\n"
+                        "memory   0 of 0 MB for warm containers\n"
+                        "starts   0 in progress, at most 0\n");
     buf_reset(&out);
     assert_contains(format("{}", &out), "runners  none\n");
 }

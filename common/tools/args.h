@@ -1,10 +1,10 @@
 /*
- * A tool's arguments as a table: one row per argument makes its JSON schema, checks what a call
- * brings and fills the tool's C struct, so that the three cannot drift apart. Pointers in the
- * struct point into the call's JSON and live as long as that; lists and maps are allocated and
- * given back by args_clear.
+ * A tool's arguments as a table: one row per argument makes its JSON schema, checks the call's
+ * value and fills the tool's C struct, so that the three cannot drift apart. Pointers in the struct
+ * point into the call's JSON and live as long as that; lists and maps are allocated and given back
+ * by args_clear.
  *
- * Forgiving where it is harmless: null is as good as absent for an optional argument, 30.0 as good
+ * Lenient where it is harmless: null is the same as absent for an optional argument, 30.0 the same
  * as 30. Nothing else is converted: an unknown argument, or one of another type, is an error that
  * names it and says what is allowed.
  */
@@ -65,9 +65,8 @@ struct arg_row {
     const char *initial;    /* a string's default told in the schema; NULL: none */
     const char *help;       /* for the model */
     /*
-     * What a string may be, as a new array of strings; NULL when that is not known now and
-     * everything has to be let through. wanted (may be NULL) is the value in question: if it is not
-     * among what is remembered, look again.
+     * The allowed strings as a new array; NULL when they are not known now and any is accepted.
+     * wanted (may be NULL) is the value to check: if it is not in the kept list, ask again.
      */
     json_t *(*choices)(const struct tools_app *app, const char *wanted);
 };

@@ -1,4 +1,4 @@
-/* How failures are told to a client. */
+/* Failures and notices as a client sees them. */
 #ifndef SANDCGI_TOOLS_REPORT_H
 #define SANDCGI_TOOLS_REPORT_H
 
@@ -6,16 +6,16 @@
 #include "common/mcp/features/result.h"
 
 /*
- * Makes *out a failed result. Errors about the call are told as they are, since they name the
- * argument; those about our own parts are told in general words, since their texts may name paths
- * and sockets.
+ * Makes *out a failed result. Texts of errors about the call are kept, since they name the
+ * argument; those about the server are replaced by general ones, since they may name paths and
+ * sockets.
  */
 void report_failure(struct mcp_result *out, const struct err *e);
 
-/* The same for errors that others tell: replaces the text of those about our own parts. */
+/* The same in *e, for callers that make the result themselves. */
 void report_soften(struct err *e);
 
-/* A text block for each of a result's notices: sentences of the broker's about what is kept. */
+/* Adds a text block for each of the result's notices, which are sentences about retention. */
 void report_notices(const json_t *result, struct mcp_result *out);
 
 #endif

@@ -96,8 +96,7 @@ bool runners_have(const struct tools_app *app, const char *language)
 json_t *runners_languages(const struct tools_app *app, const char *wanted)
 {
     struct err e = ERR_INIT;
-    /* A language that was there last time is not asked for again: the broker refuses it if it has
-     * gone, and a call costs one question less. */
+    /* A language in the kept list needs no request: the broker refuses it if it was removed. */
     const json_t *list = wanted && list_has(app->cache->list, wanted)
                              ? app->cache->list
                              : runners_get(app, wanted ? 0 : RUNNERS_FRESH_MS, &e);

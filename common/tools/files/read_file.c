@@ -22,8 +22,8 @@
 
 #define LENGTH_DEFAULT 65536
 #define LENGTH_MAX     1048576
-#define OFFSET_MAX     (UINT64_C(1) << 53) /* what every client can say exactly */
-#define HEAD_BYTES     4096                /* enough to know a file's type */
+#define OFFSET_MAX     (UINT64_C(1) << 53) /* JSON numbers are exact up to here */
+#define HEAD_BYTES     4096                /* enough to find a file's type */
 
 struct read_file {
     const char *conversation;
@@ -32,7 +32,7 @@ struct read_file {
     const char *encoding;
 };
 
-static json_t *encodings(const struct tools_app *app, const char *wanted)
+static json_t *read_file_encodings(const struct tools_app *app, const char *wanted)
 {
     (void)app;
     (void)wanted;
@@ -48,14 +48,15 @@ static const struct arg_row read_file_arguments[] = {
     ARG_ROW(struct read_file, length, "length", ARG_INTEGER, .max = LENGTH_MAX,
             .help = "Bytes at most; 65536 when left out."),
     ARG_ROW(
-        struct read_file, encoding, "encoding", ARG_STRING, .max = 16, .choices = encodings,
+        struct read_file, encoding, "encoding", ARG_STRING, .max = 16,
+        .choices = read_file_encodings,
         .help =
             "How the content comes; left out: text where it is UTF-8, a PNG, JPEG, GIF or WebP "
             "as an image, everything else base64. text: bytes that are no UTF-8 become U+FFFD."),
     {0},
 };
 
-/* An open file, and what of it is asked for. */
+/* An open file, and the range of it that was asked for. */
 struct piece {
     int fd;
     uint64_t size; /* of the file */
@@ -63,8 +64,8 @@ struct piece {
     const char *mime;
 };
 
-static int read_at(const struct piece *p, uint64_t offset, uint64_t length, struct buf *out,
-                   struct err *e)
+static int piece_read(const struct piece *p, uint64_t offset, uint64_t length, struct buf *out,
+                      struct err *e)
 {
     out->max = (size_t)length;
     ssize_t n = pread(p->fd, buf_reserve(out, (size_t)length), (size_t)length, (off_t)offset);
@@ -74,18 +75,18 @@ static int read_at(const struct piece *p, uint64_t offset, uint64_t length, stru
     return 0;
 }
 
-static int find_type(struct piece *p, const char *name, struct err *e)
+static int piece_find_type(struct piece *p, const char *name, struct err *e)
 {
     AUTO_BUF struct buf head = BUF_INIT(0);
 
-    if (read_at(p, 0, HEAD_BYTES, &head, e) < 0)
+    if (piece_read(p, 0, HEAD_BYTES, &head, e) < 0)
         return -1;
     p->mime = media_type(name, buf_str(&head), head.len);
     return 0;
 }
 
-/* A character that the piece cuts at its end belongs to the next one. */
-static size_t whole_len(const struct piece *p, const struct buf *content)
+/* A character that is cut at the end belongs to the next piece. */
+static size_t whole_characters_len(const struct piece *p, const struct buf *content)
 {
     bool more = p->offset + content->len < p->size;
     size_t len = more ? utf8_whole_len(content->data, content->len) : content->len;
@@ -100,7 +101,7 @@ static json_t *result_new(const struct piece *p, const char *name, const char *e
                                "offset", (json_int_t)p->offset, "length", (json_int_t)len);
     uint64_t next = p->offset + len;
 
-    /* Nothing where there ought to be something: the file was cut meanwhile. */
+    /* Without bytes the file has been truncated meanwhile. */
     if (len > 0 && next < p->size)
         json_object_set_new(result, "nextOffset", json_integer((json_int_t)next));
     return result;
@@ -128,7 +129,7 @@ static json_t *base64_new(const struct piece *p, const char *name, const struct 
 static json_t *content_new(const struct piece *p, const struct read_file *r,
                            const struct buf *content)
 {
-    size_t len = content->len > 0 ? whole_len(p, content) : 0;
+    size_t len = content->len > 0 ? whole_characters_len(p, content) : 0;
     bool is_text = len == 0 ||
                    (utf8_valid(content->data, len) && !memchr(content->data, '\0', len));
 
@@ -137,7 +138,7 @@ static json_t *content_new(const struct piece *p, const struct read_file *r,
     return base64_new(p, r->filename, content);
 }
 
-/* The whole file as an image block; false when it is none, or none that may be shown. */
+/* Adds the whole file as an image block; false when it is not an image or may not be shown. */
 static bool show_image(const struct tools_app *app, const struct piece *p,
                        const struct read_file *r, struct mcp_result *out)
 {
@@ -145,7 +146,8 @@ static bool show_image(const struct tools_app *app, const struct piece *p,
     struct err e = ERR_INIT;
 
     if (r->encoding || r->offset.given || r->length.given || app->limits.images_max == 0 ||
-        p->size == 0 || p->size > app->limits.image_max || read_at(p, 0, p->size, &content, &e) < 0)
+        p->size == 0 || p->size > app->limits.image_max ||
+        piece_read(p, 0, p->size, &content, &e) < 0)
         return false;
     json_t *image = picture_new(p->mime, &content);
     if (!image)
@@ -155,7 +157,7 @@ static bool show_image(const struct tools_app *app, const struct piece *p,
     return true;
 }
 
-static int set_range(const struct read_file *r, struct piece *p, struct err *e)
+static int piece_set_range(const struct read_file *r, struct piece *p, struct err *e)
 {
     p->offset = r->offset.value;
     p->length = r->length.given ? r->length.value : LENGTH_DEFAULT;
@@ -182,11 +184,11 @@ static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
         return -1;
     AUTO_FD int fd = broker_open_file(&client, c->tenant, r->conversation, r->filename, &st, e);
     struct piece p = {.fd = fd, .size = fd < 0 ? 0 : (uint64_t)st.st_size};
-    if (fd < 0 || set_range(r, &p, e) < 0 || find_type(&p, r->filename, e) < 0)
+    if (fd < 0 || piece_set_range(r, &p, e) < 0 || piece_find_type(&p, r->filename, e) < 0)
         return -1;
     if (show_image(c->app, &p, r, out))
         return 0;
-    if (read_at(&p, p.offset, p.length, &content, e) < 0)
+    if (piece_read(&p, p.offset, p.length, &content, e) < 0)
         return -1;
     out->structured = content_new(&p, r, &content);
     return 0;

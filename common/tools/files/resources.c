@@ -22,7 +22,7 @@
 #define CURSOR_MAX   8192 /* characters */
 #define CURSOR_DEPTH 2
 
-/* ---- cursors: where the broker says the next page begins, in base64 ---- */
+/* ---- cursors: the broker's position of the next page, as JSON in base64 ---- */
 
 static char *cursor_new(const json_t *next)
 {
@@ -51,13 +51,13 @@ static json_t *cursor_read(const char *cursor, struct err *e)
 
 /* ---- the list ---- */
 
-static json_t *time_text(int64_t unix_s)
+static json_t *time_new(int64_t unix_s)
 {
     char text[40];
     time_t seconds = (time_t)unix_s;
     struct tm tm;
 
-    /* A program may set any time; years that no date format knows are left out. */
+    /* A program may set any time; years that the format cannot express are left out. */
     if (unix_s < 0 || !gmtime_r(&seconds, &tm) || tm.tm_year > 9999 - 1900 ||
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
         return NULL;
@@ -69,13 +69,13 @@ static json_t *entry_new(const char *conversation, const char *name, const json_
     AUTO_FREE char *uri = uri_of_file(conversation, name);
     AUTO_BUF struct buf shown = BUF_INIT(3 * strlen(name) + 1);
     const char *type = media_type(name, NULL, 0);
-    json_t *modified = time_text(json_get_integer(file, "modified", -1));
+    json_t *modified = time_new(json_get_integer(file, "modified", -1));
     json_t *entry = json_object();
 
     content_clean_name(name, &shown);
     json_object_set_new(entry, "uri", json_string(uri));
     json_object_set_new(entry, "name", json_string(buf_str(&shown)));
-    /* Most files are known by their name; to look into the others would take a question each. */
+    /* Most types follow from the name; the others would take a request each. */
     if (strcmp(type, "application/octet-stream") != 0)
         json_object_set_new(entry, "mimeType", json_string(type));
     json_object_set_new(entry, "size", json_integer(json_get_integer(file, "size", 0)));
@@ -101,8 +101,8 @@ static json_t *entries_new(const json_t *files)
     return entries;
 }
 
-static json_t *list(void *app, const char *tenant, const char *cursor, char **out_next,
-                    struct err *e)
+static json_t *resources_list(void *app, const char *tenant, const char *cursor, char **out_next,
+                              struct err *e)
 {
     struct broker_client client = tools_client(app, -1);
     json_auto_t *after = NULL;
@@ -119,7 +119,7 @@ static json_t *list(void *app, const char *tenant, const char *cursor, char **ou
     return entries_new(json_object_get(page, "files"));
 }
 
-static json_t *templates(void *app)
+static json_t *resources_templates(void *app)
 {
     (void)app;
     return json_pack("[{s:s, s:s, s:s, s:s}, o]", "uriTemplate", URI_TEMPLATE, "name",
@@ -145,7 +145,7 @@ static json_t *contents_new(const char *uri, const char *type, const struct buf 
     return json_pack("[o]", one);
 }
 
-static json_t *read_file(void *app, const char *tenant, const char *uri, struct err *e)
+static json_t *resources_read(void *app, const char *tenant, const char *uri, struct err *e)
 {
     const struct tools_app *a = app;
     AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
@@ -157,8 +157,7 @@ static json_t *read_file(void *app, const char *tenant, const char *uri, struct 
     if (uri_parse(uri, &f, e) < 0)
         return NULL;
     if (content_read(a, tenant, f.conversation, f.name, &content, &type, e) < 0) {
-        /* Which part of it there is not tells nothing to those who may know, and too much to
-         * others. */
+        /* One text, whichever part does not exist: it must not tell one tenant about another. */
         if (e->kind == ERR_NOT_FOUND || e->kind == ERR_INVALID)
             err_set(e, ERR_NOT_FOUND, "there is no such resource");
         report_soften(e);
@@ -167,15 +166,15 @@ static json_t *read_file(void *app, const char *tenant, const char *uri, struct 
     return contents_new(uri, type, &content);
 }
 
-static bool can_subscribe(void *app, const char *tenant, const char *uri)
+static bool resources_can_subscribe(void *app, const char *tenant, const char *uri)
 {
     (void)app;
     (void)tenant;
     return uri_is_ours(uri);
 }
 
-static json_t *complete(void *app, const char *tenant, const char *uri_template,
-                        const char *argument, const char *value, const json_t *context)
+static json_t *resources_complete(void *app, const char *tenant, const char *uri_template,
+                                  const char *argument, const char *value, const json_t *context)
 {
     if (strcmp(uri_template, URI_TEMPLATE) != 0)
         return NULL;
@@ -188,9 +187,9 @@ static json_t *complete(void *app, const char *tenant, const char *uri_template,
 }
 
 const struct mcp_resources tools_resources = {
-    .list = list,
-    .templates = templates,
-    .read = read_file,
-    .can_subscribe = can_subscribe,
-    .complete = complete,
+    .list = resources_list,
+    .templates = resources_templates,
+    .read = resources_read,
+    .can_subscribe = resources_can_subscribe,
+    .complete = resources_complete,
 };

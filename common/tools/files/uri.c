@@ -14,16 +14,16 @@
 #define SCHEME  "sandbox://"
 #define URI_MAX (sizeof(SCHEME) + 3 * (SANDBOX_ID_MAX + FILES_NAME_MAX) + 1)
 
-static bool is_plain(char c)
+static bool is_unreserved(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '.' || c == '_' || c == '~';
 }
 
-static void encode(const char *s, bool keep_slashes, struct buf *out)
+static void uri_encode(const char *s, bool keep_slashes, struct buf *out)
 {
     for (; *s; s++) {
-        if (is_plain(*s) || (keep_slashes && *s == '/'))
+        if (is_unreserved(*s) || (keep_slashes && *s == '/'))
             buf_add_char(out, *s);
         else
             buf_addf(out, "%%%02X", (unsigned char)*s);
@@ -36,14 +36,14 @@ char *uri_of_file(const char *conversation, const char *name)
                                        1);
 
     buf_add_str(&uri, SCHEME);
-    encode(conversation, false, &uri);
+    uri_encode(conversation, false, &uri);
     buf_add_char(&uri, '/');
-    encode(name, true, &uri);
+    uri_encode(name, true, &uri);
     return buf_take(&uri);
 }
 
-/* NULL when the part holds what no URI part may hold, or a NUL. Heap. */
-static char *decode(const char *s, size_t len)
+/* NULL when the part has a character that is not allowed there, or a NUL. Heap. */
+static char *uri_decode(const char *s, size_t len)
 {
     AUTO_BUF struct buf out = BUF_INIT(len);
 
@@ -81,8 +81,8 @@ int uri_parse(const char *uri, struct uri_file *out, struct err *e)
         slash = strchr(uri, '/');
     }
     if (slash) {
-        f.conversation = decode(uri, (size_t)(slash - uri));
-        f.name = decode(slash + 1, strlen(slash + 1));
+        f.conversation = uri_decode(uri, (size_t)(slash - uri));
+        f.name = uri_decode(slash + 1, strlen(slash + 1));
     }
     if (!conversation_ok(f.conversation) || !f.name ||
         files_check_name("name", f.name, strlen(f.name), &why) < 0)

@@ -28,12 +28,12 @@ struct uri_file {
     }
 #define AUTO_URI_FILE AUTO(uri_file_clear)
 
-/* What a client wrote; other spellings than ours are understood. ERR_NOT_FOUND when it names no
- * file. */
+/* Reads a client's URI; other spellings than ours are accepted. ERR_NOT_FOUND when it cannot be
+ * that of a file. */
 int uri_parse(const char *uri, struct uri_file *out, struct err *e);
 void uri_file_clear(struct uri_file *f);
 
-/* Is it spelled as uri_of_file does? Whoever waits for news of a file has to name it so. */
+/* Is it in the spelling of uri_of_file? Subscriptions need that one. */
 bool uri_is_ours(const char *uri);
 
 #endif

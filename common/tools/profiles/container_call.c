@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The psandbox's digits come first; the rest says that they are meant so, and by whom. It is no
- * key: who owns a sandbox is the broker's to check. */
+/* The sandbox's digits come first; the rest is a checksum over the tenant and them. It is no
+ * key: the broker checks the owner of a sandbox. */
 int container_id_of(const char *tenant, const char *psandbox_id, char out[CONTAINER_ID_LEN + 1],
                     struct err *e)
 {
@@ -110,7 +110,7 @@ char *container_file_name(const char *folder, const char *name, struct err *e)
 /* Takes ".", ".." and empty parts out of an absolute path. */
 static void normalise(char *path)
 {
-    char *end = path; /* of what stays */
+    char *end = path; /* of the result */
 
     for (const char *part = path; *part;) {
         size_t len = strcspn(part, "/");

@@ -1,6 +1,6 @@
 /*
  * The set "container" inside: sandbox_* tools over our persistent sandboxes, each with a
- * conversation of its own whose directory is seen at /app. Whatever happens is one text; failures
+ * conversation of its own whose directory is seen at /app. Every outcome is one text; failures
  * begin with "Error: ".
  */
 #ifndef SANDCGI_TOOLS_PROFILES_CONTAINER_CALL_H
@@ -34,7 +34,7 @@ struct container_arguments {
     struct arg_list commands;
 };
 
-/* A call about a container: whose it is was checked. */
+/* A call about a container of this tenant. */
 struct container_call {
     const struct mcp_tool_call *mcp;
     struct mcp_result *out;
@@ -52,7 +52,7 @@ bool container_begin(struct container_call *s, const struct arg_row *table);
 
 void container_fail(struct mcp_result *out, const struct err *e);
 
-/* Appends what stands between a call and its commands. */
+/* Appends an error behind the output of the commands so far. */
 void container_add_failure(const struct err *e, struct buf *out);
 
 /* The conversation whose files a running container sees; heap, or NULL. */

@@ -110,17 +110,17 @@ static void create_tool(const struct mcp_tool_call *c, struct mcp_result *out)
         adapt_tell(out, "Sandbox created successfully with session ID: %s", s.a.session);
 }
 
-/* The interpreter goes, and the files with it: even if whoever wanted that is gone by now. */
+/* Ends the interpreter and deletes the files, even if the caller has left. */
 static int end_session(const struct mcp_tool_call *c, const char *session, struct err *e)
 {
-    struct mcp_tool_call deaf = *c;
+    struct mcp_tool_call uncancelled = *c;
 
-    deaf.cancel_fd = -1;
-    struct broker_client client = tools_client(deaf.app, deaf.cancel_fd);
-    json_auto_t *reset = broker_reset_session(&client, deaf.tenant, session, NULL, e);
+    uncancelled.cancel_fd = -1;
+    struct broker_client client = tools_client(c->app, -1);
+    json_auto_t *reset = broker_reset_session(&client, c->tenant, session, NULL, e);
     if (!reset && e->kind != ERR_NOT_FOUND)
         return -1;
-    return adapt_delete(&deaf, session, END_TIMEOUT_MS, e);
+    return adapt_delete(&uncancelled, session, END_TIMEOUT_MS, e);
 }
 
 static void close_tool(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -191,7 +191,7 @@ static void once_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 
     if (!interpreter_begin(&s, once_arguments))
         return;
-    /* Nobody could ask for its result later, so that it does not outlive its caller. */
+    /* Its result cannot be fetched later, so the run ends with its caller. */
     if (once.cancel_fd < 0)
         once.cancel_fd = c->leave_fd;
     once.leave_fd = -1;

@@ -1,6 +1,6 @@
 /*
- * The set "session" inside: sandbox_* tools over one conversation per session_id. Whatever happens
- * is a model, told as JSON text and as {"result": model}; failures are models with a code.
+ * The set "session" inside: sandbox_* tools over one conversation per session_id. Every outcome is
+ * a model, returned as JSON text and as {"result": model}; failures are models with a code.
  */
 #ifndef SANDCGI_TOOLS_PROFILES_SESSION_CALL_H
 #define SANDCGI_TOOLS_PROFILES_SESSION_CALL_H
@@ -10,8 +10,8 @@
 #define SESSION_ID_MAX 64
 #define SESSION_FOLDER "/mnt/data/"
 
-/* What a session_id that cannot be one is told: some of its tools say that it is wrong, others that
- * there is none. */
+/* The error code for an impossible session_id: some of its tools say that it is invalid, others
+ * that there is no such session. */
 #define SESSION_ID_INVALID "invalid_session_id"
 #define SESSION_ID_UNKNOWN "session_not_found"
 
@@ -43,7 +43,7 @@ void session_call_clear(struct session_call *s);
  */
 bool session_begin(struct session_call *s, const struct arg_row *table, bool must_exist);
 
-/* Has it had an upload or a run? -1: nobody can say. */
+/* Has it had an upload or a run? -1: unknown, *e says why. */
 int session_exists(const struct session_call *s, struct err *e);
 
 /* Tells a model (taken). */

@@ -18,8 +18,8 @@ static void skip_blanks(struct span *s)
         s->at++;
 }
 
-/* Passes over the word if the span begins with it. */
-static bool take_word(struct span *s, const char *word)
+/* Skips the word if the span begins with it. */
+static bool skip_word(struct span *s, const char *word)
 {
     size_t len = strlen(word);
 
@@ -29,7 +29,7 @@ static bool take_word(struct span *s, const char *word)
     return true;
 }
 
-static bool has(const json_t *names, const char *name, size_t len)
+static bool names_have(const json_t *names, const char *name, size_t len)
 {
     size_t i;
     json_t *one;
@@ -42,10 +42,10 @@ static bool has(const json_t *names, const char *name, size_t len)
     return false;
 }
 
-static void add(json_t *names, const char *name, size_t len)
+static void names_add(json_t *names, const char *name, size_t len)
 {
     if (len > 0 && len <= WANTS_NAME_MAX && json_array_size(names) < WANTS_MAX &&
-        !has(names, name, len))
+        !names_have(names, name, len))
         json_array_append_new(names, json_stringn(name, len));
 }
 
@@ -60,17 +60,17 @@ static void take_module(struct span *s, json_t *names)
     begin = s->at;
     while (s->at < s->end && (isalnum((unsigned char)*s->at) || *s->at == '_'))
         s->at++;
-    add(names, begin, (size_t)(s->at - begin));
+    names_add(names, begin, (size_t)(s->at - begin));
 }
 
 static void python_line(struct span line, json_t *names)
 {
     skip_blanks(&line);
-    if (take_word(&line, "from ")) {
+    if (skip_word(&line, "from ")) {
         take_module(&line, names);
         return;
     }
-    if (!take_word(&line, "import "))
+    if (!skip_word(&line, "import "))
         return;
     while (line.at && line.at < line.end) {
         take_module(&line, names);
@@ -80,9 +80,9 @@ static void python_line(struct span line, json_t *names)
     }
 }
 
-/* ---- TypeScript: what stands in quotes behind from, import and require ---- */
+/* ---- TypeScript: quoted names behind from, import and require ---- */
 
-/* A package's name without the path inside it; the program's own files are no packages. */
+/* The length of a package's name without the path inside it; 0: a file of the program itself. */
 static size_t package_len(const char *name, size_t len)
 {
     const char *slash = memchr(name, '/', len);
@@ -94,7 +94,7 @@ static size_t package_len(const char *name, size_t len)
     return slash ? (size_t)(slash - name) : len;
 }
 
-/* Behind the word: the quoted text, if that is what follows. */
+/* Takes the quoted text at the beginning of the span, if there is one. */
 static void take_quoted(struct span s, json_t *names)
 {
     const char *end;
@@ -105,7 +105,7 @@ static void take_quoted(struct span s, json_t *names)
         return;
     end = memchr(s.at + 1, *s.at, (size_t)(s.end - s.at - 1));
     if (end)
-        add(names, s.at + 1, package_len(s.at + 1, (size_t)(end - s.at - 1)));
+        names_add(names, s.at + 1, package_len(s.at + 1, (size_t)(end - s.at - 1)));
 }
 
 static void typescript_line(struct span line, json_t *names)

@@ -1,5 +1,5 @@
-/* Which modules a program imports, as far as a quick look at its lines tells: a hint for choosing
- * among the containers that wait. Wrong or missing names only cost time. */
+/* The modules that a program imports, by a quick scan of its lines: a hint for choosing among the
+ * warm containers. Wrong or missing names only cost time. */
 #ifndef SANDCGI_TOOLS_RUNS_IMPORTS_H
 #define SANDCGI_TOOLS_RUNS_IMPORTS_H
 

@@ -25,8 +25,8 @@ struct install {
     struct arg_integer wait_ms;
 };
 
-/* Which of them this server can install is known when it is asked. */
-static json_t *languages(const struct tools_app *app, const char *wanted)
+/* All that the program knows; the broker refuses those that this server cannot install. */
+static json_t *install_languages(const struct tools_app *app, const char *wanted)
 {
     size_t n;
     const struct index_ecosystem *rows = index_ecosystems(&n);
@@ -47,7 +47,7 @@ static const struct arg_row install_package_arguments[] = {
         .help =
             "Whose packages: python takes them from PyPI, typescript from npm (or from what this "
             "server has instead).",
-        .choices = languages),
+        .choices = install_languages),
     ARG_ROW(
         struct install, packages, "packages", ARG_LIST, .required = true,
         .max = (uint64_t)INDEX_PACKAGES_MAX * INDEX_PACKAGE_MAX, .max_items = INDEX_PACKAGES_MAX,
@@ -61,7 +61,7 @@ static const struct arg_row install_package_arguments[] = {
     {0},
 };
 
-static int check(const struct install *i, struct err *e)
+static int install_check(const struct install *i, struct err *e)
 {
     const struct index_ecosystem *eco = index_ecosystem_of(i->language);
 
@@ -75,8 +75,8 @@ static int check(const struct install *i, struct err *e)
     return 0;
 }
 
-static json_t *run(const struct mcp_tool_call *c, const struct install *i, struct broker_busy *busy,
-                   struct err *e)
+static json_t *install_start(const struct mcp_tool_call *c, const struct install *i,
+                             struct broker_busy *busy, struct err *e)
 {
     const struct tools_app *app = c->app;
     const struct run_request request = {
@@ -102,8 +102,8 @@ static json_t *run(const struct mcp_tool_call *c, const struct install *i, struc
     return broker_run(&client, &request, &options, e);
 }
 
-/* In a sentence: what is there now, or why not. */
-static void tell(const json_t *result, struct mcp_result *out)
+/* Adds a sentence: what was installed, or why nothing was. */
+static void install_tell(const json_t *result, struct mcp_result *out)
 {
     const json_t *installed = json_object_get(result, "installed");
     const char *reason = json_get_string(result, "reason");
@@ -113,7 +113,7 @@ static void tell(const json_t *result, struct mcp_result *out)
 
     if (strcmp(run_report_status(result), "ok") != 0)
         buf_addf(&text, "Nothing was installed: %s.",
-                 reason ? reason : "the installation did not come to its end (see status)");
+                 reason ? reason : "the installation did not finish (see status)");
     else if (json_array_size(installed) == 0)
         buf_add_str(&text, "Everything that was asked for is there already.");
     else
@@ -124,8 +124,8 @@ static void tell(const json_t *result, struct mcp_result *out)
     mcp_result_add(out, content_text_new(buf_str(&text), text.len));
 }
 
-static void answer(const struct mcp_tool_call *c, const struct install *i, json_t *take_result,
-                   struct mcp_result *out)
+static void install_answer(const struct mcp_tool_call *c, const struct install *i,
+                           json_t *take_result, struct mcp_result *out)
 {
     bool over = !run_report_has_status(take_result, "running");
 
@@ -133,7 +133,7 @@ static void answer(const struct mcp_tool_call *c, const struct install *i, json_
     if (!over || out->is_error)
         return;
     out->is_error = strcmp(run_report_status(out->structured), "ok") != 0;
-    tell(out->structured, out);
+    install_tell(out->structured, out);
 }
 
 static int install(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
@@ -143,11 +143,11 @@ static int install(const struct mcp_tool_call *c, void *arguments, struct mcp_re
     struct broker_busy busy = {0};
     json_t *result;
 
-    if (check(i, e) < 0)
+    if (install_check(i, e) < 0)
         return -1;
-    result = run(c, i, &busy, e);
+    result = install_start(c, i, &busy, e);
     if (result)
-        answer(c, i, result, out);
+        install_answer(c, i, result, out);
     else if (e->kind == ERR_BUSY)
         run_report_busy(e, &busy, out);
     else

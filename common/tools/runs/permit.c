@@ -70,7 +70,7 @@ static int consent(const struct mcp_tool_call *c, const struct buf *message, con
     if (!c->elicitation)
         return err_set(e, ERR_DENIED,
                        "argument 'network': this server gives network access only when the user "
-                       "agrees, and there is nobody to ask");
+                       "agrees, and no user can be asked");
     answer = consent_answer(c->elicitation);
     if (!answer) {
         mcp_need_add(need, CONSENT_KEY, CONSENT_METHOD, consent_question_new(message));
@@ -101,7 +101,7 @@ int consent_sandbox_network(const struct mcp_tool_call *c, struct mcp_need *need
     AUTO_BUF struct buf message = BUF_INIT(1024);
 
     buf_add_str(&message,
-                "A sandbox that stays is to have access to the network. Everything that will run "
+                "A persistent sandbox asks for access to the network. Everything that will run "
                 "in it could then fetch data from anywhere and send its files anywhere. Allow it "
                 "until the sandbox is closed?");
     return consent(c, &message, "the sandbox was not made", need, e);

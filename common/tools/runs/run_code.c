@@ -1,4 +1,4 @@
-/* run_code: runs a program in a fresh container and tells what came of it. */
+/* run_code: runs a program in a fresh container and returns its result. */
 #include "config.h"
 
 #include "common/tools/conversation_args.h"
@@ -79,7 +79,7 @@ static const char *network_text(const struct tools_limits *limits)
                                : "no network unless network is true.";
 }
 
-static char *describe(void *app)
+static char *run_code_describe(void *app)
 {
     const struct tools_app *a = app;
     AUTO_BUF struct buf out = BUF_INIT(256 * 1024);
@@ -93,8 +93,8 @@ static char *describe(void *app)
         "conversationId and holds what upload_file put there; everything else, variables and "
         "processes too, is gone after each call, unless session is true: then the interpreter "
         "itself stays until it is unused for long or reset_session ends it. Every file that the "
-        "program creates or "
-        "changes in /data is returned with a download link, pictures also as images. The "
+        "program creates or changes in /data is returned with a download link, pictures also as "
+        "images. The "
         "environment variable FILE_BASE_URL holds the link to /data: a program may print "
         "markdown such as ![chart](<FILE_BASE_URL>/chart.png).\n\n");
     buf_addf(
@@ -114,19 +114,12 @@ static char *describe(void *app)
 
 /* ---- a call ---- */
 
-static int check_session(const struct run_code *r, struct err *e)
+static int run_code_check(struct run_code *r, const struct tools_app *app, struct err *e)
 {
-    if (r->background || r->input.len > 0 || r->args.n > 0 || r->environment.n > 0)
+    if (r->session && (r->background || r->input.len > 0 || r->args.n > 0 || r->environment.n > 0))
         return err_set(e, ERR_INVALID,
                        "argument 'session': goes with none of background, stdin, args and "
                        "environment");
-    return 0;
-}
-
-static int check(struct run_code *r, const struct tools_app *app, struct err *e)
-{
-    if (r->session && check_session(r, e) < 0)
-        return -1;
     if (env_filter(&r->environment, e) < 0)
         return -1;
     if (r->network && !app->limits.network)
@@ -134,9 +127,9 @@ static int check(struct run_code *r, const struct tools_app *app, struct err *e)
     return 0;
 }
 
-/* How long the answer may take. Who can be given a task need not wait for long, unless output is
- * wanted as it comes. */
-static uint64_t wait_of(const struct mcp_tool_call *c, const struct run_code *r)
+/* How long the answer may take. A client that takes tasks need not wait for long, unless it wants
+ * output as it comes. */
+static uint64_t run_code_wait_ms(const struct mcp_tool_call *c, const struct run_code *r)
 {
     const struct tools_app *app = c->app;
 
@@ -154,7 +147,7 @@ static struct run_request request_of(const struct mcp_tool_call *c, const struct
         .conversation = r->conversation,
         .language = r->language,
         .code = r->code,
-        /* Nothing to read is the same as an empty input, and needs no support by the image. */
+        /* An empty input is no input, which needs no support by the image. */
         .input = r->input.len > 0 ? r->input : (struct run_text){0},
         .network = r->network,
         .timeout_ms = r->timeout_ms,
@@ -165,15 +158,15 @@ static struct run_request request_of(const struct mcp_tool_call *c, const struct
     };
 }
 
-static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
-                   struct broker_busy *busy, struct fds *opened, struct err *e)
+static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_code *r,
+                              struct broker_busy *busy, struct fds *opened, struct err *e)
 {
     const struct tools_app *app = c->app;
     const struct run_request request = request_of(c, r);
     struct broker_client client = tools_client(app, c->cancel_fd);
     json_auto_t *wants = imports_of(r->language, r->code);
     AUTO_FREE char *subject = mem_printf("The %s program", r->language);
-    struct broker_run_options options = {.options = {.wait_ms = wait_of(c, r),
+    struct broker_run_options options = {.options = {.wait_ms = run_code_wait_ms(c, r),
                                                      .background = r->background,
                                                      .detach = c->leave_fd >= 0,
                                                      .cancel_on_disconnect = c->single_client,
@@ -189,8 +182,8 @@ static json_t *run(const struct mcp_tool_call *c, const struct run_code *r,
     return broker_run(&client, &request, &options, e);
 }
 
-static void answer(const struct mcp_tool_call *c, const struct run_code *r,
-                   const struct fds *opened, json_t *take_result, struct mcp_result *out)
+static void run_code_answer(const struct mcp_tool_call *c, const struct run_code *r,
+                            const struct fds *opened, json_t *take_result, struct mcp_result *out)
 {
     const struct changes changes = {c->server, c->tenant, r->conversation};
     bool running = run_report_has_status(take_result, "running");
@@ -201,7 +194,7 @@ static void answer(const struct mcp_tool_call *c, const struct run_code *r,
         json_decref(take_result);
         return;
     }
-    if (!running) /* else its supervisor tells when it ends */
+    if (!running) /* else its supervisor sends the event when it ends */
         changes_publish(&changes, json_object_get(take_result, "files"));
     run_report_tell(c, &(struct run_telling){.conversation = r->conversation, .opened = opened},
                     take_result, out);
@@ -212,10 +205,10 @@ static int run_and_answer(const struct mcp_tool_call *c, const struct run_code *
 {
     struct broker_busy busy = {0};
     AUTO_FDS struct fds opened = FDS_INIT(FDS_MAX);
-    json_t *result = run(c, r, &busy, &opened, e);
+    json_t *result = run_code_start(c, r, &busy, &opened, e);
 
     if (result)
-        answer(c, r, &opened, result, out);
+        run_code_answer(c, r, &opened, result, out);
     else if (e->kind == ERR_BUSY)
         run_report_busy(e, &busy, out);
     else
@@ -223,39 +216,30 @@ static int run_and_answer(const struct mcp_tool_call *c, const struct run_code *
     return 0;
 }
 
-/* 1: go on, 0: the user is being asked, -1. */
-static int permit(const struct mcp_tool_call *c, const struct run_code *r, struct mcp_result *out,
-                  struct err *e)
-{
-    const struct tools_app *app = c->app;
-
-    return r->network && app->limits.network_ask
-               ? consent_network(c, r->language, r->code, &out->need, e)
-               : 1;
-}
-
 static int run_code(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                     struct err *e)
 {
     struct run_code *r = arguments;
-    int permitted;
+    const struct tools_app *app = c->app;
+    int permitted = 1;
 
-    if (check(r, c->app, e) < 0)
+    if (run_code_check(r, app, e) < 0)
         return -1;
-    permitted = permit(c, r, out, e);
+    if (r->network && app->limits.network_ask)
+        permitted = consent_network(c, r->language, r->code, &out->need, e);
     return permitted > 0 ? run_and_answer(c, r, out, e) : permitted;
 }
 
-static const char *const aliases[] = {"sandbox.run_code", NULL};
+static const char *const run_code_aliases[] = {"sandbox.run_code", NULL};
 
 const struct mcp_tool tool_run_code = {
     .name = "run_code",
-    .aliases = aliases,
+    .aliases = run_code_aliases,
     .title = "Run code",
     /* A program may delete files of its conversation, and reach out when it gets network. */
     .hints = {.destructive = true, .open_world = true},
     .output_schema = schema_run,
-    .describe = describe,
+    .describe = run_code_describe,
     .arguments = run_code_arguments,
     .arguments_size = sizeof(struct run_code),
     .version = runners_version,

@@ -69,7 +69,8 @@ static void tell_running(const json_t *result, struct mcp_result *out)
         buf_addf(&text, " (and sinceByte %" JSON_INTEGER_FORMAT " for only what is new)", next);
     buf_add_str(&text, "; to end it, call cancel_run.");
     if (json_get_string(result, "notKept"))
-        buf_add_str(&text, " Its result cannot be kept: only who waits for its end gets it.");
+        buf_add_str(&text,
+                    " Its result cannot be kept: only a call that waits for its end gets it.");
     add_text(out, &text);
 }
 
@@ -78,7 +79,7 @@ static void tell_lost(const json_t *result, struct mcp_result *out)
     AUTO_BUF struct buf text = BUF_INIT(1024);
     const char *reason = json_get_string(result, "reason");
 
-    buf_addf(&text, "The run is lost: %s", reason ? reason : "nobody knows its outcome");
+    buf_addf(&text, "The run is lost: %s", reason ? reason : "its outcome is unknown");
     add_text(out, &text);
 }
 
@@ -140,7 +141,7 @@ static void send_sign(const struct run_life *l)
     AUTO_FREE char *text = NULL;
 
     if (l->queued)
-        text = mem_printf("%s has been waiting or running for %.0f s", l->subject, seconds);
+        text = mem_printf("%s has been queued or running for %.0f s", l->subject, seconds);
     else if (limit > 0)
         text = mem_printf("%s has been running for %.0f of at most %g s", l->subject, seconds,
                           limit);

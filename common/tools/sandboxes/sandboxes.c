@@ -54,7 +54,7 @@ static char *create_describe(void *app)
     AUTO_BUF struct buf out = BUF_INIT(4096);
 
     buf_add_str(&out,
-                "Makes a sandbox that stays: a Linux container in which exec runs commands, and "
+                "Makes a persistent sandbox: a Linux container in which exec runs commands, and "
                 "where processes that are started in the background and files outside /data live "
                 "on between calls. /data is that of run_code with the same conversationId. For a "
                 "single program run_code is quicker.");
@@ -63,8 +63,8 @@ static char *create_describe(void *app)
                  " After %g seconds without a call everything in it is frozen until the next call.",
                  (double)limits->persistent_pause_ms / 1000.0);
     buf_addf(&out,
-             " It is closed when nobody has used it for idleTimeout, and in any case after %g "
-             "hours; close_sandbox it when it is not needed any more.",
+             " It is closed when unused for idleTimeout, and in any case after %g hours; "
+             "close_sandbox it when it is not needed any more.",
              (double)limits->persistent_total_ms / 3600000.0);
     return buf_take(&out);
 }
@@ -97,7 +97,7 @@ static int create_sandbox(const struct mcp_tool_call *c, void *arguments, struct
 
 const struct mcp_tool tool_create_sandbox = {
     .name = "create_sandbox",
-    .title = "Create a sandbox that stays",
+    .title = "Create a persistent sandbox",
     .hints = {.open_world = true},
     .output_schema = schema_sandbox,
     .describe = create_describe,
@@ -236,8 +236,8 @@ static int get_sandbox_status(const struct mcp_tool_call *c, void *arguments,
 const struct mcp_tool tool_get_sandbox_status = {
     .name = "get_sandbox_status",
     .title = "Look at sandboxes",
-    .description = "Tells which sandboxes that stay there are (create_sandbox, run_code with "
-                   "session), the newest first, and what became of those that ended lately.",
+    .description = "Lists the persistent sandboxes (create_sandbox, run_code with session), the "
+                   "newest first, and how those ended that ended lately.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_get_sandbox_status,
     .arguments = get_sandbox_status_arguments,

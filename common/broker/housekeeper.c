@@ -21,11 +21,11 @@
 #include <poll.h>
 #include <string.h>
 
-/* Between looks for orphans. The broker asks for one when a supervisor died; what remains is a
+/* Between sweeps for orphans. The broker asks for one when a supervisor died; what remains is a
  * container whose time is over while its supervisor hangs, and no time is shorter than this: the
  * engine's own for a start is part of it. */
 #define SWEEP_MS      30000
-#define SWEEP_SOON_MS 2000 /* after a look that failed, and at the least */
+#define SWEEP_SOON_MS 2000 /* after a sweep that failed, and at the least */
 #define RETRY_MS      1000 /* until an engine that is away is asked again */
 #define SETTLE_MS     200  /* image events come in bunches */
 
@@ -36,9 +36,9 @@ struct housekeeper {
     struct engine *engine;
     int watch_fd; /* the engine's image events; -1: not connected */
     struct deadline next_sweep;
-    int64_t next_over; /* Unix time when the next container's time is over, of the last look */
+    int64_t next_over; /* Unix time when the next container's time is over, of the last sweep */
     struct deadline next_list; /* never: the list is fresh */
-    bool in_trouble;
+    bool engine_is_lost;
 };
 
 static void tell_broker(const struct housekeeper *k, json_t *take_message)
@@ -49,12 +49,12 @@ static void tell_broker(const struct housekeeper *k, json_t *take_message)
     json_decref(take_message);
 }
 
-/* The engine is away: say so once, and ask again soon. */
+/* The engine is away: logged once, and asked again soon. */
 static void engine_lost(struct housekeeper *k, const struct err *e)
 {
-    if (!k->in_trouble)
+    if (!k->engine_is_lost)
         log_warn("engine: %s", e->text);
-    k->in_trouble = true;
+    k->engine_is_lost = true;
     k->watch_fd = -1;
     k->next_list = deadline_in_ms(RETRY_MS);
     tell_broker(k, json_pack("{s:o}", "engineError", json_from_bytes(e->text, strlen(e->text))));
@@ -74,9 +74,9 @@ static void list_runners(struct housekeeper *k)
         return;
     }
     k->next_list = DEADLINE_NEVER;
-    if (k->in_trouble)
+    if (k->engine_is_lost)
         k->next_sweep = deadline_in_ms(0); /* an engine that was away may have kept containers */
-    k->in_trouble = false;
+    k->engine_is_lost = false;
     log_info("runners: %zu images", runners.n);
     tell_broker(k, json_pack("{s:o, s:s}", "runners", runners_encode(&runners), "version",
                              k->engine->ops->version(k->engine)));
@@ -120,13 +120,13 @@ static void sweep(struct housekeeper *k)
     if (removed < 0)
         log_debug("sweep: %s", e.text);
     if (removed > 0)
-        log_warn("removed %d containers whose run nobody supervised", removed);
+        log_warn("removed %d containers without a supervisor", removed);
     housekeeper_sweep_files(k->root, clock_unix_s());
     k->next_sweep = deadline_in_ms(removed < 0 ? SWEEP_SOON_MS : until_next_sweep_ms(k));
 }
 
 /* The broker asked for a sweep, or has gone (false). */
-static bool hear_broker(struct housekeeper *k)
+static bool on_broker_message(struct housekeeper *k)
 {
     struct err e = ERR_INIT;
     json_auto_t *message = wire_recv(k->broker_fd, NULL, deadline_in_ms(1000), &e);
@@ -137,7 +137,7 @@ static bool hear_broker(struct housekeeper *k)
     return true;
 }
 
-static void hear_engine(struct housekeeper *k)
+static void on_engine_event(struct housekeeper *k)
 {
     if (!k->engine->ops->watch_drain(k->engine))
         k->watch_fd = -1;
@@ -151,15 +151,15 @@ static bool housekeeper_tick(struct housekeeper *k)
     struct deadline next = deadline_min(k->next_sweep, k->next_list);
     if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
         return false;
-    if (p[0].revents && !hear_broker(k))
+    if (p[0].revents && !on_broker_message(k))
         return false;
     if (p[1].revents)
-        hear_engine(k);
+        on_engine_event(k);
     if (deadline_passed(k->next_list))
         list_runners(k);
-    if (deadline_passed(k->next_sweep) && !k->in_trouble)
+    if (deadline_passed(k->next_sweep) && !k->engine_is_lost)
         sweep(k);
-    else if (k->in_trouble)
+    else if (k->engine_is_lost)
         k->next_sweep = DEADLINE_NEVER; /* list_runners sets it when the engine is back */
     return true;
 }

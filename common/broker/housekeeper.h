@@ -1,7 +1,7 @@
 /*
- * The housekeeper: the broker's long-lived child that talks to the engine when nobody asked. It
+ * The housekeeper: the broker's long-lived child that talks to the engine between calls. It
  * tells the broker which runner images there are (at start, and within seconds of a change), and
- * removes containers whose run nobody supervises any more. Private to common/broker.
+ * removes containers that have lost their supervisor.
  */
 #ifndef SANDCGI_BROKER_HOUSEKEEPER_H
 #define SANDCGI_BROKER_HOUSEKEEPER_H

@@ -21,7 +21,7 @@ struct ticket {
     char sandbox_dir[]; /* the sandbox's name */
 };
 
-/* Who runs or waits. The order in the list is the order of turns. */
+/* A tenant that runs or waits. The order in the list is the order of turns. */
 struct tenant {
     struct tenant *next;
     size_t running, waiting, background;
@@ -93,7 +93,7 @@ void admission_free(struct admission *a)
     free(a);
 }
 
-/* ---- the books ---- */
+/* ---- tenants and conversations ---- */
 
 static struct tenant *find_tenant(const struct admission *a, const char *name)
 {
@@ -103,7 +103,7 @@ static struct tenant *find_tenant(const struct admission *a, const char *name)
     return t;
 }
 
-static void hang_last(struct admission *a, struct tenant *t)
+static void tenant_append(struct admission *a, struct tenant *t)
 {
     struct tenant **at = &a->tenants;
     while (*at)
@@ -112,7 +112,7 @@ static void hang_last(struct admission *a, struct tenant *t)
     *at = t;
 }
 
-static void take_out(struct admission *a, const struct tenant *t)
+static void tenant_unlink(struct admission *a, const struct tenant *t)
 {
     struct tenant **at = &a->tenants;
     while (*at != t)
@@ -120,7 +120,7 @@ static void take_out(struct admission *a, const struct tenant *t)
     *at = t->next;
 }
 
-static struct tenant *have_tenant(struct admission *a, const char *name)
+static struct tenant *tenant_find_or_add(struct admission *a, const char *name)
 {
     struct tenant *t = find_tenant(a, name);
     if (t)
@@ -128,15 +128,15 @@ static struct tenant *have_tenant(struct admission *a, const char *name)
     size_t size = strlen(name) + 1;
     t = mem_alloc(sizeof *t + size);
     memcpy(t->name, name, size);
-    hang_last(a, t);
+    tenant_append(a, t);
     return t;
 }
 
-static void drop_if_idle(struct admission *a, struct tenant *t)
+static void tenant_drop_if_idle(struct admission *a, struct tenant *t)
 {
     if (t->running > 0 || t->waiting > 0)
         return;
-    take_out(a, t);
+    tenant_unlink(a, t);
     tenant_free(t);
 }
 
@@ -176,7 +176,7 @@ static bool fits(struct admission *a, const struct tenant *t, const char *sandbo
            (b ? b->running : 0) < a->limits.conversation;
 }
 
-static void take_place(struct admission *a, struct tenant *t, const char *sandbox_dir)
+static void place_take(struct admission *a, struct tenant *t, const char *sandbox_dir)
 {
     a->running++;
     t->running++;
@@ -223,7 +223,7 @@ static size_t last_position(const struct admission *a, const struct tenant *t)
     return position;
 }
 
-static void wait_in_line(struct admission *a, struct tenant *t, const struct admission_want *w)
+static void tenant_enqueue(struct admission *a, struct tenant *t, const struct admission_want *w)
 {
     size_t size = strlen(w->sandbox_dir) + 1;
     struct ticket *k = mem_alloc(sizeof *k + size);
@@ -251,7 +251,7 @@ int64_t admission_retry_ms(const struct admission *a)
 enum admission_answer admission_ask(struct admission *a, const struct admission_want *want,
                                     size_t *out_position, int64_t *out_retry_ms)
 {
-    struct tenant *t = have_tenant(a, want->tenant);
+    struct tenant *t = tenant_find_or_add(a, want->tenant);
     enum admission_answer answer = ADMISSION_BUSY;
 
     *out_position = 0;
@@ -260,10 +260,10 @@ enum admission_answer admission_ask(struct admission *a, const struct admission_
     if (want->background && t->background >= a->limits.background) {
         answer = ADMISSION_BUSY;
     } else if (fits(a, t, want->sandbox_dir)) {
-        take_place(a, t, want->sandbox_dir);
+        place_take(a, t, want->sandbox_dir);
         answer = ADMISSION_GO;
     } else if (queue_has_room(a, t)) {
-        wait_in_line(a, t, want);
+        tenant_enqueue(a, t, want);
         *out_position = last_position(a, t);
         answer = ADMISSION_WAIT;
     }
@@ -273,15 +273,15 @@ enum admission_answer admission_ask(struct admission *a, const struct admission_
     } else if (want->background) {
         t->background++;
     }
-    drop_if_idle(a, t);
+    tenant_drop_if_idle(a, t);
     return answer;
 }
 
 void admission_adopt(struct admission *a, const char *tenant, const char *sandbox_dir,
                      bool background)
 {
-    struct tenant *t = have_tenant(a, tenant);
-    take_place(a, t, sandbox_dir);
+    struct tenant *t = tenant_find_or_add(a, tenant);
+    place_take(a, t, sandbox_dir);
     if (background)
         t->background++;
 }
@@ -294,7 +294,7 @@ static void note_pace(struct admission *a, int64_t now_ms)
     bool known = a->released_ms >= 0;
     a->released_ms = now_ms;
     if (!known || a->waiting == 0)
-        return; /* nobody was kept waiting: it says nothing about the pace */
+        return; /* no run had to wait: the time says nothing about the pace */
     if (since < 1)
         since = 1;
     a->pace_ms = a->pace_ms ? (a->pace_ms * (PACE_WEIGHT - 1) + since) / PACE_WEIGHT : since;
@@ -314,11 +314,11 @@ void admission_release(struct admission *a, const char *tenant, const char *sand
     t->running--;
     if (background)
         t->background--;
-    drop_if_idle(a, t);
+    tenant_drop_if_idle(a, t);
 }
 
 /* Takes *at out of the tenant's line. */
-static void leave_line(struct admission *a, struct tenant *t, struct ticket **at)
+static void tenant_dequeue(struct admission *a, struct tenant *t, struct ticket **at)
 {
     struct ticket *k = *at;
     *at = k->next;
@@ -343,11 +343,11 @@ void *admission_next(struct admission *a)
         if (!at)
             continue;
         void *id = (*at)->id;
-        take_place(a, t, (*at)->sandbox_dir);
-        leave_line(a, t, at);
+        place_take(a, t, (*at)->sandbox_dir);
+        tenant_dequeue(a, t, at);
         /* The others come first now. */
-        take_out(a, t);
-        hang_last(a, t);
+        tenant_unlink(a, t);
+        tenant_append(a, t);
         return id;
     }
     return NULL;
@@ -361,8 +361,8 @@ void admission_forget(struct admission *a, const void *ticket)
                 continue;
             if ((*at)->background)
                 t->background--;
-            leave_line(a, t, at);
-            drop_if_idle(a, t);
+            tenant_dequeue(a, t, at);
+            tenant_drop_if_idle(a, t);
             return;
         }
     }

@@ -1,7 +1,7 @@
 /*
- * Who may run now: places per server, tenant and conversation, and a queue that is fair between
- * tenants (each in turn, first come first served within one). Plain data; time comes in as a
- * parameter; knows no descriptors (tickets are opaque pointers). Private to common/broker.
+ * Which run may go now: places per server, tenant and conversation, and a queue that is fair
+ * between tenants (each in turn, first come first served within one). Plain data; time comes in as
+ * a parameter; tickets are opaque pointers.
  */
 #ifndef SANDCGI_SCHEDULER_ADMISSION_H
 #define SANDCGI_SCHEDULER_ADMISSION_H
@@ -49,7 +49,7 @@ void admission_release(struct admission *a, const char *tenant, const char *sand
                        bool background, int64_t now_ms);
 void *admission_next(struct admission *a);
 
-/* Its client left, or its time is up. */
+/* Its caller has left, or its time is over. */
 void admission_forget(struct admission *a, const void *ticket);
 
 /* A run that goes on from a broker of before takes its place without asking. */
@@ -62,7 +62,7 @@ bool admission_contended(const struct admission *a, const char *tenant, int64_t 
 
 size_t admission_running(const struct admission *a);
 size_t admission_waiting(const struct admission *a);
-/* Should call again in, for whoever is turned away now. */
+/* When a run that is refused now should be tried again. */
 int64_t admission_retry_ms(const struct admission *a);
 
 #endif

@@ -37,7 +37,7 @@ struct broker_limits {
     uint64_t tenant_runs;
     uint64_t conversation_runs;
     uint64_t queue;          /* runs that wait for a place; more are busy */
-    uint64_t background_max; /* of one tenant: runs that nobody waits for */
+    uint64_t background_max; /* of one tenant: runs without a waiting caller */
     uint64_t wait_ms;        /* default of a call; 0: to the program's end */
     uint64_t wait_max_ms;
     uint64_t result_ttl_ms; /* of a kept run, from its end on */
@@ -56,7 +56,7 @@ struct broker_config {
     struct engine_address engine;
     struct broker_limits limits;
     struct sandbox_bounds bounds; /* of what conversations keep */
-    struct pool_settings pool;    /* containers that wait ahead */
+    struct pool_settings pool;    /* warm containers */
     struct psandbox_settings persistent;
     const struct index_settings *index;
     const char *index_ca; /* file with further certificates that it is trusted by; "" none */
@@ -67,14 +67,14 @@ struct broker_config {
     int64_t url_ttl_s; /* of files' URLs; 0: as long as the file is there */
     uid_t sandbox_uid;
     gid_t sandbox_gid;
-    uid_t client_uid; /* besides our own: who may speak to us */
+    uid_t client_uid; /* besides our own: may connect */
     /* Called in the broker's own process when other languages can be run than before, late enough
-     * for workers to have forgotten what they remember of the list; must not block. NULL: nobody
-     * wants to know. */
+     * for workers to have forgotten what they remember of the list; must not block. NULL: not
+     * called. */
     void (*runners_changed)(void *ctx);
     void *runners_changed_ctx;
-    /* Called in the run's own process when the result can be had, if whoever asked for the run may
-     * have left: nobody else tells of it. Must not block for long. NULL: nobody wants to know. */
+    /* Called in the run's own process when the result can be had, if the caller may have left: it
+     * is the only notice. Must not block for long. NULL: not called. */
     void (*run_ended)(void *ctx, const struct broker_run_news *news);
     void *run_ended_ctx;
 };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define BACK_OFF_MS     1000  /* after a first failure */
-#define BACK_OFF_MAX_MS 60000 /* and at most; failures further apart are not the same trouble */
+#define BACK_OFF_MAX_MS 60000 /* and at most; failures further apart are not of one cause */
 #define SOON_MS         2000  /* a conversation that misses after less calls faster than we start */
 
 struct pool *pool_new(const struct pool_settings *settings)
@@ -58,7 +58,7 @@ static bool is_preloaded(const char *preload, const char *name)
     return false;
 }
 
-/* Does the program import something that its image can load ahead? */
+/* Does the program import something that its image can preload? */
 static bool wants_full(const struct pool_want *want)
 {
     const char *preload = want->runner->preload;
@@ -83,7 +83,7 @@ static int rank(const struct child *c, bool full)
 {
     int tier = c->tier == ENGINE_TIER_FULL ? 2 : c->preload_asked ? 1 : 0;
 
-    /* Whoever does not want libraries should not interrupt the loading of some: that would start
+    /* A program without libraries should not interrupt a preload: that would start
      * the interpreter anew. */
     static const int worth[2][3] = {{0, 2, 1}, {2, 1, 0}};
     return (c->state == CHILD_WAITING ? 0 : 100) + (c->warm_dir[0] ? 10 : 0) + worth[full][tier];
@@ -182,7 +182,7 @@ void pool_note_failed_start(struct pool *p, const char *language, int64_t now_ms
 {
     struct pool_shelf *shelf = pool_shelf_of(p, language);
 
-    /* Several at once are one trouble. */
+    /* Several at once have one cause. */
     if (!shelf || now_ms < shelf->retry_ms)
         return;
     if (shelf->back_off_ms == 0 || now_ms - shelf->retry_ms > BACK_OFF_MAX_MS)

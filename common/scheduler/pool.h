@@ -1,13 +1,13 @@
 /*
- * The waiting containers: which one a run gets, and which are to be started, filled or ended.
+ * The warm containers: which one a run gets, and which are to be started, preloaded or ended.
  *
- * Plain data of the broker's main process: it reads the books (children.h) and the clock it is
- * given, and returns wishes, which server.c carries out. It never blocks, forks or touches a
+ * Plain data: the pool reads the children's rows (children.h) and the clock that it is given, and
+ * returns actions, which common/broker/warm_pool.c carries out. It never blocks, forks or touches a
  * descriptor.
  *
- * What there should be: per language of SANDBOX_WARM that many containers on warm directories, for
- * new conversations, and one container on the directory of each conversation used lately, for its
- * next run. Where runs found nobody waiting there are more for a while. Everything within
+ * The aim: as many containers on warm directories as SANDBOX_WARM says for each language, for new
+ * conversations, and one container on the directory of each conversation used lately, for its next
+ * run. Where runs found no warm container there are more for a while. All of them stay within
  * SANDBOX_WARM_MEMORY: the conversation that was used longest ago loses its container first.
  */
 #ifndef SANDCGI_SCHEDULER_POOL_H
@@ -37,7 +37,7 @@ struct pool_want {
     const struct engine_runner *runner; /* of the run's language */
     const char *sandbox_dir;            /* name of the sandbox */
     bool known;                         /* the sandbox exists */
-    bool network;                       /* run_needs_new: none that waits will do */
+    bool network;                       /* run_needs_new: no warm one will do */
     const json_t *wants;                /* names the program imports; NULL: unknown */
 };
 
@@ -60,7 +60,7 @@ bool pool_may_start(const struct pool *p, const struct children *children);
 
 /* What happened. */
 
-/* A run was given chosen, or NULL: nobody. Call it before the child's books change. */
+/* A run was given to chosen; NULL: to a new container. Call it before the child's row changes. */
 void pool_note_claim(struct pool *p, const struct pool_want *want, const struct child *chosen,
                      int64_t now_ms);
 /* The program of a claimed supervisor is over: its conversation wants a next container. */
@@ -98,12 +98,12 @@ struct pool_action {
 /*
  * The next thing to do now; false when there is none, *out_at_ms then is when to ask again at the
  * latest (-1: when something happened). Ask after every turn of the main loop until false; the
- * books must show what was done before the next call: a start is a row in CHILD_STARTING.
+ * rows must show what was done before the next call: a start is a row in CHILD_STARTING.
  *
- * Nothing is started while a young program runs, unless somebody waits; no more than starts_max at
- * once, started for runs or ahead; nothing while the engine is in trouble, or a language backs off.
- * A run that found nobody waiting adds a place of its kind, up to starts_max; 10 s without such a
- * run take one away. A conversation used once gets its container when all else is done and nobody
+ * Nothing is started while a young program runs, unless a run waits; no more than starts_max at
+ * once, for runs or as warm ones; nothing while the engine is away, or a language backs off.
+ * A run that found no warm container adds a place of its kind, up to starts_max; 10 s without such
+ * a run take one away. A conversation used once gets its container when all else is done and no run
  * came for 250 ms, one conversation a second and only within a minute of its use. Libraries are
  * loaded one container at a time while the machine is idle, and one container per language stays
  * without. After an hour, or when the image is another, a container is replaced.
@@ -123,7 +123,7 @@ void pool_forget_sandbox(struct pool *p, const char *sandbox_dir);
  * "tier", "sandbox", "ageMs", "memoryBytes"}]}: conversations counts containers on known
  * conversations' directories, the numbers of a language are of both kinds, extra are places that
  * misses added, oldestMs is of the longest wait (0: none). waiting has a row for each container
- * that nobody has claimed: tier is "none" while it is being made, "light", or "full" with its
+ * that no run has claimed: tier is "none" while it is being made, "light", or "full" with its
  * libraries; sandbox_dir the sandbox's name, "" on a warm directory; runId is the container's
  * label; memoryBytes as it counts against the budget.
  */

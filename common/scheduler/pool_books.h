@@ -16,7 +16,7 @@
 #define POOL_SANDBOXES_MAX 256             /* conversations remembered */
 #define POOL_INDEX         (4 * POOL_SANDBOXES_MAX) /* a power of two */
 
-/* Places beyond the usual: runs that found nobody waiting added them. */
+/* Places beyond the usual: runs that found no warm container added them. */
 struct pool_extra {
     size_t n;
     int64_t changed_ms;
@@ -29,7 +29,7 @@ struct pool_shelf {
     int64_t used_ms;
     int64_t back_off_ms; /* after the latest failure */
     int64_t retry_ms;    /* nothing is started before */
-    size_t have, full;   /* counted by pool_count: all on spares, and those loaded (or told to) */
+    size_t have, full;   /* counted by pool_count: all on warm directories, and the preloaded */
     uint64_t light_bytes, full_bytes; /* the most that one was seen to use; 0: none said */
 };
 
@@ -41,16 +41,16 @@ struct pool_sandbox {
     int64_t used_ms;
     bool ended;  /* a program of it is over, or it got a file: it may want a next one */
     bool proven; /* it came back once: it will again */
-    bool full;   /* its last program wanted a library that can be loaded ahead */
+    bool full;   /* its last program wanted a library that can be preloaded */
     size_t have; /* counted by pool_count */
 };
 
-/* What a look at the books says. */
+/* What the rows of the children say. */
 struct pool_count {
-    size_t starting;  /* for runs or ahead */
+    size_t starting;  /* for runs or as warm ones */
     size_t callers;   /* runs whose container is being made */
     size_t loading;   /* containers that load libraries */
-    uint64_t used;    /* bytes of all that wait */
+    uint64_t used;    /* bytes of all warm ones */
     uint64_t leaving; /* the part of it that has been told to go */
 };
 
@@ -78,7 +78,7 @@ struct pool_sandbox *pool_sandbox_of_child(struct pool *p, const struct child *c
 /* What a container of this language is taken to use. */
 uint64_t pool_usual_bytes(const struct pool_shelf *shelf, bool full);
 
-/* Counts the books into *out and into shelves and sandboxes. */
+/* Counts the children into *out and into shelves and sandboxes. */
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out);
 /* What it uses; while that is not known, what one of its language does. */
 uint64_t pool_bytes_of(struct pool *p, const struct child *child);

@@ -11,11 +11,11 @@
 #define FRESH_MS  60000   /* since its use, for such a conversation */
 #define EXTRA_MS  10000   /* without a miss: an added place goes */
 #define AGE_MS    3600000 /* of a container */
-#define LOAD_MS   60000   /* one that loads its libraries for longer keeps nobody from it */
-#define IDLE_MS   1000    /* between looks whether the machine is idle */
+#define LOAD_MS   60000   /* one that preloads for longer does not keep others from it */
+#define IDLE_MS   1000    /* between checks whether the machine is idle */
 
-/* One look: what is known while the next action is sought. */
-struct look {
+/* One call of pool_next: what is known while the next action is sought. */
+struct pool_pass {
     struct pool *pool;
     const struct children *children;
     const struct pool_now *now;
@@ -23,7 +23,7 @@ struct look {
     int64_t again_ms; /* when something changes by itself; -1: never */
 };
 
-/* Who would get the next container. */
+/* What may get the next container. */
 struct candidate {
     struct pool_shelf *shelf;
     struct pool_sandbox *sandbox; /* NULL: it goes on a warm directory */
@@ -31,13 +31,13 @@ struct candidate {
     int64_t used_ms;
 };
 
-static void ask_again(struct look *l, int64_t at_ms)
+static void ask_again(struct pool_pass *l, int64_t at_ms)
 {
     if (l->again_ms < 0 || at_ms < l->again_ms)
         l->again_ms = at_ms;
 }
 
-static const struct engine_runner *runner_of(const struct look *l, const char *language)
+static const struct engine_runner *runner_of(const struct pool_pass *l, const char *language)
 {
     const struct engine_runners *all = l->now->runners;
 
@@ -48,7 +48,7 @@ static const struct engine_runner *runner_of(const struct look *l, const char *l
 }
 
 /* Takes added places away that no run has missed for a while. */
-static void let_lapse(struct look *l, struct pool_extra *extra)
+static void let_lapse(struct pool_pass *l, struct pool_extra *extra)
 {
     while (extra->n > 0 && l->now->now_ms - extra->changed_ms >= EXTRA_MS) {
         extra->n--;
@@ -59,7 +59,7 @@ static void let_lapse(struct look *l, struct pool_extra *extra)
 }
 
 /* What time alone does to the pool's memory. */
-static void pass_time(struct look *l)
+static void pass_time(struct pool_pass *l)
 {
     struct pool *p = l->pool;
     const int64_t idle_ms = p->settings.idle_ms;
@@ -87,8 +87,8 @@ static size_t places_of_sandbox(const struct pool_sandbox *sandbox)
     return sandbox->ended ? 1 + sandbox->extra.n : 0;
 }
 
-/* Old, of an image that is no more, or for a conversation that nobody remembers. */
-static bool is_stale(struct look *l, const struct child *c)
+/* Old, of an image that is no more, or for a conversation that is forgotten. */
+static bool is_stale(struct pool_pass *l, const struct child *c)
 {
     if (l->now->now_ms - c->born_ms >= AGE_MS)
         return true;
@@ -102,7 +102,7 @@ static bool is_stale(struct look *l, const struct child *c)
                           : !pool_sandbox_of_child(l->pool, c);
 }
 
-static bool is_surplus(struct look *l, const struct child *c)
+static bool is_surplus(struct pool_pass *l, const struct child *c)
 {
     const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
     const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
@@ -119,7 +119,7 @@ static bool action(struct pool_action *out, enum pool_do what, struct child *c)
 
 /* Of those that are too many the least costly goes, then the oldest. Where they use more than they
  * were taken to, and so more than they may, the most costly goes. */
-static bool end_one(struct look *l, struct pool_action *out)
+static bool end_one(struct pool_pass *l, struct pool_action *out)
 {
     const bool over = l->count.used - l->count.leaving > l->pool->settings.memory_bytes;
     struct child *worst = NULL, *largest = NULL;
@@ -142,7 +142,7 @@ static bool end_one(struct look *l, struct pool_action *out)
 
 /* When no program is young any more, and the last answer is on its way. One that has not told yet
  * that it runs is no older than the last claim. */
-static int64_t quiet_from_ms(const struct look *l)
+static int64_t quiet_from_ms(const struct pool_pass *l)
 {
     int64_t at_ms = l->pool->last_end_ms + ANSWER_MS;
 
@@ -156,7 +156,7 @@ static int64_t quiet_from_ms(const struct look *l)
     return at_ms;
 }
 
-static bool may_begin(struct look *l)
+static bool may_begin(struct pool_pass *l)
 {
     const struct pool *p = l->pool;
     int64_t quiet_ms = quiet_from_ms(l);
@@ -169,7 +169,7 @@ static bool may_begin(struct look *l)
     return false;
 }
 
-static bool language_may_start(struct look *l, const struct pool_shelf *shelf)
+static bool language_may_start(struct pool_pass *l, const struct pool_shelf *shelf)
 {
     if (!runner_of(l, shelf->setting.language))
         return false;
@@ -179,14 +179,14 @@ static bool language_may_start(struct look *l, const struct pool_shelf *shelf)
     return false;
 }
 
-/* Whoever has the fewest comes first, then whoever was used last. */
+/* The one with the fewest comes first, then the one used last. */
 static void propose(struct candidate *best, struct candidate c)
 {
     if (!best->shelf || c.have < best->have || (c.have == best->have && c.used_ms > best->used_ms))
         *best = c;
 }
 
-static void propose_shelves(struct look *l, struct candidate *best)
+static void propose_shelves(struct pool_pass *l, struct candidate *best)
 {
     for (size_t i = 0; i < l->pool->settings.n; i++) {
         struct pool_shelf *shelf = &l->pool->shelves[i];
@@ -197,7 +197,7 @@ static void propose_shelves(struct look *l, struct candidate *best)
 }
 
 /* Used a moment ago: what is sent in pieces is whole by now, and it is not forgotten yet. */
-static bool is_fresh(struct look *l, const struct pool_sandbox *sandbox)
+static bool is_fresh(struct pool_pass *l, const struct pool_sandbox *sandbox)
 {
     const int64_t since_ms = l->now->now_ms - sandbox->used_ms;
 
@@ -206,7 +206,7 @@ static bool is_fresh(struct look *l, const struct pool_sandbox *sandbox)
     return since_ms >= SETTLE_MS && since_ms < FRESH_MS;
 }
 
-static void propose_sandboxes(struct look *l, struct candidate *best, bool proven)
+static void propose_sandboxes(struct pool_pass *l, struct candidate *best, bool proven)
 {
     for (size_t i = 0; i < l->pool->n_sandboxes; i++) {
         struct pool_sandbox *sandbox = &l->pool->sandboxes[i];
@@ -219,8 +219,8 @@ static void propose_sandboxes(struct look *l, struct candidate *best, bool prove
     }
 }
 
-/* Nobody came for a moment: time for what is not needed at once. */
-static bool is_settled(struct look *l)
+/* No run has come for a moment: time for what is not needed at once. */
+static bool is_settled(struct pool_pass *l)
 {
     const int64_t at_ms = l->pool->last_claim_ms + SETTLE_MS;
 
@@ -231,7 +231,7 @@ static bool is_settled(struct look *l)
 }
 
 /* The latest such guess is a while ago. */
-static bool may_guess(struct look *l)
+static bool may_guess(struct pool_pass *l)
 {
     const int64_t at_ms = l->pool->last_guess_ms + GUESS_MS;
 
@@ -241,14 +241,14 @@ static bool may_guess(struct look *l)
     return false;
 }
 
-static struct candidate choose_candidate(struct look *l)
+static struct candidate choose_candidate(struct pool_pass *l)
 {
     struct candidate best = {0};
 
     propose_shelves(l, &best);
     propose_sandboxes(l, &best, true);
     /* A conversation that was used once may never come back: it must not take the engine from
-     * those who do, and a hundred of them must not keep it busy for long. */
+     * those that do, and a hundred of them must not keep it busy for long. */
     if (!best.shelf && l->count.starting == 0) {
         propose_sandboxes(l, &best, false);
         if (best.shelf && !may_guess(l))
@@ -258,7 +258,7 @@ static struct candidate choose_candidate(struct look *l)
 }
 
 /* Ends the container of the conversation that was used longest ago, and before the candidate. */
-static bool evict_for(struct look *l, const struct candidate *who, struct pool_action *out)
+static bool evict_for(struct pool_pass *l, const struct candidate *who, struct pool_action *out)
 {
     struct child *oldest = NULL;
     struct pool_sandbox *of = NULL;
@@ -277,7 +277,7 @@ static bool evict_for(struct look *l, const struct candidate *who, struct pool_a
     return action(out, POOL_END, oldest);
 }
 
-static bool start_one(struct look *l, struct pool_action *out)
+static bool start_one(struct pool_pass *l, struct pool_action *out)
 {
     const uint64_t budget = l->pool->settings.memory_bytes;
 
@@ -301,9 +301,9 @@ static bool start_one(struct look *l, struct pool_action *out)
     return true;
 }
 
-/* One place of several stays without libraries: they cost what a program without them need not
+/* One place of several is not preloaded: libraries cost what a program without them need not
  * use up. */
-static bool wants_loading(struct look *l, const struct child *c)
+static bool wants_loading(struct pool_pass *l, const struct child *c)
 {
     const struct engine_runner *r = runner_of(l, c->language);
 
@@ -317,7 +317,7 @@ static bool wants_loading(struct look *l, const struct child *c)
     return pool_sandbox_of_child(l->pool, c)->full;
 }
 
-static bool somebody_loads(struct look *l)
+static bool is_preloading(struct pool_pass *l)
 {
     const int64_t until_ms = l->pool->last_load_ms + LOAD_MS;
 
@@ -328,7 +328,7 @@ static bool somebody_loads(struct look *l)
 }
 
 /* Does what its libraries need fit into the budget? */
-static bool may_grow(struct look *l, const struct child *c)
+static bool may_grow(struct pool_pass *l, const struct child *c)
 {
     const uint64_t others = l->count.used - pool_bytes_of(l->pool, c);
 
@@ -336,11 +336,11 @@ static bool may_grow(struct look *l, const struct child *c)
            l->pool->settings.memory_bytes;
 }
 
-static bool load_one(struct look *l, struct pool_action *out)
+static bool load_one(struct pool_pass *l, struct pool_action *out)
 {
     struct child *best = NULL;
 
-    if (!l->now->engine_ok || somebody_loads(l) || l->count.starting > 0)
+    if (!l->now->engine_ok || is_preloading(l) || l->count.starting > 0)
         return false;
     for (struct child *c = NULL; (c = children_next(l->children, c));)
         if (child_is_warm(c) && wants_loading(l, c) && may_grow(l, c) &&
@@ -359,7 +359,7 @@ static bool load_one(struct look *l, struct pool_action *out)
 bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
                struct pool_action *out, int64_t *out_at_ms)
 {
-    struct look l = {.pool = p, .children = children, .now = now, .again_ms = -1};
+    struct pool_pass l = {.pool = p, .children = children, .now = now, .again_ms = -1};
 
     *out_at_ms = -1;
     if (p->settings.n == 0)

@@ -1,7 +1,7 @@
 /*
- * Lasting sandboxes without an engine: the place of common/supervisor/psandbox_main.c in tests of
- * the broker's main process. Each answers its creator with its id, everything that is handed over
- * with
+ * Persistent sandboxes without an engine: the place of common/supervisor/psandbox_main.c in tests
+ * of the broker's main process. Each answers its creator with its id, everything that is handed
+ * over with
  * {"by": its id, "op": …, "pid"}, and ends with close_psandbox or when it is told to; in the
  * conversation "lingers" not without a main process.
  */

@@ -30,7 +30,7 @@ struct fake {
     int64_t queue_ms;
     struct deadline end; /* of the program */
     const char *status;
-    bool ahead;
+    bool prestarted;
 };
 
 static void say(const struct fake *f, const char *word)
@@ -55,7 +55,7 @@ static void answer(int *take_fd, json_t *take_result)
 static json_t *result_new(const struct fake *f, const char *text)
 {
     return json_pack("{s:s, s:s, s:s, s:b, s:I, s:I, s:s}", "status", f->status, "stdout", text,
-                     "runId", f->start->run_id, "ahead", f->ahead, "queueMs",
+                     "runId", f->start->run_id, "prestarted", f->prestarted, "queueMs",
                      (json_int_t)f->queue_ms, "pid", (json_int_t)getpid(), "conversationId",
                      json_get_string(f->head, "conversationId"));
 }
@@ -142,7 +142,7 @@ static void serve(struct fake *f)
         return;
     const char *code = json_get_string(body, "code");
     say(f, "running");
-    if (!f->ahead)
+    if (!f->prestarted)
         poll(NULL, 0, START_MS);
     say(f, "started");
     if (strcmp(code, "crash") == 0)
@@ -165,7 +165,7 @@ void supervisor_main(const struct supervisor_start *start)
                      .queue_ms = start->queue_ms,
                      .status = "ok"};
     if (!f.head) {
-        f.ahead = true;
+        f.prestarted = true;
         poll(NULL, 0, START_MS);
         say(&f, "waiting");
         while (!f.head && hear_channel(&f))

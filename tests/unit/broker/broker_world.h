@@ -1,7 +1,7 @@
 /*
  * A broker in a process of its own, with supervisors that need no engine (fakes/fake_supervisor.c)
  * and a housekeeper that finds two languages. Each test gets one; it must end well, and leave
- * nobody.
+ * no process.
  */
 #ifndef SANDCGI_TESTS_UNIT_BROKER_BROKER_WORLD_H
 #define SANDCGI_TESTS_UNIT_BROKER_BROKER_WORLD_H
@@ -152,7 +152,7 @@ static inline int bw_send_run(struct broker_world *w, const char *tenant, const 
     int fd = sock_connect_unix(w->socket, &e);
     assert_true(fd >= 0);
     assert_works(wire_send(fd, head, -1, &e), e);
-    /* Who refuses a run does not wait for its body. */
+    /* A refused run's body is not waited for. */
     if (wire_send(fd, body, -1, &e) < 0)
         assert_int_equal(e.kind, ERR_CANCELLED);
     return fd;

@@ -1,4 +1,4 @@
-/* Lasting sandboxes in the broker's main process: who may have one, who is handed to which. */
+/* Persistent sandboxes in the main process: room for one, and which connection gets which. */
 #include "config.h"
 
 #include "tests/unit/broker/broker_world.h"
@@ -225,7 +225,7 @@ static void one_of_a_broker_before_counts_and_gets_its_calls(void **state)
                                   "sandboxId", "sbx_0123456789abcdef01234567");
     int caller = -1, theirs = -1;
     json_auto_t *message = NULL;
-    while (!message) { /* until it is in the books */
+    while (!message) { /* until its row is there */
         caller = sock_connect_unix(w->socket, &e);
         assert_works(wire_send(caller, head, -1, &e), e);
         message = wire_recv(channel, &theirs, deadline_in_ms(300), &e);
@@ -358,9 +358,9 @@ static void one_that_is_not_back_yet_counts_and_its_callers_wait_for_it(void **s
     assert_null(broker_delete_conversation(&w->client, "ann", "c", &e));
     assert_contains(e.text, "a persistent sandbox of this conversation is still open");
     static const char *const ops[] = {"exec", "session", "close_psandbox"};
-    int askers[ARRAY_LEN(ops)];
+    int callers[ARRAY_LEN(ops)];
     for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
-        askers[i] = ask(w, strcmp(ops[i], "session") == 0 ? session_head() : about(ops[i]));
+        callers[i] = ask(w, strcmp(ops[i], "session") == 0 ? session_head() : about(ops[i]));
         bw_wait_for(w, "running", 0); /* it has been heard */
     }
     AUTO_FD int channel = adopt(w, OF_BEFORE,
@@ -369,7 +369,7 @@ static void one_that_is_not_back_yet_counts_and_its_callers_wait_for_it(void **s
         expect_handed(channel, ops[i]);
     expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX"); /* it counts once: */
     for (size_t i = 0; i < ARRAY_LEN(ops); i++)
-        close(askers[i]);
+        close(callers[i]);
     die(alive);
     close(TAKE_FD(channel));
     json_t *row = NULL; /* when it goes there is room at once */

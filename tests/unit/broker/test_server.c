@@ -36,7 +36,7 @@ static void a_run_is_answered(void **state)
     struct run_request r = bw_request("t", "c", "out hello");
     json_auto_t *result = broker_run(&w->client, &r, NULL, &e);
     expect_text(result, "stdout", "hello");
-    assert_false(json_get_bool(result, "ahead", 1));
+    assert_false(json_get_bool(result, "prestarted", 1));
     bw_wait_for(w, "running", 0);
     bw_close(w);
 }
@@ -174,7 +174,7 @@ static void runs_that_come_at_once_get_waiting_containers_of_their_own(void **st
         fds[i] = bw_send_run(w, "t", i ? "one" : "two", "sleep 100", plain);
     for (int i = 0; i < 2; i++) {
         json_auto_t *result = bw_result(fds[i]);
-        assert_true(json_get_bool(result, "ahead", 0));
+        assert_true(json_get_bool(result, "prestarted", 0));
         pids[i] = json_get_integer(result, "pid", 0);
     }
     assert_int_not_equal(pids[0], pids[1]);

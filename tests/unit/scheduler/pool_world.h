@@ -1,6 +1,6 @@
 /*
- * A broker's main process without processes: books, a pool and a clock that only moves when a test
- * says so. Wishes are carried out as server.c does it; whoever plays the engine is the test.
+ * A main process without processes: rows, a pool and a clock that only moves when a test says so.
+ * Actions are carried out as warm_pool.c does it; the test plays the engine.
  */
 #ifndef SANDCGI_TESTS_UNIT_SCHEDULER_POOL_WORLD_H
 #define SANDCGI_TESTS_UNIT_SCHEDULER_POOL_WORLD_H
@@ -121,7 +121,7 @@ static inline void world_do(struct world *w, const struct pool_action *action)
     }
 }
 
-/* Carries out all wishes; returns how many there were. */
+/* Carries out all actions; returns how many there were. */
 static inline int world_settle(struct world *w)
 {
     struct pool_action action;
@@ -167,7 +167,7 @@ static inline void world_rest(struct world *w)
 
 struct world_filter {
     const char *language;    /* NULL: any */
-    const char *sandbox_dir; /* NULL: any; "": spares */
+    const char *sandbox_dir; /* NULL: any; "": on warm directories */
     int state;               /* -1: waits or is being made */
     int tier;                /* -1: any */
 };
@@ -192,7 +192,7 @@ static inline int world_count(const struct world *w, struct world_filter f)
     return n;
 }
 
-static inline int world_spares(const struct world *w, const char *language)
+static inline int world_on_warm_dirs(const struct world *w, const char *language)
 {
     return world_count(
         w, (struct world_filter){.language = language, .sandbox_dir = "", .state = -1, .tier = -1});
@@ -211,7 +211,7 @@ static inline struct pool_want world_want(const struct world *w, const char *lan
         .runner = world_runner(w, language), .sandbox_dir = sandbox_dir, .known = known};
 }
 
-/* A run takes whoever is chosen, or a new one. Returns its child, as server.c leaves it. */
+/* A run takes the chosen one, or a new one. Returns its child, as run_queue.c leaves it. */
 static inline struct child *world_claim(struct world *w, const struct pool_want *want)
 {
     struct child *c = pool_choose(w->pool, w->children, want);

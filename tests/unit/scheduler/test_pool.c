@@ -127,9 +127,9 @@ static void the_shelves_are_filled_in_turn_and_some_loaded(void **state)
     world_open(&w);
     world_begin(&w);
     assert_int_equal(world_settle(&w), 4); /* as many as may start at once */
-    assert_int_equal(world_spares(&w, "python"), 2);
-    assert_int_equal(world_spares(&w, "typescript"), 1);
-    assert_int_equal(world_spares(&w, "bash"), 1);
+    assert_int_equal(world_on_warm_dirs(&w, "python"), 2);
+    assert_int_equal(world_on_warm_dirs(&w, "typescript"), 1);
+    assert_int_equal(world_on_warm_dirs(&w, "bash"), 1);
     world_catch_up(&w);
     assert_true(world_ask(&w, &action));
     assert_int_equal(action.what, POOL_PRELOAD);
@@ -170,7 +170,7 @@ static void images_that_cannot_wait_and_languages_without_one_are_left_alone(voi
     w.runners = (struct engine_runners){.items = w.items + 1, .n = 2};
     world_begin(&w);
     assert_int_equal(world_settle(&w), 2);
-    assert_int_equal(world_spares(&w, "python"), 2);
+    assert_int_equal(world_on_warm_dirs(&w, "python"), 2);
     world_close(&w);
 }
 
@@ -414,11 +414,12 @@ static void guesses_are_few_and_fresh(void **state)
     }
     world_rest(&w);
     const int64_t used_ms = w.now - ANSWER_MS;
-    const int before = world_count(&w, (struct world_filter)WORLD_ANY) - world_spares(&w, "bash");
+    const int before = world_count(&w, (struct world_filter)WORLD_ANY) -
+                       world_on_warm_dirs(&w, "bash");
     for (w.now += 250; w.now - used_ms < 100000; w.now += 100)
         world_rest(&w);
-    const int guessed = world_count(&w, (struct world_filter)WORLD_ANY) - world_spares(&w, "bash") -
-                        before;
+    const int guessed = world_count(&w, (struct world_filter)WORLD_ANY) -
+                        world_on_warm_dirs(&w, "bash") - before;
     assert_int_equal(guessed, 59);               /* the first of them are too long ago by then */
     assert_int_equal(world_on(&w, "new-89"), 1); /* the latest first */
     assert_int_equal(world_on(&w, "new-0"), 0);
@@ -482,16 +483,16 @@ static void misses_add_places_that_lapse(void **state)
         run_once(&w, "python", "known", true);
     }
     world_rest(&w);
-    assert_int_equal(world_spares(&w, "bash"), 1 + 4);
-    assert_int_equal(world_spares(&w, "python"), 2);
+    assert_int_equal(world_on_warm_dirs(&w, "bash"), 1 + 4);
+    assert_int_equal(world_on_warm_dirs(&w, "python"), 2);
     assert_int_equal(world_on(&w, "known"), 1 + 4);
     w.now += 10000;
     world_rest(&w);
-    assert_int_equal(world_spares(&w, "bash"), 1 + 3);
+    assert_int_equal(world_on_warm_dirs(&w, "bash"), 1 + 3);
     assert_int_equal(world_on(&w, "known"), 1 + 3);
     w.now += 30000;
     world_rest(&w);
-    assert_int_equal(world_spares(&w, "bash"), 1);
+    assert_int_equal(world_on_warm_dirs(&w, "bash"), 1);
     assert_int_equal(world_on(&w, "known"), 1);
     world_close(&w);
 }
@@ -557,7 +558,7 @@ static void the_conversation_used_longest_ago_makes_room(void **state)
         world_rest(&w);
         for (char sandbox_dir[2] = "a"; sandbox_dir[0] <= 'f'; sandbox_dir[0]++)
             assert_int_equal(world_on(&w, sandbox_dir), strchr(left[i], sandbox_dir[0]) ? 1 : 0);
-        assert_int_equal(world_spares(&w, "bash"), 1);
+        assert_int_equal(world_on_warm_dirs(&w, "bash"), 1);
     }
     world_close(&w);
 }
@@ -585,12 +586,12 @@ static void what_they_say_that_they_use_counts(void **state)
     w.settings.n = 1;
     world_begin(&w);
     world_rest(&w);
-    assert_int_equal(world_spares(&w, "bash"), 2); /* by what such a one is taken to use */
+    assert_int_equal(world_on_warm_dirs(&w, "bash"), 2); /* by what such a one is taken to use */
     say_memory(&w, "bash", each, 0);
     world_rest(&w);
     say_memory(&w, "bash", each, 0);
     world_rest(&w);
-    assert_int_equal(world_spares(&w, "bash"), 4);
+    assert_int_equal(world_on_warm_dirs(&w, "bash"), 4);
     json_auto_t *status = pool_status(w.pool, w.children, w.now);
     assert_int_equal(json_get_integer(status, "usedBytes", 0), w.settings.memory_bytes);
     world_close(&w);
@@ -617,7 +618,7 @@ static void who_uses_more_than_all_may_goes_and_does_not_come_back(void **state)
         w.now += 2000;
     }
     assert_int_equal(world_count(&w, full), 0);
-    assert_int_equal(world_spares(&w, "python"), 2);
+    assert_int_equal(world_on_warm_dirs(&w, "python"), 2);
     world_close(&w);
 }
 

@@ -262,7 +262,7 @@ static void comes_to_rest(struct hours *h)
         carry_out(h);
     }
     for (size_t i = 0; i < h->w.settings.n; i++)
-        assert_int_equal(world_spares(&h->w, h->w.settings.items[i].language),
+        assert_int_equal(world_on_warm_dirs(&h->w, h->w.settings.items[i].language),
                          h->w.settings.items[i].n);
     for (struct child *c = NULL; (c = children_next(h->w.children, c));)
         assert_true(c->warm_dir[0]); /* conversations are forgotten after ten minutes */
@@ -485,7 +485,7 @@ static void shrinks_back(struct loops *l)
         l->w.now += 1000;
     }
     world_rest(&l->w);
-    assert_int_equal(world_spares(&l->w, "python"), 2);
+    assert_int_equal(world_on_warm_dirs(&l->w, "python"), 2);
     assert_int_equal(world_count(&l->w, (struct world_filter)WORLD_ANY), 4);
 }
 

@@ -39,7 +39,7 @@ static const struct range v4[] = {
     {"192.175.48.0", 24, ADDRESS_SPECIAL}, /* AS112 */
 };
 
-/* As above, but that the rest, outside of all that is in use, is never gone to. */
+/* As above, but the rest, which is not in use, is ADDRESS_NEVER. */
 static const struct range v6[] = {
     {"::1", 128, ADDRESS_PRIVATE},
     {"fd00:ec2::", 32, ADDRESS_NEVER},       /* a cloud's metadata */

@@ -1,4 +1,5 @@
-/* What an IP address is: the one table of special ranges, for whoever connects for others. */
+/* Kinds of IP addresses: one table of special ranges, for code that connects on behalf of others.
+ */
 #ifndef SANDCGI_BASE_ADDRESS_H
 #define SANDCGI_BASE_ADDRESS_H
 
@@ -12,8 +13,8 @@ enum address_kind {
     ADDRESS_NEVER,   /* metadata services, link-local, multicast, unspecified, no IP at all */
 };
 
-/* An IPv4 address inside an IPv6 one (mapped, NAT64, 6to4) counts as what it is itself. An address
- * shorter (len, in bytes) than its family's is ADDRESS_NEVER. */
+/* An IPv4 address inside an IPv6 one (mapped, NAT64, 6to4) has its own kind. An address shorter
+ * (len, in bytes) than its family's is ADDRESS_NEVER. */
 enum address_kind address_kind_of(const struct sockaddr *address, socklen_t len);
 
 /* Such an IPv4 address inside an IPv6 one. */

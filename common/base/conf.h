@@ -58,7 +58,7 @@ int conf_load(const struct conf_row *table, void *settings, const char *path, st
 void conf_clear(const struct conf_row *table, void *settings);
 
 /*
- * Sets one row from text. where goes in front of the message ("file .env, line 3", "environment").
+ * Sets one row from text. Messages begin with where ("file .env, line 3", "environment").
  * Empty text empties a string and gives every other type its default back.
  */
 int conf_set(const struct conf_row *row, void *settings, const char *text, const char *where,

@@ -3,8 +3,8 @@
  *
  * A function that can fail returns 0 (or a pointer, or a count) on success and -1 (NULL) on
  * failure, and touches *e only on failure. The text is made where the cause is known; on the way up
- * context goes in front (err_wrap); it is logged or told to the client once, where it stops. No
- * allocation is involved.
+ * context is put in front (err_wrap); it is logged or sent to the client once, where it stops. No
+ * memory is allocated.
  */
 #ifndef SANDCGI_BASE_ERR_H
 #define SANDCGI_BASE_ERR_H
@@ -14,19 +14,19 @@
 enum err_kind {
     ERR_NONE = 0,
     ERR_INVALID,     /* the caller's argument is wrong: the text names it */
-    ERR_LIMIT,       /* a named limit was passed */
+    ERR_LIMIT,       /* a named limit was exceeded */
     ERR_NOT_FOUND,   /* the named thing does not exist (for this caller) */
-    ERR_EXISTS,      /* what should be made is there already */
+    ERR_EXISTS,      /* the thing to create exists already */
     ERR_DENIED,      /* not allowed */
     ERR_BUSY,        /* try again later */
     ERR_UNAVAILABLE, /* a part we depend on (engine, broker) cannot be reached now */
-    ERR_REFUSED,     /* a part we depend on said no, in words for the operator */
-    ERR_LOST, /* it was under way and whoever looked after it ended; nobody knows the outcome */
-    ERR_CANCELLED, /* the caller went away */
-    ERR_TIMEOUT,   /* a deadline passed */
-    ERR_IO,        /* the system refused (disk full, permissions) */
-    ERR_PROTOCOL,  /* the peer sent something we cannot understand */
-    ERR_INTERNAL,  /* a bug of ours */
+    ERR_REFUSED,     /* a part we depend on refused; the text is for the operator */
+    ERR_LOST,        /* its process ended while it was under way; the outcome is unknown */
+    ERR_CANCELLED,   /* the caller has left */
+    ERR_TIMEOUT,     /* a deadline passed */
+    ERR_IO,          /* the system refused (disk full, permissions) */
+    ERR_PROTOCOL,    /* the peer sent something we cannot understand */
+    ERR_INTERNAL,    /* a bug of ours */
 };
 
 struct err {
@@ -51,14 +51,14 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
 /* As err_set with kind ERR_IO and sys = errno; appends ": <strerror(errno)>" to the text. */
 int err_errno(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts "<text>: " in front of what *e already says, keeps its kind; returns -1. */
+/* Puts "<text>: " in front of the text of *e; keeps kind and sys; returns -1. */
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The kind as a short lower-case word ("invalid", "unavailable"), for the wire between our
  * processes and for logs. */
 const char *err_kind_name(enum err_kind kind);
 
-/* The inverse; ERR_INTERNAL for a word it does not know. */
+/* The inverse; ERR_INTERNAL for an unknown name. */
 enum err_kind err_kind_parse(const char *name);
 
 #endif

@@ -18,7 +18,7 @@
 
 /* ---- from outside ---- */
 
-__attribute__((noreturn)) static void become(const char *command, const int *fds, size_t n)
+__attribute__((noreturn)) static void child_exec(const char *command, const int *fds, size_t n)
 {
     char *argv[] = {(char *)(uintptr_t) "sandcgi", (char *)(uintptr_t)command, NULL};
     char *envp[] = {NULL};
@@ -35,7 +35,7 @@ pid_t privsep_start(const char *command, const int *fds, size_t n, struct err *e
     pid_t pid = fork();
 
     if (pid == 0)
-        become(command, fds, n);
+        child_exec(command, fds, n);
     return pid < 0 ? err_errno(e, "fork") : pid;
 }
 

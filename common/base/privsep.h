@@ -1,6 +1,6 @@
 /*
- * A process that has only what it is given: the steps by which one that meets foreign bytes gives
- * up all else. What only one of them needs (namespaces, a filter of system calls) is its own.
+ * How a process that reads hostile bytes gives up everything it does not need. Steps that only one
+ * such process needs (namespaces, a filter of system calls) are its own.
  */
 #ifndef SANDCGI_BASE_PRIVSEP_H
 #define SANDCGI_BASE_PRIVSEP_H
@@ -22,19 +22,19 @@
  */
 pid_t privsep_start(const char *command, const int *fds, size_t n, struct err *e);
 
-/* Ends it, should it still live, and waits for that. */
+/* Kills it if it still runs, and reaps it. */
 void privsep_end(pid_t pid);
 
-/* ---- from inside; after a -1 the process must not go on ---- */
+/* ---- from inside; after a -1 the process must exit ---- */
 
 /* fds[i] becomes descriptor i (-1: /dev/null), for n of up to PRIVSEP_FDS_MAX; all else is closed.
  */
 int privsep_keep_fds(const int *fds, size_t n);
 
 /*
- * Gives up root, if it is ours, for an account without files, which is not that of the sandboxes,
- * and any way back (no_new_privs); nobody may look into its memory, dumps included; it dies with
- * its parent.
+ * Gives up root, if it has it, for an account without files that is not the sandboxes' account, and
+ * any way back (no_new_privs). Other processes cannot read its memory, nor is it dumped. It dies
+ * with its parent.
  */
 int privsep_drop_rights(void);
 
@@ -46,8 +46,8 @@ struct privsep_limit {
 /* For good. RLIMIT_AS is left out under sanitizers, which reserve terabytes of addresses. */
 int privsep_bound(const struct privsep_limit *limits, size_t n);
 
-/* Dies with parent, from now on: a change of account takes that back. Ends the process if parent,
- * its pid as seen before the fork, has gone already. */
+/* Makes the process die with parent (a pid taken before the fork), or end now if that has ended. A
+ * later change of account undoes it. */
 void privsep_die_with(pid_t parent);
 
 #endif

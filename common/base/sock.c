@@ -25,29 +25,28 @@ static int set_unix_address(struct sockaddr_un *a, const char *path, struct err 
     return 0;
 }
 
-/* Removes the file of a socket on which nobody listens any more; everything else that is there is
- * an error. */
+/* Removes a socket file without a listener; any other file at the path is an error. */
 static int remove_stale(const struct sockaddr_un *a, struct err *e)
 {
     struct stat st;
     if (lstat(a->sun_path, &st) < 0) {
         if (errno == ENOENT)
             return 0;
-        return err_errno(e, "cannot look at %s", a->sun_path);
+        return err_errno(e, "cannot stat %s", a->sun_path);
     }
     if (!S_ISSOCK(st.st_mode))
         return err_set(e, ERR_INVALID, "%s exists and is not a socket", a->sun_path);
-    /* Non-blocking: a living listener with a full queue must not hold us (it shows as EAGAIN). */
+    /* Non-blocking: a listener with a full queue answers EAGAIN. */
     AUTO_FD int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0)
-        return err_errno(e, "cannot make a socket");
+        return err_errno(e, "cannot create a socket");
     int rc = connect(probe, (const struct sockaddr *)a, sizeof *a);
     if (rc == 0 || errno == EAGAIN)
         return err_set(e, ERR_BUSY, "%s: another process listens there", a->sun_path);
     if (errno == ENOENT)
         return 0;
     if (errno != ECONNREFUSED)
-        return err_errno(e, "cannot tell whether anybody listens on %s", a->sun_path);
+        return err_errno(e, "cannot tell whether a process listens on %s", a->sun_path);
     if (unlink(a->sun_path) < 0 && errno != ENOENT)
         return err_errno(e, "cannot remove the stale socket %s", a->sun_path);
     return 0;
@@ -67,9 +66,9 @@ static int listen_unix(const char *path, const struct sock_owner *owner, struct 
         return -1;
     AUTO_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return err_errno(e, "cannot make a socket");
-    /* The file is born with its mode; until listen, connecting to it is refused, so the owner may
-     * come after. */
+        return err_errno(e, "cannot create a socket");
+    /* The file is created with its mode; connections are refused until listen, so the owner may be
+     * set later. */
     mode_t umask_before = umask(~owner->mode & 0777);
     int rc = bind(fd, (const struct sockaddr *)&a, sizeof a);
     umask(umask_before);
@@ -95,8 +94,7 @@ struct inet_address {
     socklen_t len;
 };
 
-/* "127.0.0.1:9000" or "[::1]:9000": numbers only, so that no name service decides where we listen.
- */
+/* "127.0.0.1:9000" or "[::1]:9000": numeric only: no name service decides where we listen. */
 static int set_inet_address(struct inet_address *a, const char *text, struct err *e)
 {
     const char *colon = strrchr(text, ':');
@@ -139,7 +137,7 @@ static int listen_inet(const char *address, struct err *e)
     AUTO_FD int fd = socket(a.to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int on = 1;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0)
-        return err_errno(e, "cannot make a socket for %s", address);
+        return err_errno(e, "cannot create a socket for %s", address);
     if (bind(fd, &a.to.any, a.len) < 0 || listen(fd, SOMAXCONN) < 0) {
         if (errno == EADDRINUSE)
             return err_set(e, ERR_BUSY, "%s: another process listens there", address);
@@ -160,7 +158,7 @@ int sock_connect_unix(const char *path, struct err *e)
         return -1;
     AUTO_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return err_errno(e, "cannot make a socket");
+        return err_errno(e, "cannot create a socket");
     int rc;
     do
         rc = connect(fd, (const struct sockaddr *)&a, sizeof a);
@@ -168,7 +166,7 @@ int sock_connect_unix(const char *path, struct err *e)
     if (rc == 0)
         return TAKE_FD(fd);
     if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN)
-        return err_set(e, ERR_UNAVAILABLE, "nobody answers on %s", path);
+        return err_set(e, ERR_UNAVAILABLE, "%s: no process listens there", path);
     if (errno == EACCES || errno == EPERM)
         return err_set(e, ERR_DENIED, "not allowed to connect to %s", path);
     return err_errno(e, "cannot connect to %s", path);
@@ -186,7 +184,7 @@ int sock_peer(int fd, uid_t *out_uid, pid_t *out_pid, struct err *e)
     struct ucred peer;
     socklen_t len = sizeof peer;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-        return err_errno(e, "cannot ask who the peer is");
+        return err_errno(e, "cannot read the credentials of the peer");
     if (out_uid)
         *out_uid = peer.uid;
     if (out_pid)

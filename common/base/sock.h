@@ -21,12 +21,12 @@ struct sock_owner {
 
 /*
  * Listens on a Unix socket path or on "ADDRESS:PORT" (numeric address). A stale socket file is
- * replaced; a file that is not a socket, or a socket on which somebody answers, is an error.
+ * replaced; a file that is not a socket, or a socket with a listener, is an error.
  * Non-blocking and CLOEXEC. owner applies to Unix sockets only (NULL: mode 0660, own user).
  */
 int sock_listen(const char *address, const struct sock_owner *owner, struct err *e);
 
-/* Connects to a Unix socket path, blocking, CLOEXEC. ERR_UNAVAILABLE when nobody answers. */
+/* Connects to a Unix socket path, blocking, CLOEXEC. ERR_UNAVAILABLE without a listener. */
 int sock_connect_unix(const char *path, struct err *e);
 
 /* True when fd is a socket in listening state (as spawn-fcgi hands over on 0). */
@@ -38,20 +38,20 @@ bool sock_is_listening(int fd);
  */
 int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct err *e);
 
-/* The same without waiting: the peer takes all of it now, or -1 (ERR_BUSY when its buffer is full;
- * the stream is then of no more use, since a part may have gone). */
+/* The same without waiting: all of it is sent now, or -1 (ERR_BUSY when the buffer is full; close
+ * the stream then, since a part may have been sent). */
 int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct err *e);
 
-/* Some of len bytes of a message, without waiting, as send(2); ride goes with the first of them,
- * and stays the caller's. */
+/* Some of len bytes of a message, without waiting, as send(2); ride is passed with the first of
+ * them, and stays the caller's. */
 ssize_t sock_send_some(int fd, const void *data, size_t len, const struct fds *ride);
 
 /*
  * Receives one message into out (emptied first); ERR_LIMIT when its length passes out->max;
  * ERR_CANCELLED at end of stream before the first byte; ERR_PROTOCOL when it ends later or carries
  * a second descriptor; ERR_TIMEOUT at the deadline. out_fd gets a passed descriptor or -1, and -1
- * on failure; NULL closes what was passed. Memory grows with what arrives, not with what the length
- * promises.
+ * on failure; NULL closes what was passed. Memory grows with the bytes received, not with the
+ * announced length.
  */
 int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e);
 
@@ -60,10 +60,10 @@ int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, s
 int sock_recv_with_fds(int fd, struct buf *out, struct fds *out_fds, struct deadline d,
                        struct err *e);
 
-/* A message that comes in pieces, for whoever must not wait for it. */
+/* A message that arrives in pieces, for a process that must not wait for it. */
 struct sock_inbox {
-    struct buf message; /* what has come of it, header apart */
-    struct fds passed;  /* the descriptor that rode along, if any; the owner may take it */
+    struct buf message; /* what has arrived of it, without the header */
+    struct fds passed;  /* the descriptor it carried, if any; the owner may take it */
     unsigned char header[4];
     size_t n_header;
     size_t len; /* the message's, once the header is there */
@@ -75,9 +75,8 @@ struct sock_inbox {
     }
 
 /*
- * Takes in what has come, and never a byte of what follows the message. 1: message and passed hold
- * it, until the next call, which begins the next one. 0: there is more to come. -1: kinds as
- * sock_recv_message.
+ * Reads what has arrived, never beyond the message. 1: message and passed hold it until the next
+ * call, which begins the next message. 0: it is not complete yet. -1: kinds as sock_recv_message.
  */
 int sock_inbox_take(struct sock_inbox *inbox, int fd, struct err *e);
 void sock_inbox_clear(struct sock_inbox *inbox);

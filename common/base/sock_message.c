@@ -12,7 +12,7 @@
 
 #define HEADER_LEN 4
 #define READ_CHUNK 65536
-/* Room for one descriptor more than any message may carry, so that it is seen and closed by us. */
+/* Room for one descriptor more than a message may carry, so that we see and close it. */
 #define SEEN_FDS (FDS_MAX + 1)
 
 union control {
@@ -33,8 +33,8 @@ static void attach_fds(struct msghdr *m, union control *c, const int *fds, size_
     memcpy(CMSG_DATA(h), fds, n * sizeof *fds);
 }
 
-/* After a failed send: 0 to try again. A blocking socket says EAGAIN only when its own SO_SNDTIMEO
- * passed. */
+/* After a failed send: 0 to try again. A blocking socket gives EAGAIN only after its own
+ * SO_SNDTIMEO. */
 static int wait_to_send(int fd, struct err *e)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -63,10 +63,10 @@ static size_t read_header(const unsigned char header[HEADER_LEN])
            (size_t)header[3];
 }
 
-/* A message on its way. Points into itself and to the caller's data. */
+/* A message that is being sent. Points into itself and to the caller's data. */
 struct outgoing {
     unsigned char header[HEADER_LEN];
-    struct iovec parts[2]; /* what has not gone yet */
+    struct iovec parts[2]; /* not sent yet */
     struct msghdr m;
     union control c;
 };
@@ -90,7 +90,7 @@ static size_t outgoing_left(const struct outgoing *o)
     return o->parts[0].iov_len + o->parts[1].iov_len;
 }
 
-/* n bytes have gone, and the descriptor with the first of them. */
+/* n bytes were sent, and the descriptor with the first of them. */
 static void outgoing_went(struct outgoing *o, size_t n)
 {
     o->m.msg_control = NULL;
@@ -167,8 +167,7 @@ static int collect_fds(struct msghdr *m, struct fds *got)
     return rc;
 }
 
-/* What has come, without waiting: 1 with *out_n bytes (0 at the end of the stream), 0 nothing, -1.
- */
+/* Reads without waiting: 1 with *out_n bytes (0 at the end of the stream), 0 nothing, -1. */
 static int recv_now(int fd, void *to, size_t len, struct fds *got, size_t *out_n, struct err *e)
 {
     union control c;
@@ -280,7 +279,7 @@ int sock_recv_with_fds(int fd, struct buf *out, struct fds *out_fds, struct dead
     return 0;
 }
 
-/* Where the next bytes go, at most *out_len of them; never beyond the message. */
+/* Room for the next bytes, at most *out_len of them; never beyond the message. */
 static void *inbox_room(struct sock_inbox *b, size_t *out_len)
 {
     if (b->n_header < HEADER_LEN) {

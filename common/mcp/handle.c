@@ -14,9 +14,9 @@
 #define RPC_ID_MAX 4096
 
 /*
- * tools/list changes when a runner image comes or goes, so it may be cached for a minute only; it
- * is the same for every caller. The result of server/discover changes with a new version of the
- * program.
+ * tools/list changes when a runner image is added or removed, so it may be cached for a minute
+ * only; it is the same for every caller. The result of server/discover changes with a new version
+ * of the program.
  */
 #define MINUTE_MS (60 * 1000)
 #define HOUR_MS   (60 * MINUTE_MS)
@@ -117,7 +117,7 @@ static void read_trace(const json_t *params, char out[56])
         memcpy(out, t, 56);
 }
 
-/* Every client asks for the list of tools, which is long and the same each time. */
+/* Every client requests the list of tools, which is long and the same each time. */
 static bool answer_as_text(const struct mcp_call *call, const json_t *result,
                            struct mcp_answer *out)
 {
@@ -247,7 +247,7 @@ static int check_batch_element(const json_t *element, size_t i, struct mcp_failu
     return 0;
 }
 
-/* A session's revision decides, else what the headers say. */
+/* A session's revision decides, else the headers. */
 static int check_batch_revision(const struct mcp_server *server, const struct mcp_origin *origin,
                                 struct mcp_failure *f)
 {

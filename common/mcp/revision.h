@@ -19,8 +19,7 @@ enum mcp_revision {
 };
 
 #define MCP_LATEST_LEGACY MCP_2025_11_25
-/* What a legacy client speaks that says nothing (2025-06-18 and later, "Protocol Version Header").
- */
+/* Of a legacy client that names no revision (2025-06-18 and later, "Protocol Version Header"). */
 #define MCP_ASSUMED MCP_2025_03_26
 
 #define MCP_REVISION_BIT(r) (1u << (r))
@@ -48,9 +47,9 @@ const char *mcp_revision_name(enum mcp_revision r);
 unsigned mcp_revision_features(enum mcp_revision r);
 
 /*
- * What a legacy client that named no revision gets: unknown members of objects are harmless to
- * every client, so it is given those of the later legacy revisions; new kinds of content are not,
- * so it is not given them.
+ * The features for a legacy client that names no revision: with the members of objects of later
+ * legacy revisions, which are harmless to every client, and without their new kinds of content,
+ * which are not.
  */
 unsigned mcp_assumed_features(void);
 

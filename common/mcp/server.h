@@ -1,7 +1,7 @@
 /*
- * MCP for all revisions behind one function: a JSON value from any transport goes in, an answer
- * comes out. Transports (fcgi/: HTTP over FastCGI or CGI, stdio) know nothing of methods; this
- * layer knows nothing of connections, and of HTTP only the headers that the specification
+ * MCP for all revisions behind one function: it takes a JSON value from any transport and
+ * returns an answer. Transports (fcgi/: HTTP over FastCGI or CGI, stdio) know nothing of methods;
+ * this layer knows nothing of connections, and of HTTP only the headers that the specification
  * cross-checks and the status codes it asks for (which stdio ignores).
  *
  * handle.c has the table of methods and the way of a message; era.c decides which era a message
@@ -29,14 +29,14 @@ struct mcp_event;       /* event.h */
 struct mcp_listen;      /* listen.h */
 
 /*
- * How to say no to clients that were written for another server and read its texts: legacy
- * revisions only. The first text is followed by what the client named.
+ * Error texts for clients that were written for another server and parse them: legacy revisions
+ * only. The name that the client used follows the text.
  */
 struct mcp_error_style {
     int unknown_tool_code;
     const char *unknown_tool;
     const char *unknown_method;
-    const char *parse_error; /* what is wrong with it goes into the error's data */
+    const char *parse_error; /* the reason is in the error's data */
     bool always_200;         /* HTTP status of errors that we would send with 400 */
 };
 
@@ -92,7 +92,7 @@ struct mcp_out {
     /* Sends an SSE comment; called every SSE_KEEP_ALIVE_MS while waiting for the client's user.
      * NULL: not needed. */
     void (*keep_alive)(void *ctx);
-    /* Ends the connection early; the answer then only goes into the store. NULL: not possible. */
+    /* Closes the connection early; the answer then goes into the store only. NULL: not possible. */
     void (*hang_up)(void *ctx, int retry_ms);
     void *ctx;
 };

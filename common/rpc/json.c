@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Our own words: the library's texts quote what the client sent. */
+/* Texts of our own: the library's quote what the client sent. */
 static const char *reason(enum json_error_code code)
 {
     switch (code) {
@@ -30,8 +30,8 @@ static const char *reason(enum json_error_code code)
 }
 
 /*
- * How deep arrays and objects nest at most, without building anything; brackets inside strings do
- * not count. On text that is not JSON the answer means little, but the parser refuses that anyway.
+ * Do arrays and objects nest deeper? Builds nothing; ignores brackets inside strings. On text that
+ * is not JSON the result means little, but the parser refuses that anyway.
  */
 static bool deeper_than(const char *text, size_t len, unsigned max_depth)
 {
@@ -62,7 +62,7 @@ json_t *json_parse(const char *text, size_t len, unsigned max_depth, struct err 
         err_set(e, ERR_LIMIT, "JSON: arrays and objects nest deeper than %u", max_depth);
         return NULL;
     }
-    /* jansson 2.14 passes over a NUL that stands behind a number. */
+    /* jansson 2.14 ignores a NUL after a number. */
     if (len > 0 && memchr(text, 0, len)) {
         err_set(e, ERR_INVALID, "JSON: a NUL byte is not part of any text");
         return NULL;

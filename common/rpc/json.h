@@ -16,7 +16,7 @@
 /*
  * Parses exactly len bytes as one JSON value. ERR_INVALID (text: what and where, without quoting
  * the input) on malformed, duplicate-key, non-UTF-8 or trailing content; ERR_LIMIT on nesting
- * deeper than max_depth. "\u0000" in strings is accepted: whoever uses the string decides. Returns
+ * deeper than max_depth. "\u0000" in strings is accepted: the user of the string decides. Returns
  * a new reference or NULL.
  */
 json_t *json_parse(const char *text, size_t len, unsigned max_depth, struct err *e);
@@ -32,15 +32,15 @@ json_t *json_from_bytes(const char *data, size_t len);
 
 /*
  * Object members by name with type checks: NULL or the fallback when absent or of another type.
- * Borrowed. A string with a NUL inside counts as another type, so that nobody takes its first part
- * for the whole.
+ * Borrowed. A string with a NUL inside counts as another type, so that its first part is never
+ * taken for the whole.
  */
 const char *json_get_string(const json_t *object, const char *name);
 json_int_t json_get_integer(const json_t *object, const char *name, json_int_t fallback);
 int json_get_bool(const json_t *object, const char *name, int fallback);
 
-/* Puts the object where it belongs among rows that are sorted by the integer of that name, the
- * greatest first; before its equals. */
+/* Inserts the object into rows that are sorted by the integer of that name, the greatest first;
+ * before its equals. */
 void json_insert_descending(json_t *rows, const char *name, json_t *take_row);
 
 #endif

@@ -45,7 +45,7 @@ json_t *rpc_notification_new(const char *method, json_t *take_params);
 /* {"jsonrpc":"2.0","id":id,"result":result}; takes result. */
 json_t *rpc_result_new(const json_t *id, json_t *take_result);
 
-/* The same as text, of a result that is text already; buf_ok(out) tells whether it had room. */
+/* The same as text, of a result that is text already; check buf_ok(out). */
 void rpc_result_text(const json_t *id, const struct buf *result, struct buf *out);
 
 /* {"jsonrpc":"2.0","id":id,"error":{code,message,data}}; without "id" when id is NULL; takes data

@@ -13,7 +13,7 @@ from harness import Failed, Skip, check, contains, equal, test, wait_until
 from mcp import ToolError
 
 # What is said of a server that is not there, or ended meanwhile.
-AWAY = ("supervisor ended; try again", "nobody answers", "502", "503")
+AWAY = ("supervisor ended; try again", "no process listens there", "502", "503")
 LATEST = {"MCP-Protocol-Version": "2025-11-25"}
 
 

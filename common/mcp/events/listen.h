@@ -27,8 +27,8 @@ json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server
                            const struct mcp_event *event, bool *out_end);
 
 /*
- * What mcp_listen_message does for a task, in parts: task_state asks the broker and so may wait. A
- * process that must not wait has another one do that.
+ * What mcp_listen_message does for a task, in parts: task_state asks the broker and may wait; a
+ * process that must not wait leaves that to another.
  */
 bool mcp_listen_wants_task(const struct mcp_listen *l, const char *tenant, const char *task);
 /* New reference; NULL: the task cannot be looked up (any more). */

@@ -14,16 +14,16 @@ json_t *content_text_new(const char *text, size_t len);
 /* data is encoded here. */
 json_t *content_image_new(const void *data, size_t len, const char *mime_type);
 
-/* A link to a file; name may be hostile and is cleaned for display. size < 0: nobody knows. */
+/* A link to a file; name may be hostile and is cleaned for display. size < 0: unknown. */
 json_t *content_link_new(const char *uri, const char *name, const char *mime_type, int64_t size);
 
-/* A resource_link block told in a line of text, for clients that do not know such blocks. */
+/* A resource_link block as a line of text, for clients that do not support such blocks. */
 json_t *content_link_to_text(const json_t *link);
 
 /*
- * Appends a name that a program chose so that it can be shown: control characters, line separators
- * and marks that change the reading direction become U+FFFD, so that a name cannot pose as
- * something else. s is valid UTF-8.
+ * Appends a name chosen by a program, for display: control characters, line separators and marks
+ * that change the reading direction become U+FFFD, so that a name cannot imitate other text. s is
+ * valid UTF-8.
  */
 void content_clean_name(const char *s, struct buf *out);
 

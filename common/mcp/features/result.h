@@ -24,8 +24,8 @@ struct mcp_result {
                     text of the first block and whose data is structured; 0: with a result */
     struct mcp_need need; /* not empty: the rest is ignored, the tool is called again with answers;
                              owned */
-    json_t *task; /* mcp_task_to_json: the work continues as this task, which is all there is to
-                     say now; only when mcp_tool_call.can_task; NULL: none; owned */
+    json_t *task; /* mcp_task_to_json: the work continues as this task, which is the whole answer;
+                     only when mcp_tool_call.can_task; NULL: none; owned */
 };
 
 #define MCP_RESULT_INIT                                                                            \

@@ -27,8 +27,8 @@ struct mcp_task {
     enum mcp_task_status status;
     char *message;                  /* for people; of FAILED the error's; owned; NULL: none */
     int64_t created_ms, updated_ms; /* Unix time */
-    int64_t ttl_ms;                 /* kept so long from created_ms on; 0: nobody knows */
-    int poll_ms;                    /* how often to look; 0: not told */
+    int64_t ttl_ms;                 /* kept so long from created_ms on; 0: unknown */
+    int poll_ms;                    /* how often to poll; 0: not stated */
     json_t *requests;               /* of INPUT: object key → {method, params}; owned */
     struct mcp_result result;       /* of COMPLETED */
     int code;                       /* of FAILED: JSON-RPC's */

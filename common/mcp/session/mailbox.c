@@ -4,6 +4,7 @@
 
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
+#include "common/base/sock.h"
 #include "common/rpc/json.h"
 
 #include <errno.h>
@@ -18,11 +19,6 @@
 
 #define RESPONSE_MAX (32u * 1024 * 1024)
 #define DIGITS       "0123456789abcdef"
-
-union control {
-    struct cmsghdr align;
-    char space[CMSG_SPACE(sizeof(int))];
-};
 
 /* ---- cancelling ---- */
 
@@ -40,8 +36,8 @@ static int cancel_name(const char *session, const json_t *request_id,
     return 0;
 }
 
-/* One that is there already was left behind, or belongs to a call with the same id, which the
- * protocol forbids. */
+/* An existing FIFO was left behind, or belongs to a call with the same id, which the protocol
+ * forbids. */
 void mcp_mailbox_open(struct mcp_mailbox *m, int sessions_fd, const char *session,
                       const json_t *request_id)
 {
@@ -66,7 +62,7 @@ bool mcp_mailbox_cancel(int sessions_fd, const char *session, const json_t *requ
 
 /* ---- responses ---- */
 
-/* Names below a directory may be longer than an address has room for; this way they are not. */
+/* Through /proc/self/fd the path fits into a socket address. */
 static int set_address(struct sockaddr_un *a, int dir, const char *name)
 {
     int n;
@@ -92,7 +88,7 @@ int mcp_mailbox_bind(struct mcp_mailbox *m, const char *session, struct err *e)
     snprintf(m->response, sizeof m->response, "%s.r%s", session, m->hex);
     if (fd < 0 || set_address(&a, m->dir, m->response) < 0 ||
         bind(fd, (const struct sockaddr *)&a, sizeof a) < 0)
-        return err_errno(e, "cannot make a socket for the client's answers");
+        return err_errno(e, "cannot create a socket for the client's responses");
     m->response_fd = TAKE_FD(fd);
     return 0;
 }
@@ -102,34 +98,30 @@ void mcp_mailbox_id(const struct mcp_mailbox *m, unsigned n, char out[MCP_REQUES
     snprintf(out, MCP_REQUEST_ID_MAX, "%s-%u", m->hex, n);
 }
 
-static int received_fd(struct msghdr *m)
-{
-    struct cmsghdr *h = CMSG_FIRSTHDR(m);
-    int fd;
-
-    if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS ||
-        h->cmsg_len != CMSG_LEN(sizeof fd))
-        return -1;
-    memcpy(&fd, CMSG_DATA(h), sizeof fd);
-    return fd;
-}
-
 json_t *mcp_mailbox_take(const struct mcp_mailbox *m)
 {
     AUTO_BUF struct buf text = BUF_INIT(RESPONSE_MAX);
     struct err e = ERR_INIT;
-    union control c = {.space = {0}};
+    union {
+        struct cmsghdr head;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.space = {0}};
     char byte;
     struct iovec part = {&byte, 1};
     struct msghdr msg = {.msg_iov = &part,
                          .msg_iovlen = 1,
-                         .msg_control = c.space,
-                         .msg_controllen = sizeof c.space};
+                         .msg_control = &control,
+                         .msg_controllen = sizeof control};
+    AUTO_FD int fd = -1;
 
     if (recvmsg(m->response_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
         return NULL;
-    AUTO_FD int fd = received_fd(&msg);
-    if (fd < 0 || fdio_read_to_end(fd, &text, &e) < 0)
+    const struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+    if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS ||
+        h->cmsg_len != CMSG_LEN(sizeof fd))
+        return NULL;
+    memcpy(&fd, CMSG_DATA(h), sizeof fd);
+    if (fdio_read_to_end(fd, &text, &e) < 0)
         return NULL;
     return json_parse(buf_str(&text), text.len, JSON_MAX_DEPTH, &e);
 }
@@ -147,28 +139,7 @@ static int new_memory_file(const json_t *value)
     return TAKE_FD(fd);
 }
 
-static bool send_fd(const struct sockaddr_un *to, int pass_fd)
-{
-    union control c = {.space = {0}};
-    char byte = 'r';
-    struct iovec part = {&byte, 1};
-    struct msghdr m = {.msg_name = (void *)(uintptr_t)to,
-                       .msg_namelen = sizeof *to,
-                       .msg_iov = &part,
-                       .msg_iovlen = 1,
-                       .msg_control = c.space,
-                       .msg_controllen = sizeof c.space};
-    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-    AUTO_FD int fd = new_socket();
-
-    h->cmsg_level = SOL_SOCKET;
-    h->cmsg_type = SCM_RIGHTS;
-    h->cmsg_len = CMSG_LEN(sizeof pass_fd);
-    memcpy(CMSG_DATA(h), &pass_fd, sizeof pass_fd);
-    return fd >= 0 && sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
-}
-
-/* "<hex>-<n>", else it is no id of ours. */
+/* Of an id "<hex>-<n>"; -1: not an id of ours. */
 static int response_name(const char *session, const json_t *id, char out[MCP_MAILBOX_NAME_MAX])
 {
     const char *s = json_string_value(id);
@@ -187,8 +158,12 @@ bool mcp_mailbox_deliver(int sessions_fd, const char *session, const json_t *id,
 
     if (response_name(session, id, name) < 0 || set_address(&to, sessions_fd, name) < 0)
         return false;
-    AUTO_FD int fd = new_memory_file(response);
-    return fd >= 0 && send_fd(&to, fd);
+    AUTO_FD int fd = new_socket();
+    AUTO_FDS struct fds file = FDS_INIT(1);
+    int memory = new_memory_file(response);
+    return memory >= 0 && fds_add(&file, memory) && fd >= 0 &&
+           connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 &&
+           sock_send_some(fd, "r", 1, &file) == 1;
 }
 
 bool mcp_mailbox_is_dead(int sessions_fd, const char *name)

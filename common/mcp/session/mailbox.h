@@ -1,14 +1,14 @@
 /*
- * How a call in progress hears from other workers of the same session. Two things in the sessions'
- * directory, named after session and call, for as long as the call lasts:
+ * Messages to a call in progress from other workers that serve the same session. Two files in the
+ * sessions' directory, named after session and call, for as long as the call lasts:
  *
- * - "<session>.c<hash of the request's id>", a FIFO: whoever gets notifications/cancelled opens and
- *   closes it, and the call's end hangs up (POLLHUP), as a client's connection would.
- * - "<session>.r<random>", a datagram socket, made when the call asks its client something: the ids
- *   of its requests carry the random part, so whoever gets the response can pass it on. A datagram
+ * - "<session>.c<hash of the request's id>", a FIFO: the worker that gets notifications/cancelled
+ *   opens and closes it, and the call's end hangs up (POLLHUP), as a client's connection would.
+ * - "<session>.r<random>", a datagram socket, made when the call sends its client a request: the
+ *   ids of its requests contain the random part, so any worker can forward the response. A datagram
  *   is one descriptor of a memory file with the response.
  *
- * When nobody reads there (any more) the message is of no use, and dropped.
+ * Without a reader the message is dropped.
  */
 #ifndef SANDCGI_MCP_SESSION_MAILBOX_H
 #define SANDCGI_MCP_SESSION_MAILBOX_H
@@ -45,17 +45,17 @@ void mcp_mailbox_open(struct mcp_mailbox *m, int sessions_fd, const char *sessio
 int mcp_mailbox_bind(struct mcp_mailbox *m, const char *session, struct err *e);
 /* The id of the call's n-th request to its client. */
 void mcp_mailbox_id(const struct mcp_mailbox *m, unsigned n, char out[MCP_REQUEST_ID_MAX]);
-/* A response that has come (new reference), or NULL. Does not wait. */
+/* The next response (new reference), or NULL. Does not wait. */
 json_t *mcp_mailbox_take(const struct mcp_mailbox *m);
 /* Removes both. */
 void mcp_mailbox_clear(struct mcp_mailbox *m);
 
-/* The other side; false when nobody is there. */
+/* The other side; false without a reader. */
 bool mcp_mailbox_cancel(int sessions_fd, const char *session, const json_t *request_id);
 bool mcp_mailbox_deliver(int sessions_fd, const char *session, const json_t *id,
                          const json_t *response);
 
-/* Is it a socket that nobody reads any more? */
+/* Is it a socket without a reader? */
 bool mcp_mailbox_is_dead(int sessions_fd, const char *name);
 
 #endif

@@ -91,26 +91,24 @@ int container_check_request(const struct supervisor_start *start, struct run_req
     return 0;
 }
 
-char **container_env_new(const struct run_request *r, const struct sandbox *sandbox,
-                         const char *index_url, size_t *out_n)
+struct container_env container_env_new(const struct run_request *r, const struct sandbox *sandbox,
+                                       const char *index_url)
 {
-    char **env = mem_array(r->n_env + 2, sizeof *env);
-    size_t n = 0;
+    struct container_env env = {.items = mem_array(r->n_env + 2, sizeof *env.items)};
 
     for (size_t i = 0; i < r->n_env; i++)
         if (strcmp(r->env[i].name, "FILE_BASE_URL") != 0)
-            env[n++] = mem_printf("%s=%s", r->env[i].name, r->env[i].value);
+            env.items[env.n++] = mem_printf("%s=%s", r->env[i].name, r->env[i].value);
     AUTO_FREE char *url = sandbox_url(sandbox);
-    env[n++] = mem_printf("FILE_BASE_URL=%s", url);
+    env.items[env.n++] = mem_printf("FILE_BASE_URL=%s", url);
     if (index_url)
-        env[n++] = mem_printf("SANDBOX_INDEX_URL=%s", index_url);
-    *out_n = n;
+        env.items[env.n++] = mem_printf("SANDBOX_INDEX_URL=%s", index_url);
     return env;
 }
 
-void container_env_free(char **env, size_t n)
+void container_env_clear(struct container_env *env)
 {
-    for (size_t i = 0; i < n; i++)
-        free(env[i]);
-    free(env);
+    for (size_t i = 0; i < env->n; i++)
+        free((char *)(uintptr_t)env->items[i]);
+    free(env->items);
 }

@@ -38,10 +38,15 @@ int container_check_size(const char *field, uint64_t len, uint64_t max, struct e
 int container_check_request(const struct supervisor_start *start, struct run_request *r,
                             struct err *e);
 
-/* "NAME=value" of every variable; FILE_BASE_URL is always ours. *out_n of them; to be freed with
- * container_env_free. */
-char **container_env_new(const struct run_request *r, const struct sandbox *sandbox,
-                         const char *index_url, size_t *out_n);
-void container_env_free(char **env, size_t n);
+/* "NAME=value" of every variable; FILE_BASE_URL is always ours. */
+struct container_env {
+    const char **items;
+    size_t n;
+};
+#define AUTO_CONTAINER_ENV AUTO(container_env_clear)
+
+struct container_env container_env_new(const struct run_request *r, const struct sandbox *sandbox,
+                                       const char *index_url);
+void container_env_clear(struct container_env *env);
 
 #endif

@@ -288,24 +288,22 @@ static void send_command(struct psandbox *s, struct psandbox_call *call)
     const char *base = cwd && *cwd == '/' ? "" : cwd && *cwd ? "/data/" : "/data";
     AUTO_FREE char *path = mem_printf("%s%s", base, cwd ? cwd : "");
     struct err e = ERR_INIT;
-    size_t n_env;
-    char **env = container_env_new(&call->request, &s->sandbox, NULL, &n_env);
+    AUTO_CONTAINER_ENV struct container_env env = container_env_new(&call->request, &s->sandbox,
+                                                                    NULL);
     int64_t left_ms = call->end.at_ms - clock_mono_ms();
     const struct engine_command command = {
         .argv = argv,
         .n_argv = ARRAY_LEN(argv),
         .cwd = path,
-        .env = (const char *const *)env,
-        .n_env = n_env,
+        .env = env.items,
+        .n_env = env.n,
         .input = call->at == 0 ? call->request.input.data : NULL,
         .input_len = call->at == 0 ? call->request.input.len : 0,
         .timeout_ms = left_ms > 1 ? (uint64_t)left_ms : 1,
     };
 
     call->began_us = clock_mono_us();
-    int result = psandbox_send(s, &command, &call->id, &e);
-    container_env_free(env, n_env);
-    if (result < 0)
+    if (psandbox_send(s, &command, &call->id, &e) < 0)
         psandbox_refuse(s, call, &e);
 }
 

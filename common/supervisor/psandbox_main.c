@@ -142,25 +142,14 @@ static void on_ended(struct psandbox *s, const struct engine_psandbox_event *ev)
 
 static void on_engine_event(struct psandbox *s, const struct engine_psandbox_event *ev)
 {
-    switch (ev->kind) {
-    case ENGINE_PSANDBOX_OUT:
+    if (ev->kind == ENGINE_PSANDBOX_OUT)
         on_output(s, ev->id, ENGINE_STDOUT, ev);
-        break;
-    case ENGINE_PSANDBOX_ERR:
+    else if (ev->kind == ENGINE_PSANDBOX_ERR)
         on_output(s, ev->id, ENGINE_STDERR, ev);
-        break;
-    case ENGINE_PSANDBOX_CONTROL:
-        if (ev->id == s->session.id)
-            psandbox_on_control(s, ev->data, ev->len);
-        break;
-    case ENGINE_PSANDBOX_ENDED:
-    case ENGINE_PSANDBOX_FAILED:
+    else if (ev->kind == ENGINE_PSANDBOX_CONTROL && ev->id == s->session.id)
+        psandbox_on_control(s, ev->data, ev->len);
+    else if (ev->kind == ENGINE_PSANDBOX_ENDED || ev->kind == ENGINE_PSANDBOX_FAILED)
         on_ended(s, ev);
-        break;
-    case ENGINE_PSANDBOX_UP:
-    case ENGINE_PSANDBOX_NOTHING:
-        break;
-    }
 }
 
 static void on_engine(struct psandbox *s)

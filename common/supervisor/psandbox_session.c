@@ -146,8 +146,8 @@ static void note_end(struct psandbox *s, const struct engine_outcome *o)
 static int interpreter_start(struct psandbox *s, struct err *e)
 {
     static const struct run_request plain = {0};
-    size_t n_env, n_argv = 0;
-    char **env = container_env_new(&plain, &s->sandbox, NULL, &n_env);
+    AUTO_CONTAINER_ENV struct container_env env = container_env_new(&plain, &s->sandbox, NULL);
+    size_t n_argv = 0;
     const char *const *argv = argv_of(s->language);
 
     while (argv[n_argv])
@@ -155,16 +155,14 @@ static int interpreter_start(struct psandbox *s, struct err *e)
     const struct engine_command command = {
         .argv = argv,
         .n_argv = n_argv,
-        .env = (const char *const *)env,
-        .n_env = n_env,
+        .env = env.items,
+        .n_env = env.n,
         .control = true,
     };
-    int result = psandbox_send(s, &command, &s->session.id, e);
 
-    container_env_free(env, n_env);
     s->session.fresh = true;
     buf_reset(&s->session.control);
-    return result;
+    return psandbox_send(s, &command, &s->session.id, e);
 }
 
 /* The cell that runs; NULL: none. */

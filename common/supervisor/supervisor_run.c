@@ -205,10 +205,7 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
 {
     const struct supervisor_start *start = s->base.start;
     uint64_t run_ms = s->claimed ? s->request.timeout_ms : start->config->limits.timeout_max_ms;
-    size_t n_env = 0;
-    char **env = start->runner->protocol == 0 && s->claimed
-                     ? container_env_new(&s->request, &s->sandbox, index_url(s), &n_env)
-                     : NULL;
+    AUTO_CONTAINER_ENV struct container_env env = {0};
     AUTO_FREE char *index_path = s->source ? index_dir_host_path(start->root, start->run_id) : NULL;
     struct engine_spec spec = {
         .protocol = start->runner->protocol,
@@ -217,12 +214,14 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
                          (int64_t)(run_ms + CONTAINER_START_MS) / 1000 + 1,
         .network = s->request.network,
         .index_path = index_path,
-        .env = (const char *const *)env,
-        .n_env = n_env,
     };
 
+    if (start->runner->protocol == 0 && s->claimed) {
+        env = container_env_new(&s->request, &s->sandbox, index_url(s));
+        spec.env = env.items;
+        spec.n_env = env.n;
+    }
     s->started = container_start(&s->base, &spec, e) == 0;
-    container_env_free(env, n_env);
     if (s->started && s->claimed)
         channel_send(&s->base.channel, json_pack("{s:s}", "is", "started"));
     return s->started ? 0 : -1;
@@ -255,9 +254,8 @@ static int run_somewhere(struct supervisor *s, const struct engine_program *prog
 static int run_program(struct supervisor *s, struct engine_outcome *out, struct err *e)
 {
     const struct run_request *r = &s->request;
-    size_t n_env;
-    char **env = container_env_new(r, &s->sandbox, index_url(s), &n_env);
-    const char **args = mem_array(r->n_args + 1, sizeof *args);
+    AUTO_CONTAINER_ENV struct container_env env = container_env_new(r, &s->sandbox, index_url(s));
+    AUTO_FREE const char **args = mem_array(r->n_args + 1, sizeof *args);
 
     for (size_t i = 0; i < r->n_args; i++)
         args[i] = r->args[i].data;
@@ -268,14 +266,11 @@ static int run_program(struct supervisor *s, struct engine_outcome *out, struct 
         .input_len = r->input.len,
         .args = args,
         .n_args = r->n_args,
-        .env = (const char *const *)env,
-        .n_env = n_env,
+        .env = env.items,
+        .n_env = env.n,
         .timeout_ms = r->timeout_ms,
     };
-    int result = run_somewhere(s, &program, out, e);
-    container_env_free(env, n_env);
-    free(args);
-    return result;
+    return run_somewhere(s, &program, out, e);
 }
 
 json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct err *e)

@@ -18,7 +18,7 @@ Without an option: installs what is missing (apt; sudo if you are not root), bui
 makes the runner images, a .env with random secrets and a certificate, starts nginx and sandcgi on loopback, and runs a
 first program. Called again it changes only what is out of date.
 
-  --foreground   the same, and stays: shows the logs; Ctrl-C stops everything
+  --foreground   the same in the foreground: shows the logs; Ctrl-C stops everything
   --stop         stops what start.sh started (not an engine that was there before)
   --status       one line for each part; ends with 3 when something is not running
 
@@ -29,11 +29,11 @@ Environment:
 END
 }
 
-# Two at once would stumble over each other.
+# One start.sh at a time.
 take_lock()
 {
     exec 9>"$run_dir/start.lock"
-    flock -n 9 || { say "  another start.sh is at work; waiting for it" && flock 9; }
+    flock -n 9 || { say "  another start.sh is running; waiting for it" && flock 9; }
 }
 
 bring_up()
@@ -127,14 +127,14 @@ show_status()
     [[ $all_well == yes ]] || exit 3
 }
 
-# From the first moment: Ctrl-C while things are being started stops what runs by then.
+# Set before anything is started, so that Ctrl-C stops whatever has been started by then.
 stop_on_signals()
 {
     tail_pid=
     trap 'printf "\n"; [[ -z $tail_pid ]] || kill "$tail_pid" 2>/dev/null || true; stop_all; exit 0' INT TERM HUP
 }
 
-stay_attached()
+run_in_foreground()
 {
     say "(logs follow; Ctrl-C stops everything)"
     tail -n 0 -F "$sandcgi_log" "$log_dir/nginx-error.log" 2>/dev/null &
@@ -158,7 +158,7 @@ main()
     --foreground)
         stop_on_signals
         bring_up
-        stay_attached
+        run_in_foreground
         ;;
     --stop) stop_all ;;
     --status) show_status ;;

@@ -119,8 +119,8 @@ static struct mcp_server server_base(struct app *app, const struct settings *s)
 }
 
 /* The tools of a set that work for local (stdio), or for remote clients. */
-static void offer_tools(struct app *app, int set, const struct mcp_tool *const *tools, size_t n,
-                        bool local)
+static void server_offer_tools(struct app *app, int set, const struct mcp_tool *const *tools,
+                               size_t n, bool local)
 {
     const enum mcp_reach others = local ? MCP_REACH_HTTP : MCP_REACH_LOCAL;
     const struct mcp_tool **offered = mem_array(n, sizeof *offered);
@@ -133,12 +133,12 @@ static void offer_tools(struct app *app, int set, const struct mcp_tool *const *
     server->tools = offered;
 }
 
-static void offer_ours(struct app *app, bool local)
+static void server_offer_ours(struct app *app, bool local)
 {
     const struct registry *offer = registry_of_server();
     struct mcp_server *server = &app->servers[TOOLSET_OURS];
 
-    offer_tools(app, TOOLSET_OURS, offer->tools, offer->n_tools, local);
+    server_offer_tools(app, TOOLSET_OURS, offer->tools, offer->n_tools, local);
     server->instructions = instructions;
     server->prompts = offer->prompts;
     server->n_prompts = offer->n_prompts;
@@ -146,28 +146,28 @@ static void offer_ours(struct app *app, bool local)
     server->tasks = offer->tasks;
 }
 
-static void offer_theirs(struct app *app, int i, bool local)
+static void server_offer_profile(struct app *app, int i, bool local)
 {
     const struct toolset *set = toolset_theirs(i);
     struct mcp_server *server = &app->servers[i];
 
-    offer_tools(app, i, set->tools, set->n_tools, local);
+    server_offer_tools(app, i, set->tools, set->n_tools, local);
     server->offer = set->name;
     server->error_style = set->error_style;
     server->instructions = set->instructions;
     server->resources = set->resources;
 }
 
-static void set_up_servers(struct app *app, const struct settings *s, bool local)
+static void servers_init(struct app *app, const struct settings *s, bool local)
 {
     tools_app_init(&app->tools);
     event_sender_init(&app->events, s->events, EVENTS_TIMEOUT_MS);
     for (int i = 0; i < TOOLSETS; i++) {
         app->servers[i] = server_base(app, s);
         if (i == TOOLSET_OURS)
-            offer_ours(app, local);
+            server_offer_ours(app, local);
         else
-            offer_theirs(app, i, local);
+            server_offer_profile(app, i, local);
     }
 }
 
@@ -215,7 +215,7 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
         return -1;
     if (derive_seal_key(app, s, e) < 0 || link_key_derive(s->file_secret, &app->link_key, e) < 0)
         return -1;
-    set_up_servers(app, s, !http);
+    servers_init(app, s, !http);
     return 0;
 }
 

@@ -21,7 +21,7 @@
 
 #define PRINT_MAX (256u * 1024)
 
-static int fail(const struct err *e)
+static int print_error(const struct err *e)
 {
     fprintf(stderr, "sandcgi: %s\n", e->text);
     return 1;
@@ -34,7 +34,7 @@ static int run_serve(const char *config_path)
     if (settings_load(settings, config_path, &e) == 0)
         return master_run(settings, config_path);
     free(settings);
-    return fail(&e);
+    return print_error(&e);
 }
 
 /* Sessions of the older revisions outlive a CGI process. Without write access there are none. */
@@ -84,7 +84,7 @@ static int run_single(const char *config_path, bool http)
     int result = -1;
 
     if (settings_load(&settings, config_path, &e) < 0 || choose_tools(&settings, &e) < 0)
-        return fail(&e);
+        return print_error(&e);
     log_setup((enum log_level)settings.log_level, http ? "cgi" : "stdio");
     if (http)
         settings.pool.n = 0; /* the process ends before a warm container could be used */
@@ -101,7 +101,7 @@ static int run_single(const char *config_path, bool http)
     }
     private_broker_end();
     settings_clear(&settings);
-    return result < 0 ? fail(&e) : 0;
+    return result < 0 ? print_error(&e) : 0;
 }
 
 static int run_stdio(const char *config_path)
@@ -119,7 +119,7 @@ static int run_check(const char *config_path)
     struct err e = ERR_INIT;
     struct settings settings;
     if (settings_load(&settings, config_path, &e) < 0)
-        return fail(&e);
+        return print_error(&e);
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
     for (const struct conf_row *row = settings_table; row->name; row++) {
         buf_addf(&text, "%s=", row->name);
@@ -138,7 +138,7 @@ static int run_status(const char *config_path)
     struct err e = ERR_INIT;
     struct settings settings;
     if (settings_load(&settings, config_path, &e) < 0)
-        return fail(&e);
+        return print_error(&e);
     int result = status_show(&settings, as_json);
     settings_clear(&settings);
     return result;
@@ -146,9 +146,8 @@ static int run_status(const char *config_path)
 
 static bool as_man; /* --man */
 
-static int run_settings(const char *config_path)
+static int run_settings(void)
 {
-    (void)config_path;
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
     if (as_man)
         conf_print_man(settings_table, &text);
@@ -158,48 +157,35 @@ static int run_settings(const char *config_path)
     return 0;
 }
 
-static int run_fetch(const char *config_path)
-{
-    (void)config_path;
-    return fetch_process_main();
-}
+static int run_help(void);
 
-static int run_index_proxy(const char *config_path)
+static int run_version(void)
 {
-    (void)config_path;
-    return index_proxy_main();
-}
-
-static int run_help(const char *config_path);
-
-static int run_version(const char *config_path)
-{
-    (void)config_path;
     puts("sandcgi " PACKAGE_VERSION);
     return 0;
 }
 
 static const struct command {
     const char *name;
-    int (*run)(const char *config_path);
+    int (*run)(const char *config_path); /* NULL: run_plain */
     const char *help;
+    int (*run_plain)(void); /* without settings */
 } commands[] = {
-    {"serve", run_serve, "run master, broker, hub and FastCGI workers, behind a web server"},
+    {"serve", run_serve, "run master, broker, hub and FastCGI workers, behind a web server", NULL},
     {"stdio", run_stdio,
-     "serve one MCP client on standard input and output (--tools NAME: see TOOLS)"},
-    {"cgi", run_cgi, "serve one request as a CGI program (also if GATEWAY_INTERFACE is set)"},
-    {"check", run_check, "check the settings and print them without secrets"},
-    {"status", run_status, "print the state of the running server (--json: for programs)"},
-    {"settings", run_settings, "print all settings as a Markdown table (--man: as roff)"},
-    {"fetch", run_fetch, "used by the server itself, for import_url"},
-    {INDEX_PROXY_COMMAND, run_index_proxy, "used by the server itself, for install_package"},
-    {"help", run_help, "print this"},
-    {"version", run_version, "print the version"},
+     "serve one MCP client on standard input and output (--tools NAME: see TOOLS)", NULL},
+    {"cgi", run_cgi, "serve one request as a CGI program (also if GATEWAY_INTERFACE is set)", NULL},
+    {"check", run_check, "check the settings and print them without secrets", NULL},
+    {"status", run_status, "print the state of the running server (--json: for programs)", NULL},
+    {"settings", NULL, "print all settings as a Markdown table (--man: as roff)", run_settings},
+    {"fetch", NULL, "used by the server itself, for import_url", fetch_process_main},
+    {INDEX_PROXY_COMMAND, NULL, "used by the server itself, for install_package", index_proxy_main},
+    {"help", NULL, "print this", run_help},
+    {"version", NULL, "print the version", run_version},
 };
 
-static int run_help(const char *config_path)
+static int run_help(void)
 {
-    (void)config_path;
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
     buf_add_str(&text, "Usage: sandcgi COMMAND [--config FILE]\n\nCommands:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
@@ -220,7 +206,7 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static int usage(const char *problem)
+static int print_usage(const char *problem)
 {
     fprintf(stderr, "sandcgi: %s; see sandcgi --help\n", problem);
     return 2;
@@ -243,7 +229,7 @@ int main(int argc, char **argv)
             config_path = argv[++i];
         else if (strcmp(argv[i], "--json") == 0 && command && command->run == run_status)
             as_json = true;
-        else if (strcmp(argv[i], "--man") == 0 && command && command->run == run_settings)
+        else if (strcmp(argv[i], "--man") == 0 && command && command->run_plain == run_settings)
             as_man = true;
         else if (strcmp(argv[i], "--tools") == 0 && i + 1 < argc && command &&
                  command->run == run_stdio)
@@ -251,7 +237,7 @@ int main(int argc, char **argv)
         else if (!command && (command = find_command(argv[i])))
             continue;
         else
-            return usage("unknown command or option");
+            return print_usage("unknown command or option");
     }
     if (!config_path)
         config_path = getenv("SANDCGI_CONFIG");
@@ -260,6 +246,6 @@ int main(int argc, char **argv)
     if (!command && sock_is_listening(STDIN_FILENO)) /* spawn-fcgi */
         return run_serve(config_path);
     if (!command)
-        return usage("a command is missing");
-    return command->run(config_path);
+        return print_usage("a command is missing");
+    return command->run ? command->run(config_path) : command->run_plain();
 }

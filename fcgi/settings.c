@@ -252,7 +252,7 @@ static int check_amounts(const struct settings *s, struct err *e)
 }
 
 /* Beside the broker's socket. */
-static void derive_events(struct settings *s)
+static void settings_derive_events(struct settings *s)
 {
     const char *slash = strrchr(s->broker, '/');
     if (*s->events)
@@ -263,7 +263,7 @@ static void derive_events(struct settings *s)
 }
 
 /* Starts are fastest at about two at a time per CPU. */
-static int derive_warm(struct settings *s, struct err *e)
+static int settings_derive_warm(struct settings *s, struct err *e)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
@@ -273,11 +273,11 @@ static int derive_warm(struct settings *s, struct err *e)
     return pool_settings_parse(s->warm, s->warm_memory, machine, &s->pool, e);
 }
 
-static int derive(struct settings *s, struct err *e)
+static int settings_derive(struct settings *s, struct err *e)
 {
-    derive_events(s);
+    settings_derive_events(s);
     s->index.private_ok = s->index_private;
-    if (derive_warm(s, e) < 0 || index_settings_parse(s->indexes, &s->index, e) < 0)
+    if (settings_derive_warm(s, e) < 0 || index_settings_parse(s->indexes, &s->index, e) < 0)
         return -1;
     if (s->sandbox_root[0] != '/')
         return err_set(e, ERR_INVALID, "SANDBOX_ROOT must be an absolute path");
@@ -302,7 +302,7 @@ int settings_load(struct settings *out, const char *path, struct err *e)
     if (conf_load(settings_table, out, path, e) == 0 &&
         check_secret("FILE_SECRET", out->file_secret, e) == 0 && check_url(out, e) == 0 &&
         check_sandbox_user(out, e) == 0 && check_auth(out, e) == 0 && check_amounts(out, e) == 0 &&
-        derive(out, e) == 0)
+        settings_derive(out, e) == 0)
         return 0;
     settings_clear(out);
     return -1;

@@ -44,7 +44,7 @@ die()
     exit 1
 }
 
-# Values are put between quotes or stand alone in nginx's language; what could end either is refused.
+# Values appear in nginx's configuration quoted or bare; characters that could end either are refused.
 take_values()
 {
     local pair name text
@@ -120,7 +120,7 @@ derive_param_headers()
     value[PARAM_HEADER_NAMES]=$names
 }
 
-# nginx makes the folder and gives it to its workers' account, whoever that is.
+# nginx creates the folder and hands it to its workers' account.
 derive_uploads()
 {
     value[UPLOAD_LINES]="    fastcgi_pass_request_body off;
@@ -142,7 +142,7 @@ derive_signed()
         auth_request /.sandcgi/check;"
 }
 
-# Which sets there are is sandcgi's business: it answers 404 to a name that it does not know.
+# The sets are not listed here: sandcgi answers 404 to an unknown name.
 derive_profiles()
 {
     local word locations=''

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The tokens that nginx lets in, each belonging to a tenant; tenants never see each other's files.
-#   token.sh add TENANT                 makes a new token, prints it once; a tenant may have several
-#   token.sh remove TENANT [MARK]       takes all tokens of the tenant away, or the one with that mark
+# The tokens that nginx accepts. Each belongs to a tenant; tenants never see each other's files.
+#   token.sh add TENANT                 creates a token and prints it once; a tenant may have several
+#   token.sh remove TENANT [MARK]       removes all tokens of the tenant, or the one with that mark
 #   token.sh list                       tenants and marks (the first digits of the token's SHA-256), no tokens
 #   token.sh put TENANT <token-on-stdin adds a token of your own
 # Options before the command: --file FILE (the map nginx includes), --no-reload, --reload COMMAND.
@@ -66,7 +66,7 @@ replace_file()
     local new
     new=$(mktemp "$file.XXXXXX") || die "cannot write beside $file; run this as the account that started sandcgi"
     {
-        printf '# Token to tenant; written by token.sh. Not for other eyes.\n'
+        printf '# Token to tenant; written by token.sh. Confidential.\n'
         cat
     } >"$new"
     chmod 0600 "$new"
@@ -136,7 +136,7 @@ main()
     done
     local command=${1:-} tenant=${2:-}
     mkdir -p "$(dirname "$file")"
-    # One change at a time: two at once would lose one of them.
+    # One change at a time, or one of two would be lost.
     exec 9<"$(dirname "$file")"
     flock 9
     case $command in

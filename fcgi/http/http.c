@@ -17,7 +17,7 @@
 
 #define ALLOW "Allow: POST, DELETE, OPTIONS\r\n"
 
-static void take_answer(const struct mcp_answer *from, struct http_answer *a)
+static void answer_from_mcp(const struct mcp_answer *from, struct http_answer *a)
 {
     a->status = from->status;
     a->body = from->body;
@@ -66,7 +66,7 @@ static void handle_message(const struct mcp_server *server, struct http_request 
     else
         mcp_parse_failed(server, &e, &answer);
     answer.status = status_of(server, &answer);
-    take_answer(&answer, a);
+    answer_from_mcp(&answer, a);
     if (answer.listen)
         serve_listen(server, stream, answer.listen, answer.body);
     else if (stream->started && answer.body)
@@ -89,7 +89,7 @@ static void serve_delete(const struct mcp_server *server, struct http_request *r
     struct mcp_answer answer = {0};
 
     mcp_session_delete(server, &origin, &answer);
-    take_answer(&answer, a);
+    answer_from_mcp(&answer, a);
     a->what = "DELETE";
     if (a->status == 405)
         a->headers = ALLOW;

@@ -127,7 +127,7 @@ void http_answer_write_stream_head(const struct http_answer *a, struct buf *out)
 
 /* ---- event streams ---- */
 
-static void write_out(struct http_stream *s, const struct buf *text)
+static void stream_write(struct http_stream *s, const struct buf *text)
 {
     if (!s->gone && s->source->write(s->source->ctx, text->data, text->len) < 0) {
         log_debug("client left its event stream");
@@ -135,7 +135,7 @@ static void write_out(struct http_stream *s, const struct buf *text)
     }
 }
 
-static void start(struct http_stream *s, int retry_ms, struct buf *out)
+static void stream_start(struct http_stream *s, int retry_ms, struct buf *out)
 {
     char id[MCP_EVENT_ID_MAX];
 
@@ -158,18 +158,18 @@ int http_stream_send(struct http_stream *s, const json_t *message)
 
     if (s->out.store && !stored)
         log_debug("event not stored: %s", e.text);
-    start(s, RETRY_MS, &text);
+    stream_start(s, RETRY_MS, &text);
     sse_add_message(&text, stored ? id : NULL, message);
-    write_out(s, &text);
+    stream_write(s, &text);
     return stored || !s->gone ? 0 : -1;
 }
 
-static int send_message(void *ctx, const json_t *message)
+static int stream_send(void *ctx, const json_t *message)
 {
     return http_stream_send(ctx, message);
 }
 
-static void keep_alive(void *ctx)
+static void stream_keep_alive(void *ctx)
 {
     struct http_stream *s = ctx;
     AUTO_BUF struct buf text = BUF_INIT(HTTP_HEAD_MAX);
@@ -177,11 +177,11 @@ static void keep_alive(void *ctx)
     if (!s->started)
         return;
     sse_add_comment(&text);
-    write_out(s, &text);
+    stream_write(s, &text);
 }
 
 /* To resume the stream the client needs the id of the priming event, or of a later one. */
-static void hang_up(void *ctx, int retry_ms)
+static void stream_hang_up(void *ctx, int retry_ms)
 {
     struct http_stream *s = ctx;
     AUTO_BUF struct buf text = BUF_INIT(HTTP_HEAD_MAX);
@@ -191,8 +191,8 @@ static void hang_up(void *ctx, int retry_ms)
     if (s->started)
         buf_addf(&text, "retry: %d\n\n", retry_ms);
     else
-        start(s, retry_ms, &text);
-    write_out(s, &text);
+        stream_start(s, retry_ms, &text);
+    stream_write(s, &text);
     s->source->hang_up(s->source->ctx);
     s->gone = true;
 }
@@ -201,9 +201,9 @@ void http_stream_init(struct http_stream *s, const struct http_source *source,
                       const struct http_answer *head)
 {
     *s = (struct http_stream){.source = source, .head = head};
-    s->out = (struct mcp_out){.send = send_message,
-                              .keep_alive = keep_alive,
-                              .hang_up = source->hang_up ? hang_up : NULL,
+    s->out = (struct mcp_out){.send = stream_send,
+                              .keep_alive = stream_keep_alive,
+                              .hang_up = source->hang_up ? stream_hang_up : NULL,
                               .ctx = s};
 }
 

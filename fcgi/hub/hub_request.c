@@ -59,7 +59,7 @@ static void refuse_full(struct http_answer *a, const json_t *message)
                    "too many streams are open (SANDCGI_MAX_STREAMS); try again later");
 }
 
-static void take_answer(struct mcp_answer *from, struct http_answer *a)
+static void answer_from_mcp(struct mcp_answer *from, struct http_answer *a)
 {
     a->status = from->status;
     json_decref(a->body);
@@ -82,14 +82,14 @@ static void open_replay(const struct http_request *r, struct hub_request *out,
         http_refuse(a, 400, "", e.text);
 }
 
-static void receive_get(const struct hub_rules *rules, struct http_request *r,
-                        struct hub_request *out, struct http_answer *a)
+static void judge_get(const struct hub_rules *rules, struct http_request *r,
+                      struct hub_request *out, struct http_answer *a)
 {
     const struct mcp_origin origin = http_request_origin(r);
     struct mcp_answer answer = {0};
 
     if (mcp_listen_session(out->server, &origin, &out->listen, &answer) < 0) {
-        take_answer(&answer, a);
+        answer_from_mcp(&answer, a);
         a->headers = a->status == 405 ? ALLOW : "";
         return;
     }
@@ -125,7 +125,7 @@ static void handle_listen(struct http_request *r, const json_t *message, struct 
     struct mcp_answer answer = {0};
 
     mcp_handle(out->server, &origin, message, &answer);
-    take_answer(&answer, a);
+    answer_from_mcp(&answer, a);
     if (!answer.listen)
         return;
     a->status = 200;
@@ -138,8 +138,8 @@ static void handle_listen(struct http_request *r, const json_t *message, struct 
         sse_add_message(&out->bytes, NULL, end);
 }
 
-static void receive_post(const struct hub_rules *rules, struct http_request *r,
-                         struct hub_request *out, struct http_answer *a)
+static void judge_post(const struct hub_rules *rules, struct http_request *r,
+                       struct hub_request *out, struct http_answer *a)
 {
     AUTO_BUF struct buf body = BUF_INIT(HUB_BODY_MAX + 1);
     struct err e = ERR_INIT;
@@ -150,7 +150,7 @@ static void receive_post(const struct hub_rules *rules, struct http_request *r,
     json_auto_t *message = json_parse(buf_str(&body), body.len, JSON_MAX_DEPTH, &e);
     if (!message) {
         mcp_parse_failed(out->server, &e, &answer);
-        take_answer(&answer, a);
+        answer_from_mcp(&answer, a);
     } else if (!is_listen(message)) {
         refuse_request(a, 400, message, MCP_HEADER_MISMATCH,
                        "the header Mcp-Method differs from method");
@@ -161,24 +161,24 @@ static void receive_post(const struct hub_rules *rules, struct http_request *r,
     }
 }
 
-static void judge(const struct hub_rules *rules, struct http_request *r, struct hub_request *out,
-                  struct http_answer *a)
+static void request_judge(const struct hub_rules *rules, struct http_request *r,
+                          struct hub_request *out, struct http_answer *a)
 {
     if (http_guard_origin(rules->app, r, a) < 0 || http_guard_who(rules->app, r, a) < 0 ||
         !(out->server = http_guard_tools(rules->app, r, a)))
         return;
     if (http_request_is(r, "POST"))
-        receive_post(rules, r, out, a);
+        judge_post(rules, r, out, a);
     else if (!http_request_is(r, "GET"))
         http_refuse(a, 405, ALLOW, "Use POST");
     else if (rules->is_full(rules->ctx))
         refuse_full(a, NULL);
     else
-        receive_get(rules, r, out, a);
+        judge_get(rules, r, out, a);
 }
 
 /* The head in front of what the stream begins with; an answer that is none is complete. */
-static void write_head(struct hub_request *out, const struct http_answer *a)
+static void request_write_head(struct hub_request *out, const struct http_answer *a)
 {
     struct buf all = BUF_INIT(HTTP_HEAD_MAX + HUB_BODY_MAX);
 
@@ -203,8 +203,8 @@ void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *
 
     *out = (struct hub_request){.bytes = BUF_INIT(HUB_BODY_MAX)};
     http_request_read(&source, &r);
-    judge(rules, &r, out, &a);
-    write_head(out, &a);
+    request_judge(rules, &r, out, &a);
+    request_write_head(out, &a);
     log_info("%s %s status=%d%s tenant=%s", http_request_is(&r, "GET") ? "GET" : "POST",
              out->replay ? "replay" : "listen", a.status, out->stays ? " stream" : "",
              r.tenant ? r.tenant : "-");

@@ -210,7 +210,7 @@ static struct deadline drain_deadline(const struct master *m)
     return deadline_in_ms((int64_t)m->settings->timeout_max_ms + GRACE_MS);
 }
 
-static void stop(struct master *m)
+static void master_stop(struct master *m)
 {
     if (m->stopping) {
         log_warn("second stop signal: killing all processes");
@@ -223,7 +223,7 @@ static void stop(struct master *m)
     signal_all(m, SIGTERM);
 }
 
-static void make_slots(struct master *m)
+static void slots_make(struct master *m)
 {
     size_t others = m->hub_fd >= 0 ? 2 : 1;
 
@@ -262,7 +262,7 @@ static struct settings *settings_reread(const struct master *m, struct account *
     return NULL;
 }
 
-static void reload(struct master *m)
+static void master_reload(struct master *m)
 {
     struct account workers;
     struct settings *fresh = settings_reread(m, &workers);
@@ -275,7 +275,7 @@ static void reload(struct master *m)
     free(m->settings);
     m->settings = fresh;
     m->workers = workers;
-    make_slots(m);
+    slots_make(m);
 }
 
 static void on_signal(struct master *m)
@@ -283,9 +283,9 @@ static void on_signal(struct master *m)
     struct signalfd_siginfo info;
     while (read(m->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
-            stop(m);
+            master_stop(m);
         else if (info.ssi_signo == SIGHUP && !m->stopping)
-            reload(m);
+            master_reload(m);
     }
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
@@ -317,7 +317,7 @@ static void master_tick(struct master *m)
     }
 }
 
-static int open_signals(struct master *m, struct err *e)
+static int master_open_signals(struct master *m, struct err *e)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -329,7 +329,7 @@ static int open_signals(struct master *m, struct err *e)
     return m->signal_fd < 0 ? err_errno(e, "signalfd") : 0;
 }
 
-static int open_hub(struct master *m, struct err *e)
+static int master_open_hub(struct master *m, struct err *e)
 {
     m->hub_fd = listen_hub(m->settings, e);
     if (m->hub_fd < 0)
@@ -339,7 +339,7 @@ static int open_hub(struct master *m, struct err *e)
 }
 
 /* Finds every error of the configuration before the first child is started. */
-static int open_resources(struct master *m, struct err *e)
+static int master_open(struct master *m, struct err *e)
 {
     if (settings_usable(m->settings, &m->workers, e) < 0)
         return -1;
@@ -350,12 +350,12 @@ static int open_resources(struct master *m, struct err *e)
     if (m->broker_fd < 0)
         return -1;
     m->sessions_fd = sessions_dir_open(m->settings, &m->workers, e);
-    if (m->sessions_fd < 0 || (*m->settings->hub && open_hub(m, e) < 0))
+    if (m->sessions_fd < 0 || (*m->settings->hub && master_open_hub(m, e) < 0))
         return -1;
-    return open_signals(m, e);
+    return master_open_signals(m, e);
 }
 
-static void close_resources(struct master *m)
+static void master_close(struct master *m)
 {
     auto_close_fd(&m->fastcgi_fd);
     auto_close_fd(&m->broker_fd);
@@ -384,10 +384,10 @@ int master_run(struct settings *take_settings, const char *config_path)
     int status = 1;
 
     log_setup((enum log_level)m.settings->log_level, "master");
-    if (open_resources(&m, &e) < 0) {
+    if (master_open(&m, &e) < 0) {
         fprintf(stderr, "sandcgi: %s\n", e.text);
     } else {
-        make_slots(&m);
+        slots_make(&m);
         log_info("sandcgi " PACKAGE_VERSION " listening on %s, %ju workers%s", m.settings->listen,
                  (uintmax_t)m.settings->workers, m.hub_fd >= 0 ? ", hub" : "");
         while (!m.stopping || has_children(&m))
@@ -395,6 +395,6 @@ int master_run(struct settings *take_settings, const char *config_path)
         log_info("stopped");
         status = 0;
     }
-    close_resources(&m);
+    master_close(&m);
     return status;
 }

@@ -50,7 +50,7 @@ static bool is_response(const json_t *message)
     return json_is_object(message) && !json_object_get(message, "method");
 }
 
-static void unlink_mail(struct stdio_inbox *b, struct stdio_mail **at)
+static void mail_unlink(struct stdio_inbox *b, struct stdio_mail **at)
 {
     struct stdio_mail *m = *at;
 
@@ -72,7 +72,7 @@ static bool cancel_request(struct stdio_inbox *b, const json_t *id)
         struct stdio_mail *m = *at;
         if (!m->message || !is_request(m->message, id))
             continue;
-        unlink_mail(b, at);
+        mail_unlink(b, at);
         stdio_mail_free(m);
         return true;
     }
@@ -84,7 +84,7 @@ static bool cancel_request(struct stdio_inbox *b, const json_t *id)
  * is kept, since a call waits for it; notifications and events are dropped. False: dropped. The
  * reader never waits for room: it would not see a cancellation that follows.
  */
-static bool fit(struct stdio_inbox *b, struct stdio_mail *m)
+static bool mail_fit(struct stdio_inbox *b, struct stdio_mail *m)
 {
     const size_t max = LINES_MAX * b->line_max, refused_max = max + REFUSED_MAX * b->line_max;
 
@@ -100,13 +100,13 @@ static bool fit(struct stdio_inbox *b, struct stdio_mail *m)
     return true;
 }
 
-static void deliver(struct stdio_inbox *b, struct stdio_mail *m)
+static void mail_deliver(struct stdio_inbox *b, struct stdio_mail *m)
 {
     const json_t *id = m->message ? cancelled_id(m->message) : NULL;
 
     m->size += MAIL_SIZE;
     pthread_mutex_lock(&b->lock);
-    if ((id && cancel_request(b, id)) || !fit(b, m)) {
+    if ((id && cancel_request(b, id)) || !mail_fit(b, m)) {
         stdio_mail_free(m);
     } else {
         *b->end = m;
@@ -126,7 +126,7 @@ static void deliver_line(struct stdio_inbox *b, const char *line, size_t len)
     struct stdio_mail *m = mem_alloc(sizeof *m);
     m->size = len;
     m->message = json_parse(line, len, JSON_MAX_DEPTH, &m->problem);
-    deliver(b, m);
+    mail_deliver(b, m);
 }
 
 /* Refuses a line that is too long, once, and skips it to its end. */
@@ -140,7 +140,7 @@ static void drop_long_line(struct stdio_inbox *b)
         return;
     struct stdio_mail *m = mem_alloc(sizeof *m);
     err_set(&m->problem, ERR_LIMIT, "the message is over SANDCGI_MAX_BODY");
-    deliver(b, m);
+    mail_deliver(b, m);
 }
 
 static void deliver_lines(struct stdio_inbox *b)
@@ -167,7 +167,7 @@ static void deliver_events(struct stdio_inbox *b)
         struct stdio_mail *m = mem_alloc(sizeof *m);
         m->source = source;
         m->event = event;
-        deliver(b, m);
+        mail_deliver(b, m);
     }
 }
 
@@ -183,7 +183,7 @@ static void wait_for_input(struct stdio_inbox *b)
 }
 
 /* Reads to the end of input; 0, or -1 with errno. */
-static int read_all(struct stdio_inbox *b)
+static int read_input(struct stdio_inbox *b)
 {
     for (;;) {
         wait_for_input(b);
@@ -211,7 +211,7 @@ static void wait_for_output_to_close(void)
 static void *reader(void *arg)
 {
     struct stdio_inbox *b = arg;
-    int rc = read_all(b);
+    int rc = read_input(b);
 
     pthread_mutex_lock(&b->lock);
     if (rc < 0)
@@ -277,7 +277,7 @@ struct stdio_mail *stdio_inbox_next(struct stdio_inbox *b, struct err *e)
         pthread_cond_wait(&b->changed, &b->lock);
     struct stdio_mail *m = b->first;
     if (m)
-        unlink_mail(b, &b->first);
+        mail_unlink(b, &b->first);
     else
         *e = b->error;
     pthread_mutex_unlock(&b->lock);
@@ -290,7 +290,7 @@ static json_t *take_response(struct stdio_inbox *b)
         struct stdio_mail *m = *at;
         if (!m->message || !is_response(m->message))
             continue;
-        unlink_mail(b, at);
+        mail_unlink(b, at);
         json_t *message = TAKE_PTR(m->message);
         stdio_mail_free(m);
         return message;

@@ -6,7 +6,7 @@ say()
     printf '%s\n' "$*"
 }
 
-# The one line that a failure ends in: what went wrong and what to do.
+# Ends with one line: the error and its remedy.
 die()
 {
     printf '\nstart.sh: %s\n' "$*" >&2
@@ -40,7 +40,7 @@ seconds_since()
     printf '%d.%d s' $((ms / 1000)) $((ms % 1000 / 100))
 }
 
-# step TITLE COMMAND…: runs it with its output in the log, shows that it goes on and how long it took. Returns its status.
+# step TITLE COMMAND…: runs it with its output in the log; shows progress and the time it took. Returns its status.
 step()
 {
     local title=$1 began status=0 pid beats=0
@@ -87,7 +87,7 @@ wait_gone()
 }
 
 # pid_from FILE NAME WORD: prints the process id in FILE if a process of that name, with that word on its command line,
-# still has it. Only such a process is ours to end.
+# still has it. Only such a process may be ended.
 pid_from()
 {
     local pid name
@@ -102,7 +102,7 @@ random_hex()
     od -An -N32 -tx1 /dev/urandom | tr -d ' \n'
 }
 
-# write_file MODE PATH <text: in one step, so that nobody reads half of it or a wrong mode.
+# write_file MODE PATH <text: atomically, with its final mode.
 write_file()
 {
     local new

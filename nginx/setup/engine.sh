@@ -22,7 +22,7 @@ engine_answers()
     esac
 }
 
-# Prints the URL of an engine that answers and that nobody had to name.
+# Prints the URL of the first engine that answers at a usual place.
 find_engine()
 {
     local url
@@ -35,7 +35,7 @@ find_engine()
     return 1
 }
 
-# A Docker socket that exists but may not be opened is not the same as no engine.
+# A Docker socket without permission is reported, not taken for a missing engine.
 check_engine_permission()
 {
     local socket=${default_engine#unix://}
@@ -92,7 +92,7 @@ ensure_engine()
     fi
 }
 
-# The images are built with a client program; an engine elsewhere may have come without one.
+# The images are built with a client program, which a remote engine may lack.
 ensure_engine_client()
 {
     have docker || have podman || have_installable docker-cli || install_packages docker.io
@@ -123,10 +123,10 @@ ensure_images()
             return
         fi
     fi
-    die "the runner images could not be made; the lines above say why (all of it: $log_file)"
+    die "cannot build the runner images; see the lines above and $log_file"
 }
 
-# How many runner images the engine has; nothing when it cannot tell.
+# Prints the number of runner images; nothing if the engine does not answer.
 count_images()
 {
     [[ $engine == unix://* ]] || return 0

@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
-# Seeing that it works, through the front door, and telling the user how to go on.
+# Runs a first program through nginx, and prints the next steps.
 
 front_url()
 {
     printf 'https://localhost:%s' "$https_port"
 }
 
-# front PATH [CURL OPTIONS…]; the token goes in a way that a list of processes does not show.
+# front PATH [CURL OPTIONS…]; the token is not passed on the command line, where ps shows it.
 front()
 {
     local path=$1
@@ -25,7 +25,7 @@ healthy()
     [[ $(curl -s -o /dev/null -w '%{http_code}' --max-time 5 --cacert "$cert" "$(front_url)/healthz") == 200 ]]
 }
 
-# A server that has ended is not waited for.
+# Stops waiting when the server has ended.
 healthy_or_dead()
 {
     healthy || ! sandcgi_pid >/dev/null
@@ -84,6 +84,6 @@ $call -d '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_co
 3. Fetch a file that a program wrote:
 curl -sS --cacert $(printf '%q' "$cert") "\$($call -d '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run_code","arguments":{"conversationId":"demo","language":"python","code":"open(\"hello.txt\", \"w\").write(\"hello from a sandbox\\\\n\")"}}}' | jq -r '.result.structuredContent.files[0].url')"
 
-./start.sh --status tells how it is, ./start.sh --stop ends it; nginx/token.sh add NAME makes a token for somebody else.
+./start.sh --status shows the status, ./start.sh --stop stops the server; nginx/token.sh add NAME creates another token.
 END
 }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
-# What must be installed, found by what it brings (a compiler may come from anywhere), installed as Debian packages.
+# Required programs and libraries; missing ones are installed as Debian packages.
 
-# package, and how to see that it is not needed: a command, a header or a pkg-config name
+# package, and what it provides: a command, a header or a pkg-config name
 readonly needed_packages='
 gcc               command gcc
 make              command make
@@ -59,7 +59,7 @@ install_packages()
     [[ $with_nginx == no ]] || keep_system_nginx_off unmask
 }
 
-# Debian starts an nginx on port 80 when the package is installed; nobody asked for that one.
+# Debian's package starts an nginx on port 80; it is not wanted.
 keep_system_nginx_off()
 {
     systemd_runs || return 0

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
-# The two services, sandcgi and nginx: what they need, starting, stopping, and telling whether they are up to date.
+# The two services, sandcgi and nginx: requirements, start, stop, and whether they are up to date.
 
 readonly drain_seconds=20
 
@@ -10,11 +10,11 @@ ensure_account()
     if ! getent passwd "$account" >/dev/null; then
         useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$account" >>"$log_file" 2>&1 ||
             die "the account '$account' for the workers could not be made; see $log_file, or set SANDCGI_USER in $env_file"
-        say "  made the system account '$account' for the workers"
+        say "  created the system account '$account' for the workers"
     fi
 }
 
-# The names of the folders in it are secrets: it can be walked through, not listed.
+# The names of the directories in it are secret: search permission, no listing.
 ensure_sandbox_root()
 {
     if [[ ! -d $SANDBOX_ROOT ]]; then
@@ -37,10 +37,10 @@ ensure_certificate()
     chmod 0644 "$cert.new"
     mv -f "$key.new" "$key"
     mv -f "$cert.new" "$cert"
-    say "  made a self-signed certificate: $cert"
+    say "  created a self-signed certificate: $cert"
 }
 
-# nginx must send what the workers expect, so both files are written in one go, at every start of sandcgi.
+# nginx must send the secret that the workers expect: both files are written together, at every start of sandcgi.
 write_front_secret()
 {
     local secret
@@ -118,8 +118,8 @@ nginx_pid()
     pid_from "$nginx_pid_file" nginx "$state/nginx/nginx.conf"
 }
 
-# Processes of ours whose master was killed hard: they would keep sockets and ports, and speak with an old secret.
-# An nginx worker is known by having our log open, a sandcgi by its command line.
+# Processes whose master was killed: they hold sockets and ports, and use an old secret.
+# An nginx worker is recognized by our log file, a sandcgi by its command line.
 stray_processes()
 {
     local proc name nginx_runs=no sandcgi_runs=no
@@ -151,7 +151,7 @@ end_strays()
     done
 }
 
-# What a service said last about itself, for the one line of a failure.
+# The last error in a service's log, for the error message.
 last_complaint()
 {
     local line
@@ -211,7 +211,7 @@ start_sandcgi()
     say "  started sandcgi (process $pid)"
 }
 
-# Listening, or gone (which the caller finds out next).
+# True also when it has ended: the caller finds out next.
 sandcgi_listens()
 {
     [[ -d /proc/$1 ]] || return 1
@@ -224,7 +224,7 @@ stop_sandcgi()
     pid=$(sandcgi_pid) || return 0
     kill -TERM "$pid"
     if ! wait_gone "$drain_seconds" "$pid"; then
-        say "  programs still run after $drain_seconds s; ending them"
+        say "  programs still run after $drain_seconds s; killing them"
         kill -TERM "$pid" 2>/dev/null || true
         wait_gone 15 "$pid" || kill -KILL "$pid" 2>/dev/null || true
     fi
@@ -232,7 +232,7 @@ stop_sandcgi()
     say "  stopped sandcgi"
 }
 
-# Starts it, or has it take up a changed configuration without dropping calls.
+# Starts nginx, or reloads its configuration without dropping calls.
 start_nginx()
 {
     local nginx=(nginx -e "$log_dir/nginx-error.log" -c "$state/nginx/nginx.conf") pid
@@ -240,7 +240,7 @@ start_nginx()
         die "nginx refuses its configuration: $(grep -o '\[emerg\].*' "$log_file" | tail -n 1); see $log_file"
     if pid=$(nginx_pid); then
         kill -HUP "$pid"
-        say "  nginx (process $pid) has read its configuration again"
+        say "  nginx (process $pid) has reloaded its configuration"
     else
         "${nginx[@]}" >>"$log_file" 2>&1 </dev/null 9>&- || die "nginx did not start; see $log_dir/nginx-error.log and $log_file"
         wait_until 10 nginx_pid >/dev/null || die "nginx did not start; see $log_dir/nginx-error.log"
@@ -257,7 +257,7 @@ stop_nginx()
     kill -QUIT "$pid"
     if ! wait_gone "$drain_seconds" "$pid"; then
         kill -TERM "$pid" 2>/dev/null || true
-        wait_gone 5 "$pid" || say "  nginx (process $pid) does not end"
+        wait_gone 5 "$pid" || say "  nginx (process $pid) does not stop"
     fi
     rm -f "$run_dir/ports" "$run_dir/nginx.hash"
     say "  stopped nginx"

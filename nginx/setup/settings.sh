@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
-# Where things are, and what .env and the environment say. Sourced by start.sh; expects $project.
+# Paths, .env and the environment. Sourced by start.sh; expects $project.
 
 readonly defaults_of_ports='8443 8080'
 
@@ -111,7 +111,7 @@ nginx_account()
     die "there is no account for nginx's workers; make one: useradd --system www-data"
 }
 
-# What start.sh decides when .env and the environment are silent, exported for the server (its environment wins over .env).
+# Defaults that start.sh chooses, exported for the server (the environment overrides .env).
 derive_settings()
 {
     local max
@@ -163,7 +163,7 @@ note_places()
     printf '%s\n' '' '# Chosen by start.sh.' "${missing[@]}" >>"$env_file"
 }
 
-# The environment of the server: nothing of the caller's but what concerns it.
+# The environment of the server: of the caller's, only variables that concern it.
 server_environment()
 {
     local name

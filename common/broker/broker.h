@@ -11,7 +11,7 @@
 #define SANDCGI_BROKER_BROKER_H
 
 #include "common/broker/child_io.h"
-#include "common/broker/housekeeper_link.h"
+#include "common/broker/housekeeper.h"
 #include "common/broker/pending_conns.h"
 #include "common/broker/prune.h"
 #include "common/broker/psandboxes.h"

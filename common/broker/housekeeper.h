@@ -1,22 +1,44 @@
 /*
- * The housekeeper: the broker's long-lived child that talks to the engine between calls. It
- * tells the broker which runner images there are (at start, and within seconds of a change), and
- * removes containers that have lost their supervisor.
+ * The housekeeper: a long-lived child of the main process that talks to the engine between calls.
+ * It tells the main process which runner images there are (at start, and within seconds of a
+ * change), and removes containers that have lost their supervisor.
+ *
+ * It sends {"runners":[…], "version"} or {"engineError":"why the engine cannot be reached"}, and is
+ * sent {"sweepInMs":N} when a child has died without cleaning up. It ends with its connection.
  */
 #ifndef SANDCGI_BROKER_HOUSEKEEPER_H
 #define SANDCGI_BROKER_HOUSEKEEPER_H
 
-#include "common/sandbox/sandbox.h"
-#include "common/scheduler/broker_config.h"
+#include "common/broker/spawn.h"
 
-/*
- * The housekeeper's life; does not return until fd (its end of a socket pair with the broker) is
- * closed. It sends messages of sock.h: {"runners":[…]} or {"engineError":"why the engine cannot
- * be reached"}; the broker sends {"sweep":true} when a child died without cleaning up.
- */
-void housekeeper_main(const struct broker_config *config, const struct sandbox_root *root, int fd);
+/* The main process's side: the process, started again when it ends, and what it reports. */
+struct housekeeper_link {
+    const struct spawner *spawner; /* borrowed */
+    struct helper helper;
+    struct deadline start;         /* when one that has ended is started again */
+    struct deadline first_message; /* connections wait until then; never: they need not */
+    struct deadline notify;        /* when to call runners_changed; never: they did not change */
+    struct runners runners;
+};
 
-/* Removes what processes that ended too early left in the tree's own folders. now is Unix time. */
+void housekeeper_link_init(struct housekeeper_link *k, const struct spawner *spawner);
+int housekeeper_link_start(struct housekeeper_link *k, struct err *e);
+/* Ends it. */
+void housekeeper_link_clear(struct housekeeper_link *k);
+
+/* What has become due; when stopping nothing is started again. */
+void housekeeper_link_tick(struct housekeeper_link *k, bool stopping);
+struct deadline housekeeper_link_due(const struct housekeeper_link *k);
+/* Has it reported for the first time, or had its time for that? */
+bool housekeeper_link_is_ready(const struct housekeeper_link *k);
+
+/* Its process has ended. */
+void housekeeper_link_reap(struct housekeeper_link *k, bool stopping);
+/* A child has ended that may have left its container. */
+void housekeeper_link_ask_sweep(struct housekeeper_link *k);
+
+/* In the housekeeper: removes what processes that ended too early left in the tree's own folders.
+ * now is Unix time. */
 void housekeeper_sweep_files(const struct sandbox_root *root, int64_t now);
 
 #endif

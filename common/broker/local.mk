@@ -5,7 +5,6 @@ libbroker_a_SOURCES = \
 	common/broker/child_io.c common/broker/child_io.h \
 	common/broker/dispatch.c \
 	common/broker/housekeeper.c common/broker/housekeeper.h \
-	common/broker/housekeeper_link.c common/broker/housekeeper_link.h \
 	common/broker/pending_conns.c common/broker/pending_conns.h \
 	common/broker/prune.c common/broker/prune.h \
 	common/broker/psandboxes.c common/broker/psandboxes.h \

@@ -98,7 +98,7 @@ static bool is_orphan(void *ctx, const char *run_id, int64_t deadline_unix)
     struct housekeeper *k = ctx;
     if (deadline_unix < k->next_over)
         k->next_over = deadline_unix;
-    return clock_unix_s() > deadline_unix || !runlock_alive(k->root->fd, run_id);
+    return clock_unix_s() > deadline_unix || !run_lock_reap(k->root->fd, run_id);
 }
 
 static int64_t until_next_sweep_ms(const struct housekeeper *k)
@@ -111,7 +111,7 @@ static int64_t until_next_sweep_ms(const struct housekeeper *k)
 
 void housekeeper_sweep_files(const struct sandbox_root *root, int64_t now)
 {
-    runlock_sweep(root->fd);
+    run_lock_sweep(root->fd);
     run_record_sweep(root, now);
     psandbox_record_sweep(root, now);
     index_dir_sweep(root->fd);

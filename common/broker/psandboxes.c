@@ -356,7 +356,7 @@ void psandboxes_init(struct psandboxes *p, const struct spawner *spawner)
 static void settle_ended(struct psandboxes *p)
 {
     for (struct child *c = NULL; (c = children_next(p->spawner->children, c));)
-        if (c->reattaching && !runlock_alive(p->spawner->root->fd, c->run_id)) {
+        if (c->reattaching && !run_lock_reap(p->spawner->root->fd, c->run_id)) {
             settle(p, c);
             c = NULL; /* rows have gone */
         }

@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
+#include "common/jobs/job_main.h"
 #include "common/protocol/wire.h"
 #include "common/supervisor/supervisor.h"
 
@@ -177,7 +178,7 @@ static void run_job(void *ctx)
 {
     const struct job_start *start = ctx;
 
-    job_handle(start->world, start->fd, start->head, start->passed_fd);
+    job_main(start->world, start->fd, start->head, start->passed_fd);
 }
 
 int spawn_job(const struct spawner *s, const struct job_world *world, int fd, const json_t *head,

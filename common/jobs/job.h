@@ -1,4 +1,4 @@
-/* A short operation of the broker, in a process of its own. Private to common/broker. */
+/* Short operations of the broker, each in a child process of its own, which may block. */
 #ifndef SANDCGI_JOBS_JOB_H
 #define SANDCGI_JOBS_JOB_H
 
@@ -20,14 +20,13 @@ struct job_world {
     struct pool *pool;
 };
 
-/* What an operation works on: the request, its passed descriptor, and what the reply carries
- * besides the result. */
+/* One operation. */
 struct job {
     const struct job_world *world;
     const json_t *request; /* its head */
-    int caller_fd;         /* the connection: hangs up when nobody waits for the answer any more */
+    int caller_fd;         /* the connection */
     int in_fd;             /* -1: none; the caller closes it */
-    int out_fd;            /* the operation sets it to what rides along with the reply */
+    int out_fd;            /* set by the operation: rides along with the answer */
 };
 
 /* Whose file the request is about. Borrowed from the request. */
@@ -35,63 +34,62 @@ struct job_target {
     const char *tenant, *conversation, *name;
 };
 
-/* Reads tenant, conversation and the name under key, which is checked (files_check_name) and called
- * field in what is said of it. */
+/* Reads tenant and conversationId. */
+int job_read_owner(const struct job *job, const char **tenant, const char **conversation,
+                   struct err *e);
+/* The same and the name under key, which is checked (files_check_name); field names it in error
+ * texts. */
 int job_read_target(const struct job *job, const char *key, const char *field,
                     struct job_target *out, struct err *e);
-/* Keeps the sandbox's record up to date when its files were changed, or (the second) one was read;
- * a failure is logged and hinders nobody's work. */
+/* The conversation's sandbox; if there is none, one with fd -1, which takes no room (quota.h). */
+void job_find_or_none(const struct job *job, const char *tenant, const char *conversation,
+                      struct sandbox *out);
+/* Notes in the sandbox's record that its files were changed, or (the second) read; a failure is
+ * only logged. */
 void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation);
 void job_note_reading(const struct sandbox *sb, const char *tenant, const char *conversation);
+/* ERR_CANCELLED when the caller has closed the connection: jobs that may last ask between steps,
+ * where they may end safely. A sandbox_watch's function, of the job. */
+int job_check_caller(void *job, struct err *e);
 
-/* Carries out what head asks for, answers on fd. passed_fd rode along with head, -1: none. Never
- * fails towards the caller: failures are answers. */
-void job_handle(const struct job_world *world, int fd, const json_t *head, int passed_fd);
+/* Each carries out the operation of its name (protocol/client_*.h say what the answer is): new
+ * reference, or NULL. */
 
-/* "put", "open", "list_folder", "delete" and "move" (job_files.c): new reference, or NULL. */
+/* job_files.c; the main process has moved the sandbox of delete_conversation to .trash before, and
+ * empties it afterwards. */
 json_t *job_put(struct job *job, struct err *e);
 json_t *job_open(struct job *job, struct err *e);
 json_t *job_list_folder(struct job *job, struct err *e);
 json_t *job_delete(struct job *job, struct err *e);
 json_t *job_move(struct job *job, struct err *e);
+json_t *job_delete_conversation(struct job *job, struct err *e);
 
-/* The "list" and "names" operations (job_list.c): new reference, or NULL. */
-json_t *job_list(const struct job_world *world, const json_t *request, struct err *e);
-json_t *job_names(const struct job_world *world, const json_t *request, struct err *e);
+/* job_list.c */
+json_t *job_list(struct job *job, struct err *e);
+json_t *job_names(struct job *job, struct err *e);
 
-/* Uploads by ticket (job_links.c): what client_files.h says of each. */
+/* job_links.c */
 json_t *job_create_upload(struct job *job, struct err *e);
 json_t *job_check_upload(struct job *job, struct err *e);
 json_t *job_stage_upload(struct job *job, struct err *e);
 json_t *job_finish_upload(struct job *job, struct err *e);
-/* The "import_url" operation (job_import.c). */
 json_t *job_import_url(struct job *job, struct err *e);
-/* The conversation's sandbox; where there is none one with fd -1, which takes no room (quota.h). */
-void job_find_or_none(const struct job *job, const char *tenant, const char *conversation,
-                      struct sandbox *out);
-/* Moves a whole content into the sandbox: {tenant, conversation, name, size, url}, what keeping.h
- * tells, or NULL. */
-struct upload_body;
-json_t *job_put_body(const struct sandbox *sb, const struct job_target *target,
-                     struct upload_body *body, struct err *e);
 
-/* Lasting sandboxes that no process answers for (job_stay.c), as above: "exec", "close_psandbox",
- * "psandbox_logs", and "psandbox_status" of all. */
-json_t *job_psandbox_ended(struct job *job, struct err *e);
-json_t *job_close_psandbox(struct job *job, struct err *e);
-json_t *job_psandbox_logs(struct job *job, struct err *e);
-json_t *job_psandbox_status(struct job *job, struct err *e);
-/* The "delete_conversation" operation (job_remove.c), whose sandbox the main process has moved to
- * .trash, which it has emptied when the job has ended; as above. */
-json_t *job_remove(struct job *job, struct err *e);
-
-/* The "runners" and "status" operations (job_status.c), as above. */
-json_t *job_runners(const struct runners *runners, struct err *e);
-json_t *job_status(const struct job_world *world);
-
-/* "archive_link", "pack" and "unpack" (job_archive.c), as above. */
+/* job_archive.c */
 json_t *job_archive_link(struct job *job, struct err *e);
 json_t *job_pack(struct job *job, struct err *e);
 json_t *job_unpack(struct job *job, struct err *e);
+
+/* job_runs.c: of runs and persistent sandboxes whose process has ended. cancel_run is get_run
+ * then, and a run that has just ended gets a moment to leave its result. */
+json_t *job_get_run(struct job *job, struct err *e);
+json_t *job_list_runs(struct job *job, struct err *e);
+json_t *job_exec(struct job *job, struct err *e);
+json_t *job_close_psandbox(struct job *job, struct err *e);
+json_t *job_psandbox_logs(struct job *job, struct err *e);
+json_t *job_psandbox_status(struct job *job, struct err *e);
+json_t *job_status(struct job *job, struct err *e);
+/* "runners", which the main process answers itself. */
+json_t *job_runners(const struct runners *runners, struct err *e);
 
 #endif

@@ -32,16 +32,6 @@ static int read_folder(const struct job *job, const char **out, struct err *e)
     return **out ? files_check_name("folder", *out, json_string_length(folder), e) : 0;
 }
 
-static int read_whose(const struct job *job, const char **tenant, const char **conversation,
-                      struct err *e)
-{
-    *tenant = json_get_string(job->request, "tenant");
-    *conversation = json_get_string(job->request, "conversationId");
-    if (!*tenant || !*conversation)
-        return err_set(e, ERR_INVALID, "tenant or conversation is missing");
-    return 0;
-}
-
 /* ---- packing ---- */
 
 /*
@@ -102,7 +92,7 @@ json_t *job_archive_link(struct job *job, struct err *e)
         err_set(e, ERR_INVALID, "format must be tar.gz, zip or tar");
         return NULL;
     }
-    if (read_whose(job, &tenant, &conversation, e) < 0 || read_folder(job, &folder, e) < 0 ||
+    if (job_read_owner(job, &tenant, &conversation, e) < 0 || read_folder(job, &folder, e) < 0 ||
         sandbox_find(root, tenant, conversation, &sb, e) < 0 || pack_look(&sb, folder, &sum, e) < 0)
         return NULL;
     job_note_use(&sb, tenant, conversation);
@@ -177,13 +167,15 @@ json_t *job_unpack(struct job *job, struct err *e)
     const struct sandbox_root *root = job->world->root;
     const char *tenant, *conversation;
     struct unpack_want want = {.replace = json_get_bool(job->request, "replace", 0) != 0,
-                               .max_bytes = job->world->config->limits.upload_max};
+                               .max_bytes = job->world->config->limits.upload_max,
+                               .watch = {job_check_caller, job}};
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
     bool is_there = json_object_get(job->request, "name") != NULL;
 
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    if (read_whose(job, &tenant, &conversation, e) < 0 || read_folder(job, &want.folder, e) < 0 ||
+    if (job_read_owner(job, &tenant, &conversation, e) < 0 ||
+        read_folder(job, &want.folder, e) < 0 ||
         (is_there ? sandbox_find : sandbox_open)(root, tenant, conversation, &sb, e) < 0)
         return NULL;
     int fd = open_archive(job, &sb, e);

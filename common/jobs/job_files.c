@@ -6,25 +6,18 @@
 
 #include "common/base/b64.h"
 #include "common/records/retention_notice.h"
+#include "common/records/run_record.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files_list.h"
+#include "common/sandbox/files/trash.h"
+#include "common/sandbox/files/usage.h"
 #include "common/sandbox/state/quota.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 /* What a page's end takes as text. */
 #define PLACE_MAX B64_ENCODED_LEN(FILES_NAME_MAX)
-
-/* Whose sandbox is it about? Borrowed from the request. */
-static int read_owner(const struct job *job, const char **tenant, const char **conversation,
-                      struct err *e)
-{
-    *tenant = json_get_string(job->request, "tenant");
-    *conversation = json_get_string(job->request, "conversationId");
-    if (*tenant && *conversation)
-        return 0;
-    return err_set(e, ERR_INVALID, "tenant or conversation is missing");
-}
 
 json_t *job_put(struct job *job, struct err *e)
 {
@@ -157,7 +150,7 @@ json_t *job_list_folder(struct job *job, struct err *e)
     struct glob glob;
     const char *tenant, *conversation;
 
-    if (read_owner(job, &tenant, &conversation, e) < 0 || read_query(job->request, &q, e) < 0 ||
+    if (job_read_owner(job, &tenant, &conversation, e) < 0 || read_query(job->request, &q, e) < 0 ||
         (pattern && glob_compile("glob", pattern, &glob, e) < 0) ||
         read_place(json_get_string(job->request, "after"), &place, e) < 0 ||
         sandbox_find(job->world->root, tenant, conversation, &sb, e) < 0)
@@ -178,6 +171,7 @@ json_t *job_delete(struct job *job, struct err *e)
 {
     bool recursive = json_get_bool(job->request, "recursive", 0);
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    const struct sandbox_watch watch = {job_check_caller, job};
     struct job_target t;
     uint64_t deleted;
 
@@ -185,7 +179,7 @@ json_t *job_delete(struct job *job, struct err *e)
         sandbox_find(job->world->root, t.tenant, t.conversation, &sb, e) < 0)
         return NULL;
     job_note_use(&sb, t.tenant, t.conversation);
-    if (files_delete(&sb, t.name, recursive, &deleted, e) < 0)
+    if (files_delete(&sb, t.name, recursive, &watch, &deleted, e) < 0)
         return NULL;
     return json_pack("{s:I}", "deleted", (json_int_t)deleted);
 }
@@ -204,4 +198,53 @@ json_t *job_move(struct job *job, struct err *e)
         return NULL;
     job_note_use(&sb, from.tenant, from.conversation);
     return files_look(&sb, to.name, &st, e) < 0 ? NULL : row_new(&sb, to.name, &st);
+}
+
+/* ---- a conversation's end ---- */
+
+/* The results that were kept of its runs. They are found by the list, which is of bounded length:
+ * again until there are no more. */
+static void remove_runs(const struct sandbox_root *root, const char *tenant,
+                        const char *conversation, int64_t before, struct err *e)
+{
+    size_t i, removed;
+    json_t *run;
+
+    do {
+        json_auto_t *runs = run_record_list(root, tenant, conversation, before, e);
+        removed = 0;
+        json_array_foreach(runs, i, run)
+        {
+            /* One of the same name that has begun since is another conversation's. */
+            if (json_get_integer(run, "createdAt", before + 1) > before ||
+                strcmp(json_get_string(run, "status"), "running") == 0)
+                continue;
+            run_record_remove(root, json_get_string(run, "runId"));
+            removed++;
+        }
+    } while (removed == RUN_LIST_MAX);
+}
+
+/* What is there is counted before the answer; to remove it takes longer and is not done here. */
+json_t *job_delete_conversation(struct job *job, struct err *e)
+{
+    const char *tenant, *conversation;
+    const char *trash = json_get_string(job->request, "trash");
+    struct sandbox gone = {.root = job->world->root, .fd = -1};
+    struct usage u = {0};
+
+    if (job_read_owner(job, &tenant, &conversation, e) < 0)
+        return NULL;
+    if (!trash) {
+        err_set(e, ERR_INVALID, "trash is missing");
+        return NULL;
+    }
+    AUTO_FD int dir = openat(gone.root->fd, TRASH_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_FD int fd = openat(dir, trash, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    gone.fd = fd;
+    if (fd >= 0 && usage_measure(&gone, NULL, &u, e) < 0)
+        return NULL;
+    remove_runs(gone.root, tenant, conversation, json_get_integer(job->request, "at", 0), e);
+    return json_pack("{s:b, s:I, s:I}", "deleted", 1, "files", (json_int_t)u.files, "bytes",
+                     (json_int_t)u.bytes);
 }

@@ -16,7 +16,7 @@
 #define RECORDS_FOR_NAME   2000 /* conversations looked at for a completion, the newest */
 
 struct page {
-    const struct job_world *world;
+    struct job *job;
     const char *tenant;
     struct state_sandbox from; /* where it begins; "" = with the first sandbox */
     const char *from_name;     /* in that sandbox: behind this file; "" = with the first */
@@ -81,7 +81,9 @@ static int add_sandbox(struct page *p, const struct state_sandbox *sandbox_dir, 
     AUTO_SNAPSHOT struct snapshot files = SNAPSHOT_INIT;
 
     p->sandboxes++;
-    if (!enter(p->world, p->tenant, sandbox_dir->name, &sb, &record))
+    if (job_check_caller(p->job, e) < 0)
+        return -1;
+    if (!enter(p->job->world, p->tenant, sandbox_dir->name, &sb, &record))
         return 0;
     if (snapshot_take(&sb, &files, e) < 0)
         return -1;
@@ -100,7 +102,7 @@ static int fill(struct page *p, struct err *e)
 {
     AUTO_STATE_LIST struct state_list sandboxes = STATE_LIST_INIT;
 
-    if (state_list(p->world->root, p->tenant, &sandboxes, e) < 0)
+    if (state_list(p->job->world->root, p->tenant, &sandboxes, e) < 0)
         return -1;
     for (size_t i = 0; i < sandboxes.n && !p->next; i++) {
         const struct state_sandbox *sandbox_dir = &sandboxes.items[i];
@@ -144,9 +146,10 @@ static int read_max(const json_t *request, size_t *out, struct err *e)
     return 0;
 }
 
-json_t *job_list(const struct job_world *world, const json_t *request, struct err *e)
+json_t *job_list(struct job *job, struct err *e)
 {
-    struct page p = {.world = world, .tenant = json_get_string(request, "tenant")};
+    const json_t *request = job->request;
+    struct page p = {.job = job, .tenant = json_get_string(request, "tenant")};
 
     if (!p.tenant) {
         err_set(e, ERR_INVALID, "list: the tenant is missing");
@@ -181,19 +184,20 @@ static void add_name(struct names *n, const char *name)
         json_array_append_new(n->list, json_string(name));
 }
 
-static int conversation_names(const struct job_world *world, const char *tenant, struct names *out,
-                              struct err *e)
+static int conversation_names(struct job *job, const char *tenant, struct names *out, struct err *e)
 {
     AUTO_STATE_LIST struct state_list sandboxes = STATE_LIST_INIT;
 
-    if (state_list(world->root, tenant, &sandboxes, e) < 0)
+    if (state_list(job->world->root, tenant, &sandboxes, e) < 0)
         return -1;
     for (size_t i = 0; i < sandboxes.n && i < RECORDS_FOR_NAME; i++) {
         AUTO_STATE_RECORD struct state_record record = STATE_RECORD_INIT;
 
         if (json_array_size(out->list) == out->max)
             break;
-        if (enter(world, tenant, sandboxes.items[i].name, NULL, &record))
+        if (job_check_caller(job, e) < 0)
+            return -1;
+        if (enter(job->world, tenant, sandboxes.items[i].name, NULL, &record))
             add_name(out, record.conversation);
     }
     return 0;
@@ -214,8 +218,10 @@ static int file_names(const struct job_world *world, const char *tenant, const c
     return 0;
 }
 
-json_t *job_names(const struct job_world *world, const json_t *request, struct err *e)
+json_t *job_names(struct job *job, struct err *e)
 {
+    const struct job_world *world = job->world;
+    const json_t *request = job->request;
     const char *tenant = json_get_string(request, "tenant");
     const char *conversation = json_get_string(request, "conversationId");
     struct names names = {.prefix = json_get_string(request, "prefix")};
@@ -228,7 +234,7 @@ json_t *job_names(const struct job_world *world, const json_t *request, struct e
         return NULL;
     names.list = json_array();
     if ((conversation ? file_names(world, tenant, conversation, &names, e)
-                      : conversation_names(world, tenant, &names, e)) < 0) {
+                      : conversation_names(job, tenant, &names, e)) < 0) {
         json_decref(names.list);
         return NULL;
     }

@@ -4,13 +4,10 @@ libjobs_a_SOURCES = \
 	common/jobs/job.c common/jobs/job.h \
 	common/jobs/job_archive.c \
 	common/jobs/job_files.c \
-	common/jobs/job_import.c \
 	common/jobs/job_links.c \
 	common/jobs/job_list.c \
-	common/jobs/job_psandbox.c \
-	common/jobs/job_remove.c \
-	common/jobs/job_status.c \
-	common/jobs/run_lookup.c common/jobs/run_lookup.h
+	common/jobs/job_main.c common/jobs/job_main.h \
+	common/jobs/job_runs.c
 
 if HAVE_CMOCKA
 check_PROGRAMS += \

@@ -111,6 +111,6 @@ void index_dir_sweep(int root_fd)
         return;
     for (struct dirent *entry; (entry = readdir(dir));)
         if (entry->d_name[0] != '.' && strlen(entry->d_name) <= 64 &&
-            !runlock_alive(root_fd, entry->d_name))
+            !run_lock_reap(root_fd, entry->d_name))
             index_dir_remove(root_fd, entry->d_name);
 }

@@ -8,8 +8,7 @@ librecords_a_SOURCES = \
 	common/records/output_ring.c common/records/output_ring.h \
 	common/records/psandbox_record.c common/records/psandbox_record.h \
 	common/records/run_lock.c common/records/run_lock.h \
-	common/records/run_record.c common/records/run_record.h \
-	common/records/run_record_list.c
+	common/records/run_record.c common/records/run_record.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \

@@ -137,7 +137,7 @@ static bool has_ended(const json_t *record)
 bool psandbox_record_lives(const struct sandbox_root *root, const char *run_id,
                            const json_t *record)
 {
-    return !has_ended(record) && runlock_alive(root->fd, run_id);
+    return !has_ended(record) && run_lock_reap(root->fd, run_id);
 }
 
 static int64_t forgotten_at(const json_t *record)
@@ -159,7 +159,7 @@ void psandbox_record_strip(json_t *record)
 /* What its owner is told. */
 static json_t *row_of(const struct sandbox_root *root, const char *run_id, json_t *take_record)
 {
-    if (!has_ended(take_record) && !runlock_alive(root->fd, run_id)) {
+    if (!has_ended(take_record) && !run_lock_reap(root->fd, run_id)) {
         json_object_set_new(take_record, "status", json_string("lost"));
         json_object_set_new(take_record, "reason", json_string(LOST_REASON));
     }
@@ -338,7 +338,7 @@ void psandbox_record_sweep(const struct sandbox_root *root, int64_t now_unix)
 
         id_of_entry(entry->d_name, run_id);
         json_auto_t *record = run_id[0] ? read_record(dirfd(dir), run_id) : NULL;
-        if (run_id[0] && now_unix > forgotten_at(record) && !runlock_alive(root->fd, run_id))
+        if (run_id[0] && now_unix > forgotten_at(record) && !run_lock_reap(root->fd, run_id))
             forget(dirfd(dir), run_id);
     }
 }

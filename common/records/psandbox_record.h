@@ -1,8 +1,8 @@
 /*
  * What is known of a persistent sandbox beside its process: SANDBOX_ROOT/.sandboxes/<run id>.json,
  * written at its start and whenever its state changes, and <run id>.log, what its commands printed,
- * once it has ended. One whose record says that it lives while nobody holds its lock (runlock.h) is
- * lost. Only the broker's account can read them. Private to common/broker.
+ * once it has ended. One whose record says that it lives while nobody holds its lock (run_lock.h)
+ * is lost. Only the broker's account can read them. Private to common/broker.
  */
 #ifndef SANDCGI_RECORDS_PSANDBOX_RECORD_H
 #define SANDCGI_RECORDS_PSANDBOX_RECORD_H

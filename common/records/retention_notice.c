@@ -64,7 +64,7 @@ void retention_notice_after(const struct sandbox *sb, const struct snapshot *aft
     struct err e = ERR_INIT;
 
     retention_notice_expiry(sb, result);
-    if (after->usage.partial || !quota_is_passed(sb->root, &after->usage, &e))
+    if (after->usage.partial || !quota_exceeded(sb->root, &after->usage, &e))
         return;
     AUTO_FREE char *text = mem_printf("The next run or upload will be refused: %s.", e.text);
     add_notice(result, text);

@@ -36,7 +36,7 @@ static bool lock_new(int fd)
     return fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-int runlock_take(int root_fd, const char *run_id, struct err *e)
+int run_lock_take(int root_fd, const char *run_id, struct err *e)
 {
     char path[80];
     lock_path(path, run_id);
@@ -51,14 +51,14 @@ int runlock_take(int root_fd, const char *run_id, struct err *e)
     return err_set(e, ERR_IO, "cannot lock %s under SANDBOX_ROOT", path);
 }
 
-void runlock_remove(int root_fd, const char *run_id)
+void run_lock_remove(int root_fd, const char *run_id)
 {
     char path[80];
     lock_path(path, run_id);
     unlinkat(root_fd, path, 0);
 }
 
-bool runlock_alive(int root_fd, const char *run_id)
+bool run_lock_reap(int root_fd, const char *run_id)
 {
     if (!id_ok(run_id))
         return false;
@@ -69,11 +69,11 @@ bool runlock_alive(int root_fd, const char *run_id)
         return errno != ENOENT; /* unreadable is not dead: leave it to its deadline */
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return true;
-    runlock_remove(root_fd, run_id);
+    run_lock_remove(root_fd, run_id);
     return false;
 }
 
-void runlock_sweep(int root_fd)
+void run_lock_sweep(int root_fd)
 {
     AUTO_DIR DIR *dir = beneath_open_dir(root_fd, RUNS);
 
@@ -81,5 +81,5 @@ void runlock_sweep(int root_fd)
         return;
     for (struct dirent *entry; (entry = readdir(dir));)
         if (id_ok(entry->d_name))
-            runlock_alive(root_fd, entry->d_name);
+            run_lock_reap(root_fd, entry->d_name);
 }

@@ -12,14 +12,14 @@
 
 /* Creates and locks the file of run_id. Returns a descriptor that holds the lock until closed (also
  * by death). */
-int runlock_take(int root_fd, const char *run_id, struct err *e);
+int run_lock_take(int root_fd, const char *run_id, struct err *e);
 /* Removes the file; close the descriptor afterwards. */
-void runlock_remove(int root_fd, const char *run_id);
+void run_lock_remove(int root_fd, const char *run_id);
 
 /* Does a living process supervise this run? Removes the file when not. */
-bool runlock_alive(int root_fd, const char *run_id);
+bool run_lock_reap(int root_fd, const char *run_id);
 
 /* Removes the files that dead supervisors left, whatever became of their containers. */
-void runlock_sweep(int root_fd);
+void run_lock_sweep(int root_fd);
 
 #endif

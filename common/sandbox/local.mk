@@ -8,9 +8,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/archive/archive_write.c \
 	common/sandbox/files/beneath.c common/sandbox/files/beneath.h \
 	common/sandbox/files/files.c common/sandbox/files/files.h \
-	common/sandbox/files/files_delete.c \
 	common/sandbox/files/files_list.c common/sandbox/files/files_list.h \
-	common/sandbox/files/files_move.c \
 	common/sandbox/files/path_walk.c common/sandbox/files/path_walk.h \
 	common/sandbox/links/link.c common/sandbox/links/link.h \
 	common/sandbox/files/local.c common/sandbox/files/local.h \
@@ -23,7 +21,6 @@ libsandbox_a_SOURCES = \
 	common/sandbox/warm_dir.c common/sandbox/warm_dir.h \
 	common/sandbox/files/staging.c common/sandbox/files/staging.h \
 	common/sandbox/state/state.c common/sandbox/state/state.h \
-	common/sandbox/state/state_size.c \
 	common/sandbox/links/ticket.c common/sandbox/links/ticket.h \
 	common/sandbox/files/trash.c common/sandbox/files/trash.h \
 	common/sandbox/files/tree.c common/sandbox/files/tree.h \

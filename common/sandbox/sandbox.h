@@ -1,7 +1,8 @@
 /*
  * Sandbox directories under SANDBOX_ROOT: one per (tenant, conversation), named by an HMAC nobody
- * can guess, mounted at /data in its containers and served by nginx under /files/<name>/. Only the
- * broker uses this module.
+ * can guess, mounted at /data in its containers and served by nginx under /files/<name>/. The
+ * broker's processes open them; the rest of the program uses the types and limits of this folder,
+ * links, and what needs no root (media, local).
  */
 #ifndef SANDCGI_SANDBOX_SANDBOX_H
 #define SANDCGI_SANDBOX_SANDBOX_H
@@ -24,6 +25,12 @@ struct sandbox_bounds {
     uint64_t total_bytes;  /* of all conversations together */
     uint64_t bytes, files; /* of one conversation (quota.h) */
     uint64_t reserve;      /* bytes of the file system that nobody's files may take */
+};
+
+/* Asked between the steps of work that may last; check: -1 with *e ends it. */
+struct sandbox_watch {
+    int (*check)(void *ctx, struct err *e);
+    void *ctx;
 };
 
 /* The tree and what is needed to name things in it; one per process. */

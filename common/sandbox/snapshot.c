@@ -156,11 +156,12 @@ static void sort_unique(struct snapshot *s)
     s->n = kept + 1;
 }
 
-int snapshot_take_small(const struct sandbox *sb, size_t steps_max, struct snapshot *out,
-                        struct err *e)
+/* 1: there is more than steps_max. */
+static int take(const struct sandbox *sb, size_t steps_max, bool leaves_out, struct snapshot *out,
+                struct err *e)
 {
     AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
-    struct walk w = {.out = &s, .steps_max = steps_max, .leaves_out = sb->name[0] != '\0', .e = e};
+    struct walk w = {.out = &s, .steps_max = steps_max, .leaves_out = leaves_out, .e = e};
 
     /* The kernel stamps files with the coarse clock; the fine one would be ahead of them. */
     clock_gettime(CLOCK_REALTIME_COARSE, &s.taken);
@@ -178,7 +179,18 @@ int snapshot_take_small(const struct sandbox *sb, size_t steps_max, struct snaps
 
 int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e)
 {
-    return snapshot_take_small(sb, SNAPSHOT_STEPS_MAX, out, e);
+    return take(sb, SNAPSHOT_STEPS_MAX, true, out, e);
+}
+
+int snapshot_take_small(const struct sandbox *sb, size_t steps_max, struct snapshot *out,
+                        struct err *e)
+{
+    return take(sb, steps_max, true, out, e);
+}
+
+int snapshot_take_folder(const struct sandbox *folder, struct snapshot *out, struct err *e)
+{
+    return take(folder, SNAPSHOT_STEPS_MAX, false, out, e);
 }
 
 void snapshot_clear(struct snapshot *s)

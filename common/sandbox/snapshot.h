@@ -44,8 +44,7 @@ struct snapshot {
 #define AUTO_SNAPSHOT AUTO(snapshot_clear)
 
 /*
- * Lists the regular files but those in SNAPSHOT_LEFT_OUT; a folder that somebody opened as if it
- * were a sandbox (it has no name) is listed whole. What vanishes or changes its type
+ * Lists the regular files but those in SNAPSHOT_LEFT_OUT. What vanishes or changes its type
  * meanwhile, or cannot be read (a folder of mode 000), is passed over; files deeper than
  * FILES_DEPTH_MAX or with names over FILES_NAME_MAX, which files_open would refuse, set cut. -1
  * only when the system fails (descriptors, memory, disk). Beside a running program the result is of
@@ -56,6 +55,9 @@ int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e)
  * touched. */
 int snapshot_take_small(const struct sandbox *sb, size_t steps_max, struct snapshot *out,
                         struct err *e);
+/* The same for a folder of a sandbox, opened as if it were one: SNAPSHOT_LEFT_OUT is a name like
+ * any other there. */
+int snapshot_take_folder(const struct sandbox *folder, struct snapshot *out, struct err *e);
 void snapshot_clear(struct snapshot *s);
 
 enum snapshot_change { SNAPSHOT_CREATED, SNAPSHOT_MODIFIED, SNAPSHOT_DELETED };

@@ -23,7 +23,7 @@ int container_open(struct container *c, const struct supervisor_start *start, vo
     if (channel_open(&c->channel, start->channel, ops, owner, e) < 0)
         return -1;
     c->attend = (struct engine_attend){.fd = c->channel.loop.fd, .turn = tick, .ctx = owner};
-    c->lock_fd = runlock_take(start->root->fd, start->run_id, e);
+    c->lock_fd = run_lock_take(start->root->fd, start->run_id, e);
     address.version = start->version;
     c->engine = c->lock_fd < 0 ? NULL : docker_engine_new(&address, e);
     return c->engine ? 0 : -1;
@@ -36,7 +36,7 @@ void container_clear(struct container *c)
     waiters_clear(&c->waiters);
     channel_clear(&c->channel);
     if (c->lock_fd >= 0)
-        runlock_remove(c->start->root->fd, c->start->run_id);
+        run_lock_remove(c->start->root->fd, c->start->run_id);
     auto_close_fd(&c->lock_fd);
 }
 

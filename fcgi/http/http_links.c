@@ -90,7 +90,6 @@ static char *upload_ticket(const struct app *app, const struct http_request *r, 
 static int copy_body(const struct app *app, const struct http_request *r, int to_fd, uint64_t size,
                      struct err *e)
 {
-    const struct sandbox_root disk = {.fd = to_fd, .bounds.reserve = app->settings->disk_reserve};
     const struct http_source *source = r->source;
     char chunk[CHUNK];
 
@@ -99,7 +98,7 @@ static int copy_body(const struct app *app, const struct http_request *r, int to
         long n = source->read(source->ctx, chunk, want);
         if (n <= 0)
             return err_set(e, ERR_INVALID, "the body ended %" PRIu64 " bytes early", size - done);
-        if (quota_check_piece(&disk, done, (uint64_t)n, e) < 0)
+        if (quota_check_piece(to_fd, app->settings->disk_reserve, done, (uint64_t)n, e) < 0)
             return -1;
         if (fdio_write_all(to_fd, chunk, (size_t)n, e) < 0)
             return err_wrap(e, "the upload cannot be stored");

@@ -40,7 +40,8 @@ struct pack_sink {
 };
 
 /*
- * Writes it to the sink, front to back. Regular files only, called as in the sandbox, so none is
+ * Writes it to the sink, front to back. folder NULL: sb is any open folder (only its fd is used),
+ * and all of it is packed. Regular files only, called as in the sandbox, so none is
  * absolute or leaves the place it is unpacked at; owner 0, mode 0644. A file counts with the size
  * that it has when its turn comes: what grows is cut there, what shrinks is filled up with zeros,
  * what vanishes is left out. A backslash in a name, or the colon of "C:", which some systems take

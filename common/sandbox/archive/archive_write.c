@@ -69,11 +69,10 @@ static int source_open(const struct sandbox *sb, const char *folder, struct sour
 {
     struct snapshot *listing = &out->listing;
 
-    out->at = (struct sandbox){.root = sb->root, .fd = open_folder(sb, folder, e)};
-    if (!*folder) /* the sandbox itself, whose packages are nobody's files */
-        memcpy(out->at.name, sb->name, sizeof(sb->name));
-    out->prefix = folder;
-    if (out->at.fd < 0 || snapshot_take(&out->at, listing, e) < 0)
+    out->at = (struct sandbox){.root = sb->root, .fd = open_folder(sb, folder ? folder : "", e)};
+    out->prefix = folder ? folder : "";
+    if (out->at.fd < 0 ||
+        (folder && !*folder ? snapshot_take : snapshot_take_folder)(&out->at, listing, e) < 0)
         return -1;
     *sum = (struct pack_sum){.files = listing->n};
     for (size_t i = 0; i < listing->n; i++)

@@ -115,7 +115,7 @@ static int add_content(struct unpacking *u, const struct archive_record *r, stru
         return quota_check(u->sb, bytes, e) < 0
                    ? -1
                    : err_set(e, ERR_LIMIT, "the archive's content does not fit");
-    if (quota_check_piece(u->sb->root, u->spooled, r->len, e) < 0 ||
+    if (quota_check_piece(u->spool, u->sb->root->bounds.reserve, u->spooled, r->len, e) < 0 ||
         fdio_write_all(u->spool, r->data, r->len, e) < 0)
         return -1;
     u->spooled = bytes;
@@ -148,7 +148,9 @@ static int take_all(struct unpacking *u, int records_fd, struct err *e)
     int done = 0;
 
     while (done == 0) {
-        if (archive_record_read(records_fd, end, r, &broken) == 0)
+        if (u->want->watch.check && u->want->watch.check(u->want->watch.ctx, e) < 0)
+            done = -1;
+        else if (archive_record_read(records_fd, end, r, &broken) == 0)
             done = take_record(u, r, e);
         else if (broken.kind == ERR_LIMIT)
             done = err_set(e, ERR_LIMIT, "%s", broken.text);
@@ -247,7 +249,7 @@ static int check_free(const struct unpacking *u, struct item *item, struct err *
 /* For a moment its content is there twice. */
 static int put_file(const struct unpacking *u, const struct item *item, struct err *e)
 {
-    if (quota_check_disk(u->sb->root, item->size, e) < 0)
+    if (quota_check_disk(u->spool, u->sb->root->bounds.reserve, item->size, e) < 0)
         return -1;
     if (lseek(u->spool, (off_t)item->offset, SEEK_SET) < 0)
         return err_errno(e, "the archive's content cannot be read again");
@@ -274,12 +276,12 @@ static int put_folder(const struct unpacking *u, const struct item *item, struct
 /* What was not there before goes again; folders stay. */
 static void take_back(const struct unpacking *u, size_t n)
 {
-    struct err nobody = ERR_INIT;
+    struct err ignored = ERR_INIT;
     uint64_t deleted;
 
     for (size_t i = 0; i < n; i++)
         if (!u->items[i].folder && u->items[i].is_new)
-            (void)files_delete(u->sb, u->items[i].name, false, &deleted, &nobody);
+            (void)files_delete(u->sb, u->items[i].name, false, NULL, &deleted, &ignored);
 }
 
 static int put_all(struct unpacking *u, struct unpacked *out, struct err *e)

@@ -18,7 +18,8 @@ struct unpack_want {
     const char
         *folder;  /* below which it goes; "": the sandbox itself; files_check_name passed it */
     bool replace; /* files of those names? */
-    uint64_t max_bytes; /* of content */
+    uint64_t max_bytes;         /* of content */
+    struct sandbox_watch watch; /* asked until the archive has been read; zeros: none */
 };
 
 struct unpacked {

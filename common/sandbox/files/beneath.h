@@ -12,6 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define FILES_NAME_MAX      1024 /* bytes of a relative name */
+#define FILES_COMPONENT_MAX 255
+#define FILES_DEPTH_MAX     16
+
 struct open_how;
 
 /*

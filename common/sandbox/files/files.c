@@ -2,21 +2,26 @@
 
 #include "common/sandbox/files/files.h"
 
+#include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/parse.h"
 #include "common/base/utf8.h"
 #include "common/sandbox/files/beneath.h"
 #include "common/sandbox/files/path_walk.h"
 #include "common/sandbox/files/staging.h"
+#include "common/sandbox/files/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COPY_CHUNK 65536
-/* How often the way is walked anew when a program changes it under our feet. */
-#define PUT_TRIES 8
+#define DELETE_MS  30000
+/* How often a path is walked again because a program has changed it meanwhile. */
+#define TRIES_MAX 8
 
 /* The byte at s, decoding one %XX; *step is how many characters that were. */
 static char decode_at(const char *s, size_t *step)
@@ -181,7 +186,7 @@ static int move_in(const struct sandbox *sb, const char *name, struct staged *fi
     int error = ENOENT;
 
     /* ENOENT: a program removed a folder between our opening it and the rename. */
-    for (int i = 0; i < PUT_TRIES && error == ENOENT; i++) {
+    for (int i = 0; i < TRIES_MAX && error == ENOENT; i++) {
         if (put_once(sb, name, file, replace) == 0)
             return 0;
         error = errno;
@@ -206,6 +211,125 @@ int files_put_staged(const struct sandbox *sb, const char *name, struct staged *
         return -1;
     return move_in(sb, name, file, true, e);
 }
+
+/* ---- moving and deleting ---- */
+
+int files_look(const struct sandbox *sb, const char *name, struct stat *out, struct err *e)
+{
+    AUTO_PATH_WALK struct path_walk walk = PATH_WALK_INIT;
+
+    if (path_walk_go(sb, name, false, &walk) == 0 &&
+        fstatat(walk.fd, walk.last, out, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    if (beneath_system_failed(errno))
+        return err_errno(e, "the file cannot be looked at");
+    return err_set(e, ERR_NOT_FOUND, "there is no such file or folder");
+}
+
+/* 0, or -1 with errno. */
+static int move_once(const struct sandbox *sb, const char *from, const char *to, bool replace)
+{
+    AUTO_PATH_WALK struct path_walk source = PATH_WALK_INIT;
+    AUTO_PATH_WALK struct path_walk target = PATH_WALK_INIT;
+
+    if (path_walk_go(sb, from, false, &source) < 0 || path_walk_go(sb, to, true, &target) < 0)
+        return -1;
+    if ((replace ? renameat(source.fd, source.last, target.fd, target.last)
+                 : beneath_rename_free(source.fd, source.last, target.fd, target.last)) < 0)
+        return -1;
+    path_walk_keep(&target);
+    return 0;
+}
+
+static int move_error(int error, struct err *e)
+{
+    errno = error;
+    switch (error) {
+    case EEXIST:
+    case ENOTEMPTY:
+        return err_set(e, ERR_EXISTS, "there is something of the new name already");
+    case EISDIR:
+        return err_set(e, ERR_EXISTS, "the new name is that of a folder: a file cannot replace it");
+    case ENOTDIR:
+    case ELOOP:
+        return err_set(e, ERR_INVALID,
+                       "the new name leads through, or would replace, what is not a folder");
+    case EINVAL:
+        return err_set(e, ERR_INVALID, "a folder cannot be moved into itself");
+    case ENOENT:
+        return err_set(e, ERR_IO, "a running program keeps removing the folder of the new name");
+    default:
+        return err_errno(e, "the file cannot be moved");
+    }
+}
+
+int files_move(const struct sandbox *sb, const char *from, const char *to, bool replace,
+               struct err *e)
+{
+    struct stat st;
+    int error = ENOENT;
+
+    for (int i = 0; i < TRIES_MAX && error == ENOENT; i++) {
+        if (files_look(sb, from, &st, e) < 0)
+            return -1;
+        if (move_once(sb, from, to, replace) == 0)
+            return 0;
+        error = errno;
+    }
+    return move_error(error, e);
+}
+
+/* What unlink would not take. */
+static int delete_folder(const struct path_walk *walk, const struct tree_bounds *recursive,
+                         uint64_t *deleted, struct err *e)
+{
+    if (recursive)
+        return tree_remove(walk->fd, walk->last, *recursive, deleted, e);
+    if (unlinkat(walk->fd, walk->last, AT_REMOVEDIR) == 0) {
+        ++*deleted;
+        return 0;
+    }
+    if (errno == ENOTEMPTY || errno == EEXIST)
+        return err_set(e, ERR_INVALID,
+                       "that is a folder with something in it: say recursive to delete it all");
+    return beneath_has_changed(errno) ? 0 : tree_cannot("the file", e);
+}
+
+/* 0 with nothing deleted: it became something else meanwhile. */
+static int delete_once(const struct sandbox *sb, const char *name,
+                       const struct tree_bounds *recursive, uint64_t *deleted, struct err *e)
+{
+    AUTO_PATH_WALK struct path_walk walk = PATH_WALK_INIT;
+
+    if (path_walk_go(sb, name, false, &walk) == 0) {
+        if (unlinkat(walk.fd, walk.last, 0) == 0) {
+            ++*deleted;
+            return 0;
+        }
+        if (errno == EISDIR || errno == EPERM)
+            return delete_folder(&walk, recursive, deleted, e);
+    }
+    if (beneath_has_changed(errno) || errno == EINVAL)
+        return err_set(e, ERR_NOT_FOUND, "there is no such file or folder");
+    return tree_cannot("the file", e);
+}
+
+int files_delete(const struct sandbox *sb, const char *name, bool recursive,
+                 const struct sandbox_watch *watch, uint64_t *out_deleted, struct err *e)
+{
+    const struct tree_bounds bounds = {
+        .watch = watch, .entries = FILES_DELETE_MAX, .end = deadline_in_ms(DELETE_MS)};
+    int rc = 0;
+
+    *out_deleted = 0;
+    for (int i = 0; i < TRIES_MAX && rc == 0 && *out_deleted == 0; i++)
+        rc = delete_once(sb, name, recursive ? &bounds : NULL, out_deleted, e);
+    if (rc == 0 && *out_deleted == 0)
+        return err_set(e, ERR_LIMIT, "a running program keeps changing what has this name");
+    return rc;
+}
+
+/* ---- sharing ---- */
 
 /* Adds the mode bits to what flags open, if it lacks them. */
 static void add_mode(const struct sandbox *sb, const char *name, int flags, mode_t bits)

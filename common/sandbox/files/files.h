@@ -8,15 +8,12 @@
 #ifndef SANDCGI_SANDBOX_FILES_FILES_H
 #define SANDCGI_SANDBOX_FILES_FILES_H
 
+#include "common/sandbox/files/beneath.h"
 #include "common/sandbox/sandbox.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
-
-#define FILES_NAME_MAX      1024 /* bytes of a relative name */
-#define FILES_COMPONENT_MAX 255
-#define FILES_DEPTH_MAX     16
 
 /*
  * Checks a client's relative name: 1..FILES_NAME_MAX bytes of UTF-8 without NULs, not absolute, at
@@ -74,10 +71,11 @@ int files_move(const struct sandbox *sb, const char *from, const char *to, bool 
  * recursive a folder and everything in it, however deep. *out_deleted counts what is gone, also
  * after a failure: ERR_NOT_FOUND; ERR_INVALID for a folder that is not empty without recursive;
  * ERR_LIMIT after FILES_DELETE_MAX, or when a program fills the folder as fast; ERR_DENIED when
- * a folder's mode forbids it. What a program moves out of the folder meanwhile may be deleted, too.
+ * a folder's mode forbids it; what watch says (NULL: none). What a program moves out of the folder
+ * meanwhile may be deleted, too.
  */
-int files_delete(const struct sandbox *sb, const char *name, bool recursive, uint64_t *out_deleted,
-                 struct err *e);
+int files_delete(const struct sandbox *sb, const char *name, bool recursive,
+                 const struct sandbox_watch *watch, uint64_t *out_deleted, struct err *e);
 
 /* What is at name, links not followed; ERR_NOT_FOUND when nothing is. */
 int files_look(const struct sandbox *sb, const char *name, struct stat *out, struct err *e);

@@ -5,7 +5,8 @@
 #ifndef SANDCGI_SANDBOX_FILES_PATH_WALK_H
 #define SANDCGI_SANDBOX_FILES_PATH_WALK_H
 
-#include "common/sandbox/files/files.h"
+#include "common/sandbox/files/beneath.h"
+#include "common/sandbox/sandbox.h"
 
 /* A folder that was made on the walk. */
 struct files_made {

@@ -15,14 +15,16 @@
 /* Folders held open at once. What is deeper is moved up to the top, so that no depth needs more. */
 #define LEVELS_MAX 24
 /* How often a folder is read again because something was left in it. */
-#define PASSES_MAX 16
-#define RAISED_LEN 32 /* characters of a folder's name that was moved up */
+#define PASSES_MAX  16
+#define WATCH_STEPS 64 /* entries between two looks at the watch */
+#define RAISED_LEN  32 /* characters of a folder's name that was moved up */
 
 struct removal {
     int top_fd; /* of the folder that is emptied */
     bool force; /* modes are changed, and what cannot be removed is left */
     struct tree_bounds bounds;
     uint64_t *gone;
+    uint64_t steps;
     struct err *e;
 };
 
@@ -45,8 +47,12 @@ static int fail(const struct removal *r, const char *what)
     return r->force ? 0 : tree_cannot(what, r->e);
 }
 
-static int check_bounds(const struct removal *r)
+static int check_bounds(struct removal *r)
 {
+    const struct sandbox_watch *watch = r->bounds.watch;
+
+    if (watch && ++r->steps % WATCH_STEPS == 0 && watch->check(watch->ctx, r->e) < 0)
+        return -1;
     if (*r->gone < r->bounds.entries && !deadline_passed(r->bounds.end))
         return 0;
     return err_set(r->e, ERR_LIMIT,

@@ -7,12 +7,13 @@
 #define SANDCGI_SANDBOX_FILES_TREE_H
 
 #include "common/base/clock.h"
-#include "common/base/err.h"
+#include "common/sandbox/sandbox.h"
 
 #include <stdint.h>
 
 struct tree_bounds {
-    uint64_t entries; /* files and folders, those gone before among them */
+    const struct sandbox_watch *watch; /* asked now and then; NULL: none */
+    uint64_t entries;                  /* files and folders, those gone before among them */
     struct deadline end;
 };
 

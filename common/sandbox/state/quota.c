@@ -15,34 +15,33 @@ static double mib(uint64_t bytes)
 
 /* Bytes that can be written before the reserve is touched; UINT64_MAX: nobody knows, or no
  * reserve. */
-static uint64_t disk_left(const struct sandbox_root *root)
+static uint64_t disk_left(int fd, uint64_t reserve)
 {
     struct statvfs fs;
 
-    if (root->bounds.reserve == 0 || fstatvfs(root->fd, &fs) < 0)
+    if (reserve == 0 || fstatvfs(fd, &fs) < 0)
         return UINT64_MAX;
     uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-    return free_bytes > root->bounds.reserve ? free_bytes - root->bounds.reserve : 0;
+    return free_bytes > reserve ? free_bytes - reserve : 0;
 }
 
-int quota_check_disk(const struct sandbox_root *root, uint64_t more_bytes, struct err *e)
+int quota_check_disk(int fd, uint64_t reserve, uint64_t more_bytes, struct err *e)
 {
-    uint64_t left = disk_left(root);
+    uint64_t left = disk_left(fd, reserve);
 
     if (left > 0 && more_bytes <= left)
         return 0;
     return err_set(e, ERR_LIMIT,
                    "the server's disk is nearly full: %.1f MiB can still be written and %.1f MiB "
                    "are kept free (SANDBOX_DISK_RESERVE); " WAY_OUT ", or tell the operator",
-                   mib(left), mib(root->bounds.reserve));
+                   mib(left), mib(reserve));
 }
 
-int quota_check_piece(const struct sandbox_root *root, uint64_t written, uint64_t piece,
-                      struct err *e)
+int quota_check_piece(int fd, uint64_t reserve, uint64_t written, uint64_t piece, struct err *e)
 {
     if ((written + piece) / QUOTA_LOOK_BYTES == written / QUOTA_LOOK_BYTES)
         return 0;
-    return quota_check_disk(root, piece, e);
+    return quota_check_disk(fd, reserve, piece, e);
 }
 
 static int check_files(const struct sandbox_bounds *b, const struct usage *now, uint64_t more,
@@ -98,10 +97,10 @@ int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_
 {
     if (check(sb->root, now, more_bytes, more_bytes > 0, e) < 0)
         return -1;
-    return quota_check_disk(sb->root, more_bytes, e);
+    return quota_check_disk(sb->root->fd, sb->root->bounds.reserve, more_bytes, e);
 }
 
-bool quota_is_passed(const struct sandbox_root *root, const struct usage *now, struct err *e)
+bool quota_exceeded(const struct sandbox_root *root, const struct usage *now, struct err *e)
 {
     return check(root, now, 0, 0, e) < 0;
 }
@@ -133,7 +132,7 @@ int quota_check_arrived(const struct sandbox *sb, uint64_t bytes, struct err *e)
 
     if (measure(sb, &now, e) < 0 || check(sb->root, &now, bytes, bytes > 0, e) < 0)
         return -1;
-    return quota_check_disk(sb->root, 0, e);
+    return quota_check_disk(sb->root->fd, sb->root->bounds.reserve, 0, e);
 }
 
 static uint64_t left_of(uint64_t bound, uint64_t used)
@@ -144,7 +143,7 @@ static uint64_t left_of(uint64_t bound, uint64_t used)
 int quota_left(const struct sandbox *sb, struct usage *out, struct err *e)
 {
     const struct sandbox_bounds *b = &sb->root->bounds;
-    uint64_t disk = disk_left(sb->root);
+    uint64_t disk = disk_left(sb->root->fd, b->reserve);
     struct usage now;
 
     if (measure(sb, &now, e) < 0 || quota_check_usage(sb, &now, 0, e) < 0)

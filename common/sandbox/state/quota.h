@@ -30,11 +30,10 @@ int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_
 int quota_check_arrived(const struct sandbox *sb, uint64_t bytes, struct err *e);
 
 /* Only the file system's reserve: may more_bytes be written at all? */
-int quota_check_disk(const struct sandbox_root *root, uint64_t more_bytes, struct err *e);
-/* The same for whoever writes piece by piece, and what others write meanwhile: written so far, and
- * the next piece. Looks every QUOTA_LOOK_BYTES. */
-int quota_check_piece(const struct sandbox_root *root, uint64_t written, uint64_t piece,
-                      struct err *e);
+int quota_check_disk(int fd, uint64_t reserve, uint64_t more_bytes, struct err *e);
+/* The same before the next piece of a content of which written bytes are there: other processes
+ * write as well. Looks every QUOTA_LOOK_BYTES. */
+int quota_check_piece(int fd, uint64_t reserve, uint64_t written, uint64_t piece, struct err *e);
 
 /*
  * What may still be added, for whoever adds many files: UINT64_MAX where there is no bound; bytes
@@ -44,6 +43,6 @@ int quota_check_piece(const struct sandbox_root *root, uint64_t written, uint64_
 int quota_left(const struct sandbox *sb, struct usage *out, struct err *e);
 
 /* Is that above the conversation's bounds? Then *e (may be NULL) is the sentence. */
-bool quota_is_passed(const struct sandbox_root *root, const struct usage *now, struct err *e);
+bool quota_exceeded(const struct sandbox_root *root, const struct usage *now, struct err *e);
 
 #endif

@@ -77,7 +77,7 @@ int64_t state_last_used(const struct sandbox_root *root, const char *name);
 /* Whatever is known of a sandbox that is no more. */
 void state_forget(const struct sandbox_root *root, const char *name);
 
-/* ---- what it takes: .state/sizes/<name> (state_size.c) ---- */
+/* ---- what it takes: .state/sizes/<name> ---- */
 
 /* Noted by whoever has counted anyway; a change nobody counted makes it unknown. */
 void state_note_size(const struct sandbox_root *root, const char *name, const struct usage *u);
@@ -85,8 +85,7 @@ void state_forget_size(const struct sandbox_root *root, const char *name);
 /* false: unknown. */
 bool state_size(const struct sandbox_root *root, const char *name, struct usage *out);
 
-/* ---- whose files have expired: an empty file .state/gone/<name>, so that who comes back hears of
- * it; nobody else can name it ---- */
+/* ---- tombstone .state/gone/<name>, empty: tells the next caller that the files expired ---- */
 
 #define STATE_GONE_S (30 * 86400) /* how long that is remembered */
 

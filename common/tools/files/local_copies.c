@@ -242,7 +242,7 @@ static json_t *pack_and_copy(const struct mcp_tool_call *c, const struct copy_pr
     struct pack_sum sum;
 
     if (spool < 0 || (*dest && files_check_name("dest_dir", dest, strlen(dest), e) < 0) ||
-        pack_files(&local, "", PACK_TAR, &sink, &sum, e) < 0)
+        pack_files(&local, NULL, PACK_TAR, &sink, &sum, e) < 0)
         return NULL;
     const struct broker_unpack_want want = {.tenant = c->tenant,
                                             .conversation = copy->conversation,

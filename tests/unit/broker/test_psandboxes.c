@@ -271,11 +271,11 @@ static pid_t hold_lock(const struct sandbox_root *root)
     assert_true(pid >= 0);
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (runlock_take(root->fd, OF_BEFORE, &e) >= 0)
+        if (run_lock_take(root->fd, OF_BEFORE, &e) >= 0)
             pause();
         _exit(1);
     }
-    while (!runlock_alive(root->fd, OF_BEFORE))
+    while (!run_lock_reap(root->fd, OF_BEFORE))
         poll(NULL, 0, 5);
     return pid;
 }

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/jobs/job.h"
+#include "common/jobs/job_main.h"
 #include "common/protocol/client_files.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
@@ -13,7 +13,7 @@
 
 #include <sys/socket.h>
 
-/* One request through job_handle; the reply's result, or NULL with its error. New reference. */
+/* One request through job_main; the reply's result, or NULL with its error. New reference. */
 static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, struct err *e)
 {
     struct broker_config config = {.limits = {.file_max = 1000}};
@@ -29,7 +29,7 @@ static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, str
     AUTO_FD int passed = -1;
     json_auto_t *head = wire_recv(theirs, &passed, deadline_in_ms(5000), e);
     assert_non_null(head);
-    job_handle(&world, theirs, head, passed);
+    job_main(&world, theirs, head, passed);
     children_free(children);
     json_auto_t *reply = wire_recv(ours, NULL, deadline_in_ms(5000), e);
     assert_non_null(reply);
@@ -383,6 +383,43 @@ static void a_job_carries_out_every_operation_that_is_not_the_main_processs(void
     refuses(f, op_name(OP_RUN), "{}", ERR_INVALID, "no such operation");
 }
 
+/* What a job answers whose caller has gone; the conversation is "one" of "t". */
+static void expect_given_up(struct fixture *f, json_t *(*carry_out)(struct job *job, struct err *e),
+                            const char *more, int in_fd)
+{
+    struct broker_config config = {.limits = {.upload_max = 1 << 20}};
+    const struct job_world world = {.config = &config, .root = &f->root};
+    json_auto_t *request = json_loads(more, 0, NULL);
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    close(pair[0]);
+    AUTO_FD int theirs = pair[1];
+    json_object_update_missing_new(request,
+                                   json_pack("{s:s, s:s}", "tenant", "t", "conversationId", "one"));
+    struct job job = {
+        .world = &world, .request = request, .caller_fd = theirs, .in_fd = in_fd, .out_fd = -1};
+    f->e = (struct err)ERR_INIT;
+    assert_null(carry_out(&job, &f->e));
+    assert_int_equal(f->e.kind, ERR_CANCELLED);
+}
+
+static void a_long_job_ends_when_its_caller_has_gone(void **state)
+{
+    struct fixture *f = *state;
+    char name[32];
+
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "d/%d", i);
+        put(f, "t", "one", name);
+    }
+    expect_given_up(f, job_list, "{\"max\":5}", -1);
+    expect_given_up(f, job_names, "{\"max\":5,\"prefix\":\"no\",\"conversationId\":null}", -1);
+    expect_given_up(f, job_delete, "{\"name\":\"d\",\"recursive\":true}", -1);
+    json_auto_t *left = ask(f, "list_folder", "{\"folder\":\"d\",\"max\":1000}");
+    assert_true(json_array_size(json_object_get(left, "files")) > 100);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
@@ -399,6 +436,7 @@ int main(void)
         CASE(opening_makes_no_sandbox),
         CASE(whoever_reads_or_lists_files_uses_them),
         CASE(a_sandbox_that_is_gone_is_passed_over),
+        CASE(a_long_job_ends_when_its_caller_has_gone),
         CASE(a_job_carries_out_every_operation_that_is_not_the_main_processs),
         CASE(a_page_costs_no_more_than_it_may_and_the_next_one_goes_on),
     };

@@ -5,7 +5,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/fetch/fetch.h"
-#include "common/jobs/job.h"
+#include "common/jobs/job_main.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/links/ticket.h"
@@ -48,7 +48,7 @@ int fetch_in_process(const char *url, int fd, int caller_fd, const struct fetch_
     return fdio_write_all(fd, fetched.content, strlen(fetched.content), e);
 }
 
-/* One request through job_handle; the reply's result, or NULL with its error. New reference. */
+/* One request through job_main; the reply's result, or NULL with its error. New reference. */
 static json_t *request(struct fixture *f, uint64_t upload_max, json_t *take_message)
 {
     struct broker_config config = {
@@ -60,7 +60,7 @@ static json_t *request(struct fixture *f, uint64_t upload_max, json_t *take_mess
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     AUTO_FD int ours = pair[0];
     AUTO_FD int theirs = pair[1];
-    job_handle(&world, theirs, take_message, -1);
+    job_main(&world, theirs, take_message, -1);
     json_decref(take_message);
     json_auto_t *reply = wire_recv(ours, NULL, deadline_in_ms(5000), &f->e);
     assert_non_null(reply);

@@ -161,18 +161,18 @@ static void a_run_is_alive_exactly_as_long_as_its_supervisor(void **state)
     assert_int_equal(pipe(pipe_fds), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        int lock = runlock_take(root, "abcdef", &e);
+        int lock = run_lock_take(root, "abcdef", &e);
         _exit(lock >= 0 && write(pipe_fds[1], "x", 1) == 1 && pause());
     }
     assert_int_equal(read(pipe_fds[0], &ready, 1), 1);
-    assert_true(runlock_alive(root, "abcdef"));
-    assert_int_equal(runlock_take(root, "abcdef", &e), -1); /* the id is taken */
+    assert_true(run_lock_reap(root, "abcdef"));
+    assert_int_equal(run_lock_take(root, "abcdef", &e), -1); /* the id is taken */
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    assert_false(runlock_alive(root, "abcdef"));
+    assert_false(run_lock_reap(root, "abcdef"));
     assert_int_equal(faccessat(root, ".runs/abcdef", F_OK, 0), -1); /* swept away with the answer */
-    assert_false(runlock_alive(root, "../.runs/abcdef"));
-    assert_false(runlock_alive(root, ""));
+    assert_false(run_lock_reap(root, "../.runs/abcdef"));
+    assert_false(run_lock_reap(root, ""));
     unlinkat(root, ".runs", AT_REMOVEDIR);
     snprintf(path, sizeof path, "%s", dir);
     rmdir(path);

@@ -198,7 +198,7 @@ static void the_list_is_newest_first_and_tells_how_they_stand(void **state)
     begin(f, ID_C, "ann", 10);
     begin(f, "dddddddddddddddddddddddd", "bob", 5);
     end(f, ID_A, "timeout", "");
-    AUTO_FD int lock = runlock_take(f->root.fd, ID_B, &f->e);
+    AUTO_FD int lock = run_lock_take(f->root.fd, ID_B, &f->e);
     assert_true(lock >= 0);
     json_auto_t *list = run_record_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
     assert_int_equal(json_array_size(list), 3);

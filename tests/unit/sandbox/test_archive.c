@@ -178,7 +178,7 @@ static void a_folder_that_is_no_sandbox_is_packed_whole(void **state)
     struct pack_sum sum;
 
     assert_int_equal(fixture_put(f, ".packages/one", "1"), 0);
-    assert_works(pack_files(&local, "", PACK_TAR, &(struct pack_sink){.fd = fd}, &sum, &f->e),
+    assert_works(pack_files(&local, NULL, PACK_TAR, &(struct pack_sink){.fd = fd}, &sum, &f->e),
                  f->e);
     assert_int_equal(sum.files, 1);
 }

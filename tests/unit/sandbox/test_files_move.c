@@ -26,7 +26,7 @@ static int move(struct fixture *f, const char *from, const char *to, bool replac
 
 static int delete_it(struct fixture *f, const char *name, bool recursive, uint64_t *deleted)
 {
-    return files_delete(&f->sb, name, recursive, deleted, &f->e);
+    return files_delete(&f->sb, name, recursive, NULL, deleted, &f->e);
 }
 
 static void a_put_without_replace_leaves_what_is_there(void **state)

@@ -228,8 +228,8 @@ static void deleting_where_things_swap_never_leaves(void **state)
     pid_t swapper = start_swapping(f, "way", "link");
     pid_t turner = start_turning(f, out);
     for (int64_t end = clock_mono_ms() + RACE_MS; is_racing(end, done > 0);) {
-        (void)files_delete(&f->sb, "way/file", true, &n, &f->e);
-        done += files_delete(&f->sb, "it", true, &n, &f->e) == 0;
+        (void)files_delete(&f->sb, "way/file", true, NULL, &n, &f->e);
+        done += files_delete(&f->sb, "it", true, NULL, &n, &f->e) == 0;
         (void)fixture_put(f, "way/file", "inside");
     }
     stop(swapper);
@@ -252,7 +252,7 @@ static void deleting_a_folder_that_changes_never_leaves(void **state)
     for (int64_t end = clock_mono_ms() + RACE_MS; is_racing(end, done > 0);) {
         (void)fixture_put(f, "top/way/a/b", "inside");
         (void)fixture_put(f, "top/way/c", "inside");
-        done += files_delete(&f->sb, "top", true, &n, &f->e) == 0;
+        done += files_delete(&f->sb, "top", true, NULL, &n, &f->e) == 0;
         if (fstatat(f->sb.fd, "link", &(struct stat){0}, AT_SYMLINK_NOFOLLOW) < 0)
             assert_int_equal(symlinkat(out, f->sb.fd, "link"), 0);
     }

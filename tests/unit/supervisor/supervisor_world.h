@@ -112,7 +112,7 @@ static inline void world_expect_end(struct world *w, int ms)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     auto_close_fd(&w->channel);
     assert_int_equal(fake_container->alive, 0);
-    assert_false(runlock_alive(w->f->root.fd, WORLD_RUN_ID));
+    assert_false(run_lock_reap(w->f->root.fd, WORLD_RUN_ID));
 }
 
 /* A run's two messages; more is merged into the head. The client's end is returned, the other goes

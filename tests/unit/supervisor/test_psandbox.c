@@ -281,7 +281,7 @@ static void expect_end(struct world *w, const char *status)
     w->pid = 0;
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     assert_int_equal(fake_psandbox->alive, 0);
-    assert_false(runlock_alive(w->f->root.fd, RUN));
+    assert_false(run_lock_reap(w->f->root.fd, RUN));
     if (status)
         expect_status(w, status);
 }

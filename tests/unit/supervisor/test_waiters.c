@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "common/base/sock.h"
-#include "common/jobs/run_lookup.h"
+#include "common/jobs/job.h"
 #include "common/supervisor/waiters.h"
 #include "tests/unit/supervisor/supervisor_world.h"
 
@@ -373,7 +373,9 @@ static json_t *look(struct world *w, const char *tenant, const char *run_id, int
 
     if (since >= 0)
         json_object_set_new(head, "sinceByte", json_integer(since));
-    json_t *result = run_lookup_get(&w->f->root, head, &e);
+    const struct job_world world = {.root = &w->f->root};
+    struct job job = {.world = &world, .request = head, .caller_fd = -1, .in_fd = -1};
+    json_t *result = job_get_run(&job, &e);
     if (!result)
         assert_string_equal(e.text, WIRE_NO_SUCH_RUN);
     return result;
@@ -418,7 +420,9 @@ static void a_supervisor_that_was_killed_leaves_a_lost_run(void **state)
 
     struct children *none = children_new();
     json_auto_t *head = json_pack("{s:s}", "tenant", "ann");
-    json_auto_t *list = run_lookup_list(&w.f->root, none, head, &e);
+    const struct job_world world = {.root = &w.f->root, .children = none};
+    struct job job = {.world = &world, .request = head, .caller_fd = -1, .in_fd = -1};
+    json_auto_t *list = job_list_runs(&job, &e);
     const json_t *rows = json_object_get(list, "runs");
     assert_int_equal(json_array_size(rows), 1);
     world_expect_text(json_array_get(rows, 0), "status", "lost");
@@ -448,7 +452,9 @@ static void runs_that_go_on_are_listed_once_and_newest_first(void **state)
         child_set_state(c, CHILD_RUNNING);
     }
     json_auto_t *head = json_pack("{s:s, s:s}", "tenant", "ann", "conversationId", "chat");
-    json_auto_t *list = run_lookup_list(&w.f->root, books, head, &e);
+    const struct job_world world = {.root = &w.f->root, .children = books};
+    struct job job = {.world = &world, .request = head, .caller_fd = -1, .in_fd = -1};
+    json_auto_t *list = job_list_runs(&job, &e);
     const json_t *rows = json_object_get(list, "runs");
     assert_int_equal(json_array_size(rows), 2);
     world_expect_text(json_array_get(rows, 0), "runId", ids[1]);

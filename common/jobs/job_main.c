@@ -1,0 +1,79 @@
+#include "config.h"
+
+#include "common/jobs/job_main.h"
+
+#include "common/base/auto.h"
+#include "common/base/log.h"
+#include "common/protocol/ops.h"
+#include "common/protocol/wire.h"
+#include "common/rpc/json.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+static json_t *op_ping(struct job *job, struct err *e)
+{
+    (void)job;
+    (void)e;
+    return json_object();
+}
+
+/* Of OP_BY_RUN and OP_BY_PSANDBOX: when the process that the head names has ended. */
+static json_t *(*const handlers[OP_COUNT])(struct job *job, struct err *e) = {
+    [OP_PUT] = job_put,
+    [OP_OPEN] = job_open,
+    [OP_LIST_FOLDER] = job_list_folder,
+    [OP_DELETE] = job_delete,
+    [OP_MOVE] = job_move,
+    [OP_LIST] = job_list,
+    [OP_NAMES] = job_names,
+    [OP_ARCHIVE_LINK] = job_archive_link,
+    [OP_PACK] = job_pack,
+    [OP_UNPACK] = job_unpack,
+    [OP_DELETE_CONVERSATION] = job_delete_conversation,
+    [OP_GET_RUN] = job_get_run,
+    [OP_CANCEL_RUN] = job_get_run,
+    [OP_LIST_RUNS] = job_list_runs,
+    [OP_CREATE_UPLOAD] = job_create_upload,
+    [OP_CHECK_UPLOAD] = job_check_upload,
+    [OP_STAGE_UPLOAD] = job_stage_upload,
+    [OP_FINISH_UPLOAD] = job_finish_upload,
+    [OP_IMPORT_URL] = job_import_url,
+    [OP_EXEC] = job_exec,
+    [OP_CLOSE_PSANDBOX] = job_close_psandbox,
+    [OP_PSANDBOX_LOGS] = job_psandbox_logs,
+    [OP_PSANDBOX_STATUS] = job_psandbox_status,
+    [OP_STATUS] = job_status,
+    [OP_PING] = op_ping,
+};
+
+static json_t *carry_out(struct job *job, struct err *e)
+{
+    enum broker_op op = op_of(job->request);
+
+    if (handlers[op])
+        return handlers[op](job, e);
+    err_set(e, ERR_INVALID, "no such operation");
+    return NULL;
+}
+
+/* Is it the operator's to mend, and not the client's? */
+static bool concerns_operator(enum err_kind kind)
+{
+    return kind == ERR_IO || kind == ERR_INTERNAL || kind == ERR_UNAVAILABLE || kind == ERR_REFUSED;
+}
+
+void job_main(const struct job_world *world, int fd, const json_t *head, int passed_fd)
+{
+    struct err e = ERR_INIT;
+    struct job job = {
+        .world = world, .request = head, .caller_fd = fd, .in_fd = passed_fd, .out_fd = -1};
+    json_t *result = carry_out(&job, &e);
+    json_auto_t *reply = result ? wire_result_new(result) : wire_error_new(&e);
+    if (!result && concerns_operator(e.kind))
+        log_warn("%s: %s", op_name(op_of(head)), e.text);
+    if (wire_send(fd, reply, job.out_fd, &e) < 0)
+        log_debug("the caller left before the answer: %s", e.text);
+    auto_close_fd(&job.out_fd);
+    shutdown(fd, SHUT_RDWR);
+}

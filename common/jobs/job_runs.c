@@ -1,0 +1,293 @@
+/* Runs, persistent sandboxes and the broker itself: what no process answers for any more comes from
+ * its record. A run or sandbox that lives is handed to its supervisor instead. */
+#include "config.h"
+
+#include "common/jobs/job.h"
+
+#include "common/base/auto.h"
+#include "common/base/clock.h"
+#include "common/base/utf8.h"
+#include "common/records/psandbox_record.h"
+#include "common/records/run_lock.h"
+#include "common/records/run_record.h"
+#include "common/records/run_result.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+#include <time.h>
+
+#define LAST_MS 1000 /* for a supervisor to write down what it has answered already */
+#define LOOK_MS 10
+
+/* ---- one run ---- */
+
+/* Its supervisor lives, but the main process does not know it (yet). */
+static json_t *run_unseen(const struct run_record *r, const char *run_id)
+{
+    json_t *result = run_result_lost(run_id, "");
+
+    json_object_set_new(result, "status", json_string(run_status_name(RUN_RUNNING)));
+    json_object_set_new(result, "durationMs", json_integer(1000 * (clock_unix_s() - r->created)));
+    json_object_del(result, "reason");
+    return result;
+}
+
+/* Of a run without a result. */
+static json_t *run_without_result(const struct sandbox_root *root, const struct run_record *r,
+                                  const char *run_id)
+{
+    if (run_lock_reap(root->fd, run_id))
+        return run_unseen(r, run_id);
+    return run_result_lost(run_id, "its supervisor ended without leaving a result (the server "
+                                   "died, or its disk is full): nobody knows the outcome");
+}
+
+/* Waits for the result while the supervisor lives and may be writing it. */
+static int run_read(const struct sandbox_root *root, const char *run_id, const char *tenant,
+                    struct run_record *out, json_t **out_result, struct err *e)
+{
+    struct deadline last = deadline_in_ms(LAST_MS);
+
+    for (;;) {
+        /* Before reading: a result that is written in between is seen. */
+        bool alive = run_id_ok(run_id) && run_lock_reap(root->fd, run_id);
+        if (run_record_read(root, run_id, tenant, out, out_result, e) < 0)
+            return -1;
+        if (*out_result || !alive || deadline_passed(last))
+            return 0;
+        run_record_clear(out);
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+    }
+}
+
+static void run_add_output(const struct sandbox_root *root, const char *run_id, bool known,
+                           uint64_t since, json_t *result)
+{
+    struct err e = ERR_INIT;
+    struct output_ring *output = known ? run_record_output(root, run_id, &e) : NULL;
+
+    if (!output) {
+        output = output_ring_new(1);
+        output_ring_resume(output, since);
+    }
+    run_result_add_new(result, output, since, true);
+    output_ring_free(output);
+}
+
+json_t *job_get_run(struct job *job, struct err *e)
+{
+    const struct sandbox_root *root = job->world->root;
+    const char *tenant = json_get_string(job->request, "tenant");
+    const char *run_id = json_get_string(job->request, "runId");
+    json_int_t since = json_get_integer(job->request, "sinceByte", -1);
+    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    json_t *result = NULL;
+
+    if (!tenant || !run_id) {
+        run_not_found(e);
+        return NULL;
+    }
+    if (run_read(root, run_id, tenant, &r, &result, e) < 0)
+        return NULL;
+    bool known = result != NULL;
+    if (!known)
+        result = run_without_result(root, &r, run_id);
+    run_record_tell(&r, result);
+    if (since >= 0)
+        run_add_output(root, run_id, known, (uint64_t)since, result);
+    return result;
+}
+
+/* ---- a tenant's runs ---- */
+
+static json_t *run_row(const struct child *c, int64_t now_ms, int64_t now_unix)
+{
+    const struct run_record r = {
+        .conversation = c->conversation,
+        .language = (char *)(uintptr_t)c->language,
+        .created = now_unix - (now_ms - c->since_ms) / 1000,
+    };
+    json_t *row = run_record_row(c->run_id, &r, run_status_name(RUN_RUNNING));
+
+    json_object_del(row, "expiresAt"); /* it may never be kept */
+    return row;
+}
+
+static bool run_is_listed(const json_t *rows, const char *run_id)
+{
+    size_t i;
+    const json_t *row;
+
+    json_array_foreach(rows, i, row)
+    {
+        const char *id = json_get_string(row, "runId");
+        if (id && strcmp(id, run_id) == 0)
+            return true;
+    }
+    return false;
+}
+
+json_t *job_list_runs(struct job *job, struct err *e)
+{
+    const char *tenant = json_get_string(job->request, "tenant");
+    const char *conversation = json_get_string(job->request, "conversationId");
+    int64_t now_ms = clock_mono_ms(), now = clock_unix_s();
+
+    if (!tenant) {
+        err_set(e, ERR_INVALID, "list_runs: tenant is missing");
+        return NULL;
+    }
+    json_t *rows = run_record_list(job->world->root, tenant, conversation, now, e);
+    if (!rows)
+        return NULL;
+    for (const struct child *c = NULL;
+         (c = children_next(job->world->children, (struct child *)(uintptr_t)c));)
+        if (c->claimed && c->state != CHILD_ENDED && c->tenant && c->conversation &&
+            strcmp(c->tenant, tenant) == 0 &&
+            (!conversation || strcmp(c->conversation, conversation) == 0) &&
+            !run_is_listed(rows, c->run_id))
+            json_insert_descending(rows, "createdAt", run_row(c, now_ms, now));
+    while (json_array_size(rows) > RUN_LIST_MAX)
+        json_array_remove(rows, json_array_size(rows) - 1);
+    return json_pack("{s:o}", "runs", rows);
+}
+
+/* ---- persistent sandboxes ---- */
+
+/* The row of the sandbox that the request names; NULL: not found. */
+static json_t *psandbox_row(const struct job *job, struct err *e)
+{
+    const char *tenant = json_get_string(job->request, "tenant");
+    const char *psandbox_id = json_get_string(job->request, "sandboxId");
+
+    if (tenant && psandbox_id)
+        return psandbox_record_row(job->world->root, psandbox_id, tenant, e);
+    psandbox_not_found(e);
+    return NULL;
+}
+
+/* It has ended, or is ending. */
+json_t *job_exec(struct job *job, struct err *e)
+{
+    json_auto_t *row = psandbox_row(job, e);
+
+    if (row)
+        psandbox_record_say_end(row, e);
+    return NULL;
+}
+
+json_t *job_close_psandbox(struct job *job, struct err *e)
+{
+    return psandbox_row(job, e);
+}
+
+json_t *job_psandbox_logs(struct job *job, struct err *e)
+{
+    AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_RING_KEEP);
+    AUTO_BUF struct buf text = BUF_INIT(3 * OUTPUT_RING_KEEP);
+    json_auto_t *row = psandbox_row(job, e);
+
+    if (!row)
+        return NULL;
+    psandbox_record_read_log(job->world->root, json_get_string(row, "sandboxId"), &raw);
+    size_t lost = utf8_lost_start(buf_str(&raw), raw.len);
+    utf8_repair(buf_str(&raw) + lost, raw.len - lost, &text);
+    return json_pack("{s:o}", "text", json_stringn(buf_str(&text), text.len));
+}
+
+json_t *job_psandbox_status(struct job *job, struct err *e)
+{
+    const char *tenant = json_get_string(job->request, "tenant");
+    json_t *rows;
+
+    if (json_object_get(job->request, "sandboxId")) {
+        json_t *row = psandbox_row(job, e);
+        rows = row ? json_pack("[o]", row) : NULL;
+    } else if (tenant) {
+        rows = psandbox_record_list(job->world->root, tenant,
+                                    json_get_string(job->request, "conversationId"), e);
+    } else {
+        err_set(e, ERR_INVALID, "tenant is missing");
+        return NULL;
+    }
+    return rows ? json_pack("{s:o}", "sandboxes", rows) : NULL;
+}
+
+/* ---- runners and status ---- */
+
+/* "numpy=1.24.2 pandas=1.5.3" as [{name, version}]. */
+static json_t *libraries_new(const char *text)
+{
+    json_t *list = json_array();
+    while (*text) {
+        size_t len = strcspn(text, " ");
+        size_t name = strcspn(text, "= ");
+        if (name > 0)
+            json_array_append_new(
+                list, json_pack("{s:o, s:o}", "name", json_from_bytes(text, name), "version",
+                                name < len ? json_from_bytes(text + name + 1, len - name - 1)
+                                           : json_string("")));
+        text += len;
+        text += strspn(text, " ");
+    }
+    return list;
+}
+
+static json_t *runners_new(const struct engine_runners *runners)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < runners->n; i++) {
+        const struct engine_runner *r = &runners->items[i];
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:i, s:o}", "language", r->language,
+                                        "image", r->image, "version", r->version, "protocol",
+                                        r->protocol, "libraries", libraries_new(r->libraries)));
+    }
+    return list;
+}
+
+json_t *job_runners(const struct runners *runners, struct err *e)
+{
+    if (*runners->engine_error) {
+        err_set(e, ERR_UNAVAILABLE, "%s", runners->engine_error);
+        return NULL;
+    }
+    return runners_new(&runners->list);
+}
+
+/* ---- status ---- */
+
+static json_t *engine_new(const char *error)
+{
+    json_t *engine = json_pack("{s:b}", "ok", *error == '\0');
+    if (*error)
+        json_object_set_new(engine, "trouble", json_string(error));
+    return engine;
+}
+
+static void set_count(json_t *object, const char *name, uint64_t n)
+{
+    json_object_set_new(object, name, json_integer((json_int_t)n));
+}
+
+json_t *job_status(struct job *job, struct err *e)
+{
+    const struct job_world *world = job->world;
+    const struct broker_limits *limits = &world->config->limits;
+    json_t *status = json_object();
+    json_t *claims = json_object();
+    const struct run_tally tally = run_queue_tally(world->queue);
+
+    (void)e;
+    set_count(claims, "hit", tally.hits);
+    set_count(claims, "miss", tally.misses);
+    json_object_set_new(status, "engine", engine_new(world->runners->engine_error));
+    json_object_set_new(status, "runners", runners_new(&world->runners->list));
+    set_count(status, "running", run_queue_running(world->queue));
+    set_count(status, "maxRuns", limits->max_runs);
+    set_count(status, "queued", run_queue_length(world->queue));
+    set_count(status, "queueMax", limits->queue);
+    json_object_set_new(status, "claims", claims);
+    json_object_set_new(status, "pool", pool_status(world->pool, world->children, clock_mono_ms()));
+    return status;
+}

@@ -177,6 +177,22 @@ static void half_a_request_holds_up_no_other(void **state)
     expect(half, "notifications/subscriptions/acknowledged");
 }
 
+static void many_connections_may_come_before_their_requests(void **state)
+{
+    struct world *w = *state;
+    AUTO_BUF struct buf request = BUF_INIT(65536);
+    int fds[300];
+
+    add_listen(&request, LISTEN("\"toolsListChanged\":true"));
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = fcgi_client_connect(w->settings.hub, LONG_MS);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        assert_int_equal(send(fds[i], request.data, request.len, MSG_NOSIGNAL), request.len);
+        expect(fds[i], "notifications/subscriptions/acknowledged");
+        close(fds[i]);
+    }
+}
+
 static void a_broker_that_does_not_answer_holds_up_no_stream(void **state)
 {
     struct world *w = *state;
@@ -229,6 +245,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(half_a_request_holds_up_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_connections_may_come_before_their_requests, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_broker_that_does_not_answer_holds_up_no_stream, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(the_state_of_a_task_is_told_when_the_broker_has_answered,

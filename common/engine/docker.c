@@ -81,7 +81,7 @@ static const struct engine_ops docker_ops = {
 
 void docker_engine_set_up(void)
 {
-    docker_http_set_up(); /* should it fail, whoever needs it is told */
+    docker_http_set_up(); /* docker_http_new reports a failure */
 }
 
 struct engine *docker_engine_new(const struct engine_address *address, struct err *e)

@@ -64,8 +64,7 @@ static json_t *make_ulimits(const struct engine_limits *l)
     return list;
 }
 
-/* What the image's installer is started with: its way to the index, the place that it installs to.
- */
+/* The installer runs behind a proxy to the package index. */
 static json_t *make_installer(void)
 {
     return json_pack("[s, s, s, s, s, s, s, s]", "/usr/local/bin/entry", "-C", "/tmp",

@@ -93,7 +93,7 @@ static int container_take_id(struct docker_container *container, const struct bu
     const char *id = answer ? json_get_string(answer, "Id") : NULL;
 
     if (!container_id_ok(id))
-        return err_set(e, ERR_PROTOCOL, "the container engine did not tell the container's id");
+        return err_set(e, ERR_PROTOCOL, "the container engine sent no id for the container");
     memcpy(container->id, id, strlen(id) + 1);
     return 0;
 }
@@ -104,8 +104,8 @@ static int time_left(struct deadline d)
     return deadline_poll_ms(deadline_min(d, deadline_in_ms(DOCKER_START_MS)));
 }
 
-/* Its answer is awaited whatever happens: an unanswered create may make a container that nobody
- * knows of. */
+/* Its answer is awaited even after a cancellation: an unanswered create may make a container that
+ * we do not know. */
 static int container_create(struct docker *d, const struct engine_spec *spec, struct err *e)
 {
     AUTO_BUF struct buf body = BUF_INIT(DOCKER_LARGE_REPLY);
@@ -125,7 +125,7 @@ static int container_create(struct docker *d, const struct engine_spec *spec, st
         return err_set(e, ERR_NOT_FOUND, "the image %s is missing on the server",
                        d->container.image);
     if (status == 409) {
-        /* The name belongs to another run: not ours to remove. */
+        /* The name belongs to another run's container, which must not be removed. */
         free(TAKE_PTR(d->container.name));
         return docker_http_refused(status, reply.data, reply.len, e);
     }
@@ -139,8 +139,8 @@ static int container_create(struct docker *d, const struct engine_spec *spec, st
 }
 
 /*
- * Podman takes no notice of the runtime in a request, and another engine may do so too. A runtime
- * is chosen for what it isolates, so a container that would run without it is not started.
+ * Podman ignores the runtime in a request, and other engines may, too. A runtime is chosen for its
+ * isolation, so a container that would run without it is not started.
  */
 static int container_check_runtime(struct docker *d, const struct engine_spec *spec,
                                    struct deadline deadline, struct err *e)
@@ -276,6 +276,6 @@ int docker_lost(const struct docker_container *container, struct err *e)
         err_set(e, ERR_REFUSED, "the entry program of %s failed: %s", container->image,
                 buf_str(complaint));
     else
-        err_set(e, ERR_LOST, "the container ended before it had a program");
+        err_set(e, ERR_LOST, "the container ended before it got a program");
     return -1;
 }

@@ -122,26 +122,26 @@ static int docker_address_init(struct docker_address *a, const struct engine_add
     return -1;
 }
 
-/* ---- the caller ---- */
+/* ---- the caller's descriptor ---- */
 
-void docker_attend_begin(struct docker_attend *a, const struct engine_attend *who)
+void docker_attend_begin(struct docker_attend *a, const struct engine_attend *caller)
 {
-    *a = (struct docker_attend){.who = who};
+    *a = (struct docker_attend){.caller = caller};
 }
 
 void docker_attend_end(struct docker_attend *a)
 {
-    a->who = NULL;
+    a->caller = NULL;
 }
 
 int docker_attend_fd(const struct docker_attend *a)
 {
-    return a->who && !a->cancelled ? a->who->fd : -1;
+    return a->caller && !a->cancelled ? a->caller->fd : -1;
 }
 
 void docker_attend_tick(struct docker_attend *a)
 {
-    if (a->who && !a->cancelled && !a->who->turn(a->who->ctx))
+    if (a->caller && !a->cancelled && !a->caller->tick(a->caller->ctx))
         a->cancelled = true;
 }
 
@@ -195,8 +195,8 @@ static size_t take_header(char *data, size_t one, size_t len, void *ctx)
     return len;
 }
 
-/* The options that every conversation with this engine needs. */
-static void setup(struct docker_http *h, CURL *c)
+/* The options of every connection to this engine. */
+static void curl_setup(struct docker_http *h, CURL *c)
 {
     const struct docker_address *a = &h->address;
 
@@ -277,7 +277,7 @@ const char *docker_http_version(const struct docker_http *h)
     return h->version;
 }
 
-/* What a failed transfer means to the caller. */
+/* The error of a failed transfer. */
 static int transfer_failed(struct docker_http *h, CURLcode code, const struct buf *out,
                            struct err *e)
 {
@@ -291,7 +291,7 @@ static int transfer_failed(struct docker_http *h, CURLcode code, const struct bu
                    h->address.host, why);
 }
 
-/* Waits until the transfer can go on, or its time is up, and gives a turn to whoever attends. */
+/* Waits until the transfer can go on or its time is up, and polls the caller's descriptor. */
 static CURLMcode wait_tick(struct docker_http *h)
 {
     struct curl_waitfd other = {.fd = docker_attend_fd(&h->attend), .events = CURL_WAIT_POLLIN};
@@ -299,13 +299,13 @@ static CURLMcode wait_tick(struct docker_http *h)
     CURLMcode code = curl_multi_poll(h->multi, &other, n, WAIT_MS, NULL);
     struct pollfd none = {.fd = -1};
 
-    /* libcurl wakes up at a mere hang-up, but does not tell it. */
+    /* libcurl wakes up at a mere hang-up, but does not report it. */
     if (code == CURLM_OK && n > 0 && docker_attend_poll(&h->attend, &none, 0) < 0)
         return CURLM_INTERNAL_ERROR;
     return code;
 }
 
-/* As curl_easy_perform, with turns. */
+/* As curl_easy_perform, polling the caller's descriptor, too. */
 static CURLcode perform(struct docker_http *h)
 {
     CURLMcode code = curl_multi_add_handle(h->multi, h->curl);
@@ -326,8 +326,8 @@ static CURLcode perform(struct docker_http *h)
 }
 
 /* One request to a complete path. */
-static int request(struct docker_http *h, const char *method, const char *path, const char *body,
-                   int timeout_ms, struct buf *out, struct err *e)
+static int http_request(struct docker_http *h, const char *method, const char *path,
+                        const char *body, int timeout_ms, struct buf *out, struct err *e)
 {
     AUTO_FREE char *url = mem_printf("%s%s", h->address.base, path);
     CURL *c = h->curl;
@@ -335,7 +335,7 @@ static int request(struct docker_http *h, const char *method, const char *path, 
     CURLcode code;
 
     curl_easy_reset(c);
-    setup(h, c);
+    curl_setup(h, c);
     buf_reset(out);
     curl_easy_setopt(c, CURLOPT_URL, url);
     curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
@@ -363,7 +363,7 @@ static int choose_version(struct docker_http *h, struct err *e)
 
     if (strncmp(h->seen_version, "1.", 2) != 0 ||
         parse_u64(h->seen_version + 2, 0, 9999, &minor) < 0)
-        return err_set(e, ERR_UNAVAILABLE, "what answers at %s is not a container engine",
+        return err_set(e, ERR_UNAVAILABLE, "%s does not answer as a container engine",
                        h->address.host);
     if (minor < DOCKER_API_MINOR_LO)
         return err_set(e, ERR_UNAVAILABLE,
@@ -383,7 +383,7 @@ int docker_http_ready(struct docker_http *h, struct err *e)
     if (h->version[0])
         return 0;
     h->seen_version[0] = '\0';
-    status = request(h, "GET", "/_ping", NULL, 5000, &reply, e);
+    status = http_request(h, "GET", "/_ping", NULL, 5000, &reply, e);
     if (status < 0)
         return -1;
     if (status >= 400) {
@@ -402,7 +402,7 @@ int docker_http_call(struct docker_http *h, const char *method, const char *path
     if (docker_http_ready(h, e) < 0)
         return -1;
     versioned = mem_printf("%s%s", h->version, path);
-    return request(h, method, versioned, body, timeout_ms, out, e);
+    return http_request(h, method, versioned, body, timeout_ms, out, e);
 }
 
 int docker_http_refused(int status, const char *body, size_t len, struct err *e)
@@ -445,7 +445,7 @@ void *docker_http_raw(struct docker_http *h, struct err *e)
         err_set(e, ERR_INTERNAL, "libcurl cannot be initialised");
         return NULL;
     }
-    setup(h, c);
+    curl_setup(h, c);
     curl_easy_setopt(c, CURLOPT_URL, h->address.base);
     curl_easy_setopt(c, CURLOPT_CONNECT_ONLY, 1L);
     code = curl_easy_perform(c);

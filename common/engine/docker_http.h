@@ -24,14 +24,15 @@
 
 struct docker_http;
 
-/* All zero: nobody. */
+/* The caller's descriptor during requests and streams, and whether it has cancelled. All zero:
+ * none. */
 struct docker_attend {
-    const struct engine_attend *who; /* borrowed; NULL: nobody */
+    const struct engine_attend *caller; /* borrowed; NULL: none */
     bool cancelled;
 };
 
-/* who may be NULL. */
-void docker_attend_begin(struct docker_attend *a, const struct engine_attend *who);
+/* caller may be NULL. */
+void docker_attend_begin(struct docker_attend *a, const struct engine_attend *caller);
 void docker_attend_end(struct docker_attend *a);
 
 /* The descriptor to poll for POLLIN | POLLRDHUP; -1: none. When something came: docker_attend_tick.
@@ -39,7 +40,7 @@ void docker_attend_end(struct docker_attend *a);
 int docker_attend_fd(const struct docker_attend *a);
 void docker_attend_tick(struct docker_attend *a);
 
-/* As poll(2) of the one descriptor own, but gives a turn too; own->revents tells what came. -1 on
+/* As poll(2) of the one descriptor own, with the caller's descriptor; own->revents is set. -1 on
  * failures other than an interruption. */
 int docker_attend_poll(struct docker_attend *a, struct pollfd *own, int timeout_ms);
 
@@ -52,11 +53,11 @@ bool docker_http_set_up(void);
 struct docker_http *docker_http_new(const struct engine_address *address, struct err *e);
 void docker_http_free(struct docker_http *h);
 
-/* Whoever is heard while calls and streams of h wait; nobody at first. A call goes on to its end
- * when they cancel. */
+/* The caller's descriptor, polled while calls and streams of h wait; none at first. A call goes on
+ * to its end when the caller cancels. */
 struct docker_attend *docker_http_attend(struct docker_http *h);
 
-/* Agrees on the version when that is still to do; ERR_UNAVAILABLE when nobody answers. */
+/* Agrees on the version if that is still to do; ERR_UNAVAILABLE without an answer. */
 int docker_http_ready(struct docker_http *h, struct err *e);
 /* "/v1.41" once ready; "" before. */
 const char *docker_http_version(const struct docker_http *h);
@@ -70,14 +71,14 @@ int docker_http_call(struct docker_http *h, const char *method, const char *path
                      int timeout_ms, struct buf *out, struct err *e);
 
 /* The error that a reply of status >= 400 means, in the engine's words: 404 is ERR_NOT_FOUND, all
- * else ERR_IO. Returns -1. */
+ * else ERR_REFUSED. Returns -1. */
 int docker_http_refused(int status, const char *body, size_t len, struct err *e);
 
 /* Appends text percent-encoded for use in a query. */
 void docker_http_escape(struct buf *out, const char *text);
 
 /* A new connected CURL easy handle (CURLOPT_CONNECT_ONLY) to the same address; the caller cleans it
- * up. Nobody is heard for the moment that connecting takes, DOCKER_CONNECT_MS at most. */
+ * up. The caller's descriptor is not polled while it connects, DOCKER_CONNECT_MS at most. */
 void *docker_http_raw(struct docker_http *h, struct err *e);
 
 #endif

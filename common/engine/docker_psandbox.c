@@ -123,7 +123,7 @@ static int check_event(struct docker_container *container,
     }
     if (event->kind == ENGINE_PSANDBOX_UP || at == psandbox->n_ids)
         return err_set(&container->talk.why, ERR_PROTOCOL,
-                       "the container told of a command that does not run");
+                       "the container sent a frame of a command that does not run");
     if (event->kind == ENGINE_PSANDBOX_ENDED || event->kind == ENGINE_PSANDBOX_FAILED)
         psandbox->ids[at] = psandbox->ids[--psandbox->n_ids];
     return 0;

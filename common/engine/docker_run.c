@@ -18,7 +18,7 @@ int docker_look(struct engine *engine, struct engine_wait *out, struct err *e)
     struct docker_container *container = &((struct docker *)engine)->container;
 
     if (!container->talk.stream)
-        return err_set(e, ERR_LOST, "there is no container that waits");
+        return err_set(e, ERR_LOST, "there is no warm container");
     if (talk_look(&container->talk) != TALK_GOING_ON)
         return docker_lost(container, e);
     *out = (struct engine_wait){.tier = container->talk.entry.tier,
@@ -31,7 +31,7 @@ int docker_preload(struct engine *engine, const char *names, struct err *e)
     struct docker_container *container = &((struct docker *)engine)->container;
 
     if (!container->talk.stream)
-        return err_set(e, ERR_LOST, "there is no container that waits");
+        return err_set(e, ERR_LOST, "there is no warm container");
     return talk_preload(&container->talk, names, e);
 }
 
@@ -42,7 +42,7 @@ static void set_killed(struct engine_outcome *out, enum engine_end end)
     out->signal = SIGKILL;
 }
 
-/* The stream ended without a report: the engine's own record has to tell why. */
+/* The stream ended without a report: the engine knows how the container ended. */
 static int take_ending(struct docker *d, struct deadline deadline, struct engine_outcome *out,
                        struct err *e)
 {
@@ -72,8 +72,8 @@ static int take_ending(struct docker *d, struct deadline deadline, struct engine
     return 0;
 }
 
-static int conclude(struct docker *d, enum talk_end end, struct deadline deadline,
-                    struct engine_outcome *out, struct err *e)
+static int run_conclude(struct docker *d, enum talk_end end, struct deadline deadline,
+                        struct engine_outcome *out, struct err *e)
 {
     static const enum engine_end killed[] = {
         [TALK_DEADLINE] = ENGINE_TIMED_OUT,
@@ -82,7 +82,7 @@ static int conclude(struct docker *d, enum talk_end end, struct deadline deadlin
         [TALK_GARBLED] = ENGINE_KILLED,
     };
 
-    out->ahead = d->container.talk.entry.ahead;
+    out->warm = d->container.talk.entry.warm;
     if (end == TALK_REPORTED) {
         entry_report_outcome(&d->container.talk.entry.report, out);
         return 0;
@@ -104,7 +104,7 @@ static int run_steps(struct docker *d, const struct engine_program *program,
     struct talk *talk = &d->container.talk;
     enum talk_end end;
 
-    /* Whether it is still there is looked at while another one may take its place. */
+    /* If it has ended by now, another container may still take its place. */
     if (talk_look(talk) != TALK_GOING_ON)
         return docker_lost(&d->container, e);
     if (talk_hand_over(talk, program, sink, e) < 0)
@@ -115,10 +115,10 @@ static int run_steps(struct docker *d, const struct engine_program *program,
     out->started_us = clock_mono_us();
     end = talk_run(talk, docker_http_attend(d->http), deadline);
     out->ended_us = clock_mono_us();
-    if (conclude(d, end, deadline, out, e) < 0)
+    if (run_conclude(d, end, deadline, out, e) < 0)
         return -1;
-    /* After a report everything inside is dead already; any other end is made sure of before the
-     * files are looked at. */
+    /* After a report everything inside is dead. Otherwise the container is removed before the
+     * files are read. */
     if (end != TALK_REPORTED)
         docker_container_remove(d);
     return 0;
@@ -133,14 +133,14 @@ int docker_run(struct engine *engine, const struct engine_program *program,
 
     *out = (struct engine_outcome){.exit_code = -1};
     if (!docker->container.talk.stream)
-        return err_set(e, ERR_LOST, "there is no container that waits");
+        return err_set(e, ERR_LOST, "there is no warm container");
     docker_attend_begin(docker_http_attend(docker->http), attend);
     result = run_steps(docker, program, sink, d, out, e);
     docker_attend_end(docker_http_attend(docker->http));
     if (result < 0) {
         docker_container_remove(docker);
     } else {
-        /* Hanging up would have the engine take the container down while the answer is given. */
+        /* Hanging up would make the engine remove the container while the answer is sent. */
         docker->container.spent = TAKE_PTR(docker->container.talk.stream);
         talk_clear(&docker->container.talk);
     }

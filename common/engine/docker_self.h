@@ -78,15 +78,15 @@ void docker_container_clear(struct docker_container *container);
 /* The engine's description of the container; NULL: it has none, or does not answer. */
 json_t *docker_container_inspect(struct docker *d, int timeout_ms, struct err *e);
 
-/* What inspect tells about a container that has ended. */
+/* How a container has ended. */
 struct docker_ending {
     bool found;
     bool out_of_memory;
     int exit_code;
 };
 
-/* Waits until the container has ended. ENGINE_EXITED when it has, or when the engine cannot tell
- * any more. */
+/* Waits until the container has ended. ENGINE_EXITED when it has, or when the engine does not
+ * answer. */
 enum engine_end docker_wait_end(struct docker *d, struct deadline deadline);
 void docker_inspect_end(struct docker *d, struct docker_ending *out);
 

@@ -100,8 +100,7 @@ static int parse_status(const char *line, size_t len, int *out)
     return 0;
 }
 
-/* A header that cannot be understood as a length is left alone: it only says how much of an error
- * to read. */
+/* A length that cannot be parsed is ignored: it only bounds how much of an error is read. */
 static void parse_header(const char *line, size_t len, struct docker_head *out)
 {
     static const char name[] = "Content-Length:";
@@ -201,8 +200,8 @@ static int read_more(struct docker_stream *s, struct deadline d, struct err *e)
     }
 }
 
-/* The engine said no: read its words, as far as they come soon. */
-static int refuse(struct docker_stream *s, const struct docker_head *head, struct err *e)
+/* The engine refused: reads its reason, as far as it comes soon. */
+static int stream_refused(struct docker_stream *s, const struct docker_head *head, struct err *e)
 {
     struct deadline soon = deadline_in_ms(1000);
     struct err ignored = ERR_INIT;
@@ -236,7 +235,7 @@ static int read_head(struct docker_stream *s, struct deadline d, struct err *e)
             return err_set(e, ERR_UNAVAILABLE, "the container engine closed the connection");
     }
     if (head.status >= 400)
-        return refuse(s, &head, e);
+        return stream_refused(s, &head, e);
     if (head.status != 101 && head.status != 200)
         return err_set(e, ERR_PROTOCOL, "the container engine answered %d", head.status);
     buf_drop_front(&s->early, head.len);

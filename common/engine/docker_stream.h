@@ -19,8 +19,8 @@ struct docker_stream;
 
 /*
  * Sends method path with "Upgrade: tcp" when upgrade is set, and reads the head of the answer.
- * NULL: ERR_UNAVAILABLE, ERR_PROTOCOL, ERR_CANCELLED by h's attend, or what docker_http_refused
- * says of a status >= 400.
+ * NULL: ERR_UNAVAILABLE, ERR_PROTOCOL, ERR_CANCELLED by the caller, or for a status >= 400 that of
+ * docker_http_refused.
  */
 struct docker_stream *docker_stream_open(struct docker_http *h, const char *method,
                                          const char *path, bool upgrade, struct deadline d,
@@ -47,7 +47,7 @@ void docker_stream_finish_input(struct docker_stream *s);
 struct docker_head {
     int status;
     size_t len;            /* of the head, with the empty line */
-    size_t content_length; /* 0 when not told */
+    size_t content_length; /* 0 when there is none */
 };
 
 /* Parses a reply's head. 1: complete; 0: more bytes are needed; -1 ERR_PROTOCOL: not HTTP/1.x, or

@@ -4,10 +4,9 @@
 
 #include "common/base/mem.h"
 
-#define READS_PER_TURN                                                                             \
-    16                 /* then cancellation and deadline are looked at, however much is waiting */
-#define LAST_READS  64 /* of TALK_READ_BYTES, when time is up */
-#define WRITE_BYTES 65536
+#define READS_PER_TICK 16 /* between two checks of cancellation and deadline */
+#define LAST_READS     64 /* of TALK_READ_BYTES, when time is up */
+#define WRITE_BYTES    65536
 
 void talk_init(struct talk *t, struct docker_stream *take_stream, int protocol)
 {
@@ -28,8 +27,8 @@ void talk_clear(struct talk *t)
     *t = (struct talk){0};
 }
 
-/* Keeps the beginning of what the entry program says on stderr, as one line of ASCII. */
-static void complain(struct talk *t, const char *data, size_t len)
+/* Keeps the beginning of the entry program's stderr, as one line of ASCII. */
+static void complaint_add(struct talk *t, const char *data, size_t len)
 {
     for (size_t i = 0; i < len && t->complaint.len < TALK_COMPLAINT_MAX; i++) {
         unsigned char c = (unsigned char)data[i];
@@ -52,7 +51,7 @@ static enum frame_push take_payload(void *ctx, enum engine_stream stream, const 
     }
     if (stream == ENGINE_STDOUT)
         return entry_frame_push(&t->entry, data, len, t->sink, e);
-    complain(t, data, len);
+    complaint_add(t, data, len);
     return FRAME_MORE;
 }
 
@@ -69,7 +68,7 @@ enum talk_end talk_receive(struct talk *t, bool *out_more)
     if (got == STREAM_NOTHING_NOW)
         return TALK_GOING_ON;
     if (!t->handed)
-        t->heard += len;
+        t->warm_bytes += len;
     switch (docker_frame_push(&t->frames, chunk, len, &out, &t->why)) {
     case FRAME_MORE:
         return TALK_GOING_ON;
@@ -129,20 +128,21 @@ enum talk_end talk_look(struct talk *t)
     enum talk_end end;
     bool more;
 
-    /* Whatever a plain image says before it has its code is its output. */
+    /* What a plain image prints before it has its code is output. */
     if (t->protocol == 0)
         return TALK_GOING_ON;
     talk_send(t);
-    end = receive_some(t, READS_PER_TURN, &more);
-    if (end == TALK_GOING_ON && t->heard > TALK_WAITING_MAX) {
-        err_set(&t->why, ERR_PROTOCOL, "the runner's entry program says too much while it waits");
+    end = receive_some(t, READS_PER_TICK, &more);
+    if (end == TALK_GOING_ON && t->warm_bytes > TALK_WARM_MAX) {
+        err_set(&t->why, ERR_PROTOCOL,
+                "the runner's entry program sends too much before it has a program");
         return TALK_GARBLED;
     }
     return end;
 }
 
 /* Makes room for size more bytes of input, behind the magic that comes first. */
-static void make_room(struct talk *t, size_t size)
+static void input_reserve(struct talk *t, size_t size)
 {
     bool first = t->input.len == 0 && t->protocol != 0;
 
@@ -154,7 +154,7 @@ static void make_room(struct talk *t, size_t size)
 
 int talk_preload(struct talk *t, const char *names, struct err *e)
 {
-    make_room(t, ENTRY_RECORD_HEAD + ENTRY_PRELOAD_MAX);
+    input_reserve(t, ENTRY_RECORD_HEAD + ENTRY_PRELOAD_MAX);
     if (entry_write_preload(names, &t->input, e) < 0)
         return -1;
     talk_send(t);
@@ -168,7 +168,7 @@ int talk_hand_over(struct talk *t, const struct engine_program *program,
 
     if (t->protocol != 0 && entry_size(program, &size, e) < 0)
         return -1;
-    make_room(t, size);
+    input_reserve(t, size);
     t->program_at = t->input.len;
     if (t->protocol == 0)
         buf_add(&t->input, program->code, program->code_len);
@@ -179,8 +179,9 @@ int talk_hand_over(struct talk *t, const struct engine_program *program,
     return 0;
 }
 
-/* Time is up or nobody wants the answer: what had arrived by now still counts, even the report. */
-static enum talk_end last_words(struct talk *t, enum talk_end end)
+/* Time is up, or the caller has cancelled: what has arrived by now still counts, even the report.
+ */
+static enum talk_end receive_last(struct talk *t, enum talk_end end)
 {
     bool more;
     enum talk_end last = receive_some(t, LAST_READS, &more);
@@ -204,10 +205,10 @@ enum talk_end talk_run(struct talk *t, struct docker_attend *attend, struct dead
         if (docker_attend_poll(attend, &p, more ? 0 : deadline_poll_ms(d)) < 0)
             return TALK_ENDED;
         if (attend->cancelled)
-            return last_words(t, TALK_CANCELLED);
+            return receive_last(t, TALK_CANCELLED);
         if (deadline_passed(d))
-            return last_words(t, TALK_DEADLINE);
-        end = receive_some(t, READS_PER_TURN, &more);
+            return receive_last(t, TALK_DEADLINE);
+        end = receive_some(t, READS_PER_TICK, &more);
         if (end != TALK_GOING_ON)
             return end;
     }

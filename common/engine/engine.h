@@ -1,10 +1,11 @@
 /*
- * The container engine behind one interface: start a container of this spec, let it wait, run this
- * program in it, feed this sink, until this deadline or cancellation.
+ * The container engine behind one interface: starts a container, runs a program in it at once or
+ * later (a warm container), and passes its output to a sink until a deadline or a cancellation.
  *
  * Implementation: docker.c (Docker Engine 20.10+ and Podman 4.3+ by their Docker-compatible REST
- * API). One engine object belongs to one process and has one container at a time, for one program,
- * or for any number of commands when it stays (engine_spec.psandbox); a forked child makes its own.
+ * API). One engine object belongs to one process and has one container at a time: for one program,
+ * or for any number of commands of a persistent sandbox (engine_spec.psandbox). A forked child
+ * makes an object of its own.
  */
 #ifndef SANDCGI_ENGINE_ENGINE_H
 #define SANDCGI_ENGINE_ENGINE_H
@@ -27,7 +28,7 @@ struct engine_limits {
     uint64_t fsize_bytes;
 };
 
-/* Commands of one staying container at the same time. */
+/* Commands of one persistent sandbox at the same time. */
 #define ENGINE_PSANDBOX_COMMANDS 64
 
 /* The container: the fixed shape that no caller can weaken. All pointers are borrowed for the call.
@@ -38,7 +39,7 @@ struct engine_spec {
     int protocol; /* 1: the image's entry program speaks sandbox.protocol=1; 0: code on stdin */
     const char *data_path; /* directory on the engine's host, bound to /data read-write */
     const char *user;      /* "uid:gid" */
-    const char *instance;  /* label sandbox.instance: who owns the container */
+    const char *instance;  /* label sandbox.instance: the server that owns the container */
     const char *run_id;    /* label sandbox.run; also part of the container's name */
     int64_t deadline_unix; /* label sandbox.deadline: the reaper may remove it after this second */
     const char *runtime;   /* "" = the engine's default */
@@ -52,10 +53,11 @@ struct engine_spec {
     struct engine_limits limits;
     const char *const *env; /* "NAME=value", n_env; protocol 0 only: there it is the container's */
     size_t n_env;
-    /* A container that stays and takes commands, whatever the image; protocol does not count. */
+    /* A persistent sandbox, which takes commands, whatever the image; protocol is ignored. */
     bool psandbox;
-    const char *helpers_path; /* stay: directory on the engine's host with our programs (kit.h) */
-    const char *alias; /* stay: a second place of the sandbox's directory ("/app"); NULL: none */
+    const char
+        *helpers_path; /* psandbox: directory of the helpers on the engine's host (helpers.h) */
+    const char *alias; /* psandbox: a second mount of the sandbox directory ("/app"); NULL: none */
 };
 
 /* The program that a started container gets. All pointers are borrowed for the call. */
@@ -73,26 +75,27 @@ struct engine_program {
 };
 
 /*
- * Somebody who is heard while the engine waits for anything. turn has to take in what made fd
- * readable (or hung up), else it is called again at once. It answers false to cancel and is not
+ * The caller's descriptor, polled during every wait of the engine. tick has to take in what made fd
+ * readable (or hung up), else it is called again at once. It returns false to cancel, and is not
  * called any more then. fd is read anew for every wait, -1 is none.
  */
 struct engine_attend {
     int fd;
-    bool (*turn)(void *ctx);
+    bool (*tick)(void *ctx);
     void *ctx;
 };
 
-/* How far a container that waits for its program has come. */
+/* How far a warm container has come. */
 enum engine_tier {
-    ENGINE_TIER_NONE,  /* it is starting; plain images stay here */
+    ENGINE_TIER_NONE,  /* it is starting; plain images never get further */
     ENGINE_TIER_LIGHT, /* the interpreter has started */
     ENGINE_TIER_FULL,  /* and what preload named is there */
 };
 
 struct engine_wait {
     enum engine_tier tier;
-    uint64_t memory_bytes; /* its processes have for themselves, as it says; 0: it does not say */
+    uint64_t
+        memory_bytes; /* that its processes have for themselves, as it reports; 0: not reported */
 };
 
 enum engine_stream { ENGINE_STDOUT, ENGINE_STDERR };
@@ -105,11 +108,11 @@ struct engine_sink {
 };
 
 enum engine_end {
-    ENGINE_EXITED,       /* exit_code or signal tell how */
+    ENGINE_EXITED,       /* exit_code or signal say how */
     ENGINE_TIMED_OUT,    /* the deadline passed; the container was killed */
-    ENGINE_CANCELLED,    /* turn said so; the container was killed */
+    ENGINE_CANCELLED,    /* tick said so; the container was killed */
     ENGINE_OUTPUT_LIMIT, /* the sink said stop; the container was killed */
-    ENGINE_KILLED,       /* somebody else (an operator, the engine's restart) ended the container */
+    ENGINE_KILLED, /* the container was ended from outside (an operator, the engine's restart) */
 };
 
 struct engine_outcome {
@@ -117,14 +120,14 @@ struct engine_outcome {
     int exit_code; /* -1 when ended by a signal */
     int signal;    /* 0 when not */
     bool out_of_memory;
-    uint64_t cpu_us; /* 0 = the engine does not tell */
+    uint64_t cpu_us; /* 0 = not known */
     uint64_t peak_memory_bytes;
-    bool ahead;         /* it ran in the interpreter that had waited for it */
+    bool warm;          /* it ran in a warm interpreter */
     int64_t started_us; /* clock_mono_us of: the code was handed over, */
     int64_t ended_us;   /* and the end was known */
 };
 
-/* What a container that stays is asked to run. All pointers are borrowed for the call. */
+/* A command of a persistent sandbox. All pointers are borrowed for the call. */
 struct engine_command {
     const char *const *argv; /* n_argv, at least one; the first is looked up in the PATH */
     size_t n_argv;
@@ -168,7 +171,7 @@ struct engine_runner {
     int protocol;
     char *version;   /* of the interpreter; "" unknown */
     char *libraries; /* "name=version name=version"; "" none */
-    bool warm;       /* label sandbox.warm: the interpreter can be started ahead */
+    bool warm;       /* label sandbox.warm: containers can be started before a run */
     bool install;    /* label sandbox.install: it can install packages */
     char *preload;   /* label sandbox.preload: names for the full tier; "" none */
     int64_t created; /* unix seconds; the newest image of a language wins */
@@ -183,10 +186,10 @@ struct engine;
 
 struct engine_ops {
     /*
-     * Makes a container of spec and starts it; it waits for its program then. Whatever this object
-     * had before is removed first. -1: it could not be made, and nothing is left behind:
+     * Makes a container of spec and starts it; it is warm then. The container that this object had
+     * before is removed first. -1: it could not be made, and nothing is left behind:
      * ERR_UNAVAILABLE engine down, ERR_NOT_FOUND the image or a directory is missing (which is
-     * never made), ERR_REFUSED the engine's words, ERR_TIMEOUT, ERR_CANCELLED turn said so. The
+     * never made), ERR_REFUSED the engine's words, ERR_TIMEOUT, ERR_CANCELLED tick said so. The
      * engine's answer to a create under way is awaited even then (it has 30 s), since an unanswered
      * one may still make a container.
      */
@@ -195,12 +198,12 @@ struct engine_ops {
     /* Becomes readable when there is something for look to take in; -1: nothing is started. */
     int (*fd)(struct engine *);
     /*
-     * Takes in what came from the container that waits, without blocking; *out is how it is.
-     * Call it after start too: something may have come already. -1: the container is of no use any
-     * more: ERR_LOST it ended, ERR_REFUSED its entry program said why, ERR_PROTOCOL.
+     * Takes in what came from the warm container, without blocking; *out is its state. Call it
+     * after start, too: something may have come already. -1: the container is not usable any more:
+     * ERR_LOST it ended, ERR_REFUSED its entry program said why, ERR_PROTOCOL.
      */
     int (*look)(struct engine *, struct engine_wait *out, struct err *);
-    /* Has the container that waits bring in names (the image's label, blank-separated). Once at
+    /* Has the warm container import names (the image's label, blank-separated). Once at
      * most, for images that have preload. */
     int (*preload)(struct engine *, const char *names, struct err *);
     /*
@@ -213,34 +216,34 @@ struct engine_ops {
     int (*run)(struct engine *, const struct engine_program *, const struct engine_sink *,
                const struct engine_attend *, struct deadline, struct engine_outcome *out,
                struct err *);
-    /* Removes the container, waiting or done; call it after the answer has been given. Idempotent.
+    /* Removes the container, warm or done; call it after the answer has been sent. Idempotent.
      */
     void (*finish)(struct engine *);
     /* The version of the API that was agreed on, "" as long as no call has been made. Borrowed. */
     const char *(*version)(struct engine *);
     /*
-     * The next six are for containers that stay: start with spec.psandbox, then any number of
+     * The next six are for persistent sandboxes: start with spec.psandbox, then any number of
      * commands at a time up to ENGINE_PSANDBOX_COMMANDS, until finish. All but psandbox_pause only
-     * put bytes on their way or take what is there, without waiting. ERR_LOST: there is no such
+     * send or take what is possible at once, without waiting. ERR_LOST: there is no such
      * container (any more).
      *
-     * Sends a command on its way; *out_id names it from now on and is never used again. ERR_LIMIT:
+     * Sends a command; *out_id names it from now on and is never used again. ERR_LIMIT:
      * too many run, or it is too large; ERR_INVALID.
      */
     int (*psandbox_exec)(struct engine *, const struct engine_command *, uint32_t *out_id,
                          struct err *);
     /*
      * Takes in what came and sends what is left to send. 0: *out is one event, call it again until
-     * that is ENGINE_PSANDBOX_NOTHING. -1: the container is of no use any more and no command's end
-     * is known: ERR_LOST it ended (the text tells how, as far as the engine knows), ERR_REFUSED its
-     * entry program said why, ERR_PROTOCOL.
+     * that is ENGINE_PSANDBOX_NOTHING. -1: the container is not usable any more, and no command's
+     * end is known: ERR_LOST it ended (the text tells how, as far as the engine knows), ERR_REFUSED
+     * its entry program said why, ERR_PROTOCOL.
      */
     int (*psandbox_read)(struct engine *, struct engine_psandbox_event *out, struct err *);
     /* Writes to the command's descriptor 3. No error when the command has ended meanwhile. */
     int (*psandbox_control)(struct engine *, uint32_t id, const char *data, size_t len,
                             struct err *);
-    /* Kills the command with everything it started that has not cut itself loose; its end comes as
-     * an event. No error when it has ended meanwhile. */
+    /* Kills the command with everything it started that has not left its session and its tree; its
+     * end comes as an event. No error when it has ended meanwhile. */
     int (*psandbox_kill)(struct engine *, uint32_t id, struct err *);
     /* What fd is to be polled for: POLLIN, and POLLOUT while something is left to send. */
     short (*psandbox_waits)(struct engine *);

@@ -22,12 +22,12 @@ static enum frame_push broken(struct err *e, const char *what)
     return FRAME_BROKEN;
 }
 
-/* What frames of each kind may be: how long, and when. */
+/* The kinds of frames: how long they are, and when they come. */
 struct kind {
     char tag;
     uint32_t min, max;
-    bool handed;  /* comes of a program, so not before it was handed over */
-    bool started; /* may come when the program has started */
+    bool handed;  /* only after a program was handed over */
+    bool started; /* also after the program has started */
 };
 
 static const struct kind kinds[] = {
@@ -114,7 +114,7 @@ void entry_report_outcome(const struct entry_report *report, struct engine_outco
     out->signal = report->signal;
     out->cpu_us = report->cpu_us;
     out->peak_memory_bytes = report->peak_memory_bytes;
-    /* The kernel may have killed a mere helper while the program went on to a good end. */
+    /* The kernel may have killed a child only, while the program ended well. */
     out->out_of_memory = !report->timed_out && report->oom_kills > 0 &&
                          (report->signal == SIGKILL || report->exit_code > 0);
 }
@@ -124,7 +124,7 @@ static bool word_is(const struct entry_frame *f, const char *word)
     return f->text_len == strlen(word) && memcmp(f->text, word, f->text_len) == 0;
 }
 
-/* 'W', a word and perhaps the bytes of memory: it only ever gets further. */
+/* 'W', a tier and perhaps the bytes of memory: the tier only rises. */
 static enum frame_push take_tier(struct entry_frame *f, struct err *e)
 {
     AUTO_FREE char *text = mem_strndup(f->text, f->text_len);
@@ -135,7 +135,7 @@ static enum frame_push take_tier(struct entry_frame *f, struct err *e)
 
     if (tier <= f->tier || strlen(text) + (bytes ? 1 + strlen(bytes) : 0) != f->text_len ||
         (bytes && parse_u64(bytes, 0, MEMORY_MAX, &f->memory_bytes) < 0))
-        return broken(e, "a word about its waiting that makes no sense");
+        return broken(e, "an unknown tier");
     f->tier = tier;
     return FRAME_MORE;
 }
@@ -143,8 +143,8 @@ static enum frame_push take_tier(struct entry_frame *f, struct err *e)
 /* 'S' */
 static enum frame_push take_start(struct entry_frame *f, struct err *e)
 {
-    f->ahead = word_is(f, "ahead");
-    return f->ahead || word_is(f, "anew") ? FRAME_MORE : broken(e, "an unknown way of starting");
+    f->warm = word_is(f, "ahead");
+    return f->warm || word_is(f, "anew") ? FRAME_MORE : broken(e, "an unknown kind of start");
 }
 
 static enum frame_push take_report(struct entry_frame *f, struct err *e)
@@ -243,8 +243,8 @@ int entry_write_preload(const char *names, struct buf *out, struct err *e)
     size_t len = strlen(names);
 
     if (len == 0 || len > ENTRY_PRELOAD_MAX)
-        return err_set(e, ERR_LIMIT, "the names to bring in ahead are %zu bytes; the limit is %d",
-                       len, ENTRY_PRELOAD_MAX);
+        return err_set(e, ERR_LIMIT, "the names to preload are %zu bytes; the limit is %d", len,
+                       ENTRY_PRELOAD_MAX);
     add_record(out, 'P', names, len);
     return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the envelope is larger than its buffer");
 }

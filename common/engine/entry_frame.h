@@ -3,8 +3,8 @@
  * for authors of images.
  *
  * To the container's stdin goes one envelope: "SBX1", then records {tag, length as 32 bits
- * big-endian, payload}; "SBX1" and 'P' (what to bring in ahead) may come long before the rest. From
- * its stdout come frames {tag, length, payload}: 'W' how far the container is while it waits, 'S'
+ * big-endian, payload}; "SBX1" and 'P' (names to preload) may come long before the rest. From
+ * its stdout come frames {tag, length, payload}: 'W' the tier of a warm container, 'S'
  * the program starts, 'O' and 'E' the program's two streams, 'R' the report, once, last. Everything
  * that comes back is written by a container and so is hostile: it is passed through or refused,
  * never kept.
@@ -47,9 +47,9 @@ struct entry_frame {
     size_t text_len;
 
     enum engine_tier tier;
-    uint64_t memory_bytes; /* 'W' said so; 0: it did not */
+    uint64_t memory_bytes; /* of 'W'; 0: not reported */
     bool started;          /* 'S' came, or else the program's first frame */
-    bool ahead;            /* 'S' said so */
+    bool warm;             /* 'S' said so */
     bool reported;         /* report is filled */
     struct entry_report report;
 };
@@ -62,16 +62,16 @@ struct entry_frame {
 enum frame_push entry_frame_push(struct entry_frame *f, const char *data, size_t len,
                                  const struct engine_sink *sink, struct err *e);
 
-/* Understands a report. ERR_PROTOCOL, ERR_INVALID: it makes no sense. */
+/* ERR_PROTOCOL, ERR_INVALID: the report is not valid. */
 int entry_report_parse(const char *text, size_t len, struct entry_report *out, struct err *e);
-/* Fills what a report tells of an outcome. */
+/* Fills the members of an outcome that a report has. */
 void entry_report_outcome(const struct entry_report *report, struct engine_outcome *out);
 
 /* Bytes that entry_write appends for program; ERR_LIMIT when they do not fit 32-bit records. */
 int entry_size(const struct engine_program *program, size_t *out, struct err *e);
 /* Appends the records of program, to follow ENTRY_MAGIC. */
 int entry_write(const struct engine_program *program, struct buf *out, struct err *e);
-/* Appends the record that has names brought in ahead. */
+/* Appends the record that has names preloaded. */
 int entry_write_preload(const char *names, struct buf *out, struct err *e);
 
 #endif

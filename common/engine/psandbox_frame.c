@@ -10,7 +10,7 @@
 #define ID_LEN   4
 #define PART_MAX ((size_t)65536) /* of data in one record; any cut would do */
 
-/* What frames of each kind may be. */
+/* The kinds of frames, and how long they are. */
 struct kind {
     char tag;
     enum engine_psandbox_kind kind;
@@ -91,7 +91,7 @@ static void add_item(struct buf *out, char letter, const char *text)
     buf_add(out, text, strlen(text) + 1);
 }
 
-/* What a command is, as items of a letter and a text, each ended by a NUL. */
+/* A command as items of a letter and a text, each ended by a NUL. */
 static int add_items(const struct engine_command *command, struct buf *items, struct err *e)
 {
     if (command->n_argv == 0 || !*command->argv[0])
@@ -132,5 +132,5 @@ int psandbox_write_command(uint32_t id, const struct engine_command *command, st
         return 0;
     out->failed = false;
     out->len = before;
-    return err_set(e, ERR_LIMIT, "too much is on its way to the container");
+    return err_set(e, ERR_LIMIT, "the container does not take its input: too much is pending");
 }

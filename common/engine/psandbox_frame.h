@@ -1,5 +1,5 @@
 /*
- * What is said with a container that stays (runners/README.md, "stay"): records to its stdin,
+ * The stream of a persistent sandbox (runners/README.md): records to its stdin,
  * frames from its stdout, both {tag, length as 32 bits big-endian, payload}, the payload with the
  * command's id, 32 bits big-endian, in front. Frames are written by a container and so are hostile.
  */

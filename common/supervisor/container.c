@@ -22,7 +22,7 @@ int container_open(struct container *c, const struct supervisor_start *start, vo
     waiters_init(&c->waiters, &c->channel.loop, ready);
     if (channel_open(&c->channel, start->channel, ops, owner, e) < 0)
         return -1;
-    c->attend = (struct engine_attend){.fd = c->channel.loop.fd, .turn = tick, .ctx = owner};
+    c->attend = (struct engine_attend){.fd = c->channel.loop.fd, .tick = tick, .ctx = owner};
     c->lock_fd = run_lock_take(start->root->fd, start->run_id, e);
     address.version = start->version;
     c->engine = c->lock_fd < 0 ? NULL : docker_engine_new(&address, e);

@@ -24,7 +24,7 @@ const char *case_name;
 
 bool live_take(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
-    struct output_ring *l = ctx;
+    struct live_run *l = ctx;
     size_t room = KEEP - l->text[stream].len;
 
     buf_add(&l->text[stream], data, len < room ? len : room);
@@ -32,9 +32,9 @@ bool live_take(void *ctx, enum engine_stream stream, const char *data, size_t le
     return !l->stop_at || l->total < l->stop_at;
 }
 
-struct output_ring live(const char *image, const char *code)
+struct live_run live(const char *image, const char *code)
 {
-    return (struct output_ring){
+    return (struct live_run){
         .spec = {.image = image,
                  .protocol = strcmp(image, PLAIN) != 0,
                  .data_path = data_path,
@@ -53,7 +53,7 @@ struct output_ring live(const char *image, const char *code)
     };
 }
 
-void live_clear(struct output_ring *l)
+void live_clear(struct live_run *l)
 {
     buf_clear(&l->text[0]);
     buf_clear(&l->text[1]);
@@ -108,7 +108,7 @@ bool all_gone(void)
     return false;
 }
 
-void name_run(struct output_ring *l)
+void name_run(struct live_run *l)
 {
     static int number;
 
@@ -122,11 +122,11 @@ static bool leave(void *ctx)
     return false;
 }
 
-void go(struct output_ring *l)
+void go(struct live_run *l)
 {
     struct engine *engine = connect_engine();
     struct engine_sink sink = {live_take, l};
-    struct engine_attend attend = {.fd = l->cancel_fd, .turn = leave};
+    struct engine_attend attend = {.fd = l->cancel_fd, .tick = leave};
     struct deadline d = deadline_in_ms(60000);
     int64_t began = clock_mono_ms();
 

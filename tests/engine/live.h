@@ -32,7 +32,7 @@ extern const char *case_name;
     } while (0)
 
 /* One run: what is asked, then what came. */
-struct output_ring {
+struct live_run {
     struct engine_spec spec;
     struct engine_program program;
     char run_id[32];
@@ -55,12 +55,12 @@ struct live_case {
 
 extern const struct live_case run_cases[], waiting_cases[], psandbox_cases[];
 
-struct output_ring live(const char *image, const char *code);
-void live_clear(struct output_ring *l);
+struct live_run live(const char *image, const char *code);
+void live_clear(struct live_run *l);
 /* Starts and runs l to its end, and sees to it that nothing is left. */
-void go(struct output_ring *l);
+void go(struct live_run *l);
 /* Gives l a run id that no other has. */
-void name_run(struct output_ring *l);
+void name_run(struct live_run *l);
 /* The sink of l. */
 bool live_take(void *ctx, enum engine_stream stream, const char *data, size_t len);
 

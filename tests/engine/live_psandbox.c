@@ -14,7 +14,7 @@
 
 /* A staying container and what came from it last. */
 struct staying {
-    struct output_ring l;
+    struct live_run l;
     struct engine *engine;
     struct engine_outcome outcome;
     struct buf text[3]; /* by kind - ENGINE_PSANDBOX_OUT */

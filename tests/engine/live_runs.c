@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static bool has(const struct output_ring *l, const char *words)
+static bool has(const struct live_run *l, const char *words)
 {
     return strstr(buf_str(&l->text[0]), words) != NULL;
 }
@@ -41,7 +41,7 @@ static int open_fds(void)
 
 static void runs_bash(void)
 {
-    struct output_ring l = live(BASH, "echo hi; echo oops >&2; echo x > made.txt");
+    struct live_run l = live(BASH, "echo hi; echo oops >&2; echo x > made.txt");
     AUTO_FREE char *made = mem_printf("%s/made.txt", data_path);
 
     go(&l);
@@ -57,7 +57,7 @@ static void runs_bash(void)
 
 static void runs_python(void)
 {
-    struct output_ring l = live(PYTHON, "import sys\nprint(sum(range(10)))\nsys.exit(3)\n");
+    struct live_run l = live(PYTHON, "import sys\nprint(sum(range(10)))\nsys.exit(3)\n");
 
     go(&l);
     if (l.returned < 0 && l.e.kind == ERR_NOT_FOUND)
@@ -70,7 +70,7 @@ static void input_arguments_and_environment_arrive(void)
 {
     static const char *const args[] = {"one", "two words", ""};
     static const char *const env[] = {"A=b c", "FILE_BASE_URL=https://x/"};
-    struct output_ring l = live(BASH, "cat; echo \"[$#|$1|$2|$3|$A|$FILE_BASE_URL]\"");
+    struct live_run l = live(BASH, "cat; echo \"[$#|$1|$2|$3|$A|$FILE_BASE_URL]\"");
 
     l.program.input = "from stdin;";
     l.program.input_len = 11;
@@ -91,7 +91,7 @@ static void own_exit_codes_are_exit_codes(void)
     for (size_t i = 0; i < ARRAY_LEN(codes) * 2; i++) {
         int code = codes[i / 2];
         AUTO_FREE char *text = mem_printf("exit %d", code);
-        struct output_ring l = live(images[i % 2], text);
+        struct live_run l = live(images[i % 2], text);
 
         go(&l);
         CHECK(l.returned == 0 && l.out.end == ENGINE_EXITED && l.out.signal == 0);
@@ -102,7 +102,7 @@ static void own_exit_codes_are_exit_codes(void)
 
 static void a_signal_is_told(void)
 {
-    struct output_ring l = live(BASH, "kill -SEGV $$");
+    struct live_run l = live(BASH, "kill -SEGV $$");
 
     go(&l);
     CHECK(l.out.end == ENGINE_EXITED && l.out.signal == SIGSEGV && l.out.exit_code == -1);
@@ -114,7 +114,7 @@ static void a_timeout_ends_everything(void)
     static const char *const images[] = {BASH, PLAIN};
 
     for (size_t i = 0; i < 2; i++) {
-        struct output_ring l = live(
+        struct live_run l = live(
             images[i], "trap '' TERM INT HUP\necho begun\n(trap '' TERM; setsid sleep 1000) &\n"
                        "while :; do sleep 1; done\n");
 
@@ -146,7 +146,7 @@ static int hang_up_after(int ms)
 
 static void cancelling_ends_the_run(void)
 {
-    struct output_ring l = live(BASH, "sleep 1000");
+    struct live_run l = live(BASH, "sleep 1000");
 
     l.cancel_fd = hang_up_after(1000);
     go(&l);
@@ -162,7 +162,7 @@ static void a_flood_is_cut_with_flat_memory(void)
     uint64_t before;
 
     for (size_t i = 0; i < 2; i++) {
-        struct output_ring l = live(images[i], "yes 0123456789012345678901234567890123456789");
+        struct live_run l = live(images[i], "yes 0123456789012345678901234567890123456789");
 
         buf_add(&l.text[0], buf_reserve(&l.text[0], KEEP), KEEP);
         before = peak_kib();
@@ -184,7 +184,7 @@ static void out_of_memory_is_told(void)
 
     for (size_t i = 0; i < 2; i++) {
         /* exec, so that the one that is killed is the program itself */
-        struct output_ring l = live(images[i], "exec tail /dev/zero");
+        struct live_run l = live(images[i], "exec tail /dev/zero");
 
         l.spec.limits.memory_bytes = 32u << 20;
         go(&l);
@@ -202,7 +202,7 @@ static void a_fork_bomb_is_contained(void)
     static const char *const images[] = {BASH, PLAIN};
 
     for (size_t i = 0; i < 2; i++) {
-        struct output_ring l = live(images[i], "bomb() { bomb | bomb & }; bomb; sleep 100");
+        struct live_run l = live(images[i], "bomb() { bomb | bomb & }; bomb; sleep 100");
 
         l.program.timeout_ms = 2000;
         go(&l);
@@ -216,7 +216,7 @@ static void output_of_a_quick_end_is_complete(void)
     static const char *const images[] = {BASH, PLAIN};
 
     for (size_t i = 0; i < 10; i++) {
-        struct output_ring l = live(images[i % 2], "head -c 1000000 /dev/zero; exit 5");
+        struct live_run l = live(images[i % 2], "head -c 1000000 /dev/zero; exit 5");
 
         go(&l);
         CHECK(l.total == 1000000 && l.out.exit_code == 5);
@@ -229,7 +229,7 @@ static void output_of_a_quick_end_is_complete(void)
 static void printing_before_reading_does_not_lock_up(void)
 {
     AUTO_BUF struct buf code = BUF_INIT(2u << 20);
-    struct output_ring l;
+    struct live_run l;
 
     buf_add_str(&code, "head -c 3000000 /dev/zero\n");
     for (int i = 0; i < 20000; i++)
@@ -248,7 +248,7 @@ static void the_shape_holds_inside(void)
         "ls /sys/class/net | tr '\\n' ' '; echo\n"
         "touch /x 2>&1; touch /etc/x 2>&1; echo t > /tmp/t && echo tmp ok; pwd; ulimit -c\n"
         "ulimit -n; head -c 20000000 /dev/zero > /tmp/big 2>&1 || echo tmp bounded\n";
-    struct output_ring l = live(BASH, code);
+    struct live_run l = live(BASH, code);
 
     go(&l);
     CHECK(has(&l, "1000\nCapBnd:\t0000000000000000") || has(&l, "CapBnd:\t0000000000000000"));
@@ -263,7 +263,7 @@ static void the_shape_holds_inside(void)
 
 static void network_is_there_only_when_asked_for(void)
 {
-    struct output_ring l = live(BASH, "ls /sys/class/net | tr '\\n' ' '");
+    struct live_run l = live(BASH, "ls /sys/class/net | tr '\\n' ' '");
 
     l.spec.network = true;
     go(&l);
@@ -274,7 +274,7 @@ static void network_is_there_only_when_asked_for(void)
 static void a_plain_image_gets_its_environment(void)
 {
     static const char *const env[] = {"FILE_BASE_URL=https://x/"};
-    struct output_ring l = live(PLAIN, "echo \"$FILE_BASE_URL\"; echo no >&2; pwd; id -u");
+    struct live_run l = live(PLAIN, "echo \"$FILE_BASE_URL\"; echo no >&2; pwd; id -u");
 
     l.program.env = env;
     l.program.n_env = 1;
@@ -286,7 +286,7 @@ static void a_plain_image_gets_its_environment(void)
 
 static void a_missing_image_is_named(void)
 {
-    struct output_ring l = live("sandcgi-runner-nowhere:1", "x");
+    struct live_run l = live("sandcgi-runner-nowhere:1", "x");
 
     go(&l);
     CHECK(l.returned == -1 && l.e.kind == ERR_NOT_FOUND);
@@ -296,7 +296,7 @@ static void a_missing_image_is_named(void)
 
 static void a_missing_directory_is_an_error_and_is_not_made(void)
 {
-    struct output_ring l = live(BASH, "x");
+    struct live_run l = live(BASH, "x");
     char missing[sizeof data_path + 16];
 
     snprintf(missing, sizeof missing, "%s/missing", data_path);
@@ -311,7 +311,7 @@ static void a_missing_directory_is_an_error_and_is_not_made(void)
 
 static void a_refused_start_gives_the_engines_words(void)
 {
-    struct output_ring l = live(BASH, "x");
+    struct live_run l = live(BASH, "x");
 
     l.spec.runtime = "no-such-runtime";
     go(&l);
@@ -321,7 +321,7 @@ static void a_refused_start_gives_the_engines_words(void)
 
 static void a_runtime_is_used_or_refused(void)
 {
-    struct output_ring l = live(BASH, "true");
+    struct live_run l = live(BASH, "true");
 
     l.spec.runtime = "runc";
     go(&l);
@@ -335,7 +335,7 @@ static void an_operator_who_removes_it_has_killed_it(void)
     static const char *const images[] = {BASH, PLAIN};
 
     for (size_t i = 0; i < 2; i++) {
-        struct output_ring l = live(images[i], "sleep 1000");
+        struct live_run l = live(images[i], "sleep 1000");
         pid_t pid = fork();
 
         if (pid == 0) {
@@ -366,7 +366,7 @@ static void make_container(struct docker_http *h, const char *of, const char *ru
     AUTO_BUF struct buf body = BUF_INIT(65536), reply = BUF_INIT(65536);
     AUTO_FREE char *path = mem_printf("/containers/create?name=live%d-%s-%s", (int)getpid(), of,
                                       run_id);
-    struct output_ring l = live(BASH, "");
+    struct live_run l = live(BASH, "");
     struct err e = ERR_INIT;
 
     l.spec.instance = of;
@@ -431,7 +431,7 @@ static void descriptors_do_not_leak(void)
     int before = open_fds();
 
     for (int i = 0; i < 3; i++) {
-        struct output_ring l = live(BASH, "true");
+        struct live_run l = live(BASH, "true");
 
         go(&l);
         live_clear(&l);

@@ -16,13 +16,13 @@
 #define CANCELS   40
 #define CANCEL_MS 250 /* a start takes less, mostly */
 
-static int start(struct engine *engine, struct output_ring *l, const struct engine_attend *attend)
+static int start(struct engine *engine, struct live_run *l, const struct engine_attend *attend)
 {
     name_run(l);
     return engine->ops->start(engine, &l->spec, attend, deadline_in_ms(30000), &l->e);
 }
 
-static int run(struct engine *engine, struct output_ring *l, const struct engine_attend *attend)
+static int run(struct engine *engine, struct live_run *l, const struct engine_attend *attend)
 {
     const struct engine_sink sink = {live_take, l};
 
@@ -30,7 +30,7 @@ static int run(struct engine *engine, struct output_ring *l, const struct engine
                             &l->e);
 }
 
-static void stop(struct engine *engine, struct output_ring *l)
+static void stop(struct engine *engine, struct live_run *l)
 {
     engine->ops->finish(engine);
     engine->ops->free(engine);
@@ -51,7 +51,7 @@ static int look_until(struct engine *engine, enum engine_tier tier, struct err *
     return r < 0 || now.tier < tier ? -1 : 0;
 }
 
-/* What the image of that language can do ahead; its strings live until the end. */
+/* What the image of that language can preload; its strings live until the end. */
 static const struct engine_runner *find_runner(const char *language)
 {
     static struct engine_runners runners;
@@ -72,7 +72,7 @@ static void one_that_waited_takes_its_program(void)
 {
     const struct engine_runner *runner = find_runner("bash");
     struct engine *engine = connect_engine();
-    struct output_ring l = live(BASH, "echo \"hi $1 $A\"; cat; exit 4");
+    struct live_run l = live(BASH, "echo \"hi $1 $A\"; cat; exit 4");
     int64_t began;
 
     l.program.input = "in";
@@ -94,11 +94,11 @@ static void one_that_waited_takes_its_program(void)
     stop(engine, &l);
 }
 
-static void what_is_brought_in_ahead_is_there(void)
+static void what_is_preloaded_is_there(void)
 {
     const struct engine_runner *runner = find_runner("python");
     struct engine *engine;
-    struct output_ring l;
+    struct live_run l;
 
     if (!runner || !runner->warm || !*runner->preload)
         return;
@@ -110,7 +110,7 @@ static void what_is_brought_in_ahead_is_there(void)
     CHECK(engine->ops->preload(engine, runner->preload, &l.e) == 0);
     CHECK(look_until(engine, ENGINE_TIER_FULL, &l.e) == 0);
     CHECK(run(engine, &l, NULL) == 0);
-    CHECK(l.out.ahead && l.out.exit_code == 0);
+    CHECK(l.out.warm && l.out.exit_code == 0);
     stop(engine, &l);
 }
 
@@ -118,7 +118,7 @@ static void one_that_is_removed_by_hand_is_lost_at_once(void)
 {
     for (int with_look = 0; with_look < 2; with_look++) {
         struct engine *engine = connect_engine(), *other = connect_engine();
-        struct output_ring l = live(BASH, "echo hi");
+        struct live_run l = live(BASH, "echo hi");
         struct err e = ERR_INIT;
         size_t seen;
 
@@ -159,9 +159,9 @@ static void cancelled_at_any_moment_nothing_is_left(void)
 
     for (int i = 0; i < CANCELS; i++) {
         AUTO_FD int timer = timer_in_us(1 + i * 98765L % (CANCEL_MS * 1000));
-        const struct engine_attend attend = {.fd = timer, .turn = leave};
+        const struct engine_attend attend = {.fd = timer, .tick = leave};
         struct engine *engine = connect_engine();
-        struct output_ring l = live(BASH, "sleep 1000");
+        struct live_run l = live(BASH, "sleep 1000");
 
         if (start(engine, &l, &attend) < 0) {
             CHECK(l.e.kind == ERR_CANCELLED);
@@ -181,7 +181,7 @@ static void cancelled_at_any_moment_nothing_is_left(void)
 static void one_whose_owner_ended_ends_too(void)
 {
     AUTO_BUF struct buf reply = BUF_INIT(1 << 20);
-    struct output_ring l = live(BASH, "");
+    struct live_run l = live(BASH, "");
     struct err e = ERR_INIT;
     struct docker_http *h = docker_http_new(&address, &e);
     struct deadline d = deadline_in_ms(10000);
@@ -212,7 +212,7 @@ static void one_whose_owner_ended_ends_too(void)
 
 const struct live_case waiting_cases[] = {
     {"one that waited takes its program", one_that_waited_takes_its_program},
-    {"what is brought in ahead is there", what_is_brought_in_ahead_is_there},
+    {"what is preloaded is there", what_is_preloaded_is_there},
     {"one that is removed by hand is lost at once", one_that_is_removed_by_hand_is_lost_at_once},
     {"cancelled at any moment nothing is left", cancelled_at_any_moment_nothing_is_left},
     {"one whose owner ended ends too", one_whose_owner_ended_ends_too},

@@ -57,7 +57,7 @@ static bool pass(int ms, const struct engine_attend *attend)
         struct pollfd p = {.fd = attend ? attend->fd : -1, .events = POLLIN};
 
         poll(&p, 1, deadline_poll_ms(end));
-        if (p.revents && !attend->turn(attend->ctx))
+        if (p.revents && !attend->tick(attend->ctx))
             return false;
         if (deadline_passed(end))
             return true;
@@ -112,7 +112,7 @@ static int container_look(struct engine *engine, struct engine_wait *out, struct
     bool word = read(b->word_fd, &n, sizeof n) > 0;
 
     if (word && fake_container->dies_after_ms)
-        return err_set(e, ERR_LOST, "the container ended before it had a program");
+        return err_set(e, ERR_LOST, "the container ended before it got a program");
     if (word)
         b->tier = ENGINE_TIER_FULL;
     *out = (struct engine_wait){.tier = b->tier, .memory_bytes = FAKE_CONTAINER_MEMORY};

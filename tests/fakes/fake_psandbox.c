@@ -139,7 +139,7 @@ static int container_start(struct engine *engine, const struct engine_spec *spec
     while (!deadline_passed(up)) {
         struct pollfd p = {.fd = attend->fd, .events = POLLIN};
         poll(&p, 1, deadline_poll_ms(up));
-        if (p.revents && !attend->turn(attend->ctx))
+        if (p.revents && !attend->tick(attend->ctx))
             return err_set(e, ERR_CANCELLED, "the caller went away");
     }
     if (fake_psandbox->failing)

@@ -29,7 +29,7 @@ static enum frame_push push(const char *data, size_t len, size_t cut, struct buf
         PROMISE(e.kind == ERR_PROTOCOL);
     }
     PROMISE((r == FRAME_STOP) == f.reported);
-    PROMISE(!f.ahead || f.started);
+    PROMISE(!f.warm || f.started);
     if (f.reported) {
         PROMISE(f.report.exit_code >= -1 && f.report.exit_code <= 255);
         PROMISE(f.report.signal >= 0 && f.report.signal <= 64);
@@ -49,7 +49,7 @@ static void push_waiting(const char *data, size_t len)
         r = entry_frame_push(&f, data + i, 1, NULL, &e);
         PROMISE(f.tier >= before && f.tier <= ENGINE_TIER_FULL);
     }
-    PROMISE(r != FRAME_STOP && !f.reported && !f.ahead);
+    PROMISE(r != FRAME_STOP && !f.reported && !f.warm);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

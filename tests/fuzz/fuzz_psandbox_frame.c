@@ -1,5 +1,6 @@
-/* What a container that stays sends: one frame is taken whole or not at all, and what it tells is
- * in range. */
+/* The frames of a persistent sandbox: one is taken whole or not at all, and its values are in
+ * range.
+ */
 #include "config.h"
 
 #include "common/base/buf.h"

@@ -87,7 +87,7 @@ static struct result run(const struct fake_reply *table, const struct engine_spe
     struct engine *engine = connect_to(f);
     struct result r = {.taken = {.text = {BUF_INIT(1 << 20), BUF_INIT(1 << 20)}}};
     struct engine_sink sink = {take, &r.taken};
-    struct engine_attend attend = {.fd = cancel_fd, .turn = leave};
+    struct engine_attend attend = {.fd = cancel_fd, .tick = leave};
     struct deadline d = deadline_in_ms(ms);
     const char *input;
 

@@ -174,7 +174,7 @@ static void words_about_waiting_and_starting_have_their_time(void **state)
 {
     static const struct {
         const char *frames; /* a tag and a word each, with blanks between */
-        bool handed, good, ahead;
+        bool handed, good, warm;
         enum engine_tier tier;
     } cases[] = {
         {"Wlight", false, true, false, ENGINE_TIER_LIGHT},
@@ -216,8 +216,8 @@ static void words_about_waiting_and_starting_have_their_time(void **state)
         if (entry_frame_push(&f, in.data, in.len, &sink, &e) !=
             (cases[i].good ? FRAME_MORE : FRAME_BROKEN))
             fail_msg("%s: %s", cases[i].frames, e.text);
-        if (f.ahead != cases[i].ahead || f.tier != cases[i].tier)
-            fail_msg("%s: ahead %d, tier %d", cases[i].frames, f.ahead, f.tier);
+        if (f.warm != cases[i].warm || f.tier != cases[i].tier)
+            fail_msg("%s: warm %d, tier %d", cases[i].frames, f.warm, f.tier);
     }
 }
 
@@ -299,7 +299,7 @@ static void no_input_is_no_record(void **state)
                         out.len);
 }
 
-static void names_to_bring_in_ahead_are_one_bounded_record(void **state)
+static void names_to_preload_are_one_bounded_record(void **state)
 {
     AUTO_BUF struct buf out = BUF_INIT(2 * ENTRY_PRELOAD_MAX);
     char names[ENTRY_PRELOAD_MAX + 2];
@@ -346,7 +346,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_consumer_can_stop, setup, teardown),
         cmocka_unit_test(the_envelope_is_written_byte_for_byte),
         cmocka_unit_test(no_input_is_no_record),
-        cmocka_unit_test(names_to_bring_in_ahead_are_one_bounded_record),
+        cmocka_unit_test(names_to_preload_are_one_bounded_record),
         cmocka_unit_test(a_small_buffer_and_huge_lengths_are_errors),
     };
 

@@ -71,7 +71,7 @@ static struct result start(const struct fake_reply *table, struct caller *a, int
 {
     struct fake_engine *f = fake_engine_start(table);
     struct engine_address address = {.host = fake_engine_host(f)};
-    struct engine_attend attend = {.fd = a ? a->pipe[0] : -1, .turn = hear, .ctx = a};
+    struct engine_attend attend = {.fd = a ? a->pipe[0] : -1, .tick = hear, .ctx = a};
     struct result r = {0};
     struct engine *engine = docker_engine_new(&address, &r.e);
 

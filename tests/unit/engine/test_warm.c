@@ -131,7 +131,7 @@ static void it_says_how_far_it_is_and_takes_its_program(void **state)
         assert_int_equal(strlen(fake_engine_log(w.fake)), asked);
         assert_int_equal(w.out.end, ENGINE_EXITED);
         assert_int_equal(w.out.exit_code, 7);
-        assert_true(w.out.ahead);
+        assert_true(w.out.warm);
         assert_string_equal(buf_str(&w.text), "hino");
         assert_int_equal(fake_engine_input(w.fake, &input, &end), sizeof PRELOAD PROGRAM - 1);
         assert_memory_equal(input, PRELOAD PROGRAM, sizeof PRELOAD PROGRAM - 1);
@@ -152,7 +152,7 @@ static void a_program_may_come_before_any_word(void **state)
     assert_int_equal(look(&w), 0);
     assert_int_equal(w.wait.tier, ENGINE_TIER_NONE);
     assert_int_equal(run(&w), 0);
-    assert_false(w.out.ahead);
+    assert_false(w.out.warm);
     assert_string_equal(buf_str(&w.text), "hi");
     assert_int_equal(look(&w), -1);
     assert_int_equal(w.e.kind, ERR_LOST);
@@ -196,7 +196,7 @@ static void what_is_not_the_protocol_ends_the_waiting(void **state)
     check_lost(BYTES(STREAM_OUT), false, ERR_PROTOCOL, "before it had a program");
     check_lost(BYTES(STREAM_WARM), false, ERR_PROTOCOL, "before it had a program");
     check_lost(BYTES(STREAM_REPORT), false, ERR_PROTOCOL, "before it had a program");
-    check_lost(BYTES(STREAM_LIGHT STREAM_LIGHT), false, ERR_PROTOCOL, "no sense");
+    check_lost(BYTES(STREAM_LIGHT STREAM_LIGHT), false, ERR_PROTOCOL, "unknown tier");
 }
 
 static void one_that_chatters_while_it_waits_is_given_up(void **state)

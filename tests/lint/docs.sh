@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2016 # the backticks in patterns are Markdown's
-# The documentation names only files and headings that exist. README.md and CONTRIBUTING.md are short.
+# The documentation names only files and headings that exist; comments in C name only files that exist. README.md and CONTRIBUTING.md are short.
 . "$(dirname "$0")/common.sh"
 
+mapfile -t sources < <(c_files common fcgi runners)
 mapfile -t pages < <(find . \( -name node_modules -o -path './build*' -o -path './sandcgi-*' -o -path ./var \) -prune -o -name '*.md' -type f -print |
     sed 's,^\./,,' | LC_ALL=C sort)
 
@@ -58,6 +59,21 @@ check_names() {
     done < <(grep -noE '`[A-Za-z0-9_.-]+\.(c|h|sh|py|mk|md|mjs|in)`' "$page")
 }
 
+# comments FILE... : "file:line word" for every word in a comment that looks like the name of a source file.
+comments() {
+    awk '
+        FNR == 1 { inside = 0 }
+        inside || match($0, /\/\*/) {
+            text = inside ? $0 : substr($0, RSTART)
+            inside = text !~ /\*\//
+            while (match(text, /[a-z][a-z_0-9]*\.(c|h|py|sh|mjs)/)) {
+                rest = substr(text, RSTART + RLENGTH, 1)
+                if (rest !~ /[a-zA-Z0-9_]/) print FILENAME ":" FNR " " substr(text, RSTART, RLENGTH)
+                text = substr(text, RSTART + RLENGTH)
+            }
+        }' "$@"
+}
+
 all=$(find common fcgi nginx runners tests ./*.md ./*.sh -name node_modules -prune -o -type f -print | sed 's,.*/,,' | LC_ALL=C sort -u)
 found=$(
     for page in "${pages[@]}"; do
@@ -65,6 +81,9 @@ found=$(
         check_paths "$page"
         check_names "$page"
     done
+    while read -r place name; do
+        [ "$name" = config.h ] || grep -qxF -- "$name" <<< "$all" || echo "$place: there is no file called $name"
+    done < <(comments "${sources[@]}")
     while read -r page limit; do
         lines=$(wc -l < "$page")
         ((lines <= limit)) || echo "$page:$lines: more than $limit lines: move something to the README.md of its folder"

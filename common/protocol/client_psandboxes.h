@@ -1,7 +1,7 @@
 /*
  * The worker's side of persistent sandboxes: containers that stay for a conversation and run
- * commands until they are closed, idle for too long, or too old. A call ends as client_call.h says; one
- * that is not wanted any more ends its command, never the sandbox.
+ * commands until they are closed, idle for too long, or too old. A call ends as client_call.h says;
+ * one that is not wanted any more ends its command, never the sandbox.
  *
  * A sandbox that is none of this tenant's, was closed long ago or never was: ERR_NOT_FOUND in one
  * text. One that was closed, has expired or was lost tells that to its owner (ERR_NOT_FOUND as

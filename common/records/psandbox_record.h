@@ -20,7 +20,7 @@ void psandbox_id(const char *run_id, char out[PSANDBOX_ID_LEN + 1]);
 const char *psandbox_run_id(const char *psandbox_id);
 
 /*
- * A record is a JSON object: the row that its owner is told (client_boxes.h:
+ * A record is a JSON object: the row that its owner is told (client_psandboxes.h:
  * broker_psandbox_status), "tenant", "begunUs", which tells apart what was created in one second,
  * and "keepSeconds", for how long it is kept after its end. Replaces the one before at once; not
  * synced.

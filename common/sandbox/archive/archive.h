@@ -1,7 +1,7 @@
 /*
  * Archives of a sandbox's files, and files out of archives. The only users of libarchive are
  * archive_write.c, which reads nothing hostile but names and bytes, and archive_read.c, which runs
- * in a process of its own without any rights (archive_cage.h) and hands on what it finds as a
+ * in a process of its own without any rights (archive_privsep.h) and hands on what it finds as a
  * stream of records (archive_record.h).
  */
 #ifndef SANDCGI_SANDBOX_ARCHIVE_ARCHIVE_H

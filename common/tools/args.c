@@ -135,7 +135,7 @@ static int fill_string(const struct arg_row *row, const struct tools_app *app, c
     return 0;
 }
 
-/* What base64 text decodes to, if it is some. */
+/* The length of decoded base64 text, if it is valid. */
 static size_t decoded_len(const json_t *base64)
 {
     const char *text = json_string_value(base64);
@@ -234,7 +234,7 @@ static int fill_list(const struct arg_row *row, const struct tools_app *app, con
     return 0;
 }
 
-/* Names come from the client: cut and cleaned before they stand in a message. */
+/* Names come from the client: they are cut and cleaned before they enter a message. */
 static void add_foreign_name(const char *name, struct buf *out)
 {
     AUTO_BUF struct buf cut = BUF_INIT(64);

@@ -87,7 +87,7 @@ uint64_t args_limit(const struct arg_row *row, const struct tools_app *app);
 /* For mcp_server.arguments: schemas of tables, calls of tools that have one. */
 extern const struct mcp_arguments args_tables;
 
-/* Calls c->tool, one of our own: fills its struct, runs it, tells what went wrong. */
+/* Calls c->tool, which has run: fills its struct, runs it, reports the error. */
 void args_call(const struct mcp_tool_call *c, struct mcp_result *out);
 
 /*

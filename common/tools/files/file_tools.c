@@ -161,7 +161,7 @@ const struct mcp_tool tool_move_file = {
     .name = "move_file",
     .title = "Move a file",
     .description = "Renames or moves a file or folder within the conversation's sandbox.",
-    /* It replaces what has the new name only when it is told to. */
+    /* It replaces a file of the new name only when overwrite is true. */
     .hints = {.destructive = true},
     .output_schema = schema_move_file,
     .arguments = move_file_arguments,

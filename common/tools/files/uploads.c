@@ -217,7 +217,7 @@ static int write_file(const struct mcp_tool_call *c, void *arguments, struct mcp
 const struct mcp_tool tool_write_file = {
     .name = "write_file",
     .title = "Write a file",
-    /* It replaces a file of that name only when it is told to. */
+    /* It replaces a file of that name only when overwrite is true. */
     .hints = {.destructive = true},
     .output_schema = schema_write_file,
     .describe = write_file_describe,

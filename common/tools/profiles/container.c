@@ -57,14 +57,12 @@ static const struct copy copies[COPY_TOOLS] = {
 };
 static const struct copy *const copy_out = &copies[2];
 
-/* What a copy is about, as ours take it: absolute where it is local, below /app in the container.
- */
+/* The arguments of a copy for our tools: local is absolute, inside is below /app. */
 struct copy_paths {
     const char *conversation, *local, *inside;
 };
 
-/* *out_local: where ours says the file is now on the client's machine, heap; NULL when it is not
- * there. */
+/* *out_local: the path on the client's machine that our tool returned, heap; NULL: none. */
 static int copy_by_ours(const struct container_call *s, const struct copy *copy,
                         const struct copy_paths *paths, char **out_local, struct err *e)
 {
@@ -83,8 +81,8 @@ static int copy_by_ours(const struct container_call *s, const struct copy *copy,
     return 0;
 }
 
-/* To where the server was started, as there, should that be allowed; else to where ours would put
- * it. */
+/* Into the directory in which the server was started, if that is allowed; else to the default of
+ * our tool. */
 static int copy_here(const struct container_call *s, struct copy_paths *paths, char **out_local,
                      struct err *e)
 {
@@ -191,7 +189,7 @@ static const struct arg_row stop_arguments[] = {CONTAINER_ID_ROW, {0}};
 
 /* ---- sandbox_initialize ---- */
 
-/* The runner that stands in for a well-known image; NULL: the operator's tool_list decides. */
+/* The runner that stands in for a well-known image; NULL: the operator's list decides. */
 static const char *language_of(const char *image)
 {
     static const struct {
@@ -205,7 +203,7 @@ static const char *language_of(const char *image)
     return NULL;
 }
 
-/* An image that the operator allows is taken; else a runner may stand in for it. */
+/* Takes the image if the operator allows it; else a runner may stand in for it. */
 static json_t *create_psandbox(const struct mcp_tool_call *c, const char *image, struct err *e)
 {
     const struct tools_app *app = c->app;
@@ -279,7 +277,8 @@ static void write_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- sandbox_exec ---- */
 
-/* Up to PSANDBOX_COMMANDS_MAX of them, from the first on; *more says whether to go on. */
+/* Runs up to PSANDBOX_COMMANDS_MAX commands from number first on; *more: are there others to run?
+ */
 static int exec_some(const struct container_call *s, size_t first, struct buf *text, bool *more,
                      struct err *e)
 {
@@ -328,7 +327,7 @@ static void exec_tool(const struct mcp_tool_call *c, struct mcp_result *out)
         return;
     for (size_t i = 0; more; i += PSANDBOX_COMMANDS_MAX) {
         if (exec_some(&s, i, &text, &more, &e) < 0) {
-            container_add_failure(&e, &text); /* behind what those before it printed */
+            container_add_failure(&e, &text); /* behind the output of the commands before */
             break;
         }
     }
@@ -337,7 +336,7 @@ static void exec_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- sandbox_stop ---- */
 
-/* The container, and what was in it. */
+/* Closes the container and deletes its files. */
 static int stop_container(const struct container_call *s, struct err *e)
 {
     struct broker_client client = tools_client(s->mcp->app, s->mcp->cancel_fd);

@@ -143,12 +143,12 @@ char *container_local_path(const char *path)
     else if (getcwd(folder, sizeof(folder)))
         absolute = mem_printf("%s/%s", folder, path);
     else
-        return mem_strdup(path); /* which ours refuse */
+        return mem_strdup(path); /* relative: our tools refuse it */
     normalise(absolute);
     return absolute;
 }
 
-/* A stream ends its last line. */
+/* The last line gets its newline. */
 static void add_stream(const json_t *result, const char *stream, const char *before,
                        struct buf *out)
 {
@@ -190,7 +190,7 @@ void container_add_command(const json_t *result, struct buf *out)
 #define URI_HEAD "containers://"
 #define URI_TAIL "/logs"
 
-/* As those of its server, nothing is listed. */
+/* That server lists no resources. */
 static json_t *logs_list(void *app, const char *tenant, const char *cursor, char **out_next,
                          struct err *e)
 {
@@ -212,7 +212,7 @@ static json_t *logs_templates(void *app)
                      "annotations", "audience", "assistant", "user", "priority", 0.5);
 }
 
-/* The psandbox that a URI's id leads to; ERR_NOT_FOUND. */
+/* The persistent sandbox of a URI's id; ERR_NOT_FOUND. */
 static int logs_psandbox(const char *tenant, const char *uri,
                          char psandbox[CONTAINER_PSANDBOX_LEN + 1], struct err *e)
 {
@@ -226,7 +226,7 @@ static int logs_psandbox(const char *tenant, const char *uri,
     return container_psandbox_of(tenant, id, psandbox, e);
 }
 
-/* Our own resource, under its name here. */
+/* Our own resource under this profile's URI. */
 static json_t *logs_read(void *app, const char *tenant, const char *uri, struct err *e)
 {
     char psandbox[CONTAINER_PSANDBOX_LEN + 1];

@@ -39,7 +39,7 @@ struct container_call {
     const struct mcp_tool_call *mcp;
     struct mcp_result *out;
     struct container_arguments a;
-    json_t *known;                             /* what a points into; owned */
+    json_t *known;                             /* holds the strings of a; owned */
     const struct arg_row *table;               /* that a was filled by */
     char psandbox[CONTAINER_PSANDBOX_LEN + 1]; /* the sandbox's id */
 };

@@ -38,7 +38,7 @@ static const struct arg_row once_arguments[] = {CODE_ROW, {0}};
 
 /* ---- running ---- */
 
-/* session: with its variables, else in a container of its own. */
+/* session: in the interpreter of the session, else in a new container. */
 static int run_ours(const struct mcp_tool_call *c, const char *conversation, const char *code,
                     size_t len, bool session, struct mcp_result *inner, struct mcp_result *out,
                     json_t **result, struct err *e)
@@ -57,7 +57,7 @@ static json_t *stream_of(const json_t *result, const char *name)
     return json_string_length(text) > 0 ? json_pack("[O]", text) : json_array();
 }
 
-/* What went wrong in one line: that which the program said last. */
+/* The error in one line: the last line of the program's stderr. */
 static json_t *run_error(const json_t *result, const struct mcp_result *inner)
 {
     const char *status = json_get_string(result, "status");
@@ -67,7 +67,7 @@ static json_t *run_error(const json_t *result, const struct mcp_result *inner)
 
     if (status && strcmp(status, "ok") == 0)
         return json_null();
-    if (!status || strcmp(status, "error") != 0) /* in words, should there be any */
+    if (!status || strcmp(status, "error") != 0) /* with our own sentence, if there is one */
         return json_sprintf("The code was ended (%s). %s", status ? status : "unknown",
                             mcp_result_text(inner));
     while (end > 0 && (s[end - 1] == '\n' || s[end - 1] == ' '))

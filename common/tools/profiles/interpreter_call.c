@@ -1,4 +1,4 @@
-/* How calls of the set "interpreter" begin, and how they are answered; its list of tools. */
+/* How calls of the set "interpreter" begin, and how they are answered. */
 #include "config.h"
 
 #include "common/protocol/client_psandboxes.h"
@@ -45,7 +45,7 @@ bool interpreter_begin(struct interpreter_call *s, const struct arg_row *table)
     return false;
 }
 
-/* Does a row of broker_psandbox_status stand for an interpreter that is there? */
+/* Is a row of broker_psandbox_status a running or paused interpreter? */
 static bool is_interpreter(const json_t *row)
 {
     const char *status = json_get_string(row, "status");

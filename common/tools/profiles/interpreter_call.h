@@ -20,7 +20,7 @@ struct interpreter_call {
     const struct mcp_tool_call *mcp;
     struct mcp_result *out;
     struct interpreter_arguments a;
-    json_t *known; /* what a points into; owned */
+    json_t *known; /* holds the strings of a; owned */
 };
 
 #define AUTO_INTERPRETER_CALL AUTO(interpreter_call_clear)

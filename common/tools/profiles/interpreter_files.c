@@ -189,7 +189,7 @@ const struct mcp_tool interpreter_file_tools[INTERPRETER_FILE_TOOLS] = {
 
 struct chart {
     const char *kind; /* as charts.py names it */
-    const char *file; /* where it goes unless the call says */
+    const char *file; /* default of save_path */
 };
 
 /* In the order of interpreter_chart_tools. */
@@ -215,11 +215,11 @@ static json_t *chart_input_new(const struct interpreter_call *s, const struct ch
                                    "arguments", s->mcp->arguments);
     AUTO_BUF struct buf text = BUF_INIT(STDIN_MAX);
 
-    /* What does not fit is left to the tool's own limit to refuse. */
+    /* run_code refuses an input that is still too long. */
     return json_write(input, &text) == 0 ? json_stringn(buf_str(&text), text.len) : json_object();
 }
 
-/* What the program says is wrong, else how it ended; NULL: nothing. New reference. */
+/* The error that the program reported, else how it ended; NULL: none. New reference. */
 static json_t *chart_problem(const json_t *result, const struct mcp_result *inner)
 {
     const char *text = json_get_string(result, "stdout");

@@ -130,7 +130,7 @@ static bool has_status(const json_t *result, const char *status)
     return has && strcmp(has, status) == 0;
 }
 
-/* A timeout is told in front of what the program wrote itself. */
+/* A timeout is reported in front of the program's own stderr. */
 static void tell_timeout(const struct tools_app *app, json_t *result)
 {
     const json_t *text = json_object_get(result, "stderr");

@@ -19,7 +19,7 @@
 #include <time.h>
 
 #define NAME_CHARS       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-#define FILENAME_LEN_MAX 255 /* as its clients know it */
+#define FILENAME_LEN_MAX 255 /* the limit that its clients know */
 
 /* A run that has just answered still holds its conversation for a moment. */
 #define CLOSE_TIMEOUT_MS 1000
@@ -100,7 +100,7 @@ static const char *name_of_path(const char *path)
     return path + len;
 }
 
-/* Too large to be read whole: how large, and where it can be had. */
+/* Too large to be read at once: returns its size and its link. */
 static void fail_too_large(const struct session_call *s, const char *name, const char *message)
 {
     json_auto_t *row = adapt_find_file(s->mcp, s->id, name);
@@ -206,7 +206,7 @@ static const struct arg_row session_run_arguments[] = {
     {0},
 };
 
-/* As long as its clients expect, where the operator allows it. */
+/* The limit that its clients expect, within the operator's. */
 static uint64_t timeout_of(const struct tools_app *app)
 {
     return app->limits.timeout_max_ms < TIMEOUT_MS ? app->limits.timeout_max_ms : TIMEOUT_MS;
@@ -241,7 +241,7 @@ static json_int_t exit_code_of(const json_t *result, const char *status)
     return 128 + json_get_integer(result, "signal", 9); /* as a shell says it */
 }
 
-/* What ended the program, behind what it wrote itself. */
+/* The program's own stderr, and behind it what ended the program. */
 static json_t *stderr_of(const struct tools_app *app, const json_t *result, const char *status)
 {
     json_t *text = json_object_get(result, "stderr");
@@ -271,7 +271,7 @@ static json_t *artifacts_of(const json_t *files)
         const char *name = json_get_string(file, "name");
         const char *url = json_get_string(file, "url");
 
-        if (name && url && !strchr(name, '/')) /* not those of folders, nor deleted ones */
+        if (name && url && !strchr(name, '/')) /* not in folders, not deleted */
             json_array_append_new(artifacts,
                                   session_artifact(name, json_get_integer(file, "size", 0),
                                                    json_get_string(file, "mimeType"), url));
@@ -295,7 +295,7 @@ static void tell_run(const struct session_call *s, const json_t *result)
                            "duration_ms", json_get_integer(result, "durationMs", 0)));
 }
 
-/* Who has a session may try again; without one it is the server that is full. */
+/* An existing session is busy; a call without one found the server full. */
 static const char *busy_code(const struct session_call *s)
 {
     struct err e = ERR_INIT;

@@ -89,13 +89,13 @@ json_t *session_artifact(const char *name, json_int_t size, const char *type, co
 
 /* ---- beginning ---- */
 
-/* Which code a wrong argument has: by its name, which the error's text begins with. */
+/* The code of a wrong argument depends on its name, with which the error's text begins. */
 static void fail_argument(const struct session_call *s, const struct err *e)
 {
     const struct {
         const char *begin;
         struct session_codes codes;
-        const char *way_out; /* of what is too large */
+        const char *way_out; /* appended when it is too large */
     } arguments[] = {
         {"argument 'session_id'", {s->bad_id, s->bad_id, NULL, NULL}, ""},
         {"argument 'filename'", {"invalid_filename", "invalid_filename", NULL, NULL}, ""},

@@ -31,7 +31,7 @@ struct session_call {
     struct session_arguments a;
     const char *bad_id;          /* SESSION_ID_INVALID or SESSION_ID_UNKNOWN */
     char id[SESSION_ID_MAX + 1]; /* the session's, which is its conversationId */
-    json_t *known;               /* what a points into; owned */
+    json_t *known;               /* holds the strings of a; owned */
 };
 
 #define AUTO_SESSION_CALL AUTO(session_call_clear)

@@ -44,7 +44,7 @@ static const char *prompt_argument(const struct mcp_prompt_call *call, const cha
     return value && *value ? value : NULL;
 }
 
-/* Appends which tool to use, and how. */
+/* Appends how to use run_code with this conversation. */
 static void prompt_add_tool(const char *conversation, struct buf *out)
 {
     buf_add_str(out, "Use the tool run_code with conversationId \"");
@@ -140,9 +140,9 @@ static int fail_no_file(const struct mcp_prompt_call *call, const char *conversa
 }
 
 /*
- * Appends what is known of a file of the call's conversation: where it is, how large, how it
- * begins. ERR_INVALID, naming the argument, when the conversation has no such file; then with the
- * names of those it has.
+ * Appends a file of the call's conversation: its path, type and size, and its first lines.
+ * ERR_INVALID, naming the argument, when the conversation has no such file; then with the names of
+ * those it has.
  */
 static int prompt_add_file(const struct mcp_prompt_call *call, const char *conversation,
                            const char *file, struct buf *out, struct err *e)
@@ -310,7 +310,7 @@ static const struct mcp_prompt make_chart = {
     .complete = prompt_complete,
 };
 
-/* A file when the conversation has one of that name, else the text itself. */
+/* The file of that name if the conversation has one, else the text itself. */
 static void debug_add_program(const struct mcp_prompt_call *call, const char *conversation,
                               const char *program, struct buf *out)
 {

@@ -236,7 +236,7 @@ const struct mcp_tool tool_run_code = {
     .name = "run_code",
     .aliases = run_code_aliases,
     .title = "Run code",
-    /* A program may delete files of its conversation, and reach out when it gets network. */
+    /* A program may delete files of its conversation, and reach the network when it has access. */
     .hints = {.destructive = true, .open_world = true},
     .output_schema = schema_run,
     .describe = run_code_describe,

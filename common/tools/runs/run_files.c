@@ -53,7 +53,7 @@ static int run_files_open(const struct mcp_tool_call *c, const struct run_files 
         return broker_open_file(&client, c->tenant, files->conversation, name, out, e);
     AUTO_FD int fd = fcntl(there, F_DUPFD_CLOEXEC, 0);
     if (fd < 0 || fstat(fd, out) < 0)
-        return err_errno(e, "looking at the file");
+        return err_errno(e, "reading the file's size");
     return TAKE_FD(fd);
 }
 
@@ -136,7 +136,7 @@ static void show_file(struct gallery *g, const struct format *format, size_t row
         show_content(g, format, &content);
 }
 
-/* Small enough to be shown, and still there? */
+/* Does the file exist, and is it small enough? */
 static bool can_be_shown(const struct gallery *g, const json_t *file)
 {
     json_int_t size = json_get_integer(file, "size", -1);

@@ -54,7 +54,7 @@ static void add_text(struct mcp_result *out, const struct buf *text)
     mcp_result_add(out, content_text_new(buf_str(text), text->len));
 }
 
-/* Tells a model that sees this for the first time how to continue. */
+/* Says how to continue, for a model that has not seen this before. */
 static void tell_running(const json_t *result, struct mcp_result *out)
 {
     AUTO_BUF struct buf text = BUF_INIT(1024);

@@ -584,6 +584,25 @@ static json_t *delete_conversation(struct broker_world *w, const char *conversat
                                             "tenant", "ann", "conversationId", conversation)));
 }
 
+/* Has the signal stopped it, or had it ended before? */
+static bool is_stopped(pid_t pid)
+{
+    AUTO_FREE char *path = mem_printf("/proc/%d/stat", pid);
+    struct deadline end = deadline_in_ms(20000);
+
+    for (;; poll(NULL, 0, 1)) {
+        char text[256] = "";
+        AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+        const char *name_end = fd >= 0 && read(fd, text, sizeof text - 1) > 0 ? strrchr(text, ')')
+                                                                              : NULL;
+        if (!name_end || name_end[2] == 'Z' || name_end[2] == 'X')
+            return false;
+        if (name_end[2] == 'T')
+            return true;
+        assert_false(deadline_passed(end));
+    }
+}
+
 /* Held where it is: it cannot be through before it has been found. */
 static pid_t stop_the_emptier(struct broker_world *w)
 {
@@ -601,7 +620,7 @@ static pid_t stop_the_emptier(struct broker_world *w)
         json_decref(delete_conversation(w, name));
         for (int tries = 0; tries < 200; tries++, poll(NULL, 0, 1)) {
             pid_t pid = find_nice_child(w);
-            if (pid > 0 && kill(pid, SIGSTOP) == 0 && find_nice_child(w) == pid)
+            if (pid > 0 && kill(pid, SIGSTOP) == 0 && is_stopped(pid))
                 return pid;
         }
     }

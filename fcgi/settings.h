@@ -1,17 +1,9 @@
-/*
- * The settings: one table (settings.c), from which the loader, the help and the documentation are
- * made.
- */
+/* The settings: one table, from which the loader, the help and the documentation are made. */
 #ifndef SANDCGI_FCGI_SETTINGS_H
 #define SANDCGI_FCGI_SETTINGS_H
 
 #include "common/base/conf.h"
-#include "common/index/hosts.h"
-#include "common/scheduler/pool_settings.h"
-
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "common/scheduler/broker_config.h"
 
 enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
 enum settings_network { SETTINGS_NETWORK_NEVER, SETTINGS_NETWORK_ALLOWED, SETTINGS_NETWORK_ASK };
@@ -23,32 +15,23 @@ struct settings {
     char *api_token, *tokens_file, *secret_file, *allowed_origins, *allowed_hosts;
     int auth;  /* enum settings_auth */
     int tools; /* of toolset_find */
-    char *listen, *listen_group, *broker, *user;
-    char *hub, *events;
-    uint64_t max_streams, session_ttl_ms;
+    char *listen, *listen_group, *broker, *user, *hub, *events;
+    uint64_t workers, max_body, max_streams, session_ttl_ms;
     unsigned listen_mode;
-    uint64_t workers, max_body;
     int log_level; /* enum log_level */
-    char *docker_host, *docker_cert_path;
-    bool docker_tls_verify;
     char *instance, *images, *sandbox_user, *runtime;
-    uint64_t cpu_milli, memory, pids, tmp_size, nofile, fsize;
-    uint64_t timeout_ms, timeout_max_ms;
-    uint64_t max_runs, tenant_runs, conversation_runs, queue, background_max;
-    uint64_t wait_ms, wait_max_ms, result_ttl_ms;
-    uint64_t ttl_ms, total_max, quota, files, disk_reserve;
-    uint64_t persistent_max, persistent_server, persistent_idle_ms, persistent_pause_ms,
-        persistent_total_ms;
-    char *persistent_images;
+    uint64_t ttl_ms, upload_ttl_ms, url_ttl_ms;
     char *warm, *warm_memory;
     uint64_t warm_idle_ms;
     int network; /* enum settings_network */
     char *indexes, *index_ca;
     bool index_private;
-    uint64_t code_max, stdin_max, file_max, env_max, output_keep, output_max;
     uint64_t image_max, images_max;
-    uint64_t upload_max, upload_ttl_ms, url_ttl_ms;
-    bool import;
+    /* those of the broker; limits.upload_ttl_s, limits.network and bounds.ttl_s are derived */
+    struct engine_address engine;
+    struct broker_limits limits;
+    struct sandbox_bounds bounds;
+    struct psandbox_settings persistent;
 
     /* derived from them by settings_load */
     uid_t sandbox_uid;

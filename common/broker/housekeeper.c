@@ -28,7 +28,7 @@
  * engine's own for a start is part of it. */
 #define SWEEP_MS      30000
 #define SWEEP_SOON_MS 2000 /* after a sweep that failed, and at the least */
-#define RETRY_MS      1000 /* until an engine that is away is asked again */
+#define RETRY_MS      1000 /* until an engine that is away, or a callback, is called again */
 #define SETTLE_MS     200  /* image events come in bunches */
 
 #define FIRST_MESSAGE_MS 5000 /* connections wait so long for the first report on the engine */
@@ -281,9 +281,8 @@ void housekeeper_link_tick(struct housekeeper_link *k, bool stopping)
         k->first_message = DEADLINE_NEVER;
     if (!deadline_passed(k->notify))
         return;
-    k->notify = DEADLINE_NEVER;
-    if (config->runners_changed)
-        config->runners_changed(config->runners_changed_ctx);
+    bool retry = config->runners_changed && !config->runners_changed(config->runners_changed_ctx);
+    k->notify = retry ? deadline_in_ms(RETRY_MS) : DEADLINE_NEVER;
 }
 
 struct deadline housekeeper_link_due(const struct housekeeper_link *k)

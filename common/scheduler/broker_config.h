@@ -69,9 +69,9 @@ struct broker_config {
     gid_t sandbox_gid;
     uid_t client_uid; /* besides our own: may connect */
     /* Called in the broker's own process when other languages can be run than before, late enough
-     * for workers to have forgotten what they remember of the list; must not block. NULL: not
-     * called. */
-    void (*runners_changed)(void *ctx);
+     * for workers to have forgotten what they remember of the list; must not block. False: could
+     * not be announced; it is called again. NULL: not called. */
+    bool (*runners_changed)(void *ctx);
     void *runners_changed_ctx;
     /* Called in the run's own process when the result can be had, if the caller may have left: it
      * is the only notice. Must not block for long. NULL: not called. */

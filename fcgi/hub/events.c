@@ -76,17 +76,22 @@ static bool event_send(struct event_sender *s, const struct buf *text)
     return !may_wait; /* logged once */
 }
 
-void event_sender_publish(void *ctx, const struct mcp_event *event)
+bool event_sender_try(struct event_sender *s, const struct mcp_event *event)
 {
-    struct event_sender *s = ctx;
     AUTO_BUF struct buf text = BUF_INIT(MCP_EVENT_MAX);
 
     if (s->fd < 0)
-        return;
+        return true;
     json_auto_t *object = mcp_event_encode(event);
-    if (!object || json_write(object, &text) < 0)
-        log_warn("event dropped: over %d bytes", MCP_EVENT_MAX);
-    else if (!event_send(s, &text))
+    if (object && json_write(object, &text) == 0)
+        return event_send(s, &text);
+    log_warn("event dropped: over %d bytes", MCP_EVENT_MAX);
+    return true;
+}
+
+void event_sender_publish(void *ctx, const struct mcp_event *event)
+{
+    if (!event_sender_try(ctx, event))
         log_warn("event dropped, perhaps followed by others: the hub's queue is full");
 }
 

@@ -1,7 +1,4 @@
-/*
- * Events (common/mcp/events/event.h) between our processes: one datagram each, to the hub's socket
- * SANDCGI_EVENTS. Publishers need not know whether a hub runs.
- */
+/* Events between our processes: one datagram each, to the hub's socket SANDCGI_EVENTS. */
 #ifndef SANDCGI_FCGI_HUB_EVENTS_H
 #define SANDCGI_FCGI_HUB_EVENTS_H
 
@@ -26,8 +23,9 @@ struct event_sender {
 void event_sender_init(struct event_sender *s, const char *path, int timeout_ms);
 void event_sender_clear(struct event_sender *s);
 
-/* mcp_server.publish; ctx is the struct event_sender. An event for which there is no room in time
- * is dropped, which is logged. */
+/* False: there was no room in time, which is said once while that lasts. */
+bool event_sender_try(struct event_sender *s, const struct mcp_event *event);
+/* mcp_server.publish; ctx is the struct event_sender. An event without room is dropped: logged. */
 void event_sender_publish(void *ctx, const struct mcp_event *event);
 
 /* The hub's end: a bound datagram socket that only the workers' account and root may write to.

@@ -22,15 +22,16 @@
 /* ---- configuration ---- */
 
 /* In the broker's main process, which must not wait. Rare enough for a socket of its own. */
-static void on_runners_changed(void *ctx)
+static bool on_runners_changed(void *ctx)
 {
     const struct settings *s = ctx;
     const struct mcp_event event = {.kind = MCP_EVENT_TOOLS};
     struct event_sender sender;
 
     event_sender_init(&sender, s->events, 0);
-    event_sender_publish(&sender, &event);
+    bool sent = event_sender_try(&sender, &event);
     event_sender_clear(&sender);
+    return sent;
 }
 
 /* In the run's supervisor, once: the caller may have left. Announces the task's end and the files
@@ -52,48 +53,12 @@ static void on_run_ended(void *ctx, const struct broker_run_news *news)
 
 struct broker_config broker_config_of(const struct settings *s, uid_t client_uid)
 {
-    return (struct broker_config){
-        .engine = {.host = s->docker_host,
-                   .tls_verify = s->docker_tls_verify,
-                   .cert_path = s->docker_cert_path},
-        .limits = {.container = {.cpu_milli = s->cpu_milli,
-                                 .memory_bytes = s->memory,
-                                 .pids = s->pids,
-                                 .tmp_bytes = s->tmp_size,
-                                 .nofile = s->nofile,
-                                 .fsize_bytes = s->fsize},
-                   .timeout_ms = s->timeout_ms,
-                   .timeout_max_ms = s->timeout_max_ms,
-                   .code_max = s->code_max,
-                   .stdin_max = s->stdin_max,
-                   .file_max = s->file_max,
-                   .upload_max = s->upload_max,
-                   .upload_ttl_s = (int64_t)(s->upload_ttl_ms / 1000),
-                   .env_max = s->env_max,
-                   .output_keep = s->output_keep,
-                   .output_max = s->output_max,
-                   .max_runs = s->max_runs,
-                   .tenant_runs = s->tenant_runs ? s->tenant_runs : s->max_runs,
-                   .conversation_runs = s->conversation_runs,
-                   .queue = s->queue,
-                   .background_max = s->background_max,
-                   .wait_ms = s->wait_ms,
-                   .wait_max_ms = s->wait_max_ms,
-                   .result_ttl_ms = s->result_ttl_ms,
-                   .network = s->network != SETTINGS_NETWORK_NEVER,
-                   .import = s->import},
-        .bounds = {.ttl_s = (int64_t)(s->ttl_ms + 999) / 1000,
-                   .total_bytes = s->total_max,
-                   .bytes = s->quota,
-                   .files = s->files,
-                   .reserve = s->disk_reserve},
+    struct broker_config config = {
+        .engine = s->engine,
+        .limits = s->limits,
+        .bounds = s->bounds,
         .pool = s->pool,
-        .persistent = {.tenant_max = s->persistent_max,
-                       .server_max = s->persistent_server,
-                       .idle_ms = s->persistent_idle_ms,
-                       .pause_ms = s->persistent_pause_ms,
-                       .total_ms = s->persistent_total_ms,
-                       .images = s->persistent_images},
+        .persistent = s->persistent,
         .index = &s->index,
         .index_ca = s->index_ca,
         .allow_images = s->images,
@@ -112,6 +77,10 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .run_ended = on_run_ended,
         .run_ended_ctx = (void *)(uintptr_t)s,
     };
+
+    if (!config.limits.tenant_runs)
+        config.limits.tenant_runs = config.limits.max_runs;
+    return config;
 }
 
 /* ---- a private broker ---- */

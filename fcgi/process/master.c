@@ -207,7 +207,7 @@ static void drain_generation(struct master *m)
 
 static struct deadline drain_deadline(const struct master *m)
 {
-    return deadline_in_ms((int64_t)m->settings->timeout_max_ms + GRACE_MS);
+    return deadline_in_ms((int64_t)m->settings->limits.timeout_max_ms + GRACE_MS);
 }
 
 static void master_stop(struct master *m)

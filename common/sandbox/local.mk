@@ -16,7 +16,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/files/media.c common/sandbox/files/media.h \
 	common/sandbox/state/quota.c common/sandbox/state/quota.h \
 	common/sandbox/state/retention.c common/sandbox/state/retention.h \
-	common/sandbox/sandbox.c common/sandbox/sandbox.h \
+	common/sandbox/sandbox.c common/sandbox/sandbox.h common/sandbox/sandbox_root.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
 	common/sandbox/warm_dir.c common/sandbox/warm_dir.h \
 	common/sandbox/files/staging.c common/sandbox/files/staging.h \

@@ -9,9 +9,7 @@
 #include "common/base/utf8.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/files/trash.h"
-#include "common/sandbox/links/ticket.h"
 #include "common/sandbox/state/state.h"
-#include "common/sandbox/warm_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,46 +7,9 @@
 #ifndef SANDCGI_SANDBOX_SANDBOX_H
 #define SANDCGI_SANDBOX_SANDBOX_H
 
-#include "common/base/auto.h"
-#include "common/base/err.h"
-#include "common/sandbox/links/link.h"
+#include "common/sandbox/sandbox_root.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-#define SANDBOX_NAME_LEN 64
-#define SANDBOX_ID_MAX   256 /* bytes of a conversation id */
-
-/* What conversations may keep, and for how long; 0: as much, as long as they like. */
-struct sandbox_bounds {
-    int64_t ttl_s;         /* of a conversation's files, from their last use on */
-    uint64_t total_bytes;  /* of all conversations together */
-    uint64_t bytes, files; /* of one conversation (quota.h) */
-    uint64_t reserve;      /* bytes of the file system that nobody's files may take */
-};
-
-/* Asked between the steps of work that may last; check: -1 with *e ends it. */
-struct sandbox_watch {
-    int (*check)(void *ctx, struct err *e);
-    void *ctx;
-};
-
-/* The tree and what is needed to name things in it; one per process. */
-struct sandbox_root {
-    int fd;          /* of SANDBOX_ROOT */
-    char *path;      /* as this process sees it */
-    char *host_path; /* as the engine's host sees it */
-    char *secret;    /* FILE_SECRET */
-    char *base_url;  /* PUBLIC_BASE_URL without a trailing slash */
-    uid_t uid;       /* owner of sandboxes: the user inside the containers */
-    gid_t gid;
-    struct link_key link_key;
-    int64_t url_ttl_s; /* how long a file's URL is good for; 0, until somebody sets it: as long as
-                          the file is there, and unsigned */
-    struct sandbox_bounds bounds; /* none until somebody sets them */
-};
+#define SANDBOX_ID_MAX 256 /* bytes of a conversation id */
 
 /*
  * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs,
@@ -65,17 +28,6 @@ void sandbox_root_close(struct sandbox_root *root);
  */
 bool sandbox_text_ok(const char *s, size_t len);
 
-struct sandbox {
-    const struct sandbox_root *root; /* borrowed */
-    char name[SANDBOX_NAME_LEN + 1];
-    int fd;    /* O_PATH|O_DIRECTORY is not enough for reading: a real directory descriptor */
-    bool made; /* it was not there before this opening */
-};
-
-#define SANDBOX_INIT                                                                               \
-    {                                                                                              \
-        .fd = -1                                                                                   \
-    }
 #define AUTO_SANDBOX AUTO(sandbox_close)
 
 /*

@@ -11,7 +11,6 @@
 
 #include <stdint.h>
 
-#define WARM_DIR          ".pool"
 #define WARM_DIR_NAME_LEN 24
 
 /* What is older than this belongs to nobody: containers do not wait that long. */

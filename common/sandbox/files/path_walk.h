@@ -6,7 +6,7 @@
 #define SANDCGI_SANDBOX_FILES_PATH_WALK_H
 
 #include "common/sandbox/files/beneath.h"
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/sandbox_root.h"
 
 /* A folder that was made on the walk. */
 struct files_made {

@@ -5,9 +5,8 @@
 #ifndef SANDCGI_SANDBOX_FILES_STAGING_H
 #define SANDCGI_SANDBOX_FILES_STAGING_H
 
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/sandbox_root.h"
 
-#define STAGING_DIR      ".staging"
 #define STAGING_NAME_LEN 32
 
 /* Something in .staging that is removed by staged_clear unless it has been moved out. */

@@ -7,9 +7,8 @@
 #ifndef SANDCGI_SANDBOX_FILES_TRASH_H
 #define SANDCGI_SANDBOX_FILES_TRASH_H
 
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/sandbox_root.h"
 
-#define TRASH_DIR      ".trash"
 #define TRASH_NAME_LEN 32
 
 /* Moves the folder name of at_fd there; its new name is written to out. ERR_NOT_FOUND, ERR_IO. */

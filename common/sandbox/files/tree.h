@@ -7,7 +7,7 @@
 #define SANDCGI_SANDBOX_FILES_TREE_H
 
 #include "common/base/clock.h"
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/sandbox_root.h"
 
 #include <stdint.h>
 

@@ -5,7 +5,7 @@
 #ifndef SANDCGI_SANDBOX_FILES_USAGE_H
 #define SANDCGI_SANDBOX_FILES_USAGE_H
 
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/sandbox_root.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,11 +6,10 @@
 #ifndef SANDCGI_SANDBOX_LINKS_TICKET_H
 #define SANDCGI_SANDBOX_LINKS_TICKET_H
 
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/sandbox_root.h"
 
 #include <stdint.h>
 
-#define TICKET_DIR    ".tickets"
 #define TICKET_ID_LEN 32
 
 struct ticket {

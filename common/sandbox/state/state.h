@@ -8,11 +8,10 @@
 #define SANDCGI_SANDBOX_STATE_STATE_H
 
 #include "common/sandbox/files/usage.h"
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/sandbox_root.h"
 
 #include <stdint.h>
 
-#define STATE_DIR         ".state"
 #define STATE_TENANTS_DIR ".state/tenants"
 #define STATE_SIZES_DIR   ".state/sizes"
 #define STATE_GONE_DIR    ".state/gone"

@@ -1,0 +1,67 @@
+/*
+ * Types of the sandbox directories, and the names of the directories beside them in SANDBOX_ROOT.
+ * Functions are in sandbox.h.
+ */
+#ifndef SANDCGI_SANDBOX_SANDBOX_ROOT_H
+#define SANDCGI_SANDBOX_SANDBOX_ROOT_H
+
+#include "common/base/auto.h"
+#include "common/base/err.h"
+#include "common/sandbox/links/link.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Directories of SANDBOX_ROOT; no container can reach them, but its own in WARM_DIR. */
+#define STAGING_DIR ".staging"
+#define STATE_DIR   ".state"
+#define TICKET_DIR  ".tickets"
+#define TRASH_DIR   ".trash"
+#define WARM_DIR    ".pool"
+
+#define SANDBOX_NAME_LEN 64
+
+/* What conversations may keep, and for how long. 0: no bound. */
+struct sandbox_bounds {
+    int64_t ttl_s;         /* of a conversation's files, from their last use on */
+    uint64_t total_bytes;  /* of all conversations together */
+    uint64_t bytes, files; /* of one conversation (quota.h) */
+    uint64_t reserve;      /* bytes of the file system that stay free */
+};
+
+/* Called between the steps of long work; check: -1 with *e ends it. */
+struct sandbox_watch {
+    int (*check)(void *ctx, struct err *e);
+    void *ctx;
+};
+
+/* SANDBOX_ROOT and what is needed to name things in it; one per process. */
+struct sandbox_root {
+    int fd;
+    char *path;      /* as this process sees it */
+    char *host_path; /* as the engine's host sees it */
+    char *secret;    /* FILE_SECRET */
+    char *base_url;  /* PUBLIC_BASE_URL without a trailing slash */
+    uid_t uid;       /* owner of sandboxes: the user inside the containers */
+    gid_t gid;
+    struct link_key link_key;
+    int64_t url_ttl_s; /* how long a file's URL is valid; 0 (the default): as long as the file is
+                          there, and unsigned */
+    struct sandbox_bounds bounds; /* default: none */
+};
+
+struct sandbox {
+    const struct sandbox_root *root; /* borrowed */
+    char name[SANDBOX_NAME_LEN + 1];
+    int fd;    /* not O_PATH: the directory can be read */
+    bool made; /* this opening made it */
+};
+
+#define SANDBOX_INIT                                                                               \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
+
+#endif

@@ -12,11 +12,6 @@
 
 #include "common/protocol/client_call.h"
 
-#define PSANDBOX_ID_PREFIX    "sbx_" /* and RUN_ID_LEN hex digits */
-#define PSANDBOX_ID_MAX       1024   /* bytes that are looked at; anything else is unknown */
-#define PSANDBOX_COMMANDS_MAX 20     /* of one call */
-#define PSANDBOX_IMAGE_MAX    255
-
 struct broker_psandbox_request {
     const char *tenant, *conversation;
     const char *language; /* a runner's; NULL: image says */

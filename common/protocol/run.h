@@ -23,8 +23,13 @@ struct run_env {
     const char *value;
 };
 
-#define RUN_ID_LEN       24 /* hex digits */
-#define RUN_LANGUAGE_MAX 32 /* bytes of a language's name */
+#define RUN_ID_LEN            24     /* hex digits */
+#define RUN_LANGUAGE_MAX      32     /* bytes of a language's name */
+#define PSANDBOX_ID_PREFIX    "sbx_" /* and a run id */
+#define PSANDBOX_ID_LEN       (sizeof PSANDBOX_ID_PREFIX - 1 + RUN_ID_LEN)
+#define PSANDBOX_ID_MAX       1024 /* bytes of a sandboxId in a call */
+#define PSANDBOX_COMMANDS_MAX 20   /* of one call */
+#define PSANDBOX_IMAGE_MAX    255
 
 /* What is to run. Borrowed pointers throughout. */
 struct run_request {

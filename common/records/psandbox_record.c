@@ -23,7 +23,7 @@
 
 /* ---- names ---- */
 
-void psandbox_id(const char *run_id, char out[PSANDBOX_ID_LEN + 1])
+void psandbox_id_write(const char *run_id, char out[PSANDBOX_ID_LEN + 1])
 {
     snprintf(out, PSANDBOX_ID_LEN + 1, PSANDBOX_ID_PREFIX "%s", run_id);
 }

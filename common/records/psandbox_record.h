@@ -7,15 +7,14 @@
 #ifndef SANDCGI_RECORDS_PSANDBOX_RECORD_H
 #define SANDCGI_RECORDS_PSANDBOX_RECORD_H
 
-#include "common/protocol/client_psandboxes.h"
+#include "common/protocol/run.h"
 #include "common/records/output_ring.h"
 #include "common/sandbox/sandbox.h"
 
 #define PSANDBOX_LIST_MAX 100 /* rows of one list */
 
-/* "sbx_" and the run id; out holds PSANDBOX_ID_LEN + 1. */
-#define PSANDBOX_ID_LEN (sizeof PSANDBOX_ID_PREFIX - 1 + RUN_ID_LEN)
-void psandbox_id(const char *run_id, char out[PSANDBOX_ID_LEN + 1]);
+/* The sandboxId of a persistent sandbox's run. */
+void psandbox_id_write(const char *run_id, char out[PSANDBOX_ID_LEN + 1]);
 /* The run id in a client's text; NULL: it is no id of ours. */
 const char *psandbox_run_id(const char *psandbox_id);
 

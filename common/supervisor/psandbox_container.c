@@ -29,7 +29,7 @@ static json_t *record_new(const struct psandbox *s)
     int64_t now = clock_unix_s();
     char id[PSANDBOX_ID_LEN + 1];
 
-    psandbox_id(start->run_id, id);
+    psandbox_id_write(start->run_id, id);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "tenant",
                      s->tenant, "sandboxId", id, "status", "running", "conversationId",
                      s->conversation, kind, json_get_string(start->head, kind), "network",

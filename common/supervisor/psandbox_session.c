@@ -61,7 +61,7 @@ static json_t *session_fields(const struct psandbox *s, const struct psandbox_ca
     char id[PSANDBOX_ID_LEN + 1];
 
     describe_loss(s, call, lost, &text);
-    psandbox_id(s->base.start->run_id, id);
+    psandbox_id_write(s->base.start->run_id, id);
     json_t *fields = json_pack("{s:s, s:b, s:b}", "sandboxId", id, "sessionStarted",
                                s->session.fresh, "stateLost", text.len > 0);
     if (text.len > 0)

@@ -21,7 +21,7 @@ static uint32_t value_of(char ch)
     return c == '+' ? 62 : c == '/' ? 63 : BAD;
 }
 
-/* Four characters with pad of them '=' into 3 - pad bytes; false on anything that is not strict. */
+/* Decodes four characters, the last pad of which are '=', into 3 - pad bytes; false: not strict. */
 static bool decode_group(const char *text, unsigned pad, unsigned char *out)
 {
     uint32_t bits = 0;
@@ -31,7 +31,7 @@ static bool decode_group(const char *text, unsigned pad, unsigned char *out)
             return false;
         bits = bits << 6 | v;
     }
-    /* Bits that no byte takes must be zero, or one value would have several spellings. */
+    /* Unused bits must be zero, or one value would have several spellings. */
     if (bits & ((1u << (8 * pad)) - 1))
         return false;
     for (unsigned i = 0; i < 3 - pad; i++)

@@ -14,8 +14,7 @@
 /* Characters that len bytes encode to, without a NUL. */
 #define B64_ENCODED_LEN(len) (((len) + 2) / 3 * 4)
 
-/* Appends the decoded bytes to out. 0, or -1 on text that is not strict base64 (out's new part is
- * then undefined). */
+/* Appends the decoded bytes to out; -1: the text is not strict base64, out's new part undefined. */
 int b64_decode(const char *text, size_t len, struct buf *out);
 void b64_encode(const void *data, size_t len, struct buf *out);
 

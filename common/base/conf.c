@@ -284,21 +284,17 @@ static int set_string(const struct conf_row *row, char **field, const char *text
     return 0;
 }
 
-static int parse_plain(const char *text, uint64_t *out)
-{
-    return parse_u64(text, 0, UINT64_MAX, out);
-}
-
 static int set_amount(const struct conf_row *row, uint64_t *field, const char *text)
 {
     static int (*const parsers[])(const char *text, uint64_t *out) = {
-        [CONF_NUMBER] = parse_plain,
         [CONF_BYTES] = parse_bytes,
         [CONF_DURATION] = parse_duration_ms,
         [CONF_MILLI] = parse_milli,
     };
     uint64_t value;
-    if (parsers[row->type](text, &value) < 0 || value < row->min || (row->max && value > row->max))
+    int rc = row->type == CONF_NUMBER ? parse_u64(text, 0, UINT64_MAX, &value)
+                                      : parsers[row->type](text, &value);
+    if (rc < 0 || value < row->min || (row->max && value > row->max))
         return -1;
     *field = value;
     return 0;

@@ -2,28 +2,17 @@
 
 #include "common/base/crypto.h"
 
-#include "common/base/auto.h"
 #include "common/base/log.h"
 
-#include <limits.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
+#include <unistd.h>
 
-static void free_mac(EVP_MAC **mac)
-{
-    EVP_MAC_free(*mac);
-}
-
-static void free_mac_ctx(EVP_MAC_CTX **ctx)
-{
-    EVP_MAC_CTX_free(*ctx);
-}
-
-/* Empties OpenSSL's error queue: what is left there would be taken for the next call's. */
+/* Empties OpenSSL's error queue, which would otherwise be taken for the next call's. */
 static int failed(struct err *e, const char *what)
 {
     ERR_clear_error();
@@ -46,18 +35,17 @@ int crypto_hmac(const void *key, size_t key_len, const struct crypto_part *parts
     char digest[] = "SHA256";
     OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
                            OSSL_PARAM_construct_end()};
-    AUTO(free_mac) EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-    AUTO(free_mac_ctx) EVP_MAC_CTX *ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
-    /* A NULL key would mean "the key of the last call" to OpenSSL. */
-    if (!ctx || EVP_MAC_init(ctx, key_len ? key : "", key_len, params) != 1)
-        return failed(e, "HMAC");
-    for (size_t i = 0; i < n; i++)
-        if (!update_part(ctx, &parts[i]))
-            return failed(e, "HMAC");
+    EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    EVP_MAC_CTX *ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
+    /* To OpenSSL, a NULL key means the key of the last call. */
+    bool good = ctx && EVP_MAC_init(ctx, key_len ? key : "", key_len, params) == 1;
+    for (size_t i = 0; good && i < n; i++)
+        good = update_part(ctx, &parts[i]);
     size_t len = 0;
-    if (EVP_MAC_final(ctx, out, &len, CRYPTO_SHA256_LEN) != 1 || len != CRYPTO_SHA256_LEN)
-        return failed(e, "HMAC");
-    return 0;
+    good = good && EVP_MAC_final(ctx, out, &len, CRYPTO_SHA256_LEN) == 1;
+    EVP_MAC_CTX_free(ctx);
+    EVP_MAC_free(mac);
+    return good && len == CRYPTO_SHA256_LEN ? 0 : failed(e, "HMAC");
 }
 
 int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], struct err *e)
@@ -80,19 +68,6 @@ bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len)
     return equal;
 }
 
-int crypto_random(void *out, size_t len, struct err *e)
-{
-    unsigned char *to = out;
-    while (len > 0) {
-        int part = len > INT_MAX ? INT_MAX : (int)len;
-        if (RAND_bytes(to, part) != 1)
-            return failed(e, "making random bytes");
-        to += part;
-        len -= (size_t)part;
-    }
-    return 0;
-}
-
 void crypto_hex(const uint8_t *data, size_t len, char *out)
 {
     static const char digits[] = "0123456789abcdef";
@@ -106,12 +81,11 @@ void crypto_hex(const uint8_t *data, size_t len, char *out)
 void crypto_random_hex(size_t n, char *out)
 {
     uint8_t bytes[32];
-    struct err e = ERR_INIT;
     *out = '\0';
     while (n > 0) {
         size_t part = n < sizeof bytes ? n : sizeof bytes;
-        if (crypto_random(bytes, part, &e) < 0) {
-            log_error("%s", e.text);
+        if (RAND_bytes(bytes, (int)part) != 1) {
+            log_error("the crypto library has no random bytes");
             _exit(70);
         }
         crypto_hex(bytes, part, out);

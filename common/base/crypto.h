@@ -1,4 +1,4 @@
-/* Random bytes, digests and comparisons; the one user of OpenSSL. All lengths are bytes. */
+/* Random bytes, digests and comparisons, by OpenSSL. All lengths are bytes. */
 #ifndef SANDCGI_BASE_CRYPTO_H
 #define SANDCGI_BASE_CRYPTO_H
 
@@ -25,8 +25,6 @@ int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], 
 
 /* Constant-time in the contents (not in the lengths' difference: both sides are hashed first). */
 bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len);
-
-int crypto_random(void *out, size_t len, struct err *e);
 
 /* Lower-case hex with a NUL; out holds CRYPTO_HEX_LEN(len). */
 void crypto_hex(const uint8_t *data, size_t len, char *out);

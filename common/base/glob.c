@@ -4,22 +4,15 @@
 
 #include <string.h>
 
-/*
- * All places of the pattern that can have been reached are followed at once, a bit each: a byte of
- * the name moves them all in a few instructions, so there is nothing to go back to.
- */
+/* A set of bits holds all reachable places of the pattern. A byte of the name moves them all in a
+ * few instructions, so there is no backtracking. */
 
 static void put(struct glob_set *s, unsigned place)
 {
     s->bits[place / 64] |= UINT64_C(1) << place % 64;
 }
 
-static bool has(const struct glob_set *s, unsigned place)
-{
-    return s->bits[place / 64] >> place % 64 & 1;
-}
-
-/* The places of s that are in mask, n on (n < 64). */
+/* The places of s that are in mask, moved forward by n (n < 64). */
 static struct glob_set moved(const struct glob_set *s, const struct glob_set *mask, unsigned n)
 {
     struct glob_set out;
@@ -44,8 +37,7 @@ static bool join(struct glob_set *s, const struct glob_set *more)
     return grew;
 }
 
-/* Adds the places that are reached without a byte. Runs of such places are short: no two stars
- * follow each other. */
+/* Adds the places that need no byte. Runs of them are short: no star follows another. */
 static void skip(const struct glob *g, struct glob_set *s)
 {
     bool grew;
@@ -72,7 +64,7 @@ bool glob_matches(const struct glob *g, const char *name)
         join(&at, &stay);
         skip(g, &at);
     }
-    return has(&at, g->n);
+    return at.bits[g->n / 64] >> g->n % 64 & 1;
 }
 
 /* ---- compiling ---- */
@@ -82,7 +74,6 @@ static bool is_rest(unsigned c)
     return (c & 0xc0) == 0x80;
 }
 
-/* A literal byte. */
 static void add_byte(struct glob *g, unsigned char c)
 {
     put(&g->takes[c], g->n++);
@@ -96,17 +87,8 @@ static void add_star(struct glob *g, bool slashes)
     put(&g->skips1, g->n++);
 }
 
-/* Any folders, or none: over three places (this one, the star, the slash), or through them. */
-static void add_folders(struct glob *g)
-{
-    put(&g->skips3, g->n);
-    put(&g->skips1, g->n++);
-    add_star(g, true);
-    add_byte(g, '/');
-}
-
-/* One character of a set of ASCII characters, or with others any beyond ASCII, whose further bytes
- * the place behind takes. */
+/* One character of a set; others: or any beyond ASCII, whose further bytes stay at the next place.
+ */
 static void add_one(struct glob *g, const bool ascii[128], bool others)
 {
     for (unsigned c = 1; c < 128; c++)
@@ -123,9 +105,12 @@ static const char *add_stars(struct glob *g, const char *start, const char *p)
     size_t n = strspn(p, "*");
 
     if (n > 1 && first && p[n] == '/') {
-        p += n + 1;
-        add_folders(g);
-        while (strncmp(p, "**/", 3) == 0) /* again is no more */
+        /* Any folders, or none, which skips three places: this one, the star and the slash. */
+        put(&g->skips3, g->n);
+        put(&g->skips1, g->n++);
+        add_star(g, true);
+        add_byte(g, '/');
+        for (p += n + 1; strncmp(p, "**/", 3) == 0;) /* a repetition matches no more */
             p += 3;
         return p;
     }
@@ -133,7 +118,7 @@ static const char *add_stars(struct glob *g, const char *start, const char *p)
     return p + n;
 }
 
-/* Behind the bracket's end, or NULL. p is behind its beginning. */
+/* p is behind the opening bracket. Returns the place behind the closing one, or NULL. */
 static const char *add_bracket(struct glob *g, const char *p, struct err *e)
 {
     bool ascii[128] = {false};
@@ -163,7 +148,7 @@ static const char *add_bracket(struct glob *g, const char *p, struct err *e)
     return p + 1;
 }
 
-/* Adds what p begins with; behind it, or NULL. */
+/* Adds the first element of p. Returns the place behind it, or NULL. */
 static const char *add_next(struct glob *g, const char *start, const char *p, struct err *e)
 {
     bool any[128];

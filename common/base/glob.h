@@ -1,6 +1,5 @@
 /*
- * Patterns for the names of files, matched in one pass over the name: no pattern makes a name cost
- * more than its length.
+ * Patterns for file names, matched in one pass: the time depends on the length of the name only.
  *
  *   *       any characters but '/', also none
  *   **      any characters, also none; at the start of a part and before a '/': any folders, or
@@ -9,9 +8,9 @@
  *   [a-c_]  one of these ASCII characters; [!…] or [^…]: any other, never '/'
  *   \x      x itself
  *
- * Everything else stands for itself; a leading dot is nothing special. A pattern without '/' is
- * for the last part of a name, wherever it is; one with '/' for the whole name. Bytes that are not
- * UTF-8 are matched by stars only.
+ * Other characters stand for themselves; a leading dot is not special. A pattern without '/' is
+ * matched against the last part of a name, one with '/' against the whole name. Only stars match
+ * bytes that are not UTF-8.
  */
 #ifndef SANDCGI_BASE_GLOB_H
 #define SANDCGI_BASE_GLOB_H
@@ -30,16 +29,16 @@ struct glob_set {
 };
 
 struct glob {
-    struct glob_set takes[256]; /* by byte: the places that step on */
+    struct glob_set takes[256]; /* by byte: the places that move on */
     struct glob_set stays[256]; /* and those that stay where they are */
-    struct glob_set skips1;     /* places that may be passed over: one on, */
-    struct glob_set skips3;     /* three on */
+    struct glob_set skips1;     /* places from which one may be skipped, */
+    struct glob_set skips3;     /* or three */
     unsigned n;                 /* the place behind the last: matched */
     bool whole;                 /* of the whole name, not its last part */
 };
 
-/* ERR_INVALID beginning with field: empty, longer than GLOB_MAX, an open bracket, a range that ends
- * before it begins, other than ASCII in brackets, a backslash at the end. */
+/* ERR_INVALID, beginning with field: an empty or too long pattern, a bracket that is not closed, a
+ * descending range, non-ASCII characters in brackets, a backslash at the end. */
 int glob_compile(const char *field, const char *pattern, struct glob *out, struct err *e);
 
 bool glob_matches(const struct glob *g, const char *name);

@@ -76,11 +76,11 @@ static bool loop_dispatch_next(struct loop *l)
     return false;
 }
 
-static int loop_run(struct loop *l, int timeout_ms, const sigset_t *while_waiting, struct err *e)
+int loop_wait(struct loop *l, struct deadline d, const sigset_t *while_waiting, struct err *e)
 {
     int n = 0;
 
-    if (loop_fetch(l, timeout_ms, while_waiting, e) < 0)
+    if (loop_fetch(l, deadline_poll_ms(d), while_waiting, e) < 0)
         return -1;
     while (loop_dispatch_next(l))
         n++;
@@ -89,12 +89,7 @@ static int loop_run(struct loop *l, int timeout_ms, const sigset_t *while_waitin
 
 int loop_dispatch(struct loop *l, struct err *e)
 {
-    return loop_run(l, 0, NULL, e);
-}
-
-int loop_wait(struct loop *l, struct deadline d, const sigset_t *while_waiting, struct err *e)
-{
-    return loop_run(l, deadline_poll_ms(d), while_waiting, e);
+    return loop_wait(l, (struct deadline){.at_ms = 0}, NULL, e);
 }
 
 int loop_wait_one(struct loop *l, struct deadline d, struct err *e)

@@ -51,18 +51,6 @@ static int wait_to_send(int fd, struct err *e)
     return 0;
 }
 
-static void write_header(unsigned char header[HEADER_LEN], size_t len)
-{
-    for (int i = 0; i < HEADER_LEN; i++)
-        header[i] = (unsigned char)(len >> (8 * (HEADER_LEN - 1 - i)));
-}
-
-static size_t read_header(const unsigned char header[HEADER_LEN])
-{
-    return (size_t)header[0] << 24 | (size_t)header[1] << 16 | (size_t)header[2] << 8 |
-           (size_t)header[3];
-}
-
 /* A message that is being sent. Points into itself and to the caller's data. */
 struct outgoing {
     unsigned char header[HEADER_LEN];
@@ -76,7 +64,8 @@ static int outgoing_init(struct outgoing *o, const void *data, size_t len, int p
 {
     if (len > UINT32_MAX)
         return err_set(e, ERR_LIMIT, "the message is too long");
-    write_header(o->header, len);
+    for (int i = 0; i < HEADER_LEN; i++)
+        o->header[i] = (unsigned char)(len >> (8 * (HEADER_LEN - 1 - i)));
     o->parts[0] = (struct iovec){o->header, sizeof o->header};
     o->parts[1] = (struct iovec){(void *)(uintptr_t)data, len};
     o->m = (struct msghdr){.msg_iov = o->parts, .msg_iovlen = 2};
@@ -190,95 +179,6 @@ static int recv_now(int fd, void *to, size_t len, struct fds *got, size_t *out_n
     return 1;
 }
 
-/* At least one byte into to; 0 at the end of the stream. Waits with poll, so that blocking sockets
- * keep the deadline. */
-static ssize_t recv_some(int fd, void *to, size_t len, struct fds *got, struct deadline d,
-                         struct err *e)
-{
-    for (;;) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        int ready = poll(&p, 1, deadline_poll_ms(d));
-        if (ready < 0 && errno != EINTR)
-            return err_errno(e, "cannot wait for a message");
-        if (ready == 0 && deadline_passed(d))
-            return err_set(e, ERR_TIMEOUT, "no message came in time");
-        if (ready <= 0)
-            continue;
-        size_t n;
-        int came = recv_now(fd, to, len, got, &n, e);
-        if (came != 0)
-            return came < 0 ? -1 : (ssize_t)n;
-    }
-}
-
-/* Exactly len more bytes behind out's content, in chunks. */
-static int recv_body(int fd, struct buf *out, size_t len, struct fds *got, struct deadline d,
-                     struct err *e)
-{
-    while (len > 0) {
-        size_t want = len < READ_CHUNK ? len : READ_CHUNK;
-        char *to = buf_reserve(out, want);
-        if (!to)
-            return err_set(e, ERR_LIMIT, "the message is over %zu bytes", out->max);
-        ssize_t n = recv_some(fd, to, want, got, d, e);
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            return err_set(e, ERR_PROTOCOL, "the stream ended inside a message");
-        buf_grew(out, (size_t)n);
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
-static int recv_header(int fd, size_t *out_len, struct fds *got, struct deadline d, struct err *e)
-{
-    unsigned char header[HEADER_LEN];
-    size_t have = 0;
-    while (have < sizeof header) {
-        ssize_t n = recv_some(fd, header + have, sizeof header - have, got, d, e);
-        if (n < 0)
-            return -1;
-        if (n == 0 && have == 0)
-            return err_set(e, ERR_CANCELLED, "the peer has closed the connection");
-        if (n == 0)
-            return err_set(e, ERR_PROTOCOL, "the stream ended inside a message");
-        have += (size_t)n;
-    }
-    *out_len = read_header(header);
-    return 0;
-}
-
-static int recv_message(int fd, struct buf *out, struct fds *got, struct deadline d, struct err *e)
-{
-    size_t len = 0;
-    buf_reset(out);
-    if (recv_header(fd, &len, got, d, e) < 0)
-        return -1;
-    if (len > out->max)
-        return err_set(e, ERR_LIMIT, "the message is over %zu bytes", out->max);
-    return recv_body(fd, out, len, got, d, e);
-}
-
-int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e)
-{
-    AUTO_FDS struct fds got = FDS_INIT(1);
-    int rc = recv_message(fd, out, &got, d, e);
-    if (out_fd)
-        *out_fd = rc < 0 ? -1 : fds_take(&got);
-    return rc;
-}
-
-int sock_recv_with_fds(int fd, struct buf *out, struct fds *out_fds, struct deadline d,
-                       struct err *e)
-{
-    AUTO_FDS struct fds got = FDS_INIT(out_fds->max);
-    if (recv_message(fd, out, &got, d, e) < 0)
-        return -1;
-    fds_move(out_fds, &got);
-    return 0;
-}
-
 /* Room for the next bytes, at most *out_len of them; never beyond the message. */
 static void *inbox_room(struct sock_inbox *b, size_t *out_len)
 {
@@ -302,7 +202,8 @@ static int inbox_grew(struct sock_inbox *b, size_t n, struct err *e)
     }
     b->n_header += n;
     if (b->n_header == HEADER_LEN)
-        b->len = read_header(b->header);
+        for (int i = 0; i < HEADER_LEN; i++)
+            b->len = b->len << 8 | b->header[i];
     if (b->len > b->message.max)
         return err_set(e, ERR_LIMIT, "the message is over %zu bytes", b->message.max);
     return 0;
@@ -337,4 +238,44 @@ void sock_inbox_clear(struct sock_inbox *b)
     buf_clear(&b->message);
     fds_clear(&b->passed);
     b->n_header = b->len = 0;
+}
+
+/* Waits with poll, so that blocking sockets keep the deadline, too. */
+static int recv_message(int fd, struct buf *out, struct fds *got, struct deadline d, struct err *e)
+{
+    struct sock_inbox inbox = {.message = *out, .passed = *got};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int came;
+    buf_reset(&inbox.message);
+    while ((came = sock_inbox_take(&inbox, fd, e)) == 0) {
+        int ready = poll(&p, 1, deadline_poll_ms(d));
+        if (ready < 0 && errno != EINTR)
+            came = err_errno(e, "cannot wait for a message");
+        else if (ready == 0 && deadline_passed(d))
+            came = err_set(e, ERR_TIMEOUT, "no message came in time");
+        if (came < 0)
+            break;
+    }
+    *out = inbox.message;
+    *got = inbox.passed;
+    return came < 0 ? -1 : 0;
+}
+
+int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e)
+{
+    AUTO_FDS struct fds got = FDS_INIT(1);
+    int rc = recv_message(fd, out, &got, d, e);
+    if (out_fd)
+        *out_fd = rc < 0 ? -1 : fds_take(&got);
+    return rc;
+}
+
+int sock_recv_with_fds(int fd, struct buf *out, struct fds *out_fds, struct deadline d,
+                       struct err *e)
+{
+    AUTO_FDS struct fds got = FDS_INIT(out_fds->max);
+    if (recv_message(fd, out, &got, d, e) < 0)
+        return -1;
+    fds_move(out_fds, &got);
+    return 0;
 }

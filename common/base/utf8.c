@@ -2,25 +2,27 @@
 
 #include "common/base/utf8.h"
 
+/* The length of a character that begins with c; 1 when no longer one does. */
+static size_t promised_len(unsigned char c)
+{
+    if (c < 0xc2 || c > 0xf4)
+        return 1;
+    return c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+}
+
 /*
- * Looks at the character that s begins with. Returns how many bytes of it are there and allowed (at
- * least 1), and whether they make a whole one: what is left over when they do not is the "maximal
- * subpart" of the Unicode standard, section 3.9, which one U+FFFD replaces.
+ * Returns how many bytes of the character at s are present and allowed (at least 1), and whether
+ * they complete it. If not, they are the "maximal subpart" of the Unicode standard, section 3.9,
+ * which one U+FFFD replaces.
  */
 static size_t scan_char(const unsigned char *s, size_t len, bool *whole)
 {
     unsigned char c = s[0], low = 0x80, high = 0xbf;
-    size_t need;
+    size_t need = promised_len(c), n = 1;
     *whole = c < 0x80;
-    if (c < 0xc2 || c > 0xf4)
+    if (need == 1)
         return 1;
-    if (c < 0xe0)
-        need = 2;
-    else if (c < 0xf0)
-        need = 3;
-    else
-        need = 4;
-    /* The second byte's range keeps out overlong forms, surrogates and what is above U+10FFFF. */
+    /* The range of the second byte excludes overlong forms, surrogates and all above U+10FFFF. */
     if (c == 0xe0)
         low = 0xa0;
     else if (c == 0xed)
@@ -30,7 +32,6 @@ static size_t scan_char(const unsigned char *s, size_t len, bool *whole)
     else if (c == 0xf4)
         high = 0x8f;
 
-    size_t n = 1;
     while (n < need && n < len && s[n] >= low && s[n] <= high) {
         n++;
         low = 0x80;
@@ -49,7 +50,7 @@ size_t utf8_char_len(const char *s, size_t len)
     return whole ? n : 0;
 }
 
-/* How many bytes from the front are well-formed. */
+/* The length of the longest well-formed prefix. */
 static size_t valid_prefix(const char *s, size_t len)
 {
     size_t i = 0;
@@ -113,14 +114,6 @@ size_t utf8_lost_start(const char *s, size_t len)
     while (n < len && n < 3 && ((unsigned char)s[n] & 0xc0) == 0x80)
         n++;
     return n;
-}
-
-/* How many bytes a character has that begins with c; 1 for what begins none. */
-static size_t promised_len(unsigned char c)
-{
-    if (c < 0xc2 || c > 0xf4)
-        return 1;
-    return c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
 }
 
 size_t utf8_whole_len(const char *s, size_t len)

@@ -1,9 +1,8 @@
 #include "config.h"
 
-#include "common/fetch/guard.h"
+#include "common/fetch/fetch.h"
 
 #include "common/base/address.h"
-#include "common/base/auto.h"
 
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -12,12 +11,6 @@
 #include <string.h>
 
 #define HTTPS_PORT 443
-
-static void free_interfaces(struct ifaddrs **list)
-{
-    if (*list)
-        freeifaddrs(*list);
-}
 
 static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 {
@@ -34,14 +27,15 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
  * unknown. */
 static bool is_own(const struct sockaddr *address)
 {
-    AUTO(free_interfaces) struct ifaddrs *list = NULL;
+    struct ifaddrs *list;
 
     if (getifaddrs(&list) < 0)
         return true;
-    for (const struct ifaddrs *one = list; one; one = one->ifa_next)
-        if (same_address(address, one->ifa_addr))
-            return true;
-    return false;
+    const struct ifaddrs *one = list;
+    while (one && !same_address(address, one->ifa_addr))
+        one = one->ifa_next;
+    freeifaddrs(list);
+    return one != NULL;
 }
 
 int guard_check(const struct sockaddr *address, socklen_t len, struct err *e)

@@ -26,9 +26,7 @@
 #define MEMORY_MAX  (512u << 20)
 #define OPEN_MAX_FD 64
 
-/* ---- inside: reads "MAX_BYTES TIMEOUT_MS URL" from standard input; writes "KIND ERRNO TEXT" or
- * "ok"
- * ---- */
+/* ---- the process: reads "MAX_BYTES TIMEOUT_MS URL"; writes "KIND ERRNO TEXT" or "ok" ---- */
 
 static int enter(uint64_t max_bytes)
 {
@@ -76,17 +74,17 @@ static int fetch_here(struct err *e)
 
 int fetch_process_main(void)
 {
-    struct err e = ERR_INIT, nobody = ERR_INIT;
+    struct err e = ERR_INIT, unused = ERR_INIT;
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
     int result = fetch_here(&e);
     AUTO_FREE char *line = result < 0 ? mem_printf("%s %d %s", err_kind_name(e.kind), e.sys, e.text)
                                       : mem_strdup("ok");
     curl_global_cleanup();
-    return fdio_write_all(STDOUT_FILENO, line, strlen(line), &nobody) < 0 || result < 0;
+    return fdio_write_all(STDOUT_FILENO, line, strlen(line), &unused) < 0 || result < 0;
 }
 
-/* ---- outside ---- */
+/* ---- its parent ---- */
 
 static pid_t process_start(int file, int *out_talk, struct err *e)
 {

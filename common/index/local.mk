@@ -1,9 +1,7 @@
 noinst_LIBRARIES += libindex.a
 libindex_a_SOURCES = \
-	common/index/ecosystem.c common/index/ecosystem.h \
-	common/index/hosts.c common/index/hosts.h \
-	common/index/proxy.c common/index/proxy.h \
-	common/index/tunnel.c common/index/tunnel.h
+	common/index/index.c common/index/index.h \
+	common/index/proxy.c common/index/proxy.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \

@@ -2,18 +2,289 @@
 
 #include "common/index/proxy.h"
 
+#include "common/base/address.h"
 #include "common/base/auto.h"
+#include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/privsep.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define HEAD_MS    10000
+#define CONNECT_MS 15000
+#define IDLE_MS    60000
+#define CHUNK      16384
+
+#define METHOD   "CONNECT "
+#define END      "\r\n\r\n"
+#define LENGTH   (sizeof METHOD - 1)
+#define PROTOCOL " HTTP/1."
+
+/* ---- the request ---- */
+
+/* Lines end in CR LF, and nowhere else is one of the two, nor a NUL. */
+static bool lines_are_clean(const char *data, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (data[i] == '\r' && (i + 1 == len || data[i + 1] != '\n'))
+            return false;
+        if (data[i] == '\n' && (i == 0 || data[i - 1] != '\r'))
+            return false;
+        if (data[i] == '\0')
+            return false;
+    }
+    return true;
+}
+
+/* "host:port HTTP/1.1" */
+static bool parse_target(const char *at, const char *end, struct index_host *host)
+{
+    size_t tail = sizeof PROTOCOL; /* and one digit */
+
+    if ((size_t)(end - at) <= tail || memcmp(end - tail, PROTOCOL, tail - 1) != 0 ||
+        (end[-1] != '0' && end[-1] != '1'))
+        return false;
+    return index_host_parse(at, (size_t)(end - at) - tail, 0, host);
+}
+
+enum index_request_state index_request_parse(const char *data, size_t len, struct index_host *host,
+                                             size_t *head_len)
+{
+    const char *end = memmem(data, len, END, sizeof END - 1);
+    const char *line;
+
+    if (!end)
+        return len < INDEX_HEAD_MAX ? INDEX_REQUEST_MORE : INDEX_REQUEST_BAD;
+    *head_len = (size_t)(end - data) + sizeof END - 1;
+    if (*head_len > INDEX_HEAD_MAX || !lines_are_clean(data, *head_len))
+        return INDEX_REQUEST_BAD;
+    if (*head_len < LENGTH || memcmp(data, METHOD, LENGTH) != 0)
+        return INDEX_REQUEST_METHOD;
+    line = memchr(data, '\r', *head_len);
+    return parse_target(data + LENGTH, line, host) ? INDEX_REQUEST_CONNECT : INDEX_REQUEST_BAD;
+}
+
+struct head {
+    char data[INDEX_HEAD_MAX];
+    size_t len;      /* bytes received */
+    size_t head_len; /* of them; the rest is for the index */
+    struct index_host host;
+};
+
+static void request_refuse(int fd, const char *status, const char *sentence)
+{
+    char text[512];
+    struct err e = ERR_INIT;
+    int len = snprintf(text, sizeof text,
+                       "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
+                       "Connection: close\r\n\r\n%s\n",
+                       status, strlen(sentence) + 1, sentence);
+
+    if (len > 0 && (size_t)len < sizeof text)
+        fdio_write_all(fd, text, (size_t)len, &e); /* it fails when the client has left */
+}
+
+/* False: too little, too slow, or no valid request; it has been refused. */
+static bool read_head(int fd, struct head *h)
+{
+    struct deadline end = deadline_in_ms(HEAD_MS);
+
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        enum index_request_state state = index_request_parse(h->data, h->len, &h->host,
+                                                             &h->head_len);
+        ssize_t n;
+
+        if (state == INDEX_REQUEST_CONNECT)
+            return true;
+        if (state == INDEX_REQUEST_METHOD)
+            request_refuse(fd, "405 Method Not Allowed", "Only CONNECT is served here.");
+        else if (state == INDEX_REQUEST_BAD)
+            request_refuse(fd, "400 Bad Request", "This is not a valid request.");
+        if (state != INDEX_REQUEST_MORE || poll(&p, 1, deadline_poll_ms(end)) <= 0)
+            return false;
+        n = read(fd, h->data + h->len, sizeof h->data - h->len);
+        if (n <= 0)
+            return false;
+        h->len += (size_t)n;
+    }
+}
+
+/* ---- the index ---- */
+
+static bool may_connect(const struct index_rules *rules, const char *host, const struct addrinfo *a)
+{
+    uint8_t literal[16];
+
+    switch (address_kind_of(a->ai_addr, a->ai_addrlen)) {
+    case ADDRESS_PUBLIC:
+    case ADDRESS_SPECIAL:
+        return true;
+    case ADDRESS_PRIVATE:
+        return rules->private_ok || inet_pton(AF_INET, host, literal) == 1 ||
+               inet_pton(AF_INET6, host, literal) == 1;
+    case ADDRESS_NEVER:
+        break;
+    }
+    return false;
+}
+
+/* -1: no connection in time. */
+static int connect_to(const struct addrinfo *a, struct deadline end)
+{
+    AUTO_FD int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    if (fd < 0)
+        return -1;
+    if (connect(fd, a->ai_addr, a->ai_addrlen) < 0 &&
+        (errno != EINPROGRESS || poll(&p, 1, deadline_poll_ms(end)) <= 0 ||
+         getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error != 0))
+        return -1;
+    return TAKE_FD(fd);
+}
+
+/* The descriptor, or -1: the request has been refused. */
+static int index_connect(int fd, const struct index_rules *rules, const struct index_host *host)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct deadline end = deadline_in_ms(CONNECT_MS);
+    struct addrinfo *list = NULL;
+    bool forbidden = false;
+    char port[8];
+    int there = -1;
+
+    snprintf(port, sizeof port, "%u", host->port);
+    if (getaddrinfo(host->name, port, &hints, &list) != 0) {
+        request_refuse(fd, "502 Bad Gateway", "The index's name cannot be resolved.");
+        return -1;
+    }
+    for (const struct addrinfo *a = list; a && there < 0 && !deadline_passed(end); a = a->ai_next) {
+        if (may_connect(rules, host->name, a))
+            there = connect_to(a, end);
+        else
+            forbidden = true;
+    }
+    freeaddrinfo(list);
+    if (there < 0 && forbidden)
+        request_refuse(fd, "403 Forbidden",
+                       "The index's name leads to a private address (SANDBOX_INDEX_PRIVATE).");
+    else if (there < 0)
+        request_refuse(fd, "502 Bad Gateway", "The index does not answer.");
+    return there;
+}
+
+/* ---- relaying ---- */
+
+struct lane {
+    int from, to;
+    _Atomic int64_t *left; /* bytes that all lanes of this direction may still carry */
+    char data[CHUNK];
+    size_t at, len; /* of data: not yet sent */
+    bool ended;     /* from has shut its side */
+};
+
+static bool lane_is_done(const struct lane *l)
+{
+    return l->ended && l->at == l->len;
+}
+
+/* False when the connection is broken or over its budget. */
+static bool lane_fill(struct lane *l)
+{
+    ssize_t n = recv(l->from, l->data, sizeof l->data, MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (n == 0) {
+        l->ended = true;
+        return shutdown(l->to, SHUT_WR) == 0;
+    }
+    l->at = 0;
+    l->len = (size_t)n;
+    return atomic_fetch_sub(l->left, n) >= n;
+}
+
+static bool lane_drain(struct lane *l)
+{
+    ssize_t n = send(l->to, l->data + l->at, l->len - l->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    l->at += (size_t)n;
+    return true;
+}
+
+/* A lane waits for its own reader while it holds bytes, else for its writer. */
+static bool lane_move(struct lane *l, short from_events, short to_events)
+{
+    if (l->at < l->len)
+        return !(to_events & (POLLOUT | POLLERR)) || lane_drain(l);
+    return l->ended || !(from_events & (POLLIN | POLLHUP | POLLERR)) || lane_fill(l);
+}
+
+static short lane_events(const struct lane *out, const struct lane *in)
+{
+    return (short)((out->at < out->len || out->ended ? 0 : POLLIN) |
+                   (in->at < in->len ? POLLOUT : 0));
+}
+
+static void lanes_relay(struct lane *up, struct lane *down)
+{
+    bool good = true;
+
+    while (good && !(lane_is_done(up) && lane_is_done(down))) {
+        struct pollfd p[2] = {{.fd = up->from, .events = lane_events(up, down)},
+                              {.fd = down->from, .events = lane_events(down, up)}};
+
+        for (size_t i = 0; i < ARRAY_LEN(p); i++)
+            if (p[i].events == 0) /* else poll would report its hang-up again and again */
+                p[i].fd = -1;
+        if (poll(p, ARRAY_LEN(p), IDLE_MS) <= 0)
+            return;
+        good = lane_move(up, p[0].revents, p[1].revents) &&
+               lane_move(down, p[1].revents, p[0].revents);
+    }
+}
+
+void index_tunnel_serve(int fd, const struct index_rules *rules, struct index_budget *budget)
+{
+    static const char welcome[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+    struct err e = ERR_INIT;
+    struct head head = {.len = 0};
+    struct lane up = {.from = fd, .left = &budget->up};
+    struct lane down = {.to = fd, .left = &budget->down};
+
+    if (!read_head(fd, &head))
+        return;
+    if (!index_source_allows(rules->source, &head.host)) {
+        request_refuse(fd, "403 Forbidden", "This host is none of the server's package indexes.");
+        return;
+    }
+    AUTO_FD int there = index_connect(fd, rules, &head.host);
+    if (there < 0 || fdio_write_all(fd, welcome, sizeof welcome - 1, &e) < 0)
+        return;
+    up.to = down.from = there;
+    up.len = head.len - head.head_len;
+    memcpy(up.data, head.data + head.head_len, up.len);
+    atomic_fetch_sub(up.left, (int64_t)up.len);
+    lanes_relay(&up, &down);
+}
+
+/* ---- the proxy process ---- */
 
 /* The arguments of the new process. */
 struct order {

@@ -6,8 +6,10 @@
 #ifndef SANDCGI_INDEX_PROXY_H
 #define SANDCGI_INDEX_PROXY_H
 
-#include "common/index/tunnel.h"
+#include "common/index/index.h"
 
+#include <stdatomic.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define INDEX_TUNNELS_MAX 32 /* at once; more wait */
@@ -15,6 +17,11 @@
 #define INDEX_UP_MAX      (16ll * 1024 * 1024)
 
 #define INDEX_PROXY_COMMAND "index-proxy"
+
+struct index_rules {
+    const struct index_source *source;
+    bool private_ok;
+};
 
 /*
  * Starts it: this very program anew as "index-proxy", so that no secret of the caller's is in its
@@ -26,5 +33,33 @@ pid_t index_proxy_start(int listen_fd, const struct index_rules *rules, struct e
 
 /* That program; returns its exit status, and only when it cannot begin. */
 int index_proxy_main(void);
+
+/* ---- one connection of a container; for tests ---- */
+
+#define INDEX_HEAD_MAX 8192 /* bytes of a request's head */
+
+enum index_request_state {
+    INDEX_REQUEST_MORE,    /* its head has not ended */
+    INDEX_REQUEST_CONNECT, /* well-formed: *host, and *head_len bytes are its head */
+    INDEX_REQUEST_METHOD,  /* another method than CONNECT */
+    INDEX_REQUEST_BAD,     /* no request */
+};
+
+/* Looks at the len bytes that have come. */
+enum index_request_state index_request_parse(const char *data, size_t len, struct index_host *host,
+                                             size_t *head_len);
+
+/* What all connections of one installation may carry together; in memory that they share. */
+struct index_budget {
+    _Atomic int64_t down; /* bytes that may still come from the index */
+    _Atomic int64_t up;   /* and go to it */
+};
+
+/*
+ * Reads a request from fd, connects to where it leads if the rules allow that, and carries bytes
+ * both ways until either side ends, nothing moves for a minute, or the budget is used up. Blocking;
+ * 32 KB of memory. Every refusal is answered with a status and a sentence. fd stays the caller's.
+ */
+void index_tunnel_serve(int fd, const struct index_rules *rules, struct index_budget *budget);
 
 #endif

@@ -3,7 +3,7 @@
 #define SANDCGI_SCHEDULER_BROKER_CONFIG_H
 
 #include "common/engine/engine.h"
-#include "common/index/hosts.h"
+#include "common/index/index.h"
 #include "common/sandbox/sandbox.h"
 #include "common/scheduler/pool_settings.h"
 

@@ -4,7 +4,7 @@
 
 #include "common/supervisor/supervisor_self.h"
 
-#include "common/index/ecosystem.h"
+#include "common/index/index.h"
 #include "common/index/proxy.h"
 #include "common/records/index_dir.h"
 #include "common/rpc/json.h"

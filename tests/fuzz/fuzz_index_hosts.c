@@ -1,7 +1,7 @@
 /* The operator's own text, but hosts in it decide what may be reached. */
 #include "config.h"
 
-#include "common/index/hosts.h"
+#include "common/index/index.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

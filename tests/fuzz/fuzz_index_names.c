@@ -2,7 +2,7 @@
  * installer's. */
 #include "config.h"
 
-#include "common/index/ecosystem.h"
+#include "common/index/index.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -2,7 +2,7 @@
  * more of it has come. */
 #include "config.h"
 
-#include "common/index/tunnel.h"
+#include "common/index/proxy.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

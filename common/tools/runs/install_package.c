@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/index/ecosystem.h"
+#include "common/index/index.h"
 #include "common/mcp/features/content.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"

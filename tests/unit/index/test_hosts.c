@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/index/hosts.h"
+#include "common/index/index.h"
 #include "tests/unit/unit.h"
 
 static void sources_and_their_hosts(void **state)

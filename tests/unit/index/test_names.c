@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/index/ecosystem.h"
+#include "common/index/index.h"
 #include "tests/unit/unit.h"
 
 struct names {

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/index/tunnel.h"
+#include "common/index/proxy.h"
 #include "tests/unit/unit.h"
 
 static void a_connect_is_understood_once_it_is_whole(void **state)

@@ -1,15 +1,36 @@
 /*
- * SANDBOX_INDEXES: where packages come from, and the hosts that an installation may reach for it.
- * Plain data without pointers, so that it can be copied.
+ * Packages: the ecosystems that they can be installed from, one per language (the installer is in
+ * the language's runner image, runners/README.md), and where they come from (SANDBOX_INDEXES).
  */
-#ifndef SANDCGI_INDEX_HOSTS_H
-#define SANDCGI_INDEX_HOSTS_H
+#ifndef SANDCGI_INDEX_INDEX_H
+#define SANDCGI_INDEX_INDEX_H
 
 #include "common/base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define INDEX_PACKAGES_MAX 20  /* of one installation */
+#define INDEX_PACKAGE_MAX  256 /* bytes of one, with its version */
+
+struct index_ecosystem {
+    const char *language;
+    const char *grammar; /* for people: what a package looks like */
+    /* 0, or ERR_INVALID. Only a package's name with its version passes: no option, path, URL or
+     * alias. */
+    int (*check)(const char *package, struct err *e);
+};
+
+/* NULL: that language has none. */
+const struct index_ecosystem *index_ecosystem_of(const char *language);
+/* All of them; *n rows. */
+const struct index_ecosystem *index_ecosystems(size_t *n);
+
+/* Checks the length, then by the language's row; the error names argument and package. */
+int index_check_package(const struct index_ecosystem *eco, const char *package, struct err *e);
+
+/* ---- SANDBOX_INDEXES: plain data without pointers, so that it can be copied ---- */
 
 #define INDEX_LANGUAGES_MAX 4
 #define INDEX_HOSTS_MAX     8 /* of one language */

@@ -6,7 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
-#include "common/tools/report.h"
+#include "common/tools/tools_app.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -87,10 +87,9 @@ static bool has_control(const char *s)
 static int fail_choice(const struct arg_row *row, const json_t *choices, struct err *e)
 {
     AUTO_BUF struct buf list = BUF_INIT(400);
-    size_t i;
     json_t *choice;
 
-    json_array_foreach(choices, i, choice)
+    for (size_t i = 0; (choice = json_array_get(choices, i)); i++)
         buf_addf(&list, "%s%s", i ? ", " : "", json_string_value(choice));
     return err_set(e, ERR_INVALID, "argument '%s' must be one of: %s", row->name,
                    list.len ? buf_str(&list) : "(there are none at the moment)");
@@ -100,13 +99,11 @@ static int check_choice(const struct arg_row *row, const struct tools_app *app, 
                         struct err *e)
 {
     json_auto_t *choices = row->choices ? row->choices(app, value) : NULL;
-    size_t i;
     json_t *choice;
 
     if (!choices)
         return 0;
-    json_array_foreach(choices, i, choice)
-    {
+    for (size_t i = 0; (choice = json_array_get(choices, i)); i++) {
         if (strcmp(json_string_value(choice), value) == 0)
             return 0;
     }
@@ -210,7 +207,6 @@ static int fill_list(const struct arg_row *row, const struct tools_app *app, con
                      struct arg_list *out, struct err *e)
 {
     uint64_t limit = args_limit(row, app), total = 0;
-    size_t i;
     json_t *item;
 
     if (!json_is_array(value))
@@ -218,8 +214,7 @@ static int fill_list(const struct arg_row *row, const struct tools_app *app, con
     if (json_array_size(value) > row->max_items)
         return fail_items(row, e);
     out->items = mem_array(json_array_size(value), sizeof(*out->items));
-    json_array_foreach(value, i, item)
-    {
+    for (size_t i = 0; (item = json_array_get(value, i)); i++) {
         if (!json_is_string(item))
             return err_set(e, ERR_INVALID, "argument '%s': entry %zu must be a string, not %s",
                            row->name, i + 1, type_name(item));

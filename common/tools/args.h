@@ -77,6 +77,9 @@ struct arg_row {
         .name = (argument), .type = (arg_type), .offset = offsetof(arguments, member), __VA_ARGS__ \
     }
 
+/* The members of struct mcp_tool for a table whose tool has this struct. */
+#define ARGS_TABLE(table, type) .arguments = (table), .arguments_size = sizeof(type)
+
 /* Tables end with a row whose name is NULL; this one has no other. */
 extern const struct arg_row args_none[];
 
@@ -97,5 +100,25 @@ void args_call(const struct mcp_tool_call *c, struct mcp_result *out);
 int args_fill(const struct arg_row *table, const struct tools_app *app, const json_t *arguments,
               void *out, struct err *e);
 void args_clear(const struct arg_row *table, void *filled);
+
+/* ---- arguments that several tools have ---- */
+
+#define CONVERSATION_MAX 256 /* bytes of a conversationId */
+#define LANGUAGE_MAX     64
+#define CONVERSATION_HELP                                                                          \
+    "Names the sandbox: calls with the same value share the files in /data, other values have "    \
+    "their own. Choose one unguessable value per conversation."
+
+/* conversationId of a tool; its struct has the member conversation. */
+#define CONVERSATION_ROW(arguments)                                                                \
+    ARG_ROW(arguments, conversation, "conversationId", ARG_IDENTIFIER, .required = true,           \
+            .max = CONVERSATION_MAX, .help = CONVERSATION_HELP)
+
+/* waitMs of a tool that runs something; its struct has struct arg_integer wait_ms. */
+#define RUN_WAIT_ROW(arguments)                                                                    \
+    ARG_ROW(arguments, wait_ms, "waitMs", ARG_INTEGER, .max_setting = ARG_SETTING(wait_max_ms),    \
+            .initial_setting = ARG_SETTING(wait_ms),                                               \
+            .help = "Milliseconds after which the answer comes even if this still runs (status "   \
+                    "running; get_run brings the rest). 0: wait to its end.")
 
 #endif

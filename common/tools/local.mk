@@ -2,9 +2,7 @@ noinst_LIBRARIES += libtools.a
 libtools_a_SOURCES = \
 	common/tools/args.c common/tools/args.h \
 	common/tools/args_schema.c \
-	common/tools/conversation_args.h \
 	common/tools/files/archives.c \
-	common/tools/files/changes.c common/tools/files/changes.h \
 	common/tools/files/content.c common/tools/files/content.h \
 	common/tools/files/file_tools.c \
 	common/tools/files/local_copies.c \
@@ -23,22 +21,20 @@ libtools_a_SOURCES = \
 	common/tools/profiles/session.c \
 	common/tools/profiles/session_call.c common/tools/profiles/session_call.h \
 	common/tools/prompts/prompts.c \
-	common/tools/report.c common/tools/report.h \
 	common/tools/runs/imports.c common/tools/runs/imports.h \
 	common/tools/runs/install_package.c \
 	common/tools/runs/permit.c common/tools/runs/permit.h \
 	common/tools/runs/run_code.c \
 	common/tools/runs/run_files.c common/tools/runs/run_files.h \
 	common/tools/runs/run_report.c common/tools/runs/run_report.h \
-	common/tools/runs/run_tasks.c common/tools/runs/run_tasks.h \
 	common/tools/runs/runs.c \
-	common/tools/sandboxes/sandboxes.c common/tools/sandboxes/sandboxes.h \
+	common/tools/sandboxes/sandboxes.c \
 	common/tools/tools.c common/tools/tools.h \
 	common/tools/tools_app.c common/tools/tools_app.h
 
 # Texts that are files, inside the program: assembled into an archive of their own, with the path of the sources.
 noinst_LIBRARIES += libschemas.a
-libschemas_a_SOURCES = common/tools/schemas.c common/tools/schemas.h
+libschemas_a_SOURCES = common/tools/schemas.c
 libschemas_a_CPPFLAGS = $(AM_CPPFLAGS) -DTOOLS_SOURCES='"$(srcdir)/common/tools"'
 TOOLS_TEXTS = \
 	common/tools/files/copy_file.json \

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/tools/schemas.h"
+#include "common/tools/list.h"
 
 /* The bytes of a file, with a NUL behind them. Paths are those of the source folder. */
 #define EMBED(symbol, path)                                                                        \

@@ -3,10 +3,13 @@
 #include "common/tools/tools_app.h"
 
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/mcp/features/content.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,11 +77,9 @@ uint64_t runners_version(void *app)
 
 static bool list_has(const json_t *list, const char *language)
 {
-    size_t i;
     json_t *runner;
 
-    json_array_foreach(list, i, runner)
-    {
+    for (size_t i = 0; (runner = json_array_get(list, i)); i++) {
         const char *name = json_get_string(runner, "language");
         if (name && strcmp(name, language) == 0)
             return true;
@@ -101,14 +102,14 @@ json_t *runners_languages(const struct tools_app *app, const char *wanted)
                              ? app->cache->list
                              : runners_get(app, wanted ? 0 : RUNNERS_FRESH_MS, &e);
     json_t *names;
-    size_t i;
     json_t *runner;
 
     if (!list)
         return NULL;
     names = json_array();
-    json_array_foreach(list, i, runner) if (json_is_string(json_object_get(runner, "language")))
-        json_array_append(names, json_object_get(runner, "language"));
+    for (size_t i = 0; (runner = json_array_get(list, i)); i++)
+        if (json_is_string(json_object_get(runner, "language")))
+            json_array_append(names, json_object_get(runner, "language"));
     return names;
 }
 
@@ -117,14 +118,12 @@ static void runner_describe(const json_t *runner, struct buf *out)
     const json_t *libraries = json_object_get(runner, "libraries");
     const char *language = json_get_string(runner, "language");
     const char *version = json_get_string(runner, "version");
-    size_t i;
     json_t *library;
 
     buf_addf(out, "\n- %s", language ? language : "?");
     if (version && *version)
         buf_addf(out, " (%s)", version);
-    json_array_foreach(libraries, i, library)
-    {
+    for (size_t i = 0; (library = json_array_get(libraries, i)); i++) {
         const char *name = json_get_string(library, "name");
         const char *at = json_get_string(library, "version");
         buf_addf(out, "%s%s%s%s", i ? ", " : ": ", name ? name : "?", at && *at ? " " : "",
@@ -137,13 +136,13 @@ void runners_describe(const struct tools_app *app, struct buf *out)
 {
     struct err e = ERR_INIT;
     const json_t *runners = runners_get(app, RUNNERS_FRESH_MS, &e);
-    size_t i;
     json_t *runner;
 
     if (json_array_size(runners) == 0)
         return;
     buf_add_str(out, "\n\nLanguages and the libraries that can be imported:");
-    json_array_foreach(runners, i, runner) runner_describe(runner, out);
+    for (size_t i = 0; (runner = json_array_get(runners, i)); i++)
+        runner_describe(runner, out);
 }
 
 /* ---- completion ---- */
@@ -152,11 +151,9 @@ json_t *complete_language(const struct tools_app *app, const char *value)
 {
     json_auto_t *languages = runners_languages(app, NULL);
     json_t *found = json_array();
-    size_t i;
     json_t *language;
 
-    json_array_foreach(languages, i, language)
-    {
+    for (size_t i = 0; (language = json_array_get(languages, i)); i++) {
         if (json_array_size(found) < COMPLETE_MAX &&
             strncmp(json_string_value(language), value, strlen(value)) == 0)
             json_array_append(found, language);
@@ -180,4 +177,73 @@ json_t *complete_file(const struct tools_app *app, const char *tenant, const cha
 
     return conversation ? broker_names(&client, tenant, conversation, value, COMPLETE_MAX, &e)
                         : NULL;
+}
+
+/* ---- failures and notices ---- */
+
+static const char *io_text(int sys)
+{
+    switch (sys) {
+    case ENOSPC:
+    case EDQUOT:
+        return "there is no room left on the server's disk";
+    case EACCES:
+    case EROFS:
+        return "the server cannot write to the sandbox's directory";
+    default:
+        return "the server could not read or write the sandbox's files";
+    }
+}
+
+static const char *public_text(const struct err *e)
+{
+    switch (e->kind) {
+    case ERR_INVALID:
+    case ERR_LIMIT:
+    case ERR_NOT_FOUND:
+    case ERR_EXISTS:
+    case ERR_DENIED:
+    case ERR_BUSY:
+    case ERR_LOST:
+        return e->text;
+    case ERR_UNAVAILABLE:
+        return "the server's container engine does not answer at the moment; nothing is wrong with "
+               "the call: try again in a while";
+    case ERR_REFUSED:
+        return "the server's container engine refused to run this; the server's log says why";
+    case ERR_TIMEOUT:
+        return "the server took too long; try again in a while";
+    case ERR_CANCELLED:
+        return "the call was cancelled";
+    case ERR_IO:
+        return io_text(e->sys);
+    case ERR_PROTOCOL:
+    case ERR_INTERNAL:
+    case ERR_NONE:
+        break;
+    }
+    return "the server failed to do this; its log may say more";
+}
+
+void report_failure(struct mcp_result *out, const struct err *e)
+{
+    log_debug("a tool call failed: %s: %s", err_kind_name(e->kind), e->text);
+    mcp_result_fail(out, "%s", public_text(e));
+    out->failure = e->kind;
+}
+
+void report_soften(struct err *e)
+{
+    log_debug("a request failed: %s: %s", err_kind_name(e->kind), e->text);
+    err_set(e, e->kind, "%s", public_text(e));
+}
+
+void report_notices(const json_t *result, struct mcp_result *out)
+{
+    const json_t *notice;
+
+    for (size_t i = 0; (notice = json_array_get(json_object_get(result, "notices"), i)); i++) {
+        mcp_result_add(out,
+                       content_text_new(json_string_value(notice), json_string_length(notice)));
+    }
 }

@@ -6,6 +6,7 @@
 #define SANDCGI_TOOLS_TOOLS_APP_H
 
 #include "common/base/buf.h"
+#include "common/mcp/features/result.h"
 #include "common/protocol/client_runs.h"
 
 #include <jansson.h>
@@ -82,5 +83,20 @@ json_t *complete_conversation(const struct tools_app *app, const char *tenant, c
 /* conversation NULL: not given yet. */
 json_t *complete_file(const struct tools_app *app, const char *tenant, const char *conversation,
                       const char *value);
+
+/* ---- failures and notices as a client sees them ---- */
+
+/*
+ * Makes *out a failed result. Texts of errors about the call are kept, since they name the
+ * argument; those about the server are replaced by general ones, since they may name paths and
+ * sockets.
+ */
+void report_failure(struct mcp_result *out, const struct err *e);
+
+/* The same in *e, for callers that make the result themselves. */
+void report_soften(struct err *e);
+
+/* Adds a text block for each of the result's notices, which are sentences about retention. */
+void report_notices(const json_t *result, struct mcp_result *out);
 
 #endif

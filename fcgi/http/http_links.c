@@ -10,8 +10,8 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/links/link.h"
 #include "common/sandbox/state/quota.h"
-#include "common/tools/files/changes.h"
-#include "common/tools/report.h"
+#include "common/tools/files/content.h"
+#include "common/tools/tools_app.h"
 #include "fcgi/http/http_request.h"
 
 #include <inttypes.h>

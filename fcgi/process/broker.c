@@ -8,7 +8,7 @@
 #include "common/base/sock.h"
 #include "common/mcp/server.h"
 #include "common/protocol/client_runs.h"
-#include "common/tools/files/changes.h"
+#include "common/tools/files/content.h"
 #include "fcgi/hub/events.h"
 
 #include <fcntl.h>

@@ -8,12 +8,8 @@
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/args.h"
-#include "common/tools/conversation_args.h"
-#include "common/tools/files/changes.h"
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
@@ -102,10 +98,8 @@ static void upload_publish(const struct mcp_tool_call *c, const struct upload_ar
     const struct changes changes = {c->server, c->tenant, u->conversation};
     json_auto_t *files = json_array();
     const json_t *name;
-    size_t i;
 
-    json_array_foreach(names, i, name)
-    {
+    for (size_t i = 0; (name = json_array_get(names, i)); i++) {
         json_array_append_new(files, json_pack("{s:s}", "name", json_string_value(name)));
     }
     changes_publish(&changes, files);
@@ -132,8 +126,7 @@ const struct mcp_tool tool_upload_archive = {
     .hints = {.destructive = true},
     .output_schema = schema_upload_archive,
     .describe = upload_describe,
-    .arguments = upload_archive_arguments,
-    .arguments_size = sizeof(struct upload_archive),
+    ARGS_TABLE(upload_archive_arguments, struct upload_archive),
     .run = upload_archive,
 };
 
@@ -198,7 +191,6 @@ const struct mcp_tool tool_download_archive = {
     .reach = MCP_REACH_HTTP,
     .output_schema = schema_download_archive,
     .describe = download_describe,
-    .arguments = download_archive_arguments,
-    .arguments_size = sizeof(struct download_archive),
+    ARGS_TABLE(download_archive_arguments, struct download_archive),
     .run = download_archive,
 };

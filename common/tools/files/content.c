@@ -5,9 +5,11 @@
 #include "common/base/b64.h"
 #include "common/base/fdio.h"
 #include "common/base/utf8.h"
+#include "common/mcp/events/event.h"
 #include "common/protocol/client_files.h"
+#include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
-#include "common/tools/tools_app.h"
+#include "common/tools/files/uri.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -113,4 +115,62 @@ bool content_is_text(const char *type, const struct buf *content)
         return false;
     return content->len == 0 ||
            (utf8_valid(content->data, content->len) && !memchr(content->data, '\0', content->len));
+}
+
+/* ---- changes ---- */
+
+static void publish_resource(const struct changes *c, const char *name)
+{
+    AUTO_FREE char *uri = uri_of_file(c->conversation, name);
+    const struct mcp_event event = {.kind = MCP_EVENT_RESOURCE, .tenant = c->tenant, .uri = uri};
+
+    /* Clients listen for URIs in our spelling only. */
+    if (uri_is_ours(uri))
+        mcp_publish(c->server, &event);
+}
+
+void changes_publish_list(const struct changes *c)
+{
+    const struct mcp_event event = {.kind = MCP_EVENT_RESOURCES, .tenant = c->tenant};
+
+    mcp_publish(c->server, &event);
+}
+
+void changes_publish(const struct changes *c, const json_t *files)
+{
+    json_t *file;
+
+    for (size_t i = 0; (file = json_array_get(files, i)); i++) {
+        const char *name = json_get_string(file, "name");
+
+        if (name)
+            publish_resource(c, name);
+    }
+    if (json_array_size(files) > 0)
+        changes_publish_list(c);
+}
+
+void changes_publish_file(const struct changes *c, const char *name)
+{
+    publish_resource(c, name);
+    changes_publish_list(c);
+}
+
+json_t *changes_in_folder(const struct changes *c, const struct broker_client *client,
+                          const char *folder)
+{
+    const struct broker_listing listing = {.conversation = c->conversation,
+                                           .folder = folder,
+                                           .recursive = true,
+                                           .max = CHANGES_FOLDER_MAX};
+    struct err e = ERR_INIT;
+    json_auto_t *page = broker_list_folder(client, c->tenant, &listing, &e);
+    json_t *files = json_array();
+    json_t *row;
+
+    for (size_t i = 0; (row = json_array_get(json_object_get(page, "files"), i)); i++) {
+        if (json_object_get(row, "url"))
+            json_array_append(files, row);
+    }
+    return files;
 }

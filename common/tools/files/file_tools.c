@@ -8,11 +8,8 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/args.h"
-#include "common/tools/conversation_args.h"
-#include "common/tools/files/changes.h"
+#include "common/tools/files/content.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
@@ -91,8 +88,7 @@ const struct mcp_tool tool_list_files = {
                    "by name; a folder comes before what is in it.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_list_files,
-    .arguments = list_files_arguments,
-    .arguments_size = sizeof(struct list_files),
+    ARGS_TABLE(list_files_arguments, struct list_files),
     .run = list_files,
 };
 
@@ -124,11 +120,9 @@ static void publish_moved_folder(const struct changes *changes, const struct bro
 {
     json_auto_t *came = changes_in_folder(changes, client, m->to);
     json_auto_t *gone = json_array();
-    size_t i;
     json_t *row;
 
-    json_array_foreach(came, i, row)
-    {
+    for (size_t i = 0; (row = json_array_get(came, i)); i++) {
         const char *name = json_get_string(row, "name");
         AUTO_FREE char *old = name ? mem_printf("%s%s", m->from, name + strlen(m->to)) : NULL;
         if (old)
@@ -164,8 +158,7 @@ const struct mcp_tool tool_move_file = {
     /* It replaces a file of the new name only when overwrite is true. */
     .hints = {.destructive = true},
     .output_schema = schema_move_file,
-    .arguments = move_file_arguments,
-    .arguments_size = sizeof(struct move_file),
+    ARGS_TABLE(move_file_arguments, struct move_file),
     .run = move_file,
 };
 
@@ -211,8 +204,7 @@ const struct mcp_tool tool_delete_file = {
     .description = "Deletes a file or folder of the conversation's sandbox for good.",
     .hints = {.destructive = true},
     .output_schema = schema_delete_file,
-    .arguments = delete_file_arguments,
-    .arguments_size = sizeof(struct delete_file),
+    ARGS_TABLE(delete_file_arguments, struct delete_file),
     .run = delete_file,
 };
 
@@ -258,7 +250,6 @@ const struct mcp_tool tool_delete_conversation = {
                    "conversationId can be used again; it then begins empty.",
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_delete_conversation,
-    .arguments = delete_conversation_arguments,
-    .arguments_size = sizeof(struct delete_conversation),
+    ARGS_TABLE(delete_conversation_arguments, struct delete_conversation),
     .run = delete_conversation,
 };

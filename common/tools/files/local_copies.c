@@ -10,11 +10,8 @@
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/files/local.h"
 #include "common/tools/args.h"
-#include "common/tools/conversation_args.h"
-#include "common/tools/files/changes.h"
+#include "common/tools/files/content.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <fcntl.h>
@@ -42,10 +39,8 @@ static int local_allowed(const struct mcp_tool_call *c, struct local_dirs *out,
             mcp_need_add(need, ROOTS_KEY, ROOTS_METHOD, json_object());
             return 0;
         }
-        size_t i;
         json_t *root;
-        json_array_foreach(json_object_get(answer, "roots"), i, root)
-        {
+        for (size_t i = 0; (root = json_array_get(json_object_get(answer, "roots"), i)); i++) {
             const char *uri = json_get_string(root, "uri");
             if (uri)
                 local_dirs_add_uri(out, uri);
@@ -157,8 +152,7 @@ const struct mcp_tool tool_copy_file = {
     .description = "Copies a file of the user's machine into the conversation's sandbox.",
     .reach = MCP_REACH_LOCAL,
     .hints = {.destructive = true, .idempotent = true},
-    .arguments = copy_in_arguments,
-    .arguments_size = sizeof(struct copy_file),
+    ARGS_TABLE(copy_in_arguments, struct copy_file),
     .output_schema = schema_copy_file,
     .run = copy_in,
 };
@@ -169,8 +163,7 @@ const struct mcp_tool tool_copy_file_from_sandbox = {
     .description = "Copies a file of the conversation's sandbox to the user's machine.",
     .reach = MCP_REACH_LOCAL,
     .hints = {.destructive = true, .idempotent = true},
-    .arguments = copy_out_arguments,
-    .arguments_size = sizeof(struct copy_file),
+    ARGS_TABLE(copy_out_arguments, struct copy_file),
     .output_schema = schema_copy_file_from_sandbox,
     .run = copy_out,
 };
@@ -278,7 +271,6 @@ const struct mcp_tool tool_copy_project = {
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_copy_project,
     .describe = copy_project_describe,
-    .arguments = copy_project_arguments,
-    .arguments_size = sizeof(struct copy_project),
+    ARGS_TABLE(copy_project_arguments, struct copy_project),
     .run = copy_project,
 };

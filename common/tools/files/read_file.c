@@ -9,11 +9,8 @@
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/files/media.h"
 #include "common/tools/args.h"
-#include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
 #include "common/tools/runs/run_files.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
@@ -201,7 +198,6 @@ const struct mcp_tool tool_read_file = {
                    "whole or in pieces: nextOffset says where the next begins.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_read_file,
-    .arguments = read_file_arguments,
-    .arguments_size = sizeof(struct read_file),
+    ARGS_TABLE(read_file_arguments, struct read_file),
     .run = read_file,
 };

@@ -11,8 +11,6 @@
 #include "common/tools/files/content.h"
 #include "common/tools/files/uri.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
-#include "common/tools/sandboxes/sandboxes.h"
 #include "common/tools/tools_app.h"
 
 #include <string.h>
@@ -87,11 +85,9 @@ static json_t *entry_new(const char *conversation, const char *name, const json_
 static json_t *entries_new(const json_t *files)
 {
     json_t *entries = json_array();
-    size_t i;
     json_t *file;
 
-    json_array_foreach(files, i, file)
-    {
+    for (size_t i = 0; (file = json_array_get(files, i)); i++) {
         const char *conversation = json_get_string(file, "conversationId");
         const char *name = json_get_string(file, "name");
 

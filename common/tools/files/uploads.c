@@ -11,12 +11,8 @@
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/files/media.h"
 #include "common/tools/args.h"
-#include "common/tools/conversation_args.h"
-#include "common/tools/files/changes.h"
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
@@ -138,18 +134,15 @@ static int upload_file(const struct mcp_tool_call *c, void *arguments, struct mc
     return 0;
 }
 
-static const char *const upload_file_aliases[] = {"sandbox.upload_file", NULL};
-
 const struct mcp_tool tool_upload_file = {
     .name = "upload_file",
-    .aliases = upload_file_aliases,
+    .aliases = (const char *const[]){"sandbox.upload_file", NULL},
     .title = "Upload a file",
     /* It replaces a file of that name, in a sandbox that is the conversation's own. */
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_upload_file,
     .describe = upload_file_describe,
-    .arguments = upload_file_arguments,
-    .arguments_size = sizeof(struct upload_file),
+    ARGS_TABLE(upload_file_arguments, struct upload_file),
     .run = upload_file,
 };
 
@@ -221,8 +214,7 @@ const struct mcp_tool tool_write_file = {
     .hints = {.destructive = true},
     .output_schema = schema_write_file,
     .describe = write_file_describe,
-    .arguments = write_file_arguments,
-    .arguments_size = sizeof(struct write_file),
+    ARGS_TABLE(write_file_arguments, struct write_file),
     .run = write_file,
 };
 
@@ -280,8 +272,7 @@ const struct mcp_tool tool_create_upload = {
     .reach = MCP_REACH_HTTP,
     .output_schema = schema_create_upload,
     .describe = create_upload_describe,
-    .arguments = create_upload_arguments,
-    .arguments_size = sizeof(struct create_upload),
+    ARGS_TABLE(create_upload_arguments, struct create_upload),
     .run = create_upload,
 };
 
@@ -349,7 +340,6 @@ const struct mcp_tool tool_import_url = {
     .hints = {.destructive = true, .idempotent = true, .open_world = true},
     .output_schema = schema_import_url,
     .describe = import_url_describe,
-    .arguments = import_url_arguments,
-    .arguments_size = sizeof(struct import_url),
+    ARGS_TABLE(import_url_arguments, struct import_url),
     .run = import_url,
 };

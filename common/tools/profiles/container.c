@@ -297,7 +297,7 @@ static int exec_some(const struct container_call *s, size_t first, struct buf *t
                    &inner, s->out, &object, e) < 0)
         return -1;
     *more = i < s->a.commands.n && json_is_true(json_object_get(object, "success"));
-    json_array_foreach(json_object_get(object, "results"), i, result)
+    for (size_t n = 0; (result = json_array_get(json_object_get(object, "results"), n)); n++)
         container_add_command(result, text);
     return 0;
 }
@@ -363,8 +363,6 @@ static void stop_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- the tool_list ---- */
 
-static const char *const write_aliases[] = {"write_file", NULL};
-
 static const struct mcp_tool tools[] = {
     {.name = "sandbox_initialize",
      .hints = {.open_world = true},
@@ -374,7 +372,7 @@ static const struct mcp_tool tools[] = {
      .arguments = initialize_arguments,
      .call = initialize},
     {.name = "write_file_sandbox",
-     .aliases = write_aliases,
+     .aliases = (const char *const[]){"write_file", NULL},
      .hints = {.destructive = true, .idempotent = true},
      .description = "Write a file to the sandboxed filesystem, below " CONTAINER_FOLDER ".",
      .arguments = write_arguments,

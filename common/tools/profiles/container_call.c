@@ -7,8 +7,7 @@
 #include "common/base/mem.h"
 #include "common/mcp/features/resource.h"
 #include "common/rpc/json.h"
-#include "common/tools/report.h"
-#include "common/tools/sandboxes/sandboxes.h"
+#include "common/tools/list.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>

@@ -4,7 +4,6 @@
 #include "common/protocol/client_psandboxes.h"
 #include "common/rpc/json.h"
 #include "common/tools/profiles/interpreter_call.h"
-#include "common/tools/report.h"
 #include "common/tools/tools_app.h"
 
 #include <stdarg.h>
@@ -61,10 +60,8 @@ json_t *interpreter_sessions(const struct mcp_tool_call *c, const char *session,
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     json_auto_t *answer = broker_psandbox_status(&client, c->tenant, NULL, session, e);
     json_t *names = json_array(), *row;
-    size_t i;
 
-    json_array_foreach(json_object_get(answer, "sandboxes"), i, row)
-    {
+    for (size_t i = 0; (row = json_array_get(json_object_get(answer, "sandboxes"), i)); i++) {
         if (is_interpreter(row))
             json_array_append(names, json_object_get(row, "conversationId"));
     }

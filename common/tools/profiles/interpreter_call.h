@@ -5,7 +5,7 @@
 #ifndef SANDCGI_TOOLS_PROFILES_INTERPRETER_CALL_H
 #define SANDCGI_TOOLS_PROFILES_INTERPRETER_CALL_H
 
-#include "common/tools/conversation_args.h"
+#include "common/tools/args.h"
 #include "common/tools/profiles/adapt.h"
 
 /* The arguments of all of its tools; each has some of them. */

@@ -13,7 +13,6 @@
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/interpreter_call.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <string.h>
@@ -56,11 +55,9 @@ static const struct arg_row upload_arguments[] = {
 
 static void add_entries(const json_t *files, json_t *entries)
 {
-    size_t i;
     json_t *row;
 
-    json_array_foreach(files, i, row)
-    {
+    for (size_t i = 0; (row = json_array_get(files, i)); i++) {
         const char *name = json_get_string(row, "name");
         const char *type = json_get_string(row, "type");
         const char *slash = name ? strrchr(name, '/') : NULL;

@@ -9,7 +9,7 @@
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
 #include "common/sandbox/files/files.h"
-#include "common/tools/conversation_args.h"
+#include "common/tools/args.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/adapt.h"
 #include "common/tools/runs/permit.h"
@@ -227,13 +227,9 @@ static char *describe_run(void *app)
     return buf_take(&out);
 }
 
-static const char *const upload_aliases[] = {"sandbox.upload_file", NULL};
-static const char *const run_aliases[] = {"sandbox.run_code", NULL};
-static const char *const list_aliases[] = {"sandbox.list_runners", NULL};
-
 static const struct mcp_tool tools[] = {
     {.name = "upload_file",
-     .aliases = upload_aliases,
+     .aliases = (const char *const[]){"sandbox.upload_file", NULL},
      .hints = {.destructive = true, .idempotent = true},
      .description =
          "Puts a file into the conversation's sandbox, where run_code finds it in /data. "
@@ -241,14 +237,14 @@ static const struct mcp_tool tools[] = {
      .arguments = upload_arguments,
      .call = upload},
     {.name = "run_code",
-     .aliases = run_aliases,
+     .aliases = (const char *const[]){"sandbox.run_code", NULL},
      .hints = {.destructive = true, .open_world = true},
      .describe = describe_run,
      .arguments = run_arguments,
      .version = runners_version,
      .call = run},
     {.name = "list_runners",
-     .aliases = list_aliases,
+     .aliases = (const char *const[]){"sandbox.list_runners", NULL},
      .hints = {.read_only = true, .idempotent = true},
      .description = "Lists the languages that run_code can run.",
      .arguments = args_none,

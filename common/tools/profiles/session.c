@@ -10,7 +10,6 @@
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/session_call.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
@@ -150,11 +149,9 @@ static void session_read(const struct mcp_tool_call *c, struct mcp_result *out)
 
 static void add_artifacts(const json_t *files, json_t *artifacts)
 {
-    size_t i;
     json_t *file;
 
-    json_array_foreach(files, i, file)
-    {
+    for (size_t i = 0; (file = json_array_get(files, i)); i++) {
         const char *name = json_get_string(file, "name");
         const char *url = json_get_string(file, "url");
 
@@ -263,11 +260,9 @@ static json_t *stderr_of(const struct tools_app *app, const json_t *result, cons
 static json_t *artifacts_of(const json_t *files)
 {
     json_t *artifacts = json_array();
-    size_t i;
     json_t *file;
 
-    json_array_foreach(files, i, file)
-    {
+    for (size_t i = 0; (file = json_array_get(files, i)); i++) {
         const char *name = json_get_string(file, "name");
         const char *url = json_get_string(file, "url");
 

@@ -7,7 +7,6 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
 #include "common/tools/profiles/session_call.h"
-#include "common/tools/report.h"
 #include "common/tools/tools_app.h"
 
 #include <stdio.h>

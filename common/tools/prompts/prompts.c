@@ -10,8 +10,6 @@
 #include "common/sandbox/files/files.h"
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
@@ -120,15 +118,13 @@ static int fail_no_file(const struct mcp_prompt_call *call, const char *conversa
     json_auto_t *names = broker_names(&client, call->tenant, conversation, "", NAMES_SHOWN, &why);
     AUTO_BUF struct buf list = BUF_INIT(300);
     AUTO_BUF struct buf shown = BUF_INIT(4096);
-    size_t i;
     json_t *name;
 
     if (json_array_size(names) == 0)
         return err_set(e, ERR_INVALID,
                        "argument 'file': this conversation has no such file, and no other either; "
                        "upload_file puts one there");
-    json_array_foreach(names, i, name)
-    {
+    for (size_t i = 0; (name = json_array_get(names, i)); i++) {
         buf_reset(&shown);
         content_clean_name(json_string_value(name), &shown);
         if (list.len + shown.len + 2 <= list.max)

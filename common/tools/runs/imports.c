@@ -31,11 +31,9 @@ static bool skip_word(struct span *s, const char *word)
 
 static bool names_have(const json_t *names, const char *name, size_t len)
 {
-    size_t i;
     json_t *one;
 
-    json_array_foreach(names, i, one)
-    {
+    for (size_t i = 0; (one = json_array_get(names, i)); i++) {
         if (json_string_length(one) == len && memcmp(json_string_value(one), name, len) == 0)
             return true;
     }

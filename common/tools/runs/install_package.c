@@ -8,11 +8,8 @@
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
-#include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
 #include "common/tools/runs/run_report.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <string.h>
@@ -108,7 +105,6 @@ static void install_tell(const json_t *result, struct mcp_result *out)
     const json_t *installed = json_object_get(result, "installed");
     const char *reason = json_get_string(result, "reason");
     AUTO_BUF struct buf text = BUF_INIT(256 * 1024);
-    size_t i;
     const json_t *item;
 
     if (strcmp(run_report_status(result), "ok") != 0)
@@ -118,7 +114,7 @@ static void install_tell(const json_t *result, struct mcp_result *out)
         buf_add_str(&text, "Everything that was asked for is there already.");
     else
         buf_add_str(&text, "Installed for the next programs of this conversation:");
-    json_array_foreach(installed, i, item)
+    for (size_t i = 0; (item = json_array_get(installed, i)); i++)
         buf_addf(&text, "%s %s %s", i ? "," : "", json_get_string(item, "name"),
                  json_get_string(item, "version"));
     mcp_result_add(out, content_text_new(buf_str(&text), text.len));
@@ -166,7 +162,6 @@ const struct mcp_tool tool_install_package = {
         "with them, and counts as the conversation's files do.",
     .hints = {.idempotent = true, .open_world = true},
     .output_schema = schema_run,
-    .arguments = install_package_arguments,
-    .arguments_size = sizeof(struct install),
+    ARGS_TABLE(install_package_arguments, struct install),
     .run = install,
 };

@@ -1,20 +1,15 @@
 /* run_code: runs a program in a fresh container and returns its result. */
 #include "config.h"
 
-#include "common/tools/conversation_args.h"
-
 #include "common/base/mem.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
-#include "common/tools/files/changes.h"
+#include "common/tools/files/content.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
 #include "common/tools/runs/imports.h"
 #include "common/tools/runs/permit.h"
 #include "common/tools/runs/run_report.h"
-#include "common/tools/runs/run_tasks.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <string.h>
@@ -230,18 +225,15 @@ static int run_code(const struct mcp_tool_call *c, void *arguments, struct mcp_r
     return permitted > 0 ? run_and_answer(c, r, out, e) : permitted;
 }
 
-static const char *const run_code_aliases[] = {"sandbox.run_code", NULL};
-
 const struct mcp_tool tool_run_code = {
     .name = "run_code",
-    .aliases = run_code_aliases,
+    .aliases = (const char *const[]){"sandbox.run_code", NULL},
     .title = "Run code",
     /* A program may delete files of its conversation, and reach the network when it has access. */
     .hints = {.destructive = true, .open_world = true},
     .output_schema = schema_run,
     .describe = run_code_describe,
-    .arguments = run_code_arguments,
-    .arguments_size = sizeof(struct run_code),
+    ARGS_TABLE(run_code_arguments, struct run_code),
     .version = runners_version,
     .run = run_code,
 };

@@ -147,11 +147,9 @@ static bool can_be_shown(const struct gallery *g, const json_t *file)
 
 static void show_files(struct gallery *g)
 {
-    size_t i;
     json_t *file;
 
-    json_array_foreach(g->files->rows, i, file)
-    {
+    for (size_t i = 0; (file = json_array_get(g->files->rows, i)); i++) {
         const struct format *format;
 
         if (g->room == 0)
@@ -185,11 +183,9 @@ struct drawings {
 
 static void collect_drawings(const struct gallery *g, struct drawings *out)
 {
-    size_t i;
     json_t *file;
 
-    json_array_foreach(g->files->rows, i, file)
-    {
+    for (size_t i = 0; (file = json_array_get(g->files->rows, i)); i++) {
         const json_t *name = json_object_get(file, "name");
 
         if (out->n == DRAW_MAX || out->n == g->room)
@@ -301,11 +297,10 @@ static const char *row_type(const struct mcp_tool_call *c, const struct run_file
 
 static void add_links(const json_t *files, struct mcp_result *out)
 {
-    size_t links = 0, more = 0, i;
+    size_t links = 0, more = 0;
     json_t *file;
 
-    json_array_foreach(files, i, file)
-    {
+    for (size_t i = 0; (file = json_array_get(files, i)); i++) {
         if (is_gone(file))
             continue;
         if (links++ < LINKS_MAX)
@@ -329,11 +324,9 @@ void run_files_show(const struct mcp_tool_call *c, const struct run_files *files
                     struct mcp_result *out)
 {
     unsigned sniffs = files->brief ? SNIFFS_MAX : 0;
-    size_t i;
     json_t *file;
 
-    json_array_foreach(files->rows, i, file)
-    {
+    for (size_t i = 0; (file = json_array_get(files->rows, i)); i++) {
         if (json_get_string(file, "name"))
             json_object_set_new(file, "mimeType", json_string(row_type(c, files, i, &sniffs)));
     }

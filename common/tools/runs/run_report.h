@@ -42,4 +42,10 @@ void run_life_begin(struct run_life *l, const struct mcp_tool_call *call, const 
                     uint64_t limit_ms, struct broker_client *client,
                     struct broker_callbacks *callbacks);
 
+/* ---- runs as tasks (common/mcp/features/task.h): a task's id is its run's ---- */
+
+/* The task of a run that goes on, from the broker's result, for mcp_result.task; NULL when that
+ * names no run. */
+json_t *run_tasks_new(const json_t *result);
+
 #endif

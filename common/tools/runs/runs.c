@@ -4,11 +4,8 @@
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
-#include "common/tools/conversation_args.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
 #include "common/tools/runs/run_report.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 /* Longer ids are unknown ones. */
@@ -71,8 +68,7 @@ const struct mcp_tool tool_get_run = {
                    "a limited time (expiresAt).",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_run,
-    .arguments = get_run_arguments,
-    .arguments_size = sizeof(struct get_run),
+    ARGS_TABLE(get_run_arguments, struct get_run),
     .run = get_run,
 };
 
@@ -109,8 +105,7 @@ const struct mcp_tool tool_cancel_run = {
                    "result.",
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_run,
-    .arguments = cancel_run_arguments,
-    .arguments_size = sizeof(struct cancel_run),
+    ARGS_TABLE(cancel_run_arguments, struct cancel_run),
     .run = cancel_run,
 };
 
@@ -119,10 +114,8 @@ static json_t *rows_with(const json_t *rows, const char *const *members)
 {
     json_t *picked = json_array();
     const json_t *row;
-    size_t i;
 
-    json_array_foreach(rows, i, row)
-    {
+    for (size_t i = 0; (row = json_array_get(rows, i)); i++) {
         json_t *copy = json_object();
         for (const char *const *name = members; *name; name++)
             if (json_object_get(row, *name))
@@ -167,8 +160,7 @@ const struct mcp_tool tool_list_runs = {
                    "the newest first. Use it to find a run whose answer never arrived.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_list_runs,
-    .arguments = list_runs_arguments,
-    .arguments_size = sizeof(struct list_runs),
+    ARGS_TABLE(list_runs_arguments, struct list_runs),
     .run = list_runs,
 };
 
@@ -187,11 +179,9 @@ static int list_runners(const struct mcp_tool_call *c, void *arguments, struct m
     return runners ? 0 : -1;
 }
 
-static const char *const list_runners_aliases[] = {"sandbox.list_runners", NULL};
-
 const struct mcp_tool tool_list_runners = {
     .name = "list_runners",
-    .aliases = list_runners_aliases,
+    .aliases = (const char *const[]){"sandbox.list_runners", NULL},
     .title = "List languages",
     .description = "Lists the languages that run_code can run, with the version of each "
                    "interpreter and the libraries that can be imported.",

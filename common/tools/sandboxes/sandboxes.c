@@ -2,22 +2,17 @@
  * persistent sandbox as a resource. */
 #include "config.h"
 
-#include "common/tools/sandboxes/sandboxes.h"
-
 #include "common/base/auto.h"
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/protocol/client_psandboxes.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
-#include "common/tools/conversation_args.h"
-#include "common/tools/files/changes.h"
+#include "common/tools/files/content.h"
 #include "common/tools/list.h"
-#include "common/tools/report.h"
 #include "common/tools/runs/permit.h"
 #include "common/tools/runs/run_files.h"
 #include "common/tools/runs/run_report.h"
-#include "common/tools/schemas.h"
 #include "common/tools/tools_app.h"
 
 #include <string.h>
@@ -101,8 +96,7 @@ const struct mcp_tool tool_create_sandbox = {
     .hints = {.open_world = true},
     .output_schema = schema_sandbox,
     .describe = create_describe,
-    .arguments = create_sandbox_arguments,
-    .arguments_size = sizeof(struct create_sandbox),
+    ARGS_TABLE(create_sandbox_arguments, struct create_sandbox),
     .version = runners_version,
     .run = create_sandbox,
 };
@@ -203,8 +197,7 @@ const struct mcp_tool tool_exec = {
         "kept). Several calls at once share the sandbox.",
     .hints = {.destructive = true, .open_world = true},
     .output_schema = schema_exec,
-    .arguments = exec_arguments,
-    .arguments_size = sizeof(struct exec),
+    ARGS_TABLE(exec_arguments, struct exec),
     .run = exec,
 };
 
@@ -240,8 +233,7 @@ const struct mcp_tool tool_get_sandbox_status = {
                    "newest first, and how those ended that ended lately.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_get_sandbox_status,
-    .arguments = get_sandbox_status_arguments,
-    .arguments_size = sizeof(struct get_sandbox_status),
+    ARGS_TABLE(get_sandbox_status_arguments, struct get_sandbox_status),
     .run = get_sandbox_status,
 };
 
@@ -275,8 +267,7 @@ const struct mcp_tool tool_close_sandbox = {
                    "already is not changed: the answer says how it ended.",
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_sandbox,
-    .arguments = close_sandbox_arguments,
-    .arguments_size = sizeof(struct close_sandbox),
+    ARGS_TABLE(close_sandbox_arguments, struct close_sandbox),
     .run = close_sandbox,
 };
 
@@ -313,8 +304,7 @@ const struct mcp_tool tool_reset_session = {
                    "there was none.",
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_reset_session,
-    .arguments = reset_session_arguments,
-    .arguments_size = sizeof(struct reset_session),
+    ARGS_TABLE(reset_session_arguments, struct reset_session),
     .version = runners_version,
     .run = reset_session,
 };

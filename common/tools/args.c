@@ -306,15 +306,6 @@ static int fill_row(const struct arg_row *row, const struct tools_app *app, cons
     return err_set(e, ERR_INTERNAL, "argument '%s' has no type", row->name);
 }
 
-static const struct arg_row *find_row(const struct arg_row *table, const char *name)
-{
-    for (; table->name; table++) {
-        if (strcmp(table->name, name) == 0)
-            return table;
-    }
-    return NULL;
-}
-
 static int fail_unknown(const struct arg_row *table, const char *name, struct err *e)
 {
     AUTO_BUF struct buf shown = BUF_INIT(256);
@@ -334,7 +325,10 @@ static int check_unknown(const struct arg_row *table, const json_t *arguments, s
 
     json_object_foreach((json_t *)arguments, name, value)
     {
-        if (!find_row(table, name))
+        const struct arg_row *row = table;
+        while (row->name && strcmp(row->name, name) != 0)
+            row++;
+        if (!row->name)
             return fail_unknown(table, name, e);
     }
     return 0;

@@ -19,21 +19,12 @@ static json_t *seconds_value(uint64_t ms)
     return ms % 1000 == 0 ? json_integer((json_int_t)(ms / 1000)) : json_real((double)ms / 1000.0);
 }
 
-/* An empty enum is not a valid schema: no choices, no enum. */
-static void set_choices(json_t *schema, const struct arg_row *row, const struct tools_app *app)
-{
-    json_t *choices = row->choices ? row->choices(app, NULL) : NULL;
-
-    if (json_array_size(choices) > 0)
-        json_object_set(schema, "enum", choices);
-    json_decref(choices);
-}
-
 /* maxLength counts characters and our limits count bytes: no text within the limit is longer than
  * this. */
 static void describe_string(json_t *schema, const struct arg_row *row, const struct tools_app *app)
 {
     uint64_t limit = args_limit(row, app);
+    json_auto_t *choices = row->choices ? row->choices(app, NULL) : NULL;
 
     set_type(schema, "string");
     if (row->type == ARG_BASE64) {
@@ -43,7 +34,8 @@ static void describe_string(json_t *schema, const struct arg_row *row, const str
     if (row->type == ARG_IDENTIFIER)
         set_integer(schema, "minLength", 1);
     set_integer(schema, "maxLength", limit);
-    set_choices(schema, row, app);
+    if (json_array_size(choices) > 0) /* an empty enum is not a valid schema */
+        json_object_set(schema, "enum", choices);
 }
 
 static void describe_seconds(json_t *schema, const struct arg_row *row, const struct tools_app *app)

@@ -19,7 +19,7 @@ extern const struct mcp_tool tool_create_sandbox, tool_exec, tool_get_sandbox_st
     tool_close_sandbox, tool_reset_session;
 extern const struct mcp_tool tool_copy_project, tool_copy_file, tool_copy_file_from_sandbox;
 
-extern const struct mcp_tasks tools_tasks;         /* runs, for clients with tasks (run_tasks.c) */
+extern const struct mcp_tasks tools_tasks;         /* runs, for clients with tasks (run_report.c) */
 extern const struct mcp_resources tools_resources; /* files of the sandboxes (resources.c) */
 
 /* All prompts in the order of prompts/list; *n of them (prompts.c). */

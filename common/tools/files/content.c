@@ -44,6 +44,14 @@ int content_fd(struct run_text content, struct err *e)
     return TAKE_FD(fd);
 }
 
+json_t *content_base64(const struct buf *content)
+{
+    AUTO_BUF struct buf text = BUF_INIT(B64_ENCODED_LEN(content->len));
+
+    b64_encode(content->data, content->len, &text);
+    return json_stringn(buf_str(&text), text.len);
+}
+
 /* Nothing in an empty file tells its type: plain text, unless its name says more. */
 static const char *content_type(const char *name, const struct buf *content)
 {

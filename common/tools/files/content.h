@@ -29,6 +29,9 @@ int content_decode(const char *argument, struct run_text base64, uint64_t max, s
  * The caller closes it; -1. */
 int content_fd(struct run_text content, struct err *e);
 
+/* content in base64, as a string; new reference. */
+json_t *content_base64(const struct buf *content);
+
 /* Can it be shown as text: by its type, and as valid UTF-8 without NULs? */
 bool content_is_text(const char *type, const struct buf *content);
 

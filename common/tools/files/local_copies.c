@@ -201,16 +201,6 @@ static char *copy_project_describe(void *app)
                       ARCHIVE_FILES_MAX - 1);
 }
 
-/* An unnamed file: on the disk if possible, since a project may be large. */
-static int open_spool(struct err *e)
-{
-    int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        fd = memfd_create("project", MFD_CLOEXEC);
-    return fd < 0 ? err_errno(e, "making room for the files") : fd;
-}
-
 /* The last part of the path; the caller frees. */
 static char *last_name(const char *path)
 {
@@ -230,11 +220,17 @@ static json_t *pack_and_copy(const struct mcp_tool_call *c, const struct copy_pr
     const struct sandbox local = {.fd = folder};
     AUTO_FREE char *own = last_name(copy->source);
     const char *dest = copy->dest ? copy->dest : own;
-    AUTO_FD int spool = open_spool(e);
+    /* An unnamed file: on the disk if possible, since a project may be large. */
+    int disk = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    AUTO_FD int spool = disk >= 0 ? disk : memfd_create("project", MFD_CLOEXEC);
     const struct pack_sink sink = {.fd = spool};
     struct pack_sum sum;
 
-    if (spool < 0 || (*dest && files_check_name("dest_dir", dest, strlen(dest), e) < 0) ||
+    if (spool < 0) {
+        err_errno(e, "making room for the files");
+        return NULL;
+    }
+    if ((*dest && files_check_name("dest_dir", dest, strlen(dest), e) < 0) ||
         pack_files(&local, NULL, PACK_TAR, &sink, &sum, e) < 0)
         return NULL;
     const struct broker_unpack_want want = {.tenant = c->tenant,

@@ -1,7 +1,6 @@
 /* read_file: a file of a conversation's sandbox, or a part of it. */
 #include "config.h"
 
-#include "common/base/b64.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/protocol/client_files.h"
@@ -9,6 +8,7 @@
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/files/media.h"
 #include "common/tools/args.h"
+#include "common/tools/files/content.h"
 #include "common/tools/list.h"
 #include "common/tools/runs/run_files.h"
 #include "common/tools/tools_app.h"
@@ -72,25 +72,6 @@ static int piece_read(const struct piece *p, uint64_t offset, uint64_t length, s
     return 0;
 }
 
-static int piece_find_type(struct piece *p, const char *name, struct err *e)
-{
-    AUTO_BUF struct buf head = BUF_INIT(0);
-
-    if (piece_read(p, 0, HEAD_BYTES, &head, e) < 0)
-        return -1;
-    p->mime = media_type(name, buf_str(&head), head.len);
-    return 0;
-}
-
-/* A character that is cut at the end belongs to the next piece. */
-static size_t whole_characters_len(const struct piece *p, const struct buf *content)
-{
-    bool more = p->offset + content->len < p->size;
-    size_t len = more ? utf8_whole_len(content->data, content->len) : content->len;
-
-    return len > 0 ? len : content->len;
-}
-
 static json_t *result_new(const struct piece *p, const char *name, const char *encoding, size_t len)
 {
     json_t *result = json_pack("{s:s, s:I, s:s, s:s, s:I, s:I}", "name", name, "size",
@@ -104,35 +85,22 @@ static json_t *result_new(const struct piece *p, const char *name, const char *e
     return result;
 }
 
-static json_t *text_new(const struct piece *p, const char *name, const struct buf *content,
-                        size_t len)
-{
-    json_t *result = result_new(p, name, "text", len);
-
-    json_object_set_new(result, "content", json_from_bytes(buf_str(content), len));
-    return result;
-}
-
-static json_t *base64_new(const struct piece *p, const char *name, const struct buf *content)
-{
-    json_t *result = result_new(p, name, "base64", content->len);
-    AUTO_BUF struct buf text = BUF_INIT(B64_ENCODED_LEN(content->len));
-
-    b64_encode(content->data, content->len, &text);
-    json_object_set_new(result, "content", json_stringn(buf_str(&text), text.len));
-    return result;
-}
-
 static json_t *content_new(const struct piece *p, const struct read_file *r,
                            const struct buf *content)
 {
-    size_t len = content->len > 0 ? whole_characters_len(p, content) : 0;
-    bool is_text = len == 0 ||
-                   (utf8_valid(content->data, len) && !memchr(content->data, '\0', len));
+    /* A character that is cut at the end belongs to the next piece. */
+    const bool more = content->len > 0 && p->offset + content->len < p->size;
+    const size_t whole = more ? utf8_whole_len(content->data, content->len) : 0;
+    const size_t len = whole > 0 ? whole : content->len;
+    const bool utf8 = len == 0 ||
+                      (utf8_valid(content->data, len) && !memchr(content->data, '\0', len));
+    const bool text = r->encoding ? strcmp(r->encoding, "text") == 0 : utf8;
+    json_t *result = result_new(p, r->filename, text ? "text" : "base64",
+                                text ? len : content->len);
 
-    if (r->encoding ? strcmp(r->encoding, "text") == 0 : is_text)
-        return text_new(p, r->filename, content, len);
-    return base64_new(p, r->filename, content);
+    json_object_set_new(result, "content",
+                        text ? json_from_bytes(buf_str(content), len) : content_base64(content));
+    return result;
 }
 
 /* Adds the whole file as an image block; false when it is not an image or may not be shown. */
@@ -174,6 +142,7 @@ static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
 {
     const struct read_file *r = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
+    AUTO_BUF struct buf head = BUF_INIT(0);
     AUTO_BUF struct buf content = BUF_INIT(0);
     struct stat st;
 
@@ -181,8 +150,9 @@ static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
         return -1;
     AUTO_FD int fd = broker_open_file(&client, c->tenant, r->conversation, r->filename, &st, e);
     struct piece p = {.fd = fd, .size = fd < 0 ? 0 : (uint64_t)st.st_size};
-    if (fd < 0 || piece_set_range(r, &p, e) < 0 || piece_find_type(&p, r->filename, e) < 0)
+    if (fd < 0 || piece_set_range(r, &p, e) < 0 || piece_read(&p, 0, HEAD_BYTES, &head, e) < 0)
         return -1;
+    p.mime = media_type(r->filename, buf_str(&head), head.len);
     if (show_image(c->app, &p, r, out))
         return 0;
     if (piece_read(&p, p.offset, p.length, &content, e) < 0)

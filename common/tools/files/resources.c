@@ -131,13 +131,10 @@ static json_t *contents_new(const char *uri, const char *type, const struct buf 
 {
     json_t *one = json_pack("{s:s, s:s}", "uri", uri, "mimeType", type);
 
-    if (content_is_text(type, content)) {
+    if (content_is_text(type, content))
         json_object_set_new(one, "text", json_stringn(buf_str(content), content->len));
-    } else {
-        AUTO_BUF struct buf blob = BUF_INIT(B64_ENCODED_LEN(content->len));
-        b64_encode(content->data, content->len, &blob);
-        json_object_set_new(one, "blob", json_stringn(buf_str(&blob), blob.len));
-    }
+    else
+        json_object_set_new(one, "blob", content_base64(content));
     return json_pack("[o]", one);
 }
 

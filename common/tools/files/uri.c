@@ -14,16 +14,13 @@
 #define SCHEME  "sandbox://"
 #define URI_MAX (sizeof(SCHEME) + 3 * (SANDBOX_ID_MAX + FILES_NAME_MAX) + 1)
 
-static bool is_unreserved(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~';
-}
-
 static void uri_encode(const char *s, bool keep_slashes, struct buf *out)
 {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+
     for (; *s; s++) {
-        if (is_unreserved(*s) || (keep_slashes && *s == '/'))
+        if (strchr(plain, *s) || (keep_slashes && *s == '/'))
             buf_add_char(out, *s);
         else
             buf_addf(out, "%%%02X", (unsigned char)*s);
@@ -63,13 +60,6 @@ static char *uri_decode(const char *s, size_t len)
     return buf_take(&out);
 }
 
-static bool conversation_ok(const char *s)
-{
-    size_t len = s ? strlen(s) : 0;
-
-    return len > 0 && len <= SANDBOX_ID_MAX && sandbox_text_ok(s, len);
-}
-
 int uri_parse(const char *uri, struct uri_file *out, struct err *e)
 {
     AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
@@ -84,7 +74,8 @@ int uri_parse(const char *uri, struct uri_file *out, struct err *e)
         f.conversation = uri_decode(uri, (size_t)(slash - uri));
         f.name = uri_decode(slash + 1, strlen(slash + 1));
     }
-    if (!conversation_ok(f.conversation) || !f.name ||
+    const size_t len = f.conversation ? strlen(f.conversation) : 0;
+    if (len == 0 || len > SANDBOX_ID_MAX || !sandbox_text_ok(f.conversation, len) || !f.name ||
         files_check_name("name", f.name, strlen(f.name), &why) < 0)
         return err_set(e, ERR_NOT_FOUND, "there is no such resource");
     *out = f;

@@ -100,16 +100,6 @@ char *adapt_name(const char *path, const char *const *roots, struct err *e)
     return NULL;
 }
 
-/* A pattern that matches this name only. */
-static void add_pattern(const char *name, struct buf *out)
-{
-    for (; *name; name++) {
-        if (strchr("*?[\\", *name))
-            buf_add_char(out, '\\');
-        buf_add_char(out, *name);
-    }
-}
-
 json_t *adapt_find_file(const struct mcp_tool_call *c, const char *conversation, const char *name)
 {
     struct broker_client client = tools_client(c->app, c->cancel_fd);
@@ -118,7 +108,8 @@ json_t *adapt_find_file(const struct mcp_tool_call *c, const char *conversation,
     AUTO_BUF struct buf pattern = BUF_INIT(2 * FILES_NAME_MAX);
     struct err e = ERR_INIT;
 
-    add_pattern(slash ? slash + 1 : name, &pattern);
+    for (const char *at = slash ? slash + 1 : name; *at; at++) /* matches this name only */
+        buf_addf(&pattern, "%s%c", strchr("*?[\\", *at) ? "\\" : "", *at);
     const struct broker_listing listing = {
         .conversation = conversation, .folder = folder, .glob = buf_str(&pattern), .max = 1};
     json_auto_t *page = broker_list_folder(&client, c->tenant, &listing, &e);

@@ -327,7 +327,8 @@ static void exec_tool(const struct mcp_tool_call *c, struct mcp_result *out)
         return;
     for (size_t i = 0; more; i += PSANDBOX_COMMANDS_MAX) {
         if (exec_some(&s, i, &text, &more, &e) < 0) {
-            container_add_failure(&e, &text); /* behind the output of the commands before */
+            report_soften(&e); /* behind the output of the commands before */
+            buf_addf(&text, "%sError: %s\n", text.len > 0 ? "\n" : "", e.text);
             break;
         }
     }

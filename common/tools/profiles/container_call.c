@@ -162,14 +162,6 @@ static void add_stream(const json_t *result, const char *stream, const char *bef
         buf_add_char(out, '\n');
 }
 
-void container_add_failure(const struct err *e, struct buf *out)
-{
-    struct err told = *e;
-
-    report_soften(&told);
-    buf_addf(out, "%sError: %s\n", out->len > 0 ? "\n" : "", told.text);
-}
-
 void container_add_command(const json_t *result, struct buf *out)
 {
     const json_t *code = json_object_get(result, "exitCode");

@@ -52,9 +52,6 @@ bool container_begin(struct container_call *s, const struct arg_row *table);
 
 void container_fail(struct mcp_result *out, const struct err *e);
 
-/* Appends an error behind the output of the commands so far. */
-void container_add_failure(const struct err *e, struct buf *out);
-
 /* The conversation whose files a running container sees; heap, or NULL. */
 char *container_conversation(const struct container_call *s, struct err *e);
 

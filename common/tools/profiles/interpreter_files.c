@@ -5,7 +5,6 @@
  */
 #include "config.h"
 
-#include "common/base/b64.h"
 #include "common/base/mem.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
@@ -257,14 +256,6 @@ static int chart_draw(const struct interpreter_call *s, const struct chart *char
 
 /* ---- telling ---- */
 
-static json_t *chart_base64_new(const struct buf *content)
-{
-    AUTO_BUF struct buf text = BUF_INIT(B64_ENCODED_LEN(content->len));
-
-    b64_encode(buf_str(content), content->len, &text);
-    return json_stringn(buf_str(&text), text.len);
-}
-
 static void chart_tell(const struct interpreter_call *s, const struct chart *chart,
                        const char *path, const char *name)
 {
@@ -283,7 +274,7 @@ static void chart_tell(const struct interpreter_call *s, const struct chart *cha
     s->out->structured = json_pack(
         "{s:s, s:s, s:s, s:o, s:s}", "chart_type", is_page && chosen ? chosen : chart->kind,
         "title", title ? title : "", "file_path", path, is_page ? "html_content" : "base64_image",
-        is_page ? json_from_bytes(buf_str(&content), content.len) : chart_base64_new(&content),
+        is_page ? json_from_bytes(buf_str(&content), content.len) : content_base64(&content),
         "message", message);
 }
 

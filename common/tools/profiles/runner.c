@@ -13,6 +13,7 @@
 #include "common/tools/list.h"
 #include "common/tools/profiles/adapt.h"
 #include "common/tools/runs/permit.h"
+#include "common/tools/runs/run_report.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
@@ -123,13 +124,6 @@ static void tell_failed_run(struct mcp_result *out, const char *why)
                     true);
 }
 
-static bool has_status(const json_t *result, const char *status)
-{
-    const char *has = json_get_string(result, "status");
-
-    return has && strcmp(has, status) == 0;
-}
-
 /* A timeout is reported in front of the program's own stderr. */
 static void tell_timeout(const struct tools_app *app, json_t *result)
 {
@@ -142,34 +136,22 @@ static void tell_timeout(const struct tools_app *app, json_t *result)
     json_object_set_new(result, "exitCode", json_integer(-1));
 }
 
-/* Its clients open every file in the list. */
-static void leave_out_deleted(json_t *files)
-{
-    for (size_t i = json_array_size(files); i-- > 0;)
-        if (!json_get_string(json_array_get(files, i), "url"))
-            json_array_remove(files, i);
-}
-
 static void tell_run(const struct mcp_tool_call *c, struct mcp_result *inner,
                      struct mcp_result *out)
 {
     json_t *result = inner->structured;
+    json_t *files = json_object_get(result, "files");
 
     if (inner->is_error) { /* busy or lost: no result */
         tell_failed_run(out, mcp_result_text(inner));
         return;
     }
-    if (has_status(result, "timeout"))
+    if (run_report_has_status(result, "timeout"))
         tell_timeout(c->app, result);
-    leave_out_deleted(json_object_get(result, "files"));
+    for (size_t i = json_array_size(files); i-- > 0;) /* its clients open every file in the list */
+        if (!json_get_string(json_array_get(files, i), "url"))
+            json_array_remove(files, i);
     adapt_tell_text(out, json_incref(result), true);
-}
-
-static bool is_unsupported(const struct tools_app *app, const char *language)
-{
-    struct err e = ERR_INIT;
-
-    return language && runners_get(app, RUNNERS_FRESH_MS, &e) && !runners_have(app, language);
 }
 
 static void run(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -181,7 +163,7 @@ static void run(const struct mcp_tool_call *c, struct mcp_result *out)
 
     if (!has_required(c, run_arguments, out))
         return;
-    if (is_unsupported(c->app, language)) {
+    if (language && runners_get(c->app, RUNNERS_FRESH_MS, &e) && !runners_have(c->app, language)) {
         AUTO_FREE char *text = mem_printf("Unsupported language: %s", language);
         tell_failed_run(out, text);
         return;

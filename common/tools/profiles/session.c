@@ -1,7 +1,6 @@
 /* The set "session": its tools. */
 #include "config.h"
 
-#include "common/base/b64.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/protocol/client_files.h"
@@ -112,12 +111,10 @@ static void fail_too_large(const struct session_call *s, const char *name, const
 static void tell_content(const struct session_call *s, const char *name, const char *type,
                          const struct buf *content)
 {
-    AUTO_BUF struct buf base64 = BUF_INIT(B64_ENCODED_LEN(content->len));
     json_t *model = session_artifact(name, (json_int_t)content->len, type, NULL);
 
-    b64_encode(buf_str(content), content->len, &base64);
     json_object_del(model, "download_url");
-    json_object_set_new(model, "content_base64", json_stringn(buf_str(&base64), base64.len));
+    json_object_set_new(model, "content_base64", content_base64(content));
     session_tell(s->out, model);
 }
 
@@ -147,6 +144,8 @@ static void session_read(const struct mcp_tool_call *c, struct mcp_result *out)
 
 /* ---- list ---- */
 
+/* Adds the files at the top of the session that exist: those in folders have a slash in the name,
+ * deleted ones have no url. */
 static void add_artifacts(const json_t *files, json_t *artifacts)
 {
     json_t *file;
@@ -155,9 +154,10 @@ static void add_artifacts(const json_t *files, json_t *artifacts)
         const char *name = json_get_string(file, "name");
         const char *url = json_get_string(file, "url");
 
-        if (name && url) /* files have one */
-            json_array_append_new(
-                artifacts, session_artifact(name, json_get_integer(file, "size", 0), NULL, url));
+        if (name && url && !strchr(name, '/'))
+            json_array_append_new(artifacts,
+                                  session_artifact(name, json_get_integer(file, "size", 0),
+                                                   json_get_string(file, "mimeType"), url));
     }
 }
 
@@ -257,28 +257,13 @@ static json_t *stderr_of(const struct tools_app *app, const json_t *result, cons
     return json_from_bytes(buf_str(&all), all.len);
 }
 
-static json_t *artifacts_of(const json_t *files)
-{
-    json_t *artifacts = json_array();
-    json_t *file;
-
-    for (size_t i = 0; (file = json_array_get(files, i)); i++) {
-        const char *name = json_get_string(file, "name");
-        const char *url = json_get_string(file, "url");
-
-        if (name && url && !strchr(name, '/')) /* not in folders, not deleted */
-            json_array_append_new(artifacts,
-                                  session_artifact(name, json_get_integer(file, "size", 0),
-                                                   json_get_string(file, "mimeType"), url));
-    }
-    return artifacts;
-}
-
 static void tell_run(const struct session_call *s, const json_t *result)
 {
     const char *status = json_get_string(result, "status");
     AUTO_FREE char *run_id = run_id_of(result);
+    json_t *artifacts = json_array();
 
+    add_artifacts(json_object_get(result, "files"), artifacts);
     status = status ? status : "";
     session_tell(s->out,
                  json_pack("{s:s, s:s, s:I, s:O, s:o, s:b, s:b, s:o, s:I}", "session_id", s->id,
@@ -286,8 +271,8 @@ static void tell_run(const struct session_call *s, const json_t *result)
                            json_object_get(result, "stdout"), "stderr",
                            stderr_of(s->mcp->app, result, status), "stdout_truncated",
                            is_cut(result, "stdout"), "stderr_truncated", is_cut(result, "stderr"),
-                           "artifacts", artifacts_of(json_object_get(result, "files")),
-                           "duration_ms", json_get_integer(result, "durationMs", 0)));
+                           "artifacts", artifacts, "duration_ms",
+                           json_get_integer(result, "durationMs", 0)));
 }
 
 /* An existing session is busy; a call without one found the server full. */
@@ -296,13 +281,6 @@ static const char *busy_code(const struct session_call *s)
     struct err e = ERR_INIT;
 
     return !s->a.session || session_exists(s, &e) == 0 ? "max_sessions" : "session_busy";
-}
-
-static void tell_failure(const struct session_call *s, const struct err *e)
-{
-    const struct session_codes codes = {.busy = e->kind == ERR_BUSY ? busy_code(s) : NULL};
-
-    session_fail_err(s->out, e, &codes);
 }
 
 static void session_run(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -318,8 +296,9 @@ static void session_run(const struct mcp_tool_call *c, struct mcp_result *out)
                                   "python", "code", json_object_get(s.known, "code"), "waitMs", 0,
                                   "timeout", (json_int_t)(timeout_of(c->app) / 1000));
     if (adapt_call(c, &tool_run_code, arguments, &inner, out, &result, &e) < 0) {
+        const struct session_codes codes = {.busy = e.kind == ERR_BUSY ? busy_code(&s) : NULL};
         if (e.kind != ERR_NONE)
-            tell_failure(&s, &e);
+            session_fail_err(out, &e, &codes);
     } else if (inner.is_error) {
         bool was_busy = strcmp(json_get_string(result, "status"), "busy") == 0;
         session_fail(out, was_busy ? busy_code(&s) : "execution_failed", mcp_result_text(&inner));

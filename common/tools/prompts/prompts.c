@@ -306,17 +306,6 @@ static const struct mcp_prompt make_chart = {
     .complete = prompt_complete,
 };
 
-/* The file of that name if the conversation has one, else the text itself. */
-static void debug_add_program(const struct mcp_prompt_call *call, const char *conversation,
-                              const char *program, struct buf *out)
-{
-    struct err e = ERR_INIT;
-
-    if (!conversation || files_check_name("program", program, strlen(program), &e) < 0 ||
-        prompt_add_file(call, conversation, program, out, &e) < 0)
-        add_block_of("The program:\n\n", program, out);
-}
-
 static json_t *debug_get(const struct mcp_prompt_call *call, struct mcp_need *need, struct err *e)
 {
     const char *conversation = prompt_argument(call, "conversationId");
@@ -324,6 +313,7 @@ static json_t *debug_get(const struct mcp_prompt_call *call, struct mcp_need *ne
     const char *program = prompt_argument(call, "program");
     const char *problem = prompt_argument(call, "problem");
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+    struct err why = ERR_INIT;
 
     (void)need;
     if (!language || !program) {
@@ -331,7 +321,10 @@ static json_t *debug_get(const struct mcp_prompt_call *call, struct mcp_need *ne
         return NULL;
     }
     buf_add_str(&text, "Find out why the program below fails, and mend it.\n\n");
-    debug_add_program(call, conversation, program, &text);
+    /* The file of that name if the conversation has one, else the text itself. */
+    if (!conversation || files_check_name("program", program, strlen(program), &why) < 0 ||
+        prompt_add_file(call, conversation, program, &text, &why) < 0)
+        add_block_of("The program:\n\n", program, &text);
     if (problem)
         add_block_of("What is wrong with it:\n\n", problem, &text);
     else

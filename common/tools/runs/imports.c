@@ -126,25 +126,21 @@ static const struct {
     void (*line)(struct span line, json_t *names);
 } scanners[] = {{"python", python_line}, {"typescript", typescript_line}};
 
-static json_t *scan(struct run_text code, void (*take_line)(struct span, json_t *))
+json_t *imports_of(const char *language, struct run_text code)
 {
-    json_t *names = json_array();
-    const char *end = code.data + code.len;
-    const char *next;
+    const char *end = code.data + code.len, *next;
+    size_t i = 0;
 
+    while (i < ARRAY_LEN(scanners) && strcmp(scanners[i].language, language) != 0)
+        i++;
+    if (i == ARRAY_LEN(scanners))
+        return NULL;
+    json_t *names = json_array();
     for (const char *at = code.data; at < end; at = next + 1) {
         next = memchr(at, '\n', (size_t)(end - at));
         if (!next)
             next = end;
-        take_line((struct span){at, next}, names);
+        scanners[i].line((struct span){at, next}, names);
     }
     return names;
-}
-
-json_t *imports_of(const char *language, struct run_text code)
-{
-    for (size_t i = 0; i < ARRAY_LEN(scanners); i++)
-        if (strcmp(scanners[i].language, language) == 0)
-            return scan(code, scanners[i].line);
-    return NULL;
 }

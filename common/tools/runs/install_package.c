@@ -120,18 +120,6 @@ static void install_tell(const json_t *result, struct mcp_result *out)
     mcp_result_add(out, content_text_new(buf_str(&text), text.len));
 }
 
-static void install_answer(const struct mcp_tool_call *c, const struct install *i,
-                           json_t *take_result, struct mcp_result *out)
-{
-    bool over = !run_report_has_status(take_result, "running");
-
-    run_report_tell(c, &(struct run_telling){.conversation = i->conversation}, take_result, out);
-    if (!over || out->is_error)
-        return;
-    out->is_error = strcmp(run_report_status(out->structured), "ok") != 0;
-    install_tell(out->structured, out);
-}
-
 static int install(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                    struct err *e)
 {
@@ -142,12 +130,18 @@ static int install(const struct mcp_tool_call *c, void *arguments, struct mcp_re
     if (install_check(i, e) < 0)
         return -1;
     result = install_start(c, i, &busy, e);
-    if (result)
-        install_answer(c, i, result, out);
-    else if (e->kind == ERR_BUSY)
-        run_report_busy(e, &busy, out);
-    else
+    if (!result && e->kind != ERR_BUSY)
         return -1;
+    if (!result) {
+        run_report_busy(e, &busy, out);
+        return 0;
+    }
+    bool over = !run_report_has_status(result, "running");
+    run_report_tell(c, &(struct run_telling){.conversation = i->conversation}, result, out);
+    if (over && !out->is_error) {
+        out->is_error = !run_report_has_status(out->structured, "ok");
+        install_tell(out->structured, out);
+    }
     return 0;
 }
 

@@ -34,14 +34,6 @@ static void show_code(struct run_text code, struct buf *out)
         buf_addf(out, "\n(the first %zu of %zu bytes)", len, code.len);
 }
 
-static json_t *consent_question_new(const struct buf *message)
-{
-    return json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:s, s:b}}}}", "message", buf_str(message),
-                     "requestedSchema", "type", "object", "properties", "allow", "type", "boolean",
-                     "title", "Allow network access", "description", "Only for what was asked",
-                     "default", 1);
-}
-
 /* An answer counts only together with our own question: its state is bound to the call's arguments,
  * so that consent to one program is not taken for another. */
 static const json_t *consent_answer(const struct mcp_elicitation *elicitation)
@@ -51,15 +43,6 @@ static const json_t *consent_answer(const struct mcp_elicitation *elicitation)
     return asked && strcmp(asked, CONSENT_KEY) == 0
                ? mcp_elicitation_response(elicitation, CONSENT_KEY)
                : NULL;
-}
-
-/* Accepting is the consent, unless the form came back with the box not ticked. */
-static bool consent_is_yes(const json_t *answer)
-{
-    const char *action = json_get_string(answer, "action");
-    const json_t *allow = json_object_get(json_object_get(answer, "content"), "allow");
-
-    return action && strcmp(action, "accept") == 0 && (!allow || json_is_true(allow));
 }
 
 static int consent(const struct mcp_tool_call *c, const struct buf *message, const char *refused,
@@ -73,11 +56,18 @@ static int consent(const struct mcp_tool_call *c, const struct buf *message, con
                        "agrees, and no user can be asked");
     answer = consent_answer(c->elicitation);
     if (!answer) {
-        mcp_need_add(need, CONSENT_KEY, CONSENT_METHOD, consent_question_new(message));
+        mcp_need_add(need, CONSENT_KEY, CONSENT_METHOD,
+                     json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:s, s:b}}}}", "message",
+                               buf_str(message), "requestedSchema", "type", "object", "properties",
+                               "allow", "type", "boolean", "title", "Allow network access",
+                               "description", "Only for what was asked", "default", 1));
         need->state = json_string(CONSENT_KEY);
         return 0;
     }
-    if (!consent_is_yes(answer))
+    const char *action = json_get_string(answer, "action");
+    const json_t *allow = json_object_get(json_object_get(answer, "content"), "allow");
+    /* Accepting is the consent, unless the form came back with the box not ticked. */
+    if (!action || strcmp(action, "accept") != 0 || (allow && !json_is_true(allow)))
         return err_set(e, ERR_DENIED,
                        "argument 'network': the user did not agree to network access; %s", refused);
     return 1;
@@ -175,31 +165,7 @@ static const struct rule denied[] = {
  */
 #define ENV_OURS "FILE_BASE_URL"
 
-static bool env_matches(const char *pattern, const char *name)
-{
-    size_t len = strlen(pattern);
-
-    if (pattern[len - 1] == '*')
-        return strncmp(pattern, name, len - 1) == 0;
-    return strcmp(pattern, name) == 0;
-}
-
-static bool env_name_char(char c, bool first)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
-           (!first && c >= '0' && c <= '9');
-}
-
-static bool env_name_ok(const char *name)
-{
-    if (name[0] == '\0' || strlen(name) > ENV_NAME_MAX)
-        return false;
-    for (const char *c = name; *c; c++) {
-        if (!env_name_char(*c, c == name))
-            return false;
-    }
-    return true;
-}
+#define ENV_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 static int env_fail_name(const char *name, struct err *e)
 {
@@ -215,10 +181,14 @@ static int env_fail_name(const char *name, struct err *e)
 
 static int env_check_name(const char *name, struct err *e)
 {
-    if (!env_name_ok(name))
+    size_t len = strspn(name, ENV_LETTERS);
+
+    if (len == 0 || len > ENV_NAME_MAX || name[len] || (name[0] >= '0' && name[0] <= '9'))
         return env_fail_name(name, e);
     for (size_t i = 0; i < ARRAY_LEN(denied); i++) {
-        if (env_matches(denied[i].name, name))
+        const char *star = strchr(denied[i].name, '*');
+        if (star ? strncmp(denied[i].name, name, (size_t)(star - denied[i].name)) == 0
+                 : strcmp(denied[i].name, name) == 0)
             return err_set(e, ERR_DENIED, "environment variable '%s' cannot be set: %s", name,
                            denied[i].why);
     }

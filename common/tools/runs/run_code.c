@@ -66,14 +66,6 @@ static const struct arg_row run_code_arguments[] = {
     {0},
 };
 
-static const char *network_text(const struct tools_limits *limits)
-{
-    if (!limits->network)
-        return "no network (this server does not allow it).";
-    return limits->network_ask ? "no network unless network is true and the user agrees when asked."
-                               : "no network unless network is true.";
-}
-
 static char *run_code_describe(void *app)
 {
     const struct tools_app *a = app;
@@ -102,7 +94,10 @@ static char *run_code_describe(void *app)
                  "a program that still runs after %g seconds goes on while the answer says status "
                  "running: get_run then brings its output and result; ",
                  (double)a->limits.wait_ms / 1000.0);
-    buf_add_str(&out, network_text(&a->limits));
+    buf_add_str(&out, !a->limits.network ? "no network (this server does not allow it)."
+                      : a->limits.network_ask
+                          ? "no network unless network is true and the user agrees when asked."
+                          : "no network unless network is true.");
     runners_describe(a, &out);
     return buf_take(&out);
 }

@@ -30,16 +30,6 @@ static bool is_gone(const json_t *file)
     return json_get_string(file, "url") == NULL;
 }
 
-/* The descriptors belong to the first rows that have a url, in order. Borrowed, or -1. */
-static int opened_fd(const struct run_files *files, size_t row)
-{
-    size_t before = 0;
-
-    for (size_t i = 0; i < row; i++)
-        before += !is_gone(json_array_get(files->rows, i));
-    return files->opened && before < files->opened->n ? files->opened->at[before] : -1;
-}
-
 /* The file of a row that has a url, for pread: the one that came opened, else the broker opens it.
  * The caller closes it; -1. */
 static int run_files_open(const struct mcp_tool_call *c, const struct run_files *files, size_t row,
@@ -47,11 +37,13 @@ static int run_files_open(const struct mcp_tool_call *c, const struct run_files 
 {
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     const char *name = json_get_string(json_array_get(files->rows, row), "name");
-    int there = opened_fd(files, row);
+    size_t before = 0; /* the descriptors belong to the first rows that have a url, in order */
 
-    if (there < 0)
+    for (size_t i = 0; i < row; i++)
+        before += !is_gone(json_array_get(files->rows, i));
+    if (!files->opened || before >= files->opened->n)
         return broker_open_file(&client, c->tenant, files->conversation, name, out, e);
-    AUTO_FD int fd = fcntl(there, F_DUPFD_CLOEXEC, 0);
+    AUTO_FD int fd = fcntl(files->opened->at[before], F_DUPFD_CLOEXEC, 0);
     if (fd < 0 || fstat(fd, out) < 0)
         return err_errno(e, "reading the file's size");
     return TAKE_FD(fd);
@@ -197,41 +189,26 @@ static void collect_drawings(const struct gallery *g, struct drawings *out)
     }
 }
 
-/* Room for n pictures, within the limit of a run's output. */
-static uint64_t keep_bytes(const struct gallery *g, size_t n)
-{
-    uint64_t one = g->image_max > DRAW_KEEP_MAX ? DRAW_KEEP_MAX : B64_ENCODED_LEN(g->image_max) + 1;
-    uint64_t all = one * n + 64;
-
-    return all < DRAW_KEEP_MAX ? all : DRAW_KEEP_MAX;
-}
-
 static json_t *run_drawing(const struct gallery *g, const struct drawings *d, struct err *e)
 {
     const struct tools_app *app = g->call->app;
     struct broker_client client = tools_client(app, g->call->cancel_fd);
     uint64_t timeout_max = app->limits.timeout_max_ms;
+    /* Room for all pictures, within the limit of a run's output. */
+    uint64_t one = g->image_max > DRAW_KEEP_MAX ? DRAW_KEEP_MAX : B64_ENCODED_LEN(g->image_max) + 1;
+    uint64_t all = one * d->n + 64;
     struct run_request request = {
         .tenant = g->call->tenant,
         .conversation = g->files->conversation,
         .language = DRAW_LANGUAGE,
         .code = {draw_code, strlen(draw_code)},
         .timeout_ms = timeout_max < DRAW_TIMEOUT_MS ? timeout_max : DRAW_TIMEOUT_MS,
-        .keep_bytes = keep_bytes(g, d->n),
+        .keep_bytes = all < DRAW_KEEP_MAX ? all : DRAW_KEEP_MAX,
         .args = d->names,
         .n_args = d->n,
     };
 
     return broker_run(&client, &request, NULL, e);
-}
-
-static void show_line(struct gallery *g, const char *line, size_t len)
-{
-    AUTO_BUF struct buf content = BUF_INIT(g->image_max);
-
-    if (len > 0 && len <= B64_ENCODED_LEN(g->image_max) && b64_decode(line, len, &content) == 0 &&
-        buf_ok(&content))
-        show_content(g, format_of(DRAWN), &content);
 }
 
 /* A failure leaves the pictures out: they are an extra. */
@@ -252,7 +229,10 @@ static void show_drawings(struct gallery *g)
         return;
     for (size_t i = 0; i < d.n && *at; i++) {
         size_t len = strcspn(at, "\n");
-        show_line(g, at, len);
+        AUTO_BUF struct buf content = BUF_INIT(g->image_max);
+        if (len > 0 && len <= B64_ENCODED_LEN(g->image_max) && b64_decode(at, len, &content) == 0 &&
+            buf_ok(&content))
+            show_content(g, format_of(DRAWN), &content);
         at += len + (at[len] == '\n');
     }
 }

@@ -79,13 +79,11 @@ static void tell_running(const json_t *result, struct mcp_result *out)
     add_text(out, &text);
 }
 
-static void tell_lost(const json_t *result, struct mcp_result *out)
+static const char *lost_reason(const json_t *result)
 {
-    AUTO_BUF struct buf text = BUF_INIT(1024);
     const char *reason = json_get_string(result, "reason");
 
-    buf_addf(&text, "The run is lost: %s", reason ? reason : "its outcome is unknown");
-    add_text(out, &text);
+    return reason ? reason : "its outcome is unknown";
 }
 
 void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *how,
@@ -105,8 +103,10 @@ void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *ho
                     run_report_has_status(take_result, "lost");
     if (run_report_has_status(take_result, "running"))
         tell_running(take_result, out);
-    if (run_report_has_status(take_result, "lost"))
-        tell_lost(take_result, out);
+    if (run_report_has_status(take_result, "lost")) {
+        AUTO_FREE char *text = mem_printf("The run is lost: %s", lost_reason(take_result));
+        mcp_result_add(out, content_text_new(text, strlen(text)));
+    }
     if (note)
         mcp_result_add(out, content_text_new(note, strlen(note)));
     report_notices(take_result, out);
@@ -278,7 +278,6 @@ static int task_get(const struct mcp_tool_call *c, const char *id, bool brief, s
                     struct err *e)
 {
     json_t *result = task_poll(c, id, brief, e);
-    const char *reason = json_get_string(result, "reason");
 
     if (!result)
         return task_fail(e);
@@ -289,8 +288,7 @@ static int task_get(const struct mcp_tool_call *c, const char *id, bool brief, s
     }
     if (out->status == MCP_TASK_FAILED) {
         out->code = RPC_INTERNAL_ERROR;
-        out->message = mem_printf("the run was lost: %s",
-                                  reason ? reason : "its outcome is unknown");
+        out->message = mem_printf("the run was lost: %s", lost_reason(result));
     }
     json_decref(result);
     return 0;

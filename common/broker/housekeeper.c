@@ -12,9 +12,8 @@
 #include "common/records/run_record.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/staging.h"
-#include "common/sandbox/links/ticket.h"
 #include "common/sandbox/links/upload.h"
-#include "common/sandbox/warm_dir.h"
+#include "common/sandbox/sandbox.h"
 #include "common/scheduler/runners.h"
 
 #include <errno.h>
@@ -117,7 +116,6 @@ void housekeeper_sweep_files(const struct sandbox_root *root, int64_t now)
     index_dir_sweep(root->fd);
     warm_dir_sweep(root, WARM_DIR_LEFT_OVER_S);
     staging_sweep(root, now);
-    tickets_sweep(root);
     uploads_sweep(root);
 }
 

@@ -5,7 +5,7 @@
 #include "common/base/log.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/files/trash.h"
+#include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/retention.h"
 #include "common/sandbox/state/state.h"
 

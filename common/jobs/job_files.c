@@ -9,8 +9,7 @@
 #include "common/records/run_record.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files_list.h"
-#include "common/sandbox/files/trash.h"
-#include "common/sandbox/files/usage.h"
+#include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/quota.h"
 
 #include <fcntl.h>

@@ -9,7 +9,6 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/links/link.h"
-#include "common/sandbox/links/ticket.h"
 #include "common/sandbox/links/upload.h"
 #include "common/sandbox/state/quota.h"
 

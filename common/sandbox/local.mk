@@ -18,15 +18,11 @@ libsandbox_a_SOURCES = \
 	common/sandbox/state/retention.c common/sandbox/state/retention.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h common/sandbox/sandbox_root.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
-	common/sandbox/warm_dir.c common/sandbox/warm_dir.h \
 	common/sandbox/files/staging.c common/sandbox/files/staging.h \
 	common/sandbox/state/state.c common/sandbox/state/state.h \
-	common/sandbox/links/ticket.c common/sandbox/links/ticket.h \
-	common/sandbox/files/trash.c common/sandbox/files/trash.h \
 	common/sandbox/files/tree.c common/sandbox/files/tree.h \
 	common/sandbox/archive/unpack.c common/sandbox/archive/unpack.h \
-	common/sandbox/links/upload.c common/sandbox/links/upload.h \
-	common/sandbox/files/usage.c common/sandbox/files/usage.h
+	common/sandbox/links/upload.c common/sandbox/links/upload.h
 
 # Programs for containers that stay, inside our own: assembled into an archive of their own, with paths of the build.
 noinst_LIBRARIES += libhelpers.a

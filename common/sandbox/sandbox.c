@@ -5,10 +5,12 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
+#include "common/sandbox/files/beneath.h"
 #include "common/sandbox/files/staging.h"
-#include "common/sandbox/files/trash.h"
+#include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/state.h"
 
 #include <errno.h>
@@ -16,16 +18,17 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #define SECRET_MIN   32
-#define ROOT_MODE    0711 /* nginx and containers pass through; nobody may list the names */
+#define ROOT_MODE    0711 /* nginx and containers pass through; names cannot be listed */
 #define SANDBOX_MODE 0755
-/* Whoever takes a sandbox away holds it for a moment; a program may hold it for ever. */
+/* sandbox_retire locks a directory for a moment; a program can lock it for ever. */
 #define HOLD_TRIES 50
-#define OPEN_TRIES 8 /* openings of a sandbox that is taken away each time */
+#define OPEN_TRIES 8 /* openings of a sandbox that is retired each time */
 
 static char *without_trailing_slashes(const char *s)
 {
@@ -108,15 +111,14 @@ static int make_own_dirs(const struct sandbox_root *root, struct err *e)
     return 0;
 }
 
-/* Puts a probe file in .staging and gives it to the sandboxes' user: what every upload will do. */
+/* Makes a file in .staging and gives it to the sandboxes' user, as every upload does. */
 static int probe_root(const struct sandbox_root *root, struct err *e)
 {
     AUTO_STAGED struct staged probe = STAGED_INIT;
 
     AUTO_FD int fd = staging_create_file(root, &probe);
     if (fd < 0) {
-        /* A full disk must not keep the server from starting: files can still be read and deleted.
-         */
+        /* With a full disk the server starts: files can be read and deleted. */
         if (errno == ENOSPC || errno == EDQUOT)
             return 0;
         err_errno(e, "SANDBOX_ROOT %s is not writable", root->path);
@@ -215,11 +217,8 @@ int sandbox_name(const struct sandbox_root *root, const char *tenant, const char
     return 0;
 }
 
-/*
- * Opens the directory. SANDBOX_ROOT is ours alone, so its entries may be named by path; what the
- * program inside owns is the directory itself, whose mode it may have set to anything, and which we
- * could then not open when not root.
- */
+/* Opens the directory. No program can write to SANDBOX_ROOT, so its entries may be named by path;
+ * a program owns its directory, and may have set a mode that only root can open. */
 static int open_sandbox(int root_fd, const char *name)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -230,11 +229,9 @@ static int open_sandbox(int root_fd, const char *name)
     return fd;
 }
 
-/*
- * Says that it is in use, to every process of ours. Where the file system has no locks, the
- * broker's books have to do.
- */
-static void hold(int fd)
+/* Marks the directory as in use for the server's other processes. Without locks in the file system
+ * the broker's own records have to do. */
+static void sandbox_hold(int fd)
 {
     for (int i = 0; i < HOLD_TRIES && flock(fd, LOCK_SH | LOCK_NB) < 0; i++) {
         if (errno != EWOULDBLOCK)
@@ -243,8 +240,7 @@ static void hold(int fd)
     }
 }
 
-/* Owner and mode as they ought to be: after mkdir, after a crash between mkdir and chown, after
- * chmod by a program. */
+/* Repairs owner and mode after mkdir, a crash between mkdir and chown, or chmod by a program. */
 static int fix_permissions(const struct sandbox_root *root, int fd, const struct stat *st,
                            struct err *e)
 {
@@ -256,7 +252,7 @@ static int fix_permissions(const struct sandbox_root *root, int fd, const struct
     return 0;
 }
 
-static int not_there(const struct sandbox *sb, struct err *e)
+static int sandbox_missing(const struct sandbox *sb, struct err *e)
 {
     if (state_expired_at(sb->root, sb->name) > 0)
         return err_set(e, ERR_NOT_FOUND,
@@ -264,23 +260,23 @@ static int not_there(const struct sandbox *sb, struct err *e)
     return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
 }
 
-/* Opens the directory that sb names; sb->fd is still -1. One that was taken away before we held it
- * is not there. */
-static int enter(struct sandbox *sb, struct sandbox *out, struct err *e)
+/* Opens the directory that sb names; sb->fd is -1. One that was retired before it was locked is
+ * missing. */
+static int sandbox_enter(struct sandbox *sb, struct sandbox *out, struct err *e)
 {
     AUTO_FD int fd = open_sandbox(sb->root->fd, sb->name);
     struct stat st, now;
 
     if (fd < 0 && errno == ENOENT)
-        return not_there(sb, e);
+        return sandbox_missing(sb, e);
     if (fd < 0)
         return err_errno(e, "the sandbox's directory cannot be opened");
-    hold(fd);
+    sandbox_hold(fd);
     if (fstat(fd, &st) < 0)
         return err_errno(e, "the sandbox's directory cannot be examined");
     if (fstatat(sb->root->fd, sb->name, &now, AT_SYMLINK_NOFOLLOW) < 0 || now.st_ino != st.st_ino ||
         now.st_dev != st.st_dev)
-        return not_there(sb, e);
+        return sandbox_missing(sb, e);
     if (fix_permissions(sb->root, fd, &st, e) < 0)
         return -1;
     sb->fd = TAKE_FD(fd);
@@ -299,7 +295,7 @@ int sandbox_open(const struct sandbox_root *root, const char *tenant, const char
         sb.made = mkdirat(root->fd, sb.name, SANDBOX_MODE) == 0;
         if (!sb.made && errno != EEXIST)
             return err_errno(e, "the sandbox's directory cannot be made");
-        if (enter(&sb, out, e) == 0)
+        if (sandbox_enter(&sb, out, e) == 0)
             return 0;
         if (e->kind != ERR_NOT_FOUND)
             return -1;
@@ -314,7 +310,7 @@ int sandbox_find(const struct sandbox_root *root, const char *tenant, const char
 
     if (sandbox_name(root, tenant, conversation, sb.name, e) < 0)
         return -1;
-    return enter(&sb, out, e);
+    return sandbox_enter(&sb, out, e);
 }
 
 int sandbox_find_named(const struct sandbox_root *root, const char *name, struct sandbox *out,
@@ -325,7 +321,7 @@ int sandbox_find_named(const struct sandbox_root *root, const char *name, struct
     if (!state_name_ok(name))
         return err_set(e, ERR_INVALID, "that is no sandbox's name");
     memcpy(sb.name, name, sizeof(sb.name));
-    return enter(&sb, out, e);
+    return sandbox_enter(&sb, out, e);
 }
 
 void sandbox_close(struct sandbox *sb)
@@ -375,4 +371,106 @@ char *sandbox_file_url(const struct sandbox *sb, const char *name)
     AUTO_BUF struct buf encoded = BUF_INIT(3 * strlen(path));
     link_encode(path, &encoded);
     return mem_printf("%s/files/%s", root->base_url, buf_str(&encoded));
+}
+
+/* ---- warm directories ---- */
+
+static int warm_dirs_open(const struct sandbox_root *root)
+{
+    return openat(root->fd, WARM_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool warm_dir_name_ok(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == WARM_DIR_NAME_LEN && name[WARM_DIR_NAME_LEN] == '\0';
+}
+
+int warm_dir_make(const struct sandbox_root *root, char out_name[WARM_DIR_NAME_LEN + 1],
+                  struct err *e)
+{
+    AUTO_STAGED struct staged folder = STAGED_INIT;
+    char name[WARM_DIR_NAME_LEN + 1];
+
+    AUTO_FD int pool = warm_dirs_open(root);
+    if (pool < 0)
+        return err_errno(e, "SANDBOX_ROOT/" WARM_DIR " cannot be opened");
+    crypto_random_hex(WARM_DIR_NAME_LEN / 2, name);
+    /* A file system without this kind of rename is found here, not when a run needs the directory.
+     */
+    if (staging_create_folder(root, &folder) < 0 || staged_move_new(&folder, pool, name) < 0)
+        return err_errno(e, "no warm directory could be made in SANDBOX_ROOT/" WARM_DIR);
+    memcpy(out_name, name, sizeof(name));
+    return 0;
+}
+
+char *warm_dir_host_path(const struct sandbox_root *root, const char *name)
+{
+    return mem_printf("%s/" WARM_DIR "/%s", root->host_path, name);
+}
+
+static int warm_dir_rename(const struct sandbox_root *root, const char *name,
+                           const char *sandbox_dir, struct err *e)
+{
+    AUTO_FD int pool = warm_dirs_open(root);
+
+    if (pool < 0)
+        return err_errno(e, "SANDBOX_ROOT/" WARM_DIR " cannot be opened");
+    if (renameat2(pool, name, root->fd, sandbox_dir, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno == EEXIST)
+        return err_set(e, ERR_EXISTS, "that sandbox exists already");
+    if (errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "there is no such warm directory");
+    return err_errno(e, "a warm directory could not become a sandbox");
+}
+
+int warm_dir_adopt(const struct sandbox_root *root, const char *name, const char *tenant,
+                   const char *conversation, struct sandbox *out, struct err *e)
+{
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+
+    if (!warm_dir_name_ok(name))
+        return err_set(e, ERR_NOT_FOUND, "there is no such warm directory");
+    if (sandbox_name(root, tenant, conversation, sandbox_dir, e) < 0 ||
+        warm_dir_rename(root, name, sandbox_dir, e) < 0)
+        return -1;
+    if (sandbox_find_named(root, sandbox_dir, out, e) < 0)
+        return -1;
+    out->made = true;
+    return 0;
+}
+
+/* It is empty unless a program ran in it. */
+static void warm_dir_remove_at(const struct sandbox_root *root, int pool, const char *name)
+{
+    char trash[TRASH_NAME_LEN + 1];
+    struct err e = ERR_INIT;
+
+    if (unlinkat(pool, name, AT_REMOVEDIR) < 0 && errno == ENOTEMPTY &&
+        trash_take(root, pool, name, trash, &e) < 0)
+        log_warn("a warm directory cannot be removed: %s", e.text);
+}
+
+void warm_dir_remove(const struct sandbox_root *root, const char *name)
+{
+    AUTO_FD int pool = warm_dirs_open(root);
+
+    if (pool >= 0 && warm_dir_name_ok(name))
+        warm_dir_remove_at(root, pool, name);
+}
+
+void warm_dir_sweep(const struct sandbox_root *root, int64_t min_age_s)
+{
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, WARM_DIR);
+    struct stat st;
+
+    if (!dir)
+        return;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (!warm_dir_name_ok(entry->d_name) ||
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            st.st_ctim.tv_sec > clock_unix_s() - min_age_s)
+            continue;
+        warm_dir_remove_at(root, dirfd(dir), entry->d_name);
+    }
 }

@@ -1,8 +1,7 @@
 /*
- * Sandbox directories under SANDBOX_ROOT: one per (tenant, conversation), named by an HMAC nobody
- * can guess, mounted at /data in its containers and served by nginx under /files/<name>/. The
- * broker's processes open them; the rest of the program uses the types and limits of this folder,
- * links, and what needs no root (media, local).
+ * Sandbox directories under SANDBOX_ROOT: one per (tenant, conversation), named by an HMAC that
+ * cannot be guessed, mounted at /data in its containers and served by nginx under /files/<name>/.
+ * Only the broker's processes open them.
  */
 #ifndef SANDCGI_SANDBOX_SANDBOX_H
 #define SANDCGI_SANDBOX_SANDBOX_H
@@ -15,23 +14,22 @@
  * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs,
  * .sandboxes, .state, .tickets and .trash (0700) and .pool (0711: a rootless engine has to pass
  * through it). host_path NULL or "" is path. ERR_INVALID with one line that says what to change: a
- * path that is relative, not a directory, not writable or writable by everybody, a colon in
- * host_path (the engine could not bind it), a secret under 32 characters, a user this account
- * cannot give files to. Strings are copied.
+ * path that is relative, not a directory, not writable or writable by all users, a host_path that
+ * the engine cannot bind, a secret under 32 characters, a user that this account cannot give files
+ * to. Strings are copied.
  */
 int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
                       const char *secret, const char *base_url, uid_t uid, gid_t gid,
                       struct err *e);
 void sandbox_root_close(struct sandbox_root *root);
 
-/* Valid UTF-8 without control characters (C0, DEL, C1): what ids and names from clients have to be.
- */
+/* Is it valid UTF-8 without control characters (C0, DEL, C1), as clients' ids and names must be? */
 bool sandbox_text_ok(const char *s, size_t len);
 
 #define AUTO_SANDBOX AUTO(sandbox_close)
 
 /*
- * The name of a conversation's sandbox, whether that exists or not: hex of HMAC-SHA-256(secret,
+ * The name of a conversation's sandbox, which need not exist: hex of HMAC-SHA-256(secret,
  * len||tenant||len||conversation). tenant and conversation are checked: 1..SANDBOX_ID_MAX bytes,
  * sandbox_text_ok (ERR_INVALID naming conversationId).
  */
@@ -39,15 +37,15 @@ int sandbox_name(const struct sandbox_root *root, const char *tenant, const char
                  char out[SANDBOX_NAME_LEN + 1], struct err *e);
 
 /*
- * The sandbox of a conversation, created when absent. While it is open, by whichever of our
- * processes, it is not taken away (sandbox_retire). Its owner (root->uid) and mode (0755) are
- * mended when a program changed the mode, or a crash left it half made. tenant and conversation are
- * checked as by sandbox_name. *out is to be closed with sandbox_close; it borrows root.
+ * The sandbox of a conversation, created when absent. While a process of the server has it open,
+ * sandbox_retire refuses it. Owner (root->uid) and mode (0755) are repaired after a change by a
+ * program or a crash. tenant and conversation are checked as by sandbox_name. *out is closed with
+ * sandbox_close; it borrows root.
  */
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e);
-/* The same for one that exists; ERR_NOT_FOUND otherwise, and nothing is made: the text says so when
- * its files have expired. */
+/* The same for one that exists; ERR_NOT_FOUND otherwise (the text says when its files have
+ * expired). */
 int sandbox_find(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e);
 /* The same by its name, 64 lower-case hex digits. */
@@ -55,13 +53,11 @@ int sandbox_find_named(const struct sandbox_root *root, const char *name, struct
                        struct err *e);
 void sandbox_close(struct sandbox *sb);
 
-/* Does one of our processes have it open? For those who plan: it may be otherwise at once. */
+/* Does a process of the server have it open? A hint: the answer can change at once. */
 bool sandbox_is_held(const struct sandbox_root *root, const char *name);
 
-/*
- * Takes a sandbox away, in one step: it becomes a folder of .trash (trash.h), whose name is written
- * to out_trash. ERR_BUSY: somebody has it open; ERR_NOT_FOUND. Never waits.
- */
+/* Moves a sandbox to .trash (tree.h); its name there is written to out_trash. ERR_BUSY: it is open;
+ * ERR_NOT_FOUND. Never waits. */
 int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
                    struct err *e);
 
@@ -69,8 +65,42 @@ int sandbox_retire(const struct sandbox_root *root, const char *name, char out_t
 char *sandbox_host_path(const struct sandbox *sb);
 /* "<base_url>/files/<name>": FILE_BASE_URL, without a trailing slash. Caller frees. */
 char *sandbox_url(const struct sandbox *sb);
-/* URL of one file, signed when root->url_ttl_s says so; the relative name's bytes are
+/* URL of one file, signed when root->url_ttl_s is set; the relative name's bytes are
  * percent-encoded except unreserved characters and '/'. Caller frees. */
 char *sandbox_file_url(const struct sandbox *sb, const char *name);
+
+/*
+ * Warm directories: /data of a warm container. Each is an empty SANDBOX_ROOT/.pool/<name> with
+ * owner and mode of a sandbox, and becomes one by a single rename that replaces nothing; a bind
+ * mount follows the directory, not its name. Names cannot be guessed or listed, and nginx serves
+ * none.
+ */
+#define WARM_DIR_NAME_LEN 24
+
+/* No container waits that long: older directories are left over. */
+#define WARM_DIR_LEFT_OVER_S 7200
+
+/* Makes one; its name is written to out_name. ERR_IO, also when this file system has no rename that
+ * replaces nothing (warm directories are then of no use). */
+int warm_dir_make(const struct sandbox_root *root, char out_name[WARM_DIR_NAME_LEN + 1],
+                  struct err *e);
+
+/* Its path on the engine's host. Caller frees. */
+char *warm_dir_host_path(const struct sandbox_root *root, const char *name);
+
+/*
+ * Makes it the sandbox of (tenant, conversation) and opens that, as sandbox_open does. ERR_EXISTS:
+ * the sandbox exists already, and the warm directory is unchanged. ERR_NOT_FOUND: there is no such
+ * warm directory. Of several processes that try at once for one sandbox exactly one succeeds.
+ */
+int warm_dir_adopt(const struct sandbox_root *root, const char *name, const char *tenant,
+                   const char *conversation, struct sandbox *out, struct err *e);
+
+/* Removes one; with content of a program it goes to .trash. Does nothing when there is none. */
+void warm_dir_remove(const struct sandbox_root *root, const char *name);
+
+/* Removes those older than min_age_s: WARM_DIR_LEFT_OVER_S for those of an earlier broker. Younger
+ * ones may belong to another broker with the same SANDBOX_ROOT. */
+void warm_dir_sweep(const struct sandbox_root *root, int64_t min_age_s);
 
 #endif

@@ -31,6 +31,13 @@ struct sandbox_bounds {
     uint64_t reserve;      /* bytes of the file system that stay free */
 };
 
+/* What a sandbox takes on the disk (quota.h). */
+struct usage {
+    uint64_t bytes;
+    uint64_t files; /* every name: folders, links and devices, too */
+    bool partial;   /* there is more: folders too deep, or counting ended at a bound */
+};
+
 /* Called between the steps of long work; check: -1 with *e ends it. */
 struct sandbox_watch {
     int (*check)(void *ctx, struct err *e);

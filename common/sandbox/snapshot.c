@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/sandbox/files/beneath.h"
 #include "common/sandbox/files/files.h"
+#include "common/sandbox/state/quota.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,6 @@
 #ifndef SANDCGI_SANDBOX_SNAPSHOT_H
 #define SANDCGI_SANDBOX_SNAPSHOT_H
 
-#include "common/sandbox/files/usage.h"
 #include "common/sandbox/sandbox.h"
 
 #include <stdbool.h>

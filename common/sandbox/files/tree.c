@@ -10,14 +10,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
-/* Folders held open at once. What is deeper is moved up to the top, so that no depth needs more. */
-#define LEVELS_MAX 24
-/* How often a folder is read again because something was left in it. */
-#define PASSES_MAX  16
-#define WATCH_STEPS 64 /* entries between two looks at the watch */
-#define RAISED_LEN  32 /* characters of a folder's name that was moved up */
+/* Folders open at once; deeper ones are moved up to the top. */
+#define LEVELS_MAX  24
+#define PASSES_MAX  16 /* readings of a folder in which something was left */
+#define WATCH_STEPS 64 /* entries between two calls of the watch */
+#define RAISED_LEN  32 /* characters of the new name of a folder that was moved up */
 
 struct removal {
     int top_fd; /* of the folder that is emptied */
@@ -29,8 +29,8 @@ struct removal {
 };
 
 /*
- * The functions below say of what they remove: 1, it is not in its folder any more; 0, it is, or
- * somebody else was faster; -1, it failed and all is over. Of a folder's content: 1, some is gone.
+ * The functions below return 1 when the entry has left its folder (of a folder's content: when some
+ * has), 0 when it is still there or was removed by another process, -1 when the removal ends.
  */
 static int remove_folder(struct removal *r, int at_fd, const char *name, int level);
 
@@ -61,7 +61,7 @@ static int check_bounds(struct removal *r)
                    *r->gone);
 }
 
-/* Lifts what a folder's mode forbids. By its descriptor: a name could be a link by now. */
+/* Gives a folder mode 0700, by its descriptor: the name could be a link by now. */
 static void unlock(int at_fd, const char *name)
 {
     char path[40];
@@ -92,7 +92,7 @@ static int unlink_file(const struct removal *r, int at_fd, const char *name)
     return unlinkat(at_fd, name, 0);
 }
 
-/* A folder that lies too deep goes to the top, where it is found again. */
+/* Moves a folder that lies too deep to the top, where a later pass finds it. */
 static int raise_folder(const struct removal *r, int at_fd, const char *name)
 {
     char raised[RAISED_LEN + 1];
@@ -116,10 +116,9 @@ static int remove_entry(struct removal *r, int at_fd, const char *name, int leve
         ++*r->gone;
         return 1;
     }
-    /* Whoever reads the folder again sees what there is now. */
     if (beneath_has_changed(errno))
         return 0;
-    /* What unlink says of a folder. */
+    /* These are unlink's errors for a folder. */
     if (errno != EISDIR && errno != EPERM)
         return fail(r, "a file");
     return level == LEVELS_MAX ? raise_folder(r, at_fd, name)
@@ -148,19 +147,9 @@ static int empty_folder(struct removal *r, int at_fd, const char *name, int leve
     return some;
 }
 
-/* A program can fill a folder for ever. By force each pass counts, and one in vain is the last
- * (what withstands would be tried as often at each level); else the bounds end what is not in vain.
- */
-static int passes_left(const struct removal *r, int left, bool in_vain)
-{
-    if (r->force)
-        return in_vain ? 0 : left - 1;
-    return in_vain ? left - 1 : left;
-}
-
 static int remove_folder(struct removal *r, int at_fd, const char *name, int level)
 {
-    for (int left = PASSES_MAX;;) {
+    for (int left = PASSES_MAX;;) { /* a program can fill a folder for ever */
         if (unlinkat(at_fd, name, AT_REMOVEDIR) == 0) {
             ++*r->gone;
             return 1;
@@ -174,7 +163,12 @@ static int remove_folder(struct removal *r, int at_fd, const char *name, int lev
         int some = empty_folder(r, at_fd, name, level);
         if (some < 0)
             return -1;
-        left = passes_left(r, left, some == 0);
+        /* By force each pass counts, and one that removed nothing is the last; else the bounds end
+         * passes that remove something. */
+        if (r->force && some == 0)
+            left = 0;
+        else if (r->force || some == 0)
+            left--;
     }
     if (r->force)
         return 0;
@@ -189,7 +183,25 @@ int tree_remove(int at_fd, const char *name, struct tree_bounds bounds, uint64_t
     return remove_folder(&r, at_fd, name, 0) < 0 ? -1 : 0;
 }
 
-void tree_empty(int at_fd, const char *name)
+int trash_take(const struct sandbox_root *root, int at_fd, const char *name, char out[],
+               struct err *e)
+{
+    char fresh[TRASH_NAME_LEN + 1];
+    AUTO_FD int trash = openat(root->fd, TRASH_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (trash < 0)
+        return err_errno(e, "SANDBOX_ROOT/" TRASH_DIR " cannot be opened");
+    crypto_random_hex(TRASH_NAME_LEN / 2, fresh);
+    if (renameat(at_fd, name, trash, fresh) < 0) {
+        if (errno == ENOENT)
+            return err_set(e, ERR_NOT_FOUND, "there is no such folder");
+        return err_errno(e, "a folder cannot be moved to SANDBOX_ROOT/" TRASH_DIR);
+    }
+    memcpy(out, fresh, sizeof(fresh));
+    return 0;
+}
+
+void trash_empty(const struct sandbox_root *root)
 {
     struct err e = ERR_INIT;
     uint64_t gone = 0;
@@ -199,6 +211,6 @@ void tree_empty(int at_fd, const char *name)
                         .gone = &gone,
                         .e = &e};
 
-    while (empty_folder(&r, at_fd, name, 0) > 0)
+    while (empty_folder(&r, root->fd, TRASH_DIR, 0) > 0)
         ;
 }

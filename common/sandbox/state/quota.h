@@ -1,48 +1,59 @@
 /*
- * The bounds of what one conversation keeps (root->bounds), looked at before something is added:
- * before a run, an upload, an unpacking, an installation. It is no quota of the kernel's: a program
- * that runs may pass it, its next run is refused then.
+ * What a sandbox takes on the disk, and the bounds of what one conversation keeps (root->bounds),
+ * checked before something is added: before a run, an upload, an unpacking, an installation. It is
+ * no quota of the kernel's: a running program may exceed it, and its next run is then refused.
  */
 #ifndef SANDCGI_SANDBOX_STATE_QUOTA_H
 #define SANDCGI_SANDBOX_STATE_QUOTA_H
 
-#include "common/sandbox/files/usage.h"
 #include "common/sandbox/sandbox.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
-#define QUOTA_LOOK_BYTES (16u << 20) /* of a content under way, between two looks at the disk */
+#define USAGE_DEPTH_MAX  800         /* nested folders; deeper ones are not counted */
+#define QUOTA_LOOK_BYTES (16u << 20) /* of a content, between two checks of the disk */
+
+/* The bytes of one entry: its blocks, not its length (a sparse file counts as what is written of
+ * it), divided by its names. */
+uint64_t usage_of(const struct stat *st);
 
 /*
- * May more_bytes be added to the sandbox (0: is it within its bounds as it is)? Walks the sandbox,
- * but no further than its bounds. ERR_LIMIT with a sentence for the client otherwise: it names the
- * setting (SANDBOX_QUOTA, SANDBOX_FILES, SANDBOX_DISK_RESERVE), the sizes and what to do. Here and
- * below a sandbox whose fd is -1 is one that is not there yet.
+ * Counts the whole sandbox, which programs may be changing; links are not followed, and folders
+ * that cannot be read count as empty. Counting ends when either number is above enough (NULL: no
+ * bound). -1 only when the system fails (descriptors, memory, disk).
+ */
+int usage_measure(const struct sandbox *sb, const struct usage *enough, struct usage *out,
+                  struct err *e);
+
+/*
+ * May more_bytes be added to the sandbox (0: is it within its bounds)? Counts the sandbox up to its
+ * bounds. ERR_LIMIT with a sentence for the client otherwise: it names the setting (SANDBOX_QUOTA,
+ * SANDBOX_FILES, SANDBOX_DISK_RESERVE), the sizes and a remedy. Here and below a sandbox whose fd
+ * is -1 does not exist yet.
  */
 int quota_check(const struct sandbox *sb, uint64_t more_bytes, struct err *e);
 
-/* The same without a way, for whoever knows what the sandbox takes. */
+/* The same with a usage that is known already. */
 int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_t more_bytes,
                       struct err *e);
 
-/* The same for a content that lies on the file system already and only has to be moved in: the
- * reserve must not have been touched, by whomever. */
+/* The same for a content that is on the file system already and only has to be moved in: the
+ * reserve must be untouched. */
 int quota_check_arrived(const struct sandbox *sb, uint64_t bytes, struct err *e);
 
-/* Only the file system's reserve: may more_bytes be written at all? */
+/* Only the file system's reserve: may more_bytes be written? */
 int quota_check_disk(int fd, uint64_t reserve, uint64_t more_bytes, struct err *e);
-/* The same before the next piece of a content of which written bytes are there: other processes
- * write as well. Looks every QUOTA_LOOK_BYTES. */
+/* The same before the next piece of a content of which written bytes are there, every
+ * QUOTA_LOOK_BYTES: other processes write as well. */
 int quota_check_piece(int fd, uint64_t reserve, uint64_t written, uint64_t piece, struct err *e);
 
-/*
- * What may still be added, for whoever adds many files: UINT64_MAX where there is no bound; bytes
- * are bounded by the file system's reserve too. ERR_LIMIT as quota_check(sb, 0) when there is
- * nothing left.
- */
+/* What may still be added; UINT64_MAX: no bound. The file system's reserve bounds bytes, too.
+ * ERR_LIMIT as quota_check(sb, 0) when nothing is left. */
 int quota_left(const struct sandbox *sb, struct usage *out, struct err *e);
 
-/* Is that above the conversation's bounds? Then *e (may be NULL) is the sentence. */
+/* Is now above the conversation's bounds? Then *e (may be NULL) is the sentence. */
 bool quota_exceeded(const struct sandbox_root *root, const struct usage *now, struct err *e);
 
 #endif

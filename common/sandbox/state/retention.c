@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/sandbox/files/beneath.h"
+#include "common/sandbox/state/quota.h"
 #include "common/sandbox/state/state.h"
 
 #include <string.h>

@@ -7,7 +7,6 @@
 #ifndef SANDCGI_SANDBOX_STATE_STATE_H
 #define SANDCGI_SANDBOX_STATE_STATE_H
 
-#include "common/sandbox/files/usage.h"
 #include "common/sandbox/sandbox_root.h"
 
 #include <stdint.h>

@@ -8,7 +8,6 @@
 #include "common/jobs/job_main.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/links/ticket.h"
 #include "common/sandbox/links/upload.h"
 #include "common/sandbox/state/state.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"

@@ -1,7 +1,7 @@
 #include "config.h"
 
 #include "common/base/clock.h"
-#include "common/sandbox/links/ticket.h"
+#include "common/sandbox/links/upload.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 
 static struct ticket sample(int64_t lasts_s)
@@ -97,7 +97,7 @@ static void the_sweep_takes_what_expired_long_ago(void **state)
 
     make(f, -7 * 3600, old);
     make(f, -60, young);
-    tickets_sweep(&f->root);
+    uploads_sweep(&f->root);
     assert_int_equal(fixture_count(f->root.fd, TICKET_DIR), 1);
     assert_int_equal(ticket_read(&f->root, young, &t, &f->e), 0);
 }

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/sandbox/warm_dir.h"
+#include "common/sandbox/sandbox.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 
 #include <sys/wait.h>

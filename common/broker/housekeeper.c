@@ -6,7 +6,6 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/protocol/wire.h"
-#include "common/records/index_dir.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
 #include "common/records/run_record.h"

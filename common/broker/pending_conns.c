@@ -5,7 +5,6 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/sock.h"
-#include "common/protocol/reply.h"
 #include "common/protocol/wire.h"
 
 #define HEAD_MS   30000

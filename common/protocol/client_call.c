@@ -5,12 +5,12 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/sock.h"
-#include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -233,7 +233,13 @@ json_t *client_ask_with_fd(const struct broker_client *c, json_t *take_head, int
     return result;
 }
 
-json_t *client_ask(const struct broker_client *c, json_t *take_head, struct err *e)
+json_t *client_ask(const struct broker_client *c, struct err *e, enum broker_op op,
+                   const char *format, ...)
 {
-    return client_ask_with_fd(c, take_head, -1, NULL, e);
+    va_list members;
+
+    va_start(members, format);
+    json_t *head = op_head_vnew(op, format, members);
+    va_end(members);
+    return client_ask_with_fd(c, head, -1, NULL, e);
 }

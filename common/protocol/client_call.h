@@ -1,13 +1,13 @@
 /*
- * One call on the broker's socket, from the connection to the answer; each call has a connection of
- * its own. Calls block, but end with ERR_CANCELLED when a descriptor of their caller hangs up (-1:
- * none). cancel_fd: the answer is not wanted any more, and a run that this call began is cancelled.
- * leave_fd: the caller has left; the run goes on, and its result is kept.
+ * One call on the broker's socket, on a connection of its own. It blocks, and ends with
+ * ERR_CANCELLED when a descriptor hangs up (-1: none): with cancel_fd the run that this call began
+ * is cancelled, with leave_fd it goes on and its result is kept.
  */
 #ifndef SANDCGI_PROTOCOL_CLIENT_CALL_H
 #define SANDCGI_PROTOCOL_CLIENT_CALL_H
 
 #include "common/base/auto.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/run.h"
 
 struct broker_client {
@@ -27,8 +27,9 @@ enum broker_live_kind {
     BROKER_LIVE_SKIPPED, /* bytes that were dropped because the output came too fast */
 };
 
-/* A piece of a running program's output: whole lines, or a partial line whose end did not come
- * soon; valid UTF-8. Borrowed. */
+/* A piece of a running program's output: whole lines, or a late partial line; valid UTF-8.
+ * Borrowed.
+ */
 struct broker_live {
     enum broker_live_kind kind;
     struct run_text text;
@@ -65,10 +66,11 @@ struct client_call {
  * operation ended without an answer. */
 json_t *client_call(const struct client_call *call, struct err *e);
 
-/* A request in one message, which it takes, without descriptors. */
-json_t *client_ask(const struct broker_client *c, json_t *take_head, struct err *e);
-/* The same; pass_fd -1: none. *out_fd is the answer's descriptor, -1: it has none; NULL: it must
- * have none. */
+/* A request in one message without descriptors; format and members are op_head_new's. */
+json_t *client_ask(const struct broker_client *c, struct err *e, enum broker_op op,
+                   const char *format, ...);
+/* The same with a head, which it takes; pass_fd -1: none. *out_fd is the answer's descriptor, -1:
+ * it has none; NULL: it must have none. */
 json_t *client_ask_with_fd(const struct broker_client *c, json_t *take_head, int pass_fd,
                            int *out_fd, struct err *e);
 

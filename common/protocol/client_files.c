@@ -54,62 +54,47 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
 json_t *broker_list_files(const struct broker_client *c, const char *tenant, const json_t *after,
                           size_t max, struct err *e)
 {
-    return client_ask(c,
-                      op_head_new(OP_LIST, "{s:s, s:I, s:O*}", "tenant", tenant, "max",
-                                  (json_int_t)max, "after", after),
-                      e);
+    return client_ask(c, e, OP_LIST, "{s:s, s:I, s:O*}", "tenant", tenant, "max", (json_int_t)max,
+                      "after", after);
 }
 
 json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
                      const char *prefix, size_t max, struct err *e)
 {
-    return client_ask(c,
-                      op_head_new(OP_NAMES, "{s:s, s:s*, s:s, s:I}", "tenant", tenant,
-                                  "conversationId", conversation, "prefix", prefix, "max",
-                                  (json_int_t)max),
-                      e);
+    return client_ask(c, e, OP_NAMES, "{s:s, s:s*, s:s, s:I}", "tenant", tenant, "conversationId",
+                      conversation, "prefix", prefix, "max", (json_int_t)max);
 }
 
 json_t *broker_list_folder(const struct broker_client *c, const char *tenant,
                            const struct broker_listing *l, struct err *e)
 {
-    return client_ask(c,
-                      op_head_new(OP_LIST_FOLDER, "{s:s, s:s, s:s, s:s*, s:b, s:s*, s:I}", "tenant",
-                                  tenant, "conversationId", l->conversation, "folder", l->folder,
-                                  "glob", l->glob, "recursive", l->recursive, "after", l->after,
-                                  "max", (json_int_t)l->max),
-                      e);
+    return client_ask(c, e, OP_LIST_FOLDER, "{s:s, s:s, s:s, s:s*, s:b, s:s*, s:I}", "tenant",
+                      tenant, "conversationId", l->conversation, "folder", l->folder, "glob",
+                      l->glob, "recursive", l->recursive, "after", l->after, "max",
+                      (json_int_t)l->max);
 }
 
 json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
                            const char *conversation, const char *name, bool recursive,
                            struct err *e)
 {
-    return client_ask(c,
-                      op_head_new(OP_DELETE, "{s:s, s:s, s:s, s:b}", "tenant", tenant,
-                                  "conversationId", conversation, "name", name, "recursive",
-                                  recursive),
-                      e);
+    return client_ask(c, e, OP_DELETE, "{s:s, s:s, s:s, s:b}", "tenant", tenant, "conversationId",
+                      conversation, "name", name, "recursive", recursive);
 }
 
 json_t *broker_move_file(const struct broker_client *c, const char *tenant,
                          const char *conversation, const char *from, const char *to, bool replace,
                          struct err *e)
 {
-    return client_ask(c,
-                      op_head_new(OP_MOVE, "{s:s, s:s, s:s, s:s, s:b}", "tenant", tenant,
-                                  "conversationId", conversation, "from", from, "to", to, "replace",
-                                  replace),
-                      e);
+    return client_ask(c, e, OP_MOVE, "{s:s, s:s, s:s, s:s, s:b}", "tenant", tenant,
+                      "conversationId", conversation, "from", from, "to", to, "replace", replace);
 }
 
 json_t *broker_delete_conversation(const struct broker_client *c, const char *tenant,
                                    const char *conversation, struct err *e)
 {
-    return client_ask(c,
-                      op_head_new(OP_DELETE_CONVERSATION, "{s:s, s:s}", "tenant", tenant,
-                                  "conversationId", conversation),
-                      e);
+    return client_ask(c, e, OP_DELETE_CONVERSATION, "{s:s, s:s}", "tenant", tenant,
+                      "conversationId", conversation);
 }
 
 /* ---- uploads ---- */
@@ -118,21 +103,16 @@ json_t *broker_create_upload(const struct broker_client *c, const char *tenant,
                              const char *conversation, const char *filename, uint64_t size,
                              struct err *e)
 {
-    return client_ask(c,
-                      op_head_new(OP_CREATE_UPLOAD, "{s:s, s:s, s:s, s:I}", "tenant", tenant,
-                                  "conversationId", conversation, "name", filename, "size",
-                                  (json_int_t)size),
-                      e);
+    return client_ask(c, e, OP_CREATE_UPLOAD, "{s:s, s:s, s:s, s:I}", "tenant", tenant,
+                      "conversationId", conversation, "name", filename, "size", (json_int_t)size);
 }
 
 int broker_check_upload(const struct broker_client *c, const char *ticket, uint64_t size,
                         struct err *e)
 {
-    json_t *head = op_head_new(OP_CHECK_UPLOAD, "{s:s}", "ticket", ticket);
+    json_auto_t *result = client_ask(c, e, OP_CHECK_UPLOAD, "{s:s, s:I}", "ticket", ticket, "size",
+                                     size <= INT64_MAX ? (json_int_t)size : -1);
 
-    if (size <= INT64_MAX)
-        json_object_set_new(head, "size", json_integer((json_int_t)size));
-    json_auto_t *result = client_ask(c, head, e);
     return result ? 0 : -1;
 }
 
@@ -154,10 +134,8 @@ json_t *broker_import_url(const struct broker_client *c, const char *tenant,
                           const char *conversation, const char *url, const char *filename,
                           struct err *e)
 {
-    return client_ask(c,
-                      op_head_new(OP_IMPORT_URL, "{s:s, s:s, s:s, s:s*}", "tenant", tenant,
-                                  "conversationId", conversation, "url", url, "name", filename),
-                      e);
+    return client_ask(c, e, OP_IMPORT_URL, "{s:s, s:s, s:s, s:s*}", "tenant", tenant,
+                      "conversationId", conversation, "url", url, "name", filename);
 }
 
 /* ---- archives ---- */
@@ -166,11 +144,8 @@ json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
                             const char *conversation, const char *folder, const char *format,
                             struct err *e)
 {
-    return client_ask(c,
-                      op_head_new(OP_ARCHIVE_LINK, "{s:s, s:s, s:s, s:s}", "tenant", tenant,
-                                  "conversationId", conversation, "folder", folder, "format",
-                                  format),
-                      e);
+    return client_ask(c, e, OP_ARCHIVE_LINK, "{s:s, s:s, s:s, s:s}", "tenant", tenant,
+                      "conversationId", conversation, "folder", folder, "format", format);
 }
 
 json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_want *want,

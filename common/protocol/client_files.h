@@ -1,4 +1,5 @@
-/* Files of a conversation, uploads, archives, and the end of a conversation, for workers. */
+/* Files, uploads, archives and the deletion of a conversation, for workers. Results are new
+ * references, or NULL. */
 #ifndef SANDCGI_PROTOCOL_CLIENT_FILES_H
 #define SANDCGI_PROTOCOL_CLIENT_FILES_H
 
@@ -6,8 +7,8 @@
 
 #include <sys/stat.h>
 
-/* Stores size bytes of fd (from offset 0) as name; the answer is {name, size, url}. Without replace
- * ERR_EXISTS when something is there. */
+/* Stores size bytes of fd (from offset 0) as name: {name, size, url}. ERR_EXISTS without replace.
+ */
 json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
                         const char *name, int fd, size_t size, bool replace, struct err *e);
 
@@ -18,18 +19,15 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
 #define BROKER_LIST_MAX 1000 /* files of one page, names of one answer */
 
 /*
- * One page of the files of a tenant's sandboxes: {"files":[{conversationId, name, size, modified
- * (Unix seconds)}], "next"?: …}. after is the "next" of the page before (checked: clients bring it
- * back), NULL: the first. The newest sandbox comes first, its files by name; an order that does not
- * change between pages. A page may be short and still have a next. New reference, or NULL.
+ * One page of a tenant's files: {"files":[{conversationId, name, size, modified (Unix seconds)}],
+ * "next"?: …}; the newest sandbox first, its files by name. after is the "next" of the page before
+ * (it is checked), NULL: the first page. A short page may have a next.
  */
 json_t *broker_list_files(const struct broker_client *c, const char *tenant, const json_t *after,
                           size_t max, struct err *e);
 
-/*
- * Up to max names that begin with prefix, as an array of strings: of the tenant's conversations
- * (conversation NULL), the newest first, or of one conversation's files. New reference, or NULL.
- */
+/* Up to max names that begin with prefix, an array of strings: of the tenant's conversations
+ * (conversation NULL), the newest first, or of one conversation's files. */
 json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
                      const char *prefix, size_t max, struct err *e);
 
@@ -39,18 +37,17 @@ struct broker_listing {
     const char *folder; /* relative; "": the sandbox itself */
     const char *glob;   /* NULL: everything; see base/glob.h */
     bool recursive;     /* what is in folders of the folder, too */
-    const char *after;  /* the "next" of the page before (checked: clients bring it back) */
+    const char *after;  /* the "next" of the page before (it is checked) */
     size_t max;         /* 1..BROKER_LIST_MAX */
 };
 
 /*
  * {"files":[{name, type, size, modified, url}], "next"?: text, "incomplete"?: true}. name is the
- * whole relative name, repaired where it is not UTF-8; type is "file", "folder", "link" or "other"
- * (sockets, devices…); size and url are there for files only; modified is in Unix seconds. A folder
- * comes before what is in it, names in the order of their bytes: an order that does not change
- * between pages. A page may be short, even empty, and still have a next. incomplete: there is more
- * beneath that has too long or too deep a name to be asked for. ERR_NOT_FOUND when there is no such
- * folder, ERR_INVALID naming folder, glob or cursor. New reference, or NULL.
+ * whole relative name, repaired to UTF-8; type is "file", "folder", "link" or "other"; size and url
+ * are of files only; modified is in Unix seconds. A folder comes before its content, names are in
+ * the order of their bytes. A short or empty page may have a next. incomplete: names below that are
+ * too long or too deep are left out. ERR_NOT_FOUND: no such folder; ERR_INVALID names folder, glob
+ * or cursor.
  */
 json_t *broker_list_folder(const struct broker_client *c, const char *tenant,
                            const struct broker_listing *listing, struct err *e);
@@ -65,10 +62,10 @@ json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
                            struct err *e);
 
 /*
- * Gives a file or folder another name in the same sandbox; folders on the way are made. Its row as
- * in a listing: {name, type, size?, modified, url?}. ERR_NOT_FOUND; ERR_EXISTS when something is
- * there and replace is false, or it cannot be replaced (a folder that is not empty, a folder by a
- * file); ERR_INVALID for a folder into itself, or a way that leads through something else.
+ * Renames a file or folder in its sandbox; missing folders of the new path are made. Answers its
+ * row of a listing. ERR_NOT_FOUND; ERR_EXISTS without replace, or when the target cannot be
+ * replaced (a folder that is not empty, a folder by a file); ERR_INVALID for a folder into itself,
+ * or a path through something other than folders.
  */
 json_t *broker_move_file(const struct broker_client *c, const char *tenant,
                          const char *conversation, const char *from, const char *to, bool replace,
@@ -76,42 +73,34 @@ json_t *broker_move_file(const struct broker_client *c, const char *tenant,
 
 /* ---- uploads ---- */
 
-/*
- * A ticket for one file: {"url", "method":"PUT", "maxBytes", "expiresAt" (Unix seconds)}. size:
- * what the file must have, 0: not known yet. New reference, or NULL: ERR_INVALID (the name),
- * ERR_LIMIT (the size).
- */
+/* A ticket for one file of size bytes (0: unknown): {"url", "method":"PUT", "maxBytes", "expiresAt"
+ * (Unix seconds)}. ERR_INVALID: the name; ERR_LIMIT: the size. */
 json_t *broker_create_upload(const struct broker_client *c, const char *tenant,
                              const char *conversation, const char *filename, uint64_t size,
                              struct err *e);
 
-/*
- * Is the ticket good for a body of size bytes? (UINT64_MAX: nobody knows yet.) 0, or -1: ERR_EXISTS
- * (it was used: a link whose signature is right and that has not expired has no other way to be
- * unknown), ERR_LIMIT, ERR_INVALID (the file was announced with another size).
- */
+/* Checks the ticket for a body of size bytes (UINT64_MAX: unknown). ERR_EXISTS: the ticket was
+ * used; ERR_LIMIT; ERR_INVALID: the file was announced with another size. */
 int broker_check_upload(const struct broker_client *c, const char *ticket, uint64_t size,
                         struct err *e);
 
-/* An empty file for a body that the caller streams itself. It has no name: when nobody holds it any
- * more it is gone. The descriptor, or -1. */
+/* An empty file without a name, for a body that the caller streams itself. The descriptor, or -1.
+ */
 int broker_stage_upload(const struct broker_client *c, const char *ticket, struct err *e);
 
 /*
- * The whole body is there: moves it into the sandbox and uses the ticket up. It is the file called
- * nginx_name among those that nginx writes (NULL: none), or the one behind fd that
- * broker_stage_upload gave. {tenant, conversationId, name, size, url, filesExpireAt, notices} (the
- * last two where there is something to say), or NULL with what broker_check_upload says too; the
- * ticket is good for another try then, unless it was used.
+ * Moves the whole body into the sandbox and uses the ticket up. The body is the file nginx_name of
+ * nginx's upload directory (NULL: none), or fd of broker_stage_upload. {tenant, conversationId,
+ * name, size, url, filesExpireAt?, notices?}; fails as broker_check_upload, and the ticket stays
+ * good.
  */
 json_t *broker_finish_upload(const struct broker_client *c, const char *ticket,
                              const char *nginx_name, int fd, struct err *e);
 
 /*
- * Fetches url by https into the sandbox: the same. filename NULL: the last part of the
- * URL's path. New reference, or NULL: ERR_INVALID (URL, filename), ERR_DENIED (fetching is switched
- * off; an address that is not fetched from), ERR_LIMIT (too large, too slow), ERR_NOT_FOUND (the
- * other server does not answer, or says no), ERR_BUSY. It takes up to five minutes.
+ * Fetches url by https into the sandbox, in up to five minutes; the same answer. filename NULL: the
+ * last part of the URL's path. ERR_INVALID: URL or filename; ERR_DENIED: switched off, or a private
+ * address; ERR_LIMIT: too large or too slow; ERR_NOT_FOUND: the other server fails; ERR_BUSY.
  */
 json_t *broker_import_url(const struct broker_client *c, const char *tenant,
                           const char *conversation, const char *url, const char *filename,
@@ -119,45 +108,35 @@ json_t *broker_import_url(const struct broker_client *c, const char *tenant,
 
 /* ---- archives ---- */
 
-/*
- * A link at which an archive of a conversation's folder ("": of all) can be fetched; format is a
- * name of sandbox/archive.h. {url, name, format, files, bytes, expiresAt}: how much it would hold
- * now. ERR_NOT_FOUND when there is nothing to pack, ERR_LIMIT when it is too much.
- */
+/* A link to an archive of a conversation's folder ("": all); format is a name of archive.h: {url,
+ * name, format, files, bytes, expiresAt}. ERR_NOT_FOUND: nothing to pack; ERR_LIMIT: too much. */
 json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
                             const char *conversation, const char *folder, const char *format,
                             struct err *e);
 
-/*
- * Makes the archive that a link's subject (sandbox/link.h) names and hands its bytes to write as
- * they come, a piece at a time. A failure before the first piece is the broker's word (NOT_FOUND,
- * LIMIT…); after it the bytes so far are no whole archive. When write fails, or cancel_fd hangs up,
- * the work ends: ERR_CANCELLED.
+/* Makes the archive that a link's subject names and passes its bytes to write as they come. After a
+ * failure the bytes so far are no whole archive. ERR_CANCELLED: write failed, or cancel_fd hung up.
  */
 int broker_pack(const struct broker_client *c, const char *subject,
                 int (*write)(void *ctx, const char *data, size_t len), void *ctx, struct err *e);
 
 struct broker_unpack_want {
     const char *tenant, *conversation;
-    const char *archive; /* the name of a file in the sandbox; NULL: archive_fd is it */
+    const char *archive; /* the name of a file in the sandbox; NULL: archive_fd */
     int archive_fd;      /* borrowed */
-    const char *folder;  /* below which it goes; "": the sandbox itself */
-    bool replace;        /* files of the same names? */
+    const char *folder;  /* the target; "": the sandbox itself */
+    bool replace;        /* files of the same names */
 };
 
 #define BROKER_UNPACK_NAMES_MAX 100
 
-/* {files (how many), bytes, names: the first BROKER_UNPACK_NAMES_MAX of them, and filesExpireAt and
- * notices where there is something to say}; failures as sandbox/unpack.h says, and ERR_BUSY. */
+/* {files (their number), bytes, names: the first BROKER_UNPACK_NAMES_MAX, filesExpireAt?,
+ * notices?}; fails as unpack.h says, and with ERR_BUSY. */
 json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_want *want,
                       struct err *e);
 
-/*
- * Deletes a conversation's files, their download links and the kept results of its runs:
- * {"deleted":true,"files":N,"bytes":N}. They are out of everybody's sight when this returns.
- * ERR_BUSY: a program of it runs, or somebody uses it at this moment; ERR_NOT_FOUND: there is
- * nothing. New reference, or NULL.
- */
+/* Deletes a conversation's files, their links and the kept results of its runs at once: {"deleted":
+ * true,"files":N,"bytes":N}. ERR_BUSY: it is in use; ERR_NOT_FOUND: there is nothing. */
 json_t *broker_delete_conversation(const struct broker_client *c, const char *tenant,
                                    const char *conversation, struct err *e);
 

@@ -11,13 +11,11 @@
 json_t *broker_create_psandbox(const struct broker_client *c,
                                const struct broker_psandbox_request *want, struct err *e)
 {
-    json_t *head = op_head_new(OP_CREATE_PSANDBOX, "{s:s, s:s, s:b, s:I, s:I, s:s*, s:s*, s:s*}",
-                               "tenant", want->tenant, "conversationId", want->conversation,
-                               "network", want->network, "idleMs", (json_int_t)want->idle_ms,
-                               "totalMs", (json_int_t)want->total_ms, "language", want->language,
-                               "image", want->image, "alias", want->alias);
-
-    return client_ask(c, head, e);
+    return client_ask(c, e, OP_CREATE_PSANDBOX, "{s:s, s:s, s:b, s:I, s:I, s:s*, s:s*, s:s*}",
+                      "tenant", want->tenant, "conversationId", want->conversation, "network",
+                      want->network, "idleMs", (json_int_t)want->idle_ms, "totalMs",
+                      (json_int_t)want->total_ms, "language", want->language, "image", want->image,
+                      "alias", want->alias);
 }
 
 /* About a sandbox that may end meanwhile. */
@@ -61,10 +59,8 @@ json_t *broker_exec(const struct broker_client *c, const char *tenant,
 json_t *broker_psandbox_status(const struct broker_client *c, const char *tenant,
                                const char *psandbox_id, const char *conversation, struct err *e)
 {
-    return client_ask(c,
-                      op_head_new(OP_PSANDBOX_STATUS, "{s:s, s:s*, s:s*}", "tenant", tenant,
-                                  "sandboxId", psandbox_id, "conversationId", conversation),
-                      e);
+    return client_ask(c, e, OP_PSANDBOX_STATUS, "{s:s, s:s*, s:s*}", "tenant", tenant, "sandboxId",
+                      psandbox_id, "conversationId", conversation);
 }
 
 json_t *broker_close_psandbox(const struct broker_client *c, const char *tenant,
@@ -79,7 +75,7 @@ json_t *broker_psandbox_logs(const struct broker_client *c, const char *tenant,
     return ask_about_psandbox(c, OP_PSANDBOX_LOGS, tenant, psandbox_id, e);
 }
 
-/* Does this row of a status keep variables, in that language (NULL: any)? */
+/* Whether the row is of a live session in that language (NULL: any). */
 static bool is_session(const json_t *row, const char *language)
 {
     const char *its = json_get_string(row, "language");

@@ -60,24 +60,22 @@ json_t *broker_cancel_run(const struct broker_client *c, const char *tenant, con
 json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
                          const char *conversation, struct err *e)
 {
-    return client_ask(
-        c,
-        op_head_new(OP_LIST_RUNS, "{s:s, s:s*}", "tenant", tenant, "conversationId", conversation),
-        e);
+    return client_ask(c, e, OP_LIST_RUNS, "{s:s, s:s*}", "tenant", tenant, "conversationId",
+                      conversation);
 }
 
 json_t *broker_status(const struct broker_client *c, struct err *e)
 {
-    return client_ask(c, op_head_new(OP_STATUS, "{}"), e);
+    return client_ask(c, e, OP_STATUS, "{}");
 }
 
 json_t *broker_runners(const struct broker_client *c, struct err *e)
 {
-    return client_ask(c, op_head_new(OP_RUNNERS, "{}"), e);
+    return client_ask(c, e, OP_RUNNERS, "{}");
 }
 
 int broker_ping(const struct broker_client *c, struct err *e)
 {
-    json_auto_t *result = client_ask(c, op_head_new(OP_PING, "{}"), e);
+    json_auto_t *result = client_ask(c, e, OP_PING, "{}");
     return result ? 0 : -1;
 }

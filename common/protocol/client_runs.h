@@ -4,25 +4,22 @@
 
 #include "common/protocol/client_call.h"
 
-/* options.live and options.opened are set from the rest. Zeros, or NULL for the whole: the call
- * lasts as long as the run. */
+/* options.live and options.opened are set by broker_run. */
 struct broker_run_options {
     struct run_options options;
     struct broker_callbacks callbacks;
-    struct fds *opened; /* NULL, or empty: gets the first of the answer's files that have a url,
-                           opened for reading, in their order; perhaps none */
+    struct fds *opened; /* NULL, or gets the answer's first files with a url, open for reading, in
+                           their order; perhaps none */
 };
 
 /*
- * Runs a program. The answer is the run's result as an object with run_code's result fields (see
- * tools/run_code.c's output schema), built by the broker: success, status, exitCode, signal,
- * stdout, stderr, output, truncation…, files[{name,size,url,change}] without mimeType, which the
- * worker adds, runId, queueMs, and expiresAt when it is kept. With waitMs or background its status
- * may be "running": exitCode and signal are null, the output is what came so far, and nextByte says
- * where to go on with broker_get_run. With session it also has sandboxId, sessionStarted (its
- * variables are new) and stateLost (they, or those of the calls before, are gone), and sessionNote
- * where that has to be said. New reference, or NULL with *e (kinds as the broker gave
- * them: INVALID, NOT_FOUND, UNAVAILABLE, IO, BUSY, LOST…; CANCELLED: its caller hung up).
+ * Runs a program. The answer is run_code's result object: success, status, exitCode, signal,
+ * stdout, stderr, output, truncation…, files[{name,size,url,change}] without mimeType, runId,
+ * queueMs, and expiresAt when it is kept. With wait_ms or background the status may be "running":
+ * exitCode and signal are null, and broker_get_run continues the output at nextByte. With session
+ * it has sandboxId, sessionStarted (the variables are new), stateLost (they, or those of earlier
+ * calls, are gone) and perhaps sessionNote. New reference, or NULL with the broker's error;
+ * ERR_CANCELLED: the caller hung up.
  */
 json_t *broker_run(const struct broker_client *c, const struct run_request *request,
                    const struct broker_run_options *options, struct err *e);
@@ -30,12 +27,12 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
 struct broker_poll_options {
     bool since_given;
     uint64_t since_byte; /* newOutput: the combined output from there on */
-    uint64_t wait_ms;    /* 0: answers at once; else when there is something new, or by then */
+    uint64_t wait_ms;    /* for new output; 0: answers at once */
     struct broker_callbacks callbacks;
 };
 
-/* A run of before: its result so far or at its end, as broker_run's, with newOutput and nextByte
- * when since_given. ERR_NOT_FOUND, in one text, for every run that is not this tenant's. */
+/* A run's result so far or at its end, as broker_run's, with newOutput and nextByte when
+ * since_given. ERR_NOT_FOUND in one text for unknown and foreign runs. */
 json_t *broker_get_run(const struct broker_client *c, const char *tenant, const char *run_id,
                        const struct broker_poll_options *look, struct err *e);
 
@@ -48,13 +45,13 @@ json_t *broker_cancel_run(const struct broker_client *c, const char *tenant, con
 json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
                          const char *conversation, struct err *e);
 
-/* How the broker is (job.c says what is in it): for the operator, not for clients. */
+/* The broker's status (job_status), for the operator. */
 json_t *broker_status(const struct broker_client *c, struct err *e);
 
 /* [{language, image, version, libraries:[{name,version}], protocol}], sorted by language. */
 json_t *broker_runners(const struct broker_client *c, struct err *e);
 
-/* Is somebody there? 0 or -1. */
+/* 0 when the broker answers, or -1. */
 int broker_ping(const struct broker_client *c, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-# What is said over the broker's socket, and how a client says it.
+# The messages on the broker's socket, and its clients.
 noinst_LIBRARIES += libprotocol.a
 libprotocol_a_SOURCES = \
 	common/protocol/client_call.c common/protocol/client_call.h \
@@ -6,7 +6,6 @@ libprotocol_a_SOURCES = \
 	common/protocol/client_psandboxes.c common/protocol/client_psandboxes.h \
 	common/protocol/client_runs.c common/protocol/client_runs.h \
 	common/protocol/ops.c common/protocol/ops.h \
-	common/protocol/reply.c common/protocol/reply.h \
 	common/protocol/run.h \
 	common/protocol/wire.c common/protocol/wire.h
 

@@ -4,7 +4,6 @@
 
 #include "common/rpc/json.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 static const struct op_row rows[OP_COUNT] = {
@@ -63,13 +62,20 @@ enum broker_op op_of(const json_t *head)
     return OP_UNKNOWN;
 }
 
+json_t *op_head_vnew(enum broker_op op, const char *format, va_list members)
+{
+    json_t *head = json_vpack_ex(NULL, 0, format, members);
+
+    json_object_set_new(head, "op", json_string(op_name(op)));
+    return head;
+}
+
 json_t *op_head_new(enum broker_op op, const char *format, ...)
 {
     va_list members;
 
     va_start(members, format);
-    json_t *head = json_vpack_ex(NULL, 0, format, members);
+    json_t *head = op_head_vnew(op, format, members);
     va_end(members);
-    json_object_set_new(head, "op", json_string(op_name(op)));
     return head;
 }

@@ -9,6 +9,7 @@
 #include "common/base/err.h"
 
 #include <jansson.h>
+#include <stdarg.h>
 
 enum broker_op {
     OP_UNKNOWN, /* a head without "op", or with a name that is in no row */
@@ -76,7 +77,8 @@ const struct op_row *op_row(enum broker_op op);
 const char *op_name(enum broker_op op);
 /* What a request's head names. */
 enum broker_op op_of(const json_t *head);
-/* A request's head: the members as json_pack makes them of an object's format, and "op". */
+/* A request's head: the members that json_pack makes of an object's format, and "op". */
 json_t *op_head_new(enum broker_op op, const char *format, ...);
+json_t *op_head_vnew(enum broker_op op, const char *format, va_list members);
 
 #endif

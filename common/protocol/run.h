@@ -1,8 +1,4 @@
-/*
- * What a run is asked for and what comes of it: the structs on both sides of the broker's socket
- * and their JSON form (wire.c). Bounded by the limits in struct broker_limits; nothing in here
- * is an engine's or MCP's business.
- */
+/* A run's request, options and status, on both sides of the broker's socket (JSON form: wire.c). */
 #ifndef SANDCGI_PROTOCOL_RUN_H
 #define SANDCGI_PROTOCOL_RUN_H
 
@@ -31,7 +27,7 @@ struct run_env {
 #define PSANDBOX_COMMANDS_MAX 20   /* of one call */
 #define PSANDBOX_IMAGE_MAX    255
 
-/* What is to run. Borrowed pointers throughout. */
+/* A program to run. All pointers are borrowed. */
 struct run_request {
     const char *tenant;
     const char *conversation;
@@ -39,32 +35,30 @@ struct run_request {
     struct run_text code;
     struct run_text input; /* stdin; data NULL: none */
     bool network;
-    bool index; /* args are packages to install: the image's installer runs, with the language's
-                   package index as its only network; code, input and env are empty */
+    bool index; /* install the packages args: the language's package index is the only network;
+                   code, input and env are empty */
     uint64_t timeout_ms; /* 0: the default */
-    uint64_t keep_bytes; /* of each output stream; 0: the setting (our own helper programs ask for
-                            more) */
+    uint64_t keep_bytes; /* of each output stream; 0: the setting */
     const struct run_text *args;
     size_t n_args;
     const struct run_env *env;
     size_t n_env;
 };
 
-/* Whether a container of its own has to be made for it: none that waits will do. */
+/* Whether no warm container can serve it. */
 bool run_needs_new(const struct run_request *request);
 
-/* How its caller wants to hear of it. Borrowed as well. */
+/* When and how the caller is answered. */
 struct run_options {
-    uint64_t wait_ms; /* the answer comes by then, with status "running" if need be; 0: at the end.
-                         What the run waits for its turn counts. */
+    uint64_t wait_ms; /* until the answer, time in the queue included; its status may be "running";
+                         0: at the end */
     bool background;  /* the answer comes at once, with the run's id */
     bool live;        /* pieces of output come before the answer */
-    bool detach;      /* the caller's leaving does not cancel the run: its result is kept */
-    bool cancel_on_disconnect; /* a connection that breaks cancels it: nobody would come for the
-                                  result */
-    bool opened;               /* its first changed files come opened with the answer */
-    bool session; /* in the persistent sandbox of the conversation that keeps its variables (made
-                     when there is none): no wait_ms, background, stdin, args, env */
+    bool detach;      /* the run outlives its connection: its result is kept */
+    bool cancel_on_disconnect;
+    bool opened;  /* descriptors of the first changed files come with the answer */
+    bool session; /* in the conversation's persistent sandbox that keeps variables: no wait_ms,
+                     background, stdin, args, env */
     const json_t *wants; /* names that the code imports, an array of strings; NULL: unknown */
 };
 
@@ -75,13 +69,13 @@ enum run_status {
     RUN_TIMEOUT,
     RUN_OUT_OF_MEMORY,
     RUN_OUTPUT_LIMIT,
-    RUN_KILLED,    /* a signal, or somebody removed the container */
+    RUN_KILLED,    /* by a signal, or the container was removed */
     RUN_BUSY,      /* not started: too many runs at the moment */
-    RUN_CANCELLED, /* ended because its caller, or cancel_run, said so */
-    RUN_LOST,      /* who looked after it has died; nobody knows the outcome */
+    RUN_CANCELLED, /* by its caller or cancel_run */
+    RUN_LOST,      /* its supervisor died: the outcome is unknown */
 };
 
-const char *
-run_status_name(enum run_status s); /* "ok", "error", "timeout", … as in run_code's result */
+/* "ok", "error", "timeout", … as in run_code's result */
+const char *run_status_name(enum run_status s);
 
 #endif

@@ -2,12 +2,14 @@
 
 #include "common/protocol/wire.h"
 
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/sock.h"
 #include "common/protocol/ops.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
 #define FRAME_HEADER 4
 
@@ -39,38 +41,22 @@ static json_t *text_new(struct run_text t)
     return t.data ? json_stringn(t.data, t.len) : json_null();
 }
 
-/* What a supervisor is chosen by is a hint: the first names do. */
-static json_t *wants_new(const json_t *wants)
-{
-    json_t *list = json_array();
-    size_t i;
-    json_t *name;
-    json_array_foreach(wants, i, name)
-    {
-        if (i < WIRE_WANTS_MAX)
-            json_array_append(list, name);
-    }
-    return list;
-}
-
 json_t *wire_run_head_new(const struct run_request *r, const struct run_options *m)
 {
-    json_t *head = json_object();
-    json_object_set_new(head, "op", json_string(op_name(m->session ? OP_SESSION : OP_RUN)));
-    json_object_set_new(head, "tenant", json_string(r->tenant));
-    json_object_set_new(head, "conversationId", json_string(r->conversation));
-    json_object_set_new(head, "language", json_string(r->language));
-    json_object_set_new(head, "network", json_boolean(r->network));
-    json_object_set_new(head, "index", json_boolean(r->index));
-    json_object_set_new(head, "timeoutMs", json_integer((json_int_t)r->timeout_ms));
-    json_object_set_new(head, "waitMs", json_integer((json_int_t)m->wait_ms));
-    json_object_set_new(head, "background", json_boolean(m->background));
-    json_object_set_new(head, "live", json_boolean(m->live));
-    json_object_set_new(head, "detach", json_boolean(m->detach));
-    json_object_set_new(head, "cancelOnDisconnect", json_boolean(m->cancel_on_disconnect));
-    json_object_set_new(head, "opened", json_boolean(m->opened));
-    if (m->wants)
-        json_object_set_new(head, "wants", wants_new(m->wants));
+    json_t *head = op_head_new(m->session ? OP_SESSION : OP_RUN,
+                               "{s:s*, s:s*, s:s*, s:b, s:b, s:I, s:I, s:b, s:b, s:b, s:b, s:b}",
+                               "tenant", r->tenant, "conversationId", r->conversation, "language",
+                               r->language, "network", r->network, "index", r->index, "timeoutMs",
+                               (json_int_t)r->timeout_ms, "waitMs", (json_int_t)m->wait_ms,
+                               "background", m->background, "live", m->live, "detach", m->detach,
+                               "cancelOnDisconnect", m->cancel_on_disconnect, "opened", m->opened);
+    json_t *wants = m->wants ? json_array() : NULL;
+
+    /* The names choose among warm containers: the first suffice. */
+    for (size_t i = 0; i < json_array_size(m->wants) && i < WIRE_WANTS_MAX; i++)
+        json_array_append(wants, json_array_get(m->wants, i));
+    if (wants)
+        json_object_set_new(head, "wants", wants);
     return head;
 }
 
@@ -83,13 +69,9 @@ json_t *wire_run_body_new(const struct run_request *r)
     for (size_t i = 0; i < r->n_env; i++)
         json_array_append_new(env, json_pack("[s, s]", r->env[i].name, r->env[i].value));
 
-    json_t *body = json_object();
-    json_object_set_new(body, "code", text_new(r->code));
-    json_object_set_new(body, "stdin", text_new(r->input));
-    json_object_set_new(body, "keepBytes", json_integer((json_int_t)r->keep_bytes));
-    json_object_set_new(body, "args", args);
-    json_object_set_new(body, "env", env);
-    return body;
+    return json_pack("{s:o, s:o, s:I, s:o, s:o}", "code", text_new(r->code), "stdin",
+                     text_new(r->input), "keepBytes", (json_int_t)r->keep_bytes, "args", args,
+                     "env", env);
 }
 
 static int decode_wants(const json_t *list, const json_t **out, struct err *e)
@@ -274,4 +256,20 @@ int wire_error_take(const json_t *error, struct err *e)
     err_set(e, err_kind_parse(kind ? kind : ""), "%s", text ? text : "the broker failed");
     e->sys = (int)json_get_integer(error, "errno", 0);
     return -1;
+}
+
+void reply_send(int take_fd, json_t *take_reply)
+{
+    struct err e = ERR_INIT;
+
+    if (wire_post(take_fd, take_reply, -1, &e) < 0)
+        log_debug("the caller left before the answer: %s", e.text);
+    json_decref(take_reply);
+    shutdown(take_fd, SHUT_RDWR);
+    auto_close_fd(&take_fd);
+}
+
+void reply_send_error(int take_fd, const struct err *why)
+{
+    reply_send(take_fd, wire_error_new(why));
 }

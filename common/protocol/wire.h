@@ -1,7 +1,6 @@
 /*
- * The run protocol on the broker's socket, both directions. Private to common/broker.
- *
- * Everything is a message of sock.h holding a JSON object. A connection begins with its head:
+ * The protocol on the broker's socket: messages of sock.h, each a JSON object. A connection begins
+ * with its head:
  *   {"op":"run", tenant, conversationId, language, network, index, timeoutMs, waitMs, background,
  * live, detach, cancelOnDisconnect, opened, wants}, and at once a second message, the body: {code,
  * stdin, args, env, keepBytes}
@@ -17,26 +16,26 @@
  *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
  *   {"op":"archive_link"|"pack"|"unpack", …}
  *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}
- * With put and finish_upload the content's descriptor rides along, with the replies of open and
- * stage_upload the file's, with the result of a run that asked for it (opened) those of the first
- * files with a url, in their order, if they could be opened; with pack the pipe that the archive
- * goes into, with unpack (unless it names a file) the archive.
+ * Descriptors are passed with put and finish_upload (the content), pack (the pipe for the archive)
+ * and unpack (the archive, unless a file is named), and with the replies of open and stage_upload
+ * (the file) and of a run with "opened" (its first files with a url, in their order).
  *
- * Replies, the last one is result or error; whoever sent it shuts the connection down:
+ * Replies; the last one is a result or an error, and its sender shuts the connection down:
  *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}
  *   {"live":{"skipped":N}, "nextByte":N}
  *   {"result":{…}}     {"error":{"kind","text", "retryAfterMs"?, "position"?}}
- * Meanwhile the caller of a run may send {"cancel":true}. It may come together with the end of the
- * connection, which a poll shows as a hang-up first: read before believing it.
+ * The caller of a run may send {"cancel":true} meanwhile. poll() may report it together with a
+ * hang-up: read first.
  *
  * Between the broker's main process and a supervisor (the channel):
  *   {"do":"claim","head":{…},"queueMs":N} with the connection, its body unread
  *   {"do":"hand","head":{…}} with a connection (get_run, cancel_run)     {"do":"preload"}
  *   {"is":"waiting","tier":"light"|"full","memoryBytes":N}   {"is":"running"}   {"is":"started"}
- * {"is":"ended"} "running" is said as soon as the body has been read: from then on nobody else can
- * serve the run. A persistent sandbox's process gets its commands and sessions by "hand", too, says
- * "ended" before it goes, and is told {"do":"end"} when the server stops. "started" is said when a
- * run's container is up that did not wait when the run came.
+ * {"is":"ended"}
+ * "running" is sent when the body has been read: the run cannot be given to another supervisor from
+ * then on. "started" is sent when the container of a cold start is up. The supervisor of a
+ * persistent sandbox gets commands and sessions by "hand" as well, sends "ended" before it exits,
+ * and gets {"do":"end"} when the server stops.
  */
 #ifndef SANDCGI_PROTOCOL_WIRE_H
 #define SANDCGI_PROTOCOL_WIRE_H
@@ -49,16 +48,13 @@
 
 #include <jansson.h>
 
-/* Code, stdin, arguments and environment, each escaped at worst sixfold in JSON, stay below this.
- */
+/* Code, stdin, arguments and environment stay below this, though JSON may escape them sixfold. */
 #define WIRE_MESSAGE_MAX (64u * 1024 * 1024)
 #define WIRE_HEAD_MAX    (16u * 1024)
-#define WIRE_WANTS_MAX   64 /* names of imports; the rest is not told */
+#define WIRE_WANTS_MAX   64 /* names of imports that are sent */
 
-/* The text of every answer about a run that its caller has no part in, or that is no more. */
+/* The one text for unknown, expired and foreign ids. */
 #define WIRE_NO_SUCH_RUN "runId: no such run (unknown, expired, or another client's)"
-
-/* The same of a persistent sandbox. */
 #define WIRE_NO_SUCH_SANDBOX                                                                       \
     "sandboxId: no such sandbox (unknown, closed long ago, or another client's)"
 
@@ -66,11 +62,8 @@
 json_t *wire_run_head_new(const struct run_request *request, const struct run_options *options);
 json_t *wire_run_body_new(const struct run_request *request);
 
-/*
- * And back: the head fills what is in it (code, stdin, args, env and keepBytes stay empty), the
- * body adds the rest. ERR_INVALID when a member is missing or of another type. They point into
- * head and body, which must outlive *out; clear it with wire_run_decoded_clear, also after a
- * failure.
+/* The inverse, first the head, then the body. ERR_INVALID when a member is missing or of another
+ * type. *out points into head and body; clear it with wire_run_decoded_clear, also after a failure.
  */
 int wire_run_head_decode(const json_t *head, struct run_request *out, struct run_options *options,
                          struct err *e);
@@ -81,7 +74,7 @@ void wire_run_decoded_clear(struct run_request *request);
 int wire_send(int fd, const json_t *message, int pass_fd, struct err *e);
 /* The same without waiting, see sock_post_message. */
 int wire_post(int fd, const json_t *message, int pass_fd, struct err *e);
-/* The message's bytes as they go over the socket, behind what out has. */
+/* Appends the message as it is sent over the socket. */
 int wire_frame(const json_t *message, struct buf *out, struct err *e);
 /* Receives a JSON object; new reference or NULL. out_fd may be NULL. */
 json_t *wire_recv(int fd, int *out_fd, struct deadline d, struct err *e);
@@ -95,5 +88,10 @@ json_t *wire_result_new(json_t *take_result);
 json_t *wire_error_new(const struct err *problem);
 /* The inverse of wire_error_new, for the value of "error"; always returns -1. */
 int wire_error_take(const json_t *error, struct err *e);
+
+/* For processes that must not wait: sends the last message and closes the connection; takes both. A
+ * caller that has left is logged. */
+void reply_send(int take_fd, json_t *take_reply);
+void reply_send_error(int take_fd, const struct err *why);
 
 #endif

@@ -1,10 +1,8 @@
-# What outlives a broker: files below SANDBOX_ROOT.
+# Results, and the records below SANDBOX_ROOT that outlive a broker.
 noinst_LIBRARIES += librecords.a
 librecords_a_SOURCES = \
-	common/records/capture.c common/records/capture.h \
 	common/records/retention_notice.c common/records/retention_notice.h \
 	common/records/run_result.c common/records/run_result.h \
-	common/records/index_dir.c common/records/index_dir.h \
 	common/records/output_ring.c common/records/output_ring.h \
 	common/records/psandbox_record.c common/records/psandbox_record.h \
 	common/records/run_lock.c common/records/run_lock.h \

@@ -9,7 +9,7 @@
 
 struct output_ring {
     size_t keep;
-    uint64_t first; /* what came before it was never here */
+    uint64_t first; /* offset of the first byte ever added */
     uint64_t total;
     char *data;            /* byte i of the output is at i % keep */
     unsigned char *stream; /* and its enum engine_stream here */
@@ -64,7 +64,7 @@ uint64_t output_ring_oldest(const struct output_ring *l)
     return l->total - l->first > l->keep ? l->total - l->keep : l->first;
 }
 
-/* Appends the bytes [from, to) as they are; they must still be there. */
+/* Appends the bytes [from, to), which must be kept. */
 static void copy_range(const struct output_ring *l, uint64_t from, uint64_t to, struct buf *out)
 {
     size_t len = (size_t)(to - from);
@@ -80,7 +80,7 @@ void output_ring_raw(const struct output_ring *l, struct buf *out)
     copy_range(l, output_ring_oldest(l), l->total, out);
 }
 
-/* Where reading from since begins. */
+/* The offset at which reading from since begins. */
 static uint64_t first_there(const struct output_ring *l, uint64_t since, uint64_t *out_skipped)
 {
     uint64_t oldest = output_ring_oldest(l);
@@ -91,10 +91,8 @@ static uint64_t first_there(const struct output_ring *l, uint64_t since, uint64_
     return since + *out_skipped;
 }
 
-/*
- * Appends [from, to) repaired. Behind a gap the rest of a character that went with it is left out,
- * and unless all is said, one that is cut at the end. Returns the offset behind what was taken.
- */
+/* Appends [from, to) as UTF-8, after a gap without the rest of a cut character, and unless all is
+ * set without a character that is cut at the end. Returns the offset behind the text. */
 static uint64_t add_text(const struct output_ring *l, uint64_t from, uint64_t to, bool gap,
                          bool all, struct buf *out)
 {
@@ -131,8 +129,8 @@ static enum engine_stream stream_at(const struct output_ring *l, uint64_t offset
     return (enum engine_stream)l->stream[offset % l->keep];
 }
 
-/* The end of what belongs to one stream without interruption, at most max bytes on; *out_line_end:
- * behind the last newline in it, from when there is none. */
+/* The end of the bytes of one stream from from on, at most max; *out_line_end: behind the last
+ * newline among them, or from. */
 static uint64_t same_stream(const struct output_ring *l, uint64_t from, size_t max,
                             uint64_t *out_line_end)
 {

@@ -1,8 +1,5 @@
-/*
- * A run's output while it goes on: the newest bytes of both streams in the order they came, in
- * fixed memory. Bytes are counted from 0 over both streams; waiters hold their own offsets.
- * Private to common/broker.
- */
+/* The newest output of a run in fixed memory: both streams in their order. Offsets count the bytes
+ * of both streams from 0. */
 #ifndef SANDCGI_RECORDS_OUTPUT_RING_H
 #define SANDCGI_RECORDS_OUTPUT_RING_H
 
@@ -24,43 +21,42 @@ void output_ring_free(struct output_ring *l);
 void output_ring_add(struct output_ring *l, enum engine_stream stream, const char *data,
                      size_t len);
 
-/* Before anything was added: counts on from total, as if that much had come and gone. */
+/* Starts an empty ring at the offset total. */
 void output_ring_resume(struct output_ring *l, uint64_t total);
 
-/* Bytes that came so far, and the offset of the first that is still there. */
+/* The number of bytes added, and the offset of the oldest one kept. */
 uint64_t output_ring_total(const struct output_ring *l);
 uint64_t output_ring_oldest(const struct output_ring *l);
 
-/* The raw bytes that are still there, from output_ring_oldest to output_ring_total. */
+/* Appends the bytes kept, unchanged. */
 void output_ring_raw(const struct output_ring *l, struct buf *out);
 
 /*
- * Appends the output from since on as valid UTF-8, made from at most max bytes (out needs room for
- * 3 * max). A character that is cut at the end is held back unless over says that no more will
- * come. *out_next is the offset behind what was given, *out_skipped how many bytes from since on
- * are gone. since beyond the end gives nothing and *out_next is the end.
+ * Appends the output from since on as valid UTF-8, made from at most max bytes (room for 3 * max).
+ * Unless the output is over, a character that is cut at the end is held back. *out_next: the offset
+ * behind the text; *out_skipped: the bytes from since on that are no longer kept. A since beyond
+ * the end is the end.
  */
 void output_ring_text(const struct output_ring *l, uint64_t since, size_t max, bool over,
                       struct buf *out, uint64_t *out_next, uint64_t *out_skipped);
 
-/* Where the first line behind from begins, for who does not want all that is between; a character's
- * beginning when no line ends there. from is from output_ring_oldest to output_ring_total. */
+/* The offset of the first line that begins behind from (an offset that is kept); when no line ends
+ * there, of the next whole character. */
 uint64_t output_ring_line_behind(const struct output_ring *l, uint64_t from);
 
-/* How far a piece may go: to the last line's end, to where characters are whole, to the last byte.
- */
+/* The end of a piece: the last whole line, the last whole character, the last byte. */
 enum output_ring_cut { OUTPUT_RING_LINES, OUTPUT_RING_REST, OUTPUT_RING_OVER };
 
 struct output_ring_piece {
     enum engine_stream stream;
-    uint64_t skipped; /* bytes from since on that are gone */
+    uint64_t skipped; /* bytes from since on that are no longer kept */
     uint64_t next;    /* offset behind the piece */
 };
 
 /*
- * The next piece of one stream from since on, made from at most max bytes (4 or more),
- * appended to out as valid UTF-8 (room for 3 * max). A line that the other stream interrupts, or
- * that is longer than max, is not waited for. false: there is nothing to give yet.
+ * Appends the next piece of one stream from since on as valid UTF-8 (room for 3 * max), made from
+ * at most max bytes (4 or more). A line that the other stream interrupts, or that is longer than
+ * max, is a piece at once. false: there is none yet.
  */
 bool output_ring_piece_at(const struct output_ring *l, uint64_t since, size_t max,
                           enum output_ring_cut cut, struct buf *out,

@@ -51,9 +51,9 @@ static int open_psandboxes(const struct sandbox_root *root, struct err *e)
 
 /* ---- writing ---- */
 
-/* Beside its place first: waiters see the old one or the new one. */
-static int put_file(int dir_fd, const char *run_id, const char *ending, const struct buf *content,
-                    struct err *e)
+/* By renaming: readers see the old file or the new one. */
+static int file_replace(int dir_fd, const char *run_id, const char *ending,
+                        const struct buf *content, struct err *e)
 {
     char name[NAME_LEN], draft[NAME_LEN];
 
@@ -80,7 +80,7 @@ int psandbox_record_write(const struct sandbox_root *root, const char *run_id, c
         return -1;
     if (json_write(record, &text) < 0)
         return err_set(e, ERR_LIMIT, "a sandbox's record is over %d bytes", RECORD_MAX);
-    return put_file(dir, run_id, ".json", &text, e);
+    return file_replace(dir, run_id, ".json", &text, e);
 }
 
 int psandbox_record_write_log(const struct sandbox_root *root, const char *run_id,
@@ -92,7 +92,7 @@ int psandbox_record_write_log(const struct sandbox_root *root, const char *run_i
     if (dir < 0)
         return -1;
     output_ring_raw(log, &raw);
-    return put_file(dir, run_id, ".log", &raw, e);
+    return file_replace(dir, run_id, ".log", &raw, e);
 }
 
 /* ---- reading ---- */
@@ -129,23 +129,10 @@ json_t *psandbox_record_read(const struct sandbox_root *root, const char *run_id
     return dir < 0 ? NULL : read_record(dir, run_id);
 }
 
-static bool has_ended(const json_t *record)
-{
-    return json_get_integer(record, "endedAt", 0) > 0;
-}
-
 bool psandbox_record_lives(const struct sandbox_root *root, const char *run_id,
                            const json_t *record)
 {
-    return !has_ended(record) && run_lock_reap(root->fd, run_id);
-}
-
-static int64_t forgotten_at(const json_t *record)
-{
-    int64_t ended = json_get_integer(record, "endedAt", 0);
-
-    return (ended ? ended : json_get_integer(record, "expiresAt", 0)) +
-           json_get_integer(record, "keepSeconds", 0);
+    return json_get_integer(record, "endedAt", 0) <= 0 && run_lock_reap(root->fd, run_id);
 }
 
 void psandbox_record_strip(json_t *record)
@@ -156,10 +143,10 @@ void psandbox_record_strip(json_t *record)
         json_object_del(record, ours[i]);
 }
 
-/* What its owner is told. */
+/* The row for the owner. */
 static json_t *row_of(const struct sandbox_root *root, const char *run_id, json_t *take_record)
 {
-    if (!has_ended(take_record) && !run_lock_reap(root->fd, run_id)) {
+    if (json_get_integer(take_record, "endedAt", 0) <= 0 && !run_lock_reap(root->fd, run_id)) {
         json_object_set_new(take_record, "status", json_string("lost"));
         json_object_set_new(take_record, "reason", json_string(LOST_REASON));
     }
@@ -214,18 +201,22 @@ void psandbox_record_read_log(const struct sandbox_root *root, const char *psand
         fdio_read_to_end(fd, out, &e);
 }
 
-/* ---- all of them ---- */
+/* ---- all records ---- */
 
-/* The run id of a record's name; "": it is none. */
-static void id_of_entry(const char *name, char out[RUN_ID_LEN + 1])
+/* Reads the next record; false: there is none. *out_record NULL: it is torn. */
+static bool record_next(DIR *dir, char out_run_id[RUN_ID_LEN + 1], json_t **out_record)
 {
-    out[0] = '\0';
-    if (strlen(name) != RUN_ID_LEN + 5 || strcmp(name + RUN_ID_LEN, ".json") != 0)
-        return;
-    memcpy(out, name, RUN_ID_LEN);
-    out[RUN_ID_LEN] = '\0';
-    if (!run_id_ok(out))
-        out[0] = '\0';
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        if (strlen(entry->d_name) != RUN_ID_LEN + 5 ||
+            strcmp(entry->d_name + RUN_ID_LEN, ".json") != 0)
+            continue;
+        snprintf(out_run_id, RUN_ID_LEN + 1, "%.*s", RUN_ID_LEN, entry->d_name);
+        if (run_id_ok(out_run_id)) {
+            *out_record = read_record(dirfd(dir), out_run_id);
+            return true;
+        }
+    }
+    return false;
 }
 
 int psandbox_record_each(const struct sandbox_root *root,
@@ -233,28 +224,23 @@ int psandbox_record_each(const struct sandbox_root *root,
                          void *ctx, struct err *e)
 {
     AUTO_DIR DIR *dir = beneath_open_dir(root->fd, PSANDBOXES_DIR);
+    char run_id[RUN_ID_LEN + 1];
 
     if (!dir)
         return err_errno(e, "the records of sandboxes cannot be listed");
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        char run_id[RUN_ID_LEN + 1];
-
-        id_of_entry(entry->d_name, run_id);
-        json_auto_t *record = run_id[0] ? read_record(dirfd(dir), run_id) : NULL;
+    for (json_t *record; record_next(dir, run_id, &record); json_decref(record))
         if (record)
             take(ctx, run_id, record);
-    }
     return 0;
 }
 
-/* Which records are wanted, and those of them so far. */
 struct listing {
     const struct sandbox_root *root;
     const char *tenant, *conversation; /* NULL: any */
     json_t *rows;
 };
 
-static bool is_of(const json_t *record, const char *tenant, const char *conversation)
+static bool record_belongs_to(const json_t *record, const char *tenant, const char *conversation)
 {
     return strcmp(json_get_string(record, "tenant"), tenant) == 0 &&
            (!conversation || strcmp(json_get_string(record, "conversationId"), conversation) == 0);
@@ -264,7 +250,7 @@ static void list_one(void *ctx, const char *run_id, const json_t *record)
 {
     struct listing *l = ctx;
 
-    if (!is_of(record, l->tenant, l->conversation))
+    if (!record_belongs_to(record, l->tenant, l->conversation))
         return;
     json_insert_descending(l->rows, "createdAt",
                            row_of(l->root, run_id, json_copy((json_t *)(uintptr_t)record)));
@@ -283,11 +269,10 @@ json_t *psandbox_record_list(const struct sandbox_root *root, const char *tenant
     return NULL;
 }
 
-/* Which session is meant, and the newest that was found. */
 struct session_search {
     const struct sandbox_root *root;
     const char *tenant, *conversation, *language, *but_run_id;
-    json_int_t begun_us;
+    json_int_t begun_us; /* of the newest found */
     json_t *row;
 };
 
@@ -298,8 +283,8 @@ static void compare_session(void *ctx, const char *run_id, const json_t *record)
     json_int_t begun_us = json_get_integer(record, "begunUs", 0);
 
     if (!json_get_bool(record, "session", 0) || !language || strcmp(language, s->language) != 0 ||
-        !is_of(record, s->tenant, s->conversation) || strcmp(run_id, s->but_run_id) == 0 ||
-        begun_us < s->begun_us)
+        !record_belongs_to(record, s->tenant, s->conversation) ||
+        strcmp(run_id, s->but_run_id) == 0 || begun_us < s->begun_us)
         return;
     s->begun_us = begun_us;
     json_decref(s->row);
@@ -318,27 +303,22 @@ json_t *psandbox_record_last_session(const struct sandbox_root *root, const char
     return s.row;
 }
 
-static void forget(int dir_fd, const char *run_id)
-{
-    static const char *const endings[] = {".json", ".log", ".new"};
-    char name[NAME_LEN];
-
-    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
-        file_name(run_id, endings[i], name);
-        unlinkat(dir_fd, name, 0);
-    }
-}
-
 void psandbox_record_sweep(const struct sandbox_root *root, int64_t now_unix)
 {
+    static const char *const endings[] = {".json", ".log", ".new"};
     AUTO_DIR DIR *dir = beneath_open_dir(root->fd, PSANDBOXES_DIR);
+    char run_id[RUN_ID_LEN + 1], name[NAME_LEN];
 
-    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
-        char run_id[RUN_ID_LEN + 1];
+    for (json_t *record; dir && record_next(dir, run_id, &record); json_decref(record)) {
+        int64_t ended = json_get_integer(record, "endedAt", 0);
+        int64_t kept_from = ended ? ended : json_get_integer(record, "expiresAt", 0);
 
-        id_of_entry(entry->d_name, run_id);
-        json_auto_t *record = run_id[0] ? read_record(dirfd(dir), run_id) : NULL;
-        if (run_id[0] && now_unix > forgotten_at(record) && !run_lock_reap(root->fd, run_id))
-            forget(dirfd(dir), run_id);
+        if (now_unix <= kept_from + json_get_integer(record, "keepSeconds", 0) ||
+            run_lock_reap(root->fd, run_id))
+            continue;
+        for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+            file_name(run_id, endings[i], name);
+            unlinkat(dirfd(dir), name, 0);
+        }
     }
 }

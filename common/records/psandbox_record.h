@@ -1,8 +1,7 @@
 /*
- * What is known of a persistent sandbox beside its process: SANDBOX_ROOT/.sandboxes/<run id>.json,
- * written at its start and whenever its state changes, and <run id>.log, what its commands printed,
- * once it has ended. One whose record says that it lives while nobody holds its lock (run_lock.h)
- * is lost. Only the broker's account can read them. Private to common/broker.
+ * Records of persistent sandboxes in SANDBOX_ROOT/.sandboxes: <run id>.json, written at every
+ * change of state, and <run id>.log, the output of its commands, written at its end. A sandbox
+ * without an end whose lock (run_lock.h) is free is lost. Only the broker's account can read them.
  */
 #ifndef SANDCGI_RECORDS_PSANDBOX_RECORD_H
 #define SANDCGI_RECORDS_PSANDBOX_RECORD_H
@@ -15,50 +14,45 @@
 
 /* The sandboxId of a persistent sandbox's run. */
 void psandbox_id_write(const char *run_id, char out[PSANDBOX_ID_LEN + 1]);
-/* The run id in a client's text; NULL: it is no id of ours. */
+/* The run id in a client's text; NULL: not a sandboxId. */
 const char *psandbox_run_id(const char *psandbox_id);
 
 /*
- * A record is a JSON object: the row that its owner is told (client_psandboxes.h:
- * broker_psandbox_status), "tenant", "begunUs", which tells apart what was created in one second,
- * and "keepSeconds", for how long it is kept after its end. Replaces the one before at once; not
- * synced.
+ * A record is the row of broker_psandbox_status with "tenant", "begunUs" (orders sandboxes of one
+ * second) and "keepSeconds" (how long it is kept after its end). Replaced atomically; not synced.
  */
 int psandbox_record_write(const struct sandbox_root *root, const char *run_id, const json_t *record,
                           struct err *e);
 
-/* Leaves the row of what is a record. */
+/* Makes a record the row of broker_psandbox_status. */
 void psandbox_record_strip(json_t *record);
 
-/* The record as it was written; NULL: it is missing or torn. New reference. */
+/* New reference; NULL: missing or torn. */
 json_t *psandbox_record_read(const struct sandbox_root *root, const char *run_id);
-/* Calls take with all of them, in no order; -1: they cannot be listed. */
+/* Calls take with every record, in no order. */
 int psandbox_record_each(const struct sandbox_root *root,
                          void (*take)(void *ctx, const char *run_id, const json_t *record),
                          void *ctx, struct err *e);
-/* Does the record say that it has not ended, and is its process there? */
+/* Whether the sandbox has not ended and its supervisor is alive. */
 bool psandbox_record_lives(const struct sandbox_root *root, const char *run_id,
                            const json_t *record);
 
-/* The owner's row of tenant's sandbox; new reference. Whatever is wrong is ERR_NOT_FOUND in one
- * text. */
+/* The row of tenant's sandbox; new reference. Every failure is psandbox_not_found. */
 json_t *psandbox_record_row(const struct sandbox_root *root, const char *psandbox_id,
                             const char *tenant, struct err *e);
 
-/* The row of the newest sandbox that kept the variables of a conversation in that language, but not
- * of the one of that run id; NULL: there was none, or it is forgotten. New reference. */
+/* The row of a conversation's newest session in that language, but_run_id excepted; NULL: none is
+ * recorded. New reference. */
 json_t *psandbox_record_last_session(const struct sandbox_root *root, const char *tenant,
                                      const char *conversation, const char *language,
                                      const char *but_run_id);
 
-/* Why one ended that its owner did not want any more. */
 #define PSANDBOX_CLOSED_BY_OWNER "by close_sandbox"
-/* What became of the sandbox of that row: "is lost", "has expired", "is closed"; in all it is ended
- * or ending. */
+/* "is lost", "has expired" or "is closed" of an ended or ending sandbox. */
 const char *psandbox_record_end(const json_t *row);
-/* The same for a call: ERR_NOT_FOUND with what became of the sandbox of that row; -1. */
+/* ERR_NOT_FOUND with that and the reason; -1. */
 int psandbox_record_say_end(const json_t *row, struct err *e);
-/* ERR_NOT_FOUND in the one text; -1. */
+/* ERR_NOT_FOUND with WIRE_NO_SUCH_SANDBOX; -1. */
 int psandbox_not_found(struct err *e);
 
 /* The tenant's rows, of a conversation or (NULL) of all, newest first, up to PSANDBOX_LIST_MAX. New
@@ -68,11 +62,11 @@ json_t *psandbox_record_list(const struct sandbox_root *root, const char *tenant
 
 int psandbox_record_write_log(const struct sandbox_root *root, const char *run_id,
                               const struct output_ring *log, struct err *e);
-/* Appends it as it was printed; one that cannot be read is empty. */
+/* Appends the raw log; an unreadable one is empty. */
 void psandbox_record_read_log(const struct sandbox_root *root, const char *psandbox_id,
                               struct buf *out);
 
-/* Forgets those whose time is over. */
+/* Removes expired records. */
 void psandbox_record_sweep(const struct sandbox_root *root, int64_t now_unix);
 
 #endif

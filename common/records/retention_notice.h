@@ -1,5 +1,4 @@
-/* What a result tells of how long its conversation's files are kept, and how many may be. Private
- * to common/broker. */
+/* The members of a result about the retention and the quota of its conversation's files. */
 #ifndef SANDCGI_RECORDS_RETENTION_NOTICE_H
 #define SANDCGI_RECORDS_RETENTION_NOTICE_H
 
@@ -8,21 +7,20 @@
 
 #include <jansson.h>
 
-/* filesExpireAt: Unix seconds, when nobody uses them before; absent when they do not. */
+/* Adds filesExpireAt, in Unix seconds, unless files do not expire. */
 void retention_notice_expiry(const struct sandbox *sb, json_t *result);
 
-/* A sentence in notices when files of this conversation had expired before this use of it; it is
- * told once. */
+/* Adds a notice, once, when files of this conversation have expired. */
 void retention_notice_expired(const struct sandbox *sb, json_t *result);
 
-/* Both, to who puts files into it. */
+/* Both, for results of calls that add files. */
 void retention_notice_owner(const struct sandbox *sb, json_t *result);
 
-/* Before something is run: the files, and whether the conversation is within its bounds. */
+/* Before a run: takes the snapshot and checks the quota. */
 int retention_notice_before(const struct sandbox *sb, struct snapshot *out, struct err *e);
 
-/* filesExpireAt, and a sentence in notices when the files afterwards are above the bounds. Takes no
- * time: an answer waits for it. */
+/* Adds filesExpireAt, and a notice when the files are above the quota. Must be quick: an answer
+ * waits for it. */
 void retention_notice_after(const struct sandbox *sb, const struct snapshot *after, json_t *result);
 
 #endif

@@ -18,7 +18,7 @@
 
 #define RECORD_MAX   8192 /* bytes of run.json */
 #define RECORD_DEPTH 4
-#define SENSELESS_S  3600 /* how old a folder without a record gets */
+#define TORN_KEPT_S  3600 /* how long a folder without a record is kept */
 #define DIR_FLAGS    (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 #define RECORD_FILE  "run.json"
@@ -255,7 +255,6 @@ int run_record_look(const struct sandbox_root *root, const char *run_id, struct 
     return 0;
 }
 
-/* A torn result is as good as none. */
 static void read_result(int dir_fd, struct run_record *out, json_t **out_result)
 {
     struct err e = ERR_INIT;
@@ -297,11 +296,8 @@ struct output_ring *run_record_output(const struct sandbox_root *root, const cha
 
     dir_path(run_id, path);
     AUTO_FD int dir = openat(root->fd, path, DIR_FLAGS);
-    if (dir < 0 || read_file(dir, OUTPUT_FILE, &raw, true, e) < 0) {
-        run_not_found(e);
-        return NULL;
-    }
-    json_auto_t *head = read_result_head(dir, &head_text, false, &rest);
+    int rc = dir < 0 ? -1 : read_file(dir, OUTPUT_FILE, &raw, true, e);
+    json_auto_t *head = rc < 0 ? NULL : read_result_head(dir, &head_text, false, &rest);
     json_int_t total = json_get_integer(head, "total", -1);
     if (total < (json_int_t)raw.len) {
         run_not_found(e);
@@ -360,7 +356,7 @@ static int newest_first(const void *a, const void *b)
     return strcmp(x->run_id, y->run_id);
 }
 
-/* Forgets all but the newest, so that memory stays bounded whatever a tenant has. */
+/* Keeps the newest only: memory is bounded. */
 static void listing_trim(struct listing *l)
 {
     if (l->n > 0)
@@ -395,15 +391,13 @@ static void listing_add(void *ctx, int runs_fd, const char *run_id)
 
 json_t *run_record_row(const char *run_id, const struct run_record *r, const char *status)
 {
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "runId", run_id, "conversationId",
-                            r->conversation, "language", r->language, "status", status, "createdAt",
-                            (json_int_t)r->created, "expiresAt", (json_int_t)run_record_expires(r));
-    if (r->ended)
-        json_object_set_new(row, "endedAt", json_integer(r->ended));
+    json_t *row = json_pack("{s:s, s:s}", "runId", run_id, "status", status);
+
+    run_record_tell(r, row);
     return row;
 }
 
-/* Without a result it goes on as long as somebody holds its lock. */
+/* A run without a result is running as long as its lock is held. */
 static const char *listed_status(const struct sandbox_root *root, const struct listed *item)
 {
     if (*item->status)
@@ -437,16 +431,15 @@ struct sweep {
     int64_t now;
 };
 
-/* A record that is being made has no run.json yet; what was torn has none for ever. */
+/* A new record has no run.json yet, a torn one never gets it. */
 static bool is_old(int runs_fd, const char *run_id, int64_t now)
 {
     char name[RUN_ID_LEN + 3];
     struct stat st;
 
-    memcpy(name, run_id, RUN_ID_LEN);
-    memcpy(name + RUN_ID_LEN, ".d", 3);
+    snprintf(name, sizeof name, "%.*s.d", RUN_ID_LEN, run_id);
     return fstatat(runs_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           now - st.st_mtim.tv_sec > SENSELESS_S;
+           now - st.st_mtim.tv_sec > TORN_KEPT_S;
 }
 
 static void sweep_one(void *ctx, int runs_fd, const char *run_id)

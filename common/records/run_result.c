@@ -3,12 +3,108 @@
 #include "common/records/run_result.h"
 
 #include "common/base/mem.h"
+#include "common/base/utf8.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- output ---- */
+
+static size_t head_size(const struct capture *c)
+{
+    return c->keep / 2;
+}
+
+static size_t tail_size(const struct capture *c)
+{
+    return c->keep - head_size(c);
+}
+
+void capture_init(struct capture *c, size_t keep)
+{
+    *c = (struct capture){.data = mem_alloc_raw(keep), .keep = keep};
+}
+
+void capture_clear(struct capture *c)
+{
+    free(TAKE_PTR(c->data));
+    c->total = 0;
+}
+
+static void add_to_tail(struct capture *c, const char *data, size_t len)
+{
+    size_t size = tail_size(c);
+    uint64_t seen = c->total - head_size(c); /* earlier bytes of the tail */
+    char *ring = c->data + head_size(c);
+
+    if (len > size) {
+        seen += len - size;
+        data += len - size;
+        len = size;
+    }
+    size_t at = (size_t)(seen % size);
+    size_t first = len < size - at ? len : size - at;
+    memcpy(ring + at, data, first);
+    memcpy(ring, data + first, len - first);
+}
+
+void capture_add(struct capture *c, const char *data, size_t len)
+{
+    size_t head = head_size(c);
+
+    if (c->total < head) {
+        size_t room = head - (size_t)c->total;
+        size_t n = len < room ? len : room;
+        memcpy(c->data + c->total, data, n);
+        c->total += n;
+        data += n;
+        len -= n;
+    }
+    if (len == 0)
+        return;
+    add_to_tail(c, data, len);
+    c->total += len;
+}
+
+bool capture_truncated(const struct capture *c)
+{
+    return c->total > c->keep;
+}
+
+/* Appends the tail, the oldest byte first. */
+static void unroll_tail(const struct capture *c, struct buf *out)
+{
+    uint64_t seen = c->total - head_size(c);
+    size_t size = tail_size(c);
+    const char *ring = c->data + head_size(c);
+
+    size_t at = (size_t)(seen % size);
+    buf_add(out, ring + at, size - at);
+    buf_add(out, ring, at);
+}
+
+void capture_text(const struct capture *c, struct buf *out, uint64_t *out_kept)
+{
+    if (!capture_truncated(c)) {
+        /* So far the ring goes on where the head ends. */
+        utf8_repair(c->data, (size_t)c->total, out);
+        *out_kept = c->total;
+        return;
+    }
+    AUTO_BUF struct buf tail = BUF_INIT(c->keep);
+    unroll_tail(c, &tail);
+    size_t head = utf8_whole_len(c->data, head_size(c));
+    size_t skip = utf8_lost_start(tail.data, tail.len);
+    uint64_t kept = head + tail.len - skip;
+
+    utf8_repair(c->data, head, out);
+    buf_addf(out, "\n[... %" PRIu64 " bytes left out ...]\n", c->total - kept);
+    utf8_repair(tail.data + skip, tail.len - skip, out);
+    *out_kept = kept;
+}
 
 void run_capture_init(struct run_capture *c, size_t keep, uint64_t max)
 {
@@ -31,6 +127,8 @@ bool run_capture_add(struct run_capture *c, enum engine_stream stream, const cha
     capture_add(&c->both, data, len);
     return c->max == 0 || c->both.total <= c->max;
 }
+
+/* ---- results ---- */
 
 enum run_status run_result_status(const struct engine_outcome *outcome)
 {
@@ -106,7 +204,7 @@ static size_t depth_of(const struct difference *d)
     return depth;
 }
 
-/* What is there comes before what is gone, and what is at the top before what is in folders. */
+/* Existing files before deleted ones, then by depth. */
 static int compare_weights(const void *left, const void *right)
 {
     const struct difference *a = left, *b = right;
@@ -120,7 +218,7 @@ static int compare_weights(const void *left, const void *right)
     return compare_places(a, b);
 }
 
-/* Leaves the weightiest of too many, in order of names as ever; how many went. */
+/* Keeps the first RUN_FILES_MAX by weight, in the order of names; returns how many went. */
 static size_t cut(struct differences *d)
 {
     size_t omitted = d->n > RUN_FILES_MAX ? d->n - RUN_FILES_MAX : 0;
@@ -162,22 +260,13 @@ void run_result_add_files(json_t *result, const struct sandbox *sandbox,
     json_object_set_new(result, "filesOmitted", json_integer((json_int_t)omitted));
 }
 
-/* What a result has whatever became of the run. */
+/* The members of every result. */
 static json_t *begin_result(const char *run_id, enum run_status status, int64_t ms)
 {
-    json_t *result = json_object();
-
-    json_object_set_new(result, "success", json_boolean(status == RUN_OK));
-    json_object_set_new(result, "status", json_string(run_status_name(status)));
-    json_object_set_new(result, "exitCode", json_null());
-    json_object_set_new(result, "signal", json_null());
-    json_object_set_new(result, "durationMs", json_integer(ms));
-    json_object_set_new(result, "cpuMs", json_null());
-    json_object_set_new(result, "peakMemoryBytes", json_null());
-    json_object_set_new(result, "runId", json_string(run_id));
-    json_object_set_new(result, "files", json_array());
-    json_object_set_new(result, "filesOmitted", json_integer(0));
-    return result;
+    return json_pack("{s:b, s:s, s:n, s:n, s:I, s:n, s:n, s:s, s:[], s:i}", "success",
+                     status == RUN_OK, "status", run_status_name(status), "exitCode", "signal",
+                     "durationMs", (json_int_t)ms, "cpuMs", "peakMemoryBytes", "runId", run_id,
+                     "files", "filesOmitted", 0);
 }
 
 static void add_story(json_t *result, const struct run_story *story)

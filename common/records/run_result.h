@@ -1,14 +1,32 @@
-/* From what the engine said to run_code's result object. Private to common/broker. */
+/* A program's output as it is kept, and run_code's result object. */
 #ifndef SANDCGI_RECORDS_RUN_RESULT_H
 #define SANDCGI_RECORDS_RUN_RESULT_H
 
+#include "common/base/auto.h"
+#include "common/base/buf.h"
 #include "common/engine/engine.h"
 #include "common/protocol/run.h"
-#include "common/records/capture.h"
 #include "common/records/output_ring.h"
 #include "common/sandbox/snapshot.h"
 
-/* The three views of a program's output, and when it is too much. */
+/* The head and the tail of a stream of output, in fixed memory. */
+struct capture {
+    char *data;     /* keep bytes: first half the head, second half a ring with the tail */
+    size_t keep;    /* at most; 2 or more */
+    uint64_t total; /* bytes seen */
+};
+
+#define AUTO_CAPTURE AUTO(capture_clear)
+
+void capture_init(struct capture *c, size_t keep);
+void capture_clear(struct capture *c);
+void capture_add(struct capture *c, const char *data, size_t len);
+bool capture_truncated(const struct capture *c);
+/* Appends the kept bytes as valid UTF-8 (room for 3 * keep + 64), with a line in place of the bytes
+ * left out. *out_kept: the number of original bytes kept. */
+void capture_text(const struct capture *c, struct buf *out, uint64_t *out_kept);
+
+/* The streams of a program, and both together. */
 struct run_capture {
     struct capture out, err, both;
     uint64_t max; /* of all output; 0: no limit */
@@ -16,13 +34,13 @@ struct run_capture {
 
 void run_capture_init(struct run_capture *c, size_t keep, uint64_t max);
 void run_capture_clear(struct run_capture *c);
-/* false: it is too much. */
+/* false: over max. */
 bool run_capture_add(struct run_capture *c, enum engine_stream stream, const char *data,
                      size_t len);
 
 enum run_status run_result_status(const struct engine_outcome *outcome);
 
-/* What every result tells of its run. Borrowed. */
+/* What every result says of its run. Borrowed. */
 struct run_story {
     const char *run_id;
     const struct sandbox *sandbox; /* its name is enough for a run that is not over */
@@ -30,8 +48,8 @@ struct run_story {
     int64_t queue_ms;
 };
 
-/* The result object: see run_code's output schema. Of more than RUN_FILES_MAX files those are
- * listed that are there and nearest to the top, the rest is counted. New reference, as the next. */
+/* The result object of run_code's output schema. Over RUN_FILES_MAX files, existing files nearest
+ * to the top are listed and the rest is counted. New reference, as the next. */
 #define RUN_FILES_MAX 200
 json_t *run_result_new(const struct run_story *story, const struct engine_outcome *outcome,
                        const struct snapshot *before, const struct snapshot *after);
@@ -45,13 +63,13 @@ void run_result_add_files(json_t *result, const struct sandbox *sandbox,
 json_t *run_result_command(const struct run_text *command, const struct run_capture *capture,
                            const struct engine_outcome *outcome);
 
-/* The same of a run that is not over; ms is how long its program has been running. */
+/* The result of a run that has not ended; ms: since its program began. */
 json_t *run_result_running(const struct run_story *story, int64_t ms);
 
-/* The same of one whose outcome nobody knows; reason says why. */
+/* The result of a run whose outcome is unknown. */
 json_t *run_result_lost(const char *run_id, const char *reason);
 
-/* Adds newOutput, what was printed from since on, and nextByte. */
+/* Adds newOutput, the output from since on, and nextByte. */
 void run_result_add_new(json_t *result, const struct output_ring *output, uint64_t since,
                         bool over);
 

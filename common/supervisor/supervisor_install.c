@@ -6,7 +6,7 @@
 
 #include "common/index/index.h"
 #include "common/index/proxy.h"
-#include "common/records/index_dir.h"
+#include "common/records/run_lock.h"
 #include "common/rpc/json.h"
 
 #include <signal.h>

@@ -5,7 +5,6 @@
 #include "common/base/auto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
-#include "common/protocol/reply.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 

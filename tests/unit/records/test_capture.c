@@ -1,7 +1,7 @@
 /* What is kept of a program's output: head and tail, exact totals, valid UTF-8 at the cuts. */
 #include "config.h"
 
-#include "common/records/capture.h"
+#include "common/records/run_result.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

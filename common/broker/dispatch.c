@@ -8,7 +8,6 @@
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/state/state.h"
-#include "common/scheduler/job_limits.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -233,18 +232,12 @@ static bool is_from_own_user(int fd)
     return false;
 }
 
-/* Each worker asks for it before its first run: not worth a process. */
-static void answer_runners(const struct broker *b, int take_fd)
-{
-    struct err e = ERR_INIT;
-    json_t *list = job_runners(&b->housekeeper.runners, &e);
-
-    reply_send(take_fd, list ? wire_result_new(list) : wire_error_new(&e));
-}
-
 /* OP_BY_MAIN; false: a job. */
 static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const json_t *head)
 {
+    struct err e = ERR_INIT;
+    json_t *runners;
+
     if ((op == OP_ADOPT_RUN || op == OP_ADOPT_PSANDBOX) && !is_from_own_user(*fd))
         return true;
     if (op == OP_CREATE_PSANDBOX || op == OP_SESSION)
@@ -257,7 +250,9 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
         runs_adopt(b, TAKE_FD(*fd), head);
         return true;
     case OP_RUNNERS:
-        answer_runners(b, TAKE_FD(*fd));
+        /* Each worker asks for it before its first run: not worth a process. */
+        runners = job_runners(&b->housekeeper.runners, &e);
+        reply_send(TAKE_FD(*fd), runners ? wire_result_new(runners) : wire_error_new(&e));
         return true;
     case OP_CREATE_PSANDBOX:
         psandboxes_create(&b->psandboxes, TAKE_FD(*fd), head);

@@ -99,14 +99,6 @@ static bool is_orphan(void *ctx, const char *run_id, int64_t deadline_unix)
     return clock_unix_s() > deadline_unix || !run_lock_reap(k->root->fd, run_id);
 }
 
-static int64_t until_next_sweep_ms(const struct housekeeper *k)
-{
-    int64_t over_in_s = k->next_over - clock_unix_s() + 1;
-    if (over_in_s < SWEEP_SOON_MS / 1000)
-        return SWEEP_SOON_MS;
-    return over_in_s < SWEEP_MS / 1000 ? over_in_s * 1000 : SWEEP_MS;
-}
-
 void housekeeper_sweep_files(const struct sandbox_root *root, int64_t now)
 {
     run_lock_sweep(root->fd);
@@ -129,7 +121,10 @@ static void sweep(struct housekeeper *k)
     if (removed > 0)
         log_warn("removed %d containers without a supervisor", removed);
     housekeeper_sweep_files(k->root, clock_unix_s());
-    k->next_sweep = deadline_in_ms(removed < 0 ? SWEEP_SOON_MS : until_next_sweep_ms(k));
+    int64_t over_in_s = k->next_over - clock_unix_s() + 1;
+    k->next_sweep = deadline_in_ms(removed < 0 || over_in_s < SWEEP_SOON_MS / 1000 ? SWEEP_SOON_MS
+                                   : over_in_s < SWEEP_MS / 1000 ? over_in_s * 1000
+                                                                 : SWEEP_MS);
 }
 
 /* The broker asked for a sweep, or has gone (false). */
@@ -144,13 +139,6 @@ static bool on_broker_message(struct housekeeper *k)
     return true;
 }
 
-static void on_engine_event(struct housekeeper *k)
-{
-    if (!k->engine->ops->watch_drain(k->engine))
-        k->watch_fd = -1;
-    k->next_list = deadline_min(k->next_list, deadline_in_ms(SETTLE_MS));
-}
-
 static bool housekeeper_tick(struct housekeeper *k)
 {
     struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
@@ -160,8 +148,11 @@ static bool housekeeper_tick(struct housekeeper *k)
         return false;
     if (p[0].revents && !on_broker_message(k))
         return false;
-    if (p[1].revents)
-        on_engine_event(k);
+    if (p[1].revents) {
+        if (!k->engine->ops->watch_drain(k->engine))
+            k->watch_fd = -1;
+        k->next_list = deadline_min(k->next_list, deadline_in_ms(SETTLE_MS));
+    }
     if (deadline_passed(k->next_list))
         list_runners(k);
     if (deadline_passed(k->next_sweep) && !k->engine_is_lost)
@@ -285,11 +276,6 @@ void housekeeper_link_tick(struct housekeeper_link *k, bool stopping)
 struct deadline housekeeper_link_due(const struct housekeeper_link *k)
 {
     return deadline_min(k->first_message, deadline_min(k->start, k->notify));
-}
-
-bool housekeeper_link_is_ready(const struct housekeeper_link *k)
-{
-    return k->first_message.at_ms < 0;
 }
 
 void housekeeper_link_reap(struct housekeeper_link *k, bool stopping)

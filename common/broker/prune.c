@@ -217,11 +217,6 @@ void prune_init(struct prune *p, const struct spawner *spawner, struct warm_pool
                         .next = deadline_in_ms(FIRST_MS)};
 }
 
-struct deadline prune_due(const struct prune *p)
-{
-    return p->next;
-}
-
 void prune_end(struct prune *p)
 {
     if (p->finder.pid > 0)

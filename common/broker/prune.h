@@ -29,7 +29,7 @@ struct prune {
 void prune_init(struct prune *p, const struct spawner *spawner, struct warm_pool *warm_pool,
                 const struct run_queue *queue);
 void prune_tick(struct prune *p);
-struct deadline prune_due(const struct prune *p);
+
 /* Ends the helpers. */
 void prune_end(struct prune *p);
 /* A job or helper has ended. */

@@ -27,29 +27,6 @@ static bool is_open(const struct child *child, const void *tenant)
            (!tenant || strcmp(child->tenant, tenant) == 0);
 }
 
-/* The row of what a record or an "adopt" head says; NULL: that is not complete. */
-static struct child *row_add(const struct psandboxes *p, const char *run_id, const json_t *from)
-{
-    const char *conversation = json_get_string(from, "conversationId");
-    const char *tenant = json_get_string(from, "tenant");
-    const char *language = json_get_string(from, "language");
-    char sandbox_dir[SANDBOX_NAME_LEN + 1];
-    struct err e = ERR_INIT;
-
-    if (!run_id || !run_id_ok(run_id) || !tenant || !conversation ||
-        sandbox_name(p->spawner->root, tenant, conversation, sandbox_dir, &e) < 0)
-        return NULL;
-    struct child *child = children_add(p->spawner->children, CHILD_PSANDBOX);
-    memcpy(child->run_id, run_id, sizeof child->run_id);
-    memcpy(child->sandbox_dir, sandbox_dir, sizeof child->sandbox_dir);
-    snprintf(child->language, sizeof child->language, "%s", language ? language : "");
-    child_set_owner(child, tenant, conversation);
-    child->session = json_get_bool(from, "session", 0);
-    child->network = json_get_bool(from, "network", 0);
-    child_set_state(child, CHILD_RUNNING);
-    return child;
-}
-
 /* ---- those of a broker before ---- */
 
 static struct child *find_reattaching(const struct psandboxes *p, const char *run_id)
@@ -70,7 +47,7 @@ static struct child *expect(struct psandboxes *p, const char *run_id, const json
             return NULL;
     if (!psandbox_record_lives(p->spawner->root, run_id, record))
         return NULL;
-    struct child *child = row_add(p, run_id, record);
+    struct child *child = spawn_adopt_row(p->spawner, CHILD_PSANDBOX, run_id, record);
     if (!child)
         return NULL;
     child->reattaching = true;
@@ -324,7 +301,8 @@ void psandboxes_session(struct psandboxes *p, int take_fd, const json_t *head)
 void psandboxes_adopt(struct psandboxes *p, int take_fd, const json_t *head)
 {
     struct err e = ERR_INIT;
-    struct child *child = row_add(p, json_get_string(head, "runId"), head);
+    struct child *child = spawn_adopt_row(p->spawner, CHILD_PSANDBOX,
+                                          json_get_string(head, "runId"), head);
 
     AUTO_FD int fd = take_fd;
 

@@ -286,38 +286,23 @@ bool runs_hand(struct broker *b, int fd, const json_t *head)
            child_io_hand(child, "hand", head, 0, fd, &e) == 0;
 }
 
-/* What an adopted supervisor says about its run; -1: that is not complete. */
-static int describe(const struct broker *b, struct child *child, const json_t *head)
-{
-    const char *run_id = json_get_string(head, "runId");
-    const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversationId");
-    const char *language = json_get_string(head, "language");
-    const char *state = json_get_string(head, "state");
-    struct err e = ERR_INIT;
-
-    if (!run_id || strlen(run_id) != RUN_ID_LEN || !tenant || !conversation || !language ||
-        !state || sandbox_name(&b->root, tenant, conversation, child->sandbox_dir, &e) < 0)
-        return -1;
-    memcpy(child->run_id, run_id, sizeof child->run_id);
-    snprintf(child->language, sizeof child->language, "%s", language);
-    child_set_owner(child, tenant, conversation);
-    child->background = json_get_bool(head, "background", 0);
-    child->network = json_get_bool(head, "network", 0);
-    child->claimed = true;
-    child_set_state(child, strcmp(state, "ended") == 0 ? CHILD_ENDED : CHILD_RUNNING);
-    return 0;
-}
-
 void runs_adopt(struct broker *b, int take_fd, const json_t *head)
 {
     AUTO_FD int fd = take_fd;
-    struct child *child = children_add(b->children, CHILD_SUPERVISOR);
+    const char *run_id = json_get_string(head, "runId"), *state = json_get_string(head, "state");
+    struct child *child = state && json_get_string(head, "language")
+                              ? spawn_adopt_row(&b->spawner, CHILD_SUPERVISOR, run_id, head)
+                              : NULL;
     struct err e = ERR_INIT;
 
-    if (describe(b, child, head) < 0) {
+    if (!child) {
         log_warn("a supervisor came back without saying which run it has");
-    } else if (child_io_open(&b->io, child, TAKE_FD(fd), &e) < 0) {
+        return;
+    }
+    child->claimed = true;
+    if (strcmp(state, "ended") == 0)
+        child_set_state(child, CHILD_ENDED);
+    if (child_io_open(&b->io, child, TAKE_FD(fd), &e) < 0) {
         log_error("run %s: %s", child->run_id, e.text); /* it tries again */
     } else {
         log_info("run %s goes on; it began under another broker", child->run_id);

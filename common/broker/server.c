@@ -113,8 +113,7 @@ static void watch_listener(struct broker *b)
 
     if (deadline_passed(b->accept_at))
         b->accept_at = DEADLINE_NEVER;
-    bool open = !b->stopping && b->accept_at.at_ms < 0 &&
-                housekeeper_link_is_ready(&b->housekeeper);
+    bool open = !b->stopping && b->accept_at.at_ms < 0 && b->housekeeper.first_message.at_ms < 0;
     if (open == (b->listen_watch.fd >= 0))
         return;
     if (!open)
@@ -152,7 +151,7 @@ static struct deadline broker_due(const struct broker *b)
         pending_conns_due(&b->pending_conns),
         run_queue_due(b->queue),
         dispatch_due(b),
-        prune_due(&b->prune),
+        b->prune.next,
         psandboxes_due(&b->psandboxes),
         b->warm_pool.due,
         b->accept_at,

@@ -8,6 +8,8 @@
 #include "common/base/privsep.h"
 #include "common/jobs/job_main.h"
 #include "common/protocol/wire.h"
+#include "common/records/run_record.h"
+#include "common/rpc/json.h"
 #include "common/supervisor/supervisor.h"
 
 #include <stdio.h>
@@ -93,6 +95,30 @@ static struct child *row_new(const struct spawner *s, enum child_kind kind, cons
     crypto_random_hex(RUN_ID_LEN / 2, child->run_id);
     snprintf(child->language, sizeof child->language, "%s", language ? language : "");
     snprintf(child->sandbox_dir, sizeof child->sandbox_dir, "%s", sandbox_dir ? sandbox_dir : "");
+    return child;
+}
+
+struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, const char *run_id,
+                              const json_t *from)
+{
+    const char *conversation = json_get_string(from, "conversationId");
+    const char *tenant = json_get_string(from, "tenant");
+    const char *language = json_get_string(from, "language");
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+    struct err e = ERR_INIT;
+
+    if (!run_id || !run_id_ok(run_id) || !tenant || !conversation ||
+        sandbox_name(s->root, tenant, conversation, sandbox_dir, &e) < 0)
+        return NULL;
+    struct child *child = children_add(s->children, kind);
+    memcpy(child->run_id, run_id, sizeof child->run_id);
+    memcpy(child->sandbox_dir, sandbox_dir, sizeof child->sandbox_dir);
+    snprintf(child->language, sizeof child->language, "%s", language ? language : "");
+    child_set_owner(child, tenant, conversation);
+    child->session = json_get_bool(from, "session", 0);
+    child->background = json_get_bool(from, "background", 0);
+    child->network = json_get_bool(from, "network", 0);
+    child_set_state(child, CHILD_RUNNING);
     return child;
 }
 

@@ -52,6 +52,11 @@ struct psandbox_spawn {
 struct child *spawn_psandbox(const struct spawner *s, const struct psandbox_spawn *spawn,
                              struct err *e);
 
+/* The running row of a child that an earlier broker spawned, from its record or the head with which
+ * it comes back; NULL: that is not complete. */
+struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, const char *run_id,
+                              const json_t *from);
+
 /* An operation on a connection; its row counts for tenant. Both descriptors stay the caller's. */
 int spawn_job(const struct spawner *s, const struct job_world *world, int fd, const json_t *head,
               int passed_fd, const char *tenant, struct err *e);

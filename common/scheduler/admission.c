@@ -148,27 +148,6 @@ static struct conversation **find_conversation(struct admission *a, const char *
     return at;
 }
 
-static void enter_conversation(struct admission *a, const char *name)
-{
-    struct conversation **at = find_conversation(a, name);
-    if (!*at) {
-        size_t size = strlen(name) + 1;
-        *at = mem_alloc(sizeof **at + size);
-        memcpy((*at)->name, name, size);
-    }
-    (*at)->running++;
-}
-
-static void leave_conversation(struct admission *a, const char *name)
-{
-    struct conversation **at = find_conversation(a, name);
-    struct conversation *b = *at;
-    if (b && --b->running == 0) {
-        *at = b->next;
-        free(b);
-    }
-}
-
 static bool fits(struct admission *a, const struct tenant *t, const char *sandbox_dir)
 {
     const struct conversation *b = *find_conversation(a, sandbox_dir);
@@ -178,9 +157,16 @@ static bool fits(struct admission *a, const struct tenant *t, const char *sandbo
 
 static void place_take(struct admission *a, struct tenant *t, const char *sandbox_dir)
 {
+    struct conversation **at = find_conversation(a, sandbox_dir);
+
+    if (!*at) {
+        size_t size = strlen(sandbox_dir) + 1;
+        *at = mem_alloc(sizeof **at + size);
+        memcpy((*at)->name, sandbox_dir, size);
+    }
+    (*at)->running++;
     a->running++;
     t->running++;
-    enter_conversation(a, sandbox_dir);
 }
 
 /* ---- contention ---- */
@@ -205,23 +191,6 @@ bool admission_contended(const struct admission *a, const char *tenant, int64_t 
 }
 
 /* ---- asking ---- */
-
-static bool queue_has_room(const struct admission *a, const struct tenant *t)
-{
-    if (a->waiting >= a->limits.queue)
-        return false;
-    return t->waiting < QUEUE_SHARE * (a->limits.queue - a->waiting);
-}
-
-/* When everybody gets one turn after the other: the last of t comes after all its own, and after as
- * many of each other's. */
-static size_t last_position(const struct admission *a, const struct tenant *t)
-{
-    size_t position = 0;
-    for (const struct tenant *o = a->tenants; o; o = o->next)
-        position += o->waiting < t->waiting ? o->waiting : t->waiting;
-    return position;
-}
 
 static void tenant_enqueue(struct admission *a, struct tenant *t, const struct admission_want *w)
 {
@@ -262,9 +231,13 @@ enum admission_answer admission_ask(struct admission *a, const struct admission_
     } else if (fits(a, t, want->sandbox_dir)) {
         place_take(a, t, want->sandbox_dir);
         answer = ADMISSION_GO;
-    } else if (queue_has_room(a, t)) {
+    } else if (a->waiting < a->limits.queue &&
+               t->waiting < QUEUE_SHARE * (a->limits.queue - a->waiting)) {
         tenant_enqueue(a, t, want);
-        *out_position = last_position(a, t);
+        /* Tenants take turns: the last of t comes after all its own, and after as many of each
+         * other tenant's. */
+        for (const struct tenant *o = a->tenants; o; o = o->next)
+            *out_position += o->waiting < t->waiting ? o->waiting : t->waiting;
         answer = ADMISSION_WAIT;
     }
     if (answer == ADMISSION_BUSY) {
@@ -309,7 +282,11 @@ void admission_release(struct admission *a, const char *tenant, const char *sand
     if (!t || t->running == 0)
         return;
     note_pace(a, now_ms);
-    leave_conversation(a, sandbox_dir);
+    struct conversation **at = find_conversation(a, sandbox_dir), *conversation = *at;
+    if (conversation && --conversation->running == 0) {
+        *at = conversation->next;
+        free(conversation);
+    }
     a->running--;
     t->running--;
     if (background)
@@ -327,20 +304,14 @@ static void tenant_dequeue(struct admission *a, struct tenant *t, struct ticket 
     a->waiting--;
 }
 
-/* The first of a tenant's line that may go; a conversation at its limit holds up its own only. */
-static struct ticket **first_that_fits(struct admission *a, struct tenant *t)
-{
-    for (struct ticket **at = &t->first; *at; at = &(*at)->next)
-        if (fits(a, t, (*at)->sandbox_dir))
-            return at;
-    return NULL;
-}
-
 void *admission_next(struct admission *a)
 {
     for (struct tenant *t = a->tenants; t; t = t->next) {
-        struct ticket **at = first_that_fits(a, t);
-        if (!at)
+        struct ticket **at = &t->first;
+        /* A conversation at its limit holds up its own runs only. */
+        while (*at && !fits(a, t, (*at)->sandbox_dir))
+            at = &(*at)->next;
+        if (!*at)
             continue;
         void *id = (*at)->id;
         place_take(a, t, (*at)->sandbox_dir);

@@ -2,6 +2,7 @@
 #ifndef SANDCGI_SCHEDULER_CHILDREN_H
 #define SANDCGI_SCHEDULER_CHILDREN_H
 
+#include "common/base/err.h"
 #include "common/engine/engine.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/run.h"
@@ -77,7 +78,17 @@ void child_set_owner(struct child *child, const char *tenant, const char *conver
 /* Its container waits for a run, or will: nothing has been assigned to it yet. */
 bool child_is_warm(const struct child *child);
 
-/* "none", "light", "full". */
-const char *child_tier_name(enum engine_tier tier);
+/* ---- how many jobs there may be: of one kind, of one tenant, and in all; runs need no job ---- */
+
+#define JOBS_MAX 64 /* at once, those of JOB_LIMIT_NONE apart; the kinds together need less */
+
+enum job_answer {
+    JOB_MAY_BEGIN,
+    JOB_MUST_WAIT, /* for the end of another: soon, since those that last have shares */
+    JOB_IS_BUSY,   /* the tenant or the server has its share of this kind: ERR_BUSY */
+};
+
+enum job_answer job_limits_ask(const struct children *children, enum job_limit limit,
+                               const char *tenant, struct err *e);
 
 #endif

@@ -4,7 +4,6 @@ libscheduler_a_SOURCES = \
 	common/scheduler/admission.c common/scheduler/admission.h \
 	common/scheduler/broker_config.h \
 	common/scheduler/children.c common/scheduler/children.h \
-	common/scheduler/job_limits.c common/scheduler/job_limits.h \
 	common/scheduler/pool.c common/scheduler/pool.h \
 	common/scheduler/pool_books.c common/scheduler/pool_books.h \
 	common/scheduler/pool_plan.c \

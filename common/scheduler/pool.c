@@ -62,12 +62,11 @@ static bool is_preloaded(const char *preload, const char *name)
 static bool wants_full(const struct pool_want *want)
 {
     const char *preload = want->runner->preload;
-    size_t i;
-    json_t *name;
+    const json_t *name;
 
-    json_array_foreach((json_t *)(uintptr_t)want->wants, i,
-                       name) if (preload && json_is_string(name) &&
-                                 is_preloaded(preload, json_string_value(name))) return true;
+    for (size_t i = 0; preload && (name = json_array_get(want->wants, i)); i++)
+        if (json_is_string(name) && is_preloaded(preload, json_string_value(name)))
+            return true;
     return false;
 }
 
@@ -126,14 +125,6 @@ static void add_place(const struct pool *p, struct pool_extra *extra, int64_t no
     extra->changed_ms = now_ms;
 }
 
-/* A run in a conversation that was there before. */
-static void note_return(struct pool *p, struct pool_sandbox *sandbox, bool missed, int64_t now_ms)
-{
-    sandbox->proven = true;
-    if (missed && sandbox->ended && now_ms - sandbox->used_ms < SOON_MS)
-        add_place(p, &sandbox->extra, now_ms);
-}
-
 void pool_note_claim(struct pool *p, const struct pool_want *want, const struct child *chosen,
                      int64_t now_ms)
 {
@@ -144,12 +135,13 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
     if (!shelf || want->network)
         return;
     struct pool_sandbox *sandbox = pool_sandbox_of(p, want->sandbox_dir, shelf);
-    if (want->known)
-        note_return(p, sandbox, missed, now_ms);
-    else if (missed)
-        add_place(p, &shelf->extra, now_ms);
     if (!want->known)
         shelf->used_ms = now_ms;
+    if (missed && !want->known)
+        add_place(p, &shelf->extra, now_ms);
+    else if (missed && sandbox->ended && now_ms - sandbox->used_ms < SOON_MS)
+        add_place(p, &sandbox->extra, now_ms);
+    sandbox->proven |= want->known;
     sandbox->full = wants_full(want);
     sandbox->used_ms = now_ms;
 }
@@ -228,17 +220,20 @@ static json_t *shelf_status(const struct pool_shelf *shelf, const struct childre
                      (json_int_t)full, "oldestMs", (json_int_t)oldest);
 }
 
+static const char *const tier_names[] = {
+    [ENGINE_TIER_NONE] = "none", [ENGINE_TIER_LIGHT] = "light", [ENGINE_TIER_FULL] = "full"};
+
 static json_t *waiting_status(struct pool *p, const struct children *children, int64_t now_ms)
 {
     json_t *list = json_array();
 
     for (struct child *c = NULL; (c = children_next(children, c));)
         if (child_is_warm(c))
-            json_array_append_new(
-                list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "runId", c->run_id, "language",
-                                c->language, "tier", child_tier_name(c->tier), "sandbox",
-                                c->sandbox_dir, "ageMs", (json_int_t)(now_ms - c->born_ms),
-                                "memoryBytes", (json_int_t)pool_bytes_of(p, c)));
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "runId",
+                                                  c->run_id, "language", c->language, "tier",
+                                                  tier_names[c->tier], "sandbox", c->sandbox_dir,
+                                                  "ageMs", (json_int_t)(now_ms - c->born_ms),
+                                                  "memoryBytes", (json_int_t)pool_bytes_of(p, c)));
     return list;
 }
 

@@ -17,34 +17,19 @@ void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox)
     *sandbox = p->sandboxes[--p->n_sandboxes];
 }
 
-static struct pool_sandbox *find_sandbox(struct pool *p, const char *name,
-                                         const struct pool_shelf *shelf)
-{
-    for (size_t i = 0; i < p->n_sandboxes; i++)
-        if (p->sandboxes[i].shelf == shelf && strcmp(p->sandboxes[i].name, name) == 0)
-            return &p->sandboxes[i];
-    return NULL;
-}
-
-static void drop_oldest(struct pool *p)
+struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_shelf *shelf)
 {
     struct pool_sandbox *oldest = &p->sandboxes[0];
 
-    for (size_t i = 1; i < p->n_sandboxes; i++)
+    for (size_t i = 0; i < p->n_sandboxes; i++) {
+        if (p->sandboxes[i].shelf == shelf && strcmp(p->sandboxes[i].name, name) == 0)
+            return &p->sandboxes[i];
         if (p->sandboxes[i].used_ms < oldest->used_ms)
             oldest = &p->sandboxes[i];
-    pool_sandbox_drop(p, oldest);
-}
-
-struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_shelf *shelf)
-{
-    struct pool_sandbox *sandbox = find_sandbox(p, name, shelf);
-
-    if (sandbox)
-        return sandbox;
+    }
     if (p->n_sandboxes == p->max_sandboxes)
-        drop_oldest(p);
-    sandbox = &p->sandboxes[p->n_sandboxes++];
+        pool_sandbox_drop(p, oldest);
+    struct pool_sandbox *sandbox = &p->sandboxes[p->n_sandboxes++];
     *sandbox = (struct pool_sandbox){.shelf = shelf};
     memcpy(sandbox->name, name, strnlen(name, SANDBOX_NAME_LEN));
     return sandbox;

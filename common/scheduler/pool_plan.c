@@ -37,6 +37,14 @@ static void ask_again(struct pool_pass *l, int64_t at_ms)
         l->again_ms = at_ms;
 }
 
+/* Has that time come? Else the pool is asked again then. */
+static bool is_reached(struct pool_pass *l, int64_t at_ms)
+{
+    if (l->now->now_ms < at_ms)
+        ask_again(l, at_ms);
+    return l->now->now_ms >= at_ms;
+}
+
 static const struct engine_runner *runner_of(const struct pool_pass *l, const char *language)
 {
     const struct engine_runners *all = l->now->runners;
@@ -62,18 +70,15 @@ static void let_lapse(struct pool_pass *l, struct pool_extra *extra)
 static void pass_time(struct pool_pass *l)
 {
     struct pool *p = l->pool;
-    const int64_t idle_ms = p->settings.idle_ms;
 
     for (size_t i = 0; i < p->settings.n; i++)
         let_lapse(l, &p->shelves[i].extra);
     for (size_t i = p->n_sandboxes; i-- > 0;) {
         struct pool_sandbox *sandbox = &p->sandboxes[i];
-        if (l->now->now_ms - sandbox->used_ms >= idle_ms) {
+        if (is_reached(l, sandbox->used_ms + p->settings.idle_ms))
             pool_sandbox_drop(p, sandbox);
-            continue;
-        }
-        let_lapse(l, &sandbox->extra);
-        ask_again(l, sandbox->used_ms + idle_ms);
+        else
+            let_lapse(l, &sandbox->extra);
     }
 }
 
@@ -90,9 +95,8 @@ static size_t places_of_sandbox(const struct pool_sandbox *sandbox)
 /* Old, of an image that is no more, or for a conversation that is forgotten. */
 static bool is_stale(struct pool_pass *l, const struct child *c)
 {
-    if (l->now->now_ms - c->born_ms >= AGE_MS)
+    if (is_reached(l, c->born_ms + AGE_MS))
         return true;
-    ask_again(l, c->born_ms + AGE_MS);
     if (l->now->engine_ok && l->now->runners) {
         const struct engine_runner *r = runner_of(l, c->language);
         if (!r || !c->image_id || strcmp(r->image_id, c->image_id) != 0)
@@ -100,15 +104,6 @@ static bool is_stale(struct pool_pass *l, const struct child *c)
     }
     return c->warm_dir[0] ? !pool_shelf_of(l->pool, c->language)
                           : !pool_sandbox_of_child(l->pool, c);
-}
-
-static bool is_surplus(struct pool_pass *l, const struct child *c)
-{
-    const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
-    const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
-
-    return c->warm_dir[0] ? shelf->have > places_of_shelf(shelf)
-                          : sandbox->have > places_of_sandbox(sandbox);
 }
 
 static bool action(struct pool_action *out, enum pool_do what, struct child *c)
@@ -129,7 +124,10 @@ static bool end_one(struct pool_pass *l, struct pool_action *out)
             continue;
         if (is_stale(l, c))
             return action(out, POOL_END, c);
-        if (is_surplus(l, c) &&
+        const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
+        const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
+        if ((c->warm_dir[0] ? shelf->have > places_of_shelf(shelf)
+                            : sandbox->have > places_of_sandbox(sandbox)) &&
             (!worst || pool_bytes_of(l->pool, c) < pool_bytes_of(l->pool, worst)))
             worst = c;
         if (over && (!largest || pool_bytes_of(l->pool, c) > pool_bytes_of(l->pool, largest)))
@@ -163,20 +161,12 @@ static bool may_begin(struct pool_pass *l)
 
     if (!l->now->engine_ok || l->count.starting >= p->settings.starts_max)
         return false;
-    if (l->now->waiting_callers > 0 || l->count.callers > 0 || l->now->now_ms >= quiet_ms)
-        return true;
-    ask_again(l, quiet_ms);
-    return false;
+    return l->now->waiting_callers > 0 || l->count.callers > 0 || is_reached(l, quiet_ms);
 }
 
-static bool language_may_start(struct pool_pass *l, const struct pool_shelf *shelf)
+static bool may_start(struct pool_pass *l, const struct pool_shelf *shelf)
 {
-    if (!runner_of(l, shelf->setting.language))
-        return false;
-    if (l->now->now_ms >= shelf->retry_ms)
-        return true;
-    ask_again(l, shelf->retry_ms);
-    return false;
+    return runner_of(l, shelf->setting.language) && is_reached(l, shelf->retry_ms);
 }
 
 /* The one with the fewest comes first, then the one used last. */
@@ -190,20 +180,10 @@ static void propose_shelves(struct pool_pass *l, struct candidate *best)
 {
     for (size_t i = 0; i < l->pool->settings.n; i++) {
         struct pool_shelf *shelf = &l->pool->shelves[i];
-        if (shelf->have < places_of_shelf(shelf) && language_may_start(l, shelf))
+        if (shelf->have < places_of_shelf(shelf) && may_start(l, shelf))
             propose(best, (struct candidate){
                               .shelf = shelf, .have = shelf->have, .used_ms = shelf->used_ms});
     }
-}
-
-/* Used a moment ago: what is sent in pieces is whole by now, and it is not forgotten yet. */
-static bool is_fresh(struct pool_pass *l, const struct pool_sandbox *sandbox)
-{
-    const int64_t since_ms = l->now->now_ms - sandbox->used_ms;
-
-    if (since_ms < SETTLE_MS)
-        ask_again(l, sandbox->used_ms + SETTLE_MS);
-    return since_ms >= SETTLE_MS && since_ms < FRESH_MS;
 }
 
 static void propose_sandboxes(struct pool_pass *l, struct candidate *best, bool proven)
@@ -211,7 +191,9 @@ static void propose_sandboxes(struct pool_pass *l, struct candidate *best, bool 
     for (size_t i = 0; i < l->pool->n_sandboxes; i++) {
         struct pool_sandbox *sandbox = &l->pool->sandboxes[i];
         if (sandbox->proven == proven && sandbox->have < places_of_sandbox(sandbox) &&
-            (proven || is_fresh(l, sandbox)) && language_may_start(l, sandbox->shelf))
+            (proven || (is_reached(l, sandbox->used_ms + SETTLE_MS) &&
+                        l->now->now_ms - sandbox->used_ms < FRESH_MS)) &&
+            may_start(l, sandbox->shelf))
             propose(best, (struct candidate){.shelf = sandbox->shelf,
                                              .sandbox = sandbox,
                                              .have = sandbox->have,
@@ -219,26 +201,10 @@ static void propose_sandboxes(struct pool_pass *l, struct candidate *best, bool 
     }
 }
 
-/* No run has come for a moment: time for what is not needed at once. */
+/* Has no run come for a moment? Then there is time for what is not needed at once. */
 static bool is_settled(struct pool_pass *l)
 {
-    const int64_t at_ms = l->pool->last_claim_ms + SETTLE_MS;
-
-    if (l->now->now_ms >= at_ms)
-        return true;
-    ask_again(l, at_ms);
-    return false;
-}
-
-/* The latest such guess is a while ago. */
-static bool may_guess(struct pool_pass *l)
-{
-    const int64_t at_ms = l->pool->last_guess_ms + GUESS_MS;
-
-    if (l->now->now_ms >= at_ms)
-        return is_settled(l);
-    ask_again(l, at_ms);
-    return false;
+    return is_reached(l, l->pool->last_claim_ms + SETTLE_MS);
 }
 
 static struct candidate choose_candidate(struct pool_pass *l)
@@ -251,7 +217,7 @@ static struct candidate choose_candidate(struct pool_pass *l)
      * those that do, and a hundred of them must not keep it busy for long. */
     if (!best.shelf && l->count.starting == 0) {
         propose_sandboxes(l, &best, false);
-        if (best.shelf && !may_guess(l))
+        if (best.shelf && !(is_reached(l, l->pool->last_guess_ms + GUESS_MS) && is_settled(l)))
             best.shelf = NULL;
     }
     return best;
@@ -317,35 +283,22 @@ static bool wants_loading(struct pool_pass *l, const struct child *c)
     return pool_sandbox_of_child(l->pool, c)->full;
 }
 
-static bool is_preloading(struct pool_pass *l)
-{
-    const int64_t until_ms = l->pool->last_load_ms + LOAD_MS;
-
-    if (l->count.loading == 0 || l->now->now_ms >= until_ms)
-        return false;
-    ask_again(l, until_ms);
-    return true;
-}
-
-/* Does what its libraries need fit into the budget? */
-static bool may_grow(struct pool_pass *l, const struct child *c)
-{
-    const uint64_t others = l->count.used - pool_bytes_of(l->pool, c);
-
-    return others + pool_usual_bytes(pool_shelf_of(l->pool, c->language), true) <=
-           l->pool->settings.memory_bytes;
-}
-
 static bool load_one(struct pool_pass *l, struct pool_action *out)
 {
     struct child *best = NULL;
 
-    if (!l->now->engine_ok || is_preloading(l) || l->count.starting > 0)
+    if (!l->now->engine_ok || l->count.starting > 0 ||
+        (l->count.loading > 0 && !is_reached(l, l->pool->last_load_ms + LOAD_MS)))
         return false;
-    for (struct child *c = NULL; (c = children_next(l->children, c));)
-        if (child_is_warm(c) && wants_loading(l, c) && may_grow(l, c) &&
+    for (struct child *c = NULL; (c = children_next(l->children, c));) {
+        if (!child_is_warm(c) || !wants_loading(l, c))
+            continue;
+        const uint64_t others = l->count.used - pool_bytes_of(l->pool, c);
+        const uint64_t more = pool_usual_bytes(pool_shelf_of(l->pool, c->language), true);
+        if (others + more <= l->pool->settings.memory_bytes &&
             (!best || (c->warm_dir[0] && best->sandbox_dir[0])))
             best = c;
+    }
     if (!best || !is_settled(l))
         return false;
     if (!l->now->machine_idle) {

@@ -11,14 +11,6 @@
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789+#._-"
 
-static bool is_listed(const struct pool_settings *s, const char *language)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->items[i].language, language) == 0)
-            return true;
-    return false;
-}
-
 /* One "language=n"; the words are cut in place. */
 static int add_language(struct pool_settings *s, char *word, struct err *e)
 {
@@ -41,8 +33,9 @@ static int add_language(struct pool_settings *s, char *word, struct err *e)
         return err_set(e, ERR_INVALID,
                        "SANDBOX_WARM: the number of %s must be from 0 to %d, not \"%.40s\"", word,
                        POOL_PER_LANGUAGE_MAX, equals + 1);
-    if (is_listed(s, word))
-        return err_set(e, ERR_INVALID, "SANDBOX_WARM names %s twice", word);
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->items[i].language, word) == 0)
+            return err_set(e, ERR_INVALID, "SANDBOX_WARM names %s twice", word);
     if (n == 0)
         return 0;
     if (s->n == POOL_LANGUAGES_MAX)

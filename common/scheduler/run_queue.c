@@ -212,15 +212,6 @@ static bool run_next(struct run_queue *q, struct queued_run *run, int64_t now_ms
     return out->child || may_spawn(q, run, now_ms);
 }
 
-static struct queued_run *find_expired(const struct run_queue *q, int64_t now_ms)
-{
-    struct queued_run *run = q->first;
-
-    while (run && (run->stage == RUN_ASSIGNED || run->end.at_ms < 0 || run->end.at_ms > now_ms))
-        run = run->next;
-    return run;
-}
-
 static struct queued_run *find_placed(const struct run_queue *q)
 {
     struct queued_run *found = NULL;
@@ -233,9 +224,11 @@ static struct queued_run *find_placed(const struct run_queue *q)
 
 bool run_queue_next(struct run_queue *q, int64_t now_ms, struct run_action *out)
 {
-    struct queued_run *run = find_expired(q, now_ms);
+    struct queued_run *run = q->first;
 
-    if (run) {
+    while (run && (run->stage == RUN_ASSIGNED || run->end.at_ms < 0 || run->end.at_ms > now_ms))
+        run = run->next;
+    if (run) { /* its time is over */
         run_queue_drop(q, run, now_ms);
         refuse_as_busy(q, run, admission_waiting(q->admission), admission_retry_ms(q->admission),
                        out);

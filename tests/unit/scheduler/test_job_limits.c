@@ -1,7 +1,7 @@
 /* How many jobs there may be of a kind, a tenant, and in all. */
 #include "config.h"
 
-#include "common/scheduler/job_limits.h"
+#include "common/scheduler/children.h"
 #include "tests/unit/unit.h"
 
 /* Begins jobs until one may not; how many began. */

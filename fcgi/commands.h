@@ -4,6 +4,7 @@
 #define SANDCGI_FCGI_COMMANDS_H
 
 #include "common/base/buf.h"
+#include "common/broker/server.h"
 #include "fcgi/app.h"
 
 /*
@@ -30,7 +31,7 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e);
  * The hub: holds the streams that stay open (GET /mcp of the older revisions, subscriptions/listen
  * of the modern one, and replays), so that waiting clients occupy no worker. Its loop waits for
  * nothing but events: what has to ask the broker or to walk a directory is done by short-lived
- * children (hub_jobs.h). Serves listen_fd (FastCGI, non-blocking) and events_fd (see events.h)
+ * children (hub_jobs.c). Serves listen_fd (FastCGI, non-blocking) and events_fd (see events.h)
  * until SIGTERM, then ends every stream in order. Returns 0, or -1 when a socket is unusable.
  */
 int hub_serve(const struct app *app, int listen_fd, int events_fd, struct err *e);
@@ -53,5 +54,18 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e);
 int status_show(const struct settings *s, bool as_json);
 /* The status for people; missing values count as 0. */
 void status_format(const json_t *status, struct buf *out);
+
+/* The broker's configuration, borrowed from s. client_uid may connect besides the broker's own. */
+struct broker_config broker_config_of(const struct settings *s, uid_t client_uid);
+
+/*
+ * CGI and stdio need a broker, too: the one at SANDCGI_BROKER, else a private one, which ends with
+ * this process (also when it is killed). Sets s->broker and, for a private one, s->events.
+ */
+int private_broker_ensure(struct settings *s, struct err *e);
+/* Was a private one started? */
+bool private_broker_is_ours(void);
+/* Ends the private one, if there is one, after its jobs, and removes its socket. */
+void private_broker_end(void);
 
 #endif

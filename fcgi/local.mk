@@ -3,18 +3,16 @@ noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
 	fcgi/app.c fcgi/app.h \
 	fcgi/commands.h \
-	fcgi/http/frontends.c \
-	fcgi/http/http.c fcgi/http/http.h \
+	fcgi/http/http.c \
 	fcgi/http/http_answer.c fcgi/http/http_answer.h \
-	fcgi/http/http_links.c fcgi/http/http_links.h \
+	fcgi/http/http_links.c \
 	fcgi/http/http_request.c fcgi/http/http_request.h \
 	fcgi/hub/events.c fcgi/hub/events.h \
 	fcgi/hub/fcgi_record.c fcgi/hub/fcgi_record.h \
 	fcgi/hub/hub.c \
-	fcgi/hub/hub_jobs.c fcgi/hub/hub_jobs.h \
-	fcgi/hub/hub_request.c fcgi/hub/hub_request.h \
+	fcgi/hub/hub_jobs.c \
 	fcgi/hub/hub_stream.c fcgi/hub/hub_stream.h \
-	fcgi/process/broker.c fcgi/process/broker.h \
+	fcgi/process/broker.c \
 	fcgi/process/master.c \
 	fcgi/process/resources.c fcgi/process/resources.h \
 	fcgi/process/status.c \

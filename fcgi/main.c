@@ -11,7 +11,6 @@
 #include "common/tools/tools.h"
 #include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
-#include "fcgi/process/broker.h"
 #include "fcgi/process/resources.h"
 
 #include <signal.h>

@@ -5,12 +5,7 @@
 #ifndef SANDCGI_FCGI_REGISTRY_H
 #define SANDCGI_FCGI_REGISTRY_H
 
-#include "common/mcp/features/prompt.h"
-#include "common/mcp/features/resource.h"
-#include "common/mcp/features/task.h"
-#include "common/mcp/features/tool.h"
-
-#include <stddef.h>
+#include "common/mcp/server.h"
 
 struct registry {
     const struct mcp_tool *const *tools; /* in the order of tools/list */

@@ -1,21 +1,31 @@
 #include "config.h"
 
-#include "fcgi/http/http.h"
+#include "fcgi/commands.h"
 
 #include "common/base/clock.h"
+#include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/mcp/events/listen.h"
 #include "common/mcp/session/session.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
-#include "fcgi/http/http_answer.h"
-#include "fcgi/http/http_links.h"
 #include "fcgi/http/http_request.h"
+#include "fcgi/process/resources.h"
 
+#include <errno.h>
+#include <fcgiapp.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
 
-#define ALLOW "Allow: POST, DELETE, OPTIONS\r\n"
+#define ALLOW        "Allow: POST, DELETE, OPTIONS\r\n"
+#define HEALTH       "/healthz"
+#define CHUNK_MAX    (1 << 20) /* libfcgi takes lengths as int */
+#define IO_TIMEOUT_S 30        /* for a web server that stalls in the middle of a record */
 
 static void answer_from_mcp(const struct mcp_answer *from, struct http_answer *a)
 {
@@ -28,36 +38,17 @@ static void answer_from_mcp(const struct mcp_answer *from, struct http_answer *a
     memcpy(a->trace, from->trace, sizeof a->trace);
 }
 
-/* A subscription, which a worker does not hold open: acknowledges and ends it. nginx sends such
- * requests to the hub. */
-static void serve_listen(const struct mcp_server *server, struct http_stream *stream,
-                         struct mcp_listen *l, const json_t *acknowledgement)
+static void serve_post(const struct app *app, const struct mcp_server *server,
+                       struct http_request *r, struct http_stream *stream, struct http_answer *a)
 {
-    json_auto_t *end = mcp_listen_end(l, server);
-
-    http_stream_send(stream, acknowledgement);
-    if (end)
-        http_stream_send(stream, end);
-    mcp_listen_free(l);
-}
-
-/* Clients of another server read errors only from an answer with 200. */
-static int status_of(const struct mcp_server *server, const struct mcp_answer *answer)
-{
-    bool always_200 = server->error_style && server->error_style->always_200;
-
-    return always_200 && answer->status == 400 ? 200 : answer->status;
-}
-
-static void handle_message(const struct mcp_server *server, struct http_request *r,
-                           const struct buf *body, struct http_stream *stream,
-                           struct http_answer *a)
-{
+    AUTO_BUF struct buf body = BUF_INIT(app->settings->max_body + 1);
     struct err e = ERR_INIT;
     struct mcp_answer answer = {0};
-    json_auto_t *message = json_parse(buf_str(body), body->len, JSON_MAX_DEPTH, &e);
     struct mcp_origin origin = http_request_origin(r);
 
+    if (http_guard_shape(r, a) < 0 || http_read_body(r, app->settings->max_body, &body, a) < 0)
+        return;
+    json_auto_t *message = json_parse(buf_str(&body), body.len, JSON_MAX_DEPTH, &e);
     origin.out = &stream->out;
     origin.takes_text = true;
     a->status = 200; /* of an event stream, if one begins */
@@ -65,21 +56,18 @@ static void handle_message(const struct mcp_server *server, struct http_request 
         mcp_handle(server, &origin, message, &answer);
     else
         mcp_parse_failed(server, &e, &answer);
-    answer.status = status_of(server, &answer);
+    /* Clients of another server read errors only from an answer with 200. */
+    if (answer.status == 400 && server->error_style && server->error_style->always_200)
+        answer.status = 200;
     answer_from_mcp(&answer, a);
-    if (answer.listen)
-        serve_listen(server, stream, answer.listen, answer.body);
-    else if (stream->started && answer.body)
+    if (answer.body && (answer.listen || stream->started))
         http_stream_send(stream, answer.body);
-}
-
-static void serve_post(const struct app *app, const struct mcp_server *server,
-                       struct http_request *r, struct http_stream *stream, struct http_answer *a)
-{
-    AUTO_BUF struct buf body = BUF_INIT(app->settings->max_body + 1);
-
-    if (http_guard_shape(r, a) == 0 && http_read_body(r, app->settings->max_body, &body, a) == 0)
-        handle_message(server, r, &body, stream, a);
+    if (answer.listen) { /* nginx passes subscriptions to the hub; a worker ends one at once */
+        json_auto_t *end = mcp_listen_end(answer.listen, server);
+        if (end)
+            http_stream_send(stream, end);
+        mcp_listen_free(answer.listen);
+    }
 }
 
 static void serve_delete(const struct mcp_server *server, struct http_request *r,
@@ -134,35 +122,21 @@ static void serve_health(const struct app *app, struct http_request *r, struct h
     a->body = json_pack("{s:s}", "status", ok ? "ok" : "unavailable");
 }
 
-static bool is_health(const struct http_request *r)
-{
-    static const char path[] = "/healthz";
-    size_t len = r->uri ? strcspn(r->uri, "?") : 0;
-    size_t n = sizeof path - 1;
-    return len >= n && memcmp(r->uri + len - n, path, n) == 0;
-}
-
-static void send_answer(const struct http_source *source, const struct http_answer *a)
-{
-    AUTO_BUF struct buf out = BUF_INIT(HTTP_ANSWER_MAX + HTTP_HEAD_MAX);
-
-    http_answer_write(a, &out);
-    if (source->write(source->ctx, out.data, out.len) < 0)
-        log_debug("client left before the answer");
-}
-
-void http_serve(const struct app *app, const struct http_source *source)
+/* Answers one request and logs one line about it. */
+static void http_serve(const struct app *app, const struct http_source *source)
 {
     struct http_request r;
     struct http_answer a = HTTP_ANSWER_INIT;
     struct http_stream stream;
     int64_t start = clock_mono_us();
 
-    http_request_read(source, &r);
     http_stream_init(&stream, source, &a);
+    http_request_read(source, &r);
+    size_t path_len = r.uri ? strcspn(r.uri, "?") : 0;
     if (r.check)
         http_check_serve(app, &r, &a);
-    else if (is_health(&r))
+    else if (path_len >= sizeof HEALTH - 1 &&
+             memcmp(r.uri + path_len - (sizeof HEALTH - 1), HEALTH, sizeof HEALTH - 1) == 0)
         serve_health(app, &r, &a);
     else if (http_upload_is(&r))
         http_upload_serve(app, &r, &a);
@@ -170,8 +144,12 @@ void http_serve(const struct app *app, const struct http_source *source)
         http_archive_serve(app, &r, &a);
     else
         serve_mcp(app, &r, &stream, &a);
-    if (!stream.started && !a.sent)
-        send_answer(source, &a);
+    if (!stream.started && !a.sent) {
+        AUTO_BUF struct buf out = BUF_INIT(HTTP_ANSWER_MAX + HTTP_HEAD_MAX);
+        http_answer_write(&a, &out);
+        if (source->write(source->ctx, out.data, out.len) < 0)
+            log_debug("client left before the answer");
+    }
     http_stream_finish(&stream);
     json_decref(a.body);
     buf_clear(&a.text);
@@ -179,4 +157,137 @@ void http_serve(const struct app *app, const struct http_source *source)
            "%s %s status=%d%s tenant=%s us=%" PRId64 "%s%s", a.what, a.detail, a.status,
            stream.started ? " stream" : "", r.tenant ? r.tenant : "-", clock_mono_us() - start,
            a.trace[0] ? " trace=" : "", a.trace);
+}
+
+/* ---- CGI ---- */
+
+bool cgi_detected(void)
+{
+    return getenv("GATEWAY_INTERFACE") && getenv("REQUEST_METHOD");
+}
+
+static const char *cgi_param(void *ctx, const char *name)
+{
+    (void)ctx;
+    return getenv(name);
+}
+
+static long cgi_read(void *ctx, char *data, size_t len)
+{
+    ssize_t n;
+
+    (void)ctx;
+    do
+        n = read(STDIN_FILENO, data, len);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+static int cgi_write(void *ctx, const char *data, size_t len)
+{
+    struct err e = ERR_INIT;
+
+    (void)ctx;
+    return fdio_write_all(STDOUT_FILENO, data, len, &e);
+}
+
+void cgi_serve(const struct app *app)
+{
+    http_serve(app, &(struct http_source){.param = cgi_param,
+                                          .read = cgi_read,
+                                          .write = cgi_write,
+                                          .cancel_fd = STDOUT_FILENO});
+}
+
+/* ---- FastCGI ---- */
+
+static const char *fastcgi_param(void *ctx, const char *name)
+{
+    FCGX_Request *request = ctx;
+    return FCGX_GetParam(name, request->envp);
+}
+
+static long fastcgi_read(void *ctx, char *data, size_t len)
+{
+    FCGX_Request *request = ctx;
+    int n = FCGX_GetStr(data, len > CHUNK_MAX ? CHUNK_MAX : (int)len, request->in);
+    return FCGX_GetError(request->in) ? -1 : n;
+}
+
+static int fastcgi_write(void *ctx, const char *data, size_t len)
+{
+    FCGX_Request *request = ctx;
+    while (len > 0) {
+        int n = len > CHUNK_MAX ? CHUNK_MAX : (int)len;
+        if (FCGX_PutStr(data, n, request->out) != n)
+            return -1;
+        data += n;
+        len -= (size_t)n;
+    }
+    return FCGX_FFlush(request->out);
+}
+
+/* Tells the web server that the answer is complete. The request's parameters stay until
+ * FCGX_Finish_r. */
+static void fastcgi_hang_up(void *ctx)
+{
+    FCGX_Request *request = ctx;
+    FCGX_FClose(request->err);
+    FCGX_FClose(request->out);
+}
+
+static void fastcgi_serve_one(const struct app *app, FCGX_Request *request)
+{
+    const struct timeval timeout = {.tv_sec = IO_TIMEOUT_S};
+    int fd = request->ipcFd;
+
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+    http_serve(app, &(struct http_source){.param = fastcgi_param,
+                                          .read = fastcgi_read,
+                                          .write = fastcgi_write,
+                                          .hang_up = fastcgi_hang_up,
+                                          .ctx = request,
+                                          .cancel_fd = fd});
+    FCGX_Finish_r(request);
+}
+
+/* -1: the socket is unusable. */
+static int on_accept_error(int error, struct err *e)
+{
+    /* EAGAIN: another worker has accepted the connection. */
+    if (error == EINTR || error == EAGAIN || error == ECONNABORTED || error == EPROTO)
+        return 0;
+    if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM)
+        return err_set(e, ERR_IO, "accept on the FastCGI socket: %s", strerror(error));
+    log_error("accept: %s; retrying in a second", strerror(error));
+    nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    return 0;
+}
+
+int fastcgi_serve(const struct app *app, int listen_fd, struct err *e)
+{
+    /* EPOLLEXCLUSIVE wakes one of the workers for a connection, poll(2) would wake all. */
+    struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE};
+    AUTO_FD int watch_fd = epoll_create1(EPOLL_CLOEXEC);
+    FCGX_Request request;
+    sigset_t while_waiting;
+
+    if (watch_fd < 0 || epoll_ctl(watch_fd, EPOLL_CTL_ADD, listen_fd, &event) < 0)
+        return err_errno(e, "epoll");
+    if (FCGX_Init() != 0 || FCGX_InitRequest(&request, listen_fd, FCGI_FAIL_ACCEPT_ON_INTR) != 0)
+        return err_set(e, ERR_INTERNAL, "cannot initialize libfcgi");
+    if (stop_prepare(&while_waiting, e) < 0)
+        return -1;
+    while (!stop_requested()) {
+        if (epoll_pwait(watch_fd, &event, 1, -1, &while_waiting) < 0)
+            continue;
+        int rc = FCGX_Accept_r(&request);
+        if (rc == 0)
+            fastcgi_serve_one(app, &request);
+        else if (on_accept_error(-rc, e) < 0)
+            return -1;
+    }
+    return 0;
 }

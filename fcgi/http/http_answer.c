@@ -11,34 +11,30 @@
 #include <strings.h>
 
 #define ASKED_HEADERS_MAX 32
-#define TOKEN_CHARS       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
 #define RETRY_MS          1000 /* after which a client that lost its connection comes back */
-
-/* ---- answers ---- */
+#define TOKEN_CHARS       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
 
 static const struct {
     int status;
     const char *reason;
-} reasons[] = {
-    {200, "OK"},
-    {201, "Created"},
-    {202, "Accepted"},
-    {204, "No Content"},
-    {400, "Bad Request"},
-    {401, "Unauthorized"},
-    {403, "Forbidden"},
-    {404, "Not Found"},
-    {405, "Method Not Allowed"},
-    {406, "Not Acceptable"},
-    {409, "Conflict"},
-    {410, "Gone"},
-    {413, "Content Too Large"},
-    {415, "Unsupported Media Type"},
-    {429, "Too Many Requests"},
-    {503, "Service Unavailable"},
-};
+} reasons[] = {{200, "OK"},
+               {201, "Created"},
+               {202, "Accepted"},
+               {204, "No Content"},
+               {400, "Bad Request"},
+               {401, "Unauthorized"},
+               {403, "Forbidden"},
+               {404, "Not Found"},
+               {405, "Method Not Allowed"},
+               {406, "Not Acceptable"},
+               {409, "Conflict"},
+               {410, "Gone"},
+               {413, "Content Too Large"},
+               {415, "Unsupported Media Type"},
+               {429, "Too Many Requests"},
+               {503, "Service Unavailable"}};
 
-static const char *reason_of(int status)
+const char *http_reason(int status)
 {
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
         if (reasons[i].status == status)
@@ -55,8 +51,7 @@ int http_refuse(struct http_answer *a, int status, const char *headers, const ch
     return -1;
 }
 
-/* Headers that mirror arguments (x-mcp-header) are recognized by their prefix: which tools have
- * some is not known here. */
+/* Headers that mirror arguments (x-mcp-header) are recognized by their prefix. */
 static void add_asked_headers(const char *asked, struct buf *out)
 {
     static const char prefix[] = "mcp-param-";
@@ -93,7 +88,7 @@ static void add_cors(const struct http_answer *a, struct buf *out)
 
 static void add_common(const struct http_answer *a, struct buf *out)
 {
-    buf_addf(out, "Status: %d %s\r\n%s", a->status, reason_of(a->status), a->headers);
+    buf_addf(out, "Status: %d %s\r\n%s", a->status, http_reason(a->status), a->headers);
     if (a->allowed)
         add_cors(a, out);
     if (a->session[0])
@@ -149,8 +144,9 @@ static void stream_start(struct http_stream *s, int retry_ms, struct buf *out)
     }
 }
 
-int http_stream_send(struct http_stream *s, const json_t *message)
+int http_stream_send(void *ctx, const json_t *message)
 {
+    struct http_stream *s = ctx;
     AUTO_BUF struct buf text = BUF_INIT(HTTP_ANSWER_MAX + HTTP_HEAD_MAX);
     char id[MCP_EVENT_ID_MAX];
     struct err e = ERR_INIT;
@@ -162,11 +158,6 @@ int http_stream_send(struct http_stream *s, const json_t *message)
     sse_add_message(&text, stored ? id : NULL, message);
     stream_write(s, &text);
     return stored || !s->gone ? 0 : -1;
-}
-
-static int stream_send(void *ctx, const json_t *message)
-{
-    return http_stream_send(ctx, message);
 }
 
 static void stream_keep_alive(void *ctx)
@@ -201,7 +192,7 @@ void http_stream_init(struct http_stream *s, const struct http_source *source,
                       const struct http_answer *head)
 {
     *s = (struct http_stream){.source = source, .head = head};
-    s->out = (struct mcp_out){.send = stream_send,
+    s->out = (struct mcp_out){.send = http_stream_send,
                               .keep_alive = stream_keep_alive,
                               .hang_up = source->hang_up ? stream_hang_up : NULL,
                               .ctx = s};

@@ -48,6 +48,9 @@ struct http_answer {
 /* Refuses the request with a JSON-RPC error that names no id. Always returns -1. */
 int http_refuse(struct http_answer *a, int status, const char *headers, const char *message);
 
+/* The reason phrase of a status. */
+const char *http_reason(int status);
+
 /* The whole answer: head and JSON body. */
 void http_answer_write(const struct http_answer *a, struct buf *out);
 
@@ -71,8 +74,9 @@ struct http_stream {
 void http_stream_init(struct http_stream *s, const struct http_source *source,
                       const struct http_answer *head);
 
-/* Sends a message on the stream, which begins now if it has not. As mcp_out.send. */
-int http_stream_send(struct http_stream *s, const json_t *message);
+/* Sends a message on the stream, which begins now if it has not. It is mcp_out.send;
+ * ctx is the struct http_stream. */
+int http_stream_send(void *ctx, const json_t *message);
 
 /* Ends the store, if there is one. */
 void http_stream_finish(struct http_stream *s);

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "fcgi/http/http_links.h"
+#include "fcgi/http/http_request.h"
 
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
@@ -12,7 +12,6 @@
 #include "common/sandbox/state/quota.h"
 #include "common/tools/files/content.h"
 #include "common/tools/tools_app.h"
-#include "fcgi/http/http_request.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,23 +36,11 @@ bool http_upload_is(const struct http_request *r)
 
 static int upload_status(enum err_kind kind)
 {
-    switch (kind) {
-    case ERR_DENIED:
-        return 403;
-    case ERR_EXISTS:
-    case ERR_TIMEOUT:
-        return 410;
-    case ERR_LIMIT:
-        return 413;
-    case ERR_INVALID:
-        return 400;
-    case ERR_BUSY:
-    case ERR_UNAVAILABLE:
-    case ERR_LOST:
-        return 503;
-    default:
-        return 500;
-    }
+    static const int statuses[] = {
+        [ERR_DENIED] = 403,  [ERR_EXISTS] = 410, [ERR_TIMEOUT] = 410,     [ERR_LIMIT] = 413,
+        [ERR_INVALID] = 400, [ERR_BUSY] = 503,   [ERR_UNAVAILABLE] = 503, [ERR_LOST] = 503};
+
+    return (size_t)kind < ARRAY_LEN(statuses) && statuses[kind] ? statuses[kind] : 500;
 }
 
 /* The ticket's id of a valid link, to be freed; NULL: refused. A link may expire during its upload
@@ -63,12 +50,11 @@ static char *signed_ticket(const struct app *app, const struct http_request *r, 
 {
     AUTO_FREE char *ticket = link_subject(r->uri, LINK_UPLOAD);
 
-    if (!ticket) {
+    if (!ticket)
         err_set(e, ERR_DENIED, "this is not an upload link");
-        return NULL;
-    }
-    if (link_verify(&app->link_key, LINK_UPLOAD, ticket, r->uri, clock_unix_s(), e) < 0 &&
-        !(begun && e->kind == ERR_TIMEOUT))
+    if (!ticket ||
+        (link_verify(&app->link_key, LINK_UPLOAD, ticket, r->uri, clock_unix_s(), e) < 0 &&
+         !(begun && e->kind == ERR_TIMEOUT)))
         return NULL;
     *e = (struct err)ERR_INIT;
     return TAKE_PTR(ticket);
@@ -283,31 +269,19 @@ static int archive_send_piece(void *ctx, const char *data, size_t len)
     return d->source->write(d->source->ctx, data, len);
 }
 
-static const struct {
-    enum err_kind kind;
-    int status;
-    const char *line;
-} failures[] = {
-    {ERR_DENIED, 403, "403 Forbidden"},         {ERR_TIMEOUT, 403, "403 Forbidden"},
-    {ERR_NOT_FOUND, 404, "404 Not Found"},      {ERR_LIMIT, 413, "413 Content Too Large"},
-    {ERR_NONE, 503, "503 Service Unavailable"}, /* any other; the last row */
-};
-
 /* Reasons that concern the link are told, errors of the server are not. */
 static void archive_refuse(const struct http_source *source, const struct err *e,
                            struct http_answer *a)
 {
     AUTO_BUF struct buf out = BUF_INIT(HTTP_HEAD_MAX);
-    size_t i = 0;
+    const bool denied = e->kind == ERR_DENIED || e->kind == ERR_TIMEOUT;
 
-    while (failures[i].kind != ERR_NONE && failures[i].kind != e->kind)
-        i++;
-    a->status = failures[i].status;
+    a->status = denied ? 403 : e->kind == ERR_NOT_FOUND ? 404 : e->kind == ERR_LIMIT ? 413 : 503;
     buf_addf(&out,
-             "Status: %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
+             "Status: %d %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
              "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n\r\n%s\n",
-             failures[i].line,
-             failures[i].kind == ERR_NONE ? "the archive cannot be made now; try again" : e->text);
+             a->status, http_reason(a->status),
+             a->status == 503 ? "the archive cannot be made now; try again" : e->text);
     (void)source->write(source->ctx, out.data, out.len);
 }
 

@@ -11,6 +11,7 @@
 
 #define PARAM_PREFIX   "HTTP_MCP_PARAM_"
 #define PARAM_NAME_MAX 128
+#define JSON_TYPE      "application/json"
 
 static const struct {
     const char *name;
@@ -122,24 +123,15 @@ static struct piece whole(const char *s)
     return (struct piece){s, strlen(s)};
 }
 
-/* "host:port" of "https://host:port/…". */
-static struct piece authority_of(const char *url)
-{
-    const char *start = strstr(url, "://");
-    start = start ? start + 3 : url;
-    return (struct piece){start, strcspn(start, "/")};
-}
-
 /* Without the port; the brackets of an IPv6 address stay. */
 static struct piece name_of(struct piece authority)
 {
-    const char *end = NULL;
-    if (authority.len > 0 && authority.text[0] == '[') {
-        end = memchr(authority.text, ']', authority.len);
-        return end ? (struct piece){authority.text, (size_t)(end - authority.text) + 1} : authority;
-    }
-    end = memchr(authority.text, ':', authority.len);
-    return end ? (struct piece){authority.text, (size_t)(end - authority.text)} : authority;
+    bool bracket = authority.len > 0 && authority.text[0] == '[';
+    const char *end = memchr(authority.text, bracket ? ']' : ':', authority.len);
+
+    if (end)
+        authority.len = (size_t)(end - authority.text) + bracket;
+    return authority;
 }
 
 /* HTTP/1.0 needs no Host; a browser always sends one. */
@@ -148,38 +140,25 @@ static bool host_allowed(const struct settings *s, const char *host)
     static const char local[] = "localhost,127.0.0.1,[::1]";
     if (!host)
         return true;
+    const char *base = strstr(s->public_base_url, "://");
+    base = base ? base + 3 : s->public_base_url;
     struct piece name = name_of(whole(host));
-    struct piece own = name_of(authority_of(s->public_base_url));
+    struct piece own = name_of((struct piece){base, strcspn(base, "/")});
     return in_list(local, name) || piece_is(name, own.text, own.len) ||
            in_list(s->allowed_hosts, name) || in_list(s->allowed_hosts, whole(host)) ||
            in_list(s->allowed_hosts, whole("*"));
 }
 
-/* The scheme and authority of PUBLIC_BASE_URL. */
-static bool is_own_origin(const char *base_url, const char *origin)
+/* A page of PUBLIC_BASE_URL, or of the called host, whose name has been checked. */
+static bool is_own_origin(const char *base_url, const char *host, const char *origin)
 {
     size_t len = strlen(origin);
-    return strncasecmp(base_url, origin, len) == 0 &&
-           (base_url[len] == '\0' || base_url[len] == '/');
-}
+    size_t scheme = strncasecmp(origin, "http://", 7) == 0 ? 7 : 8;
 
-/* A page of the called host, whose name has been checked. */
-static bool is_same_origin(const char *host, const char *origin)
-{
-    if (!host ||
-        (strncasecmp(origin, "http://", 7) != 0 && strncasecmp(origin, "https://", 8) != 0))
-        return false;
-    const char *authority = strstr(origin, "://") + 3;
-    return strcasecmp(authority, host) == 0;
-}
-
-/* It is repeated in a header line of the answer. */
-static bool is_printable(const char *s)
-{
-    for (; *s; s++)
-        if (*s <= ' ' || *s > '~')
-            return false;
-    return true;
+    if (strncasecmp(base_url, origin, len) == 0 && (!base_url[len] || base_url[len] == '/'))
+        return true;
+    return host && (scheme == 7 || strncasecmp(origin, "https://", 8) == 0) &&
+           strcasecmp(origin + scheme, host) == 0;
 }
 
 int http_guard_origin(const struct app *app, const struct http_request *r, struct http_answer *a)
@@ -189,9 +168,11 @@ int http_guard_origin(const struct app *app, const struct http_request *r, struc
         return http_refuse(a, 403, "", "Host not allowed (SANDCGI_ALLOWED_HOSTS)");
     if (!r->origin)
         return 0;
-    if (!is_printable(r->origin) ||
-        !(is_own_origin(s->public_base_url, r->origin) || is_same_origin(r->host, r->origin) ||
-          in_list(s->allowed_origins, whole(r->origin))))
+    bool printable = true; /* it is repeated in a header line of the answer */
+    for (const char *c = r->origin; *c; c++)
+        printable = printable && *c > ' ' && *c <= '~';
+    if (!printable || !(is_own_origin(s->public_base_url, r->host, r->origin) ||
+                        in_list(s->allowed_origins, whole(r->origin))))
         return http_refuse(a, 403, "", "Origin not allowed (SANDCGI_ALLOWED_ORIGINS)");
     a->allowed = r->origin;
     return 0;
@@ -208,21 +189,15 @@ int http_guard_front(const struct app *app, const struct http_request *r, struct
     return http_refuse(a, 403, "", "Requests must come from the web server");
 }
 
-static const char *bearer_token(const struct http_request *r)
-{
-    if (!r->authorization || strncasecmp(r->authorization, "Bearer ", 7) != 0)
-        return NULL;
-    const char *token = r->authorization + 7;
-    return token + strspn(token, " ");
-}
-
 static int check_token(const struct app *app, struct http_request *r, struct http_answer *a)
 {
-    const char *token = bearer_token(r);
-    r->tenant = token ? app_tenant_of_token(app, token) : NULL;
+    const char *header = r->authorization;
+    bool bearer = header && strncasecmp(header, "Bearer ", 7) == 0;
+
+    r->tenant = bearer ? app_tenant_of_token(app, header + 6 + strspn(header + 6, " ")) : NULL;
     if (r->tenant)
         return 0;
-    if (!token)
+    if (!bearer)
         return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n",
                            "Send the header Authorization: Bearer <token>");
     return http_refuse(a, 401, "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n",
@@ -235,9 +210,9 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
         return check_token(app, r, a);
     if (http_guard_front(app, r, a) < 0)
         return -1;
-    return r->tenant
-               ? 0
-               : http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant (SANDCGI_TENANT)");
+    if (r->tenant)
+        return 0;
+    return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant (SANDCGI_TENANT)");
 }
 
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
@@ -250,25 +225,16 @@ const struct mcp_server *http_guard_tools(const struct app *app, const struct ht
     return server;
 }
 
-static bool is_json_type(const char *type)
-{
-    static const char json[] = "application/json";
-    size_t n = sizeof json - 1;
-    return type && strncasecmp(type, json, n) == 0 && (!type[n] || strchr("; \t", type[n]));
-}
-
-/* Refuses only an Accept that excludes every format we send: many clients send it wrongly. */
-static bool acceptable(const char *accept)
-{
-    return !accept || strstr(accept, "*/*") || strcasestr(accept, "application/") ||
-           strcasestr(accept, "text/event-stream");
-}
-
 int http_guard_shape(const struct http_request *r, struct http_answer *a)
 {
-    if (!is_json_type(r->content_type))
+    const char *type = r->content_type, *accept = r->accept;
+    size_t n = strlen(JSON_TYPE);
+
+    if (!type || strncasecmp(type, JSON_TYPE, n) != 0 || (type[n] && !strchr("; \t", type[n])))
         return http_refuse(a, 415, "", "Content-Type must be application/json");
-    if (!acceptable(r->accept))
+    /* Refuses only an Accept that excludes every format we send: many clients send it wrongly. */
+    if (accept && !strstr(accept, "*/*") && !strcasestr(accept, "application/") &&
+        !strcasestr(accept, "text/event-stream"))
         return http_refuse(a, 406, "", "Accept must allow application/json");
     return 0;
 }

@@ -3,10 +3,7 @@
 #include "fcgi/commands.h"
 
 #include "common/base/log.h"
-#include "common/mcp/session/stream.h"
 #include "fcgi/hub/events.h"
-#include "fcgi/hub/hub_jobs.h"
-#include "fcgi/hub/hub_request.h"
 #include "fcgi/hub/hub_stream.h"
 #include "fcgi/process/resources.h"
 
@@ -312,7 +309,7 @@ static void send_event(struct hub *h, struct hub_stream *s, const struct mcp_eve
         return;
     if (event->kind == MCP_EVENT_TASK) {
         if (mcp_listen_wants_task(s->listen, event->tenant, event->task))
-            hub_jobs_look_up(&h->jobs, s->server, event->tenant, event->task);
+            hub_jobs_add(&h->jobs, s->server, event->tenant, event->task);
         return;
     }
     json_auto_t *message = mcp_listen_message(s->listen, s->server, event, &end);
@@ -394,7 +391,7 @@ static void hub_tick(struct hub *h)
     }
     hub_jobs_tick(&h->jobs);
     if (deadline_passed(h->sweep_at)) {
-        hub_jobs_sweep(&h->jobs, app_server(h->app, NULL));
+        hub_jobs_add(&h->jobs, app_server(h->app, NULL), NULL, NULL);
         h->sweep_at = deadline_in_ms(SWEEP_MS);
     }
     if (h->listen_watch.fd < 0 && !h->draining)

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "fcgi/hub/hub_jobs.h"
+#include "fcgi/hub/hub_stream.h"
 
 #include "common/base/auto.h"
 #include "common/base/buf.h"
@@ -36,13 +36,6 @@ struct hub_job {
     struct buf out;
     struct deadline give_up;
 };
-
-static bool job_is(const struct hub_job *job, const char *tenant, const char *task)
-{
-    if (!task || !job->task)
-        return task == job->task;
-    return strcmp(job->tenant, tenant) == 0 && strcmp(job->task, task) == 0;
-}
 
 static void job_main(const struct hub_job *job, int fd, pid_t parent)
 {
@@ -148,14 +141,16 @@ static void jobs_start(struct hub_jobs *j)
     }
 }
 
-static void job_add(struct hub_jobs *j, const struct mcp_server *server, const char *tenant,
-                    const char *task)
+void hub_jobs_add(struct hub_jobs *j, const struct mcp_server *server, const char *tenant,
+                  const char *task)
 {
     struct hub_job **at = &j->first;
 
-    for (; *at; at = &(*at)->next)
-        if (job_is(*at, tenant, task) && ((*at)->pid == 0 || !task))
-            return; /* queued already, or a sweep that runs */
+    for (; *at; at = &(*at)->next) /* queued already, or a sweep that runs */
+        if (task ? (*at)->pid == 0 && (*at)->task && strcmp((*at)->tenant, tenant) == 0 &&
+                       strcmp((*at)->task, task) == 0
+                 : !(*at)->task)
+            return;
     if (j->n >= JOBS_MAX) {
         log_warn("%zu tasks are being looked up: a notification is lost", j->n);
         return;
@@ -170,17 +165,6 @@ static void job_add(struct hub_jobs *j, const struct mcp_server *server, const c
                             .out = BUF_INIT(STATE_MAX + READ_CHUNK)};
     j->n++;
     jobs_start(j);
-}
-
-void hub_jobs_look_up(struct hub_jobs *j, const struct mcp_server *server, const char *tenant,
-                      const char *task)
-{
-    job_add(j, server, tenant, task);
-}
-
-void hub_jobs_sweep(struct hub_jobs *j, const struct mcp_server *server)
-{
-    job_add(j, server, NULL, NULL);
 }
 
 void hub_jobs_tick(struct hub_jobs *j)

@@ -1,16 +1,11 @@
-/*
- * One connection of the web server to the hub: first its request is received, then text is sent in
- * FastCGI STDOUT records, as the web server takes them. Small, since there are thousands: buffers
- * exist only while they hold something.
- */
+/* The parts of the hub (hub_serve in commands.h): connections, requests, and children. */
 #ifndef SANDCGI_FCGI_HUB_HUB_STREAM_H
 #define SANDCGI_FCGI_HUB_HUB_STREAM_H
 
-#include "common/base/buf.h"
-#include "common/base/clock.h"
 #include "common/base/loop.h"
 #include "common/mcp/events/listen.h"
 #include "common/mcp/session/stream.h"
+#include "fcgi/app.h"
 #include "fcgi/hub/fcgi_record.h"
 
 /* Output that may be queued for a slow reader. A replay has more, since a stored message may be
@@ -26,6 +21,11 @@ void hub_streams_reserve(uint64_t max_streams);
 /* As many streams as the limit of open files allows, at most max_streams. */
 size_t hub_streams_allowed(uint64_t max_streams);
 
+/*
+ * One connection of the web server: first its request is received, then text is sent in FastCGI
+ * STDOUT records, as the web server takes them. Small, since there are thousands: buffers exist
+ * only while they hold something.
+ */
 struct hub_stream {
     struct hub_stream *next, **at; /* in the hub's list; *at points here */
     int fd;                        /* non-blocking; -1: closed */
@@ -66,5 +66,48 @@ static inline bool hub_stream_is_idle(const struct hub_stream *s)
 {
     return s->out.len == 0;
 }
+
+/* ---- requests ---- */
+
+#define HUB_BODY_MAX (256u * 1024) /* a list of URIs */
+
+/* What the decision depends on. */
+struct hub_rules {
+    const struct app *app;
+    bool (*is_full)(void *ctx);
+    bool (*has_session)(void *ctx, const char *session); /* a GET stream of that session */
+    void *ctx;
+};
+
+struct hub_request {
+    struct buf bytes;                /* what to write first; owned by the caller */
+    bool is_stream;                  /* bytes begin an event stream */
+    bool stays;                      /* the stream stays open; else the request ends with bytes */
+    const struct mcp_server *server; /* that was called */
+    struct mcp_listen *listen;       /* owned by the caller; may be NULL, like replay */
+    struct mcp_replay *replay;
+};
+
+/* Decides about a complete request; the hub writes what was decided. */
+void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *in,
+                       struct hub_request *out);
+
+/* ---- children: short-lived work that waits for the broker or the disk ---- */
+
+struct hub_jobs {
+    struct loop *loop;
+    /* A task's state; owner is the loop's. Not called for a task that cannot be looked up. */
+    void (*on_task)(void *owner, const char *tenant, const char *task, const json_t *state);
+    struct hub_job *first; /* running, then queued, in the order of their start */
+    size_t n, n_running;
+};
+
+/* Looks up the state of a task, or removes expired sessions (task NULL). */
+void hub_jobs_add(struct hub_jobs *j, const struct mcp_server *server, const char *tenant,
+                  const char *task);
+/* Kills children that have used up their time. */
+void hub_jobs_tick(struct hub_jobs *j);
+/* Kills all. */
+void hub_jobs_clear(struct hub_jobs *j);
 
 #endif

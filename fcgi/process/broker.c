@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "fcgi/process/broker.h"
+#include "fcgi/commands.h"
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
@@ -34,8 +34,7 @@ static bool on_runners_changed(void *ctx)
     return sent;
 }
 
-/* In the run's supervisor, once: the caller may have left. Announces the task's end and the files
- * that the run has changed. */
+/* In the run's supervisor: announces the task's end and the files that the run has changed. */
 static void on_run_ended(void *ctx, const struct broker_run_news *news)
 {
     const struct settings *s = ctx;
@@ -89,23 +88,16 @@ static pid_t broker_pid;
 static char socket_dir[] = "/tmp/sandcgi-XXXXXX";
 static char *socket_path, *events_path;
 
-/* Standard input and output carry the protocol: the broker must not hold them open. */
-static void replace_standard_io(void)
-{
-    AUTO_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null >= 0) {
-        dup2(null, STDIN_FILENO);
-        dup2(null, STDOUT_FILENO);
-    }
-}
-
 static void broker_main(const struct settings *s, int listen_fd, pid_t parent)
 {
     struct err e = ERR_INIT;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(0);
-    replace_standard_io();
+    /* Standard input and output carry the protocol: the broker must not hold them open. */
+    AUTO_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0)
+        dup2(null, STDOUT_FILENO);
     log_set_role("broker");
     const struct broker_config config = broker_config_of(s, geteuid());
     if (broker_serve(&config, listen_fd, &e) == 0)
@@ -114,23 +106,23 @@ static void broker_main(const struct settings *s, int listen_fd, pid_t parent)
     _exit(1);
 }
 
-/* Events of this broker concern this process alone, not the hub of a running server. */
-static void redirect_events(struct settings *s)
+int private_broker_ensure(struct settings *s, struct err *e)
 {
-    events_path = mem_printf("%s/events.sock", socket_dir);
-    free(s->events);
-    s->events = mem_strdup(events_path);
-}
+    const struct broker_client client = {.path = s->broker, .cancel_fd = -1, .leave_fd = -1};
+    struct err none = ERR_INIT;
 
-static int private_broker_start(struct settings *s, struct err *e)
-{
+    if (broker_ping(&client, &none) == 0)
+        return 0;
     if (!mkdtemp(socket_dir))
         return err_errno(e, "cannot create a directory under /tmp");
     socket_path = mem_printf("%s/broker.sock", socket_dir);
     AUTO_FD int fd = sock_listen(socket_path, NULL, e);
     if (fd < 0)
         return -1;
-    redirect_events(s);
+    /* Events of this broker concern this process alone, not the hub of a running server. */
+    events_path = mem_printf("%s/events.sock", socket_dir);
+    free(s->events);
+    s->events = mem_strdup(events_path);
     pid_t parent = getpid();
     broker_pid = fork();
     if (broker_pid < 0)
@@ -140,15 +132,6 @@ static int private_broker_start(struct settings *s, struct err *e)
     free(s->broker);
     s->broker = mem_strdup(socket_path);
     return 0;
-}
-
-int private_broker_ensure(struct settings *s, struct err *e)
-{
-    const struct broker_client client = {.path = s->broker, .cancel_fd = -1, .leave_fd = -1};
-    struct err none = ERR_INIT;
-    if (broker_ping(&client, &none) == 0)
-        return 0;
-    return private_broker_start(s, e);
 }
 
 bool private_broker_is_ours(void)
@@ -162,12 +145,12 @@ void private_broker_end(void)
         kill(broker_pid, SIGTERM);
         waitpid(broker_pid, NULL, 0);
     }
-    if (socket_path) {
-        unlink(socket_path);
-        if (events_path)
-            unlink(events_path);
-        rmdir(socket_dir);
-        free(TAKE_PTR(socket_path));
-        free(TAKE_PTR(events_path));
-    }
+    if (!socket_path)
+        return;
+    unlink(socket_path);
+    if (events_path)
+        unlink(events_path);
+    rmdir(socket_dir);
+    free(TAKE_PTR(socket_path));
+    free(TAKE_PTR(events_path));
 }

@@ -8,7 +8,6 @@
 #include "common/base/mem.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
-#include "fcgi/process/broker.h"
 #include "fcgi/process/resources.h"
 
 #include <errno.h>
@@ -59,61 +58,43 @@ struct master {
 static int broker_main(struct master *m, struct err *e)
 {
     const struct broker_config config = broker_config_of(m->settings, m->workers.uid);
-    auto_close_fd(&m->fastcgi_fd);
-    auto_close_fd(&m->hub_fd);
-    auto_close_fd(&m->events_fd);
-    auto_close_fd(&m->sessions_fd);
+
+    for (int **fd = (int *[]){&m->fastcgi_fd, &m->hub_fd, &m->events_fd, &m->sessions_fd, NULL};
+         *fd; fd++)
+        auto_close_fd(*fd);
     return broker_serve(&config, m->broker_fd, e);
 }
 
-/*
- * Workers and hub parse hostile input: they drop all rights, and erase the secrets that only the
- * broker needs. 1: the master died while the change of account had cleared the death signal.
- */
-static int become_worker(struct master *m, struct app *app, struct err *e)
+/* Workers and hub parse hostile input: they drop all rights, and erase the secrets that only the
+ * broker needs. */
+static int front_main(struct master *m, bool hub, struct err *e)
 {
-    auto_close_fd(&m->broker_fd);
     pid_t master = getppid();
-    if (app_init(app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0)
+    struct app app;
+    int result = 0;
+
+    auto_close_fd(&m->broker_fd);
+    auto_close_fd(hub ? &m->fastcgi_fd : &m->hub_fd);
+    if (hub)
+        hub_streams_reserve(m->settings->max_streams);
+    else
+        auto_close_fd(&m->events_fd);
+    if (app_init(&app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0)
         return -1;
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
     /* A call that waits for an elicitation occupies its worker; the answer needs another one. */
-    app_set_sessions(app, m->sessions_fd,
+    app_set_sessions(&app, m->sessions_fd,
                      m->settings->workers > 1 ? (int)(m->settings->workers / 2) : -1);
-    return getppid() != master;
-}
-
-static int worker_main(struct master *m, struct err *e)
-{
-    struct app app;
-    auto_close_fd(&m->hub_fd);
-    auto_close_fd(&m->events_fd);
-    int result = become_worker(m, &app, e);
-    if (result != 0)
-        return result < 0 ? -1 : 0;
-    result = fastcgi_serve(&app, m->fastcgi_fd, e);
-    app_clear(&app);
-    return result;
-}
-
-static int hub_main(struct master *m, struct err *e)
-{
-    struct app app;
-    auto_close_fd(&m->fastcgi_fd);
-    hub_streams_reserve(m->settings->max_streams);
-    int result = become_worker(m, &app, e);
-    if (result != 0)
-        return result < 0 ? -1 : 0;
-    result = hub_serve(&app, m->hub_fd, m->events_fd, e);
+    if (getppid() == master) /* else it died while the change of account had cleared the signal */
+        result = hub ? hub_serve(&app, m->hub_fd, m->events_fd, e)
+                     : fastcgi_serve(&app, m->fastcgi_fd, e);
     app_clear(&app);
     return result;
 }
 
 static void child_main(struct master *m, enum role role, pid_t parent)
 {
-    static int (*const mains[])(struct master *, struct err *) = {broker_main, worker_main,
-                                                                  hub_main};
     struct err e = ERR_INIT;
 
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -122,7 +103,7 @@ static void child_main(struct master *m, enum role role, pid_t parent)
     log_setup((enum log_level)m->settings->log_level, role_names[role]);
     auto_close_fd(&m->signal_fd);
     sigprocmask(SIG_SETMASK, &m->old_mask, NULL);
-    int result = mains[role](m, &e);
+    int result = role == ROLE_BROKER ? broker_main(m, &e) : front_main(m, role == ROLE_HUB, &e);
     if (result < 0)
         log_error("%s", e.text);
     _exit(result < 0 ? 1 : 0);
@@ -144,21 +125,18 @@ static void slot_start(struct master *m, struct child_slot *slot)
     slot->start_at = DEADLINE_NEVER;
 }
 
-static int64_t next_pause(const struct child_slot *slot)
-{
-    if (clock_mono_ms() - slot->started_ms >= YOUNG_MS)
-        return 0;
-    int64_t pause = slot->pause_ms ? slot->pause_ms * 2 : PAUSE_MIN_MS;
-    return pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
-}
-
 static void slot_ended(struct child_slot *slot, int status)
 {
     bool killed = WIFSIGNALED(status);
 
     log_error("%s %d exited with %s %d; restarting", role_names[slot->role], (int)slot->pid,
               killed ? "signal" : "status", killed ? WTERMSIG(status) : WEXITSTATUS(status));
-    slot->pause_ms = next_pause(slot);
+    if (clock_mono_ms() - slot->started_ms >= YOUNG_MS)
+        slot->pause_ms = 0;
+    else if (slot->pause_ms == 0)
+        slot->pause_ms = PAUSE_MIN_MS;
+    else
+        slot->pause_ms = slot->pause_ms * 2 < PAUSE_MAX_MS ? slot->pause_ms * 2 : PAUSE_MAX_MS;
     slot->start_at = deadline_in_ms(slot->pause_ms);
 }
 
@@ -190,26 +168,6 @@ static void signal_all(const struct master *m, int sig)
         kill(m->draining[i], sig);
 }
 
-/* The next generation takes over: the broker gets SIGHUP, so that its runs and persistent sandboxes
- * go on under the next one. */
-static void drain_generation(struct master *m)
-{
-    m->draining = mem_resize(m->draining, m->n_draining + m->n_slots, sizeof *m->draining);
-    for (size_t i = 0; i < m->n_slots; i++) {
-        struct child_slot *slot = &m->slots[i];
-        if (slot->pid == 0)
-            continue;
-        kill(slot->pid, slot->role == ROLE_BROKER ? SIGHUP : SIGTERM);
-        m->draining[m->n_draining++] = slot->pid;
-    }
-    free(m->slots);
-}
-
-static struct deadline drain_deadline(const struct master *m)
-{
-    return deadline_in_ms((int64_t)m->settings->limits.timeout_max_ms + GRACE_MS);
-}
-
 static void master_stop(struct master *m)
 {
     if (m->stopping) {
@@ -219,7 +177,7 @@ static void master_stop(struct master *m)
     }
     log_info("stopping; waiting for running programs");
     m->stopping = true;
-    m->give_up = drain_deadline(m);
+    m->give_up = deadline_in_ms((int64_t)m->settings->limits.timeout_max_ms + GRACE_MS);
     signal_all(m, SIGTERM);
 }
 
@@ -270,7 +228,16 @@ static void master_reload(struct master *m)
     if (!fresh)
         return;
     log_info("settings reloaded; starting new processes");
-    drain_generation(m);
+    m->draining = mem_resize(m->draining, m->n_draining + m->n_slots, sizeof *m->draining);
+    for (size_t i = 0; i < m->n_slots; i++) {
+        struct child_slot *slot = &m->slots[i];
+        if (slot->pid == 0)
+            continue;
+        /* Under SIGHUP the broker leaves its runs and persistent sandboxes to the next one. */
+        kill(slot->pid, slot->role == ROLE_BROKER ? SIGHUP : SIGTERM);
+        m->draining[m->n_draining++] = slot->pid;
+    }
+    free(m->slots);
     settings_clear(m->settings);
     free(m->settings);
     m->settings = fresh;
@@ -329,40 +296,27 @@ static int master_open_signals(struct master *m, struct err *e)
     return m->signal_fd < 0 ? err_errno(e, "signalfd") : 0;
 }
 
-static int master_open_hub(struct master *m, struct err *e)
-{
-    m->hub_fd = listen_hub(m->settings, e);
-    if (m->hub_fd < 0)
-        return -1;
-    m->events_fd = events_listen(m->settings->events, &m->workers, e);
-    return m->events_fd < 0 ? err_wrap(e, "SANDCGI_EVENTS") : 0;
-}
-
 /* Finds every error of the configuration before the first child is started. */
 static int master_open(struct master *m, struct err *e)
 {
-    if (settings_usable(m->settings, &m->workers, e) < 0)
+    const struct settings *s = m->settings;
+
+    if (settings_usable(s, &m->workers, e) < 0 || (m->fastcgi_fd = listen_fastcgi(s, e)) < 0 ||
+        (m->broker_fd = listen_broker(s, &m->workers, e)) < 0 ||
+        (m->sessions_fd = sessions_dir_open(s, &m->workers, e)) < 0 ||
+        (*s->hub && (m->hub_fd = listen_front(s, s->hub, "SANDCGI_HUB", e)) < 0))
         return -1;
-    m->fastcgi_fd = listen_fastcgi(m->settings, e);
-    if (m->fastcgi_fd < 0)
-        return -1;
-    m->broker_fd = listen_broker(m->settings, &m->workers, e);
-    if (m->broker_fd < 0)
-        return -1;
-    m->sessions_fd = sessions_dir_open(m->settings, &m->workers, e);
-    if (m->sessions_fd < 0 || (*m->settings->hub && master_open_hub(m, e) < 0))
-        return -1;
+    if (*s->hub && (m->events_fd = events_listen(s->events, &m->workers, e)) < 0)
+        return err_wrap(e, "SANDCGI_EVENTS");
     return master_open_signals(m, e);
 }
 
 static void master_close(struct master *m)
 {
-    auto_close_fd(&m->fastcgi_fd);
-    auto_close_fd(&m->broker_fd);
-    auto_close_fd(&m->hub_fd);
-    auto_close_fd(&m->events_fd);
-    auto_close_fd(&m->sessions_fd);
-    auto_close_fd(&m->signal_fd);
+    for (int **fd = (int *[]){&m->fastcgi_fd, &m->broker_fd, &m->hub_fd, &m->events_fd,
+                              &m->sessions_fd, &m->signal_fd, NULL};
+         *fd; fd++)
+        auto_close_fd(*fd);
     free(m->slots);
     free(m->draining);
     settings_clear(m->settings);

@@ -87,25 +87,15 @@ static int from_standard_input(struct err *e)
     return fd;
 }
 
-static int group_of(const char *name, gid_t *out, struct err *e)
+int listen_front(const struct settings *s, const char *address, const char *setting, struct err *e)
 {
-    *out = (gid_t)-1;
-    if (!*name)
-        return 0;
-    const struct group *gr = getgrnam(name);
-    if (!gr)
-        return err_set(e, ERR_INVALID, "SANDCGI_LISTEN_GROUP=%s: no such group", name);
-    *out = gr->gr_gid;
-    return 0;
-}
+    struct sock_owner owner = {.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = (mode_t)s->listen_mode};
+    const struct group *group = *s->listen_group ? getgrnam(s->listen_group) : NULL;
 
-/* A socket that the web server connects to. */
-static int listen_front(const struct settings *s, const char *address, const char *setting,
-                        struct err *e)
-{
-    struct sock_owner owner = {.uid = (uid_t)-1, .mode = (mode_t)s->listen_mode};
-    if (group_of(s->listen_group, &owner.gid, e) < 0)
-        return -1;
+    if (*s->listen_group && !group)
+        return err_set(e, ERR_INVALID, "SANDCGI_LISTEN_GROUP=%s: no such group", s->listen_group);
+    if (group)
+        owner.gid = group->gr_gid;
     int fd = sock_listen(address, &owner, e);
     return fd < 0 ? err_wrap(e, "%s", setting) : fd;
 }
@@ -113,21 +103,16 @@ static int listen_front(const struct settings *s, const char *address, const cha
 int listen_fastcgi(const struct settings *s, struct err *e)
 {
     AUTO_FD int fd = from_systemd();
+
     if (fd < 0)
         fd = from_standard_input(e);
-    if (fd >= 0) {
-        fcntl(fd, F_SETFD, FD_CLOEXEC);
-        if (fdio_set_nonblocking(fd, e) < 0)
-            return -1;
-        log_info("using the FastCGI socket that was handed over");
-        return TAKE_FD(fd);
-    }
-    return listen_front(s, s->listen, "SANDCGI_LISTEN", e);
-}
-
-int listen_hub(const struct settings *s, struct err *e)
-{
-    return listen_front(s, s->hub, "SANDCGI_HUB", e);
+    if (fd < 0)
+        return listen_front(s, s->listen, "SANDCGI_LISTEN", e);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (fdio_set_nonblocking(fd, e) < 0)
+        return -1;
+    log_info("using the FastCGI socket that was handed over");
+    return TAKE_FD(fd);
 }
 
 int listen_broker(const struct settings *s, const struct account *workers, struct err *e)

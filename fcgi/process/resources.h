@@ -30,8 +30,8 @@ int account_become(const struct account *account, struct err *e);
  */
 int listen_fastcgi(const struct settings *s, struct err *e);
 
-/* The hub's FastCGI socket, with the same mode and group. */
-int listen_hub(const struct settings *s, struct err *e);
+/* A socket for the web server (the hub's), with the same mode and group; setting names it. */
+int listen_front(const struct settings *s, const char *address, const char *setting, struct err *e);
 
 /* The broker's socket, which only the workers' account may open. */
 int listen_broker(const struct settings *s, const struct account *workers, struct err *e);

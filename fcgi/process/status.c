@@ -7,15 +7,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TEXT_MAX  (256u * 1024)
 #define MIB       (1024 * 1024)
 #define ANSWER_MS 5000
-
-static long long number_of(const json_t *object, const char *name)
-{
-    return json_get_integer(object, name, 0);
-}
 
 static const char *string_of(const json_t *object, const char *name)
 {
@@ -24,17 +20,26 @@ static const char *string_of(const json_t *object, const char *name)
     return s ? s : "";
 }
 
-static void status_add_engine(const json_t *status, struct buf *out)
+/* Adds text with the object's numbers in place of {name}, or {name:MB}. */
+static void add_line(struct buf *out, const json_t *object, const char *text)
 {
-    const json_t *engine = json_object_get(status, "engine");
-    const char *error = string_of(engine, "trouble");
+    for (const char *s = text; *s; s++) {
+        char name[32];
+        size_t len = strcspn(s + 1, ":}");
 
-    buf_addf(out, "engine   %s\n", *error ? error : "ok");
+        if (*s != '{') {
+            buf_add_char(out, *s);
+            continue;
+        }
+        snprintf(name, sizeof name, "%.*s", (int)len, s + 1);
+        buf_addf(out, "%lld",
+                 (long long)json_get_integer(object, name, 0) / (s[len + 1] == ':' ? MIB : 1));
+        s = strchr(s, '}');
+    }
 }
 
-static void status_add_runners(const json_t *status, struct buf *out)
+static void add_runners(const json_t *list, struct buf *out)
 {
-    const json_t *list = json_object_get(status, "runners");
     size_t n = json_array_size(list);
 
     buf_addf(out, "runners  %s", n == 0 ? "none" : "");
@@ -47,69 +52,51 @@ static void status_add_runners(const json_t *status, struct buf *out)
     buf_add_char(out, '\n');
 }
 
-static void status_add_runs(const json_t *status, struct buf *out)
-{
-    const json_t *claims = json_object_get(status, "claims");
-    const long long hits = number_of(claims, "hit"), all = hits + number_of(claims, "miss");
-
-    buf_addf(out, "runs     %lld of %lld running, %lld of %lld queued\n",
-             number_of(status, "running"), number_of(status, "maxRuns"),
-             number_of(status, "queued"), number_of(status, "queueMax"));
-    buf_addf(out, "         %lld of %lld since the start used a warm container\n", hits, all);
-}
-
-static void status_add_age(long long ms, struct buf *out)
-{
-    if (ms >= 60000)
-        buf_addf(out, ", the oldest for %lld min", ms / 60000);
-    else if (ms > 0)
-        buf_addf(out, ", the oldest for %lld s", ms / 1000);
-}
-
-static void status_add_warm(const json_t *pool, struct buf *out)
+static void add_warm(const json_t *pool, struct buf *out)
 {
     const json_t *list = json_object_get(pool, "languages");
     size_t n = json_array_size(list);
 
-    if (n == 0)
-        buf_add_str(out, "warm     none (SANDBOX_WARM)\n");
     for (size_t i = 0; i < n; i++) {
         const json_t *l = json_array_get(list, i);
-        buf_addf(out, "%-8s %s: %lld started, %lld preloaded, %lld starting", i == 0 ? "warm" : "",
-                 string_of(l, "language"), number_of(l, "light"), number_of(l, "full"),
-                 number_of(l, "starting"));
-        status_add_age(number_of(l, "oldestMs"), out);
+        const json_int_t age_ms = json_get_integer(l, "oldestMs", 0);
+        buf_addf(out, "%-8s %s", i == 0 ? "warm" : "", string_of(l, "language"));
+        add_line(out, l, ": {light} started, {full} preloaded, {starting} starting");
+        if (age_ms > 0)
+            buf_addf(out, ", the oldest for %lld %s", age_ms / (age_ms >= 60000 ? 60000 : 1000),
+                     age_ms >= 60000 ? "min" : "s");
         buf_addf(out, " (%lld wanted for new conversations)\n",
-                 number_of(l, "places") + number_of(l, "extra"));
+                 (long long)(json_get_integer(l, "places", 0) + json_get_integer(l, "extra", 0)));
     }
-    if (n > 0)
-        buf_addf(out, "         %lld of them for known conversations\n",
-                 number_of(pool, "conversations"));
-}
-
-static void status_add_memory(const json_t *pool, struct buf *out)
-{
-    buf_addf(out, "memory   %lld of %lld MB for warm containers\n",
-             number_of(pool, "usedBytes") / MIB, number_of(pool, "budgetBytes") / MIB);
-    buf_addf(out, "starts   %lld in progress, at most %lld\n", number_of(pool, "starting"),
-             number_of(pool, "startsMax"));
+    add_line(out, pool,
+             n > 0 ? "         {conversations} of them for known conversations\n"
+                   : "warm     none (SANDBOX_WARM)\n");
 }
 
 void status_format(const json_t *status, struct buf *out)
 {
-    const json_t *pool = json_object_get(status, "pool");
+    const json_t *claims = json_object_get(status, "claims"),
+                 *pool = json_object_get(status, "pool");
+    const char *error = string_of(json_object_get(status, "engine"), "trouble");
 
-    status_add_engine(status, out);
-    status_add_runners(status, out);
-    status_add_runs(status, out);
-    status_add_warm(pool, out);
-    status_add_memory(pool, out);
+    buf_addf(out, "engine   %s\n", *error ? error : "ok");
+    add_runners(json_object_get(status, "runners"), out);
+    add_line(out, status,
+             "runs     {running} of {maxRuns} running, {queued} of {queueMax} queued\n");
+    buf_addf(out, "         %lld of %lld since the start used a warm container\n",
+             (long long)json_get_integer(claims, "hit", 0),
+             (long long)(json_get_integer(claims, "hit", 0) + json_get_integer(claims, "miss", 0)));
+    add_warm(pool, out);
+    add_line(out, pool,
+             "memory   {usedBytes:MB} of {budgetBytes:MB} MB for warm containers\n"
+             "starts   {starting} in progress, at most {startsMax}\n");
 }
 
 int status_show(const struct settings *s, bool as_json)
 {
     const struct broker_client client = {
         .path = s->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = ANSWER_MS};
+    AUTO_BUF struct buf out = BUF_INIT(TEXT_MAX);
     struct err e = ERR_INIT;
     json_auto_t *status = broker_status(&client, &e);
 
@@ -122,7 +109,6 @@ int status_show(const struct settings *s, bool as_json)
         putchar('\n');
         return 0;
     }
-    AUTO_BUF struct buf out = BUF_INIT(TEXT_MAX);
     status_format(status, &out);
     fputs(buf_str(&out), stdout);
     return 0;

@@ -3,9 +3,9 @@
 
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
-#include "fcgi/process/broker.h"
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>

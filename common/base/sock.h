@@ -46,6 +46,10 @@ int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct 
  * them, and stays the caller's. */
 ssize_t sock_send_some(int fd, const void *data, size_t len, const struct fds *ride);
 
+/* Receives at most len bytes without waiting: 1 with *out_n (0 at the end of the stream), 0: none
+ * yet, -1. Passed descriptors go to got. */
+int sock_recv_some(int fd, void *to, size_t len, struct fds *got, size_t *out_n, struct err *e);
+
 /*
  * Receives one message into out (emptied first); ERR_LIMIT when its length passes out->max;
  * ERR_CANCELLED at end of stream before the first byte; ERR_PROTOCOL when it ends later or carries

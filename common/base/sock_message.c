@@ -156,8 +156,7 @@ static int collect_fds(struct msghdr *m, struct fds *got)
     return rc;
 }
 
-/* Reads without waiting: 1 with *out_n bytes (0 at the end of the stream), 0 nothing, -1. */
-static int recv_now(int fd, void *to, size_t len, struct fds *got, size_t *out_n, struct err *e)
+int sock_recv_some(int fd, void *to, size_t len, struct fds *got, size_t *out_n, struct err *e)
 {
     union control c;
     struct iovec part = {to, len};
@@ -224,7 +223,7 @@ int sock_inbox_take(struct sock_inbox *b, int fd, struct err *e)
     while (!inbox_whole(b)) {
         size_t len, n;
         void *to = inbox_room(b, &len);
-        int came = recv_now(fd, to, len, &b->passed, &n, e);
+        int came = sock_recv_some(fd, to, len, &b->passed, &n, e);
         if (came <= 0)
             return came;
         if (inbox_grew(b, n, e) < 0)

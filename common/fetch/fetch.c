@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
 #include "common/base/parse.h"
+#include "common/fetch/guard.h"
 
 #include <curl/curl.h>
 #include <inttypes.h>

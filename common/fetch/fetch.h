@@ -1,7 +1,6 @@
 /*
- * Fetching a file by https. Server and caller may both be hostile: only public addresses
- * (guard_check), only https (redirects included), no proxy, no credentials, bounds on size and
- * time.
+ * Fetching a file by https. Server and caller may both be hostile: only public addresses (guard.h),
+ * only https (redirects included), no proxy, no credentials, bounds on size and time.
  */
 #ifndef SANDCGI_FETCH_FETCH_H
 #define SANDCGI_FETCH_FETCH_H
@@ -10,7 +9,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
 
 #define FETCH_URL_MAX       4096 /* bytes */
 #define FETCH_REDIRECTS_MAX 5
@@ -35,7 +33,7 @@ struct fetch_limits {
 
 /*
  * Writes the file at url to fd. *e may be shown to the caller: ERR_INVALID (the URL), ERR_DENIED
- * (guard_check, or a redirect to another protocol), ERR_LIMIT (size, time), ERR_NOT_FOUND (the
+ * (guard.h, or a redirect to another protocol), ERR_LIMIT (size, time), ERR_NOT_FOUND (the
  * other server does not answer, has no valid certificate, or another status than 200); ERR_IO when
  * fd cannot be written.
  */
@@ -50,13 +48,5 @@ int fetch_in_process(const char *url, int fd, int caller_fd, const struct fetch_
                      struct err *e);
 /* The main function of that process; returns its exit status. */
 int fetch_process_main(void);
-
-/*
- * Checks the address that a socket is about to be connected to, so that no spelling, name, redirect
- * or second answer of a name server evades it. 0, or -1 with ERR_DENIED for private, local, shared,
- * link-local, multicast, reserved and translated addresses, those of clouds' metadata services,
- * this machine's own, ports other than 443, and other families than IPv4 and IPv6.
- */
-int guard_check(const struct sockaddr *address, socklen_t len, struct err *e);
 
 #endif

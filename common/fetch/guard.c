@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/fetch/fetch.h"
+#include "common/fetch/guard.h"
 
 #include "common/base/address.h"
 

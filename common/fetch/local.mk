@@ -2,7 +2,7 @@
 noinst_LIBRARIES += libfetch.a
 libfetch_a_SOURCES = \
 	common/fetch/fetch.c common/fetch/fetch.h \
-	common/fetch/guard.c \
+	common/fetch/guard.c common/fetch/guard.h \
 	common/fetch/process.c
 
 if HAVE_CMOCKA

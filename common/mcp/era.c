@@ -54,22 +54,12 @@ static bool view_is_modern(struct view v)
     return v.text && mcp_version_is_modern(v.text, v.len);
 }
 
-static const json_t *find_meta(const struct rpc_message *message)
-{
-    return json_object_get(message->params, "_meta");
-}
-
-bool era_has_claim(const struct rpc_message *message)
-{
-    return json_object_get(find_meta(message), MCP_META_VERSION) != NULL;
-}
-
 static struct facts facts_of(const struct rpc_message *message, const struct mcp_origin *origin,
                              const char *name_param)
 {
     struct facts f = {.message = message, .origin = origin, .name_param = name_param};
 
-    f.meta = find_meta(message);
+    f.meta = json_object_get(message->params, "_meta");
     f.claim = json_object_get(f.meta, MCP_META_VERSION);
     if (origin->http) {
         f.version = trim(origin->protocol_version);
@@ -88,11 +78,6 @@ static bool claim_is_well_formed(const struct facts *x)
 {
     return json_is_string(x->claim) &&
            json_is_object(json_object_get(x->meta, MCP_META_CAPABILITIES));
-}
-
-static bool method_header_differs(const struct facts *x)
-{
-    return x->method.text && !view_is(x->method, x->message->method, strlen(x->message->method));
 }
 
 bool era_header_equals(const char *value, size_t value_len, const char *text, size_t text_len)
@@ -149,10 +134,10 @@ static int serve(enum mcp_revision revision, struct mcp_era *out)
 /* Only headers that contradict; absent ones are dealt with after the version. */
 static int check_contradictions(const struct facts *x, struct mcp_failure *f)
 {
-    if (x->version.text &&
+    if (x->version.text && x->claim &&
         !view_is(x->version, json_string_value(x->claim), json_string_length(x->claim)))
         return fail_header(f, "the header MCP-Protocol-Version differs from params._meta");
-    if (method_header_differs(x))
+    if (x->method.text && !view_is(x->method, x->message->method, strlen(x->message->method)))
         return fail_header(f, "the header Mcp-Method differs from method");
     return 0;
 }
@@ -241,19 +226,11 @@ static int decide_request(const struct facts *x, struct mcp_era *out, struct mcp
 
 static int decide_notification(const struct facts *x, struct mcp_era *out, struct mcp_failure *f)
 {
-    if (x->claim) {
-        if (!claim_is_well_formed(x))
-            return fail_meta(f);
-        if (check_contradictions(x, f) < 0)
-            return -1;
-        return serve(MCP_2026_07_28, out);
-    }
-    if (view_is_modern(x->version)) {
-        if (method_header_differs(x))
-            return fail_header(f, "the header Mcp-Method differs from method");
-        return serve(MCP_2026_07_28, out);
-    }
-    return decide_legacy(x->version, x->origin, out, f);
+    if (!x->claim && !view_is_modern(x->version))
+        return decide_legacy(x->version, x->origin, out, f);
+    if (x->claim && !claim_is_well_formed(x))
+        return fail_meta(f);
+    return check_contradictions(x, f) < 0 ? -1 : serve(MCP_2026_07_28, out);
 }
 
 int era_decide(const struct rpc_message *message, const struct mcp_origin *origin,
@@ -261,14 +238,10 @@ int era_decide(const struct rpc_message *message, const struct mcp_origin *origi
 {
     struct facts x = facts_of(message, origin, name_param);
 
-    switch (message->kind) {
-    case RPC_REQUEST:
+    if (message->kind == RPC_REQUEST)
         return decide_request(&x, out, f);
-    case RPC_NOTIFICATION:
+    if (message->kind == RPC_NOTIFICATION)
         return decide_notification(&x, out, f);
-    case RPC_RESPONSE:
-        break;
-    }
     return decide_legacy(x.version, origin, out, f);
 }
 

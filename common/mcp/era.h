@@ -21,9 +21,6 @@ int era_decide(const struct rpc_message *message, const struct mcp_origin *origi
 /* May this client send a JSON-RPC batch? 0, or -1 with *f. */
 int era_decide_batch(const struct mcp_origin *origin, struct mcp_era *out, struct mcp_failure *f);
 
-/* Does the message claim a revision in params._meta? */
-bool era_has_claim(const struct rpc_message *message);
-
 /*
  * Does a header's value (blanks around it already removed) mean these bytes? Values of the form
  * =?base64?…?= are decoded first, strictly; what does not decode equals nothing.

@@ -238,7 +238,7 @@ static int check_batch_element(const json_t *element, size_t i, struct mcp_failu
     if (rpc_classify(element, &message, &e) < 0)
         return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL, "message %zu of the batch: %s", i + 1,
                         e.text);
-    if (era_has_claim(&message))
+    if (json_object_get(json_object_get(message.params, "_meta"), MCP_META_VERSION))
         return mcp_fail(f, 400, RPC_INVALID_REQUEST, NULL,
                         "message %zu of the batch names a revision that has no batches", i + 1);
     if (is_initialize(&message))

@@ -103,7 +103,7 @@ struct mcp_stdio_client {
     bool modern;            /* a modern request was seen: initialize comes too late */
     const char *negotiated; /* the revision that initialize agreed on, a literal; NULL: none yet */
     json_t *capabilities;   /* of the client, legacy; owned */
-    int log_level;          /* legacy logging/setLevel (enum mcp_log_level); -1: not set */
+    int log_level;          /* legacy logging/setLevel (mcp_log_level_parse); -1: not set */
     json_t *subscriptions;  /* legacy resources/subscribe: array of URIs; owned */
     unsigned next_request;  /* ids of requests to the client */
     /*

@@ -123,6 +123,19 @@ int json_get_bool(const json_t *object, const char *name, int fallback)
     return json_is_boolean(value) ? json_is_true(value) : fallback;
 }
 
+size_t json_index_of(const json_t *array, const char *text)
+{
+    size_t i;
+    json_t *one;
+
+    json_array_foreach(array, i, one)
+    {
+        if (json_is_string(one) && strcmp(json_string_value(one), text) == 0)
+            break;
+    }
+    return i;
+}
+
 void json_insert_descending(json_t *rows, const char *name, json_t *take_row)
 {
     json_int_t own = json_get_integer(take_row, name, 0);

@@ -39,6 +39,9 @@ const char *json_get_string(const json_t *object, const char *name);
 json_int_t json_get_integer(const json_t *object, const char *name, json_int_t fallback);
 int json_get_bool(const json_t *object, const char *name, int fallback);
 
+/* The index of the string in the array; the array's size when it is not there. */
+size_t json_index_of(const json_t *array, const char *text);
+
 /* Inserts the object into rows that are sorted by the integer of that name, the greatest first;
  * before its equals. */
 void json_insert_descending(json_t *rows, const char *name, json_t *take_row);

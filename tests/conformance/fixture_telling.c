@@ -34,7 +34,7 @@ static void tool_with_logging(const struct mcp_tool_call *call, struct mcp_resul
                                         "Tool execution completed"};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        mcp_log(call->channel, MCP_LOG_INFO, NULL, "%s", lines[i]);
+        mcp_log(call->channel, "info", NULL, "%s", lines[i]);
         fixture_sleep_ms(PAUSE_MS);
     }
     fixture_say(out, "Messages were logged.");

@@ -6,21 +6,19 @@
 
 #define LOG_TEXT_MAX 4096
 
-void mcp_log(struct mcp_channel *c, enum mcp_log_level level, const char *logger, const char *fmt,
-             ...)
+void mcp_log(struct mcp_channel *c, const char *level, const char *logger, const char *fmt, ...)
 {
     AUTO_BUF struct buf text = BUF_INIT(LOG_TEXT_MAX);
     va_list ap;
 
-    if (!c || c->log_level < (int)level)
+    if (!c || c->log_level < mcp_log_level_parse(level))
         return;
     va_start(ap, fmt);
     buf_vaddf(&text, fmt, ap);
     va_end(ap);
     json_auto_t *message = rpc_notification_new(
-        "notifications/message",
-        json_pack("{s:s, s:s*, s:o}", "level", mcp_log_level_name(level), "logger", logger, "data",
-                  json_from_bytes(buf_str(&text), text.len)));
+        "notifications/message", json_pack("{s:s, s:s*, s:o}", "level", level, "logger", logger,
+                                           "data", json_from_bytes(buf_str(&text), text.len)));
     mcp_channel_send(c, message);
 }
 

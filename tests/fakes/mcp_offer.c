@@ -102,8 +102,8 @@ static void tell(const struct mcp_tool_call *c, struct mcp_result *out)
     mcp_progress(c->channel, 50, 100, NULL);
     mcp_progress(c->channel, 50, 100, "again");
     mcp_progress(c->channel, 100, 100, NULL);
-    mcp_log(c->channel, MCP_LOG_DEBUG, "tests", "fine print");
-    mcp_log(c->channel, MCP_LOG_WARNING, NULL, "watch %s", "out");
+    mcp_log(c->channel, "debug", "tests", "fine print");
+    mcp_log(c->channel, "warning", NULL, "watch %s", "out");
     mcp_result_add(out, TEXT(mcp_progress_wanted(c->channel) ? "wanted" : "not wanted"));
     mcp_result_add(out, TEXT(c->trace ? c->trace : "no trace"));
 }

@@ -13,23 +13,14 @@
 #define PROGRESS_PAUSE_MS 10 /* steps that follow more closely are dropped */
 #define SMALLEST_STEP     0.001
 
-static const char *const levels[MCP_LOG_LEVELS] = {
-    [MCP_LOG_EMERGENCY] = "emergency", [MCP_LOG_ALERT] = "alert",
-    [MCP_LOG_CRITICAL] = "critical",   [MCP_LOG_ERROR] = "error",
-    [MCP_LOG_WARNING] = "warning",     [MCP_LOG_NOTICE] = "notice",
-    [MCP_LOG_INFO] = "info",           [MCP_LOG_DEBUG] = "debug",
-};
-
-const char *mcp_log_level_name(enum mcp_log_level level)
-{
-    return levels[level];
-}
+static const char *const levels[] = {"emergency", "alert",  "critical", "error",
+                                     "warning",   "notice", "info",     "debug"};
 
 int mcp_log_level_parse(const char *name)
 {
-    for (int i = 0; name && i < MCP_LOG_LEVELS; i++)
+    for (size_t i = 0; name && i < ARRAY_LEN(levels); i++)
         if (strcmp(levels[i], name) == 0)
-            return i;
+            return (int)i;
     return -1;
 }
 

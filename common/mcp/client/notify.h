@@ -12,21 +12,7 @@
 
 struct mcp_channel; /* client_channel.h */
 
-/* The levels of notifications/message, most urgent first (RFC 5424). */
-enum mcp_log_level {
-    MCP_LOG_EMERGENCY,
-    MCP_LOG_ALERT,
-    MCP_LOG_CRITICAL,
-    MCP_LOG_ERROR,
-    MCP_LOG_WARNING,
-    MCP_LOG_NOTICE,
-    MCP_LOG_INFO,
-    MCP_LOG_DEBUG,
-    MCP_LOG_LEVELS,
-};
-
-/* "warning"; and back: -1 for an unknown name. */
-const char *mcp_log_level_name(enum mcp_log_level level);
+/* The severity of a level of notifications/message, 0 the most urgent (RFC 5424); -1: unknown. */
 int mcp_log_level_parse(const char *name);
 
 /* Would mcp_progress send anything? For handlers whose progress is expensive to find out. */

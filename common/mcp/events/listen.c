@@ -5,7 +5,6 @@
 #include "common/base/mem.h"
 #include "common/mcp/call.h"
 #include "common/mcp/features/task.h"
-
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -158,13 +157,11 @@ int mcp_subscriptions_listen(struct mcp_call *call, json_t **out_result)
 
 json_t *mcp_listen_end(const struct mcp_listen *l, const struct mcp_server *server)
 {
-    unsigned features = mcp_revision_features(MCP_2026_07_28);
-
-    return l->id ? rpc_result_new(l->id,
-                                  json_pack("{s:s, s:{s:O, s:o}}", "resultType", "complete",
-                                            "_meta", MCP_META_SUBSCRIPTION, l->id, MCP_META_SERVER,
-                                            mcp_server_info_new(server, features)))
-                 : NULL;
+    if (!l->id)
+        return NULL;
+    json_t *info = mcp_server_info_new(server, mcp_revision_features(MCP_2026_07_28));
+    return rpc_result_new(l->id, json_pack("{s:s, s:{s:O, s:o}}", "resultType", "complete", "_meta",
+                                           MCP_META_SUBSCRIPTION, l->id, MCP_META_SERVER, info));
 }
 
 /* ---- legacy: the stream of a session ---- */
@@ -176,17 +173,11 @@ static void set_session(struct mcp_listen *l, const struct mcp_session *s)
     l->uris = json_deep_copy(json_object_get(s->record, "subscriptions"));
 }
 
-static bool accepts_streams(const char *accept)
-{
-    return !accept || !*accept || strcasestr(accept, "text/event-stream") ||
-           strstr(accept, "*/*") || strcasestr(accept, "text/*");
-}
-
 int mcp_listen_session(const struct mcp_server *server, const struct mcp_origin *origin,
                        struct mcp_listen **out_listen, struct mcp_answer *out)
 {
     AUTO_MCP_SESSION struct mcp_session s = {.record = NULL};
-    const char *version = origin->protocol_version;
+    const char *version = origin->protocol_version, *accept = origin->accept;
     enum mcp_revision revision;
     struct mcp_listen *l;
 
@@ -194,7 +185,8 @@ int mcp_listen_session(const struct mcp_server *server, const struct mcp_origin 
     if (!origin->stdio_client) {
         if (mcp_session_of_stream(server, origin, &s, out) < 0)
             return -1;
-        if (!accepts_streams(origin->accept))
+        if (accept && *accept && !strcasestr(accept, "text/event-stream") &&
+            !strstr(accept, "*/*") && !strcasestr(accept, "text/*"))
             return mcp_stream_refuse(out, 406, "Accept must allow text/event-stream");
         if (version && *version && mcp_revision_parse(version, strlen(version), &revision) < 0)
             return mcp_stream_refuse(out, 400, "unsupported MCP-Protocol-Version");
@@ -214,15 +206,7 @@ int mcp_listen_session(const struct mcp_server *server, const struct mcp_origin 
 
 static bool has_text(const json_t *texts, const char *text)
 {
-    size_t i;
-    json_t *one;
-
-    json_array_foreach(texts, i, one)
-    {
-        if (json_is_string(one) && strcmp(json_string_value(one), text) == 0)
-            return true;
-    }
-    return false;
+    return json_index_of(texts, text) < json_array_size(texts);
 }
 
 /* take_params may be NULL. */
@@ -274,18 +258,11 @@ json_t *mcp_listen_task_message(const struct mcp_listen *l, const json_t *state)
     return notification_new(l, "notifications/tasks", json_copy((json_t *)(uintptr_t)state));
 }
 
-static json_t *task_message(const struct mcp_listen *l, const struct mcp_server *server,
-                            const char *id)
-{
-    json_auto_t *state = mcp_listen_task_state(server, l->tenant, id);
-
-    return state ? mcp_listen_task_message(l, state) : NULL;
-}
-
 json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server,
                            const struct mcp_event *event, bool *out_end)
 {
     const json_t *uris = l->stdio_client ? l->stdio_client->subscriptions : l->uris;
+    json_auto_t *state = NULL;
 
     *out_end = false;
     switch (event->kind) {
@@ -303,9 +280,9 @@ json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server
                                       json_pack("{s:s}", "uri", event->uri))
                    : NULL;
     case MCP_EVENT_TASK:
-        return is_theirs(l, event) && has_text(l->tasks, event->task)
-                   ? task_message(l, server, event->task)
-                   : NULL;
+        if (is_theirs(l, event) && has_text(l->tasks, event->task))
+            state = mcp_listen_task_state(server, l->tenant, event->task);
+        return state ? mcp_listen_task_message(l, state) : NULL;
     case MCP_EVENT_SESSION:
         if (l->session[0] && strcmp(l->session, event->session) == 0)
             listen_reload(l, server, out_end);

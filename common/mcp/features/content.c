@@ -8,8 +8,7 @@
 #define REPLACEMENT    "\xEF\xBF\xBD"
 #define NAME_MAX_BYTES (16u * 1024)
 
-/* Length of the unwanted character at s, 0 when it is harmless. Looks at most 3 bytes ahead, never
- * past the NUL. */
+/* The length of the unwanted character at s; 0: it is harmless. Never reads behind the NUL. */
 static size_t unwanted(const char *s)
 {
     const unsigned char *u = (const unsigned char *)s;
@@ -40,45 +39,28 @@ void content_clean_name(const char *s, struct buf *out)
     }
 }
 
-static json_t *block_new(const char *type)
-{
-    json_t *block = json_object();
-
-    json_object_set_new(block, "type", json_string(type));
-    return block;
-}
-
 json_t *content_text_new(const char *text, size_t len)
 {
-    json_t *block = block_new("text");
-
-    json_object_set_new(block, "text", json_from_bytes(text, len));
-    return block;
+    return json_pack("{s:s, s:o}", "type", "text", "text", json_from_bytes(text, len));
 }
 
 json_t *content_image_new(const void *data, size_t len, const char *mime_type)
 {
     AUTO_BUF struct buf encoded = BUF_INIT(B64_ENCODED_LEN(len));
-    json_t *block = block_new("image");
 
     b64_encode(data, len, &encoded);
-    json_object_set_new(block, "data", json_stringn_nocheck(buf_str(&encoded), encoded.len));
-    json_object_set_new(block, "mimeType", json_string(mime_type));
-    return block;
+    return json_pack("{s:s, s:o, s:s}", "type", "image", "data",
+                     json_stringn_nocheck(buf_str(&encoded), encoded.len), "mimeType", mime_type);
 }
 
 json_t *content_link_new(const char *uri, const char *name, const char *mime_type, int64_t size)
 {
     AUTO_BUF struct buf clean = BUF_INIT(NAME_MAX_BYTES);
-    json_t *block = block_new("resource_link");
 
     content_clean_name(name, &clean);
-    json_object_set_new(block, "uri", json_string(uri));
-    json_object_set_new(block, "name", json_from_bytes(buf_str(&clean), clean.len));
-    json_object_set_new(block, "mimeType", json_string(mime_type));
-    if (size >= 0)
-        json_object_set_new(block, "size", json_integer(size));
-    return block;
+    return json_pack("{s:s, s:s, s:o, s:s, s:o*}", "type", "resource_link", "uri", uri, "name",
+                     json_from_bytes(buf_str(&clean), clean.len), "mimeType", mime_type, "size",
+                     size >= 0 ? json_integer(size) : NULL);
 }
 
 json_t *content_link_to_text(const json_t *link)

@@ -224,19 +224,19 @@ int mcp_complete(struct mcp_call *call, json_t **out_result)
     json_t *values = NULL;
     const char *type;
     size_t total;
+    int rc;
 
     if (read_completion(call, &q) < 0)
         return -1;
     type = json_get_string(q.ref, "type");
-    if (strcmp(type, "ref/prompt") == 0) {
-        if (complete_prompt(call, &q, &values) < 0)
-            return -1;
-    } else if (strcmp(type, "ref/resource") == 0) {
-        if (complete_resource(call, &q, &values) < 0)
-            return -1;
-    } else {
-        return mcp_fail_params(call, "params.ref.type must be ref/prompt or ref/resource");
-    }
+    if (strcmp(type, "ref/prompt") == 0)
+        rc = complete_prompt(call, &q, &values);
+    else if (strcmp(type, "ref/resource") == 0)
+        rc = complete_resource(call, &q, &values);
+    else
+        rc = mcp_fail_params(call, "params.ref.type must be ref/prompt or ref/resource");
+    if (rc < 0)
+        return -1;
     if (!values)
         values = json_array();
     total = json_array_size(values);

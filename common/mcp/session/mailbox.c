@@ -101,27 +101,15 @@ void mcp_mailbox_id(const struct mcp_mailbox *m, unsigned n, char out[MCP_REQUES
 json_t *mcp_mailbox_take(const struct mcp_mailbox *m)
 {
     AUTO_BUF struct buf text = BUF_INIT(RESPONSE_MAX);
+    AUTO_FDS struct fds file = FDS_INIT(1);
     struct err e = ERR_INIT;
-    union {
-        struct cmsghdr head;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {.space = {0}};
+    size_t n;
     char byte;
-    struct iovec part = {&byte, 1};
-    struct msghdr msg = {.msg_iov = &part,
-                         .msg_iovlen = 1,
-                         .msg_control = &control,
-                         .msg_controllen = sizeof control};
-    AUTO_FD int fd = -1;
 
-    if (recvmsg(m->response_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+    if (sock_recv_some(m->response_fd, &byte, 1, &file, &n, &e) <= 0)
         return NULL;
-    const struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
-    if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS ||
-        h->cmsg_len != CMSG_LEN(sizeof fd))
-        return NULL;
-    memcpy(&fd, CMSG_DATA(h), sizeof fd);
-    if (fdio_read_to_end(fd, &text, &e) < 0)
+    AUTO_FD int fd = fds_take(&file);
+    if (fd < 0 || fdio_read_to_end(fd, &text, &e) < 0)
         return NULL;
     return json_parse(buf_str(&text), text.len, JSON_MAX_DEPTH, &e);
 }

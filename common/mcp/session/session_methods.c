@@ -114,7 +114,8 @@ static json_t *level_set(const json_t *now, void *ctx, struct err *e)
 /* Without a session the level has no effect: no messages are sent. */
 int mcp_set_level(struct mcp_call *call, json_t **out_result)
 {
-    int level = mcp_log_level_parse(json_get_string(call->params, "level"));
+    const char *name = json_get_string(call->params, "level");
+    int level = mcp_log_level_parse(name);
     struct err e = ERR_INIT;
 
     if (level < 0)
@@ -123,28 +124,14 @@ int mcp_set_level(struct mcp_call *call, json_t **out_result)
                                "critical, alert, emergency");
     if (call->origin->stdio_client)
         call->origin->stdio_client->log_level = level;
-    if (call->session &&
-        mcp_session_set(call->server, call->session, "logLevel", level_set,
-                        (void *)(uintptr_t)mcp_log_level_name((enum mcp_log_level)level), &e) < 0)
+    if (call->session && mcp_session_set(call->server, call->session, "logLevel", level_set,
+                                         (void *)(uintptr_t)name, &e) < 0)
         return session_fail(call, &e);
     *out_result = json_object();
     return 0;
 }
 
 /* ---- subscriptions ---- */
-
-static size_t index_of(const json_t *uris, const char *uri)
-{
-    size_t i;
-    json_t *one;
-
-    json_array_foreach(uris, i, one)
-    {
-        if (json_is_string(one) && strcmp(json_string_value(one), uri) == 0)
-            return i;
-    }
-    return i;
-}
 
 static json_t *add_uri(const json_t *now, void *ctx, struct err *e)
 {
@@ -153,7 +140,7 @@ static json_t *add_uri(const json_t *now, void *ctx, struct err *e)
     size_t i;
     json_t *one;
 
-    if (index_of(uris, ctx) < json_array_size(uris))
+    if (json_index_of(uris, ctx) < json_array_size(uris))
         return uris;
     json_array_foreach(uris, i, one) bytes += json_string_length(one);
     if (json_array_size(uris) >= MCP_SUBSCRIPTIONS_MAX || bytes > MCP_SUBSCRIPTIONS_BYTES) {
@@ -171,7 +158,7 @@ static json_t *remove_uri(const json_t *now, void *ctx, struct err *e)
     json_t *uris = json_is_array(now) ? json_copy((json_t *)(uintptr_t)now) : json_array();
 
     (void)e;
-    json_array_remove(uris, index_of(uris, ctx)); /* ignored behind the end */
+    json_array_remove(uris, json_index_of(uris, ctx)); /* ignored behind the end */
     return uris;
 }
 

@@ -13,6 +13,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/fetch/fetch.h"
+#include "common/fetch/guard.h"
 #include "tests/unit/fetch/fetch_server.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "common/base/auto.h"
-#include "common/fetch/fetch.h"
+#include "common/fetch/guard.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

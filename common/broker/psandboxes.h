@@ -2,7 +2,7 @@
  * Persistent sandboxes in the main process: who may have one, and which connection is handed to
  * which.
  *
- * One that has outlived the broker before looks for this one every 200 ms (channel.c). Until
+ * One that has outlived the broker before looks for this one every 200 ms (container.c). Until
  * it is back its row is among the children without a process and a channel, so that it counts and
  * its files are not removed; a call for it is held for a moment.
  */

@@ -37,15 +37,6 @@ static json_t *number(uint64_t n)
     return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
 }
 
-static json_t *make_labels(const struct engine_spec *spec)
-{
-    char deadline[24];
-
-    snprintf(deadline, sizeof deadline, "%" PRId64, spec->deadline_unix);
-    return json_pack("{s:s, s:s, s:s, s:s}", LABEL_MANAGED, "true", LABEL_INSTANCE, spec->instance,
-                     LABEL_RUN, spec->run_id, LABEL_DEADLINE, deadline);
-}
-
 static void add_ulimit(json_t *list, const char *name, uint64_t value)
 {
     json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "Name", name, "Soft", number(value),
@@ -62,14 +53,6 @@ static json_t *make_ulimits(const struct engine_limits *l)
     if (l->fsize_bytes)
         add_ulimit(list, "fsize", l->fsize_bytes);
     return list;
-}
-
-/* The installer runs behind a proxy to the package index. */
-static json_t *make_installer(void)
-{
-    return json_pack("[s, s, s, s, s, s, s, s]", "/usr/local/bin/entry", "-C", "/tmp",
-                     "/tmp/script", "/usr/local/bin/entry", "index", "/run/index/proxy",
-                     "/usr/local/lib/sandbox/install");
 }
 
 /* Limits that are set; those at 0 are the engine's default. */
@@ -156,27 +139,25 @@ static json_t *make_host(const struct engine_spec *spec)
 
 static json_t *make_config(const struct engine_spec *spec)
 {
-    json_t *config = json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o}", "Image",
-                               spec->image, "User", spec->user, "WorkingDir", "/data", "Tty", 0,
-                               "OpenStdin", 1, "StdinOnce", 1, "AttachStdin", 1, "AttachStdout", 1,
-                               "AttachStderr", 1, "Labels", make_labels(spec), "HostConfig",
-                               make_host(spec));
+    AUTO_FREE char *deadline = mem_printf("%" PRId64, spec->deadline_unix);
+    json_t *config = json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:{s:s, s:s, s:s, "
+                               "s:s}, s:o}",
+                               "Image", spec->image, "User", spec->user, "WorkingDir", "/data",
+                               "Tty", 0, "OpenStdin", 1, "StdinOnce", 1, "AttachStdin", 1,
+                               "AttachStdout", 1, "AttachStderr", 1, "Labels", LABEL_MANAGED,
+                               "true", LABEL_INSTANCE, spec->instance, LABEL_RUN, spec->run_id,
+                               LABEL_DEADLINE, deadline, "HostConfig", make_host(spec));
 
     if (!config)
         return NULL;
-    if (spec->index_path)
-        json_object_set_new(config, "Entrypoint", make_installer());
+    if (spec->index_path) /* the installer runs behind a proxy to the package index */
+        json_object_set_new(config, "Entrypoint",
+                            json_pack("[s, s, s, s, s, s, s, s]", "/usr/local/bin/entry", "-C",
+                                      "/tmp", "/tmp/script", "/usr/local/bin/entry", "index",
+                                      "/run/index/proxy", "/usr/local/lib/sandbox/install"));
     /* Without it Docker runs its network hook even for NetworkMode none; Podman needs the mode. */
     json_object_set_new(config, "NetworkDisabled", json_boolean(!spec->network));
     return config;
-}
-
-/* Whatever the image would run by itself is replaced, and nothing is run beside it. */
-static void set_entry(json_t *config)
-{
-    json_object_set_new(config, "Entrypoint", json_pack("[s]", CONTAINER_HELPERS "/entry"));
-    json_object_set_new(config, "Cmd", json_pack("[s]", "serve"));
-    json_object_set_new(config, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
 }
 
 /* Plain images get their environment from the engine, the others through the envelope. */
@@ -252,10 +233,13 @@ int container_body(const struct engine_spec *spec, struct buf *out, struct err *
     config = make_config(spec);
     if (!config)
         return err_set(e, ERR_INVALID, "the container's description is not valid UTF-8");
-    if (spec->psandbox)
-        set_entry(config);
-    else if (spec->protocol == 0 && add_environment(config, spec) < 0)
+    if (spec->psandbox) { /* nothing that the image would run by itself */
+        json_object_set_new(config, "Entrypoint", json_pack("[s]", CONTAINER_HELPERS "/entry"));
+        json_object_set_new(config, "Cmd", json_pack("[s]", "serve"));
+        json_object_set_new(config, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
+    } else if (spec->protocol == 0 && add_environment(config, spec) < 0) {
         return err_set(e, ERR_INVALID, "the environment is not valid UTF-8");
+    }
     if (json_write(config, out) < 0)
         return err_set(e, ERR_LIMIT, "the container's description is too large");
     return 0;

@@ -32,14 +32,10 @@ int docker_remove(struct docker *d, const char *container, struct err *e)
             break;
         nanosleep(&(struct timespec){.tv_nsec = REMOVE_PAUSE_NS}, NULL);
     }
-    if (status < 0)
-        return -1;
     /* 404: gone already; 409: its removal is in progress. */
     if (status == 404 || status == 409)
         return 0;
-    if (status < 400)
-        return 1;
-    return docker_http_refused(status, reply.data, reply.len, e);
+    return docker_http_check(status, reply.data, reply.len, e) < 0 ? -1 : 1;
 }
 
 int docker_container_call(struct docker *d, const char *method, const char *action, int timeout_ms,
@@ -55,12 +51,9 @@ json_t *docker_container_inspect(struct docker *d, int timeout_ms, struct err *e
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
     int status = docker_container_call(d, "GET", "/json", timeout_ms, &reply, e);
 
-    if (status < 0)
+    if (docker_http_check(status, reply.data, reply.len, e) < 0)
         return NULL;
-    if (status < 400)
-        return json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, e);
-    docker_http_refused(status, reply.data, reply.len, e);
-    return NULL;
+    return json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, e);
 }
 
 void docker_container_clear(struct docker_container *container)
@@ -119,22 +112,17 @@ static int container_create(struct docker *d, const struct engine_spec *spec, st
     d->container.name = mem_printf(CONTAINER_NAME_PREFIX "%s", spec->run_id);
     path = mem_printf("/containers/create?name=%s", d->container.name);
     status = docker_http_call(d->http, "POST", path, buf_str(&body), DOCKER_START_MS, &reply, e);
-    if (status < 0)
-        return -1;
     if (status == 404)
         return err_set(e, ERR_NOT_FOUND, "the image %s is missing on the server",
                        d->container.image);
-    if (status == 409) {
-        /* The name belongs to another run's container, which must not be removed. */
+    if (status == 409) /* the name belongs to another run's container, which must not be removed */
         free(TAKE_PTR(d->container.name));
-        return docker_http_refused(status, reply.data, reply.len, e);
-    }
     if (status == 400 && strstr(buf_str(&reply), "bind source path does not exist"))
         return err_set(e, ERR_NOT_FOUND,
                        "the sandbox directory does not exist on the container engine's host "
                        "(SANDBOX_HOST_PATH)");
-    if (status >= 400)
-        return docker_http_refused(status, reply.data, reply.len, e);
+    if (docker_http_check(status, reply.data, reply.len, e) < 0)
+        return -1;
     return container_take_id(&d->container, &reply, e);
 }
 
@@ -173,7 +161,9 @@ static int container_attach(struct docker *d, const struct engine_spec *spec,
 
     if (!stream)
         return err_wrap(e, "attach");
-    talk_init(&d->container.talk, stream, spec->psandbox ? 1 : spec->protocol);
+    d->container.talk = (struct talk){.stream = stream,
+                                      .protocol = spec->psandbox ? 1 : spec->protocol,
+                                      .complaint = BUF_INIT(TALK_COMPLAINT_MAX)};
     if (spec->psandbox) {
         d->container.psandbox.in.max = PSANDBOX_FRAME_MAX + 2 * TALK_READ_BYTES;
         d->container.talk.raw = &d->container.psandbox.in;
@@ -187,9 +177,7 @@ static int container_start(struct docker *d, struct deadline deadline, struct er
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
     int status = docker_container_call(d, "POST", "/start", time_left(deadline), &reply, e);
 
-    if (status < 0)
-        return -1;
-    return status >= 400 ? docker_http_refused(status, reply.data, reply.len, e) : 0;
+    return docker_http_check(status, reply.data, reply.len, e);
 }
 
 /* A step is over: may the next one be taken? */
@@ -202,17 +190,6 @@ static int step_done(struct docker *d, struct deadline deadline, int result, str
     return result;
 }
 
-static int start_steps(struct docker *d, const struct engine_spec *spec, struct deadline dl,
-                       struct err *e)
-{
-    if (step_done(d, dl, docker_http_ready(d->http, e), e) < 0 ||
-        step_done(d, dl, container_create(d, spec, e), e) < 0 ||
-        step_done(d, dl, container_check_runtime(d, spec, dl, e), e) < 0 ||
-        step_done(d, dl, container_attach(d, spec, dl, e), e) < 0)
-        return -1;
-    return step_done(d, dl, container_start(d, dl, e), e);
-}
-
 int docker_start(struct engine *engine, const struct engine_spec *spec,
                  const struct engine_attend *attend, struct deadline d, struct err *e)
 {
@@ -221,7 +198,15 @@ int docker_start(struct engine *engine, const struct engine_spec *spec,
 
     docker_container_remove(docker);
     docker_attend_begin(docker_http_attend(docker->http), attend);
-    result = start_steps(docker, spec, d, e);
+    result = step_done(docker, d, docker_http_ready(docker->http, e), e);
+    if (result == 0)
+        result = step_done(docker, d, container_create(docker, spec, e), e);
+    if (result == 0)
+        result = step_done(docker, d, container_check_runtime(docker, spec, d, e), e);
+    if (result == 0)
+        result = step_done(docker, d, container_attach(docker, spec, d, e), e);
+    if (result == 0)
+        result = step_done(docker, d, container_start(docker, d, e), e);
     docker_attend_end(docker_http_attend(docker->http));
     if (result < 0)
         docker_container_remove(docker);

@@ -52,7 +52,6 @@ static void docker_address_clear(struct docker_address *a)
     free(a->ca);
     free(a->cert);
     free(a->key);
-    *a = (struct docker_address){0};
 }
 
 /* The path of cert_path/name, which has to be readable. */
@@ -95,7 +94,8 @@ static int init_tcp(struct docker_address *a, const char *authority, struct err 
     return 0;
 }
 
-static int init_all(struct docker_address *a, const struct engine_address *from, struct err *e)
+static int docker_address_init(struct docker_address *a, const struct engine_address *from,
+                               struct err *e)
 {
     const char *certs = from->cert_path ? from->cert_path : "";
 
@@ -110,16 +110,6 @@ static int init_all(struct docker_address *a, const struct engine_address *from,
          find_pem(certs, "key.pem", &a->key, e) < 0))
         return -1;
     return init_tcp(a, a->host + 6, e);
-}
-
-static int docker_address_init(struct docker_address *a, const struct engine_address *from,
-                               struct err *e)
-{
-    *a = (struct docker_address){0};
-    if (init_all(a, from, e) == 0)
-        return 0;
-    docker_address_clear(a);
-    return -1;
 }
 
 /* ---- the caller's descriptor ---- */
@@ -384,14 +374,11 @@ int docker_http_ready(struct docker_http *h, struct err *e)
         return 0;
     h->seen_version[0] = '\0';
     status = http_request(h, "GET", "/_ping", NULL, 5000, &reply, e);
-    if (status < 0)
-        return -1;
-    if (status >= 400) {
-        docker_http_refused(status, reply.data, reply.len, e);
+    if (docker_http_check(status, reply.data, reply.len, e) == 0)
+        return choose_version(h, e);
+    if (status >= 400)
         e->kind = ERR_UNAVAILABLE;
-        return -1;
-    }
-    return choose_version(h, e);
+    return -1;
 }
 
 int docker_http_call(struct docker_http *h, const char *method, const char *path, const char *body,
@@ -405,8 +392,10 @@ int docker_http_call(struct docker_http *h, const char *method, const char *path
     return http_request(h, method, versioned, body, timeout_ms, out, e);
 }
 
-int docker_http_refused(int status, const char *body, size_t len, struct err *e)
+int docker_http_check(int status, const char *body, size_t len, struct err *e)
 {
+    if (status < 400)
+        return status < 0 ? -1 : 0;
     struct err ignored = ERR_INIT;
     json_auto_t *reply = len > 0 ? json_parse(body, len, 8, &ignored) : NULL;
     const char *message = reply ? json_get_string(reply, "message") : NULL;

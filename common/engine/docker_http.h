@@ -70,9 +70,9 @@ const char *docker_http_version(const struct docker_http *h);
 int docker_http_call(struct docker_http *h, const char *method, const char *path, const char *body,
                      int timeout_ms, struct buf *out, struct err *e);
 
-/* The error that a reply of status >= 400 means, in the engine's words: 404 is ERR_NOT_FOUND, all
- * else ERR_REFUSED. Returns -1. */
-int docker_http_refused(int status, const char *body, size_t len, struct err *e);
+/* What docker_http_call returned: 0 for a status below 400. -1: no status (e is set already), or a
+ * refusal in the engine's words: 404 is ERR_NOT_FOUND, all else ERR_REFUSED. */
+int docker_http_check(int status, const char *body, size_t len, struct err *e);
 
 /* Appends text percent-encoded for use in a query. */
 void docker_http_escape(struct buf *out, const char *text);

@@ -14,14 +14,6 @@
 
 #define LANGUAGE_MAX 32
 
-static bool language_ok(const char *language)
-{
-    size_t len = language ? strlen(language) : 0;
-
-    return len > 0 && len <= LANGUAGE_MAX &&
-           strspn(language, "abcdefghijklmnopqrstuvwxyz0123456789+#._-") == len;
-}
-
 /* text when it is short and printable, else "". */
 static const char *label_or_empty(const json_t *labels, const char *name, size_t max)
 {
@@ -54,11 +46,11 @@ static const char *allowed_tag(const json_t *image, const char *allow)
     return NULL;
 }
 
-static bool is_true(const json_t *labels, const char *name)
+static bool label_is(const json_t *labels, const char *name, const char *value)
 {
     const char *text = json_get_string(labels, name);
 
-    return text && strcmp(text, "true") == 0;
+    return text && strcmp(text, value) == 0;
 }
 
 /* Fills out with borrowed strings; false when the image is no runner of ours. */
@@ -84,11 +76,13 @@ static bool read_image(const json_t *image, const char *allow, struct engine_run
         out->protocol = 1;
     else
         return false;
-    out->warm = out->protocol == 1 && is_true(labels, "sandbox.warm");
-    out->install = out->protocol == 1 && is_true(labels, "sandbox.install");
+    out->warm = out->protocol == 1 && label_is(labels, "sandbox.warm", "true");
+    out->install = out->protocol == 1 && label_is(labels, "sandbox.install", "true");
     if (!out->warm)
         out->preload = (char *)"";
-    return is_true(labels, "sandbox.runner") && language_ok(out->language) && out->image;
+    size_t len = out->language ? strlen(out->language) : 0;
+    return label_is(labels, "sandbox.runner", "true") && len > 0 && len <= LANGUAGE_MAX &&
+           strspn(out->language, "abcdefghijklmnopqrstuvwxyz0123456789+#._-") == len && out->image;
 }
 
 /* Puts r (borrowed strings) into the list, in the place of an older image of the same language. */
@@ -164,21 +158,12 @@ int docker_runners(struct engine *engine, const char *allow, struct engine_runne
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
     int status = docker_http_call(d->http, "GET", path, NULL, DOCKER_QUESTION_MS, &reply, e);
 
-    if (status < 0)
+    if (docker_http_check(status, reply.data, reply.len, e) < 0)
         return -1;
-    if (status >= 400)
-        return docker_http_refused(status, reply.data, reply.len, e);
     return runners_parse(buf_str(&reply), reply.len, allow, out, e);
 }
 
 /* ---- containers ---- */
-
-static bool label_is(const json_t *labels, const char *name, const char *value)
-{
-    const char *text = json_get_string(labels, name);
-
-    return text && strcmp(text, value) == 0;
-}
 
 bool reap_read(const json_t *container, const char *instance, const char **out_run_id,
                int64_t *out_deadline)
@@ -222,12 +207,8 @@ static json_t *list(struct docker *d, const char *instance, struct err *e)
     if (list_path(instance, &path, e) < 0)
         return NULL;
     status = docker_http_call(d->http, "GET", buf_str(&path), NULL, DOCKER_QUESTION_MS, &reply, e);
-    if (status < 0)
+    if (docker_http_check(status, reply.data, reply.len, e) < 0)
         return NULL;
-    if (status >= 400) {
-        docker_http_refused(status, reply.data, reply.len, e);
-        return NULL;
-    }
     containers = json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, e);
     if (!containers)
         err_wrap(e, "the container engine's list of containers");

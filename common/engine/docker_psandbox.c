@@ -191,9 +191,7 @@ int docker_psandbox_pause(struct engine *engine, bool pause, struct err *e)
         return -1;
     status = docker_container_call(d, "POST", pause ? "/pause" : "/unpause", DOCKER_QUESTION_MS,
                                    &reply, e);
-    if (status < 0)
-        return -1;
-    if (status < 400 || is_paused(d, pause))
+    if (status >= 400 && is_paused(d, pause))
         return 0;
-    return docker_http_refused(status, reply.data, reply.len, e);
+    return docker_http_check(status, reply.data, reply.len, e);
 }

@@ -214,7 +214,7 @@ static int stream_refused(struct docker_stream *s, const struct docker_head *hea
     len = s->early.len - head->len;
     if (head->content_length > 0 && len > head->content_length)
         len = head->content_length;
-    return docker_http_refused(head->status, body, len, e);
+    return docker_http_check(head->status, body, len, e);
 }
 
 static int read_head(struct docker_stream *s, struct deadline d, struct err *e)

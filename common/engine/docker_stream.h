@@ -20,7 +20,7 @@ struct docker_stream;
 /*
  * Sends method path with "Upgrade: tcp" when upgrade is set, and reads the head of the answer.
  * NULL: ERR_UNAVAILABLE, ERR_PROTOCOL, ERR_CANCELLED by the caller, or for a status >= 400 that of
- * docker_http_refused.
+ * docker_http_check.
  */
 struct docker_stream *docker_stream_open(struct docker_http *h, const char *method,
                                          const char *path, bool upgrade, struct deadline d,

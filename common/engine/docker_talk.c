@@ -1,27 +1,14 @@
 #include "config.h"
 
-#include "common/engine/docker_talk.h"
-
-#include "common/base/mem.h"
+#include "common/engine/docker_self.h"
 
 #define READS_PER_TICK 16 /* between two checks of cancellation and deadline */
 #define LAST_READS     64 /* of TALK_READ_BYTES, when time is up */
 #define WRITE_BYTES    65536
 
-void talk_init(struct talk *t, struct docker_stream *take_stream, int protocol)
-{
-    *t = (struct talk){
-        .stream = take_stream, .protocol = protocol, .complaint = BUF_INIT(TALK_COMPLAINT_MAX)};
-}
-
-void talk_hang_up(struct talk *t)
-{
-    docker_stream_free(TAKE_PTR(t->stream));
-}
-
 void talk_clear(struct talk *t)
 {
-    talk_hang_up(t);
+    docker_stream_free(t->stream);
     buf_clear(&t->input);
     buf_clear(&t->complaint);
     *t = (struct talk){0};

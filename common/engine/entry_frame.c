@@ -36,20 +36,14 @@ static const struct kind kinds[] = {
     {'R', 1, ENTRY_REPORT_MAX, true, true},
 };
 
-static const struct kind *find_kind(char tag)
-{
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (kinds[i].tag == tag)
-            return &kinds[i];
-    }
-    return NULL;
-}
-
 static enum frame_push entry_head(void *ctx, struct err *e)
 {
     struct entry_frame *f = ctx;
-    const struct kind *kind = find_kind(f->reader.head[0]);
+    const struct kind *kind = NULL;
 
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (kinds[i].tag == f->reader.head[0])
+            kind = &kinds[i];
     f->text_len = 0;
     if (!kind)
         return broken(e, "a frame of unknown kind");
@@ -119,11 +113,6 @@ void entry_report_outcome(const struct entry_report *report, struct engine_outco
                          (report->signal == SIGKILL || report->exit_code > 0);
 }
 
-static bool word_is(const struct entry_frame *f, const char *word)
-{
-    return f->text_len == strlen(word) && memcmp(f->text, word, f->text_len) == 0;
-}
-
 /* 'W', a tier and perhaps the bytes of memory: the tier only rises. */
 static enum frame_push take_tier(struct entry_frame *f, struct err *e)
 {
@@ -143,8 +132,10 @@ static enum frame_push take_tier(struct entry_frame *f, struct err *e)
 /* 'S' */
 static enum frame_push take_start(struct entry_frame *f, struct err *e)
 {
-    f->warm = word_is(f, "ahead");
-    return f->warm || word_is(f, "anew") ? FRAME_MORE : broken(e, "an unknown kind of start");
+    f->warm = f->text_len == 5 && memcmp(f->text, "ahead", 5) == 0;
+    return f->warm || (f->text_len == 4 && memcmp(f->text, "anew", 4) == 0)
+               ? FRAME_MORE
+               : broken(e, "an unknown kind of start");
 }
 
 static enum frame_push take_report(struct entry_frame *f, struct err *e)

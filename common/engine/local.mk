@@ -9,7 +9,7 @@ libengine_a_SOURCES = \
 	common/engine/docker_run.c \
 	common/engine/docker_self.h \
 	common/engine/docker_stream.c common/engine/docker_stream.h \
-	common/engine/docker_talk.c common/engine/docker_talk.h \
+	common/engine/docker_talk.c \
 	common/engine/engine.c common/engine/engine.h \
 	common/engine/entry_frame.c common/engine/entry_frame.h \
 	common/engine/frame.c common/engine/frame.h \

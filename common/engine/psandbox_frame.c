@@ -26,22 +26,16 @@ static const struct kind kinds[] = {
     {'F', ENGINE_PSANDBOX_FAILED, 1, ENTRY_REPORT_MAX},
 };
 
-static const struct kind *find_kind(char tag)
-{
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (kinds[i].tag == tag)
-            return &kinds[i];
-    }
-    return NULL;
-}
-
 ssize_t psandbox_frame_take(const char *data, size_t len, struct engine_psandbox_event *out,
                             struct err *e)
 {
-    const struct kind *kind = len > 0 ? find_kind(data[0]) : NULL;
+    const struct kind *kind = NULL;
     struct entry_report report;
     size_t size;
 
+    for (size_t i = 0; len > 0 && i < ARRAY_LEN(kinds); i++)
+        if (kinds[i].tag == data[0])
+            kind = &kinds[i];
     if (len > 0 && !kind)
         return err_set(e, ERR_PROTOCOL, "the container sent a frame of unknown kind");
     if (len < ENTRY_RECORD_HEAD)

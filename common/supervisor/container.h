@@ -1,17 +1,48 @@
 /*
- * A container with the process that owns it: what both kinds of supervisor have in common. Also the
- * limits and the environment of what runs in it (workers are not trusted, so limits are checked
- * here again).
+ * A container with the process that owns it: what both kinds of supervisor have in common. That is
+ * the event loop with one timer, the channel to the broker's main process (wire.h describes the
+ * messages), and the limits and environment of what runs (workers are not trusted, so limits are
+ * checked again).
  */
 #ifndef SANDCGI_SUPERVISOR_CONTAINER_H
 #define SANDCGI_SUPERVISOR_CONTAINER_H
 
+#include "common/base/loop.h"
 #include "common/engine/engine.h"
-#include "common/supervisor/channel.h"
 #include "common/supervisor/supervisor.h"
 #include "common/supervisor/waiters.h"
 
+#include <sys/un.h>
+
 #define CONTAINER_START_MS 30000 /* for the engine to start a container */
+
+/* A message {"do": name}. A message with a connection where none belongs, or without one, is
+ * ignored. */
+struct channel_handler {
+    const char *name;
+    void (*handle)(void *owner, const json_t *message, int take_connection);
+    bool with_connection; /* else take_connection is -1 */
+};
+
+struct channel_ops {
+    struct channel_handler handlers[4]; /* up to the first without a name */
+    /* The main process has ended. true: connect to the next one. */
+    bool (*on_lost)(void *owner);
+    /* The head that offers this process to the next one; new reference. */
+    json_t *(*adopt_head)(const void *owner);
+};
+
+struct channel {
+    struct loop loop; /* its owner is that of the ops */
+    int fd;           /* -1: there is no main process */
+    struct loop_watch watch;
+    int timer_fd;
+    struct loop_watch timer_watch;
+    struct deadline alarm;  /* when the timer rings; never: not set */
+    struct deadline redial; /* when the next main process is tried */
+    char broker_path[sizeof((struct sockaddr_un *)0)->sun_path]; /* "": not known */
+    const struct channel_ops *ops;
+};
 
 struct container {
     const struct supervisor_start *start;
@@ -23,11 +54,22 @@ struct container {
 };
 
 /* owner is passed to tick, to ops and to ready; tick answers false to cancel what the engine does.
- * Clear it with container_clear, also after a failure. */
-int container_open(struct container *c, const struct supervisor_start *start, void *owner,
-                   const struct channel_ops *ops, loop_handler *ready, bool (*tick)(void *owner),
-                   struct err *e);
+ * false: start's caller is refused, and there is nothing to clear. */
+bool container_open(struct container *c, const struct supervisor_start *start, void *owner,
+                    const struct channel_ops *ops, loop_handler *ready, bool (*tick)(void *owner));
 void container_clear(struct container *c);
+
+/* The socket on which connection was accepted is where the next main process will listen. */
+void channel_remember_broker(struct channel *c, int connection);
+
+/* Without waiting; without a main process the message is dropped. */
+void channel_send(const struct channel *c, json_t *take_message);
+/* Calls the handlers of what is there, and connects to the next main process when that is due. */
+void channel_dispatch(struct channel *c);
+/* Makes loop.fd readable at d, or at c->redial if that is earlier. */
+void channel_ring_at(struct channel *c, struct deadline d);
+/* From now on the main process cannot send; what it sent before is handled. */
+void channel_close(struct channel *c);
 
 /* Adds to *spec what all containers of this server have in common, and starts it. */
 int container_start(struct container *c, struct engine_spec *spec, struct err *e);

@@ -1,7 +1,6 @@
 # The long-lived processes that own a container.
 noinst_LIBRARIES += libsupervisor.a
 libsupervisor_a_SOURCES = \
-	common/supervisor/channel.c common/supervisor/channel.h \
 	common/supervisor/container.c common/supervisor/container.h \
 	common/supervisor/psandbox_calls.c \
 	common/supervisor/psandbox_container.c \
@@ -10,7 +9,6 @@ libsupervisor_a_SOURCES = \
 	common/supervisor/psandbox_self.h \
 	common/supervisor/psandbox_session.c \
 	common/supervisor/supervisor.h \
-	common/supervisor/supervisor_install.c \
 	common/supervisor/supervisor_main.c \
 	common/supervisor/supervisor_reply.c \
 	common/supervisor/supervisor_run.c \

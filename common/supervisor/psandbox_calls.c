@@ -227,10 +227,18 @@ static void capture_begin(struct psandbox *s, struct psandbox_call *call)
     run_capture_init(&call->capture, limits->output_keep, limits->output_max);
 }
 
-int psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct err *e)
+bool psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
+                       const struct err *problem)
 {
-    if (psandbox_unpause(s, e) < 0)
-        return -1;
+    struct err e = *problem;
+
+    call->began_us = clock_mono_us();
+    if (!files || psandbox_unpause(s, &e) < 0) {
+        psandbox_refuse(s, call, &e);
+        return false;
+    }
+    call->before = *files;
+    *files = (struct snapshot)SNAPSHOT_INIT;
     capture_begin(s, call);
     if (call->waiter && json_get_bool(call->head, "live", 0)) {
         call->live = output_ring_new(LIVE_BYTES);
@@ -239,7 +247,7 @@ int psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct err
     }
     call->phase = PSANDBOX_RUNNING;
     call->end = deadline_in_ms((int64_t)call->request.timeout_ms);
-    return 0;
+    return true;
 }
 
 void psandbox_kill(struct psandbox *s, struct psandbox_call *call, enum psandbox_killed why)
@@ -310,17 +318,7 @@ static void send_command(struct psandbox *s, struct psandbox_call *call)
 static void exec_start(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
                        const struct err *problem)
 {
-    struct err e = ERR_INIT;
-
-    if (!files) {
-        psandbox_refuse(s, call, problem);
-        return;
-    }
-    call->before = *files;
-    *files = (struct snapshot)SNAPSHOT_INIT;
-    if (psandbox_call_run(s, call, &e) < 0)
-        psandbox_refuse(s, call, &e);
-    else
+    if (psandbox_call_run(s, call, files, problem))
         send_command(s, call);
 }
 

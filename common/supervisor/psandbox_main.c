@@ -265,15 +265,6 @@ static void serve(struct psandbox *s)
     }
 }
 
-static void answer_creator(struct psandbox *s)
-{
-    json_t *row = psandbox_row_new(s);
-
-    json_object_del(row, "lastUsedAt");
-    json_object_del(row, "session");
-    psandbox_answer_all(s, PSANDBOX_CREATE, wire_result_new(row));
-}
-
 /* Answers the calls that its end cuts off. */
 static void answer_rest(struct psandbox *s, const struct err *problem)
 {
@@ -339,19 +330,18 @@ void psandbox_main(const struct supervisor_start *start)
                          .total_ms = wanted_ms(start, "totalMs", config->persistent.total_ms),
                          .orphan = DEADLINE_NEVER};
 
-    if (container_open(&s.base, start, &s, &channel_ops, on_waiter, psandbox_tick, &e) < 0) {
-        log_error("the process of a persistent sandbox cannot start: %s", e.text);
-        waiter_refuse(start->connection, &e);
-        container_clear(&s.base);
+    if (!container_open(&s.base, start, &s, &channel_ops, on_waiter, psandbox_tick))
         return;
-    }
     s.log = output_ring_new(OUTPUT_RING_KEEP);
     json_auto_t *first = json_pack("{s:O}", "head", start->head);
     psandbox_take_call(&s, first, start->connection);
     if (psandbox_start(&s, &e) == 0) {
         if (s.keeps_variables)
             psandbox_session_look_back(&s);
-        answer_creator(&s);
+        json_t *row = psandbox_row_new(&s);
+        json_object_del(row, "lastUsedAt");
+        json_object_del(row, "session");
+        psandbox_answer_all(&s, PSANDBOX_CREATE, wire_result_new(row));
         serve(&s);
     }
     psandbox_end(&s, &e);

@@ -129,8 +129,10 @@ struct psandbox_call *psandbox_call_of(const struct psandbox *s, const struct wa
 void psandbox_cancel(struct psandbox *s, struct psandbox_call *call);
 /* Checks the body of a call; -1: the call is to be refused. */
 int psandbox_read_body(struct psandbox *s, struct psandbox_call *call, struct err *e);
-/* The call may run: its time begins. Wakes the container, and starts the capture. */
-int psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct err *e);
+/* Its files are listed, so it may run: its time begins. Wakes the container, and starts the
+ * capture. false: the call is refused; for problem, when files is NULL. */
+bool psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
+                       const struct err *problem);
 /* The last message; the call is gone then. */
 void psandbox_answer(struct psandbox *s, struct psandbox_call *call, json_t *take_reply);
 void psandbox_refuse(struct psandbox *s, struct psandbox_call *call, const struct err *e);

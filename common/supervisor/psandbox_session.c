@@ -253,15 +253,8 @@ static void cell_start(struct psandbox *s, struct psandbox_call *call, struct sn
 {
     struct err e = ERR_INIT;
 
-    if (!files) {
-        psandbox_refuse(s, call, problem);
-        return;
-    }
-    call->before = *files;
-    *files = (struct snapshot)SNAPSHOT_INIT;
-    call->began_us = clock_mono_us();
-    if (psandbox_call_run(s, call, &e) < 0 ||
-        (s->session.id == 0 && interpreter_start(s, &e) < 0) || send_cell(s, call, &e) < 0)
+    if (psandbox_call_run(s, call, files, problem) &&
+        ((s->session.id == 0 && interpreter_start(s, &e) < 0) || send_cell(s, call, &e) < 0))
         psandbox_refuse(s, call, &e);
 }
 

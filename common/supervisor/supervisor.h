@@ -2,20 +2,16 @@
  * Processes that own one container each; the broker's main process forks them. The messages on the
  * channel are described in wire.h.
  *
- * A run's supervisor serves one run. It is forked for a run, or before one comes: then its warm
- * container waits, and the run is claimed over the channel. It reads the run's body, checks
- * everything again (workers are not trusted), runs the program, and answers the run's caller and
- * everyone who polls the run. A run whose caller is answered or gone before its end is kept
- * (run_record.h). When the main process ends, a warm container is removed; a run goes on, and its
+ * A run's supervisor serves one run, which it is forked for or which its warm container is claimed
+ * for. It checks the request again (workers are not trusted) and answers the run's caller and all
+ * who poll it. When the main process ends, a warm container is removed; a run goes on, and its
  * supervisor offers itself to the next main process.
  *
- * A persistent sandbox's process serves any number of calls. It starts the container, answers the
- * caller that asked for it, and then serves what the main process hands over: commands (several
- * calls at once share the container), cells of an interpreter that keeps its variables, the log, a
- * close. It pauses the container when nothing runs for a while. It ends when it was unused for
- * longer, when its time is over, when it is closed, or when the server stops and the last command
- * has ended. When the main process ends it offers itself to the next one, and ends if none comes
- * within a minute. Without this process the container ends: its standard input is closed.
+ * A persistent sandbox's process serves any number of calls: commands, cells of an interpreter that
+ * keeps its variables, the log, a close. It pauses the container when nothing runs, and ends when
+ * it was unused for too long, when its time is over, when it is closed, or when the server stops.
+ * Without a main process it ends after a minute. Without it the container ends, since its standard
+ * input is closed.
  */
 #ifndef SANDCGI_SUPERVISOR_SUPERVISOR_H
 #define SANDCGI_SUPERVISOR_SUPERVISOR_H

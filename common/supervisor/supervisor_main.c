@@ -213,17 +213,10 @@ static void supervisor_end(struct supervisor *s)
 
 void supervisor_main(const struct supervisor_start *start)
 {
-    struct err e = ERR_INIT;
     struct supervisor s = {.opened = FDS_INIT(FDS_MAX), .sandbox = SANDBOX_INIT};
 
-    if (container_open(&s.base, start, &s, &channel_ops, supervisor_on_waiter, supervisor_tick,
-                       &e) < 0) {
-        log_error("a supervisor cannot start: %s", e.text);
-        if (start->connection >= 0)
-            waiter_refuse(start->connection, &e);
-        container_clear(&s.base);
+    if (!container_open(&s.base, start, &s, &channel_ops, supervisor_on_waiter, supervisor_tick))
         return;
-    }
     s.output = output_ring_new(OUTPUT_RING_KEEP);
     json_auto_t *claim = json_pack("{s:O?, s:I}", "head", start->head, "queueMs",
                                    (json_int_t)start->queue_ms);

@@ -4,6 +4,8 @@
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/index/index.h"
+#include "common/index/proxy.h"
 #include "common/protocol/wire.h"
 #include "common/records/retention_notice.h"
 #include "common/records/run_lock.h"
@@ -15,12 +17,117 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #define BODY_MS        30000 /* for the body, which was sent behind the head */
 #define KEEP_BYTES_MAX (8u * 1024 * 1024)
 #define WAIT_MAX_S     7200 /* the pool replaces a warm container long before that */
+#define INSTALLED_MAX  1000 /* packages that a result names */
+
+/* ---- a run that installs packages: its only network is our proxy to the package index ---- */
+
+static int check_packages(const struct index_ecosystem *eco, const struct run_request *r,
+                          struct err *e)
+{
+    if (r->n_args == 0 || r->n_args > INDEX_PACKAGES_MAX)
+        return err_set(e, ERR_LIMIT, "packages: from 1 to %d are installed at once",
+                       INDEX_PACKAGES_MAX);
+    for (size_t i = 0; i < r->n_args; i++)
+        if (index_check_package(eco, r->args[i].data, e) < 0)
+            return -1;
+    return 0;
+}
+
+static int run_check_index(struct supervisor *s, struct err *e)
+{
+    const struct supervisor_start *start = s->base.start;
+    const struct run_request *r = &s->request;
+    const struct index_ecosystem *eco = index_ecosystem_of(r->language);
+
+    if (!r->index)
+        return 0;
+    if (r->network || r->code.len > 0 || r->input.data || r->n_env > 0)
+        return err_set(e, ERR_INVALID, "an installation takes packages and nothing else");
+    s->source = eco ? index_source_of(start->config->index, r->language) : NULL;
+    if (!s->source)
+        return err_set(e, ERR_DENIED,
+                       "language: this server has no package index for %s (SANDBOX_INDEXES)",
+                       r->language);
+    if (!start->runner->install)
+        return err_set(e, ERR_DENIED,
+                       "language: the server's runner image for %s cannot install packages (label "
+                       "sandbox.install)",
+                       r->language);
+    return check_packages(eco, r, e);
+}
+
+static int run_open_index(struct supervisor *s, struct err *e)
+{
+    const struct supervisor_start *start = s->base.start;
+    struct index_rules rules = {.source = s->source};
+
+    if (!s->source)
+        return 0;
+    rules.private_ok = start->config->index->private_ok;
+    AUTO_FD int fd = index_dir_make(start->root, start->run_id, start->config->index_ca, e);
+    if (fd < 0)
+        return -1;
+    pid_t pid = index_proxy_start(fd, &rules, e);
+    if (pid < 0) {
+        index_dir_remove(start->root->fd, start->run_id);
+        return -1;
+    }
+    s->index_proxy = pid;
+    return 0;
+}
+
+void supervisor_close_index(struct supervisor *s)
+{
+    if (s->index_proxy <= 0)
+        return;
+    kill(s->index_proxy, SIGKILL); /* its connections die with it */
+    waitpid(s->index_proxy, NULL, 0);
+    s->index_proxy = 0;
+    index_dir_remove(s->base.start->root->fd, s->base.start->run_id);
+}
+
+/* Only what a result may have: the container is not trusted. */
+static json_t *copy_installed(const json_t *list)
+{
+    json_t *copy = json_array();
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(list, i, item)
+    {
+        json_t *name = json_object_get(item, "name"), *version = json_object_get(item, "version");
+
+        if (json_is_string(name) && json_is_string(version) && i < INSTALLED_MAX)
+            json_array_append_new(copy, json_pack("{s:O, s:O}", "name", name, "version", version));
+    }
+    return copy;
+}
+
+/* The installer prints one line of JSON, {"installed": […]} or {"reason": "…"}; what the package
+ * manager prints is on stderr. */
+static void run_add_installed(const struct supervisor *s, json_t *result)
+{
+    const json_t *text = json_object_get(result, "stdout");
+    struct err e = ERR_INIT;
+
+    if (!s->source)
+        return;
+    json_auto_t *report = json_parse(json_string_value(text), json_string_length(text), 8, &e);
+    json_t *reason = json_object_get(report, "reason");
+    json_object_set_new(result, "installed", copy_installed(json_object_get(report, "installed")));
+    if (json_is_string(reason))
+        json_object_set(result, "reason", reason);
+    json_object_set(result, "output", json_object_get(result, "stderr"));
+    json_object_set_new(result, "stdout", json_string(""));
+}
 
 /* ---- the claim ---- */
 
@@ -53,7 +160,7 @@ static int receive_request(struct supervisor *s, json_t *head, int connection, s
     if (wire_run_head_decode(s->head, &s->request, &s->options, e) < 0 ||
         !(s->body = wire_recv(connection, NULL, deadline_in_ms(BODY_MS), e)) ||
         wire_run_body_decode(s->body, &s->request, e) < 0 ||
-        check_request(s->base.start, &s->request, e) < 0 || supervisor_check_index(s, e) < 0)
+        check_request(s->base.start, &s->request, e) < 0 || run_check_index(s, e) < 0)
         return -1;
     /* Its name is known before its directory is there. */
     s->sandbox.root = root;
@@ -151,14 +258,6 @@ static int open_sandbox(struct supervisor *s, struct err *e)
     if (s->started && supervisor_dir_id(start->root, s->sandbox.name) != s->dir_id)
         s->started = false;
     return 0;
-}
-
-/* Its files before the run, and whether there may be a run. */
-static int list_before(struct supervisor *s, struct snapshot *out, struct err *e)
-{
-    s->usage.partial = true;
-    return s->fresh ? quota_check_usage(&s->sandbox, &out->usage, 0, e)
-                    : retention_notice_before(&s->sandbox, out, e);
 }
 
 /* Opens the first changed files for a caller that wants them so: it needs no call for each. */
@@ -278,7 +377,12 @@ json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct 
     AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
     AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
 
-    if (open_sandbox(s, e) < 0 || list_before(s, &before, e) < 0 || supervisor_open_index(s, e) < 0)
+    if (open_sandbox(s, e) < 0)
+        return NULL;
+    s->usage.partial = true; /* as long as the files are not listed */
+    if ((s->fresh ? quota_check_usage(&s->sandbox, &before.usage, 0, e)
+                  : retention_notice_before(&s->sandbox, &before, e)) < 0 ||
+        run_open_index(s, e) < 0)
         return NULL;
     if (s->cancelled || run_program(s, out, e) < 0) {
         if (!s->cancelled)
@@ -296,6 +400,6 @@ json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct 
     retention_notice_after(&s->sandbox, &after, result);
     if (s->sandbox.made)
         retention_notice_expired(&s->sandbox, result);
-    supervisor_add_installed(s, result);
+    run_add_installed(s, result);
     return result;
 }

@@ -69,14 +69,7 @@ void supervisor_note_use(struct supervisor *s);
 /* Which directory has that name now; 0: none. */
 ino_t supervisor_dir_id(const struct sandbox_root *root, const char *sandbox_dir);
 
-/* supervisor_install.c: a run that installs packages. */
-
-/* Checks its packages, and finds where they come from. */
-int supervisor_check_index(struct supervisor *s, struct err *e);
-/* Starts the proxy to the index, before the container is made; close it in any case. */
-int supervisor_open_index(struct supervisor *s, struct err *e);
+/* Ends the proxy to the package index, if there is one. */
 void supervisor_close_index(struct supervisor *s);
-/* Moves the installer's report from the result's stdout to fields of the result. */
-void supervisor_add_installed(const struct supervisor *s, json_t *result);
 
 #endif

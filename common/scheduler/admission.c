@@ -294,7 +294,7 @@ void admission_release(struct admission *a, const char *tenant, const char *sand
     tenant_drop_if_idle(a, t);
 }
 
-/* Takes *at out of the tenant's line. */
+/* Removes *at from the tenant's queue. */
 static void tenant_dequeue(struct admission *a, struct tenant *t, struct ticket **at)
 {
     struct ticket *k = *at;
@@ -316,7 +316,7 @@ void *admission_next(struct admission *a)
         void *id = (*at)->id;
         place_take(a, t, (*at)->sandbox_dir);
         tenant_dequeue(a, t, at);
-        /* The others come first now. */
+        /* The other tenants have their turn before. */
         tenant_unlink(a, t);
         tenant_append(a, t);
         return id;

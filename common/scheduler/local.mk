@@ -5,7 +5,7 @@ libscheduler_a_SOURCES = \
 	common/scheduler/broker_config.h \
 	common/scheduler/children.c common/scheduler/children.h \
 	common/scheduler/pool.c common/scheduler/pool.h \
-	common/scheduler/pool_books.c common/scheduler/pool_books.h \
+	common/scheduler/pool_books.h \
 	common/scheduler/pool_plan.c \
 	common/scheduler/pool_settings.c common/scheduler/pool_settings.h \
 	common/scheduler/run_queue.c common/scheduler/run_queue.h \

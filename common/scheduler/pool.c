@@ -12,6 +12,124 @@
 #define BACK_OFF_MAX_MS 60000 /* and at most; failures further apart are not of one cause */
 #define SOON_MS         2000  /* a conversation that misses after less calls faster than we start */
 
+/* ---- what is remembered and counted (pool_books.h) ---- */
+
+struct pool_lang *pool_lang_of(struct pool *p, const char *language)
+{
+    for (size_t i = 0; i < p->settings.n; i++)
+        if (strcmp(p->langs[i].setting.language, language) == 0)
+            return &p->langs[i];
+    return NULL;
+}
+
+void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox)
+{
+    *sandbox = p->sandboxes[--p->n_sandboxes];
+}
+
+struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_lang *lang)
+{
+    struct pool_sandbox *oldest = &p->sandboxes[0];
+
+    for (size_t i = 0; i < p->n_sandboxes; i++) {
+        if (p->sandboxes[i].lang == lang && strcmp(p->sandboxes[i].name, name) == 0)
+            return &p->sandboxes[i];
+        if (p->sandboxes[i].used_ms < oldest->used_ms)
+            oldest = &p->sandboxes[i];
+    }
+    if (p->n_sandboxes == p->max_sandboxes)
+        pool_sandbox_drop(p, oldest);
+    struct pool_sandbox *sandbox = &p->sandboxes[p->n_sandboxes++];
+    *sandbox = (struct pool_sandbox){.lang = lang};
+    memcpy(sandbox->name, name, strnlen(name, SANDBOX_NAME_LEN));
+    return sandbox;
+}
+
+uint64_t pool_usual_bytes(const struct pool_lang *lang, bool full)
+{
+    const uint64_t seen = !lang ? 0 : full ? lang->full_bytes : lang->light_bytes;
+
+    return seen ? seen : full ? POOL_FULL_BYTES : POOL_LIGHT_BYTES;
+}
+
+uint64_t pool_bytes_of(struct pool *p, const struct child *c)
+{
+    const bool full = c->tier == ENGINE_TIER_FULL || c->preload_asked;
+    const bool measured = c->memory_bytes > 0 && (c->tier == ENGINE_TIER_FULL) == full;
+
+    return measured ? c->memory_bytes + POOL_BESIDE_BYTES
+                    : pool_usual_bytes(pool_lang_of(p, c->language), full);
+}
+
+/* Where the search for a name begins. Names are digests: a few of their digits tell them apart. */
+static size_t index_of(const char *name)
+{
+    size_t h = 0;
+
+    for (size_t i = 0; i < 8 && name[i]; i++)
+        h = h * 31 + (unsigned char)name[i];
+    return h % POOL_INDEX;
+}
+
+struct pool_sandbox *pool_sandbox_of_child(struct pool *p, const struct child *c)
+{
+    if (!c->sandbox_dir[0])
+        return NULL;
+    for (size_t at = index_of(c->sandbox_dir); p->index[at]; at = (at + 1) % POOL_INDEX) {
+        struct pool_sandbox *sandbox = &p->sandboxes[p->index[at] - 1];
+        if (strcmp(sandbox->name, c->sandbox_dir) == 0 &&
+            strcmp(sandbox->lang->setting.language, c->language) == 0)
+            return sandbox;
+    }
+    return NULL;
+}
+
+static void count_waiting(struct pool *p, const struct child *c, struct pool_count *out)
+{
+    struct pool_lang *lang = pool_lang_of(p, c->language);
+    struct pool_sandbox *sandbox = pool_sandbox_of_child(p, c);
+
+    if (c->preload_asked && c->tier != ENGINE_TIER_FULL)
+        out->loading++;
+    if (sandbox)
+        sandbox->have++;
+    if (!lang || !c->warm_dir[0])
+        return;
+    lang->have++;
+    if (c->preload_asked || c->tier == ENGINE_TIER_FULL)
+        lang->full++;
+}
+
+void pool_count(struct pool *p, const struct children *children, struct pool_count *out)
+{
+    *out = (struct pool_count){0};
+    for (size_t i = 0; i < p->settings.n; i++)
+        p->langs[i].have = p->langs[i].full = 0;
+    memset(p->index, 0, sizeof(p->index));
+    for (size_t i = 0; i < p->n_sandboxes; i++) {
+        p->sandboxes[i].have = 0;
+        size_t at = index_of(p->sandboxes[i].name);
+        while (p->index[at])
+            at = (at + 1) % POOL_INDEX;
+        p->index[at] = (uint16_t)(i + 1);
+    }
+    for (struct child *c = NULL; (c = children_next(children, c));) {
+        if (c->kind != CHILD_SUPERVISOR)
+            continue;
+        out->starting += c->state == CHILD_STARTING;
+        out->callers += c->state == CHILD_STARTING && c->claimed;
+        if (c->claimed)
+            continue;
+        out->used += pool_bytes_of(p, c);
+        if (child_is_warm(c))
+            count_waiting(p, c, out);
+        else
+            out->leaving += pool_bytes_of(p, c);
+    }
+}
+
+/* ---- the pool ---- */
+
 struct pool *pool_new(const struct pool_settings *settings)
 {
     struct pool *p = mem_alloc(sizeof *p);
@@ -20,7 +138,7 @@ struct pool *pool_new(const struct pool_settings *settings)
     p->settings = *settings;
     p->last_claim_ms = p->last_end_ms = p->last_guess_ms = POOL_NEVER;
     for (size_t i = 0; i < settings->n; i++)
-        p->shelves[i].setting = settings->items[i];
+        p->langs[i].setting = settings->items[i];
     p->max_sandboxes = settings->n == 0 || room == 0 ? 1
                        : room < POOL_SANDBOXES_MAX   ? (size_t)room
                                                      : POOL_SANDBOXES_MAX;
@@ -128,17 +246,17 @@ static void add_place(const struct pool *p, struct pool_extra *extra, int64_t no
 void pool_note_claim(struct pool *p, const struct pool_want *want, const struct child *chosen,
                      int64_t now_ms)
 {
-    struct pool_shelf *shelf = pool_shelf_of(p, want->runner->language);
+    struct pool_lang *lang = pool_lang_of(p, want->runner->language);
     const bool missed = !chosen || chosen->state != CHILD_WAITING;
 
     p->last_claim_ms = now_ms;
-    if (!shelf || want->network)
+    if (!lang || want->network)
         return;
-    struct pool_sandbox *sandbox = pool_sandbox_of(p, want->sandbox_dir, shelf);
+    struct pool_sandbox *sandbox = pool_sandbox_of(p, want->sandbox_dir, lang);
     if (!want->known)
-        shelf->used_ms = now_ms;
+        lang->used_ms = now_ms;
     if (missed && !want->known)
-        add_place(p, &shelf->extra, now_ms);
+        add_place(p, &lang->extra, now_ms);
     else if (missed && sandbox->ended && now_ms - sandbox->used_ms < SOON_MS)
         add_place(p, &sandbox->extra, now_ms);
     sandbox->proven |= want->known;
@@ -148,12 +266,12 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
 
 void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
 {
-    struct pool_shelf *shelf = pool_shelf_of(p, child->language);
+    struct pool_lang *lang = pool_lang_of(p, child->language);
 
     p->last_end_ms = now_ms;
-    if (!shelf || child->network || !child->sandbox_dir[0])
+    if (!lang || child->network || !child->sandbox_dir[0])
         return;
-    struct pool_sandbox *sandbox = pool_sandbox_of(p, child->sandbox_dir, shelf);
+    struct pool_sandbox *sandbox = pool_sandbox_of(p, child->sandbox_dir, lang);
     sandbox->ended = true;
     sandbox->used_ms = now_ms;
 }
@@ -165,46 +283,46 @@ void pool_note_upload(struct pool *p, const char *name, int64_t now_ms)
     for (size_t i = 0; i < p->n_sandboxes; i++)
         if (strcmp(p->sandboxes[i].name, name) == 0)
             return;
-    struct pool_sandbox *sandbox = pool_sandbox_of(p, name, &p->shelves[0]);
+    struct pool_sandbox *sandbox = pool_sandbox_of(p, name, &p->langs[0]);
     sandbox->ended = true;
     sandbox->used_ms = now_ms;
 }
 
 void pool_note_failed_start(struct pool *p, const char *language, int64_t now_ms)
 {
-    struct pool_shelf *shelf = pool_shelf_of(p, language);
+    struct pool_lang *lang = pool_lang_of(p, language);
 
     /* Several at once have one cause. */
-    if (!shelf || now_ms < shelf->retry_ms)
+    if (!lang || now_ms < lang->retry_ms)
         return;
-    if (shelf->back_off_ms == 0 || now_ms - shelf->retry_ms > BACK_OFF_MAX_MS)
-        shelf->back_off_ms = BACK_OFF_MS;
-    else if (shelf->back_off_ms < BACK_OFF_MAX_MS / 2)
-        shelf->back_off_ms *= 2;
+    if (lang->back_off_ms == 0 || now_ms - lang->retry_ms > BACK_OFF_MAX_MS)
+        lang->back_off_ms = BACK_OFF_MS;
+    else if (lang->back_off_ms < BACK_OFF_MAX_MS / 2)
+        lang->back_off_ms *= 2;
     else
-        shelf->back_off_ms = BACK_OFF_MAX_MS;
-    shelf->retry_ms = now_ms + shelf->back_off_ms;
+        lang->back_off_ms = BACK_OFF_MAX_MS;
+    lang->retry_ms = now_ms + lang->back_off_ms;
 }
 
 void pool_note_warm(struct pool *p, const struct child *c)
 {
-    struct pool_shelf *shelf = pool_shelf_of(p, c->language);
+    struct pool_lang *lang = pool_lang_of(p, c->language);
 
-    if (!shelf || c->memory_bytes == 0)
+    if (!lang || c->memory_bytes == 0)
         return;
-    uint64_t *most = c->tier == ENGINE_TIER_FULL ? &shelf->full_bytes : &shelf->light_bytes;
+    uint64_t *most = c->tier == ENGINE_TIER_FULL ? &lang->full_bytes : &lang->light_bytes;
     if (*most < c->memory_bytes + POOL_BESIDE_BYTES)
         *most = c->memory_bytes + POOL_BESIDE_BYTES;
 }
 
-static json_t *shelf_status(const struct pool_shelf *shelf, const struct children *children,
-                            int64_t now_ms)
+static json_t *lang_status(const struct pool_lang *lang, const struct children *children,
+                           int64_t now_ms)
 {
     size_t starting = 0, light = 0, full = 0;
     int64_t oldest = 0;
 
     for (struct child *c = NULL; (c = children_next(children, c));) {
-        if (!child_is_warm(c) || strcmp(c->language, shelf->setting.language) != 0)
+        if (!child_is_warm(c) || strcmp(c->language, lang->setting.language) != 0)
             continue;
         if (c->state == CHILD_STARTING) {
             starting++;
@@ -214,8 +332,8 @@ static json_t *shelf_status(const struct pool_shelf *shelf, const struct childre
         if (now_ms - c->born_ms > oldest)
             oldest = now_ms - c->born_ms;
     }
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "language", shelf->setting.language,
-                     "places", (json_int_t)shelf->setting.n, "extra", (json_int_t)shelf->extra.n,
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "language", lang->setting.language,
+                     "places", (json_int_t)lang->setting.n, "extra", (json_int_t)lang->extra.n,
                      "starting", (json_int_t)starting, "light", (json_int_t)light, "full",
                      (json_int_t)full, "oldestMs", (json_int_t)oldest);
 }
@@ -247,7 +365,7 @@ json_t *pool_status(struct pool *p, const struct children *children, int64_t now
     for (size_t i = 0; i < p->n_sandboxes; i++)
         on_sandboxes += p->sandboxes[i].have;
     for (size_t i = 0; i < p->settings.n; i++)
-        json_array_append_new(languages, shelf_status(&p->shelves[i], children, now_ms));
+        json_array_append_new(languages, lang_status(&p->langs[i], children, now_ms));
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "budgetBytes",
                      (json_int_t)p->settings.memory_bytes, "usedBytes", (json_int_t)count.used,
                      "startsMax", (json_int_t)p->settings.starts_max, "starting",

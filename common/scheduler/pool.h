@@ -42,20 +42,16 @@ struct pool_want {
 };
 
 /*
- * The supervisor for this run, NULL when a new one has to be forked with it. It is not claimed, of
- * this very image, and sits on this sandbox or, for a sandbox that does not exist yet, on a
- * warm_dir directory. One that waits comes before one whose container is still being made; then one
- * with its libraries loaded when the program wants one of them, else one without; then the oldest.
- * A claim on one that is being made is never slower than a start from nothing.
+ * The warm supervisor for this run; NULL: a new one has to be forked. It has the image of the
+ * runner, and is on the directory of this sandbox or, for a new sandbox, on a warm directory. A
+ * container that waits comes before one that is being made; then one with its libraries loaded if
+ * the program imports one of them, else one without; then the oldest.
  */
 struct child *pool_choose(struct pool *p, const struct children *children,
                           const struct pool_want *want);
 
-/*
- * May a container be started for a run that found none? false: as many are being started as the
- * machine does well with; the run should wait until one of them is done (one more would make all of
- * them slower).
- */
+/* May a container be started for a run that found none? false: starts_max are being started, and
+ * one more would slow down all of them. */
 bool pool_may_start(const struct pool *p, const struct children *children);
 
 /* What happened. */
@@ -83,7 +79,7 @@ struct pool_now {
 enum pool_do {
     POOL_START_ON_WARM_DIR, /* fork one with runner's image on a new warm directory */
     POOL_START_ON_SANDBOX,  /* the same on the directory of the sandbox sandbox_dir; when that is
-                        gone: do nothing  but call pool_forget_sandbox */
+                        gone: only call pool_forget_sandbox */
     POOL_PRELOAD,           /* tell child, set its preload_asked */
     POOL_END,               /* close child's channel, set its state to CHILD_ENDED */
 };

@@ -5,25 +5,25 @@
 #include "common/scheduler/children.h"
 #include "common/scheduler/pool_settings.h"
 
-/* What a waiting container is taken to use as long as none of its language has said more: an
- * interpreter, and one with its libraries. */
+/* Assumed memory of a warm container until one of its language was measured: an interpreter, and
+ * one with its libraries. */
 #define POOL_LIGHT_BYTES (16ull * 1024 * 1024)
 #define POOL_FULL_BYTES  (96ull * 1024 * 1024)
-/* What the engine keeps beside each, which its own count does not show. */
+/* Memory of the engine for each container, which the container's count does not include. */
 #define POOL_BESIDE_BYTES (8ull * 1024 * 1024)
 
-#define POOL_NEVER         (INT64_MIN / 2) /* a time longer ago than anything that counts */
-#define POOL_SANDBOXES_MAX 256             /* conversations remembered */
+#define POOL_NEVER         (INT64_MIN / 2)          /* before all other times */
+#define POOL_SANDBOXES_MAX 256                      /* conversations remembered */
 #define POOL_INDEX         (4 * POOL_SANDBOXES_MAX) /* a power of two */
 
-/* Places beyond the usual: runs that found no warm container added them. */
+/* Places added by runs that found no warm container. */
 struct pool_extra {
     size_t n;
     int64_t changed_ms;
 };
 
 /* One language of the settings: containers on warm directories. */
-struct pool_shelf {
+struct pool_lang {
     struct pool_language setting;
     struct pool_extra extra;
     int64_t used_ms;
@@ -36,27 +36,27 @@ struct pool_shelf {
 /* A conversation that ran something lately: containers on its directory, for one language. */
 struct pool_sandbox {
     char name[SANDBOX_NAME_LEN + 1];
-    struct pool_shelf *shelf; /* of the language */
+    struct pool_lang *lang; /* of the language */
     struct pool_extra extra;
     int64_t used_ms;
     bool ended;  /* a program of it is over, or it got a file: it may want a next one */
-    bool proven; /* it came back once: it will again */
+    bool proven; /* it was used again: it is likely to be once more */
     bool full;   /* its last program wanted a library that can be preloaded */
     size_t have; /* counted by pool_count */
 };
 
-/* What the rows of the children say. */
+/* Counted among the children. */
 struct pool_count {
     size_t starting;  /* for runs or as warm ones */
     size_t callers;   /* runs whose container is being made */
     size_t loading;   /* containers that load libraries */
     uint64_t used;    /* bytes of all warm ones */
-    uint64_t leaving; /* the part of it that has been told to go */
+    uint64_t leaving; /* the part of it that has been released */
 };
 
 struct pool {
     struct pool_settings settings;
-    struct pool_shelf shelves[POOL_LANGUAGES_MAX];
+    struct pool_lang langs[POOL_LANGUAGES_MAX];
     struct pool_sandbox *sandboxes;
     size_t n_sandboxes, max_sandboxes;
     uint16_t
@@ -66,21 +66,21 @@ struct pool {
     int64_t last_load_ms;  /* when one was last told to load its libraries */
 };
 
-struct pool_shelf *pool_shelf_of(struct pool *p, const char *language);
+struct pool_lang *pool_lang_of(struct pool *p, const char *language);
 /* The record of that conversation and language, made when there is none: the one used longest ago
  * goes when there are too many. */
-struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_shelf *shelf);
+struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_lang *lang);
 void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox);
 
 /* The record of the conversation whose directory the child sits on; NULL: none. By an index, which
  * pool_count makes: it is asked for each child several times. */
 struct pool_sandbox *pool_sandbox_of_child(struct pool *p, const struct child *child);
-/* What a container of this language is taken to use. */
-uint64_t pool_usual_bytes(const struct pool_shelf *shelf, bool full);
+/* The usual memory of a container of this language. */
+uint64_t pool_usual_bytes(const struct pool_lang *lang, bool full);
 
-/* Counts the children into *out and into shelves and sandboxes. */
+/* Counts the children into *out and into langs and sandboxes. */
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out);
-/* What it uses; while that is not known, what one of its language does. */
+/* Its memory; if not measured, the usual of its language. */
 uint64_t pool_bytes_of(struct pool *p, const struct child *child);
 
 #endif

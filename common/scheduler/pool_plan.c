@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#define ANSWER_MS 15      /* after a run's end: its answer is on its way */
-#define SETTLE_MS 250     /* without a claim: the time for what is only likely to be of use */
+#define ANSWER_MS 15      /* after a run's end: its answer is being sent */
+#define SETTLE_MS 250     /* without a claim, before work that is only likely to be useful */
 #define GUESS_MS  1000    /* between two starts for conversations that were used once */
 #define FRESH_MS  60000   /* since its use, for such a conversation */
 #define EXTRA_MS  10000   /* without a miss: an added place goes */
@@ -14,7 +14,7 @@
 #define LOAD_MS   60000   /* one that preloads for longer does not keep others from it */
 #define IDLE_MS   1000    /* between checks whether the machine is idle */
 
-/* One call of pool_next: what is known while the next action is sought. */
+/* The state of one call of pool_next. */
 struct pool_pass {
     struct pool *pool;
     const struct children *children;
@@ -23,9 +23,9 @@ struct pool_pass {
     int64_t again_ms; /* when something changes by itself; -1: never */
 };
 
-/* What may get the next container. */
+/* A place for the next container. */
 struct candidate {
-    struct pool_shelf *shelf;
+    struct pool_lang *lang;
     struct pool_sandbox *sandbox; /* NULL: it goes on a warm directory */
     size_t have;
     int64_t used_ms;
@@ -55,7 +55,7 @@ static const struct engine_runner *runner_of(const struct pool_pass *l, const ch
     return NULL;
 }
 
-/* Takes added places away that no run has missed for a while. */
+/* Removes added places after EXTRA_MS without a miss. */
 static void let_lapse(struct pool_pass *l, struct pool_extra *extra)
 {
     while (extra->n > 0 && l->now->now_ms - extra->changed_ms >= EXTRA_MS) {
@@ -66,13 +66,13 @@ static void let_lapse(struct pool_pass *l, struct pool_extra *extra)
         ask_again(l, extra->changed_ms + EXTRA_MS);
 }
 
-/* What time alone does to the pool's memory. */
+/* Applies what expires by time alone. */
 static void pass_time(struct pool_pass *l)
 {
     struct pool *p = l->pool;
 
     for (size_t i = 0; i < p->settings.n; i++)
-        let_lapse(l, &p->shelves[i].extra);
+        let_lapse(l, &p->langs[i].extra);
     for (size_t i = p->n_sandboxes; i-- > 0;) {
         struct pool_sandbox *sandbox = &p->sandboxes[i];
         if (is_reached(l, sandbox->used_ms + p->settings.idle_ms))
@@ -82,9 +82,9 @@ static void pass_time(struct pool_pass *l)
     }
 }
 
-static size_t places_of_shelf(const struct pool_shelf *shelf)
+static size_t places_of_lang(const struct pool_lang *lang)
 {
-    return shelf->setting.n + shelf->extra.n;
+    return lang->setting.n + lang->extra.n;
 }
 
 static size_t places_of_sandbox(const struct pool_sandbox *sandbox)
@@ -92,7 +92,7 @@ static size_t places_of_sandbox(const struct pool_sandbox *sandbox)
     return sandbox->ended ? 1 + sandbox->extra.n : 0;
 }
 
-/* Old, of an image that is no more, or for a conversation that is forgotten. */
+/* Is it too old, of a replaced image, or for a conversation that is not remembered? */
 static bool is_stale(struct pool_pass *l, const struct child *c)
 {
     if (is_reached(l, c->born_ms + AGE_MS))
@@ -102,7 +102,7 @@ static bool is_stale(struct pool_pass *l, const struct child *c)
         if (!r || !c->image_id || strcmp(r->image_id, c->image_id) != 0)
             return true;
     }
-    return c->warm_dir[0] ? !pool_shelf_of(l->pool, c->language)
+    return c->warm_dir[0] ? !pool_lang_of(l->pool, c->language)
                           : !pool_sandbox_of_child(l->pool, c);
 }
 
@@ -112,8 +112,8 @@ static bool action(struct pool_action *out, enum pool_do what, struct child *c)
     return true;
 }
 
-/* Of those that are too many the least costly goes, then the oldest. Where they use more than they
- * were taken to, and so more than they may, the most costly goes. */
+/* Ends the cheapest surplus container, the oldest of equal ones; when all together are over the
+ * budget, the most expensive. */
 static bool end_one(struct pool_pass *l, struct pool_action *out)
 {
     const bool over = l->count.used - l->count.leaving > l->pool->settings.memory_bytes;
@@ -124,9 +124,9 @@ static bool end_one(struct pool_pass *l, struct pool_action *out)
             continue;
         if (is_stale(l, c))
             return action(out, POOL_END, c);
-        const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
+        const struct pool_lang *lang = pool_lang_of(l->pool, c->language);
         const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
-        if ((c->warm_dir[0] ? shelf->have > places_of_shelf(shelf)
+        if ((c->warm_dir[0] ? lang->have > places_of_lang(lang)
                             : sandbox->have > places_of_sandbox(sandbox)) &&
             (!worst || pool_bytes_of(l->pool, c) < pool_bytes_of(l->pool, worst)))
             worst = c;
@@ -138,8 +138,8 @@ static bool end_one(struct pool_pass *l, struct pool_action *out)
     return worst && action(out, POOL_END, worst);
 }
 
-/* When no program is young any more, and the last answer is on its way. One that has not told yet
- * that it runs is no older than the last claim. */
+/* When no program is young and the last answer has been sent. A program that has not reported that
+ * it runs is no older than the last claim. */
 static int64_t quiet_from_ms(const struct pool_pass *l)
 {
     int64_t at_ms = l->pool->last_end_ms + ANSWER_MS;
@@ -164,25 +164,25 @@ static bool may_begin(struct pool_pass *l)
     return l->now->waiting_callers > 0 || l->count.callers > 0 || is_reached(l, quiet_ms);
 }
 
-static bool may_start(struct pool_pass *l, const struct pool_shelf *shelf)
+static bool may_start(struct pool_pass *l, const struct pool_lang *lang)
 {
-    return runner_of(l, shelf->setting.language) && is_reached(l, shelf->retry_ms);
+    return runner_of(l, lang->setting.language) && is_reached(l, lang->retry_ms);
 }
 
-/* The one with the fewest comes first, then the one used last. */
+/* The fewest containers first, then the latest use. */
 static void propose(struct candidate *best, struct candidate c)
 {
-    if (!best->shelf || c.have < best->have || (c.have == best->have && c.used_ms > best->used_ms))
+    if (!best->lang || c.have < best->have || (c.have == best->have && c.used_ms > best->used_ms))
         *best = c;
 }
 
-static void propose_shelves(struct pool_pass *l, struct candidate *best)
+static void propose_langs(struct pool_pass *l, struct candidate *best)
 {
     for (size_t i = 0; i < l->pool->settings.n; i++) {
-        struct pool_shelf *shelf = &l->pool->shelves[i];
-        if (shelf->have < places_of_shelf(shelf) && may_start(l, shelf))
-            propose(best, (struct candidate){
-                              .shelf = shelf, .have = shelf->have, .used_ms = shelf->used_ms});
+        struct pool_lang *lang = &l->pool->langs[i];
+        if (lang->have < places_of_lang(lang) && may_start(l, lang))
+            propose(best,
+                    (struct candidate){.lang = lang, .have = lang->have, .used_ms = lang->used_ms});
     }
 }
 
@@ -193,8 +193,8 @@ static void propose_sandboxes(struct pool_pass *l, struct candidate *best, bool 
         if (sandbox->proven == proven && sandbox->have < places_of_sandbox(sandbox) &&
             (proven || (is_reached(l, sandbox->used_ms + SETTLE_MS) &&
                         l->now->now_ms - sandbox->used_ms < FRESH_MS)) &&
-            may_start(l, sandbox->shelf))
-            propose(best, (struct candidate){.shelf = sandbox->shelf,
+            may_start(l, sandbox->lang))
+            propose(best, (struct candidate){.lang = sandbox->lang,
                                              .sandbox = sandbox,
                                              .have = sandbox->have,
                                              .used_ms = sandbox->used_ms});
@@ -211,19 +211,20 @@ static struct candidate choose_candidate(struct pool_pass *l)
 {
     struct candidate best = {0};
 
-    propose_shelves(l, &best);
+    propose_langs(l, &best);
     propose_sandboxes(l, &best, true);
-    /* A conversation that was used once may never come back: it must not take the engine from
-     * those that do, and a hundred of them must not keep it busy for long. */
-    if (!best.shelf && l->count.starting == 0) {
+    /* A conversation used once may never return: its container is started only when no other
+     * start is needed, one per GUESS_MS. */
+    if (!best.lang && l->count.starting == 0) {
         propose_sandboxes(l, &best, false);
-        if (best.shelf && !(is_reached(l, l->pool->last_guess_ms + GUESS_MS) && is_settled(l)))
-            best.shelf = NULL;
+        if (best.lang && !(is_reached(l, l->pool->last_guess_ms + GUESS_MS) && is_settled(l)))
+            best.lang = NULL;
     }
     return best;
 }
 
-/* Ends the container of the conversation that was used longest ago, and before the candidate. */
+/* Ends the container of the least recently used conversation, if that is older than the candidate.
+ */
 static bool evict_for(struct pool_pass *l, const struct candidate *who, struct pool_action *out)
 {
     struct child *oldest = NULL;
@@ -239,7 +240,7 @@ static bool evict_for(struct pool_pass *l, const struct candidate *who, struct p
     }
     if (!oldest)
         return false;
-    pool_sandbox_drop(l->pool, of); /* it wants another one when it is used again */
+    pool_sandbox_drop(l->pool, of); /* its next use adds it again */
     return action(out, POOL_END, oldest);
 }
 
@@ -250,25 +251,24 @@ static bool start_one(struct pool_pass *l, struct pool_action *out)
     if (!may_begin(l))
         return false;
     struct candidate who = choose_candidate(l);
-    if (!who.shelf)
+    if (!who.lang)
         return false;
-    const uint64_t more = pool_usual_bytes(who.shelf, false);
+    const uint64_t more = pool_usual_bytes(who.lang, false);
     if (l->count.used - l->count.leaving + more > budget)
         return evict_for(l, &who, out);
     if (l->count.used + more > budget)
-        return false; /* until those that were told to go are gone */
+        return false; /* until the released ones have ended */
     if (who.sandbox && !who.sandbox->proven)
         l->pool->last_guess_ms = l->now->now_ms;
     *out = (struct pool_action){.what = who.sandbox ? POOL_START_ON_SANDBOX
                                                     : POOL_START_ON_WARM_DIR,
-                                .runner = runner_of(l, who.shelf->setting.language)};
+                                .runner = runner_of(l, who.lang->setting.language)};
     if (who.sandbox)
         memcpy(out->sandbox_dir, who.sandbox->name, sizeof(out->sandbox_dir));
     return true;
 }
 
-/* One place of several is not preloaded: libraries cost what a program without them need not
- * use up. */
+/* One place of several stays without libraries, for programs that import none. */
 static bool wants_loading(struct pool_pass *l, const struct child *c)
 {
     const struct engine_runner *r = runner_of(l, c->language);
@@ -277,8 +277,8 @@ static bool wants_loading(struct pool_pass *l, const struct child *c)
         c->tier != ENGINE_TIER_LIGHT)
         return false;
     if (c->warm_dir[0]) {
-        const struct pool_shelf *shelf = pool_shelf_of(l->pool, c->language);
-        return shelf->full < (shelf->setting.n > 1 ? shelf->setting.n - 1 : 1);
+        const struct pool_lang *lang = pool_lang_of(l->pool, c->language);
+        return lang->full < (lang->setting.n > 1 ? lang->setting.n - 1 : 1);
     }
     return pool_sandbox_of_child(l->pool, c)->full;
 }
@@ -294,7 +294,7 @@ static bool load_one(struct pool_pass *l, struct pool_action *out)
         if (!child_is_warm(c) || !wants_loading(l, c))
             continue;
         const uint64_t others = l->count.used - pool_bytes_of(l->pool, c);
-        const uint64_t more = pool_usual_bytes(pool_shelf_of(l->pool, c->language), true);
+        const uint64_t more = pool_usual_bytes(pool_lang_of(l->pool, c->language), true);
         if (others + more <= l->pool->settings.memory_bytes &&
             (!best || (c->warm_dir[0] && best->sandbox_dir[0])))
             best = c;

@@ -36,23 +36,13 @@ static void *field(const struct arg_row *row, void *out)
 
 static const char *type_name(const json_t *value)
 {
-    switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        return "an object";
-    case JSON_ARRAY:
-        return "an array";
-    case JSON_STRING:
-        return "a string";
-    case JSON_INTEGER:
-    case JSON_REAL:
-        return "a number";
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return "a boolean";
-    case JSON_NULL:
-        break;
-    }
-    return "null";
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "a number", [JSON_REAL] = "a number",  [JSON_TRUE] = "a boolean",
+        [JSON_FALSE] = "a boolean",  [JSON_NULL] = "null",
+    };
+
+    return names[json_typeof(value)];
 }
 
 static int fail_type(const struct arg_row *row, const json_t *value, const char *wanted,
@@ -84,21 +74,11 @@ static bool has_control(const char *s)
 
 /* ---- strings ---- */
 
-static int fail_choice(const struct arg_row *row, const json_t *choices, struct err *e)
-{
-    AUTO_BUF struct buf list = BUF_INIT(400);
-    json_t *choice;
-
-    for (size_t i = 0; (choice = json_array_get(choices, i)); i++)
-        buf_addf(&list, "%s%s", i ? ", " : "", json_string_value(choice));
-    return err_set(e, ERR_INVALID, "argument '%s' must be one of: %s", row->name,
-                   list.len ? buf_str(&list) : "(there are none at the moment)");
-}
-
 static int check_choice(const struct arg_row *row, const struct tools_app *app, const char *value,
                         struct err *e)
 {
     json_auto_t *choices = row->choices ? row->choices(app, value) : NULL;
+    AUTO_BUF struct buf list = BUF_INIT(400);
     json_t *choice;
 
     if (!choices)
@@ -106,8 +86,10 @@ static int check_choice(const struct arg_row *row, const struct tools_app *app, 
     for (size_t i = 0; (choice = json_array_get(choices, i)); i++) {
         if (strcmp(json_string_value(choice), value) == 0)
             return 0;
+        buf_addf(&list, "%s%s", i ? ", " : "", json_string_value(choice));
     }
-    return fail_choice(row, choices, e);
+    return err_set(e, ERR_INVALID, "argument '%s' must be one of: %s", row->name,
+                   list.len ? buf_str(&list) : "(there are none at the moment)");
 }
 
 static int fill_string(const struct arg_row *row, const struct tools_app *app, const json_t *value,
@@ -306,20 +288,10 @@ static int fill_row(const struct arg_row *row, const struct tools_app *app, cons
     return err_set(e, ERR_INTERNAL, "argument '%s' has no type", row->name);
 }
 
-static int fail_unknown(const struct arg_row *table, const char *name, struct err *e)
+static int check_unknown(const struct arg_row *table, const json_t *arguments, struct err *e)
 {
     AUTO_BUF struct buf shown = BUF_INIT(256);
     AUTO_BUF struct buf known = BUF_INIT(400);
-
-    add_foreign_name(name, &shown);
-    for (const struct arg_row *row = table; row->name; row++)
-        buf_addf(&known, "%s%s", row == table ? "" : ", ", row->name);
-    return err_set(e, ERR_INVALID, "unknown argument '%s'; %s%s", buf_str(&shown),
-                   known.len ? "there are: " : "this tool has none", buf_str(&known));
-}
-
-static int check_unknown(const struct arg_row *table, const json_t *arguments, struct err *e)
-{
     const char *name;
     json_t *value;
 
@@ -328,8 +300,13 @@ static int check_unknown(const struct arg_row *table, const json_t *arguments, s
         const struct arg_row *row = table;
         while (row->name && strcmp(row->name, name) != 0)
             row++;
-        if (!row->name)
-            return fail_unknown(table, name, e);
+        if (row->name)
+            continue;
+        add_foreign_name(name, &shown);
+        for (row = table; row->name; row++)
+            buf_addf(&known, "%s%s", row == table ? "" : ", ", row->name);
+        return err_set(e, ERR_INVALID, "unknown argument '%s'; %s%s", buf_str(&shown),
+                       known.len ? "there are: " : "this tool has none", buf_str(&known));
     }
     return 0;
 }

@@ -114,6 +114,11 @@ void args_clear(const struct arg_row *table, void *filled);
     ARG_ROW(arguments, conversation, "conversationId", ARG_IDENTIFIER, .required = true,           \
             .max = CONVERSATION_MAX, .help = CONVERSATION_HELP)
 
+/* filename of a tool; its struct has the member filename. */
+#define FILENAME_ROW(arguments, what)                                                              \
+    ARG_ROW(arguments, filename, "filename", ARG_STRING, .required = true, .max = FILES_NAME_MAX,  \
+            .help = what)
+
 /* waitMs of a tool that runs something; its struct has struct arg_integer wait_ms. */
 #define RUN_WAIT_ROW(arguments)                                                                    \
     ARG_ROW(arguments, wait_ms, "waitMs", ARG_INTEGER, .max_setting = ARG_SETTING(wait_max_ms),    \

@@ -15,7 +15,7 @@ libtools_a_SOURCES = \
 	common/tools/profiles/container.c \
 	common/tools/profiles/container_call.c common/tools/profiles/container_call.h \
 	common/tools/profiles/interpreter.c \
-	common/tools/profiles/interpreter_call.c common/tools/profiles/interpreter_call.h \
+	common/tools/profiles/interpreter_call.h \
 	common/tools/profiles/interpreter_files.c \
 	common/tools/profiles/runner.c \
 	common/tools/profiles/session.c \

@@ -46,22 +46,11 @@ static const struct arg_row list_files_arguments[] = {
     {0},
 };
 
-/* A conversation that has no sandbox yet has no files. */
-static json_t *list_page(const struct mcp_tool_call *c, const struct broker_listing *listing,
-                         struct err *e)
-{
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
-    json_t *page = broker_list_folder(&client, c->tenant, listing, e);
-
-    if (page || e->kind != ERR_NOT_FOUND || listing->folder[0])
-        return page;
-    return json_pack("{s:[]}", "files");
-}
-
 static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                       struct err *e)
 {
     const struct list_files *l = arguments;
+    struct broker_client client = tools_client(c->app, c->cancel_fd);
     struct broker_listing listing = {.conversation = l->conversation,
                                      .folder = l->folder ? l->folder : "",
                                      .glob = l->glob,
@@ -71,7 +60,10 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
 
     if (listing.max == 0)
         return err_set(e, ERR_INVALID, "argument 'limit' must be from 1 to %d", BROKER_LIST_MAX);
-    json_auto_t *page = list_page(c, &listing, e);
+    json_auto_t *page = broker_list_folder(&client, c->tenant, &listing, e);
+    /* A conversation that has no sandbox yet has no files. */
+    if (!page && e->kind == ERR_NOT_FOUND && !listing.folder[0])
+        page = json_pack("{s:[]}", "files");
     if (!page)
         return -1;
     out->structured = json_pack("{s:O, s:O*, s:O*, s:O*}", "files", json_object_get(page, "files"),
@@ -92,31 +84,30 @@ const struct mcp_tool tool_list_files = {
     .run = list_files,
 };
 
-/* ---- move_file ---- */
-
-struct move_file {
-    const char *conversation;
-    const char *from;
-    const char *to;
-    bool overwrite;
+/* The arguments of the next three; each has some of them. */
+struct file_arguments {
+    const char *conversation, *from, *to, *filename;
+    bool overwrite, recursive;
 };
 
+/* ---- move_file ---- */
+
 static const struct arg_row move_file_arguments[] = {
-    CONVERSATION_ROW(struct move_file),
-    ARG_ROW(struct move_file, from, "from", ARG_STRING, .required = true, .max = FILES_NAME_MAX,
-            .help = "Name below /data of a file or folder."),
+    CONVERSATION_ROW(struct file_arguments),
+    ARG_ROW(struct file_arguments, from, "from", ARG_STRING, .required = true,
+            .max = FILES_NAME_MAX, .help = "Name below /data of a file or folder."),
     ARG_ROW(
-        struct move_file, to, "to", ARG_STRING, .required = true, .max = FILES_NAME_MAX,
+        struct file_arguments, to, "to", ARG_STRING, .required = true, .max = FILES_NAME_MAX,
         .help = "Its whole new name below /data (not the folder to put it in); missing folders are "
                 "made."),
-    ARG_ROW(struct move_file, overwrite, "overwrite", ARG_BOOL,
+    ARG_ROW(struct file_arguments, overwrite, "overwrite", ARG_BOOL,
             .help = "Replace a file or empty folder of the new name; otherwise that is an error."),
     {0},
 };
 
 /* Each file of a moved folder is a change under its new name and under its old one. */
 static void publish_moved_folder(const struct changes *changes, const struct broker_client *client,
-                                 const struct move_file *m)
+                                 const struct file_arguments *m)
 {
     json_auto_t *came = changes_in_folder(changes, client, m->to);
     json_auto_t *gone = json_array();
@@ -135,7 +126,7 @@ static void publish_moved_folder(const struct changes *changes, const struct bro
 static int move_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                      struct err *e)
 {
-    const struct move_file *m = arguments;
+    const struct file_arguments *m = arguments;
     const struct changes changes = {c->server, c->tenant, m->conversation};
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     json_t *file = broker_move_file(&client, c->tenant, m->conversation, m->from, m->to,
@@ -158,24 +149,17 @@ const struct mcp_tool tool_move_file = {
     /* It replaces a file of the new name only when overwrite is true. */
     .hints = {.destructive = true},
     .output_schema = schema_move_file,
-    ARGS_TABLE(move_file_arguments, struct move_file),
+    ARGS_TABLE(move_file_arguments, struct file_arguments),
     .run = move_file,
 };
 
 /* ---- delete_file ---- */
 
-struct delete_file {
-    const char *conversation;
-    const char *filename;
-    bool recursive;
-};
-
 static const struct arg_row delete_file_arguments[] = {
-    CONVERSATION_ROW(struct delete_file),
-    ARG_ROW(struct delete_file, filename, "filename", ARG_STRING, .required = true,
-            .max = FILES_NAME_MAX,
-            .help = "Name below /data of a file, a link (the link itself goes) or a folder."),
-    ARG_ROW(struct delete_file, recursive, "recursive", ARG_BOOL,
+    CONVERSATION_ROW(struct file_arguments),
+    FILENAME_ROW(struct file_arguments,
+                 "Name below /data of a file, a link (the link itself goes) or a folder."),
+    ARG_ROW(struct file_arguments, recursive, "recursive", ARG_BOOL,
             .help = "A folder with everything in it; otherwise only an empty one."),
     {0},
 };
@@ -183,7 +167,7 @@ static const struct arg_row delete_file_arguments[] = {
 static int delete_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                        struct err *e)
 {
-    const struct delete_file *d = arguments;
+    const struct file_arguments *d = arguments;
     const struct changes changes = {c->server, c->tenant, d->conversation};
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     json_auto_t *below = d->recursive ? changes_in_folder(&changes, &client, d->filename) : NULL;
@@ -204,19 +188,15 @@ const struct mcp_tool tool_delete_file = {
     .description = "Deletes a file or folder of the conversation's sandbox for good.",
     .hints = {.destructive = true},
     .output_schema = schema_delete_file,
-    ARGS_TABLE(delete_file_arguments, struct delete_file),
+    ARGS_TABLE(delete_file_arguments, struct file_arguments),
     .run = delete_file,
 };
 
 /* ---- delete_conversation ---- */
 
-struct delete_conversation {
-    const char *conversation;
-};
-
 static const struct arg_row delete_conversation_arguments[] = {
-    ARG_ROW(struct delete_conversation, conversation, "conversationId", ARG_IDENTIFIER,
-            .required = true, .max = CONVERSATION_MAX,
+    ARG_ROW(struct file_arguments, conversation, "conversationId", ARG_IDENTIFIER, .required = true,
+            .max = CONVERSATION_MAX,
             .help = "The conversation whose files are deleted, all of them."),
     {0},
 };
@@ -224,7 +204,7 @@ static const struct arg_row delete_conversation_arguments[] = {
 static int delete_conversation(const struct mcp_tool_call *c, void *arguments,
                                struct mcp_result *out, struct err *e)
 {
-    const struct delete_conversation *x = arguments;
+    const struct file_arguments *x = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     const struct changes changes = {c->server, c->tenant, x->conversation};
     char text[160];
@@ -250,6 +230,6 @@ const struct mcp_tool tool_delete_conversation = {
                    "conversationId can be used again; it then begins empty.",
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_delete_conversation,
-    ARGS_TABLE(delete_conversation_arguments, struct delete_conversation),
+    ARGS_TABLE(delete_conversation_arguments, struct file_arguments),
     .run = delete_conversation,
 };

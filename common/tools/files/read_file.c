@@ -38,8 +38,7 @@ static json_t *read_file_encodings(const struct tools_app *app, const char *want
 
 static const struct arg_row read_file_arguments[] = {
     CONVERSATION_ROW(struct read_file),
-    ARG_ROW(struct read_file, filename, "filename", ARG_STRING, .required = true,
-            .max = FILES_NAME_MAX, .help = "Name below /data."),
+    FILENAME_ROW(struct read_file, "Name below /data."),
     ARG_ROW(struct read_file, offset, "offset", ARG_INTEGER, .max = OFFSET_MAX,
             .help = "First byte; 0 when left out."),
     ARG_ROW(struct read_file, length, "length", ARG_INTEGER, .max = LENGTH_MAX,

@@ -78,12 +78,10 @@ struct upload_file {
 
 static const struct arg_row upload_file_arguments[] = {
     CONVERSATION_ROW(struct upload_file),
-    ARG_ROW(
-        struct upload_file, filename, "filename", ARG_STRING, .required = true,
-        .max = FILES_NAME_MAX,
-        .help =
-            "Name below /data; may contain folders (reports/may.csv), which are made. An existing "
-            "file is replaced."),
+    FILENAME_ROW(
+        struct upload_file,
+        "Name below /data; may contain folders (reports/may.csv), which are made. An existing "
+        "file is replaced."),
     ARG_ROW(
         struct upload_file, content, "content", ARG_BASE64, .required = true,
         .max_setting = ARG_SETTING(file_max),
@@ -158,9 +156,8 @@ struct write_file {
 
 static const struct arg_row write_file_arguments[] = {
     CONVERSATION_ROW(struct write_file),
-    ARG_ROW(struct write_file, filename, "filename", ARG_STRING, .required = true,
-            .max = FILES_NAME_MAX,
-            .help = "Name below /data; may contain folders (src/main.py), which are made."),
+    FILENAME_ROW(struct write_file,
+                 "Name below /data; may contain folders (src/main.py), which are made."),
     ARG_ROW(struct write_file, text, "text", ARG_TEXT, .max_setting = ARG_SETTING(file_max),
             .help = "The file's content as text, stored as UTF-8. Give this or base64."),
     ARG_ROW(struct write_file, base64, "base64", ARG_BASE64, .max_setting = ARG_SETTING(file_max),
@@ -227,11 +224,9 @@ struct create_upload {
 
 static const struct arg_row create_upload_arguments[] = {
     CONVERSATION_ROW(struct create_upload),
-    ARG_ROW(
-        struct create_upload, filename, "filename", ARG_STRING, .required = true,
-        .max = FILES_NAME_MAX,
-        .help =
-            "Name below /data; may contain folders, which are made. An existing file is replaced."),
+    FILENAME_ROW(
+        struct create_upload,
+        "Name below /data; may contain folders, which are made. An existing file is replaced."),
     ARG_ROW(
         struct create_upload, size, "size", ARG_INTEGER, .max_setting = ARG_SETTING(upload_max),
         .help =

@@ -30,8 +30,7 @@ struct arguments {
 
 static const struct arg_row upload_arguments[] = {
     CONVERSATION_ROW(struct arguments),
-    ARG_ROW(struct arguments, filename, "filename", ARG_STRING, .required = true,
-            .max = FILES_NAME_MAX, .help = "Name of the file below /data."),
+    FILENAME_ROW(struct arguments, "Name of the file below /data."),
     ARG_ROW(struct arguments, content, "content", ARG_BASE64, .required = true,
             .max_setting = ARG_SETTING(file_max), .help = "The file's content in base64."),
     {0},

@@ -37,43 +37,20 @@ void session_fail(struct mcp_result *out, const char *code, const char *message)
                                 "size_bytes", "download_url"));
 }
 
-static const char *code_of(const struct err *e, const struct session_codes *codes)
-{
-    static const char failed[] = "execution_failed";
-    const char *code = NULL;
-
-    switch (e->kind) {
-    case ERR_INVALID:
-        code = codes->invalid;
-        break;
-    case ERR_LIMIT:
-        code = codes->limit;
-        break;
-    case ERR_NOT_FOUND:
-        code = codes->not_found;
-        break;
-    case ERR_BUSY:
-        code = codes->busy;
-        break;
-    case ERR_EXISTS:
-        return "file_exists";
-    case ERR_UNAVAILABLE:
-        return "docker_unavailable";
-    case ERR_REFUSED:
-        return "docker_error";
-    default:
-        break;
-    }
-    return code ? code : failed;
-}
-
 void session_fail_err(struct mcp_result *out, const struct err *e,
                       const struct session_codes *codes)
 {
+    const char *const known[] = {
+        [ERR_INVALID] = codes->invalid,     [ERR_LIMIT] = codes->limit,
+        [ERR_NOT_FOUND] = codes->not_found, [ERR_BUSY] = codes->busy,
+        [ERR_EXISTS] = "file_exists",       [ERR_UNAVAILABLE] = "docker_unavailable",
+        [ERR_REFUSED] = "docker_error",
+    };
+    const char *code = e->kind < ARRAY_LEN(known) ? known[e->kind] : NULL;
     struct err told = *e;
 
     report_soften(&told);
-    session_fail(out, code_of(e, codes), told.text);
+    session_fail(out, code ? code : "execution_failed", told.text);
 }
 
 json_t *session_artifact(const char *name, json_int_t size, const char *type, const char *url)

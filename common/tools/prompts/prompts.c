@@ -54,17 +54,6 @@ static void prompt_add_tool(const char *conversation, struct buf *out)
 
 /* ---- blocks ---- */
 
-static size_t longest_fence(const char *text, size_t len)
-{
-    size_t longest = 0, run = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        run = text[i] == '`' ? run + 1 : 0;
-        longest = run > longest ? run : longest;
-    }
-    return longest;
-}
-
 static void add_fence(struct buf *out, size_t n)
 {
     while (n-- > 0 && buf_ok(out))
@@ -75,9 +64,12 @@ static void add_fence(struct buf *out, size_t n)
 /* Appends text as a fenced block whose fence text cannot close. */
 static void prompt_add_block(struct buf *out, const char *text, size_t len)
 {
-    size_t inside = longest_fence(text, len);
-    size_t n = inside < 3 ? 3 : inside + 1;
+    size_t n = 3, run = 0;
 
+    for (size_t i = 0; i < len; i++) {
+        run = text[i] == '`' ? run + 1 : 0;
+        n = run >= n ? run + 1 : n;
+    }
     add_fence(out, n);
     buf_add(out, text, len);
     if (len > 0 && text[len - 1] != '\n')

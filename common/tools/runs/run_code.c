@@ -190,13 +190,22 @@ static void run_code_answer(const struct mcp_tool_call *c, const struct run_code
                     take_result, out);
 }
 
-static int run_and_answer(const struct mcp_tool_call *c, const struct run_code *r,
-                          struct mcp_result *out, struct err *e)
+static int run_code(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
+                    struct err *e)
 {
+    struct run_code *r = arguments;
+    const struct tools_app *app = c->app;
     struct broker_busy busy = {0};
     AUTO_FDS struct fds opened = FDS_INIT(FDS_MAX);
-    json_t *result = run_code_start(c, r, &busy, &opened, e);
 
+    if (run_code_check(r, app, e) < 0)
+        return -1;
+    if (r->network && app->limits.network_ask) {
+        int permitted = consent_network(c, r->language, r->code, &out->need, e);
+        if (permitted <= 0)
+            return permitted;
+    }
+    json_t *result = run_code_start(c, r, &busy, &opened, e);
     if (result)
         run_code_answer(c, r, &opened, result, out);
     else if (e->kind == ERR_BUSY)
@@ -204,20 +213,6 @@ static int run_and_answer(const struct mcp_tool_call *c, const struct run_code *
     else
         return -1;
     return 0;
-}
-
-static int run_code(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
-                    struct err *e)
-{
-    struct run_code *r = arguments;
-    const struct tools_app *app = c->app;
-    int permitted = 1;
-
-    if (run_code_check(r, app, e) < 0)
-        return -1;
-    if (r->network && app->limits.network_ask)
-        permitted = consent_network(c, r->language, r->code, &out->need, e);
-    return permitted > 0 ? run_and_answer(c, r, out, e) : permitted;
 }
 
 const struct mcp_tool tool_run_code = {

@@ -117,17 +117,6 @@ static void show_content(struct gallery *g, const struct format *format, const s
     g->room--;
 }
 
-static void show_file(struct gallery *g, const struct format *format, size_t row)
-{
-    struct err e = ERR_INIT;
-    struct stat st;
-    AUTO_FD int fd = run_files_open(g->call, g->files, row, &st, &e);
-    AUTO_BUF struct buf content = BUF_INIT(g->image_max);
-
-    if (fd >= 0 && (uint64_t)st.st_size <= g->image_max && fdio_read_to_end(fd, &content, &e) == 0)
-        show_content(g, format, &content);
-}
-
 /* Does the file exist, and is it small enough? */
 static bool can_be_shown(const struct gallery *g, const json_t *file)
 {
@@ -141,16 +130,19 @@ static void show_files(struct gallery *g)
 {
     json_t *file;
 
-    for (size_t i = 0; (file = json_array_get(g->files->rows, i)); i++) {
-        const struct format *format;
-
-        if (g->room == 0)
-            return;
-        if (!can_be_shown(g, file))
+    for (size_t i = 0; g->room > 0 && (file = json_array_get(g->files->rows, i)); i++) {
+        const struct format *format = can_be_shown(g, file)
+                                          ? format_of(json_get_string(file, "mimeType"))
+                                          : NULL;
+        if (!format)
             continue;
-        format = format_of(json_get_string(file, "mimeType"));
-        if (format)
-            show_file(g, format, i);
+        struct err e = ERR_INIT;
+        struct stat st;
+        AUTO_FD int fd = run_files_open(g->call, g->files, i, &st, &e);
+        AUTO_BUF struct buf content = BUF_INIT(g->image_max);
+        if (fd >= 0 && (uint64_t)st.st_size <= g->image_max &&
+            fdio_read_to_end(fd, &content, &e) == 0)
+            show_content(g, format, &content);
     }
 }
 
@@ -237,23 +229,6 @@ static void show_drawings(struct gallery *g)
     }
 }
 
-/* The rows have their mimeType. */
-static void pictures_add(const struct mcp_tool_call *c, const struct run_files *files,
-                         struct mcp_result *out)
-{
-    const struct tools_app *app = c->app;
-    struct gallery g = {
-        .call = c,
-        .files = files,
-        .out = out,
-        .image_max = app->limits.image_max,
-        .room = app->limits.images_max,
-    };
-
-    show_files(&g);
-    show_drawings(&g);
-}
-
 /* ---- types and links ---- */
 
 /* By the name; where that says nothing, by the file's first bytes. */
@@ -303,6 +278,12 @@ static void add_links(const json_t *files, struct mcp_result *out)
 void run_files_show(const struct mcp_tool_call *c, const struct run_files *files,
                     struct mcp_result *out)
 {
+    const struct tools_app *app = c->app;
+    struct gallery g = {.call = c,
+                        .files = files,
+                        .out = out,
+                        .image_max = app->limits.image_max,
+                        .room = app->limits.images_max};
     unsigned sniffs = files->brief ? SNIFFS_MAX : 0;
     json_t *file;
 
@@ -310,7 +291,9 @@ void run_files_show(const struct mcp_tool_call *c, const struct run_files *files
         if (json_get_string(file, "name"))
             json_object_set_new(file, "mimeType", json_string(row_type(c, files, i, &sniffs)));
     }
-    if (!files->brief)
-        pictures_add(c, files, out);
+    if (!files->brief) {
+        show_files(&g);
+        show_drawings(&g);
+    }
     add_links(files->rows, out);
 }

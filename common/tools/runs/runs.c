@@ -9,26 +9,29 @@
 #include "common/tools/tools_app.h"
 
 /* Longer ids are unknown ones. */
-#define RUN_ID_MAX  1024
-#define RUN_ID_HELP "The run's runId, as run_code or list_runs told it."
+#define RUN_ID_MAX 1024
+
+/* The arguments of all of them; each has some. */
+struct run_arguments {
+    const char *run_id, *conversation;
+    struct arg_integer since_byte, wait_ms;
+};
+
+#define RUN_ID_ROW                                                                                 \
+    ARG_ROW(struct run_arguments, run_id, "runId", ARG_STRING, .required = true,                   \
+            .max = RUN_ID_MAX, .help = "The run's runId, as run_code or list_runs told it.")
 
 /* ---- get_run ---- */
 
-struct get_run {
-    const char *run_id;
-    struct arg_integer since_byte;
-    struct arg_integer wait_ms;
-};
-
 static const struct arg_row get_run_arguments[] = {
-    ARG_ROW(struct get_run, run_id, "runId", ARG_STRING, .required = true, .max = RUN_ID_MAX,
-            .help = RUN_ID_HELP),
+    RUN_ID_ROW,
     ARG_ROW(
-        struct get_run, since_byte, "sinceByte", ARG_INTEGER, .max = (uint64_t)1 << 53,
+        struct run_arguments, since_byte, "sinceByte", ARG_INTEGER, .max = (uint64_t)1 << 53,
         .help =
             "Show in newOutput what was printed from this byte on: nextByte of the answer before."),
     ARG_ROW(
-        struct get_run, wait_ms, "waitMs", ARG_INTEGER, .max_setting = ARG_SETTING(wait_max_ms),
+        struct run_arguments, wait_ms, "waitMs", ARG_INTEGER,
+        .max_setting = ARG_SETTING(wait_max_ms),
         .help =
             "Milliseconds to wait for the program's end, with sinceByte for new output. 0: answer "
             "at once."),
@@ -38,7 +41,7 @@ static const struct arg_row get_run_arguments[] = {
 static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                    struct err *e)
 {
-    const struct get_run *g = arguments;
+    const struct run_arguments *g = arguments;
     const struct tools_app *app = c->app;
     /* A cancelled get_run does not cancel the run. */
     struct broker_client client = tools_client(app, c->cancel_fd);
@@ -68,26 +71,18 @@ const struct mcp_tool tool_get_run = {
                    "a limited time (expiresAt).",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_run,
-    ARGS_TABLE(get_run_arguments, struct get_run),
+    ARGS_TABLE(get_run_arguments, struct run_arguments),
     .run = get_run,
 };
 
 /* ---- cancel_run ---- */
 
-struct cancel_run {
-    const char *run_id;
-};
-
-static const struct arg_row cancel_run_arguments[] = {
-    ARG_ROW(struct cancel_run, run_id, "runId", ARG_STRING, .required = true, .max = RUN_ID_MAX,
-            .help = RUN_ID_HELP),
-    {0},
-};
+static const struct arg_row cancel_run_arguments[] = {RUN_ID_ROW, {0}};
 
 static int cancel_run(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                       struct err *e)
 {
-    const struct cancel_run *x = arguments;
+    const struct run_arguments *x = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
     json_t *result = broker_cancel_run(&client, c->tenant, x->run_id, e);
 
@@ -105,7 +100,7 @@ const struct mcp_tool tool_cancel_run = {
                    "result.",
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_run,
-    ARGS_TABLE(cancel_run_arguments, struct cancel_run),
+    ARGS_TABLE(cancel_run_arguments, struct run_arguments),
     .run = cancel_run,
 };
 
@@ -127,12 +122,8 @@ static json_t *rows_with(const json_t *rows, const char *const *members)
 
 /* ---- list_runs ---- */
 
-struct list_runs {
-    const char *conversation;
-};
-
 static const struct arg_row list_runs_arguments[] = {
-    ARG_ROW(struct list_runs, conversation, "conversationId", ARG_IDENTIFIER,
+    ARG_ROW(struct run_arguments, conversation, "conversationId", ARG_IDENTIFIER,
             .max = CONVERSATION_MAX, .help = "Only the runs of this conversation."),
     {0},
 };
@@ -142,7 +133,7 @@ static int list_runs(const struct mcp_tool_call *c, void *arguments, struct mcp_
 {
     static const char *const members[] = {"runId",     "conversationId", "language",  "status",
                                           "createdAt", "endedAt",        "expiresAt", NULL};
-    const struct list_runs *l = arguments;
+    const struct run_arguments *l = arguments;
     struct broker_client client = tools_client(c->app, c->cancel_fd);
 
     json_auto_t *answer = broker_list_runs(&client, c->tenant, l->conversation, e);
@@ -160,7 +151,7 @@ const struct mcp_tool tool_list_runs = {
                    "the newest first. Use it to find a run whose answer never arrived.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_list_runs,
-    ARGS_TABLE(list_runs_arguments, struct list_runs),
+    ARGS_TABLE(list_runs_arguments, struct run_arguments),
     .run = list_runs,
 };
 

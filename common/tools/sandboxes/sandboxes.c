@@ -201,24 +201,25 @@ const struct mcp_tool tool_exec = {
     .run = exec,
 };
 
-/* ---- get_sandbox_status ---- */
-
-struct get_sandbox_status {
-    const char *psandbox_id, *conversation;
+/* The arguments of the next three; each has some of them. */
+struct names {
+    const char *psandbox_id, *conversation, *language;
 };
 
+/* ---- get_sandbox_status ---- */
+
 static const struct arg_row get_sandbox_status_arguments[] = {
-    ARG_ROW(struct get_sandbox_status, psandbox_id, "sandboxId", ARG_STRING, .max = PSANDBOX_ID_MAX,
+    ARG_ROW(struct names, psandbox_id, "sandboxId", ARG_STRING, .max = PSANDBOX_ID_MAX,
             .help = "Only this one."),
-    ARG_ROW(struct get_sandbox_status, conversation, "conversationId", ARG_IDENTIFIER,
-            .max = CONVERSATION_MAX, .help = "Only those of this conversation."),
+    ARG_ROW(struct names, conversation, "conversationId", ARG_IDENTIFIER, .max = CONVERSATION_MAX,
+            .help = "Only those of this conversation."),
     {0},
 };
 
 static int get_sandbox_status(const struct mcp_tool_call *c, void *arguments,
                               struct mcp_result *out, struct err *e)
 {
-    const struct get_sandbox_status *x = arguments;
+    const struct names *x = arguments;
     const struct broker_client client = tools_client(c->app, c->cancel_fd);
 
     out->structured = broker_psandbox_status(&client, c->tenant, x->psandbox_id, x->conversation,
@@ -233,18 +234,14 @@ const struct mcp_tool tool_get_sandbox_status = {
                    "newest first, and how those ended that ended lately.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_get_sandbox_status,
-    ARGS_TABLE(get_sandbox_status_arguments, struct get_sandbox_status),
+    ARGS_TABLE(get_sandbox_status_arguments, struct names),
     .run = get_sandbox_status,
 };
 
 /* ---- close_sandbox ---- */
 
-struct close_sandbox {
-    const char *psandbox_id;
-};
-
 static const struct arg_row close_sandbox_arguments[] = {
-    ARG_ROW(struct close_sandbox, psandbox_id, "sandboxId", ARG_STRING, .required = true,
+    ARG_ROW(struct names, psandbox_id, "sandboxId", ARG_STRING, .required = true,
             .max = PSANDBOX_ID_MAX, .help = SANDBOX_ID_HELP),
     {0},
 };
@@ -252,7 +249,7 @@ static const struct arg_row close_sandbox_arguments[] = {
 static int close_sandbox(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                          struct err *e)
 {
-    const struct close_sandbox *x = arguments;
+    const struct names *x = arguments;
     const struct broker_client client = tools_client(c->app, c->cancel_fd);
 
     out->structured = broker_close_psandbox(&client, c->tenant, x->psandbox_id, e);
@@ -267,21 +264,17 @@ const struct mcp_tool tool_close_sandbox = {
                    "already is not changed: the answer says how it ended.",
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_sandbox,
-    ARGS_TABLE(close_sandbox_arguments, struct close_sandbox),
+    ARGS_TABLE(close_sandbox_arguments, struct names),
     .run = close_sandbox,
 };
 
 /* ---- reset_session ---- */
 
-struct reset_session {
-    const char *conversation, *language;
-};
-
 static const struct arg_row reset_session_arguments[] = {
-    ARG_ROW(struct reset_session, conversation, "conversationId", ARG_IDENTIFIER, .required = true,
+    ARG_ROW(struct names, conversation, "conversationId", ARG_IDENTIFIER, .required = true,
             .max = CONVERSATION_MAX,
             .help = "The conversation whose variables are to be forgotten."),
-    ARG_ROW(struct reset_session, language, "language", ARG_IDENTIFIER, .max = LANGUAGE_MAX,
+    ARG_ROW(struct names, language, "language", ARG_IDENTIFIER, .max = LANGUAGE_MAX,
             .help = "Only those of this language.", .choices = runners_languages),
     {0},
 };
@@ -289,7 +282,7 @@ static const struct arg_row reset_session_arguments[] = {
 static int reset_session(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                          struct err *e)
 {
-    const struct reset_session *x = arguments;
+    const struct names *x = arguments;
     const struct broker_client client = tools_client(c->app, c->cancel_fd);
 
     out->structured = broker_reset_session(&client, c->tenant, x->conversation, x->language, e);
@@ -304,7 +297,7 @@ const struct mcp_tool tool_reset_session = {
                    "there was none.",
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_reset_session,
-    ARGS_TABLE(reset_session_arguments, struct reset_session),
+    ARGS_TABLE(reset_session_arguments, struct names),
     .version = runners_version,
     .run = reset_session,
 };

@@ -6,7 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
-#include "common/jobs/job_main.h"
+#include "common/jobs/job.h"
 #include "common/protocol/wire.h"
 #include "common/records/run_record.h"
 #include "common/rpc/json.h"

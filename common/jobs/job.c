@@ -33,13 +33,12 @@ int job_read_target(const struct job *job, const char *key, const char *field,
     return files_check_name(field, out->name, json_string_length(name), e);
 }
 
-void job_find_or_none(const struct job *job, const char *tenant, const char *conversation,
-                      struct sandbox *out)
+int job_open_target(const struct job *job, struct job_target *out, struct sandbox *sb,
+                    struct err *e)
 {
-    struct err why = ERR_INIT;
-
-    if (sandbox_find(job->world->root, tenant, conversation, out, &why) < 0)
-        *out = (struct sandbox){.root = job->world->root, .fd = -1};
+    if (job_read_target(job, "name", "filename", out, e) < 0)
+        return -1;
+    return sandbox_find(job->world->root, out->tenant, out->conversation, sb, e);
 }
 
 void job_note_reading(const struct sandbox *sb, const char *tenant, const char *conversation)

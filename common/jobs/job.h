@@ -1,4 +1,4 @@
-/* Short operations of the broker, each in a child process of its own, which may block. */
+/* Jobs: operations of the broker, each in a child process, which may block. */
 #ifndef SANDCGI_JOBS_JOB_H
 #define SANDCGI_JOBS_JOB_H
 
@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-/* What a job inherits from the main process at its fork: the books as they were then. */
+/* The main process's state at the fork of a job. */
 struct job_world {
     const struct broker_config *config;
     const struct sandbox_root *root;
@@ -20,7 +20,6 @@ struct job_world {
     struct pool *pool;
 };
 
-/* One operation. */
 struct job {
     const struct job_world *world;
     const json_t *request; /* its head */
@@ -29,33 +28,37 @@ struct job {
     int out_fd;            /* set by the operation: rides along with the answer */
 };
 
-/* Whose file the request is about. Borrowed from the request. */
+/* The file of a request. Borrowed from it. */
 struct job_target {
     const char *tenant, *conversation, *name;
 };
 
+/* err_set of a handler: NULL. */
+#define job_fail(...) (err_set(__VA_ARGS__), (json_t *)NULL)
+
 /* Reads tenant and conversationId. */
 int job_read_owner(const struct job *job, const char **tenant, const char **conversation,
                    struct err *e);
-/* The same and the name under key, which is checked (files_check_name); field names it in error
- * texts. */
+/* The same and the file name under key, which is checked; field names it in error texts. */
 int job_read_target(const struct job *job, const char *key, const char *field,
                     struct job_target *out, struct err *e);
-/* The conversation's sandbox; if there is none, one with fd -1, which takes no room (quota.h). */
-void job_find_or_none(const struct job *job, const char *tenant, const char *conversation,
-                      struct sandbox *out);
-/* Notes in the sandbox's record that its files were changed, or (the second) read; a failure is
- * only logged. */
+/* Reads the target under "name" and opens its sandbox, which must exist. */
+int job_open_target(const struct job *job, struct job_target *out, struct sandbox *sb,
+                    struct err *e);
+/* Notes in the sandbox's record that its files were changed, or read; a failure is logged. */
 void job_note_use(const struct sandbox *sb, const char *tenant, const char *conversation);
 void job_note_reading(const struct sandbox *sb, const char *tenant, const char *conversation);
-/* ERR_CANCELLED when the caller has closed the connection: jobs that may last ask between steps,
- * where they may end safely. A sandbox_watch's function, of the job. */
+/* ERR_CANCELLED when the caller has closed the connection. A sandbox_watch's function, of the job.
+ */
 int job_check_caller(void *job, struct err *e);
 
-/* Each carries out the operation of its name (protocol/client_*.h say what the answer is): new
- * reference, or NULL. */
+/* job_main.c: carries out the operation of head and sends the answer, also a failure, on fd.
+ * passed_fd came with head, -1: none. */
+void job_main(const struct job_world *world, int fd, const json_t *head, int passed_fd);
 
-/* job_files.c; the main process has moved the sandbox of delete_conversation to .trash before, and
+/* The handlers of job_main, as client_*.h describe the answers: new reference, or NULL. */
+
+/* job_files.c; the main process moves the sandbox of delete_conversation to .trash before, and
  * empties it afterwards. */
 json_t *job_put(struct job *job, struct err *e);
 json_t *job_open(struct job *job, struct err *e);
@@ -80,8 +83,8 @@ json_t *job_archive_link(struct job *job, struct err *e);
 json_t *job_pack(struct job *job, struct err *e);
 json_t *job_unpack(struct job *job, struct err *e);
 
-/* job_runs.c: of runs and persistent sandboxes whose process has ended. cancel_run is get_run
- * then, and a run that has just ended gets a moment to leave its result. */
+/* job_runs.c: of runs and persistent sandboxes whose supervisor has ended. cancel_run is get_run
+ * then. */
 json_t *job_get_run(struct job *job, struct err *e);
 json_t *job_list_runs(struct job *job, struct err *e);
 json_t *job_exec(struct job *job, struct err *e);
@@ -89,7 +92,7 @@ json_t *job_close_psandbox(struct job *job, struct err *e);
 json_t *job_psandbox_logs(struct job *job, struct err *e);
 json_t *job_psandbox_status(struct job *job, struct err *e);
 json_t *job_status(struct job *job, struct err *e);
-/* "runners", which the main process answers itself. */
+/* "runners", which the main process calls. */
 json_t *job_runners(const struct runners *runners, struct err *e);
 
 #endif

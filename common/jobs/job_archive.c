@@ -15,13 +15,12 @@
 #include <signal.h>
 #include <string.h>
 
-#define PACK_STALL_MS  60000   /* for which the reader may take nothing */
-#define PACK_TOTAL_MS  3600000 /* of one download */
-#define LINK_TTL_S     3600    /* unless SANDBOX_URL_TTL says something else */
-#define WHOLE          "files" /* what an archive of everything is called */
-#define SUBJECT_NO_USE "the link does not name an archive"
+#define PACK_STALL_MS 60000   /* without progress of the reader */
+#define PACK_TOTAL_MS 3600000 /* of one download */
+#define LINK_TTL_S    3600    /* without SANDBOX_URL_TTL */
+#define WHOLE         "files" /* the name of an archive of everything */
 
-/* The folder that a request names: "" or a name that may be one. */
+/* The folder of a request: "" or a valid name. */
 static int read_folder(const struct job *job, const char **out, struct err *e)
 {
     const json_t *folder = json_object_get(job->request, "folder");
@@ -34,10 +33,7 @@ static int read_folder(const struct job *job, const char **out, struct err *e)
 
 /* ---- packing ---- */
 
-/*
- * What a link signs: "<sandbox's name>/<folder/><archive's name>.<format>", so that it ends as the
- * file is called.
- */
+/* The subject of a link: "<sandbox's name>/<folder/><archive's name>.<format>". */
 static char *subject_new(const char *sandbox_dir, const char *folder, enum pack_format format)
 {
     const char *slash = strrchr(folder, '/');
@@ -55,22 +51,16 @@ struct subject {
     enum pack_format format;
 };
 
-/* Which format's name the subject ends with. */
-static int read_format(const char *file, enum pack_format *out)
-{
-    for (const char *dot = file; (dot = strchr(dot, '.')); dot++)
-        if (pack_format_parse(dot + 1, out) == 0)
-            return 0;
-    return -1;
-}
-
 static int subject_parse(const char *subject, struct subject *out, struct err *e)
 {
     const char *file = strrchr(subject, '/');
     const char *slash = strchr(subject, '/');
+    const char *dot = file ? strchr(file, '.') : NULL;
 
-    if (!slash || slash - subject != SANDBOX_NAME_LEN || read_format(file + 1, &out->format) < 0)
-        return err_set(e, ERR_NOT_FOUND, SUBJECT_NO_USE);
+    while (dot && pack_format_parse(dot + 1, &out->format) < 0)
+        dot = strchr(dot + 1, '.');
+    if (!dot || slash - subject != SANDBOX_NAME_LEN)
+        return err_set(e, ERR_NOT_FOUND, "the link does not name an archive");
     memcpy(out->sandbox_dir, subject, SANDBOX_NAME_LEN);
     out->folder = file == slash ? mem_strdup("")
                                 : mem_strndup(slash + 1, (size_t)(file - slash - 1));
@@ -88,10 +78,8 @@ json_t *job_archive_link(struct job *job, struct err *e)
     enum pack_format format;
     struct pack_sum sum;
 
-    if (!name || pack_format_parse(name, &format) < 0) {
-        err_set(e, ERR_INVALID, "format must be tar.gz, zip or tar");
-        return NULL;
-    }
+    if (!name || pack_format_parse(name, &format) < 0)
+        return job_fail(e, ERR_INVALID, "format must be tar.gz, zip or tar");
     if (job_read_owner(job, &tenant, &conversation, e) < 0 || read_folder(job, &folder, e) < 0 ||
         sandbox_find(root, tenant, conversation, &sb, e) < 0 || pack_look(&sb, folder, &sum, e) < 0)
         return NULL;
@@ -103,8 +91,7 @@ json_t *job_archive_link(struct job *job, struct err *e)
                      "bytes", (json_int_t)sum.bytes, "expiresAt", (json_int_t)expires);
 }
 
-/* The link has been checked by whoever asks; this process lasts as long as the download, which may
- * not last for ever. */
+/* The worker has checked the link. The process lasts as long as the download. */
 json_t *job_pack(struct job *job, struct err *e)
 {
     const char *text = json_get_string(job->request, "subject");
@@ -114,10 +101,8 @@ json_t *job_pack(struct job *job, struct err *e)
     struct pack_sum sum;
 
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    if (!text || job->in_fd < 0) {
-        err_set(e, ERR_INVALID, "pack: the subject or the pipe is missing");
-        return NULL;
-    }
+    if (!text || job->in_fd < 0)
+        return job_fail(e, ERR_INVALID, "pack: the subject or the pipe is missing");
     int rc = subject_parse(text, &s, e);
     if (rc == 0)
         rc = sandbox_find_named(job->world->root, s.sandbox_dir, &sb, e);
@@ -131,7 +116,7 @@ json_t *job_pack(struct job *job, struct err *e)
 
 /* ---- unpacking ---- */
 
-/* What is taken apart: a file of the sandbox, or what rode along. Returns the descriptor. */
+/* The descriptor of the archive: a file of the sandbox, or the one passed. */
 static int open_archive(const struct job *job, const struct sandbox *sb, struct err *e)
 {
     struct job_target t;
@@ -144,20 +129,14 @@ static int open_archive(const struct job *job, const struct sandbox *sb, struct 
     return files_open(sb, t.name, &st, e);
 }
 
-static json_t *names_new(const struct unpacked *u)
+static json_t *unpacked_encode(const struct sandbox *sb, const struct unpacked *u)
 {
     json_t *names = json_array();
+    json_t *result = json_pack("{s:I, s:I, s:o}", "files", (json_int_t)u->files, "bytes",
+                               (json_int_t)u->bytes, "names", names);
 
     for (size_t i = 0; i < u->files && i < BROKER_UNPACK_NAMES_MAX; i++)
         json_array_append_new(names, json_string(u->names[i]));
-    return names;
-}
-
-static json_t *unpacked_encode(const struct sandbox *sb, const struct unpacked *u)
-{
-    json_t *result = json_pack("{s:I, s:I, s:o}", "files", (json_int_t)u->files, "bytes",
-                               (json_int_t)u->bytes, "names", names_new(u));
-
     retention_notice_owner(sb, result);
     return result;
 }

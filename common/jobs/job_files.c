@@ -1,4 +1,4 @@
-/* What is done with single files and folders of a sandbox. */
+/* Files and folders of a sandbox. */
 #include "config.h"
 
 #include "common/jobs/job.h"
@@ -15,7 +15,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* What a page's end takes as text. */
+/* Bytes of a page's end as text. */
 #define PLACE_MAX B64_ENCODED_LEN(FILES_NAME_MAX)
 
 json_t *job_put(struct job *job, struct err *e)
@@ -26,15 +26,11 @@ json_t *job_put(struct job *job, struct err *e)
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     struct job_target t;
 
-    if (size < 0 || job->in_fd < 0) {
-        err_set(e, ERR_INVALID, "put: the content is missing");
-        return NULL;
-    }
-    if ((uint64_t)size > max) {
-        err_set(e, ERR_LIMIT, "content is %lld bytes; the limit is %llu", (long long)size,
-                (unsigned long long)max);
-        return NULL;
-    }
+    if (size < 0 || job->in_fd < 0)
+        return job_fail(e, ERR_INVALID, "put: the content is missing");
+    if ((uint64_t)size > max)
+        return job_fail(e, ERR_LIMIT, "content is %lld bytes; the limit is %llu", (long long)size,
+                        (unsigned long long)max);
     if (job_read_target(job, "name", "filename", &t, e) < 0 ||
         sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
         quota_check(&sb, (uint64_t)size, e) < 0 ||
@@ -53,9 +49,7 @@ json_t *job_open(struct job *job, struct err *e)
     struct job_target t;
     struct stat st;
 
-    /* Looking for a file makes no sandbox: names are guessed here. */
-    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
-        sandbox_find(job->world->root, t.tenant, t.conversation, &sb, e) < 0)
+    if (job_open_target(job, &t, &sb, e) < 0)
         return NULL;
     job->out_fd = files_open(&sb, t.name, &st, e);
     if (job->out_fd < 0)
@@ -66,19 +60,14 @@ json_t *job_open(struct job *job, struct err *e)
 
 /* ---- listing ---- */
 
-static const char *type_name(mode_t mode)
-{
-    if (S_ISREG(mode))
-        return "file";
-    if (S_ISDIR(mode))
-        return "folder";
-    return S_ISLNK(mode) ? "link" : "other";
-}
-
 static json_t *row_new(const struct sandbox *sb, const char *name, const struct stat *st)
 {
+    const char *type = S_ISREG(st->st_mode)   ? "file"
+                       : S_ISDIR(st->st_mode) ? "folder"
+                       : S_ISLNK(st->st_mode) ? "link"
+                                              : "other";
     json_t *row = json_pack("{s:o, s:s, s:I}", "name", json_from_bytes(name, strlen(name)), "type",
-                            type_name(st->st_mode), "modified", (json_int_t)st->st_mtim.tv_sec);
+                            type, "modified", (json_int_t)st->st_mtim.tv_sec);
 
     if (S_ISREG(st->st_mode)) {
         AUTO_FREE char *url = sandbox_file_url(sb, name);
@@ -88,7 +77,7 @@ static json_t *row_new(const struct sandbox *sb, const char *name, const struct 
     return row;
 }
 
-/* Where a page ended is the client's word: it chooses a place in its own list, and no more. */
+/* The end of a page comes from the client: it is only a place in the client's own list. */
 static int read_place(const char *text, struct buf *out, struct err *e)
 {
     if (!text)
@@ -99,29 +88,24 @@ static int read_place(const char *text, struct buf *out, struct err *e)
     return err_set(e, ERR_INVALID, "cursor is not where a page ended");
 }
 
-static json_t *place_new(const char *name)
-{
-    AUTO_BUF struct buf text = BUF_INIT(PLACE_MAX);
-
-    b64_encode(name, strlen(name), &text);
-    return json_stringn(buf_str(&text), text.len);
-}
-
 static json_t *page_new(const struct sandbox *sb, const struct files_page *page)
 {
+    AUTO_BUF struct buf next = BUF_INIT(PLACE_MAX);
     json_t *rows = json_array();
     json_t *result = json_pack("{s:o}", "files", rows);
 
     for (size_t i = 0; i < page->n; i++)
         json_array_append_new(rows, row_new(sb, page->rows[i].name, &page->rows[i].st));
-    if (page->next)
-        json_object_set_new(result, "next", place_new(page->next));
+    if (page->next) {
+        b64_encode(page->next, strlen(page->next), &next);
+        json_object_set_new(result, "next", json_stringn(buf_str(&next), next.len));
+    }
     if (page->incomplete)
         json_object_set_new(result, "incomplete", json_true());
     return result;
 }
 
-/* What is asked for, besides its glob and place. */
+/* The query without its glob and place. */
 static int read_query(const json_t *request, struct files_query *out, struct err *e)
 {
     const json_t *folder = json_object_get(request, "folder");
@@ -174,8 +158,7 @@ json_t *job_delete(struct job *job, struct err *e)
     struct job_target t;
     uint64_t deleted;
 
-    if (job_read_target(job, "name", "filename", &t, e) < 0 ||
-        sandbox_find(job->world->root, t.tenant, t.conversation, &sb, e) < 0)
+    if (job_open_target(job, &t, &sb, e) < 0)
         return NULL;
     job_note_use(&sb, t.tenant, t.conversation);
     if (files_delete(&sb, t.name, recursive, &watch, &deleted, e) < 0)
@@ -201,8 +184,7 @@ json_t *job_move(struct job *job, struct err *e)
 
 /* ---- a conversation's end ---- */
 
-/* The results that were kept of its runs. They are found by the list, which is of bounded length:
- * again until there are no more. */
+/* Removes the kept results of its runs, list by list (a list is bounded). */
 static void remove_runs(const struct sandbox_root *root, const char *tenant,
                         const char *conversation, int64_t before, struct err *e)
 {
@@ -214,7 +196,7 @@ static void remove_runs(const struct sandbox_root *root, const char *tenant,
         removed = 0;
         json_array_foreach(runs, i, run)
         {
-            /* One of the same name that has begun since is another conversation's. */
+            /* Later runs are those of a new conversation of the same name. */
             if (json_get_integer(run, "createdAt", before + 1) > before ||
                 strcmp(json_get_string(run, "status"), "running") == 0)
                 continue;
@@ -224,7 +206,7 @@ static void remove_runs(const struct sandbox_root *root, const char *tenant,
     } while (removed == RUN_LIST_MAX);
 }
 
-/* What is there is counted before the answer; to remove it takes longer and is not done here. */
+/* Counts the files; the main process removes them later. */
 json_t *job_delete_conversation(struct job *job, struct err *e)
 {
     const char *tenant, *conversation;
@@ -234,10 +216,8 @@ json_t *job_delete_conversation(struct job *job, struct err *e)
 
     if (job_read_owner(job, &tenant, &conversation, e) < 0)
         return NULL;
-    if (!trash) {
-        err_set(e, ERR_INVALID, "trash is missing");
-        return NULL;
-    }
+    if (!trash)
+        return job_fail(e, ERR_INVALID, "trash is missing");
     AUTO_FD int dir = openat(gone.root->fd, TRASH_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
     AUTO_FD int fd = openat(dir, trash, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     gone.fd = fd;

@@ -15,8 +15,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define FETCH_MS     300000     /* below what web servers wait for an answer */
-#define SIZE_UNKNOWN UINT64_MAX /* what -1, a size that nobody told, becomes */
+#define FETCH_MS     300000     /* less than the timeouts of web servers */
+#define SIZE_UNKNOWN UINT64_MAX /* "size" is missing or -1 */
 
 static uint64_t upload_max(const struct job *job)
 {
@@ -87,17 +87,24 @@ static int begins_in_time(const struct ticket *t, struct err *e)
     return err_set(e, ERR_TIMEOUT, "this upload link has expired; ask for a new one");
 }
 
-/*
- * Said before the body is sent, since it would be said after it. A body of unknown size may fill
- * the disk by as much as the web server lets pass; whether the conversation may have it is seen
- * when it is there.
- */
+/* The conversation's sandbox; if there is none, one with fd -1, which takes no room (quota.h). */
+static void find_or_none(const struct job *job, const char *tenant, const char *conversation,
+                         struct sandbox *out)
+{
+    struct err why = ERR_INIT;
+
+    if (sandbox_find(job->world->root, tenant, conversation, out, &why) < 0)
+        *out = (struct sandbox){.root = job->world->root, .fd = -1};
+}
+
+/* Checks the room before the body is sent. The disk must have room for the largest body when the
+ * size is unknown; the quota is checked again when the body has arrived. */
 static int has_room(const struct job *job, const struct ticket *t, uint64_t size, struct err *e)
 {
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     bool known = size != SIZE_UNKNOWN;
 
-    job_find_or_none(job, t->tenant, t->conversation, &sb);
+    find_or_none(job, t->tenant, t->conversation, &sb);
     if (!known && quota_check_disk(sb.root->fd, sb.root->bounds.reserve, upload_max(job), e) < 0)
         return -1;
     return quota_check(&sb, known ? size : t->size, e);
@@ -127,14 +134,6 @@ json_t *job_stage_upload(struct job *job, struct err *e)
     return job->out_fd < 0 ? NULL : json_object();
 }
 
-static int open_body(const struct job *job, struct upload_body *out, struct err *e)
-{
-    const char *file = json_get_string(job->request, "file");
-
-    return file ? upload_of_nginx(job->world->root, file, out, e)
-                : upload_of_stage(job->world->root, job->in_fd, out, e);
-}
-
 static json_t *put_body(const struct sandbox *sb, const struct job_target *t,
                         struct upload_body *body, struct err *e)
 {
@@ -149,15 +148,17 @@ static json_t *put_body(const struct sandbox *sb, const struct job_target *t,
     return result;
 }
 
-/* The ticket is used last: whatever is wrong before leaves it good for another try. */
+/* The ticket is used last: it survives an earlier failure. */
 json_t *job_finish_upload(struct job *job, struct err *e)
 {
     AUTO_TICKET struct ticket t = TICKET_INIT;
     AUTO_UPLOAD_BODY struct upload_body body = UPLOAD_BODY_INIT;
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    const char *id;
+    const char *id, *file = json_get_string(job->request, "file");
 
-    if (read_ticket(job, &id, &t, e) < 0 || open_body(job, &body, e) < 0 ||
+    if (read_ticket(job, &id, &t, e) < 0 ||
+        (file ? upload_of_nginx(job->world->root, file, &body, e)
+              : upload_of_stage(job->world->root, job->in_fd, &body, e)) < 0 ||
         fits_ticket(job, &t, body.size, e) < 0 ||
         sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
         quota_check_arrived(&sb, body.size, e) < 0 || ticket_use(job->world->root, id, e) < 0)
@@ -168,7 +169,7 @@ json_t *job_finish_upload(struct job *job, struct err *e)
 
 /* ---- files from other servers ---- */
 
-/* Whose file it will be; without a name of the caller's it is called as in the URL. */
+/* Without a name in the request the file is named after the URL. */
 static int import_read_target(const struct job *job, const char *url, char name[FETCH_NAME_MAX + 1],
                               struct job_target *out, struct err *e)
 {
@@ -182,7 +183,7 @@ static int import_read_target(const struct job *job, const char *url, char name[
     return files_check_name("filename (of url)", name, strlen(name), e);
 }
 
-/* What may be fetched of it: as much as there is room for now. */
+/* The bytes that there is room for. */
 static int find_room(const struct job *job, const struct job_target *t, uint64_t *out,
                      struct err *e)
 {
@@ -190,15 +191,15 @@ static int find_room(const struct job *job, const struct job_target *t, uint64_t
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     struct usage left;
 
-    job_find_or_none(job, t->tenant, t->conversation, &sb);
+    find_or_none(job, t->tenant, t->conversation, &sb);
     if (quota_left(&sb, &left, e) < 0)
         return -1;
     *out = left.bytes < max ? left.bytes : max;
     return 0;
 }
 
-/* Others write meanwhile, too. */
-static int is_room_left(void *ctx, struct err *e)
+/* During the fetch: other processes fill the disk as well. */
+static int check_disk(void *ctx, struct err *e)
 {
     const struct sandbox_root *root = ctx;
 
@@ -209,7 +210,7 @@ static int import_fetch(const struct job *job, const char *url, const struct job
                         struct err *e)
 {
     struct fetch_limits limits = {
-        .timeout_ms = FETCH_MS, .go_on = is_room_left, .ctx = (void *)(uintptr_t)job->world->root};
+        .timeout_ms = FETCH_MS, .go_on = check_disk, .ctx = (void *)(uintptr_t)job->world->root};
 
     if (find_room(job, t, &limits.max_bytes, e) < 0)
         return -1;
@@ -242,14 +243,10 @@ json_t *job_import_url(struct job *job, struct err *e)
     char name[FETCH_NAME_MAX + 1], sandbox_dir[SANDBOX_NAME_LEN + 1];
     struct job_target t;
 
-    if (!job->world->config->limits.import) {
-        err_set(e, ERR_DENIED, "this server fetches no URLs (SANDBOX_IMPORT)");
-        return NULL;
-    }
-    if (!url) {
-        err_set(e, ERR_INVALID, "url is missing");
-        return NULL;
-    }
+    if (!job->world->config->limits.import)
+        return job_fail(e, ERR_DENIED, "this server fetches no URLs (SANDBOX_IMPORT)");
+    if (!url)
+        return job_fail(e, ERR_INVALID, "url is missing");
     if (fetch_check_url(url, e) < 0 || import_read_target(job, url, name, &t, e) < 0 ||
         sandbox_name(job->world->root, t.tenant, t.conversation, sandbox_dir, e) < 0)
         return NULL;

@@ -1,4 +1,4 @@
-/* Lists of what a tenant has: files page by page, and names for completion. */
+/* A tenant's files, page by page, and names for completion. */
 #include "config.h"
 
 #include "common/jobs/job.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* What one page may cost: beyond it the page ends early, and the next one goes on. */
+/* The cost of one page; it ends early there. */
 #define SANDBOXES_PER_PAGE 200
 #define ENTRIES_PER_PAGE   50000
 #define RECORDS_FOR_NAME   2000 /* conversations looked at for a completion, the newest */
@@ -27,8 +27,8 @@ struct page {
 };
 
 /* Sets conversation's sandbox and record; false for one that is gone or not this tenant's. */
-static bool enter(const struct job_world *world, const char *tenant, const char *sandbox_dir,
-                  struct sandbox *sb, struct state_record *record)
+static bool open_listed(const struct job_world *world, const char *tenant, const char *sandbox_dir,
+                        struct sandbox *sb, struct state_record *record)
 {
     struct err e = ERR_INIT;
 
@@ -37,12 +37,10 @@ static bool enter(const struct job_world *world, const char *tenant, const char 
            (!sb || sandbox_find_named(world->root, sandbox_dir, sb, &e) == 0);
 }
 
-/* Names that no client could ask for again are no news to it. */
+/* Names that a client cannot use in a call are left out. */
 static bool can_be_opened(const char *name)
 {
-    struct err e = ERR_INIT;
-
-    return files_check_name("name", name, strlen(name), &e) == 0;
+    return files_check_name("name", name, strlen(name), NULL) == 0;
 }
 
 static void stop_at(struct page *p, const struct state_sandbox *sandbox_dir, const char *name)
@@ -83,19 +81,13 @@ static int add_sandbox(struct page *p, const struct state_sandbox *sandbox_dir, 
     p->sandboxes++;
     if (job_check_caller(p->job, e) < 0)
         return -1;
-    if (!enter(p->job->world, p->tenant, sandbox_dir->name, &sb, &record))
+    if (!open_listed(p->job->world, p->tenant, sandbox_dir->name, &sb, &record))
         return 0;
     if (snapshot_take(&sb, &files, e) < 0)
         return -1;
     p->entries += files.n;
     add_files(p, sandbox_dir, &files, record.conversation, behind);
     return 0;
-}
-
-static bool is_full(const struct page *p)
-{
-    return json_array_size(p->files) >= p->max || p->sandboxes >= SANDBOXES_PER_PAGE ||
-           p->entries >= ENTRIES_PER_PAGE;
 }
 
 static int fill(struct page *p, struct err *e)
@@ -109,7 +101,8 @@ static int fill(struct page *p, struct err *e)
 
         if (p->from.name[0] && state_sandbox_compare(sandbox_dir, &p->from) < 0)
             continue;
-        if (is_full(p))
+        if (json_array_size(p->files) >= p->max || p->sandboxes >= SANDBOXES_PER_PAGE ||
+            p->entries >= ENTRIES_PER_PAGE)
             stop_at(p, sandbox_dir, "");
         else if (add_sandbox(p, sandbox_dir, e) < 0)
             return -1;
@@ -117,8 +110,7 @@ static int fill(struct page *p, struct err *e)
     return 0;
 }
 
-/* Where to go on is the client's word, however sealed: it chooses a place in its own list, and no
- * more. */
+/* The cursor comes from the client: it is only a place in the client's own list. */
 static int read_after(const json_t *after, struct page *p, struct err *e)
 {
     const char *name = json_get_string(after, "name");
@@ -151,10 +143,8 @@ json_t *job_list(struct job *job, struct err *e)
     const json_t *request = job->request;
     struct page p = {.job = job, .tenant = json_get_string(request, "tenant")};
 
-    if (!p.tenant) {
-        err_set(e, ERR_INVALID, "list: the tenant is missing");
-        return NULL;
-    }
+    if (!p.tenant)
+        return job_fail(e, ERR_INVALID, "list: the tenant is missing");
     if (read_max(request, &p.max, e) < 0 ||
         read_after(json_object_get(request, "after"), &p, e) < 0)
         return NULL;
@@ -197,7 +187,7 @@ static int conversation_names(struct job *job, const char *tenant, struct names 
             break;
         if (job_check_caller(job, e) < 0)
             return -1;
-        if (enter(job->world, tenant, sandboxes.items[i].name, NULL, &record))
+        if (open_listed(job->world, tenant, sandboxes.items[i].name, NULL, &record))
             add_name(out, record.conversation);
     }
     return 0;
@@ -226,10 +216,8 @@ json_t *job_names(struct job *job, struct err *e)
     const char *conversation = json_get_string(request, "conversationId");
     struct names names = {.prefix = json_get_string(request, "prefix")};
 
-    if (!tenant || !names.prefix) {
-        err_set(e, ERR_INVALID, "names: tenant or prefix is missing");
-        return NULL;
-    }
+    if (!tenant || !names.prefix)
+        return job_fail(e, ERR_INVALID, "names: tenant or prefix is missing");
     if (read_max(request, &names.max, e) < 0)
         return NULL;
     names.list = json_array();

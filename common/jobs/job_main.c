@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/jobs/job_main.h"
+#include "common/jobs/job.h"
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
@@ -11,14 +11,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static json_t *op_ping(struct job *job, struct err *e)
+static json_t *job_ping(struct job *job, struct err *e)
 {
     (void)job;
     (void)e;
     return json_object();
 }
 
-/* Of OP_BY_RUN and OP_BY_PSANDBOX: when the process that the head names has ended. */
+/* Operations of OP_BY_RUN and OP_BY_PSANDBOX come here when their supervisor has ended. */
 static json_t *(*const handlers[OP_COUNT])(struct job *job, struct err *e) = {
     [OP_PUT] = job_put,
     [OP_OPEN] = job_open,
@@ -44,34 +44,23 @@ static json_t *(*const handlers[OP_COUNT])(struct job *job, struct err *e) = {
     [OP_PSANDBOX_LOGS] = job_psandbox_logs,
     [OP_PSANDBOX_STATUS] = job_psandbox_status,
     [OP_STATUS] = job_status,
-    [OP_PING] = op_ping,
+    [OP_PING] = job_ping,
 };
-
-static json_t *carry_out(struct job *job, struct err *e)
-{
-    enum broker_op op = op_of(job->request);
-
-    if (handlers[op])
-        return handlers[op](job, e);
-    err_set(e, ERR_INVALID, "no such operation");
-    return NULL;
-}
-
-/* Is it the operator's to mend, and not the client's? */
-static bool concerns_operator(enum err_kind kind)
-{
-    return kind == ERR_IO || kind == ERR_INTERNAL || kind == ERR_UNAVAILABLE || kind == ERR_REFUSED;
-}
 
 void job_main(const struct job_world *world, int fd, const json_t *head, int passed_fd)
 {
     struct err e = ERR_INIT;
     struct job job = {
         .world = world, .request = head, .caller_fd = fd, .in_fd = passed_fd, .out_fd = -1};
-    json_t *result = carry_out(&job, &e);
+    enum broker_op op = op_of(head);
+    json_t *result = handlers[op] ? handlers[op](&job, &e)
+                                  : job_fail(&e, ERR_INVALID, "no such operation");
     json_auto_t *reply = result ? wire_result_new(result) : wire_error_new(&e);
-    if (!result && concerns_operator(e.kind))
-        log_warn("%s: %s", op_name(op_of(head)), e.text);
+
+    /* Errors of the server, not of the client. */
+    if (!result && (e.kind == ERR_IO || e.kind == ERR_INTERNAL || e.kind == ERR_UNAVAILABLE ||
+                    e.kind == ERR_REFUSED))
+        log_warn("%s: %s", op_name(op), e.text);
     if (wire_send(fd, reply, job.out_fd, &e) < 0)
         log_debug("the caller left before the answer: %s", e.text);
     auto_close_fd(&job.out_fd);

@@ -1,5 +1,5 @@
-/* Runs, persistent sandboxes and the broker itself: what no process answers for any more comes from
- * its record. A run or sandbox that lives is handed to its supervisor instead. */
+/* Runs and persistent sandboxes whose supervisor has ended, from their records, and the status of
+ * the broker. */
 #include "config.h"
 
 #include "common/jobs/job.h"
@@ -16,37 +16,33 @@
 #include <string.h>
 #include <time.h>
 
-#define LAST_MS 1000 /* for a supervisor to write down what it has answered already */
-#define LOOK_MS 10
+#define RESULT_MS 1000 /* for a supervisor to write the result */
+#define LOOK_MS   10
 
 /* ---- one run ---- */
 
-/* Its supervisor lives, but the main process does not know it (yet). */
-static json_t *run_unseen(const struct run_record *r, const char *run_id)
-{
-    json_t *result = run_result_lost(run_id, "");
-
-    json_object_set_new(result, "status", json_string(run_status_name(RUN_RUNNING)));
-    json_object_set_new(result, "durationMs", json_integer(1000 * (clock_unix_s() - r->created)));
-    json_object_del(result, "reason");
-    return result;
-}
-
-/* Of a run without a result. */
+/* Of a run without a result; running: its supervisor is alive, but unknown to the main process. */
 static json_t *run_without_result(const struct sandbox_root *root, const struct run_record *r,
                                   const char *run_id)
 {
-    if (run_lock_reap(root->fd, run_id))
-        return run_unseen(r, run_id);
-    return run_result_lost(run_id, "its supervisor ended without leaving a result (the server "
-                                   "died, or its disk is full): nobody knows the outcome");
+    json_t *result = run_result_lost(run_id,
+                                     "its supervisor ended without leaving a result (the server "
+                                     "died, or its disk is full): the outcome is unknown");
+
+    if (run_lock_reap(root->fd, run_id)) {
+        json_object_set_new(result, "status", json_string(run_status_name(RUN_RUNNING)));
+        json_object_set_new(result, "durationMs",
+                            json_integer(1000 * (clock_unix_s() - r->created)));
+        json_object_del(result, "reason");
+    }
+    return result;
 }
 
 /* Waits for the result while the supervisor lives and may be writing it. */
 static int run_read(const struct sandbox_root *root, const char *run_id, const char *tenant,
                     struct run_record *out, json_t **out_result, struct err *e)
 {
-    struct deadline last = deadline_in_ms(LAST_MS);
+    struct deadline last = deadline_in_ms(RESULT_MS);
 
     for (;;) {
         /* Before reading: a result that is written in between is seen. */
@@ -109,7 +105,7 @@ static json_t *run_row(const struct child *c, int64_t now_ms, int64_t now_unix)
     };
     json_t *row = run_record_row(c->run_id, &r, run_status_name(RUN_RUNNING));
 
-    json_object_del(row, "expiresAt"); /* it may never be kept */
+    json_object_del(row, "expiresAt"); /* its result may not be kept */
     return row;
 }
 
@@ -133,10 +129,8 @@ json_t *job_list_runs(struct job *job, struct err *e)
     const char *conversation = json_get_string(job->request, "conversationId");
     int64_t now_ms = clock_mono_ms(), now = clock_unix_s();
 
-    if (!tenant) {
-        err_set(e, ERR_INVALID, "list_runs: tenant is missing");
-        return NULL;
-    }
+    if (!tenant)
+        return job_fail(e, ERR_INVALID, "list_runs: tenant is missing");
     json_t *rows = run_record_list(job->world->root, tenant, conversation, now, e);
     if (!rows)
         return NULL;
@@ -166,7 +160,6 @@ static json_t *psandbox_row(const struct job *job, struct err *e)
     return NULL;
 }
 
-/* It has ended, or is ending. */
 json_t *job_exec(struct job *job, struct err *e)
 {
     json_auto_t *row = psandbox_row(job, e);
@@ -198,18 +191,15 @@ json_t *job_psandbox_logs(struct job *job, struct err *e)
 json_t *job_psandbox_status(struct job *job, struct err *e)
 {
     const char *tenant = json_get_string(job->request, "tenant");
-    json_t *rows;
+    const char *conversation = json_get_string(job->request, "conversationId");
 
     if (json_object_get(job->request, "sandboxId")) {
         json_t *row = psandbox_row(job, e);
-        rows = row ? json_pack("[o]", row) : NULL;
-    } else if (tenant) {
-        rows = psandbox_record_list(job->world->root, tenant,
-                                    json_get_string(job->request, "conversationId"), e);
-    } else {
-        err_set(e, ERR_INVALID, "tenant is missing");
-        return NULL;
+        return row ? json_pack("{s:[o]}", "sandboxes", row) : NULL;
     }
+    if (!tenant)
+        return job_fail(e, ERR_INVALID, "tenant is missing");
+    json_t *rows = psandbox_record_list(job->world->root, tenant, conversation, e);
     return rows ? json_pack("{s:o}", "sandboxes", rows) : NULL;
 }
 
@@ -248,46 +238,26 @@ static json_t *runners_new(const struct engine_runners *runners)
 
 json_t *job_runners(const struct runners *runners, struct err *e)
 {
-    if (*runners->engine_error) {
-        err_set(e, ERR_UNAVAILABLE, "%s", runners->engine_error);
-        return NULL;
-    }
+    if (*runners->engine_error)
+        return job_fail(e, ERR_UNAVAILABLE, "%s", runners->engine_error);
     return runners_new(&runners->list);
 }
 
 /* ---- status ---- */
 
-static json_t *engine_new(const char *error)
-{
-    json_t *engine = json_pack("{s:b}", "ok", *error == '\0');
-    if (*error)
-        json_object_set_new(engine, "trouble", json_string(error));
-    return engine;
-}
-
-static void set_count(json_t *object, const char *name, uint64_t n)
-{
-    json_object_set_new(object, name, json_integer((json_int_t)n));
-}
-
 json_t *job_status(struct job *job, struct err *e)
 {
     const struct job_world *world = job->world;
     const struct broker_limits *limits = &world->config->limits;
-    json_t *status = json_object();
-    json_t *claims = json_object();
     const struct run_tally tally = run_queue_tally(world->queue);
+    const char *error = world->runners->engine_error;
 
     (void)e;
-    set_count(claims, "hit", tally.hits);
-    set_count(claims, "miss", tally.misses);
-    json_object_set_new(status, "engine", engine_new(world->runners->engine_error));
-    json_object_set_new(status, "runners", runners_new(&world->runners->list));
-    set_count(status, "running", run_queue_running(world->queue));
-    set_count(status, "maxRuns", limits->max_runs);
-    set_count(status, "queued", run_queue_length(world->queue));
-    set_count(status, "queueMax", limits->queue);
-    json_object_set_new(status, "claims", claims);
-    json_object_set_new(status, "pool", pool_status(world->pool, world->children, clock_mono_ms()));
-    return status;
+    return json_pack(
+        "{s:{s:b, s:s*}, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I}, s:o}", "engine", "ok", !*error,
+        "trouble", *error ? error : NULL, "runners", runners_new(&world->runners->list), "running",
+        (json_int_t)run_queue_running(world->queue), "maxRuns", (json_int_t)limits->max_runs,
+        "queued", (json_int_t)run_queue_length(world->queue), "queueMax", (json_int_t)limits->queue,
+        "claims", "hit", (json_int_t)tally.hits, "miss", (json_int_t)tally.misses, "pool",
+        pool_status(world->pool, world->children, clock_mono_ms()));
 }

@@ -69,7 +69,7 @@ json_t *wire_run_body_new(const struct run_request *r)
     for (size_t i = 0; i < r->n_env; i++)
         json_array_append_new(env, json_pack("[s, s]", r->env[i].name, r->env[i].value));
 
-    return json_pack("{s:o, s:o, s:I, s:o, s:o}", "code", text_new(r->code), "stdin",
+    return json_pack("{s:o*, s:o*, s:I, s:o, s:o}", "code", text_new(r->code), "stdin",
                      text_new(r->input), "keepBytes", (json_int_t)r->keep_bytes, "args", args,
                      "env", env);
 }

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/jobs/job_main.h"
+#include "common/jobs/job.h"
 #include "common/protocol/client_files.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"

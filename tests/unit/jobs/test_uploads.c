@@ -5,7 +5,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/fetch/fetch.h"
-#include "common/jobs/job_main.h"
+#include "common/jobs/job.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/links/upload.h"

@@ -221,79 +221,63 @@ static int check_sandbox_user(struct settings *s, struct err *e)
     return 0;
 }
 
-static int check_auth(const struct settings *s, struct err *e)
+/* Settings that contradict each other. */
+static int check_combinations(const struct settings *s, struct err *e)
 {
-    if (*s->api_token && check_secret("MCP_API_TOKEN", s->api_token, e) < 0)
-        return -1;
-    if (s->auth == SETTINGS_AUTH_TOKEN && s->url_ttl_ms > 0)
-        return err_set(
-            e, ERR_INVALID,
-            "SANDBOX_URL_TTL needs SANDCGI_AUTH=nginx: only our nginx site checks links");
-    if (s->auth == SETTINGS_AUTH_TOKEN && !*s->api_token && !*s->tokens_file)
-        return err_set(e, ERR_INVALID,
-                       "SANDCGI_AUTH=token needs MCP_API_TOKEN or SANDCGI_TOKENS_FILE");
+    const struct {
+        bool wrong;
+        const char *text;
+    } rules[] = {
+        {s->auth == SETTINGS_AUTH_TOKEN && s->url_ttl_ms > 0,
+         "SANDBOX_URL_TTL needs SANDCGI_AUTH=nginx: only our nginx site checks links"},
+        {s->auth == SETTINGS_AUTH_TOKEN && !*s->api_token && !*s->tokens_file,
+         "SANDCGI_AUTH=token needs MCP_API_TOKEN or SANDCGI_TOKENS_FILE"},
+        {s->limits.timeout_ms > s->limits.timeout_max_ms,
+         "SANDBOX_TIMEOUT is over SANDBOX_TIMEOUT_MAX"},
+        {s->limits.file_max / 3 * 4 + 4096 > s->max_body,
+         "SANDBOX_FILE_MAX in base64 does not fit into SANDCGI_MAX_BODY; raise that (and nginx's "
+         "client_max_body_size)"},
+        {s->limits.wait_ms > s->limits.wait_max_ms, "SANDBOX_WAIT is over SANDBOX_WAIT_MAX"},
+        {s->limits.container.tmp_bytes > s->limits.container.memory_bytes,
+         "SANDBOX_TMP is over SANDBOX_MEMORY, which it counts towards"},
+        {s->sandbox_root[0] != '/', "SANDBOX_ROOT must be an absolute path"},
+        {*s->sandbox_host_path && s->sandbox_host_path[0] != '/',
+         "SANDBOX_HOST_PATH must be an absolute path"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+        if (rules[i].wrong)
+            return err_set(e, ERR_INVALID, "%s", rules[i].text);
     return 0;
-}
-
-static int check_amounts(const struct settings *s, struct err *e)
-{
-    if (s->limits.timeout_ms > s->limits.timeout_max_ms)
-        return err_set(e, ERR_INVALID, "SANDBOX_TIMEOUT is over SANDBOX_TIMEOUT_MAX");
-    if (s->limits.file_max / 3 * 4 + 4096 > s->max_body)
-        return err_set(e, ERR_INVALID,
-                       "SANDBOX_FILE_MAX in base64 does not fit into SANDCGI_MAX_BODY; raise that "
-                       "(and nginx's client_max_body_size)");
-    if (s->limits.wait_ms > s->limits.wait_max_ms)
-        return err_set(e, ERR_INVALID, "SANDBOX_WAIT is over SANDBOX_WAIT_MAX");
-    if (s->limits.container.tmp_bytes > s->limits.container.memory_bytes)
-        return err_set(e, ERR_INVALID,
-                       "SANDBOX_TMP is over SANDBOX_MEMORY, which it counts towards");
-    return 0;
-}
-
-/* Beside the broker's socket. */
-static void settings_derive_events(struct settings *s)
-{
-    const char *slash = strrchr(s->broker, '/');
-    if (*s->events)
-        return;
-    free(s->events);
-    s->events = slash ? mem_printf("%.*s/events.sock", (int)(slash - s->broker), s->broker)
-                      : mem_strdup("events.sock");
-}
-
-/* Starts are fastest at about two at a time per CPU. */
-static int settings_derive_warm(struct settings *s, struct err *e)
-{
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
-
-    s->pool.idle_ms = (int64_t)s->warm_idle_ms;
-    s->pool.starts_max = 2 * (size_t)sysconf(_SC_NPROCESSORS_ONLN);
-    return pool_settings_parse(s->warm, s->warm_memory, machine, &s->pool, e);
 }
 
 static int settings_derive(struct settings *s, struct err *e)
 {
-    settings_derive_events(s);
-    s->index.private_ok = s->index_private;
-    s->limits.upload_ttl_s = (int64_t)(s->upload_ttl_ms / 1000);
-    s->limits.network = s->network != SETTINGS_NETWORK_NEVER;
-    s->bounds.ttl_s = (int64_t)(s->ttl_ms + 999) / 1000;
-    if (settings_derive_warm(s, e) < 0 || index_settings_parse(s->indexes, &s->index, e) < 0)
-        return -1;
-    if (s->sandbox_root[0] != '/')
-        return err_set(e, ERR_INVALID, "SANDBOX_ROOT must be an absolute path");
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
+    const char *slash = strrchr(s->broker, '/');
+    uint8_t digest[CRYPTO_SHA256_LEN];
+
+    if (!*s->events) { /* beside the broker's socket */
+        free(s->events);
+        s->events = mem_printf("%.*sevents.sock", slash ? (int)(slash + 1 - s->broker) : 0,
+                               s->broker);
+    }
     if (!*s->sandbox_host_path) {
         free(s->sandbox_host_path);
         s->sandbox_host_path = mem_strdup(s->sandbox_root);
     }
-    if (s->sandbox_host_path[0] != '/')
-        return err_set(e, ERR_INVALID, "SANDBOX_HOST_PATH must be an absolute path");
-
+    s->pool.idle_ms = (int64_t)s->warm_idle_ms;
+    /* Starts are fastest at about two at a time per CPU. */
+    s->pool.starts_max = 2 * (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+    s->index.private_ok = s->index_private;
+    s->limits.upload_ttl_s = (int64_t)(s->upload_ttl_ms / 1000);
+    s->limits.network = s->network != SETTINGS_NETWORK_NEVER;
+    s->bounds.ttl_s = (int64_t)(s->ttl_ms + 999) / 1000;
     const char *name = *s->instance ? s->instance : s->sandbox_host_path;
-    uint8_t digest[CRYPTO_SHA256_LEN];
-    if (crypto_sha256(name, strlen(name), digest, e) < 0)
+    if (pool_settings_parse(s->warm, s->warm_memory, machine, &s->pool, e) < 0 ||
+        index_settings_parse(s->indexes, &s->index, e) < 0 ||
+        crypto_sha256(name, strlen(name), digest, e) < 0)
         return -1;
     crypto_hex(digest, sizeof s->instance_id / 2, s->instance_id);
     return 0;
@@ -304,8 +288,9 @@ int settings_load(struct settings *out, const char *path, struct err *e)
     *out = (struct settings){0};
     if (conf_load(settings_table, out, path, e) == 0 &&
         check_secret("FILE_SECRET", out->file_secret, e) == 0 && check_url(out, e) == 0 &&
-        check_sandbox_user(out, e) == 0 && check_auth(out, e) == 0 && check_amounts(out, e) == 0 &&
-        settings_derive(out, e) == 0)
+        check_sandbox_user(out, e) == 0 &&
+        (!*out->api_token || check_secret("MCP_API_TOKEN", out->api_token, e) == 0) &&
+        check_combinations(out, e) == 0 && settings_derive(out, e) == 0)
         return 0;
     settings_clear(out);
     return -1;

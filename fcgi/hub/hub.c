@@ -23,6 +23,12 @@
 #define WATCH_PATH   "/proc/self/fd/%d"
 #define WATCH_BUFFER 4096
 
+/* Every stream; the body may close any of them. */
+#define EACH_STREAM(h, s)                                                                          \
+    struct hub_stream *s = (h)->streams, *next = NULL;                                             \
+    s && (next = s->next, true);                                                                   \
+    s = next
+
 struct hub {
     const struct app *app;
     struct hub_rules rules;
@@ -69,21 +75,15 @@ static void stream_close(struct hub *h, struct hub_stream *s)
         h->n_pending--;
 }
 
-/* inotify has one watch for all that watch the same file. */
-static bool is_watched(const struct hub *h, int watch)
-{
-    for (const struct hub_stream *s = h->streams; s; s = s->next)
-        if (s->replay_watch == watch)
-            return true;
-    return false;
-}
-
 static void free_closed(struct hub *h)
 {
     while (h->closed) {
         struct hub_stream *s = h->closed;
+        const struct hub_stream *other = h->streams;
         h->closed = s->next;
-        if (s->replay_watch >= 0 && !is_watched(h, s->replay_watch))
+        while (other && other->replay_watch != s->replay_watch)
+            other = other->next; /* inotify has one watch for all that watch the same file */
+        if (s->replay_watch >= 0 && !other)
             inotify_rm_watch(h->inotify_fd, s->replay_watch);
         hub_stream_free(s);
     }
@@ -162,13 +162,6 @@ static void pump_replay(struct hub *h, struct hub_stream *s)
     }
 }
 
-static void watch_replay(struct hub *h, struct hub_stream *s)
-{
-    char path[sizeof WATCH_PATH + 16];
-    snprintf(path, sizeof path, WATCH_PATH, mcp_replay_fd(s->replay));
-    s->replay_watch = inotify_add_watch(h->inotify_fd, path, IN_MODIFY);
-}
-
 /* ---- requests ---- */
 
 static bool is_full(void *ctx)
@@ -191,14 +184,17 @@ static bool has_session(void *ctx, const char *session)
 /* The request is complete. */
 static void stream_begin(struct hub *h, struct hub_stream *s)
 {
+    char path[sizeof WATCH_PATH + 16];
     struct hub_request r;
 
     hub_request_judge(&h->rules, s->reader, &r);
     s->server = r.server;
     hub_stream_begin(s, r.listen, r.replay);
     h->n_pending--;
-    if (s->replay)
-        watch_replay(h, s);
+    if (s->replay) {
+        snprintf(path, sizeof path, WATCH_PATH, mcp_replay_fd(s->replay));
+        s->replay_watch = inotify_add_watch(h->inotify_fd, path, IN_MODIFY);
+    }
     stream_send(h, s, &r.bytes);
     buf_clear(&r.bytes);
     if (!r.stays)
@@ -275,12 +271,12 @@ static void on_accept_error(struct hub *h, int error)
 {
     if (error == EINTR || error == EAGAIN || error == ECONNABORTED || error == EPROTO)
         return;
-    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
-        log_error("accept: %s", strerror(error));
-        loop_remove(&h->loop, &h->listen_watch); /* until the next tick */
+    if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) {
+        err_set(&h->failure, ERR_IO, "accept on the hub's socket: %s", strerror(error));
         return;
     }
-    err_set(&h->failure, ERR_IO, "accept on the hub's socket: %s", strerror(error));
+    log_error("accept: %s", strerror(error));
+    loop_remove(&h->loop, &h->listen_watch); /* until the next tick */
 }
 
 static void on_connection(void *owner, void *item, uint32_t events)
@@ -330,10 +326,8 @@ static void on_event(void *owner, void *item, uint32_t events)
         json_auto_t *object = events_receive(h->events_fd, &event);
         if (!object)
             return;
-        for (struct hub_stream *s = h->streams, *next; s; s = next) {
-            next = s->next;
+        for (EACH_STREAM(h, s))
             send_event(h, s, &event);
-        }
     }
 }
 
@@ -342,8 +336,7 @@ static void on_task(void *owner, const char *tenant, const char *task, const jso
 {
     struct hub *h = owner;
 
-    for (struct hub_stream *s = h->streams, *next; s; s = next) {
-        next = s->next;
+    for (EACH_STREAM(h, s)) {
         if (!s->listen || s->ending || !mcp_listen_wants_task(s->listen, tenant, task))
             continue;
         json_auto_t *message = mcp_listen_task_message(s->listen, state);
@@ -360,10 +353,8 @@ static void on_inotify(void *owner, void *item, uint32_t events)
     (void)events;
     while (read(h->inotify_fd, room, sizeof room) > 0)
         continue; /* replays are few: all are tried */
-    for (struct hub_stream *s = h->streams, *next; s; s = next) {
-        next = s->next;
+    for (EACH_STREAM(h, s))
         pump_replay(h, s);
-    }
 }
 
 static void stream_tick(struct hub *h, struct hub_stream *s)
@@ -378,24 +369,18 @@ static void stream_tick(struct hub *h, struct hub_stream *s)
     pump_replay(h, s); /* a writer that was killed writes no end */
 }
 
-static int watch_listener(struct hub *h, struct err *e)
-{
-    return loop_add(&h->loop, &h->listen_watch, h->listen_fd, EPOLLIN, on_connection, NULL, e);
-}
-
 static void hub_tick(struct hub *h)
 {
-    for (struct hub_stream *s = h->streams, *next; s; s = next) {
-        next = s->next;
+    for (EACH_STREAM(h, s))
         stream_tick(h, s);
-    }
     hub_jobs_tick(&h->jobs);
     if (deadline_passed(h->sweep_at)) {
         hub_jobs_add(&h->jobs, app_server(h->app, NULL), NULL, NULL);
         h->sweep_at = deadline_in_ms(SWEEP_MS);
     }
     if (h->listen_watch.fd < 0 && !h->draining)
-        watch_listener(h, &h->failure);
+        loop_add(&h->loop, &h->listen_watch, h->listen_fd, EPOLLIN, on_connection, NULL,
+                 &h->failure);
     h->tick_at = deadline_in_ms(TICK_MS);
 }
 
@@ -423,11 +408,9 @@ static int hub_drain(struct hub *h, const sigset_t *while_waiting, struct err *e
     h->draining = true;
     loop_remove(&h->loop, &h->listen_watch);
     loop_remove(&h->loop, &h->events_watch);
-    for (struct hub_stream *s = h->streams, *next; s; s = next) {
-        next = s->next;
+    for (EACH_STREAM(h, s))
         if (!s->reader)
             stream_finish(h, s);
-    }
     while (h->n_streams > 0 && !deadline_passed(give_up))
         if (hub_turn(h, while_waiting, e) < 0)
             return -1;
@@ -445,7 +428,7 @@ static int hub_open(struct hub *h, struct err *e)
         return -1;
     if (loop_add(&h->loop, &h->events_watch, h->events_fd, EPOLLIN, on_event, NULL, e) < 0)
         return -1;
-    return watch_listener(h, e);
+    return loop_add(&h->loop, &h->listen_watch, h->listen_fd, EPOLLIN, on_connection, NULL, e);
 }
 
 static void hub_close(struct hub *h)

@@ -23,7 +23,6 @@
 
 #define LISTEN_METHOD "subscriptions/listen"
 #define ALLOW         "Allow: POST, GET, DELETE, OPTIONS\r\n"
-#define RETRY_AFTER   "Retry-After: 30\r\n"
 
 void hub_streams_reserve(uint64_t max_streams)
 {
@@ -188,7 +187,7 @@ static void refuse_request(struct http_answer *a, int status, const json_t *mess
 
 static void refuse_full(struct http_answer *a, const json_t *message)
 {
-    a->headers = RETRY_AFTER;
+    a->headers = "Retry-After: 30\r\n";
     refuse_request(a, 429, message, RPC_INTERNAL_ERROR,
                    "too many streams are open (SANDCGI_MAX_STREAMS); try again later");
 }
@@ -242,16 +241,6 @@ static void judge_get(const struct hub_rules *rules, struct http_request *r,
     sse_add_comment(&out->bytes);
 }
 
-/*
- * The web server has judged by the header Mcp-Method. Whatever else the body says must not be done
- * here: a call that takes its time would hold up every stream.
- */
-static bool is_listen(const json_t *message)
-{
-    const char *method = json_get_string(message, "method");
-    return method && strcmp(method, LISTEN_METHOD) == 0;
-}
-
 static void handle_listen(struct http_request *r, const json_t *message, struct hub_request *out,
                           struct http_answer *a)
 {
@@ -282,10 +271,12 @@ static void judge_post(const struct hub_rules *rules, struct http_request *r,
     if (http_guard_shape(r, a) < 0 || http_read_body(r, HUB_BODY_MAX, &body, a) < 0)
         return;
     json_auto_t *message = json_parse(buf_str(&body), body.len, JSON_MAX_DEPTH, &e);
+    const char *method = json_get_string(message, "method");
     if (!message) {
         mcp_parse_failed(out->server, &e, &answer);
         answer_from_mcp(&answer, a);
-    } else if (!is_listen(message)) {
+    } else if (!method || strcmp(method, LISTEN_METHOD) != 0) {
+        /* The web server has judged by the header Mcp-Method. A call would stop every stream. */
         refuse_request(a, 400, message, MCP_HEADER_MISMATCH,
                        "the header Mcp-Method differs from method");
     } else if (rules->is_full(rules->ctx)) {
@@ -311,21 +302,6 @@ static void request_judge(const struct hub_rules *rules, struct http_request *r,
         judge_get(rules, r, out, a);
 }
 
-/* The head in front of what the stream begins with; an answer that is none is complete. */
-static void request_write_head(struct hub_request *out, const struct http_answer *a)
-{
-    struct buf all = BUF_INIT(HTTP_HEAD_MAX + HUB_BODY_MAX);
-
-    if (out->is_stream || out->stays) {
-        http_answer_write_stream_head(a, &all);
-        buf_add(&all, out->bytes.data, out->bytes.len);
-    } else {
-        http_answer_write(a, &all);
-    }
-    buf_clear(&out->bytes);
-    out->bytes = all;
-}
-
 void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *in,
                        struct hub_request *out)
 {
@@ -338,7 +314,15 @@ void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *
     *out = (struct hub_request){.bytes = BUF_INIT(HUB_BODY_MAX)};
     http_request_read(&source, &r);
     request_judge(rules, &r, out, &a);
-    request_write_head(out, &a);
+    struct buf all = BUF_INIT(HTTP_HEAD_MAX + HUB_BODY_MAX);
+    if (out->is_stream || out->stays) {
+        http_answer_write_stream_head(&a, &all);
+        buf_add(&all, out->bytes.data, out->bytes.len);
+    } else {
+        http_answer_write(&a, &all);
+    }
+    buf_clear(&out->bytes);
+    out->bytes = all;
     log_info("%s %s status=%d%s tenant=%s", http_request_is(&r, "GET") ? "GET" : "POST",
              out->replay ? "replay" : "listen", a.status, out->stays ? " stream" : "",
              r.tenant ? r.tenant : "-");

@@ -39,8 +39,9 @@ static struct stdio_inbox inbox;
 
 /* ---- out ---- */
 
-static int send_line(struct stdio *s, const json_t *body)
+static int send_line(void *ctx, const json_t *body)
 {
+    struct stdio *s = ctx;
     AUTO_BUF struct buf out = BUF_INIT(ANSWER_MAX);
 
     if (s->output.kind != ERR_NONE)
@@ -48,11 +49,6 @@ static int send_line(struct stdio *s, const json_t *body)
     json_write(body, &out);
     buf_add_char(&out, '\n');
     return fdio_write_all(STDOUT_FILENO, out.data, out.len, &s->output);
-}
-
-static int send_message(void *ctx, const json_t *message)
-{
-    return send_line(ctx, message);
 }
 
 static json_t *next_message(void *ctx, int timeout_ms)
@@ -67,8 +63,7 @@ static void subscribe(struct stdio *s, json_t *id, struct mcp_listen *take_liste
 {
     struct subscription *new = mem_alloc(sizeof *new);
 
-    *new = (struct subscription){
-        .next = s->subscriptions, .id = json_incref(id), .listen = take_listen};
+    *new = (struct subscription){s->subscriptions, json_incref(id), take_listen};
     s->subscriptions = new;
     s->n_subscriptions++;
 }
@@ -87,12 +82,9 @@ static void remove_subscription(struct stdio *s, struct subscription **at)
 /* The client ends one of its subscriptions: notifications/cancelled with the listen's id. */
 static bool unsubscribe(struct stdio *s, const json_t *message)
 {
-    const char *method = json_get_string(message, "method");
-    const json_t *id = json_object_get(json_object_get(message, "params"), "requestId");
+    const json_t *id = stdio_cancelled_id(message);
 
-    if (!method || !id || strcmp(method, "notifications/cancelled") != 0)
-        return false;
-    for (struct subscription **at = &s->subscriptions; *at; at = &(*at)->next) {
+    for (struct subscription **at = &s->subscriptions; id && *at; at = &(*at)->next) {
         if ((*at)->id && json_equal((*at)->id, id)) {
             remove_subscription(s, at);
             return true;
@@ -145,15 +137,10 @@ static void begin_listen(struct stdio *s, json_t *id, struct mcp_answer *a)
     mcp_listen_free(a->listen);
 }
 
-static json_t *request_id(const json_t *message)
-{
-    return json_object_get(message, "method") ? json_object_get(message, "id") : NULL;
-}
-
 static void serve_message(struct stdio *s, const json_t *message)
 {
     struct mcp_answer a = {0};
-    json_t *id = request_id(message);
+    json_t *id = json_object_get(message, "method") ? json_object_get(message, "id") : NULL;
     const struct mcp_origin origin = {.tenant = TENANT,
                                       .out = &s->out,
                                       .cancel_fd = stdio_inbox_begin(&inbox, id),
@@ -188,13 +175,6 @@ static void serve_mail(struct stdio *s, const struct stdio_mail *m)
     }
 }
 
-static void stdio_clear(struct stdio *s)
-{
-    while (s->subscriptions)
-        remove_subscription(s, &s->subscriptions);
-    mcp_stdio_client_clear(&s->stdio_client);
-}
-
 int stdio_serve(const struct app *app, int events_fd, struct err *e)
 {
     struct stdio s = {.server = *app_server(app, NULL), .stdio_client = MCP_STDIO_CLIENT_INIT};
@@ -203,7 +183,7 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e)
 
     s.server.publish = publish;
     s.server.publish_ctx = &s;
-    s.out = (struct mcp_out){.send = send_message, .ctx = &s};
+    s.out = (struct mcp_out){.send = send_line, .ctx = &s};
     s.stdio_client.next_message = next_message;
     if (stdio_inbox_start(&inbox, app->settings->max_body, events_fd, e) < 0)
         return -1;
@@ -211,11 +191,9 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e)
         serve_mail(&s, mail);
         stdio_mail_free(mail);
     }
-    stdio_clear(&s);
-    if (s.output.kind == ERR_NONE)
-        s.output = input;
-    if (s.output.kind == ERR_NONE)
-        return 0;
-    *e = s.output;
-    return -1;
+    while (s.subscriptions)
+        remove_subscription(&s, &s.subscriptions);
+    mcp_stdio_client_clear(&s.stdio_client);
+    *e = s.output.kind != ERR_NONE ? s.output : input;
+    return e->kind == ERR_NONE ? 0 : -1;
 }

@@ -31,18 +31,13 @@ static void cancel_current(struct stdio_inbox *b)
     pthread_cond_broadcast(&b->changed);
 }
 
-static const json_t *cancelled_id(const json_t *message)
+const json_t *stdio_cancelled_id(const json_t *message)
 {
     const char *method = json_get_string(message, "method");
 
     if (!method || strcmp(method, "notifications/cancelled") != 0)
         return NULL;
     return json_object_get(json_object_get(message, "params"), "requestId");
-}
-
-static bool is_request(const json_t *message, const json_t *id)
-{
-    return json_object_get(message, "method") && json_equal(json_object_get(message, "id"), id);
 }
 
 static bool is_response(const json_t *message)
@@ -70,7 +65,8 @@ static bool cancel_request(struct stdio_inbox *b, const json_t *id)
     }
     for (struct stdio_mail **at = &b->first; *at; at = &(*at)->next) {
         struct stdio_mail *m = *at;
-        if (!m->message || !is_request(m->message, id))
+        if (!json_object_get(m->message, "method") ||
+            !json_equal(json_object_get(m->message, "id"), id))
             continue;
         mail_unlink(b, at);
         stdio_mail_free(m);
@@ -102,7 +98,7 @@ static bool mail_fit(struct stdio_inbox *b, struct stdio_mail *m)
 
 static void mail_deliver(struct stdio_inbox *b, struct stdio_mail *m)
 {
-    const json_t *id = m->message ? cancelled_id(m->message) : NULL;
+    const json_t *id = m->message ? stdio_cancelled_id(m->message) : NULL;
 
     m->size += MAIL_SIZE;
     pthread_mutex_lock(&b->lock);
@@ -132,12 +128,10 @@ static void deliver_line(struct stdio_inbox *b, const char *line, size_t len)
 /* Refuses a line that is too long, once, and skips it to its end. */
 static void drop_long_line(struct stdio_inbox *b)
 {
-    bool first = !b->skipping;
-
-    b->skipping = true;
     buf_reset(&b->in);
-    if (!first)
+    if (b->skipping)
         return;
+    b->skipping = true;
     struct stdio_mail *m = mem_alloc(sizeof *m);
     err_set(&m->problem, ERR_LIMIT, "the message is over SANDCGI_MAX_BODY");
     mail_deliver(b, m);
@@ -198,18 +192,9 @@ static int read_input(struct stdio_inbox *b)
     }
 }
 
-/* Input may end long before the answers are out ("echo … | sandcgi stdio"): a request is cancelled
- * only when standard output is closed as well. */
-static void wait_for_output_to_close(void)
-{
-    struct pollfd p = {.fd = STDOUT_FILENO};
-
-    while (poll(&p, 1, -1) < 0 && errno == EINTR)
-        continue;
-}
-
 static void *reader(void *arg)
 {
+    struct pollfd output = {.fd = STDOUT_FILENO};
     struct stdio_inbox *b = arg;
     int rc = read_input(b);
 
@@ -219,7 +204,10 @@ static void *reader(void *arg)
     b->ended = true;
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
-    wait_for_output_to_close();
+    /* Input may end long before the answers are out ("echo … | sandcgi stdio"): a request is
+     * cancelled only when standard output is closed as well. */
+    while (poll(&output, 1, -1) < 0 && errno == EINTR)
+        continue;
     pthread_mutex_lock(&b->lock);
     cancel_current(b);
     pthread_mutex_unlock(&b->lock);

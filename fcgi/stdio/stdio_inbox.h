@@ -1,8 +1,5 @@
-/*
- * Queue of the lines on standard input. A thread reads and parses them, so that a cancellation is
- * noticed while the request that it names is being served; all other lines are queued in order.
- * It is the only thread of the program, and touches nothing but the inbox.
- */
+/* Queue of the lines on standard input. A thread, the only one of the program, reads and parses
+ * them, so that a cancellation is noticed while its request is served. It uses only the inbox. */
 #ifndef SANDCGI_FCGI_STDIO_STDIO_INBOX_H
 #define SANDCGI_FCGI_STDIO_STDIO_INBOX_H
 
@@ -49,6 +46,8 @@ int stdio_inbox_start(struct stdio_inbox *b, size_t line_max, int events_fd, str
  * *e set after a read error. */
 struct stdio_mail *stdio_inbox_next(struct stdio_inbox *b, struct err *e);
 void stdio_mail_free(struct stdio_mail *m);
+/* The id of the request that a notifications/cancelled names; NULL: another message. */
+const json_t *stdio_cancelled_id(const json_t *message);
 
 /* Waits for a response; other lines stay queued. NULL: see mcp_stdio_client.next_message. */
 json_t *stdio_inbox_next_response(struct stdio_inbox *b, int timeout_ms);

@@ -15,6 +15,7 @@
 #define SECRET_FILE_MAX 4096
 #define TOKENS_FILE_MAX (256u * 1024)
 #define TOKEN_MIN       32
+#define SEAL_LABEL      "sandcgi requestState 1"
 #define TENANT_CHARS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 static const char instructions[] =
@@ -93,31 +94,6 @@ static int read_credentials(struct app *app, const struct settings *s, struct er
     return *s->tokens_file ? read_tokens(app, s->tokens_file, e) : 0;
 }
 
-/* Workers must not have FILE_SECRET itself: a compromised one could locate all files. */
-static int derive_seal_key(struct app *app, const struct settings *s, struct err *e)
-{
-    static const char label[] = "sandcgi requestState 1";
-    const struct crypto_part part = {label, sizeof label - 1};
-    return crypto_hmac(s->file_secret, strlen(s->file_secret), &part, 1, app->seal_key, e);
-}
-
-/* The fields that all servers share. */
-static struct mcp_server server_base(struct app *app, const struct settings *s)
-{
-    return (struct mcp_server){.name = "sandcgi",
-                               .title = "sandcgi code sandbox",
-                               .version = PACKAGE_VERSION,
-                               .app = &app->tools,
-                               .arguments = &args_tables,
-                               .tools_cache = mcp_tools_cache_new(),
-                               .sessions_fd = -1,
-                               .session_ttl_s = (int64_t)(s->session_ttl_ms / 1000),
-                               .seal_key = app->seal_key,
-                               .seal_key_len = sizeof app->seal_key,
-                               .publish = event_sender_publish,
-                               .publish_ctx = &app->events};
-}
-
 /* The tools of a set that work for local (stdio), or for remote clients. */
 static void server_offer_tools(struct app *app, int set, const struct mcp_tool *const *tools,
                                size_t n, bool local)
@@ -133,41 +109,36 @@ static void server_offer_tools(struct app *app, int set, const struct mcp_tool *
     server->tools = offered;
 }
 
-static void server_offer_ours(struct app *app, bool local)
-{
-    const struct registry *offer = registry_of_server();
-    struct mcp_server *server = &app->servers[TOOLSET_OURS];
-
-    server_offer_tools(app, TOOLSET_OURS, offer->tools, offer->n_tools, local);
-    server->instructions = instructions;
-    server->prompts = offer->prompts;
-    server->n_prompts = offer->n_prompts;
-    server->resources = offer->resources;
-    server->tasks = offer->tasks;
-}
-
-static void server_offer_profile(struct app *app, int i, bool local)
-{
-    const struct toolset *set = toolset_theirs(i);
-    struct mcp_server *server = &app->servers[i];
-
-    server_offer_tools(app, i, set->tools, set->n_tools, local);
-    server->offer = set->name;
-    server->error_style = set->error_style;
-    server->instructions = set->instructions;
-    server->resources = set->resources;
-}
-
 static void servers_init(struct app *app, const struct settings *s, bool local)
 {
+    const struct registry *ours = registry_of_server();
+
     tools_app_init(&app->tools);
     event_sender_init(&app->events, s->events, EVENTS_TIMEOUT_MS);
     for (int i = 0; i < TOOLSETS; i++) {
-        app->servers[i] = server_base(app, s);
-        if (i == TOOLSET_OURS)
-            server_offer_ours(app, local);
-        else
-            server_offer_profile(app, i, local);
+        const struct toolset *set = i == TOOLSET_OURS ? NULL : toolset_theirs(i);
+        app->servers[i] = (struct mcp_server){.name = "sandcgi",
+                                              .title = "sandcgi code sandbox",
+                                              .version = PACKAGE_VERSION,
+                                              .offer = set ? set->name : NULL,
+                                              .error_style = set ? set->error_style : NULL,
+                                              .instructions = set ? set->instructions
+                                                                  : instructions,
+                                              .prompts = set ? NULL : ours->prompts,
+                                              .n_prompts = set ? 0 : ours->n_prompts,
+                                              .resources = set ? set->resources : ours->resources,
+                                              .tasks = set ? NULL : ours->tasks,
+                                              .app = &app->tools,
+                                              .arguments = &args_tables,
+                                              .tools_cache = mcp_tools_cache_new(),
+                                              .sessions_fd = -1,
+                                              .session_ttl_s = (int64_t)(s->session_ttl_ms / 1000),
+                                              .seal_key = app->seal_key,
+                                              .seal_key_len = sizeof app->seal_key,
+                                              .publish = event_sender_publish,
+                                              .publish_ctx = &app->events};
+        server_offer_tools(app, i, set ? set->tools : ours->tools,
+                           set ? set->n_tools : ours->n_tools, local);
     }
 }
 
@@ -188,6 +159,8 @@ const struct mcp_server *app_server(const struct app *app, const char *tools)
 
 int app_init(struct app *app, const struct settings *s, bool http, struct err *e)
 {
+    const struct crypto_part label = {SEAL_LABEL, sizeof SEAL_LABEL - 1};
+
     *app = (struct app){
         .settings = s,
         .tools = {.broker_path = s->broker,
@@ -213,7 +186,9 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
     };
     if (http && read_credentials(app, s, e) < 0)
         return -1;
-    if (derive_seal_key(app, s, e) < 0 || link_key_derive(s->file_secret, &app->link_key, e) < 0)
+    /* Workers must not have FILE_SECRET itself: a compromised one could locate all files. */
+    if (crypto_hmac(s->file_secret, strlen(s->file_secret), &label, 1, app->seal_key, e) < 0 ||
+        link_key_derive(s->file_secret, &app->link_key, e) < 0)
         return -1;
     servers_init(app, s, !http);
     return 0;
@@ -227,10 +202,10 @@ void app_clear(struct app *app)
     }
     free(TAKE_PTR(app->tokens));
     free(TAKE_PTR(app->front_secret));
-    for (int i = 0; i < TOOLSETS; i++)
+    for (int i = 0; i < TOOLSETS; i++) {
         free(TAKE_PTR(app->offered[i]));
-    for (int i = 0; i < TOOLSETS; i++)
         mcp_tools_cache_free(TAKE_PTR(app->servers[i].tools_cache));
+    }
     explicit_bzero(app->seal_key, sizeof app->seal_key);
     explicit_bzero(&app->link_key, sizeof app->link_key);
     event_sender_clear(&app->events);

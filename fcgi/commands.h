@@ -21,18 +21,15 @@
  */
 int master_run(struct settings *take_settings, const char *config_path);
 
-/*
- * A worker: serves one request at a time from listen_fd (FastCGI, non-blocking, shared with other
- * workers) until SIGTERM. Returns 0, or -1 when the socket is unusable.
- */
+/* A worker: serves one request at a time from listen_fd (FastCGI, non-blocking, shared) until
+ * SIGTERM. Returns 0, or -1 when the socket is unusable. */
 int fastcgi_serve(const struct app *app, int listen_fd, struct err *e);
 
 /*
- * The hub: holds the streams that stay open (GET /mcp of the older revisions, subscriptions/listen
- * of the modern one, and replays), so that waiting clients occupy no worker. Its loop waits for
- * nothing but events: what has to ask the broker or to walk a directory is done by short-lived
- * children (hub_jobs.c). Serves listen_fd (FastCGI, non-blocking) and events_fd (see events.h)
- * until SIGTERM, then ends every stream in order. Returns 0, or -1 when a socket is unusable.
+ * The hub: holds the long-lived streams (GET /mcp, subscriptions/listen, replays), so that they
+ * occupy no worker. Its loop never blocks: short-lived children (hub_jobs.c) ask the broker. Serves
+ * listen_fd (FastCGI, non-blocking) and events_fd (events.h) until SIGTERM, then ends every stream
+ * in order. Returns 0, or -1 when a socket is unusable.
  */
 int hub_serve(const struct app *app, int listen_fd, int events_fd, struct err *e);
 
@@ -40,17 +37,12 @@ int hub_serve(const struct app *app, int listen_fd, int events_fd, struct err *e
 bool cgi_detected(void);
 void cgi_serve(const struct app *app);
 
-/*
- * The stdio transport of MCP: one JSON-RPC message per line; standard output carries nothing else.
- * Serves until the end of standard input. events_fd: the socket of events.h; -1: none. Returns 0,
- * or -1 when standard input or output fails.
- */
+/* The stdio transport of MCP: one JSON-RPC message per line, until the end of standard input.
+ * events_fd: the socket of events.h; -1: none. Returns 0, or -1 when input or output fails. */
 int stdio_serve(const struct app *app, int events_fd, struct err *e);
 
-/*
- * Asks the broker for the server's status and prints it, as JSON or for people. Returns the exit
- * status: 1 when the broker does not answer, with one line on standard error.
- */
+/* Prints the server's status, as JSON or for people. Returns the exit status: 1 when the broker
+ * does not answer, with one line on standard error. */
 int status_show(const struct settings *s, bool as_json);
 /* The status for people; missing values count as 0. */
 void status_format(const json_t *status, struct buf *out);

@@ -36,32 +36,6 @@ static int run_serve(const char *config_path)
     return print_error(&e);
 }
 
-/* Sessions of the older revisions outlive a CGI process. Without write access there are none. */
-static int open_sessions(struct app *app)
-{
-    const struct account self = {.uid = geteuid(), .gid = getegid()};
-    struct err e = ERR_INIT;
-
-    int fd = sessions_dir_open(app->settings, &self, &e);
-
-    if (fd < 0)
-        log_debug("no sessions: %s", e.text);
-    app_set_sessions(app, fd, 0);
-    return fd;
-}
-
-/* The socket of a private broker's events. */
-static int open_events(const struct settings *s)
-{
-    const struct account self = {.uid = geteuid(), .gid = getegid()};
-    struct err e = ERR_INIT;
-    int fd = private_broker_is_ours() ? events_listen(s->events, &self, &e) : -1;
-
-    if (e.kind != ERR_NONE)
-        log_warn("no notifications of changed runners: %s", e.text);
-    return fd;
-}
-
 static const char *tools; /* --tools; NULL: the setting TOOLS */
 
 static int choose_tools(struct settings *s, struct err *e)
@@ -79,6 +53,8 @@ static int run_single(const char *config_path, bool http)
 {
     struct err e = ERR_INIT;
     struct settings settings;
+    const struct account self = {.uid = geteuid(), .gid = getegid()};
+    struct err none = ERR_INIT;
     struct app app;
     int result = -1;
 
@@ -89,11 +65,19 @@ static int run_single(const char *config_path, bool http)
         settings.pool.n = 0; /* the process ends before a warm container could be used */
     if (private_broker_ensure(&settings, &e) == 0 && app_init(&app, &settings, http, &e) == 0) {
         if (http) {
-            AUTO_FD int sessions_fd = open_sessions(&app);
+            /* Sessions outlive a CGI process. Without write access there are none. */
+            AUTO_FD int sessions_fd = sessions_dir_open(&settings, &self, &none);
+            if (sessions_fd < 0)
+                log_debug("no sessions: %s", none.text);
+            app_set_sessions(&app, sessions_fd, 0);
             cgi_serve(&app);
             result = 0;
         } else {
-            AUTO_FD int events_fd = open_events(&settings);
+            AUTO_FD int events_fd = private_broker_is_ours()
+                                        ? events_listen(settings.events, &self, &none)
+                                        : -1;
+            if (none.kind != ERR_NONE)
+                log_warn("no notifications of changed runners: %s", none.text);
             result = stdio_serve(&app, events_fd, &e);
         }
         app_clear(&app);
@@ -197,8 +181,7 @@ static int run_help(void)
 
 static const struct command *find_command(const char *name)
 {
-    if (strncmp(name, "--", 2) == 0)
-        name += 2; /* --help, --version */
+    name += strncmp(name, "--", 2) == 0 ? 2 : 0; /* --help, --version */
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         if (strcmp(name, commands[i].name) == 0)
             return &commands[i];

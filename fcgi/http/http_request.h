@@ -1,7 +1,4 @@
-/*
- * An HTTP request to /mcp: the CGI parameters that are used, and no others, and the checks that it
- * must pass. Used by the workers, the hub and CGI.
- */
+/* An HTTP request: the CGI parameters that are used, and the checks that it must pass. */
 #ifndef SANDCGI_FCGI_HTTP_HTTP_REQUEST_H
 #define SANDCGI_FCGI_HTTP_HTTP_REQUEST_H
 
@@ -32,16 +29,11 @@ const char *http_request_param_header(void *ctx, const char *name);
 
 bool http_request_is(const struct http_request *r, const char *method);
 
-/*
- * Checks: origin and host of the request (DNS rebinding), the web server's secret or the bearer
- * token, and the format of the body. Each returns 0, or -1 with the refusal in *a.
- */
+/* ---- checks: each returns 0, or -1 with the refusal in *a ---- */
 
-/*
- * Without an Origin header the client is not a browser. An Origin must be PUBLIC_BASE_URL's, the
- * very host that was called, or one of SANDCGI_ALLOWED_ORIGINS; the host must be PUBLIC_BASE_URL's,
- * this machine's own (localhost), or one of SANDCGI_ALLOWED_HOSTS. Sets a->allowed.
- */
+/* Against DNS rebinding: an Origin (of browsers) must be PUBLIC_BASE_URL's, that of the called
+ * host, or one of SANDCGI_ALLOWED_ORIGINS; the host must be PUBLIC_BASE_URL's, localhost, or one of
+ * SANDCGI_ALLOWED_HOSTS. Sets a->allowed. */
 int http_guard_origin(const struct app *app, const struct http_request *r, struct http_answer *a);
 
 /* With SANDCGI_AUTH=nginx: the web server's secret (a->status 403). */
@@ -63,24 +55,18 @@ int http_read_body(const struct http_request *r, uint64_t max, struct buf *body,
 
 /* ---- requests whose signed link is the key: no token is needed (http_links.c) ---- */
 
-/*
- * PUT /uploads/<ticket>: the body becomes a file of the ticket's conversation. Our nginx has
- * written it to a file (SANDCGI_BODY_FILE), which is moved; from another web server it is streamed
- * to a staging file. Memory use does not depend on its size.
- */
+/* PUT /uploads/<ticket>: the body becomes a file of the ticket's conversation. The file that our
+ * nginx has written (SANDCGI_BODY_FILE) is moved; other bodies are streamed to a staging file. */
 bool http_upload_is(const struct http_request *r);
 void http_upload_serve(const struct app *app, struct http_request *r, struct http_answer *a);
 
-/* The question of our nginx, before it serves a file or accepts a body: is the link valid? 204, or
- * 403 with the status for the client as Sandcgi-Verdict: nginx takes no other status for a "no". */
+/* auth_request of our nginx for files and uploads: 204 for a valid link, else 403 with the status
+ * for the client as Sandcgi-Verdict. */
 void http_check_serve(const struct app *app, struct http_request *r, struct http_answer *a);
 
-/*
- * GET of an archive, from a link of download_archive: relays the bytes in pieces as the broker
- * makes them. In plain text: 403 for a link that is invalid or expired, 404 when there are no
- * files. An error in the middle breaks the connection off, so that a part is not taken for the
- * whole.
- */
+/* GET of an archive of download_archive: relays it in pieces as the broker makes them. Refusals are
+ * plain text: 403 link invalid or expired, 404 no files. A later error breaks the connection off,
+ * so that a part is not taken for the whole. */
 bool http_archive_is(const struct http_request *r);
 void http_archive_serve(const struct app *app, struct http_request *r, struct http_answer *a);
 

@@ -1,8 +1,5 @@
-/*
- * What a process gets from the system: the workers' account, listening sockets and the directory of
- * sessions, which the master opens before it starts children that have no root, and the signal that
- * ends them.
- */
+/* What the master gets from the system before it starts children without root (account, sockets,
+ * directory of sessions), and the signal that ends them. */
 #ifndef SANDCGI_FCGI_PROCESS_RESOURCES_H
 #define SANDCGI_FCGI_PROCESS_RESOURCES_H
 
@@ -24,10 +21,8 @@ int account_of_workers(const char *user, struct account *out, struct err *e);
  * its parent. Without root only the latter two. */
 int account_become(const struct account *account, struct err *e);
 
-/*
- * The FastCGI socket: handed over by systemd (LISTEN_FDS) or spawn-fcgi (descriptor 0), else opened
- * as the settings say. Non-blocking and CLOEXEC. Returns the descriptor or -1.
- */
+/* The FastCGI socket: passed by systemd (LISTEN_FDS) or spawn-fcgi (descriptor 0), else opened as
+ * the settings say. Non-blocking and CLOEXEC. Returns the descriptor or -1. */
 int listen_fastcgi(const struct settings *s, struct err *e);
 
 /* A socket for the web server (the hub's), with the same mode and group; setting names it. */
@@ -36,17 +31,12 @@ int listen_front(const struct settings *s, const char *address, const char *sett
 /* The broker's socket, which only the workers' account may open. */
 int listen_broker(const struct settings *s, const struct account *workers, struct err *e);
 
-/*
- * SANDBOX_ROOT/.sessions, the sessions of the older revisions: made if need be (and SANDBOX_ROOT
- * itself), given to the workers' account with mode 0700, and opened. Returns the descriptor or -1.
- */
+/* Opens SANDBOX_ROOT/.sessions, and makes both directories if they do not exist: the workers'
+ * account owns it, mode 0700. Returns the descriptor or -1. */
 int sessions_dir_open(const struct settings *s, const struct account *workers, struct err *e);
 
-/*
- * TERM ends a worker or the hub between requests only: it is blocked from here on except with the
- * mask *while_waiting, for ppoll and the like. INT is left to the master. Call it after FCGX_Init,
- * whose handlers ours replace.
- */
+/* SIGTERM ends a worker or the hub between requests only: it is blocked except with the mask
+ * *while_waiting. SIGINT is left to the master. Call it after FCGX_Init: it replaces handlers. */
 int stop_prepare(sigset_t *while_waiting, struct err *e);
 
 /* Has TERM come? */

@@ -8,7 +8,6 @@
 #include "common/records/retention_notice.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/archive/archive.h"
-#include "common/sandbox/archive/unpack.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/links/link.h"
 

@@ -8,7 +8,7 @@
 #include "common/records/retention_notice.h"
 #include "common/records/run_record.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/files/files_list.h"
+#include "common/sandbox/files/files.h"
 #include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/quota.h"
 

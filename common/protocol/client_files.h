@@ -131,7 +131,7 @@ struct broker_unpack_want {
 #define BROKER_UNPACK_NAMES_MAX 100
 
 /* {files (their number), bytes, names: the first BROKER_UNPACK_NAMES_MAX, filesExpireAt?,
- * notices?}; fails as unpack.h says, and with ERR_BUSY. */
+ * notices?}; fails as archive.h says, and with ERR_BUSY. */
 json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_want *want,
                       struct err *e);
 

@@ -4,15 +4,11 @@ libsandbox_a_SOURCES = \
 	common/sandbox/archive/archive.h \
 	common/sandbox/archive/archive_privsep.c common/sandbox/archive/archive_privsep.h \
 	common/sandbox/archive/archive_read.c \
-	common/sandbox/archive/archive_record.c common/sandbox/archive/archive_record.h \
 	common/sandbox/archive/archive_write.c \
 	common/sandbox/files/beneath.c common/sandbox/files/beneath.h \
 	common/sandbox/files/files.c common/sandbox/files/files.h \
-	common/sandbox/files/files_list.c common/sandbox/files/files_list.h \
-	common/sandbox/files/path_walk.c common/sandbox/files/path_walk.h \
+	common/sandbox/files/files_list.c \
 	common/sandbox/links/link.c common/sandbox/links/link.h \
-	common/sandbox/files/local.c common/sandbox/files/local.h \
-	common/sandbox/helpers.c common/sandbox/helpers.h \
 	common/sandbox/files/media.c common/sandbox/files/media.h \
 	common/sandbox/state/quota.c common/sandbox/state/quota.h \
 	common/sandbox/state/retention.c common/sandbox/state/retention.h \
@@ -21,14 +17,14 @@ libsandbox_a_SOURCES = \
 	common/sandbox/files/staging.c common/sandbox/files/staging.h \
 	common/sandbox/state/state.c common/sandbox/state/state.h \
 	common/sandbox/files/tree.c common/sandbox/files/tree.h \
-	common/sandbox/archive/unpack.c common/sandbox/archive/unpack.h \
+	common/sandbox/archive/unpack.c \
 	common/sandbox/links/upload.c common/sandbox/links/upload.h
 
-# Programs for containers that stay, inside our own: assembled into an archive of their own, with paths of the build.
+# Programs for persistent sandboxes, inside the program: assembled into an archive of their own, with paths of the build.
 noinst_LIBRARIES += libhelpers.a
-libhelpers_a_SOURCES = common/sandbox/helper_files.c common/sandbox/helper_files.h
+libhelpers_a_SOURCES = common/sandbox/helpers.c common/sandbox/helpers.h
 libhelpers_a_CPPFLAGS = $(AM_CPPFLAGS) -DHELPERS_SOURCES='"$(srcdir)"'
-common/sandbox/libhelpers_a-helper_files.$(OBJEXT): runners/common/entry$(EXEEXT) \
+common/sandbox/libhelpers_a-helpers.$(OBJEXT): runners/common/entry$(EXEEXT) \
 	$(srcdir)/runners/python/session.py $(srcdir)/runners/typescript/session.mjs
 
 if HAVE_CMOCKA
@@ -41,7 +37,6 @@ check_PROGRAMS += \
 	tests/unit/sandbox/test_files_race_walk \
 	tests/unit/sandbox/test_files_walk \
 	tests/unit/sandbox/test_link \
-	tests/unit/sandbox/test_local \
 	tests/unit/sandbox/test_helpers \
 	tests/unit/sandbox/test_media \
 	tests/unit/sandbox/test_quota \

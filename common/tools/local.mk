@@ -5,6 +5,7 @@ libtools_a_SOURCES = \
 	common/tools/files/archives.c \
 	common/tools/files/content.c common/tools/files/content.h \
 	common/tools/files/file_tools.c \
+	common/tools/files/local.c common/tools/files/local.h \
 	common/tools/files/local_copies.c \
 	common/tools/files/read_file.c \
 	common/tools/files/resources.c \
@@ -82,6 +83,7 @@ check_PROGRAMS += \
 	tests/unit/tools/test_files \
 	tests/unit/tools/test_links \
 	tests/unit/tools/test_list \
+	tests/unit/tools/test_local \
 	tests/unit/tools/test_prompts \
 	tests/unit/tools/test_resources \
 	tests/unit/tools/test_run_code \

@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/sandbox/helpers.h"
+#include "common/sandbox/sandbox.h"
 #include "tests/engine/live.h"
 
 #include <poll.h>

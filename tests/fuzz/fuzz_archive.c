@@ -10,7 +10,7 @@
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
 #include "common/sandbox/archive/archive.h"
-#include "common/sandbox/archive/archive_record.h"
+#include "common/sandbox/archive/archive_privsep.h"
 
 #include <stdbool.h>
 #include <sys/mman.h>

@@ -1,14 +1,15 @@
 /*
- * Archives of a sandbox's files, and files out of archives. The only users of libarchive are
- * archive_write.c, which reads nothing hostile but names and bytes, and archive_read.c, which runs
- * in a process of its own without any rights (archive_privsep.h) and hands on what it finds as a
- * stream of records (archive_record.h).
+ * Archives of a sandbox's files, and files out of archives. libarchive is used by archive_write.c,
+ * whose only hostile input is names and bytes, and by archive_read.c, which runs in a process
+ * without rights and sends a stream of records (archive_privsep.h). unpack.c checks these as any
+ * input from outside.
  */
 #ifndef SANDCGI_SANDBOX_ARCHIVE_ARCHIVE_H
 #define SANDCGI_SANDBOX_ARCHIVE_ARCHIVE_H
 
 #include "common/sandbox/sandbox.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define ARCHIVE_FILES_MAX 10000        /* of one archive, either way */
@@ -32,37 +33,74 @@ struct pack_sum {
  */
 int pack_look(const struct sandbox *sb, const char *folder, struct pack_sum *out, struct err *e);
 
-/* Where an archive goes. */
 struct pack_sink {
-    int fd; /* becomes non-blocking */
-    /* How long its reader may take nothing, and how long all may take; 0: as long as it likes. */
-    int64_t stall_ms, total_ms;
+    int fd;                     /* becomes non-blocking */
+    int64_t stall_ms, total_ms; /* bounds of the reader's pauses, and of the whole; 0: none */
 };
 
 /*
  * Writes it to the sink, front to back. folder NULL: sb is any open folder (only its fd is used),
- * and all of it is packed. Regular files only, called as in the sandbox, so none is
- * absolute or leaves the place it is unpacked at; owner 0, mode 0644. A file counts with the size
- * that it has when its turn comes: what grows is cut there, what shrinks is filled up with zeros,
- * what vanishes is left out. A backslash in a name, or the colon of "C:", which some systems take
- * for part of a path, becomes "_". ERR_CANCELLED when nobody reads it any more (SIGPIPE is the
- * caller's business), ERR_TIMEOUT when its reader is too slow. After a failure what was written is
- * no whole archive, and shows it.
+ * and all of it is packed. Regular files only, under their names in the sandbox, which are
+ * relative; owner 0, mode 0644. A file has the size of its opening: one that grows is cut, one that
+ * shrinks is filled up with zeros, one that has vanished is left out. A backslash in a name, or the
+ * colon of "C:", which other systems read as part of a path, becomes "_". ERR_CANCELLED when the
+ * reader has closed (the caller ignores SIGPIPE), ERR_TIMEOUT when it is too slow. After a failure
+ * the output is visibly incomplete.
  */
 int pack_files(const struct sandbox *sb, const char *folder, enum pack_format format,
                const struct pack_sink *sink, struct pack_sum *out, struct err *e);
 
-#define UNPACK_READER_COMMAND "read-archive"
+/* ---- unpacking ---- */
+
+#define UNPACK_FREE_BYTES (10u << 20) /* up to here the ratio is not checked */
+#define UNPACK_RATIO_MAX  200         /* of the content to the archive's bytes */
+#define UNPACK_TIME_MS    300000
+
+struct unpack_want {
+    const char
+        *folder;  /* below which it goes; "": the sandbox itself; files_check_name passed it */
+    bool replace; /* files of those names? */
+    uint64_t max_bytes;         /* of content */
+    struct sandbox_watch watch; /* until the archive has been read; zeros: none */
+};
+
+struct unpacked {
+    char **names; /* of the files, in the sandbox, in the archive's order */
+    size_t files;
+    uint64_t bytes;
+};
+
+#define UNPACKED_INIT                                                                              \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define AUTO_UNPACKED AUTO(unpacked_clear)
 
 /*
- * main of the process that takes archives apart: standard input is the archive (a regular file),
- * standard output the records. First it gives up all it can. Every program that unpacks must begin
- * with this when its only argument is UNPACK_READER_COMMAND. Returns the exit code.
+ * Unpacks archive_fd, a regular file read from its start: tar, plain or compressed by gzip, bzip2,
+ * xz or zstd, or zip. Everything is written to .staging first, and put into the sandbox when the
+ * whole archive has been read and checked: a refused one leaves nothing.
+ *
+ * Refused are: names that files_check_name refuses (a leading "./" apart), links, devices, a name
+ * twice or as file and folder (ERR_INVALID); more than ARCHIVE_FILES_MAX files and folders, more
+ * than max_bytes, than UNPACK_RATIO_MAX times the archive's own size, than the sandbox may still
+ * take, also when all has been read (ERR_LIMIT); without replace a file whose name is taken
+ * (ERR_EXISTS). The texts name the cause. When the last step fails, new files are removed; files
+ * that have been replaced by then, and folders, stay.
  */
+int unpack(const struct sandbox *sb, int archive_fd, const struct unpack_want *want,
+           struct unpacked *out, struct err *e);
+void unpacked_clear(struct unpacked *u);
+
+#define UNPACK_READER_COMMAND "read-archive"
+
+/* main of the process that reads archives: standard input is the archive (a regular file), standard
+ * output the records. It gives up its rights first. A program that unpacks must call it when its
+ * only argument is UNPACK_READER_COMMAND. Returns the exit code. */
 int unpack_reader_main(void);
 
-/* The work itself, which ends with a record of its own in either case: at most max_bytes of content
- * are handed on. */
+/* Reads the archive and sends records, at most max_bytes of content; the last one says how it
+ * ended. */
 void unpack_read(int archive_fd, int out_fd, uint64_t max_bytes);
 
 #endif

@@ -3,7 +3,6 @@
 #include "common/base/mem.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/archive/archive_privsep.h"
-#include "common/sandbox/archive/archive_record.h"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -1,16 +1,12 @@
 #include "config.h"
 
-#include "common/sandbox/archive/unpack.h"
-
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/archive/archive_privsep.h"
-#include "common/sandbox/archive/archive_record.h"
 #include "common/sandbox/files/beneath.h"
 #include "common/sandbox/files/files.h"
-#include "common/sandbox/files/path_walk.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/state/quota.h"
 
@@ -29,10 +25,8 @@ struct item {
     uint64_t offset, size; /* of its content in the spool */
 };
 
-/*
- * All content goes into one staged file, one behind the other, until the archive has been read to
- * its end: a process that is killed meanwhile leaves one file, which the sweep knows.
- */
+/* All content is written to one staged file until the archive has been read to its end: a killed
+ * process leaves one file, which the sweep removes. */
 struct unpacking {
     const struct sandbox *sb;
     const struct unpack_want *want;
@@ -54,9 +48,9 @@ static void unpacking_clear(struct unpacking *u)
     staged_clear(&u->staged);
 }
 
-/* ---- in ---- */
+/* ---- reading ---- */
 
-/* "./a/" is how tar calls the folder a; "./" is the whole, which is there. */
+/* tar calls the folder a "./a/", and the whole "./", which exists. 1: *out is a name, 0, -1. */
 static int plain_name(struct archive_record *r, bool folder, const char **out, struct err *e)
 {
     char *name = r->data;
@@ -111,7 +105,7 @@ static int add_content(struct unpacking *u, const struct archive_record *r, stru
         return err_set(e, ERR_LIMIT,
                        "the archive's content has more than %d times the bytes of the archive",
                        UNPACK_RATIO_MAX);
-    if (bytes > u->left.bytes) /* the sentence that says how much is there */
+    if (bytes > u->left.bytes) /* quota_check's sentence has the sizes */
         return quota_check(u->sb, bytes, e) < 0
                    ? -1
                    : err_set(e, ERR_LIMIT, "the archive's content does not fit");
@@ -154,7 +148,7 @@ static int take_all(struct unpacking *u, int records_fd, struct err *e)
             done = take_record(u, r, e);
         else if (broken.kind == ERR_LIMIT)
             done = err_set(e, ERR_LIMIT, "%s", broken.text);
-        else /* it was ended by its bounds of memory and time, or fell over */
+        else /* its bounds of memory or time ended it, or it crashed */
             done = err_set(e, ERR_INVALID, "the archive is broken, or needs too much to be read");
     }
     free(r);
@@ -173,7 +167,7 @@ static int read_archive(struct unpacking *u, int archive_fd, struct err *e)
     return rc;
 }
 
-/* ---- what may not be together ---- */
+/* ---- checking the names ---- */
 
 static int compare_items(const void *a, const void *b)
 {
@@ -244,9 +238,9 @@ static int check_free(const struct unpacking *u, struct item *item, struct err *
     return 0;
 }
 
-/* ---- out ---- */
+/* ---- putting into the sandbox ---- */
 
-/* For a moment its content is there twice. */
+/* For a moment the disk holds the content twice. */
 static int put_file(const struct unpacking *u, const struct item *item, struct err *e)
 {
     if (quota_check_disk(u->spool, u->sb->root->bounds.reserve, item->size, e) < 0)
@@ -255,25 +249,13 @@ static int put_file(const struct unpacking *u, const struct item *item, struct e
         return err_errno(e, "the archive's content cannot be read again");
     if (files_put(u->sb, item->name, u->spool, item->size, u->want->replace, e) < 0)
         return err_wrap(e, "'%.200s'", item->name);
-    /* Its room goes back at once, where the file system can do that. */
+    /* Frees the blocks at once where the file system can. */
     (void)fallocate(u->spool, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)item->offset,
                     (off_t)item->size);
     return 0;
 }
 
-/* A folder is made as the way to something in it. */
-static int put_folder(const struct unpacking *u, const struct item *item, struct err *e)
-{
-    AUTO_FREE char *inside = mem_printf("%s/x", item->name);
-    AUTO_PATH_WALK struct path_walk walk = PATH_WALK_INIT;
-
-    if (path_walk_go(u->sb, inside, true, &walk) < 0)
-        return err_errno(e, "the folder '%.200s' cannot be made", item->name);
-    path_walk_keep(&walk);
-    return 0;
-}
-
-/* What was not there before goes again; folders stay. */
+/* Removes the files that were new; folders stay. */
 static void take_back(const struct unpacking *u, size_t n)
 {
     struct err ignored = ERR_INIT;
@@ -288,7 +270,7 @@ static int put_all(struct unpacking *u, struct unpacked *out, struct err *e)
 {
     for (size_t i = 0; i < u->n; i++) {
         const struct item *item = &u->items[i];
-        if ((item->folder ? put_folder : put_file)(u, item, e) < 0) {
+        if ((item->folder ? files_make_folder(u->sb, item->name, e) : put_file(u, item, e)) < 0) {
             take_back(u, i);
             return -1;
         }
@@ -301,7 +283,7 @@ static int put_all(struct unpacking *u, struct unpacked *out, struct err *e)
     return 0;
 }
 
-/* What was written of it: holes, which cost nobody anything, would make any ratio look good. */
+/* The bytes without holes: those would make any ratio pass. */
 static uint64_t written_bytes(int fd)
 {
     uint64_t sum = 0;

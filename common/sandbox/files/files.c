@@ -4,10 +4,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
+#include "common/base/mem.h"
 #include "common/base/parse.h"
 #include "common/base/utf8.h"
 #include "common/sandbox/files/beneath.h"
-#include "common/sandbox/files/path_walk.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/files/tree.h"
 
@@ -20,10 +20,9 @@
 
 #define COPY_CHUNK 65536
 #define DELETE_MS  30000
-/* How often a path is walked again because a program has changed it meanwhile. */
-#define TRIES_MAX 8
+#define TRIES_MAX  8 /* walks of a path that a program changes */
 
-/* The byte at s, decoding one %XX; *step is how many characters that were. */
+/* The byte at s, decoding one %XX; *step: the characters read. */
 static char decode_at(const char *s, size_t *step)
 {
     int byte = parse_percent(s, strnlen(s, 3));
@@ -32,7 +31,7 @@ static char decode_at(const char *s, size_t *step)
     return byte < 0 ? s[0] : (char)byte;
 }
 
-/* Would name, decoded once more, be another path than it says? */
+/* Is name another path when it is decoded once more? */
 static bool hides_path(const char *name)
 {
     size_t dots = 0, others = 0, step;
@@ -92,7 +91,7 @@ int files_open(const struct sandbox *sb, const char *name, struct stat *out, str
 {
     struct stat st;
 
-    /* O_NONBLOCK: a FIFO would hold us until somebody writes to it. */
+    /* O_NONBLOCK: the open of a FIFO would wait for a writer. */
     AUTO_FD int fd = beneath_open(sb->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && beneath_system_failed(errno))
         return err_errno(e, "the file cannot be opened");
@@ -139,11 +138,123 @@ static int stage_content(const struct sandbox_root *root, int from_fd, uint64_t 
         return err_errno(e, "the file cannot be made");
     if (copy_exactly(from_fd, fd, size, e) < 0 || give(root, fd, e) < 0)
         return -1;
-    /* Network file systems tell of a full disk only here. */
+    /* Network file systems report a full disk only here. */
     if (close(TAKE_FD(fd)) < 0)
         return err_errno(e, "the file cannot be written");
     return 0;
 }
+
+/* ---- the folder that holds a name's last part, reached by going down only ---- */
+
+struct path_walk {
+    int fd; /* of the folder, O_PATH */
+    char last[FILES_COMPONENT_MAX + 1];
+    struct made_folder {
+        int parent_fd;
+        char name[FILES_COMPONENT_MAX + 1];
+    } made[FILES_DEPTH_MAX];
+    int n_made;
+};
+
+#define PATH_WALK_INIT                                                                             \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
+#define AUTO_PATH_WALK AUTO(path_walk_clear)
+
+/* The folders that were made stay; otherwise path_walk_clear removes those that are empty. */
+static void path_walk_keep(struct path_walk *w)
+{
+    while (w->n_made > 0)
+        auto_close_fd(&w->made[--w->n_made].parent_fd);
+}
+
+/* Keeps errno. */
+static void path_walk_clear(struct path_walk *w)
+{
+    int saved = errno;
+
+    /* Removes empty folders only: files that a program has put there meanwhile stay. */
+    for (int i = w->n_made - 1; i >= 0; i--)
+        unlinkat(w->made[i].parent_fd, w->made[i].name, AT_REMOVEDIR);
+    path_walk_keep(w);
+    auto_close_fd(&w->fd);
+    errno = saved;
+}
+
+/* Makes the folder w->last in w->fd, by renaming in one with the right owner. When a program has
+ * made the name meanwhile, the rename fails or replaces an empty folder; the open that follows
+ * decides. */
+static int path_walk_make(const struct sandbox_root *root, struct path_walk *w)
+{
+    AUTO_STAGED struct staged folder = STAGED_INIT;
+
+    if (w->n_made == FILES_DEPTH_MAX) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (staging_create_folder(root, &folder) < 0)
+        return -1;
+    AUTO_FD int parent = fcntl(w->fd, F_DUPFD_CLOEXEC, 3);
+    if (parent < 0)
+        return -1;
+    if (staged_move(&folder, w->fd, w->last) < 0)
+        return errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR ? 0 : -1;
+    struct made_folder *made = &w->made[w->n_made++];
+    made->parent_fd = TAKE_FD(parent);
+    memcpy(made->name, w->last, sizeof(made->name));
+    return 0;
+}
+
+/* Goes into the folder w->last. */
+static int path_walk_enter(const struct sandbox *sb, bool make, struct path_walk *w)
+{
+    const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int next = openat(w->fd, w->last, flags);
+
+    if (next < 0 && errno == ENOENT && make) {
+        if (path_walk_make(sb->root, w) < 0)
+            return -1;
+        next = openat(w->fd, w->last, flags);
+    }
+    if (next < 0)
+        return -1;
+    auto_close_fd(&w->fd);
+    w->fd = next;
+    return 0;
+}
+
+/* Descends to name; with make missing folders are made (owned by the sandbox's uid, 0755). 0, or -1
+ * with errno; *out is to be cleared in either case. */
+static int path_walk_go(const struct sandbox *sb, const char *name, bool make,
+                        struct path_walk *out)
+{
+    out->fd = fcntl(sb->fd, F_DUPFD_CLOEXEC, 3);
+    if (out->fd < 0)
+        return -1;
+    for (;;) {
+        name = beneath_component(name, out->last);
+        if (!out->last[0])
+            return -1;
+        if (!name)
+            return 0;
+        if (path_walk_enter(sb, make, out) < 0)
+            return -1;
+    }
+}
+
+int files_make_folder(const struct sandbox *sb, const char *name, struct err *e)
+{
+    AUTO_FREE char *inside = mem_printf("%s/x", name);
+    AUTO_PATH_WALK struct path_walk walk = PATH_WALK_INIT;
+
+    if (path_walk_go(sb, inside, true, &walk) < 0)
+        return err_errno(e, "the folder '%.200s' cannot be made", name);
+    path_walk_keep(&walk);
+    return 0;
+}
+
+/* ---- putting ---- */
 
 /* Moves the file in; 0, or -1 with errno. */
 static int put_once(const struct sandbox *sb, const char *name, struct staged *file, bool replace)
@@ -185,7 +296,7 @@ static int move_in(const struct sandbox *sb, const char *name, struct staged *fi
 {
     int error = ENOENT;
 
-    /* ENOENT: a program removed a folder between our opening it and the rename. */
+    /* ENOENT: a program removed a folder between its opening and the rename. */
     for (int i = 0; i < TRIES_MAX && error == ENOENT; i++) {
         if (put_once(sb, name, file, replace) == 0)
             return 0;
@@ -279,7 +390,7 @@ int files_move(const struct sandbox *sb, const char *from, const char *to, bool 
     return move_error(error, e);
 }
 
-/* What unlink would not take. */
+/* Deletes what unlink refused. */
 static int delete_folder(const struct path_walk *walk, const struct tree_bounds *recursive,
                          uint64_t *deleted, struct err *e)
 {
@@ -295,7 +406,7 @@ static int delete_folder(const struct path_walk *walk, const struct tree_bounds 
     return beneath_has_changed(errno) ? 0 : tree_cannot("the file", e);
 }
 
-/* 0 with nothing deleted: it became something else meanwhile. */
+/* 0 with nothing deleted: the name has changed its type meanwhile. */
 static int delete_once(const struct sandbox *sb, const char *name,
                        const struct tree_bounds *recursive, uint64_t *deleted, struct err *e)
 {

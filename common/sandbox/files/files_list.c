@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/sandbox/files/files_list.h"
+#include "common/sandbox/files/files.h"
 
 #include "common/base/mem.h"
 #include "common/sandbox/files/beneath.h"

@@ -22,7 +22,7 @@
 
 enum link_kind {
     LINK_FILE,    /* files/<sandbox's name>/<file's name> */
-    LINK_UPLOAD,  /* uploads/<ticket's id>, see ticket.h */
+    LINK_UPLOAD,  /* uploads/<ticket's id>, see upload.h */
     LINK_ARCHIVE, /* archives/… */
 };
 

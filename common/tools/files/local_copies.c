@@ -8,9 +8,9 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/files/files.h"
-#include "common/sandbox/files/local.h"
 #include "common/tools/args.h"
 #include "common/tools/files/content.h"
+#include "common/tools/files/local.h"
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
 

@@ -9,8 +9,6 @@
 #include "common/base/privsep.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/archive/archive_privsep.h"
-#include "common/sandbox/archive/archive_record.h"
-#include "common/sandbox/archive/unpack.h"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -6,7 +6,7 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
-#include "common/sandbox/files/files_list.h"
+#include "common/sandbox/files/files.h"
 
 #define ENTRIES_MANY 100000
 

@@ -9,7 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/sandbox/files/beneath.h"
-#include "common/sandbox/files/files_list.h"
+#include "common/sandbox/files/files.h"
 #include "common/sandbox/snapshot.h"
 
 #include <signal.h>

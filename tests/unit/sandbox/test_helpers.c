@@ -1,11 +1,9 @@
-/* The programs for containers that stay are written out whole, mended when they are not, and left
- * alone when they are. */
+/* Helpers are written out whole, repaired when they are not whole, and left alone when they are. */
 #include "config.h"
 
 #include "common/base/buf.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
-#include "common/sandbox/helper_files.h"
 #include "common/sandbox/helpers.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 

@@ -5,7 +5,7 @@
 #include "tests/unit/unit.h"
 
 #include "common/base/mem.h"
-#include "common/sandbox/files/local.h"
+#include "common/tools/files/local.h"
 
 /* f->dir is "outside"; the sandbox's folder serves as the allowed one. */
 static char *path_of(const struct fixture *f, const char *name)

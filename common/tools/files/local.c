@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/sandbox/files/local.h"
+#include "common/tools/files/local.h"
 
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
@@ -47,7 +47,7 @@ int local_dirs_add(struct local_dirs *dirs, const char *list, struct err *e)
 void local_dirs_add_uri(struct local_dirs *dirs, const char *uri)
 {
     AUTO_BUF struct buf path = BUF_INIT(LOCAL_PATH_MAX);
-    struct err nobody = ERR_INIT;
+    struct err ignored = ERR_INIT;
 
     if (strncmp(uri, SCHEME, strlen(SCHEME)) != 0)
         return;
@@ -61,7 +61,7 @@ void local_dirs_add_uri(struct local_dirs *dirs, const char *uri)
             uri += 2;
     }
     if (buf_ok(&path) && strlen(buf_str(&path)) == path.len)
-        (void)add_one(dirs, buf_str(&path), path.len, &nobody);
+        (void)add_one(dirs, buf_str(&path), path.len, &ignored);
 }
 
 void local_dirs_clear(struct local_dirs *dirs)

@@ -1,9 +1,9 @@
 /*
  * The machine's own files, for a server that works for its own user (stdio): only what lies beneath
- * directories that somebody allowed. Links are followed nowhere below them, so none leads out.
+ * allowed directories. Links below them are not followed, so none leads out.
  */
-#ifndef SANDCGI_SANDBOX_FILES_LOCAL_H
-#define SANDCGI_SANDBOX_FILES_LOCAL_H
+#ifndef SANDCGI_TOOLS_FILES_LOCAL_H
+#define SANDCGI_TOOLS_FILES_LOCAL_H
 
 #include "common/base/auto.h"
 #include "common/base/err.h"

@@ -15,8 +15,8 @@ struct range {
     enum address_kind kind;
 };
 
-/* IANA's special-purpose registry, and what clouds put into public ranges. The first that fits
- * counts; the rest is public. */
+/* IANA's special-purpose registry, and the services of clouds in public ranges. The first match
+ * counts; all other addresses are public. */
 static const struct range v4[] = {
     {"0.0.0.0", 8, ADDRESS_NEVER},          /* this network; 0.0.0.0 is this machine */
     {"169.254.0.0", 16, ADDRESS_NEVER},     /* link-local, most clouds' metadata */
@@ -39,7 +39,7 @@ static const struct range v4[] = {
     {"192.175.48.0", 24, ADDRESS_SPECIAL}, /* AS112 */
 };
 
-/* As above, but the rest, which is not in use, is ADDRESS_NEVER. */
+/* As above, but other addresses, which are not in use, are ADDRESS_NEVER. */
 static const struct range v6[] = {
     {"::1", 128, ADDRESS_PRIVATE},
     {"fd00:ec2::", 32, ADDRESS_NEVER},       /* a cloud's metadata */
@@ -52,7 +52,7 @@ static const struct range v6[] = {
     {"2000::", 3, ADDRESS_PUBLIC},           /* all unicast addresses in use */
 };
 
-/* Where an IPv4 address stands in an IPv6 one: mapped, NAT64, 6to4. */
+/* The offset of an IPv4 address inside an IPv6 one: mapped, NAT64, 6to4. */
 static const struct translation {
     const char *base;
     unsigned bits, at;
@@ -82,14 +82,7 @@ static enum address_kind kind_of_v4(const uint8_t *address)
     return kind_in(address, AF_INET, v4, ARRAY_LEN(v4), ADDRESS_PUBLIC);
 }
 
-/* Its 4 or 16 bytes; NULL: it is not of that family. */
-static const uint8_t *bytes_v4(const struct sockaddr *address, socklen_t len)
-{
-    if (address->sa_family != AF_INET || len < sizeof(struct sockaddr_in))
-        return NULL;
-    return (const uint8_t *)&((const struct sockaddr_in *)(const void *)address)->sin_addr;
-}
-
+/* Its 16 bytes; NULL: it is no IPv6 address. */
 static const uint8_t *bytes_v6(const struct sockaddr *address, socklen_t len)
 {
     if (address->sa_family != AF_INET6 || len < sizeof(struct sockaddr_in6))
@@ -107,11 +100,12 @@ static const struct translation *translation_of(const uint8_t *v6_bytes)
 
 enum address_kind address_kind_of(const struct sockaddr *address, socklen_t len)
 {
-    const uint8_t *bytes = bytes_v4(address, len);
+    const struct sockaddr_in *in = (const void *)address;
+    const uint8_t *bytes = bytes_v6(address, len);
 
-    if (bytes)
-        return kind_of_v4(bytes);
-    if (!(bytes = bytes_v6(address, len)))
+    if (address->sa_family == AF_INET && len >= sizeof *in)
+        return kind_of_v4((const uint8_t *)&in->sin_addr);
+    if (!bytes)
         return ADDRESS_NEVER;
     const struct translation *inside = translation_of(bytes);
     if (inside)

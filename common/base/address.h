@@ -1,5 +1,4 @@
-/* Kinds of IP addresses: one table of special ranges, for code that connects on behalf of others.
- */
+/* Kinds of IP addresses, by a table of special ranges. */
 #ifndef SANDCGI_BASE_ADDRESS_H
 #define SANDCGI_BASE_ADDRESS_H
 
@@ -8,8 +7,8 @@
 
 enum address_kind {
     ADDRESS_PUBLIC,
-    ADDRESS_SPECIAL, /* routed in the public internet, yet not a server's: relays, sinks, tests */
-    ADDRESS_PRIVATE, /* of a company's own network, of this machine, of documentation */
+    ADDRESS_SPECIAL, /* publicly routed, but without servers: relays, sinks, tests */
+    ADDRESS_PRIVATE, /* private networks, loopback, documentation */
     ADDRESS_NEVER,   /* metadata services, link-local, multicast, unspecified, no IP at all */
 };
 
@@ -17,7 +16,7 @@ enum address_kind {
  * (len, in bytes) than its family's is ADDRESS_NEVER. */
 enum address_kind address_kind_of(const struct sockaddr *address, socklen_t len);
 
-/* Such an IPv4 address inside an IPv6 one. */
+/* Is it an IPv4 address inside an IPv6 one? */
 bool address_is_translated(const struct sockaddr *address, socklen_t len);
 
 #endif

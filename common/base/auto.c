@@ -10,7 +10,7 @@ void auto_close_fd(int *fd)
     if (*fd < 0)
         return;
     int saved = errno;
-    /* On Linux the descriptor is gone even when close says EINTR: never a second try. */
+    /* Linux releases the descriptor even when close fails with EINTR: no second try. */
     close(*fd);
     *fd = -1;
     errno = saved;

@@ -1,11 +1,11 @@
 /*
- * Locals that clean themselves up.
+ * Local variables that are released at the end of their scope.
  *
  *   AUTO_FD int fd = open(...);        closed when it goes out of scope
  *   AUTO_FREE char *s = mem_strdup(...);  freed when it goes out of scope
  *
- * Ownership leaves a function only through TAKE_FD / TAKE_PTR, which read as "this is handed over".
- * Modules with a type of their own put an AUTO_<TYPE> macro next to it (AUTO_BUF in buf.h).
+ * Ownership leaves a function only through TAKE_FD / TAKE_PTR. A module defines an AUTO_<TYPE>
+ * macro next to a type of its own (AUTO_BUF in buf.h).
  */
 #ifndef SANDCGI_BASE_AUTO_H
 #define SANDCGI_BASE_AUTO_H
@@ -53,7 +53,7 @@ static inline void auto_close_dir(DIR **d)
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * A handful of descriptors that belong together, as one message carries them (sock.h).
+ * The descriptors that one message carries (sock.h).
  *
  *   AUTO_FDS struct fds files = FDS_INIT(FDS_MAX);    closed when it goes out of scope
  */
@@ -70,11 +70,11 @@ struct fds {
         .max = (most)                                                                              \
     }
 
-/* Takes fd over, behind the others. false: there is no room; fd is closed. */
+/* Appends take_fd; false: the list is full, take_fd is closed. */
 bool fds_add(struct fds *f, int take_fd);
-/* Hands the first one over; -1: there is none. */
+/* Removes the first and returns it; -1: the list is empty. */
 int fds_take(struct fds *f);
-/* Moves as many of from's as to has room for, in their order; closes the rest. */
+/* Appends all of from to to; closes those that do not fit. */
 void fds_move(struct fds *to, struct fds *from);
 /* Closes all. */
 void fds_clear(struct fds *f);

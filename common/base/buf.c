@@ -25,7 +25,7 @@ void buf_reset(struct buf *b)
         b->data[0] = '\0';
 }
 
-/* Room for n more bytes and the NUL: doubles, but never beyond what max allows. */
+/* Makes room for n more bytes and the NUL: doubles the capacity, up to max. */
 static bool make_room(struct buf *b, size_t n)
 {
     if (b->failed || b->max >= PTRDIFF_MAX || n > b->max - b->len) {

@@ -1,9 +1,8 @@
 /*
  * A growing byte buffer with a mandatory maximum.
  *
- * data is NULL or NUL-terminated at data[len] (the NUL is not counted). An append that would pass
- * max poisons the buffer: failed becomes true, later appends do nothing, so a series of appends
- * needs one check (buf_ok) at its end.
+ * data is NULL or has a NUL at data[len], which is not counted. An append beyond max sets failed,
+ * and later appends do nothing, so a series of appends needs one check (buf_ok) at its end.
  */
 #ifndef SANDCGI_BASE_BUF_H
 #define SANDCGI_BASE_BUF_H
@@ -30,7 +29,7 @@ struct buf {
 
 /* Frees the content; the buffer is empty and usable again with the same max. */
 void buf_clear(struct buf *b);
-/* Empties without giving the memory back, and heals a poisoned buffer. */
+/* Empties it, keeps the memory, resets failed. */
 void buf_reset(struct buf *b);
 
 void buf_add(struct buf *b, const void *data, size_t len);
@@ -42,8 +41,8 @@ void buf_vaddf(struct buf *b, const char *fmt, va_list ap) __attribute__((format
 /* Drops the first n bytes (n <= len). */
 void buf_drop_front(struct buf *b, size_t n);
 
-/* Room for at least n more bytes at data + len, for reading into; NULL (poisoned) over max. Then
- * buf_grew(n). */
+/* Room for at least n more bytes at data + len, to be followed by buf_grew; NULL (failed) over max.
+ */
 char *buf_reserve(struct buf *b, size_t n);
 void buf_grew(struct buf *b, size_t n);
 

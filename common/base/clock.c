@@ -33,7 +33,7 @@ struct deadline deadline_in_ms(int64_t ms)
 {
     int64_t now = clock_mono_ms();
     if (ms < 0)
-        ms = 0; /* long ago is now; below zero would read as never */
+        ms = 0; /* a negative at_ms would mean never */
     return (struct deadline){.at_ms = ms > INT64_MAX - now ? INT64_MAX : now + ms};
 }
 

@@ -1,4 +1,4 @@
-/* Time: deadlines on the monotonic clock, stamps on the real one. */
+/* Deadlines by the monotonic clock, timestamps by the real-time clock. */
 #ifndef SANDCGI_BASE_CLOCK_H
 #define SANDCGI_BASE_CLOCK_H
 
@@ -19,7 +19,7 @@ struct deadline {
 
 struct deadline deadline_in_ms(int64_t ms);
 bool deadline_passed(struct deadline d);
-/* Milliseconds left, clamped to [0, INT_MAX]; -1 for never: what poll(2) wants. */
+/* poll(2)'s timeout: milliseconds left, clamped to [0, INT_MAX]; -1: never. */
 int deadline_poll_ms(struct deadline d);
 /* The earlier of the two. */
 struct deadline deadline_min(struct deadline a, struct deadline b);

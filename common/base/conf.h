@@ -1,7 +1,5 @@
 /*
- * A generic loader for settings described by a table: KEY=VALUE files, the environment, and
- * defaults, in rising order of precedence default < file < environment. It knows types and bounds,
- * not what the settings mean.
+ * Loads settings that a table describes: defaults, then a KEY=VALUE file, then the environment.
  */
 #ifndef SANDCGI_BASE_CONF_H
 #define SANDCGI_BASE_CONF_H
@@ -46,20 +44,19 @@ struct conf_row {
 /*
  * Fills *settings (zeroed by the caller) from the defaults, then from the file at path (NULL: no
  * file), then from envp-like lookups through getenv. Lines are KEY=VALUE; blank lines and lines
- * starting with '#' are passed over; one pair of single or double quotes around the value is
+ * starting with '#' are ignored; one pair of single or double quotes around the value is
  * removed; "export " in front is allowed. A key that the table does not know is an error when it
- * begins with one of the prefixes that the table uses (the part of a name up to its first '_'),
- * since it is most likely a typing error; other keys belong to other programs and are ignored.
- * Errors name file, line, key and what is allowed; never the value of a secret.
- * Strings are allocated, never NULL, valid UTF-8 without control characters; conf_clear frees them,
- * also after a failure.
+ * begins with a prefix of the table's names (up to the first '_'), since it is probably a typing
+ * error; other keys are ignored. Errors name file, line, key and the allowed values, never the
+ * value of a secret. Strings are allocated, never NULL, valid UTF-8 without control characters;
+ * conf_clear frees them, also after a failure.
  */
 int conf_load(const struct conf_row *table, void *settings, const char *path, struct err *e);
 void conf_clear(const struct conf_row *table, void *settings);
 
 /*
  * Sets one row from text. Messages begin with where ("file .env, line 3", "environment").
- * Empty text empties a string and gives every other type its default back.
+ * An empty text makes a string empty and resets every other type to its default.
  */
 int conf_set(const struct conf_row *row, void *settings, const char *text, const char *where,
              struct err *e);
@@ -67,10 +64,10 @@ int conf_set(const struct conf_row *row, void *settings, const char *text, const
 /* The row of that name, or NULL. */
 const struct conf_row *conf_find(const struct conf_row *table, const char *name);
 
-/* The current value as text that conf_set would read back; secrets as "(secret)" or "(empty)". */
+/* The current value in the form that conf_set reads; secrets as "(secret)" or "(empty)". */
 void conf_format(const struct conf_row *row, const void *settings, struct buf *out);
 
-/* What a value of this row may be, to stand behind "must be": "a whole number from 1 to 9". */
+/* The allowed values, to follow "must be": "a whole number from 1 to 9". */
 void conf_describe(const struct conf_row *row, struct buf *out);
 
 /* A Markdown table of all rows (name, default, meaning): the one in fcgi/README.md. */

@@ -16,20 +16,20 @@ struct crypto_part {
     size_t len;
 };
 
-/* HMAC-SHA-256 over the parts, each preceded by its length as 8 bytes big-endian, so that no two
- * lists collide. */
+/* HMAC-SHA-256 over the parts, each after its length (8 bytes, big-endian), so that no two lists
+ * collide. */
 int crypto_hmac(const void *key, size_t key_len, const struct crypto_part *parts, size_t n,
                 uint8_t out[CRYPTO_SHA256_LEN], struct err *e);
 
 int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], struct err *e);
 
-/* Constant-time in the contents (not in the lengths' difference: both sides are hashed first). */
+/* Compares the hashes of both in constant time; the time depends on the lengths only. */
 bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len);
 
 /* Lower-case hex with a NUL; out holds CRYPTO_HEX_LEN(len). */
 void crypto_hex(const uint8_t *data, size_t len, char *out);
 
-/* n random bytes as lower-case hex. Ends the process when the system has no randomness. */
+/* n random bytes as lower-case hex. Ends the process when the library has none. */
 void crypto_random_hex(size_t n, char *out);
 
 #endif

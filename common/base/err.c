@@ -57,8 +57,7 @@ static void set_text(struct err *e, enum err_kind kind, int sys, const char *tex
     copy_tidy(e->text, sizeof e->text, text);
 }
 
-/* A little longer than err.text: a character that the formatting cut is then cut off whole by
- * copy_tidy. */
+/* A little longer than err.text: copy_tidy then removes a character that was cut. */
 #define SCRATCH (sizeof((struct err *)NULL)->text + 8)
 
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
@@ -81,7 +80,7 @@ int err_errno(struct err *e, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     errno = saved;
-    /* The reason matters more than the end of a long name: leave room for it. */
+    /* Room for the reason, which matters more than the end of a long name. */
     snprintf(whole, sizeof whole, "%.*s: %m", (int)utf8_cut(text, strlen(text), SCRATCH - 128),
              text);
     set_text(e, ERR_IO, saved, whole);

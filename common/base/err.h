@@ -2,8 +2,8 @@
  * Errors: a small struct on the caller's stack, always the last parameter.
  *
  * A function that can fail returns 0 (or a pointer, or a count) on success and -1 (NULL) on
- * failure, and touches *e only on failure. The text is made where the cause is known; on the way up
- * context is put in front (err_wrap); it is logged or sent to the client once, where it stops. No
+ * failure, and changes *e only on failure. The function that knows the cause writes the text; its
+ * callers put context in front (err_wrap); the last one logs it or sends it to the client. No
  * memory is allocated.
  */
 #ifndef SANDCGI_BASE_ERR_H
@@ -41,9 +41,9 @@ struct err {
     }
 
 /*
- * Sets kind and text; always returns -1, so that failing is one line: return err_set(e, ERR_LIMIT,
- * ...). Control characters become blanks and broken UTF-8 becomes '?', since names from outside get
- * into texts. e may be NULL, and the arguments may point into *e itself.
+ * Sets kind and text; always returns -1, as in return err_set(e, ERR_LIMIT, ...). Control
+ * characters become blanks and malformed UTF-8 becomes '?', since texts contain names from outside.
+ * e may be NULL, and the arguments may point into *e.
  */
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

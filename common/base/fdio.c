@@ -9,8 +9,7 @@
 
 #define READ_CHUNK 65536
 
-/* After a failed read or write: true to try again (it was interrupted, or the descriptor is ready
- * now). */
+/* After a failed read or write: was it interrupted, or is the descriptor ready now? */
 static bool may_retry(int fd, short events)
 {
     if (errno == EINTR)
@@ -54,7 +53,7 @@ int fdio_read_to_end(int fd, struct buf *out, struct err *e)
     for (;;) {
         size_t room = out->max - out->len;
         size_t want = room < READ_CHUNK ? room : READ_CHUNK;
-        /* In a full buffer one byte more tells "exactly max" from "too long". */
+        /* One more byte than the buffer holds tells exactly max from too long. */
         char beyond;
         char *to = want ? buf_reserve(out, want) : &beyond;
         if (!to)

@@ -1,6 +1,6 @@
 /*
- * Whole reads and writes on descriptors: handles EINTR, short counts and non-blocking descriptors
- * (for which it waits).
+ * Complete reads and writes: handles EINTR, short counts and non-blocking descriptors, for which it
+ * waits.
  */
 #ifndef SANDCGI_BASE_FDIO_H
 #define SANDCGI_BASE_FDIO_H
@@ -11,12 +11,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Writes everything or fails. Our processes ignore SIGPIPE: a peer that is gone gives EPIPE. */
+/* Writes all bytes or fails. Our processes ignore SIGPIPE: a closed connection gives EPIPE. */
 int fdio_write_all(int fd, const void *data, size_t len, struct err *e);
 /* Reads to the end into out; ERR_LIMIT over out's max. */
 int fdio_read_to_end(int fd, struct buf *out, struct err *e);
-/* Reads a whole file, at most out->max bytes. Messages name the path; ERR_NOT_FOUND when it does
- * not exist. */
+/* Reads a file of at most out->max bytes. Messages name the path; ERR_NOT_FOUND: no such file. */
 int fdio_read_file(const char *path, struct buf *out, struct err *e);
 int fdio_set_nonblocking(int fd, struct err *e);
 /* Opens /dev/null on those of 0, 1, 2 that are closed, so that no later descriptor gets such a

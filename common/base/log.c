@@ -35,7 +35,7 @@ void log_set_role(const char *role)
     log_role = role;
 }
 
-/* C0, DEL, and C1 (U+0080 to U+009F), with which a terminal can be made to do things too. */
+/* C0, DEL and C1 (U+0080 to U+009F): terminals may execute all of them. */
 static bool is_control(const char *s, size_t n)
 {
     unsigned char c = (unsigned char)s[0];
@@ -43,8 +43,7 @@ static bool is_control(const char *s, size_t n)
            (n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0);
 }
 
-/* One character as it stands, or the bytes that must not reach a log as \xNN. Returns how many
- * bytes it read. */
+/* Writes one character unchanged, or its bytes as \xNN. Returns the number of bytes read. */
 static size_t escape_char(const char *s, size_t len, char *out, size_t size)
 {
     size_t n = utf8_char_len(s, len);
@@ -59,8 +58,8 @@ static size_t escape_char(const char *s, size_t len, char *out, size_t size)
     return n ? n : 1;
 }
 
-/* Appends text to line (used of size bytes are taken), escaped, and ends it with a mark when it
- * does not fit. */
+/* Appends text, escaped, to line (used of size bytes are full); CUT_MARK replaces an end that does
+ * not fit. */
 static size_t append_escaped(char *line, size_t used, size_t size, const char *text)
 {
     size_t len = strlen(text);
@@ -86,7 +85,7 @@ void log_at(enum log_level level, const char *fmt, ...)
     if (level > log_limit)
         return;
     int saved = errno;
-    /* One byte more than a line takes, so that a text that vsnprintf cut still shows the mark. */
+    /* One byte longer than a line, so that a text that vsnprintf cut gets the mark. */
     char text[LINE_MAX_BYTES + 1], line[LINE_MAX_BYTES + 1];
     va_list ap;
     va_start(ap, fmt);
@@ -96,8 +95,7 @@ void log_at(enum log_level level, const char *fmt, ...)
     size_t used = (size_t)snprintf(line, 64, "%s %.40s: ", level_names[level], log_role);
     used = append_escaped(line, used, LINE_MAX_BYTES, text);
     line[used++] = '\n';
-    /* One write per line, so that lines of several processes do not mix. A log that cannot be
-     * written is no reason to fail. */
+    /* One write per line, so that lines of several processes do not mix. A failure is ignored. */
     ssize_t written = write(STDERR_FILENO, line, used);
     (void)written;
     errno = saved;

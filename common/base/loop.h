@@ -1,7 +1,7 @@
 /*
- * One event loop: descriptors, and the functions that are called when they are ready. A process
- * either waits in it (loop_wait), or polls loop.fd beside descriptors of its own and calls
- * loop_dispatch when that is readable.
+ * An event loop: calls a function for each descriptor that is ready. A process waits in it
+ * (loop_wait), or polls loop.fd among other descriptors and calls loop_dispatch when it is
+ * readable.
  */
 #ifndef SANDCGI_BASE_LOOP_H
 #define SANDCGI_BASE_LOOP_H
@@ -15,12 +15,11 @@
 
 #define LOOP_BATCH 64 /* events that are fetched from the kernel at once */
 
-/* owner is the loop's, item the watch's; events as in epoll_ctl(2). A handler may find nothing to
- * do: another handler of the same batch may have read the descriptor before. */
+/* owner is the loop's, item the watch's; events as in epoll_ctl(2). There may be nothing to do:
+ * another handler of the same batch may have read the descriptor. */
 typedef void loop_handler(void *owner, void *item, uint32_t events);
 
-/* One watched descriptor. Lives in the struct of what it watches, and stays where it is until
- * loop_remove. */
+/* One watched descriptor. Its address must not change until loop_remove. */
 struct loop_watch {
     int fd; /* -1: not watched; stays the caller's */
     loop_handler *ready;

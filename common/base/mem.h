@@ -1,7 +1,6 @@
 /*
- * Allocation of small, bounded things. Out of memory ends the process: workers and run children are
- * supervised and restarted. Sizes that a client chooses are bounded by a named limit before they
- * come here.
+ * Allocation of bounded sizes: the caller checks sizes that a client chooses against a named limit.
+ * Out of memory ends the process; its parent restarts it.
  */
 #ifndef SANDCGI_BASE_MEM_H
 #define SANDCGI_BASE_MEM_H
@@ -9,7 +8,7 @@
 #include <stddef.h>
 
 void *mem_alloc(size_t size) __attribute__((malloc, returns_nonnull)); /* zeroed */
-/* Not zeroed: for buffers of which most runs use little, so that the rest is never touched. */
+/* Not zeroed: for large buffers that are mostly unused. */
 void *mem_alloc_raw(size_t size) __attribute__((malloc, returns_nonnull));
 void *mem_array(size_t n, size_t size)
     __attribute__((malloc, returns_nonnull)); /* zeroed, overflow-checked */

@@ -1,8 +1,6 @@
 /*
- * Strict text to number conversion: the whole text must match; no signs, blanks or leading plus;
- * ranges are those of the caller. Used for everything that comes from outside: settings, headers,
- * engine replies. All return 0, or -1 leaving *out alone; the caller makes the message, since it
- * knows the name of the field.
+ * Strict conversion of text from outside: the whole text must match, without signs or blanks. All
+ * return 0, or -1 with *out unchanged; the caller writes the message, which names the field.
  */
 #ifndef SANDCGI_BASE_PARSE_H
 #define SANDCGI_BASE_PARSE_H

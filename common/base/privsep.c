@@ -48,7 +48,7 @@ void privsep_end(pid_t pid)
 
 /* ---- from inside ---- */
 
-/* High copies first: what dup2 replaces may be one of ours. */
+/* Copies to high numbers first: dup2 may replace a descriptor of fds. */
 int privsep_keep_fds(const int *fds, size_t n)
 {
     int high[PRIVSEP_FDS_MAX];

@@ -1,6 +1,6 @@
 /*
- * How a process that reads hostile bytes gives up everything it does not need. Steps that only one
- * such process needs (namespaces, a filter of system calls) are its own.
+ * Removes the rights of a process that reads hostile bytes. Namespaces and filters of system calls
+ * are left to the process.
  */
 #ifndef SANDCGI_BASE_PRIVSEP_H
 #define SANDCGI_BASE_PRIVSEP_H

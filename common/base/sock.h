@@ -38,12 +38,11 @@ bool sock_is_listening(int fd);
  */
 int sock_send_message(int fd, const void *data, size_t len, int pass_fd, struct err *e);
 
-/* The same without waiting: all of it is sent now, or -1 (ERR_BUSY when the buffer is full; close
- * the stream then, since a part may have been sent). */
+/* The same without waiting. ERR_BUSY: the buffer is full; a part may have been sent, so the stream
+ * must be closed. */
 int sock_post_message(int fd, const void *data, size_t len, int pass_fd, struct err *e);
 
-/* Some of len bytes of a message, without waiting, as send(2); ride is passed with the first of
- * them, and stays the caller's. */
+/* As send(2), without waiting; ride is passed with the first byte and stays the caller's. */
 ssize_t sock_send_some(int fd, const void *data, size_t len, const struct fds *ride);
 
 /* Receives at most len bytes without waiting: 1 with *out_n (0 at the end of the stream), 0: none
@@ -59,14 +58,13 @@ int sock_recv_some(int fd, void *to, size_t len, struct fds *got, size_t *out_n,
  */
 int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e);
 
-/* The same of a message that may carry as many descriptors as out_fds, which is empty, has room
- * for. */
+/* The same for a message with as many descriptors as out_fds, which is empty, can hold. */
 int sock_recv_with_fds(int fd, struct buf *out, struct fds *out_fds, struct deadline d,
                        struct err *e);
 
-/* A message that arrives in pieces, for a process that must not wait for it. */
+/* A message that is received in parts, for a process that must not wait. */
 struct sock_inbox {
-    struct buf message; /* what has arrived of it, without the header */
+    struct buf message; /* the bytes received, without the header */
     struct fds passed;  /* the descriptor it carried, if any; the owner may take it */
     unsigned char header[4];
     size_t n_header;

@@ -47,14 +47,6 @@ static const struct mcp_method methods[] = {
     {"notifications/roots/list_changed", MCP_ANY_LEGACY, RPC_NOTIFICATION, NULL, NULL, NULL, 0},
 };
 
-static const struct mcp_method *method_find(const char *name)
-{
-    for (size_t i = 0; name && i < ARRAY_LEN(methods); i++)
-        if (strcmp(methods[i].name, name) == 0)
-            return &methods[i];
-    return NULL;
-}
-
 static void answer_failure(const json_t *id, struct mcp_failure *f, struct mcp_answer *out)
 {
     out->status = f->status;
@@ -201,17 +193,20 @@ static void answer_message(const struct mcp_server *server, const struct mcp_ori
                            const struct rpc_message *message, const json_t *whole,
                            struct mcp_answer *out)
 {
-    const struct mcp_method *method = method_find(message->method);
+    const struct mcp_method *method = NULL;
     struct mcp_call call = {.server = server,
                             .origin = origin,
                             .id = message->id,
                             .params = message->params,
-                            .method = method,
                             .method_name = message->method,
                             .answer = out};
     AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
     AUTO_MCP_SESSION struct mcp_session session = {.record = NULL};
 
+    for (size_t i = 0; message->method && !method && i < ARRAY_LEN(methods); i++)
+        if (strcmp(methods[i].name, message->method) == 0)
+            method = &methods[i];
+    call.method = method;
     if (method)
         out->method = method->name;
     if (era_decide(message, origin, method ? method->name_param : NULL, &call.era, &refusal) < 0 ||

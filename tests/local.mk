@@ -43,7 +43,8 @@ dist_check_SCRIPTS += \
 	tests/lint/manuals.sh \
 	tests/lint/settings.sh \
 	tests/lint/shell.sh \
-	tests/lint/sizes.sh
+	tests/lint/sizes.sh \
+	tests/lint/structure.py
 
 EXTRA_DIST += tests/run.sh tests/lib tests/e2e tests/profiles tests/conformance tests/runners/compare .ci/run
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h tests/lint/common.sh tests/unit/unit.h

@@ -1,4 +1,5 @@
 """The server's processes, and the engine, killed in mid-run: the client is answered or cut off, no container outlives its time."""
+import contextlib
 import http.client
 import os
 import secrets
@@ -44,7 +45,8 @@ class MidRun:
     def kill(self, *pids):
         check(pids and all(pids), f"nobody to kill: {pids}")
         for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # a short-lived child
+                os.kill(pid, signal.SIGKILL)
 
     def answered(self):
         """What the client was told; never later than the run could have lasted."""

@@ -67,14 +67,6 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void close_from(unsigned first)
-{
-    if (syscall(SYS_close_range, first, ~0U, 0) == 0)
-        return;
-    for (unsigned fd = first; fd < 1024; fd++)
-        close((int)fd);
-}
-
 /* What the child becomes, and with which descriptors. */
 struct becoming {
     const struct child_plan *plan;
@@ -97,7 +89,9 @@ static bool take_descriptors(struct becoming *b)
     b->failure_fd = FAILURE_FD;
     if (plan->hook_fd < 0)
         close(HOOK_FD);
-    close_from(FAILURE_FD + 1);
+    if (syscall(SYS_close_range, FAILURE_FD + 1, ~0U, 0) != 0)
+        for (int fd = FAILURE_FD + 1; fd < 1024; fd++)
+            close(fd);
     return true;
 }
 
@@ -130,11 +124,23 @@ __attribute__((noreturn)) static void become_or_fail(struct becoming *b)
     _exit(ENTRY_FAILED);
 }
 
-static bool same_name(const char *a, const char *b)
+char **argv_new(char *const *command, char *option, char *const *args, size_t n)
 {
-    size_t len = strcspn(a, "=");
+    size_t len = 0, at = 0;
+    char **argv;
 
-    return len == strcspn(b, "=") && memcmp(a, b, len) == 0;
+    while (command[len])
+        len++;
+    argv = calloc(len + n + 2, sizeof(*argv));
+    if (!argv)
+        return NULL;
+    argv[at++] = command[0];
+    if (option)
+        argv[at++] = option;
+    memcpy(argv + at, command + 1, (len - 1) * sizeof(*argv));
+    if (n > 0)
+        memcpy(argv + at + len - 1, args, n * sizeof(*argv));
+    return argv;
 }
 
 /* Our environment with env's entries in the place of those of the same name. */
@@ -150,9 +156,9 @@ static char **join_env(char *const *env, size_t n_env)
         return NULL;
     memcpy(all, environ, n * sizeof(*all));
     for (size_t i = 0; i < n_env; i++) {
-        size_t at = 0;
+        size_t at = 0, name = strcspn(env[i], "=");
 
-        while (at < n && !same_name(all[at], env[i]))
+        while (at < n && (strcspn(all[at], "=") != name || memcmp(all[at], env[i], name) != 0))
             at++;
         all[at] = env[i];
         if (at == n)

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -314,21 +313,11 @@ static void orphan_close(int i)
     memmove(orphans + i, orphans + i + 1, (size_t)(--n_orphans - i) * sizeof(*orphans));
 }
 
-static void orphan_add(int fd)
+int orphan_polls(struct pollfd *p)
 {
-    if (n_orphans == ORPHANS_MAX)
-        orphan_close(0);
-    orphans[n_orphans++] = fd;
-}
-
-int orphan_count(void)
-{
+    for (int i = 0; i < n_orphans; i++)
+        p[i] = (struct pollfd){.fd = orphans[i], .events = POLLIN};
     return n_orphans;
-}
-
-int orphan_fd(int i)
-{
-    return orphans[i];
 }
 
 void orphan_drain(void)
@@ -357,9 +346,13 @@ void output_end(struct command *c)
         command_frame(c, 'R', report_write(text, &c->report));
     }
     for (int of = 0; of < STREAM_N; of++) {
-        if (c->streams[of].fd >= 0 && of != STREAM_CONTROL)
-            orphan_add(c->streams[of].fd);
-        else if (c->streams[of].fd >= 0)
+        if (c->streams[of].fd < 0)
+            continue;
+        if (n_orphans == ORPHANS_MAX && of != STREAM_CONTROL)
+            orphan_close(0);
+        if (of != STREAM_CONTROL)
+            orphans[n_orphans++] = c->streams[of].fd;
+        else
             close(c->streams[of].fd);
     }
     free(c->queue);

@@ -5,6 +5,8 @@
 
 #include "runners/common/entry.h"
 
+#include <poll.h>
+
 #define CONTROL_MAX (64u << 20) /* bytes that a program has not read from its control channel */
 #define ID_LEN      4
 #define DATA_MAX    (FRAME_MAX - ID_LEN)
@@ -74,8 +76,8 @@ void output_last(struct command *c);
  * SIGPIPE does not end them. The oldest pipe is closed when there are too many. */
 #define ORPHANS_MAX 128
 
-int orphan_count(void);
-int orphan_fd(int i);
+/* Fills a table of ORPHANS_MAX; returns how many there are. */
+int orphan_polls(struct pollfd *p);
 /* Reads what is there of all; those at their end are closed. */
 void orphan_drain(void);
 

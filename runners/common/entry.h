@@ -69,6 +69,8 @@ uint32_t u32_get(const void *from);
 void u32_put(void *to, uint32_t value);
 /* Writes all of data to a file or memfd; false with errno set. */
 bool write_all(int fd, const void *data, size_t len);
+/* The beginning of a small file as a string; false when it cannot be read. */
+bool read_text(const char *path, char *text, size_t size);
 /*
  * Reads all signals of a signalfd. Returns the last one that stops the container, 0 = none:
  * SIGCHLD never does. outside: only signals from outside the container do.
@@ -139,6 +141,10 @@ struct child_plan {
     int input_fd;
     int hook_fd; /* becomes HOOK_FD; -1 = none */
 };
+
+/* PROGRAM, an option (NULL: none), the fixed arguments, n more; to be freed. NULL without memory.
+ */
+char **argv_new(char *const *command, char *option, char *const *args, size_t n);
 
 /* Room for a reason, with its NUL. */
 #define CHILD_WHY_MAX 256

@@ -87,14 +87,6 @@ static enum envelope_end take_code(struct reading *r, size_t len)
     return end;
 }
 
-static enum envelope_end take_input(struct reading *r, size_t len)
-{
-    if (r->have_input)
-        return envelope_bad("input twice");
-    r->have_input = true;
-    return copy_payload(r, r->warm->input->fill_fd, len, "input");
-}
-
 /* One argument or environment entry as a string of our own, in *out. */
 static enum envelope_end take_text(struct reading *r, size_t len, char **out)
 {
@@ -194,7 +186,10 @@ static enum envelope_end take_record(struct reading *r, char tag, size_t len)
     case 'C':
         return take_code(r, len);
     case 'I':
-        return take_input(r, len);
+        if (r->have_input)
+            return envelope_bad("input twice");
+        r->have_input = true;
+        return copy_payload(r, r->warm->input->fill_fd, len, "input");
     case 'A':
         return take_item(r, len, &r->v->args, &r->v->n_args);
     case 'E':

@@ -61,15 +61,6 @@ static int listen_on_loopback(uint16_t *port)
     return fd;
 }
 
-static int connect_to_proxy(const char *path)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
-    return fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 ? fd : -1;
-}
-
 /* One direction to its end, which is passed on. */
 __attribute__((noreturn)) static void carry(int from, int to)
 {
@@ -85,12 +76,13 @@ __attribute__((noreturn)) static void carry(int from, int to)
 /* In a process of its own: one connection, a direction in a child each. */
 __attribute__((noreturn)) static void tunnel(const struct index *x, int fd)
 {
-    int there = connect_to_proxy(x->socket);
-    pid_t up = there < 0 ? -1 : fork();
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int there = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (there < 0)
+    snprintf(a.sun_path, sizeof(a.sun_path), "%s", x->socket);
+    if (there < 0 || connect(there, (struct sockaddr *)&a, sizeof(a)) < 0)
         _exit(1);
-    if (up == 0) {
+    if (fork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
         carry(fd, there);
     }

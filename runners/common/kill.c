@@ -1,7 +1,6 @@
 #include "runners/common/entry.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,8 +94,7 @@ struct process {
 };
 
 static struct process table[PROCESSES_MAX];
-/* What has been signalled: a process in the session of one of these belongs to the tree, also when
- * its parent is gone. */
+/* What has been signalled: its session belongs to the tree, also when its parent is gone. */
 static struct process seen[PROCESSES_MAX];
 static size_t n_seen;
 
@@ -113,19 +111,9 @@ static bool read_process(const char *pid, struct process *out)
 {
     char path[32], text[512];
     const char *at;
-    ssize_t n;
-    int fd;
 
     snprintf(path, sizeof(path), "/proc/%.12s/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    at = strrchr(text, ')');
+    at = read_text(path, text, sizeof(text)) ? strrchr(text, ')') : NULL;
     if (!at)
         return false;
     *out = (struct process){.pid = (pid_t)digits(pid),

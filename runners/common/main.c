@@ -5,7 +5,6 @@
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -62,23 +61,6 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* PROGRAM and its fixed arguments, then those of the envelope. */
-static char **join_argv(char *const *fixed, const struct envelope *v)
-{
-    size_t n = 0;
-    char **argv;
-
-    while (fixed[n])
-        n++;
-    argv = calloc(n + v->n_args + 1, sizeof(*argv));
-    if (!argv)
-        return NULL;
-    memcpy(argv, fixed, n * sizeof(*argv));
-    if (v->n_args > 0)
-        memcpy(argv + n, v->args, v->n_args * sizeof(*argv));
-    return argv;
-}
-
 /* Runs the program of the envelope, in the warm interpreter or in a new one. */
 static int program_run(struct warm *w, const struct envelope *v)
 {
@@ -89,7 +71,7 @@ static int program_run(struct warm *w, const struct envelope *v)
     const char *how = warm ? "ahead" : "anew";
 
     if (!warm) {
-        struct child_plan plan = {.argv = join_argv(o->command, v),
+        struct child_plan plan = {.argv = argv_new(o->command, NULL, v->args, v->n_args),
                                   .env = v->env,
                                   .n_env = v->n_env,
                                   .cwd = o->cwd,
@@ -113,15 +95,12 @@ static int program_run(struct warm *w, const struct envelope *v)
 /* The server has its report; removing the container can wait until it hangs up. */
 static void linger(void)
 {
-    int64_t until_ms = clock_ms() + LINGER_MS;
+    int64_t left, until_ms = clock_ms() + LINGER_MS;
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
 
-    for (;;) {
-        int64_t left = until_ms - clock_ms();
-
-        if (left <= 0 || (poll(&p, 1, (int)left) > 0 && !server_is_there(p.revents)))
+    while ((left = until_ms - clock_ms()) > 0)
+        if (poll(&p, 1, (int)left) > 0 && !server_is_there(p.revents))
             return;
-    }
 }
 
 static int program_main(struct warm *w)

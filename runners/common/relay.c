@@ -39,15 +39,6 @@ static void take_output(int *fd, char tag)
     }
 }
 
-/* The program could have written to the memory that it shared with the holder, so that is stopped
- * and runs no more. */
-static bool only_holder_left(pid_t holder)
-{
-    if (holder == 0 || kill(holder, SIGSTOP) != 0)
-        return false;
-    return !others_left(holder);
-}
-
 static void relay_reap(struct relay *r)
 {
     struct rusage used;
@@ -65,7 +56,9 @@ static void relay_reap(struct relay *r)
         r->end->status = status;
         r->grace_until = clock_ms() + GRACE_MS;
     }
-    r->alone = pid < 0 || (r->ended && only_holder_left(r->end->holder));
+    /* The holder is stopped: the program could have written to the memory that they share. */
+    r->alone = pid < 0 || (r->ended && r->end->holder && kill(r->end->holder, SIGSTOP) == 0 &&
+                           !others_left(r->end->holder));
     if (r->dead_until && !r->alone)
         kill_all(); /* orphans that became ours by these deaths */
 }
@@ -75,13 +68,6 @@ static void kill_rest(struct relay *r)
     kill_all();
     if (!r->dead_until)
         r->dead_until = clock_ms() + DEATH_MS;
-}
-
-static void take_signals(struct relay *r)
-{
-    if (signals_read(r->signal_fd, false))
-        kill_rest(r); /* the container is stopped: end the program, and report how it ended */
-    relay_reap(r);
 }
 
 /* The next moment at which something has to happen without an event; -1 = none. */
@@ -139,8 +125,11 @@ static void relay_tick(struct relay *r)
         r->gone = true;
     if (p[ON_WRITE].revents & (POLLERR | POLLHUP | POLLNVAL))
         r->gone = true;
-    if (p[ON_SIGNAL].revents)
-        take_signals(r);
+    if (p[ON_SIGNAL].revents) {
+        if (signals_read(r->signal_fd, false))
+            kill_rest(r); /* the container is stopped: end the program, and report how it ended */
+        relay_reap(r);
+    }
     if (p[ON_OUT].revents)
         take_output(&r->c->out_fd, 'O');
     if (!frame_push())

@@ -1,12 +1,10 @@
 #include "runners/common/entry.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* The container's memory as the kernel shows it inside; the first file that exists counts. */
 static const char *const peak_files[] = {
@@ -25,22 +23,6 @@ static const struct {
     {"/sys/fs/cgroup/memory.stat", "anon"},       /* v2 */
     {"/sys/fs/cgroup/memory/memory.stat", "rss"}, /* v1 */
 };
-
-/* The beginning of a small file as a string; false when it is not there. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
-
-    if (fd < 0)
-        return false;
-    n = read(fd, text, size - 1);
-    close(fd);
-    if (n < 0)
-        return false;
-    text[n] = '\0';
-    return true;
-}
 
 /* The number behind "key " at the start of a line. */
 static uint64_t field(const char *text, const char *key)

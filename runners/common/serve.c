@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,7 +224,6 @@ static struct pollfd *polls_of(struct pollfd *p, size_t command)
 static nfds_t fill_polls(struct pollfd *p)
 {
     bool busy = frame_pending();
-    int n_orphans = orphan_count();
 
     p[ON_SERVER] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
     p[ON_SIGNAL] = (struct pollfd){.fd = self.signal_fd, .events = POLLIN};
@@ -241,9 +239,7 @@ static nfds_t fill_polls(struct pollfd *p)
                                                  .events = events};
         }
     }
-    for (int i = 0; i < n_orphans; i++)
-        p[ON_ORPHANS + i] = (struct pollfd){.fd = orphan_fd(i), .events = POLLIN};
-    return (nfds_t)(ON_ORPHANS + n_orphans);
+    return (nfds_t)(ON_ORPHANS + orphan_polls(p + ON_ORPHANS));
 }
 
 /* Sends one frame of the command's, if it has one and there is room. */

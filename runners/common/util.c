@@ -90,6 +90,21 @@ bool write_all(int fd, const void *data, size_t len)
     return true;
 }
 
+bool read_text(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0)
+        return false;
+    n = read(fd, text, size - 1);
+    close(fd);
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    return true;
+}
+
 int signals_read(int signal_fd, bool outside)
 {
     struct signalfd_siginfo info;

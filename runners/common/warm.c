@@ -65,45 +65,21 @@ static bool files_forbid(const struct options *o)
 
 /* ---- start ---- */
 
-/* "NAME=FILE", or with what the image preloads behind it; NULL without memory. */
-static char *preload_variable(const char *object)
-{
-    const char *old = getenv("LD_PRELOAD");
-    char *text;
-    int n = asprintf(&text, "LD_PRELOAD=%s%s%s", object, old ? ":" : "", old ? old : "");
-
-    return n < 0 ? NULL : text;
-}
-
-/* PROGRAM, the warm interpreter's own option, and the fixed arguments; NULL without memory. */
-static char **warm_argv(const struct options *o)
-{
-    size_t n = 0;
-    char **argv;
-
-    while (o->command[n])
-        n++;
-    argv = calloc(n + 2, sizeof(*argv));
-    if (!argv)
-        return NULL;
-    argv[0] = o->command[0];
-    if (o->option)
-        argv[1] = o->option;
-    memcpy(argv + (o->option ? 2 : 1), o->command + 1, (n - 1) * sizeof(*argv));
-    return argv;
-}
-
 void warm_start(struct warm *w)
 {
     const struct options *o = w->options;
-    char **argv = warm_argv(o);
+    char **argv = argv_new(o->command, o->option, NULL, 0);
     char *env[2];
     struct child_plan plan = {.argv = argv, .env = env, .cwd = o->cwd, .input_fd = w->input->fd};
-    char *preload = o->object ? preload_variable(o->object) : NULL;
+    const char *old = getenv("LD_PRELOAD"); /* what the image preloads stays, behind ours */
+    char *preload = NULL;
     char why[CHILD_WHY_MAX];
     int pair[2];
 
     w->hook_fd = -1;
+    if (o->object &&
+        asprintf(&preload, "LD_PRELOAD=%s%s%s", o->object, old ? ":" : "", old ? old : "") < 0)
+        preload = NULL;
     if (preload)
         env[plan.n_env++] = preload;
     if (o->extra)

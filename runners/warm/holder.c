@@ -62,17 +62,9 @@ static void leave_preload_list(void)
     free(copy);
 }
 
-/* A holder that has the program's output open still, while the program ends, would keep it open. */
-static void await_holder(void)
-{
-    const struct timespec most = {.tv_sec = SETTLE_S};
-
-    if (!__atomic_load_n(&settled, __ATOMIC_ACQUIRE))
-        syscall(SYS_futex, &settled, FUTEX_WAIT, 0, &most, NULL, 0);
-}
-
 static void start_holder(void)
 {
+    const struct timespec most = {.tv_sec = SETTLE_S};
     char packet[16];
     sigset_t all, before;
     int pid;
@@ -84,7 +76,9 @@ static void start_holder(void)
     if (pid > 0) {
         int len = snprintf(packet, sizeof(packet), "H%d", pid);
 
-        await_holder();
+        /* A holder that still has the program's output open would keep it from its end. */
+        if (!__atomic_load_n(&settled, __ATOMIC_ACQUIRE))
+            syscall(SYS_futex, &settled, FUTEX_WAIT, 0, &most, NULL, 0);
         send(HOOK_FD, packet, (size_t)len, MSG_NOSIGNAL);
     }
 }

@@ -41,19 +41,6 @@ static char *job_tenant(const struct broker *b, enum job_limit limit, const json
     return mem_strdup(sandbox_dir);
 }
 
-static void note_upload(struct broker *b, const json_t *head)
-{
-    const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversationId");
-    char sandbox_dir[SANDBOX_NAME_LEN + 1];
-    struct err e = ERR_INIT;
-
-    /* The job answers when something is wrong with the head. */
-    if (tenant && conversation &&
-        sandbox_name(&b->root, tenant, conversation, sandbox_dir, &e) == 0)
-        pool_note_upload(b->pool, sandbox_dir, clock_mono_ms());
-}
-
 static void job_begin(struct broker *b, int take_fd, const json_t *head, int passed_fd,
                       const char *tenant)
 {
@@ -78,8 +65,12 @@ static void job_begin(struct broker *b, int take_fd, const json_t *head, int pas
     }
     if (spawn_job(&b->spawner, &world, fd, work ? work : head, passed_fd, tenant, &e) < 0)
         log_error("%s", e.text); /* the end of the connection tells its caller */
-    if (op == OP_PUT)
-        note_upload(b, head);
+    const char *conversation = json_get_string(head, "conversationId");
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+    /* The job answers when something is wrong with the head. */
+    if (op == OP_PUT && json_get_string(head, "tenant") && conversation &&
+        sandbox_name(&b->root, json_get_string(head, "tenant"), conversation, sandbox_dir, &e) == 0)
+        pool_note_upload(b->pool, sandbox_dir, clock_mono_ms());
 }
 
 /* ---- jobs that are held ---- */

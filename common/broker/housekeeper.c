@@ -4,7 +4,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/base/mem.h"
 #include "common/protocol/wire.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"

@@ -13,7 +13,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define HOLD_MS  5000 /* a call; then it is busy, */
@@ -329,21 +328,17 @@ void psandboxes_init(struct psandboxes *p, const struct spawner *spawner)
     expect_all(p);
 }
 
-/* Those that have ended instead of coming back: their records tell their callers. */
-static void settle_ended(struct psandboxes *p)
+void psandboxes_tick(struct psandboxes *p)
 {
-    for (struct child *c = NULL; (c = children_next(p->spawner->children, c));)
+    /* Those that have ended instead of coming back: their records tell their callers. */
+    for (struct child *c = NULL;
+         deadline_passed(p->check) && (c = children_next(p->spawner->children, c));)
         if (c->reattaching && !run_lock_reap(p->spawner->root->fd, c->run_id)) {
             settle(p, c);
             c = NULL; /* rows have gone */
         }
-    p->check = find_reattaching(p, NULL) ? deadline_in_ms(CHECK_MS) : DEADLINE_NEVER;
-}
-
-void psandboxes_tick(struct psandboxes *p)
-{
     if (deadline_passed(p->check))
-        settle_ended(p);
+        p->check = find_reattaching(p, NULL) ? deadline_in_ms(CHECK_MS) : DEADLINE_NEVER;
     calls_end(p, NULL, false);
 }
 

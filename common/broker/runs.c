@@ -8,7 +8,6 @@
 #include "common/rpc/json.h"
 
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -5,7 +5,6 @@
 #include "common/base/log.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -56,7 +56,7 @@ enum op_by {
     OP_BY_JOB,      /* a child of its own */
 };
 
-/* Which share of jobs an operation counts for (job_limits.c). */
+/* Which share of jobs an operation counts for (scheduler/children.c). */
 enum job_limit {
     JOB_LIMIT_NONE,    /* it is no job, or must never be refused */
     JOB_LIMIT_DEFAULT, /* it ends soon by itself */

@@ -2,7 +2,6 @@
 
 #include "common/scheduler/children.h"
 
-#include "common/base/auto.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 

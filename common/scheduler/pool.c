@@ -3,7 +3,6 @@
 #include "common/scheduler/pool.h"
 
 #include "common/base/mem.h"
-#include "common/rpc/json.h"
 #include "common/scheduler/pool_books.h"
 
 #include <string.h>

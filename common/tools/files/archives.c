@@ -12,7 +12,6 @@
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 static int check_folder(const char *folder, struct err *e)
@@ -59,16 +58,6 @@ static char *upload_describe(void *app)
         ARCHIVE_FILES_MAX);
 }
 
-static int upload_check(const struct upload_archive *u, struct err *e)
-{
-    if (!u->filename == !u->content.data)
-        return err_set(e, ERR_INVALID,
-                       "give either 'filename' (an archive in the sandbox) or 'content'");
-    if (u->filename && files_check_name("filename", u->filename, strlen(u->filename), e) < 0)
-        return -1;
-    return check_folder(u->folder, e);
-}
-
 static json_t *upload_unpack(const struct mcp_tool_call *c, const struct upload_archive *u,
                              struct err *e)
 {
@@ -91,31 +80,27 @@ static json_t *upload_unpack(const struct mcp_tool_call *c, const struct upload_
     return broker_unpack(&client, &want, e);
 }
 
-/* The answer names some of the files only; they stand for all. */
-static void upload_publish(const struct mcp_tool_call *c, const struct upload_archive *u,
-                           const json_t *names)
-{
-    const struct changes changes = {c->server, c->tenant, u->conversation};
-    json_auto_t *files = json_array();
-    const json_t *name;
-
-    for (size_t i = 0; (name = json_array_get(names, i)); i++) {
-        json_array_append_new(files, json_pack("{s:s}", "name", json_string_value(name)));
-    }
-    changes_publish(&changes, files);
-}
-
 static int upload_archive(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                           struct err *e)
 {
     const struct upload_archive *u = arguments;
+    const struct changes changes = {c->server, c->tenant, u->conversation};
+    json_auto_t *files = json_array();
+    json_t *name;
 
-    if (upload_check(u, e) < 0)
+    if (!u->filename == !u->content.data)
+        return err_set(e, ERR_INVALID,
+                       "give either 'filename' (an archive in the sandbox) or 'content'");
+    if ((u->filename && files_check_name("filename", u->filename, strlen(u->filename), e) < 0) ||
+        check_folder(u->folder, e) < 0)
         return -1;
     out->structured = upload_unpack(c, u, e);
     if (!out->structured)
         return -1;
-    upload_publish(c, u, json_object_get(out->structured, "names"));
+    /* The answer names some of the files only; they stand for all. */
+    for (size_t i = 0; (name = json_array_get(json_object_get(out->structured, "names"), i)); i++)
+        json_array_append_new(files, json_pack("{s:O}", "name", name));
+    changes_publish(&changes, files);
     report_notices(out->structured, out);
     return 0;
 }

@@ -11,7 +11,6 @@
 #include "common/sandbox/files/media.h"
 #include "common/tools/files/uri.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -12,7 +12,6 @@
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- list_files ---- */

@@ -1,7 +1,6 @@
 /* read_file: a file of a conversation's sandbox, or a part of it. */
 #include "config.h"
 
-#include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"

@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include "common/base/b64.h"
-#include "common/base/mem.h"
 #include "common/mcp/features/content.h"
 #include "common/mcp/features/resource.h"
 #include "common/protocol/client_files.h"
@@ -82,21 +81,6 @@ static json_t *entry_new(const char *conversation, const char *name, const json_
     return entry;
 }
 
-static json_t *entries_new(const json_t *files)
-{
-    json_t *entries = json_array();
-    json_t *file;
-
-    for (size_t i = 0; (file = json_array_get(files, i)); i++) {
-        const char *conversation = json_get_string(file, "conversationId");
-        const char *name = json_get_string(file, "name");
-
-        if (conversation && name)
-            json_array_append_new(entries, entry_new(conversation, name, file));
-    }
-    return entries;
-}
-
 static json_t *resources_list(void *app, const char *tenant, const char *cursor, char **out_next,
                               struct err *e)
 {
@@ -112,7 +96,15 @@ static json_t *resources_list(void *app, const char *tenant, const char *cursor,
         return NULL;
     }
     *out_next = cursor_new(json_object_get(page, "next"));
-    return entries_new(json_object_get(page, "files"));
+    json_t *entries = json_array(), *file;
+    for (size_t i = 0; (file = json_array_get(json_object_get(page, "files"), i)); i++) {
+        const char *conversation = json_get_string(file, "conversationId");
+        const char *name = json_get_string(file, "name");
+
+        if (conversation && name)
+            json_array_append_new(entries, entry_new(conversation, name, file));
+    }
+    return entries;
 }
 
 static json_t *resources_templates(void *app)

@@ -2,7 +2,6 @@
  * sandbox. */
 #include "config.h"
 
-#include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/fetch/fetch.h"
 #include "common/mcp/features/content.h"

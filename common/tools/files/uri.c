@@ -4,7 +4,6 @@
 
 #include "common/base/auto.h"
 #include "common/base/buf.h"
-#include "common/base/mem.h"
 #include "common/base/parse.h"
 #include "common/sandbox/files/files.h"
 

@@ -6,7 +6,6 @@
 #include "common/base/mem.h"
 #include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/files/files.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/container_call.h"
 #include "common/tools/tools_app.h"
@@ -14,7 +13,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PATH_ROW(member, text, must, what)                                                         \
     ARG_ROW(struct container_arguments, member, text, ARG_STRING, .required = (must),              \

@@ -10,7 +10,6 @@
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
-#include "common/mcp/features/content.h"
 #include "common/protocol/client_psandboxes.h"
 #include "common/rpc/json.h"
 #include "common/tools/list.h"
@@ -297,31 +296,7 @@ static const struct mcp_tool interpreter_package_tool = {
 
 #define REFUSAL "this server makes no connections from its own host"
 
-static void connect_tool(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    out->structured = json_pack("{s:n, s:b, s:O?, s:O?, s:s, s:s}", "session_id", "connected", 0,
-                                "host", json_object_get(c->arguments, "host"), "port",
-                                json_object_get(c->arguments, "port"), "initial_response", "",
-                                "error", REFUSAL);
-}
-
-static void command_tool(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    (void)c;
-    out->structured = json_pack("{s:b, s:s, s:s}", "success", 0, "response", "", "error", REFUSAL);
-}
-
-static void disconnect_tool(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    (void)c;
-    out->structured = json_pack("{s:b, s:s}", "success", 0, "message", REFUSAL);
-}
-
-static void connections_tool(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    (void)c;
-    out->structured = json_pack("{s:i, s:[]}", "count", 0, "connections");
-}
+static void telnet_tool(const struct mcp_tool_call *c, struct mcp_result *out);
 
 static const struct mcp_tool interpreter_telnet_tools[] = {
     {.name = "connect",
@@ -329,25 +304,40 @@ static const struct mcp_tool interpreter_telnet_tools[] = {
      .input_schema = "{\"type\":\"object\",\"required\":[\"host\",\"port\"],\"properties\":{"
                      "\"host\":{\"type\":\"string\"},\"port\":{\"type\":\"integer\"},"
                      "\"timeout\":{\"type\":\"integer\",\"default\":30}}}",
-     .call = connect_tool},
+     .call = telnet_tool},
     {.name = "send_command",
      .description = "Not available: " REFUSAL ".",
      .input_schema = "{\"type\":\"object\",\"required\":[\"session_id\",\"command\"],"
                      "\"properties\":{\"session_id\":{\"type\":\"string\"},"
                      "\"command\":{\"type\":\"string\"},"
                      "\"timeout\":{\"type\":\"integer\",\"default\":10}}}",
-     .call = command_tool},
+     .call = telnet_tool},
     {.name = "disconnect",
      .description = "Not available: " REFUSAL ".",
      .input_schema = "{\"type\":\"object\",\"required\":[\"session_id\"],"
                      "\"properties\":{\"session_id\":{\"type\":\"string\"}}}",
-     .call = disconnect_tool},
+     .call = telnet_tool},
     {.name = "list_connections",
      .hints = {.read_only = true},
      .description = "Lists telnet connections: there are none, since " REFUSAL ".",
      .input_schema = "{\"type\":\"object\"}",
-     .call = connections_tool},
+     .call = telnet_tool},
 };
+
+static void telnet_tool(const struct mcp_tool_call *c, struct mcp_result *out)
+{
+    const size_t tool = (size_t)(c->tool - interpreter_telnet_tools);
+
+    out->structured = tool == 0
+                          ? json_pack("{s:n, s:b, s:O?, s:O?, s:s, s:s}", "session_id", "connected",
+                                      0, "host", json_object_get(c->arguments, "host"), "port",
+                                      json_object_get(c->arguments, "port"), "initial_response", "",
+                                      "error", REFUSAL)
+                      : tool == 1 ? json_pack("{s:b, s:s, s:s}", "success", 0, "response", "",
+                                              "error", REFUSAL)
+                      : tool == 2 ? json_pack("{s:b, s:s}", "success", 0, "message", REFUSAL)
+                                  : json_pack("{s:i, s:[]}", "count", 0, "connections");
+}
 
 #define S(i) &interpreter_session_tools[i]
 #define F(i) &interpreter_file_tools[i]

@@ -53,19 +53,14 @@ static const struct arg_row run_arguments[] = {
 
 /* ---- errors ---- */
 
-static bool is_missing(const json_t *arguments, const char *name)
-{
-    const json_t *value = json_object_get(arguments, name);
-
-    return !value || json_is_null(value) || (json_is_string(value) && !json_string_length(value));
-}
-
 /* Wrong arguments are protocol errors: the first missing one by its name, */
 static bool has_required(const struct mcp_tool_call *c, const struct arg_row *table,
                          struct mcp_result *out)
 {
     for (const struct arg_row *row = table; row->name; row++) {
-        if (row->required && is_missing(c->arguments, row->name)) {
+        const json_t *value = json_object_get(c->arguments, row->name);
+        if (row->required && (!value || json_is_null(value) ||
+                              (json_is_string(value) && !json_string_length(value)))) {
             AUTO_FREE char *text = mem_printf("%s is required", row->name);
             mcp_result_refuse(out, RPC_INVALID_PARAMS, text);
             return false;

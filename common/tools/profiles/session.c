@@ -3,7 +3,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
-#include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/files/content.h"
@@ -98,16 +97,6 @@ static const char *name_of_path(const char *path)
     return path + len;
 }
 
-/* Too large to be read at once: returns its size and its link. */
-static void fail_too_large(const struct session_call *s, const char *name, const char *message)
-{
-    json_auto_t *row = adapt_find_file(s->mcp, s->id, name);
-
-    session_tell(s->out, json_pack("{s:s, s:s, s:O?, s:O?}", "error", "artifact_too_large",
-                                   "message", message, "size_bytes", json_object_get(row, "size"),
-                                   "download_url", json_object_get(row, "url")));
-}
-
 static void tell_content(const struct session_call *s, const char *name, const char *type,
                          const struct buf *content)
 {
@@ -131,15 +120,19 @@ static void session_read(const struct mcp_tool_call *c, struct mcp_result *out)
     if (!session_begin(&s, session_read_arguments, true))
         return;
     name = name_of_path(s.a.path);
-    if (!name)
+    if (!name) {
         session_fail(out, "invalid_path",
                      "path must be that of a file below " SESSION_FOLDER ", without '..'");
-    else if (content_read(app, c->tenant, s.id, name, &content, &type, &e) == 0)
+    } else if (content_read(app, c->tenant, s.id, name, &content, &type, &e) == 0) {
         tell_content(&s, name, type, &content);
-    else if (e.kind == ERR_LIMIT)
-        fail_too_large(&s, name, e.text);
-    else
+    } else if (e.kind == ERR_LIMIT) { /* its size and its link instead */
+        json_auto_t *row = adapt_find_file(c, s.id, name);
+        session_tell(out, json_pack("{s:s, s:s, s:O?, s:O?}", "error", "artifact_too_large",
+                                    "message", e.text, "size_bytes", json_object_get(row, "size"),
+                                    "download_url", json_object_get(row, "url")));
+    } else {
         session_fail_err(out, &e, &codes);
+    }
 }
 
 /* ---- list ---- */

@@ -2,7 +2,6 @@
  * offline. */
 #include "config.h"
 
-#include "common/base/mem.h"
 #include "common/index/index.h"
 #include "common/mcp/features/content.h"
 #include "common/protocol/client_runs.h"

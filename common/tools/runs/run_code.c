@@ -12,8 +12,6 @@
 #include "common/tools/runs/run_report.h"
 #include "common/tools/tools_app.h"
 
-#include <string.h>
-
 #define ARGS_MAX_BYTES (64 * 1024)
 #define ARGS_MAX       64
 #define TASK_AFTER_MS  3000 /* a program that runs longer becomes a task, where it can */
@@ -130,9 +128,11 @@ static uint64_t run_code_wait_ms(const struct mcp_tool_call *c, const struct run
     return c->can_task && !mcp_progress_wanted(c->channel) ? TASK_AFTER_MS : app->limits.wait_ms;
 }
 
-static struct run_request request_of(const struct mcp_tool_call *c, const struct run_code *r)
+static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_code *r,
+                              struct broker_busy *busy, struct fds *opened, struct err *e)
 {
-    return (struct run_request){
+    const struct tools_app *app = c->app;
+    const struct run_request request = {
         .tenant = c->tenant,
         .conversation = r->conversation,
         .language = r->language,
@@ -146,13 +146,6 @@ static struct run_request request_of(const struct mcp_tool_call *c, const struct
         .env = r->environment.items,
         .n_env = r->environment.n,
     };
-}
-
-static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_code *r,
-                              struct broker_busy *busy, struct fds *opened, struct err *e)
-{
-    const struct tools_app *app = c->app;
-    const struct run_request request = request_of(c, r);
     struct broker_client client = tools_client(app, c->cancel_fd);
     json_auto_t *wants = imports_of(r->language, r->code);
     AUTO_FREE char *subject = mem_printf("The %s program", r->language);

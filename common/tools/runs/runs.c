@@ -1,7 +1,6 @@
 /* get_run, cancel_run, list_runs and list_runners. */
 #include "config.h"
 
-#include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
 #include "common/tools/list.h"

@@ -101,22 +101,13 @@ static char *upload_file_describe(void *app)
         a->limits.file_max);
 }
 
-static json_t *upload_message_new(const struct upload_file *u, size_t len)
-{
-    AUTO_BUF struct buf message = BUF_INIT(8192);
-
-    buf_add_str(&message, "File '");
-    content_clean_name(u->filename, &message);
-    buf_addf(&message, "' uploaded successfully (%zu bytes)", len);
-    return json_stringn(buf_str(&message), message.len);
-}
-
 static int upload_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                        struct err *e)
 {
     const struct upload_file *u = arguments;
     const struct tools_app *app = c->app;
     AUTO_BUF struct buf content = BUF_INIT(0);
+    AUTO_BUF struct buf message = BUF_INIT(8192);
     struct store s = {.conversation = u->conversation, .filename = u->filename, .replace = true};
 
     if (content_decode("content", u->content, app->limits.file_max, &content, e) < 0)
@@ -125,8 +116,11 @@ static int upload_file(const struct mcp_tool_call *c, void *arguments, struct mc
     json_t *file = store_file(c, &s, out, e);
     if (!file)
         return -1;
+    buf_add_str(&message, "File '");
+    content_clean_name(u->filename, &message);
+    buf_addf(&message, "' uploaded successfully (%zu bytes)", content.len);
     out->structured = json_pack("{s:b, s:o, s:o}", "success", 1, "message",
-                                upload_message_new(u, content.len), "file", file);
+                                json_stringn(buf_str(&message), message.len), "file", file);
     store_add_retention(file, out->structured, out);
     return 0;
 }

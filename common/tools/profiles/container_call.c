@@ -202,26 +202,19 @@ static json_t *logs_templates(void *app)
                      "annotations", "audience", "assistant", "user", "priority", 0.5);
 }
 
-/* The persistent sandbox of a URI's id; ERR_NOT_FOUND. */
-static int logs_psandbox(const char *tenant, const char *uri,
-                         char psandbox[CONTAINER_PSANDBOX_LEN + 1], struct err *e)
-{
-    char id[CONTAINER_ID_LEN + 1];
-
-    if (strlen(uri) != strlen(URI_HEAD URI_TAIL) + CONTAINER_ID_LEN ||
-        strncmp(uri, URI_HEAD, strlen(URI_HEAD)) != 0 ||
-        strcmp(uri + strlen(URI_HEAD) + CONTAINER_ID_LEN, URI_TAIL) != 0)
-        return err_set(e, ERR_NOT_FOUND, "there is no such resource");
-    snprintf(id, sizeof(id), "%.*s", CONTAINER_ID_LEN, uri + strlen(URI_HEAD));
-    return container_psandbox_of(tenant, id, psandbox, e);
-}
-
 /* Our own resource under this profile's URI. */
 static json_t *logs_read(void *app, const char *tenant, const char *uri, struct err *e)
 {
-    char psandbox[CONTAINER_PSANDBOX_LEN + 1];
+    char psandbox[CONTAINER_PSANDBOX_LEN + 1], id[CONTAINER_ID_LEN + 1];
 
-    if (logs_psandbox(tenant, uri, psandbox, e) < 0)
+    if (strlen(uri) != strlen(URI_HEAD URI_TAIL) + CONTAINER_ID_LEN ||
+        strncmp(uri, URI_HEAD, strlen(URI_HEAD)) != 0 ||
+        strcmp(uri + strlen(URI_HEAD) + CONTAINER_ID_LEN, URI_TAIL) != 0) {
+        err_set(e, ERR_NOT_FOUND, "there is no such resource");
+        return NULL;
+    }
+    snprintf(id, sizeof(id), "%.*s", CONTAINER_ID_LEN, uri + strlen(URI_HEAD));
+    if (container_psandbox_of(tenant, id, psandbox, e) < 0)
         return NULL;
     AUTO_FREE char *ours = mem_printf(URI_HEAD "%s" URI_TAIL, psandbox);
     json_t *contents = sandbox_logs_read(app, tenant, ours, e);

@@ -5,7 +5,7 @@
 #include "common/base/mem.h"
 #include "common/jobs/job.h"
 #include "common/protocol/client_files.h"
-#include "common/records/retention_notice.h"
+#include "common/records/run_result.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/files/files.h"

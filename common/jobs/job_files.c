@@ -5,8 +5,8 @@
 #include "common/protocol/client_runs.h"
 
 #include "common/base/b64.h"
-#include "common/records/retention_notice.h"
 #include "common/records/run_record.h"
+#include "common/records/run_result.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/files/tree.h"

@@ -5,7 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/clock.h"
 #include "common/fetch/fetch.h"
-#include "common/records/retention_notice.h"
+#include "common/records/run_result.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/links/link.h"

@@ -64,15 +64,6 @@ static void on_progress(const struct broker_callbacks *callbacks, const json_t *
         callbacks->queued(callbacks->ctx, member_count(queued, "position"));
 }
 
-static int on_error(const struct broker_callbacks *callbacks, const json_t *error, struct err *e)
-{
-    if (callbacks && callbacks->busy)
-        *callbacks->busy = (struct broker_busy){
-            .retry_after_ms = member_count(error, "retryAfterMs"),
-            .position = member_count(error, "position")};
-    return wire_error_take(error, e);
-}
-
 /* Which process ended without an answer. */
 static const char *lost_text(enum broker_op op)
 {
@@ -97,8 +88,13 @@ static int on_readable(struct talk *t, json_t **out_result, struct err *e)
                                         : -1;
     const json_t *error = json_object_get(message, "error");
     json_t *result = json_object_get(message, "result");
-    if (error)
-        return on_error(call->callbacks, error, e);
+    if (error) {
+        if (call->callbacks && call->callbacks->busy)
+            *call->callbacks->busy = (struct broker_busy){
+                .retry_after_ms = member_count(error, "retryAfterMs"),
+                .position = member_count(error, "position")};
+        return wire_error_take(error, e);
+    }
     if (!result) {
         on_progress(call->callbacks, message);
         return 0;
@@ -116,7 +112,7 @@ static bool all_sent(const struct talk *t)
     return t->sent == t->body.len;
 }
 
-/* As much as the socket takes: the broker leaves the body unread until the run's turn has come. */
+/* Never blocks: the broker reads the body when the run begins. */
 static int send_some(struct talk *t, struct err *e)
 {
     ssize_t n = send(t->fd, t->body.data + t->sent, t->body.len - t->sent,
@@ -130,7 +126,7 @@ static int send_some(struct talk *t, struct err *e)
     return 0;
 }
 
-/* Without its whole body a run cannot begin, and needs no message to be cancelled. */
+/* A run without its whole body has not begun and needs no message. */
 static int cancel(struct talk *t, struct err *e)
 {
     static const struct timeval timeout = {.tv_sec = CANCEL_MS / 1000};

@@ -7,8 +7,7 @@
 
 #include <sys/stat.h>
 
-/* Stores size bytes of fd (from offset 0) as name: {name, size, url}. ERR_EXISTS without replace.
- */
+/* Stores size bytes of fd, from offset 0: {name, size, url}. ERR_EXISTS without replace. */
 json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
                         const char *name, int fd, size_t size, bool replace, struct err *e);
 
@@ -52,11 +51,9 @@ struct broker_listing {
 json_t *broker_list_folder(const struct broker_client *c, const char *tenant,
                            const struct broker_listing *listing, struct err *e);
 
-/*
- * Deletes a file, a link itself, or an empty folder; recursive: a folder with all that is in it.
- * {"deleted": N}, folders counted. ERR_NOT_FOUND; ERR_INVALID for a folder that is not empty
- * without recursive; ERR_LIMIT when there was too much for one call: the rest is still there.
- */
+/* Deletes a file, a link itself, or a folder (recursive: with its content): {"deleted": N}, folders
+ * counted. ERR_NOT_FOUND; ERR_INVALID: a folder that is not empty; ERR_LIMIT: too much for one
+ * call, the rest is left. */
 json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
                            const char *conversation, const char *name, bool recursive,
                            struct err *e);

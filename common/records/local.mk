@@ -1,7 +1,6 @@
 # Results, and the records below SANDBOX_ROOT that outlive a broker.
 noinst_LIBRARIES += librecords.a
 librecords_a_SOURCES = \
-	common/records/retention_notice.c common/records/retention_notice.h \
 	common/records/run_result.c common/records/run_result.h \
 	common/records/output_ring.c common/records/output_ring.h \
 	common/records/psandbox_record.c common/records/psandbox_record.h \

@@ -333,62 +333,6 @@ static int record_each(const struct sandbox_root *root,
     return 0;
 }
 
-struct listed {
-    char run_id[RUN_ID_LEN + 1];
-    char status[RUN_STATUS_MAX];
-    struct run_record record;
-};
-
-struct listing {
-    const struct sandbox_root *root;
-    const char *tenant, *conversation;
-    int64_t now;
-    struct listed *items;
-    size_t n, cap;
-};
-
-static int newest_first(const void *a, const void *b)
-{
-    const struct listed *x = a, *y = b;
-
-    if (x->record.created != y->record.created)
-        return x->record.created > y->record.created ? -1 : 1;
-    return strcmp(x->run_id, y->run_id);
-}
-
-/* Keeps the newest only: memory is bounded. */
-static void listing_trim(struct listing *l)
-{
-    if (l->n > 0)
-        qsort(l->items, l->n, sizeof *l->items, newest_first);
-    while (l->n > RUN_LIST_MAX)
-        run_record_clear(&l->items[--l->n].record);
-}
-
-static void listing_add(void *ctx, int runs_fd, const char *run_id)
-{
-    struct listing *l = ctx;
-    struct listed item = {.record = RUN_RECORD_INIT};
-
-    (void)runs_fd;
-    if (run_record_look(l->root, run_id, &item.record, item.status) < 0)
-        return;
-    if (strcmp(item.record.tenant, l->tenant) != 0 ||
-        (l->conversation && strcmp(item.record.conversation, l->conversation) != 0) ||
-        l->now >= run_record_expires(&item.record)) {
-        run_record_clear(&item.record);
-        return;
-    }
-    memcpy(item.run_id, run_id, sizeof item.run_id);
-    if (l->n == l->cap && l->cap == 2 * RUN_LIST_MAX)
-        listing_trim(l);
-    if (l->n == l->cap) {
-        l->cap = l->cap ? 2 * RUN_LIST_MAX : RUN_LIST_MAX;
-        l->items = mem_resize(l->items, l->cap, sizeof *l->items);
-    }
-    l->items[l->n++] = item;
-}
-
 json_t *run_record_row(const char *run_id, const struct run_record *r, const char *status)
 {
     json_t *row = json_pack("{s:s, s:s}", "runId", run_id, "status", status);
@@ -397,31 +341,50 @@ json_t *run_record_row(const char *run_id, const struct run_record *r, const cha
     return row;
 }
 
-/* A run without a result is running as long as its lock is held. */
-static const char *listed_status(const struct sandbox_root *root, const struct listed *item)
+struct listing {
+    const struct sandbox_root *root;
+    const char *tenant, *conversation; /* conversation NULL: any */
+    int64_t now;
+    json_t *rows;
+};
+
+static void listing_add(void *ctx, int runs_fd, const char *run_id)
 {
-    if (*item->status)
-        return item->status;
-    return run_status_name(run_lock_reap(root->fd, item->run_id) ? RUN_RUNNING : RUN_LOST);
+    struct listing *l = ctx;
+    char status[RUN_STATUS_MAX];
+    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+
+    (void)runs_fd;
+    if (run_record_look(l->root, run_id, &r, status) < 0 || strcmp(r.tenant, l->tenant) != 0 ||
+        (l->conversation && strcmp(r.conversation, l->conversation) != 0) ||
+        l->now >= run_record_expires(&r))
+        return;
+    json_insert_descending(l->rows, "createdAt", run_record_row(run_id, &r, status));
+    if (json_array_size(l->rows) > RUN_LIST_MAX)
+        json_array_remove(l->rows, RUN_LIST_MAX);
 }
 
 json_t *run_record_list(const struct sandbox_root *root, const char *tenant,
                         const char *conversation, int64_t now_unix, struct err *e)
 {
-    struct listing l = {
-        .root = root, .tenant = tenant, .conversation = conversation, .now = now_unix};
-    json_t *rows = record_each(root, listing_add, &l, e) < 0 ? NULL : json_array();
+    struct listing l = {root, tenant, conversation, now_unix, json_array()};
+    size_t i;
+    json_t *row;
 
-    listing_trim(&l);
-    for (size_t i = 0; i < l.n; i++) {
-        struct listed *item = &l.items[i];
-        if (rows)
-            json_array_append_new(
-                rows, run_record_row(item->run_id, &item->record, listed_status(root, item)));
-        run_record_clear(&item->record);
+    if (record_each(root, listing_add, &l, e) < 0) {
+        json_decref(l.rows);
+        return NULL;
     }
-    free(l.items);
-    return rows;
+    json_array_foreach(l.rows, i, row)
+    {
+        /* A run without a result is running as long as its lock is held. */
+        if (*json_get_string(row, "status"))
+            continue;
+        bool alive = run_lock_reap(root->fd, json_get_string(row, "runId"));
+        json_object_set_new(row, "status",
+                            json_string(run_status_name(alive ? RUN_RUNNING : RUN_LOST)));
+    }
+    return l.rows;
 }
 
 /* ---- expiry ---- */

@@ -6,7 +6,7 @@
 #include "common/base/mem.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
-#include "common/records/retention_notice.h"
+#include "common/records/run_result.h"
 #include "common/rpc/json.h"
 
 #include <string.h>

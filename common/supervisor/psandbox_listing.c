@@ -7,7 +7,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
-#include "common/records/retention_notice.h"
+#include "common/records/run_result.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/state/quota.h"
 

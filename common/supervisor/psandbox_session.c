@@ -5,7 +5,7 @@
 #include "common/supervisor/psandbox_self.h"
 
 #include "common/protocol/wire.h"
-#include "common/records/retention_notice.h"
+#include "common/records/run_result.h"
 #include "common/rpc/json.h"
 
 #include <stdio.h>

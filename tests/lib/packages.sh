@@ -38,7 +38,7 @@ iproute2        /usr/sbin/ip                            a bridge of the tests
 mmdebstrap      mmdebstrap                              base image without a registry
 spawn-fcgi      spawn-fcgi                              one of the front ends
 podman          podman                                  the other engine
-catatonit       catatonit                               podman's --init
+catatonit       catatonit                               init for Podman
 '
 
 is_root() {

@@ -57,11 +57,8 @@ void http_answer_write(const struct http_answer *a, struct buf *out);
 /* The head of an event stream. */
 void http_answer_write_stream_head(const struct http_answer *a, struct buf *out);
 
-/*
- * The event stream that answers one POST (mcp_out): it begins with the first message that is sent
- * before the answer, and ends with the answer. Streams that can be resumed are also written into
- * their store, whether or not the client is still there.
- */
+/* The event stream that answers one POST (mcp_out): from the first message before the answer to the
+ * answer. Streams that can be resumed are also written into their store, with or without client. */
 struct http_stream {
     struct mcp_out out; /* give it to mcp_handle */
     const struct http_source *source;

@@ -18,8 +18,8 @@ struct event_sender {
     struct deadline no_wait_until; /* after a timeout others are not waited for */
 };
 
-/* Never fails: without a socket, or with a path that is too long, events are dropped. timeout_ms:
- * how long to wait for room in the hub's queue; 0 in a process that must never wait. */
+/* Never fails: without a socket events are dropped. timeout_ms: how long to wait for room in the
+ * hub's queue; 0 in a process that must never wait. */
 void event_sender_init(struct event_sender *s, const char *path, int timeout_ms);
 void event_sender_clear(struct event_sender *s);
 

@@ -134,10 +134,9 @@ static int on_content(struct fcgi_reader *r, const unsigned char *data, size_t l
         return 0;
     case PARAMS:
         buf_add(&r->params, data, len);
-        return buf_ok(&r->params)
-                   ? 0
-                   : err_set(e, ERR_LIMIT, "FastCGI: the parameters are over %u bytes",
-                             FCGI_PARAMS_MAX);
+        if (buf_ok(&r->params))
+            return 0;
+        return err_set(e, ERR_LIMIT, "FastCGI: the parameters are over %u bytes", FCGI_PARAMS_MAX);
     default:
         buf_add(&r->body, data, len);
         r->complete = r->body.len > r->body.max - CONTENT_MAX;

@@ -419,14 +419,13 @@ static int hub_drain(struct hub *h, const sigset_t *while_waiting, struct err *e
 
 static int hub_open(struct hub *h, struct err *e)
 {
-    if (loop_init(&h->loop, h, e) < 0)
-        return -1;
     h->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (h->inotify_fd < 0)
         log_warn("inotify: %s; replays are polled every %d ms", strerror(errno), TICK_MS);
-    else if (loop_add(&h->loop, &h->inotify_watch, h->inotify_fd, EPOLLIN, on_inotify, NULL, e) < 0)
-        return -1;
-    if (loop_add(&h->loop, &h->events_watch, h->events_fd, EPOLLIN, on_event, NULL, e) < 0)
+    if (loop_init(&h->loop, h, e) < 0 ||
+        (h->inotify_fd >= 0 &&
+         loop_add(&h->loop, &h->inotify_watch, h->inotify_fd, EPOLLIN, on_inotify, NULL, e) < 0) ||
+        loop_add(&h->loop, &h->events_watch, h->events_fd, EPOLLIN, on_event, NULL, e) < 0)
         return -1;
     return loop_add(&h->loop, &h->listen_watch, h->listen_fd, EPOLLIN, on_connection, NULL, e);
 }

@@ -8,24 +8,19 @@
 #include "fcgi/app.h"
 #include "fcgi/hub/fcgi_record.h"
 
-/* Output that may be queued for a slow reader. A replay has more, since a stored message may be
- * large; but messages are fetched only while the queue is empty. */
+/* Output queued for a slow reader. One stored message of a replay may be larger. */
 #define HUB_QUEUE_MAX  (64u * 1024)
 #define HUB_REPLAY_MAX (MCP_STREAM_BYTES_MAX + HUB_QUEUE_MAX)
 
 #define HUB_PENDING_MAX 1024 /* connections without a complete request, in a burst, too */
 
-/* Raises the limit of open files for so many streams; before root is given up. A limit that stays
- * lower is logged. */
+/* Raises the limit of open files for so many streams; before root is given up. */
 void hub_streams_reserve(uint64_t max_streams);
 /* As many streams as the limit of open files allows, at most max_streams. */
 size_t hub_streams_allowed(uint64_t max_streams);
 
-/*
- * One connection of the web server: first its request is received, then text is sent in FastCGI
- * STDOUT records, as the web server takes them. Small, since there are thousands: buffers exist
- * only while they hold something.
- */
+/* One connection of the web server: its request is received, then text is sent in FastCGI records.
+ * Small, since there are thousands: buffers exist only while they hold something. */
 struct hub_stream {
     struct hub_stream *next, **at; /* in the hub's list; *at points here */
     int fd;                        /* non-blocking; -1: closed */
@@ -48,8 +43,7 @@ struct hub_stream {
 struct hub_stream *hub_stream_new(int take_fd, size_t body_max);
 void hub_stream_free(struct hub_stream *s);
 
-/* Reads what has arrived of the request. 1: complete; 0: more must come; -1: the connection is of
- * no use. */
+/* Reads what has arrived of the request. 1: complete; 0: incomplete; -1: the connection failed. */
 int hub_stream_receive(struct hub_stream *s, struct err *e);
 /* The request has been judged: listen and replay (both may be NULL) are the stream's now. */
 void hub_stream_begin(struct hub_stream *s, struct mcp_listen *take_listen,

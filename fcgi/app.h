@@ -1,6 +1,5 @@
 /* What all front ends share: the MCP servers, set up from the settings. */
-#ifndef SANDCGI_FCGI_APP_H
-#define SANDCGI_FCGI_APP_H
+#pragma once
 
 #include "common/base/crypto.h"
 #include "common/mcp/server.h"
@@ -45,5 +44,3 @@ const struct mcp_server *app_server(const struct app *app, const char *tools);
 
 /* The tenant of a bearer token, or NULL. Every known token is compared, in constant time. */
 const char *app_tenant_of_token(const struct app *app, const char *token);
-
-#endif

@@ -1,7 +1,6 @@
 /* The programs of the commands and of the server's processes; each runs until it is asked to stop,
  * or its work is done. */
-#ifndef SANDCGI_FCGI_COMMANDS_H
-#define SANDCGI_FCGI_COMMANDS_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/broker/server.h"
@@ -59,5 +58,3 @@ int private_broker_ensure(struct settings *s, struct err *e);
 bool private_broker_is_ours(void);
 /* Ends the private one, if there is one, after its jobs, and removes its socket. */
 void private_broker_end(void);
-
-#endif

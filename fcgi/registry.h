@@ -2,8 +2,7 @@
  * The tools, prompts and resources that the server offers. The conformance suite's server is the
  * same program linked with another registry.c (tests/conformance).
  */
-#ifndef SANDCGI_FCGI_REGISTRY_H
-#define SANDCGI_FCGI_REGISTRY_H
+#pragma once
 
 #include "common/mcp/server.h"
 
@@ -18,5 +17,3 @@ struct registry {
 
 /* Constant for the life of the process. */
 const struct registry *registry_of_server(void);
-
-#endif

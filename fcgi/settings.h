@@ -1,6 +1,5 @@
 /* The settings: one table, from which the loader, the help and the documentation are made. */
-#ifndef SANDCGI_FCGI_SETTINGS_H
-#define SANDCGI_FCGI_SETTINGS_H
+#pragma once
 
 #include "common/base/conf.h"
 #include "common/scheduler/broker_config.h"
@@ -50,5 +49,3 @@ extern const struct conf_row settings_table[];
  */
 int settings_load(struct settings *out, const char *path, struct err *e);
 void settings_clear(struct settings *s);
-
-#endif

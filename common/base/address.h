@@ -1,6 +1,5 @@
 /* Kinds of IP addresses, by a table of special ranges. */
-#ifndef SANDCGI_BASE_ADDRESS_H
-#define SANDCGI_BASE_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -18,5 +17,3 @@ enum address_kind address_kind_of(const struct sockaddr *address, socklen_t len)
 
 /* Is it an IPv4 address inside an IPv6 one? */
 bool address_is_translated(const struct sockaddr *address, socklen_t len);
-
-#endif

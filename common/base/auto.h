@@ -7,8 +7,7 @@
  * Ownership leaves a function only through TAKE_FD / TAKE_PTR. A module defines an AUTO_<TYPE>
  * macro next to a type of its own (AUTO_BUF in buf.h).
  */
-#ifndef SANDCGI_BASE_AUTO_H
-#define SANDCGI_BASE_AUTO_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -80,5 +79,3 @@ void fds_move(struct fds *to, struct fds *from);
 void fds_clear(struct fds *f);
 
 #define AUTO_FDS AUTO(fds_clear)
-
-#endif

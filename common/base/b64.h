@@ -2,8 +2,7 @@
  * Base64 (RFC 4648 section 4), strict: padding required, no blanks or line breaks, no text after
  * the padding, leftover bits zero, so that every value has exactly one spelling.
  */
-#ifndef SANDCGI_BASE_B64_H
-#define SANDCGI_BASE_B64_H
+#pragma once
 
 #include "common/base/buf.h"
 
@@ -17,5 +16,3 @@
 /* Appends the decoded bytes to out; -1: the text is not strict base64, out's new part undefined. */
 int b64_decode(const char *text, size_t len, struct buf *out);
 void b64_encode(const void *data, size_t len, struct buf *out);
-
-#endif

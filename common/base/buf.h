@@ -4,8 +4,7 @@
  * data is NULL or has a NUL at data[len], which is not counted. An append beyond max sets failed,
  * and later appends do nothing, so a series of appends needs one check (buf_ok) at its end.
  */
-#ifndef SANDCGI_BASE_BUF_H
-#define SANDCGI_BASE_BUF_H
+#pragma once
 
 #include "common/base/auto.h"
 
@@ -55,5 +54,3 @@ static inline bool buf_ok(const struct buf *b)
 {
     return !b->failed;
 }
-
-#endif

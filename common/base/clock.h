@@ -1,6 +1,5 @@
 /* Deadlines by the monotonic clock, timestamps by the real-time clock. */
-#ifndef SANDCGI_BASE_CLOCK_H
-#define SANDCGI_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ bool deadline_passed(struct deadline d);
 int deadline_poll_ms(struct deadline d);
 /* The earlier of the two. */
 struct deadline deadline_min(struct deadline a, struct deadline b);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Loads settings that a table describes: defaults, then a KEY=VALUE file, then the environment.
  */
-#ifndef SANDCGI_BASE_CONF_H
-#define SANDCGI_BASE_CONF_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -76,5 +75,3 @@ void conf_print_markdown(const struct conf_row *table, struct buf *out);
 void conf_print_help(const struct conf_row *table, struct buf *out);
 /* The same as the tagged paragraphs of a manual page (roff, macros of man). */
 void conf_print_man(const struct conf_row *table, struct buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Random bytes, digests and comparisons, by OpenSSL. All lengths are bytes. */
-#ifndef SANDCGI_BASE_CRYPTO_H
-#define SANDCGI_BASE_CRYPTO_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -31,5 +30,3 @@ void crypto_hex(const uint8_t *data, size_t len, char *out);
 
 /* n random bytes as lower-case hex. Ends the process when the library has none. */
 void crypto_random_hex(size_t n, char *out);
-
-#endif

@@ -6,8 +6,7 @@
  * callers put context in front (err_wrap); the last one logs it or sends it to the client. No
  * memory is allocated.
  */
-#ifndef SANDCGI_BASE_ERR_H
-#define SANDCGI_BASE_ERR_H
+#pragma once
 
 #include <stdarg.h>
 
@@ -60,5 +59,3 @@ const char *err_kind_name(enum err_kind kind);
 
 /* The inverse; ERR_INTERNAL for an unknown name. */
 enum err_kind err_kind_parse(const char *name);
-
-#endif

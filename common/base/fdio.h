@@ -2,8 +2,7 @@
  * Complete reads and writes: handles EINTR, short counts and non-blocking descriptors, for which it
  * waits.
  */
-#ifndef SANDCGI_BASE_FDIO_H
-#define SANDCGI_BASE_FDIO_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -21,5 +20,3 @@ int fdio_set_nonblocking(int fd, struct err *e);
 /* Opens /dev/null on those of 0, 1, 2 that are closed, so that no later descriptor gets such a
  * number. */
 void fdio_fill_standard(void);
-
-#endif

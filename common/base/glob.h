@@ -12,8 +12,7 @@
  * matched against the last part of a name, one with '/' against the whole name. Only stars match
  * bytes that are not UTF-8.
  */
-#ifndef SANDCGI_BASE_GLOB_H
-#define SANDCGI_BASE_GLOB_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -42,5 +41,3 @@ struct glob {
 int glob_compile(const char *field, const char *pattern, struct glob *out, struct err *e);
 
 bool glob_matches(const struct glob *g, const char *name);
-
-#endif

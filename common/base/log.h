@@ -4,8 +4,7 @@
  * code, environment values or program output. Library layers log at debug only; the processes
  * (master, worker, broker) log the rest.
  */
-#ifndef SANDCGI_BASE_LOG_H
-#define SANDCGI_BASE_LOG_H
+#pragma once
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
@@ -21,5 +20,3 @@ void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(pr
 #define log_warn(...)  log_at(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(...)  log_at(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_at(LOG_LEVEL_DEBUG, __VA_ARGS__)
-
-#endif

@@ -3,8 +3,7 @@
  * (loop_wait), or polls loop.fd among other descriptors and calls loop_dispatch when it is
  * readable.
  */
-#ifndef SANDCGI_BASE_LOOP_H
-#define SANDCGI_BASE_LOOP_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
@@ -69,5 +68,3 @@ void loop_remove(struct loop *l, struct loop_watch *w);
 int loop_dispatch(struct loop *l, struct err *e);
 int loop_wait(struct loop *l, struct deadline d, const sigset_t *while_waiting, struct err *e);
 int loop_wait_one(struct loop *l, struct deadline d, struct err *e);
-
-#endif

@@ -2,8 +2,7 @@
  * Allocation of bounded sizes: the caller checks sizes that a client chooses against a named limit.
  * Out of memory ends the process; its parent restarts it.
  */
-#ifndef SANDCGI_BASE_MEM_H
-#define SANDCGI_BASE_MEM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ char *mem_strdup(const char *s) __attribute__((malloc, returns_nonnull, nonnull)
 char *mem_strndup(const char *s, size_t len) __attribute__((malloc, returns_nonnull));
 char *mem_printf(const char *fmt, ...)
     __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
-
-#endif

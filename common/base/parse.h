@@ -2,8 +2,7 @@
  * Strict conversion of text from outside: the whole text must match, without signs or blanks. All
  * return 0, or -1 with *out unchanged; the caller writes the message, which names the field.
  */
-#ifndef SANDCGI_BASE_PARSE_H
-#define SANDCGI_BASE_PARSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ int parse_bool(const char *text, bool *out);
 
 /* The byte that "%XX" at the start of s, of len bytes, stands for; -1: s starts otherwise. */
 int parse_percent(const char *s, size_t len);
-
-#endif

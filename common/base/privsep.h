@@ -2,8 +2,7 @@
  * Removes the rights of a process that reads hostile bytes. Namespaces and filters of system calls
  * are left to the process.
  */
-#ifndef SANDCGI_BASE_PRIVSEP_H
-#define SANDCGI_BASE_PRIVSEP_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -49,5 +48,3 @@ int privsep_bound(const struct privsep_limit *limits, size_t n);
 /* Makes the process die with parent (a pid taken before the fork), or end now if that has ended. A
  * later change of account undoes it. */
 void privsep_die_with(pid_t parent);
-
-#endif

@@ -2,8 +2,7 @@
  * Unix and TCP listening sockets, and messages on a Unix stream socket: 4 bytes big-endian length,
  * then that many bytes; a message may carry descriptors (SCM_RIGHTS), usually one.
  */
-#ifndef SANDCGI_BASE_SOCK_H
-#define SANDCGI_BASE_SOCK_H
+#pragma once
 
 #include "common/base/auto.h"
 #include "common/base/buf.h"
@@ -85,5 +84,3 @@ void sock_inbox_clear(struct sock_inbox *inbox);
 
 /* The peer of a connected Unix socket, as it was when it connected; either out may be NULL. */
 int sock_peer(int fd, uid_t *out_uid, pid_t *out_pid, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing above U+10FFFF. */
-#ifndef SANDCGI_BASE_UTF8_H
-#define SANDCGI_BASE_UTF8_H
+#pragma once
 
 #include "common/base/buf.h"
 
@@ -22,5 +21,3 @@ size_t utf8_cut(const char *s, size_t len, size_t max);
 size_t utf8_lost_start(const char *s, size_t len);
 /* and its length without an incomplete character at its end. */
 size_t utf8_whole_len(const char *s, size_t len);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * The others have structs of their own, which begin here: see their headers.
  */
-#ifndef SANDCGI_BROKER_BROKER_H
-#define SANDCGI_BROKER_BROKER_H
+#pragma once
 
 #include "common/broker/child_io.h"
 #include "common/broker/housekeeper.h"
@@ -72,5 +71,3 @@ void runs_tick(struct broker *b);
 void runs_catch_up(struct broker *b);
 /* The process of a supervisor is gone (status as of waitpid; 0: unknown), and so is its row. */
 void runs_reap(struct broker *b, struct child *child, int status);
-
-#endif

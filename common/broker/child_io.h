@@ -2,8 +2,7 @@
  * The channels between the main process and the children that own a container: their messages come
  * out as events (child_io_next), which the main loop applies. Whatever is sent never blocks.
  */
-#ifndef SANDCGI_BROKER_CHILD_IO_H
-#define SANDCGI_BROKER_CHILD_IO_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "common/scheduler/children.h"
@@ -55,5 +54,3 @@ int child_io_hand(struct child *child, const char *what, const json_t *head, int
                   int connection, struct err *e);
 /* {"do":what}. */
 int child_io_tell(struct child *child, const char *what, struct err *e);
-
-#endif

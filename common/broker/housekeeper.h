@@ -6,8 +6,7 @@
  * It sends {"runners":[…], "version"} or {"engineError":"why the engine cannot be reached"}, and is
  * sent {"sweepInMs":N} when a child has died without cleaning up. It ends with its connection.
  */
-#ifndef SANDCGI_BROKER_HOUSEKEEPER_H
-#define SANDCGI_BROKER_HOUSEKEEPER_H
+#pragma once
 
 #include "common/broker/spawn.h"
 
@@ -38,5 +37,3 @@ void housekeeper_link_ask_sweep(struct housekeeper_link *k);
 /* In the housekeeper: removes what processes that ended too early left in the tree's own folders.
  * now is Unix time. */
 void housekeeper_sweep_files(const struct sandbox_root *root, int64_t now);
-
-#endif

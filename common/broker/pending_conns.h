@@ -2,8 +2,7 @@
  * Connections whose first message is still coming. The main process does not wait for them: each
  * has its time, and when there are too many the oldest is closed.
  */
-#ifndef SANDCGI_BROKER_PENDING_CONNS_H
-#define SANDCGI_BROKER_PENDING_CONNS_H
+#pragma once
 
 #include "common/base/loop.h"
 
@@ -27,5 +26,3 @@ void pending_conns_add(struct pending_conns *conns, int take_fd);
 void pending_conns_tick(struct pending_conns *conns);
 struct deadline pending_conns_due(const struct pending_conns *conns);
 void pending_conns_clear(struct pending_conns *conns);
-
-#endif

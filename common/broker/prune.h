@@ -8,8 +8,7 @@
  * the conversation would lose its record. Expired ones come in messages of their own, so that
  * callers are served between two of them.
  */
-#ifndef SANDCGI_BROKER_PRUNE_H
-#define SANDCGI_BROKER_PRUNE_H
+#pragma once
 
 #include "common/broker/spawn.h"
 #include "common/broker/warm_pool.h"
@@ -38,5 +37,3 @@ void prune_reap(struct prune *p, const struct child *child);
 /* Moves the conversation that head names to .trash. The head of the job that answers; new
  * reference, or NULL. */
 json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e);
-
-#endif

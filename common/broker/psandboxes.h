@@ -6,8 +6,7 @@
  * it is back its row is among the children without a process and a channel, so that it counts and
  * its files are not removed; a call for it is held for a moment.
  */
-#ifndef SANDCGI_BROKER_PSANDBOXES_H
-#define SANDCGI_BROKER_PSANDBOXES_H
+#pragma once
 
 #include "common/broker/spawn.h"
 
@@ -41,5 +40,3 @@ struct deadline psandboxes_due(const struct psandboxes *p);
 /* The server stops: they end when what runs in them has ended. Relieved by another broker: they are
  * released, and look for that one. */
 void psandboxes_end(struct psandboxes *p, bool relieved);
-
-#endif

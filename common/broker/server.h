@@ -6,8 +6,7 @@
  * images, reaping of left-over containers) is done by one long-lived child, the housekeeper
  * (housekeeper.c). A run therefore outlives the broker that started it.
  */
-#ifndef SANDCGI_BROKER_SERVER_H
-#define SANDCGI_BROKER_SERVER_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/scheduler/broker_config.h"
@@ -19,5 +18,3 @@
  * to change. The caller has blocked no signals.
  */
 int broker_serve(const struct broker_config *config, int listen_fd, struct err *e);
-
-#endif

@@ -3,8 +3,7 @@
  * and helpers. A fork is the last thing that can fail: what watches the new process is in the loop
  * before, so a failure leaves no process, no descriptor and no row behind.
  */
-#ifndef SANDCGI_BROKER_SPAWN_H
-#define SANDCGI_BROKER_SPAWN_H
+#pragma once
 
 #include "common/base/sock.h"
 #include "common/broker/child_io.h"
@@ -89,5 +88,3 @@ int helper_start(struct helper *h, const struct spawner *s, const struct helper_
 json_t *helper_next_message(struct helper *h, bool *out_ended);
 /* Closes the connection. */
 void helper_close(struct helper *h, struct loop *loop);
-
-#endif

@@ -2,8 +2,7 @@
  * Warm containers: carries out what the pool (common/scheduler/pool.h) decides, and tells it
  * whether the machine is idle.
  */
-#ifndef SANDCGI_BROKER_WARM_POOL_H
-#define SANDCGI_BROKER_WARM_POOL_H
+#pragma once
 
 #include "common/broker/spawn.h"
 #include "common/scheduler/pool.h"
@@ -43,5 +42,3 @@ struct warm_pool {
 void warm_pool_tick(struct warm_pool *w, size_t queued);
 /* Releases the warm containers of a sandbox's directory; sandbox_dir NULL: all. */
 void warm_pool_release(struct warm_pool *w, const char *sandbox_dir);
-
-#endif

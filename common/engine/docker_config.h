@@ -2,8 +2,7 @@
  * The shape of every container that we create: one place, held against a golden file by the tests.
  * What a caller can choose is in struct engine_spec; nothing of the hardening is.
  */
-#ifndef SANDCGI_ENGINE_DOCKER_CONFIG_H
-#define SANDCGI_ENGINE_DOCKER_CONFIG_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -33,5 +32,3 @@ bool container_run_id_ok(const char *run_id);
 bool container_alias_ok(const char *alias);
 /* Is it what the engine calls a container: 12 to 64 lower-case hex digits. */
 bool container_id_ok(const char *id);
-
-#endif

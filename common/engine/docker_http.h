@@ -4,8 +4,7 @@
  * own, 1.44 at most, 1.40 at least. Belongs to the process that made it; connects lazily and again
  * when the engine comes back.
  */
-#ifndef SANDCGI_ENGINE_DOCKER_SELF_HTTP_H
-#define SANDCGI_ENGINE_DOCKER_SELF_HTTP_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
@@ -80,5 +79,3 @@ void docker_http_escape(struct buf *out, const char *text);
 /* A new connected CURL easy handle (CURLOPT_CONNECT_ONLY) to the same address; the caller cleans it
  * up. The caller's descriptor is not polled while it connects, DOCKER_CONNECT_MS at most. */
 void *docker_http_raw(struct docker_http *h, struct err *e);
-
-#endif

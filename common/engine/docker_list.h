@@ -1,7 +1,6 @@
 /* The engine's lists of images and containers (GET /images/json, /containers/json). The labels of
  * an image are its author's text: bounded and checked. */
-#ifndef SANDCGI_ENGINE_DOCKER_LIST_H
-#define SANDCGI_ENGINE_DOCKER_LIST_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/engine/engine.h"
@@ -33,5 +32,3 @@ int runners_parse(const char *reply, size_t len, const char *allow, struct engin
  */
 bool reap_read(const json_t *container, const char *instance, const char **out_run_id,
                int64_t *out_deadline);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the parts of the Docker engine share; only they include this. The interface is engine.h. */
-#ifndef SANDCGI_ENGINE_DOCKER_SELF_H
-#define SANDCGI_ENGINE_DOCKER_SELF_H
+#pragma once
 
 #include "common/engine/docker_http.h"
 #include "common/engine/docker_stream.h"
@@ -159,5 +158,3 @@ int docker_lost(const struct docker_container *container, struct err *e);
 /* Kills and removes a container by name or id, with its anonymous volumes: 1 when this did it, 0
  * when it was gone or going already, -1. */
 int docker_remove(struct docker *d, const char *container, struct err *e);
-
-#endif

@@ -3,8 +3,7 @@
  * (engine to us). Non-blocking once open: poll docker_stream_fd, then receive until nothing is
  * left.
  */
-#ifndef SANDCGI_ENGINE_DOCKER_STREAM_H
-#define SANDCGI_ENGINE_DOCKER_STREAM_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
@@ -53,5 +52,3 @@ struct docker_head {
 /* Parses a reply's head. 1: complete; 0: more bytes are needed; -1 ERR_PROTOCOL: not HTTP/1.x, or
  * over DOCKER_HEAD_MAX. */
 int docker_head_parse(const char *data, size_t len, struct docker_head *out, struct err *e);
-
-#endif

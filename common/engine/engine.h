@@ -7,8 +7,7 @@
  * or for any number of commands of a persistent sandbox (engine_spec.psandbox). A forked child
  * makes an object of its own.
  */
-#ifndef SANDCGI_ENGINE_ENGINE_H
-#define SANDCGI_ENGINE_ENGINE_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
@@ -296,5 +295,3 @@ struct engine *docker_engine_new(const struct engine_address *, struct err *);
 /* Is image's repository (without tag and registry default) in the comma-separated list, where a
  * trailing '*' matches any rest? */
 bool engine_image_allowed(const char *allow, const char *image);
-
-#endif

@@ -9,8 +9,7 @@
  * that comes back is written by a container and so is hostile: it is passed through or refused,
  * never kept.
  */
-#ifndef SANDCGI_ENGINE_ENTRY_FRAME_H
-#define SANDCGI_ENGINE_ENTRY_FRAME_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -73,5 +72,3 @@ int entry_size(const struct engine_program *program, size_t *out, struct err *e)
 int entry_write(const struct engine_program *program, struct buf *out, struct err *e);
 /* Appends the record that has names preloaded. */
 int entry_write_preload(const char *names, struct buf *out, struct err *e);
-
-#endif

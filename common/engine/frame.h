@@ -5,8 +5,7 @@
  * A push parser: bytes go in as they arrive, in any portions, and payload goes straight to the
  * consumer. It allocates nothing, whatever length is claimed.
  */
-#ifndef SANDCGI_ENGINE_FRAME_H
-#define SANDCGI_ENGINE_FRAME_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -64,5 +63,3 @@ struct docker_frame_out {
 /* ERR_PROTOCOL on a stream other than 1 (stdout) and 2 (stderr) or padding that is not zero. */
 enum frame_push docker_frame_push(struct docker_frame *f, const char *data, size_t len,
                                   const struct docker_frame_out *out, struct err *e);
-
-#endif

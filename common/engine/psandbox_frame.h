@@ -3,8 +3,7 @@
  * frames from its stdout, both {tag, length as 32 bits big-endian, payload}, the payload with the
  * command's id, 32 bits big-endian, in front. Frames are written by a container and so are hostile.
  */
-#ifndef SANDCGI_ENGINE_PSANDBOX_FRAME_H
-#define SANDCGI_ENGINE_PSANDBOX_FRAME_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -29,5 +28,3 @@ int psandbox_write_command(uint32_t id, const struct engine_command *command, st
                            struct err *e);
 /* Appends records with tag for id that carry data of any length, at least one. */
 void psandbox_write(char tag, uint32_t id, const void *data, size_t len, struct buf *out);
-
-#endif

@@ -2,8 +2,7 @@
  * Fetching a file by https. Server and caller may both be hostile: only public addresses (guard.h),
  * only https (redirects included), no proxy, no credentials, bounds on size and time.
  */
-#ifndef SANDCGI_FETCH_FETCH_H
-#define SANDCGI_FETCH_FETCH_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -48,5 +47,3 @@ int fetch_in_process(const char *url, int fd, int caller_fd, const struct fetch_
                      struct err *e);
 /* The main function of that process; returns its exit status. */
 int fetch_process_main(void);
-
-#endif

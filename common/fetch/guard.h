@@ -3,8 +3,7 @@
  * to be connected to is checked, so that no spelling, name, redirect or second answer of a name
  * server evades it.
  */
-#ifndef SANDCGI_FETCH_GUARD_H
-#define SANDCGI_FETCH_GUARD_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -14,5 +13,3 @@
  * translated addresses, those of clouds' metadata services, this machine's own, other ports, and
  * whatever is neither IPv4 nor IPv6. */
 int guard_check(const struct sockaddr *address, socklen_t len, struct err *e);
-
-#endif

@@ -2,8 +2,7 @@
  * Packages: the ecosystems that they can be installed from, one per language (the installer is in
  * the language's runner image, runners/README.md), and where they come from (SANDBOX_INDEXES).
  */
-#ifndef SANDCGI_INDEX_INDEX_H
-#define SANDCGI_INDEX_INDEX_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -72,5 +71,3 @@ bool index_host_parse(const char *text, size_t len, uint16_t default_port, struc
 
 /* Whether the source's hosts have it, port included. */
 bool index_source_allows(const struct index_source *s, const struct index_host *host);
-
-#endif

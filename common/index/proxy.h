@@ -3,8 +3,7 @@
  * a Unix socket, which allows CONNECT to the hosts of one language's index and nothing else. It may
  * only open connections, uses a process per connection, and bounds everything.
  */
-#ifndef SANDCGI_INDEX_PROXY_H
-#define SANDCGI_INDEX_PROXY_H
+#pragma once
 
 #include "common/index/index.h"
 
@@ -61,5 +60,3 @@ struct index_budget {
  * 32 KB of memory. Every refusal is answered with a status and a sentence. fd stays the caller's.
  */
 void index_tunnel_serve(int fd, const struct index_rules *rules, struct index_budget *budget);
-
-#endif

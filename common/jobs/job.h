@@ -1,6 +1,5 @@
 /* Jobs: operations of the broker, each in a child process, which may block. */
-#ifndef SANDCGI_JOBS_JOB_H
-#define SANDCGI_JOBS_JOB_H
+#pragma once
 
 #include "common/sandbox/sandbox.h"
 #include "common/scheduler/broker_config.h"
@@ -94,5 +93,3 @@ json_t *job_psandbox_status(struct job *job, struct err *e);
 json_t *job_status(struct job *job, struct err *e);
 /* "runners", which the main process calls. */
 json_t *job_runners(const struct runners *runners, struct err *e);
-
-#endif

@@ -2,8 +2,7 @@
  * One message on its way through this layer, the JSON-RPC errors that refuse it, and the handlers
  * of all methods. Adding a method is a handler here and a row in handle.c.
  */
-#ifndef SANDCGI_MCP_CALL_H
-#define SANDCGI_MCP_CALL_H
+#pragma once
 
 #include "common/mcp/revision.h"
 #include "common/mcp/server.h"
@@ -134,5 +133,3 @@ int mcp_complete(struct mcp_call *call, json_t **out_result);
 
 /* listen.c */
 int mcp_subscriptions_listen(struct mcp_call *call, json_t **out_result);
-
-#endif

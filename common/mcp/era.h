@@ -5,8 +5,7 @@
  * of the protocol (2026-07-28, "Versioning" and "Standard request headers"), since clients tell
  * servers apart by which error comes first.
  */
-#ifndef SANDCGI_MCP_ERA_H
-#define SANDCGI_MCP_ERA_H
+#pragma once
 
 #include "common/mcp/call.h"
 
@@ -26,5 +25,3 @@ int era_decide_batch(const struct mcp_origin *origin, struct mcp_era *out, struc
  * =?base64?…?= are decoded first, strictly; what does not decode equals nothing.
  */
 bool era_header_equals(const char *value, size_t value_len, const char *text, size_t text_len);
-
-#endif

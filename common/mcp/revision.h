@@ -2,8 +2,7 @@
  * The revisions of MCP that this server speaks, and what each of them allows. One row each; the
  * rest of the layer asks for features and never compares revisions.
  */
-#ifndef SANDCGI_MCP_REVISION_H
-#define SANDCGI_MCP_REVISION_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -62,5 +61,3 @@ bool mcp_version_is_modern(const char *text, size_t len);
 
 /* The names of the revisions in mask, oldest first; new reference. */
 json_t *mcp_revision_list(unsigned mask);
-
-#endif

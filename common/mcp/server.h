@@ -8,8 +8,7 @@
  * belongs to; features/ holds what servers offer, client/ what goes to the client between a request
  * and its answer, session/ what legacy clients need, events/ what open streams are sent.
  */
-#ifndef SANDCGI_MCP_SERVER_H
-#define SANDCGI_MCP_SERVER_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -172,5 +171,3 @@ void mcp_handle(const struct mcp_server *server, const struct mcp_origin *origin
 /* The answer to bytes that are no JSON (400, -32700); problem is json_parse's text. */
 void mcp_parse_failed(const struct mcp_server *server, const struct err *problem,
                       struct mcp_answer *out);
-
-#endif

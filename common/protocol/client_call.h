@@ -3,8 +3,7 @@
  * ERR_CANCELLED when a descriptor hangs up (-1: none): with cancel_fd the run that this call began
  * is cancelled, with leave_fd it goes on and its result is kept.
  */
-#ifndef SANDCGI_PROTOCOL_CLIENT_CALL_H
-#define SANDCGI_PROTOCOL_CLIENT_CALL_H
+#pragma once
 
 #include "common/base/auto.h"
 #include "common/protocol/ops.h"
@@ -73,5 +72,3 @@ json_t *client_ask(const struct broker_client *c, struct err *e, enum broker_op 
  * it has none; NULL: it must have none. */
 json_t *client_ask_with_fd(const struct broker_client *c, json_t *take_head, int pass_fd,
                            int *out_fd, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* Files, uploads, archives and the deletion of a conversation, for workers. Results are new
  * references, or NULL. */
-#ifndef SANDCGI_PROTOCOL_CLIENT_FILES_H
-#define SANDCGI_PROTOCOL_CLIENT_FILES_H
+#pragma once
 
 #include "common/protocol/client_call.h"
 
@@ -136,5 +135,3 @@ json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_
  * true,"files":N,"bytes":N}. ERR_BUSY: it is in use; ERR_NOT_FOUND: there is nothing. */
 json_t *broker_delete_conversation(const struct broker_client *c, const char *tenant,
                                    const char *conversation, struct err *e);
-
-#endif

@@ -3,8 +3,7 @@
  * ERR_NOT_FOUND has one text for an unknown, forgotten or foreign sandbox; the owner of a closed,
  * expired or lost one is told so as long as its record is kept.
  */
-#ifndef SANDCGI_PROTOCOL_CLIENT_PSANDBOXES_H
-#define SANDCGI_PROTOCOL_CLIENT_PSANDBOXES_H
+#pragma once
 
 #include "common/protocol/client_call.h"
 
@@ -70,5 +69,3 @@ json_t *broker_psandbox_logs(const struct broker_client *c, const char *tenant,
  * language or (NULL) of all: {"sessions":[rows as of broker_close_psandbox]}. */
 json_t *broker_reset_session(const struct broker_client *c, const char *tenant,
                              const char *conversation, const char *language, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* Runs, and the state of the broker, for workers. */
-#ifndef SANDCGI_PROTOCOL_CLIENT_RUNS_H
-#define SANDCGI_PROTOCOL_CLIENT_RUNS_H
+#pragma once
 
 #include "common/protocol/client_call.h"
 
@@ -53,5 +52,3 @@ json_t *broker_runners(const struct broker_client *c, struct err *e);
 
 /* 0 when the broker answers, or -1. */
 int broker_ping(const struct broker_client *c, struct err *e);
-
-#endif

@@ -3,8 +3,7 @@
  * carries it out, and the share of jobs that it counts for. A client names an operation by its
  * constant; the processes keep their handlers in tables that these constants index.
  */
-#ifndef SANDCGI_PROTOCOL_OPS_H
-#define SANDCGI_PROTOCOL_OPS_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -80,5 +79,3 @@ enum broker_op op_of(const json_t *head);
 /* A request's head: the members that json_pack makes of an object's format, and "op". */
 json_t *op_head_new(enum broker_op op, const char *format, ...);
 json_t *op_head_vnew(enum broker_op op, const char *format, va_list members);
-
-#endif

@@ -1,6 +1,5 @@
 /* A run's request, options and status, on both sides of the broker's socket (JSON form: wire.c). */
-#ifndef SANDCGI_PROTOCOL_RUN_H
-#define SANDCGI_PROTOCOL_RUN_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -77,5 +76,3 @@ enum run_status {
 
 /* "ok", "error", "timeout", … as in run_code's result */
 const char *run_status_name(enum run_status s);
-
-#endif

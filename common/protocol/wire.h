@@ -37,8 +37,7 @@
  * persistent sandbox gets commands and sessions by "hand" as well, sends "ended" before it exits,
  * and gets {"do":"end"} when the server stops.
  */
-#ifndef SANDCGI_PROTOCOL_WIRE_H
-#define SANDCGI_PROTOCOL_WIRE_H
+#pragma once
 
 #include "common/protocol/run.h"
 
@@ -93,5 +92,3 @@ int wire_error_take(const json_t *error, struct err *e);
  * caller that has left is logged. */
 void reply_send(int take_fd, json_t *take_reply);
 void reply_send_error(int take_fd, const struct err *why);
-
-#endif

@@ -1,7 +1,6 @@
 /* The newest output of a run in fixed memory: both streams in their order. Offsets count the bytes
  * of both streams from 0. */
-#ifndef SANDCGI_RECORDS_OUTPUT_RING_H
-#define SANDCGI_RECORDS_OUTPUT_RING_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/engine/engine.h"
@@ -61,5 +60,3 @@ struct output_ring_piece {
 bool output_ring_piece_at(const struct output_ring *l, uint64_t since, size_t max,
                           enum output_ring_cut cut, struct buf *out,
                           struct output_ring_piece *piece);
-
-#endif

@@ -3,8 +3,7 @@
  * change of state, and <run id>.log, the output of its commands, written at its end. A sandbox
  * without an end whose lock (run_lock.h) is free is lost. Only the broker's account can read them.
  */
-#ifndef SANDCGI_RECORDS_PSANDBOX_RECORD_H
-#define SANDCGI_RECORDS_PSANDBOX_RECORD_H
+#pragma once
 
 #include "common/protocol/run.h"
 #include "common/records/output_ring.h"
@@ -68,5 +67,3 @@ void psandbox_record_read_log(const struct sandbox_root *root, const char *psand
 
 /* Removes expired records. */
 void psandbox_record_sweep(const struct sandbox_root *root, int64_t now_unix);
-
-#endif

@@ -4,8 +4,7 @@
  * SANDBOX_ROOT/.index/<run id>/ at /run/index: the socket of its index proxy, and the operator's
  * certificates.
  */
-#ifndef SANDCGI_RECORDS_RUN_LOCK_H
-#define SANDCGI_RECORDS_RUN_LOCK_H
+#pragma once
 
 #include "common/sandbox/sandbox.h"
 
@@ -30,5 +29,3 @@ char *index_dir_host_path(const struct sandbox_root *root, const char *run_id);
 void index_dir_remove(int root_fd, const char *run_id);
 /* Removes the directories of dead supervisors. */
 void index_dir_sweep(int root_fd);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Only the broker's account can read them.
  */
-#ifndef SANDCGI_RECORDS_RUN_RECORD_H
-#define SANDCGI_RECORDS_RUN_RECORD_H
+#pragma once
 
 #include "common/protocol/run.h"
 #include "common/records/output_ring.h"
@@ -84,5 +83,3 @@ void run_record_remove(const struct sandbox_root *root, const char *run_id);
 
 /* Removes expired records, and torn ones after an hour. */
 void run_record_sweep(const struct sandbox_root *root, int64_t now_unix);
-
-#endif

@@ -1,6 +1,5 @@
 /* A program's output as it is kept, and run_code's result object. */
-#ifndef SANDCGI_RECORDS_RUN_RESULT_H
-#define SANDCGI_RECORDS_RUN_RESULT_H
+#pragma once
 
 #include "common/base/auto.h"
 #include "common/base/buf.h"
@@ -88,5 +87,3 @@ int retention_notice_before(const struct sandbox *sb, struct snapshot *out, stru
 /* Adds filesExpireAt, and a notice when the files are above the quota. Must be quick: an answer
  * waits for it. */
 void retention_notice_after(const struct sandbox *sb, const struct snapshot *after, json_t *result);
-
-#endif

@@ -2,8 +2,7 @@
  * Bounded JSON (RFC 8259) on top of jansson: what comes from outside is checked before it becomes a
  * tree. Values are owned by exactly one json_auto_t or by a container; use the _new setters.
  */
-#ifndef SANDCGI_RPC_JSON_H
-#define SANDCGI_RPC_JSON_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -45,5 +44,3 @@ size_t json_index_of(const json_t *array, const char *text);
 /* Inserts the object into rows that are sorted by the integer of that name, the greatest first;
  * before its equals. */
 void json_insert_descending(json_t *rows, const char *name, json_t *take_row);
-
-#endif

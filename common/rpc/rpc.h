@@ -2,8 +2,7 @@
  * JSON-RPC 2.0 envelopes: what kind of message a JSON value is, and making answers. Knows nothing
  * of HTTP or MCP.
  */
-#ifndef SANDCGI_RPC_RPC_H
-#define SANDCGI_RPC_RPC_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -51,5 +50,3 @@ void rpc_result_text(const json_t *id, const struct buf *result, struct buf *out
 /* {"jsonrpc":"2.0","id":id,"error":{code,message,data}}; without "id" when id is NULL; takes data
  * (may be NULL). */
 json_t *rpc_error_new(const json_t *id, int code, const char *message, json_t *take_data);
-
-#endif

@@ -4,8 +4,7 @@
  * named by their content, so that containers of an older version keep theirs. No container can
  * write there.
  */
-#ifndef SANDCGI_SANDBOX_HELPERS_H
-#define SANDCGI_SANDBOX_HELPERS_H
+#pragma once
 
 #include "common/sandbox/sandbox_root.h"
 
@@ -24,5 +23,3 @@ extern const struct helper_file helper_files[];
  * engine's host sees it, for engine_spec.helpers_path; the caller frees it. NULL: ERR_IO.
  */
 char *helpers_install(const struct sandbox_root *root, struct err *e);
-
-#endif

@@ -3,8 +3,7 @@
  * cannot be guessed, mounted at /data in its containers and served by nginx under /files/<name>/.
  * Only the broker's processes open them.
  */
-#ifndef SANDCGI_SANDBOX_SANDBOX_H
-#define SANDCGI_SANDBOX_SANDBOX_H
+#pragma once
 
 #include "common/sandbox/sandbox_root.h"
 
@@ -102,5 +101,3 @@ void warm_dir_remove(const struct sandbox_root *root, const char *name);
 /* Removes those older than min_age_s: WARM_DIR_LEFT_OVER_S for those of an earlier broker. Younger
  * ones may belong to another broker with the same SANDBOX_ROOT. */
 void warm_dir_sweep(const struct sandbox_root *root, int64_t min_age_s);
-
-#endif

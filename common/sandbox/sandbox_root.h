@@ -2,8 +2,7 @@
  * Types of the sandbox directories, and the names of the directories beside them in SANDBOX_ROOT.
  * Functions are in sandbox.h.
  */
-#ifndef SANDCGI_SANDBOX_SANDBOX_ROOT_H
-#define SANDCGI_SANDBOX_SANDBOX_ROOT_H
+#pragma once
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
@@ -70,5 +69,3 @@ struct sandbox {
     {                                                                                              \
         .fd = -1                                                                                   \
     }
-
-#endif

@@ -3,8 +3,7 @@
  * sockets and devices are passed over; the listing is bounded in entries, depth and steps, and says
  * when it was cut.
  */
-#ifndef SANDCGI_SANDBOX_SNAPSHOT_H
-#define SANDCGI_SANDBOX_SNAPSHOT_H
+#pragma once
 
 #include "common/sandbox/sandbox.h"
 
@@ -73,5 +72,3 @@ void snapshot_diff(const struct snapshot *before, const struct snapshot *after,
                    void *ctx);
 
 const char *snapshot_change_name(enum snapshot_change c); /* created, modified, deleted */
-
-#endif

@@ -3,8 +3,7 @@
  * between tenants (each in turn, first come first served within one). Plain data; time comes in as
  * a parameter; tickets are opaque pointers.
  */
-#ifndef SANDCGI_SCHEDULER_ADMISSION_H
-#define SANDCGI_SCHEDULER_ADMISSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ size_t admission_running(const struct admission *a);
 size_t admission_waiting(const struct admission *a);
 /* When a run that is refused now should be tried again. */
 int64_t admission_retry_ms(const struct admission *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* The settings of the broker and its children: limits, paths, the engine's address. */
-#ifndef SANDCGI_SCHEDULER_BROKER_CONFIG_H
-#define SANDCGI_SCHEDULER_BROKER_CONFIG_H
+#pragma once
 
 #include "common/engine/engine.h"
 #include "common/index/index.h"
@@ -78,5 +77,3 @@ struct broker_config {
     void (*run_ended)(void *ctx, const struct broker_run_news *news);
     void *run_ended_ctx;
 };
-
-#endif

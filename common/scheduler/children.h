@@ -1,6 +1,5 @@
 /* The children of the main process, one row each. Plain data; a job sees a copy. */
-#ifndef SANDCGI_SCHEDULER_CHILDREN_H
-#define SANDCGI_SCHEDULER_CHILDREN_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/engine/engine.h"
@@ -90,5 +89,3 @@ enum job_answer {
 
 enum job_answer job_limits_ask(const struct children *children, enum job_limit limit,
                                const char *tenant, struct err *e);
-
-#endif

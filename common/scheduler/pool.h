@@ -10,8 +10,7 @@
  * run. Where runs found no warm container there are more for a while. All of them stay within
  * SANDBOX_WARM_MEMORY: the conversation that was used longest ago loses its container first.
  */
-#ifndef SANDCGI_SCHEDULER_POOL_H
-#define SANDCGI_SCHEDULER_POOL_H
+#pragma once
 
 #include "common/engine/engine.h"
 #include "common/sandbox/sandbox.h"
@@ -124,5 +123,3 @@ void pool_forget_sandbox(struct pool *p, const char *sandbox_dir);
  * label; memoryBytes as it counts against the budget.
  */
 json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the pool remembers, and what it counts among the children. Private to pool*.c. */
-#ifndef SANDCGI_SCHEDULER_POOL_BOOKS_H
-#define SANDCGI_SCHEDULER_POOL_BOOKS_H
+#pragma once
 
 #include "common/scheduler/children.h"
 #include "common/scheduler/pool_settings.h"
@@ -82,5 +81,3 @@ uint64_t pool_usual_bytes(const struct pool_lang *lang, bool full);
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out);
 /* Its memory; if not measured, the usual of its language. */
 uint64_t pool_bytes_of(struct pool *p, const struct child *child);
-
-#endif

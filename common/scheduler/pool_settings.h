@@ -1,6 +1,5 @@
 /* How many containers wait, as SANDBOX_WARM and SANDBOX_WARM_MEMORY say it. */
-#ifndef SANDCGI_SCHEDULER_POOL_SETTINGS_H
-#define SANDCGI_SCHEDULER_POOL_SETTINGS_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -32,5 +31,3 @@ struct pool_settings {
  */
 int pool_settings_parse(const char *warm, const char *memory, uint64_t machine_bytes,
                         struct pool_settings *out, struct err *e);
-
-#endif

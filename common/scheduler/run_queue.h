@@ -5,8 +5,7 @@
  * Plain data: the clock is a parameter, decisions come out as actions, which the main process
  * carries out. Knows no descriptor and no process. An action holds until the next call.
  */
-#ifndef SANDCGI_SCHEDULER_RUN_QUEUE_H
-#define SANDCGI_SCHEDULER_RUN_QUEUE_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/scheduler/admission.h"
@@ -127,5 +126,3 @@ bool run_queue_is_empty(const struct run_queue *q);
 size_t run_queue_length(const struct run_queue *q);
 size_t run_queue_running(const struct run_queue *q);
 struct run_tally run_queue_tally(const struct run_queue *q);
-
-#endif

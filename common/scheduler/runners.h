@@ -1,6 +1,5 @@
 /* The runner images that the housekeeper has found, as the main process knows them. */
-#ifndef SANDCGI_SCHEDULER_RUNNERS_H
-#define SANDCGI_SCHEDULER_RUNNERS_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/engine/engine.h"
@@ -22,5 +21,3 @@ const struct engine_runner *runners_find(const struct runners *r, const char *la
 /* The list as JSON, as the housekeeper sends it, and back. */
 json_t *runners_encode(const struct engine_runners *list);
 void runners_decode(const json_t *json, struct engine_runners *out);
-
-#endif

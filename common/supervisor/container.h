@@ -4,8 +4,7 @@
  * messages), and the limits and environment of what runs (workers are not trusted, so limits are
  * checked again).
  */
-#ifndef SANDCGI_SUPERVISOR_CONTAINER_H
-#define SANDCGI_SUPERVISOR_CONTAINER_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "common/engine/engine.h"
@@ -90,5 +89,3 @@ struct container_env {
 struct container_env container_env_new(const struct run_request *r, const struct sandbox *sandbox,
                                        const char *index_url);
 void container_env_clear(struct container_env *env);
-
-#endif

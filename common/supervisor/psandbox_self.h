@@ -1,6 +1,5 @@
 /* The parts of a persistent sandbox's process, for psandbox_*.c only. */
-#ifndef SANDCGI_SUPERVISOR_PSANDBOX_SELF_H
-#define SANDCGI_SUPERVISOR_PSANDBOX_SELF_H
+#pragma once
 
 #include "common/records/psandbox_record.h"
 #include "common/records/run_result.h"
@@ -161,5 +160,3 @@ void psandbox_cell_next(struct psandbox *s);
 /* What the interpreter wrote to its control channel. */
 void psandbox_on_control(struct psandbox *s, const char *data, size_t len);
 void psandbox_interpreter_ended(struct psandbox *s, const struct engine_outcome *o);
-
-#endif

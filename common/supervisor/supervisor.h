@@ -13,8 +13,7 @@
  * Without a main process it ends after a minute. Without it the container ends, since its standard
  * input is closed.
  */
-#ifndef SANDCGI_SUPERVISOR_SUPERVISOR_H
-#define SANDCGI_SUPERVISOR_SUPERVISOR_H
+#pragma once
 
 #include "common/protocol/run.h"
 #include "common/sandbox/sandbox.h"
@@ -47,5 +46,3 @@ void psandbox_main(const struct supervisor_start *start);
 
 /* Is there an interpreter for this language that keeps its variables? */
 bool psandbox_session_known(const char *language);
-
-#endif

@@ -1,6 +1,5 @@
 /* The parts of a run's supervisor, for supervisor_*.c only. */
-#ifndef SANDCGI_SUPERVISOR_SUPERVISOR_SELF_H
-#define SANDCGI_SUPERVISOR_SUPERVISOR_SELF_H
+#pragma once
 
 #include "common/records/run_record.h"
 #include "common/records/run_result.h"
@@ -71,5 +70,3 @@ ino_t supervisor_dir_id(const struct sandbox_root *root, const char *sandbox_dir
 
 /* Ends the proxy to the package index, if there is one. */
 void supervisor_close_index(struct supervisor *s);
-
-#endif

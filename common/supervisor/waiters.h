@@ -2,8 +2,7 @@
  * Connections that wait for answers about a run or of a persistent sandbox. They are non-blocking;
  * each has a queue of its own for what its peer has not taken yet.
  */
-#ifndef SANDCGI_SUPERVISOR_WAITERS_H
-#define SANDCGI_SUPERVISOR_WAITERS_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
@@ -94,5 +93,3 @@ void waiter_close(struct waiter *r);
 
 /* An error for a connection that is not among them; takes fd over. */
 void waiter_refuse(int fd, const struct err *problem);
-
-#endif

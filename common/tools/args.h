@@ -8,8 +8,7 @@
  * as 30. Nothing else is converted: an unknown argument, or one of another type, is an error that
  * names it and says what is allowed.
  */
-#ifndef SANDCGI_TOOLS_ARGS_H
-#define SANDCGI_TOOLS_ARGS_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/mcp/features/tool.h"
@@ -125,5 +124,3 @@ void args_clear(const struct arg_row *table, void *filled);
             .initial_setting = ARG_SETTING(wait_ms),                                               \
             .help = "Milliseconds after which the answer comes even if this still runs (status "   \
                     "running; get_run brings the rest). 0: wait to its end.")
-
-#endif

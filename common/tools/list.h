@@ -1,7 +1,6 @@
 /* The parts of the program that tools.c lists: tools, prompts, tasks, resources, and other servers'
  * sets of tools. */
-#ifndef SANDCGI_TOOLS_LIST_H
-#define SANDCGI_TOOLS_LIST_H
+#pragma once
 
 #include "common/mcp/features/prompt.h"
 #include "common/mcp/features/resource.h"
@@ -65,5 +64,3 @@ bool sandbox_logs_is(const char *uri);
  * tenant's. */
 json_t *sandbox_logs_read(const struct tools_app *app, const char *tenant, const char *uri,
                           struct err *e);
-
-#endif

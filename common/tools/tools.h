@@ -2,8 +2,7 @@
  * What this server can offer: its own tools, and the sets of four other servers, whose clients only
  * need another URL. A setting, or the web server per place, chooses the set.
  */
-#ifndef SANDCGI_TOOLS_TOOLS_H
-#define SANDCGI_TOOLS_TOOLS_H
+#pragma once
 
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
@@ -30,5 +29,3 @@ int toolset_find(const char *name);
 
 /* Of any but TOOLSET_OURS, whose parts fcgi/registry.c names. */
 const struct toolset *toolset_theirs(int number);
-
-#endif

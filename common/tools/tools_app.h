@@ -2,8 +2,7 @@
  * What all tools work with: the settings, the broker, and the list of runners (languages) that the
  * broker gave, which is kept for a moment so that listing the tools stays cheap.
  */
-#ifndef SANDCGI_TOOLS_TOOLS_APP_H
-#define SANDCGI_TOOLS_TOOLS_APP_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/mcp/features/result.h"
@@ -98,5 +97,3 @@ void report_soften(struct err *e);
 
 /* Adds a text block for each of the result's notices, which are sentences about retention. */
 void report_notices(const json_t *result, struct mcp_result *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The answer to an HTTP request, in CGI form: head and JSON body, or an event stream. */
-#ifndef SANDCGI_FCGI_HTTP_HTTP_ANSWER_H
-#define SANDCGI_FCGI_HTTP_HTTP_ANSWER_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/mcp/server.h"
@@ -77,5 +76,3 @@ int http_stream_send(void *ctx, const json_t *message);
 
 /* Ends the store, if there is one. */
 void http_stream_finish(struct http_stream *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* An HTTP request: the CGI parameters that are used, and the checks that it must pass. */
-#ifndef SANDCGI_FCGI_HTTP_HTTP_REQUEST_H
-#define SANDCGI_FCGI_HTTP_HTTP_REQUEST_H
+#pragma once
 
 #include "fcgi/app.h"
 #include "fcgi/http/http_answer.h"
@@ -69,5 +68,3 @@ void http_check_serve(const struct app *app, struct http_request *r, struct http
  * so that a part is not taken for the whole. */
 bool http_archive_is(const struct http_request *r);
 void http_archive_serve(const struct app *app, struct http_request *r, struct http_answer *a);
-
-#endif

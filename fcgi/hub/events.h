@@ -1,6 +1,5 @@
 /* Events between our processes: one datagram each, to the hub's socket SANDCGI_EVENTS. */
-#ifndef SANDCGI_FCGI_HUB_EVENTS_H
-#define SANDCGI_FCGI_HUB_EVENTS_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
@@ -35,5 +34,3 @@ int events_listen(const char *path, const struct account *workers, struct err *e
 /* One event; its strings live as long as the returned object, which the caller owns. NULL: none is
  * queued. Other datagrams are skipped. */
 json_t *events_receive(int fd, struct mcp_event *out);
-
-#endif

@@ -2,8 +2,7 @@
  * FastCGI records (specification, sections 3.3 and 8), read and written without waiting: the hub
  * serves thousands of connections in one process. One request per connection, role RESPONDER.
  */
-#ifndef SANDCGI_FCGI_HUB_FCGI_RECORD_H
-#define SANDCGI_FCGI_HUB_FCGI_RECORD_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -42,5 +41,3 @@ int fcgi_reader_feed(struct fcgi_reader *r, const void *data, size_t len, struct
 
 /* The value of a parameter of a complete request; NULL: not sent. */
 const char *fcgi_reader_param(const struct fcgi_reader *r, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* The parts of the hub (hub_serve in commands.h): connections, requests, and children. */
-#ifndef SANDCGI_FCGI_HUB_HUB_STREAM_H
-#define SANDCGI_FCGI_HUB_HUB_STREAM_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "common/mcp/events/listen.h"
@@ -103,5 +102,3 @@ void hub_jobs_add(struct hub_jobs *j, const struct mcp_server *server, const cha
 void hub_jobs_tick(struct hub_jobs *j);
 /* Kills all. */
 void hub_jobs_clear(struct hub_jobs *j);
-
-#endif

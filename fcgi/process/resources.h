@@ -1,7 +1,6 @@
 /* What the master gets from the system before it starts children without root (account, sockets,
  * directory of sessions), and the signal that ends them. */
-#ifndef SANDCGI_FCGI_PROCESS_RESOURCES_H
-#define SANDCGI_FCGI_PROCESS_RESOURCES_H
+#pragma once
 
 #include "fcgi/settings.h"
 
@@ -41,5 +40,3 @@ int stop_prepare(sigset_t *while_waiting, struct err *e);
 
 /* Has TERM come? */
 bool stop_requested(void);
-
-#endif

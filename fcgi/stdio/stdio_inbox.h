@@ -1,7 +1,6 @@
 /* Queue of the lines on standard input. A thread, the only one of the program, reads and parses
  * them, so that a cancellation is noticed while its request is served. It uses only the inbox. */
-#ifndef SANDCGI_FCGI_STDIO_STDIO_INBOX_H
-#define SANDCGI_FCGI_STDIO_STDIO_INBOX_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -57,5 +56,3 @@ json_t *stdio_inbox_next_response(struct stdio_inbox *b, int timeout_ms);
 int stdio_inbox_begin(struct stdio_inbox *b, json_t *id);
 /* True: the request was cancelled, and gets no answer. Closes cancel_fd. */
 bool stdio_inbox_finish(struct stdio_inbox *b, int cancel_fd);
-
-#endif

@@ -1,7 +1,6 @@
 /* One command of a persistent sandbox (entry serve): its process, its standard input and control
  * channel, and what it prints. */
-#ifndef SANDCGI_RUNNERS_COMMON_COMMAND_H
-#define SANDCGI_RUNNERS_COMMON_COMMAND_H
+#pragma once
 
 #include "runners/common/entry.h"
 
@@ -80,5 +79,3 @@ void output_last(struct command *c);
 int orphan_polls(struct pollfd *p);
 /* Reads what is there of all; those at their end are closed. */
 void orphan_drain(void);
-
-#endif

@@ -10,8 +10,7 @@
  * of common/. It is linked statically, because it has to run in any image. One process, no threads,
  * memory that does not grow with output.
  */
-#ifndef SANDCGI_RUNNERS_COMMON_ENTRY_H
-#define SANDCGI_RUNNERS_COMMON_ENTRY_H
+#pragma once
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
@@ -267,5 +266,3 @@ int serve_run(int signal_fd);
  */
 #define PACKAGES "/data/.packages"
 int index_main(int argc, char **argv);
-
-#endif

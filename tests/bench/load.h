@@ -1,7 +1,6 @@
 /* A closed loop: n connections, each sending its next request when the reply to the last one is
  * complete. */
-#ifndef SANDCGI_TESTS_BENCH_LOAD_H
-#define SANDCGI_TESTS_BENCH_LOAD_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "tests/bench/stats.h"
@@ -20,5 +19,3 @@ struct load {
 /* Requests per second; the time of each, in milliseconds, goes to times. Every reply has to be a
  * 200. */
 double load_run(const struct load *l, struct samples *times);
-
-#endif

@@ -1,6 +1,5 @@
 /* MCP calls through the front door, on one kept-alive connection. */
-#ifndef SANDCGI_TESTS_BENCH_STACK_H
-#define SANDCGI_TESTS_BENCH_STACK_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "tests/bench/wire.h"
@@ -20,5 +19,3 @@ void stack_request(const char *token, const char *method, const char *params_jso
 
 /* The body of tools/list. */
 void stack_list_tools(struct stack *s, struct buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Samples of a measurement and what is told of them. */
-#ifndef SANDCGI_TESTS_BENCH_STATS_H
-#define SANDCGI_TESTS_BENCH_STATS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ void samples_clear(struct samples *s);
 /* The value below which this share (0..1) of the samples lies, between neighbours interpolated; 0
  * without samples. */
 double samples_quantile(const struct samples *s, double share);
-
-#endif

@@ -2,8 +2,7 @@
  * What streams that wait cost everybody else: requests per second and their times with and without
  * so many open subscriptions/listen, turn by turn; and what one costs the hub in memory.
  */
-#ifndef SANDCGI_TESTS_BENCH_STREAMS_H
-#define SANDCGI_TESTS_BENCH_STREAMS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,5 +17,3 @@ struct streams_bench {
 
 /* Measures and prints. */
 void streams_bench_run(const struct streams_bench *b);
-
-#endif

@@ -4,8 +4,7 @@
  * chunks or no body. What fails ends the program (bench_die): a measurement of half a conversation
  * is worth nothing.
  */
-#ifndef SANDCGI_TESTS_BENCH_WIRE_H
-#define SANDCGI_TESTS_BENCH_WIRE_H
+#pragma once
 
 #include "common/base/buf.h"
 
@@ -46,5 +45,3 @@ int wire_call(struct wire *w, const char *request, size_t len, struct buf *body)
 /* Appends a request with these extra header lines ("Name: value\r\n") and body. */
 void wire_request(struct buf *out, const char *method, const char *path, const char *headers,
                   const char *body, size_t body_len);
-
-#endif

@@ -4,8 +4,7 @@
  * registry_of_server (fcgi/registry.h), and are linked into tests/conformance/sandcgi-conformance
  * only.
  */
-#ifndef SANDCGI_TESTS_CONFORMANCE_FIXTURES_H
-#define SANDCGI_TESTS_CONFORMANCE_FIXTURES_H
+#pragma once
 
 #include "common/mcp/features/prompt.h"
 #include "common/mcp/features/resource.h"
@@ -62,5 +61,3 @@ const json_t *fixture_filled(const struct mcp_elicitation *elicitation, const ch
                              const char *name);
 
 void fixture_sleep_ms(int ms);
-
-#endif

@@ -1,6 +1,5 @@
 /* The engine layer against a real engine: what the cases share. */
-#ifndef SANDCGI_TESTS_ENGINE_LIVE_H
-#define SANDCGI_TESTS_ENGINE_LIVE_H
+#pragma once
 
 #include "common/base/auto.h"
 #include "common/base/buf.h"
@@ -72,5 +71,3 @@ bool nothing(void *ctx, const char *run_id, int64_t deadline);
 size_t left_over(const char *of);
 /* Whether ours go; a removal that somebody else began may take a moment. */
 bool all_gone(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* Rows of a fake engine's table (fake_engine.h) for one container of run "r1", and what containers
  * send. */
-#ifndef SANDCGI_TESTS_FAKES_ENGINE_ROWS_H
-#define SANDCGI_TESTS_FAKES_ENGINE_ROWS_H
+#pragma once
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -48,5 +47,3 @@
 #define STREAM_OUT    "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
 #define STREAM_ERR    "\1\0\0\0\0\0\0\7E\0\0\0\2no"
 #define STREAM_REPORT "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT
-
-#endif

@@ -2,8 +2,7 @@
  * A broker in the test's own process: the functions of common/protocol/client_runs.h, answering
  * what the test laid down and remembering what they were asked. Linked by tests only.
  */
-#ifndef SANDCGI_TESTS_FAKES_FAKE_BROKER_H
-#define SANDCGI_TESTS_FAKES_FAKE_BROKER_H
+#pragma once
 
 #include "common/protocol/client_files.h"
 #include "common/protocol/client_runs.h"
@@ -59,5 +58,3 @@ void fake_broker_add_file(const char *name, const void *data, size_t len);
 /* The result of a run that printed stdout_text and left files (a JSON array as text), exit code 0.
  */
 void fake_broker_push_ok(const char *stdout_text, const char *files);
-
-#endif

@@ -1,6 +1,5 @@
 /* Sends one message, given as text, to a server and keeps the answer. Linked by tests only. */
-#ifndef SANDCGI_TESTS_FAKES_FAKE_CLIENT_H
-#define SANDCGI_TESTS_FAKES_FAKE_CLIENT_H
+#pragma once
 
 #include "common/mcp/server.h"
 
@@ -13,5 +12,3 @@ struct asked {
 struct asked ask(const struct mcp_server *server, const struct mcp_origin *origin,
                  const char *text);
 void asked_clear(struct asked *a);
-
-#endif

@@ -5,8 +5,7 @@
  *   bytes HEX            print bytes         flood N    print N KiB of lines
  *   sleep MS   exit N    file NAME           stdin      print what came in
  */
-#ifndef SANDCGI_TESTS_FAKES_FAKE_CONTAINER_H
-#define SANDCGI_TESTS_FAKES_FAKE_CONTAINER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ struct fake_container {
 extern struct fake_container *fake_container;
 
 void fake_container_reset(void);
-
-#endif

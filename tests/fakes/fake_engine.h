@@ -2,8 +2,7 @@
  * A container engine for tests: a child process that answers HTTP on a Unix socket from a table,
  * and remembers what it was asked. It knows as much of the engine's API as struct docker needs.
  */
-#ifndef SANDCGI_TESTS_FAKES_FAKE_ENGINE_H
-#define SANDCGI_TESTS_FAKES_FAKE_ENGINE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -43,5 +42,3 @@ const char *fake_engine_host(const struct fake_engine *f);
 const char *fake_engine_log(const struct fake_engine *f);
 /* Bytes that came in on upgraded connections, and whether their end was seen. */
 size_t fake_engine_input(const struct fake_engine *f, const char **out, int *out_end);
-
-#endif

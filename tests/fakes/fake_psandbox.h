@@ -6,8 +6,7 @@
  * until it is killed fade         done, and then the interpreter ends babble       nonsense on the
  * control channel, and no end
  */
-#ifndef SANDCGI_TESTS_FAKES_FAKE_PSANDBOX_H
-#define SANDCGI_TESTS_FAKES_FAKE_PSANDBOX_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ extern struct fake_psandbox *fake_psandbox;
 void fake_psandbox_reset(void);
 /* As if an operator removed the container. */
 void fake_psandbox_remove(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The web server's side of FastCGI, for tests of the front ends. */
-#ifndef SANDCGI_TESTS_FAKES_FCGI_CLIENT_H
-#define SANDCGI_TESTS_FAKES_FCGI_CLIENT_H
+#pragma once
 
 #include "common/base/buf.h"
 
@@ -18,5 +17,3 @@ int fcgi_client_read_answer(int fd, struct buf *out, int timeout_ms);
 
 /* Reads until standard output holds part; likewise. */
 int fcgi_client_read_until(int fd, const char *part, struct buf *out, int timeout_ms);
-
-#endif

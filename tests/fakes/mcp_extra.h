@@ -1,7 +1,6 @@
 /* Messages that MCP allows and none of our tools sends: for the tools of tests. Linked by tests
  * only. */
-#ifndef SANDCGI_TESTS_FAKES_MCP_EXTRA_H
-#define SANDCGI_TESTS_FAKES_MCP_EXTRA_H
+#pragma once
 
 #include "common/mcp/client/client_channel.h"
 
@@ -12,5 +11,3 @@ void mcp_log(struct mcp_channel *c, const char *level, const char *logger, const
 /* Ends the connection while the call continues; the client resumes the stream after retry_ms
  * (2025-11-25 sessions only). False: not possible for this client, nothing happened. */
 bool mcp_hang_up(struct mcp_channel *c, int retry_ms);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the server of mcp_world.h offers: one tool for each thing that a tool can do on the way,
  * tasks in every status, prompts, resources. Linked by tests only. */
-#ifndef SANDCGI_TESTS_FAKES_MCP_OFFER_H
-#define SANDCGI_TESTS_FAKES_MCP_OFFER_H
+#pragma once
 
 #include "common/mcp/features/prompt.h"
 #include "common/mcp/features/resource.h"
@@ -14,5 +13,3 @@ extern const struct mcp_prompt *const mcp_offer_prompts[];
 extern const size_t mcp_offer_n_prompts;
 extern const struct mcp_resources mcp_offer_resources;
 extern const struct mcp_tasks mcp_offer_tasks;
-
-#endif

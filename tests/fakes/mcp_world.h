@@ -3,8 +3,7 @@
  * way, a prompt, resources, and a client that writes down what it is sent and answers questions.
  * Linked by tests only.
  */
-#ifndef SANDCGI_TESTS_FAKES_MCP_WORLD_H
-#define SANDCGI_TESTS_FAKES_MCP_WORLD_H
+#pragma once
 
 #include "common/mcp/server.h"
 #include "tests/fakes/fake_client.h"
@@ -47,5 +46,3 @@ struct asked mcp_world_modern(struct mcp_world *w, const char *method, const cha
 
 /* The i-th message before the answer, as compact JSON (heap). */
 char *mcp_world_sent(const struct mcp_world *w, size_t i);
-
-#endif

@@ -1,6 +1,5 @@
 /* The real tools over the fake broker, ready to be asked. Linked by tests only. */
-#ifndef SANDCGI_TESTS_FAKES_TOOLS_WORLD_H
-#define SANDCGI_TESTS_FAKES_TOOLS_WORLD_H
+#pragma once
 
 #include "common/mcp/server.h"
 #include "common/tools/tools.h"
@@ -28,5 +27,3 @@ const char *tools_world_text(const json_t *result, size_t n);
 
 /* The row of a tool in tools/list; new reference. */
 json_t *tools_world_row(struct tools_world *w, const char *tool);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the fuzz targets share. A broken promise ends the program: that is how a fuzzer notices it.
  */
-#ifndef SANDCGI_TESTS_FUZZ_FUZZ_H
-#define SANDCGI_TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/base/utf8.h"
@@ -29,5 +28,3 @@ static inline void promise_error(const struct err *e)
     PROMISE(utf8_valid(e->text, strlen(e->text)));
     PROMISE(!strpbrk(e->text, "\r\n\t"));
 }
-
-#endif

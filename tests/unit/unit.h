@@ -1,7 +1,6 @@
 /* What unit tests share: cmocka with what it needs before it, a folder of one's own, a count of
  * open descriptors. */
-#ifndef SANDCGI_TESTS_UNIT_UNIT_H
-#define SANDCGI_TESTS_UNIT_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,5 +79,3 @@ static inline void unit_read_full(int fd, void *data, size_t len)
         at += (size_t)n;
     }
 }
-
-#endif

@@ -3,8 +3,7 @@
  * sent, which of them the client wants, and whether the request was cancelled. Lives on the stack
  * of the method that offers it.
  */
-#ifndef SANDCGI_MCP_CLIENT_CLIENT_CHANNEL_H
-#define SANDCGI_MCP_CLIENT_CLIENT_CHANNEL_H
+#pragma once
 
 #include "common/mcp/call.h"
 #include "common/mcp/client/notify.h"
@@ -43,5 +42,3 @@ int mcp_channel_cancel_fd(const struct mcp_channel *c);
  * unknown, or the same as cancelling. */
 int mcp_channel_leave_fd(const struct mcp_channel *c);
 bool mcp_channel_is_cancelled(const struct mcp_channel *c);
-
-#endif

@@ -5,8 +5,7 @@
  * themselves: one round per request. For legacy clients this layer sends the requests on the call's
  * stream, waits, and calls the handler again.
  */
-#ifndef SANDCGI_MCP_CLIENT_ELICITATION_H
-#define SANDCGI_MCP_CLIENT_ELICITATION_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -74,5 +73,3 @@ bool mcp_client_can(const json_t *capabilities, const char *method, const json_t
 
 /* Refuses because of a missing capability: HTTP 400, -32021. Always returns -1. */
 int mcp_fail_capability(struct mcp_call *call, const char *method, const json_t *params);
-
-#endif

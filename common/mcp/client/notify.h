@@ -3,8 +3,7 @@
  * here. All functions accept a NULL channel (no client listens) and never block longer than a write
  * to the client.
  */
-#ifndef SANDCGI_MCP_CLIENT_NOTIFY_H
-#define SANDCGI_MCP_CLIENT_NOTIFY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ int64_t mcp_silence_ms(const struct mcp_channel *c);
 /* Call it regularly during long work: sends a comment on an open stream that was silent for
  * SSE_KEEP_ALIVE_MS. */
 void mcp_keep_alive(struct mcp_channel *c);
-
-#endif

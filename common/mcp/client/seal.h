@@ -4,8 +4,7 @@
  * that the value belongs to (mcp_seal_bind), which is not sent. The client can read the value, and
  * can use it again until it expires.
  */
-#ifndef SANDCGI_MCP_CLIENT_SEAL_H
-#define SANDCGI_MCP_CLIENT_SEAL_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/mcp/server.h"
@@ -30,5 +29,3 @@ char *mcp_seal(const struct mcp_server *server, const struct mcp_seal_bind *bind
 /* The value (new reference), or NULL: always ERR_INVALID. */
 json_t *mcp_unseal(const struct mcp_server *server, const struct mcp_seal_bind *bind,
                    const char *sealed, size_t len, struct err *e);
-
-#endif

@@ -2,8 +2,7 @@
  * Events: what can change while clients listen. They are small, carry no content, and go from any
  * worker to the hub as one datagram (mcp_event_encode) or, on stdio, directly to the client.
  */
-#ifndef SANDCGI_MCP_EVENTS_EVENT_H
-#define SANDCGI_MCP_EVENTS_EVENT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -35,5 +34,3 @@ int mcp_event_decode(const json_t *object, struct mcp_event *out);
 
 /* Sends it to all open streams, if there are any. Never blocks, never fails. */
 void mcp_publish(const struct mcp_server *server, const struct mcp_event *event);
-
-#endif

@@ -3,8 +3,7 @@
  * session. Used by the hub (one per stream) and by stdio. Small: thousands of them are held at
  * once.
  */
-#ifndef SANDCGI_MCP_EVENTS_LISTEN_H
-#define SANDCGI_MCP_EVENTS_LISTEN_H
+#pragma once
 
 #include "common/mcp/events/event.h"
 #include "common/mcp/server.h"
@@ -45,5 +44,3 @@ bool mcp_listen_is_empty(const struct mcp_listen *l);
 /* The legacy session whose GET stream this is (at most one each); NULL: another kind of stream. */
 const char *mcp_listen_session_id(const struct mcp_listen *l);
 void mcp_listen_free(struct mcp_listen *l);
-
-#endif

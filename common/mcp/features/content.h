@@ -1,6 +1,5 @@
 /* Content blocks of tool results. All return new references. */
-#ifndef SANDCGI_MCP_FEATURES_CONTENT_H
-#define SANDCGI_MCP_FEATURES_CONTENT_H
+#pragma once
 
 #include "common/base/buf.h"
 
@@ -26,5 +25,3 @@ json_t *content_link_to_text(const json_t *link);
  * valid UTF-8.
  */
 void content_clean_name(const char *s, struct buf *out);
-
-#endif

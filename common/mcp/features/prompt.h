@@ -1,6 +1,5 @@
 /* What a prompt is to this layer: a row, like a tool. */
-#ifndef SANDCGI_MCP_FEATURES_PROMPT_H
-#define SANDCGI_MCP_FEATURES_PROMPT_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/mcp/client/elicitation.h"
@@ -35,5 +34,3 @@ struct mcp_prompt {
     json_t *(*complete)(void *app, const char *tenant, const char *argument, const char *value,
                         const json_t *context);
 };
-
-#endif

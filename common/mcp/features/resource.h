@@ -1,6 +1,5 @@
 /* Resources to this layer: one provider per server. */
-#ifndef SANDCGI_MCP_FEATURES_RESOURCE_H
-#define SANDCGI_MCP_FEATURES_RESOURCE_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -23,5 +22,3 @@ struct mcp_resources {
     json_t *(*complete)(void *app, const char *tenant, const char *uri_template,
                         const char *argument, const char *value, const json_t *context);
 };
-
-#endif

@@ -3,8 +3,7 @@
  * in each revision is decided here: the object also appears as a text block, in front of the other
  * content.
  */
-#ifndef SANDCGI_MCP_FEATURES_RESULT_H
-#define SANDCGI_MCP_FEATURES_RESULT_H
+#pragma once
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
@@ -55,5 +54,3 @@ json_t *mcp_result_block(json_t *block, unsigned features);
 
 /* The CallToolResult for a client with these features (enum mcp_feature); new reference. */
 json_t *mcp_result_to_json(const struct mcp_result *r, unsigned features);
-
-#endif

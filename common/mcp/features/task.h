@@ -4,8 +4,7 @@
  * client polls it by its id (tasks/get, tasks/update, tasks/cancel), or is notified through
  * subscriptions/listen (MCP_EVENT_TASK). The app keeps the tasks: struct mcp_tasks.
  */
-#ifndef SANDCGI_MCP_FEATURES_TASK_H
-#define SANDCGI_MCP_FEATURES_TASK_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/mcp/features/tool.h"
@@ -62,5 +61,3 @@ struct mcp_tasks {
 bool mcp_client_can_task(const struct mcp_call *call);
 /* Refuses because it has not: HTTP 400, -32021. Always returns -1. */
 int mcp_fail_no_tasks(struct mcp_call *call);
-
-#endif

@@ -2,8 +2,7 @@
  * A tool: a row of texts, tables and one function that answers a call. Tools are constant; what
  * changes at run time (the languages in a description) comes from app.
  */
-#ifndef SANDCGI_MCP_FEATURES_TOOL_H
-#define SANDCGI_MCP_FEATURES_TOOL_H
+#pragma once
 
 #include "common/mcp/client/elicitation.h"
 #include "common/mcp/client/notify.h"
@@ -90,5 +89,3 @@ struct mcp_arguments {
 /* For mcp_server.tools_cache. */
 struct mcp_tools_cache *mcp_tools_cache_new(void);
 void mcp_tools_cache_free(struct mcp_tools_cache *l);
-
-#endif

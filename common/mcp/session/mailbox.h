@@ -10,8 +10,7 @@
  *
  * Without a reader the message is dropped.
  */
-#ifndef SANDCGI_MCP_SESSION_MAILBOX_H
-#define SANDCGI_MCP_SESSION_MAILBOX_H
+#pragma once
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
@@ -57,5 +56,3 @@ bool mcp_mailbox_deliver(int sessions_fd, const char *session, const json_t *id,
 
 /* Is it a socket without a reader? */
 bool mcp_mailbox_is_dead(int sessions_fd, const char *name);
-
-#endif

@@ -5,8 +5,7 @@
  * createdAt}. A session of another tenant, or of another mcp_server.offer, is reported as unknown.
  * Sessions expire session_ttl_s after their last use.
  */
-#ifndef SANDCGI_MCP_SESSION_SESSION_H
-#define SANDCGI_MCP_SESSION_SESSION_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/mcp/revision.h"
@@ -73,5 +72,3 @@ int mcp_stream_refuse(struct mcp_answer *out, int status, const char *why);
 /* The session that a GET or DELETE names: 0, or -1 with the refusal. */
 int mcp_session_of_stream(const struct mcp_server *server, const struct mcp_origin *origin,
                           struct mcp_session *out, struct mcp_answer *answer);
-
-#endif

@@ -7,8 +7,7 @@
  * Event ids are "<stream>-<number>", stream being 32 random hex digits; number 0 is the priming
  * event.
  */
-#ifndef SANDCGI_MCP_SESSION_STREAM_H
-#define SANDCGI_MCP_SESSION_STREAM_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -64,5 +63,3 @@ void sse_add_message(struct buf *out, const char *id, const json_t *message);
 void sse_add_priming(struct buf *out, const char *id, int retry_ms);
 /* ": \n\n" */
 void sse_add_comment(struct buf *out);
-
-#endif

@@ -4,8 +4,7 @@
  * without rights and sends a stream of records (archive_privsep.h). unpack.c checks these as any
  * input from outside.
  */
-#ifndef SANDCGI_SANDBOX_ARCHIVE_ARCHIVE_H
-#define SANDCGI_SANDBOX_ARCHIVE_ARCHIVE_H
+#pragma once
 
 #include "common/sandbox/sandbox.h"
 
@@ -102,5 +101,3 @@ int unpack_reader_main(void);
 /* Reads the archive and sends records, at most max_bytes of content; the last one says how it
  * ended. */
 void unpack_read(int archive_fd, int out_fd, uint64_t max_bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * it writes: a tag, 4 bytes big-endian length, then that many bytes. The parent takes them for
  * hostile. Internal to common/sandbox.
  */
-#ifndef SANDCGI_SANDBOX_ARCHIVE_ARCHIVE_PRIVSEP_H
-#define SANDCGI_SANDBOX_ARCHIVE_ARCHIVE_PRIVSEP_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
@@ -47,5 +46,3 @@ int archive_record_write(int fd, enum archive_tag tag, const void *data, size_t 
 /* Reads one from a pipe or file; ERR_PROTOCOL for an invalid one and at the end, ERR_LIMIT after
  * the deadline. */
 int archive_record_read(int fd, struct deadline d, struct archive_record *out, struct err *e);
-
-#endif

@@ -5,8 +5,7 @@
  * Errors are errno values, since the callers tell kinds apart: ENOENT, ELOOP/ENOTDIR/EXDEV (a link
  * or a file on the way), EINVAL (a name that no way may follow).
  */
-#ifndef SANDCGI_SANDBOX_FILES_BENEATH_H
-#define SANDCGI_SANDBOX_FILES_BENEATH_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -58,5 +57,3 @@ bool beneath_has_changed(int error);
 
 /* The system call. Weak: the tests of the way put one in its place that fails with ENOSYS. */
 int beneath_openat2(int dir_fd, const char *name, const struct open_how *how, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * or devices and may be changing it now. Everything is opened beneath the sandbox's descriptor
  * (beneath.h), regular files only, never by path.
  */
-#ifndef SANDCGI_SANDBOX_FILES_FILES_H
-#define SANDCGI_SANDBOX_FILES_FILES_H
+#pragma once
 
 #include "common/base/glob.h"
 #include "common/sandbox/files/beneath.h"
@@ -128,5 +127,3 @@ struct files_page {
 int files_list(const struct sandbox *sb, const struct files_query *q, struct files_page *out,
                struct err *e);
 void files_page_clear(struct files_page *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* Media types of files: by the name's extension for the well-known ones, by content (libmagic) for
  * the rest. */
-#ifndef SANDCGI_SANDBOX_FILES_MEDIA_H
-#define SANDCGI_SANDBOX_FILES_MEDIA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@
  * until the next call. Not for threads.
  */
 const char *media_type(const char *name, const void *head, size_t head_len);
-
-#endif

@@ -2,8 +2,7 @@
  * .staging: where files and folders are made before they are renamed into a sandbox, so that a
  * program never sees one half-done or with the wrong owner. No container can reach it.
  */
-#ifndef SANDCGI_SANDBOX_FILES_STAGING_H
-#define SANDCGI_SANDBOX_FILES_STAGING_H
+#pragma once
 
 #include "common/sandbox/sandbox_root.h"
 
@@ -49,5 +48,3 @@ void staging_sweep(const struct sandbox_root *root, int64_t now);
  * age_s seconds. */
 void staging_sweep_files(const struct sandbox_root *root, const char *folder,
                          bool (*is_ours)(const char *name), int64_t age_s);
-
-#endif

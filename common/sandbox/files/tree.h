@@ -4,8 +4,7 @@
  * a folder that lies too deep is moved up first. .trash holds folders that are to be removed: a
  * rename puts them there, so that no folder is seen half removed.
  */
-#ifndef SANDCGI_SANDBOX_FILES_TREE_H
-#define SANDCGI_SANDBOX_FILES_TREE_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/sandbox/sandbox_root.h"
@@ -40,5 +39,3 @@ int trash_take(const struct sandbox_root *root, int at_fd, const char *name, cha
 /* Removes the content of .trash, whatever its modes and however long it takes. What a program adds
  * meanwhile may stay for the next time. Several processes may do this at once. */
 void trash_empty(const struct sandbox_root *root);
-
-#endif

@@ -8,8 +8,7 @@
  * The signature covers kind, subject (its bytes, however they were encoded) and expiry. Nothing
  * else may stand in the query.
  */
-#ifndef SANDCGI_SANDBOX_LINKS_LINK_H
-#define SANDCGI_SANDBOX_LINKS_LINK_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/crypto.h"
@@ -55,5 +54,3 @@ char *link_subject(const char *uri, enum link_kind kind);
  */
 int link_verify(const struct link_key *key, enum link_kind kind, const char *subject,
                 const char *uri, int64_t now, struct err *e);
-
-#endif

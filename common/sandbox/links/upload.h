@@ -7,8 +7,7 @@
  * and that only its account and root can read; it removes the file at the end of the request. All
  * others write to a file without a name, which vanishes with its last descriptor.
  */
-#ifndef SANDCGI_SANDBOX_LINKS_UPLOAD_H
-#define SANDCGI_SANDBOX_LINKS_UPLOAD_H
+#pragma once
 
 #include "common/sandbox/files/staging.h"
 
@@ -78,5 +77,3 @@ void upload_body_clear(struct upload_body *body);
 /* Removes files of nginx that were not written to for an hour, and tickets that expired so long ago
  * that no upload with them is under way. */
 void uploads_sweep(const struct sandbox_root *root);
-
-#endif

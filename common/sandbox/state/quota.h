@@ -3,8 +3,7 @@
  * checked before something is added: before a run, an upload, an unpacking, an installation. It is
  * no quota of the kernel's: a running program may exceed it, and its next run is then refused.
  */
-#ifndef SANDCGI_SANDBOX_STATE_QUOTA_H
-#define SANDCGI_SANDBOX_STATE_QUOTA_H
+#pragma once
 
 #include "common/sandbox/sandbox.h"
 
@@ -55,5 +54,3 @@ int quota_left(const struct sandbox *sb, struct usage *out, struct err *e);
 
 /* Is now above the conversation's bounds? Then *e (may be NULL) is the sentence. */
 bool quota_exceeded(const struct sandbox_root *root, const struct usage *now, struct err *e);
-
-#endif

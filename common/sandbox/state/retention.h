@@ -3,8 +3,7 @@
  * (ttl_s), and of the others, while all together take more than total_bytes, those that were not
  * used for longest. Rules on plain data, and the way that gathers it.
  */
-#ifndef SANDCGI_SANDBOX_STATE_RETENTION_H
-#define SANDCGI_SANDBOX_STATE_RETENTION_H
+#pragma once
 
 #include "common/sandbox/sandbox.h"
 
@@ -52,5 +51,3 @@ void retention_clear(struct retention *r);
 
 /* When files that are used now will expire (Unix seconds); 0: never. */
 int64_t retention_expires_at(const struct sandbox_bounds *bounds, int64_t now);
-
-#endif

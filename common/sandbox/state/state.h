@@ -4,8 +4,7 @@
  * .state/tenants/<tenant's digest>/, so that a tenant's sandboxes are found without looking at
  * everybody's. Only the broker writes and reads them; no container can reach them.
  */
-#ifndef SANDCGI_SANDBOX_STATE_STATE_H
-#define SANDCGI_SANDBOX_STATE_STATE_H
+#pragma once
 
 #include "common/sandbox/sandbox_root.h"
 
@@ -97,5 +96,3 @@ void state_tidy(const struct sandbox_root *root, int64_t now_unix);
 
 /* 64 lower-case hex digits: what every sandbox's name is. */
 bool state_name_ok(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* The content of files: read from a sandbox, decoded from an argument. */
-#ifndef SANDCGI_TOOLS_FILES_CONTENT_H
-#define SANDCGI_TOOLS_FILES_CONTENT_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -61,5 +60,3 @@ void changes_publish_list(const struct changes *c);
  */
 json_t *changes_in_folder(const struct changes *c, const struct broker_client *client,
                           const char *folder);
-
-#endif

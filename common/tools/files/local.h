@@ -2,8 +2,7 @@
  * The machine's own files, for a server that works for its own user (stdio): only what lies beneath
  * allowed directories. Links below them are not followed, so none leads out.
  */
-#ifndef SANDCGI_TOOLS_FILES_LOCAL_H
-#define SANDCGI_TOOLS_FILES_LOCAL_H
+#pragma once
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
@@ -51,5 +50,3 @@ int local_open_folder(const struct local_dirs *dirs, const char *path, struct er
  */
 int local_put_file(const struct local_dirs *dirs, const char *path, int from_fd, uint64_t size,
                    bool replace, struct err *e);
-
-#endif

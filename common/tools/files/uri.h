@@ -2,8 +2,7 @@
  * The URIs of files in sandboxes: sandbox://<conversationId>/<name>, in both parts everything but
  * letters, digits and "-._~" percent-encoded (the slashes between a name's folders are not).
  */
-#ifndef SANDCGI_TOOLS_FILES_URI_H
-#define SANDCGI_TOOLS_FILES_URI_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -35,5 +34,3 @@ void uri_file_clear(struct uri_file *f);
 
 /* Is it in the spelling of uri_of_file? Subscriptions need that one. */
 bool uri_is_ours(const char *uri);
-
-#endif

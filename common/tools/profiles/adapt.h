@@ -3,8 +3,7 @@
  * of our tools with arguments made from them, and returns the outcome in its server's shape:
  * limits, consent, progress and events are those of our tool.
  */
-#ifndef SANDCGI_TOOLS_PROFILES_ADAPT_H
-#define SANDCGI_TOOLS_PROFILES_ADAPT_H
+#pragma once
 
 #include "common/mcp/features/tool.h"
 #include "common/tools/args.h"
@@ -53,5 +52,3 @@ void adapt_tell_text(struct mcp_result *out, json_t *take_object, bool pretty);
 
 /* A sentence as a block of text. */
 void adapt_tell(struct mcp_result *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -3,8 +3,7 @@
  * conversation of its own whose directory is seen at /app. Every outcome is one text; failures
  * begin with "Error: ".
  */
-#ifndef SANDCGI_TOOLS_PROFILES_CONTAINER_CALL_H
-#define SANDCGI_TOOLS_PROFILES_CONTAINER_CALL_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/protocol/client_psandboxes.h"
@@ -71,5 +70,3 @@ char *container_local_path(const char *path);
             .max = 256, .help = "ID of the container returned from the initialize call")
 
 extern const struct mcp_resources container_resources; /* containers://{id}/logs */
-
-#endif

@@ -2,8 +2,7 @@
  * The set "interpreter" inside: Python sessions that keep their variables, one per session_id,
  * which is the conversationId. Results are objects, or a text; failures are objects with error.
  */
-#ifndef SANDCGI_TOOLS_PROFILES_INTERPRETER_CALL_H
-#define SANDCGI_TOOLS_PROFILES_INTERPRETER_CALL_H
+#pragma once
 
 #include "common/tools/args.h"
 #include "common/tools/profiles/adapt.h"
@@ -57,5 +56,3 @@ char *interpreter_name(struct mcp_result *out, const char *path);
 extern const struct mcp_tool interpreter_file_tools[], interpreter_chart_tools[];
 #define INTERPRETER_FILE_TOOLS  4
 #define INTERPRETER_CHART_TOOLS 5
-
-#endif

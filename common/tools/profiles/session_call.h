@@ -2,8 +2,7 @@
  * The set "session" inside: sandbox_* tools over one conversation per session_id. Every outcome is
  * a model, returned as JSON text and as {"result": model}; failures are models with a code.
  */
-#ifndef SANDCGI_TOOLS_PROFILES_SESSION_CALL_H
-#define SANDCGI_TOOLS_PROFILES_SESSION_CALL_H
+#pragma once
 
 #include "common/tools/profiles/adapt.h"
 
@@ -61,5 +60,3 @@ void session_fail_err(struct mcp_result *out, const struct err *e,
 
 /* A file as an artifact; url NULL: none. */
 json_t *session_artifact(const char *name, json_int_t size, const char *type, const char *url);
-
-#endif

@@ -1,7 +1,6 @@
 /* The modules that a program imports, by a quick scan of its lines: a hint for choosing among the
  * warm containers. Wrong or missing names only cost time. */
-#ifndef SANDCGI_TOOLS_RUNS_IMPORTS_H
-#define SANDCGI_TOOLS_RUNS_IMPORTS_H
+#pragma once
 
 #include "common/protocol/run.h"
 
@@ -13,5 +12,3 @@
 /* The names, each once, as a new array; NULL for a language that we do not know. code is hostile
  * text. */
 json_t *imports_of(const char *language, struct run_text code);
-
-#endif

@@ -2,8 +2,7 @@
  * What a caller may have its programs do: reach the network, with the user's consent where the
  * server wants it (SANDBOX_NETWORK=ask), and set environment variables.
  */
-#ifndef SANDCGI_TOOLS_RUNS_PERMIT_H
-#define SANDCGI_TOOLS_RUNS_PERMIT_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/mcp/features/tool.h"
@@ -29,5 +28,3 @@ int consent_sandbox_network(const struct mcp_tool_call *c, struct mcp_need *need
  * interpreter or the loader starts, so that other code than the given would run.
  */
 int env_filter(struct arg_map *map, struct err *e);
-
-#endif

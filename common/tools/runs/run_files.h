@@ -3,8 +3,7 @@
  * model can look at them. Nothing is decoded here: PNG, JPEG, GIF and WebP are passed on when they
  * begin as such, SVG is drawn by a program inside the sandbox.
  */
-#ifndef SANDCGI_TOOLS_RUNS_RUN_FILES_H
-#define SANDCGI_TOOLS_RUNS_RUN_FILES_H
+#pragma once
 
 #include "common/base/auto.h"
 #include "common/base/buf.h"
@@ -30,5 +29,3 @@ void run_files_show(const struct mcp_tool_call *c, const struct run_files *files
 /* A picture's whole content as an image block; NULL when its type and its first bytes are not those
  * of PNG, JPEG, GIF or WebP. New reference. */
 json_t *picture_new(const char *mime_type, const struct buf *content);
-
-#endif

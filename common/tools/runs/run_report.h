@@ -3,8 +3,7 @@
  * and, while its call waits, pieces of output, its place in the queue, and a sign of life after a
  * silence.
  */
-#ifndef SANDCGI_TOOLS_RUNS_RUN_REPORT_H
-#define SANDCGI_TOOLS_RUNS_RUN_REPORT_H
+#pragma once
 
 #include "common/mcp/features/tool.h"
 #include "common/protocol/client_call.h"
@@ -47,5 +46,3 @@ void run_life_begin(struct run_life *l, const struct mcp_tool_call *call, const 
 /* The task of a run that goes on, from the broker's result, for mcp_result.task; NULL when that
  * names no run. */
 json_t *run_tasks_new(const json_t *result);
-
-#endif

@@ -3,8 +3,7 @@
  * and a housekeeper that finds two languages. Each test gets one; it must end well, and leave
  * no process.
  */
-#ifndef SANDCGI_TESTS_UNIT_BROKER_BROKER_WORLD_H
-#define SANDCGI_TESTS_UNIT_BROKER_BROKER_WORLD_H
+#pragma once
 
 #include "tests/unit/unit.h"
 
@@ -235,5 +234,3 @@ static inline size_t bw_waiting(struct broker_world *w)
         n += strcmp(json_get_string(item, "tier"), "none") != 0;
     return n;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* A local https server for the tests of fetching: openssl s_server, whose files are whole answers,
  * with a certificate that is its own authority. */
-#ifndef SANDCGI_TESTS_UNIT_FETCH_FETCH_SERVER_H
-#define SANDCGI_TESTS_UNIT_FETCH_FETCH_SERVER_H
+#pragma once
 
 #include "common/base/mem.h"
 #include "tests/unit/unit.h"
@@ -130,5 +129,3 @@ static inline int stop_server(void **state)
     waitpid(server.pid, NULL, 0);
     return nftw(server.dir, remove_one, 8, FTW_PHYS | FTW_DEPTH);
 }
-
-#endif

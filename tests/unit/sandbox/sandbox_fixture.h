@@ -3,8 +3,7 @@
  * that plant things in it as a program would. Each test gets its own; everything is gone
  * afterwards.
  */
-#ifndef SANDCGI_TESTS_UNIT_SANDBOX_SANDBOX_FIXTURE_H
-#define SANDCGI_TESTS_UNIT_SANDBOX_SANDBOX_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -187,5 +186,3 @@ static inline int fixture_open_fds(void)
 {
     return fixture_count(AT_FDCWD, "/proc/self/fd");
 }
-
-#endif

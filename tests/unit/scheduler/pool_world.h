@@ -2,8 +2,7 @@
  * A main process without processes: rows, a pool and a clock that only moves when a test says so.
  * Actions are carried out as warm_pool.c does it; the test plays the engine.
  */
-#ifndef SANDCGI_TESTS_UNIT_SCHEDULER_POOL_WORLD_H
-#define SANDCGI_TESTS_UNIT_SCHEDULER_POOL_WORLD_H
+#pragma once
 
 #include "tests/unit/unit.h"
 
@@ -240,5 +239,3 @@ static inline void world_end(struct world *w, struct child *c)
     pool_note_end(w->pool, c, w->now);
     children_remove(w->children, c);
 }
-
-#endif

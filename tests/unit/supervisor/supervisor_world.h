@@ -1,7 +1,6 @@
 /* A supervisor in a process of its own with the engine of fake_container.h; the test is its main
  * process and its clients. */
-#ifndef SANDCGI_TESTS_UNIT_SUPERVISOR_SUPERVISOR_WORLD_H
-#define SANDCGI_TESTS_UNIT_SUPERVISOR_SUPERVISOR_WORLD_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
@@ -269,5 +268,3 @@ static inline bool world_has_record(struct world *w)
 
     return access(path, F_OK) == 0;
 }
-
-#endif

@@ -81,7 +81,7 @@ static int walk_entry(struct walk *w, int dir_fd, const struct dirent *entry, in
     return rc;
 }
 
-/* What is in there takes room, though nobody made it. */
+/* Files that are left out of the list still take room. */
 static int count_left_out(struct walk *w, int at_fd)
 {
     static const struct usage enough = {.bytes = UINT64_MAX, .files = SNAPSHOT_STEPS_MAX};

@@ -117,7 +117,7 @@ class Pyplot:
                 keep(draw_figure, figure)
 
     def is_ours(self):
-        """Not a child that was forked with open figures, and no window that is somebody's."""
+        """Not a child that was forked with open figures, and no window of the program's own."""
         return is_on() and os.getpid() == self.process and self.pyplot.get_backend().lower() == "agg"
 
     def at_exit(self):

@@ -29,7 +29,7 @@ const language = new Set(runInNewContext("Object.getOwnPropertyNames(globalThis)
 const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
 const folder = mkdtempSync(join(tmpdir(), "session-"));
 let cells = 0;
-let failures = 0; // errors that nobody caught
+let failures = 0; // errors that no handler caught
 
 function declared(code) {
   const names = [];

@@ -119,7 +119,7 @@ static int pack_error(struct packing *p, struct err *e)
     if (archive_errno(p->a) == ETIMEDOUT)
         return err_set(e, ERR_TIMEOUT, "the archive's reader is too slow");
     if (archive_errno(p->a) == EPIPE)
-        return err_set(e, ERR_CANCELLED, "nobody reads the archive any more");
+        return err_set(e, ERR_CANCELLED, "the reader of the archive has closed its end");
     return err_set(e, ERR_IO, "the archive cannot be written: %s", why ? why : "unknown");
 }
 
@@ -202,7 +202,7 @@ static int pack_file(struct packing *p, const char *name, struct err *e)
     return archive_write_finish_entry(p->a) == ARCHIVE_OK ? 0 : pack_error(p, e);
 }
 
-/* When whoever reads must have taken something. */
+/* The time by which the reader must have taken something. */
 static struct deadline next_end(const struct packing *p)
 {
     int64_t stall_ms = p->sink->stall_ms;

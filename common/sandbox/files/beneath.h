@@ -1,5 +1,5 @@
 /*
- * Opening names beneath a directory that somebody hostile may be changing right now. Internal to
+ * Opening names beneath a directory that a hostile program may be changing right now. Internal to
  * common/sandbox, where nothing else is said.
  *
  * Errors are errno values, since the callers tell kinds apart: ENOENT, ELOOP/ENOTDIR/EXDEV (a link

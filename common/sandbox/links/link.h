@@ -1,6 +1,6 @@
 /*
  * Signed links: URLs below PUBLIC_BASE_URL that prove by themselves what they are for and until
- * when, so that whoever serves them needs no list of them.
+ * when, so that their server needs no list of them.
  *
  *   <base_url>/<folder of the kind>/<subject, percent-encoded>?expires=<Unix seconds>&sig=<64 hex>
  *
@@ -35,7 +35,7 @@ int link_key_derive(const char *file_secret, struct link_key *out, struct err *e
 /* Appends a path, whatever its bytes: percent-encoded except unreserved characters and '/'. */
 void link_encode(const char *path, struct buf *out);
 
-/* Caller frees. A key that cannot sign (the crypto library failed) makes a link that nobody
+/* Caller frees. A key that cannot sign (the crypto library failed) makes a link that no check
  * accepts. */
 char *link_url(const struct link_key *key, const char *base_url, enum link_kind kind,
                const char *subject, int64_t expires);

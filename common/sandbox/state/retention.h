@@ -14,7 +14,7 @@
 struct retention_item {
     char name[SANDBOX_NAME_LEN + 1];
     int64_t last_used; /* Unix seconds */
-    uint64_t bytes;    /* 0 where nobody asked for it, as the next */
+    uint64_t bytes;    /* 0 if not asked for; so is in_use */
     bool in_use;       /* it cannot go now */
 };
 
@@ -32,7 +32,7 @@ struct retention {
 /*
  * Sorts the items, the one not used for longest first, those in use last, and returns how many of
  * them are to go: the first of the list, in this order. Last uses are known to within slack_s
- * (state_fresh_s): nobody's files go before ttl_s is over for certain.
+ * (state_fresh_s): no files go before ttl_s is over for certain.
  */
 size_t retention_plan(struct retention *r, const struct sandbox_bounds *bounds, int64_t slack_s,
                       int64_t now);

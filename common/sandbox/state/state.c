@@ -315,7 +315,7 @@ void state_note_size(const struct sandbox_root *root, const char *name, const st
     AUTO_FD int fd = note_open(root, STATE_SIZES_DIR, name, O_WRONLY);
 
     snprintf(text, sizeof(text), "%020" PRIu64 " %020" PRIu64 "\n", u->bytes, u->files);
-    /* One that is torn or missing makes somebody count. */
+    /* A torn or missing note leads to another count. */
     if (fd >= 0 && pwrite(fd, text, NOTE_LEN, 0) != NOTE_LEN)
         state_forget_size(root, name);
 }

@@ -76,7 +76,7 @@ void state_forget(const struct sandbox_root *root, const char *name);
 
 /* ---- what it takes: .state/sizes/<name> ---- */
 
-/* Noted by whoever has counted anyway; a change nobody counted makes it unknown. */
+/* Notes a size that was just counted, and forgets it after a change that was not counted. */
 void state_note_size(const struct sandbox_root *root, const char *name, const struct usage *u);
 void state_forget_size(const struct sandbox_root *root, const char *name);
 /* false: unknown. */

@@ -129,7 +129,7 @@ static struct child *row_fork(const struct spawner *s, struct child *child,
 {
     struct fork_plan plan = {.body = body, .ctx = start, .keep = {-1, start->connection}};
     AUTO_FD int theirs = -1;
-    int ours;
+    int ours = -1;
 
     start->config = s->config;
     start->root = s->root;

@@ -490,7 +490,7 @@ static void slow_readers_of_one_tenant_shut_nobody_out(void **state)
     close(pipe_fds[0]); /* they end */
     close(pipe_fds[1]);
     for (size_t i = 0; i < begun; i++)
-        bw_expect_error(fds[i], ERR_CANCELLED, "reads");
+        bw_expect_error(fds[i], ERR_CANCELLED, "closed its end");
     bw_close(w);
 }
 

@@ -1,4 +1,4 @@
-/* What a web server, or whoever reaches the hub's socket, sends: FastCGI records in any order. */
+/* FastCGI records in any order, from a web server or another peer of the hub's socket. */
 #include "config.h"
 
 #include "fcgi/hub/fcgi_record.h"

@@ -1,4 +1,4 @@
-/* The event loop: who is called, and what happens to watches that go meanwhile. */
+/* The event loop: which handlers are called, also when a handler removes other watches. */
 #include "config.h"
 
 #include "common/base/auto.h"

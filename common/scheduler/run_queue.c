@@ -224,19 +224,20 @@ static struct queued_run *find_placed(const struct run_queue *q)
 
 bool run_queue_next(struct run_queue *q, int64_t now_ms, struct run_action *out)
 {
-    struct queued_run *run = q->first;
+    struct queued_run *run;
 
+    for (; q->n_placed > 0 && (run = find_placed(q)); run->passed_by = true)
+        if (run_next(q, run, now_ms, out))
+            return true;
+    run = q->first;
     while (run && (run->stage == RUN_ASSIGNED || run->end.at_ms < 0 || run->end.at_ms > now_ms))
         run = run->next;
-    if (run) { /* its time is over */
+    if (run) { /* its time is over, and it cannot start now */
         run_queue_drop(q, run, now_ms);
         refuse_as_busy(q, run, admission_waiting(q->admission), admission_retry_ms(q->admission),
                        out);
         return true;
     }
-    for (; q->n_placed > 0 && (run = find_placed(q)); run->passed_by = true)
-        if (run_next(q, run, now_ms, out))
-            return true;
     for (run = q->first; run; run = run->next) /* the turn is over */
         run->passed_by = false;
     return false;

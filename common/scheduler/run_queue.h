@@ -89,9 +89,9 @@ bool run_queue_add(struct run_queue *q, struct queued_run *run, int64_t now_ms,
 
 /*
  * The next thing to do; false when there is none now. Call it until false after every turn of the
- * main loop. Refuses runs whose time is over. Starts go round the tenants, since fewer are possible
- * at once than there are places; while other tenants are active, one has at most half of them, so
- * that a crowd of its runs does not slow down each of theirs.
+ * main loop. Refuses a run whose time is over, unless it can start now. Starts go round the
+ * tenants, since fewer are possible at once than there are places; while other tenants are active,
+ * one has at most half of them, so that a crowd of its runs does not slow down each of theirs.
  */
 bool run_queue_next(struct run_queue *q, int64_t now_ms, struct run_action *out);
 /* When a run's time is over; never: none has a bound. */

@@ -359,6 +359,21 @@ static void time_in_the_queue_ends_as_busy(void **state)
     end(w);
 }
 
+static void a_run_that_can_start_starts_also_when_its_time_is_over(void **state)
+{
+    struct world *w = *state;
+
+    begin(w);
+    struct queued_run *run = run_of(w, "a");
+    run->wait_ms = 1;
+    assert_false(add(w, run));
+    w->now += 50; /* the main loop was held up */
+    expect(w, RUN_SPAWN, run);
+    spawn(w);
+    assert_false(next(w));
+    end(w);
+}
+
 static void the_time_of_a_run_that_has_its_supervisor_does_not_end(void **state)
 {
     struct world *w = *state;
@@ -514,6 +529,7 @@ int main(void)
         CASE(a_tenant_that_is_not_alone_has_half_of_the_starts),
         CASE(without_a_place_a_run_waits_and_is_told_its_position),
         CASE(time_in_the_queue_ends_as_busy),
+        CASE(a_run_that_can_start_starts_also_when_its_time_is_over),
         CASE(the_time_of_a_run_that_has_its_supervisor_does_not_end),
         CASE(a_caller_that_leaves_gives_its_place_back_unless_it_detached),
         CASE(an_engine_or_an_image_that_went_refuses_those_that_wait),

@@ -13,7 +13,6 @@ libfcgi-dev       header fcgiapp.h
 libcurl4-openssl-dev library libcurl
 libssl-dev        library libcrypto
 libjansson-dev    library jansson
-libmagic-dev      header magic.h
 libarchive-dev    library libarchive
 libseccomp-dev    library libseccomp
 nginx-light       command nginx

@@ -13,7 +13,6 @@ libfcgi-dev     /usr/include/fcgiapp.h                  FastCGI
 libcurl4-openssl-dev pc:libcurl                         engine client
 libssl-dev      pc:libcrypto                            HMAC, random
 libjansson-dev  pc:jansson                              JSON
-libmagic-dev    /usr/include/magic.h                    media types
 libarchive-dev  pc:libarchive                           archives
 libseccomp-dev  pc:libseccomp                           system calls of the archive reader
 libcmocka-dev   pc:cmocka                               unit tests

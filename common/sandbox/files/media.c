@@ -3,13 +3,15 @@
 #include "common/sandbox/files/media.h"
 
 #include "common/base/auto.h"
+#include "common/base/utf8.h"
 
-#include <magic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define UNKNOWN  "application/octet-stream"
 #define HEAD_MAX 65536
+#define THEN_AT  8
 #define EXT_MAX  8
 
 struct media_row {
@@ -147,48 +149,64 @@ static const char *by_extension(const char *name)
     return row ? row->type : NULL;
 }
 
-/*
- * Loaded at the first use only: most workers never meet an unknown extension, and the database is
- * large. The checks left out unpack or way nested structures of a file that a hostile program
- * made, or guess badly.
- */
-static magic_t open_magic(void)
-{
-    static magic_t cookie;
-    static bool tried;
+/* What files begin with; at offset 8, too, where then is not empty. */
+static const struct {
+    const char *start;
+    size_t len;
+    const char *then;
+    const char *type;
+} starts[] = {
+#define START(bytes) (bytes), sizeof(bytes) - 1
+    {START("\x89PNG\r\n\x1a\n"), "", "image/png"},
+    {START("\xff\xd8\xff"), "", "image/jpeg"},
+    {START("GIF87a"), "", "image/gif"},
+    {START("GIF89a"), "", "image/gif"},
+    {START("RIFF"), "WEBP", "image/webp"},
+    {START("RIFF"), "WAVE", "audio/wav"},
+    {START("II*\0"), "", "image/tiff"},
+    {START("MM\0*"), "", "image/tiff"},
+    {START("%PDF-"), "", "application/pdf"},
+    {START("%!PS"), "", "application/postscript"},
+    {START("{\\rtf"), "", "application/rtf"},
+    {START("PK\x03\x04"), "", "application/zip"},
+    {START("PK\x05\x06"), "", "application/zip"}, /* without an entry */
+    {START("\x1f\x8b"), "", "application/gzip"},
+    {START("BZh"), "", "application/x-bzip2"},
+    {START("\xfd\x37zXZ\0"), "", "application/x-xz"},
+    {START("\x28\xb5\x2f\xfd"), "", "application/zstd"},
+    {START("7z\xbc\xaf\x27\x1c"), "", "application/x-7z-compressed"},
+    {START("SQLite format 3\0"), "", "application/vnd.sqlite3"},
+    {START("PAR1"), "", "application/vnd.apache.parquet"},
+    {START("ARROW1\0\0"), "", "application/vnd.apache.arrow.file"},
+    {START("\x93NUMPY"), "", "application/x-npy"},
+    {START("\x89HDF\r\n\x1a\n"), "", "application/x-hdf5"},
+    {START("\0asm"), "", "application/wasm"},
+    {START("OggS"), "", "audio/ogg"},
+    {START("fLaC"), "", "audio/flac"},
+    {START("ID3"), "", "audio/mpeg"},
+#undef START
+};
 
-    if (tried)
-        return cookie;
-    tried = true;
-    cookie = magic_open(MAGIC_MIME_TYPE | MAGIC_NO_CHECK_COMPRESS | MAGIC_NO_CHECK_ELF |
-                        MAGIC_NO_CHECK_CDF | MAGIC_NO_CHECK_CSV);
-    if (cookie && magic_load(cookie, NULL) != 0) {
-        magic_close(cookie);
-        cookie = NULL;
+static bool is_text(const char *head, size_t len)
+{
+    static const char controls[] = "\a\b\t\n\v\f\r\x1b";
+
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)head[i] < ' ' && !memchr(controls, head[i], sizeof controls - 1))
+            return false;
+    return utf8_valid(head, utf8_whole_len(head, len));
+}
+
+static const char *by_content(const char *head, size_t len)
+{
+    for (size_t i = 0; i < ARRAY_LEN(starts); i++) {
+        size_t then = strlen(starts[i].then);
+        if (len >= starts[i].len && memcmp(head, starts[i].start, starts[i].len) == 0 &&
+            (then == 0 ||
+             (len >= THEN_AT + then && memcmp(head + THEN_AT, starts[i].then, then) == 0)))
+            return starts[i].type;
     }
-    return cookie;
-}
-
-/* libmagic's answer goes into JSON and headers: it has to look like type/subtype. */
-static bool is_media_type(const char *s)
-{
-    const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$&^_.+-";
-    size_t type = strspn(s, plain);
-
-    if (type == 0 || s[type] != '/')
-        return false;
-    size_t subtype = strspn(s + type + 1, plain);
-    return subtype > 0 && s[type + 1 + subtype] == '\0';
-}
-
-static const char *by_content(const void *head, size_t head_len)
-{
-    magic_t cookie = open_magic();
-
-    if (!cookie)
-        return NULL;
-    const char *type = magic_buffer(cookie, head, head_len < HEAD_MAX ? head_len : HEAD_MAX);
-    return type && is_media_type(type) ? type : NULL;
+    return is_text(head, len < HEAD_MAX ? len : HEAD_MAX) ? "text/plain" : NULL;
 }
 
 const char *media_type(const char *name, const void *head, size_t head_len)

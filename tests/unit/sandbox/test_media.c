@@ -69,16 +69,36 @@ static void unknown_names_without_content_are_octets(void **state)
 
 static void content_decides_for_the_rest(void **state)
 {
-    static const char png[] =
-        "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\x06\0\0\0\x1f\x15\xc4\x89";
+#define BYTES(text) (text), sizeof(text) - 1
+    static const struct {
+        const char *head;
+        size_t len;
+        const char *type;
+    } cases[] = {
+        {BYTES("\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), "image/png"},
+        {BYTES("\xff\xd8\xff\xe0"), "image/jpeg"},
+        {BYTES("GIF89a\1\0"), "image/gif"},
+        {BYTES("RIFF\1\2\3\4WEBPVP8 "), "image/webp"},
+        {BYTES("RIFF\1\2\3\4WAVE"), "audio/wav"},
+        {BYTES("RIFF\1\2\3\4WEB"), "application/octet-stream"},
+        {BYTES("%PDF-1.4\n%\xe2\xe3"), "application/pdf"},
+        {BYTES("%PDF-"), "application/pdf"},
+        {BYTES("%PDF"), "text/plain"},
+        {BYTES("PK\3\4\24"), "application/zip"},
+        {BYTES("\x1f\x8b\b"), "application/gzip"},
+        {BYTES("SQLite format 3\0"), "application/vnd.sqlite3"},
+        {BYTES("hello, world\n"), "text/plain"},
+        {BYTES("{\"a\": [1, 2]}\n"), "text/plain"},
+        {BYTES("gr\xc3\xbc\xc3"), "text/plain"}, /* cut within a character */
+        {BYTES("gr\xfc\xdf"), "application/octet-stream"},
+        {BYTES("a\0b"), "application/octet-stream"},
+        {BYTES("\x00\x01\x02\x03\xfe\xff\x80\x81"), "application/octet-stream"},
+    };
+#undef BYTES
 
     (void)state;
-    assert_string_equal(media_type("picture", png, sizeof(png) - 1), "image/png");
-    assert_string_equal(media_type("paper.unknown", "%PDF-1.4\n%\xe2\xe3", 12), "application/pdf");
-    assert_string_equal(media_type("notes", "hello, world\n", 13), "text/plain");
-    assert_string_equal(media_type("data", "{\"a\": [1, 2]}\n", 14), "application/json");
-    assert_string_equal(media_type("noise", "\x00\x01\x02\x03\xfe\xff\x80\x81", 8),
-                        "application/octet-stream");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_string_equal(media_type("a.unknown", cases[i].head, cases[i].len), cases[i].type);
 }
 
 static void a_large_head_is_cut(void **state)

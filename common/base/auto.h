@@ -64,10 +64,7 @@ struct fds {
     int at[FDS_MAX];
 };
 
-#define FDS_INIT(most)                                                                             \
-    {                                                                                              \
-        .max = (most)                                                                              \
-    }
+#define FDS_INIT(most) ((struct fds){.max = (most)})
 
 /* Appends take_fd; false: the list is full, take_fd is closed. */
 bool fds_add(struct fds *f, int take_fd);

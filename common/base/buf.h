@@ -20,11 +20,8 @@ struct buf {
     bool failed;
 };
 
-#define BUF_INIT(max_bytes)                                                                        \
-    {                                                                                              \
-        .max = (max_bytes)                                                                         \
-    }
-#define AUTO_BUF AUTO(buf_clear)
+#define BUF_INIT(max_bytes) ((struct buf){.max = (max_bytes)})
+#define AUTO_BUF            AUTO(buf_clear)
 
 /* Frees the content; the buffer is empty and usable again with the same max. */
 void buf_clear(struct buf *b);

@@ -34,10 +34,7 @@ struct err {
     char text[512]; /* one line of valid UTF-8, cut at the end if longer; see err_set */
 };
 
-#define ERR_INIT                                                                                   \
-    {                                                                                              \
-        .kind = ERR_NONE                                                                           \
-    }
+#define ERR_INIT ((struct err){.kind = ERR_NONE})
 
 /*
  * Sets kind and text; always returns -1, as in return err_set(e, ERR_LIMIT, ...). Control

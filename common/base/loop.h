@@ -25,10 +25,7 @@ struct loop_watch {
     void *item;
 };
 
-#define LOOP_WATCH_INIT                                                                            \
-    {                                                                                              \
-        .fd = -1                                                                                   \
-    }
+#define LOOP_WATCH_INIT ((struct loop_watch){.fd = -1})
 
 struct loop {
     int fd; /* readable while something is due; -1: not initialized */
@@ -37,10 +34,7 @@ struct loop {
     int next, n; /* of batch: what has not been dispatched yet */
 };
 
-#define LOOP_INIT                                                                                  \
-    {                                                                                              \
-        .fd = -1                                                                                   \
-    }
+#define LOOP_INIT ((struct loop){.fd = -1})
 
 /* Clear it with loop_clear, also after a failure; owner is passed to every handler. */
 int loop_init(struct loop *l, void *owner, struct err *e);

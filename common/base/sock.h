@@ -71,9 +71,7 @@ struct sock_inbox {
 };
 
 #define SOCK_INBOX_INIT(max_bytes)                                                                 \
-    {                                                                                              \
-        .message = BUF_INIT(max_bytes), .passed = FDS_INIT(1)                                      \
-    }
+    ((struct sock_inbox){.message = BUF_INIT(max_bytes), .passed = FDS_INIT(1)})
 
 /*
  * Reads what has arrived, never beyond the message. 1: message and passed hold it until the next

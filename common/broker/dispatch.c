@@ -28,7 +28,7 @@ static char *job_tenant(const struct broker *b, enum job_limit limit, const json
 {
     const char *tenant = json_get_string(head, "tenant");
     const char *subject = json_get_string(head, "subject");
-    AUTO_STATE_RECORD struct state_record record = STATE_RECORD_INIT;
+    AUTO_STATE_RECORD struct state_record record = {0};
     struct err e = ERR_INIT;
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
 

@@ -85,7 +85,7 @@ json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e)
 static int find_expired(const struct sandbox_root *root, int fd, int64_t now, struct err *e)
 {
     const int64_t slack = state_fresh_s(root);
-    AUTO_RETENTION struct retention all = RETENTION_INIT;
+    AUTO_RETENTION struct retention all = {0};
 
     if (retention_gather(root, &all, e) < 0)
         return -1;

@@ -69,9 +69,7 @@ struct helper {
 };
 
 #define HELPER_INIT(max_message)                                                                   \
-    {                                                                                              \
-        .fd = -1, .inbox = SOCK_INBOX_INIT(max_message), .watch = LOOP_WATCH_INIT                  \
-    }
+    ((struct helper){.fd = -1, .inbox = SOCK_INBOX_INIT(max_message), .watch = LOOP_WATCH_INIT})
 
 struct helper_spawn {
     const char *role;                /* in the log */

@@ -148,7 +148,7 @@ json_t *job_unpack(struct job *job, struct err *e)
                                .max_bytes = job->world->config->limits.upload_max,
                                .watch = {job_check_caller, job}};
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
+    AUTO_UNPACKED struct unpacked u = {0};
     bool is_there = json_object_get(job->request, "name") != NULL;
 
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);

@@ -128,7 +128,7 @@ json_t *job_list_folder(struct job *job, struct err *e)
     const char *pattern = json_get_string(job->request, "glob");
     AUTO_BUF struct buf place = BUF_INIT(FILES_NAME_MAX + 2);
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    AUTO_FILES_PAGE struct files_page page = FILES_PAGE_INIT;
+    AUTO_FILES_PAGE struct files_page page = {0};
     struct files_query q = {0};
     struct glob glob;
     const char *tenant, *conversation;

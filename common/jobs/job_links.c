@@ -112,7 +112,7 @@ static int has_room(const struct job *job, const struct ticket *t, uint64_t size
 
 json_t *job_check_upload(struct job *job, struct err *e)
 {
-    AUTO_TICKET struct ticket t = TICKET_INIT;
+    AUTO_TICKET struct ticket t = {0};
     uint64_t size = (uint64_t)json_get_integer(job->request, "size", -1);
     const char *id;
 
@@ -125,7 +125,7 @@ json_t *job_check_upload(struct job *job, struct err *e)
 
 json_t *job_stage_upload(struct job *job, struct err *e)
 {
-    AUTO_TICKET struct ticket t = TICKET_INIT;
+    AUTO_TICKET struct ticket t = {0};
     const char *id;
 
     if (read_ticket(job, &id, &t, e) < 0 || begins_in_time(&t, e) < 0)
@@ -151,7 +151,7 @@ static json_t *put_body(const struct sandbox *sb, const struct job_target *t,
 /* The ticket is used last: it survives an earlier failure. */
 json_t *job_finish_upload(struct job *job, struct err *e)
 {
-    AUTO_TICKET struct ticket t = TICKET_INIT;
+    AUTO_TICKET struct ticket t = {0};
     AUTO_UPLOAD_BODY struct upload_body body = UPLOAD_BODY_INIT;
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     const char *id, *file = json_get_string(job->request, "file");

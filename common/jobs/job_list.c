@@ -74,9 +74,9 @@ static void add_files(struct page *p, const struct state_sandbox *sandbox_dir,
 static int add_sandbox(struct page *p, const struct state_sandbox *sandbox_dir, struct err *e)
 {
     const char *behind = strcmp(sandbox_dir->name, p->from.name) == 0 ? p->from_name : "";
-    AUTO_STATE_RECORD struct state_record record = STATE_RECORD_INIT;
+    AUTO_STATE_RECORD struct state_record record = {0};
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    AUTO_SNAPSHOT struct snapshot files = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot files = {0};
 
     p->sandboxes++;
     if (job_check_caller(p->job, e) < 0)
@@ -92,7 +92,7 @@ static int add_sandbox(struct page *p, const struct state_sandbox *sandbox_dir, 
 
 static int fill(struct page *p, struct err *e)
 {
-    AUTO_STATE_LIST struct state_list sandboxes = STATE_LIST_INIT;
+    AUTO_STATE_LIST struct state_list sandboxes = {0};
 
     if (state_list(p->job->world->root, p->tenant, &sandboxes, e) < 0)
         return -1;
@@ -176,12 +176,12 @@ static void add_name(struct names *n, const char *name)
 
 static int conversation_names(struct job *job, const char *tenant, struct names *out, struct err *e)
 {
-    AUTO_STATE_LIST struct state_list sandboxes = STATE_LIST_INIT;
+    AUTO_STATE_LIST struct state_list sandboxes = {0};
 
     if (state_list(job->world->root, tenant, &sandboxes, e) < 0)
         return -1;
     for (size_t i = 0; i < sandboxes.n && i < RECORDS_FOR_NAME; i++) {
-        AUTO_STATE_RECORD struct state_record record = STATE_RECORD_INIT;
+        AUTO_STATE_RECORD struct state_record record = {0};
 
         if (json_array_size(out->list) == out->max)
             break;
@@ -197,7 +197,7 @@ static int file_names(const struct job_world *world, const char *tenant, const c
                       struct names *out, struct err *e)
 {
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    AUTO_SNAPSHOT struct snapshot files = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot files = {0};
 
     if (sandbox_find(world->root, tenant, conversation, &sb, e) < 0 ||
         snapshot_take(&sb, &files, e) < 0)

@@ -76,7 +76,7 @@ json_t *job_get_run(struct job *job, struct err *e)
     const char *tenant = json_get_string(job->request, "tenant");
     const char *run_id = json_get_string(job->request, "runId");
     json_int_t since = json_get_integer(job->request, "sinceByte", -1);
-    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    AUTO_RUN_RECORD struct run_record r = {0};
     json_t *result = NULL;
 
     if (!tenant || !run_id) {

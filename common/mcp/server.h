@@ -115,10 +115,7 @@ struct mcp_stdio_client {
     void *ctx;
 };
 
-#define MCP_STDIO_CLIENT_INIT                                                                      \
-    {                                                                                              \
-        .log_level = -1                                                                            \
-    }
+#define MCP_STDIO_CLIENT_INIT ((struct mcp_stdio_client){.log_level = -1})
 
 void mcp_stdio_client_clear(struct mcp_stdio_client *stdio_client);
 

@@ -205,15 +205,36 @@ static json_t *call_once(const struct client_call *call, struct err *e)
 
 json_t *client_call(const struct client_call *call, struct err *e)
 {
+    const enum op_by by = op_row(op_of(call->head))->by;
     struct err first = ERR_INIT;
     json_t *result = call_once(call, &first);
 
     if (result)
         return result;
-    if (first.kind == ERR_LOST && call->retry_lost)
+    /* The process that the head names may just have ended; its record answers then. */
+    if (first.kind == ERR_LOST && !call->body && (by == OP_BY_RUN || by == OP_BY_PSANDBOX))
         return call_once(call, e);
     *e = first;
     return NULL;
+}
+
+static json_t *head_vnew(const struct broker_client *c, enum broker_op op, const char *format,
+                         va_list members)
+{
+    json_t *head = op_head_vnew(op, format, members);
+    if (c->tenant)
+        json_object_set_new(head, "tenant", json_string(c->tenant));
+    return head;
+}
+
+json_t *client_head_new(const struct broker_client *c, enum broker_op op, const char *format, ...)
+{
+    va_list members;
+
+    va_start(members, format);
+    json_t *head = head_vnew(c, op, format, members);
+    va_end(members);
+    return head;
 }
 
 json_t *client_ask_with_fd(const struct broker_client *c, json_t *take_head, int pass_fd,
@@ -235,7 +256,7 @@ json_t *client_ask(const struct broker_client *c, struct err *e, enum broker_op 
     va_list members;
 
     va_start(members, format);
-    json_t *head = op_head_vnew(op, format, members);
+    json_t *head = head_vnew(c, op, format, members);
     va_end(members);
     return client_ask_with_fd(c, head, -1, NULL, e);
 }

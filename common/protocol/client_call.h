@@ -10,7 +10,8 @@
 #include "common/protocol/run.h"
 
 struct broker_client {
-    const char *path; /* of the broker's socket; borrowed */
+    const char *path;   /* of the broker's socket; borrowed, as is tenant */
+    const char *tenant; /* whose calls these are; NULL: of no tenant, or a ticket names it */
     int cancel_fd;
     int leave_fd;
     int64_t limit_ms; /* the call ends with ERR_TIMEOUT then; 0: no limit */
@@ -56,16 +57,18 @@ struct client_call {
     int pass_fd;            /* rides along with the head; -1: none */
     const json_t *body;     /* NULL: none */
     bool cancel_on_hang_up; /* send {"cancel":true}, so that the broker ends what this call began */
-    bool retry_lost;        /* call once more after ERR_LOST: the record answers then */
     const struct broker_callbacks *callbacks; /* may be NULL */
     struct fds *out_fds; /* descriptors that ride along with the answer; NULL: none are accepted */
 };
+
+/* A request's head with the client's tenant; format and members are op_head_new's. */
+json_t *client_head_new(const struct broker_client *c, enum broker_op op, const char *format, ...);
 
 /* The answer's result (new reference), or NULL. ERR_LOST: the process that carried out the
  * operation ended without an answer. */
 json_t *client_call(const struct client_call *call, struct err *e);
 
-/* A request in one message without descriptors; format and members are op_head_new's. */
+/* A request in one message without descriptors; the head is client_head_new's. */
 json_t *client_ask(const struct broker_client *c, struct err *e, enum broker_op op,
                    const char *format, ...);
 /* The same with a head, which it takes; pass_fd -1: none. *out_fd is the answer's descriptor, -1:

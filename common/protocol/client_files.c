@@ -17,12 +17,12 @@
 
 /* ---- files ---- */
 
-json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                        const char *name, int fd, size_t size, bool replace, struct err *e)
+json_t *broker_put_file(const struct broker_client *c, const char *conversation, const char *name,
+                        int fd, size_t size, bool replace, struct err *e)
 {
-    json_t *head = op_head_new(OP_PUT, "{s:s, s:s, s:s, s:I, s:b}", "tenant", tenant,
-                               "conversationId", conversation, "name", name, "size",
-                               (json_int_t)size, "replace", replace);
+    json_t *head = client_head_new(c, OP_PUT, "{s:s, s:s, s:I, s:b}", "conversationId",
+                                   conversation, "name", name, "size", (json_int_t)size, "replace",
+                                   replace);
 
     return client_ask_with_fd(c, head, fd, NULL, e);
 }
@@ -38,73 +38,66 @@ static int ask_for_fd(const struct broker_client *c, json_t *take_head, struct e
     return fd < 0 ? err_set(e, ERR_PROTOCOL, "the broker passed no file") : TAKE_FD(fd);
 }
 
-int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                     const char *name, struct stat *out, struct err *e)
+int broker_open_file(const struct broker_client *c, const char *conversation, const char *name,
+                     struct stat *out, struct err *e)
 {
-    AUTO_FD int fd = ask_for_fd(c,
-                                op_head_new(OP_OPEN, "{s:s, s:s, s:s}", "tenant", tenant,
-                                            "conversationId", conversation, "name", name),
-                                e);
+    AUTO_FD int fd = ask_for_fd(
+        c, client_head_new(c, OP_OPEN, "{s:s, s:s}", "conversationId", conversation, "name", name),
+        e);
 
     if (fd < 0)
         return -1;
     return fstat(fd, out) < 0 ? err_errno(e, "fstat of the file") : TAKE_FD(fd);
 }
 
-json_t *broker_list_files(const struct broker_client *c, const char *tenant, const json_t *after,
-                          size_t max, struct err *e)
+json_t *broker_list_files(const struct broker_client *c, const json_t *after, size_t max,
+                          struct err *e)
 {
-    return client_ask(c, e, OP_LIST, "{s:s, s:I, s:O*}", "tenant", tenant, "max", (json_int_t)max,
-                      "after", after);
+    return client_ask(c, e, OP_LIST, "{s:I, s:O*}", "max", (json_int_t)max, "after", after);
 }
 
-json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
-                     const char *prefix, size_t max, struct err *e)
+json_t *broker_names(const struct broker_client *c, const char *conversation, const char *prefix,
+                     size_t max, struct err *e)
 {
-    return client_ask(c, e, OP_NAMES, "{s:s, s:s*, s:s, s:I}", "tenant", tenant, "conversationId",
-                      conversation, "prefix", prefix, "max", (json_int_t)max);
+    return client_ask(c, e, OP_NAMES, "{s:s*, s:s, s:I}", "conversationId", conversation, "prefix",
+                      prefix, "max", (json_int_t)max);
 }
 
-json_t *broker_list_folder(const struct broker_client *c, const char *tenant,
-                           const struct broker_listing *l, struct err *e)
-{
-    return client_ask(c, e, OP_LIST_FOLDER, "{s:s, s:s, s:s, s:s*, s:b, s:s*, s:I}", "tenant",
-                      tenant, "conversationId", l->conversation, "folder", l->folder, "glob",
-                      l->glob, "recursive", l->recursive, "after", l->after, "max",
-                      (json_int_t)l->max);
-}
-
-json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
-                           const char *conversation, const char *name, bool recursive,
+json_t *broker_list_folder(const struct broker_client *c, const struct broker_listing *l,
                            struct err *e)
 {
-    return client_ask(c, e, OP_DELETE, "{s:s, s:s, s:s, s:b}", "tenant", tenant, "conversationId",
-                      conversation, "name", name, "recursive", recursive);
+    return client_ask(c, e, OP_LIST_FOLDER, "{s:s, s:s, s:s*, s:b, s:s*, s:I}", "conversationId",
+                      l->conversation, "folder", l->folder, "glob", l->glob, "recursive",
+                      l->recursive, "after", l->after, "max", (json_int_t)l->max);
 }
 
-json_t *broker_move_file(const struct broker_client *c, const char *tenant,
-                         const char *conversation, const char *from, const char *to, bool replace,
-                         struct err *e)
+json_t *broker_delete_file(const struct broker_client *c, const char *conversation,
+                           const char *name, bool recursive, struct err *e)
 {
-    return client_ask(c, e, OP_MOVE, "{s:s, s:s, s:s, s:s, s:b}", "tenant", tenant,
-                      "conversationId", conversation, "from", from, "to", to, "replace", replace);
+    return client_ask(c, e, OP_DELETE, "{s:s, s:s, s:b}", "conversationId", conversation, "name",
+                      name, "recursive", recursive);
 }
 
-json_t *broker_delete_conversation(const struct broker_client *c, const char *tenant,
-                                   const char *conversation, struct err *e)
+json_t *broker_move_file(const struct broker_client *c, const char *conversation, const char *from,
+                         const char *to, bool replace, struct err *e)
 {
-    return client_ask(c, e, OP_DELETE_CONVERSATION, "{s:s, s:s}", "tenant", tenant,
-                      "conversationId", conversation);
+    return client_ask(c, e, OP_MOVE, "{s:s, s:s, s:s, s:b}", "conversationId", conversation, "from",
+                      from, "to", to, "replace", replace);
+}
+
+json_t *broker_delete_conversation(const struct broker_client *c, const char *conversation,
+                                   struct err *e)
+{
+    return client_ask(c, e, OP_DELETE_CONVERSATION, "{s:s}", "conversationId", conversation);
 }
 
 /* ---- uploads ---- */
 
-json_t *broker_create_upload(const struct broker_client *c, const char *tenant,
-                             const char *conversation, const char *filename, uint64_t size,
-                             struct err *e)
+json_t *broker_create_upload(const struct broker_client *c, const char *conversation,
+                             const char *filename, uint64_t size, struct err *e)
 {
-    return client_ask(c, e, OP_CREATE_UPLOAD, "{s:s, s:s, s:s, s:I}", "tenant", tenant,
-                      "conversationId", conversation, "name", filename, "size", (json_int_t)size);
+    return client_ask(c, e, OP_CREATE_UPLOAD, "{s:s, s:s, s:I}", "conversationId", conversation,
+                      "name", filename, "size", (json_int_t)size);
 }
 
 int broker_check_upload(const struct broker_client *c, const char *ticket, uint64_t size,
@@ -118,42 +111,40 @@ int broker_check_upload(const struct broker_client *c, const char *ticket, uint6
 
 int broker_stage_upload(const struct broker_client *c, const char *ticket, struct err *e)
 {
-    return ask_for_fd(c, op_head_new(OP_STAGE_UPLOAD, "{s:s}", "ticket", ticket), e);
+    return ask_for_fd(c, client_head_new(c, OP_STAGE_UPLOAD, "{s:s}", "ticket", ticket), e);
 }
 
 json_t *broker_finish_upload(const struct broker_client *c, const char *ticket,
                              const char *nginx_name, int fd, struct err *e)
 {
-    json_t *head = op_head_new(OP_FINISH_UPLOAD, "{s:s, s:s*}", "ticket", ticket, "file",
-                               nginx_name);
+    json_t *head = client_head_new(c, OP_FINISH_UPLOAD, "{s:s, s:s*}", "ticket", ticket, "file",
+                                   nginx_name);
 
     return client_ask_with_fd(c, head, fd, NULL, e);
 }
 
-json_t *broker_import_url(const struct broker_client *c, const char *tenant,
-                          const char *conversation, const char *url, const char *filename,
-                          struct err *e)
+json_t *broker_import_url(const struct broker_client *c, const char *conversation, const char *url,
+                          const char *filename, struct err *e)
 {
-    return client_ask(c, e, OP_IMPORT_URL, "{s:s, s:s, s:s, s:s*}", "tenant", tenant,
-                      "conversationId", conversation, "url", url, "name", filename);
+    return client_ask(c, e, OP_IMPORT_URL, "{s:s, s:s, s:s*}", "conversationId", conversation,
+                      "url", url, "name", filename);
 }
 
 /* ---- archives ---- */
 
-json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
-                            const char *conversation, const char *folder, const char *format,
-                            struct err *e)
+json_t *broker_archive_link(const struct broker_client *c, const char *conversation,
+                            const char *folder, const char *format, struct err *e)
 {
-    return client_ask(c, e, OP_ARCHIVE_LINK, "{s:s, s:s, s:s, s:s}", "tenant", tenant,
-                      "conversationId", conversation, "folder", folder, "format", format);
+    return client_ask(c, e, OP_ARCHIVE_LINK, "{s:s, s:s, s:s}", "conversationId", conversation,
+                      "folder", folder, "format", format);
 }
 
 json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_want *want,
                       struct err *e)
 {
-    json_t *head = op_head_new(OP_UNPACK, "{s:s, s:s, s:s, s:b, s:s*}", "tenant", want->tenant,
-                               "conversationId", want->conversation, "folder", want->folder,
-                               "replace", want->replace, "name", want->archive);
+    json_t *head = client_head_new(c, OP_UNPACK, "{s:s, s:s, s:b, s:s*}", "conversationId",
+                                   want->conversation, "folder", want->folder, "replace",
+                                   want->replace, "name", want->archive);
 
     return client_ask_with_fd(c, head, want->archive ? -1 : want->archive_fd, NULL, e);
 }

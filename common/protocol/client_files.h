@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 
 /* Stores size bytes of fd, from offset 0: {name, size, url}. ERR_EXISTS without replace. */
-json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                        const char *name, int fd, size_t size, bool replace, struct err *e);
+json_t *broker_put_file(const struct broker_client *c, const char *conversation, const char *name,
+                        int fd, size_t size, bool replace, struct err *e);
 
 /* Opens a file of a sandbox for reading; returns the descriptor, or -1. */
-int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                     const char *name, struct stat *out, struct err *e);
+int broker_open_file(const struct broker_client *c, const char *conversation, const char *name,
+                     struct stat *out, struct err *e);
 
 #define BROKER_LIST_MAX 1000 /* files of one page, names of one answer */
 
@@ -21,13 +21,13 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
  * "next"?: …}; the newest sandbox first, its files by name. after is the "next" of the page before
  * (it is checked), NULL: the first page. A short page may have a next.
  */
-json_t *broker_list_files(const struct broker_client *c, const char *tenant, const json_t *after,
-                          size_t max, struct err *e);
+json_t *broker_list_files(const struct broker_client *c, const json_t *after, size_t max,
+                          struct err *e);
 
 /* Up to max names that begin with prefix, an array of strings: of the tenant's conversations
  * (conversation NULL), the newest first, or of one conversation's files. */
-json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
-                     const char *prefix, size_t max, struct err *e);
+json_t *broker_names(const struct broker_client *c, const char *conversation, const char *prefix,
+                     size_t max, struct err *e);
 
 /* One page of a folder. */
 struct broker_listing {
@@ -47,15 +47,14 @@ struct broker_listing {
  * too long or too deep are left out. ERR_NOT_FOUND: no such folder; ERR_INVALID names folder, glob
  * or cursor.
  */
-json_t *broker_list_folder(const struct broker_client *c, const char *tenant,
-                           const struct broker_listing *listing, struct err *e);
+json_t *broker_list_folder(const struct broker_client *c, const struct broker_listing *listing,
+                           struct err *e);
 
 /* Deletes a file, a link itself, or a folder (recursive: with its content): {"deleted": N}, folders
  * counted. ERR_NOT_FOUND; ERR_INVALID: a folder that is not empty; ERR_LIMIT: too much for one
  * call, the rest is left. */
-json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
-                           const char *conversation, const char *name, bool recursive,
-                           struct err *e);
+json_t *broker_delete_file(const struct broker_client *c, const char *conversation,
+                           const char *name, bool recursive, struct err *e);
 
 /*
  * Renames a file or folder in its sandbox; missing folders of the new path are made. Answers its
@@ -63,17 +62,15 @@ json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
  * replaced (a folder that is not empty, a folder by a file); ERR_INVALID for a folder into itself,
  * or a path through something other than folders.
  */
-json_t *broker_move_file(const struct broker_client *c, const char *tenant,
-                         const char *conversation, const char *from, const char *to, bool replace,
-                         struct err *e);
+json_t *broker_move_file(const struct broker_client *c, const char *conversation, const char *from,
+                         const char *to, bool replace, struct err *e);
 
 /* ---- uploads ---- */
 
 /* A ticket for one file of size bytes (0: unknown): {"url", "method":"PUT", "maxBytes", "expiresAt"
  * (Unix seconds)}. ERR_INVALID: the name; ERR_LIMIT: the size. */
-json_t *broker_create_upload(const struct broker_client *c, const char *tenant,
-                             const char *conversation, const char *filename, uint64_t size,
-                             struct err *e);
+json_t *broker_create_upload(const struct broker_client *c, const char *conversation,
+                             const char *filename, uint64_t size, struct err *e);
 
 /* Checks the ticket for a body of size bytes (UINT64_MAX: unknown). ERR_EXISTS: the ticket was
  * used; ERR_LIMIT; ERR_INVALID: the file was announced with another size. */
@@ -98,17 +95,15 @@ json_t *broker_finish_upload(const struct broker_client *c, const char *ticket,
  * last part of the URL's path. ERR_INVALID: URL or filename; ERR_DENIED: switched off, or a private
  * address; ERR_LIMIT: too large or too slow; ERR_NOT_FOUND: the other server fails; ERR_BUSY.
  */
-json_t *broker_import_url(const struct broker_client *c, const char *tenant,
-                          const char *conversation, const char *url, const char *filename,
-                          struct err *e);
+json_t *broker_import_url(const struct broker_client *c, const char *conversation, const char *url,
+                          const char *filename, struct err *e);
 
 /* ---- archives ---- */
 
 /* A link to an archive of a conversation's folder ("": all); format is a name of archive.h: {url,
  * name, format, files, bytes, expiresAt}. ERR_NOT_FOUND: nothing to pack; ERR_LIMIT: too much. */
-json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
-                            const char *conversation, const char *folder, const char *format,
-                            struct err *e);
+json_t *broker_archive_link(const struct broker_client *c, const char *conversation,
+                            const char *folder, const char *format, struct err *e);
 
 /* Makes the archive that a link's subject names and passes its bytes to write as they come. After a
  * failure the bytes so far are no whole archive. ERR_CANCELLED: write failed, or cancel_fd hung up.
@@ -117,7 +112,7 @@ int broker_pack(const struct broker_client *c, const char *subject,
                 int (*write)(void *ctx, const char *data, size_t len), void *ctx, struct err *e);
 
 struct broker_unpack_want {
-    const char *tenant, *conversation;
+    const char *conversation;
     const char *archive; /* the name of a file in the sandbox; NULL: archive_fd */
     int archive_fd;      /* borrowed */
     const char *folder;  /* the target; "": the sandbox itself */
@@ -133,5 +128,5 @@ json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_
 
 /* Deletes a conversation's files, their links and the kept results of its runs at once: {"deleted":
  * true,"files":N,"bytes":N}. ERR_BUSY: it is in use; ERR_NOT_FOUND: there is nothing. */
-json_t *broker_delete_conversation(const struct broker_client *c, const char *tenant,
-                                   const char *conversation, struct err *e);
+json_t *broker_delete_conversation(const struct broker_client *c, const char *conversation,
+                                   struct err *e);

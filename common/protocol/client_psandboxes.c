@@ -1,8 +1,7 @@
+/* Calls about persistent sandboxes (client_runs.h). */
 #include "config.h"
 
-#include "common/protocol/client_psandboxes.h"
-
-#include "common/protocol/ops.h"
+#include "common/protocol/client_runs.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -11,26 +10,14 @@
 json_t *broker_create_psandbox(const struct broker_client *c,
                                const struct broker_psandbox_request *want, struct err *e)
 {
-    return client_ask(c, e, OP_CREATE_PSANDBOX, "{s:s, s:s, s:b, s:I, s:I, s:s*, s:s*, s:s*}",
-                      "tenant", want->tenant, "conversationId", want->conversation, "network",
-                      want->network, "idleMs", (json_int_t)want->idle_ms, "totalMs",
-                      (json_int_t)want->total_ms, "language", want->language, "image", want->image,
-                      "alias", want->alias);
+    return client_ask(c, e, OP_CREATE_PSANDBOX, "{s:s, s:b, s:I, s:I, s:s*, s:s*, s:s*}",
+                      "conversationId", want->conversation, "network", want->network, "idleMs",
+                      (json_int_t)want->idle_ms, "totalMs", (json_int_t)want->total_ms, "language",
+                      want->language, "image", want->image, "alias", want->alias);
 }
 
-/* About a sandbox that may end meanwhile. */
-static json_t *ask_about_psandbox(const struct broker_client *c, enum broker_op op,
-                                  const char *tenant, const char *psandbox_id, struct err *e)
-{
-    json_auto_t *head = op_head_new(op, "{s:s, s:s*}", "tenant", tenant, "sandboxId", psandbox_id);
-    const struct client_call call = {.client = c, .head = head, .pass_fd = -1, .retry_lost = true};
-
-    return client_call(&call, e);
-}
-
-json_t *broker_exec(const struct broker_client *c, const char *tenant,
-                    const struct broker_exec_want *want, const struct broker_callbacks *callbacks,
-                    struct err *e)
+json_t *broker_exec(const struct broker_client *c, const struct broker_exec_want *want,
+                    const struct broker_callbacks *callbacks, struct err *e)
 {
     /* As the wire knows them, commands are a run's arguments. */
     const struct run_request request = {.code = {"", 0},
@@ -39,9 +26,9 @@ json_t *broker_exec(const struct broker_client *c, const char *tenant,
                                         .n_args = want->n,
                                         .env = want->env,
                                         .n_env = want->n_env};
-    json_auto_t *head = op_head_new(OP_EXEC, "{s:s, s:s*, s:I, s:b}", "tenant", tenant, "sandboxId",
-                                    want->psandbox_id, "timeoutMs", (json_int_t)want->timeout_ms,
-                                    "live", callbacks && callbacks->live);
+    json_auto_t *head = client_head_new(
+        c, OP_EXEC, "{s:s*, s:I, s:b}", "sandboxId", want->psandbox_id, "timeoutMs",
+        (json_int_t)want->timeout_ms, "live", callbacks && callbacks->live);
     json_auto_t *body = wire_run_body_new(&request);
 
     if (want->cwd)
@@ -56,23 +43,21 @@ json_t *broker_exec(const struct broker_client *c, const char *tenant,
     return client_call(&call, e);
 }
 
-json_t *broker_psandbox_status(const struct broker_client *c, const char *tenant,
-                               const char *psandbox_id, const char *conversation, struct err *e)
+json_t *broker_psandbox_status(const struct broker_client *c, const char *psandbox_id,
+                               const char *conversation, struct err *e)
 {
-    return client_ask(c, e, OP_PSANDBOX_STATUS, "{s:s, s:s*, s:s*}", "tenant", tenant, "sandboxId",
-                      psandbox_id, "conversationId", conversation);
+    return client_ask(c, e, OP_PSANDBOX_STATUS, "{s:s*, s:s*}", "sandboxId", psandbox_id,
+                      "conversationId", conversation);
 }
 
-json_t *broker_close_psandbox(const struct broker_client *c, const char *tenant,
-                              const char *psandbox_id, struct err *e)
+json_t *broker_close_psandbox(const struct broker_client *c, const char *psandbox_id, struct err *e)
 {
-    return ask_about_psandbox(c, OP_CLOSE_PSANDBOX, tenant, psandbox_id, e);
+    return client_ask(c, e, OP_CLOSE_PSANDBOX, "{s:s*}", "sandboxId", psandbox_id);
 }
 
-json_t *broker_psandbox_logs(const struct broker_client *c, const char *tenant,
-                             const char *psandbox_id, struct err *e)
+json_t *broker_psandbox_logs(const struct broker_client *c, const char *psandbox_id, struct err *e)
 {
-    return ask_about_psandbox(c, OP_PSANDBOX_LOGS, tenant, psandbox_id, e);
+    return client_ask(c, e, OP_PSANDBOX_LOGS, "{s:s*}", "sandboxId", psandbox_id);
 }
 
 /* Whether the row is of a live session in that language (NULL: any). */
@@ -86,10 +71,10 @@ static bool is_session(const json_t *row, const char *language)
            (!language || (its && strcmp(its, language) == 0));
 }
 
-json_t *broker_reset_session(const struct broker_client *c, const char *tenant,
-                             const char *conversation, const char *language, struct err *e)
+json_t *broker_reset_session(const struct broker_client *c, const char *conversation,
+                             const char *language, struct err *e)
 {
-    json_auto_t *status = broker_psandbox_status(c, tenant, NULL, conversation, e);
+    json_auto_t *status = broker_psandbox_status(c, NULL, conversation, e);
     json_auto_t *closed = json_array();
     size_t i;
     json_t *row;
@@ -100,7 +85,7 @@ json_t *broker_reset_session(const struct broker_client *c, const char *tenant,
     {
         if (!is_session(row, language))
             continue;
-        json_t *end = broker_close_psandbox(c, tenant, json_get_string(row, "sandboxId"), e);
+        json_t *end = broker_close_psandbox(c, json_get_string(row, "sandboxId"), e);
         if (!end)
             return NULL;
         json_array_append_new(closed, end);

@@ -27,41 +27,28 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
     return client_call(&call, e);
 }
 
-/* About a run that may end meanwhile; takes head. */
-static json_t *ask_about_run(const struct broker_client *c, json_t *take_head,
-                             const struct broker_callbacks *callbacks, struct err *e)
-{
-    json_auto_t *head = take_head;
-    const struct client_call call = {
-        .client = c, .head = head, .pass_fd = -1, .retry_lost = true, .callbacks = callbacks};
-
-    return client_call(&call, e);
-}
-
-json_t *broker_get_run(const struct broker_client *c, const char *tenant, const char *run_id,
+json_t *broker_get_run(const struct broker_client *c, const char *run_id,
                        const struct broker_poll_options *options, struct err *e)
 {
-    json_t *head = op_head_new(OP_GET_RUN, "{s:s, s:s, s:I, s:b}", "tenant", tenant, "runId",
-                               run_id, "waitMs", (json_int_t)options->wait_ms, "live",
-                               options->callbacks.live != NULL);
+    json_auto_t *head = client_head_new(c, OP_GET_RUN, "{s:s, s:I, s:b}", "runId", run_id, "waitMs",
+                                        (json_int_t)options->wait_ms, "live",
+                                        options->callbacks.live != NULL);
+    const struct client_call call = {
+        .client = c, .head = head, .pass_fd = -1, .callbacks = &options->callbacks};
 
     if (options->since_given)
         json_object_set_new(head, "sinceByte", json_integer((json_int_t)options->since_byte));
-    return ask_about_run(c, head, &options->callbacks, e);
+    return client_call(&call, e);
 }
 
-json_t *broker_cancel_run(const struct broker_client *c, const char *tenant, const char *run_id,
-                          struct err *e)
+json_t *broker_cancel_run(const struct broker_client *c, const char *run_id, struct err *e)
 {
-    return ask_about_run(
-        c, op_head_new(OP_CANCEL_RUN, "{s:s, s:s}", "tenant", tenant, "runId", run_id), NULL, e);
+    return client_ask(c, e, OP_CANCEL_RUN, "{s:s}", "runId", run_id);
 }
 
-json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
-                         const char *conversation, struct err *e)
+json_t *broker_list_runs(const struct broker_client *c, const char *conversation, struct err *e)
 {
-    return client_ask(c, e, OP_LIST_RUNS, "{s:s, s:s*}", "tenant", tenant, "conversationId",
-                      conversation);
+    return client_ask(c, e, OP_LIST_RUNS, "{s:s*}", "conversationId", conversation);
 }
 
 json_t *broker_status(const struct broker_client *c, struct err *e)

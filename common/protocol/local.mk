@@ -3,7 +3,7 @@ noinst_LIBRARIES += libprotocol.a
 libprotocol_a_SOURCES = \
 	common/protocol/client_call.c common/protocol/client_call.h \
 	common/protocol/client_files.c common/protocol/client_files.h \
-	common/protocol/client_psandboxes.c common/protocol/client_psandboxes.h \
+	common/protocol/client_psandboxes.c \
 	common/protocol/client_runs.c common/protocol/client_runs.h \
 	common/protocol/ops.c common/protocol/ops.h \
 	common/protocol/run.h \

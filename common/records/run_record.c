@@ -40,7 +40,7 @@ void run_record_clear(struct run_record *r)
     free(r->tenant);
     free(r->conversation);
     free(r->language);
-    *r = (struct run_record)RUN_RECORD_INIT;
+    *r = (struct run_record){0};
 }
 
 void run_record_tell(const struct run_record *r, json_t *result)
@@ -271,7 +271,7 @@ static void read_result(int dir_fd, struct run_record *out, json_t **out_result)
 int run_record_read(const struct sandbox_root *root, const char *run_id, const char *tenant,
                     struct run_record *out, json_t **out_result, struct err *e)
 {
-    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    AUTO_RUN_RECORD struct run_record r = {0};
     json_auto_t *result = NULL;
 
     AUTO_FD int dir = run_id_ok(run_id) ? open_record(root, run_id, &r) : -1;
@@ -281,7 +281,7 @@ int run_record_read(const struct sandbox_root *root, const char *run_id, const c
     if (clock_unix_s() >= run_record_expires(&r))
         return run_not_found(e);
     *out = r;
-    r = (struct run_record)RUN_RECORD_INIT;
+    r = (struct run_record){0};
     *out_result = TAKE_PTR(result);
     return 0;
 }
@@ -352,7 +352,7 @@ static void listing_add(void *ctx, int runs_fd, const char *run_id)
 {
     struct listing *l = ctx;
     char status[RUN_STATUS_MAX];
-    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    AUTO_RUN_RECORD struct run_record r = {0};
 
     (void)runs_fd;
     if (run_record_look(l->root, run_id, &r, status) < 0 || strcmp(r.tenant, l->tenant) != 0 ||
@@ -409,7 +409,7 @@ static void sweep_one(void *ctx, int runs_fd, const char *run_id)
 {
     const struct sweep *s = ctx;
     char status[RUN_STATUS_MAX];
-    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    AUTO_RUN_RECORD struct run_record r = {0};
     bool known = run_record_look(s->root, run_id, &r, status) == 0;
 
     if (known ? s->now >= run_record_expires(&r) : is_old(runs_fd, run_id, s->now))

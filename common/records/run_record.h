@@ -25,10 +25,6 @@ struct run_record {
     int64_t ttl_s;    /* from its end */
 };
 
-#define RUN_RECORD_INIT                                                                            \
-    {                                                                                              \
-        0                                                                                          \
-    }
 #define AUTO_RUN_RECORD AUTO(run_record_clear)
 
 /* Frees the strings. */

@@ -65,7 +65,4 @@ struct sandbox {
     bool made; /* this opening made it */
 };
 
-#define SANDBOX_INIT                                                                               \
-    {                                                                                              \
-        .fd = -1                                                                                   \
-    }
+#define SANDBOX_INIT ((struct sandbox){.fd = -1})

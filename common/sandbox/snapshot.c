@@ -161,7 +161,7 @@ static void sort_unique(struct snapshot *s)
 static int take(const struct sandbox *sb, size_t steps_max, bool leaves_out, struct snapshot *out,
                 struct err *e)
 {
-    AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot s = {0};
     struct walk w = {.out = &s, .steps_max = steps_max, .leaves_out = leaves_out, .e = e};
 
     /* The kernel stamps files with the coarse clock; the fine one would be ahead of them. */
@@ -174,7 +174,7 @@ static int take(const struct sandbox *sb, size_t steps_max, bool leaves_out, str
     s.usage.files += w.steps;
     s.usage.partial |= s.cut;
     *out = s;
-    s = (struct snapshot)SNAPSHOT_INIT;
+    s = (struct snapshot){0};
     return 0;
 }
 
@@ -199,7 +199,7 @@ void snapshot_clear(struct snapshot *s)
     for (size_t i = 0; i < s->n; i++)
         free(s->items[i].name);
     free(s->items);
-    *s = (struct snapshot)SNAPSHOT_INIT;
+    *s = (struct snapshot){0};
 }
 
 static bool same_time(struct timespec a, struct timespec b)

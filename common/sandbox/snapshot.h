@@ -35,10 +35,6 @@ struct snapshot {
     struct timespec taken; /* when the way began, on the clock of ctime */
 };
 
-#define SNAPSHOT_INIT                                                                              \
-    {                                                                                              \
-        0                                                                                          \
-    }
 #define AUTO_SNAPSHOT AUTO(snapshot_clear)
 
 /*

@@ -238,7 +238,7 @@ bool psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct sn
         return false;
     }
     call->before = *files;
-    *files = (struct snapshot)SNAPSHOT_INIT;
+    *files = (struct snapshot){0};
     capture_begin(s, call);
     if (call->waiter && json_get_bool(call->head, "live", 0)) {
         call->live = output_ring_new(LIVE_BYTES);

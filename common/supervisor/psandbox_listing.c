@@ -91,7 +91,7 @@ void psandbox_listing_clear(struct psandbox *s, struct psandbox_call *call)
 
 static void listing_on_ready(void *owner, void *item, uint32_t events)
 {
-    AUTO_SNAPSHOT struct snapshot files = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot files = {0};
     struct psandbox *s = owner;
     struct psandbox_call *call = item;
     struct err e = ERR_INIT;
@@ -142,7 +142,7 @@ static int listing_fork(struct psandbox *s, struct psandbox_call *call, bool bef
 void psandbox_list_files(struct psandbox *s, struct psandbox_call *call, bool before,
                          psandbox_listed *done)
 {
-    AUTO_SNAPSHOT struct snapshot files = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot files = {0};
     struct err e = ERR_INIT;
 
     call->listing.done = done;

@@ -374,8 +374,8 @@ static int run_program(struct supervisor *s, struct engine_outcome *out, struct 
 
 json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct err *e)
 {
-    AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
-    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot before = {0};
+    AUTO_SNAPSHOT struct snapshot after = {0};
 
     if (open_sandbox(s, e) < 0)
         return NULL;

@@ -34,15 +34,16 @@ void tools_app_clear(struct tools_app *app)
     app->cache = NULL;
 }
 
-struct broker_client tools_client(const struct tools_app *app, int cancel_fd)
+struct broker_client tools_client(const struct tools_app *app, const char *tenant, int cancel_fd)
 {
-    return (struct broker_client){.path = app->broker_path, .cancel_fd = cancel_fd, .leave_fd = -1};
+    return (struct broker_client){
+        .path = app->broker_path, .tenant = tenant, .cancel_fd = cancel_fd, .leave_fd = -1};
 }
 
 static void runners_ask(const struct tools_app *app)
 {
     struct tools_cache *c = app->cache;
-    struct broker_client client = tools_client(app, -1);
+    struct broker_client client = tools_client(app, NULL, -1);
     struct err e = ERR_INIT;
     json_t *list = broker_runners(&client, &e);
 
@@ -163,20 +164,19 @@ json_t *complete_language(const struct tools_app *app, const char *value)
 
 json_t *complete_conversation(const struct tools_app *app, const char *tenant, const char *value)
 {
-    struct broker_client client = tools_client(app, -1);
+    struct broker_client client = tools_client(app, tenant, -1);
     struct err e = ERR_INIT;
 
-    return broker_names(&client, tenant, NULL, value, COMPLETE_MAX, &e);
+    return broker_names(&client, NULL, value, COMPLETE_MAX, &e);
 }
 
 json_t *complete_file(const struct tools_app *app, const char *tenant, const char *conversation,
                       const char *value)
 {
-    struct broker_client client = tools_client(app, -1);
+    struct broker_client client = tools_client(app, tenant, -1);
     struct err e = ERR_INIT;
 
-    return conversation ? broker_names(&client, tenant, conversation, value, COMPLETE_MAX, &e)
-                        : NULL;
+    return conversation ? broker_names(&client, conversation, value, COMPLETE_MAX, &e) : NULL;
 }
 
 /* ---- failures and notices ---- */

@@ -45,8 +45,9 @@ struct tools_app {
 void tools_app_init(struct tools_app *app);
 void tools_app_clear(struct tools_app *app);
 
-/* A client of the broker for a call from the connection cancel_fd (-1: cannot be cancelled). */
-struct broker_client tools_client(const struct tools_app *app, int cancel_fd);
+/* A client of the broker for a call of tenant (NULL: of no tenant) from the connection cancel_fd
+ * (-1: cannot be cancelled). */
+struct broker_client tools_client(const struct tools_app *app, const char *tenant, int cancel_fd);
 
 /* ---- runners ---- */
 

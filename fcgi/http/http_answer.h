@@ -40,9 +40,7 @@ struct http_answer {
 };
 
 #define HTTP_ANSWER_INIT                                                                           \
-    {                                                                                              \
-        .status = 500, .headers = "", .what = "-", .detail = ""                                    \
-    }
+    ((struct http_answer){.status = 500, .headers = "", .what = "-", .detail = ""})
 
 /* Refuses the request with a JSON-RPC error that names no id. Always returns -1. */
 int http_refuse(struct http_answer *a, int status, const char *headers, const char *message);

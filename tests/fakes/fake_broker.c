@@ -222,10 +222,10 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
     return answer(fake_broker.run_results, options ? &options->callbacks : NULL, e);
 }
 
-json_t *broker_get_run(const struct broker_client *c, const char *tenant, const char *run_id,
+json_t *broker_get_run(const struct broker_client *c, const char *run_id,
                        const struct broker_poll_options *look, struct err *e)
 {
-    json_t *asked = json_pack("{s:s, s:s, s:s, s:I}", "op", "get_run", "tenant", tenant, "runId",
+    json_t *asked = json_pack("{s:s, s:s, s:s, s:I}", "op", "get_run", "tenant", c->tenant, "runId",
                               run_id, "waitMs", (json_int_t)look->wait_ms);
 
     if (look->since_given)
@@ -236,21 +236,17 @@ json_t *broker_get_run(const struct broker_client *c, const char *tenant, const 
     return answer(fake_broker.looks, &look->callbacks, e);
 }
 
-json_t *broker_cancel_run(const struct broker_client *c, const char *tenant, const char *run_id,
-                          struct err *e)
+json_t *broker_cancel_run(const struct broker_client *c, const char *run_id, struct err *e)
 {
-    (void)c;
     json_array_append_new(fake_broker.asked, json_pack("{s:s, s:s, s:s}", "op", "cancel_run",
-                                                       "tenant", tenant, "runId", run_id));
+                                                       "tenant", c->tenant, "runId", run_id));
     return answer(fake_broker.looks, NULL, e);
 }
 
-json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
-                         const char *conversation, struct err *e)
+json_t *broker_list_runs(const struct broker_client *c, const char *conversation, struct err *e)
 {
-    (void)c;
     json_array_append_new(fake_broker.asked,
-                          json_pack("{s:s, s:s, s:s?}", "op", "list_runs", "tenant", tenant,
+                          json_pack("{s:s, s:s, s:s?}", "op", "list_runs", "tenant", c->tenant,
                                     "conversationId", conversation));
     if (!fake_broker.run_list) {
         *e = fake_broker.trouble;
@@ -259,12 +255,11 @@ json_t *broker_list_runs(const struct broker_client *c, const char *tenant,
     return json_deep_copy(fake_broker.run_list);
 }
 
-json_t *broker_put_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                        const char *name, int fd, size_t size, bool replace, struct err *e)
+json_t *broker_put_file(const struct broker_client *c, const char *conversation, const char *name,
+                        int fd, size_t size, bool replace, struct err *e)
 {
     AUTO_BUF struct buf content = BUF_INIT(64u * 1024 * 1024);
 
-    (void)c;
     if (fake_broker.trouble.kind != ERR_NONE) {
         *e = fake_broker.trouble;
         return NULL;
@@ -273,7 +268,7 @@ json_t *broker_put_file(const struct broker_client *c, const char *tenant, const
         return NULL;
     assert(content.len == size);
     json_array_append_new(fake_broker.puts,
-                          json_pack("{s:s, s:s, s:s, s:b, s:s%}", "tenant", tenant,
+                          json_pack("{s:s, s:s, s:s, s:b, s:s%}", "tenant", c->tenant,
                                     "conversationId", conversation, "name", name, "replace",
                                     replace, "content", buf_str(&content), content.len));
     return json_pack("{s:s, s:I, s:s}", "name", name, "size", (json_int_t)size, "url",
@@ -292,67 +287,58 @@ static json_t *answer_file(json_t *take_asked, struct err *e)
     return NULL;
 }
 
-json_t *broker_list_folder(const struct broker_client *c, const char *tenant,
-                           const struct broker_listing *l, struct err *e)
+json_t *broker_list_folder(const struct broker_client *c, const struct broker_listing *l,
+                           struct err *e)
 {
-    (void)c;
     return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s*, s:b, s:s*, s:I}", "op", "list_folder",
-                                 "tenant", tenant, "conversationId", l->conversation, "folder",
+                                 "tenant", c->tenant, "conversationId", l->conversation, "folder",
                                  l->folder, "glob", l->glob, "recursive", l->recursive, "after",
                                  l->after, "max", (json_int_t)l->max),
                        e);
 }
 
-json_t *broker_delete_file(const struct broker_client *c, const char *tenant,
-                           const char *conversation, const char *name, bool recursive,
-                           struct err *e)
+json_t *broker_delete_file(const struct broker_client *c, const char *conversation,
+                           const char *name, bool recursive, struct err *e)
 {
-    (void)c;
-    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:b}", "op", "delete", "tenant", tenant,
+    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:b}", "op", "delete", "tenant", c->tenant,
                                  "conversationId", conversation, "name", name, "recursive",
                                  recursive),
                        e);
 }
 
-json_t *broker_move_file(const struct broker_client *c, const char *tenant,
-                         const char *conversation, const char *from, const char *to, bool replace,
-                         struct err *e)
+json_t *broker_move_file(const struct broker_client *c, const char *conversation, const char *from,
+                         const char *to, bool replace, struct err *e)
 {
-    (void)c;
-    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "op", "move", "tenant", tenant,
-                                 "conversationId", conversation, "from", from, "to", to, "replace",
-                                 replace),
+    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "op", "move", "tenant",
+                                 c->tenant, "conversationId", conversation, "from", from, "to", to,
+                                 "replace", replace),
                        e);
 }
 
-json_t *broker_create_upload(const struct broker_client *c, const char *tenant,
-                             const char *conversation, const char *filename, uint64_t size,
-                             struct err *e)
+json_t *broker_create_upload(const struct broker_client *c, const char *conversation,
+                             const char *filename, uint64_t size, struct err *e)
 {
-    (void)c;
     return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:I}", "op", "create_upload", "tenant",
-                                 tenant, "conversationId", conversation, "name", filename, "size",
-                                 (json_int_t)size),
+                                 c->tenant, "conversationId", conversation, "name", filename,
+                                 "size", (json_int_t)size),
                        e);
 }
 
-json_t *broker_import_url(const struct broker_client *c, const char *tenant,
-                          const char *conversation, const char *url, const char *filename,
-                          struct err *e)
+json_t *broker_import_url(const struct broker_client *c, const char *conversation, const char *url,
+                          const char *filename, struct err *e)
 {
-    (void)c;
-    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s*}", "op", "import_url", "tenant", tenant,
-                                 "conversationId", conversation, "url", url, "name", filename),
+    return answer_file(json_pack("{s:s, s:s, s:s, s:s, s:s*}", "op", "import_url", "tenant",
+                                 c->tenant, "conversationId", conversation, "url", url, "name",
+                                 filename),
                        e);
 }
 
-int broker_open_file(const struct broker_client *c, const char *tenant, const char *conversation,
-                     const char *name, struct stat *out, struct err *e)
+int broker_open_file(const struct broker_client *c, const char *conversation, const char *name,
+                     struct stat *out, struct err *e)
 {
     const char *encoded = json_string_value(json_object_get(fake_broker.files, name));
 
     (void)c;
-    (void)tenant;
     (void)conversation;
     fake_broker.opens++;
     if (!encoded)
@@ -362,15 +348,15 @@ int broker_open_file(const struct broker_client *c, const char *tenant, const ch
     return TAKE_FD(fd);
 }
 
-json_t *broker_list_files(const struct broker_client *c, const char *tenant, const json_t *after,
-                          size_t max, struct err *e)
+json_t *broker_list_files(const struct broker_client *c, const json_t *after, size_t max,
+                          struct err *e)
 {
     json_t *page = json_array_get(fake_broker.pages, 0);
     json_t *asked_after = after ? json_deep_copy(after) : json_null();
 
-    (void)c;
-    json_array_append_new(fake_broker.lists, json_pack("{s:s, s:o, s:I}", "tenant", tenant, "after",
-                                                       asked_after, "max", (json_int_t)max));
+    json_array_append_new(fake_broker.lists,
+                          json_pack("{s:s, s:o, s:I}", "tenant", c->tenant, "after", asked_after,
+                                    "max", (json_int_t)max));
     if (!page) {
         *e = fake_broker.trouble;
         return NULL;
@@ -380,12 +366,11 @@ json_t *broker_list_files(const struct broker_client *c, const char *tenant, con
     return page;
 }
 
-json_t *broker_names(const struct broker_client *c, const char *tenant, const char *conversation,
-                     const char *prefix, size_t max, struct err *e)
+json_t *broker_names(const struct broker_client *c, const char *conversation, const char *prefix,
+                     size_t max, struct err *e)
 {
-    (void)c;
     json_array_append_new(fake_broker.lists,
-                          json_pack("{s:s, s:s?, s:s, s:I}", "tenant", tenant, "conversationId",
+                          json_pack("{s:s, s:s?, s:s, s:I}", "tenant", c->tenant, "conversationId",
                                     conversation, "prefix", prefix, "max", (json_int_t)max));
     if (!fake_broker.names) {
         *e = fake_broker.trouble;
@@ -403,13 +388,11 @@ static json_t *archive_answer(json_t *take_asked, struct err *e)
     return NULL;
 }
 
-json_t *broker_archive_link(const struct broker_client *c, const char *tenant,
-                            const char *conversation, const char *folder, const char *format,
-                            struct err *e)
+json_t *broker_archive_link(const struct broker_client *c, const char *conversation,
+                            const char *folder, const char *format, struct err *e)
 {
-    (void)c;
     return archive_answer(json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "archive_link", "tenant",
-                                    tenant, "conversationId", conversation, "folder", folder,
+                                    c->tenant, "conversationId", conversation, "folder", folder,
                                     "format", format),
                           e);
 }
@@ -419,11 +402,10 @@ json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_
 {
     struct stat st = {.st_size = -1};
 
-    (void)c;
     if (!want->archive)
         fstat(want->archive_fd, &st);
     return archive_answer(json_pack("{s:s, s:s, s:s, s:s, s:s?, s:I, s:b}", "op", "unpack",
-                                    "tenant", want->tenant, "conversationId", want->conversation,
+                                    "tenant", c->tenant, "conversationId", want->conversation,
                                     "folder", want->folder, "archive", want->archive, "size",
                                     (json_int_t)st.st_size, "replace", want->replace),
                           e);
@@ -449,11 +431,10 @@ int broker_ping(const struct broker_client *c, struct err *e)
     return -1;
 }
 
-json_t *broker_delete_conversation(const struct broker_client *c, const char *tenant,
-                                   const char *conversation, struct err *e)
+json_t *broker_delete_conversation(const struct broker_client *c, const char *conversation,
+                                   struct err *e)
 {
     (void)c;
-    (void)tenant;
     (void)conversation;
     err_set(e, ERR_UNAVAILABLE, "the fake broker deletes no conversations");
     return NULL;

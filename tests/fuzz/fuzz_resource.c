@@ -12,8 +12,8 @@
 
 static void try_uri(const char *text)
 {
-    AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
-    AUTO_URI_FILE struct uri_file again = URI_FILE_INIT;
+    AUTO_URI_FILE struct uri_file f = {0};
+    AUTO_URI_FILE struct uri_file again = {0};
     struct err e = ERR_INIT;
 
     if (uri_parse(text, &f, &e) < 0) {

@@ -20,10 +20,7 @@ struct mcp_channel {
     bool broken;                /* the client cannot be reached any more */
 };
 
-#define MCP_CHANNEL_INIT                                                                           \
-    {                                                                                              \
-        .mailbox = MCP_MAILBOX_INIT, .log_level = -1                                               \
-    }
+#define MCP_CHANNEL_INIT ((struct mcp_channel){.mailbox = MCP_MAILBOX_INIT, .log_level = -1})
 #define AUTO_MCP_CHANNEL AUTO(mcp_channel_clear)
 
 /* 0, or -1 with call->failure (an unknown log level). */

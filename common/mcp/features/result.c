@@ -19,7 +19,7 @@ void mcp_result_clear(struct mcp_result *r)
     json_decref(r->content);
     mcp_need_clear(&r->need);
     json_decref(r->task);
-    *r = (struct mcp_result)MCP_RESULT_INIT;
+    *r = (struct mcp_result){0};
 }
 
 void mcp_result_add(struct mcp_result *r, json_t *take_block)

@@ -27,10 +27,6 @@ struct mcp_result {
                      only when mcp_tool_call.can_task; NULL: none; owned */
 };
 
-#define MCP_RESULT_INIT                                                                            \
-    {                                                                                              \
-        .is_error = false                                                                          \
-    }
 #define AUTO_MCP_RESULT AUTO(mcp_result_clear)
 
 void mcp_result_clear(struct mcp_result *r);

@@ -31,10 +31,7 @@ struct mcp_mailbox {
     char hex[MCP_MAILBOX_HEX + 1];
 };
 
-#define MCP_MAILBOX_INIT                                                                           \
-    {                                                                                              \
-        .dir = -1, .cancel_fd = -1, .response_fd = -1                                              \
-    }
+#define MCP_MAILBOX_INIT ((struct mcp_mailbox){.dir = -1, .cancel_fd = -1, .response_fd = -1})
 #define AUTO_MCP_MAILBOX AUTO(mcp_mailbox_clear)
 
 /* Makes the call's FIFO; without it (no room, …) the call simply cannot be cancelled. */

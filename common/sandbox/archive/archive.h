@@ -69,10 +69,6 @@ struct unpacked {
     uint64_t bytes;
 };
 
-#define UNPACKED_INIT                                                                              \
-    {                                                                                              \
-        0                                                                                          \
-    }
 #define AUTO_UNPACKED AUTO(unpacked_clear)
 
 /*

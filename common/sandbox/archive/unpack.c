@@ -338,5 +338,5 @@ void unpacked_clear(struct unpacked *u)
     for (size_t i = 0; u->names && i < u->files; i++)
         free(u->names[i]);
     free(u->names);
-    *u = (struct unpacked)UNPACKED_INIT;
+    *u = (struct unpacked){0};
 }

@@ -156,10 +156,7 @@ struct path_walk {
     int n_made;
 };
 
-#define PATH_WALK_INIT                                                                             \
-    {                                                                                              \
-        .fd = -1                                                                                   \
-    }
+#define PATH_WALK_INIT ((struct path_walk){.fd = -1})
 #define AUTO_PATH_WALK AUTO(path_walk_clear)
 
 /* The folders that were made stay; otherwise path_walk_clear removes those that are empty. */

@@ -111,10 +111,6 @@ struct files_page {
                         a folder that cannot be read */
 };
 
-#define FILES_PAGE_INIT                                                                            \
-    {                                                                                              \
-        0                                                                                          \
-    }
 #define AUTO_FILES_PAGE AUTO(files_page_clear)
 
 /*

@@ -280,7 +280,7 @@ static void set_bounds(struct walk *w, const char *folder)
 int files_list(const struct sandbox *sb, const struct files_query *q, struct files_page *out,
                struct err *e)
 {
-    AUTO_FILES_PAGE struct files_page page = FILES_PAGE_INIT;
+    AUTO_FILES_PAGE struct files_page page = {0};
     struct walk w = {.q = q, .page = &page, .e = e};
 
     set_bounds(&w, q->folder);
@@ -296,7 +296,7 @@ int files_list(const struct sandbox *sb, const struct files_query *q, struct fil
     if (v == PAGE_ENDS)
         page.next = mem_strdup(w.moved ? w.at : q->after);
     *out = page;
-    page = (struct files_page)FILES_PAGE_INIT;
+    page = (struct files_page){0};
     return 0;
 }
 
@@ -306,5 +306,5 @@ void files_page_clear(struct files_page *p)
         free(p->rows[i].name);
     free(p->rows);
     free(p->next);
-    *p = (struct files_page)FILES_PAGE_INIT;
+    *p = (struct files_page){0};
 }

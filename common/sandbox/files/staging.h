@@ -15,10 +15,7 @@ struct staged {
     int unlink_flags; /* AT_REMOVEDIR for a folder */
 };
 
-#define STAGED_INIT                                                                                \
-    {                                                                                              \
-        .dir_fd = -1                                                                               \
-    }
+#define STAGED_INIT ((struct staged){.dir_fd = -1})
 #define AUTO_STAGED AUTO(staged_clear)
 
 /* A new empty file, mode 0600, owned by this process. Returns a descriptor for writing, or -1 with

@@ -106,7 +106,7 @@ void ticket_clear(struct ticket *t)
     free(t->tenant);
     free(t->conversation);
     free(t->name);
-    *t = (struct ticket)TICKET_INIT;
+    *t = (struct ticket){0};
 }
 
 int ticket_use(const struct sandbox_root *root, const char *id, struct err *e)

@@ -24,10 +24,6 @@ struct ticket {
     int64_t expires;                    /* Unix seconds */
 };
 
-#define TICKET_INIT                                                                                \
-    {                                                                                              \
-        .tenant = NULL                                                                             \
-    }
 #define AUTO_TICKET AUTO(ticket_clear)
 
 int ticket_make(const struct sandbox_root *root, const struct ticket *ticket,
@@ -48,10 +44,7 @@ struct upload_body {
     uint64_t size;
 };
 
-#define UPLOAD_BODY_INIT                                                                           \
-    {                                                                                              \
-        .staged = STAGED_INIT, .fd = -1                                                            \
-    }
+#define UPLOAD_BODY_INIT ((struct upload_body){.staged = STAGED_INIT, .fd = -1})
 #define AUTO_UPLOAD_BODY AUTO(upload_body_clear)
 
 /* An empty file without a name, for writing and reading. The descriptor, or -1. */

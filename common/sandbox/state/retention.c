@@ -116,7 +116,7 @@ int retention_gather(const struct sandbox_root *root, struct retention *out, str
     AUTO_DIR DIR *dir = beneath_open_dir(root->fd, ".");
     size_t cap = 0;
 
-    *out = (struct retention)RETENTION_INIT;
+    *out = (struct retention){0};
     if (!dir)
         return err_errno(e, "SANDBOX_ROOT cannot be listed");
     for (const struct dirent *entry; (entry = readdir(dir));)
@@ -128,5 +128,5 @@ int retention_gather(const struct sandbox_root *root, struct retention *out, str
 void retention_clear(struct retention *r)
 {
     free(r->items);
-    *r = (struct retention)RETENTION_INIT;
+    *r = (struct retention){0};
 }

@@ -23,10 +23,6 @@ struct retention {
     size_t n;
 };
 
-#define RETENTION_INIT                                                                             \
-    {                                                                                              \
-        0                                                                                          \
-    }
 #define AUTO_RETENTION AUTO(retention_clear)
 
 /*

@@ -107,7 +107,7 @@ void state_record_clear(struct state_record *r)
 {
     free(r->tenant);
     free(r->conversation);
-    *r = (struct state_record)STATE_RECORD_INIT;
+    *r = (struct state_record){0};
 }
 
 /* ---- writing them ---- */
@@ -210,7 +210,7 @@ int64_t state_last_used(const struct sandbox_root *root, const char *name)
 
 void state_forget(const struct sandbox_root *root, const char *name)
 {
-    AUTO_STATE_RECORD struct state_record record = STATE_RECORD_INIT;
+    AUTO_STATE_RECORD struct state_record record = {0};
     char path[TENANT_PATH_LEN + 1 + RECORD_NAME_LEN];
     struct err e = ERR_INIT;
 
@@ -265,7 +265,7 @@ int state_list(const struct sandbox_root *root, const char *tenant, struct state
 {
     char path[TENANT_PATH_LEN];
 
-    *out = (struct state_list)STATE_LIST_INIT;
+    *out = (struct state_list){0};
     if (tenant_path(tenant, path, e) < 0)
         return -1;
     AUTO_DIR DIR *dir = beneath_open_dir(root->fd, path);
@@ -280,7 +280,7 @@ int state_list(const struct sandbox_root *root, const char *tenant, struct state
 void state_list_clear(struct state_list *l)
 {
     free(l->items);
-    *l = (struct state_list)STATE_LIST_INIT;
+    *l = (struct state_list){0};
 }
 
 /* ---- notes: sizes and tombstones ---- */

@@ -29,10 +29,6 @@ struct state_record {
     int64_t last_used;
 };
 
-#define STATE_RECORD_INIT                                                                          \
-    {                                                                                              \
-        0                                                                                          \
-    }
 #define AUTO_STATE_RECORD AUTO(state_record_clear)
 
 /* The record of the sandbox of that name; ERR_NOT_FOUND when there is none or it makes no sense. */
@@ -50,10 +46,6 @@ struct state_list {
     size_t n;
 };
 
-#define STATE_LIST_INIT                                                                            \
-    {                                                                                              \
-        0                                                                                          \
-    }
 #define AUTO_STATE_LIST AUTO(state_list_clear)
 
 /* The sandboxes of a tenant; empty when it has none. */

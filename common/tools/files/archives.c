@@ -62,7 +62,7 @@ static json_t *upload_unpack(const struct mcp_tool_call *c, const struct upload_
                              struct err *e)
 {
     const struct tools_app *app = c->app;
-    struct broker_client client = tools_client(app, c->cancel_fd);
+    struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
     AUTO_BUF struct buf content = BUF_INIT(0);
     AUTO_FD int fd = -1;
 
@@ -71,8 +71,7 @@ static json_t *upload_unpack(const struct mcp_tool_call *c, const struct upload_
         return NULL;
     if (!u->filename && (fd = content_fd((struct run_text){content.data, content.len}, e)) < 0)
         return NULL;
-    const struct broker_unpack_want want = {.tenant = c->tenant,
-                                            .conversation = u->conversation,
+    const struct broker_unpack_want want = {.conversation = u->conversation,
                                             .archive = u->filename,
                                             .archive_fd = fd,
                                             .folder = u->folder ? u->folder : "",
@@ -152,13 +151,13 @@ static int download_archive(const struct mcp_tool_call *c, void *arguments, stru
                             struct err *e)
 {
     const struct download_archive *d = arguments;
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const char *format = d->format ? d->format : pack_format_name(PACK_TAR_GZ);
 
     if (check_folder(d->folder, e) < 0)
         return -1;
-    out->structured = broker_archive_link(&client, c->tenant, d->conversation,
-                                          d->folder ? d->folder : "", format, e);
+    out->structured = broker_archive_link(&client, d->conversation, d->folder ? d->folder : "",
+                                          format, e);
     if (!out->structured)
         return -1;
     const char *url = json_get_string(out->structured, "url");

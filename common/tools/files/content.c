@@ -62,9 +62,9 @@ static const char *content_type(const char *name, const struct buf *content)
 int content_read(const struct tools_app *app, const char *tenant, const char *conversation,
                  const char *name, struct buf *out, const char **out_type, struct err *e)
 {
-    struct broker_client client = tools_client(app, -1);
+    struct broker_client client = tools_client(app, tenant, -1);
     struct stat st;
-    AUTO_FD int fd = broker_open_file(&client, tenant, conversation, name, &st, e);
+    AUTO_FD int fd = broker_open_file(&client, conversation, name, &st, e);
 
     if (fd < 0)
         return -1;
@@ -82,9 +82,9 @@ int content_read_head(const struct tools_app *app, const char *tenant, const cha
                       const char *name, struct buf *out, uint64_t *out_size, const char **out_type,
                       struct err *e)
 {
-    struct broker_client client = tools_client(app, -1);
+    struct broker_client client = tools_client(app, tenant, -1);
     struct stat st;
-    AUTO_FD int fd = broker_open_file(&client, tenant, conversation, name, &st, e);
+    AUTO_FD int fd = broker_open_file(&client, conversation, name, &st, e);
     size_t room = out->max;
 
     if (fd < 0)
@@ -171,7 +171,7 @@ json_t *changes_in_folder(const struct changes *c, const struct broker_client *c
                                            .recursive = true,
                                            .max = CHANGES_FOLDER_MAX};
     struct err e = ERR_INIT;
-    json_auto_t *page = broker_list_folder(client, c->tenant, &listing, &e);
+    json_auto_t *page = broker_list_folder(client, &listing, &e);
     json_t *files = json_array();
     json_t *row;
 

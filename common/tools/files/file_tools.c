@@ -49,7 +49,7 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
                       struct err *e)
 {
     const struct list_files *l = arguments;
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     struct broker_listing listing = {.conversation = l->conversation,
                                      .folder = l->folder ? l->folder : "",
                                      .glob = l->glob,
@@ -59,7 +59,7 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
 
     if (listing.max == 0)
         return err_set(e, ERR_INVALID, "argument 'limit' must be from 1 to %d", BROKER_LIST_MAX);
-    json_auto_t *page = broker_list_folder(&client, c->tenant, &listing, e);
+    json_auto_t *page = broker_list_folder(&client, &listing, e);
     /* A conversation that has no sandbox yet has no files. */
     if (!page && e->kind == ERR_NOT_FOUND && !listing.folder[0])
         page = json_pack("{s:[]}", "files");
@@ -127,9 +127,8 @@ static int move_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
 {
     const struct file_arguments *m = arguments;
     const struct changes changes = {c->server, c->tenant, m->conversation};
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
-    json_t *file = broker_move_file(&client, c->tenant, m->conversation, m->from, m->to,
-                                    m->overwrite, e);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
+    json_t *file = broker_move_file(&client, m->conversation, m->from, m->to, m->overwrite, e);
 
     if (!file)
         return -1;
@@ -168,11 +167,10 @@ static int delete_file(const struct mcp_tool_call *c, void *arguments, struct mc
 {
     const struct file_arguments *d = arguments;
     const struct changes changes = {c->server, c->tenant, d->conversation};
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     json_auto_t *below = d->recursive ? changes_in_folder(&changes, &client, d->filename) : NULL;
 
-    out->structured = broker_delete_file(&client, c->tenant, d->conversation, d->filename,
-                                         d->recursive, e);
+    out->structured = broker_delete_file(&client, d->conversation, d->filename, d->recursive, e);
     /* Even a failure may have deleted some of the files. */
     changes_publish(&changes, below);
     if (!out->structured)
@@ -204,11 +202,11 @@ static int delete_conversation(const struct mcp_tool_call *c, void *arguments,
                                struct mcp_result *out, struct err *e)
 {
     const struct file_arguments *x = arguments;
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const struct changes changes = {c->server, c->tenant, x->conversation};
     char text[160];
 
-    out->structured = broker_delete_conversation(&client, c->tenant, x->conversation, e);
+    out->structured = broker_delete_conversation(&client, x->conversation, e);
     if (!out->structured)
         return -1;
     changes_publish_list(&changes);

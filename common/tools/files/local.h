@@ -20,10 +20,6 @@ struct local_dirs {
     size_t n;
 };
 
-#define LOCAL_DIRS_INIT                                                                            \
-    {                                                                                              \
-        .n = 0                                                                                     \
-    }
 #define AUTO_LOCAL_DIRS AUTO(local_dirs_clear)
 
 /* Adds absolute paths, separated by commas ("" none). ERR_INVALID for one that is relative or the

@@ -102,9 +102,9 @@ static int copy_in(const struct mcp_tool_call *c, void *arguments, struct mcp_re
                    struct err *e)
 {
     const struct copy_file *copy = arguments;
-    AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = {0};
     int allowed = local_allowed(c, &dirs, &out->need, e);
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const struct changes changes = {c->server, c->tenant, copy->conversation};
     const char *name = copy->name ? copy->name : last_part(copy->local);
     struct stat st;
@@ -116,8 +116,8 @@ static int copy_in(const struct mcp_tool_call *c, void *arguments, struct mcp_re
     AUTO_FD int fd = local_open_file(&dirs, copy->local, &st, e);
     if (fd < 0)
         return -1;
-    out->structured = broker_put_file(&client, c->tenant, copy->conversation, name, fd,
-                                      (size_t)st.st_size, copy->overwrite, e);
+    out->structured = broker_put_file(&client, copy->conversation, name, fd, (size_t)st.st_size,
+                                      copy->overwrite, e);
     if (!out->structured)
         return -1;
     changes_publish_file(&changes, name);
@@ -128,9 +128,9 @@ static int copy_out(const struct mcp_tool_call *c, void *arguments, struct mcp_r
                     struct err *e)
 {
     const struct copy_file *copy = arguments;
-    AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = {0};
     int allowed = local_allowed(c, &dirs, &out->need, e);
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     struct stat st;
 
     if (allowed <= 0)
@@ -139,7 +139,7 @@ static int copy_out(const struct mcp_tool_call *c, void *arguments, struct mcp_r
                                        : mem_printf("%s/%s", dirs.paths[0], last_part(copy->name));
     if (files_check_name("container_src_path", copy->name, strlen(copy->name), e) < 0)
         return -1;
-    AUTO_FD int fd = broker_open_file(&client, c->tenant, copy->conversation, copy->name, &st, e);
+    AUTO_FD int fd = broker_open_file(&client, copy->conversation, copy->name, &st, e);
     if (fd < 0 || local_put_file(&dirs, path, fd, (uint64_t)st.st_size, copy->overwrite, e) < 0)
         return -1;
     out->structured = json_pack("{s:s, s:I}", "path", path, "size", (json_int_t)st.st_size);
@@ -216,7 +216,7 @@ static char *last_name(const char *path)
 static json_t *pack_and_copy(const struct mcp_tool_call *c, const struct copy_project *copy,
                              int folder, struct err *e)
 {
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const struct sandbox local = {.fd = folder};
     AUTO_FREE char *own = last_name(copy->source);
     const char *dest = copy->dest ? copy->dest : own;
@@ -233,8 +233,7 @@ static json_t *pack_and_copy(const struct mcp_tool_call *c, const struct copy_pr
     if ((*dest && files_check_name("dest_dir", dest, strlen(dest), e) < 0) ||
         pack_files(&local, NULL, PACK_TAR, &sink, &sum, e) < 0)
         return NULL;
-    const struct broker_unpack_want want = {.tenant = c->tenant,
-                                            .conversation = copy->conversation,
+    const struct broker_unpack_want want = {.conversation = copy->conversation,
                                             .archive_fd = spool,
                                             .folder = dest,
                                             .replace = copy->overwrite};
@@ -245,7 +244,7 @@ static int copy_project(const struct mcp_tool_call *c, void *arguments, struct m
                         struct err *e)
 {
     const struct copy_project *copy = arguments;
-    AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = {0};
     int allowed = local_allowed(c, &dirs, &out->need, e);
 
     if (allowed <= 0)

@@ -139,14 +139,14 @@ static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
                      struct err *e)
 {
     const struct read_file *r = arguments;
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     AUTO_BUF struct buf head = BUF_INIT(0);
     AUTO_BUF struct buf content = BUF_INIT(0);
     struct stat st;
 
     if (files_check_name("filename", r->filename, strlen(r->filename), e) < 0)
         return -1;
-    AUTO_FD int fd = broker_open_file(&client, c->tenant, r->conversation, r->filename, &st, e);
+    AUTO_FD int fd = broker_open_file(&client, r->conversation, r->filename, &st, e);
     struct piece p = {.fd = fd, .size = fd < 0 ? 0 : (uint64_t)st.st_size};
     if (fd < 0 || piece_set_range(r, &p, e) < 0 || piece_read(&p, 0, HEAD_BYTES, &head, e) < 0)
         return -1;

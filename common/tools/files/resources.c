@@ -84,13 +84,13 @@ static json_t *entry_new(const char *conversation, const char *name, const json_
 static json_t *resources_list(void *app, const char *tenant, const char *cursor, char **out_next,
                               struct err *e)
 {
-    struct broker_client client = tools_client(app, -1);
+    struct broker_client client = tools_client(app, tenant, -1);
     json_auto_t *after = NULL;
 
     *out_next = NULL;
     if (cursor && *cursor && !(after = cursor_read(cursor, e)))
         return NULL;
-    json_auto_t *page = broker_list_files(&client, tenant, after, PAGE_FILES, e);
+    json_auto_t *page = broker_list_files(&client, after, PAGE_FILES, e);
     if (!page) {
         report_soften(e);
         return NULL;
@@ -133,7 +133,7 @@ static json_t *contents_new(const char *uri, const char *type, const struct buf 
 static json_t *resources_read(void *app, const char *tenant, const char *uri, struct err *e)
 {
     const struct tools_app *a = app;
-    AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
+    AUTO_URI_FILE struct uri_file f = {0};
     AUTO_BUF struct buf content = BUF_INIT((size_t)a->limits.file_max);
     const char *type;
 

@@ -31,15 +31,15 @@ static json_t *store_file(const struct mcp_tool_call *c, const struct store *s,
                           struct mcp_result *out, struct err *e)
 {
     const struct changes changes = {c->server, c->tenant, s->conversation};
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
 
     if (files_check_name("filename", s->filename, strlen(s->filename), e) < 0)
         return NULL;
     AUTO_FD int fd = content_fd(s->content, e);
     if (fd < 0)
         return NULL;
-    json_t *file = broker_put_file(&client, c->tenant, s->conversation, s->filename, fd,
-                                   s->content.len, s->replace, e);
+    json_t *file = broker_put_file(&client, s->conversation, s->filename, fd, s->content.len,
+                                   s->replace, e);
     if (!file)
         return NULL;
     const char *mime = media_type(s->filename, s->content.data, s->content.len);
@@ -245,10 +245,9 @@ static int create_upload(const struct mcp_tool_call *c, void *arguments, struct 
                          struct err *e)
 {
     const struct create_upload *x = arguments;
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
 
-    out->structured = broker_create_upload(&client, c->tenant, x->conversation, x->filename,
-                                           x->size.value, e);
+    out->structured = broker_create_upload(&client, x->conversation, x->filename, x->size.value, e);
     return out->structured ? 0 : -1;
 }
 
@@ -300,13 +299,12 @@ static int import_url(const struct mcp_tool_call *c, void *arguments, struct mcp
                       struct err *e)
 {
     const struct import_url *x = arguments;
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const struct changes changes = {c->server, c->tenant, x->conversation};
 
     if (fetch_check_url(x->url, e) < 0)
         return -1;
-    json_auto_t *file = broker_import_url(&client, c->tenant, x->conversation, x->url, x->filename,
-                                          e);
+    json_auto_t *file = broker_import_url(&client, x->conversation, x->url, x->filename, e);
     if (!file)
         return -1;
     const char *name = json_get_string(file, "name"), *url = json_get_string(file, "url");

@@ -61,7 +61,7 @@ static char *uri_decode(const char *s, size_t len)
 
 int uri_parse(const char *uri, struct uri_file *out, struct err *e)
 {
-    AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
+    AUTO_URI_FILE struct uri_file f = {0};
     struct err why = ERR_INIT;
     const char *slash = NULL;
 
@@ -78,7 +78,7 @@ int uri_parse(const char *uri, struct uri_file *out, struct err *e)
         files_check_name("name", f.name, strlen(f.name), &why) < 0)
         return err_set(e, ERR_NOT_FOUND, "there is no such resource");
     *out = f;
-    f = (struct uri_file)URI_FILE_INIT;
+    f = (struct uri_file){0};
     return 0;
 }
 
@@ -86,12 +86,12 @@ void uri_file_clear(struct uri_file *f)
 {
     free(f->conversation);
     free(f->name);
-    *f = (struct uri_file)URI_FILE_INIT;
+    *f = (struct uri_file){0};
 }
 
 bool uri_is_ours(const char *uri)
 {
-    AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
+    AUTO_URI_FILE struct uri_file f = {0};
     struct err e = ERR_INIT;
 
     if (uri_parse(uri, &f, &e) < 0)

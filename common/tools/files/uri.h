@@ -21,10 +21,6 @@ struct uri_file {
     char *name; /* passes files_check_name */
 };
 
-#define URI_FILE_INIT                                                                              \
-    {                                                                                              \
-        0                                                                                          \
-    }
 #define AUTO_URI_FILE AUTO(uri_file_clear)
 
 /* Reads a client's URI; other spellings than ours are accepted. ERR_NOT_FOUND when it cannot be

@@ -102,7 +102,7 @@ char *adapt_name(const char *path, const char *const *roots, struct err *e)
 
 json_t *adapt_find_file(const struct mcp_tool_call *c, const char *conversation, const char *name)
 {
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const char *slash = strrchr(name, '/');
     AUTO_FREE char *folder = mem_strndup(name, slash ? (size_t)(slash - name) : 0);
     AUTO_BUF struct buf pattern = BUF_INIT(2 * FILES_NAME_MAX);
@@ -112,14 +112,14 @@ json_t *adapt_find_file(const struct mcp_tool_call *c, const char *conversation,
         buf_addf(&pattern, "%s%c", strchr("*?[\\", *at) ? "\\" : "", *at);
     const struct broker_listing listing = {
         .conversation = conversation, .folder = folder, .glob = buf_str(&pattern), .max = 1};
-    json_auto_t *page = broker_list_folder(&client, c->tenant, &listing, &e);
+    json_auto_t *page = broker_list_folder(&client, &listing, &e);
     return json_incref(json_array_get(json_object_get(page, "files"), 0));
 }
 
 int adapt_list_folder(const struct mcp_tool_call *c, const char *conversation, const char *folder,
                       void (*add)(const json_t *files, json_t *list), json_t *list, struct err *e)
 {
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     json_auto_t *page = NULL;
 
     for (int i = 0; i < PAGES_MAX; i++) {
@@ -127,7 +127,7 @@ int adapt_list_folder(const struct mcp_tool_call *c, const char *conversation, c
                                                .folder = folder,
                                                .after = json_get_string(page, "next"),
                                                .max = PAGE_FILES};
-        json_t *next = broker_list_folder(&client, c->tenant, &listing, e);
+        json_t *next = broker_list_folder(&client, &listing, e);
 
         json_decref(page);
         page = next;
@@ -144,10 +144,10 @@ int adapt_delete(const struct mcp_tool_call *c, const char *conversation, int ti
                  struct err *e)
 {
     const struct timespec delay = {.tv_nsec = RETRY_MS * 1000000L};
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
 
     for (;; timeout_ms -= RETRY_MS) {
-        json_auto_t *gone = broker_delete_conversation(&client, c->tenant, conversation, e);
+        json_auto_t *gone = broker_delete_conversation(&client, conversation, e);
 
         if (gone || e->kind == ERR_NOT_FOUND)
             return 0;

@@ -64,7 +64,7 @@ struct copy_paths {
 static int copy_by_ours(const struct container_call *s, const struct copy *copy,
                         const struct copy_paths *paths, char **out_local, struct err *e)
 {
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     json_t *copied;
     const char *path;
 
@@ -205,10 +205,9 @@ static const char *language_of(const char *image)
 static json_t *create_psandbox(const struct mcp_tool_call *c, const char *image, struct err *e)
 {
     const struct tools_app *app = c->app;
-    struct broker_client client = tools_client(app, c->cancel_fd);
+    struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
     char digits[CRYPTO_HEX_LEN(CONVERSATION_BYTES)];
-    struct broker_psandbox_request want = {.tenant = c->tenant,
-                                           .image = image,
+    struct broker_psandbox_request want = {.image = image,
                                            .alias = CONTAINER_FOLDER,
                                            .network = app->limits.network &&
                                                       !app->limits.network_ask};
@@ -245,7 +244,7 @@ static void initialize(const struct mcp_tool_call *c, struct mcp_result *out)
 
 static int write_file(const struct container_call *s, struct err *e)
 {
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     AUTO_FREE char *conversation = container_conversation(s, e);
     AUTO_FREE char *name = conversation ? container_file_name(s->a.dest_dir, s->a.file_name, e)
                                         : NULL;
@@ -283,7 +282,7 @@ static int exec_some(const struct container_call *s, size_t first, struct buf *t
     const struct tools_app *app = s->mcp->app;
     const json_t *all = json_object_get(s->known, "commands");
     json_t *commands = json_array(), *object, *result;
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     size_t i;
 
     for (i = first; i < s->a.commands.n && i < first + PSANDBOX_COMMANDS_MAX; i++)
@@ -338,11 +337,9 @@ static void exec_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 /* Closes the container and deletes its files. */
 static int stop_container(const struct container_call *s, struct err *e)
 {
-    struct broker_client client = tools_client(s->mcp->app, s->mcp->cancel_fd);
+    struct broker_client client = tools_client(s->mcp->app, s->mcp->tenant, s->mcp->cancel_fd);
     AUTO_FREE char *conversation = container_conversation(s, e);
-    json_auto_t *closed = conversation
-                              ? broker_close_psandbox(&client, s->mcp->tenant, s->psandbox, e)
-                              : NULL;
+    json_auto_t *closed = conversation ? broker_close_psandbox(&client, s->psandbox, e) : NULL;
 
     return closed ? adapt_delete(s->mcp, conversation, STOP_TIMEOUT_MS, e) : -1;
 }

@@ -80,8 +80,8 @@ bool container_begin(struct container_call *s, const struct arg_row *table)
 
 char *container_conversation(const struct container_call *s, struct err *e)
 {
-    struct broker_client client = tools_client(s->mcp->app, s->mcp->cancel_fd);
-    json_auto_t *answer = broker_psandbox_status(&client, s->mcp->tenant, s->psandbox, NULL, e);
+    struct broker_client client = tools_client(s->mcp->app, s->mcp->tenant, s->mcp->cancel_fd);
+    json_auto_t *answer = broker_psandbox_status(&client, s->psandbox, NULL, e);
     const json_t *row = json_array_get(json_object_get(answer, "sandboxes"), 0);
     const char *status = json_get_string(row, "status");
     const char *conversation = json_get_string(row, "conversationId");

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "common/base/buf.h"
-#include "common/protocol/client_psandboxes.h"
+#include "common/protocol/client_runs.h"
 #include "common/tools/profiles/adapt.h"
 
 #define CONTAINER_FOLDER "/app"

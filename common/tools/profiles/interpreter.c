@@ -7,7 +7,7 @@
 
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
-#include "common/protocol/client_psandboxes.h"
+#include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/interpreter_call.h"
@@ -91,7 +91,7 @@ static void create_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     static const char nothing[] = "pass";
     AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     struct err e = ERR_INIT;
     json_t *result;
 
@@ -115,8 +115,8 @@ static int end_session(const struct mcp_tool_call *c, const char *session, struc
     struct mcp_tool_call uncancelled = *c;
 
     uncancelled.cancel_fd = -1;
-    struct broker_client client = tools_client(c->app, -1);
-    json_auto_t *reset = broker_reset_session(&client, c->tenant, session, NULL, e);
+    struct broker_client client = tools_client(c->app, c->tenant, -1);
+    json_auto_t *reset = broker_reset_session(&client, session, NULL, e);
     if (!reset && e->kind != ERR_NOT_FOUND)
         return -1;
     return adapt_delete(&uncancelled, session, END_TIMEOUT_MS, e);
@@ -165,7 +165,7 @@ static void status_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 static void execute_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     struct err e = ERR_INIT;
     json_t *result;
 
@@ -182,7 +182,7 @@ static void execute_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 static void once_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     char digits[CRYPTO_HEX_LEN(ONCE_BYTES)];
     struct mcp_tool_call once = *c;
     struct err e = ERR_INIT, close_e = ERR_INIT;
@@ -268,7 +268,7 @@ static json_t *install_error(const json_t *result, struct mcp_result *inner)
 static void install_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     AUTO_INTERPRETER_CALL struct interpreter_call s = {.mcp = c, .out = out};
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     struct err e = ERR_INIT;
     json_t *result = NULL, *error;
     const char *output;

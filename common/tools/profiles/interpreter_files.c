@@ -7,7 +7,7 @@
 
 #include "common/base/mem.h"
 #include "common/protocol/client_files.h"
-#include "common/protocol/client_psandboxes.h"
+#include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/files/content.h"
@@ -67,8 +67,8 @@ static bool is_interpreter(const json_t *row)
 
 json_t *interpreter_sessions(const struct mcp_tool_call *c, const char *session, struct err *e)
 {
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
-    json_auto_t *answer = broker_psandbox_status(&client, c->tenant, NULL, session, e);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
+    json_auto_t *answer = broker_psandbox_status(&client, NULL, session, e);
     json_t *names = json_array(), *row;
 
     for (size_t i = 0; (row = json_array_get(json_object_get(answer, "sandboxes"), i)); i++) {
@@ -218,7 +218,7 @@ static void read_tool(const struct mcp_tool_call *c, struct mcp_result *out)
 static void write_text(const struct interpreter_call *s, const char *path, const char *content,
                        const char *done)
 {
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     AUTO_FREE char *name = interpreter_name(s->out, path);
     struct err e = ERR_INIT;
     json_t *written;
@@ -335,7 +335,7 @@ static json_t *chart_problem(const json_t *result, const struct mcp_result *inne
 /* 0: the chart is in the sandbox under this name; -1: out says why not. */
 static int chart_draw(const struct interpreter_call *s, const struct chart *chart, const char *name)
 {
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     struct err e = ERR_INIT;
     json_t *result = NULL;
     json_auto_t *problem = NULL;

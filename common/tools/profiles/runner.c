@@ -90,7 +90,7 @@ static bool accepts(const struct mcp_tool_call *c, const struct arg_row *table,
 
 static void upload(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     struct err e = ERR_INIT;
     json_t *object;
 
@@ -150,7 +150,7 @@ static void tell_run(const struct mcp_tool_call *c, struct mcp_result *inner,
 
 static void run(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     const char *language = json_get_string(c->arguments, "language");
     struct err e = ERR_INIT;
     json_t *arguments, *object;
@@ -177,7 +177,7 @@ static void run(const struct mcp_tool_call *c, struct mcp_result *out)
 
 static void list_runners(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     struct err e = ERR_INIT;
     json_t *object;
 

@@ -67,7 +67,7 @@ static void session_upload(const struct mcp_tool_call *c, struct mcp_result *out
 {
     static const struct session_codes codes = {.invalid = "invalid_content"};
     AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out, .bad_id = SESSION_ID_INVALID};
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     struct err e = ERR_INIT;
     json_t *written;
 
@@ -279,7 +279,7 @@ static const char *busy_code(const struct session_call *s)
 static void session_run(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     AUTO_SESSION_CALL struct session_call s = {.mcp = c, .out = out, .bad_id = SESSION_ID_INVALID};
-    AUTO_MCP_RESULT struct mcp_result inner = MCP_RESULT_INIT;
+    AUTO_MCP_RESULT struct mcp_result inner = {0};
     struct err e = ERR_INIT;
     json_t *result;
 

@@ -112,9 +112,9 @@ static bool settle_id(struct session_call *s)
 
 int session_exists(const struct session_call *s, struct err *e)
 {
-    struct broker_client client = tools_client(s->mcp->app, s->mcp->cancel_fd);
+    struct broker_client client = tools_client(s->mcp->app, s->mcp->tenant, s->mcp->cancel_fd);
     const struct broker_listing listing = {.conversation = s->id, .folder = "", .max = 1};
-    json_auto_t *page = broker_list_folder(&client, s->mcp->tenant, &listing, e);
+    json_auto_t *page = broker_list_folder(&client, &listing, e);
 
     if (page)
         return 1;

@@ -105,9 +105,9 @@ static bool add_head(const char *type, const struct buf *head, uint64_t size, st
 static int fail_no_file(const struct mcp_prompt_call *call, const char *conversation, struct err *e)
 {
     const struct tools_app *app = call->app;
-    struct broker_client client = tools_client(app, -1);
+    struct broker_client client = tools_client(app, call->tenant, -1);
     struct err why = ERR_INIT;
-    json_auto_t *names = broker_names(&client, call->tenant, conversation, "", NAMES_SHOWN, &why);
+    json_auto_t *names = broker_names(&client, conversation, "", NAMES_SHOWN, &why);
     AUTO_BUF struct buf list = BUF_INIT(300);
     AUTO_BUF struct buf shown = BUF_INIT(4096);
     json_t *name;

@@ -85,7 +85,7 @@ static json_t *install_start(const struct mcp_tool_call *c, const struct install
         .args = i->packages.items,
         .n_args = i->packages.n,
     };
-    struct broker_client client = tools_client(app, c->cancel_fd);
+    struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
     struct broker_run_options options = {
         .options = {.wait_ms = i->wait_ms.given ? i->wait_ms.value : app->limits.wait_ms,
                     .detach = c->leave_fd >= 0,

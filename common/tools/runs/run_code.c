@@ -146,7 +146,7 @@ static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_co
         .env = r->environment.items,
         .n_env = r->environment.n,
     };
-    struct broker_client client = tools_client(app, c->cancel_fd);
+    struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
     json_auto_t *wants = imports_of(r->language, r->code);
     AUTO_FREE char *subject = mem_printf("The %s program", r->language);
     struct broker_run_options options = {.options = {.wait_ms = run_code_wait_ms(c, r),

@@ -35,14 +35,14 @@ static bool is_gone(const json_t *file)
 static int run_files_open(const struct mcp_tool_call *c, const struct run_files *files, size_t row,
                           struct stat *out, struct err *e)
 {
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const char *name = json_get_string(json_array_get(files->rows, row), "name");
     size_t before = 0; /* the descriptors belong to the first rows that have a url, in order */
 
     for (size_t i = 0; i < row; i++)
         before += !is_gone(json_array_get(files->rows, i));
     if (!files->opened || before >= files->opened->n)
-        return broker_open_file(&client, c->tenant, files->conversation, name, out, e);
+        return broker_open_file(&client, files->conversation, name, out, e);
     AUTO_FD int fd = fcntl(files->opened->at[before], F_DUPFD_CLOEXEC, 0);
     if (fd < 0 || fstat(fd, out) < 0)
         return err_errno(e, "reading the file's size");
@@ -184,7 +184,7 @@ static void collect_drawings(const struct gallery *g, struct drawings *out)
 static json_t *run_drawing(const struct gallery *g, const struct drawings *d, struct err *e)
 {
     const struct tools_app *app = g->call->app;
-    struct broker_client client = tools_client(app, g->call->cancel_fd);
+    struct broker_client client = tools_client(app, g->call->tenant, g->call->cancel_fd);
     uint64_t timeout_max = app->limits.timeout_max_ms;
     /* Room for all pictures, within the limit of a run's output. */
     uint64_t one = g->image_max > DRAW_KEEP_MAX ? DRAW_KEEP_MAX : B64_ENCODED_LEN(g->image_max) + 1;

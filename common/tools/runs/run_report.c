@@ -268,10 +268,10 @@ static int task_fail(struct err *e)
 static json_t *task_poll(const struct mcp_tool_call *c, const char *id, bool brief, struct err *e)
 {
     const struct broker_poll_options options = {.wait_ms = 0};
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
 
     client.limit_ms = brief ? BRIEF_MS : 0;
-    return broker_get_run(&client, c->tenant, id, &options, e);
+    return broker_get_run(&client, id, &options, e);
 }
 
 static int task_get(const struct mcp_tool_call *c, const char *id, bool brief, struct mcp_task *out,
@@ -306,8 +306,8 @@ static int task_update(const struct mcp_tool_call *c, const char *id, const json
 
 static int task_cancel(const struct mcp_tool_call *c, const char *id, struct err *e)
 {
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
-    json_auto_t *result = broker_cancel_run(&client, c->tenant, id, e);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
+    json_auto_t *result = broker_cancel_run(&client, id, e);
 
     return result ? 0 : task_fail(e);
 }

@@ -43,7 +43,7 @@ static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_re
     const struct run_arguments *g = arguments;
     const struct tools_app *app = c->app;
     /* A cancelled get_run does not cancel the run. */
-    struct broker_client client = tools_client(app, c->cancel_fd);
+    struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
     /* Without wait_ms runs are waited for to their end; get_run still answers after wait_max_ms. */
     uint64_t usual_ms = app->limits.wait_ms > 0 ? app->limits.wait_ms : app->limits.wait_max_ms;
     struct run_life life;
@@ -54,7 +54,7 @@ static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_re
 
     client.leave_fd = c->leave_fd;
     run_life_begin(&life, c, "The program", 0, &client, &poll.callbacks);
-    result = broker_get_run(&client, c->tenant, g->run_id, &poll, e);
+    result = broker_get_run(&client, g->run_id, &poll, e);
     if (!result)
         return -1;
     run_report_tell(c, &(struct run_telling){0}, result, out);
@@ -82,8 +82,8 @@ static int cancel_run(const struct mcp_tool_call *c, void *arguments, struct mcp
                       struct err *e)
 {
     const struct run_arguments *x = arguments;
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
-    json_t *result = broker_cancel_run(&client, c->tenant, x->run_id, e);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
+    json_t *result = broker_cancel_run(&client, x->run_id, e);
 
     if (!result)
         return -1;
@@ -133,9 +133,9 @@ static int list_runs(const struct mcp_tool_call *c, void *arguments, struct mcp_
     static const char *const members[] = {"runId",     "conversationId", "language",  "status",
                                           "createdAt", "endedAt",        "expiresAt", NULL};
     const struct run_arguments *l = arguments;
-    struct broker_client client = tools_client(c->app, c->cancel_fd);
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
 
-    json_auto_t *answer = broker_list_runs(&client, c->tenant, l->conversation, e);
+    json_auto_t *answer = broker_list_runs(&client, l->conversation, e);
 
     if (answer)
         out->structured = json_pack("{s:o}", "runs",

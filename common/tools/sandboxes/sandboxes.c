@@ -5,7 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/buf.h"
 #include "common/base/mem.h"
-#include "common/protocol/client_psandboxes.h"
+#include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
 #include "common/tools/files/content.h"
@@ -69,9 +69,8 @@ static int create_sandbox(const struct mcp_tool_call *c, void *arguments, struct
 {
     const struct create_sandbox *x = arguments;
     const struct tools_app *app = c->app;
-    const struct broker_client client = tools_client(app, c->cancel_fd);
-    const struct broker_psandbox_request want = {.tenant = c->tenant,
-                                                 .conversation = x->conversation,
+    const struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
+    const struct broker_psandbox_request want = {.conversation = x->conversation,
                                                  .language = x->language,
                                                  .image = x->image,
                                                  .network = x->network,
@@ -143,7 +142,7 @@ static json_t *exec_run(const struct mcp_tool_call *c, const struct exec *x, str
 {
     const struct tools_app *app = c->app;
     const struct run_text one = {x->command, x->command ? strlen(x->command) : 0};
-    struct broker_client client = tools_client(app, c->cancel_fd);
+    struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
     struct broker_callbacks callbacks = {0};
     struct run_life life;
     const struct broker_exec_want want = {
@@ -161,7 +160,7 @@ static json_t *exec_run(const struct mcp_tool_call *c, const struct exec *x, str
     client.leave_fd = c->leave_fd;
     run_life_begin(&life, c, "The command", x->timeout_ms ? x->timeout_ms : app->limits.timeout_ms,
                    &client, &callbacks);
-    return broker_exec(&client, c->tenant, &want, &callbacks, e);
+    return broker_exec(&client, &want, &callbacks, e);
 }
 
 static int exec(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
@@ -220,10 +219,9 @@ static int get_sandbox_status(const struct mcp_tool_call *c, void *arguments,
                               struct mcp_result *out, struct err *e)
 {
     const struct names *x = arguments;
-    const struct broker_client client = tools_client(c->app, c->cancel_fd);
+    const struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
 
-    out->structured = broker_psandbox_status(&client, c->tenant, x->psandbox_id, x->conversation,
-                                             e);
+    out->structured = broker_psandbox_status(&client, x->psandbox_id, x->conversation, e);
     return out->structured ? 0 : -1;
 }
 
@@ -250,9 +248,9 @@ static int close_sandbox(const struct mcp_tool_call *c, void *arguments, struct 
                          struct err *e)
 {
     const struct names *x = arguments;
-    const struct broker_client client = tools_client(c->app, c->cancel_fd);
+    const struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
 
-    out->structured = broker_close_psandbox(&client, c->tenant, x->psandbox_id, e);
+    out->structured = broker_close_psandbox(&client, x->psandbox_id, e);
     return out->structured ? 0 : -1;
 }
 
@@ -283,9 +281,9 @@ static int reset_session(const struct mcp_tool_call *c, void *arguments, struct 
                          struct err *e)
 {
     const struct names *x = arguments;
-    const struct broker_client client = tools_client(c->app, c->cancel_fd);
+    const struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
 
-    out->structured = broker_reset_session(&client, c->tenant, x->conversation, x->language, e);
+    out->structured = broker_reset_session(&client, x->conversation, x->language, e);
     return out->structured ? 0 : -1;
 }
 
@@ -338,9 +336,9 @@ static char *logs_sandbox_id(const char *uri)
 json_t *sandbox_logs_read(const struct tools_app *app, const char *tenant, const char *uri,
                           struct err *e)
 {
-    const struct broker_client client = tools_client(app, -1);
+    const struct broker_client client = tools_client(app, tenant, -1);
     AUTO_FREE char *id = logs_sandbox_id(uri);
-    json_auto_t *logs = id ? broker_psandbox_logs(&client, tenant, id, e) : NULL;
+    json_auto_t *logs = id ? broker_psandbox_logs(&client, id, e) : NULL;
 
     if (!id || (!logs && e->kind == ERR_NOT_FOUND))
         err_set(e, ERR_NOT_FOUND, "there is no such resource");

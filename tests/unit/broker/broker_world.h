@@ -104,6 +104,12 @@ static inline void bw_open(struct broker_world *w)
     w->client = (struct broker_client){.path = w->socket, .cancel_fd = -1, .leave_fd = -1};
 }
 
+static inline const struct broker_client *bw_client(struct broker_world *w, const char *tenant)
+{
+    w->client.tenant = tenant;
+    return &w->client;
+}
+
 static inline int bw_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     (void)st;

@@ -4,7 +4,6 @@
 #include "tests/unit/broker/broker_world.h"
 
 #include "common/protocol/client_files.h"
-#include "common/protocol/client_psandboxes.h"
 #include "common/protocol/client_runs.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
@@ -22,28 +21,24 @@ static int setup(void **state)
     return 0;
 }
 
-static struct broker_psandbox_request want_of(const char *tenant)
-{
-    return (struct broker_psandbox_request){
-        .tenant = tenant, .conversation = "c", .language = "bash"};
-}
+static const struct broker_psandbox_request in_bash = {.conversation = "c", .language = "bash"};
 
 /* Its id; heap. */
 static char *create(struct broker_world *w, const char *tenant)
 {
     struct err e = ERR_INIT;
-    const struct broker_psandbox_request want = want_of(tenant);
-    json_auto_t *row = broker_create_psandbox(&w->client, &want, &e);
+    json_auto_t *row = broker_create_psandbox(bw_client(w, tenant), &in_bash, &e);
     if (!row)
         fail_msg("%s", e.text);
     return mem_strdup(json_get_string(row, "sandboxId"));
 }
 
-static void expect_refusal(struct broker_world *w, const struct broker_psandbox_request *want,
-                           enum err_kind kind, const char *part)
+static void expect_refusal(struct broker_world *w, const char *tenant,
+                           const struct broker_psandbox_request *want, enum err_kind kind,
+                           const char *part)
 {
     struct err e = ERR_INIT;
-    assert_null(broker_create_psandbox(&w->client, want, &e));
+    assert_null(broker_create_psandbox(bw_client(w, tenant), want, &e));
     assert_string_equal(err_kind_name(e.kind), err_kind_name(kind));
     assert_contains(e.text, part);
 }
@@ -52,7 +47,7 @@ static json_t *exec(struct broker_world *w, const char *tenant, const char *id, 
 {
     const struct run_text command = {"true", 4};
     const struct broker_exec_want want = {.psandbox_id = id, .commands = &command, .n = 1};
-    return broker_exec(&w->client, tenant, &want, NULL, e);
+    return broker_exec(bw_client(w, tenant), &want, NULL, e);
 }
 
 static void expect_mine(struct broker_world *w, const char *tenant, const char *id)
@@ -70,18 +65,18 @@ static void expect_nobody(struct broker_world *w, const char *tenant, const char
     assert_null(exec(w, tenant, id, &e));
     assert_int_equal(e.kind, ERR_NOT_FOUND);
     assert_string_equal(e.text, WIRE_NO_SUCH_SANDBOX);
-    assert_null(broker_close_psandbox(&w->client, tenant, id, &e));
+    assert_null(broker_close_psandbox(bw_client(w, tenant), id, &e));
     assert_string_equal(e.text, WIRE_NO_SUCH_SANDBOX);
-    assert_null(broker_psandbox_logs(&w->client, tenant, id, &e));
+    assert_null(broker_psandbox_logs(bw_client(w, tenant), id, &e));
     assert_string_equal(e.text, WIRE_NO_SUCH_SANDBOX);
-    assert_null(broker_psandbox_status(&w->client, tenant, id, NULL, &e));
+    assert_null(broker_psandbox_status(bw_client(w, tenant), id, NULL, &e));
     assert_string_equal(e.text, WIRE_NO_SUCH_SANDBOX);
 }
 
 static void close_psandbox(struct broker_world *w, const char *tenant, const char *id)
 {
     struct err e = ERR_INIT;
-    json_auto_t *row = broker_close_psandbox(&w->client, tenant, id, &e);
+    json_auto_t *row = broker_close_psandbox(bw_client(w, tenant), id, &e);
     assert_non_null(row);
 }
 
@@ -106,13 +101,12 @@ static void calls_reach_their_own_sandbox_and_no_other(void **state)
 static void a_tenant_has_its_most_and_the_server_too(void **state)
 {
     struct broker_world *w = *state;
-    struct broker_psandbox_request ann = want_of("ann"), bob = want_of("bob");
     bw_start_broker(w);
     AUTO_FREE char *one = create(w, "ann");
     AUTO_FREE char *two = create(w, "ann");
-    expect_refusal(w, &ann, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
+    expect_refusal(w, "ann", &in_bash, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
     AUTO_FREE char *theirs = create(w, "bob");
-    expect_refusal(w, &bob, ERR_BUSY, "no room");
+    expect_refusal(w, "bob", &in_bash, ERR_BUSY, "no room");
     close_psandbox(w, "ann", one);
     AUTO_FREE char *three = create(w, "ann"); /* its room is free as soon as it is closed */
     expect_nobody(w, "ann", one);
@@ -123,12 +117,12 @@ static void a_tenant_has_its_most_and_the_server_too(void **state)
 static void what_must_not_be_made_is_refused(void **state)
 {
     struct broker_world *w = *state;
-    struct broker_psandbox_request want = want_of("ann");
+    struct broker_psandbox_request want = in_bash;
     bw_start_broker(w);
     want.language = "cobol";
-    expect_refusal(w, &want, ERR_NOT_FOUND, "language");
+    expect_refusal(w, "ann", &want, ERR_NOT_FOUND, "language");
     want.language = NULL;
-    expect_refusal(w, &want, ERR_INVALID, "language or image");
+    expect_refusal(w, "ann", &want, ERR_INVALID, "language or image");
     static const char *const images[] = {"alpine",
                                          "debian/other",
                                          "evil.example/debian",
@@ -138,14 +132,14 @@ static void what_must_not_be_made_is_refused(void **state)
                                          ""};
     for (size_t i = 0; i < ARRAY_LEN(images); i++) {
         want.image = images[i];
-        expect_refusal(w, &want, ERR_DENIED, "SANDBOX_PERSISTENT_IMAGES");
+        expect_refusal(w, "ann", &want, ERR_DENIED, "SANDBOX_PERSISTENT_IMAGES");
     }
-    want = want_of("ann");
+    want = in_bash;
     want.network = true;
-    expect_refusal(w, &want, ERR_DENIED, "network");
-    want = want_of("ann");
+    expect_refusal(w, "ann", &want, ERR_DENIED, "network");
+    want = in_bash;
     want.conversation = "bad\nname";
-    expect_refusal(w, &want, ERR_INVALID, "conversationId");
+    expect_refusal(w, "ann", &want, ERR_INVALID, "conversationId");
     bw_close(w);
 }
 
@@ -153,11 +147,11 @@ static void an_image_of_the_list_is_taken(void **state)
 {
     struct broker_world *w = *state;
     struct err e = ERR_INIT;
-    struct broker_psandbox_request want = want_of("ann");
+    struct broker_psandbox_request want = in_bash;
     want.language = NULL;
     want.image = "tools/all:2";
     bw_start_broker(w);
-    json_auto_t *row = broker_create_psandbox(&w->client, &want, &e);
+    json_auto_t *row = broker_create_psandbox(bw_client(w, "ann"), &want, &e);
     assert_string_equal(json_get_string(row, "image"), "tools/all:2");
     bw_close(w);
 }
@@ -216,7 +210,7 @@ static int adopt(struct broker_world *w, const char *run_id, json_t *take_more)
 static void one_of_a_broker_before_counts_and_gets_its_calls(void **state)
 {
     struct broker_world *w = *state;
-    struct broker_psandbox_request want = want_of("ann");
+    struct broker_psandbox_request want = in_bash;
     struct err e = ERR_INIT;
     w->config.persistent.tenant_max = 1;
     bw_start_broker(w);
@@ -234,12 +228,12 @@ static void one_of_a_broker_before_counts_and_gets_its_calls(void **state)
     }
     assert_string_equal(json_get_string(message, "do"), "hand");
     assert_true(theirs >= 0);
-    expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
+    expect_refusal(w, "ann", &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
     close(theirs);
     close(caller);
     close(channel);
     json_t *row = NULL;
-    while (!(row = broker_create_psandbox(&w->client, &want, &e)))
+    while (!(row = broker_create_psandbox(bw_client(w, "ann"), &want, &e)))
         poll(NULL, 0, 10); /* until it is out of them again */
     json_decref(row);
     bw_close(w);
@@ -347,15 +341,15 @@ static void expect_handed(int channel, const char *op)
 static void one_that_is_not_back_yet_counts_and_its_callers_wait_for_it(void **state)
 {
     struct broker_world *w = *state;
-    struct broker_psandbox_request want = want_of("ann");
+    struct broker_psandbox_request want = in_bash;
     struct err e = ERR_INIT;
 
     w->config.persistent.tenant_max = 1;
     pid_t alive = leave_one(w, true);
     bw_start_broker(w);
     bw_wait_for(w, "running", 0);
-    expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
-    assert_null(broker_delete_conversation(&w->client, "ann", "c", &e));
+    expect_refusal(w, "ann", &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
+    assert_null(broker_delete_conversation(bw_client(w, "ann"), "c", &e));
     assert_contains(e.text, "a persistent sandbox of this conversation is still open");
     static const char *const ops[] = {"exec", "session", "close_psandbox"};
     int callers[ARRAY_LEN(ops)];
@@ -367,13 +361,13 @@ static void one_that_is_not_back_yet_counts_and_its_callers_wait_for_it(void **s
                                 json_pack("{s:b, s:s}", "session", 1, "language", "python"));
     for (size_t i = 0; i < ARRAY_LEN(ops); i++)
         expect_handed(channel, ops[i]);
-    expect_refusal(w, &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX"); /* it counts once: */
+    expect_refusal(w, "ann", &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX"); /* it counts once: */
     for (size_t i = 0; i < ARRAY_LEN(ops); i++)
         close(callers[i]);
     die(alive);
     close(TAKE_FD(channel));
     json_t *row = NULL; /* when it goes there is room at once */
-    while (!(row = broker_create_psandbox(&w->client, &want, &e)))
+    while (!(row = broker_create_psandbox(bw_client(w, "ann"), &want, &e)))
         poll(NULL, 0, 10);
     json_decref(row);
     bw_close(w);
@@ -391,7 +385,7 @@ static void one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then(voi
     bw_wait_for(w, "running", 0);
     die(alive);
     bw_expect_error(held, ERR_NOT_FOUND, "lost");
-    json_auto_t *row = broker_close_psandbox(&w->client, "ann", PSANDBOX_ID_PREFIX OF_BEFORE, &e);
+    json_auto_t *row = broker_close_psandbox(bw_client(w, "ann"), PSANDBOX_ID_PREFIX OF_BEFORE, &e);
     assert_string_equal(json_get_string(row, "status"), "lost");
     bw_close(w);
 }
@@ -400,12 +394,12 @@ static void a_broker_that_is_relieved_ends_although_one_lives_on(void **state)
 {
     struct broker_world *w = *state;
     struct deadline end = deadline_in_ms(20000);
-    struct broker_psandbox_request want = want_of("ann");
+    struct broker_psandbox_request want = in_bash;
     struct err e = ERR_INIT;
 
     want.conversation = "lingers";
     bw_start_broker(w);
-    json_auto_t *row = broker_create_psandbox(&w->client, &want, &e);
+    json_auto_t *row = broker_create_psandbox(bw_client(w, "ann"), &want, &e);
     pid_t sandbox_dir = (pid_t)json_get_integer(row, "pid", 0);
     assert_true(sandbox_dir > 0);
     poll(NULL, 0, 2500); /* nothing is due any more that would wake it */
@@ -430,11 +424,11 @@ static void one_of_a_conversation_keeps_its_files(void **state)
     bw_start_broker(w);
     AUTO_FREE char *id = create(w, "ann");
     die(leave_one(w, false)); /* the directory is there now */
-    assert_null(broker_delete_conversation(&w->client, "ann", "c", &e));
+    assert_null(broker_delete_conversation(bw_client(w, "ann"), "c", &e));
     assert_int_equal(e.kind, ERR_BUSY);
     assert_contains(e.text, "a persistent sandbox of this conversation is still open");
     close_psandbox(w, "ann", id);
-    json_auto_t *gone = broker_delete_conversation(&w->client, "ann", "c", &e);
+    json_auto_t *gone = broker_delete_conversation(bw_client(w, "ann"), "c", &e);
     if (!gone)
         fail_msg("%s", e.text);
     assert_true(json_get_bool(gone, "deleted", 0));

@@ -43,7 +43,7 @@ static void plant_many(struct fixture *f, const char *folder, int n)
 
 static json_t *result_of(struct fixture *f, const struct snapshot *before)
 {
-    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot after = {0};
     json_t *result = json_object();
 
     take(f, &after);
@@ -54,7 +54,7 @@ static json_t *result_of(struct fixture *f, const struct snapshot *before)
 static void a_short_list_is_in_order_of_names(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot before = {0};
     char text[1000];
 
     fixture_plant(f, "b-gone", "1");
@@ -71,7 +71,7 @@ static void a_short_list_is_in_order_of_names(void **state)
 static void what_lies_at_the_top_is_listed_however_much_there_is_below(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot before = {0};
     char text[20000];
 
     take(f, &before);
@@ -88,7 +88,7 @@ static void what_lies_at_the_top_is_listed_however_much_there_is_below(void **st
 static void what_is_gone_gives_way_to_what_is_there(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot before = {0};
     char text[20000], name[64];
 
     plant_many(f, "", 250);

@@ -5,7 +5,6 @@
 #include "tests/unit/unit.h"
 
 #include "common/base/sock.h"
-#include "common/protocol/client_psandboxes.h"
 #include "common/protocol/client_runs.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
@@ -164,7 +163,7 @@ static enum err_kind look(struct fixture *f)
     struct err e = ERR_INIT;
 
     start_broker(f);
-    assert_null(broker_get_run(&f->client, "t", "id", &how, &e));
+    assert_null(broker_get_run(&f->client, "id", &how, &e));
     return e.kind;
 }
 
@@ -236,10 +235,10 @@ static void a_call_without_an_answer_says_which_process_ended(void **state)
 
     f->be = end_silently;
     start_broker(f);
-    assert_null(broker_get_run(&f->client, "t", "id", &now, &e));
+    assert_null(broker_get_run(&f->client, "id", &now, &e));
     assert_int_equal(e.kind, ERR_LOST);
     assert_contains(e.text, "the run was lost: its supervisor ended");
-    assert_null(broker_close_psandbox(&f->client, "t", "id", &e));
+    assert_null(broker_close_psandbox(&f->client, "id", &e));
     assert_int_equal(e.kind, ERR_LOST);
     assert_contains(e.text, "the sandbox's supervisor ended");
     assert_int_equal(broker_ping(&f->client, &e), -1);

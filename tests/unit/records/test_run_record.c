@@ -61,7 +61,7 @@ static void expect_none(struct fixture *f, const char *run_id, const char *tenan
 static void a_run_is_found_by_its_owner_only(void **state)
 {
     struct fixture *f = *state;
-    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    AUTO_RUN_RECORD struct run_record r = {0};
     json_t *result = NULL;
 
     begin(f, ID_A, "ann", 0);
@@ -81,7 +81,7 @@ static void a_run_is_found_by_its_owner_only(void **state)
 static void the_result_comes_with_its_output(void **state)
 {
     struct fixture *f = *state;
-    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    AUTO_RUN_RECORD struct run_record r = {0};
     json_auto_t *result = NULL;
     AUTO_BUF struct buf text = BUF_INIT(3 * 100);
     uint64_t next, skipped;
@@ -154,7 +154,7 @@ static void a_torn_result_is_no_result(void **state)
 
     begin(f, ID_A, "ann", 0);
     for (size_t i = 0; i < ARRAY_LEN(torn); i++) {
-        AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+        AUTO_RUN_RECORD struct run_record r = {0};
         json_t *result = NULL;
         plant(f, ID_A, "result.json", torn[i]);
         assert_works(run_record_read(&f->root, ID_A, "ann", &r, &result, &f->e), f->e);
@@ -255,7 +255,7 @@ static void a_result_that_did_not_fit_is_not_seen(void **state)
     struct fixture *f = *state;
     struct output_ring *live = output_ring_new(OUTPUT_RING_KEEP);
     json_auto_t *result = json_pack("{s:s}", "status", "ok");
-    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    AUTO_RUN_RECORD struct run_record r = {0};
     json_t *seen = NULL;
     struct rlimit old, few;
 

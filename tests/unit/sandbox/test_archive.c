@@ -118,7 +118,7 @@ static void remove_below(const struct fixture *f, const char *name)
 /* It is refused, for a reason that says so, and nothing is left anywhere. */
 static void assert_refused(struct fixture *f, int fd, enum err_kind kind, const char *part)
 {
-    AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
+    AUTO_UNPACKED struct unpacked u = {0};
     int before = fixture_count(f->sb.fd, ".");
 
     assert_int_equal(take(f, fd, NULL, &u), -1);
@@ -150,7 +150,7 @@ static void packed_files_come_back(void **state)
     assert_int_equal(fixture_put(f, "d/\xc3\xbc \"q\".txt", "two"), 0);
     assert_int_equal(fixture_put(f, "d/e/-rf", ""), 0);
     for (int format = 0; format < 2; format++) {
-        AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
+        AUTO_UNPACKED struct unpacked u = {0};
         struct pack_sum sum;
         AUTO_FD int fd = pack_to_memory(f, "", (enum pack_format)format, &sum);
 
@@ -343,7 +343,7 @@ static void a_file_that_changes_keeps_its_size_in_the_archive(void **state)
     struct stat st;
 
     for (int i = 0; i < 4; i++) {
-        AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
+        AUTO_UNPACKED struct unpacked u = {0};
         plant_noise(f, "big", 4 * MIB);
         AUTO_FD int fd = pack_while(f, (enum pack_format)(i / 2),
                                     i % 2 ? append_to_it : truncate_it);
@@ -362,7 +362,7 @@ static void folders_come_too(void **state)
                                       {.name = "./a", .type = AE_IFREG, .content = "1"}};
     struct fixture *f = *state;
     AUTO_FD int tar = make_tar(rows, ARRAY_LEN(rows));
-    AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
+    AUTO_UNPACKED struct unpacked u = {0};
     struct stat st;
 
     assert_works(take(f, tar, NULL, &u), f->e);
@@ -508,7 +508,7 @@ static void what_is_in_the_way(void **state)
     const struct unpack_want replace = {.folder = "", .replace = true, .max_bytes = MIB};
     struct fixture *f = *state;
     AUTO_FD int tar = make_tar(rows, 2);
-    AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
+    AUTO_UNPACKED struct unpacked u = {0};
 
     assert_int_equal(fixture_put(f, "d/old", "kept"), 0);
     assert_refused(f, tar, ERR_EXISTS, "'d/old'");
@@ -534,7 +534,7 @@ static void what_was_new_is_taken_back_when_the_disk_fails(void **state)
     const struct unpack_want replace = {.folder = "", .replace = true, .max_bytes = MIB};
     struct fixture *f = *state;
     AUTO_FD int tar = make_tar(rows, 4);
-    AUTO_UNPACKED struct unpacked u = UNPACKED_INIT;
+    AUTO_UNPACKED struct unpacked u = {0};
 
     assert_int_equal(fixture_put(f, "old", "before"), 0);
     no_room_for = "last";

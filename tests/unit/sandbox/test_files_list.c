@@ -27,7 +27,7 @@ static void read_all(struct fixture *f, struct files_query q, const char *patter
     }
     buf_reset(out);
     for (int pages = 0; after; pages++) {
-        AUTO_FILES_PAGE struct files_page p = FILES_PAGE_INIT;
+        AUTO_FILES_PAGE struct files_page p = {0};
 
         assert_true(pages < 1000);
         q.after = after;
@@ -89,7 +89,7 @@ static void every_page_size_tells_the_same(void **state)
 static void links_and_others_are_named_and_never_followed(void **state)
 {
     struct fixture *f = *state;
-    AUTO_FILES_PAGE struct files_page p = FILES_PAGE_INIT;
+    AUTO_FILES_PAGE struct files_page p = {0};
     const struct files_query q = {.folder = "", .recursive = true, .after = "", .max = 10};
 
     assert_int_equal(symlinkat(f->dir, f->sb.fd, "way"), 0);
@@ -138,7 +138,7 @@ static void a_place_goes_on_behind_what_is_gone_meanwhile(void **state)
     plant_tree(f);
     assert_int_equal(symlinkat(f->dir, f->sb.fd, "way"), 0);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        AUTO_FILES_PAGE struct files_page p = FILES_PAGE_INIT;
+        AUTO_FILES_PAGE struct files_page p = {0};
         const struct files_query q = {
             .folder = "", .recursive = true, .after = cases[i].after, .max = 1};
         assert_int_equal(page(f, &q, &p), 0);
@@ -154,7 +154,7 @@ static void what_is_no_place_is_refused(void **state)
     char longest[FILES_NAME_MAX + 2];
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        AUTO_FILES_PAGE struct files_page p = FILES_PAGE_INIT;
+        AUTO_FILES_PAGE struct files_page p = {0};
         const struct files_query q = {.folder = "", .recursive = true, .after = bad[i], .max = 1};
         assert_int_equal(page(f, &q, &p), -1);
         assert_int_equal(f->e.kind, ERR_INVALID);
@@ -162,7 +162,7 @@ static void what_is_no_place_is_refused(void **state)
     for (size_t i = 0; i < sizeof(longest) - 1; i++)
         longest[i] = i % 2 ? '/' : 'a';
     longest[sizeof(longest) - 1] = '\0';
-    AUTO_FILES_PAGE struct files_page p = FILES_PAGE_INIT;
+    AUTO_FILES_PAGE struct files_page p = {0};
     const struct files_query q = {.folder = "", .recursive = true, .after = longest, .max = 1};
     assert_int_equal(page(f, &q, &p), -1);
 }
@@ -171,8 +171,8 @@ static void what_is_no_place_is_refused(void **state)
 static void what_is_too_deep_is_said(void **state)
 {
     struct fixture *f = *state;
-    AUTO_FILES_PAGE struct files_page p = FILES_PAGE_INIT;
-    AUTO_FILES_PAGE struct files_page low = FILES_PAGE_INIT;
+    AUTO_FILES_PAGE struct files_page p = {0};
+    AUTO_FILES_PAGE struct files_page low = {0};
     AUTO_FREE char *deep = mem_strdup("d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d");
     for (size_t end = 1; end <= strlen(deep); end += 2) {
         AUTO_FREE char *folder = mem_strndup(deep, end);
@@ -205,7 +205,7 @@ static void a_hundred_thousand_files_come_page_by_page(void **state)
         assert_int_equal(mknodat(f->sb.fd, name, S_IFREG | 0644, 0), 0);
     }
     while (after) {
-        AUTO_FILES_PAGE struct files_page p = FILES_PAGE_INIT;
+        AUTO_FILES_PAGE struct files_page p = {0};
         const struct files_query q = {
             .folder = "", .recursive = n % 2000 == 0, .after = after, .max = FILES_LIST_MAX};
         int64_t start = clock_mono_ms();

@@ -301,7 +301,7 @@ static void paging_through_a_changing_tree_never_leaves(void **state)
         static const char *const places[] = {"", "way", "way/e", "it/way/f", "link/file"};
         const struct files_query q = {
             .folder = "", .recursive = true, .after = places[seen % ARRAY_LEN(places)], .max = 3};
-        AUTO_FILES_PAGE struct files_page p = FILES_PAGE_INIT;
+        AUTO_FILES_PAGE struct files_page p = {0};
         assert_int_equal(files_list(&f->sb, &q, &p, &f->e), 0);
         for (size_t i = 0; i < p.n; i++, seen++)
             if (S_ISREG(p.rows[i].st.st_mode) && p.rows[i].st.st_size == 7)
@@ -353,8 +353,8 @@ static void listing_a_changing_tree_never_leaves(void **state)
     pid_t swapper = start_swapping(f, "way", "link");
     pid_t remover = start_removing(f, "f");
     for (int64_t end = clock_mono_ms() + RACE_MS; is_racing(end, most > 0);) {
-        AUTO_SNAPSHOT struct snapshot none = SNAPSHOT_INIT;
-        AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
+        AUTO_SNAPSHOT struct snapshot none = {0};
+        AUTO_SNAPSHOT struct snapshot s = {0};
         assert_int_equal(snapshot_take(&f->sb, &s, &f->e), 0);
         snapshot_diff(&none, &s, refuse_outside, NULL);
         most = s.n > most ? s.n : most;

@@ -50,8 +50,8 @@ static void plant_tree(struct fixture *f)
 static void a_diff_tells_created_modified_and_deleted_in_order(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
-    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot before = {0};
+    AUTO_SNAPSHOT struct snapshot after = {0};
     struct told t = {.calls = 0};
 
     plant_tree(f);
@@ -71,9 +71,9 @@ static void a_diff_tells_created_modified_and_deleted_in_order(void **state)
 static void equal_listings_have_no_difference(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot empty = SNAPSHOT_INIT;
-    AUTO_SNAPSHOT struct snapshot one = SNAPSHOT_INIT;
-    AUTO_SNAPSHOT struct snapshot two = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot empty = {0};
+    AUTO_SNAPSHOT struct snapshot one = {0};
+    AUTO_SNAPSHOT struct snapshot two = {0};
     struct told t = {.calls = 0};
 
     take(f, &empty);
@@ -93,8 +93,8 @@ static void equal_listings_have_no_difference(void **state)
 static void a_change_that_hides_its_time_is_seen(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
-    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot before = {0};
+    AUTO_SNAPSHOT struct snapshot after = {0};
     struct told t = {.calls = 0};
     struct stat st;
 
@@ -114,8 +114,8 @@ static void a_change_that_hides_its_time_is_seen(void **state)
 static void a_file_renamed_over_another_is_a_change(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
-    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot before = {0};
+    AUTO_SNAPSHOT struct snapshot after = {0};
     struct told t = {.calls = 0};
 
     plant_tree(f);
@@ -132,7 +132,7 @@ static void a_file_renamed_over_another_is_a_change(void **state)
 static void only_regular_files_are_listed(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot s = {0};
 
     fixture_plant(f, "file", "1");
     assert_int_equal(mkfifoat(f->sb.fd, "fifo", 0666), 0);
@@ -152,7 +152,7 @@ static void only_regular_files_are_listed(void **state)
 static void names_are_the_bytes_on_disk_sorted_as_bytes(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot s = {0};
     static const char *const sorted[] = {"\x01", "\n",       "\"",           "-rf",     "..x",
                                          "a\tb", "\xc3\xa4", "\xe2\x80\xae", "\xff\xfe"};
 
@@ -168,7 +168,7 @@ static void names_are_the_bytes_on_disk_sorted_as_bytes(void **state)
 static void a_sparse_terabyte_is_listed_by_its_size(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot s = {0};
 
     fixture_plant(f, "huge", "");
     AUTO_FD int fd = openat(f->sb.fd, "huge", O_WRONLY | O_CLOEXEC);
@@ -181,8 +181,8 @@ static void a_sparse_terabyte_is_listed_by_its_size(void **state)
 static void a_listing_is_cut_at_its_bounds_and_says_so(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot exact = SNAPSHOT_INIT;
-    AUTO_SNAPSHOT struct snapshot over = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot exact = {0};
+    AUTO_SNAPSHOT struct snapshot over = {0};
     char name[32];
 
     for (int i = 0; i < SNAPSHOT_ENTRIES_MAX; i++) {
@@ -201,8 +201,8 @@ static void a_listing_is_cut_at_its_bounds_and_says_so(void **state)
 static void a_cut_listing_claims_only_what_is_certain(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
-    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot before = {0};
+    AUTO_SNAPSHOT struct snapshot after = {0};
     struct told t = {.calls = 0};
 
     fixture_plant(f, "listed", "");
@@ -237,7 +237,7 @@ static void a_cut_listing_claims_only_what_is_certain(void **state)
 static void folders_deeper_than_the_bound_are_cut(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot s = {0};
     char path[128] = "";
     size_t deepest = 0;
 
@@ -267,7 +267,7 @@ static void folders_deeper_than_the_bound_are_cut(void **state)
 static void names_longer_than_the_bound_are_cut(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot s = {0};
     char part[FILES_COMPONENT_MAX + 1];
     AUTO_FD int at = fcntl(f->sb.fd, F_DUPFD_CLOEXEC, 3);
 
@@ -290,7 +290,7 @@ static void names_longer_than_the_bound_are_cut(void **state)
 static void very_many_links_do_not_keep_us_for_ever(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot s = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot s = {0};
     char name[32];
 
     for (int i = 0; i <= SNAPSHOT_STEPS_MAX; i++) {
@@ -306,7 +306,7 @@ static void very_many_links_do_not_keep_us_for_ever(void **state)
  */
 static int list_locked(struct fixture *f)
 {
-    struct snapshot s = SNAPSHOT_INIT;
+    struct snapshot s = {0};
 
     if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
         return 77;
@@ -342,8 +342,8 @@ static void a_locked_folder_is_passed_over(void **state)
 static void what_is_installed_is_counted_and_not_listed(void **state)
 {
     struct fixture *f = *state;
-    AUTO_SNAPSHOT struct snapshot without = SNAPSHOT_INIT;
-    AUTO_SNAPSHOT struct snapshot with = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot without = {0};
+    AUTO_SNAPSHOT struct snapshot with = {0};
 
     plant_tree(f);
     assert_int_equal(mkdirat(f->sb.fd, "d/" SNAPSHOT_LEFT_OUT, 0755), 0);

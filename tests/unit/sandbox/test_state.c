@@ -27,7 +27,7 @@ static void age(struct fixture *f, const char *sandbox_dir, int64_t seconds)
 static void a_record_says_whose_and_when(void **state)
 {
     struct fixture *f = *state;
-    AUTO_STATE_RECORD struct state_record r = STATE_RECORD_INIT;
+    AUTO_STATE_RECORD struct state_record r = {0};
     int64_t now = clock_unix_s();
 
     note(f, "default", "talk");
@@ -42,7 +42,7 @@ static void a_record_says_whose_and_when(void **state)
 static void using_it_again_keeps_when_it_was_made(void **state)
 {
     struct fixture *f = *state;
-    AUTO_STATE_RECORD struct state_record r = STATE_RECORD_INIT;
+    AUTO_STATE_RECORD struct state_record r = {0};
     AUTO_FREE char *path = mem_printf(STATE_DIR "/%s.json", f->sb.name);
     static const char old[] = "{\"tenant\":\"default\",\"conversationId\":\"talk\",\"createdAt\":"
                               "1000,\"lastUsedAt\":2000}";
@@ -64,7 +64,7 @@ static void using_it_again_keeps_when_it_was_made(void **state)
 static void a_damaged_record_is_none_and_is_replaced(void **state)
 {
     struct fixture *f = *state;
-    AUTO_STATE_RECORD struct state_record r = STATE_RECORD_INIT;
+    AUTO_STATE_RECORD struct state_record r = {0};
     AUTO_FREE char *path = mem_printf(STATE_DIR "/%s.json", f->sb.name);
 
     AUTO_FD int fd = openat(f->root.fd, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -81,7 +81,7 @@ static void a_damaged_record_is_none_and_is_replaced(void **state)
 static void a_list_holds_the_tenants_own_newest_first(void **state)
 {
     struct fixture *f = *state;
-    AUTO_STATE_LIST struct state_list l = STATE_LIST_INIT;
+    AUTO_STATE_LIST struct state_list l = {0};
     static const char *const names[] = {"a", "b", "c"};
 
     note(f, "other", "a");

@@ -22,7 +22,7 @@ static void make(struct fixture *f, int64_t lasts_s, char id[TICKET_ID_LEN + 1])
 
 static void assert_refused(struct fixture *f, const char *id, enum err_kind kind)
 {
-    struct ticket t = TICKET_INIT;
+    struct ticket t = {0};
 
     assert_int_equal(ticket_read(&f->root, id, &t, &f->e), -1);
     assert_int_equal(f->e.kind, kind);
@@ -33,7 +33,7 @@ static void a_ticket_says_what_was_allowed(void **state)
 {
     struct fixture *f = *state;
     char id[TICKET_ID_LEN + 1];
-    AUTO_TICKET struct ticket t = TICKET_INIT;
+    AUTO_TICKET struct ticket t = {0};
     struct ticket want = sample(60);
 
     make(f, 60, id);
@@ -93,7 +93,7 @@ static void the_sweep_takes_what_expired_long_ago(void **state)
 {
     struct fixture *f = *state;
     char old[TICKET_ID_LEN + 1], young[TICKET_ID_LEN + 1];
-    AUTO_TICKET struct ticket t = TICKET_INIT;
+    AUTO_TICKET struct ticket t = {0};
 
     make(f, -7 * 3600, old);
     make(f, -60, young);

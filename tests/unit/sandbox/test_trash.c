@@ -144,7 +144,7 @@ static void a_hundred_thousand_files_go(void **state)
 static void its_records_go_with_it(void **state)
 {
     struct fixture *f = *state;
-    AUTO_STATE_LIST struct state_list list = STATE_LIST_INIT;
+    AUTO_STATE_LIST struct state_list list = {0};
     char name[SANDBOX_NAME_LEN + 1];
     struct usage u;
 

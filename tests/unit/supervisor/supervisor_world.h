@@ -254,7 +254,7 @@ static inline void world_say_cancel(int fd)
 /* What is on the shelf for the run: its result (new reference), NULL: a record without one. */
 static inline json_t *world_record(struct world *w)
 {
-    AUTO_RUN_RECORD struct run_record r = RUN_RECORD_INIT;
+    AUTO_RUN_RECORD struct run_record r = {0};
     struct err e = ERR_INIT;
     json_t *result = NULL;
 

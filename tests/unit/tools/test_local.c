@@ -32,7 +32,7 @@ static void assert_file_fails(struct fixture *f, const struct local_dirs *dirs, 
 static void files_beneath_are_opened(void **state)
 {
     struct fixture *f = *state;
-    AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = {0};
     AUTO_FREE char *file = path_of(f, "d/a.txt"), *folder = path_of(f, "d/"), *top = path_of(f, "");
     struct stat st;
 
@@ -50,8 +50,8 @@ static void files_beneath_are_opened(void **state)
 static void nothing_else_is(void **state)
 {
     struct fixture *f = *state;
-    AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
-    AUTO_LOCAL_DIRS struct local_dirs none = LOCAL_DIRS_INIT;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = {0};
+    AUTO_LOCAL_DIRS struct local_dirs none = {0};
     AUTO_FREE char *beside = mem_printf("%s/%sx", f->path, f->sb.name);
     static const char *const names[] = {"link", "up/secret", "../root", "d/../a", "./a", "d//a"};
     const char *secret = fixture_secret_file(f);
@@ -78,7 +78,7 @@ static void nothing_else_is(void **state)
 static void files_are_put(void **state)
 {
     struct fixture *f = *state;
-    AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = {0};
     AUTO_FREE char *path = path_of(f, "new"), *link = path_of(f, "link"),
                    *through = path_of(f, "up/new"), *outside = mem_printf("%s/new", f->dir);
     AUTO_FD int fd = fixture_memfd("abc");
@@ -102,7 +102,7 @@ static void roots_and_lists_are_read(void **state)
 {
     static const char *const passed_over[] = {
         "http://x/a", "file://", "file:///", "file://other/a", "file:///a%00b", "relative", ""};
-    AUTO_LOCAL_DIRS struct local_dirs dirs = LOCAL_DIRS_INIT;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = {0};
     struct err e = ERR_INIT;
 
     (void)state;

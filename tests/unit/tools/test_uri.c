@@ -23,7 +23,7 @@ static void are_written_and_read_back(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         AUTO_FREE char *uri = uri_of_file(cases[i].conversation, cases[i].name);
-        AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
+        AUTO_URI_FILE struct uri_file f = {0};
 
         assert_string_equal(uri, cases[i].uri);
         assert_works(uri_parse(uri, &f, &e), e);
@@ -41,7 +41,7 @@ static void other_spellings_are_understood_but_not_ours(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(uris); i++) {
-        AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
+        AUTO_URI_FILE struct uri_file f = {0};
 
         assert_works(uri_parse(uris[i], &f, &e), e);
         assert_string_equal(f.conversation, "talk");
@@ -83,7 +83,7 @@ static void what_names_no_file_is_not_found(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(uris); i++) {
-        AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
+        AUTO_URI_FILE struct uri_file f = {0};
 
         assert_fails(uri_parse(uris[i], &f, &e), ERR_NOT_FOUND, e);
         assert_false(uri_is_ours(uris[i]));
@@ -103,7 +103,7 @@ static void lengths_are_bounded(void **state)
     AUTO_FREE char *over = mem_printf("sandbox://%s/a", conversation);
     memset(huge, 'a', 100000);
     AUTO_FREE char *name = mem_printf("sandbox://c/%s", huge);
-    AUTO_URI_FILE struct uri_file f = URI_FILE_INIT;
+    AUTO_URI_FILE struct uri_file f = {0};
     assert_works(uri_parse(longest, &f, &e), e);
     uri_file_clear(&f);
     assert_fails(uri_parse(over, &f, &e), ERR_NOT_FOUND, e);

@@ -13,6 +13,7 @@
 #include "fcgi/hub/events.h"
 #include "fcgi/process/resources.h"
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -202,6 +203,7 @@ int main(int argc, char **argv)
     /* In every process: a write to a pipe or socket whose reader has gone fails with EPIPE, also
      * one to the log. Programs that we execute are this one, which begins here again. */
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    json_set_alloc_funcs(mem_alloc_raw, free); /* else objects would lack members */
     /* Started by the broker only; not a command. */
     if (argc == 2 && strcmp(argv[1], UNPACK_READER_COMMAND) == 0)
         return unpack_reader_main();

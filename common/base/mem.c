@@ -2,6 +2,9 @@
 
 #include "common/base/mem.h"
 
+#ifdef HAVE_MALLINFO2
+#include <malloc.h>
+#endif
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,12 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#define KEPT_FREE_MAX (2u * 1024 * 1024) /* what the next request may use again */
+
 static void die(const char *why)
 {
     /* Nothing that allocates: neither stdio nor the log. */
-    if (write(STDERR_FILENO, why, strlen(why)) < 0)
-        _exit(71);
-    _exit(70);
+    ssize_t n = write(STDERR_FILENO, why, strlen(why));
+
+    (void)n;
+    _exit(MEM_EXIT_STATUS);
 }
 
 static size_t product(size_t n, size_t size)
@@ -76,4 +82,12 @@ char *mem_printf(const char *fmt, ...)
     int n = vasprintf(&text, fmt, ap);
     va_end(ap);
     return checked(n < 0 ? NULL : text);
+}
+
+void mem_give_back(void)
+{
+#ifdef HAVE_MALLINFO2
+    if (mallinfo2().fordblks > KEPT_FREE_MAX)
+        malloc_trim(0);
+#endif
 }

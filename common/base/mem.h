@@ -1,10 +1,12 @@
 /*
  * Allocation of bounded sizes: the caller checks sizes that a client chooses against a named limit.
- * Out of memory ends the process; its parent restarts it.
+ * Out of memory ends the process with MEM_EXIT_STATUS; its parent restarts it.
  */
 #pragma once
 
 #include <stddef.h>
+
+#define MEM_EXIT_STATUS 70
 
 void *mem_alloc(size_t size) __attribute__((malloc, returns_nonnull)); /* zeroed */
 /* Not zeroed: for large buffers that are mostly unused. */
@@ -18,3 +20,6 @@ char *mem_strdup(const char *s) __attribute__((malloc, returns_nonnull, nonnull)
 char *mem_strndup(const char *s, size_t len) __attribute__((malloc, returns_nonnull));
 char *mem_printf(const char *fmt, ...)
     __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
+
+/* Returns what a large request has freed to the kernel; cheap when there is little. */
+void mem_give_back(void);

@@ -351,7 +351,8 @@ void mcp_parse_failed(const struct mcp_server *server, const struct err *problem
         mcp_fail(&f, 400, RPC_PARSE_ERROR, json_string(problem->text), "%s",
                  server->error_style->parse_error);
     else
-        mcp_fail(&f, 400, RPC_PARSE_ERROR, NULL, "not JSON: %s", problem->text);
+        mcp_fail(&f, 400, RPC_PARSE_ERROR, NULL, "%s%s",
+                 problem->kind == ERR_LIMIT ? "" : "not JSON: ", problem->text);
     /* Without an id, MCP omits the member; JSON-RPC sets it to null. */
     answer_failure(server->error_style ? json_null() : NULL, &f, out);
 }

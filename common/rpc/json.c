@@ -30,38 +30,37 @@ static const char *reason(enum json_error_code code)
 }
 
 /*
- * Do arrays and objects nest deeper? Builds nothing; ignores brackets inside strings. On text that
- * is not JSON the result means little, but the parser refuses that anyway.
+ * A tree needs up to 75 times its text's memory, so the bounds are checked before it is built. Each
+ * value and key but the first follows one of `[ { , :` outside strings. On text that is not JSON
+ * the counts mean little, but the parser refuses that anyway.
  */
-static bool deeper_than(const char *text, size_t len, unsigned max_depth)
+static int check_bounds(const char *text, size_t len, unsigned max_depth, struct err *e)
 {
-    unsigned depth = 0;
-    bool in_string = false;
+    unsigned depth = 0, marks = 0;
+
     for (size_t i = 0; i < len; i++) {
         char c = text[i];
-        if (in_string) {
-            if (c == '\\')
-                i++;
-            else if (c == '"')
-                in_string = false;
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '[' || c == '{') {
-            if (++depth > max_depth)
-                return true;
-        } else if ((c == ']' || c == '}') && depth > 0) {
-            depth--;
+        if (c == '"') {
+            for (i++; i < len && text[i] != '"'; i++)
+                i += text[i] == '\\';
+        } else if (c == ']' || c == '}') {
+            depth -= depth > 0;
+        } else if (c == '[' || c == '{' || c == ',' || c == ':') {
+            if ((c == '[' || c == '{') && ++depth > max_depth)
+                return err_set(e, ERR_LIMIT, "JSON: arrays and objects nest deeper than %u",
+                               max_depth);
+            if (++marks > JSON_MAX_VALUES)
+                return err_set(e, ERR_LIMIT, "JSON: there are more than %u values and keys",
+                               JSON_MAX_VALUES);
         }
     }
-    return false;
+    return 0;
 }
 
 json_t *json_parse(const char *text, size_t len, unsigned max_depth, struct err *e)
 {
-    if (deeper_than(text, len, max_depth)) {
-        err_set(e, ERR_LIMIT, "JSON: arrays and objects nest deeper than %u", max_depth);
+    if (check_bounds(text, len, max_depth, e) < 0)
         return NULL;
-    }
     /* jansson 2.14 ignores a NUL after a number. */
     if (len > 0 && memchr(text, 0, len)) {
         err_set(e, ERR_INVALID, "JSON: a NUL byte is not part of any text");

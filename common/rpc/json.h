@@ -10,13 +10,14 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#define JSON_MAX_DEPTH 64 /* nesting of arrays and objects accepted from outside */
+#define JSON_MAX_DEPTH  64      /* nesting of arrays and objects accepted from outside */
+#define JSON_MAX_VALUES 200000u /* opening brackets, commas and colons: 22 MB as a tree */
 
 /*
  * Parses exactly len bytes as one JSON value. ERR_INVALID (text: what and where, without quoting
  * the input) on malformed, duplicate-key, non-UTF-8 or trailing content; ERR_LIMIT on nesting
- * deeper than max_depth. "\u0000" in strings is accepted: the user of the string decides. Returns
- * a new reference or NULL.
+ * deeper than max_depth and on more than JSON_MAX_VALUES values. "\u0000" in strings is accepted:
+ * the user of the string decides. Returns a new reference or NULL.
  */
 json_t *json_parse(const char *text, size_t len, unsigned max_depth, struct err *e);
 

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/log.h"
+#include "common/base/mem.h"
 #include "common/mcp/events/listen.h"
 #include "common/mcp/session/session.h"
 #include "common/protocol/client_runs.h"
@@ -157,6 +158,7 @@ static void http_serve(const struct app *app, const struct http_source *source)
            "%s %s status=%d%s tenant=%s us=%" PRId64 "%s%s", a.what, a.detail, a.status,
            stream.started ? " stream" : "", r.tenant ? r.tenant : "-", clock_mono_us() - start,
            a.trace[0] ? " trace=" : "", a.trace);
+    mem_give_back();
 }
 
 /* ---- CGI ---- */

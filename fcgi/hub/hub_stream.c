@@ -314,6 +314,7 @@ void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *
     *out = (struct hub_request){.bytes = BUF_INIT(HUB_BODY_MAX)};
     http_request_read(&source, &r);
     request_judge(rules, &r, out, &a);
+    mem_give_back();
     struct buf all = BUF_INIT(HTTP_HEAD_MAX + HUB_BODY_MAX);
     if (out->is_stream || out->stays) {
         http_answer_write_stream_head(&a, &all);

@@ -79,7 +79,8 @@ static int front_main(struct master *m, bool hub, struct err *e)
         hub_streams_reserve(m->settings->max_streams);
     else
         auto_close_fd(&m->events_fd);
-    if (app_init(&app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0)
+    if (app_init(&app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0 ||
+        (!hub && worker_memory_bound(m->settings->max_body, e) < 0))
         return -1;
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
@@ -131,7 +132,10 @@ static void slot_ended(struct child_slot *slot, int status)
 
     log_error("%s %d exited with %s %d; restarting", role_names[slot->role], (int)slot->pid,
               killed ? "signal" : "status", killed ? WTERMSIG(status) : WEXITSTATUS(status));
-    if (clock_mono_ms() - slot->started_ms >= YOUNG_MS)
+    /* A request that took all of a worker's memory may come again at once. */
+    int64_t young_ms = WIFEXITED(status) && WEXITSTATUS(status) == MEM_EXIT_STATUS ? PAUSE_MIN_MS
+                                                                                   : YOUNG_MS;
+    if (clock_mono_ms() - slot->started_ms >= young_ms)
         slot->pause_ms = 0;
     else if (slot->pause_ms == 0)
         slot->pause_ms = PAUSE_MIN_MS;

@@ -15,9 +15,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define WORKER_MEMORY    (256u * 1024 * 1024)
+#define WORKER_BODIES    8 /* a body's text, its tree, the broker's message, each while it grows */
 #define SYSTEMD_FIRST_FD 3
 #define ROOT_MODE        0711 /* as the broker makes it: search permission, no listing */
 #define SESSIONS_NAME    ".sessions"
@@ -55,6 +58,24 @@ int account_become(const struct account *account, struct err *e)
     /* setuid has cleared it; a worker must not outlive the master. */
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
         return err_errno(e, "parent death signal");
+    return 0;
+}
+
+/* Without it, what one request takes could be taken by all workers at once. */
+int worker_memory_bound(uint64_t max_body, struct err *e)
+{
+#ifndef WITH_SANITIZER /* AddressSanitizer keeps what was freed */
+    const rlim_t bytes = WORKER_MEMORY + WORKER_BODIES * max_body;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_DATA, &limit) < 0)
+        return err_errno(e, "the limit of memory");
+    limit.rlim_cur = limit.rlim_max = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    if (setrlimit(RLIMIT_DATA, &limit) < 0)
+        return err_errno(e, "the limit of memory");
+#endif
+    (void)max_body;
+    (void)e;
     return 0;
 }
 

@@ -20,6 +20,9 @@ int account_of_workers(const char *user, struct account *out, struct err *e);
  * its parent. Without root only the latter two. */
 int account_become(const struct account *account, struct err *e);
 
+/* Bounds the memory of a worker by what its largest request needs, and some hundred MB. */
+int worker_memory_bound(uint64_t max_body, struct err *e);
+
 /* The FastCGI socket: passed by systemd (LISTEN_FDS) or spawn-fcgi (descriptor 0), else opened as
  * the settings say. Non-blocking and CLOEXEC. Returns the descriptor or -1. */
 int listen_fastcgi(const struct settings *s, struct err *e);

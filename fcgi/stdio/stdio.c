@@ -190,6 +190,7 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e)
     while (s.output.kind == ERR_NONE && (mail = stdio_inbox_next(&inbox, &input))) {
         serve_mail(&s, mail);
         stdio_mail_free(mail);
+        mem_give_back();
     }
     while (s.subscriptions)
         remove_subscription(&s, &s.subscriptions);

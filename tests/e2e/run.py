@@ -48,6 +48,7 @@ MODULES = (
     "packages",
     "local",
     "logs",
+    "memory",
 )
 
 

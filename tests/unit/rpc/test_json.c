@@ -1,5 +1,7 @@
 #include "config.h"
 
+#include "common/base/auto.h"
+#include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "tests/unit/unit.h"
 
@@ -104,6 +106,55 @@ static void brackets_inside_strings_do_not_count(void **state)
     assert_non_null(value);
     assert_null(json_parse(text, strlen(text), 1, &e));
     assert_int_equal(e.kind, ERR_LIMIT);
+}
+
+/* An array of n such elements and a 0. */
+static json_t *parse_array(size_t n, const char *element, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(n * (strlen(element) + 1) + 100);
+
+    *e = (struct err)ERR_INIT;
+    buf_add_char(&text, '[');
+    for (size_t i = 0; i < n; i++) {
+        buf_add_str(&text, element);
+        buf_add_char(&text, ',');
+    }
+    buf_add_str(&text, "0]");
+    assert_true(buf_ok(&text));
+    return json_parse(buf_str(&text), text.len, JSON_MAX_DEPTH, e);
+}
+
+static void the_number_of_values_is_bounded_before_anything_is_built(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *element;
+        size_t marks; /* of it and the comma behind it */
+    } rows[] = {{"1", 1}, {"{}", 2}, {"[]", 2}, {"{\"a\":1}", 3}, {"\"[{,:\\\"[,\\\\\"", 1}};
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err e;
+        size_t most = (JSON_MAX_VALUES - 1) / rows[i].marks;
+        json_auto_t *value = parse_array(most, rows[i].element, &e);
+        assert_int_equal(json_array_size(value), most + 1);
+        assert_null(parse_array(most + 1, rows[i].element, &e));
+        assert_int_equal(e.kind, ERR_LIMIT);
+        assert_contains(e.text, "200000");
+    }
+}
+
+static void a_string_without_an_end_is_read_to_its_last_byte(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"[\"", "[\"\\", "\"", "\"\\"};
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct err e = ERR_INIT;
+        AUTO_FREE char *exact = mem_alloc(strlen(texts[i])); /* a sanitizer sees a byte too many */
+        memcpy(exact, texts[i], strlen(texts[i]));
+        assert_null(json_parse(exact, strlen(texts[i]), JSON_MAX_DEPTH, &e));
+        assert_int_equal(e.kind, ERR_INVALID);
+    }
 }
 
 static void exactly_the_given_length_is_read(void **state)
@@ -224,6 +275,8 @@ int main(void)
         cmocka_unit_test(messages_never_quote_the_input),
         cmocka_unit_test(nesting_is_bounded_before_anything_is_built),
         cmocka_unit_test(brackets_inside_strings_do_not_count),
+        cmocka_unit_test(the_number_of_values_is_bounded_before_anything_is_built),
+        cmocka_unit_test(a_string_without_an_end_is_read_to_its_last_byte),
         cmocka_unit_test(exactly_the_given_length_is_read),
         cmocka_unit_test(a_nul_byte_is_refused_wherever_it_stands),
         cmocka_unit_test(an_escaped_nul_in_a_string_is_kept),

@@ -1,0 +1,83 @@
+"""What one request may cost in memory, and what is given back."""
+import re
+import time
+
+import clone
+import procs
+import sites
+from harness import check, contains, equal, in_time, test, wait_until
+from mcp import end_run
+
+MB = 1 << 20
+WORKERS = "2"
+
+
+def _plain_binary():
+    """Not the sanitizers' build, which keeps freed memory around."""
+    with open(sites.BINARY, "rb") as file:
+        return clone.started().folder + "/build/sandcgi" if b"__asan_init" in file.read() else sites.BINARY
+
+
+def _site(**settings):
+    return sites.own({"SANDCGI_WORKERS": WORKERS} | settings, binary=_plain_binary())
+
+
+def _memory(site):
+    return max(int(procs.status(pid, "VmRSS").split()[0]) * 1024 for pid in site.workers())
+
+
+def _body(client, args):
+    return b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"conversationId":"%s",' \
+           b'"language":"bash","code":"true","args":[%s0]}}}' % (client.conversation.encode(), args)
+
+
+@test("a body of millions of values is refused at once and leaves no memory behind")
+def _():
+    site = _site()
+    client = sites.new_conversation(site.client())
+    for value in (b"{},", b"[],", b"1,", b'{"a":{}},'):
+        start = time.monotonic()
+        answer = client.post(_body(client, value * (15 * MB // len(value))), headers={"MCP-Protocol-Version": "2025-11-25"})
+        equal((answer.status, answer.error_code()), (400, -32700))
+        contains(answer.json()["error"]["message"], "more than 200000 values")
+        in_time(start, 10, "refused before a tree is built")
+    wait_until(lambda: _memory(site) < 40 * MB, 5, "the workers' memory is given back")
+
+
+@test("a large body that is served leaves no memory behind either")
+def _():
+    site = _site(SANDBOX_FILE_MAX="11m")
+    client = sites.new_conversation(site.client())
+    client.upload("large", b"x" * (11 * MB))
+    answer = client.post(_body(client, b'"",' * 60000), headers={"MCP-Protocol-Version": "2025-11-25"})
+    equal(answer.status, 200)
+    wait_until(lambda: _memory(site) < 40 * MB, 5, "the workers' memory is given back")
+
+
+def _limit(pid):
+    with open(f"/proc/{pid}/limits", encoding="ascii") as file:
+        return int(re.search(r"^Max data size\s+\d+\s+(\d+)", file.read(), re.M).group(1))
+
+
+@test("a worker that reaches the limit of its memory is replaced at once; the other requests go on")
+def _():
+    site = _site()
+    check(all(_limit(pid) == (256 + 8 * 16) * MB for pid in site.workers()), "the limit for bodies of 16 MB")
+    site.stop()
+    site.start_server(prefix=("prlimit", f"--data={40 * MB}"))  # a limit of the caller's stays, if it is lower
+    site.start_nginx()
+    site.wait_healthy()
+    client = sites.new_conversation(site.client())
+    connection = client.begin_run("sleep 4; echo fine", "bash")
+    wait_until(site.busy_workers, 10, "a worker has the call")
+    before = site.workers()
+    equal([_limit(pid) for pid in before], [40 * MB] * 2)
+    answer = client.post(_body(client, b'"%s",' % (b"x" * 15 * MB)), patient=False)
+    equal((answer.status, answer.error_code()), (502, -32603))
+    start = time.monotonic()
+    wait_until(lambda: len(site.workers()) == 2 and site.workers() != before, 10, "another worker")
+    in_time(start, 2, "replaced at once")
+    contains(site.log(), "error: out of memory")
+    equal(client.run("echo next", "bash")["stdout"], "next\n")
+    result, status = end_run(connection, 20)
+    equal((status, result["stdout"]), (200, "fine\n"))

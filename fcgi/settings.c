@@ -8,6 +8,7 @@
 #include "common/base/parse.h"
 #include "common/tools/tools.h"
 
+#include <grp.h>
 #include <limits.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ const struct conf_row settings_table[] = {
     {"SANDCGI_LISTEN_MODE", CONF_MODE, FIELD(listen_mode), "0660", 0, 0, NULL, 0,
      "Permissions of the FastCGI sockets."},
     {"SANDCGI_LISTEN_GROUP", CONF_STRING, FIELD(listen_group), "", 0, 64, NULL, 0,
-     "Group of the FastCGI sockets, usually the web server's."},
+     "Group of the web server: owns the FastCGI sockets, and may pass through SANDBOX_ROOT, which is closed to all other accounts. Empty: the server's own account alone."},
     {"SANDCGI_BROKER", CONF_STRING, FIELD(broker), "/run/sandcgi/broker.sock", 0, 107, NULL, CONF_REQUIRED,
      "Unix socket of the broker, which the workers connect to."},
     {"SANDCGI_HUB", CONF_STRING, FIELD(hub), "", 0, 107, NULL, 0,
@@ -221,6 +222,16 @@ static int check_sandbox_user(struct settings *s, struct err *e)
     return 0;
 }
 
+static int find_web_group(struct settings *s, struct err *e)
+{
+    const struct group *group = *s->listen_group ? getgrnam(s->listen_group) : NULL;
+
+    if (*s->listen_group && !group)
+        return err_set(e, ERR_INVALID, "SANDCGI_LISTEN_GROUP=%s: no such group", s->listen_group);
+    s->web_gid = group ? group->gr_gid : 0;
+    return 0;
+}
+
 /* Settings that contradict each other. */
 static int check_combinations(const struct settings *s, struct err *e)
 {
@@ -288,7 +299,7 @@ int settings_load(struct settings *out, const char *path, struct err *e)
     *out = (struct settings){0};
     if (conf_load(settings_table, out, path, e) == 0 &&
         check_secret("FILE_SECRET", out->file_secret, e) == 0 && check_url(out, e) == 0 &&
-        check_sandbox_user(out, e) == 0 &&
+        check_sandbox_user(out, e) == 0 && find_web_group(out, e) == 0 &&
         (!*out->api_token || check_secret("MCP_API_TOKEN", out->api_token, e) == 0) &&
         check_combinations(out, e) == 0 && settings_derive(out, e) == 0)
         return 0;

@@ -35,6 +35,7 @@ struct settings {
     /* derived from them by settings_load */
     uid_t sandbox_uid;
     gid_t sandbox_gid;
+    gid_t web_gid; /* of SANDCGI_LISTEN_GROUP; 0: none */
     char instance_id[17];
     struct pool_settings pool;
     struct index_settings index;

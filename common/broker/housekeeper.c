@@ -11,7 +11,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/links/upload.h"
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/warm_dir.h"
 #include "common/scheduler/runners.h"
 
 #include <errno.h>

@@ -262,7 +262,8 @@ static int open_broker(struct broker *b, struct err *e)
     connect_parts(b);
     if (loop_init(&b->loop, b, e) < 0 ||
         sandbox_root_open(&b->root, config->root_path, config->host_path, config->file_secret,
-                          config->base_url, config->sandbox_uid, config->sandbox_gid, e) < 0 ||
+                          config->base_url, config->sandbox_uid, config->sandbox_gid,
+                          config->web_gid, e) < 0 ||
         open_signals(b, e) < 0)
         return -1;
     b->root.url_ttl_s = config->url_ttl_s;

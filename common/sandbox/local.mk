@@ -18,6 +18,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/state/state.c common/sandbox/state/state.h \
 	common/sandbox/files/tree.c common/sandbox/files/tree.h \
 	common/sandbox/archive/unpack.c \
+	common/sandbox/warm_dir.c common/sandbox/warm_dir.h \
 	common/sandbox/links/upload.c common/sandbox/links/upload.h
 
 # Programs for persistent sandboxes, inside the program: assembled into an archive of their own, with paths of the build.

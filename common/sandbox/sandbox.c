@@ -24,7 +24,8 @@
 #include <sys/stat.h>
 
 #define SECRET_MIN   32
-#define ROOT_MODE    0711 /* nginx and containers pass through; names cannot be listed */
+#define ROOT_MODE    0710 /* the web server's group passes through and cannot list */
+#define WARM_MODE    0711 /* within the root */
 #define SANDBOX_MODE 0755
 /* sandbox_retire locks a directory for a moment; a program can lock it for ever. */
 #define HOLD_TRIES 50
@@ -51,14 +52,47 @@ static int check_paths(const char *path, const char *host_path, struct err *e)
     return 0;
 }
 
-static int open_root_dir(const char *path, struct err *e)
+/* Is there nothing but sandboxes and what a server or nginx has made beside them? A slip in a
+ * setting must not close /var/lib. */
+static bool holds_ours_only(int fd)
+{
+    AUTO_DIR DIR *dir = beneath_open_dir(fd, ".");
+
+    if (!dir)
+        return false;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (entry->d_name[0] != '.' && !state_name_ok(entry->d_name))
+            return false;
+    return true;
+}
+
+/* Every account reads the names of mounted directories in /proc/PID/mountinfo, so the root has to
+ * keep them out. Without a web server's group an administrator may have chosen another. */
+static int close_root(int fd, const char *path, const struct stat *st, gid_t web_gid, struct err *e)
+{
+    const mode_t mode = web_gid ? ROOT_MODE : 0700;
+
+    if (!(st->st_mode & 0007) && (!web_gid || (st->st_gid == web_gid && (st->st_mode & 0010))))
+        return 0;
+    if (!holds_ours_only(fd) || (web_gid && fchown(fd, (uid_t)-1, web_gid) < 0) ||
+        fchmod(fd, mode) < 0)
+        return err_set(
+            e, ERR_INVALID,
+            "SANDBOX_ROOT %s has mode %04o and group %ju: use a directory of its own, or "
+            "chmod %04o it%s",
+            path, st->st_mode & 07777, (uintmax_t)st->st_gid, mode,
+            web_gid ? " and chgrp it to SANDCGI_LISTEN_GROUP" : "");
+    if (st->st_mode & 0007)
+        log_warn("SANDBOX_ROOT %s was open to every account: its mode is %04o now%s", path, mode,
+                 web_gid ? "" : "; a web server of another account needs SANDCGI_LISTEN_GROUP");
+    return 0;
+}
+
+static int open_root_dir(const char *path, gid_t web_gid, struct err *e)
 {
     struct stat st;
 
-    if (mkdir(path, ROOT_MODE) == 0) {
-        if (chmod(path, ROOT_MODE) < 0) /* whatever the umask was */
-            return err_errno(e, "SANDBOX_ROOT %s: cannot set its mode", path);
-    } else if (errno != EEXIST) {
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
         err_errno(e, "SANDBOX_ROOT %s cannot be made", path);
         e->kind = ERR_INVALID;
         return -1;
@@ -74,7 +108,7 @@ static int open_root_dir(const char *path, struct err *e)
                        "SANDBOX_ROOT %s can be written by everybody: use a directory of its own, "
                        "or chmod o-w it",
                        path);
-    return TAKE_FD(fd);
+    return close_root(fd, path, &st, web_gid, e) < 0 ? -1 : TAKE_FD(fd);
 }
 
 static int make_own_dir(int root_fd, const char *path, const char *name, mode_t mode, struct err *e)
@@ -103,7 +137,7 @@ static int make_own_dirs(const struct sandbox_root *root, struct err *e)
         const char *name;
         mode_t mode;
     } dirs[] = {{STAGING_DIR, 0700}, {".runs", 0700},   {".sandboxes", 0700}, {STATE_DIR, 0700},
-                {TICKET_DIR, 0700},  {TRASH_DIR, 0700}, {WARM_DIR, ROOT_MODE}};
+                {TICKET_DIR, 0700},  {TRASH_DIR, 0700}, {WARM_DIR, WARM_MODE}};
 
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         if (make_own_dir(root->fd, root->path, dirs[i].name, dirs[i].mode, e) < 0)
@@ -135,7 +169,8 @@ static int probe_root(const struct sandbox_root *root, struct err *e)
 }
 
 int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
-                      const char *secret, const char *base_url, uid_t uid, gid_t gid, struct err *e)
+                      const char *secret, const char *base_url, uid_t uid, gid_t gid, gid_t web_gid,
+                      struct err *e)
 {
     struct sandbox_root root = {.fd = -1, .uid = uid, .gid = gid};
 
@@ -145,7 +180,7 @@ int sandbox_root_open(struct sandbox_root *out, const char *path, const char *ho
         return -1;
     if (strlen(secret) < SECRET_MIN)
         return err_set(e, ERR_INVALID, "FILE_SECRET must have at least %d characters", SECRET_MIN);
-    root.fd = open_root_dir(path, e);
+    root.fd = open_root_dir(path, web_gid, e);
     if (root.fd < 0)
         return -1;
     root.path = without_trailing_slashes(path);
@@ -371,106 +406,4 @@ char *sandbox_file_url(const struct sandbox *sb, const char *name)
     AUTO_BUF struct buf encoded = BUF_INIT(3 * strlen(path));
     link_encode(path, &encoded);
     return mem_printf("%s/files/%s", root->base_url, buf_str(&encoded));
-}
-
-/* ---- warm directories ---- */
-
-static int warm_dirs_open(const struct sandbox_root *root)
-{
-    return openat(root->fd, WARM_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static bool warm_dir_name_ok(const char *name)
-{
-    return strspn(name, "0123456789abcdef") == WARM_DIR_NAME_LEN && name[WARM_DIR_NAME_LEN] == '\0';
-}
-
-int warm_dir_make(const struct sandbox_root *root, char out_name[WARM_DIR_NAME_LEN + 1],
-                  struct err *e)
-{
-    AUTO_STAGED struct staged folder = STAGED_INIT;
-    char name[WARM_DIR_NAME_LEN + 1];
-
-    AUTO_FD int pool = warm_dirs_open(root);
-    if (pool < 0)
-        return err_errno(e, "SANDBOX_ROOT/" WARM_DIR " cannot be opened");
-    crypto_random_hex(WARM_DIR_NAME_LEN / 2, name);
-    /* A file system without this kind of rename is found here, not when a run needs the directory.
-     */
-    if (staging_create_folder(root, &folder) < 0 || staged_move_new(&folder, pool, name) < 0)
-        return err_errno(e, "no warm directory could be made in SANDBOX_ROOT/" WARM_DIR);
-    memcpy(out_name, name, sizeof(name));
-    return 0;
-}
-
-char *warm_dir_host_path(const struct sandbox_root *root, const char *name)
-{
-    return mem_printf("%s/" WARM_DIR "/%s", root->host_path, name);
-}
-
-static int warm_dir_rename(const struct sandbox_root *root, const char *name,
-                           const char *sandbox_dir, struct err *e)
-{
-    AUTO_FD int pool = warm_dirs_open(root);
-
-    if (pool < 0)
-        return err_errno(e, "SANDBOX_ROOT/" WARM_DIR " cannot be opened");
-    if (renameat2(pool, name, root->fd, sandbox_dir, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno == EEXIST)
-        return err_set(e, ERR_EXISTS, "that sandbox exists already");
-    if (errno == ENOENT)
-        return err_set(e, ERR_NOT_FOUND, "there is no such warm directory");
-    return err_errno(e, "a warm directory could not become a sandbox");
-}
-
-int warm_dir_adopt(const struct sandbox_root *root, const char *name, const char *tenant,
-                   const char *conversation, struct sandbox *out, struct err *e)
-{
-    char sandbox_dir[SANDBOX_NAME_LEN + 1];
-
-    if (!warm_dir_name_ok(name))
-        return err_set(e, ERR_NOT_FOUND, "there is no such warm directory");
-    if (sandbox_name(root, tenant, conversation, sandbox_dir, e) < 0 ||
-        warm_dir_rename(root, name, sandbox_dir, e) < 0)
-        return -1;
-    if (sandbox_find_named(root, sandbox_dir, out, e) < 0)
-        return -1;
-    out->made = true;
-    return 0;
-}
-
-/* It is empty unless a program ran in it. */
-static void warm_dir_remove_at(const struct sandbox_root *root, int pool, const char *name)
-{
-    char trash[TRASH_NAME_LEN + 1];
-    struct err e = ERR_INIT;
-
-    if (unlinkat(pool, name, AT_REMOVEDIR) < 0 && errno == ENOTEMPTY &&
-        trash_take(root, pool, name, trash, &e) < 0)
-        log_warn("a warm directory cannot be removed: %s", e.text);
-}
-
-void warm_dir_remove(const struct sandbox_root *root, const char *name)
-{
-    AUTO_FD int pool = warm_dirs_open(root);
-
-    if (pool >= 0 && warm_dir_name_ok(name))
-        warm_dir_remove_at(root, pool, name);
-}
-
-void warm_dir_sweep(const struct sandbox_root *root, int64_t min_age_s)
-{
-    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, WARM_DIR);
-    struct stat st;
-
-    if (!dir)
-        return;
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        if (!warm_dir_name_ok(entry->d_name) ||
-            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-            st.st_ctim.tv_sec > clock_unix_s() - min_age_s)
-            continue;
-        warm_dir_remove_at(root, dirfd(dir), entry->d_name);
-    }
 }

@@ -10,15 +10,16 @@
 #define SANDBOX_ID_MAX 256 /* bytes of a conversation id */
 
 /*
- * Opens SANDBOX_ROOT (creating it, mode 0711; not its parents) and makes .staging, .runs,
- * .sandboxes, .state, .tickets and .trash (0700) and .pool (0711: a rootless engine has to pass
- * through it). host_path NULL or "" is path. ERR_INVALID with one line that says what to change: a
- * path that is relative, not a directory, not writable or writable by all users, a host_path that
- * the engine cannot bind, a secret under 32 characters, a user that this account cannot give files
- * to. Strings are copied.
+ * Opens SANDBOX_ROOT (creating it; not its parents) and makes .staging, .runs, .sandboxes, .state,
+ * .tickets and .trash (0700) and .pool (0711: a rootless engine has to pass through it). The root
+ * is closed to all accounts but its owner's and the group web_gid, the web server's (0: none),
+ * which passes through it without listing it. host_path NULL or "" is path. ERR_INVALID with one
+ * line that says what to change: a path that is relative, not a directory, not writable or writable
+ * by all users, a root that this account cannot close, a host_path that the engine cannot bind, a
+ * secret under 32 characters, a user that this account cannot give files to. Strings are copied.
  */
 int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
-                      const char *secret, const char *base_url, uid_t uid, gid_t gid,
+                      const char *secret, const char *base_url, uid_t uid, gid_t gid, gid_t web_gid,
                       struct err *e);
 void sandbox_root_close(struct sandbox_root *root);
 
@@ -67,37 +68,3 @@ char *sandbox_url(const struct sandbox *sb);
 /* URL of one file, signed when root->url_ttl_s is set; the relative name's bytes are
  * percent-encoded except unreserved characters and '/'. Caller frees. */
 char *sandbox_file_url(const struct sandbox *sb, const char *name);
-
-/*
- * Warm directories: /data of a warm container. Each is an empty SANDBOX_ROOT/.pool/<name> with
- * owner and mode of a sandbox, and becomes one by a single rename that replaces nothing; a bind
- * mount follows the directory, not its name. Names cannot be guessed or listed, and nginx serves
- * none.
- */
-#define WARM_DIR_NAME_LEN 24
-
-/* No container waits that long: older directories are left over. */
-#define WARM_DIR_LEFT_OVER_S 7200
-
-/* Makes one; its name is written to out_name. ERR_IO, also when this file system has no rename that
- * replaces nothing (warm directories are then of no use). */
-int warm_dir_make(const struct sandbox_root *root, char out_name[WARM_DIR_NAME_LEN + 1],
-                  struct err *e);
-
-/* Its path on the engine's host. Caller frees. */
-char *warm_dir_host_path(const struct sandbox_root *root, const char *name);
-
-/*
- * Makes it the sandbox of (tenant, conversation) and opens that, as sandbox_open does. ERR_EXISTS:
- * the sandbox exists already, and the warm directory is unchanged. ERR_NOT_FOUND: there is no such
- * warm directory. Of several processes that try at once for one sandbox exactly one succeeds.
- */
-int warm_dir_adopt(const struct sandbox_root *root, const char *name, const char *tenant,
-                   const char *conversation, struct sandbox *out, struct err *e);
-
-/* Removes one; with content of a program it goes to .trash. Does nothing when there is none. */
-void warm_dir_remove(const struct sandbox_root *root, const char *name);
-
-/* Removes those older than min_age_s: WARM_DIR_LEFT_OVER_S for those of an earlier broker. Younger
- * ones may belong to another broker with the same SANDBOX_ROOT. */
-void warm_dir_sweep(const struct sandbox_root *root, int64_t min_age_s);

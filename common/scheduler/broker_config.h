@@ -66,6 +66,7 @@ struct broker_config {
     int64_t url_ttl_s; /* of files' URLs; 0: as long as the file is there */
     uid_t sandbox_uid;
     gid_t sandbox_gid;
+    gid_t web_gid;    /* of the web server, which serves files; 0: none */
     uid_t client_uid; /* besides our own: may connect */
     /* Called in the broker's own process when other languages can be run than before, late enough
      * for workers to have forgotten what they remember of the list; must not block. False: could

@@ -5,7 +5,7 @@
 #include "common/engine/engine.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/run.h"
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/warm_dir.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/sandbox.h"
 #include "common/sandbox/state/state.h"
+#include "common/sandbox/warm_dir.h"
 
 #include <errno.h>
 #include <inttypes.h>

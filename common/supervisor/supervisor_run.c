@@ -11,9 +11,9 @@
 #include "common/records/run_result.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
-#include "common/sandbox/sandbox.h"
 #include "common/sandbox/state/quota.h"
 #include "common/sandbox/state/state.h"
+#include "common/sandbox/warm_dir.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

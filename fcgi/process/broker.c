@@ -70,6 +70,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .url_ttl_s = (int64_t)((s->url_ttl_ms + 999) / 1000),
         .sandbox_uid = s->sandbox_uid,
         .sandbox_gid = s->sandbox_gid,
+        .web_gid = s->web_gid,
         .client_uid = client_uid,
         .runners_changed = on_runners_changed,
         .runners_changed_ctx = (void *)(uintptr_t)s,

@@ -22,7 +22,6 @@
 #define WORKER_MEMORY    (256u * 1024 * 1024)
 #define WORKER_BODIES    8 /* a body's text, its tree, the broker's message, each while it grows */
 #define SYSTEMD_FIRST_FD 3
-#define ROOT_MODE        0711 /* as the broker makes it: search permission, no listing */
 #define SESSIONS_NAME    ".sessions"
 
 /* ---- accounts ---- */
@@ -111,12 +110,9 @@ static int from_standard_input(struct err *e)
 int listen_front(const struct settings *s, const char *address, const char *setting, struct err *e)
 {
     struct sock_owner owner = {.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = (mode_t)s->listen_mode};
-    const struct group *group = *s->listen_group ? getgrnam(s->listen_group) : NULL;
 
-    if (*s->listen_group && !group)
-        return err_set(e, ERR_INVALID, "SANDCGI_LISTEN_GROUP=%s: no such group", s->listen_group);
-    if (group)
-        owner.gid = group->gr_gid;
+    if (s->web_gid)
+        owner.gid = s->web_gid;
     int fd = sock_listen(address, &owner, e);
     return fd < 0 ? err_wrap(e, "%s", setting) : fd;
 }
@@ -147,7 +143,7 @@ int listen_broker(const struct settings *s, const struct account *workers, struc
 
 int sessions_dir_open(const struct settings *s, const struct account *workers, struct err *e)
 {
-    if (mkdir(s->sandbox_root, ROOT_MODE) < 0 && errno != EEXIST)
+    if (mkdir(s->sandbox_root, 0700) < 0 && errno != EEXIST)
         return err_errno(e, "SANDBOX_ROOT %s cannot be created", s->sandbox_root);
     AUTO_FD int root = open(s->sandbox_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)

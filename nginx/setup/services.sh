@@ -14,12 +14,13 @@ ensure_account()
     fi
 }
 
-# The names of the directories in it are secret: search permission, no listing.
+# Closed to all accounts but its owner's; nginx's group passes through. The server sees to both at its start, too.
 ensure_sandbox_root()
 {
+    local access=(-m 0700)
+    [[ -z $nginx_user ]] || access=(-m 0710 -g "$SANDCGI_LISTEN_GROUP")
     if [[ ! -d $SANDBOX_ROOT ]]; then
-        (umask 022 && mkdir -p "$SANDBOX_ROOT") || die "cannot make SANDBOX_ROOT=$SANDBOX_ROOT; check its parent folder"
-        chmod 0711 "$SANDBOX_ROOT"
+        install -d "${access[@]}" "$SANDBOX_ROOT" || die "cannot make SANDBOX_ROOT=$SANDBOX_ROOT; check its parent folder and SANDCGI_LISTEN_GROUP"
     fi
     [[ -n $nginx_user ]] || return 0
     setpriv --reuid "${nginx_user% *}" --regid "${nginx_user#* }" --clear-groups test -x "$SANDBOX_ROOT" -a -x "$run_dir" ||

@@ -31,6 +31,7 @@ MODULES = (
     "file_tools",
     "hostile",
     "hostile_tree",
+    "foreign_accounts",
     "warm",
     "runs",
     "crash",

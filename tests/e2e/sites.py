@@ -93,7 +93,7 @@ class Site:
         self.nginx_values = nginx or {}
         for name in ("run", "log", "conf", "tmp", "sandboxes"):
             os.mkdir(f"{self.folder}/{name}")
-            os.chmod(f"{self.folder}/{name}", 0o755)
+            os.chmod(f"{self.folder}/{name}", 0o755 if name != "sandboxes" else 0o700)
         self.settings = self.default_settings() | (settings or {})
         self.write_config()
         all_sites.append(self)

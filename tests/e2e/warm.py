@@ -9,9 +9,9 @@ import sites
 POOL = "python=2,typescript=1,bash=1"
 
 
-def site(warm=POOL, **settings):
+def site(warm=POOL, start=True, **settings):
     """A server of the test's own that has warm containers."""
-    return sites.own({"SANDBOX_WARM": warm} | settings)
+    return sites.own({"SANDBOX_WARM": warm} | settings, start)
 
 
 def shared():

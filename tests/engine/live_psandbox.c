@@ -32,7 +32,7 @@ static const char *helpers_path(void)
     if (path)
         return path;
     if (sandbox_root_open(&root, place, NULL, "0123456789abcdef0123456789abcdef", "http://x", 1000,
-                          1000, &e) < 0 ||
+                          1000, 0, &e) < 0 ||
         !(path = helpers_install(&root, &e))) {
         printf("%s\n", e.text);
         exit(1);

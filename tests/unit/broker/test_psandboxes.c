@@ -293,9 +293,9 @@ static pid_t leave_one(struct broker_world *w, bool session)
         "python", "session", session, "createdAt", (json_int_t)clock_unix_s(), "expiresAt",
         (json_int_t)clock_unix_s() + 3600, "keepSeconds", 3600);
 
-    assert_works(
-        sandbox_root_open(&root, w->root, "", w->config.file_secret, "", geteuid(), getegid(), &e),
-        e);
+    assert_works(sandbox_root_open(&root, w->root, "", w->config.file_secret, "", geteuid(),
+                                   getegid(), 0, &e),
+                 e);
     assert_works(sandbox_open(&root, "ann", "c", &sb, &e), e);
     assert_works(psandbox_record_write(&root, OF_BEFORE, record, &e), e);
     pid_t pid = hold_lock(&root);

@@ -438,9 +438,9 @@ static char *plant(struct broker_world *w, const char *conversation)
     struct sandbox_root root;
     struct err e = ERR_INIT;
 
-    assert_works(
-        sandbox_root_open(&root, w->root, "", w->config.file_secret, "", geteuid(), getegid(), &e),
-        e);
+    assert_works(sandbox_root_open(&root, w->root, "", w->config.file_secret, "", geteuid(),
+                                   getegid(), 0, &e),
+                 e);
     assert_works(sandbox_open(&root, "ann", conversation, &sb, &e), e);
     assert_works(state_note_use(&sb, "ann", conversation, &e), e);
     AUTO_FD int fd = openat(sb.fd, "big", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);

@@ -81,7 +81,7 @@ static inline int fixture_setup_in(void **state, const char *parent)
         return -1;
     snprintf(f->path, sizeof(f->path), "%s/root", f->dir);
     if (sandbox_root_open(&f->root, f->path, NULL, FIXTURE_SECRET, FIXTURE_URL, fixture_uid(),
-                          fixture_gid(), &f->e) < 0 ||
+                          fixture_gid(), 0, &f->e) < 0 ||
         sandbox_open(&f->root, "default", "talk", &f->sb, &f->e) < 0) {
         print_error("fixture: %s\n", f->e.text);
         return -1;

@@ -389,7 +389,7 @@ static int full_disk(const char *dir)
         return 77;
     snprintf(path, sizeof(path), "%s/root", dir);
     if (sandbox_root_open(&root, path, NULL, FIXTURE_SECRET, FIXTURE_URL, fixture_uid(),
-                          fixture_gid(), &e) < 0 ||
+                          fixture_gid(), 0, &e) < 0 ||
         sandbox_open(&root, "default", "talk", &sb, &e) < 0)
         return 1;
     if (put_big(&sb, "a/b/big", 1 << 20, &e) != -1 || e.kind != ERR_IO)
@@ -411,7 +411,7 @@ static int full_disk(const char *dir)
     }
     struct sandbox_root again;
     if (sandbox_root_open(&again, path, NULL, FIXTURE_SECRET, FIXTURE_URL, fixture_uid(),
-                          fixture_gid(), &e) < 0)
+                          fixture_gid(), 0, &e) < 0)
         return 6;
     return 0;
 }

@@ -9,16 +9,16 @@ static int open_with(struct fixture *f, const char *path, const char *host_path,
                      struct sandbox_root *out)
 {
     return sandbox_root_open(out, path, host_path, secret, FIXTURE_URL, fixture_uid(),
-                             fixture_gid(), &f->e);
+                             fixture_gid(), 0, &f->e);
 }
 
-static void a_new_root_is_passable_but_not_listable(void **state)
+static void a_new_root_is_closed_to_others(void **state)
 {
     struct fixture *f = *state;
     struct stat st;
 
     assert_int_equal(stat(f->path, &st), 0);
-    assert_int_equal(st.st_mode & 07777, 0711);
+    assert_int_equal(st.st_mode & 07777, 0700);
     assert_int_equal(fstatat(f->root.fd, ".staging", &st, 0), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
     assert_int_equal(fstatat(f->root.fd, ".runs", &st, 0), 0);
@@ -26,6 +26,49 @@ static void a_new_root_is_passable_but_not_listable(void **state)
     assert_int_equal(fixture_count(f->root.fd, ".staging"), 0);
     assert_int_equal(fstatat(f->root.fd, ".pool", &st, 0), 0);
     assert_int_equal(st.st_mode & 07777, 0711);
+}
+
+/* Open to every account, for the web server's group or none, and as an administrator left it. */
+static void a_root_is_closed_when_it_opens_again(void **state)
+{
+    struct fixture *f = *state;
+    const gid_t web = fixture_gid();
+    static const struct {
+        mode_t before, alone, with_group;
+    } cases[] = {{0711, 0700, 0710}, {0755, 0700, 0710}, {0701, 0700, 0710},
+                 {0710, 0710, 0710}, {0750, 0750, 0750}, {0700, 0700, 0710}};
+
+    for (size_t i = 0; i < 2 * ARRAY_LEN(cases); i++) {
+        const bool grouped = i % 2 != 0;
+        struct sandbox_root again;
+        struct stat st;
+        assert_int_equal(chmod(f->path, cases[i / 2].before), 0);
+        assert_int_equal(sandbox_root_open(&again, f->path, NULL, FIXTURE_SECRET, FIXTURE_URL,
+                                           fixture_uid(), fixture_gid(), grouped ? web : 0, &f->e),
+                         0);
+        sandbox_root_close(&again);
+        assert_int_equal(stat(f->path, &st), 0);
+        assert_int_equal(st.st_mode & 07777,
+                         grouped ? cases[i / 2].with_group : cases[i / 2].alone);
+    }
+}
+
+/* Of another account's directory nothing can be changed. */
+static void a_root_that_cannot_be_closed_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox_root r;
+
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(chmod(f->dir, 0755), 0);
+    assert_int_equal(chmod(f->path, 0755), 0);
+    assert_int_equal(seteuid(65534), 0);
+    int rc = open_with(f, f->path, NULL, FIXTURE_SECRET, &r);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(rc, -1);
+    assert_int_equal(f->e.kind, ERR_INVALID);
+    assert_non_null(strstr(f->e.text, "chmod 0700"));
 }
 
 static void a_root_opens_again_and_keeps_its_sandboxes(void **state)
@@ -55,6 +98,7 @@ static void a_wrong_root_is_refused_with_what_to_change(void **state)
     snprintf(comma, sizeof(comma), "%s/a,b", f->dir);
     assert_int_equal(mkdir(open_dir, 0700), 0);
     assert_int_equal(chmod(open_dir, 01777), 0);
+    assert_int_equal(chmod(f->dir, 0755), 0);
     const struct {
         const char *path, *host_path, *secret, *word;
     } cases[] = {
@@ -67,7 +111,7 @@ static void a_wrong_root_is_refused_with_what_to_change(void **state)
         {file, NULL, FIXTURE_SECRET, "directory"},
         {open_dir, NULL, FIXTURE_SECRET, "written by everybody"},
         {deep, NULL, FIXTURE_SECRET, "cannot be made"},
-        {"/proc", NULL, FIXTURE_SECRET, "not writable"},
+        {f->dir, NULL, FIXTURE_SECRET, "use a directory of its own"},
     };
     int fds = fixture_open_fds();
 
@@ -206,7 +250,7 @@ static void paths_and_urls_are_made_of_the_settings(void **state)
     char want[400];
 
     assert_int_equal(sandbox_root_open(&r, f->path, "/srv/boxes//", FIXTURE_SECRET,
-                                       "https://example.test/", fixture_uid(), fixture_gid(),
+                                       "https://example.test/", fixture_uid(), fixture_gid(), 0,
                                        &f->e),
                      0);
     assert_int_equal(sandbox_open(&r, "default", "talk", &sb, &f->e), 0);
@@ -281,7 +325,9 @@ int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(a_new_root_is_passable_but_not_listable),
+        CASE(a_new_root_is_closed_to_others),
+        CASE(a_root_is_closed_when_it_opens_again),
+        CASE(a_root_that_cannot_be_closed_is_refused),
         CASE(a_root_opens_again_and_keeps_its_sandboxes),
         CASE(a_wrong_root_is_refused_with_what_to_change),
         CASE(leftovers_of_killed_uploads_are_swept_when_old),

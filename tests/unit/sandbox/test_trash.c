@@ -1,8 +1,8 @@
 #include "config.h"
 
 #include "common/sandbox/files/tree.h"
-#include "common/sandbox/sandbox.h"
 #include "common/sandbox/state/state.h"
+#include "common/sandbox/warm_dir.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 
 #include <sys/file.h>

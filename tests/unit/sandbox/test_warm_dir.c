@@ -1,7 +1,8 @@
 #include "config.h"
 
-#include "common/sandbox/sandbox.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
+
+#include "common/sandbox/warm_dir.h"
 
 #include <sys/wait.h>
 

@@ -8,7 +8,7 @@
 #include "common/records/run_lock.h"
 #include "common/records/run_record.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/warm_dir.h"
 #include "common/supervisor/supervisor.h"
 #include "tests/fakes/fake_container.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"

@@ -11,6 +11,8 @@ run_dist=no
 run_bench=no
 run_conformance=yes
 run_compare=yes
+run_chaos=yes
+chaos=60 # seconds
 only=''
 
 # shellcheck source=tests/lib/report.sh
@@ -33,6 +35,7 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --only NAME   only end-to-end tests whose file or sentence contains NAME
   --conformance only the official conformance suite and SDK clients (tests/conformance)
   --compare     only the comparison of warm and bare interpreters (tests/runners/compare)
+  --chaos N     only: processes, engine and disk fail for N seconds while clients check every answer (usually 60)
   --list        name the end-to-end tests
   --outputs N   only: N programs print a megabyte and exit at once, every byte must arrive (usually 60)
   --soak N      only: N runs of all kinds, nothing may grow (usually 60)
@@ -78,6 +81,11 @@ parse_arguments() {
             run_unit=no run_dist=no
             shift
             ;;
+        --chaos)
+            [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"
+            run_chaos=only chaos=$2 run_unit=no run_dist=no
+            shift
+            ;;
         --bench) run_bench=yes ;;
         --conformance) run_conformance=only run_unit=no run_dist=no ;;
         --compare) run_compare=only run_unit=no run_dist=no ;;
@@ -112,6 +120,12 @@ main() {
         report_total
         return
     fi
+    if [[ $run_chaos == only ]]; then
+        [[ $run_e2e == no ]] || stage_chaos
+        engine_stop
+        report_total
+        return
+    fi
     if [[ $run_conformance == only ]]; then
         [[ $run_e2e == no ]] || stage_conformance
         engine_stop
@@ -129,6 +143,7 @@ main() {
         stage_end_to_end
     fi
     if [[ $run_e2e == yes && -z $only ]]; then
+        stage_chaos
         stage_conformance
     fi
     if [[ $run_dist == yes ]]; then

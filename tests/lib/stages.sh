@@ -118,6 +118,17 @@ stage_end_to_end() {
     rm -f "$log"
 }
 
+# Everything of the server is killed, stopped and starved while clients check every answer.
+stage_chaos() {
+    local log status=0
+    heading "chaos"
+    log=$(mktemp)
+    SANDCGI_TEST_BINARY=$build/sandcgi limited "$(test_python)" -u "$top/tests/chaos/run.py" --seconds "$chaos" 2>&1 |
+        tee "$log" || status=$?
+    count_from "$log" "$status" "tests/chaos"
+    rm -f "$log"
+}
+
 # The official suite and the official clients.
 stage_conformance() {
     local log status=0

@@ -1,4 +1,5 @@
-/* Preloaded: moves the real-time clock of a process by the seconds that the file $CHAOS_CLOCK holds (a long long). */
+/* Preloaded: moves the real-time clock of a process by the seconds in the file $CHAOS_CLOCK, a long
+ * long. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

@@ -151,7 +151,7 @@ def _():
     run.serves_again()
 
 
-@test("kill -9 of all processes at once: the container ends by itself, a restart cleans up")
+@test("kill -9 of all processes at once: the container ends by itself, a restart cleans up (H-18, H-53, H-61)")
 def _():
     run = MidRun()
     run.kill(run.site.process.pid, *procs.descendants(run.site.process.pid))

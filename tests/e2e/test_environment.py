@@ -10,7 +10,7 @@ DENIED = ("LD_PRELOAD", "LD_LIBRARY_PATH", "PATH", "HOME", "IFS", "PYTHONSTARTUP
           "GLIBC_TUNABLES", "MALLOC_PERTURB_", "LOCPATH", "PS4")
 
 
-@test("variables that would change how the runtime starts are refused by name, with the reason")
+@test("variables that would change how the runtime starts are refused by name, with the reason (H-21)")
 def _():
     client = sites.client()
     for name in DENIED:
@@ -43,7 +43,7 @@ def _():
         check(name not in names, f"{name} is in the program's environment")
 
 
-@test("what a caller sets never reaches the environment of our processes")
+@test("what a caller sets never reaches the environment of our processes (H-21)")
 def _():
     site = sites.shared()
     site_client = sites.client()

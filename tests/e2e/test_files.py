@@ -49,7 +49,7 @@ def _():
     equal(client.download(url, {"Range": "bytes=10-"}).status, 416)
 
 
-@test("active types are downloads, pictures and text are shown; all of them under CSP sandbox")
+@test("active types are downloads, pictures and text are shown; all of them under CSP sandbox (H-14, H-31)")
 def _():
     client = sites.client()
     for name in ("x.html", "x.htm", "x.svg", "x.xhtml", "x.xml", "x.js", "x.pdf", "X.HTML", "x.unknown", "noextension"):

@@ -306,7 +306,7 @@ def _():
     equal(fcgi.request(("127.0.0.1", port), {"SANDCGI_TENANT": "default", "SANDCGI_SECRET": site.secret}, PING)[0], 200)
 
 
-@test("without a secret file, or with a secret that is too short, the server does not start")
+@test("without a secret file, or with a secret that is too short, the server does not start (H-47, H-52)")
 def _():
     for change in ({"SANDCGI_SECRET_FILE": None}, {"SANDCGI_SECRET_FILE": "/nonexistent/secret"}, {"FILE_SECRET": "short"},
                    {"FILE_SECRET": None}, {"MCP_API_TOKEN": "x"}, {"SANDBOX_ROOT": None}, {"SANDCGI_USER": "no-such-user"}):
@@ -318,7 +318,7 @@ def _():
             contains(site.log(), list(change)[0])
 
 
-@test("a FastCGI client that sends nonsense, or nothing, or leaves half-way does no harm")
+@test("a FastCGI client that sends nonsense, or nothing, or leaves half-way does no harm (H-43)")
 def _():
     site = sites.shared()
     for data in (b"GET / HTTP/1.1\r\n\r\n", b"\0" * 100, b"\x01\x01\0\x01\0\x08\0\0\0\x01\0\0\0\0\0\0", b"\xff" * 70000, b""):

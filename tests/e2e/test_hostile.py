@@ -29,7 +29,7 @@ def _no_containers(site, seconds):
     wait_until(lambda: not site.containers(), seconds, "no container is left")
 
 
-@test("H-12: the container's shape is the golden copy, nothing more and nothing less")
+@test("H-12: the container's shape is the golden copy, nothing more and nothing less (H-38)")
 def _():
     site = sites.own()
     client = sites.new_conversation(site.client())
@@ -81,7 +81,7 @@ exit 0
     contains(raw["stderr"], "PermissionError")
 
 
-@test("H-12: a fork bomb is contained, a neighbour runs meanwhile", timeout=90)
+@test("H-12: a fork bomb is contained, a neighbour runs meanwhile (H-57)", timeout=90)
 def _():
     site = sites.shared()
     for code, language in ((":(){ :|:& };:; sleep 60", "bash"),
@@ -131,7 +131,7 @@ def _():
     contains(result["stderr"], "Too many open files")
 
 
-@test("five gigabytes of output leave the worker's and the run child's memory flat", timeout=240)
+@test("five gigabytes of output leave the worker's and the run child's memory flat (H-11, H-52)", timeout=240)
 def _():
     binary = clone.started().folder + "/build/sandcgi"
     site = sites.own({"SANDBOX_OUTPUT_MAX": "0", "SANDBOX_CPUS": "2", "SANDBOX_TIMEOUT_MAX": "500s"}, binary=binary)

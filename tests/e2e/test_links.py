@@ -345,7 +345,7 @@ def _signed():
     return sites.with_settings(SANDBOX_URL_TTL="1h")
 
 
-@test("with SANDBOX_URL_TTL links are signed: Range and ETag work, altered, moved and unsigned ones are 403")
+@test("with SANDBOX_URL_TTL links are signed: Range and ETag work, altered, moved and unsigned ones are 403 (H-06, H-31)")
 def _():
     client = sites.new_conversation(_signed().client())
     url = client.upload("a b/t\u00e4ble.csv", b"0123456789")["file"]["url"]
@@ -432,7 +432,7 @@ def _():
     equal(_inside(sites.shared()), [], "left over")
 
 
-@test("import_url takes no other scheme, port or credentials, and names what is wrong without repeating the URL")
+@test("import_url takes no other scheme, port or credentials, and names what is wrong without repeating the URL (H-40, H-55)")
 def _():
     client = sites.client()
     good = {"conversationId": client.conversation, "url": "https://127.0.0.1/x"}

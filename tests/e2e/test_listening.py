@@ -244,7 +244,7 @@ def _():
 
 # ---- who may call ----
 
-@test("a foreign Host or Origin is 403 on every route; pages of our own origin pass CORS")
+@test("a foreign Host or Origin is 403 on every route; pages of our own origin pass CORS (H-31, H-46)")
 def _():
     site = sites.shared()
     client = site.client()

@@ -86,7 +86,7 @@ def _():
     contains(_refused(bare, "copy_file", call["arguments"]), "SANDCGI_LOCAL_DIRS")
 
 
-@test("over HTTP the tools for local files are neither listed nor there")
+@test("over HTTP the tools for local files are neither listed nor there (H-35)")
 def _():
     client = sites.own({"SANDCGI_LOCAL_DIRS": "/etc"}).client()
     names = [tool["name"] for tool in client.result("tools/list")["tools"]]

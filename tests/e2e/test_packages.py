@@ -178,7 +178,7 @@ def _():
     equal(client.run('import isOdd from "is-odd"; console.log(isOdd(3))', "typescript")["stdout"], "own\n")
 
 
-@test("what is no package's name is refused, and nothing is started for it")
+@test("what is no package's name is refused, and nothing is started for it (H-39)")
 def _():
     client = new_client()
     for language, name in [("python", one) for one in (

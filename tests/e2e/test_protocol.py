@@ -73,7 +73,7 @@ def _():
     contains(answer.headers.get("Allow", ""), "POST")
 
 
-@test("notifications and responses are accepted with 202 and an empty body")
+@test("notifications and responses are accepted with 202 and an empty body (H-20)")
 def _():
     client = _client()
     for message in ({"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -122,7 +122,7 @@ def _():
         contains(run_code["description"], library)
 
 
-@test("ids are echoed exactly: strings, zero, negative numbers, beyond 2^53")
+@test("ids are echoed exactly: strings, zero, negative numbers, beyond 2^53 (H-20)")
 def _():
     client = _client()
     for id_ in ("x", "", "1", "\u00e9\U0001f600", 0, -7, 2**53 + 1, 9007199254740993, "a" * 1000):
@@ -130,7 +130,7 @@ def _():
         equal((answer["id"], type(answer["id"])), (id_, type(id_)))
 
 
-@test("a null, boolean, fractional or structured id is refused")
+@test("a null, boolean, fractional or structured id is refused (H-20)")
 def _():
     client = _client()
     for id_ in (None, True, [], {}, 1.5):
@@ -293,7 +293,7 @@ def _():
     equal(client.post(ping, {"Origin": site.base_url}).status, 200)
 
 
-@test("a body over the limit is 413 in JSON, before any worker sees it")
+@test("a body over the limit is 413 in JSON, before any worker sees it (H-11)")
 def _():
     site = sites.shared()
     client = site.client()
@@ -340,3 +340,10 @@ def _():
     for _ in range(100):
         client.close()
         equal(client.request("ping").status, 200)
+
+
+@test("no answer may be stored: calls, errors and refusals say so (H-54)")
+def _():
+    client = sites.client()
+    for answer in (client.request("ping"), client.request("no/such"), client.with_token("wrong").request("ping")):
+        contains(answer.headers.get("Cache-Control", ""), "no-store", f"Cache-Control of {answer.status}")

@@ -55,7 +55,7 @@ def _trash(site):
     return os.listdir(f"{site.root}/.trash")
 
 
-@test("files that were not used for SANDBOX_TTL are gone, their URLs answer 404, and the next call is told once")
+@test("files that were not used for SANDBOX_TTL are gone, their URLs answer 404, and the next call is told once (H-18)")
 def _():
     site, client = _short_lived()
     result = client.run("open('f.txt', 'w').write('x')")
@@ -322,7 +322,7 @@ def _():
     equal(_in_sandbox(clients[0], sandbox, "stat -c %s f.bin"), f"{256 * 8192}\n")
 
 
-@test("a run that ends above SANDBOX_QUOTA is told so; the next run and upload are refused until there is room")
+@test("a run that ends above SANDBOX_QUOTA is told so; the next run and upload are refused until there is room (H-58)")
 def _():
     site = sites.with_settings(SANDBOX_QUOTA="2m", SANDBOX_FILES="50")
     client = sites.new_conversation(site.client())

@@ -133,7 +133,7 @@ def _():
     equal(looked[0]["status"], "cancelled")
 
 
-@test("run ids: unknown, foreign and malformed ones get the same bytes, from get_run and cancel_run")
+@test("run ids: unknown, foreign and malformed ones get the same bytes, from get_run and cancel_run (H-59)")
 def _():
     site = sites.own()
     client = sites.new_conversation(site.client())

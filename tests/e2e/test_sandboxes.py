@@ -208,7 +208,7 @@ def _():
 
 # ---- whose ----
 
-@test("another tenant cannot use, see, read or close it, and gets the answer of an id that never existed")
+@test("another tenant cannot use, see, read or close it, and gets the answer of an id that never existed (H-33, H-42)")
 def _():
     site = _site()
     client, other = _client(site), _other(site)
@@ -228,7 +228,7 @@ def _():
     _close(client, sandbox)
 
 
-@test("only images that the operator allows are taken, and only ones that are there; they run in the same bounds")
+@test("only images that the operator allows are taken, and only ones that are there; they run in the same bounds (H-34)")
 def _():
     client, site = _client(), _site()
     for image in ("alpine", "docker.io/library/busybox", "debian/evil", "sandcgi-runner-bash", "localhost:5000/debian"):
@@ -243,7 +243,7 @@ def _():
     _close(client, sandbox)
 
 
-@test("a tenant has its most, and the server too")
+@test("a tenant has its most, and the server too (H-30)")
 def _():
     site = sites.with_settings(SANDBOX_PERSISTENT_MAX="2", SANDBOX_PERSISTENT_SERVER="3")
     client, other = _client(site), _other(site)

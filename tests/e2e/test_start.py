@@ -266,7 +266,7 @@ def _():
         equal(house.client().request("ping").status, 200)
 
 
-@test("a secret that is missing, short or the example's is refused, and not shown", timeout=120)
+@test("a secret that is missing, short or the example's is refused, and not shown (H-52)", timeout=120)
 def _():
     house = clone.started()
     with open(f"{house.folder}/.env.example", encoding="utf-8") as file:

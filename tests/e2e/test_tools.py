@@ -64,7 +64,7 @@ def _():
               (False, "killed", None, number))
 
 
-@test("a program over its time: timeout, at the promised moment, with output and files so far")
+@test("a program over its time: timeout, at the promised moment, with output and files so far (H-17)")
 def _():
     client = sites.client()
     start = time.monotonic()
@@ -127,7 +127,7 @@ def _():
     equal((result["stdout"], result["stderr"]), ("o1\no2\no3\n", "e1\ne2\ne3\n"))
 
 
-@test("output that is no text: NUL and invalid UTF-8 arrive as valid JSON")
+@test("output that is no text: NUL and invalid UTF-8 arrive as valid JSON (H-70)")
 def _():
     result = sites.client().run(r"printf 'a\0b\377\376c\n\303\244\033[31mred'", "bash")
     check(result["stdout"].startswith("a"), "begins as printed")
@@ -222,7 +222,7 @@ def _():
     client.run("rm -rf huge many", "bash")
 
 
-@test("pictures come back as image content, larger or further ones as links only")
+@test("pictures come back as image content, larger or further ones as links only (H-71)")
 def _():
     client = sites.client()
     client.upload("one.png", PNG)
@@ -327,7 +327,7 @@ def _():
     equal(result["fileBaseUrl"], url)
 
 
-@test("network is off unless asked for: only lo, no name is resolved; on: an interface more")
+@test("network is off unless asked for: only lo, no name is resolved; on: an interface more (H-13, H-48, H-56)")
 def _():
     client = sites.client()
     code = "import os\nprint(sorted(os.listdir('/sys/class/net')))"
@@ -336,7 +336,7 @@ def _():
     equal(client.run(code, network=True)["stdout"].count("eth"), 1)
 
 
-@test("SANDBOX_NETWORK=false refuses a run that asks for it")
+@test("SANDBOX_NETWORK=false refuses a run that asks for it (H-13)")
 def _():
     client = sites.new_conversation(sites.own({"SANDBOX_NETWORK": "false"}).client())
     contains(client.run_error("print(1)", network=True), "network")

@@ -46,7 +46,7 @@ found=$(
     code_lines "${product[@]}" | grep -v -E '^(common/base/mem\.c|runners/)' |
         grep -E "$(calls "$allocators")" || true
     grep -nwE 'TODO|FIXME|XXX|HACK' "${all[@]}" || true
-    # The engine's own copying out of a container races with the programs in it.
+    # H-51: the engine's own copying out of a container races with the programs in it.
     grep -nE '"[^"]*/(archive|copy|export)\b' common/engine/*.c || true
 )
 verdict "$found" "these calls or words are not used here: see CONTRIBUTING.md, or the banned list in tests/lint/banned.sh"

@@ -29,7 +29,8 @@ sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/fcgi/test_fcgi_record tests/unit/fcgi/test_http tests/unit/fcgi/test_hub \
-	tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio_inbox
+	tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
+	tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio_inbox
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_fcgi_record_SOURCES = tests/unit/fcgi/test_fcgi_record.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_fcgi_record_LDADD = libfront.a $(LDADD)
@@ -38,6 +39,7 @@ tests_unit_fcgi_test_hub_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_hub_serve_SOURCES = tests/unit/fcgi/test_hub_serve.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_hub_serve_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIENT)
+tests_unit_fcgi_test_resources_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_status_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_stdio_inbox_LDADD = libfront.a $(LDADD)
 endif

@@ -5,6 +5,7 @@ libbase_a_SOURCES = \
 	common/base/b64.c common/base/b64.h \
 	common/base/buf.c common/base/buf.h \
 	common/base/privsep.c common/base/privsep.h \
+	common/base/privsep_confine.c \
 	common/base/clock.c common/base/clock.h \
 	common/base/conf.c common/base/conf.h \
 	common/base/crypto.c common/base/crypto.h \

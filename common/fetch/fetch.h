@@ -47,3 +47,5 @@ int fetch_in_process(const char *url, int fd, int caller_fd, const struct fetch_
                      struct err *e);
 /* The main function of that process; returns its exit status. */
 int fetch_process_main(void);
+/* How it gives up its rights, before it connects; for tests. */
+int fetch_process_enter(uint64_t max_bytes, struct err *e);

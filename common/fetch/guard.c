@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define HTTPS_PORT 443
+#define DNS_PORT   53
 
 static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 {
@@ -36,6 +37,13 @@ static bool is_own(const struct sockaddr *address)
         one = one->ifa_next;
     freeifaddrs(list);
     return one != NULL;
+}
+
+const uint16_t *guard_ports(void)
+{
+    static const uint16_t ports[] = {HTTPS_PORT, DNS_PORT, 0};
+
+    return ports;
 }
 
 int guard_check(const struct sockaddr *address, socklen_t len, struct err *e)

@@ -7,6 +7,7 @@
 #include "common/base/parse.h"
 #include "common/base/privsep.h"
 #include "common/fetch/fetch.h"
+#include "common/fetch/guard.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -28,15 +29,21 @@
 
 /* ---- the process: reads "MAX_BYTES TIMEOUT_MS URL"; writes "KIND ERRNO TEXT" or "ok" ---- */
 
-static int enter(uint64_t max_bytes)
+int fetch_process_enter(uint64_t max_bytes, struct err *e)
 {
     const struct privsep_limit limits[] = {
         {RLIMIT_AS, MEMORY_MAX},
         {RLIMIT_FSIZE, max_bytes},
         {RLIMIT_NOFILE, OPEN_MAX_FD},
     };
+    const struct privsep_needs needs = {.files = privsep_network_files,
+                                        .folder_fd = -1,
+                                        .families = privsep_network_families,
+                                        .ports = guard_ports()};
 
-    return privsep_drop_rights() < 0 ? -1 : privsep_bound(limits, ARRAY_LEN(limits));
+    if (privsep_drop_rights() < 0 || privsep_bound(limits, ARRAY_LEN(limits)) < 0)
+        return err_set(e, ERR_INTERNAL, "rights cannot be given up");
+    return privsep_confine(&needs, e);
 }
 
 /* The URL, in text; NULL: there was no task. */
@@ -67,8 +74,8 @@ static int fetch_here(struct err *e)
     const char *url = read_task(&text, &limits, e);
     if (!url)
         return -1;
-    if (enter(limits.max_bytes) < 0)
-        return err_set(e, ERR_INTERNAL, "fetch: rights cannot be given up");
+    if (fetch_process_enter(limits.max_bytes, e) < 0)
+        return err_wrap(e, "fetch");
     return fetch_url(url, FILE_FD, &limits, e);
 }
 

@@ -6,6 +6,7 @@
 #include "common/base/auto.h"
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
+#include "common/base/log.h"
 #include "common/base/privsep.h"
 
 #include <arpa/inet.h>
@@ -25,6 +26,7 @@
 #define CONNECT_MS 15000
 #define IDLE_MS    60000
 #define CHUNK      16384
+#define DNS_PORT   53
 
 #define METHOD   "CONNECT "
 #define END      "\r\n\r\n"
@@ -357,16 +359,36 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int index_proxy_main(void)
+int index_proxy_enter(const struct index_source *source, struct err *e)
 {
     static const struct privsep_limit no_files = {RLIMIT_FSIZE, 0};
+    uint16_t ports[INDEX_HOSTS_MAX + 2] = {[0] = DNS_PORT};
+    const struct privsep_needs needs = {.files = privsep_network_files,
+                                        .folder_fd = -1,
+                                        .families = privsep_network_families,
+                                        .ports = ports,
+                                        .children = true};
+
+    for (size_t i = 0; i < source->n_hosts; i++)
+        ports[i + 1] = source->hosts[i].port;
+    if (privsep_drop_rights() < 0 || privsep_bound(&no_files, 1) < 0)
+        return err_set(e, ERR_INTERNAL, "rights cannot be given up");
+    return privsep_confine(&needs, e);
+}
+
+int index_proxy_main(void)
+{
+    struct err e = ERR_INIT;
     struct order order;
     struct index_rules rules = {.source = &order.source};
     struct proxy p = {.listen_fd = LISTEN_FD, .rules = &rules};
 
-    if (read(ORDER_FD, &order, sizeof order) != (ssize_t)sizeof order ||
-        privsep_drop_rights() < 0 || privsep_bound(&no_files, 1) < 0)
+    if (read(ORDER_FD, &order, sizeof order) != (ssize_t)sizeof order)
         return 1;
+    if (index_proxy_enter(&order.source, &e) < 0) {
+        log_error("the proxy of the package index does not start: %s", e.text);
+        return 1;
+    }
     privsep_die_with(order.caller);
     rules.private_ok = order.private_ok;
     p.signal_fd = open_signals();

@@ -33,7 +33,10 @@ pid_t index_proxy_start(int listen_fd, const struct index_rules *rules, struct e
 /* That program; returns its exit status, and only when it cannot begin. */
 int index_proxy_main(void);
 
-/* ---- one connection of a container; for tests ---- */
+/* ---- its parts; for tests ---- */
+
+/* How it gives up its rights, before it serves. */
+int index_proxy_enter(const struct index_source *source, struct err *e);
 
 #define INDEX_HEAD_MAX 8192 /* bytes of a request's head */
 

@@ -11,6 +11,7 @@
 #include "fcgi/process/resources.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -87,6 +88,9 @@ static int front_main(struct master *m, bool hub, struct err *e)
     /* A call that waits for an elicitation occupies its worker; the answer needs another one. */
     app_set_sessions(&app, m->sessions_fd,
                      m->settings->workers > 1 ? (int)(m->settings->workers / 2) : -1);
+    json_object_seed(0); /* from /dev/urandom, which cannot be opened later */
+    if (account_confine(m->sessions_fd, hub, e) < 0)
+        return -1;
     if (getppid() == master) /* else it died while the change of account had cleared the signal */
         result = hub ? hub_serve(&app, m->hub_fd, m->events_fd, e)
                      : fastcgi_serve(&app, m->fastcgi_fd, e);
@@ -348,6 +352,7 @@ int master_run(struct settings *take_settings, const char *config_path)
         slots_make(&m);
         log_info("sandcgi " PACKAGE_VERSION " listening on %s, %ju workers%s", m.settings->listen,
                  (uintmax_t)m.settings->workers, m.hub_fd >= 0 ? ", hub" : "");
+        kernel_log_walls();
         while (!m.stopping || has_children(&m))
             master_tick(&m);
         log_info("stopped");

@@ -6,6 +6,7 @@
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/parse.h"
+#include "common/base/privsep.h"
 #include "common/base/sock.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,6 +78,36 @@ int worker_memory_bound(uint64_t max_body, struct err *e)
     (void)max_body;
     (void)e;
     return 0;
+}
+
+int account_confine(int sessions_fd, bool forks, struct err *e)
+{
+    static const int families[] = {AF_UNIX, 0};
+    const struct privsep_needs needs = {
+        .folder_fd = sessions_fd, .families = families, .children = forks};
+
+    return privsep_confine(&needs, e) < 0 ? err_wrap(e, "giving up files and sockets") : 0;
+}
+
+void kernel_log_walls(void)
+{
+    int landlock = privsep_landlock_version();
+
+    if (!privsep_has_seccomp())
+        log_warn(
+            "the kernel has no seccomp: workers can make every system call, and upload_archive "
+            "is refused");
+    if (landlock == 0)
+        log_warn("the kernel has no Landlock (Linux 5.13): workers, fetch and index proxy can open "
+                 "every file that their account can open");
+    else if (landlock < PRIVSEP_LANDLOCK_TCP)
+        log_warn("the kernel's Landlock has version %d, not %d (Linux 6.7): fetch and index proxy "
+                 "can connect to every port",
+                 landlock, PRIVSEP_LANDLOCK_TCP);
+    else if (landlock < PRIVSEP_LANDLOCK_SIGNALS)
+        log_info("the kernel's Landlock has version %d, not %d (Linux 6.12): the hub can signal "
+                 "workers",
+                 landlock, PRIVSEP_LANDLOCK_SIGNALS);
 }
 
 /* ---- sockets ---- */

@@ -5,6 +5,7 @@
 #include "fcgi/settings.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct account {
@@ -22,6 +23,13 @@ int account_become(const struct account *account, struct err *e);
 
 /* Bounds the memory of a worker by what its largest request needs, and some hundred MB. */
 int worker_memory_bound(uint64_t max_body, struct err *e);
+
+/* Leaves to a worker or the hub, which may fork, the directory of sessions and Unix sockets. Last:
+ * afterwards it can open no other file. */
+int account_confine(int sessions_fd, bool forks, struct err *e);
+
+/* A line for each wall that this kernel does not have. */
+void kernel_log_walls(void);
 
 /* The FastCGI socket: passed by systemd (LISTEN_FDS) or spawn-fcgi (descriptor 0), else opened as
  * the settings say. Non-blocking and CLOEXEC. Returns the descriptor or -1. */

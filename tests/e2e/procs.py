@@ -65,8 +65,29 @@ def uid(pid):
 
 def status(pid, field):
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-        match = re.search(rf"^{field}:\s*(.*)$", file.read(), re.M)
+        match = re.search(rf"^{field}:[ \t]*(.*)$", file.read(), re.M)
     return match.group(1).strip() if match else None
+
+
+def commands(name):
+    """The processes of sandcgi NAME."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if file.read().split(b"\0")[:2] == [b"sandcgi", name.encode()]:
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def is_confined(pid):
+    """No way to new rights, and a filter of system calls."""
+    try:
+        return (status(pid, "NoNewPrivs"), status(pid, "Seccomp")) == ("1", "2")
+    except OSError:
+        return False
 
 
 def private_memory(pid):

@@ -373,3 +373,11 @@ def _():
         equal(client.request("ping").status, 200)
     result, status = end_run(connection, 20)
     equal((status, result["stdout"]), (200, "slow\n"))
+
+
+@test("a worker or hub that is taken over has no file, program or internet: each of them is confined")
+def _():
+    site = sites.shared()
+    sites.client().run("print(1)")
+    for pid in [*site.workers(), site.hub_process()]:
+        check(procs.is_confined(pid), f"{pid} is not confined")

@@ -4,6 +4,7 @@ import re
 import socket
 import ssl
 import subprocess
+import threading
 import time
 import urllib.parse
 import zlib
@@ -468,6 +469,25 @@ def _():
         except TimeoutError:
             return
     check(False, "it connected")
+
+
+@test("the process that fetches is confined while it fetches", timeout=120)
+def _():
+    client = sites.client()
+    seen, over = [], threading.Event()
+
+    def watch():
+        while not over.is_set() and not any(seen):
+            seen.extend(procs.is_confined(pid) for pid in procs.commands("fetch"))
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for _ in range(200): # one lives for milliseconds where the internet is out of reach
+        client.tool_error("import_url", {"conversationId": client.conversation, "url": "https://sandcgi.invalid/x"})
+        if any(seen):
+            break
+    over.set()
+    watcher.join()
+    check(any(seen), f"seen {len(seen)} times, never confined")
 
 
 @test("stdio has no web server: create_upload is not offered there, import_url is")

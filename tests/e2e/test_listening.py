@@ -49,6 +49,7 @@ def _():
     client = sites.client()
     token = "c" * 24 + "0123456789abcdef"
     site.set_token("eve", token)
+    client.run("true", "bash") # the tools have been told of the runners
     eve = site.client().with_token(token)
     wait_until(lambda: eve.request("ping").status == 200, 5, "nginx knows the new token")
     uri = f"sandbox://{client.conversation}/a.txt"

@@ -9,6 +9,7 @@ import time
 
 import engine
 import package_index
+import procs
 import runs
 import sites
 import warm
@@ -330,10 +331,9 @@ def _():
     pids = {word.split(",")[0] for line in ours for word in line.split("pid=")[1:]}
     check(pids, f"nobody listens: {ours}")
     for pid in pids:
-        with open(f"/proc/{pid}/status", encoding="ascii") as file:
-            fields = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
-        equal((fields["Uid"].split(), fields["CapEff"].strip("0\n"), fields["NoNewPrivs"], fields["Groups"].strip()),
-              (["65534"] * 4, "", "1", ""))
+        equal((procs.status(pid, "Uid").split(), procs.status(pid, "CapEff").strip("0"), procs.status(pid, "Groups")),
+              (["65534"] * 4, "", ""))
+        check(procs.is_confined(pid), "the proxy is not confined")
     runs.cancel(client, run_id)
     wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), 10, "the proxy is gone")
 

@@ -10,9 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <unistd.h>
 
 #define CPU_MAX_S 120
@@ -37,58 +35,28 @@ static const struct privsep_limit limits[] = {
     {RLIMIT_AS, MEMORY_MAX},
     {RLIMIT_CPU, CPU_MAX_S},
     {RLIMIT_FSIZE, 0},
-    {RLIMIT_NOFILE, STDERR_FILENO + 1},
+    {RLIMIT_NOFILE, STDERR_FILENO + 2}, /* one for privsep_confine */
 };
 
 /* What reading one descriptor, writing another and libc's memory and signals need. */
-static const int allowed_calls[] = {
-    SCMP_SYS(read),         SCMP_SYS(write),         SCMP_SYS(lseek),
-    SCMP_SYS(pread64),      SCMP_SYS(fstat),         SCMP_SYS(newfstatat), /* newer fstat */
-    SCMP_SYS(brk),          SCMP_SYS(mmap),          SCMP_SYS(munmap),
-    SCMP_SYS(mremap),       SCMP_SYS(mprotect),      SCMP_SYS(madvise),
-    SCMP_SYS(futex),        SCMP_SYS(getpid),        SCMP_SYS(gettid),
-    SCMP_SYS(getrandom),    SCMP_SYS(clock_gettime), SCMP_SYS(rt_sigprocmask),
-    SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),   SCMP_SYS(sched_yield),
-    SCMP_SYS(close),        SCMP_SYS(exit),          SCMP_SYS(exit_group),
-};
-
-/* The library calls none of these: the archive has taken over the process. */
-static const int deadly_calls[] = {SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(socket),
-                                   SCMP_SYS(ptrace)};
-
-static int add_rules(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (seccomp_rule_add(filter, action, calls[i], 0) < 0)
-            return -1;
-    return 0;
-}
-
-/* Every other call fails with EPERM: nothing can be opened, connected or signalled. -1 where the
- * library does not know the architecture, too. */
-static int filter_calls(void)
-{
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    bool ok = filter &&
-              seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0 &&
-              add_rules(filter, SCMP_ACT_ALLOW, allowed_calls, ARRAY_LEN(allowed_calls)) == 0 &&
-              add_rules(filter, SCMP_ACT_KILL_PROCESS, deadly_calls, ARRAY_LEN(deadly_calls)) ==
-                  0 &&
-              seccomp_load(filter) == 0;
-
-    seccomp_release(filter);
-    return ok ? 0 : -1;
-}
+static const char calls[] =
+    "read write lseek _llseek pread64 fstat fstat64 newfstatat fstatat64 brk mmap mmap2 munmap "
+    "mremap mprotect madvise futex futex_time64 getpid gettid getrandom clock_gettime "
+    "clock_gettime64 rt_sigprocmask rt_sigreturn sigreturn sigaltstack sched_yield close exit "
+    "exit_group";
 
 /* Without root there are no rights to give up, and the filter has to do. */
 int archive_privsep_enter(void)
 {
+    static const struct privsep_needs needs = {.folder_fd = -1, .calls = calls};
+    struct err e = ERR_INIT;
+
     /* Where the kernel has no such namespaces the filter refuses sockets all the same. */
     if (geteuid() == 0)
         (void)unshare(CLONE_NEWNET | CLONE_NEWIPC);
     if (privsep_drop_rights() < 0 || privsep_bound(limits, ARRAY_LEN(limits)) < 0)
         return -1;
-    return filter_calls();
+    return privsep_confine(&needs, &e);
 }
 
 /* ---- records ---- */

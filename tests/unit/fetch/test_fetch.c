@@ -35,6 +35,11 @@ int guard_check(const struct sockaddr *address, socklen_t len, struct err *e)
     return err_set(e, ERR_DENIED, "the guard says no");
 }
 
+const uint16_t *guard_ports(void)
+{
+    return NULL; /* any: the server's is not known to a process that begins anew */
+}
+
 /* ---- the fetches ---- */
 
 static int fetch_to(const char *url, int fd, uint64_t max, struct err *e)

@@ -1,15 +1,9 @@
-/* H-55: addresses that nothing is fetched from. */
+/* H-55: addresses that nothing is fetched from, and what a fetch that is taken over cannot do. */
 #include "config.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "common/base/auto.h"
+#include "common/fetch/fetch.h"
 #include "common/fetch/guard.h"
+#include "tests/unit/escapes.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -161,6 +155,20 @@ static void what_is_no_internet_address_is_refused(void **state)
     assert_int_equal(guard_check((struct sockaddr *)&in, sizeof in - 1, &e), -1);
 }
 
+static int enter(void *unused)
+{
+    struct err e = ERR_INIT;
+
+    (void)unused;
+    return fetch_process_enter(1000, &e);
+}
+
+static void the_process_reaches_nothing_but_https_servers(void **state)
+{
+    (void)state;
+    assert_no_escape(enter, NULL, NEEDS_INTERNET);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +177,7 @@ int main(void)
         cmocka_unit_test(only_the_port_of_https_passes),
         cmocka_unit_test(this_machines_own_addresses_are_refused),
         cmocka_unit_test(what_is_no_internet_address_is_refused),
+        cmocka_unit_test(the_process_reaches_nothing_but_https_servers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/sock.h"
 #include "common/index/proxy.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/escapes.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -187,6 +187,21 @@ static void the_process_serves_until_it_is_killed(void **state)
     close(w.there);
 }
 
+static int enter(void *source)
+{
+    struct err e = ERR_INIT;
+
+    return index_proxy_enter(source, &e);
+}
+
+static void the_process_reaches_nothing_but_its_index(void **state)
+{
+    struct index_source source = {.n_hosts = 1, .hosts[0] = {.name = "localhost", .port = 443}};
+
+    (void)state;
+    assert_no_escape(enter, &source, NEEDS_INTERNET | NEEDS_CHILDREN);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +210,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(other_hosts_and_ports_are_refused),
         cmocka_unit_test(the_budget_ends_a_connection),
         cmocka_unit_test(the_process_serves_until_it_is_killed),
+        cmocka_unit_test(the_process_reaches_nothing_but_its_index),
     };
 
     if (argc > 1 && strcmp(argv[1], INDEX_PROXY_COMMAND) == 0)

@@ -1,0 +1,94 @@
+/* What workers and the hub keep: the sessions, and sockets for the broker. */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "common/base/sock.h"
+#include "fcgi/process/resources.h"
+#include "tests/unit/escapes.h"
+
+#include <sys/file.h>
+
+struct front {
+    int sessions_fd;
+    bool is_hub;
+};
+
+static int enter(void *arg)
+{
+    const struct front *front = arg;
+    struct err e = ERR_INIT;
+
+    return account_confine(front->sessions_fd, front->is_hub, &e);
+}
+
+static void a_process_that_is_taken_over_reaches_only_sessions_and_unix_sockets(void **state)
+{
+    char folder[PATH_MAX];
+    struct front front;
+
+    (void)state;
+    unit_make_folder(folder);
+    front.sessions_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int hub = 0; hub < 2; hub++) {
+        front.is_hub = hub;
+        assert_no_escape(enter, &front, NEEDS_UNIX | (hub ? NEEDS_CHILDREN : 0));
+    }
+    close(front.sessions_fd);
+    rmdir(folder);
+}
+
+/* What common/mcp/session does with its directory. */
+static bool keeps_sessions(int dir)
+{
+    int fd = openat(dir, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    struct stat st;
+
+    return write(fd, "x", 1) == 1 && ftruncate(fd, 0) == 0 && flock(fd, LOCK_EX) == 0 &&
+           renameat(dir, "new", dir, "old") == 0 && mkfifoat(dir, "pipe", 0600) == 0 &&
+           openat(dir, "pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC) >= 0 &&
+           openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) >= 0 &&
+           fstatat(dir, "old", &st, 0) == 0 && unlinkat(dir, "old", 0) == 0 &&
+           unlinkat(dir, "pipe", 0) == 0;
+}
+
+static bool reaches_a_socket_in(int dir)
+{
+    char path[64];
+    struct err e = ERR_INIT;
+    const struct sock_owner owner = {.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0600};
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d/socket", dir);
+    int fd = sock_listen(path, &owner, &e);
+    return fd >= 0 && sock_connect_unix(path, &e) >= 0 && unlinkat(dir, "socket", 0) == 0;
+}
+
+static void sessions_and_sockets_are_kept(void **state)
+{
+    char folder[PATH_MAX];
+    int status;
+    pid_t pid;
+
+    (void)state;
+    unit_make_folder(folder);
+    struct front front = {.sessions_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    pid = fork();
+    if (pid == 0) {
+        if (enter(&front) < 0 || !keeps_sessions(front.sessions_fd))
+            _exit(1);
+        _exit(reaches_a_socket_in(front.sessions_fd) ? 0 : 2);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(front.sessions_fd);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_that_is_taken_over_reaches_only_sessions_and_unix_sockets),
+        cmocka_unit_test(sessions_and_sockets_are_kept),
+    };
+
+    return RUN_TESTS(tests);
+}

@@ -163,26 +163,7 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
 
     *app = (struct app){
         .settings = s,
-        .tools = {.broker_path = s->broker,
-                  .local_dirs = s->local_dirs,
-                  .limits = {.code_max = s->limits.code_max,
-                             .stdin_max = s->limits.stdin_max,
-                             .file_max = s->limits.file_max,
-                             .env_max = s->limits.env_max,
-                             .upload_max = s->limits.upload_max,
-                             .upload_ttl_ms = s->upload_ttl_ms,
-                             .timeout_max_ms = s->limits.timeout_max_ms,
-                             .timeout_ms = s->limits.timeout_ms,
-                             .wait_ms = s->limits.wait_ms,
-                             .wait_max_ms = s->limits.wait_max_ms,
-                             .persistent_idle_ms = s->persistent.idle_ms,
-                             .persistent_pause_ms = s->persistent.pause_ms,
-                             .persistent_total_ms = s->persistent.total_ms,
-                             .image_max = s->image_max,
-                             .images_max = s->images_max,
-                             .network = s->network != SETTINGS_NETWORK_NEVER,
-                             .import = s->limits.import,
-                             .network_ask = s->network == SETTINGS_NETWORK_ASK}},
+        .tools = {.broker_path = s->broker, .local_dirs = s->local_dirs, .limits = s->limits},
     };
     if (http && read_credentials(app, s, e) < 0)
         return -1;

@@ -83,17 +83,17 @@ const struct conf_row settings_table[] = {
      "OCI runtime of all containers (runsc, kata, ...). Each start first verifies that the engine has it. Empty: the engine's default."},
     {"SANDBOX_USER", CONF_STRING, FIELD(sandbox_user), "1000:1000", 0, 32, NULL, CONF_REQUIRED,
      "UID:GID that programs run as and that owns their files. Must not be 0."},
-    {"SANDBOX_CPUS", CONF_MILLI, FIELD(limits.container.cpu_milli), "0.5", 10, 1000000, NULL, 0,
+    {"SANDBOX_CPUS", CONF_MILLI, FIELD(container.cpu_milli), "0.5", 10, 1000000, NULL, 0,
      "CPUs available to one run."},
-    {"SANDBOX_MEMORY", CONF_BYTES, FIELD(limits.container.memory_bytes), "256m", 16 * MIB, 1024 * GIB, NULL, 0,
+    {"SANDBOX_MEMORY", CONF_BYTES, FIELD(container.memory_bytes), "256m", 16 * MIB, 1024 * GIB, NULL, 0,
      "Memory available to one run. Swap is disabled."},
-    {"SANDBOX_PIDS", CONF_NUMBER, FIELD(limits.container.pids), "128", 8, 100000, NULL, 0,
+    {"SANDBOX_PIDS", CONF_NUMBER, FIELD(container.pids), "128", 8, 100000, NULL, 0,
      "Maximum number of processes and threads of one run."},
-    {"SANDBOX_TMP", CONF_BYTES, FIELD(limits.container.tmp_bytes), "64m", MIB, 1024 * GIB, NULL, 0,
+    {"SANDBOX_TMP", CONF_BYTES, FIELD(container.tmp_bytes), "64m", MIB, 1024 * GIB, NULL, 0,
      "Size of /tmp. It is a tmpfs and counts towards SANDBOX_MEMORY."},
-    {"SANDBOX_NOFILE", CONF_NUMBER, FIELD(limits.container.nofile), "1024", 32, 1048576, NULL, 0,
+    {"SANDBOX_NOFILE", CONF_NUMBER, FIELD(container.nofile), "1024", 32, 1048576, NULL, 0,
      "Maximum number of open files of one process."},
-    {"SANDBOX_FSIZE", CONF_BYTES, FIELD(limits.container.fsize_bytes), "1g", MIB, 1024 * GIB, NULL, 0,
+    {"SANDBOX_FSIZE", CONF_BYTES, FIELD(container.fsize_bytes), "1g", MIB, 1024 * GIB, NULL, 0,
      "Maximum size of a file that a program writes."},
     {"SANDBOX_TIMEOUT", CONF_DURATION, FIELD(limits.timeout_ms), "30s", 100, 24 * HOUR_MS, NULL, 0,
      "Time limit of a run whose call sets none."},
@@ -131,17 +131,17 @@ const struct conf_row settings_table[] = {
      "Memory limit of all warm containers: a size, or a percentage of the machine's memory. A container counts with its processes' memory plus 8 MB of the engine: about 13 MB for Python, 75 MB with its libraries preloaded."},
     {"SANDBOX_WARM_IDLE", CONF_DURATION, FIELD(warm_idle_ms), "10m", 1000, 24 * HOUR_MS, NULL, 0,
      "Time that a warm container is kept for the next run of a conversation."},
-    {"SANDBOX_PERSISTENT_MAX", CONF_NUMBER, FIELD(persistent.tenant_max), "4", 0, 1000, NULL, 0,
+    {"SANDBOX_PERSISTENT_MAX", CONF_NUMBER, FIELD(limits.persistent.tenant_max), "4", 0, 1000, NULL, 0,
      "Maximum number of persistent sandboxes (create_sandbox, run_code with session) of one tenant."},
-    {"SANDBOX_PERSISTENT_SERVER", CONF_NUMBER, FIELD(persistent.server_max), "16", 0, 10000, NULL, 0,
+    {"SANDBOX_PERSISTENT_SERVER", CONF_NUMBER, FIELD(limits.persistent.server_max), "16", 0, 10000, NULL, 0,
      "Maximum number of persistent sandboxes of all tenants. Each may use SANDBOX_MEMORY and SANDBOX_CPUS."},
-    {"SANDBOX_PERSISTENT_IDLE", CONF_DURATION, FIELD(persistent.idle_ms), "30m", 1000, 720 * HOUR_MS, NULL, 0,
+    {"SANDBOX_PERSISTENT_IDLE", CONF_DURATION, FIELD(limits.persistent.idle_ms), "30m", 1000, 720 * HOUR_MS, NULL, 0,
      "Time after the last call at which a persistent sandbox is closed."},
-    {"SANDBOX_PERSISTENT_PAUSE", CONF_DURATION, FIELD(persistent.pause_ms), "60s", 0, 720 * HOUR_MS, NULL, 0,
+    {"SANDBOX_PERSISTENT_PAUSE", CONF_DURATION, FIELD(limits.persistent.pause_ms), "60s", 0, 720 * HOUR_MS, NULL, 0,
      "Time after the last call at which a persistent sandbox is paused, background processes included. The next call resumes it. 0: never."},
-    {"SANDBOX_PERSISTENT_TOTAL", CONF_DURATION, FIELD(persistent.total_ms), "8h", 1000, 8760 * HOUR_MS, NULL, 0,
+    {"SANDBOX_PERSISTENT_TOTAL", CONF_DURATION, FIELD(limits.persistent.total_ms), "8h", 1000, 8760 * HOUR_MS, NULL, 0,
      "Maximum lifetime of a persistent sandbox, whether in use or not."},
-    {"SANDBOX_PERSISTENT_IMAGES", CONF_STRING, FIELD(persistent.images), "", 0, 0, NULL, 0,
+    {"SANDBOX_PERSISTENT_IMAGES", CONF_STRING, FIELD(limits.persistent.images), "", 0, 0, NULL, 0,
      "Image repositories, besides runners, that create_sandbox accepts, separated by commas. A trailing * matches any suffix. Images are not pulled."},
     {"SANDBOX_NETWORK", CONF_CHOICE, FIELD(network), "true", 0, 0, "false|true|ask", 0,
      "Network access of runs that request it. false: never; true: granted; ask: only if the client's user agrees, each time."},
@@ -159,7 +159,7 @@ const struct conf_row settings_table[] = {
      "Maximum size of a file in upload_file, decoded. Its base64 form must fit into SANDCGI_MAX_BODY."},
     {"SANDBOX_UPLOAD_MAX", CONF_BYTES, FIELD(limits.upload_max), "2g", KIB, 1024 * GIB, NULL, 0,
      "Maximum size of a file for create_upload and import_url. Must match UPLOAD_MAX of nginx."},
-    {"SANDBOX_UPLOAD_TTL", CONF_DURATION, FIELD(upload_ttl_ms), "15m", 1000, 168 * HOUR_MS, NULL, 0,
+    {"SANDBOX_UPLOAD_TTL", CONF_DURATION, FIELD(limits.upload_ttl_ms), "15m", 1000, 168 * HOUR_MS, NULL, 0,
      "Time that a create_upload link is valid."},
     {"SANDBOX_URL_TTL", CONF_DURATION, FIELD(url_ttl_ms), "0", 0, 8760 * HOUR_MS, NULL, 0,
      "Time that a download link is valid. Above 0, links are signed, and our nginx (SIGNED_URLS) refuses others. 0: unsigned links, valid as long as the file exists."},
@@ -171,9 +171,9 @@ const struct conf_row settings_table[] = {
      "Size of each output stream that is returned: its first and its last half of this."},
     {"SANDBOX_OUTPUT_MAX", CONF_BYTES, FIELD(limits.output_max), "256m", 0, UINT64_MAX, NULL, 0,
      "Maximum output of a run. A program that prints more is killed (status output_limit). 0: no limit."},
-    {"SANDBOX_IMAGE_MAX", CONF_BYTES, FIELD(image_max), "1m", 0, 8 * MIB, NULL, 0,
+    {"SANDBOX_IMAGE_MAX", CONF_BYTES, FIELD(limits.image_max), "1m", 0, 8 * MIB, NULL, 0,
      "Maximum size of a picture that is returned inline."},
-    {"SANDBOX_IMAGES_MAX", CONF_NUMBER, FIELD(images_max), "4", 0, 20, NULL, 0,
+    {"SANDBOX_IMAGES_MAX", CONF_NUMBER, FIELD(limits.images_max), "4", 0, 20, NULL, 0,
      "Maximum number of pictures of one run that are returned inline."},
     {0},
 };
@@ -249,7 +249,7 @@ static int check_combinations(const struct settings *s, struct err *e)
          "SANDBOX_FILE_MAX in base64 does not fit into SANDCGI_MAX_BODY; raise that (and nginx's "
          "client_max_body_size)"},
         {s->limits.wait_ms > s->limits.wait_max_ms, "SANDBOX_WAIT is over SANDBOX_WAIT_MAX"},
-        {s->limits.container.tmp_bytes > s->limits.container.memory_bytes,
+        {s->container.tmp_bytes > s->container.memory_bytes,
          "SANDBOX_TMP is over SANDBOX_MEMORY, which it counts towards"},
         {s->sandbox_root[0] != '/', "SANDBOX_ROOT must be an absolute path"},
         {*s->sandbox_host_path && s->sandbox_host_path[0] != '/',
@@ -282,8 +282,8 @@ static int settings_derive(struct settings *s, struct err *e)
     /* Starts are fastest at about two at a time per CPU. */
     s->pool.starts_max = 2 * (size_t)sysconf(_SC_NPROCESSORS_ONLN);
     s->index.private_ok = s->index_private;
-    s->limits.upload_ttl_s = (int64_t)(s->upload_ttl_ms / 1000);
     s->limits.network = s->network != SETTINGS_NETWORK_NEVER;
+    s->limits.network_ask = s->network == SETTINGS_NETWORK_ASK;
     s->bounds.ttl_s = (int64_t)(s->ttl_ms + 999) / 1000;
     const char *name = *s->instance ? s->instance : s->sandbox_host_path;
     if (pool_settings_parse(s->warm, s->warm_memory, machine, &s->pool, e) < 0 ||

@@ -19,18 +19,17 @@ struct settings {
     unsigned listen_mode;
     int log_level; /* enum log_level */
     char *instance, *images, *sandbox_user, *runtime;
-    uint64_t ttl_ms, upload_ttl_ms, url_ttl_ms;
+    uint64_t ttl_ms, url_ttl_ms;
     char *warm, *warm_memory;
     uint64_t warm_idle_ms;
     int network; /* enum settings_network */
     char *indexes, *index_ca;
     bool index_private;
-    uint64_t image_max, images_max;
-    /* those of the broker; limits.upload_ttl_s, limits.network and bounds.ttl_s are derived */
+    /* those of the broker; limits.network, limits.network_ask and bounds.ttl_s are derived */
     struct engine_address engine;
+    struct engine_limits container;
     struct broker_limits limits;
     struct sandbox_bounds bounds;
-    struct psandbox_settings persistent;
 
     /* derived from them by settings_load */
     uid_t sandbox_uid;

@@ -57,14 +57,10 @@ int sock_recv_some(int fd, void *to, size_t len, struct fds *got, size_t *out_n,
  */
 int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e);
 
-/* The same for a message with as many descriptors as out_fds, which is empty, can hold. */
-int sock_recv_with_fds(int fd, struct buf *out, struct fds *out_fds, struct deadline d,
-                       struct err *e);
-
 /* A message that is received in parts, for a process that must not wait. */
 struct sock_inbox {
     struct buf message; /* the bytes received, without the header */
-    struct fds passed;  /* the descriptor it carried, if any; the owner may take it */
+    struct fds passed;  /* the descriptors it carried, if any; the owner may take them */
     unsigned char header[4];
     size_t n_header;
     size_t len; /* the message's, once the header is there */

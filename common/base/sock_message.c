@@ -240,9 +240,9 @@ void sock_inbox_clear(struct sock_inbox *b)
 }
 
 /* Waits with poll, so that blocking sockets keep the deadline, too. */
-static int recv_message(int fd, struct buf *out, struct fds *got, struct deadline d, struct err *e)
+int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e)
 {
-    struct sock_inbox inbox = {.message = *out, .passed = *got};
+    struct sock_inbox inbox = {.message = *out, .passed = FDS_INIT(1)};
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int came;
     buf_reset(&inbox.message);
@@ -256,25 +256,8 @@ static int recv_message(int fd, struct buf *out, struct fds *got, struct deadlin
             break;
     }
     *out = inbox.message;
-    *got = inbox.passed;
-    return came < 0 ? -1 : 0;
-}
-
-int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, struct err *e)
-{
-    AUTO_FDS struct fds got = FDS_INIT(1);
-    int rc = recv_message(fd, out, &got, d, e);
     if (out_fd)
-        *out_fd = rc < 0 ? -1 : fds_take(&got);
-    return rc;
-}
-
-int sock_recv_with_fds(int fd, struct buf *out, struct fds *out_fds, struct deadline d,
-                       struct err *e)
-{
-    AUTO_FDS struct fds got = FDS_INIT(out_fds->max);
-    if (recv_message(fd, out, &got, d, e) < 0)
-        return -1;
-    fds_move(out_fds, &got);
-    return 0;
+        *out_fd = came < 0 ? -1 : fds_take(&inbox.passed);
+    fds_clear(&inbox.passed);
+    return came < 0 ? -1 : 0;
 }

@@ -102,7 +102,8 @@ static bool event_decode(const struct buf *text, struct child_event *out)
         if (strcmp(is, messages[i].name) != 0)
             continue;
         out->kind = messages[i].kind;
-        out->tier = tier && strcmp(tier, "full") == 0 ? ENGINE_TIER_FULL : ENGINE_TIER_LIGHT;
+        out->tier = tier && strcmp(tier, "preloaded") == 0 ? ENGINE_TIER_PRELOADED
+                                                           : ENGINE_TIER_STARTED;
         out->memory_bytes = (uint64_t)json_get_integer(message, "memoryBytes", 0);
         return true;
     }

@@ -180,7 +180,7 @@ static int want_decode(const struct psandboxes *p, const json_t *head, struct wa
 
 static int check_room(const struct psandboxes *p, const char *tenant, struct err *e)
 {
-    const struct psandbox_settings *s = &p->spawner->config->persistent;
+    const struct psandbox_settings *s = &p->spawner->config->limits.persistent;
 
     if (children_count(p->spawner->children, is_open, tenant) >= s->tenant_max)
         return err_set(e, ERR_LIMIT,
@@ -200,7 +200,7 @@ static int check_image(const struct psandboxes *p, const char *image, struct err
     if (*engine_error)
         return err_set(e, ERR_UNAVAILABLE, "%s", engine_error);
     if (strlen(image) > PSANDBOX_IMAGE_MAX ||
-        !engine_image_allowed(p->spawner->config->persistent.images, image))
+        !engine_image_allowed(p->spawner->config->limits.persistent.images, image))
         return err_set(e, ERR_DENIED,
                        "image: this server does not allow it (SANDBOX_PERSISTENT_IMAGES)");
     return 0;

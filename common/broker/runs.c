@@ -248,7 +248,7 @@ static int call_decode(struct broker *b, struct run_call *call, struct err *e)
     run->tenant = call->request.tenant;
     run->conversation = call->request.conversation;
     run->language = call->request.language;
-    run->wants = call->options.wants;
+    run->imports = call->options.imports;
     run->background = call->options.background;
     run->network = run_needs_new(&call->request);
     run->detach = call->options.detach;

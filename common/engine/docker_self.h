@@ -108,12 +108,6 @@ struct docker {
 /* The operations of engine.h. */
 int docker_start(struct engine *engine, const struct engine_spec *spec,
                  const struct engine_attend *attend, struct deadline d, struct err *e);
-int docker_fd(struct engine *engine);
-int docker_look(struct engine *engine, struct engine_wait *out, struct err *e);
-int docker_preload(struct engine *engine, const char *names, struct err *e);
-int docker_run(struct engine *engine, const struct engine_program *program,
-               const struct engine_sink *sink, const struct engine_attend *attend,
-               struct deadline d, struct engine_outcome *out, struct err *e);
 int docker_psandbox_exec(struct engine *engine, const struct engine_command *command,
                          uint32_t *out_id, struct err *e);
 int docker_psandbox_read(struct engine *engine, struct engine_psandbox_event *out, struct err *e);

@@ -1,11 +1,8 @@
 /*
- * The container engine behind one interface: starts a container, runs a program in it at once or
- * later (a warm container), and passes its output to a sink until a deadline or a cancellation.
- *
- * Implementation: docker.c (Docker Engine 20.10+ and Podman 4.3+ by their Docker-compatible REST
- * API). One engine object belongs to one process and has one container at a time: for one program,
- * or for any number of commands of a persistent sandbox (engine_spec.psandbox). A forked child
- * makes an object of its own.
+ * The container engine: starts a container, runs a program in it at once or later (a warm
+ * container), or any number of commands (a persistent sandbox). docker.c implements it for Docker
+ * Engine 20.10+ and Podman 4.3+. An engine object belongs to one process and has one container at a
+ * time.
  */
 #pragma once
 
@@ -16,8 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Limits of one container. 0 means: as the engine's default, where that makes sense (fsize,
- * runtime). */
+/* Limits of one container; 0: the engine's default. */
 struct engine_limits {
     uint64_t cpu_milli;    /* thousandths of a CPU */
     uint64_t memory_bytes; /* memory = memory + swap */
@@ -30,8 +26,7 @@ struct engine_limits {
 /* Commands of one persistent sandbox at the same time. */
 #define ENGINE_PSANDBOX_COMMANDS 64
 
-/* The container: the fixed shape that no caller can weaken. All pointers are borrowed for the call.
- */
+/* The container. Pointers are borrowed for the call, as in all structs below. */
 struct engine_spec {
     const char *image;      /* id or tag, from discovery, never from a client */
     const char *image_name; /* what errors call it; NULL: image */
@@ -43,11 +38,8 @@ struct engine_spec {
     int64_t deadline_unix; /* label sandbox.deadline: the reaper may remove it after this second */
     const char *runtime;   /* "" = the engine's default */
     bool network;
-    /*
-     * NULL, or a directory on the engine's host with the socket of a package index (common/index):
-     * it is bound to /run/index, and the image's installer runs instead of its interpreter. For
-     * images with install.
-     */
+    /* NULL, or a directory on the engine's host with the socket of a package index (common/index),
+     * bound to /run/index: the image's installer runs instead of its interpreter. */
     const char *index_path;
     struct engine_limits limits;
     const char *const *env; /* "NAME=value", n_env; protocol 0 only: there it is the container's */
@@ -59,7 +51,7 @@ struct engine_spec {
     const char *alias; /* psandbox: a second mount of the sandbox directory ("/app"); NULL: none */
 };
 
-/* The program that a started container gets. All pointers are borrowed for the call. */
+/* The program that a started container gets. */
 struct engine_program {
     const char *code;
     size_t code_len;
@@ -69,15 +61,11 @@ struct engine_program {
     size_t n_args;
     const char *const *env; /* "NAME=value", n_env; protocol 1 only */
     size_t n_env;
-    uint64_t timeout_ms; /* from when it is handed over; 0: only run's deadline. The entry program
-                            is told a second more, as a second line of defence. */
+    uint64_t timeout_ms; /* from when it is handed over; 0: only run's deadline */
 };
 
-/*
- * The caller's descriptor, polled during every wait of the engine. tick has to take in what made fd
- * readable (or hung up), else it is called again at once. It returns false to cancel, and is not
- * called any more then. fd is read anew for every wait, -1 is none.
- */
+/* The caller's descriptor (-1: none), polled during every wait of the engine. tick takes in what
+ * made it readable; false cancels. */
 struct engine_attend {
     int fd;
     bool (*tick)(void *ctx);
@@ -86,21 +74,19 @@ struct engine_attend {
 
 /* How far a warm container has come. */
 enum engine_tier {
-    ENGINE_TIER_NONE,  /* it is starting; plain images never get further */
-    ENGINE_TIER_LIGHT, /* the interpreter has started */
-    ENGINE_TIER_FULL,  /* and what preload named is there */
+    ENGINE_TIER_NONE,      /* it is starting; plain images never get further */
+    ENGINE_TIER_STARTED,   /* the interpreter has started */
+    ENGINE_TIER_PRELOADED, /* and what preload named is there */
 };
 
 struct engine_wait {
     enum engine_tier tier;
-    uint64_t
-        memory_bytes; /* that its processes have for themselves, as it reports; 0: not reported */
+    uint64_t memory_bytes; /* that its processes do not share; 0: not reported */
 };
 
 enum engine_stream { ENGINE_STDOUT, ENGINE_STDERR };
 
-/* Called with output as it arrives; data is only valid during the call. false: stop the run (too
- * much output). */
+/* Gets output as it arrives. false: stop the run (too much output). */
 struct engine_sink {
     bool (*output)(void *ctx, enum engine_stream stream, const char *data, size_t len);
     void *ctx;
@@ -126,7 +112,7 @@ struct engine_outcome {
     int64_t ended_us;   /* and the end was known */
 };
 
-/* A command of a persistent sandbox. All pointers are borrowed for the call. */
+/* A command of a persistent sandbox. */
 struct engine_command {
     const char *const *argv; /* n_argv, at least one; the first is looked up in the PATH */
     size_t n_argv;
@@ -136,8 +122,7 @@ struct engine_command {
     const char *input; /* its stdin, whole; NULL: empty */
     size_t input_len;
     uint64_t timeout_ms; /* then it and what it started is killed; 0: none */
-    bool control;        /* it gets descriptor 3, the other end of psandbox_control and
-                            ENGINE_PSANDBOX_CONTROL */
+    bool control;        /* descriptor 3 is the other end of psandbox_control */
 };
 
 enum engine_psandbox_kind {
@@ -145,8 +130,7 @@ enum engine_psandbox_kind {
     ENGINE_PSANDBOX_UP,  /* the container takes commands; id is 0. Commands may be sent before */
     ENGINE_PSANDBOX_OUT, /* data: of the command's standard output */
     ENGINE_PSANDBOX_ERR, /* data: of its standard error */
-    ENGINE_PSANDBOX_CONTROL, /* data: what it wrote to descriptor 3, after all it had printed before
-                              */
+    ENGINE_PSANDBOX_CONTROL, /* data: what it wrote to descriptor 3, in order with its output */
     ENGINE_PSANDBOX_ENDED,   /* outcome; the last event of this id */
     ENGINE_PSANDBOX_FAILED,  /* it could not be started: data says why; the last event of this id */
 };
@@ -156,10 +140,7 @@ struct engine_psandbox_event {
     uint32_t id;
     const char *data; /* valid until the next call of any operation */
     size_t len;
-    /* ENDED: end is EXITED or TIMED_OUT; peak_memory_bytes is that of the command's largest
-     * process; out_of_memory: the kernel killed for lack of memory meanwhile, and the command
-     * failed. */
-    struct engine_outcome outcome;
+    struct engine_outcome outcome; /* ENDED: EXITED or TIMED_OUT; memory is its largest process's */
 };
 
 /* A runner image found by its labels. Strings are owned by the list. */
@@ -185,85 +166,60 @@ struct engine;
 
 struct engine_ops {
     /*
-     * Makes a container of spec and starts it; it is warm then. The container that this object had
-     * before is removed first. -1: it could not be made, and nothing is left behind:
-     * ERR_UNAVAILABLE engine down, ERR_NOT_FOUND the image or a directory is missing (which is
-     * never made), ERR_REFUSED the engine's words, ERR_TIMEOUT, ERR_CANCELLED tick said so. The
-     * engine's answer to a create under way is awaited even then (it has 30 s), since an unanswered
-     * one may still make a container.
+     * Removes the container that the object had, makes one of spec and starts it. -1, and nothing
+     * is left: ERR_UNAVAILABLE engine down, ERR_NOT_FOUND the image or a directory is missing,
+     * ERR_REFUSED the engine's words, ERR_TIMEOUT, ERR_CANCELLED. A create under way is awaited
+     * even then (up to 30 s): unanswered it might still make a container.
      */
     int (*start)(struct engine *, const struct engine_spec *, const struct engine_attend *,
                  struct deadline, struct err *);
     /* Becomes readable when there is something for look to take in; -1: nothing is started. */
     int (*fd)(struct engine *);
-    /*
-     * Takes in what came from the warm container, without blocking; *out is its state. Call it
-     * after start, too: something may have come already. -1: the container is not usable any more:
-     * ERR_LOST it ended, ERR_REFUSED its entry program said why, ERR_PROTOCOL.
-     */
+    /* Takes in what came from the warm container, without blocking; also to be called after start.
+     * -1: it cannot be used: ERR_LOST it ended, ERR_REFUSED its entry program's words,
+     * ERR_PROTOCOL. */
     int (*look)(struct engine *, struct engine_wait *out, struct err *);
-    /* Has the warm container import names (the image's label, blank-separated). Once at
-     * most, for images that have preload. */
+    /* Has the warm container import names (engine_runner.preload), once. */
     int (*preload)(struct engine *, const char *names, struct err *);
-    /*
-     * Hands program to the started container and takes its output to its end; the container serves
-     * no other. 0 when a program ran (outcome tells how it ended), and then nothing of it is alive.
-     * -1 when it did not run: ERR_LOST the container was gone before any byte was handed over, so
-     * another one may be tried; else as start, ERR_LIMIT the program is too large. The deadline is
-     * for all of it; the program has timeout_ms within it.
-     */
+    /* Hands the program over and takes its output to its end. 0: it ran, and nothing of it is
+     * alive. -1: it did not run: ERR_LOST the container was gone before (another may be tried),
+     * ERR_LIMIT it is too large, else as start. */
     int (*run)(struct engine *, const struct engine_program *, const struct engine_sink *,
                const struct engine_attend *, struct deadline, struct engine_outcome *out,
                struct err *);
-    /* Removes the container, warm or done; call it after the answer has been sent. Idempotent.
-     */
+    /* Removes the container, if there is one. */
     void (*finish)(struct engine *);
     /* The version of the API that was agreed on, "" as long as no call has been made. Borrowed. */
     const char *(*version)(struct engine *);
     /*
-     * The next six are for persistent sandboxes: start with spec.psandbox, then any number of
-     * commands at a time up to ENGINE_PSANDBOX_COMMANDS, until finish. All but psandbox_pause only
-     * send or take what is possible at once, without waiting. ERR_LOST: there is no such
-     * container (any more).
+     * The next six are for persistent sandboxes. All but psandbox_pause only send or take what is
+     * possible at once. ERR_LOST: there is no container (any more).
      *
-     * Sends a command; *out_id names it from now on and is never used again. ERR_LIMIT:
-     * too many run, or it is too large; ERR_INVALID.
+     * Sends a command; *out_id is never used again. ERR_LIMIT: too many run, or it is too large.
      */
     int (*psandbox_exec)(struct engine *, const struct engine_command *, uint32_t *out_id,
                          struct err *);
-    /*
-     * Takes in what came and sends what is left to send. 0: *out is one event, call it again until
-     * that is ENGINE_PSANDBOX_NOTHING. -1: the container is not usable any more, and no command's
-     * end is known: ERR_LOST it ended (the text tells how, as far as the engine knows), ERR_REFUSED
-     * its entry program said why, ERR_PROTOCOL.
-     */
+    /* Sends what is left to send and takes one event; to be called until that is NOTHING. -1: as
+     * look; no command's end is known. */
     int (*psandbox_read)(struct engine *, struct engine_psandbox_event *out, struct err *);
-    /* Writes to the command's descriptor 3. No error when the command has ended meanwhile. */
+    /* Writes to the command's descriptor 3. 0, too, when the command has ended, as for kill. */
     int (*psandbox_control)(struct engine *, uint32_t id, const char *data, size_t len,
                             struct err *);
-    /* Kills the command with everything it started that has not left its session and its tree; its
-     * end comes as an event. No error when it has ended meanwhile. */
+    /* Kills the command and what it started in its session or its tree; its end is an event. */
     int (*psandbox_kill)(struct engine *, uint32_t id, struct err *);
     /* What fd is to be polled for: POLLIN, and POLLOUT while something is left to send. */
     short (*psandbox_waits)(struct engine *);
-    /* Freezes all processes of the container; false: lets them go on. Timers of commands pass
-     * meanwhile. 0 too when it is so already. */
+    /* Freezes all processes of the container, or lets them go on; their timers go on. */
     int (*psandbox_pause)(struct engine *, bool pause, struct err *);
-    /* Lists runner images (labels sandbox.runner=true, sandbox.language) in the repositories of
-     * allow. */
+    /* Lists runner images in the repositories of allow. */
     int (*runners)(struct engine *, const char *allow, struct engine_runners *out, struct err *);
-    /*
-     * Looks at every container with our labels and this instance's, never another's, running or
-     * not, and removes those for which orphan says so. Returns how many were removed, or -1; *seen
-     * is how many there were.
-     */
+    /* Removes those of the instance's containers that orphan names. Returns how many, or -1; *seen
+     * is how many there were. */
     int (*reap)(struct engine *, const char *instance,
                 bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
                 size_t *seen, struct err *);
-    /*
-     * A descriptor that becomes readable when images come or go (an open event stream); drain it
-     * with watch_drain, which returns false when the stream has ended and a new one is needed.
-     */
+    /* A descriptor that is readable when images came or went, until watch_drain; that returns
+     * false when the stream has ended and a new one is needed. */
     int (*watch)(struct engine *, struct err *);
     bool (*watch_drain)(struct engine *);
     void (*free)(struct engine *);
@@ -284,12 +240,10 @@ struct engine_address {
                               the first call asks. An outdated one makes calls fail. */
 };
 
-/* Does once what every process that is forked later would have to do again: a millisecond of each
- * start. May be left out. */
+/* Does once what each forked process would do again, in a millisecond of its start. */
 void docker_engine_set_up(void);
 
-/* A Docker/Podman engine at that address; connects lazily, so an engine that is down is no error
- * here. */
+/* Connects with the first call. */
 struct engine *docker_engine_new(const struct engine_address *, struct err *);
 
 /* Is image's repository (without tag and registry default) in the comma-separated list, where a

@@ -118,8 +118,8 @@ static enum frame_push take_tier(struct entry_frame *f, struct err *e)
 {
     AUTO_FREE char *text = mem_strndup(f->text, f->text_len);
     char *bytes = text, *word = strsep(&bytes, " ");
-    enum engine_tier tier = strcmp(word, "light") == 0  ? ENGINE_TIER_LIGHT
-                            : strcmp(word, "full") == 0 ? ENGINE_TIER_FULL
+    enum engine_tier tier = strcmp(word, "light") == 0  ? ENGINE_TIER_STARTED
+                            : strcmp(word, "full") == 0 ? ENGINE_TIER_PRELOADED
                                                         : ENGINE_TIER_NONE;
 
     if (tier <= f->tier || strlen(text) + (bytes ? 1 + strlen(bytes) : 0) != f->text_len ||

@@ -48,7 +48,7 @@ json_t *job_create_upload(struct job *job, struct err *e)
         .conversation = (char *)(uintptr_t)t.conversation,
         .name = (char *)(uintptr_t)t.name,
         .size = (uint64_t)size,
-        .expires = clock_unix_s() + job->world->config->limits.upload_ttl_s,
+        .expires = clock_unix_s() + (int64_t)job->world->config->limits.upload_ttl_ms / 1000,
     };
     if (ticket_make(root, &ticket, id, e) < 0)
         return NULL;

@@ -254,10 +254,10 @@ json_t *job_status(struct job *job, struct err *e)
 
     (void)e;
     return json_pack(
-        "{s:{s:b, s:s*}, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I}, s:o}", "engine", "ok", !*error,
-        "trouble", *error ? error : NULL, "runners", runners_new(&world->runners->list), "running",
-        (json_int_t)run_queue_running(world->queue), "maxRuns", (json_int_t)limits->max_runs,
-        "queued", (json_int_t)run_queue_length(world->queue), "queueMax", (json_int_t)limits->queue,
-        "claims", "hit", (json_int_t)tally.hits, "miss", (json_int_t)tally.misses, "pool",
-        pool_status(world->pool, world->children, clock_mono_ms()));
+        "{s:{s:b, s:s*}, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "engine", "ok", !*error,
+        "lastError", *error ? error : NULL, "runners", runners_new(&world->runners->list),
+        "running", (json_int_t)run_queue_running(world->queue), "maxRuns",
+        (json_int_t)limits->max_runs, "queued", (json_int_t)run_queue_length(world->queue),
+        "queueMax", (json_int_t)limits->queue, "warmRuns", (json_int_t)tally.warm, "coldRuns",
+        (json_int_t)tally.cold, "pool", pool_status(world->pool, world->children, clock_mono_ms()));
 }

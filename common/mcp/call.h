@@ -118,7 +118,7 @@ int mcp_tasks_get(struct mcp_call *call, json_t **out_result);
 int mcp_tasks_update(struct mcp_call *call, json_t **out_result);
 int mcp_tasks_cancel(struct mcp_call *call, json_t **out_result);
 
-/* resource_methods.c */
+/* offer_methods.c */
 int mcp_resources_list(struct mcp_call *call, json_t **out_result);
 int mcp_resources_templates(struct mcp_call *call, json_t **out_result);
 int mcp_resources_read(struct mcp_call *call, json_t **out_result);
@@ -126,7 +126,7 @@ int mcp_resources_read(struct mcp_call *call, json_t **out_result);
 bool mcp_resource_can_subscribe(const struct mcp_server *server, const char *tenant,
                                 const char *uri);
 
-/* prompt_methods.c */
+/* offer_methods.c */
 int mcp_prompts_list(struct mcp_call *call, json_t **out_result);
 int mcp_prompts_get(struct mcp_call *call, json_t **out_result);
 int mcp_complete(struct mcp_call *call, json_t **out_result);

@@ -119,7 +119,7 @@ static bool answer_as_text(const struct mcp_call *call, const json_t *result,
         text = mcp_tools_cache_text(call->server, call->era.features, result);
     if (!text)
         return false;
-    out->text = (struct buf)BUF_INIT(text->len + RPC_ID_MAX);
+    out->text = BUF_INIT(text->len + RPC_ID_MAX);
     rpc_result_text(call->id, text, &out->text);
     if (!buf_ok(&out->text))
         buf_clear(&out->text);
@@ -361,5 +361,5 @@ void mcp_stdio_client_clear(struct mcp_stdio_client *stdio_client)
 {
     json_decref(stdio_client->capabilities);
     json_decref(stdio_client->subscriptions);
-    *stdio_client = (struct mcp_stdio_client)MCP_STDIO_CLIENT_INIT;
+    *stdio_client = MCP_STDIO_CLIENT_INIT;
 }

@@ -14,7 +14,7 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
         how = &plain;
     struct run_options options = how->options;
     options.live = how->callbacks.live != NULL;
-    options.opened = how->opened != NULL;
+    options.open_files = how->open_files != NULL;
     json_auto_t *head = wire_run_head_new(request, &options);
     json_auto_t *body = wire_run_body_new(request);
     const struct client_call call = {.client = c,
@@ -23,7 +23,7 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
                                      .body = body,
                                      .cancel_on_hang_up = true,
                                      .callbacks = &how->callbacks,
-                                     .out_fds = how->opened};
+                                     .out_fds = how->open_files};
     return client_call(&call, e);
 }
 

@@ -3,12 +3,12 @@
 
 #include "common/protocol/client_call.h"
 
-/* options.live and options.opened are set by broker_run. */
+/* options.live and options.open_files are set by broker_run. */
 struct broker_run_options {
     struct run_options options;
     struct broker_callbacks callbacks;
-    struct fds *opened; /* NULL, or gets the answer's first files with a url, open for reading, in
-                           their order; perhaps none */
+    struct fds *open_files; /* NULL, or gets the answer's first files with a url, open for reading,
+                           in their order; perhaps none */
 };
 
 /*

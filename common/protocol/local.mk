@@ -5,6 +5,7 @@ libprotocol_a_SOURCES = \
 	common/protocol/client_files.c common/protocol/client_files.h \
 	common/protocol/client_psandboxes.c \
 	common/protocol/client_runs.c common/protocol/client_runs.h \
+	common/protocol/limits.h \
 	common/protocol/ops.c common/protocol/ops.h \
 	common/protocol/run.h \
 	common/protocol/wire.c common/protocol/wire.h

@@ -55,10 +55,10 @@ struct run_options {
     bool live;        /* pieces of output come before the answer */
     bool detach;      /* the run outlives its connection: its result is kept */
     bool cancel_on_disconnect;
-    bool opened;  /* descriptors of the first changed files come with the answer */
-    bool session; /* in the conversation's persistent sandbox that keeps variables: no wait_ms,
-                     background, stdin, args, env */
-    const json_t *wants; /* names that the code imports, an array of strings; NULL: unknown */
+    bool open_files; /* descriptors of the first changed files come with the answer */
+    bool session;    /* in the conversation's persistent sandbox that keeps variables: no wait_ms,
+                        background, stdin, args, env */
+    const json_t *imports; /* names that the code imports, an array of strings; NULL: unknown */
 };
 
 enum run_status {

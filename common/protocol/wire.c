@@ -43,20 +43,20 @@ static json_t *text_new(struct run_text t)
 
 json_t *wire_run_head_new(const struct run_request *r, const struct run_options *m)
 {
-    json_t *head = op_head_new(m->session ? OP_SESSION : OP_RUN,
-                               "{s:s*, s:s*, s:s*, s:b, s:b, s:I, s:I, s:b, s:b, s:b, s:b, s:b}",
-                               "tenant", r->tenant, "conversationId", r->conversation, "language",
-                               r->language, "network", r->network, "index", r->index, "timeoutMs",
-                               (json_int_t)r->timeout_ms, "waitMs", (json_int_t)m->wait_ms,
-                               "background", m->background, "live", m->live, "detach", m->detach,
-                               "cancelOnDisconnect", m->cancel_on_disconnect, "opened", m->opened);
-    json_t *wants = m->wants ? json_array() : NULL;
+    json_t *head = op_head_new(
+        m->session ? OP_SESSION : OP_RUN,
+        "{s:s*, s:s*, s:s*, s:b, s:b, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "tenant", r->tenant,
+        "conversationId", r->conversation, "language", r->language, "network", r->network, "index",
+        r->index, "timeoutMs", (json_int_t)r->timeout_ms, "waitMs", (json_int_t)m->wait_ms,
+        "background", m->background, "live", m->live, "detach", m->detach, "cancelOnDisconnect",
+        m->cancel_on_disconnect, "openFiles", m->open_files);
+    json_t *imports = m->imports ? json_array() : NULL;
 
     /* The names choose among warm containers: the first suffice. */
-    for (size_t i = 0; i < json_array_size(m->wants) && i < WIRE_WANTS_MAX; i++)
-        json_array_append(wants, json_array_get(m->wants, i));
-    if (wants)
-        json_object_set_new(head, "wants", wants);
+    for (size_t i = 0; i < json_array_size(m->imports) && i < WIRE_IMPORTS_MAX; i++)
+        json_array_append(imports, json_array_get(m->imports, i));
+    if (imports)
+        json_object_set_new(head, "imports", imports);
     return head;
 }
 
@@ -74,19 +74,19 @@ json_t *wire_run_body_new(const struct run_request *r)
                      "env", env);
 }
 
-static int decode_wants(const json_t *list, const json_t **out, struct err *e)
+static int decode_imports(const json_t *list, const json_t **out, struct err *e)
 {
     size_t i;
     json_t *name;
     *out = list;
     if (!list)
         return 0;
-    if (!json_is_array(list) || json_array_size(list) > WIRE_WANTS_MAX)
-        return err_set(e, ERR_INVALID, "wants: at most %d names", WIRE_WANTS_MAX);
+    if (!json_is_array(list) || json_array_size(list) > WIRE_IMPORTS_MAX)
+        return err_set(e, ERR_INVALID, "imports: at most %d names", WIRE_IMPORTS_MAX);
     json_array_foreach(list, i, name)
     {
         if (!json_is_string(name))
-            return err_set(e, ERR_INVALID, "wants: every name must be a string");
+            return err_set(e, ERR_INVALID, "imports: every name must be a string");
     }
     return 0;
 }
@@ -110,11 +110,11 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
         .live = json_get_bool(head, "live", 0),
         .detach = json_get_bool(head, "detach", 0),
         .cancel_on_disconnect = json_get_bool(head, "cancelOnDisconnect", 0),
-        .opened = json_get_bool(head, "opened", 0),
+        .open_files = json_get_bool(head, "openFiles", 0),
     };
     if (!out->tenant || !out->conversation || !out->language || timeout < 0 || wait < 0)
         return err_set(e, ERR_INVALID, "run: a required member is missing");
-    return decode_wants(json_object_get(head, "wants"), &options->wants, e);
+    return decode_imports(json_object_get(head, "imports"), &options->imports, e);
 }
 
 static struct run_text text_of(const json_t *value)
@@ -226,14 +226,6 @@ json_t *wire_recv(int fd, int *out_fd, struct deadline d, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
     if (sock_recv_message(fd, &text, out_fd, d, e) < 0)
-        return NULL;
-    return wire_parse(&text, e);
-}
-
-json_t *wire_recv_with_fds(int fd, struct fds *out_fds, struct deadline d, struct err *e)
-{
-    AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
-    if (sock_recv_with_fds(fd, &text, out_fds, d, e) < 0)
         return NULL;
     return wire_parse(&text, e);
 }

@@ -2,8 +2,8 @@
  * The protocol on the broker's socket: messages of sock.h, each a JSON object. A connection begins
  * with its head:
  *   {"op":"run", tenant, conversationId, language, network, index, timeoutMs, waitMs, background,
- * live, detach, cancelOnDisconnect, opened, wants}, and at once a second message, the body: {code,
- * stdin, args, env, keepBytes}
+ * live, detach, cancelOnDisconnect, openFiles, imports}, and at once a second message, the body:
+ * {code, stdin, args, env, keepBytes}
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversationId?}
  *   {"op":"session", …as run…}: in the conversation's persistent sandbox
@@ -18,7 +18,7 @@
  *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}
  * Descriptors are passed with put and finish_upload (the content), pack (the pipe for the archive)
  * and unpack (the archive, unless a file is named), and with the replies of open and stage_upload
- * (the file) and of a run with "opened" (its first files with a url, in their order).
+ * (the file) and of a run with "openFiles" (its first files with a url, in their order).
  *
  * Replies; the last one is a result or an error, and its sender shuts the connection down:
  *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}
@@ -30,7 +30,8 @@
  * Between the broker's main process and a supervisor (the channel):
  *   {"do":"claim","head":{…},"queueMs":N} with the connection, its body unread
  *   {"do":"hand","head":{…}} with a connection (get_run, cancel_run)     {"do":"preload"}
- *   {"is":"waiting","tier":"light"|"full","memoryBytes":N}   {"is":"running"}   {"is":"started"}
+ *   {"is":"waiting","tier":"started"|"preloaded","memoryBytes":N}   {"is":"running"}
+ * {"is":"started"}
  * {"is":"ended"}
  * "running" is sent when the body has been read: the run cannot be given to another supervisor from
  * then on. "started" is sent when the container of a cold start is up. The supervisor of a
@@ -50,7 +51,7 @@
 /* Code, stdin, arguments and environment stay below this, though JSON may escape them sixfold. */
 #define WIRE_MESSAGE_MAX (64u * 1024 * 1024)
 #define WIRE_HEAD_MAX    (16u * 1024)
-#define WIRE_WANTS_MAX   64 /* names of imports that are sent */
+#define WIRE_IMPORTS_MAX 64 /* names of imports that are sent */
 
 /* The one text for unknown, expired and foreign ids. */
 #define WIRE_NO_SUCH_RUN "runId: no such run (unknown, expired, or another client's)"
@@ -77,8 +78,6 @@ int wire_post(int fd, const json_t *message, int pass_fd, struct err *e);
 int wire_frame(const json_t *message, struct buf *out, struct err *e);
 /* Receives a JSON object; new reference or NULL. out_fd may be NULL. */
 json_t *wire_recv(int fd, int *out_fd, struct deadline d, struct err *e);
-/* The same, see sock_recv_with_fds. */
-json_t *wire_recv_with_fds(int fd, struct fds *out_fds, struct deadline d, struct err *e);
 /* A message's bytes as an object; new reference or NULL. */
 json_t *wire_parse(const struct buf *text, struct err *e);
 

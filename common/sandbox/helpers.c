@@ -80,18 +80,17 @@ static bool is_there(int dir_fd, const struct helper_file *file)
 static int write_file(const struct sandbox_root *root, int dir_fd, const struct helper_file *file,
                       struct err *e)
 {
-    struct staged staged = {.dir_fd = -1};
+    AUTO_STAGED struct staged staged = STAGED_INIT;
     AUTO_FD int fd = staging_create_file(root, &staged);
-    int result = -1;
 
     if (fd < 0)
-        err_errno(e, "creating a file");
-    else if (fdio_write_all(fd, file->begin, (size_t)(file->end - file->begin), e) == 0)
-        result = fchmod(fd, FILE_MODE) < 0 || staged_move(&staged, dir_fd, file->name) < 0
-                     ? err_errno(e, "putting it in place")
-                     : 0;
-    staged_clear(&staged);
-    return result < 0 ? err_wrap(e, HELPERS_DIR "/%s", file->name) : 0;
+        return err_errno(e, HELPERS_DIR "/%s cannot be made", file->name);
+    if (fdio_write_all(fd, file->begin, (size_t)(file->end - file->begin), e) < 0)
+        return err_wrap(e, HELPERS_DIR "/%s", file->name);
+    if (fchmod(fd, FILE_MODE) < 0 ||
+        staged_move(&staged, dir_fd, file->name, STAGED_MOVE_REPLACE) < 0)
+        return err_errno(e, HELPERS_DIR "/%s cannot be put in its place", file->name);
+    return 0;
 }
 
 char *helpers_install(const struct sandbox_root *root, struct err *e)

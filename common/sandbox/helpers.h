@@ -1,5 +1,5 @@
 /*
- * .tools: the helpers of persistent sandboxes, whatever their image: the entry program and the
+ * .helpers: the helpers of persistent sandboxes, whatever their image: the entry program and the
  * session drivers. They are part of this program's file and are written out once, into a folder
  * named by their content, so that containers of an older version keep theirs. No container can
  * write there.
@@ -8,7 +8,7 @@
 
 #include "common/sandbox/sandbox_root.h"
 
-#define HELPERS_DIR ".tools"
+#define HELPERS_DIR ".helpers"
 
 struct helper_file {
     const char *name; /* in the containers */

@@ -3,6 +3,7 @@
 
 #include "common/engine/engine.h"
 #include "common/index/index.h"
+#include "common/protocol/limits.h"
 #include "common/sandbox/sandbox.h"
 #include "common/scheduler/pool_settings.h"
 
@@ -10,39 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-/* Persistent sandboxes. */
-struct psandbox_settings {
-    uint64_t tenant_max, server_max; /* at the same time */
-    uint64_t idle_ms;                /* unused for so long one is closed, */
-    uint64_t pause_ms;               /* and paused; 0: never */
-    uint64_t total_ms;               /* whatever it does, it ends then */
-    const char *images;              /* besides runners: repositories, as allow_images; "": none */
-};
-
-struct broker_limits {
-    struct engine_limits container;
-    uint64_t timeout_ms; /* default of a run */
-    uint64_t timeout_max_ms;
-    uint64_t code_max; /* bytes, as are the next */
-    uint64_t stdin_max;
-    uint64_t file_max;
-    uint64_t upload_max;  /* of what does not pass through a message: uploads by ticket, imports */
-    int64_t upload_ttl_s; /* of a ticket */
-    uint64_t env_max;
-    uint64_t output_keep; /* of each stream */
-    uint64_t output_max;  /* of both together; 0: no limit */
-    uint64_t max_runs;    /* at the same time, as are the next two */
-    uint64_t tenant_runs;
-    uint64_t conversation_runs;
-    uint64_t queue;          /* runs that wait for a place; more are busy */
-    uint64_t background_max; /* of one tenant: runs without a waiting caller */
-    uint64_t wait_ms;        /* default of a call; 0: to the program's end */
-    uint64_t wait_max_ms;
-    uint64_t result_ttl_ms; /* of a kept run, from its end on */
-    bool network;           /* may a run have it? */
-    bool import;            /* may URLs be fetched? */
-};
 
 /* A run whose result is kept has ended. Borrowed. */
 struct broker_run_news {
@@ -53,10 +21,10 @@ struct broker_run_news {
 /* Everything is borrowed and must live as long as the broker. */
 struct broker_config {
     struct engine_address engine;
+    struct engine_limits container;
     struct broker_limits limits;
     struct sandbox_bounds bounds; /* of what conversations keep */
     struct pool_settings pool;    /* warm containers */
-    struct psandbox_settings persistent;
     const struct index_settings *index;
     const char *index_ca; /* file with further certificates that it is trusted by; "" none */
     const char *allow_images;

@@ -44,20 +44,20 @@ struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct po
     return sandbox;
 }
 
-uint64_t pool_usual_bytes(const struct pool_lang *lang, bool full)
+uint64_t pool_usual_bytes(const struct pool_lang *lang, bool preloaded)
 {
-    const uint64_t seen = !lang ? 0 : full ? lang->full_bytes : lang->light_bytes;
+    const uint64_t seen = !lang ? 0 : preloaded ? lang->preloaded_bytes : lang->started_bytes;
 
-    return seen ? seen : full ? POOL_FULL_BYTES : POOL_LIGHT_BYTES;
+    return seen ? seen : preloaded ? POOL_PRELOADED_BYTES : POOL_STARTED_BYTES;
 }
 
 uint64_t pool_bytes_of(struct pool *p, const struct child *c)
 {
-    const bool full = c->tier == ENGINE_TIER_FULL || c->preload_asked;
-    const bool measured = c->memory_bytes > 0 && (c->tier == ENGINE_TIER_FULL) == full;
+    const bool preloaded = c->tier == ENGINE_TIER_PRELOADED || c->preload_asked;
+    const bool measured = c->memory_bytes > 0 && (c->tier == ENGINE_TIER_PRELOADED) == preloaded;
 
     return measured ? c->memory_bytes + POOL_BESIDE_BYTES
-                    : pool_usual_bytes(pool_lang_of(p, c->language), full);
+                    : pool_usual_bytes(pool_lang_of(p, c->language), preloaded);
 }
 
 /* Where the search for a name begins. Names are digests: a few of their digits tell them apart. */
@@ -88,22 +88,22 @@ static void count_waiting(struct pool *p, const struct child *c, struct pool_cou
     struct pool_lang *lang = pool_lang_of(p, c->language);
     struct pool_sandbox *sandbox = pool_sandbox_of_child(p, c);
 
-    if (c->preload_asked && c->tier != ENGINE_TIER_FULL)
+    if (c->preload_asked && c->tier != ENGINE_TIER_PRELOADED)
         out->loading++;
     if (sandbox)
         sandbox->have++;
     if (!lang || !c->warm_dir[0])
         return;
     lang->have++;
-    if (c->preload_asked || c->tier == ENGINE_TIER_FULL)
-        lang->full++;
+    if (c->preload_asked || c->tier == ENGINE_TIER_PRELOADED)
+        lang->preloaded++;
 }
 
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out)
 {
     *out = (struct pool_count){0};
     for (size_t i = 0; i < p->settings.n; i++)
-        p->langs[i].have = p->langs[i].full = 0;
+        p->langs[i].have = p->langs[i].preloaded = 0;
     memset(p->index, 0, sizeof(p->index));
     for (size_t i = 0; i < p->n_sandboxes; i++) {
         p->sandboxes[i].have = 0;
@@ -132,7 +132,7 @@ void pool_count(struct pool *p, const struct children *children, struct pool_cou
 struct pool *pool_new(const struct pool_settings *settings)
 {
     struct pool *p = mem_alloc(sizeof *p);
-    uint64_t room = settings->memory_bytes / POOL_LIGHT_BYTES;
+    uint64_t room = settings->memory_bytes / POOL_STARTED_BYTES;
 
     p->settings = *settings;
     p->last_claim_ms = p->last_end_ms = p->last_guess_ms = POOL_NEVER;
@@ -176,12 +176,12 @@ static bool is_preloaded(const char *preload, const char *name)
 }
 
 /* Does the program import something that its image can preload? */
-static bool wants_full(const struct pool_want *want)
+static bool wants_preloaded(const struct pool_want *want)
 {
     const char *preload = want->runner->preload;
     const json_t *name;
 
-    for (size_t i = 0; preload && (name = json_array_get(want->wants, i)); i++)
+    for (size_t i = 0; preload && (name = json_array_get(want->imports, i)); i++)
         if (json_is_string(name) && is_preloaded(preload, json_string_value(name)))
             return true;
     return false;
@@ -195,20 +195,21 @@ static bool fits(const struct child *c, const struct pool_want *want)
 }
 
 /* How well it serves, the smaller the better: what counts more stands in a higher digit. */
-static int rank(const struct child *c, bool full)
+static int rank(const struct child *c, bool preloaded)
 {
-    int tier = c->tier == ENGINE_TIER_FULL ? 2 : c->preload_asked ? 1 : 0;
+    int tier = c->tier == ENGINE_TIER_PRELOADED ? 2 : c->preload_asked ? 1 : 0;
 
     /* A program without libraries should not interrupt a preload: that would start
      * the interpreter anew. */
     static const int worth[2][3] = {{0, 2, 1}, {2, 1, 0}};
-    return (c->state == CHILD_WAITING ? 0 : 100) + (c->warm_dir[0] ? 10 : 0) + worth[full][tier];
+    return (c->state == CHILD_WAITING ? 0 : 100) + (c->warm_dir[0] ? 10 : 0) +
+           worth[preloaded][tier];
 }
 
 struct child *pool_choose(struct pool *p, const struct children *children,
                           const struct pool_want *want)
 {
-    const bool full = wants_full(want);
+    const bool preloaded = wants_preloaded(want);
     struct child *best = NULL;
     int best_rank = 0;
 
@@ -217,7 +218,7 @@ struct child *pool_choose(struct pool *p, const struct children *children,
     for (struct child *c = NULL; (c = children_next(children, c));) {
         if (!fits(c, want))
             continue;
-        int r = rank(c, full);
+        int r = rank(c, preloaded);
         if (!best || r < best_rank || (r == best_rank && c->born_ms < best->born_ms)) {
             best = c;
             best_rank = r;
@@ -259,7 +260,7 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
     else if (missed && sandbox->ended && now_ms - sandbox->used_ms < SOON_MS)
         add_place(p, &sandbox->extra, now_ms);
     sandbox->proven |= want->known;
-    sandbox->full = wants_full(want);
+    sandbox->preloaded = wants_preloaded(want);
     sandbox->used_ms = now_ms;
 }
 
@@ -309,7 +310,8 @@ void pool_note_warm(struct pool *p, const struct child *c)
 
     if (!lang || c->memory_bytes == 0)
         return;
-    uint64_t *most = c->tier == ENGINE_TIER_FULL ? &lang->full_bytes : &lang->light_bytes;
+    uint64_t *most = c->tier == ENGINE_TIER_PRELOADED ? &lang->preloaded_bytes
+                                                      : &lang->started_bytes;
     if (*most < c->memory_bytes + POOL_BESIDE_BYTES)
         *most = c->memory_bytes + POOL_BESIDE_BYTES;
 }
@@ -317,7 +319,7 @@ void pool_note_warm(struct pool *p, const struct child *c)
 static json_t *lang_status(const struct pool_lang *lang, const struct children *children,
                            int64_t now_ms)
 {
-    size_t starting = 0, light = 0, full = 0;
+    size_t starting = 0, started = 0, preloaded = 0;
     int64_t oldest = 0;
 
     for (struct child *c = NULL; (c = children_next(children, c));) {
@@ -327,18 +329,19 @@ static json_t *lang_status(const struct pool_lang *lang, const struct children *
             starting++;
             continue;
         }
-        *(c->tier == ENGINE_TIER_FULL ? &full : &light) += 1;
+        *(c->tier == ENGINE_TIER_PRELOADED ? &preloaded : &started) += 1;
         if (now_ms - c->born_ms > oldest)
             oldest = now_ms - c->born_ms;
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "language", lang->setting.language,
                      "places", (json_int_t)lang->setting.n, "extra", (json_int_t)lang->extra.n,
-                     "starting", (json_int_t)starting, "light", (json_int_t)light, "full",
-                     (json_int_t)full, "oldestMs", (json_int_t)oldest);
+                     "starting", (json_int_t)starting, "started", (json_int_t)started, "preloaded",
+                     (json_int_t)preloaded, "oldestMs", (json_int_t)oldest);
 }
 
-static const char *const tier_names[] = {
-    [ENGINE_TIER_NONE] = "none", [ENGINE_TIER_LIGHT] = "light", [ENGINE_TIER_FULL] = "full"};
+static const char *const tier_names[] = {[ENGINE_TIER_NONE] = "none",
+                                         [ENGINE_TIER_STARTED] = "started",
+                                         [ENGINE_TIER_PRELOADED] = "preloaded"};
 
 static json_t *waiting_status(struct pool *p, const struct children *children, int64_t now_ms)
 {

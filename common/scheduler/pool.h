@@ -37,7 +37,7 @@ struct pool_want {
     const char *sandbox_dir;            /* name of the sandbox */
     bool known;                         /* the sandbox exists */
     bool network;                       /* run_needs_new: no warm one will do */
-    const json_t *wants;                /* names the program imports; NULL: unknown */
+    const json_t *imports;              /* names the program imports; NULL: unknown */
 };
 
 /*
@@ -114,12 +114,12 @@ void pool_forget_sandbox(struct pool *p, const char *sandbox_dir);
 
 /*
  * {"budgetBytes", "usedBytes", "startsMax", "starting", "conversations", "languages": [{"language",
- * "places", "extra", "starting", "light", "full", "oldestMs"}], "waiting": [{"runId", "language",
- * "tier", "sandbox", "ageMs", "memoryBytes"}]}: conversations counts containers on known
- * conversations' directories, the numbers of a language are of both kinds, extra are places that
- * misses added, oldestMs is of the longest wait (0: none). waiting has a row for each container
- * that no run has claimed: tier is "none" while it is being made, "light", or "full" with its
- * libraries; sandbox_dir the sandbox's name, "" on a warm directory; runId is the container's
- * label; memoryBytes as it counts against the budget.
+ * "places", "extra", "starting", "started", "preloaded", "oldestMs"}], "waiting": [{"runId",
+ * "language", "tier", "sandbox", "ageMs", "memoryBytes"}]}: conversations counts containers on
+ * known conversations' directories, the numbers of a language are of both kinds, extra are places
+ * that misses added, oldestMs is of the longest wait (0: none). waiting has a row for each
+ * container that no run has claimed: tier is "none" while it is being made, "started", or
+ * "preloaded" with its libraries; sandbox_dir the sandbox's name, "" on a warm directory; runId is
+ * the container's label; memoryBytes as it counts against the budget.
  */
 json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms);

@@ -6,8 +6,8 @@
 
 /* Assumed memory of a warm container until one of its language was measured: an interpreter, and
  * one with its libraries. */
-#define POOL_LIGHT_BYTES (16ull * 1024 * 1024)
-#define POOL_FULL_BYTES  (96ull * 1024 * 1024)
+#define POOL_STARTED_BYTES   (16ull * 1024 * 1024)
+#define POOL_PRELOADED_BYTES (96ull * 1024 * 1024)
 /* Memory of the engine for each container, which the container's count does not include. */
 #define POOL_BESIDE_BYTES (8ull * 1024 * 1024)
 
@@ -26,10 +26,10 @@ struct pool_lang {
     struct pool_language setting;
     struct pool_extra extra;
     int64_t used_ms;
-    int64_t back_off_ms; /* after the latest failure */
-    int64_t retry_ms;    /* nothing is started before */
-    size_t have, full;   /* counted by pool_count: all on warm directories, and the preloaded */
-    uint64_t light_bytes, full_bytes; /* the most that one was seen to use; 0: none said */
+    int64_t back_off_ms;    /* after the latest failure */
+    int64_t retry_ms;       /* nothing is started before */
+    size_t have, preloaded; /* counted by pool_count: all on warm directories, and the preloaded */
+    uint64_t started_bytes, preloaded_bytes; /* the most that one was seen to use; 0: none said */
 };
 
 /* A conversation that ran something lately: containers on its directory, for one language. */
@@ -38,10 +38,10 @@ struct pool_sandbox {
     struct pool_lang *lang; /* of the language */
     struct pool_extra extra;
     int64_t used_ms;
-    bool ended;  /* a program of it is over, or it got a file: it may want a next one */
-    bool proven; /* it was used again: it is likely to be once more */
-    bool full;   /* its last program wanted a library that can be preloaded */
-    size_t have; /* counted by pool_count */
+    bool ended;     /* a program of it is over, or it got a file: it may want a next one */
+    bool proven;    /* it was used again: it is likely to be once more */
+    bool preloaded; /* its last program wanted a library that can be preloaded */
+    size_t have;    /* counted by pool_count */
 };
 
 /* Counted among the children. */
@@ -75,7 +75,7 @@ void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox);
  * pool_count makes: it is asked for each child several times. */
 struct pool_sandbox *pool_sandbox_of_child(struct pool *p, const struct child *child);
 /* The usual memory of a container of this language. */
-uint64_t pool_usual_bytes(const struct pool_lang *lang, bool full);
+uint64_t pool_usual_bytes(const struct pool_lang *lang, bool preloaded);
 
 /* Counts the children into *out and into langs and sandboxes. */
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out);

@@ -274,13 +274,13 @@ static bool wants_loading(struct pool_pass *l, const struct child *c)
     const struct engine_runner *r = runner_of(l, c->language);
 
     if (!r || !r->preload || !r->preload[0] || c->state != CHILD_WAITING || c->preload_asked ||
-        c->tier != ENGINE_TIER_LIGHT)
+        c->tier != ENGINE_TIER_STARTED)
         return false;
     if (c->warm_dir[0]) {
         const struct pool_lang *lang = pool_lang_of(l->pool, c->language);
-        return lang->full < (lang->setting.n > 1 ? lang->setting.n - 1 : 1);
+        return lang->preloaded < (lang->setting.n > 1 ? lang->setting.n - 1 : 1);
     }
-    return pool_sandbox_of_child(l->pool, c)->full;
+    return pool_sandbox_of_child(l->pool, c)->preloaded;
 }
 
 static bool load_one(struct pool_pass *l, struct pool_action *out)

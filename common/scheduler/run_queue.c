@@ -206,7 +206,7 @@ static bool run_next(struct run_queue *q, struct queued_run *run, int64_t now_ms
                                    .sandbox_dir = run->sandbox_dir,
                                    .known = s->sandbox_exists(s->ctx, run->sandbox_dir),
                                    .network = run->network,
-                                   .wants = run->wants};
+                                   .imports = run->imports};
     out->child = pool_choose(s->pool, s->children, &out->want);
     out->what = out->child ? RUN_ASSIGN : RUN_SPAWN;
     return out->child || may_spawn(q, run, now_ms);
@@ -247,12 +247,12 @@ void run_queue_assigned(struct run_queue *q, const struct run_action *action, st
                         int64_t now_ms)
 {
     struct queued_run *run = action->run;
-    bool hit = action->what == RUN_ASSIGN && child->state == CHILD_WAITING;
+    bool warm = action->what == RUN_ASSIGN && child->state == CHILD_WAITING;
 
     pool_note_claim(q->settings.pool, &action->want, action->what == RUN_ASSIGN ? child : NULL,
                     now_ms);
-    q->tally.hits += hit;
-    q->tally.misses += !hit;
+    q->tally.warm += warm;
+    q->tally.cold += !warm;
     child->claimed = true;
     child->placed = true;
     child->run = run;

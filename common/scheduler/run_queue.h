@@ -26,7 +26,7 @@ enum run_stage {
 struct queued_run {
     /* Set by its owner; borrowed. */
     const char *tenant, *conversation, *language;
-    const json_t *wants; /* as pool_want's */
+    const json_t *imports; /* as pool_want's */
     bool background, network;
     bool detach;      /* wanted even when its caller has left */
     uint64_t wait_ms; /* at most for a place and a start; 0: no bound, or background's default */
@@ -75,7 +75,7 @@ struct run_action {
 
 /* Since the start: runs that found a warm container, and that did not. */
 struct run_tally {
-    uint64_t hits, misses;
+    uint64_t warm, cold;
 };
 
 struct run_queue *run_queue_new(const struct run_queue_settings *settings);

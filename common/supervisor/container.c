@@ -209,7 +209,7 @@ int container_start(struct container *c, struct engine_spec *spec, struct err *e
     spec->instance = config->instance;
     spec->run_id = start->run_id;
     spec->runtime = config->runtime;
-    spec->limits = config->limits.container;
+    spec->limits = config->container;
     return c->engine->ops->start(c->engine, spec, &c->attend, deadline_in_ms(CONTAINER_START_MS),
                                  e);
 }

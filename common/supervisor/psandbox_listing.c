@@ -135,7 +135,7 @@ static int listing_fork(struct psandbox *s, struct psandbox_call *call, bool bef
         return -1;
     }
     call->listing.fd = TAKE_FD(ours);
-    call->listing.text = (struct buf)BUF_INIT(LISTING_MAX);
+    call->listing.text = BUF_INIT(LISTING_MAX);
     return 0;
 }
 

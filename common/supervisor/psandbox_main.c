@@ -197,7 +197,7 @@ static struct deadline tend_calls(struct psandbox *s)
 /* When nothing runs: pauses it, or ends it. */
 static struct deadline tend_idle(struct psandbox *s)
 {
-    const int64_t pause_ms = (int64_t)s->base.start->config->persistent.pause_ms;
+    const int64_t pause_ms = (int64_t)s->base.start->config->limits.persistent.pause_ms;
     bool pauses = pause_ms > 0 && !s->paused && !s->cannot_pause;
     struct deadline idle = at(s->used_ms + s->idle_ms);
     char reason[80];
@@ -320,15 +320,16 @@ void psandbox_main(const struct supervisor_start *start)
 {
     const struct broker_config *config = start->config;
     struct err e = ERR_INIT;
-    struct psandbox s = {.tenant = json_get_string(start->head, "tenant"),
-                         .conversation = json_get_string(start->head, "conversationId"),
-                         .language = json_get_string(start->head, "language"),
-                         .keeps_variables = op_of(start->head) == OP_SESSION,
-                         .session = {.control = BUF_INIT(4096)},
-                         .sandbox = SANDBOX_INIT,
-                         .idle_ms = wanted_ms(start, "idleMs", config->persistent.idle_ms),
-                         .total_ms = wanted_ms(start, "totalMs", config->persistent.total_ms),
-                         .orphan = DEADLINE_NEVER};
+    struct psandbox s = {
+        .tenant = json_get_string(start->head, "tenant"),
+        .conversation = json_get_string(start->head, "conversationId"),
+        .language = json_get_string(start->head, "language"),
+        .keeps_variables = op_of(start->head) == OP_SESSION,
+        .session = {.control = BUF_INIT(4096)},
+        .sandbox = SANDBOX_INIT,
+        .idle_ms = wanted_ms(start, "idleMs", config->limits.persistent.idle_ms),
+        .total_ms = wanted_ms(start, "totalMs", config->limits.persistent.total_ms),
+        .orphan = DEADLINE_NEVER};
 
     if (!container_open(&s.base, start, &s, &channel_ops, on_waiter, psandbox_tick))
         return;

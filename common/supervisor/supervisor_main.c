@@ -82,7 +82,7 @@ static const struct channel_ops channel_ops = {
 /* Takes in what the warm container reported; false: it cannot be used any more. */
 static bool warm_look(struct supervisor *s, enum engine_tier *sent)
 {
-    const uint64_t limit = s->base.start->config->limits.container.memory_bytes;
+    const uint64_t limit = s->base.start->config->container.memory_bytes;
     struct err e = ERR_INIT;
     struct engine_wait now = {0};
 
@@ -93,9 +93,10 @@ static bool warm_look(struct supervisor *s, enum engine_tier *sent)
     if (now.memory_bytes > limit) /* a reading above its limit is not of its own cgroup */
         now.memory_bytes = 0;
     if (now.tier != *sent)
-        channel_send(&s->base.channel, json_pack("{s:s, s:s, s:I}", "is", "waiting", "tier",
-                                                 now.tier == ENGINE_TIER_FULL ? "full" : "light",
-                                                 "memoryBytes", (json_int_t)now.memory_bytes));
+        channel_send(&s->base.channel,
+                     json_pack("{s:s, s:s, s:I}", "is", "waiting", "tier",
+                               now.tier == ENGINE_TIER_PRELOADED ? "preloaded" : "started",
+                               "memoryBytes", (json_int_t)now.memory_bytes));
     *sent = now.tier;
     return true;
 }
@@ -213,7 +214,7 @@ static void supervisor_end(struct supervisor *s)
 
 void supervisor_main(const struct supervisor_start *start)
 {
-    struct supervisor s = {.opened = FDS_INIT(FDS_MAX), .sandbox = SANDBOX_INIT};
+    struct supervisor s = {.open_files = FDS_INIT(FDS_MAX), .sandbox = SANDBOX_INIT};
 
     if (!container_open(&s.base, start, &s, &channel_ops, supervisor_on_waiter, supervisor_tick))
         return;

@@ -80,7 +80,7 @@ static void answer_reply(struct supervisor *s, struct waiter *r)
     const json_t *result = json_object_get(s->reply, "result");
 
     if (r->kind == WAITER_CALLER) {
-        waiter_answer_with_fds(r, s->reply, &s->opened);
+        waiter_answer_with_fds(r, s->reply, &s->open_files);
     } else if (!r->since_given || !result) {
         waiter_answer(r, s->reply);
     } else {
@@ -220,5 +220,5 @@ void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct
         waiter_send_rest(s->base.waiters.items[i]);
         answer_reply(s, s->base.waiters.items[i]);
     }
-    fds_clear(&s->opened);
+    fds_clear(&s->open_files);
 }

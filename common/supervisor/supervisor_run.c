@@ -266,7 +266,7 @@ static void open_files(struct supervisor *s, const json_t *result)
     size_t i;
     json_t *file;
 
-    if (!s->options.opened)
+    if (!s->options.open_files)
         return;
     json_array_foreach(json_object_get(result, "files"), i, file)
     {
@@ -277,7 +277,7 @@ static void open_files(struct supervisor *s, const json_t *result)
             continue;
         /* Only their order tells them apart: after one that is gone, none is opened. */
         int fd = files_open(&s->sandbox, json_get_string(file, "name"), &st, &e);
-        if (fd < 0 || !fds_add(&s->opened, fd))
+        if (fd < 0 || !fds_add(&s->open_files, fd))
             return;
     }
 }

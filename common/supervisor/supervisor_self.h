@@ -35,7 +35,7 @@ struct supervisor {
     enum keep_state keep;
     struct run_record record; /* strings borrowed from request */
     struct err keep_error;    /* why it is KEEP_FAILED */
-    struct fds opened;        /* its first changed files, for its caller */
+    struct fds open_files;    /* its first changed files, for its caller */
     json_t *reply;            /* the last message for everyone, once it is over */
 };
 

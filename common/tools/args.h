@@ -48,9 +48,9 @@ struct arg_map {
     size_t n;
 };
 
-/* A limit that is a setting: where it stands in struct tools_limits, plus one so that 0 can mean
+/* A limit that is a setting: where it stands in struct broker_limits, plus one so that 0 can mean
  * "none". */
-#define ARG_SETTING(field) (offsetof(struct tools_limits, field) + 1)
+#define ARG_SETTING(field) (offsetof(struct broker_limits, field) + 1)
 
 struct arg_row {
     const char *name;

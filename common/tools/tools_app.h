@@ -7,38 +7,17 @@
 #include "common/base/buf.h"
 #include "common/mcp/features/result.h"
 #include "common/protocol/client_runs.h"
+#include "common/protocol/limits.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Limits on what a client may send and what it gets back; from the settings. */
-struct tools_limits {
-    uint64_t code_max; /* bytes */
-    uint64_t stdin_max;
-    uint64_t file_max;      /* decoded */
-    uint64_t env_max;       /* all names and values together */
-    uint64_t upload_max;    /* of a file that does not pass through a call */
-    uint64_t upload_ttl_ms; /* of an upload link */
-    uint64_t timeout_max_ms;
-    uint64_t timeout_ms;         /* default; for the description */
-    uint64_t wait_ms;            /* default of waitMs; 0: wait for the end */
-    uint64_t wait_max_ms;        /* largest waitMs */
-    uint64_t persistent_idle_ms; /* of persistent sandboxes: the settings of these names */
-    uint64_t persistent_pause_ms;
-    uint64_t persistent_total_ms;
-    uint64_t image_max;  /* bytes of one inline picture */
-    uint64_t images_max; /* pictures per result */
-    bool network;        /* may a caller ask for network access? */
-    bool import;         /* may URLs be fetched? */
-    bool network_ask;    /* network access needs the user's consent, each time */
-};
-
 /* mcp_server.app. */
 struct tools_app {
     const char *broker_path;
     const char *local_dirs; /* SANDCGI_LOCAL_DIRS: absolute paths, separated by commas */
-    struct tools_limits limits;
+    struct broker_limits limits;
     struct tools_cache *cache; /* the runner list; made by tools_app_init */
 };
 

@@ -56,7 +56,7 @@ static char *signed_ticket(const struct app *app, const struct http_request *r, 
         (link_verify(&app->link_key, LINK_UPLOAD, ticket, r->uri, clock_unix_s(), e) < 0 &&
          !(begun && e->kind == ERR_TIMEOUT)))
         return NULL;
-    *e = (struct err)ERR_INIT;
+    *e = ERR_INIT;
     return TAKE_PTR(ticket);
 }
 

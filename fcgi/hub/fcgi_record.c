@@ -74,7 +74,7 @@ static int params_decode(struct fcgi_reader *r, struct err *e)
     const unsigned char *at = (const unsigned char *)buf_str(&pairs), *end = at + pairs.len;
     int result = 0;
 
-    r->params = (struct buf)BUF_INIT(FCGI_PARAMS_MAX);
+    r->params = BUF_INIT(FCGI_PARAMS_MAX);
     while (at < end && result == 0) {
         size_t name, value;
         if (take_length(&at, end, &name) < 0 || take_length(&at, end, &value) < 0 ||

@@ -54,10 +54,10 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
 {
     struct broker_config config = {
         .engine = s->engine,
+        .container = s->container,
         .limits = s->limits,
         .bounds = s->bounds,
         .pool = s->pool,
-        .persistent = s->persistent,
         .index = &s->index,
         .index_ca = s->index_ca,
         .allow_images = s->images,

@@ -61,7 +61,7 @@ static void add_warm(const json_t *pool, struct buf *out)
         const json_t *l = json_array_get(list, i);
         const json_int_t age_ms = json_get_integer(l, "oldestMs", 0);
         buf_addf(out, "%-8s %s", i == 0 ? "warm" : "", string_of(l, "language"));
-        add_line(out, l, ": {light} started, {full} preloaded, {starting} starting");
+        add_line(out, l, ": {started} started, {preloaded} preloaded, {starting} starting");
         if (age_ms > 0)
             buf_addf(out, ", the oldest for %lld %s", age_ms / (age_ms >= 60000 ? 60000 : 1000),
                      age_ms >= 60000 ? "min" : "s");
@@ -75,17 +75,16 @@ static void add_warm(const json_t *pool, struct buf *out)
 
 void status_format(const json_t *status, struct buf *out)
 {
-    const json_t *claims = json_object_get(status, "claims"),
-                 *pool = json_object_get(status, "pool");
-    const char *error = string_of(json_object_get(status, "engine"), "trouble");
+    const json_t *pool = json_object_get(status, "pool");
+    const json_int_t warm = json_get_integer(status, "warmRuns", 0);
+    const char *error = string_of(json_object_get(status, "engine"), "lastError");
 
     buf_addf(out, "engine   %s\n", *error ? error : "ok");
     add_runners(json_object_get(status, "runners"), out);
     add_line(out, status,
              "runs     {running} of {maxRuns} running, {queued} of {queueMax} queued\n");
-    buf_addf(out, "         %lld of %lld since the start used a warm container\n",
-             (long long)json_get_integer(claims, "hit", 0),
-             (long long)(json_get_integer(claims, "hit", 0) + json_get_integer(claims, "miss", 0)));
+    buf_addf(out, "         %lld of %lld since the start used a warm container\n", (long long)warm,
+             (long long)(warm + json_get_integer(status, "coldRuns", 0)));
     add_warm(pool, out);
     add_line(out, pool,
              "memory   {usedBytes:MB} of {budgetBytes:MB} MB for warm containers\n"

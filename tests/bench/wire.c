@@ -63,7 +63,7 @@ static int connect_tcp(const char *address)
 
 void wire_open(struct wire *w, const char *address)
 {
-    w->in = (struct buf)BUF_INIT(WIRE_REPLY_MAX);
+    w->in = BUF_INIT(WIRE_REPLY_MAX);
     w->fd = address[0] == '/' ? connect_unix(address) : connect_tcp(address);
 }
 

@@ -367,9 +367,9 @@ def _():
 @test("a full warm pool uses next to no CPU", timeout=180)
 def _():
     site = warm.site()
-    full = pool.wait_for(site, 1, seconds=120, language="python", tier="full")[0]
-    light = pool.wait_for(site, 1, language="python", tier="light")[0]
-    check(9 << 20 < light["memoryBytes"] < 40 << 20 < full["memoryBytes"] < 200 << 20, f"memory of {light} and {full}")
+    preloaded = pool.wait_for(site, 1, seconds=120, language="python", tier="preloaded")[0]
+    started = pool.wait_for(site, 1, language="python", tier="started")[0]
+    check(9 << 20 < started["memoryBytes"] < 40 << 20 < preloaded["memoryBytes"] < 200 << 20, f"memory of {started} and {preloaded}")
 
     def used():
         return sum(warm.cpu_ns(one["Id"]) for one in site.all_containers())

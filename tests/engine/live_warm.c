@@ -83,7 +83,7 @@ static void one_that_waited_takes_its_program(void)
     l.program.n_env = 1;
     CHECK(start(engine, &l, NULL) == 0);
     if (runner && runner->warm)
-        CHECK(look_until(engine, ENGINE_TIER_LIGHT, &l.e) == 0);
+        CHECK(look_until(engine, ENGINE_TIER_STARTED, &l.e) == 0);
     else
         usleep(300 * 1000);
     began = clock_mono_us();
@@ -106,9 +106,9 @@ static void what_is_preloaded_is_there(void)
     l = live(PYTHON, "import sys\nprint('numpy' in sys.modules)\n");
     l.spec.limits.memory_bytes = 256u << 20;
     CHECK(start(engine, &l, NULL) == 0);
-    CHECK(look_until(engine, ENGINE_TIER_LIGHT, &l.e) == 0);
+    CHECK(look_until(engine, ENGINE_TIER_STARTED, &l.e) == 0);
     CHECK(engine->ops->preload(engine, runner->preload, &l.e) == 0);
-    CHECK(look_until(engine, ENGINE_TIER_FULL, &l.e) == 0);
+    CHECK(look_until(engine, ENGINE_TIER_PRELOADED, &l.e) == 0);
     CHECK(run(engine, &l, NULL) == 0);
     CHECK(l.out.warm && l.out.exit_code == 0);
     stop(engine, &l);
@@ -126,7 +126,7 @@ static void one_that_is_removed_by_hand_is_lost_at_once(void)
         CHECK(other->ops->reap(other, instance, everything, NULL, &seen, &e) == 1);
         other->ops->free(other);
         if (with_look)
-            CHECK(look_until(engine, ENGINE_TIER_FULL, &l.e) == -1);
+            CHECK(look_until(engine, ENGINE_TIER_PRELOADED, &l.e) == -1);
         else
             usleep(500 * 1000);
         CHECK(run(engine, &l, NULL) == -1 && l.e.kind == ERR_LOST);

@@ -211,10 +211,10 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
         json_object_set_new(asked, "waitMs", json_integer((json_int_t)options->options.wait_ms));
         json_object_set_new(asked, "background", json_boolean(options->options.background));
         json_object_set_new(asked, "detach", json_boolean(options->options.detach));
-        if (options->opened)
-            open_files(json_array_get(fake_broker.run_results, 0), options->opened);
-        if (options->options.wants)
-            json_object_set_new(asked, "wants", json_deep_copy(options->options.wants));
+        if (options->open_files)
+            open_files(json_array_get(fake_broker.run_results, 0), options->open_files);
+        if (options->options.imports)
+            json_object_set_new(asked, "imports", json_deep_copy(options->options.imports));
     }
     json_array_append_new(fake_broker.runs, asked);
     for (int i = 0; c->tick && i < fake_broker.ticks; i++)

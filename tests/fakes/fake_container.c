@@ -94,7 +94,7 @@ static int container_start(struct engine *engine, const struct engine_spec *spec
     snprintf(fake_container->data_path, sizeof fake_container->data_path, "%s", spec->data_path);
     b->data_fd = open(spec->data_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     b->word_fd = open_word();
-    b->tier = fake_container->boots ? ENGINE_TIER_NONE : ENGINE_TIER_LIGHT;
+    b->tier = fake_container->boots ? ENGINE_TIER_NONE : ENGINE_TIER_STARTED;
     b->started = true;
     fake_container->alive++;
     return b->data_fd < 0 ? err_errno(e, "%s", spec->data_path) : 0;
@@ -114,7 +114,7 @@ static int container_look(struct engine *engine, struct engine_wait *out, struct
     if (word && fake_container->dies_after_ms)
         return err_set(e, ERR_LOST, "the container ended before it got a program");
     if (word)
-        b->tier = ENGINE_TIER_FULL;
+        b->tier = ENGINE_TIER_PRELOADED;
     *out = (struct engine_wait){.tier = b->tier, .memory_bytes = FAKE_CONTAINER_MEMORY};
     return 0;
 }

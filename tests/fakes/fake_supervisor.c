@@ -36,7 +36,7 @@ struct fake {
 static void say(const struct fake *f, const char *word)
 {
     struct err e = ERR_INIT;
-    json_auto_t *message = json_pack("{s:s, s:s}", "is", word, "tier", "light");
+    json_auto_t *message = json_pack("{s:s, s:s}", "is", word, "tier", "started");
     if (f->channel >= 0)
         wire_post(f->channel, message, -1, &e);
 }

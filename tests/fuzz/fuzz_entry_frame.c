@@ -47,7 +47,7 @@ static void push_waiting(const char *data, size_t len)
     for (size_t i = 0; i < len && r == FRAME_MORE; i++) {
         enum engine_tier before = f.tier;
         r = entry_frame_push(&f, data + i, 1, NULL, &e);
-        PROMISE(f.tier >= before && f.tier <= ENGINE_TIER_FULL);
+        PROMISE(f.tier >= before && f.tier <= ENGINE_TIER_PRELOADED);
     }
     PROMISE(r != FRAME_STOP && !f.reported && !f.warm);
 }

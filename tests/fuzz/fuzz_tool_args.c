@@ -31,7 +31,7 @@ static void promise_wait(const struct tools_world *w, const json_t *asked)
 
 static void promise_run(const struct tools_world *w, const json_t *run)
 {
-    const struct tools_limits *limits = &w->app.limits;
+    const struct broker_limits *limits = &w->app.limits;
     json_int_t timeout = json_get_integer(run, "timeoutMs", -1);
     const char *name;
     json_t *value;

@@ -23,7 +23,7 @@
 /* A call that must fail with that kind, and say why. */
 #define assert_fails(call, expected, e)                                                            \
     do {                                                                                           \
-        (e) = (struct err)ERR_INIT;                                                                \
+        (e) = ERR_INIT;                                                                            \
         assert_int_equal((call), -1);                                                              \
         assert_string_equal(err_kind_name((e).kind), err_kind_name(expected));                     \
         assert_true((e).text[0] != '\0');                                                          \
@@ -32,7 +32,7 @@
 /* A call that must succeed; prints the reason when it does not. */
 #define assert_works(call, e)                                                                      \
     do {                                                                                           \
-        (e) = (struct err)ERR_INIT;                                                                \
+        (e) = ERR_INIT;                                                                            \
         if ((call) < 0)                                                                            \
             fail_msg("%s: %s", #call, (e).text);                                                   \
     } while (0)

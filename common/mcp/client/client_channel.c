@@ -42,7 +42,7 @@ int mcp_channel_open(struct mcp_channel *c, struct mcp_call *call)
     const json_t *meta = json_object_get(call->params, "_meta");
     const json_t *token = json_object_get(meta, "progressToken");
 
-    *c = (struct mcp_channel)MCP_CHANNEL_INIT;
+    *c = MCP_CHANNEL_INIT;
     c->call = call;
     c->log_level = find_log_level(call);
     if ((call->era.features & MCP_IS_MODERN) && c->log_level < 0 &&

@@ -32,7 +32,6 @@ struct mcp_mailbox {
 };
 
 #define MCP_MAILBOX_INIT ((struct mcp_mailbox){.dir = -1, .cancel_fd = -1, .response_fd = -1})
-#define AUTO_MCP_MAILBOX AUTO(mcp_mailbox_clear)
 
 /* Makes the call's FIFO; without it (no room, …) the call simply cannot be cancelled. */
 void mcp_mailbox_open(struct mcp_mailbox *m, int sessions_fd, const char *session,

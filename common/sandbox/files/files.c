@@ -195,7 +195,7 @@ static int path_walk_make(const struct sandbox_root *root, struct path_walk *w)
     AUTO_FD int parent = fcntl(w->fd, F_DUPFD_CLOEXEC, 3);
     if (parent < 0)
         return -1;
-    if (staged_move(&folder, w->fd, w->last) < 0)
+    if (staged_move(&folder, w->fd, w->last, STAGED_MOVE_REPLACE) < 0)
         return errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR ? 0 : -1;
     struct made_folder *made = &w->made[w->n_made++];
     made->parent_fd = TAKE_FD(parent);
@@ -260,8 +260,7 @@ static int put_once(const struct sandbox *sb, const char *name, struct staged *f
 
     if (path_walk_go(sb, name, true, &walk) < 0)
         return -1;
-    if ((replace ? staged_move(file, walk.fd, walk.last)
-                 : staged_move_free(file, walk.fd, walk.last)) < 0)
+    if (staged_move(file, walk.fd, walk.last, replace ? STAGED_MOVE_REPLACE : STAGED_MOVE_FREE) < 0)
         return -1;
     path_walk_keep(&walk);
     return 0;

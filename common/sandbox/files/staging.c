@@ -15,16 +15,14 @@
 
 #define SWEEP_AGE_S 3600
 
-static int open_staging(const struct sandbox_root *root)
+/* Opens .staging and chooses a name in it, which *out does not have yet. */
+static int begin(const struct sandbox_root *root, struct staged *out, int unlink_flags,
+                 char name[STAGING_NAME_LEN + 1])
 {
-    return openat(root->fd, STAGING_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static int begin(const struct sandbox_root *root, struct staged *out, int unlink_flags)
-{
-    out->dir_fd = open_staging(root);
+    out->dir_fd = openat(root->fd, STAGING_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     out->unlink_flags = unlink_flags;
     out->name[0] = '\0';
+    crypto_random_hex(STAGING_NAME_LEN / 2, name);
     return out->dir_fd < 0 ? -1 : 0;
 }
 
@@ -32,9 +30,8 @@ int staging_create_file(const struct sandbox_root *root, struct staged *out)
 {
     char name[STAGING_NAME_LEN + 1];
 
-    if (begin(root, out, 0) < 0)
+    if (begin(root, out, 0, name) < 0)
         return -1;
-    crypto_random_hex(STAGING_NAME_LEN / 2, name);
     int fd = openat(out->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0)
         memcpy(out->name, name, sizeof(name));
@@ -45,11 +42,9 @@ int staging_name_file(const struct sandbox_root *root, int fd, struct staged *ou
 {
     char name[STAGING_NAME_LEN + 1], path[sizeof "/proc/self/fd/" + 12];
 
-    if (begin(root, out, 0) < 0)
-        return -1;
-    crypto_random_hex(STAGING_NAME_LEN / 2, name);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (linkat(AT_FDCWD, path, out->dir_fd, name, AT_SYMLINK_FOLLOW) < 0)
+    if (begin(root, out, 0, name) < 0 ||
+        linkat(AT_FDCWD, path, out->dir_fd, name, AT_SYMLINK_FOLLOW) < 0)
         return -1;
     memcpy(out->name, name, sizeof(name));
     return 0;
@@ -59,10 +54,7 @@ int staging_create_folder(const struct sandbox_root *root, struct staged *out)
 {
     char name[STAGING_NAME_LEN + 1];
 
-    if (begin(root, out, AT_REMOVEDIR) < 0)
-        return -1;
-    crypto_random_hex(STAGING_NAME_LEN / 2, name);
-    if (mkdirat(out->dir_fd, name, 0700) < 0)
+    if (begin(root, out, AT_REMOVEDIR, name) < 0 || mkdirat(out->dir_fd, name, 0700) < 0)
         return -1;
     memcpy(out->name, name, sizeof(name));
     AUTO_FD int fd = openat(out->dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -71,28 +63,19 @@ int staging_create_folder(const struct sandbox_root *root, struct staged *out)
     return fchmod(fd, 0755);
 }
 
-int staged_move(struct staged *s, int to_fd, const char *name)
+int staged_move(struct staged *s, int to_fd, const char *name, enum staged_move how)
 {
-    if (renameat(s->dir_fd, s->name, to_fd, name) < 0)
-        return -1;
-    s->name[0] = '\0';
-    return 0;
-}
+    int rc;
 
-int staged_move_new(struct staged *s, int to_fd, const char *name)
-{
-    if (renameat2(s->dir_fd, s->name, to_fd, name, RENAME_NOREPLACE) < 0)
-        return -1;
-    s->name[0] = '\0';
-    return 0;
-}
-
-int staged_move_free(struct staged *s, int to_fd, const char *name)
-{
-    if (beneath_rename_free(s->dir_fd, s->name, to_fd, name) < 0)
-        return -1;
-    s->name[0] = '\0';
-    return 0;
+    if (how == STAGED_MOVE_REPLACE)
+        rc = renameat(s->dir_fd, s->name, to_fd, name);
+    else if (how == STAGED_MOVE_NEW)
+        rc = renameat2(s->dir_fd, s->name, to_fd, name, RENAME_NOREPLACE);
+    else
+        rc = beneath_rename_free(s->dir_fd, s->name, to_fd, name);
+    if (rc == 0)
+        s->name[0] = '\0';
+    return rc;
 }
 
 void staged_clear(struct staged *s)

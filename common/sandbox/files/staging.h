@@ -28,14 +28,14 @@ int staging_name_file(const struct sandbox_root *root, int fd, struct staged *ou
 /* A new empty folder, mode 0755, owned by the sandboxes' user. 0, or -1 with errno. */
 int staging_create_folder(const struct sandbox_root *root, struct staged *out);
 
-/* Renames it to name in to_fd, replacing what rename(2) replaces. 0, or -1 with errno; it then
- * stays staged. */
-int staged_move(struct staged *s, int to_fd, const char *name);
-/* The same to a name that must not be there yet (EEXIST); EINVAL or ENOSYS where the file system
- * cannot promise that. */
-int staged_move_new(struct staged *s, int to_fd, const char *name);
-/* The same as well as the file system can (beneath_rename_free). */
-int staged_move_free(struct staged *s, int to_fd, const char *name);
+enum staged_move {
+    STAGED_MOVE_REPLACE, /* replaces what rename(2) replaces */
+    STAGED_MOVE_NEW,     /* EEXIST; EINVAL or ENOSYS where the file system cannot promise that */
+    STAGED_MOVE_FREE,    /* EEXIST as well as the file system can (beneath_rename_free) */
+};
+
+/* Renames it to name in to_fd. 0, or -1 with errno; it then stays staged. */
+int staged_move(struct staged *s, int to_fd, const char *name, enum staged_move how);
 void staged_clear(struct staged *s);
 
 /* Removes what nothing has happened to for an hour before now (Unix seconds): leftovers of

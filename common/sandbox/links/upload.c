@@ -172,7 +172,7 @@ int upload_of_stage(const struct sandbox_root *root, int fd, struct upload_body 
     if (fd < 0 || fstat(fd, &st) < 0 || fstat(root->fd, &place) < 0 || !S_ISREG(st.st_mode) ||
         st.st_nlink != 0 || st.st_dev != place.st_dev)
         return err_set(e, ERR_INVALID, "the content is not where uploads are written");
-    *out = (struct upload_body)UPLOAD_BODY_INIT;
+    *out = UPLOAD_BODY_INIT;
     out->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (out->fd < 0)
         return err_errno(e, "the upload cannot be stored");

@@ -169,7 +169,7 @@ static int write_record(const struct sandbox *sb, int dir_fd, const json_t *reco
     if (fdio_write_all(fd, text.data, text.len, e) < 0)
         return -1;
     record_name(sb->name, name);
-    if (staged_move(&file, dir_fd, name) < 0)
+    if (staged_move(&file, dir_fd, name, STAGED_MOVE_REPLACE) < 0)
         return err_errno(e, "the sandbox's record cannot be put in its place");
     return 0;
 }

@@ -92,7 +92,7 @@ static int copy_here(const struct container_call *s, struct copy_paths *paths, c
         return 0;
     if (e->kind != ERR_DENIED)
         return -1;
-    *e = (struct err)ERR_INIT;
+    *e = ERR_INIT;
     paths->local = NULL;
     return copy_by_ours(s, copy_out, paths, out_local, e);
 }

@@ -115,7 +115,7 @@ static int run_code_check(struct run_code *r, const struct tools_app *app, struc
     return 0;
 }
 
-/* How long the answer may take. A client that takes tasks need not wait for long, unless it wants
+/* How long the answer may take. A client that takes tasks need not wait for long, unless it imports
  * output as it comes. */
 static uint64_t run_code_wait_ms(const struct mcp_tool_call *c, const struct run_code *r)
 {
@@ -129,7 +129,7 @@ static uint64_t run_code_wait_ms(const struct mcp_tool_call *c, const struct run
 }
 
 static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_code *r,
-                              struct broker_busy *busy, struct fds *opened, struct err *e)
+                              struct broker_busy *busy, struct fds *open_files, struct err *e)
 {
     const struct tools_app *app = c->app;
     const struct run_request request = {
@@ -147,16 +147,16 @@ static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_co
         .n_env = r->environment.n,
     };
     struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
-    json_auto_t *wants = imports_of(r->language, r->code);
+    json_auto_t *imports = imports_of(r->language, r->code);
     AUTO_FREE char *subject = mem_printf("The %s program", r->language);
     struct broker_run_options options = {.options = {.wait_ms = run_code_wait_ms(c, r),
                                                      .background = r->background,
                                                      .detach = c->leave_fd >= 0,
                                                      .cancel_on_disconnect = c->single_client,
                                                      .session = r->session,
-                                                     .wants = wants},
+                                                     .imports = imports},
                                          .callbacks = {.busy = busy},
-                                         .opened = opened};
+                                         .open_files = open_files};
     struct run_life life;
 
     client.leave_fd = c->leave_fd;
@@ -166,7 +166,8 @@ static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_co
 }
 
 static void run_code_answer(const struct mcp_tool_call *c, const struct run_code *r,
-                            const struct fds *opened, json_t *take_result, struct mcp_result *out)
+                            const struct fds *open_files, json_t *take_result,
+                            struct mcp_result *out)
 {
     const struct changes changes = {c->server, c->tenant, r->conversation};
     bool running = run_report_has_status(take_result, "running");
@@ -179,8 +180,9 @@ static void run_code_answer(const struct mcp_tool_call *c, const struct run_code
     }
     if (!running) /* else its supervisor sends the event when it ends */
         changes_publish(&changes, json_object_get(take_result, "files"));
-    run_report_tell(c, &(struct run_telling){.conversation = r->conversation, .opened = opened},
-                    take_result, out);
+    run_report_tell(
+        c, &(struct run_telling){.conversation = r->conversation, .open_files = open_files},
+        take_result, out);
 }
 
 static int run_code(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
@@ -189,7 +191,7 @@ static int run_code(const struct mcp_tool_call *c, void *arguments, struct mcp_r
     struct run_code *r = arguments;
     const struct tools_app *app = c->app;
     struct broker_busy busy = {0};
-    AUTO_FDS struct fds opened = FDS_INIT(FDS_MAX);
+    AUTO_FDS struct fds open_files = FDS_INIT(FDS_MAX);
 
     if (run_code_check(r, app, e) < 0)
         return -1;
@@ -198,9 +200,9 @@ static int run_code(const struct mcp_tool_call *c, void *arguments, struct mcp_r
         if (permitted <= 0)
             return permitted;
     }
-    json_t *result = run_code_start(c, r, &busy, &opened, e);
+    json_t *result = run_code_start(c, r, &busy, &open_files, e);
     if (result)
-        run_code_answer(c, r, &opened, result, out);
+        run_code_answer(c, r, &open_files, result, out);
     else if (e->kind == ERR_BUSY)
         run_report_busy(e, &busy, out);
     else

@@ -41,9 +41,9 @@ static int run_files_open(const struct mcp_tool_call *c, const struct run_files 
 
     for (size_t i = 0; i < row; i++)
         before += !is_gone(json_array_get(files->rows, i));
-    if (!files->opened || before >= files->opened->n)
+    if (!files->open_files || before >= files->open_files->n)
         return broker_open_file(&client, files->conversation, name, out, e);
-    AUTO_FD int fd = fcntl(files->opened->at[before], F_DUPFD_CLOEXEC, 0);
+    AUTO_FD int fd = fcntl(files->open_files->at[before], F_DUPFD_CLOEXEC, 0);
     if (fd < 0 || fstat(fd, out) < 0)
         return err_errno(e, "reading the file's size");
     return TAKE_FD(fd);

@@ -14,14 +14,14 @@
 /* The files of one run. All borrowed. */
 struct run_files {
     const char *conversation;
-    json_t *rows;             /* an array as in broker_run's result */
-    const struct fds *opened; /* files that came opened with the result; NULL: none */
-    bool brief;               /* no file is opened: no pictures, types by name only */
+    json_t *rows;                 /* an array as in broker_run's result */
+    const struct fds *open_files; /* files that came opened with the result; NULL: none */
+    bool brief;                   /* no file is opened: no pictures, types by name only */
 };
 
 /*
  * Adds mimeType to every row, and pictures and links to *out, within image_max and images_max of
- * tools_limits. Files that cannot be read are skipped: programs may have removed them.
+ * broker_limits. Files that cannot be read are skipped: programs may have removed them.
  */
 void run_files_show(const struct mcp_tool_call *c, const struct run_files *files,
                     struct mcp_result *out);

@@ -94,7 +94,7 @@ void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *ho
                                           : json_get_string(take_result, "conversationId");
     const struct run_files files = {.conversation = whose ? whose : "",
                                     .rows = json_object_get(take_result, "files"),
-                                    .opened = how->opened,
+                                    .open_files = how->open_files,
                                     .brief = how->brief || !whose};
 
     add_missing_members(take_result);

@@ -10,8 +10,8 @@
 
 /* Zeros are the default. */
 struct run_telling {
-    const char *conversation; /* NULL: conversationId of the result */
-    const struct fds *opened; /* see struct run_files */
+    const char *conversation;     /* NULL: conversationId of the result */
+    const struct fds *open_files; /* see struct run_files */
     bool brief;
 };
 

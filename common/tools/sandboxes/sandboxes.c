@@ -37,15 +37,15 @@ static const struct arg_row create_sandbox_arguments[] = {
     ARG_ROW(struct create_sandbox, network, "network", ARG_BOOL,
             .help = "Give everything in it access to the network."),
     ARG_ROW(struct create_sandbox, idle_ms, "idleTimeout", ARG_SECONDS,
-            .max_setting = ARG_SETTING(persistent_idle_ms),
-            .initial_setting = ARG_SETTING(persistent_idle_ms),
+            .max_setting = ARG_SETTING(persistent.idle_ms),
+            .initial_setting = ARG_SETTING(persistent.idle_ms),
             .help = "Seconds without a call after which it is closed."),
     {0},
 };
 
 static char *create_describe(void *app)
 {
-    const struct tools_limits *limits = &((const struct tools_app *)app)->limits;
+    const struct broker_limits *limits = &((const struct tools_app *)app)->limits;
     AUTO_BUF struct buf out = BUF_INIT(4096);
 
     buf_add_str(&out,
@@ -53,14 +53,14 @@ static char *create_describe(void *app)
                 "where processes that are started in the background and files outside /data live "
                 "on between calls. /data is that of run_code with the same conversationId. For a "
                 "single program run_code is quicker.");
-    if (limits->persistent_pause_ms > 0)
+    if (limits->persistent.pause_ms > 0)
         buf_addf(&out,
                  " After %g seconds without a call everything in it is frozen until the next call.",
-                 (double)limits->persistent_pause_ms / 1000.0);
+                 (double)limits->persistent.pause_ms / 1000.0);
     buf_addf(&out,
              " It is closed when unused for idleTimeout, and in any case after %g hours; "
              "close_sandbox it when it is not needed any more.",
-             (double)limits->persistent_total_ms / 3600000.0);
+             (double)limits->persistent.total_ms / 3600000.0);
     return buf_take(&out);
 }
 

@@ -92,7 +92,7 @@ class Container:
         labels = self.client.labels(self.work.image)
         if labels.get("sandbox.warm") != "true":
             return self
-        if self.work.tier == "full":
+        if self.work.tier == "preloaded":
             self.stream.sock.sendall(_record(b"P", labels.get("sandbox.preload", "").encode()))
         self.stream.sock.settimeout(READY_S)
         while self.frames.tier != self.work.tier:

@@ -21,16 +21,16 @@ class Work:
         return f"sandcgi-runner-{self.language}:latest"
 
 
-PRINT = Work("print", "print(1)", "python", "print(1)\n", "1", "light", 0.5)
+PRINT = Work("print", "print(1)", "python", "print(1)\n", "1", "started", 0.5)
 PANDAS = Work("pandas", "pandas describe", "python", """import pandas as pd
 frame = pd.DataFrame({"a": range(1000), "b": [n % 7 * 1.5 for n in range(1000)]})
 print(frame.describe())
-""", "mean", "full", 0.08)
+""", "mean", "preloaded", 0.08)
 SAVEFIG = Work("savefig", "matplotlib savefig", "python", """import matplotlib.pyplot as plt
 plt.plot([1, 4, 9, 16])
 plt.title("squares")
 plt.savefig("plot.png")
 print("saved")
-""", "saved", "full", 0.2)
-BUN = Work("bun", "Bun console.log", "typescript", "console.log(1)\n", "1", "light", 0.5)
+""", "saved", "preloaded", 0.2)
+BUN = Work("bun", "Bun console.log", "typescript", "console.log(1)\n", "1", "started", 0.5)
 WORKS = (PRINT, PANDAS, SAVEFIG, BUN)

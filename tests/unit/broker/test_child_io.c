@@ -98,7 +98,7 @@ static void messages_become_events_in_their_order(void **state)
     struct child *c;
     AUTO_FD int theirs = add(w, CHILD_SUPERVISOR, &c);
 
-    say(theirs, "{\"is\":\"waiting\",\"tier\":\"full\",\"memoryBytes\":77}");
+    say(theirs, "{\"is\":\"waiting\",\"tier\":\"preloaded\",\"memoryBytes\":77}");
     say(theirs, "{\"is\":\"running\"}");
     say(theirs, "{\"is\":\"nonsense\"}"); /* of another version: skipped */
     say(theirs, "{}");
@@ -108,7 +108,7 @@ static void messages_become_events_in_their_order(void **state)
     dispatch(w);
     assert_true(child_io_next(&w->io, &event));
     assert_int_equal(event.kind, CHILD_READY);
-    assert_int_equal(event.tier, ENGINE_TIER_FULL);
+    assert_int_equal(event.tier, ENGINE_TIER_PRELOADED);
     assert_int_equal(event.memory_bytes, 77);
     expect(w, c, CHILD_TOOK_RUN);
     expect(w, c, CHILD_STARTED);

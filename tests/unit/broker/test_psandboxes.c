@@ -15,7 +15,7 @@ static int setup(void **state)
 {
     static struct broker_world w;
     bw_open(&w);
-    w.config.persistent = (struct psandbox_settings){
+    w.config.limits.persistent = (struct psandbox_settings){
         .tenant_max = 2, .server_max = 3, .idle_ms = 60000, .total_ms = 60000, .images = IMAGES};
     *state = &w;
     return 0;
@@ -212,7 +212,7 @@ static void one_of_a_broker_before_counts_and_gets_its_calls(void **state)
     struct broker_world *w = *state;
     struct broker_psandbox_request want = in_bash;
     struct err e = ERR_INIT;
-    w->config.persistent.tenant_max = 1;
+    w->config.limits.persistent.tenant_max = 1;
     bw_start_broker(w);
     int channel = adopt(w, "0123456789abcdef01234567", NULL);
     json_auto_t *head = json_pack("{s:s, s:s, s:s}", "op", "close_psandbox", "tenant", "ann",
@@ -344,7 +344,7 @@ static void one_that_is_not_back_yet_counts_and_its_callers_wait_for_it(void **s
     struct broker_psandbox_request want = in_bash;
     struct err e = ERR_INIT;
 
-    w->config.persistent.tenant_max = 1;
+    w->config.limits.persistent.tenant_max = 1;
     pid_t alive = leave_one(w, true);
     bw_start_broker(w);
     bw_wait_for(w, "running", 0);

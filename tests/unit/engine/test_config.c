@@ -116,7 +116,7 @@ static void a_persistent_sandbox_has_the_golden_shape(void **state)
     (void)state;
     spec.protocol = 0;
     spec.psandbox = true;
-    spec.helpers_path = "/srv/sandboxes/.tools/0123456789abcdef";
+    spec.helpers_path = "/srv/sandboxes/.helpers/0123456789abcdef";
     spec.alias = "/app";
     check_golden(&spec, "container-psandbox");
 }

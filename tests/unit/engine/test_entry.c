@@ -177,15 +177,15 @@ static void words_about_waiting_and_starting_have_their_time(void **state)
         bool handed, good, warm;
         enum engine_tier tier;
     } cases[] = {
-        {"Wlight", false, true, false, ENGINE_TIER_LIGHT},
-        {"Wlight Wfull", false, true, false, ENGINE_TIER_FULL},
-        {"Wfull", false, true, false, ENGINE_TIER_FULL},
-        {"Wlight Sahead Ohi", true, true, true, ENGINE_TIER_LIGHT},
-        {"Wlight Wfull Sahead", true, true, true, ENGINE_TIER_FULL},
+        {"Wlight", false, true, false, ENGINE_TIER_STARTED},
+        {"Wlight Wfull", false, true, false, ENGINE_TIER_PRELOADED},
+        {"Wfull", false, true, false, ENGINE_TIER_PRELOADED},
+        {"Wlight Sahead Ohi", true, true, true, ENGINE_TIER_STARTED},
+        {"Wlight Wfull Sahead", true, true, true, ENGINE_TIER_PRELOADED},
         {"Sanew Eno", true, true, false, ENGINE_TIER_NONE},
         {"Ohi", true, true, false, ENGINE_TIER_NONE},
-        {"Wlight Wlight", false, false, false, ENGINE_TIER_LIGHT},
-        {"Wfull Wlight", false, false, false, ENGINE_TIER_FULL},
+        {"Wlight Wlight", false, false, false, ENGINE_TIER_STARTED},
+        {"Wfull Wlight", false, false, false, ENGINE_TIER_PRELOADED},
         {"Wheavy", false, false, false, ENGINE_TIER_NONE},
         {"Wheavy 1", false, false, false, ENGINE_TIER_NONE},
         {"Wlightligh", false, false, false, ENGINE_TIER_NONE},

@@ -34,7 +34,7 @@
 
 static const struct engine_spec spec1 = {.image = "any:1",
                                          .psandbox = true,
-                                         .helpers_path = "/srv/.tools/1",
+                                         .helpers_path = "/srv/.helpers/1",
                                          .data_path = "/srv/x",
                                          .user = "1000:1000",
                                          .instance = "t",

@@ -122,10 +122,10 @@ static void it_says_how_far_it_is_and_takes_its_program(void **state)
                                           .later = later,
                                           .chop = chop,
                                           .hold_ms = WAITS_MS});
-        assert_int_equal(look_until(&w, ENGINE_TIER_LIGHT), 0);
-        assert_int_equal(w.wait.tier, ENGINE_TIER_LIGHT);
+        assert_int_equal(look_until(&w, ENGINE_TIER_STARTED), 0);
+        assert_int_equal(w.wait.tier, ENGINE_TIER_STARTED);
         assert_int_equal(w.engine->ops->preload(w.engine, NAMES, &w.e), 0);
-        assert_int_equal(look_until(&w, ENGINE_TIER_FULL), 0);
+        assert_int_equal(look_until(&w, ENGINE_TIER_PRELOADED), 0);
         asked = strlen(fake_engine_log(w.fake));
         assert_int_equal(run(&w), 0);
         assert_int_equal(strlen(fake_engine_log(w.fake)), asked);
@@ -171,7 +171,7 @@ static void check_lost(const char *text, size_t len, bool ends, enum err_kind ki
         wait_with(&w, (struct fake_reply){
                           .stream = text, .stream_len = len, .hold_ms = ends ? 0 : WAITS_MS});
         usleep(20000);
-        r = with_look ? look_until(&w, ENGINE_TIER_FULL) : run(&w);
+        r = with_look ? look_until(&w, ENGINE_TIER_PRELOADED) : run(&w);
         assert_int_equal(r, -1);
         if (w.e.kind != kind || !strstr(w.e.text, words))
             fail_msg("%s: %s", words, w.e.text);

@@ -64,7 +64,7 @@ static int setup(void **state)
     w->settings = (struct settings){
         .public_base_url = base_url, .allowed_origins = origins, .allowed_hosts = hosts};
     w->app = (struct app){.settings = &w->settings, .front_secret = secret};
-    w->out = (struct buf)BUF_INIT(1 << 20);
+    w->out = BUF_INIT(1 << 20);
     w->source = (struct http_source){.param = param,
                                      .read = read_body,
                                      .write = write_out,

@@ -23,12 +23,12 @@ static void a_server_at_work_is_told_line_by_line(void **state)
     assert_string_equal(
         format("{\"engine\":{\"ok\":true},\"runners\":[{\"language\":\"bash\",\"version\":\"\"},"
                "{\"language\":\"python\",\"version\":\"3.11.2\"}],\"running\":2,\"maxRuns\":16,"
-               "\"queued\":1,\"queueMax\":64,\"claims\":{\"hit\":90,\"miss\":10},\"pool\":{"
+               "\"queued\":1,\"queueMax\":64,\"warmRuns\":90,\"coldRuns\":10,\"pool\":{"
                "\"budgetBytes\":1073741824,\"usedBytes\":134217728,\"startsMax\":4,\"starting\":1,"
                "\"conversations\":3,\"languages\":[{\"language\":\"python\",\"places\":2,"
-               "\"extra\":1,\"starting\":1,\"light\":4,\"full\":1,\"oldestMs\":125000},"
-               "{\"language\":\"bash\",\"places\":1,\"extra\":0,\"starting\":0,\"light\":1,"
-               "\"full\":0,\"oldestMs\":9999}]}}",
+               "\"extra\":1,\"starting\":1,\"started\":4,\"preloaded\":1,\"oldestMs\":125000},"
+               "{\"language\":\"bash\",\"places\":1,\"extra\":0,\"starting\":0,\"started\":1,"
+               "\"preloaded\":0,\"oldestMs\":9999}]}}",
                &out),
         "engine   ok\n"
         "runners  bash, python 3.11.2\n"
@@ -49,7 +49,7 @@ static void trouble_and_nothing_are_told_too(void **state)
     AUTO_BUF struct buf out = BUF_INIT(4096);
 
     (void)state;
-    assert_string_equal(format("{\"engine\":{\"ok\":false,\"trouble\":\"nobody is there\"},"
+    assert_string_equal(format("{\"engine\":{\"ok\":false,\"lastError\":\"nobody is there\"},"
                                "\"runners\":[],\"pool\":{\"languages\":[]}}",
                                &out),
                         "engine   nobody is there\n"

@@ -374,7 +374,7 @@ static void a_job_carries_out_every_operation_that_is_not_the_main_processs(void
     for (enum broker_op op = OP_UNKNOWN + 1; op < OP_COUNT; op++) {
         if (op_row(op)->by == OP_BY_MAIN || op == OP_STATUS) /* which wants the whole books */
             continue;
-        f->e = (struct err)ERR_INIT;
+        f->e = ERR_INIT;
         json_auto_t *result = ask(f, op_name(op), "{}");
         if (!result && strstr(f->e.text, "no such operation"))
             fail_msg("%s: %s", op_name(op), f->e.text);
@@ -399,7 +399,7 @@ static void expect_given_up(struct fixture *f, json_t *(*carry_out)(struct job *
                                    json_pack("{s:s, s:s}", "tenant", "t", "conversationId", "one"));
     struct job job = {
         .world = &world, .request = request, .caller_fd = theirs, .in_fd = in_fd, .out_fd = -1};
-    f->e = (struct err)ERR_INIT;
+    f->e = ERR_INIT;
     assert_null(carry_out(&job, &f->e));
     assert_int_equal(f->e.kind, ERR_CANCELLED);
 }

@@ -51,11 +51,11 @@ int fetch_in_process(const char *url, int fd, int caller_fd, const struct fetch_
 static json_t *request(struct fixture *f, uint64_t upload_max, json_t *take_message)
 {
     struct broker_config config = {
-        .limits = {.upload_max = upload_max, .upload_ttl_s = 900, .import = true}};
+        .limits = {.upload_max = upload_max, .upload_ttl_ms = 900000, .import = true}};
     const struct job_world world = {.config = &config, .root = &f->root};
     int pair[2];
 
-    f->e = (struct err)ERR_INIT;
+    f->e = ERR_INIT;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     AUTO_FD int ours = pair[0];
     AUTO_FD int theirs = pair[1];

@@ -46,9 +46,9 @@ static void a_request_survives_the_wire(void **state)
     int pair[2];
     (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    json_auto_t *wants = json_pack("[s]", "numpy");
+    json_auto_t *imports = json_pack("[s]", "numpy");
     const struct run_options asked = {
-        .wait_ms = 50000, .detach = true, .cancel_on_disconnect = true, .wants = wants};
+        .wait_ms = 50000, .detach = true, .cancel_on_disconnect = true, .imports = imports};
     json_auto_t *head_out = wire_run_head_new(&request, &asked);
     json_auto_t *body_out = wire_run_body_new(&request);
     AUTO_BUF struct buf frame = BUF_INIT(WIRE_MESSAGE_MAX);
@@ -64,7 +64,7 @@ static void a_request_survives_the_wire(void **state)
     assert_int_equal(options.wait_ms, 50000);
     assert_true(options.detach && options.cancel_on_disconnect && !options.background &&
                 !options.live);
-    assert_true(json_equal(options.wants, wants));
+    assert_true(json_equal(options.imports, imports));
     assert_string_equal(back.tenant, "t");
     assert_int_equal(back.code.len, 10);
     assert_memory_equal(back.code.data, "print(1)\0#", 10);
@@ -84,9 +84,10 @@ static void requests_that_lack_or_bend_something_are_refused(void **state)
     static const char *const bad[] = {
         "{}",
         "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\"}",
-        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"wants\":"
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"imports\":"
         "\"a\"}",
-        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"wants\":[1]"
+        "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"imports\":["
+        "1]"
         "}",
         "{\"tenant\":\"t\",\"conversationId\":\"c\",\"language\":\"l\",\"code\":\"\",\"waitMs\":-"
         "1}",

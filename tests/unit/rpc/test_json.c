@@ -7,7 +7,7 @@
 
 static json_t *parse(const char *text, struct err *e)
 {
-    *e = (struct err)ERR_INIT;
+    *e = ERR_INIT;
     return json_parse(text, strlen(text), JSON_MAX_DEPTH, e);
 }
 
@@ -85,7 +85,7 @@ static void nesting_is_bounded_before_anything_is_built(void **state)
     for (size_t depth = 63; depth <= 65; depth++) {
         memset(text, '[', depth);
         memset(text + depth, ']', depth);
-        e = (struct err)ERR_INIT;
+        e = ERR_INIT;
         json_auto_t *value = json_parse(text, 2 * depth, JSON_MAX_DEPTH, &e);
         assert_int_equal(value != NULL, depth <= JSON_MAX_DEPTH);
         assert_int_equal(e.kind, depth <= JSON_MAX_DEPTH ? ERR_NONE : ERR_LIMIT);

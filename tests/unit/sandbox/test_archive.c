@@ -104,7 +104,7 @@ static int take(struct fixture *f, int fd, const struct unpack_want *want, struc
 {
     static const struct unpack_want plain = {.folder = "", .max_bytes = 64 * MIB};
 
-    f->e = (struct err)ERR_INIT;
+    f->e = ERR_INIT;
     return unpack(&f->sb, fd, want ? want : &plain, out, &f->e);
 }
 

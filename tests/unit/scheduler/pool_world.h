@@ -80,7 +80,7 @@ static inline struct child *world_child(struct world *w, const struct engine_run
 
     c->born_ms = c->since_ms = w->now;
     c->state = state;
-    c->tier = state == CHILD_WAITING ? ENGINE_TIER_LIGHT : ENGINE_TIER_NONE;
+    c->tier = state == CHILD_WAITING ? ENGINE_TIER_STARTED : ENGINE_TIER_NONE;
     c->image_id = mem_strdup(runner->image_id);
     snprintf(c->language, sizeof(c->language), "%s", runner->language);
     snprintf(c->run_id, sizeof(c->run_id), "%024d", ++w->made);
@@ -147,10 +147,10 @@ static inline int world_catch_up(struct world *w)
             n++;
         } else if (c->state == CHILD_STARTING && !c->claimed) {
             c->state = CHILD_WAITING;
-            c->tier = ENGINE_TIER_LIGHT;
+            c->tier = ENGINE_TIER_STARTED;
             n++;
-        } else if (c->preload_asked && c->tier != ENGINE_TIER_FULL && !c->claimed) {
-            c->tier = ENGINE_TIER_FULL;
+        } else if (c->preload_asked && c->tier != ENGINE_TIER_PRELOADED && !c->claimed) {
+            c->tier = ENGINE_TIER_PRELOADED;
             n++;
         }
     }

@@ -72,27 +72,27 @@ static void waiting_before_starting_the_right_tier_the_oldest(void **state)
     world_begin(&w);
     struct pool_want want = world_want(&w, "python", "dir-1", false);
     struct pool_want rich = want, poor = want;
-    rich.wants = pandas;
-    poor.wants = plain;
+    rich.imports = pandas;
+    poor.imports = plain;
 
     struct child *young = world_child(&w, want.runner, NULL, CHILD_STARTING);
     struct child *old = world_child(&w, want.runner, NULL, CHILD_STARTING);
     young->born_ms += 50;
     assert_ptr_equal(pool_choose(w.pool, w.children, &want), old);
-    struct child *full = world_child(&w, want.runner, NULL, CHILD_WAITING);
-    full->preload_asked = true;
-    full->tier = ENGINE_TIER_FULL;
-    assert_ptr_equal(pool_choose(w.pool, w.children, &poor), full);
-    struct child *light = world_child(&w, want.runner, NULL, CHILD_WAITING);
+    struct child *preloaded = world_child(&w, want.runner, NULL, CHILD_WAITING);
+    preloaded->preload_asked = true;
+    preloaded->tier = ENGINE_TIER_PRELOADED;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &poor), preloaded);
+    struct child *started = world_child(&w, want.runner, NULL, CHILD_WAITING);
     struct child *loading = world_child(&w, want.runner, NULL, CHILD_WAITING);
     loading->preload_asked = true;
-    assert_ptr_equal(pool_choose(w.pool, w.children, &want), light);
-    assert_ptr_equal(pool_choose(w.pool, w.children, &poor), light);
-    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), full);
-    full->claimed = true;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &want), started);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &poor), started);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), preloaded);
+    preloaded->claimed = true;
     assert_ptr_equal(pool_choose(w.pool, w.children, &rich), loading);
     loading->claimed = true;
-    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), light);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &rich), started);
     /* One on the directory itself comes before any warm_dir. */
     struct child *own = world_child(&w, want.runner, "dir-1", CHILD_WAITING);
     assert_ptr_equal(pool_choose(w.pool, w.children, &rich), own);
@@ -259,13 +259,13 @@ static void libraries_are_loaded_only_while_the_machine_is_idle(void **state)
     w.idle = false;
     world_begin(&w);
     world_rest(&w);
-    assert_int_equal(world_count(&w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_FULL}),
-                     0);
+    assert_int_equal(
+        world_count(&w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_PRELOADED}), 0);
     assert_int_equal(w.again, w.now + 1000);
     w.idle = true;
     world_rest(&w);
-    assert_int_equal(world_count(&w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_FULL}),
-                     1);
+    assert_int_equal(
+        world_count(&w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_PRELOADED}), 1);
     world_close(&w);
 }
 
@@ -281,7 +281,7 @@ static void who_never_finishes_loading_keeps_nobody_from_it(void **state)
     world_settle(&w);
     for (struct child *c = NULL; (c = children_next(w.children, c)); world_settle(&w)) {
         c->state = CHILD_WAITING;
-        c->tier = ENGINE_TIER_LIGHT;
+        c->tier = ENGINE_TIER_STARTED;
     }
     assert_int_equal(world_settle(&w), 0); /* one of them was told to load, and does not end */
     assert_int_equal(w.again, w.now + 60000);
@@ -545,7 +545,7 @@ static void the_conversation_used_longest_ago_makes_room(void **state)
 
     (void)state;
     world_open(&w);
-    w.settings.memory_bytes = 4 * POOL_LIGHT_BYTES; /* one bash and three conversations */
+    w.settings.memory_bytes = 4 * POOL_STARTED_BYTES; /* one bash and three conversations */
     w.settings.items[0] = (struct pool_language){"bash", 1};
     w.settings.n = 1;
     world_begin(&w);
@@ -564,12 +564,12 @@ static void the_conversation_used_longest_ago_makes_room(void **state)
 }
 
 /* What containers of a language say that they use. */
-static void say_memory(struct world *w, const char *language, uint64_t light, uint64_t full)
+static void say_memory(struct world *w, const char *language, uint64_t started, uint64_t preloaded)
 {
     for (struct child *c = NULL; (c = children_next(w->children, c));) {
         if (strcmp(c->language, language) != 0 || c->tier == ENGINE_TIER_NONE)
             continue;
-        c->memory_bytes = c->tier == ENGINE_TIER_FULL ? full : light;
+        c->memory_bytes = c->tier == ENGINE_TIER_PRELOADED ? preloaded : started;
         pool_note_warm(w->pool, c);
     }
 }
@@ -599,25 +599,26 @@ static void what_they_say_that_they_use_counts(void **state)
 
 static void who_uses_more_than_all_may_goes_and_does_not_come_back(void **state)
 {
-    const struct world_filter full = {.state = -1, .tier = ENGINE_TIER_FULL, .sandbox_dir = ""};
+    const struct world_filter preloaded = {
+        .state = -1, .tier = ENGINE_TIER_PRELOADED, .sandbox_dir = ""};
     struct world w;
 
     (void)state;
     world_open(&w);
-    w.settings.memory_bytes = POOL_FULL_BYTES + 2 * POOL_LIGHT_BYTES;
+    w.settings.memory_bytes = POOL_PRELOADED_BYTES + 2 * POOL_STARTED_BYTES;
     w.settings.items[0] = (struct pool_language){"python", 2};
     w.settings.n = 1;
     world_begin(&w);
     world_rest(&w);
     w.now += 1000;
     world_rest(&w);
-    assert_int_equal(world_count(&w, full), 1);
-    say_memory(&w, "python", WORLD_MIB, 2 * POOL_FULL_BYTES); /* an image with much to load */
+    assert_int_equal(world_count(&w, preloaded), 1);
+    say_memory(&w, "python", WORLD_MIB, 2 * POOL_PRELOADED_BYTES); /* an image with much to load */
     for (int i = 0; i < 3; i++) {
         world_rest(&w);
         w.now += 2000;
     }
-    assert_int_equal(world_count(&w, full), 0);
+    assert_int_equal(world_count(&w, preloaded), 0);
     assert_int_equal(world_on_warm_dirs(&w, "python"), 2);
     world_close(&w);
 }
@@ -631,7 +632,7 @@ static void what_its_programs_want_is_loaded_for_a_conversation(void **state)
     world_open(&w);
     world_begin(&w);
     struct pool_want want = world_want(&w, "python", "dir-1", true);
-    want.wants = imports;
+    want.imports = imports;
     struct child *c = world_claim(&w, &want);
     world_run(&w, c);
     world_end(&w, c);
@@ -639,15 +640,15 @@ static void what_its_programs_want_is_loaded_for_a_conversation(void **state)
     world_rest(&w);
     w.now += 1000;
     world_rest(&w);
-    const struct world_filter full = {
-        .state = -1, .tier = ENGINE_TIER_FULL, .sandbox_dir = "dir-1"};
-    assert_int_equal(world_count(&w, full), 1);
-    assert_int_equal(
-        world_count(
-            &w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_FULL, .sandbox_dir = ""}),
-        1);
+    const struct world_filter preloaded = {
+        .state = -1, .tier = ENGINE_TIER_PRELOADED, .sandbox_dir = "dir-1"};
+    assert_int_equal(world_count(&w, preloaded), 1);
     assert_int_equal(world_count(&w, (struct world_filter){.state = -1,
-                                                           .tier = ENGINE_TIER_FULL,
+                                                           .tier = ENGINE_TIER_PRELOADED,
+                                                           .sandbox_dir = ""}),
+                     1);
+    assert_int_equal(world_count(&w, (struct world_filter){.state = -1,
+                                                           .tier = ENGINE_TIER_PRELOADED,
                                                            .sandbox_dir = "dir-2"}),
                      0);
     world_close(&w);
@@ -669,7 +670,7 @@ static void the_status_tells_what_there_is(void **state)
     json_auto_t *last = json_pack("{s:s, s:s, s:s, s:s, s:i, s:I}", "runId",
                                   "000000000000000000000006", "language", "bash", "tier", "none",
                                   "sandbox", "dir-1", "ageMs", 0, "memoryBytes",
-                                  (json_int_t)POOL_LIGHT_BYTES);
+                                  (json_int_t)POOL_STARTED_BYTES);
     assert_int_equal(json_array_size(waiting), 5);
     assert_true(json_equal(json_array_get(waiting, 4), last));
     assert_int_equal(json_object_del(status, "waiting"), 0);
@@ -677,12 +678,12 @@ static void the_status_tells_what_there_is(void **state)
         "{s:I, s:I, s:i, s:i, s:i, s:[{s:s,s:i,s:i,s:i,s:i,s:i,s:i},"
         "{s:s,s:i,s:i,s:i,s:i,s:i,s:i},{s:s,s:i,s:i,s:i,s:i,s:i,s:i}]}",
         "budgetBytes", (json_int_t)(1024 * WORLD_MIB), "usedBytes",
-        (json_int_t)(POOL_FULL_BYTES + 4 * POOL_LIGHT_BYTES), "startsMax", 4, "starting", 1,
+        (json_int_t)(POOL_PRELOADED_BYTES + 4 * POOL_STARTED_BYTES), "startsMax", 4, "starting", 1,
         "conversations", 1, "languages", "language", "python", "places", 2, "extra", 0, "starting",
-        0, "light", 1, "full", 1, "oldestMs", 2005 + ANSWER_MS, "language", "typescript", "places",
-        1, "extra", 0, "starting", 0, "light", 1, "full", 0, "oldestMs", 2005 + ANSWER_MS,
-        "language", "bash", "places", 1, "extra", 0, "starting", 1, "light", 1, "full", 0,
-        "oldestMs", 2005 + ANSWER_MS);
+        0, "started", 1, "preloaded", 1, "oldestMs", 2005 + ANSWER_MS, "language", "typescript",
+        "places", 1, "extra", 0, "starting", 0, "started", 1, "preloaded", 0, "oldestMs",
+        2005 + ANSWER_MS, "language", "bash", "places", 1, "extra", 0, "starting", 1, "started", 1,
+        "preloaded", 0, "oldestMs", 2005 + ANSWER_MS);
     AUTO_FREE char *text = json_dumps(status, JSON_SORT_KEYS);
     AUTO_FREE char *wanted = json_dumps(expected, JSON_SORT_KEYS);
     assert_string_equal(text, wanted);

@@ -46,8 +46,8 @@ static uint64_t memory_used(const struct hours *h)
 
     for (struct child *c = NULL; (c = children_next(h->w.children, c));)
         if (!c->claimed)
-            used += c->preload_asked || c->tier == ENGINE_TIER_FULL ? 96 * WORLD_MIB
-                                                                    : 16 * WORLD_MIB;
+            used += c->preload_asked || c->tier == ENGINE_TIER_PRELOADED ? 96 * WORLD_MIB
+                                                                         : 16 * WORLD_MIB;
     return used;
 }
 
@@ -141,14 +141,14 @@ static void somebody_calls(struct hours *h)
 {
     static const char *const languages[] = {"bash", "python", "typescript"};
     const size_t i = chance(PSANDBOXES_DIR);
-    json_auto_t *wants = chance(2) ? json_pack("[s]", "pandas") : NULL;
+    json_auto_t *imports = chance(2) ? json_pack("[s]", "pandas") : NULL;
     char sandbox_dir[16];
 
     if (h->w.running >= 16)
         return;
     snprintf(sandbox_dir, sizeof(sandbox_dir), "dir-%zu", i);
     struct pool_want want = world_want(&h->w, languages[chance(3)], sandbox_dir, h->known[i]);
-    want.wants = wants;
+    want.imports = imports;
     want.network = chance(10) == 0;
     const bool may = pool_may_start(h->w.pool, h->w.children);
     if (!may && !pool_choose(h->w.pool, h->w.children, &want))
@@ -170,7 +170,7 @@ static void a_start_is_done(struct hours *h)
         world_run(&h->w, c);
     } else if (c) {
         c->state = CHILD_WAITING;
-        c->tier = ENGINE_TIER_LIGHT;
+        c->tier = ENGINE_TIER_STARTED;
     }
 }
 
@@ -187,7 +187,7 @@ static void libraries_are_there(struct hours *h)
     struct child *c = any_child(&h->w, is_loading);
 
     if (c)
-        c->tier = ENGINE_TIER_FULL;
+        c->tier = ENGINE_TIER_PRELOADED;
 }
 
 static void somebody_dies(struct hours *h)
@@ -354,7 +354,7 @@ static void engine_works(struct loops *l)
         l->left[number_of(c)] -= 1.0 / sharing;
         if (l->left[number_of(c)] <= 0) {
             c->state = CHILD_WAITING;
-            c->tier = ENGINE_TIER_LIGHT;
+            c->tier = ENGINE_TIER_STARTED;
         }
     }
 }

@@ -129,7 +129,7 @@ static struct child *warm(struct world *w)
     snprintf(child->language, sizeof child->language, "bash");
     snprintf(child->warm_dir, sizeof child->warm_dir, "warm");
     child->image_id = mem_strdup(w->bash.image_id);
-    child->tier = ENGINE_TIER_LIGHT;
+    child->tier = ENGINE_TIER_STARTED;
     child_set_state(child, CHILD_WAITING);
     return child;
 }
@@ -170,8 +170,8 @@ static void a_run_gets_a_warm_container_or_a_new_one(void **state)
     assert_false(next(w));
     assert_int_equal(run_queue_length(w->queue), 0);
     assert_int_equal(run_queue_running(w->queue), 2);
-    assert_int_equal(run_queue_tally(w->queue).hits, 1);
-    assert_int_equal(run_queue_tally(w->queue).misses, 1);
+    assert_int_equal(run_queue_tally(w->queue).warm, 1);
+    assert_int_equal(run_queue_tally(w->queue).cold, 1);
     assert_true(run_queue_uses_sandbox(w->queue, one->sandbox_dir)); /* until it is taken */
     assert_ptr_equal(run_queue_taken(w->queue, child), one);
     assert_false(run_queue_uses_sandbox(w->queue, one->sandbox_dir));

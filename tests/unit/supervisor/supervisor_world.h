@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "common/base/sock.h"
 #include "common/protocol/wire.h"
 #include "common/records/run_lock.h"
 #include "common/records/run_record.h"
@@ -36,6 +37,24 @@ struct world {
     int client;  /* the caller's end of start.connection, which the child must not hold; -1: none */
     bool full_disk;
 };
+
+/* A message with the descriptors that ride along, up to out->max. */
+static inline json_t *world_hear_with_fds(int fd, struct fds *out)
+{
+    struct sock_inbox inbox = SOCK_INBOX_INIT(WIRE_MESSAGE_MAX);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct err e = ERR_INIT;
+    int came = 0;
+
+    inbox.passed.max = out->max;
+    while (came == 0 && poll(&p, 1, WORLD_LONG) > 0)
+        came = sock_inbox_take(&inbox, fd, &e);
+    assert_int_equal(came, 1);
+    fds_move(out, &inbox.passed);
+    json_t *message = wire_parse(&inbox.message, &e);
+    sock_inbox_clear(&inbox);
+    return message;
+}
 
 static inline void world_open(struct world *w, struct fixture *f)
 {

@@ -46,8 +46,8 @@ static int set_up(void **state)
     w->config = (struct broker_config){
         .instance = "test",
         .runtime = "",
-        .persistent = {.idle_ms = 600000, .pause_ms = 0, .total_ms = 3600000, .images = ""},
-        .limits = {.timeout_ms = 30000,
+        .limits = {.persistent = {.idle_ms = 600000, .total_ms = 3600000, .images = ""},
+                   .timeout_ms = 30000,
                    .timeout_max_ms = 60000,
                    .code_max = 4096,
                    .stdin_max = 4096,
@@ -548,8 +548,8 @@ static void unused_it_is_paused_and_then_expires(void **state)
 {
     struct world *w = *state;
 
-    w->config.persistent.pause_ms = 100;
-    w->config.persistent.idle_ms = 1500;
+    w->config.limits.persistent.pause_ms = 100;
+    w->config.limits.persistent.idle_ms = 1500;
     create(w);
     expect_status(w, "paused");
     assert_true(fake_psandbox->paused);
@@ -565,7 +565,7 @@ static void a_command_keeps_it_from_pausing(void **state)
 {
     struct world *w = *state;
 
-    w->config.persistent.pause_ms = 100;
+    w->config.limits.persistent.pause_ms = 100;
     create(w);
     json_auto_t *result = result_of(exec(w, "[\"sleep 1; echo done\"]"));
     expect_row(result, 1, "ok", "done\n");
@@ -578,8 +578,8 @@ static void an_engine_that_cannot_pause_is_asked_once(void **state)
     struct world *w = *state;
 
     fake_psandbox->no_pause = true;
-    w->config.persistent.pause_ms = 50;
-    w->config.persistent.idle_ms = 600;
+    w->config.limits.persistent.pause_ms = 50;
+    w->config.limits.persistent.idle_ms = 600;
     create(w);
     expect_end(w, "expired");
 }
@@ -588,7 +588,7 @@ static void its_time_ends_even_what_runs(void **state)
 {
     struct world *w = *state;
 
-    w->config.persistent.total_ms = 500;
+    w->config.limits.persistent.total_ms = 500;
     create(w);
     expect_error(exec(w, "[\"sleep 600\"]"), ERR_NOT_FOUND, "has expired (its time");
     expect_end(w, "expired");

@@ -34,8 +34,7 @@ static void a_run_is_served_cold(void **state)
 /* The answer to a run that asked for opened files; what came with it. */
 static void hear_opened(int fd, struct fds *out)
 {
-    struct err e = ERR_INIT;
-    json_auto_t *message = wire_recv_with_fds(fd, out, deadline_in_ms(WORLD_LONG), &e);
+    json_auto_t *message = world_hear_with_fds(fd, out);
 
     assert_non_null(json_object_get(message, "result"));
     close(fd);
@@ -50,7 +49,8 @@ static void the_first_files_come_opened_if_the_caller_wants_them_so(void **state
     for (int opened = 0; opened <= 1; opened++) {
         WORLD(w);
         AUTO_FDS struct fds files = FDS_INIT(FDS_MAX);
-        hear_opened(world_cold(&w, buf_str(&many), json_pack("{s:b}", "opened", opened)), &files);
+        hear_opened(world_cold(&w, buf_str(&many), json_pack("{s:b}", "openFiles", opened)),
+                    &files);
         assert_int_equal(files.n, opened ? FDS_MAX : 0);
         for (size_t i = 0; i < files.n; i++) {
             char x = 0;
@@ -115,7 +115,7 @@ static void wait_on_warm_dir(struct world *w)
     assert_works(warm_dir_make(&w->f->root, w->warm_dir, &e), e);
     w->start.warm_dir = w->warm_dir;
     world_go(w);
-    world_expect_is(w, "waiting", "light");
+    world_expect_is(w, "waiting", "started");
 }
 
 static bool warm_dir_exists(const struct world *w)
@@ -165,7 +165,7 @@ static void a_known_conversations_container_waits_on_its_sandbox(void **state)
     assert_works(sandbox_open(&w.f->root, "ann", "chat", &sb, &w.f->e), w.f->e);
     w.start.sandbox_dir = sb.name;
     world_go(&w);
-    world_expect_is(&w, "waiting", "light");
+    world_expect_is(&w, "waiting", "started");
     json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
     world_expect_end(&w, WORLD_LONG);
     assert_int_equal(fake_container->starts, 1);
@@ -176,7 +176,7 @@ static void a_container_on_another_sandbox_does_not_serve(void **state)
     WORLD(w);
     w.start.sandbox_dir = w.f->sb.name; /* of another conversation */
     world_go(&w);
-    world_expect_is(&w, "waiting", "light");
+    world_expect_is(&w, "waiting", "started");
     json_decref(world_result(world_claim(&w, "file c.txt", NULL), "ok"));
     world_expect_end(&w, WORLD_LONG);
     assert_int_equal(fake_container->starts, 2);
@@ -190,7 +190,7 @@ static void it_preloads_when_told(void **state)
     WORLD(w);
     wait_on_warm_dir(&w);
     assert_works(wire_send(w.channel, word, -1, &e), e);
-    world_expect_is(&w, "waiting", "full");
+    world_expect_is(&w, "waiting", "preloaded");
     auto_close_fd(&w.channel); /* not wanted any more */
     world_expect_end(&w, WORLD_LONG);
     assert_int_equal(fake_container->preloads, 1);
@@ -272,7 +272,7 @@ static void a_container_that_is_gone_at_the_claim_is_replaced_twice(void **state
         fake_container->gone_at_run = gone;
         w.start.sandbox_dir = w.f->sb.name;
         world_go(&w);
-        world_expect_is(&w, "waiting", "light");
+        world_expect_is(&w, "waiting", "started");
         int client = world_claim(
             &w, "out x", json_pack("{s:s, s:s}", "tenant", "default", "conversationId", "talk"));
         if (gone <= 2)

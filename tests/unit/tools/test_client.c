@@ -50,7 +50,7 @@ static int set_up(void **state)
     world.server.seal_key = KEY;
     world.server.seal_key_len = strlen(KEY);
     world.server.publish = note_event;
-    stdio_client = (struct mcp_stdio_client)MCP_STDIO_CLIENT_INIT;
+    stdio_client = MCP_STDIO_CLIENT_INIT;
     sent = json_array();
     published = json_array();
     reply = NULL;

@@ -99,7 +99,7 @@ static void asks_the_broker_for_exactly_what_was_said(void **state)
                               "\"code\":\"print(1)\",\"stdin\":\"in\",\"network\":true,"
                               "\"timeoutMs\":1500,\"keepBytes\":0,\"args\":[\"-x\",\"\"],"
                               "\"env\":{\"A\":\"b\\nc\"},\"waitMs\":50000,\"background\":false,"
-                              "\"detach\":false,\"wants\":[]}");
+                              "\"detach\":false,\"imports\":[]}");
 }
 
 static void leaves_out_what_was_not_said(void **state)
@@ -113,7 +113,7 @@ static void leaves_out_what_was_not_said(void **state)
                               "\"code\":\"print(1)\",\"stdin\":null,\"network\":false,"
                               "\"timeoutMs\":0,\"keepBytes\":0,\"args\":[],\"env\":{},"
                               "\"waitMs\":50000,\"background\":false,\"detach\":false,"
-                              "\"wants\":[]}");
+                              "\"imports\":[]}");
 }
 
 static void a_result_conforms_and_its_text_is_the_same(void **state)

@@ -368,7 +368,7 @@ static void a_long_run_becomes_a_task(void **state)
     assert_true(json_get_integer(task, "pollIntervalMs", 0) > 0);
     assert_null(json_object_get(task, "content"));
     assert_asked(fake_broker.runs, 0, "\"waitMs\":3000,");
-    assert_asked(fake_broker.runs, 0, "\"wants\":[\"numpy\"]");
+    assert_asked(fake_broker.runs, 0, "\"imports\":[\"numpy\"]");
     fake_broker_push_ok("short", "[]");
     json_auto_t *plain = run_modern("", "");
     assert_string_equal(json_get_string(plain, "resultType"), "complete");

@@ -375,7 +375,7 @@ def _():
     equal((status, result["stdout"]), (200, "slow\n"))
 
 
-@test("a worker or hub that is taken over has no file, program or internet: each of them is confined")
+@test("H-22: a worker or hub that is taken over has no file, program or internet: each of them is confined")
 def _():
     site = sites.shared()
     sites.client().run("print(1)")

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mount.h>
@@ -300,6 +301,30 @@ static inline void out_there_make(int fds[2])
         pause();
         _exit(0);
     }
+}
+
+/* From here on this process has a kernel without it. */
+static inline void kernel_lacks_seccomp(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+    if (seccomp_rule_add(filter, SCMP_ACT_ERRNO(EINVAL), SCMP_SYS(seccomp), 0) < 0 ||
+        seccomp_rule_add(filter, SCMP_ACT_ERRNO(EINVAL), SCMP_SYS(prctl), 1,
+                         SCMP_A0(SCMP_CMP_EQ, PR_SET_SECCOMP)) < 0 ||
+        seccomp_load(filter) < 0)
+        _exit(1);
+    seccomp_release(filter);
+}
+
+static inline void kernel_lacks_landlock(void)
+{
+    const int create_ruleset = 444;
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+    if (seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), create_ruleset, 0) < 0 ||
+        seccomp_load(filter) < 0)
+        _exit(1);
+    seccomp_release(filter);
 }
 
 /* Of /proc, which a process without files cannot read itself. */

@@ -83,11 +83,60 @@ static void sessions_and_sockets_are_kept(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* Ends with 0 if it could give up its rights, and says what the kernel lacks. */
+static int status_and_log(void (*lacks)(void), struct front *front, struct buf *log)
+{
+    int status, ends[2];
+    struct err e = ERR_INIT;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        lacks();
+        kernel_log_walls();
+        _exit(enter(front) < 0 ? 1 : 0);
+    }
+    close(ends[1]);
+    assert_works(fdio_read_to_end(ends[0], log, &e), e);
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void nothing(void)
+{
+}
+
+static void a_kernel_without_a_wall_is_told_of_and_does(void **state)
+{
+    static const struct {
+        void (*lacks)(void);
+        const char *told;
+    } cases[] = {
+        {kernel_lacks_landlock, "the kernel has no Landlock"},
+        {kernel_lacks_seccomp, "the kernel has no seccomp"},
+        {nothing, ""},
+    };
+    struct front front = {.sessions_fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_BUF struct buf log = BUF_INIT(4096);
+        assert_int_equal(status_and_log(cases[i].lacks, &front, &log), 0);
+        assert_contains(buf_str(&log), cases[i].told);
+        if (cases[i].lacks == nothing && privsep_landlock_version() >= PRIVSEP_LANDLOCK_SIGNALS)
+            assert_string_equal(buf_str(&log), "");
+    }
+    close(front.sessions_fd);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_that_is_taken_over_reaches_only_sessions_and_unix_sockets),
         cmocka_unit_test(sessions_and_sockets_are_kept),
+        cmocka_unit_test(a_kernel_without_a_wall_is_told_of_and_does),
     };
 
     return RUN_TESTS(tests);

@@ -634,6 +634,21 @@ static void a_reader_that_is_taken_over_reaches_nothing(void **state)
     assert_no_escape(enter, NULL, 0);
 }
 
+/* Others go on without what the kernel lacks. */
+static void a_reader_without_a_filter_does_not_read(void **state)
+{
+    int status;
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        kernel_lacks_seccomp();
+        _exit(archive_privsep_enter() < 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(int argc, char **argv)
@@ -641,6 +656,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         TEST(packed_files_come_back),
         TEST(a_reader_that_is_taken_over_reaches_nothing),
+        TEST(a_reader_without_a_filter_does_not_read),
         TEST(a_folder_alone_is_packed),
         TEST(a_folder_that_is_no_sandbox_is_packed_whole),
         TEST(only_relative_regular_files_are_packed),

@@ -56,6 +56,7 @@ bring_up()
     ensure_certificate
     check_settings
     sync_token
+    write_file_key
     render_nginx
     if bring_up_services; then
         wait_for_answers

@@ -8,6 +8,7 @@
 #include "common/fetch/fetch.h"
 #include "common/index/proxy.h"
 #include "common/sandbox/archive/archive.h"
+#include "common/sandbox/links/file_link.h"
 #include "common/tools/tools.h"
 #include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
@@ -115,6 +116,22 @@ static int run_check(const char *config_path)
     return 0;
 }
 
+/* The line that nginx includes (FILE_KEY_CONF). */
+static int run_file_key(const char *config_path)
+{
+    struct err e = ERR_INIT;
+    struct settings settings;
+    struct file_key key;
+    if (settings_load(&settings, config_path, &e) < 0)
+        return print_error(&e);
+    int rc = file_key_derive(settings.file_secret, &key, &e);
+    settings_clear(&settings);
+    if (rc < 0)
+        return print_error(&e);
+    printf("set $sandcgi_file_key \"%s\";\n", key.text);
+    return 0;
+}
+
 static bool as_json; /* --json */
 
 static int run_status(const char *config_path)
@@ -160,6 +177,8 @@ static const struct command {
      "serve one MCP client on standard input and output (--tools NAME: see TOOLS)", NULL},
     {"cgi", run_cgi, "serve one request as a CGI program (also if GATEWAY_INTERFACE is set)", NULL},
     {"check", run_check, "check the settings and print them without secrets", NULL},
+    {"file-key", run_file_key,
+     "print the line for nginx with the key of files' URLs (FILE_KEY_CONF)", NULL},
     {"status", run_status, "print the state of the running server (--json: for programs)", NULL},
     {"settings", NULL, "print all settings as a Markdown table (--man: as roff)", run_settings},
     {"fetch", NULL, "used by the server itself, for import_url", fetch_process_main},

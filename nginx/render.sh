@@ -26,6 +26,7 @@ declare -A value=(
     [UPLOAD_CONNS]=16                  # uploads at the same time, each of at most UPLOAD_MAX …
     [UPLOAD_CONNS_ADDRESS]=8           # … and of one address
     [UPLOADS]=file                     # file: nginx stores a body in SANDBOX_ROOT/.uploads; stream: a worker does
+    [FILE_KEY_CONF]=/var/lib/sandcgi/run/file-key.conf # what "sandcgi file-key" prints; for root only
     [SIGNED_URLS]=''                   # 1: only signed download links are served; with SANDBOX_URL_TTL above 0
     [READ_TIMEOUT]=420                 # seconds without a byte from a worker; above the longest run
     [RATE]=20                          # calls per second and tenant …
@@ -72,7 +73,7 @@ check_values()
     done
     [[ ${value[UPLOADS]} =~ ^(file|stream)$ ]] || die "UPLOADS must be file or stream, not '${value[UPLOADS]}'"
     [[ ${value[SIGNED_URLS]} =~ ^1?$ ]] || die "SIGNED_URLS must be 1 or empty, not '${value[SIGNED_URLS]}'"
-    for name in RUN_DIR LOG_DIR TMP_DIR SANDBOX_ROOT SECRET_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR; do
+    for name in RUN_DIR LOG_DIR TMP_DIR SANDBOX_ROOT SECRET_CONF FILE_KEY_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR; do
         [[ ${value[$name]} == /* ]] || die "$name must be an absolute path, not '${value[$name]}'"
     done
 }
@@ -133,13 +134,20 @@ derive_uploads()
     client_body_buffer_size 256k;"
 }
 
+# The texts of tokens: see common/sandbox/links/file_link.h. The last of 22 characters carries two bits.
 derive_signed()
 {
-    value[SIGNED_LINES]=
-    [[ -z ${value[SIGNED_URLS]} ]] || value[SIGNED_LINES]="        error_page 401 403 @sandcgi_denied_file;
-        error_page 301 302 400 404 405 408 411 413 414 500 502 503 504 =404 @sandcgi_no_file;
-        set \$sandcgi_check file;
-        auth_request /.sandcgi/check;"
+    value[TOKEN_PATTERN]='(?<sandcgi_token>[\w-]{21}[AQgw])/'
+    value[TOKEN_LINES]="        secure_link \$sandcgi_token;
+        secure_link_md5 \"\$sandcgi_file_key\$sandcgi_dir\$sandcgi_file_key\";
+        if (\$secure_link = \"\") { return 404; }"
+    [[ -n ${value[SIGNED_URLS]} ]] || return 0
+    value[TOKEN_PATTERN]=
+    value[TOKEN_LINES]="        error_page 403 @sandcgi_denied_file;
+        error_page 301 302 400 404 405 408 411 413 414 500 =404 @sandcgi_no_file;
+        secure_link \$sandcgi_signature;
+        secure_link_md5 \"\$sandcgi_file_key\$secure_link_expires \$sandcgi_dir/\$sandcgi_file\$sandcgi_file_key\";
+        if (\$secure_link != 1) { return 403; }"
 }
 
 # The sets are not listed here: sandcgi answers 404 to an unknown name.

@@ -57,6 +57,15 @@ int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], 
     return 0;
 }
 
+int crypto_md5(const void *data, size_t len, uint8_t out[CRYPTO_MD5_LEN], struct err *e)
+{
+    size_t out_len = 0;
+    if (EVP_Q_digest(NULL, "MD5", NULL, len ? data : "", len, out, &out_len) != 1 ||
+        out_len != CRYPTO_MD5_LEN)
+        return failed(e, "MD5");
+    return 0;
+}
+
 bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len)
 {
     uint8_t hash_a[CRYPTO_SHA256_LEN], hash_b[CRYPTO_SHA256_LEN];

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define CRYPTO_SHA256_LEN 32
+#define CRYPTO_MD5_LEN    16
 #define CRYPTO_HEX_LEN(n) (2 * (n) + 1)
 
 struct crypto_part {
@@ -21,6 +22,9 @@ int crypto_hmac(const void *key, size_t key_len, const struct crypto_part *parts
                 uint8_t out[CRYPTO_SHA256_LEN], struct err *e);
 
 int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], struct err *e);
+
+/* For what nginx must check, which has nothing else. Fails where the library refuses it (FIPS). */
+int crypto_md5(const void *data, size_t len, uint8_t out[CRYPTO_MD5_LEN], struct err *e);
 
 /* Compares the hashes of both in constant time; the time depends on the lengths only. */
 bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len);

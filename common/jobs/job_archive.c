@@ -32,12 +32,14 @@ static int read_folder(const struct job *job, const char **out, struct err *e)
 
 /* ---- packing ---- */
 
-/* The subject of a link: "<sandbox's name>/<folder/><archive's name>.<format>". */
-static char *subject_new(const char *sandbox_dir, const char *folder, enum pack_format format)
+/* The subject of a link: "<sandbox's name>/<token>/<folder/><archive's name>.<format>". The token
+ * keeps a worker from naming the sandbox of a conversation that it cannot name. */
+static char *subject_new(const struct sandbox *sb, const char *folder, enum pack_format format)
 {
     const char *slash = strrchr(folder, '/');
+    AUTO_FREE char *place = sandbox_url_path(sb);
 
-    return mem_printf("%s/%s%s%s.%s", sandbox_dir, folder, *folder ? "/" : "",
+    return mem_printf("%s/%s%s%s.%s", place, folder, *folder ? "/" : "",
                       slash     ? slash + 1
                       : *folder ? folder
                                 : WHOLE,
@@ -45,7 +47,6 @@ static char *subject_new(const char *sandbox_dir, const char *folder, enum pack_
 }
 
 struct subject {
-    char sandbox_dir[SANDBOX_NAME_LEN + 1];
     char *folder; /* owned */
     enum pack_format format;
 };
@@ -53,14 +54,15 @@ struct subject {
 static int subject_parse(const char *subject, struct subject *out, struct err *e)
 {
     const char *file = strrchr(subject, '/');
-    const char *slash = strchr(subject, '/');
+    const char *slash = strnlen(subject, SANDBOX_URL_PATH_LEN) == SANDBOX_URL_PATH_LEN
+                            ? subject + SANDBOX_URL_PATH_LEN
+                            : "";
     const char *dot = file ? strchr(file, '.') : NULL;
 
     while (dot && pack_format_parse(dot + 1, &out->format) < 0)
         dot = strchr(dot + 1, '.');
-    if (!dot || slash - subject != SANDBOX_NAME_LEN)
+    if (!dot || *slash != '/')
         return err_set(e, ERR_NOT_FOUND, "the link does not name an archive");
-    memcpy(out->sandbox_dir, subject, SANDBOX_NAME_LEN);
     out->folder = file == slash ? mem_strdup("")
                                 : mem_strndup(slash + 1, (size_t)(file - slash - 1));
     if (*out->folder && files_check_name("folder", out->folder, strlen(out->folder), e) < 0)
@@ -83,14 +85,15 @@ json_t *job_archive_link(struct job *job, struct err *e)
         sandbox_find(root, tenant, conversation, &sb, e) < 0 || pack_look(&sb, folder, &sum, e) < 0)
         return NULL;
     job_note_use(&sb, tenant, conversation);
-    AUTO_FREE char *subject = subject_new(sb.name, folder, format);
+    AUTO_FREE char *subject = subject_new(&sb, folder, format);
     AUTO_FREE char *url = link_url(&root->link_key, root->base_url, LINK_ARCHIVE, subject, expires);
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "url", url, "name",
                      strrchr(subject, '/') + 1, "format", name, "files", (json_int_t)sum.files,
                      "bytes", (json_int_t)sum.bytes, "expiresAt", (json_int_t)expires);
 }
 
-/* The worker has checked the link. The process lasts as long as the download. */
+/* The worker has checked the signature and the expiry. The process lasts as long as the download.
+ */
 json_t *job_pack(struct job *job, struct err *e)
 {
     const char *text = json_get_string(job->request, "subject");
@@ -104,7 +107,7 @@ json_t *job_pack(struct job *job, struct err *e)
         return job_fail(e, ERR_INVALID, "pack: the subject or the pipe is missing");
     int rc = subject_parse(text, &s, e);
     if (rc == 0)
-        rc = sandbox_find_named(job->world->root, s.sandbox_dir, &sb, e);
+        rc = sandbox_find_url_path(job->world->root, text, &sb, e);
     if (rc == 0)
         rc = pack_files(&sb, s.folder, s.format, &sink, &sum, e);
     free(s.folder);

@@ -8,6 +8,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/files/beneath.c common/sandbox/files/beneath.h \
 	common/sandbox/files/files.c common/sandbox/files/files.h \
 	common/sandbox/files/files_list.c \
+	common/sandbox/links/file_link.c common/sandbox/links/file_link.h \
 	common/sandbox/links/link.c common/sandbox/links/link.h \
 	common/sandbox/files/media.c common/sandbox/files/media.h \
 	common/sandbox/state/quota.c common/sandbox/state/quota.h \
@@ -37,6 +38,7 @@ check_PROGRAMS += \
 	tests/unit/sandbox/test_files_race \
 	tests/unit/sandbox/test_files_race_walk \
 	tests/unit/sandbox/test_files_walk \
+	tests/unit/sandbox/test_file_link \
 	tests/unit/sandbox/test_link \
 	tests/unit/sandbox/test_helpers \
 	tests/unit/sandbox/test_media \

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -187,7 +188,8 @@ int sandbox_root_open(struct sandbox_root *out, const char *path, const char *ho
     root.host_path = without_trailing_slashes(host_path);
     root.secret = mem_strdup(secret);
     root.base_url = without_trailing_slashes(base_url);
-    if (link_key_derive(secret, &root.link_key, e) < 0 || make_own_dirs(&root, e) < 0 ||
+    if (link_key_derive(secret, &root.link_key, e) < 0 ||
+        file_key_derive(secret, &root.file_key, e) < 0 || make_own_dirs(&root, e) < 0 ||
         probe_root(&root, e) < 0) {
         sandbox_root_close(&root);
         return -1;
@@ -201,6 +203,7 @@ void sandbox_root_close(struct sandbox_root *root)
     if (root->secret)
         explicit_bzero(root->secret, strlen(root->secret));
     explicit_bzero(&root->link_key, sizeof(root->link_key));
+    explicit_bzero(&root->file_key, sizeof(root->file_key));
     auto_close_fd(&root->fd);
     free(root->path);
     free(root->host_path);
@@ -390,20 +393,49 @@ char *sandbox_host_path(const struct sandbox *sb)
     return mem_printf("%s/%s", sb->root->host_path, sb->name);
 }
 
+char *sandbox_url_path(const struct sandbox *sb)
+{
+    char token[FILE_TOKEN_LEN + 1];
+
+    file_token(&sb->root->file_key, sb->name, token);
+    return mem_printf("%s/%s", sb->name, token);
+}
+
+int sandbox_find_url_path(const struct sandbox_root *root, const char *path, struct sandbox *out,
+                          struct err *e)
+{
+    char name[SANDBOX_NAME_LEN + 1] = "", token[FILE_TOKEN_LEN + 1] = "";
+
+    if (strnlen(path, SANDBOX_URL_PATH_LEN) == SANDBOX_URL_PATH_LEN) {
+        memcpy(name, path, SANDBOX_NAME_LEN);
+        memcpy(token, path + SANDBOX_NAME_LEN + 1, FILE_TOKEN_LEN);
+    }
+    if (!file_token_is(&root->file_key, name, token))
+        return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
+    return sandbox_find_named(root, name, out, e);
+}
+
 char *sandbox_url(const struct sandbox *sb)
 {
-    return mem_printf("%s/files/%s", sb->root->base_url, sb->name);
+    AUTO_FREE char *path = sandbox_url_path(sb);
+
+    return mem_printf("%s/files/%s", sb->root->base_url, path);
 }
 
 char *sandbox_file_url(const struct sandbox *sb, const char *name)
 {
     const struct sandbox_root *root = sb->root;
-    AUTO_FREE char *path = mem_printf("%s/%s", sb->name, name);
+    AUTO_BUF struct buf encoded = BUF_INIT(3 * strlen(name));
+    char token[FILE_TOKEN_LEN + 1];
 
-    if (root->url_ttl_s > 0)
-        return link_url(&root->link_key, root->base_url, LINK_FILE, path,
-                        clock_unix_s() + root->url_ttl_s);
-    AUTO_BUF struct buf encoded = BUF_INIT(3 * strlen(path));
-    link_encode(path, &encoded);
-    return mem_printf("%s/files/%s", root->base_url, buf_str(&encoded));
+    link_encode(name, &encoded);
+    if (root->url_ttl_s == 0) {
+        AUTO_FREE char *folder = sandbox_url(sb);
+        return mem_printf("%s/%s", folder, buf_str(&encoded));
+    }
+    int64_t expires = clock_unix_s() + root->url_ttl_s;
+    AUTO_FREE char *text = mem_printf("%" PRId64 " %s/%s", expires, sb->name, name);
+    file_token(&root->file_key, text, token);
+    return mem_printf("%s/files/%s/%s?expires=%" PRId64 "&sig=%s", root->base_url, sb->name,
+                      buf_str(&encoded), expires, token);
 }

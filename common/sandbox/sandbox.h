@@ -1,7 +1,7 @@
 /*
  * Sandbox directories under SANDBOX_ROOT: one per (tenant, conversation), named by an HMAC that
- * cannot be guessed, mounted at /data in its containers and served by nginx under /files/<name>/.
- * Only the broker's processes open them.
+ * cannot be guessed, mounted at /data in its containers and served by nginx under URLs of
+ * file_link.h. Only the broker's processes open them.
  */
 #pragma once
 
@@ -63,7 +63,15 @@ int sandbox_retire(const struct sandbox_root *root, const char *name, char out_t
 
 /* Path of the directory on the engine's host. Caller frees. */
 char *sandbox_host_path(const struct sandbox *sb);
-/* "<base_url>/files/<name>": FILE_BASE_URL, without a trailing slash. Caller frees. */
+#define SANDBOX_URL_PATH_LEN (SANDBOX_NAME_LEN + 1 + FILE_TOKEN_LEN)
+
+/* "<name>/<token>" (file_link.h): only the broker and those who were given a URL know it. Caller
+ * frees. */
+char *sandbox_url_path(const struct sandbox *sb);
+/* The sandbox that a path with this beginning names. ERR_NOT_FOUND: none, or a wrong token. */
+int sandbox_find_url_path(const struct sandbox_root *root, const char *path, struct sandbox *out,
+                          struct err *e);
+/* "<base_url>/files/<name>/<token>": FILE_BASE_URL, without a trailing slash. Caller frees. */
 char *sandbox_url(const struct sandbox *sb);
 /* URL of one file, signed when root->url_ttl_s is set; the relative name's bytes are
  * percent-encoded except unreserved characters and '/'. Caller frees. */

@@ -6,6 +6,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
+#include "common/sandbox/links/file_link.h"
 #include "common/sandbox/links/link.h"
 
 #include <stdbool.h>
@@ -53,6 +54,7 @@ struct sandbox_root {
     uid_t uid;       /* owner of sandboxes: the user inside the containers */
     gid_t gid;
     struct link_key link_key;
+    struct file_key file_key;
     int64_t url_ttl_s; /* how long a file's URL is valid; 0 (the default): as long as the file is
                           there, and unsigned */
     struct sandbox_bounds bounds; /* default: none */

@@ -162,14 +162,8 @@ void http_upload_serve(const struct app *app, struct http_request *r, struct htt
 
 static int check_link(const struct app *app, const struct http_request *r, struct err *e)
 {
-    const char *path = r->path ? r->path : "", *uri = r->uri ? r->uri : "";
     uint64_t size = UINT64_MAX;
 
-    if (strcmp(r->check, "file") == 0) {
-        int rc = link_verify(&app->link_key, LINK_FILE, path, uri, clock_unix_s(), e);
-        e->kind = rc < 0 ? ERR_DENIED : ERR_NONE;
-        return rc;
-    }
     if (strcmp(r->check, "upload") != 0)
         return err_set(e, ERR_INVALID, "no such check");
     if (r->content_length && parse_u64(r->content_length, 0, INT64_MAX, &size) < 0)

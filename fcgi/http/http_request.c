@@ -35,7 +35,6 @@ static const struct {
     {"SANDCGI_SECRET", offsetof(struct http_request, secret)},
     {"SANDCGI_TOOLS", offsetof(struct http_request, tools)},
     {"SANDCGI_CHECK", offsetof(struct http_request, check)},
-    {"SANDCGI_PATH", offsetof(struct http_request, path)},
     {"SANDCGI_BODY_FILE", offsetof(struct http_request, body_file)},
 };
 

@@ -209,6 +209,10 @@ static int settings_usable(const struct settings *s, struct account *workers, st
     struct app app;
     if (account_of_workers(s->user, workers, e) < 0 || app_init(&app, s, true, e) < 0)
         return -1;
+    if (geteuid() == 0 && s->web_gid && workers->gid == s->web_gid)
+        log_warn("SANDCGI_USER=%s is in the web server's group: a worker could read all files in "
+                 "SANDBOX_ROOT; give the workers an account of their own",
+                 s->user);
     app_clear(&app);
     return 0;
 }

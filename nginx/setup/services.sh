@@ -51,6 +51,12 @@ write_front_secret()
     [[ -z $nginx_user ]] || chgrp "${nginx_user#* }" "$run_dir/front-secret.conf"
 }
 
+# What nginx checks the URLs of files with.
+write_file_key()
+{
+    run_server file-key | write_file 0600 "$run_dir/file-key.conf"
+}
+
 # The token of .env belongs to the tenant "default", beside those that token.sh added; an earlier one of .env is taken away.
 sync_token()
 {
@@ -72,7 +78,7 @@ render_nginx()
     own=${own%%/*}
     [[ $own == \[* ]] || own=${own%:*}
     "$project/nginx/render.sh" "$state/nginx" RUN_DIR="$run_dir" LOG_DIR="$log_dir" TMP_DIR="$state/nginx/tmp" \
-        SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$backend" HUB="$hub" SECRET_CONF="$run_dir/front-secret.conf" \
+        SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$backend" HUB="$hub" SECRET_CONF="$run_dir/front-secret.conf" FILE_KEY_CONF="$run_dir/file-key.conf" \
         TOKENS_FILE="$state/nginx/tokens.map" CERT="$cert" CERT_KEY="$state/tls/key.pem" USER="$nginx_user" \
         BIND="$(setting NGINX_BIND "$(loopback_addresses)")" HTTPS_PORT="$https_port" HTTP_PORT="$http_port" \
         BODY_MAX="$body_max" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX 2g)" SIGNED_URLS="$signed_urls" READ_TIMEOUT="$read_timeout" RATE="$(setting NGINX_RATE 20)" \
@@ -101,7 +107,7 @@ loopback_addresses()
 
 nginx_hash()
 {
-    sha256sum "$state"/nginx/*.conf "$state/nginx/tokens.map" "$run_dir/front-secret.conf" "$cert" 2>/dev/null | sha256sum
+    sha256sum "$state"/nginx/*.conf "$state/nginx/tokens.map" "$run_dir/front-secret.conf" "$run_dir/file-key.conf" "$cert" 2>/dev/null | sha256sum
 }
 
 sandcgi_hash()

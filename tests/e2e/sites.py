@@ -139,6 +139,12 @@ class Site:
                 file.write(text)
             os.chmod(file.name, 0o600)
 
+    def _write_file_key(self):
+        path = f"{self.folder}/run/file-key.conf"
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            subprocess.run([self.binary, "file-key", "--config", self.config], check=True, stdout=file, env=self.tool_environment())
+        return path
+
     # ---- start and stop ----
 
     def start(self, with_nginx=True, until_healthy=True):
@@ -163,7 +169,7 @@ class Site:
         values = {"RUN_DIR": f"{self.folder}/run", "LOG_DIR": f"{self.folder}/log", "TMP_DIR": f"{self.folder}/tmp",
                   "SANDBOX_ROOT": self.root, "BACKEND": f"unix:{self.front}",
                   "HUB": f"unix:{self.hub}",
-                  "SECRET_CONF": f"{self.folder}/run/front-secret.conf", "TOKENS_FILE": f"{self.folder}/conf/tokens.map",
+                  "SECRET_CONF": f"{self.folder}/run/front-secret.conf", "FILE_KEY_CONF": self._write_file_key(), "TOKENS_FILE": f"{self.folder}/conf/tokens.map",
                   "CERT": cert, "CERT_KEY": key, "HTTPS_PORT": self.https_port, "HTTP_PORT": self.http_port,
                   "USER": f"{account} {account}" if account else "", "RATE": 10000, "BURST": 10000, "CONNS": 500,
                   "UPLOAD_MAX": self.settings.get("SANDBOX_UPLOAD_MAX", "2g"), "SIGNED_URLS": "1" if "SANDBOX_URL_TTL" in self.settings else "",

@@ -72,9 +72,9 @@ def _():
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "PROPFIND"):
         check(client.download(base + "/base.txt", method=method).status in (404, 405), method)
     bodies = set()
-    hex64 = base.rsplit("/", 1)[1]
+    place = base.partition("/files/")[2]
     for target in ("", "/", "/dir", "/dir/", "/none", "/base.txt/", "/base.txt/x", "/dir/../base.txt"):
-        status, data = _raw(site, f"/files/{hex64}{target}".encode())
+        status, data = _raw(site, f"/files/{place}{target}".encode())
         equal(status, 404, target)
         bodies.add(data.split(b"\r\n\r\n", 1)[1])
     equal(len(bodies), 1, "bodies of the 404s (H-59)")
@@ -85,13 +85,13 @@ def _():
 @test("H-05: names that are not 64 small hex digits never reach the disk")
 def _():
     site = sites.shared()
-    hex64 = _base(sites.client()).rsplit("/", 1)[1]
+    hex64, token = _base(sites.client()).rsplit("/", 2)[1:]
     for name in ("." * 16, "." * 64, "%2e%2e", "%2e%2e/%2e%2e", hex64.upper(), hex64[:63], hex64 + "0", hex64[:63] + "g", "%00" * 64,
                  hex64 + "%00", hex64 + "%2f..", "..%2f" + hex64, "\\..\\" + hex64, hex64 + "/..%2f" + hex64, hex64 + "//"):
-        equal(_raw(site, f"/files/{name}/base.txt".encode())[0] in (400, 404), True, name)
-    equal(_raw(site, f"/files/{hex64}/%62ase.txt".encode())[0] in (200, 404), True)
-    equal(_raw(site, f"/FILES/{hex64}/base.txt".encode())[0], 404)
-    equal(_raw(site, f"//files/{hex64}/base.txt".encode())[0], 404)
+        equal(_raw(site, f"/files/{name}/{token}/base.txt".encode())[0] in (400, 404), True, name)
+    equal(_raw(site, f"/files/{hex64}/{token}/%62ase.txt".encode())[0] in (200, 404), True)
+    equal(_raw(site, f"/FILES/{hex64}/{token}/base.txt".encode())[0], 404)
+    equal(_raw(site, f"//files/{hex64}/{token}/base.txt".encode())[0], 404)
 
 
 @test("H-03: links of any kind are never followed, whatever they point at")
@@ -99,7 +99,7 @@ def _():
     client = sites.client()
     site = sites.shared()
     other = sites.client()
-    other_dir = other.upload("theirs.txt", b"theirs")["file"]["url"].split("/")[-2]
+    other_dir = other.upload("theirs.txt", b"theirs")["file"]["url"].split("/")[-3]
     base = _base(client)
     client.run(f"""
 ln -s /proc/self/environ environ; ln -s /proc/1/root/etc/shadow shadow; ln -s /proc/self/fd/3 fd; ln -s /etc/passwd passwd
@@ -115,12 +115,12 @@ ln -s {site.root}/{other_dir} otherdir; ln base.txt hard; mkfifo fifo; ln -s /de
 @test("H-04: a sibling directory whose name begins with the victim's is not reachable")
 def _():
     site = sites.shared()
-    hex64 = _base(sites.client()).rsplit("/", 1)[1]
+    hex64, token = _base(sites.client()).rsplit("/", 2)[1:]
     sibling = f"{site.root}/{hex64}x"
     os.mkdir(sibling)
     with open(f"{sibling}/f", "w", encoding="ascii") as file:
         file.write("secret")
-    for target in (f"/files/{hex64}x/f", f"/files/{hex64}/../{hex64}x/f", f"/files/{hex64}/%2e%2e/{hex64}x/f"):
+    for target in (f"/files/{hex64}x/f", f"/files/{hex64}x/{token}/f", f"/files/{hex64}/{token}/../../{hex64}x/f", f"/files/{hex64}/{token}/%2e%2e/{hex64}x/f"):
         equal(_raw(site, target.encode())[0], 404, target)
 
 

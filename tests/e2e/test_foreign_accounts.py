@@ -81,3 +81,18 @@ def _():
     equal(client.download(url).body, b"private")
     equal(_as_account(12345, web, "cat", f"{site.root}/{name}/secret.txt").stdout, b"private", "the web server's group")
     check(_as_account(12345, web, "ls", site.root).returncode != 0, "the web server's group lists SANDBOX_ROOT")
+
+
+@test("H-08: the name in a mount is no URL: neither a file nor an archive can be had without the token that the URL holds")
+def _():
+    client, other = sites.client(), sites.client()
+    url = client.upload("secret.txt", b"private")["file"]["url"]
+    name, token = url.split("/")[-3:-1]
+    theirs = other.upload("theirs.txt", b"theirs")["file"]["url"].split("/")[-2]
+    archive = client.structured("download_archive", {"conversationId": client.conversation})["url"]
+    for path in (name, f"{name}/{theirs}", f"{name}/{'A' * 22}", f"{name}/{token[:-1]}", f"{name}/{token}x", f"{name}/{token.swapcase()}"):
+        equal(client.download(f"{sites.shared().base_url}/files/{path}/secret.txt").status, 404, path)
+    for path in (name, f"{name}/{theirs}"):
+        equal(client.download(archive.replace(f"{name}/{token}", path)).status, 403, path)
+    equal(client.download(url).body, b"private")
+    equal(client.download(archive).status, 200)

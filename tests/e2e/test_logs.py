@@ -34,8 +34,8 @@ def _():
     client.http("POST", f"/mcp?token={site.token}", b"{}", {})
     client.post(f'{{"jsonrpc":"2.0","id":1,"method":"{canary["code"]}"}}'.encode())
     client.post(canary["content"].encode())
-    secret_part = re.search(r"/files/([0-9a-f]{64})/", url).group(1)
-    words = list(canary.values()) + [site.token, site.secret, site.settings["FILE_SECRET"], secret_part]
+    secret_parts = re.search(r"/files/([0-9a-f]{64})/([\w-]{22})/", url).groups()
+    words = list(canary.values()) + [site.token, site.secret, site.settings["FILE_SECRET"], *secret_parts]
     for path, text in _texts():
         for word in words:
             check(word not in text, f"{word} is in {path}")

@@ -148,7 +148,7 @@ def _():
 def _():
     out = _example("chart")
     contains(out, "mean")
-    check(re.search(r"!\[chart\]\(https://localhost:\d+/files/[0-9a-f]{64}/chart\.png\)", out), out)
+    check(re.search(r"!\[chart\]\(https://localhost:\d+/files/[0-9a-f]{64}/[\w-]{22}/chart\.png\)", out), out)
 
 
 @test("README: curl downloads the chart")

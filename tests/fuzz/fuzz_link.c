@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct link_key key = {.bytes = {1, 2, 3}};
     AUTO_FREE char *uri = mem_strndup((const char *)data, size);
 
-    for (int kind = LINK_FILE; kind <= LINK_ARCHIVE; kind++)
+    for (int kind = LINK_UPLOAD; kind <= LINK_ARCHIVE; kind++)
         check_subject(&key, uri, (enum link_kind)kind);
     return 0;
 }

@@ -1,5 +1,7 @@
 """A real nginx on loopback ports, rendered from the templates, with the fake responder behind it."""
+import base64
 import grp
+import hashlib
 import os
 import pathlib
 import shutil
@@ -14,6 +16,13 @@ from fake_fcgi import Responder
 
 NGINX_DIR = pathlib.Path(__file__).resolve().parents[2] / "nginx"
 SECRET = "s3cret-of-this-start"
+FILE_KEY = "k" * 64
+
+
+def token(text):
+    """What proves a file's URL (common/sandbox/links/file_link.h)."""
+    digest = hashlib.md5(FILE_KEY.encode() + text.encode() + FILE_KEY.encode()).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def find_nginx():
@@ -70,6 +79,8 @@ class Site:
         self.certificate()
         with open(self.path("run/secret.conf"), "w", encoding="ascii") as out:
             out.write(f"fastcgi_param SANDCGI_SECRET {SECRET};\n")
+        with open(self.path("run/file-key.conf"), "w", encoding="ascii") as out:
+            out.write(f'set $sandcgi_file_key "{FILE_KEY}";\n')
         self.token = self.add_token("default")
         self.render(**settings)
         self.process = None
@@ -93,7 +104,7 @@ class Site:
     def render_command(self, *extra, **settings):
         values = {"RUN_DIR": self.path("run"), "LOG_DIR": self.path("log"), "TMP_DIR": self.path("tmp"),
                   "SANDBOX_ROOT": self.path("sandboxes"), "BACKEND": "unix:" + self.path("run/front.sock"), "HUB": "unix:" + self.path("run/hub.sock"),
-                  "SECRET_CONF": self.path("run/secret.conf"), "TOKENS_FILE": self.path("conf/tokens.map"),
+                  "SECRET_CONF": self.path("run/secret.conf"), "FILE_KEY_CONF": self.path("run/file-key.conf"), "TOKENS_FILE": self.path("conf/tokens.map"),
                   "CERT": self.path("tls/cert.pem"), "CERT_KEY": self.path("tls/key.pem"),
                   "USER": "www-data www-data" if self.as_root else "",
                   "HTTPS_PORT": self.https, "HTTP_PORT": self.http, **settings}

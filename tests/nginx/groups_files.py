@@ -6,10 +6,10 @@ import stat
 import threading
 import time
 
-from front import Site
+from front import Site, token
 
 KEY = "0123456789abcdef" * 4
-URL = "/files/" + KEY
+URL = f"/files/{KEY}/{token(KEY)}"
 HTML = "text/html; charset=utf-8"  # nginx always adds it here
 CANARY = b"canary-outside-the-sandbox"
 
@@ -20,8 +20,8 @@ def write(path, data=b"x"):
         out.write(data)
 
 
-def started():
-    site = Site()
+def started(**settings):
+    site = Site(**settings)
     sandbox_dir = site.path("sandboxes/" + KEY)
     os.mkdir(sandbox_dir)
     write(sandbox_dir + "/a.txt", b"hello\n")
@@ -109,16 +109,20 @@ def names_refused(checks):
         write(site.path(f"sandboxes/{other}/a.txt"), CANARY)
         write(sandbox_dir + "/sub/index.html")
         write(sandbox_dir + "/index.html")
+        def place(folder):
+            return f"{folder}/{token(KEY)}/a.txt"
         upper, dots = "/files/" + KEY.upper(), "/files/" + "." * 64
         for path in ("/files", "/files/", URL, URL + "/", URL + "/sub", URL + "/sub/", URL + "/sub/deep", URL + "/none", URL + "/a.txt/",
-                     URL + "/a.txt/x", f"/files/{KEY}0/a.txt", f"/files/{KEY[:-1]}/a.txt", f"{upper}/a.txt", f"{dots}/a.txt",
-                     "/files/" + "g" * 64 + "/a.txt", "/files/" + "." * 16 + "/x", "/files/%2e%2e/x", "/files/" + "%2e" * 64 + "/a.txt",
-                     f"/FILES/{KEY}/a.txt", f"/files//{KEY}/a.txt", f"//files/{KEY}/a.txt", f"{URL}//a.txt", f"{URL}/./a.txt", f"{URL}/sub/../a.txt",
-                     f"{URL}/sub%2f..%2fa.txt", f"{URL}/sub%2Fdeep/b.csv", f"/files%2f{KEY}/a.txt", f"/files/{KEY}%2fa.txt", f"{URL}/%2e/a.txt",
-                     f"{URL}/../{other}/a.txt", f"{URL}/%2e%2e/{other}/a.txt", f"{URL}/..%2f{other}/a.txt", f"{URL}/..", f"{URL}/../..",
+                     URL + "/a.txt/x", place("/files/" + KEY + "0"), place("/files/" + KEY[:-1]), place(upper), place(dots), place("/files/" + "g" * 64),
+                     f"/files/{KEY}/a.txt", f"/files/{KEY}/{token(other)}/a.txt", f"/files/{KEY}/{token(KEY)[:-1]}/a.txt", f"/files/{KEY}/{token(KEY)}A/a.txt",
+                     f"/files/{other}/{token(KEY)}/a.txt", f"/files/{KEY}//a.txt", f"/files/{KEY}/a.txt?expires=9999999999&sig={token(KEY)}",
+                     "/files/" + "." * 16 + "/x", "/files/%2e%2e/x", "/files/" + "%2e" * 64 + "/a.txt",
+                     place(f"/FILES/{KEY}"), place(f"/files//{KEY}"), place(f"//files/{KEY}"), f"{URL}//a.txt", f"{URL}/./a.txt", f"{URL}/sub/../a.txt",
+                     f"{URL}/sub%2f..%2fa.txt", f"{URL}/sub%2Fdeep/b.csv", place(f"/files%2f{KEY}"), f"{URL}%2fa.txt", f"/files/{KEY}%2f{token(KEY)}/a.txt", f"{URL}/%2e/a.txt",
+                     f"{URL}/../../{other}/a.txt", f"{URL}/../{token(KEY)}/a.txt", f"{URL}/%2e%2e/%2e%2e/{other}/a.txt", f"{URL}/..%2f{other}/a.txt", f"{URL}/..", f"{URL}/../..",
                      f"{URL}/..%2f..%2fsecret/key", f"{URL}/../../secret/key", f"{URL}/%252e%252e/secret/key", f"{URL}/..%5c{other}%5ca.txt",
                      f"/files/.state/{KEY}.json", "/files/.staging/x", "/files/.runs/x", f"{URL}/../.state/{KEY}.json", f"{URL}/" + "x" * 256,
-                     f"{URL}/" + "d/" * 1500 + "x", f"/files/{KEY}%0a/a.txt", f"/files/{KEY}%00/a.txt", f"/files/%30{KEY[1:]}/a.txt"):
+                     f"{URL}/" + "d/" * 1500 + "x", place(f"/files/{KEY}%0a"), place(f"/files/{KEY}%00"), place(f"/files/%30{KEY[1:]}")):
             answer = site.request("GET", path)
             if answer.status == 400:  # nginx refuses to parse some of them at all; nothing was looked up
                 checks.check(f"400: {path[:60]}", CANARY not in answer.body)
@@ -129,7 +133,7 @@ def names_refused(checks):
             checks.check(f"{method} is 404 (TRACE: 405), the file stays", answer.status == (405 if method == "TRACE" else 404)
                          and site.request("GET", URL + "/a.txt").body == b"hello\n", answer.status)
         expect_404(checks, "POST with a large body", site.request("POST", URL + "/a.txt", b"x" * 5000))
-        missing, refused = site.request("GET", URL + "/none"), site.request("GET", "/files/" + "e" * 64 + "/a.txt")
+        missing, refused = site.request("GET", URL + "/none"), site.request("GET", f"/files/{'e' * 64}/{token('e' * 64)}/a.txt")
         checks.check("no token needed, none helps", site.request("GET", URL + "/none", token=site.token).status == 404)
         same = [{k: v for k, v in answer.headers.items() if k != "date"} for answer in (missing, refused)]
         checks.check("a missing file and a missing sandbox look the same", same[0] == same[1] and missing.body == refused.body, same)
@@ -150,7 +154,7 @@ def links_refused(checks):
         for path in [*links, "dir/key", "insidedir/deep/b.csv", "root/etc/passwd", "root/proc/self/environ"]:
             expect_404(checks, f"link {path}", site.request("GET", f"{URL}/{path}"))
         os.symlink(site.path("sandboxes/" + other), site.path("sandboxes/" + "e" * 64))
-        expect_404(checks, "a linked sandbox", site.request("GET", "/files/" + "e" * 64 + "/a.txt"))
+        expect_404(checks, "a linked sandbox", site.request("GET", f"/files/{'e' * 64}/{token('e' * 64)}/a.txt"))
 
         os.mkfifo(sandbox_dir + "/fifo")
         began = time.monotonic()
@@ -226,6 +230,7 @@ def logs(checks):
             site.request("GET", path)
         text = (site.log("access.log") + site.log("nginx-error.log")).lower()
         checks.check("file requests are logged", f"get /files/{KEY[:8]}.../a.txt" in text, text)
+        checks.check("the token of a file URL is nowhere", token(KEY).lower() not in text and token(KEY)[:8].lower() not in text, text)
         checks.check("the key of a file URL is nowhere in full", KEY not in text and KEY[9:40] not in text and "f" * 20 not in text, text)
         checks.check("query strings are not logged", "topsecret" not in text, text)
     finally:
@@ -258,4 +263,31 @@ def archives(checks):
         site.stop()
 
 
-GROUPS = [served, disposition, names_refused, links_refused, swaps, logs, archives]
+def signed_url(name, expires, of=None):
+    return f"/files/{KEY}/{name}?expires={expires}&sig={token(f'{expires} {KEY}/{of or name}')}"
+
+
+def signed(checks):
+    site, sandbox_dir = started(SIGNED_URLS="1")
+    try:
+        write(sandbox_dir + "/ä b.txt", b"named")
+        later, past = int(time.time()) + 100, int(time.time()) - 2
+        checks.equal("a signed link", site.request("GET", signed_url("a.txt", later)).body, b"hello\n")
+        checks.equal("its bytes are signed, however they are written",
+                     site.request("GET", signed_url("%C3%A4%20b.txt", later, "ä b.txt")).body, b"named")
+        good = signed_url("a.txt", later)
+        for name, url in (("expired", signed_url("a.txt", past)), ("of another file", signed_url("a.txt", later, "sub/deep/b.csv")),
+                          ("without a signature", f"/files/{KEY}/a.txt"), ("with more behind it", good + "&x=1"), ("with more before it", good.replace("?", "?x=1&")),
+                          ("of another time", good.replace("expires=", "expires=1")), ("of a missing file", signed_url("none", later, "other")),
+                          ("with the token of unsigned links", f"{URL}/a.txt"), ("with expires=0", signed_url("a.txt", 0)),
+                          ("of a folder, not signed", f"/files/{KEY}/sub"), ("with padding", good + "==")):
+            answer = site.request("GET", url)
+            checks.check(f"403: a link {name}", answer.status == 403 and b"altered or has expired" in answer.body, answer.status)
+        expect_404(checks, "a signed link to nothing", site.request("GET", signed_url("none", later)))
+        expect_404(checks, "a signed link to a folder", site.request("GET", signed_url("sub", later)))
+        expect_404(checks, "POST to a signed link", site.request("POST", good))
+    finally:
+        site.stop()
+
+
+GROUPS = [served, signed, disposition, names_refused, links_refused, swaps, logs, archives]

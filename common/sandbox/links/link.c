@@ -18,8 +18,7 @@
 #define SIG_LEN     (2 * CRYPTO_SHA256_LEN)
 #define EXPIRES_MAX 20 /* digits */
 
-static const char *const folders[] = {
-    [LINK_FILE] = "/files/", [LINK_UPLOAD] = "/uploads/", [LINK_ARCHIVE] = "/archives/"};
+static const char *const folders[] = {[LINK_UPLOAD] = "/uploads/", [LINK_ARCHIVE] = "/archives/"};
 
 int link_key_derive(const char *file_secret, struct link_key *out, struct err *e)
 {

@@ -1,6 +1,6 @@
 /*
- * Signed links: URLs below PUBLIC_BASE_URL that prove by themselves what they are for and until
- * when, so that their server needs no list of them.
+ * Signed links to uploads and archives: URLs below PUBLIC_BASE_URL that prove by themselves what
+ * they are for and until when, so that their server needs no list of them. (Files: file_link.h.)
  *
  *   <base_url>/<folder of the kind>/<subject, percent-encoded>?expires=<Unix seconds>&sig=<64 hex>
  *
@@ -20,7 +20,6 @@
 #define LINK_SUBJECT_MAX 8192 /* bytes, decoded */
 
 enum link_kind {
-    LINK_FILE,    /* files/<sandbox's name>/<file's name> */
     LINK_UPLOAD,  /* uploads/<ticket's id>, see upload.h */
     LINK_ARCHIVE, /* archives/… */
 };

@@ -445,7 +445,8 @@ static char *plant(struct broker_world *w, const char *conversation)
     assert_works(state_note_use(&sb, "ann", conversation, &e), e);
     AUTO_FD int fd = openat(sb.fd, "big", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     assert_int_equal(ftruncate(fd, 1 << 20), 0);
-    char *subject = mem_printf("%s/files.tar", sb.name);
+    AUTO_FREE char *place = sandbox_url_path(&sb);
+    char *subject = mem_printf("%s/files.tar", place);
     sandbox_root_close(&root);
     return subject;
 }
@@ -491,6 +492,26 @@ static void slow_readers_of_one_tenant_shut_nobody_out(void **state)
     close(pipe_fds[1]);
     for (size_t i = 0; i < begun; i++)
         bw_expect_error(fds[i], ERR_CANCELLED, "closed its end");
+    bw_close(w);
+}
+
+/* H-08: a worker that reads the names of mounts gets no archive of them. */
+static void an_archive_needs_more_than_the_directorys_name(void **state)
+{
+    struct broker_world *w = *state;
+    int pipe_fds[2];
+
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 0);
+    AUTO_FREE char *subject = plant(w, "one");
+    char *token = subject + SANDBOX_NAME_LEN + 1;
+    AUTO_FREE char *without = mem_printf("%.*s/files.tar", SANDBOX_NAME_LEN, subject);
+    assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+    bw_expect_error(pack_slowly(w, without, pipe_fds), ERR_NOT_FOUND, "does not name an archive");
+    token[0] = token[0] == 'A' ? 'B' : 'A';
+    bw_expect_error(pack_slowly(w, subject, pipe_fds), ERR_NOT_FOUND, "no such sandbox");
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
     bw_close(w);
 }
 
@@ -674,6 +695,7 @@ int main(void)
         CASE(strangers_are_refused),
         CASE(a_child_holds_nobody_elses_connection),
         CASE(slow_readers_of_one_tenant_shut_nobody_out),
+        CASE(an_archive_needs_more_than_the_directorys_name),
         CASE(slow_jobs_of_one_tenant_keep_nobody_waiting),
         CASE(one_process_empties_the_trash_and_keeps_nobody_waiting),
     };

@@ -62,12 +62,12 @@ static void it_ends_when_it_says(void **state)
 static void it_is_good_for_nothing_else(void **state)
 {
     (void)state;
-    AUTO_FREE char *url = made(LINK_FILE, "abc/x");
-    assert_int_equal(verdict("abc/y", LINK_FILE, url, NOW), ERR_DENIED);
-    assert_int_equal(verdict("abc/x", LINK_ARCHIVE, url, NOW), ERR_DENIED);
+    AUTO_FREE char *url = made(LINK_ARCHIVE, "abc/x");
+    assert_int_equal(verdict("abc/y", LINK_ARCHIVE, url, NOW), ERR_DENIED);
+    assert_int_equal(verdict("abc/x", LINK_UPLOAD, url, NOW), ERR_DENIED);
     struct link_key other = key_of("another0123456789another0123456789");
     struct err e = ERR_INIT;
-    assert_int_equal(link_verify(&other, LINK_FILE, "abc/x", url, NOW, &e), -1);
+    assert_int_equal(link_verify(&other, LINK_ARCHIVE, "abc/x", url, NOW, &e), -1);
     assert_int_equal(e.kind, ERR_DENIED);
 }
 
@@ -75,14 +75,14 @@ static void it_is_good_for_nothing_else(void **state)
 static void an_altered_query_is_refused(void **state)
 {
     (void)state;
-    AUTO_FREE char *url = made(LINK_FILE, "abc/x");
+    AUTO_FREE char *url = made(LINK_ARCHIVE, "abc/x");
     for (char *at = strchr(url, '?'); *at; at++) {
         char was = *at;
         *at = was == '1' ? '2' : '1';
-        assert_int_equal(verdict("abc/x", LINK_FILE, url, NOW), ERR_DENIED);
+        assert_int_equal(verdict("abc/x", LINK_ARCHIVE, url, NOW), ERR_DENIED);
         *at = was;
     }
-    assert_int_equal(verdict("abc/x", LINK_FILE, url, NOW), ERR_NONE);
+    assert_int_equal(verdict("abc/x", LINK_ARCHIVE, url, NOW), ERR_NONE);
 }
 
 static void a_query_of_another_form_is_refused(void **state)
@@ -92,17 +92,17 @@ static void a_query_of_another_form_is_refused(void **state)
     } around[] = {{"?", "&x=1"}, {"?", "&"}, {"?", "#f"}, {"?x=1&", ""},
                   {"?&", ""},    {"??", ""}, {"?", " "}};
     (void)state;
-    AUTO_FREE char *url = made(LINK_FILE, "abc/x");
+    AUTO_FREE char *url = made(LINK_ARCHIVE, "abc/x");
     const char *query = strchr(url, '?') + 1;
     for (size_t i = 0; i < ARRAY_LEN(around); i++) {
-        AUTO_FREE char *uri = mem_printf("/files/abc/x%s%s%s", around[i].before, query,
+        AUTO_FREE char *uri = mem_printf("/archives/abc/x%s%s%s", around[i].before, query,
                                          around[i].behind);
-        assert_int_equal(verdict("abc/x", LINK_FILE, uri, NOW), ERR_DENIED);
+        assert_int_equal(verdict("abc/x", LINK_ARCHIVE, uri, NOW), ERR_DENIED);
     }
     AUTO_FREE char *zero = mem_printf("/f?expires=0%s", strchr(query, '=') + 1);
-    assert_int_equal(verdict("abc/x", LINK_FILE, zero, NOW), ERR_DENIED);
-    assert_int_equal(verdict("abc/x", LINK_FILE, "/files/abc/x", NOW), ERR_DENIED);
-    assert_int_equal(verdict("abc/x", LINK_FILE, "/files/abc/x?", NOW), ERR_DENIED);
+    assert_int_equal(verdict("abc/x", LINK_ARCHIVE, zero, NOW), ERR_DENIED);
+    assert_int_equal(verdict("abc/x", LINK_ARCHIVE, "/archives/abc/x", NOW), ERR_DENIED);
+    assert_int_equal(verdict("abc/x", LINK_ARCHIVE, "/archives/abc/x?", NOW), ERR_DENIED);
 }
 
 static void odd_paths_have_no_subject(void **state)
@@ -139,12 +139,12 @@ static void a_subject_is_bounded(void **state)
 {
     (void)state;
     AUTO_FREE char *uri = mem_alloc(LINK_SUBJECT_MAX + 20);
-    memcpy(uri, "/files/", 7);
-    memset(uri + 7, 'a', LINK_SUBJECT_MAX);
-    AUTO_FREE char *longest = link_subject(uri, LINK_FILE);
+    memcpy(uri, "/archives/", 10);
+    memset(uri + 10, 'a', LINK_SUBJECT_MAX);
+    AUTO_FREE char *longest = link_subject(uri, LINK_ARCHIVE);
     assert_non_null(longest);
-    uri[7 + LINK_SUBJECT_MAX] = 'a';
-    assert_null(link_subject(uri, LINK_FILE));
+    uri[10 + LINK_SUBJECT_MAX] = 'a';
+    assert_null(link_subject(uri, LINK_ARCHIVE));
 }
 
 int main(void)

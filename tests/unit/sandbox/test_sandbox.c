@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "common/base/parse.h"
 
 static int open_with(struct fixture *f, const char *path, const char *host_path, const char *secret,
                      struct sandbox_root *out)
@@ -247,7 +248,7 @@ static void paths_and_urls_are_made_of_the_settings(void **state)
     struct fixture *f = *state;
     struct sandbox_root r;
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    char want[400];
+    char want[400], token[FILE_TOKEN_LEN + 1];
 
     assert_int_equal(sandbox_root_open(&r, f->path, "/srv/boxes//", FIXTURE_SECRET,
                                        "https://example.test/", fixture_uid(), fixture_gid(), 0,
@@ -258,7 +259,8 @@ static void paths_and_urls_are_made_of_the_settings(void **state)
     snprintf(want, sizeof(want), "/srv/boxes/%s", sb.name);
     assert_string_equal(host, want);
     AUTO_FREE char *url = sandbox_url(&sb);
-    snprintf(want, sizeof(want), "https://example.test/files/%s", sb.name);
+    file_token(&r.file_key, sb.name, token);
+    snprintf(want, sizeof(want), "https://example.test/files/%s/%s", sb.name, token);
     assert_string_equal(url, want);
     AUTO_FREE char *own = sandbox_host_path(&f->sb);
     snprintf(want, sizeof(want), "%s/%s", f->path, f->sb.name);
@@ -311,14 +313,40 @@ static void urls_of_a_limited_time_are_signed(void **state)
 {
     struct fixture *f = *state;
     static const char name[] = "a b/new\nline.csv";
+    char token[FILE_TOKEN_LEN + 1];
+    uint64_t expires;
 
     f->root.url_ttl_s = 60;
     AUTO_FREE char *url = sandbox_file_url(&f->sb, name);
-    AUTO_FREE char *path = mem_printf("%s/%s", f->sb.name, name);
-    assert_non_null(strstr(url, "/a%20b/new%0Aline.csv?expires="));
-    int64_t now = clock_unix_s();
-    assert_int_equal(link_verify(&f->root.link_key, LINK_FILE, path, url, now, &f->e), 0);
-    assert_int_equal(link_verify(&f->root.link_key, LINK_FILE, path, url, now + 61, &f->e), -1);
+    const char *query = strstr(url, "/a%20b/new%0Aline.csv?expires=");
+    assert_non_null(query);
+    assert_memory_equal(query - SANDBOX_NAME_LEN, f->sb.name, SANDBOX_NAME_LEN);
+    const char *digits = strchr(query, '=') + 1;
+    AUTO_FREE char *number = mem_strndup(digits, strspn(digits, "0123456789"));
+    assert_int_equal(parse_u64(number, 0, UINT64_MAX, &expires), 0);
+    assert_in_range(expires, clock_unix_s() + 50, clock_unix_s() + 60);
+    AUTO_FREE char *text = mem_printf("%s %s/%s", number, f->sb.name, name);
+    file_token(&f->root.file_key, text, token);
+    assert_string_equal(strstr(query, "&sig=") + 5, token);
+}
+
+/* H-08: its name alone, which every account finds in /proc, finds no sandbox. */
+static void a_url_needs_the_token_of_the_name(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    AUTO_FREE char *path = sandbox_url_path(&f->sb);
+    char *last = path + strlen(path) - 1;
+    AUTO_FREE char *with_more = mem_printf("%s/a/b", path);
+
+    assert_int_equal(sandbox_find_url_path(&f->root, with_more, &sb, &f->e), 0);
+    assert_string_equal(sb.name, f->sb.name);
+    *last = *last == 'A' ? 'Q' : 'A';
+    assert_int_equal(sandbox_find_url_path(&f->root, path, &sb, &f->e), -1);
+    assert_int_equal(f->e.kind, ERR_NOT_FOUND);
+    *last = '\0';
+    assert_int_equal(sandbox_find_url_path(&f->root, path, &sb, &f->e), -1);
+    assert_int_equal(sandbox_find_url_path(&f->root, f->sb.name, &sb, &f->e), -1);
 }
 
 int main(void)
@@ -339,6 +367,7 @@ int main(void)
         CASE(paths_and_urls_are_made_of_the_settings),
         CASE(urls_encode_every_byte_exactly),
         CASE(urls_of_a_limited_time_are_signed),
+        CASE(a_url_needs_the_token_of_the_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

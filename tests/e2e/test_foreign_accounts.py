@@ -1,4 +1,4 @@
-"""What other accounts of the machine find of the conversations: names in /proc, but no file (H-08)."""
+"""What other accounts of the machine find of the conversations: names in /proc, but no file (H-06)."""
 import grp
 import json
 import os
@@ -63,7 +63,7 @@ def _used_site():
     return site, client, url
 
 
-@test("H-08: other accounts find names of conversations in /proc, and can read none of their files; nginx's group still serves them", timeout=120)
+@test("H-06: other accounts find names of conversations in /proc, and can read none of their files; nginx's group still serves them", timeout=120)
 def _():
     if not IS_ROOT:
         raise Skip("needs root")
@@ -83,7 +83,7 @@ def _():
     check(_as_account(12345, web, "ls", site.root).returncode != 0, "the web server's group lists SANDBOX_ROOT")
 
 
-@test("H-08: the name in a mount is no URL: neither a file nor an archive can be had without the token that the URL holds")
+@test("H-06: the name in a mount is no URL: neither a file nor an archive can be had without the token that the URL holds")
 def _():
     client, other = sites.client(), sites.client()
     url = client.upload("secret.txt", b"private")["file"]["url"]

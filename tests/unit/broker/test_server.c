@@ -495,7 +495,7 @@ static void slow_readers_of_one_tenant_shut_nobody_out(void **state)
     bw_close(w);
 }
 
-/* H-08: a worker that reads the names of mounts gets no archive of them. */
+/* H-06: a worker that reads the names of mounts gets no archive of them. */
 static void an_archive_needs_more_than_the_directorys_name(void **state)
 {
     struct broker_world *w = *state;

@@ -330,7 +330,7 @@ static void urls_of_a_limited_time_are_signed(void **state)
     assert_string_equal(strstr(query, "&sig=") + 5, token);
 }
 
-/* H-08: its name alone, which every account finds in /proc, finds no sandbox. */
+/* H-06: its name alone, which every account finds in /proc, finds no sandbox. */
 static void a_url_needs_the_token_of_the_name(void **state)
 {
     struct fixture *f = *state;

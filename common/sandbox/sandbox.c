@@ -62,7 +62,8 @@ static bool holds_ours_only(int fd)
     if (!dir)
         return false;
     for (struct dirent *entry; (entry = readdir(dir));)
-        if (entry->d_name[0] != '.' && !state_name_ok(entry->d_name))
+        if (entry->d_name[0] != '.' && !state_name_ok(entry->d_name) &&
+            strcmp(entry->d_name, "lost+found") != 0) /* of a file system of its own */
             return false;
     return true;
 }

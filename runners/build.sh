@@ -13,6 +13,7 @@ readonly prove_s=300
 force=no
 entry=${SANDCGI_ENTRY:-}
 warm=$here/warm/warm.so
+readonly nss=$here/nss/libnss_sandbox.so.2
 languages=()
 engine=()
 build_args=()
@@ -172,13 +173,15 @@ ensure_entry() {
     done_step
 }
 
-# The shared object that warm interpreters load.
-ensure_warm() {
-    [[ $here/warm/holder.c -nt $warm ]] || return 0
-    step "the shared object for warm interpreters"
-    "${CC:-cc}" -std=gnu17 -O2 -Wall -Wextra -fPIC -shared -s -o "$warm.new" "$here/warm/holder.c" >>"$log" 2>&1 ||
-        fail_logged "warm.so does not compile: install gcc and libc6-dev"
-    mv "$warm.new" "$warm"
+# A shared object of the images: ensure_shared FILE SOURCE.
+ensure_shared() {
+    local name
+    name=$(basename "$1")
+    [[ $2 -nt $1 ]] || return 0
+    step "$name"
+    "${CC:-cc}" -std=gnu17 -O2 -Wall -Wextra -fPIC -shared -s -Wl,-soname,"$name" -o "$1.new" "$2" >>"$log" 2>&1 ||
+        fail_logged "$name does not compile: install gcc and libc6-dev"
+    mv "$1.new" "$1"
     done_step
 }
 
@@ -186,7 +189,7 @@ ensure_warm() {
 fingerprint() {
     {
         (cd "$here/$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
-        cat "$entry" "$warm" | sha256sum
+        cat "$entry" "$warm" "$nss" | sha256sum
     } | sha256sum | cut -d ' ' -f 1
 }
 
@@ -224,7 +227,7 @@ build_unproved() {
     mkdir "$context"
     cp -r "$here/$language/." "$context/"
     install -m 0755 "$entry" "$context/entry"
-    install -m 0644 "$warm" "$context/warm.so"
+    install -m 0644 "$warm" "$nss" "$context/"
     copy_trust "$context/ca.pem"
     step "$language: build"
     "${engine[@]}" build "${build_args[@]}" -t "$(unproved "$language")" "$context" >>"$log" 2>&1 </dev/null ||
@@ -236,7 +239,7 @@ build_unproved() {
 prove() {
     local language=$1 status=0
     step "$language: prove"
-    timeout "$prove_s" "${engine[@]}" run --rm --network none --read-only --user 1000:1000 \
+    timeout "$prove_s" "${engine[@]}" run --rm --network none --read-only --user 1879048192:1879048192 \
         --tmpfs /tmp:rw,nosuid,nodev,size=64m,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
         --memory 256m --memory-swap 256m --cpus 0.5 --pids-limit 128 --log-driver none \
         --entrypoint /usr/local/lib/sandbox/prove "$(unproved "$language")" \
@@ -301,7 +304,8 @@ main() {
     trap 'rm -rf "$work"' EXIT
     find_engine
     ensure_entry
-    ensure_warm
+    ensure_shared "$warm" "$here/warm/holder.c"
+    ensure_shared "$nss" "$here/nss/nss.c"
     collect_build_args
     for language in "${languages[@]}"; do
         build_runner "$language"

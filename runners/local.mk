@@ -20,15 +20,19 @@ runners_common_entry_LDFLAGS = -static -s
 runners_common_entry_LDADD =
 
 # A shared object goes into foreign processes, so it has nothing of the configured flags either.
-noinst_DATA += runners/warm/warm.so
-CLEANFILES += runners/warm/warm.so
+shared_objects = runners/warm/warm.so runners/nss/libnss_sandbox.so.2
+noinst_DATA += $(shared_objects)
+CLEANFILES += $(shared_objects)
 runners/warm/warm.so: runners/warm/holder.c
-	$(AM_V_CCLD)$(MKDIR_P) runners/warm && \
-	$(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fPIC -shared -s -o $@ $(srcdir)/runners/warm/holder.c
+runners/nss/libnss_sandbox.so.2: runners/nss/nss.c
+$(shared_objects):
+	$(AM_V_CCLD)$(MKDIR_P) $(@D) && \
+	$(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fPIC -shared -s -o $@ $(srcdir)/$(@D)/*.c
 
 EXTRA_DIST += \
 	runners/README.md \
 	runners/warm/holder.c \
+	runners/nss/nss.c \
 	runners/bash/Dockerfile \
 	runners/bash/libraries \
 	runners/bash/prove \

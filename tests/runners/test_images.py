@@ -39,14 +39,14 @@ class Images(unittest.TestCase):
         self.addCleanup(self.dir.cleanup)
         os.chmod(self.dir.name, 0o777)
 
-    def command(self, language, user="1000:1000", memory="256m", cpus=("--cpus", "1")):
+    def command(self, language, user="1879048192:1879048192", memory="256m", cpus=("--cpus", "1")):
         return [ENGINE, "run", "--rm", "-i", "--network", "none", "--read-only", "--user", user,
                 "--tmpfs", "/tmp:rw,nosuid,nodev,size=64m,mode=1777", "--cap-drop", "ALL",
                 "--security-opt", "no-new-privileges", "--memory", memory, "--memory-swap", memory,
                 "--pids-limit", "128", *cpus, "--log-driver", "none",
                 "-v", f"{self.dir.name}:/data", f"sandcgi-runner-{language}:latest"]
 
-    def run_in(self, language, code, user="1000:1000", memory="256m", **options):
+    def run_in(self, language, code, user="1879048192:1879048192", memory="256m", **options):
         if label(language, "sandbox.build") is None:
             self.skipTest(f"no image for {language}: runners/build.sh {language}")
         return sbx.run(self.command(language, user, memory), sbx.envelope(code, deadline_ms=60000, **options))

@@ -81,7 +81,7 @@ class Case(unittest.TestCase):
         self.data = f"{folder.name}/data"
         os.mkdir(self.data)
         os.chmod(self.data, 0o777)
-        self.open(["docker", "run", "--rm", "-i", "--network", "none", "--read-only", "--user", "1000:1000", "--tmpfs",
+        self.open(["docker", "run", "--rm", "-i", "--network", "none", "--read-only", "--user", "1879048192:1879048192", "--tmpfs",
                    "/tmp:rw,exec,nosuid,nodev,size=64m,mode=1777", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
                    "--memory", "256m", "--pids-limit", "128", "--log-driver", "none", "-v", f"{self.data}:/data",
                    "-v", f"{folder.name}:/sandbox:ro", "--entrypoint", "/sandbox/entry", f"sandcgi-runner-{language}",

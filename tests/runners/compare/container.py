@@ -13,7 +13,7 @@ import sbx  # noqa: E402
 
 PATIENCE_S = 120
 MEMORY = 256 << 20
-USER = (1000, 1000)
+USER = (1879048192, 1879048192)  # in no file of an image, as the users of conversations
 LABEL = "sandcgi.compare"
 
 

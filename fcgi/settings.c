@@ -81,8 +81,9 @@ const struct conf_row settings_table[] = {
      "Image repositories that are used as runners, separated by commas. A trailing * matches any suffix."},
     {"SANDBOX_RUNTIME", CONF_STRING, FIELD(runtime), "", 0, 64, NULL, 0,
      "OCI runtime of all containers (runsc, kata, ...). Each start first verifies that the engine has it. Empty: the engine's default."},
-    {"SANDBOX_USER", CONF_STRING, FIELD(sandbox_user), "1000:1000", 0, 32, NULL, CONF_REQUIRED,
-     "UID:GID that programs run as and that owns their files. Must not be 0."},
+    {"SANDBOX_USER", CONF_STRING, FIELD(sandbox_user), "auto", 0, 32, NULL, CONF_REQUIRED,
+     "User that programs run as and that owns their files. auto: each conversation has one of its own, between 1879048192 and "
+     "2013265919 (needs root; otherwise all have this account). UID:GID: all have this one. Must not be 0."},
     {"SANDBOX_CPUS", CONF_MILLI, FIELD(container.cpu_milli), "0.5", 10, 1000000, NULL, 0,
      "CPUs available to one run."},
     {"SANDBOX_MEMORY", CONF_BYTES, FIELD(container.memory_bytes), "256m", 16 * MIB, 1024 * GIB, NULL, 0,
@@ -205,18 +206,20 @@ static int check_url(struct settings *s, struct err *e)
     return 0;
 }
 
-/* "uid:gid" into numbers. Root inside the containers is refused. */
+/* "uid:gid" into numbers; auto into 0. Root inside the containers is refused. */
 static int check_sandbox_user(struct settings *s, struct err *e)
 {
     AUTO_FREE char *text = mem_strdup(s->sandbox_user);
     char *colon = strchr(text, ':');
     uint64_t uid, gid;
+    if (strcmp(text, "auto") == 0)
+        return 0;
     if (colon)
         *colon = '\0';
     if (!colon || parse_u64(text, 1, INT_MAX, &uid) < 0 ||
         parse_u64(colon + 1, 1, INT_MAX, &gid) < 0)
         return err_set(e, ERR_INVALID,
-                       "SANDBOX_USER must be UID:GID in numbers above 0, e.g. 1000:1000");
+                       "SANDBOX_USER must be auto, or UID:GID in numbers above 0, e.g. 1000:1000");
     s->sandbox_uid = (uid_t)uid;
     s->sandbox_gid = (gid_t)gid;
     return 0;

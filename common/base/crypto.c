@@ -87,16 +87,29 @@ void crypto_hex(const uint8_t *data, size_t len, char *out)
     *out = '\0';
 }
 
+static void random_bytes(void *out, size_t n)
+{
+    if (RAND_bytes(out, (int)n) == 1)
+        return;
+    log_error("the crypto library has no random bytes");
+    _exit(70);
+}
+
+uint32_t crypto_random_u32(void)
+{
+    uint32_t n;
+
+    random_bytes(&n, sizeof n);
+    return n;
+}
+
 void crypto_random_hex(size_t n, char *out)
 {
     uint8_t bytes[32];
     *out = '\0';
     while (n > 0) {
         size_t part = n < sizeof bytes ? n : sizeof bytes;
-        if (RAND_bytes(bytes, (int)part) != 1) {
-            log_error("the crypto library has no random bytes");
-            _exit(70);
-        }
+        random_bytes(bytes, part);
         crypto_hex(bytes, part, out);
         out += 2 * part;
         n -= part;

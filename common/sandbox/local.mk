@@ -11,6 +11,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/links/file_link.c common/sandbox/links/file_link.h \
 	common/sandbox/links/link.c common/sandbox/links/link.h \
 	common/sandbox/files/media.c common/sandbox/files/media.h \
+	common/sandbox/files/owner.c common/sandbox/files/owner.h \
 	common/sandbox/state/quota.c common/sandbox/state/quota.h \
 	common/sandbox/state/retention.c common/sandbox/state/retention.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h common/sandbox/sandbox_root.h \
@@ -42,6 +43,7 @@ check_PROGRAMS += \
 	tests/unit/sandbox/test_link \
 	tests/unit/sandbox/test_helpers \
 	tests/unit/sandbox/test_media \
+	tests/unit/sandbox/test_owner \
 	tests/unit/sandbox/test_quota \
 	tests/unit/sandbox/test_retention \
 	tests/unit/sandbox/test_sandbox \

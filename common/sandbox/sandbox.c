@@ -9,6 +9,7 @@
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/sandbox/files/beneath.h"
+#include "common/sandbox/files/owner.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/state.h"
@@ -22,13 +23,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #define SECRET_MIN   32
 #define ROOT_MODE    0710 /* the web server's group passes through and cannot list */
 #define WARM_MODE    0711 /* within the root */
 #define SANDBOX_MODE 0755
-/* sandbox_retire locks a directory for a moment; a program can lock it for ever. */
+/* A directory is locked alone for a moment (sandbox_retire, take_over); a program can lock it for
+ * ever. */
 #define HOLD_TRIES 50
 #define OPEN_TRIES 8 /* openings of a sandbox that is retired each time */
 
@@ -147,34 +150,28 @@ static int make_own_dirs(const struct sandbox_root *root, struct err *e)
     return 0;
 }
 
-/* Makes a file in .staging and gives it to the sandboxes' user, as every upload does. */
-static int probe_root(const struct sandbox_root *root, struct err *e)
+/* Makes a file in .staging and gives it to a user of sandboxes, as every upload does. */
+static int probe_root(struct sandbox_root *root, struct err *e)
 {
     AUTO_STAGED struct staged probe = STAGED_INIT;
 
     AUTO_FD int fd = staging_create_file(root, &probe);
+    /* With a full disk the server starts: files can be read and deleted. */
+    if (fd < 0 && (errno == ENOSPC || errno == EDQUOT))
+        fd = memfd_create("probe", MFD_CLOEXEC);
     if (fd < 0) {
-        /* With a full disk the server starts: files can be read and deleted. */
-        if (errno == ENOSPC || errno == EDQUOT)
-            return 0;
         err_errno(e, "SANDBOX_ROOT %s is not writable", root->path);
         e->kind = ERR_INVALID;
         return -1;
     }
-    if (fchown(fd, root->uid, root->gid) < 0)
-        return err_set(
-            e, ERR_INVALID,
-            "SANDBOX_USER: files cannot be given to %ju:%ju by this account: start as root, or set "
-            "SANDBOX_USER=%ju:%ju",
-            (uintmax_t)root->uid, (uintmax_t)root->gid, (uintmax_t)geteuid(), (uintmax_t)getegid());
-    return 0;
+    return owners_choose(root, fd, e);
 }
 
 int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
                       const char *secret, const char *base_url, uid_t uid, gid_t gid, gid_t web_gid,
                       struct err *e)
 {
-    struct sandbox_root root = {.fd = -1, .uid = uid, .gid = gid};
+    struct sandbox_root root = {.fd = -1, .owner = {uid, gid}};
 
     if (!host_path || !host_path[0])
         host_path = path;
@@ -268,24 +265,40 @@ static int open_sandbox(int root_fd, const char *name)
     return fd;
 }
 
-/* Marks the directory as in use for the server's other processes. Without locks in the file system
- * the broker's own records have to do. */
-static void sandbox_hold(int fd)
+/* LOCK_SH marks the directory as in use for the server's other processes. Without locks in the file
+ * system the broker's own records have to do. */
+static bool lock_dir(int fd, int how)
 {
-    for (int i = 0; i < HOLD_TRIES && flock(fd, LOCK_SH | LOCK_NB) < 0; i++) {
-        if (errno != EWOULDBLOCK)
-            return;
+    for (int i = 0; i < HOLD_TRIES; i++) {
+        if (flock(fd, how | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return true;
         poll(NULL, 0, 1);
     }
+    return false;
 }
 
-/* Repairs owner and mode after mkdir, a crash between mkdir and chown, or chmod by a program. */
-static int fix_permissions(const struct sandbox_root *root, int fd, const struct stat *st,
-                           struct err *e)
+/* Gives a tree with another owner to one of its own, unless it is in use: the programs of a
+ * container that still runs would lose their files. It then keeps its owner for now. */
+static int take_over(const struct sandbox_root *root, int fd, struct stat *st, struct err *e)
 {
-    if ((st->st_uid != root->uid || st->st_gid != root->gid) &&
-        fchown(fd, root->uid, root->gid) < 0)
-        return err_errno(e, "the sandbox's directory cannot be given to its user");
+    if (lock_dir(fd, LOCK_EX)) {
+        log_info("the files of a conversation get another owner than %u", st->st_uid);
+        if (owner_give_tree(fd, owner_new(root), e) < 0 || fstat(fd, st) < 0)
+            return -1;
+    }
+    if (st->st_uid == 0)
+        return err_set(e, ERR_BUSY, "the conversation's directory belongs to root; try again");
+    return 0;
+}
+
+/* Locks the directory, and repairs its owner, and its mode after a program's chmod. */
+static int prepare_dir(const struct sandbox_root *root, int fd, struct stat *st, struct err *e)
+{
+    if (fstat(fd, st) < 0)
+        return err_errno(e, "the sandbox's directory cannot be examined");
+    if (!owner_is_right(root, st) && take_over(root, fd, st, e) < 0)
+        return -1;
+    lock_dir(fd, LOCK_SH);
     if ((st->st_mode & 07777) != SANDBOX_MODE && fchmod(fd, SANDBOX_MODE) < 0)
         return err_errno(e, "the mode of the sandbox's directory cannot be set");
     return 0;
@@ -310,16 +323,27 @@ static int sandbox_enter(struct sandbox *sb, struct sandbox *out, struct err *e)
         return sandbox_missing(sb, e);
     if (fd < 0)
         return err_errno(e, "the sandbox's directory cannot be opened");
-    sandbox_hold(fd);
-    if (fstat(fd, &st) < 0)
-        return err_errno(e, "the sandbox's directory cannot be examined");
+    if (prepare_dir(sb->root, fd, &st, e) < 0)
+        return -1;
     if (fstatat(sb->root->fd, sb->name, &now, AT_SYMLINK_NOFOLLOW) < 0 || now.st_ino != st.st_ino ||
         now.st_dev != st.st_dev)
         return sandbox_missing(sb, e);
-    if (fix_permissions(sb->root, fd, &st, e) < 0)
-        return -1;
+    sb->owner = (struct sandbox_owner){st.st_uid, st.st_gid};
     sb->fd = TAKE_FD(fd);
     *out = *sb;
+    return 0;
+}
+
+/* Makes the directory that sb names, by renaming in one with the right owner, unless it is there.
+ */
+static int make_dir(struct sandbox *sb, struct err *e)
+{
+    AUTO_STAGED struct staged folder = STAGED_INIT;
+
+    sb->made = staging_create_folder(sb->root, owner_new(sb->root), &folder) == 0 &&
+               staged_move(&folder, sb->root->fd, sb->name, STAGED_MOVE_FREE) == 0;
+    if (!sb->made && errno != EEXIST)
+        return err_errno(e, "the sandbox's directory cannot be made");
     return 0;
 }
 
@@ -331,12 +355,9 @@ int sandbox_open(const struct sandbox_root *root, const char *tenant, const char
     if (sandbox_name(root, tenant, conversation, sb.name, e) < 0)
         return -1;
     for (int i = 0; i < OPEN_TRIES; i++) {
-        sb.made = mkdirat(root->fd, sb.name, SANDBOX_MODE) == 0;
-        if (!sb.made && errno != EEXIST)
-            return err_errno(e, "the sandbox's directory cannot be made");
         if (sandbox_enter(&sb, out, e) == 0)
             return 0;
-        if (e->kind != ERR_NOT_FOUND)
+        if (e->kind != ERR_NOT_FOUND || make_dir(&sb, e) < 0)
             return -1;
     }
     return err_set(e, ERR_BUSY, "the conversation is being deleted; try again");

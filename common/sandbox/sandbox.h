@@ -38,9 +38,9 @@ int sandbox_name(const struct sandbox_root *root, const char *tenant, const char
 
 /*
  * The sandbox of a conversation, created when absent. While a process of the server has it open,
- * sandbox_retire refuses it. Owner (root->uid) and mode (0755) are repaired after a change by a
- * program or a crash. tenant and conversation are checked as by sandbox_name. *out is closed with
- * sandbox_close; it borrows root.
+ * sandbox_retire refuses it. Its mode (0755) is repaired after a change by a program. A tree with
+ * another owner than the setting's is given to one of its own, unless it is in use. tenant and
+ * conversation are checked as by sandbox_name. *out is closed with sandbox_close; it borrows root.
  */
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e);

@@ -44,15 +44,21 @@ struct sandbox_watch {
     void *ctx;
 };
 
+/* The user that programs run as, and that owns their files. */
+struct sandbox_owner {
+    uid_t uid;
+    gid_t gid;
+};
+
 /* SANDBOX_ROOT and what is needed to name things in it; one per process. */
 struct sandbox_root {
     int fd;
-    char *path;      /* as this process sees it */
-    char *host_path; /* as the engine's host sees it */
-    char *secret;    /* FILE_SECRET */
-    char *base_url;  /* PUBLIC_BASE_URL without a trailing slash */
-    uid_t uid;       /* owner of sandboxes: the user inside the containers */
-    gid_t gid;
+    char *path;                 /* as this process sees it */
+    char *host_path;            /* as the engine's host sees it */
+    char *secret;               /* FILE_SECRET */
+    char *base_url;             /* PUBLIC_BASE_URL without a trailing slash */
+    struct sandbox_owner owner; /* of all sandboxes; uid 0: each has one of its own, */
+    uid_t first_uid, last_uid;  /* out of these */
     struct link_key link_key;
     struct file_key file_key;
     int64_t url_ttl_s; /* how long a file's URL is valid; 0 (the default): as long as the file is
@@ -63,6 +69,7 @@ struct sandbox_root {
 struct sandbox {
     const struct sandbox_root *root; /* borrowed */
     char name[SANDBOX_NAME_LEN + 1];
+    struct sandbox_owner owner;
     int fd;    /* not O_PATH: the directory can be read */
     bool made; /* this opening made it */
 };

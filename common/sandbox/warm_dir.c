@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/sandbox/files/beneath.h"
+#include "common/sandbox/files/owner.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/files/tree.h"
 
@@ -39,7 +40,7 @@ int warm_dir_make(const struct sandbox_root *root, char out_name[WARM_DIR_NAME_L
     crypto_random_hex(WARM_DIR_NAME_LEN / 2, name);
     /* A file system without this kind of rename is found here, not when a run needs the directory.
      */
-    if (staging_create_folder(root, &folder) < 0 ||
+    if (staging_create_folder(root, owner_new(root), &folder) < 0 ||
         staged_move(&folder, pool, name, STAGED_MOVE_NEW) < 0)
         return err_errno(e, "no warm directory could be made in SANDBOX_ROOT/" WARM_DIR);
     memcpy(out_name, name, sizeof(name));

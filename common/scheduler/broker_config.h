@@ -32,7 +32,7 @@ struct broker_config {
     const char *runtime;
     const char *root_path, *host_path, *file_secret, *base_url;
     int64_t url_ttl_s; /* of files' URLs; 0: as long as the file is there */
-    uid_t sandbox_uid;
+    uid_t sandbox_uid; /* of programs and their files; 0: each sandbox has its own */
     gid_t sandbox_gid;
     gid_t web_gid;    /* of the web server, which serves files; 0: none */
     uid_t client_uid; /* besides our own: may connect */

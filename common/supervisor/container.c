@@ -195,13 +195,16 @@ void container_clear(struct container *c)
     auto_close_fd(&c->lock_fd);
 }
 
-int container_start(struct container *c, struct engine_spec *spec, struct err *e)
+int container_start(struct container *c, struct sandbox_owner owner, struct engine_spec *spec,
+                    struct err *e)
 {
     const struct supervisor_start *start = c->start;
     const struct broker_config *config = start->config;
     char user[48];
 
-    snprintf(user, sizeof user, "%u:%u", config->sandbox_uid, config->sandbox_gid);
+    if (owner.uid == 0 || owner.gid == 0)
+        return err_set(e, ERR_INTERNAL, "a container's directory belongs to root");
+    snprintf(user, sizeof user, "%u:%u", owner.uid, owner.gid);
     spec->image_name = start->runner ? start->runner->image : spec->image;
     if (start->runner)
         spec->image = start->runner->image_id;

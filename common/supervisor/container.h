@@ -70,8 +70,10 @@ void channel_ring_at(struct channel *c, struct deadline d);
 /* From now on the main process cannot send; what it sent before is handled. */
 void channel_close(struct channel *c);
 
-/* Adds to *spec what all containers of this server have in common, and starts it. */
-int container_start(struct container *c, struct engine_spec *spec, struct err *e);
+/* Adds to *spec what all containers of this server have in common, and starts it as the owner of
+ * its /data. */
+int container_start(struct container *c, struct sandbox_owner owner, struct engine_spec *spec,
+                    struct err *e);
 
 /* ERR_LIMIT naming field when len is over max. */
 int container_check_size(const char *field, uint64_t len, uint64_t max, struct err *e);

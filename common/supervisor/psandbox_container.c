@@ -92,7 +92,7 @@ int psandbox_start(struct psandbox *s, struct err *e)
         .deadline_unix = clock_unix_s() + (s->total_ms + CONTAINER_START_MS + GRACE_MS) / 1000,
         .network = json_get_bool(start->head, "network", 0),
     };
-    if (container_start(&s->base, &spec, e) < 0)
+    if (container_start(&s->base, s->sandbox.owner, &spec, e) < 0)
         return -1;
     s->began_ms = s->used_ms = clock_mono_ms();
     s->record = record_new(s);

@@ -3,6 +3,7 @@
 #include "common/supervisor/supervisor_self.h"
 
 #include "common/base/log.h"
+#include "common/base/mem.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
@@ -10,6 +11,7 @@
 #include "common/sandbox/warm_dir.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
@@ -130,13 +132,15 @@ static void start_warm(struct supervisor *s)
     struct sandbox known = {.root = start->root};
     struct err e = ERR_INIT;
 
-    if (start->sandbox_dir) {
-        s->dir_id = supervisor_dir_id(start->root, start->sandbox_dir);
+    if (start->sandbox_dir)
         memcpy(known.name, start->sandbox_dir, sizeof known.name);
-    }
+    AUTO_FREE char *dir = start->warm_dir ? mem_printf(WARM_DIR "/%s", start->warm_dir)
+                                          : mem_strdup(known.name);
     AUTO_FREE char *data_path = start->warm_dir ? warm_dir_host_path(start->root, start->warm_dir)
                                                 : sandbox_host_path(&known);
-    if (supervisor_start_container(s, data_path, &e) == 0)
+    if (fstatat(start->root->fd, dir, &s->dir, AT_SYMLINK_NOFOLLOW) < 0)
+        log_warn("cannot start a warm container: its directory: %s", strerror(errno));
+    else if (supervisor_start_container(s, data_path, &e) == 0)
         wait_for_claim(s);
     else if (e.kind != ERR_CANCELLED)
         log_warn("cannot start a warm container: %s", e.text);

@@ -228,11 +228,13 @@ void supervisor_claim(void *owner, const json_t *message, int take_connection)
 
 /* ---- its files ---- */
 
-ino_t supervisor_dir_id(const struct sandbox_root *root, const char *sandbox_dir)
+/* Was the warm container started on the sandbox's directory, as its owner? */
+static bool is_warm_on_it(const struct supervisor *s)
 {
-    struct stat st;
+    struct stat now;
 
-    return fstatat(root->fd, sandbox_dir, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_ino : 0;
+    return fstat(s->sandbox.fd, &now) == 0 && now.st_ino == s->dir.st_ino &&
+           now.st_uid == s->dir.st_uid && now.st_gid == s->dir.st_gid;
 }
 
 /* Opens s->sandbox; started becomes false when the warm container cannot serve it. */
@@ -255,7 +257,7 @@ static int open_sandbox(struct supervisor *s, struct err *e)
     }
     if (sandbox_open(start->root, r->tenant, r->conversation, &s->sandbox, e) < 0)
         return -1;
-    if (s->started && supervisor_dir_id(start->root, s->sandbox.name) != s->dir_id)
+    if (s->started && !is_warm_on_it(s))
         s->started = false;
     return 0;
 }
@@ -320,7 +322,10 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
         spec.env = env.items;
         spec.n_env = env.n;
     }
-    s->started = container_start(&s->base, &spec, e) == 0;
+    struct sandbox_owner owner = {s->dir.st_uid, s->dir.st_gid};
+    if (s->sandbox.fd >= 0)
+        owner = s->sandbox.owner;
+    s->started = container_start(&s->base, owner, &spec, e) == 0;
     if (s->started && s->claimed)
         channel_send(&s->base.channel, json_pack("{s:s}", "is", "started"));
     return s->started ? 0 : -1;

@@ -5,16 +5,17 @@
 #include "common/records/run_result.h"
 #include "common/supervisor/container.h"
 
+#include <sys/stat.h>
+
 #define SUPERVISOR_STARTS 3 /* containers for one run, if one after another is lost too soon */
 
 enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
 
 struct supervisor {
     struct container base;
-    bool started; /* there is a container */
-    ino_t dir_id; /* of the directory a warm container was started on: another directory may get
-                     its name */
-    bool stop;    /* what the engine does is to end */
+    bool started;    /* there is a container */
+    struct stat dir; /* that a warm container was started on: another directory may get its name */
+    bool stop;       /* what the engine does is to end */
 
     /* The run, once claimed. */
     bool claimed;
@@ -65,8 +66,6 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
 json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct err *e);
 /* Records that the sandbox is its tenant's and is used now; once while the run lasts. */
 void supervisor_note_use(struct supervisor *s);
-/* Which directory has that name now; 0: none. */
-ino_t supervisor_dir_id(const struct sandbox_root *root, const char *sandbox_dir);
 
 /* Ends the proxy to the package index, if there is one. */
 void supervisor_close_index(struct supervisor *s);

@@ -134,9 +134,6 @@ derive_settings()
         SANDCGI_USER=$(setting SANDCGI_USER sandcgi)
         SANDCGI_LISTEN_GROUP=$(setting SANDCGI_LISTEN_GROUP "${nginx_user#* }")
         export SANDCGI_USER SANDCGI_LISTEN_GROUP
-    else
-        SANDBOX_USER=$(setting SANDBOX_USER "$(id -u):$(id -g)")
-        export SANDBOX_USER
     fi
 
     max=$(setting SANDBOX_TIMEOUT_MAX 300s)
@@ -154,7 +151,7 @@ derive_settings()
 note_places()
 {
     local name missing=()
-    for name in SANDBOX_ROOT SANDBOX_USER SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE \
+    for name in SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE \
         SANDCGI_USER; do
         [[ -z ${!name:-} ]] || env_value "$name" >/dev/null || missing+=("$name=${!name}")
     done

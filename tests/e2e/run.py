@@ -33,6 +33,7 @@ MODULES = (
     "hostile_tree",
     "foreign_accounts",
     "warm",
+    "users",
     "runs",
     "crash",
     "frontends",

@@ -120,7 +120,6 @@ class Site:
             "SANDCGI_BROKER": f"{self.folder}/run/broker.sock",
             "SANDCGI_WORKERS": "6",
             "SANDCGI_USER": "nobody" if IS_ROOT else None,
-            "SANDBOX_USER": None if IS_ROOT else f"{os.getuid()}:{os.getgid()}",
             "SANDCGI_SECRET_FILE": f"{self.folder}/run/front-secret",
             "SANDCGI_LOG_LEVEL": "debug",
             "DOCKER_HOST": engine.host(),
@@ -284,6 +283,11 @@ class Site:
 
 
 INSTANCE_DIGITS = 16
+
+
+def is_sandbox_user(uid):
+    """May a program have this user, when SANDBOX_USER is not set?"""
+    return 1879048192 <= int(uid) <= 2013265919 if IS_ROOT else int(uid) == os.getuid()
 
 
 @functools.cache

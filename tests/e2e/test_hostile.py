@@ -45,6 +45,7 @@ def _():
             check(value in (None, 0, "", False, [], {}, -1), f"HostConfig.{name} = {value!r} is not in the golden copy")
     for name, want in golden["Config"].items():
         equal(shape["Config"].get(name), want, f"Config.{name}")
+    check(all(sites.is_sandbox_user(uid) for uid in shape["Config"]["User"].split(":")), shape["Config"]["User"])
     check(host["MaskedPaths"] and host["ReadonlyPaths"], "the engine's masked paths")
     equal([(m["Type"], re.sub(r"^.*/[0-9a-f]{64}$", "SANDBOX", m["Source"]), m["Target"], m.get("ReadOnly", False))
            for m in host["Mounts"]], [("bind", "SANDBOX", "/data", False)])

@@ -236,7 +236,9 @@ def _():
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "image": "debian:no-such-tag"}), "missing")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "cobol"}), "language")
     sandbox = client.structured("create_sandbox", {"conversationId": client.conversation, "image": "debian:bookworm-slim"})["sandboxId"]
-    contains(_out(client, sandbox, "id -u; . /etc/os-release; echo $ID $HOME"), "1000\ndebian /tmp\n")
+    uid, *words = _out(client, sandbox, "id -u; . /etc/os-release; echo $ID $HOME").split()
+    check(sites.is_sandbox_user(uid), uid)
+    equal(words, ["debian", "/tmp"])
     config = engine.api("GET", f"/containers/{_container(site, sandbox)}/json")["HostConfig"]
     equal((config["ReadonlyRootfs"], config["NetworkMode"], config["CapDrop"], config["Privileged"]), (True, "none", ["ALL"], False))
     check(config["Memory"] and config["PidsLimit"], config)

@@ -29,9 +29,9 @@ def _():
     client.upload("empty", b"")
     client.upload("a/b/c.txt", b"one")
     client.upload("a/b/c.txt", b"two!")
-    out = client.run("stat -c '%n %s %u' empty a a/b a/b/c.txt", "bash")["stdout"].split("\n")
-    user = sites.shared().settings["SANDBOX_USER"] or "1000:1000"
-    uid = user.split(":", maxsplit=1)[0]
+    out = client.run("stat -c '%n %s %u' empty a a/b a/b/c.txt; id -u", "bash")["stdout"].split("\n")
+    uid = out[4]
+    check(sites.is_sandbox_user(uid), uid)
     equal(out[0], f"empty 0 {uid}")
     equal(out[3], f"a/b/c.txt 4 {uid}")
     equal({line.split()[-1] for line in out if line}, {uid}, "owner (H-32)")

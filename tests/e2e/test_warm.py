@@ -37,8 +37,8 @@ def _():
     equal([one["name"] for one in result["files"]], ["d/made"])
     equal(client.download(result["files"][0]["url"]).body, b"by a run")
     client.upload("given", b"by hand")
-    result = client.run("cat d/made given; pwd; stat -c %u:%g .", "bash")
-    equal(result["stdout"], "by a runby hand/data\n1000:1000\n")
+    result = client.run("cat d/made given; pwd; stat -c %u:%g . | sed s/$(id -u)/mine/g", "bash")
+    equal(result["stdout"], "by a runby hand/data\nmine:mine\n")
 
 
 @test("an upload comes first: the conversation exists, and its run sees the file")
@@ -161,8 +161,9 @@ def _():
 def _shape(container):
     shape = engine.inspect(container)
     shape["HostConfig"].pop("Mounts")
+    check(sites.is_sandbox_user(shape["Config"]["User"].split(":")[0]), shape["Config"]["User"])
     return shape["HostConfig"], {name: shape["Config"][name] for name in
-                                 ("User", "Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}
+                                 ("Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}
 
 
 @test("H-44: a warm container has the limits and isolation of one that is made for a run")

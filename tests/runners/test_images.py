@@ -153,7 +153,7 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
 
     def test_bash(self):
         r = self.run_in("bash", 'jq -r .a <<<"{\\"a\\":\\"$1\\"}"; pwd; readlink -f /mnt/data; id -u; echo x > f', args=["v"])
-        self.check(r, "v\n/data\n/data\n1000\n")
+        self.check(r, "v\n/data\n/data\n1879048192\n")
 
     def wait_in(self, language, code, tiers, cpus=("--cpus", "1"), **options):
         """As run_in, but the program comes after everything that the image offers is ready."""

@@ -121,22 +121,22 @@ static int copy_exactly(int from_fd, int to_fd, uint64_t size, struct err *e)
     return 0;
 }
 
-static int give(const struct sandbox_root *root, int fd, struct err *e)
+static int give(const struct sandbox *sb, int fd, struct err *e)
 {
-    if (fchown(fd, root->uid, root->gid) < 0)
+    if (fchown(fd, sb->owner.uid, sb->owner.gid) < 0)
         return err_errno(e, "the file cannot be given to the sandbox's user");
     if (fchmod(fd, 0644) < 0)
         return err_errno(e, "the file's mode cannot be set");
     return 0;
 }
 
-static int stage_content(const struct sandbox_root *root, int from_fd, uint64_t size,
-                         struct staged *out, struct err *e)
+static int stage_content(const struct sandbox *sb, int from_fd, uint64_t size, struct staged *out,
+                         struct err *e)
 {
-    AUTO_FD int fd = staging_create_file(root, out);
+    AUTO_FD int fd = staging_create_file(sb->root, out);
     if (fd < 0)
         return err_errno(e, "the file cannot be made");
-    if (copy_exactly(from_fd, fd, size, e) < 0 || give(root, fd, e) < 0)
+    if (copy_exactly(from_fd, fd, size, e) < 0 || give(sb, fd, e) < 0)
         return -1;
     /* Network file systems report a full disk only here. */
     if (close(TAKE_FD(fd)) < 0)
@@ -182,7 +182,7 @@ static void path_walk_clear(struct path_walk *w)
 /* Makes the folder w->last in w->fd, by renaming in one with the right owner. When a program has
  * made the name meanwhile, the rename fails or replaces an empty folder; the open that follows
  * decides. */
-static int path_walk_make(const struct sandbox_root *root, struct path_walk *w)
+static int path_walk_make(const struct sandbox *sb, struct path_walk *w)
 {
     AUTO_STAGED struct staged folder = STAGED_INIT;
 
@@ -190,7 +190,7 @@ static int path_walk_make(const struct sandbox_root *root, struct path_walk *w)
         errno = EINVAL;
         return -1;
     }
-    if (staging_create_folder(root, &folder) < 0)
+    if (staging_create_folder(sb->root, sb->owner, &folder) < 0)
         return -1;
     AUTO_FD int parent = fcntl(w->fd, F_DUPFD_CLOEXEC, 3);
     if (parent < 0)
@@ -210,7 +210,7 @@ static int path_walk_enter(const struct sandbox *sb, bool make, struct path_walk
     int next = openat(w->fd, w->last, flags);
 
     if (next < 0 && errno == ENOENT && make) {
-        if (path_walk_make(sb->root, w) < 0)
+        if (path_walk_make(sb, w) < 0)
             return -1;
         next = openat(w->fd, w->last, flags);
     }
@@ -221,8 +221,8 @@ static int path_walk_enter(const struct sandbox *sb, bool make, struct path_walk
     return 0;
 }
 
-/* Descends to name; with make missing folders are made (owned by the sandbox's uid, 0755). 0, or -1
- * with errno; *out is to be cleared in either case. */
+/* Descends to name; with make missing folders are made (owned by the sandbox's user, 0755). 0, or
+ * -1 with errno; *out is to be cleared in either case. */
 static int path_walk_go(const struct sandbox *sb, const char *name, bool make,
                         struct path_walk *out)
 {
@@ -306,7 +306,7 @@ int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t 
 {
     AUTO_STAGED struct staged file = STAGED_INIT;
 
-    if (stage_content(sb->root, from_fd, size, &file, e) < 0)
+    if (stage_content(sb, from_fd, size, &file, e) < 0)
         return -1;
     return move_in(sb, name, &file, replace, e);
 }
@@ -314,7 +314,7 @@ int files_put(const struct sandbox *sb, const char *name, int from_fd, uint64_t 
 int files_put_staged(const struct sandbox *sb, const char *name, struct staged *file, int fd,
                      struct err *e)
 {
-    if (give(sb->root, fd, e) < 0)
+    if (give(sb, fd, e) < 0)
         return -1;
     return move_in(sb, name, file, true, e);
 }

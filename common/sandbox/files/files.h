@@ -32,7 +32,7 @@ int files_open(const struct sandbox *sb, const char *name, struct stat *out, str
 
 /*
  * Puts the content of from_fd (read from its current offset, exactly size bytes; ERR_IO when there
- * are fewer) at name, creating missing folders (owned by the sandbox's uid, 0755) and replacing
+ * are fewer) at name, creating missing folders (owned by the sandbox's user, 0755) and replacing
  * an existing file or link (never following one); without replace ERR_EXISTS when anything is
  * there. The content is written in .staging (owner and mode 0644 set there by descriptor), then
  * renamed in: readers see the old or the new file. ERR_IO on a full disk, with nothing left behind;

@@ -50,7 +50,8 @@ int staging_name_file(const struct sandbox_root *root, int fd, struct staged *ou
     return 0;
 }
 
-int staging_create_folder(const struct sandbox_root *root, struct staged *out)
+int staging_create_folder(const struct sandbox_root *root, struct sandbox_owner owner,
+                          struct staged *out)
 {
     char name[STAGING_NAME_LEN + 1];
 
@@ -58,7 +59,7 @@ int staging_create_folder(const struct sandbox_root *root, struct staged *out)
         return -1;
     memcpy(out->name, name, sizeof(name));
     AUTO_FD int fd = openat(out->dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fchown(fd, root->uid, root->gid) < 0)
+    if (fd < 0 || fchown(fd, owner.uid, owner.gid) < 0)
         return -1;
     return fchmod(fd, 0755);
 }

@@ -25,8 +25,9 @@ int staging_create_file(const struct sandbox_root *root, struct staged *out);
 /* Gives a file that was opened without a name (O_TMPFILE) one. 0, or -1 with errno. */
 int staging_name_file(const struct sandbox_root *root, int fd, struct staged *out);
 
-/* A new empty folder, mode 0755, owned by the sandboxes' user. 0, or -1 with errno. */
-int staging_create_folder(const struct sandbox_root *root, struct staged *out);
+/* A new empty folder, mode 0755. 0, or -1 with errno. */
+int staging_create_folder(const struct sandbox_root *root, struct sandbox_owner owner,
+                          struct staged *out);
 
 enum staged_move {
     STAGED_MOVE_REPLACE, /* replaces what rename(2) replaces */

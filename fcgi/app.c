@@ -142,12 +142,10 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
     }
 }
 
-void app_set_sessions(struct app *app, int fd, int elicitations_max)
+void app_set_sessions(struct app *app, int fd)
 {
-    for (int i = 0; i < TOOLSETS; i++) {
+    for (int i = 0; i < TOOLSETS; i++)
         app->servers[i].sessions_fd = fd;
-        app->servers[i].elicitations_max = elicitations_max;
-    }
 }
 
 const struct mcp_server *app_server(const struct app *app, const char *tools)

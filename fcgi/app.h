@@ -6,6 +6,7 @@
 #include "common/sandbox/links/link.h"
 #include "common/tools/tools.h"
 #include "fcgi/hub/events.h"
+#include "fcgi/process/calls.h"
 #include "fcgi/settings.h"
 
 /* A bearer token and its tenant. */
@@ -25,6 +26,7 @@ struct app {
     char *front_secret;       /* that nginx must send; NULL with SANDCGI_AUTH=token */
     struct app_token *tokens; /* for SANDCGI_AUTH=token */
     size_t n_tokens;
+    struct call_place place; /* a worker's; all zero: no calls are counted */
 };
 
 /*
@@ -36,8 +38,8 @@ struct app {
 int app_init(struct app *app, const struct settings *settings, bool http, struct err *e);
 void app_clear(struct app *app);
 
-/* sessions_fd (borrowed; -1: none) and elicitations_max of all servers. */
-void app_set_sessions(struct app *app, int fd, int elicitations_max);
+/* sessions_fd (borrowed; -1: none) of all servers. */
+void app_set_sessions(struct app *app, int fd);
 
 /* The server with a set of tools; tools NULL: the one of the setting TOOLS. NULL: no such set. */
 const struct mcp_server *app_server(const struct app *app, const char *tools);

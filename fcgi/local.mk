@@ -13,6 +13,7 @@ libfront_a_SOURCES = \
 	fcgi/hub/hub_jobs.c \
 	fcgi/hub/hub_stream.c fcgi/hub/hub_stream.h \
 	fcgi/process/broker.c \
+	fcgi/process/calls.c fcgi/process/calls.h \
 	fcgi/process/master.c \
 	fcgi/process/resources.c fcgi/process/resources.h \
 	fcgi/process/status.c \
@@ -28,10 +29,11 @@ sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/fcgi/test_fcgi_record tests/unit/fcgi/test_http tests/unit/fcgi/test_hub \
+check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_fcgi_record tests/unit/fcgi/test_http tests/unit/fcgi/test_hub \
 	tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
 	tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio_inbox
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
+tests_unit_fcgi_test_calls_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_fcgi_record_SOURCES = tests/unit/fcgi/test_fcgi_record.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_fcgi_record_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_http_LDADD = libfront.a $(LDADD)

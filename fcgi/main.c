@@ -71,7 +71,7 @@ static int run_single(const char *config_path, bool http)
             AUTO_FD int sessions_fd = sessions_dir_open(&settings, &self, &none);
             if (sessions_fd < 0)
                 log_debug("no sessions: %s", none.text);
-            app_set_sessions(&app, sessions_fd, 0);
+            app_set_sessions(&app, sessions_fd);
             cgi_serve(&app);
             result = 0;
         } else {

@@ -16,6 +16,7 @@ libbase_a_SOURCES = \
 	common/base/loop.c common/base/loop.h \
 	common/base/mem.c common/base/mem.h \
 	common/base/parse.c common/base/parse.h \
+	common/base/share.h \
 	common/base/sock.c common/base/sock.h \
 	common/base/sock_message.c \
 	common/base/utf8.c common/base/utf8.h
@@ -27,6 +28,7 @@ check_PROGRAMS += \
 	tests/unit/base/test_b64 \
 	tests/unit/base/test_buf \
 	tests/unit/base/test_privsep \
+	tests/unit/base/test_share \
 	tests/unit/base/test_clock \
 	tests/unit/base/test_conf \
 	tests/unit/base/test_crypto \

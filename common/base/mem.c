@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define KEPT_FREE_MAX (2u * 1024 * 1024) /* what the next request may use again */
@@ -41,6 +42,13 @@ static void *checked(void *p)
 void *mem_alloc(size_t size)
 {
     return checked(calloc(1, product(1, size)));
+}
+
+void *mem_shared(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return checked(p == MAP_FAILED ? NULL : p);
 }
 
 void *mem_alloc_raw(size_t size)
@@ -84,10 +92,17 @@ char *mem_printf(const char *fmt, ...)
     return checked(n < 0 ? NULL : text);
 }
 
+void mem_trim(void)
+{
+#ifdef HAVE_MALLINFO2
+    malloc_trim(0);
+#endif
+}
+
 void mem_give_back(void)
 {
 #ifdef HAVE_MALLINFO2
     if (mallinfo2().fordblks > KEPT_FREE_MAX)
-        malloc_trim(0);
+        mem_trim();
 #endif
 }

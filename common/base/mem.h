@@ -13,6 +13,8 @@ void *mem_alloc(size_t size) __attribute__((malloc, returns_nonnull)); /* zeroed
 void *mem_alloc_raw(size_t size) __attribute__((malloc, returns_nonnull));
 void *mem_array(size_t n, size_t size)
     __attribute__((malloc, returns_nonnull)); /* zeroed, overflow-checked */
+void *mem_shared(size_t size)
+    __attribute__((malloc, returns_nonnull)); /* zeroed, shared with later children; munmap */
 void *mem_resize(void *p, size_t n, size_t size)
     __attribute__((returns_nonnull)); /* overflow-checked */
 char *mem_strdup(const char *s) __attribute__((malloc, returns_nonnull, nonnull));
@@ -23,3 +25,5 @@ char *mem_printf(const char *fmt, ...)
 
 /* Returns what a large request has freed to the kernel; cheap when there is little. */
 void mem_give_back(void);
+/* Gives all of it back: for a process of which there are many. */
+void mem_trim(void);

@@ -62,9 +62,6 @@ struct mcp_server {
         *tools_cache; /* of tools/list, made by mcp_tools_cache_new; NULL: none */
     int sessions_fd;  /* directory of the legacy sessions' files; -1: there are no sessions */
     int64_t session_ttl_s;
-    /* How many calls may wait for their client's user at once, over all processes that share
-     * sessions_fd: each occupies a worker. 0: no limit; negative: none. */
-    int elicitations_max;
     /* Seals requestState; the same in all workers; at least 32 bytes. */
     const void *seal_key;
     size_t seal_key_len;

@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/mem.h"
+#include "common/base/share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@
 #define RETRY_MAX_MS     60000
 #define RETRY_UNKNOWN_MS 1000
 #define PACE_WEIGHT      8 /* how many releases the pace remembers */
-#define QUEUE_SHARE      4 /* a tenant may wait with so many times the room that is left */
 
 struct ticket {
     struct ticket *next;
@@ -231,8 +231,7 @@ enum admission_answer admission_ask(struct admission *a, const struct admission_
     } else if (fits(a, t, want->sandbox_dir)) {
         place_take(a, t, want->sandbox_dir);
         answer = ADMISSION_GO;
-    } else if (a->waiting < a->limits.queue &&
-               t->waiting < QUEUE_SHARE * (a->limits.queue - a->waiting)) {
+    } else if (share_allows(t->waiting, a->waiting, a->limits.queue)) {
         tenant_enqueue(a, t, want);
         /* Tenants take turns: the last of t comes after all its own, and after as many of each
          * other tenant's. */

@@ -50,6 +50,7 @@ static void serve_post(const struct app *app, const struct mcp_server *server,
     if (http_guard_shape(r, a) < 0 || http_read_body(r, app->settings->max_body, &body, a) < 0)
         return;
     json_auto_t *message = json_parse(buf_str(&body), body.len, JSON_MAX_DEPTH, &e);
+    buf_clear(&body); /* the call may wait */
     origin.out = &stream->out;
     origin.takes_text = true;
     a->status = 200; /* of an event stream, if one begins */
@@ -97,7 +98,8 @@ static void serve_mcp(const struct app *app, struct http_request *r, struct http
         a->asked_headers = r->asked_headers ? r->asked_headers : "";
         return;
     }
-    if (http_guard_who(app, r, a) < 0 || !(server = http_guard_tools(app, r, a)))
+    if (http_guard_who(app, r, a) < 0 || http_guard_room(app, r, a) < 0 ||
+        !(server = http_guard_tools(app, r, a)))
         return;
     if (http_request_is(r, "POST"))
         serve_post(app, server, r, stream, a);
@@ -285,10 +287,12 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e)
     while (!stop_requested()) {
         if (epoll_pwait(watch_fd, &event, 1, -1, &while_waiting) < 0)
             continue;
+        call_begin(&app->place);
         int rc = FCGX_Accept_r(&request);
         if (rc == 0)
             fastcgi_serve_one(app, &request);
-        else if (on_accept_error(-rc, e) < 0)
+        call_end(&app->place);
+        if (rc != 0 && on_accept_error(-rc, e) < 0)
             return -1;
     }
     return 0;

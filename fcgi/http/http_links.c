@@ -143,7 +143,7 @@ void http_upload_serve(const struct app *app, struct http_request *r, struct htt
         http_refuse(a, 405, "Allow: PUT\r\n", "Use PUT");
         return;
     }
-    if (http_guard_front(app, r, a) < 0)
+    if (http_guard_front(app, r, a) < 0 || http_guard_room(app, r, a) < 0)
         return;
     bool in_file = app->settings->auth == SETTINGS_AUTH_NGINX && r->body_file;
     json_auto_t *file = in_file ? receive_file(app, r, &e) : receive_streamed(app, r, &e);
@@ -294,7 +294,7 @@ void http_archive_serve(const struct app *app, struct http_request *r, struct ht
     struct err e = ERR_INIT;
 
     a->what = "archive";
-    if (http_guard_front(app, r, a) < 0)
+    if (http_guard_front(app, r, a) < 0 || http_guard_room(app, r, a) < 0)
         return;
     if (!http_request_is(r, "GET") && !http_request_is(r, "HEAD")) {
         http_refuse(a, 405, "Allow: GET, HEAD\r\n", "Use GET");

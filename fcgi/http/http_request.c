@@ -214,6 +214,14 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
     return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant (SANDCGI_TENANT)");
 }
 
+int http_guard_room(const struct app *app, const struct http_request *r, struct http_answer *a)
+{
+    if (call_admit(&app->place, r->tenant))
+        return 0;
+    return http_refuse(a, 429, "Retry-After: 1\r\n",
+                       "Too many calls at once (SANDCGI_MAX_CALLS); try again later");
+}
+
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
                                           struct http_answer *a)
 {

@@ -40,6 +40,9 @@ int http_guard_front(const struct app *app, const struct http_request *r, struct
 /* Authenticates the caller and sets r->tenant. */
 int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a);
 
+/* 429 when the tenant has its share of all calls; a FastCGI worker only. */
+int http_guard_room(const struct app *app, const struct http_request *r, struct http_answer *a);
+
 /* The server with the location's set of tools; NULL: a->status 404. */
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
                                           struct http_answer *a);

@@ -3,6 +3,7 @@
 #include "fcgi/commands.h"
 
 #include "common/base/log.h"
+#include "common/base/share.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
 #include "fcgi/process/resources.h"
@@ -164,10 +165,18 @@ static void pump_replay(struct hub *h, struct hub_stream *s)
 
 /* ---- requests ---- */
 
-static bool is_full(void *ctx)
+static bool is_full(void *ctx, const char *tenant)
 {
     const struct hub *h = ctx;
-    return h->n_streams - h->n_pending >= h->max_streams;
+    uint64_t key = share_key(tenant);
+    size_t own = 0, taken = 0;
+
+    for (const struct hub_stream *s = h->streams; s; s = s->next) {
+        bool open = !s->reader && !s->ending;
+        taken += open;
+        own += open && s->tenant == key;
+    }
+    return !share_allows(own, taken, h->max_streams);
 }
 
 static bool has_session(void *ctx, const char *session)
@@ -189,6 +198,7 @@ static void stream_begin(struct hub *h, struct hub_stream *s)
 
     hub_request_judge(&h->rules, s->reader, &r);
     s->server = r.server;
+    s->tenant = r.tenant;
     hub_stream_begin(s, r.listen, r.replay);
     h->n_pending--;
     if (s->replay) {

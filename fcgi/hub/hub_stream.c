@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/share.h"
 #include "common/mcp/call.h"
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
@@ -188,8 +189,10 @@ static void refuse_request(struct http_answer *a, int status, const json_t *mess
 static void refuse_full(struct http_answer *a, const json_t *message)
 {
     a->headers = "Retry-After: 30\r\n";
-    refuse_request(a, 429, message, RPC_INTERNAL_ERROR,
-                   "too many streams are open (SANDCGI_MAX_STREAMS); try again later");
+    refuse_request(
+        a, 429, message, RPC_INTERNAL_ERROR,
+        "too many streams are open, or too many of this tenant (SANDCGI_MAX_STREAMS); try "
+        "again later");
 }
 
 static void answer_from_mcp(struct mcp_answer *from, struct http_answer *a)
@@ -279,7 +282,7 @@ static void judge_post(const struct hub_rules *rules, struct http_request *r,
         /* The web server has judged by the header Mcp-Method. A call would stop every stream. */
         refuse_request(a, 400, message, MCP_HEADER_MISMATCH,
                        "the header Mcp-Method differs from method");
-    } else if (rules->is_full(rules->ctx)) {
+    } else if (rules->is_full(rules->ctx, r->tenant)) {
         refuse_full(a, message);
     } else {
         handle_listen(r, message, out, a);
@@ -296,7 +299,7 @@ static void request_judge(const struct hub_rules *rules, struct http_request *r,
         judge_post(rules, r, out, a);
     else if (!http_request_is(r, "GET"))
         http_refuse(a, 405, ALLOW, "Use POST");
-    else if (rules->is_full(rules->ctx))
+    else if (rules->is_full(rules->ctx, r->tenant))
         refuse_full(a, NULL);
     else
         judge_get(rules, r, out, a);
@@ -315,6 +318,7 @@ void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *
     http_request_read(&source, &r);
     request_judge(rules, &r, out, &a);
     mem_give_back();
+    out->tenant = share_key(r.tenant);
     struct buf all = BUF_INIT(HTTP_HEAD_MAX + HUB_BODY_MAX);
     if (out->is_stream || out->stays) {
         http_answer_write_stream_head(&a, &all);

@@ -26,6 +26,7 @@ struct hub_stream {
     struct loop_watch watch;
     struct fcgi_reader *reader; /* owned; NULL: the request has been received */
     int request_id;
+    uint64_t tenant;                 /* share_key, since the request has been received */
     struct mcp_listen *listen;       /* owned; NULL: a replay, or an answer without a stream */
     const struct mcp_server *server; /* set with listen: the server that was called */
     struct mcp_replay *replay;       /* owned; NULL: none */
@@ -67,7 +68,7 @@ static inline bool hub_stream_is_idle(const struct hub_stream *s)
 /* What the decision depends on. */
 struct hub_rules {
     const struct app *app;
-    bool (*is_full)(void *ctx);
+    bool (*is_full)(void *ctx, const char *tenant);      /* has it its share of the streams? */
     bool (*has_session)(void *ctx, const char *session); /* a GET stream of that session */
     void *ctx;
 };
@@ -76,6 +77,7 @@ struct hub_request {
     struct buf bytes;                /* what to write first; owned by the caller */
     bool is_stream;                  /* bytes begin an event stream */
     bool stays;                      /* the stream stays open; else the request ends with bytes */
+    uint64_t tenant;                 /* share_key */
     const struct mcp_server *server; /* that was called */
     struct mcp_listen *listen;       /* owned by the caller; may be NULL, like replay */
     struct mcp_replay *replay;

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -25,6 +26,9 @@
 #define PAUSE_MIN_MS 100
 #define PAUSE_MAX_MS 5000
 #define GRACE_MS     5000 /* on top of the longest run, for a drain to end by itself */
+#define LOOK_MS      25   /* between two looks at workers with brief calls */
+#define SHRINK_MS    1000 /* between two ends of an eighth of the workers that are too many */
+#define SHRINK_PART  8
 
 enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB };
 
@@ -35,8 +39,9 @@ struct child_slot {
     enum role role;
     pid_t pid; /* 0: not running */
     int64_t started_ms;
-    int64_t pause_ms; /* before the last restart; 0 after a good life */
-    struct deadline start_at;
+    int64_t pause_ms;         /* before the last restart; 0 after a good life */
+    struct deadline start_at; /* without pid; never: the slot is not used */
+    bool ending;              /* a worker that is too many has been asked to end */
 };
 
 struct master {
@@ -46,9 +51,12 @@ struct master {
     int fastcgi_fd, broker_fd, signal_fd;
     int hub_fd, events_fd; /* -1: no hub */
     int sessions_fd;
+    int wake_fd; /* a call has begun or ended while the master did not look */
     sigset_t old_mask;
     struct child_slot *slots;
-    size_t n_slots;
+    size_t n_slots, first_worker;
+    struct calls *calls; /* of the workers' slots */
+    struct deadline shrink_at;
     pid_t *draining; /* children of earlier generations (SIGHUP) that have not ended yet */
     size_t n_draining;
     bool stopping;
@@ -60,7 +68,8 @@ static int broker_main(struct master *m, struct err *e)
 {
     const struct broker_config config = broker_config_of(m->settings, m->workers.uid);
 
-    for (int **fd = (int *[]){&m->fastcgi_fd, &m->hub_fd, &m->events_fd, &m->sessions_fd, NULL};
+    for (int **fd = (int *[]){&m->fastcgi_fd, &m->hub_fd, &m->events_fd, &m->sessions_fd,
+                              &m->wake_fd, NULL};
          *fd; fd++)
         auto_close_fd(*fd);
     return broker_serve(&config, m->broker_fd, e);
@@ -68,8 +77,9 @@ static int broker_main(struct master *m, struct err *e)
 
 /* Workers and hub parse hostile input: they drop all rights, and erase the secrets that only the
  * broker needs. */
-static int front_main(struct master *m, bool hub, struct err *e)
+static int front_main(struct master *m, const struct child_slot *slot, struct err *e)
 {
+    bool hub = slot->role == ROLE_HUB;
     pid_t master = getppid();
     struct app app;
     int result = 0;
@@ -85,12 +95,17 @@ static int front_main(struct master *m, bool hub, struct err *e)
         return -1;
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
-    /* A call that waits for an elicitation occupies its worker; the answer needs another one. */
-    app_set_sessions(&app, m->sessions_fd,
-                     m->settings->workers > 1 ? (int)(m->settings->workers / 2) : -1);
+    app_set_sessions(&app, m->sessions_fd);
+    if (!hub)
+        app.place = (struct call_place){.calls = m->calls,
+                                        .i = (size_t)(slot - m->slots) - m->first_worker,
+                                        .n = m->n_slots - m->first_worker,
+                                        .max = m->settings->max_calls,
+                                        .wake_fd = m->wake_fd};
     json_object_seed(0); /* from /dev/urandom, which cannot be opened later */
     if (account_confine(m->sessions_fd, hub, e) < 0)
         return -1;
+    mem_trim();              /* what it took to make the filter */
     if (getppid() == master) /* else it died while the change of account had cleared the signal */
         result = hub ? hub_serve(&app, m->hub_fd, m->events_fd, e)
                      : fastcgi_serve(&app, m->fastcgi_fd, e);
@@ -98,17 +113,17 @@ static int front_main(struct master *m, bool hub, struct err *e)
     return result;
 }
 
-static void child_main(struct master *m, enum role role, pid_t parent)
+static void child_main(struct master *m, const struct child_slot *slot, pid_t parent)
 {
     struct err e = ERR_INIT;
 
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(0);
-    log_setup((enum log_level)m->settings->log_level, role_names[role]);
+    log_setup((enum log_level)m->settings->log_level, role_names[slot->role]);
     auto_close_fd(&m->signal_fd);
     sigprocmask(SIG_SETMASK, &m->old_mask, NULL);
-    int result = role == ROLE_BROKER ? broker_main(m, &e) : front_main(m, role == ROLE_HUB, &e);
+    int result = slot->role == ROLE_BROKER ? broker_main(m, &e) : front_main(m, slot, &e);
     if (result < 0)
         log_error("%s", e.text);
     _exit(result < 0 ? 1 : 0);
@@ -119,7 +134,7 @@ static void slot_start(struct master *m, struct child_slot *slot)
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        child_main(m, slot->role, parent);
+        child_main(m, slot, parent);
     slot->started_ms = clock_mono_ms();
     if (pid < 0) {
         log_error("fork: %s", strerror(errno));
@@ -154,9 +169,12 @@ static void on_child_exit(struct master *m, pid_t pid, int status)
         struct child_slot *slot = &m->slots[i];
         if (slot->pid != pid)
             continue;
-        if (!m->stopping)
+        if (!m->stopping && !slot->ending)
             slot_ended(slot, status);
+        if (slot->role == ROLE_WORKER)
+            calls_clear(m->calls, i - m->first_worker);
         slot->pid = 0;
+        slot->ending = false;
         return;
     }
     for (size_t i = 0; i < m->n_draining; i++) {
@@ -189,17 +207,90 @@ static void master_stop(struct master *m)
     signal_all(m, SIGTERM);
 }
 
+static void slots_free(struct master *m)
+{
+    calls_free(m->calls, m->n_slots - m->first_worker);
+    free(m->slots);
+}
+
 static void slots_make(struct master *m)
 {
-    size_t others = m->hub_fd >= 0 ? 2 : 1;
-
-    m->n_slots = others + m->settings->workers;
+    m->first_worker = m->hub_fd >= 0 ? 2 : 1;
+    m->n_slots = m->first_worker + m->settings->workers + m->settings->max_calls;
+    m->calls = calls_new(m->n_slots - m->first_worker);
     m->slots = mem_array(m->n_slots, sizeof *m->slots);
     for (size_t i = 0; i < m->n_slots; i++)
-        m->slots[i] = (struct child_slot){.role = i == 0       ? ROLE_BROKER
-                                                  : i < others ? ROLE_HUB
-                                                               : ROLE_WORKER,
+        m->slots[i] = (struct child_slot){.role = ROLE_WORKER, .start_at = DEADLINE_NEVER};
+    for (size_t i = 0; i < m->first_worker; i++)
+        m->slots[i] = (struct child_slot){.role = i == 0 ? ROLE_BROKER : ROLE_HUB,
                                           .start_at = deadline_in_ms(0)};
+}
+
+/* ---- free workers ---- */
+
+static bool slot_is_unused(const struct child_slot *slot)
+{
+    return slot->pid == 0 && slot->start_at.at_ms < 0;
+}
+
+/* How many workers have no call that lasts; *out_brief: one of them has a call. */
+static size_t count_free(const struct master *m, bool *out_brief)
+{
+    int64_t now = clock_mono_ms();
+    size_t n_free = 0;
+
+    *out_brief = false;
+    for (size_t i = m->first_worker; i < m->n_slots; i++) {
+        const struct child_slot *slot = &m->slots[i];
+        enum call_state state = calls_state(m->calls, i - m->first_worker, now);
+        n_free += !slot_is_unused(slot) && !slot->ending && state != CALL_LONG;
+        *out_brief = *out_brief || state == CALL_BRIEF;
+    }
+    return n_free;
+}
+
+/* Ends workers without a call. One that gets a call just now answers it first. */
+static void end_workers(struct master *m, size_t n)
+{
+    for (size_t i = m->n_slots; i-- > m->first_worker && n > 0;) {
+        struct child_slot *slot = &m->slots[i];
+        if (slot->pid == 0 || slot->ending ||
+            calls_state(m->calls, i - m->first_worker, clock_mono_ms()) != CALL_NONE)
+            continue;
+        slot->ending = true;
+        kill(slot->pid, SIGTERM);
+        n--;
+    }
+}
+
+/* Has a worker started for each call that lasts, and fewer of them again slowly, since calls like
+ * these may come again. Returns when to look again. */
+static struct deadline keep_workers_free(struct master *m)
+{
+    size_t wanted = m->settings->workers, used = 0;
+    bool brief;
+
+    atomic_store(&m->calls->wants_wake, true); /* before the look: see wake_master */
+    size_t n_free = count_free(m, &brief);
+    if (brief)
+        atomic_store(&m->calls->wants_wake, false);
+    if (n_free > wanted && deadline_passed(m->shrink_at)) {
+        end_workers(m, (n_free - wanted + SHRINK_PART - 1) / SHRINK_PART);
+        m->shrink_at = deadline_in_ms(SHRINK_MS);
+    }
+    for (size_t i = m->first_worker; i < m->n_slots; i++) {
+        struct child_slot *slot = &m->slots[i];
+        if (n_free < wanted && slot_is_unused(slot)) {
+            slot->start_at = deadline_in_ms(0);
+            n_free++;
+        }
+        if (!slot_is_unused(slot))
+            used = i + 1 - m->first_worker;
+    }
+    atomic_store(&m->calls->n_used, used);
+    if (brief)
+        return deadline_in_ms(LOOK_MS);
+    return n_free > wanted ? m->shrink_at : DEADLINE_NEVER;
 }
 
 /* Checks what can be checked without a change: a bad configuration must not end a running server.
@@ -249,7 +340,6 @@ static void master_reload(struct master *m)
         kill(slot->pid, slot->role == ROLE_BROKER ? SIGHUP : SIGTERM);
         m->draining[m->n_draining++] = slot->pid;
     }
-    free(m->slots);
     settings_clear(m->settings);
     free(m->settings);
     m->settings = fresh;
@@ -260,6 +350,7 @@ static void master_reload(struct master *m)
 static void on_signal(struct master *m)
 {
     struct signalfd_siginfo info;
+
     while (read(m->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             master_stop(m);
@@ -281,15 +372,19 @@ static bool has_children(const struct master *m)
 
 static void master_tick(struct master *m)
 {
-    struct deadline next = m->stopping ? m->give_up : DEADLINE_NEVER;
+    struct deadline next = m->stopping ? m->give_up : keep_workers_free(m);
+    eventfd_t ignored;
+
     for (size_t i = 0; i < m->n_slots && !m->stopping; i++) {
         if (deadline_passed(m->slots[i].start_at))
             slot_start(m, &m->slots[i]);
         next = deadline_min(next, m->slots[i].start_at);
     }
-    struct pollfd p = {.fd = m->signal_fd, .events = POLLIN};
-    if (poll(&p, 1, deadline_poll_ms(next)) > 0)
+    struct pollfd p[] = {{.fd = m->signal_fd, .events = POLLIN},
+                         {.fd = m->wake_fd, .events = POLLIN}};
+    if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) > 0 && p[0].revents)
         on_signal(m);
+    eventfd_read(m->wake_fd, &ignored);
     if (m->stopping && deadline_passed(m->give_up)) {
         signal_all(m, SIGKILL);
         m->give_up = deadline_in_ms(GRACE_MS);
@@ -305,7 +400,10 @@ static int master_open_signals(struct master *m, struct err *e)
     if (sigprocmask(SIG_BLOCK, &set, &m->old_mask) < 0)
         return err_errno(e, "sigprocmask");
     m->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return m->signal_fd < 0 ? err_errno(e, "signalfd") : 0;
+    if (m->signal_fd < 0)
+        return err_errno(e, "signalfd");
+    m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return m->wake_fd < 0 ? err_errno(e, "eventfd") : 0;
 }
 
 /* Finds every error of the configuration before the first child is started. */
@@ -326,10 +424,11 @@ static int master_open(struct master *m, struct err *e)
 static void master_close(struct master *m)
 {
     for (int **fd = (int *[]){&m->fastcgi_fd, &m->broker_fd, &m->hub_fd, &m->events_fd,
-                              &m->sessions_fd, &m->signal_fd, NULL};
+                              &m->sessions_fd, &m->signal_fd, &m->wake_fd, NULL};
          *fd; fd++)
         auto_close_fd(*fd);
-    free(m->slots);
+    if (m->slots)
+        slots_free(m);
     free(m->draining);
     settings_clear(m->settings);
     free(m->settings);
@@ -346,6 +445,8 @@ int master_run(struct settings *take_settings, const char *config_path)
                        .hub_fd = -1,
                        .events_fd = -1,
                        .sessions_fd = -1,
+                       .wake_fd = -1,
+                       .shrink_at = deadline_in_ms(0),
                        .give_up = DEADLINE_NEVER};
     int status = 1;
 
@@ -354,8 +455,8 @@ int master_run(struct settings *take_settings, const char *config_path)
         fprintf(stderr, "sandcgi: %s\n", e.text);
     } else {
         slots_make(&m);
-        log_info("sandcgi " PACKAGE_VERSION " listening on %s, %ju workers%s", m.settings->listen,
-                 (uintmax_t)m.settings->workers, m.hub_fd >= 0 ? ", hub" : "");
+        log_info("sandcgi " PACKAGE_VERSION " listening on %s, %ju free workers%s",
+                 m.settings->listen, (uintmax_t)m.settings->workers, m.hub_fd >= 0 ? ", hub" : "");
         kernel_log_walls();
         while (!m.stopping || has_children(&m))
             master_tick(&m);

@@ -49,6 +49,7 @@ MODULES = (
     "links",
     "packages",
     "local",
+    "crowds",
     "logs",
     "memory",
 )

@@ -197,7 +197,7 @@ def _():
 
 @test("one event reaches hundreds of streams at once", timeout=120)
 def _():
-    site = _site({"SANDCGI_MAX_STREAMS": "600"})
+    site = _site({"SANDCGI_MAX_STREAMS": "700"})
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
                        "params": {"notifications": {"toolsListChanged": True}, "_meta": META}}).encode()

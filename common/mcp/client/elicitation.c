@@ -9,11 +9,9 @@
 #include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 
 /* ---- for handlers ---- */
 
@@ -352,40 +350,17 @@ static int check_requests(struct mcp_call *call, struct mcp_channel *channel,
     return stdio_client ? 0 : mcp_mailbox_bind(&channel->mailbox, call->session->id, e);
 }
 
-/* One of the slots for calls that wait for an answer, held as long as the descriptor is open. */
-static int slot_lock(const struct mcp_server *server, struct err *e)
-{
-    char name[32];
-
-    for (int i = 0; i < server->elicitations_max; i++) {
-        snprintf(name, sizeof name, ".question.%d", i);
-        AUTO_FD int fd = openat(server->sessions_fd, name,
-                                O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0)
-            return err_errno(e, "cannot open %s in the sessions' directory", name);
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-            return TAKE_FD(fd);
-    }
-    return err_set(e, ERR_BUSY,
-                   "this needs to ask the client's user, but too many calls wait for an answer "
-                   "already: try again later");
-}
-
 /* *out_responses (new reference) has all the responses. */
 static int round_run(struct mcp_call *call, struct mcp_channel *channel,
                      const struct mcp_need *need, unsigned *number, json_t **out_responses,
                      struct err *e)
 {
     struct round round = {.call = call, .channel = channel, .number = number};
-    AUTO_FD int slot = -1;
     int rc;
 
     if (json_object_size(need->requests) == 0)
         return 0; /* a state only: the next round follows at once */
     if (check_requests(call, channel, mcp_call_capabilities(call), need, e) < 0)
-        return -1;
-    if (call->session && call->server->elicitations_max != 0 &&
-        (slot = slot_lock(call->server, e)) < 0)
         return -1;
     round.waiting = json_object();
     round.responses = json_object();

@@ -66,7 +66,7 @@ static int setup(void **state)
     assert_works(app_init(&w->app, &w->settings, true, &e), e);
     assert_works(w->broker_fd = sock_listen(w->settings.broker, NULL, &e), e);
     assert_works(w->sessions_fd = sessions_dir_open(&w->settings, &self, &e), e);
-    app_set_sessions(&w->app, w->sessions_fd, -1);
+    app_set_sessions(&w->app, w->sessions_fd);
     AUTO_FD int hub_fd = sock_listen(w->settings.hub, NULL, &e);
     AUTO_FD int events_fd = events_listen(w->settings.events, &self, &e);
     assert_true(hub_fd >= 0 && events_fd >= 0);

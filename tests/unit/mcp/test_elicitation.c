@@ -211,25 +211,6 @@ static void a_question_answered_with_an_error_ends_the_call(void **state)
     assert_int_equal(json_array_size(w->sent), 1);
 }
 
-static void only_so_many_calls_wait_for_an_answer_at_once(void **state)
-{
-    struct mcp_world *w = *state;
-
-    set_reply(w, "elicitation/create", "{\"action\":\"accept\",\"content\":{\"name\":\"Ada\"}}");
-    mcp_world_start(w, "2025-06-18", ELICIT);
-    w->server.elicitations_max = 1;
-    assert_says(mcp_world_ask(w, CALL("name", "")), "Hello, Ada!");
-    {
-        AUTO_FD int other = openat(w->server.sessions_fd, ".question.0", O_RDWR);
-        assert_int_equal(flock(other, LOCK_EX | LOCK_NB), 0); /* given back by the first call */
-        assert_says(mcp_world_ask(w, CALL("name", "")), "try again later");
-        w->server.elicitations_max = 2;
-        assert_says(mcp_world_ask(w, CALL("name", "")), "Hello, Ada!");
-    }
-    w->server.elicitations_max = -1;
-    assert_says(mcp_world_ask(w, CALL("name", "")), "try again later");
-}
-
 static void responses_to_nobody_are_accepted(void **state)
 {
     struct mcp_world *w = *state;
@@ -396,7 +377,6 @@ int main(void)
         TEST(a_legacy_client_that_cannot_be_asked_gets_a_failed_result),
         TEST(a_client_on_stdio_is_asked_on_the_same_pipe),
         TEST(a_question_answered_with_an_error_ends_the_call),
-        TEST(only_so_many_calls_wait_for_an_answer_at_once),
         TEST(responses_to_nobody_are_accepted),
         TEST(a_cancelled_call_is_not_answered),
         TEST(cancelling_reaches_only_calls_of_the_same_session),

@@ -1,0 +1,82 @@
+#include "config.h"
+
+#include "fcgi/process/calls.h"
+
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/base/share.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+static size_t size_for(size_t n)
+{
+    return sizeof(struct calls) + n * sizeof(struct call_entry);
+}
+
+struct calls *calls_new(size_t n)
+{
+    return mem_shared(size_for(n));
+}
+
+void calls_free(struct calls *c, size_t n)
+{
+    if (c)
+        munmap(c, size_for(n));
+}
+
+enum call_state calls_state(const struct calls *c, size_t i, int64_t now_ms)
+{
+    int64_t since = atomic_load(&c->entries[i].since_ms);
+
+    if (since == 0)
+        return CALL_NONE;
+    return now_ms - since < CALL_LONG_MS ? CALL_BRIEF : CALL_LONG;
+}
+
+void calls_clear(struct calls *c, size_t i)
+{
+    atomic_store(&c->entries[i].tenant, 0);
+    atomic_store(&c->entries[i].since_ms, 0);
+}
+
+/* After a change of the entry: either the master still sees it, or its wish is seen here. */
+static void wake_master(const struct call_place *p)
+{
+    if (atomic_exchange(&p->calls->wants_wake, false))
+        eventfd_write(p->wake_fd, 1);
+}
+
+void call_begin(const struct call_place *p)
+{
+    if (!p->calls)
+        return;
+    atomic_store(&p->calls->entries[p->i].since_ms, clock_mono_ms());
+    wake_master(p);
+}
+
+void call_end(const struct call_place *p)
+{
+    if (!p->calls)
+        return;
+    calls_clear(p->calls, p->i);
+    wake_master(p);
+}
+
+bool call_admit(const struct call_place *p, const char *tenant)
+{
+    uint64_t key = share_key(tenant);
+    size_t own = 0, taken = 0;
+
+    if (!p->calls)
+        return true;
+    for (size_t i = 0, n = atomic_load(&p->calls->n_used); i < n && i < p->n; i++) {
+        const struct call_entry *entry = &p->calls->entries[i];
+        if (i == p->i || atomic_load_explicit(&entry->since_ms, memory_order_relaxed) == 0)
+            continue;
+        taken++;
+        own += atomic_load_explicit(&entry->tenant, memory_order_relaxed) == key;
+    }
+    atomic_store(&p->calls->entries[p->i].tenant, key);
+    return share_allows(own, taken, p->max);
+}

@@ -50,6 +50,7 @@ bring_up()
     check_ports_free
     build_program
     ensure_engine
+    ensure_network
     ensure_images
     ensure_account
     ensure_sandbox_root

@@ -146,8 +146,12 @@ const struct conf_row settings_table[] = {
      "Maximum lifetime of a persistent sandbox, whether in use or not."},
     {"SANDBOX_PERSISTENT_IMAGES", CONF_STRING, FIELD(limits.persistent.images), "", 0, 0, NULL, 0,
      "Image repositories, besides runners, that create_sandbox accepts, separated by commas. A trailing * matches any suffix. Images are not pulled."},
-    {"SANDBOX_NETWORK", CONF_CHOICE, FIELD(network), "true", 0, 0, "false|true|ask", 0,
-     "Network access of runs that request it. false: never; true: granted; ask: only if the client's user agrees, each time."},
+    {"SANDBOX_NETWORK", CONF_CHOICE, FIELD(network), "public", 0, 0, "none|public|lan", 0,
+     "Network of programs that request one. none: refused; public: the internet without private addresses, this host and other containers; lan: what this host reaches, without other containers. public needs the firewall rules of nginx/setup/network.sh and is refused until a test from inside a container has passed. The FastCGI parameter SANDCGI_NETWORK lowers it per location or tenant."},
+    {"SANDBOX_NETWORK_ASK", CONF_BOOL, FIELD(limits.network_ask), "false", 0, 0, NULL, 0,
+     "Give programs a network only if the client's user agrees, each time."},
+    {"SANDBOX_NETWORK_DNS", CONF_STRING, FIELD(network_dns), "1.1.1.1,9.9.9.9", 0, 255, NULL, CONF_REQUIRED,
+     "Addresses of the name servers that programs on the public network use, separated by commas. A private address must be given to nginx/setup/network.sh, too (start.sh does)."},
     {"SANDBOX_INDEXES", CONF_STRING, FIELD(indexes), "python=https://pypi.org/simple+files.pythonhosted.org,typescript=https://registry.npmjs.org", 0, 4096, NULL, 0,
      "Package index per language for install_package, as language=URL, followed by +HOST for each further host that serves its files. An installation can connect to these hosts only. https only. Empty: no packages."},
     {"SANDBOX_INDEX_PRIVATE", CONF_BOOL, FIELD(index_private), "false", 0, 0, NULL, 0,
@@ -287,8 +291,7 @@ static int settings_derive(struct settings *s, struct err *e)
     /* Starts are fastest at about two at a time per CPU. */
     s->pool.starts_max = 2 * (size_t)sysconf(_SC_NPROCESSORS_ONLN);
     s->index.private_ok = s->index_private;
-    s->limits.network = s->network != SETTINGS_NETWORK_NEVER;
-    s->limits.network_ask = s->network == SETTINGS_NETWORK_ASK;
+    s->limits.network = (enum network_tier)s->network;
     s->bounds.ttl_s = (int64_t)(s->ttl_ms + 999) / 1000;
     const char *name = *s->instance ? s->instance : s->sandbox_host_path;
     if (pool_settings_parse(s->warm, s->warm_memory, machine, &s->pool, e) < 0 ||

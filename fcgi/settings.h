@@ -5,7 +5,6 @@
 #include "common/scheduler/broker_config.h"
 
 enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
-enum settings_network { SETTINGS_NETWORK_NEVER, SETTINGS_NETWORK_ALLOWED, SETTINGS_NETWORK_ASK };
 
 struct settings {
     /* read from the table */
@@ -22,10 +21,11 @@ struct settings {
     uint64_t ttl_ms, url_ttl_ms;
     char *warm, *warm_memory;
     uint64_t warm_idle_ms;
-    int network; /* enum settings_network */
+    int network; /* enum network_tier */
+    char *network_dns;
     char *indexes, *index_ca;
     bool index_private;
-    /* those of the broker; limits.network, limits.network_ask and bounds.ttl_s are derived */
+    /* those of the broker; limits.network and bounds.ttl_s are derived */
     struct engine_address engine;
     struct engine_limits container;
     struct broker_limits limits;

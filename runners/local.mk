@@ -9,6 +9,7 @@ runners_common_entry_SOURCES = \
 	runners/common/index.c \
 	runners/common/kill.c \
 	runners/common/main.c \
+	runners/common/probe.c \
 	runners/common/relay.c \
 	runners/common/report.c \
 	runners/common/serve.c \

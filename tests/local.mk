@@ -35,6 +35,7 @@ fuzz-smoke: $(FUZZ_TARGETS)
 	done
 
 dist_check_SCRIPTS += \
+	tests/lint/addresses.py \
 	tests/lint/banned.sh \
 	tests/lint/docs.sh \
 	tests/lint/format.sh \

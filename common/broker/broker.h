@@ -20,11 +20,11 @@
 
 struct held_job;
 
-/* Jobs that wait for the end of others. */
+/* Jobs that wait for the end of others, and calls that wait for the test of their network. */
 struct held_jobs {
     struct held_job *first; /* the oldest */
     size_t n;
-    bool retry; /* a job has ended: the next may begin */
+    bool retry; /* a job has ended, or a network has been tested: the next may begin */
 };
 
 struct broker {

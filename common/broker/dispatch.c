@@ -19,6 +19,7 @@
 #define HELD_MAX        256
 #define HELD_TENANT_MAX 64
 #define HELD_MS         10000
+#define HELD_NETWORK_MS 30000 /* a test starts two containers */
 
 /* ---- jobs ---- */
 
@@ -73,7 +74,15 @@ static void job_begin(struct broker *b, int take_fd, const json_t *head, int pas
         pool_note_upload(b->pool, sandbox_dir, clock_mono_ms());
 }
 
-/* ---- jobs that are held ---- */
+/* ---- calls that are held: jobs for others to end, what wants a network for its test ---- */
+
+static bool waits_for_network(const struct broker *b, const json_t *head)
+{
+    enum network_tier tier = wire_network(head);
+
+    return tier != NETWORK_NONE && tier <= b->config->limits.network &&
+           !b->housekeeper.runners.network_tested[tier] && !*b->housekeeper.runners.engine_error;
+}
 
 struct held_job {
     struct held_job *next;
@@ -136,8 +145,8 @@ static bool held_has_room(struct broker *b, const char *tenant)
     return !held_is_full(b, tenant);
 }
 
-static void job_hold(struct broker *b, int take_fd, const json_t *head, int take_passed_fd,
-                     const char *tenant)
+static void call_hold(struct broker *b, int take_fd, const json_t *head, int take_passed_fd,
+                      const char *tenant, int ms)
 {
     struct held_job *job = mem_alloc(sizeof *job);
     struct held_job **at = &b->held_jobs.first;
@@ -146,7 +155,7 @@ static void job_hold(struct broker *b, int take_fd, const json_t *head, int take
                              .passed_fd = take_passed_fd,
                              .head = json_incref((json_t *)(uintptr_t)head), /* never changed */
                              .tenant = mem_strdup(tenant),
-                             .end = deadline_in_ms(HELD_MS)};
+                             .end = deadline_in_ms(ms)};
     while (*at)
         at = &(*at)->next;
     *at = job;
@@ -167,7 +176,7 @@ static void job_ask(struct broker *b, int take_fd, const json_t *head, int take_
         break;
     case JOB_MUST_WAIT:
         if (held_has_room(b, tenant))
-            job_hold(b, TAKE_FD(fd), head, TAKE_FD(passed), tenant);
+            call_hold(b, TAKE_FD(fd), head, TAKE_FD(passed), tenant, HELD_MS);
         else
             refuse_as_busy(TAKE_FD(fd));
         break;
@@ -176,6 +185,8 @@ static void job_ask(struct broker *b, int take_fd, const json_t *head, int take_
         break;
     }
 }
+
+static void call_begin(struct broker *b, int take_fd, const json_t *head, int take_passed_fd);
 
 void dispatch_tick(struct broker *b)
 {
@@ -188,6 +199,15 @@ void dispatch_tick(struct broker *b)
         struct held_job *job = *at;
         enum job_limit limit = op_row(op_of(job->head))->limit;
         struct err e = ERR_INIT;
+        if (waits_for_network(b, job->head) && !deadline_passed(job->end)) {
+            at = &job->next;
+            continue;
+        }
+        if (op_row(op_of(job->head))->by == OP_BY_MAIN) {
+            call_begin(b, TAKE_FD(job->fd), job->head, TAKE_FD(job->passed_fd));
+            held_drop(b, at);
+            continue;
+        }
         enum job_answer answer = job_limits_ask(b->children, limit, job->tenant, &e);
 
         if (answer == JOB_MUST_WAIT && !deadline_passed(job->end)) {
@@ -206,7 +226,11 @@ void dispatch_tick(struct broker *b)
 
 struct deadline dispatch_due(const struct broker *b)
 {
-    return b->held_jobs.first ? b->held_jobs.first->end : DEADLINE_NEVER;
+    struct deadline first = DEADLINE_NEVER;
+
+    for (const struct held_job *job = b->held_jobs.first; job; job = job->next)
+        first = deadline_min(first, job->end);
+    return first;
 }
 
 /* ---- operations ---- */
@@ -259,9 +283,8 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
     }
 }
 
-void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_fd)
+static void call_begin(struct broker *b, int take_fd, const json_t *head, int take_passed_fd)
 {
-    struct broker *b = ctx;
     AUTO_FD int fd = take_fd;
     AUTO_FD int passed = take_passed_fd;
     enum broker_op op = op_of(head);
@@ -282,4 +305,15 @@ void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_f
     }
     if (!done)
         job_ask(b, TAKE_FD(fd), head, TAKE_FD(passed));
+}
+
+void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_fd)
+{
+    struct broker *b = ctx;
+    const char *tenant = json_get_string(head, "tenant");
+
+    if (tenant && waits_for_network(b, head) && held_has_room(b, tenant))
+        call_hold(b, take_fd, head, take_passed_fd, tenant, HELD_NETWORK_MS);
+    else
+        call_begin(b, take_fd, head, take_passed_fd);
 }

@@ -1,9 +1,11 @@
 #include "config.h"
 
 #include "common/broker/housekeeper.h"
+#include "common/broker/network_probe.h"
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/mem.h"
 #include "common/protocol/wire.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
@@ -28,14 +30,20 @@
 #define RETRY_MS      1000 /* until an engine that is away, or a callback, is called again */
 #define SETTLE_MS     200  /* image events come in bunches */
 
+/* Between tests of the networks: rules may be taken away, an engine's network be removed. */
+#define NETWORK_MS      600000
+#define NETWORK_SOON_MS 20000 /* while one is refused */
+
 #define FIRST_MESSAGE_MS 5000 /* connections wait so long for the first report on the engine */
 #define RESTART_MS       1000
 #define NOTIFY_DELAY_MS  2200 /* workers remember a list of runners for 2 s */
 #define MESSAGE_MAX      (4u * 1024 * 1024)
+#define NETWORK_UNTESTED "it is being tested; try again in a few seconds"
 
 /* ---- the process ---- */
 
 struct housekeeper {
+    const struct spawner *spawner;
     const struct broker_config *config;
     const struct sandbox_root *root;
     int broker_fd;
@@ -45,6 +53,9 @@ struct housekeeper {
     int64_t next_over; /* Unix time when the next container's time is over, of the last sweep */
     struct deadline next_list; /* never: the list is fresh */
     bool engine_is_lost;
+    char *image; /* of a runner, for the tests of networks; NULL: there is none */
+    struct deadline next_network;
+    char network_error[NETWORK_TIERS][sizeof((struct err *)0)->text]; /* as logged */
 };
 
 static void housekeeper_send(const struct housekeeper *k, json_t *take_message)
@@ -81,6 +92,10 @@ static void list_runners(struct housekeeper *k)
         return;
     }
     k->next_list = DEADLINE_NEVER;
+    if (k->engine_is_lost || (!k->image && runners.n > 0))
+        k->next_network = deadline_in_ms(0);
+    free(k->image);
+    k->image = runners.n > 0 ? mem_strdup(runners.items[0].image_id) : NULL;
     if (k->engine_is_lost)
         k->next_sweep = deadline_in_ms(0); /* an engine that was away may have kept containers */
     k->engine_is_lost = false;
@@ -88,6 +103,36 @@ static void list_runners(struct housekeeper *k)
     housekeeper_send(k, json_pack("{s:o, s:s}", "runners", runners_encode(&runners), "version",
                                   k->engine->ops->version(k->engine)));
     engine_runners_clear(&runners);
+}
+
+static void report_network(struct housekeeper *k, enum network_tier tier, const char *error)
+{
+    bool changed = strcmp(k->network_error[tier], error) != 0;
+
+    snprintf(k->network_error[tier], sizeof k->network_error[tier], "%s", error);
+    if (changed && *error)
+        log_warn("network %s: refused: %s; see nginx/setup/network.sh", network_name(tier), error);
+    else if (changed)
+        log_info("network %s: tested from inside a container, allowed", network_name(tier));
+    housekeeper_send(k, json_pack("{s:i, s:o}", "network", tier, "error",
+                                  json_from_bytes(error, strlen(error))));
+}
+
+static void test_networks(struct housekeeper *k)
+{
+    bool all = true;
+
+    for (enum network_tier tier = k->config->limits.network; tier > NETWORK_NONE; tier--) {
+        struct err e = ERR_INIT;
+
+        if (!k->image)
+            err_set(&e, ERR_NOT_FOUND, "there is no runner image to test it with");
+        else
+            network_probe(k->spawner, k->image, tier, &e);
+        all = all && e.kind == ERR_NONE;
+        report_network(k, tier, e.kind == ERR_NONE ? "" : e.text);
+    }
+    k->next_network = deadline_in_ms(all ? NETWORK_MS : NETWORK_SOON_MS);
 }
 
 static bool is_orphan(void *ctx, const char *run_id, int64_t deadline_unix)
@@ -142,7 +187,7 @@ static bool housekeeper_tick(struct housekeeper *k)
 {
     struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
                           {.fd = k->watch_fd, .events = POLLIN}};
-    struct deadline next = deadline_min(k->next_sweep, k->next_list);
+    struct deadline next = deadline_min(deadline_min(k->next_sweep, k->next_list), k->next_network);
     if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
         return false;
     if (p[0].revents && !on_broker_message(k))
@@ -158,6 +203,8 @@ static bool housekeeper_tick(struct housekeeper *k)
         sweep(k);
     else if (k->engine_is_lost)
         k->next_sweep = DEADLINE_NEVER; /* list_runners sets it when the engine is back */
+    if (deadline_passed(k->next_network))
+        test_networks(k);
     return true;
 }
 
@@ -165,12 +212,15 @@ static void housekeeper_main(void *ctx, int fd)
 {
     const struct spawner *spawner = ((const struct housekeeper_link *)ctx)->spawner;
     struct err e = ERR_INIT;
-    struct housekeeper k = {.config = spawner->config,
+    struct housekeeper k = {.spawner = spawner,
+                            .config = spawner->config,
                             .root = spawner->root,
                             .broker_fd = fd,
                             .watch_fd = -1,
                             .next_list = deadline_in_ms(0),
-                            .next_sweep = deadline_in_ms(0)};
+                            .next_sweep = deadline_in_ms(0),
+                            .next_network = DEADLINE_NEVER,
+                            .network_error = {"?", "?", "?"}}; /* nothing is logged yet */
     k.engine = docker_engine_new(&spawner->config->engine, &e);
     if (!k.engine) {
         log_error("engine: %s", e.text);
@@ -179,11 +229,13 @@ static void housekeeper_main(void *ctx, int fd)
     while (housekeeper_tick(&k))
         ;
     k.engine->ops->free(k.engine);
+    free(k.image);
 }
 
 /* ---- the main process's side ---- */
 
-void housekeeper_link_init(struct housekeeper_link *k, const struct spawner *spawner)
+void housekeeper_link_init(struct housekeeper_link *k, const struct spawner *spawner,
+                           bool *network_news)
 {
     *k = (struct housekeeper_link){
         .spawner = spawner,
@@ -191,13 +243,26 @@ void housekeeper_link_init(struct housekeeper_link *k, const struct spawner *spa
         .start = DEADLINE_NEVER,
         .first_message = deadline_in_ms(FIRST_MESSAGE_MS),
         .notify = DEADLINE_NEVER,
-        .runners = {.engine_error = "the container engine has not answered yet"}};
+        .network_news = network_news,
+        .runners = {.engine_error = "the container engine has not answered yet",
+                    .network_error = {"", NETWORK_UNTESTED, NETWORK_UNTESTED}}};
 }
 
 /* What a client can see of the runners: the list, or that there is none to be had. */
 static json_t *visible_runners(const struct runners *runners)
 {
     return *runners->engine_error ? json_null() : runners_encode(&runners->list);
+}
+
+static void network_read(struct runners *runners, const json_t *message)
+{
+    json_int_t tier = json_get_integer(message, "network", NETWORK_NONE);
+    const char *error = json_get_string(message, "error");
+
+    if (!error || tier <= NETWORK_NONE || tier >= NETWORK_TIERS)
+        return;
+    snprintf(runners->network_error[tier], sizeof runners->network_error[tier], "%s", error);
+    runners->network_tested[tier] = true;
 }
 
 static void runners_read(struct runners *runners, const json_t *message)
@@ -227,6 +292,11 @@ static void on_message(void *owner, void *item, uint32_t events)
         helper_close(&k->helper, k->spawner->io->loop); /* SIGCHLD tells of its end */
     if (!message)
         return;
+    if (json_object_get(message, "network")) {
+        network_read(&k->runners, message);
+        *k->network_news = true;
+        return;
+    }
     k->first_message = DEADLINE_NEVER;
     json_auto_t *before = visible_runners(&k->runners);
     runners_read(&k->runners, message);

@@ -1,10 +1,12 @@
 /*
  * The housekeeper: a long-lived child of the main process that talks to the engine between calls.
  * It tells the main process which runner images there are (at start, and within seconds of a
- * change), and removes containers that have lost their supervisor.
+ * change), removes containers that have lost their supervisor, and tests the networks that programs
+ * may have.
  *
- * It sends {"runners":[…], "version"} or {"engineError":"why the engine cannot be reached"}, and is
- * sent {"sweepInMs":N} when a child has died without cleaning up. It ends with its connection.
+ * It sends {"runners":[…], "version"} or {"engineError":"why the engine cannot be reached"},
+ * {"network": tier, "error":"why no program may have it"}, and is sent {"sweepInMs":N} when a
+ * child has died without cleaning up. It ends with its connection.
  */
 #pragma once
 
@@ -17,10 +19,12 @@ struct housekeeper_link {
     struct deadline start;         /* when one that has ended is started again */
     struct deadline first_message; /* connections wait until then; never: they need not */
     struct deadline notify;        /* when to call runners_changed; never: they did not change */
+    bool *network_news;            /* borrowed; set when a network has been tested */
     struct runners runners;
 };
 
-void housekeeper_link_init(struct housekeeper_link *k, const struct spawner *spawner);
+void housekeeper_link_init(struct housekeeper_link *k, const struct spawner *spawner,
+                           bool *network_news);
 int housekeeper_link_start(struct housekeeper_link *k, struct err *e);
 /* Ends it. */
 void housekeeper_link_clear(struct housekeeper_link *k);

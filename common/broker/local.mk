@@ -5,6 +5,7 @@ libbroker_a_SOURCES = \
 	common/broker/child_io.c common/broker/child_io.h \
 	common/broker/dispatch.c \
 	common/broker/housekeeper.c common/broker/housekeeper.h \
+	common/broker/network_probe.c common/broker/network_probe.h \
 	common/broker/pending_conns.c common/broker/pending_conns.h \
 	common/broker/prune.c common/broker/prune.h \
 	common/broker/psandboxes.c common/broker/psandboxes.h \
@@ -18,6 +19,7 @@ check_PROGRAMS += \
 	tests/unit/broker/test_warm_pool \
 	tests/unit/broker/test_child_io \
 	tests/unit/broker/test_housekeeper \
+	tests/unit/broker/test_network_probe \
 	tests/unit/broker/test_psandboxes \
 	tests/unit/broker/test_server
 tests_unit_broker_test_child_io_SOURCES = tests/unit/broker/test_child_io.c tests/fakes/fake_psandboxes.c \

@@ -170,8 +170,9 @@ static int want_decode(const struct psandboxes *p, const json_t *head, struct wa
         return err_set(e, ERR_INVALID, "language or image: one of them is needed");
     if (out->language && strlen(out->language) > RUN_LANGUAGE_MAX)
         return err_set(e, ERR_NOT_FOUND, "language: unknown");
-    if (json_get_bool(head, "network", 0) && !p->spawner->config->limits.network)
-        return err_set(e, ERR_DENIED, "network: this server does not allow it (SANDBOX_NETWORK)");
+    if (runners_check_network(p->spawner->runners, p->spawner->config->limits.network,
+                              wire_network(head), e) < 0)
+        return -1;
     if (out->session && (!out->language || !psandbox_session_known(out->language)))
         return err_set(e, ERR_INVALID,
                        "session: only python and typescript keep variables between calls");

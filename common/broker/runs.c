@@ -243,7 +243,9 @@ static int call_decode(struct broker *b, struct run_call *call, struct err *e)
     if (wire_run_head_decode(call->head, &call->request, &call->options, e) < 0 ||
         sandbox_name(&b->root, call->request.tenant, call->request.conversation, run->sandbox_dir,
                      e) < 0 ||
-        !runners_find(&b->housekeeper.runners, call->request.language, e))
+        !runners_find(&b->housekeeper.runners, call->request.language, e) ||
+        runners_check_network(&b->housekeeper.runners, b->config->limits.network,
+                              call->request.network, e) < 0)
         return -1;
     run->tenant = call->request.tenant;
     run->conversation = call->request.conversation;

@@ -129,8 +129,8 @@ static void broker_tick(struct broker *b)
 {
     housekeeper_link_tick(&b->housekeeper, b->stopping);
     pending_conns_tick(&b->pending_conns);
+    dispatch_tick(b); /* it may begin runs */
     runs_tick(b);
-    dispatch_tick(b);
     if (b->stopping) {
         pending_conns_clear(&b->pending_conns);
         warm_pool_release(&b->warm_pool, NULL);
@@ -248,7 +248,7 @@ static void connect_parts(struct broker *b)
     b->pending_conns = (struct pending_conns){
         .loop = &b->loop, .dispatch = dispatch_call, .ctx = b};
     b->psandboxes = (struct psandboxes){.dispatch = dispatch_call, .ctx = b};
-    housekeeper_link_init(&b->housekeeper, &b->spawner);
+    housekeeper_link_init(&b->housekeeper, &b->spawner, &b->held_jobs.retry);
     prune_init(&b->prune, &b->spawner, &b->warm_pool, b->queue);
 }
 

@@ -188,7 +188,7 @@ struct child *spawn_psandbox(const struct spawner *s, const struct psandbox_spaw
 
     child_set_owner(child, spawn->tenant, spawn->conversation);
     child->session = spawn->session;
-    child->network = json_is_true(json_object_get(spawn->head, "network"));
+    child->network = wire_network(spawn->head) != NETWORK_NONE;
     return row_fork(s, child, run_psandbox, &start, e);
 }
 

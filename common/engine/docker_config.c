@@ -15,6 +15,12 @@
 #define CPU_QUOTA_MIN_US 1000
 #define SHM_BYTES        (16 * 1024 * 1024)
 
+const struct container_network container_networks[] = {
+    [NETWORK_NONE] = {"none", NULL},
+    [NETWORK_PUBLIC] = {"sandcgi-public", "sgpub-"},
+    [NETWORK_LAN] = {"sandcgi-lan", "sglan-"},
+};
+
 bool container_run_id_ok(const char *run_id)
 {
     static const char alnum[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -112,6 +118,21 @@ static json_t *make_mounts(const struct engine_spec *spec)
     return TAKE_PTR(list);
 }
 
+static void add_network(json_t *host, const struct engine_spec *spec)
+{
+    json_auto_t *dns = json_array();
+
+    json_object_set_new(host, "NetworkMode", json_string(container_networks[spec->network].name));
+    for (const char *s = spec->dns ? spec->dns : ""; *s; s += strspn(s, ", ")) {
+        size_t len = strcspn(s, ", ");
+
+        json_array_append_new(dns, json_stringn(s, len));
+        s += len;
+    }
+    if (json_array_size(dns) > 0)
+        json_object_set(host, "Dns", dns);
+}
+
 static json_t *make_host(const struct engine_spec *spec)
 {
     json_t *mounts = make_mounts(spec);
@@ -132,8 +153,7 @@ static json_t *make_host(const struct engine_spec *spec)
     add_limits(host, &spec->limits);
     if (spec->runtime && *spec->runtime)
         json_object_set_new(host, "Runtime", json_string(spec->runtime));
-    if (!spec->network)
-        json_object_set_new(host, "NetworkMode", json_string("none"));
+    add_network(host, spec);
     return host;
 }
 
@@ -156,7 +176,7 @@ static json_t *make_config(const struct engine_spec *spec)
                                       "/tmp", "/tmp/script", "/usr/local/bin/entry", "index",
                                       "/run/index/proxy", "/usr/local/lib/sandbox/install"));
     /* Without it Docker runs its network hook even for NetworkMode none; Podman needs the mode. */
-    json_object_set_new(config, "NetworkDisabled", json_boolean(!spec->network));
+    json_object_set_new(config, "NetworkDisabled", json_boolean(spec->network == NETWORK_NONE));
     return config;
 }
 

@@ -22,6 +22,12 @@
 #define LABEL_RUN      "sandbox.run"
 #define LABEL_DEADLINE "sandbox.deadline"
 
+/* What the engine calls the network of a tier, and the bridge's name before its random part, which
+ * nginx/setup/network.sh knows; "none" and NULL for NETWORK_NONE. */
+extern const struct container_network {
+    const char *name, *bridge;
+} container_networks[];
+
 /* Appends the JSON body of POST /containers/create. ERR_INVALID when the spec lacks or breaks
  * something. */
 int container_body(const struct engine_spec *spec, struct buf *out, struct err *e);

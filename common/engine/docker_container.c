@@ -199,6 +199,8 @@ int docker_start(struct engine *engine, const struct engine_spec *spec,
     docker_container_remove(docker);
     docker_attend_begin(docker_http_attend(docker->http), attend);
     result = step_done(docker, d, docker_http_ready(docker->http, e), e);
+    if (result == 0 && spec->network != NETWORK_NONE)
+        result = step_done(docker, d, docker_network(docker, spec->network, e), e);
     if (result == 0)
         result = step_done(docker, d, container_create(docker, spec, e), e);
     if (result == 0)

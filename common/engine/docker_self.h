@@ -105,6 +105,9 @@ struct docker {
     struct docker_stream *events;
 };
 
+/* docker_network.c: makes the network of a tier unless it is there; it has to be one. */
+int docker_network(struct docker *d, enum network_tier tier, struct err *e);
+
 /* The operations of engine.h. */
 int docker_start(struct engine *engine, const struct engine_spec *spec,
                  const struct engine_attend *attend, struct deadline d, struct err *e);

@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
+#include "common/base/network.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,7 +38,10 @@ struct engine_spec {
     const char *run_id;    /* label sandbox.run; also part of the container's name */
     int64_t deadline_unix; /* label sandbox.deadline: the reaper may remove it after this second */
     const char *runtime;   /* "" = the engine's default */
-    bool network;
+    /* Other than NETWORK_NONE: a network of ours, which is made unless it is there. Its bridge has
+     * a name that the firewall rules of nginx/setup/network.sh know. */
+    enum network_tier network;
+    const char *dns; /* addresses of its name servers, separated by commas; NULL: the engine's */
     /* NULL, or a directory on the engine's host with the socket of a package index (common/index),
      * bound to /run/index: the image's installer runs instead of its interpreter. */
     const char *index_path;

@@ -10,7 +10,7 @@
 json_t *broker_create_psandbox(const struct broker_client *c,
                                const struct broker_psandbox_request *want, struct err *e)
 {
-    return client_ask(c, e, OP_CREATE_PSANDBOX, "{s:s, s:b, s:I, s:I, s:s*, s:s*, s:s*}",
+    return client_ask(c, e, OP_CREATE_PSANDBOX, "{s:s, s:i, s:I, s:I, s:s*, s:s*, s:s*}",
                       "conversationId", want->conversation, "network", want->network, "idleMs",
                       (json_int_t)want->idle_ms, "totalMs", (json_int_t)want->total_ms, "language",
                       want->language, "image", want->image, "alias", want->alias);

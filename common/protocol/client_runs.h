@@ -64,7 +64,7 @@ struct broker_psandbox_request {
     const char *language; /* NULL: image */
     const char *image;    /* one of SANDBOX_PERSISTENT_IMAGES; NULL: language */
     const char *alias;    /* a second mount point of /data, as "/app"; NULL: none */
-    bool network;
+    enum network_tier network;
     uint64_t idle_ms, total_ms; /* 0: the settings, which are also the most */
 };
 

@@ -1,6 +1,8 @@
 /* Limits of calls and runs, from the settings: the broker holds them, the tools describe them. */
 #pragma once
 
+#include "common/base/network.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,11 +33,11 @@ struct broker_limits {
     uint64_t background_max; /* of one tenant: runs without a waiting caller */
     uint64_t wait_ms;        /* default of a call; 0: to the program's end */
     uint64_t wait_max_ms;
-    uint64_t result_ttl_ms; /* of a kept run, from its end on */
-    uint64_t image_max;     /* bytes of one inline picture */
-    uint64_t images_max;    /* of one result */
-    bool network;           /* may a run have it? */
-    bool network_ask;       /* with the user's consent, each time */
-    bool import;            /* may URLs be fetched? */
+    uint64_t result_ttl_ms;    /* of a kept run, from its end on */
+    uint64_t image_max;        /* bytes of one inline picture */
+    uint64_t images_max;       /* of one result */
+    enum network_tier network; /* the most that a run may have */
+    bool network_ask;          /* with the user's consent, each time */
+    bool import;               /* may URLs be fetched? */
     struct psandbox_settings persistent;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/base/err.h"
+#include "common/base/network.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -33,7 +34,7 @@ struct run_request {
     const char *language;
     struct run_text code;
     struct run_text input; /* stdin; data NULL: none */
-    bool network;
+    enum network_tier network;
     bool index; /* install the packages args: the language's package index is the only network;
                    code, input and env are empty */
     uint64_t timeout_ms; /* 0: the default */

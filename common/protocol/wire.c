@@ -28,7 +28,7 @@ static const char *const status_names[] = {
 
 bool run_needs_new(const struct run_request *request)
 {
-    return request->network || request->index;
+    return request->network != NETWORK_NONE || request->index;
 }
 
 const char *run_status_name(enum run_status s)
@@ -41,11 +41,18 @@ static json_t *text_new(struct run_text t)
     return t.data ? json_stringn(t.data, t.len) : json_null();
 }
 
+enum network_tier wire_network(const json_t *head)
+{
+    json_int_t tier = json_get_integer(head, "network", NETWORK_NONE);
+
+    return tier < NETWORK_NONE || tier > NETWORK_LAN ? NETWORK_LAN : (enum network_tier)tier;
+}
+
 json_t *wire_run_head_new(const struct run_request *r, const struct run_options *m)
 {
     json_t *head = op_head_new(
         m->session ? OP_SESSION : OP_RUN,
-        "{s:s*, s:s*, s:s*, s:b, s:b, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "tenant", r->tenant,
+        "{s:s*, s:s*, s:s*, s:i, s:b, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "tenant", r->tenant,
         "conversationId", r->conversation, "language", r->language, "network", r->network, "index",
         r->index, "timeoutMs", (json_int_t)r->timeout_ms, "waitMs", (json_int_t)m->wait_ms,
         "background", m->background, "live", m->live, "detach", m->detach, "cancelOnDisconnect",
@@ -100,7 +107,7 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
         .tenant = json_get_string(head, "tenant"),
         .conversation = json_get_string(head, "conversationId"),
         .language = json_get_string(head, "language"),
-        .network = json_get_bool(head, "network", 0),
+        .network = wire_network(head),
         .index = json_get_bool(head, "index", 0),
         .timeout_ms = (uint64_t)timeout,
     };

@@ -1,9 +1,9 @@
 /*
  * The protocol on the broker's socket: messages of sock.h, each a JSON object. A connection begins
  * with its head:
- *   {"op":"run", tenant, conversationId, language, network, index, timeoutMs, waitMs, background,
- * live, detach, cancelOnDisconnect, openFiles, imports}, and at once a second message, the body:
- * {code, stdin, args, env, keepBytes}
+ *   {"op":"run", tenant, conversationId, language, network (enum network_tier), index, timeoutMs,
+ * waitMs, background, live, detach, cancelOnDisconnect, openFiles, imports}, and at once a second
+ * message, the body: {code, stdin, args, env, keepBytes}
  *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversationId?}
  *   {"op":"session", …as run…}: in the conversation's persistent sandbox
@@ -57,6 +57,9 @@
 #define WIRE_NO_SUCH_RUN "runId: no such run (unknown, expired, or another client's)"
 #define WIRE_NO_SUCH_SANDBOX                                                                       \
     "sandboxId: no such sandbox (unknown, closed long ago, or another client's)"
+
+/* The member "network" of a head. */
+enum network_tier wire_network(const json_t *head);
 
 /* The two messages of "run". */
 json_t *wire_run_head_new(const struct run_request *request, const struct run_options *options);

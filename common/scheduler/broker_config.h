@@ -26,7 +26,8 @@ struct broker_config {
     struct sandbox_bounds bounds; /* of what conversations keep */
     struct pool_settings pool;    /* warm containers */
     const struct index_settings *index;
-    const char *index_ca; /* file with further certificates that it is trusted by; "" none */
+    const char *index_ca;    /* file with further certificates that it is trusted by; "" none */
+    const char *network_dns; /* of containers on NETWORK_PUBLIC; see engine_spec.dns */
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;

@@ -31,6 +31,24 @@ const struct engine_runner *runners_find(const struct runners *r, const char *la
     return NULL;
 }
 
+const char *network_name(enum network_tier tier)
+{
+    static const char *const names[] = {"none", "public", "lan"};
+
+    return names[tier];
+}
+
+int runners_check_network(const struct runners *r, enum network_tier limit,
+                          enum network_tier wanted, struct err *e)
+{
+    if (wanted > limit)
+        return err_set(e, ERR_DENIED, "network: this server does not allow it (SANDBOX_NETWORK)");
+    if (*r->network_error[wanted])
+        return err_set(e, ERR_DENIED, "network: not available on this server: %s",
+                       r->network_error[wanted]);
+    return 0;
+}
+
 json_t *runners_encode(const struct engine_runners *runners)
 {
     json_t *list = json_array();

@@ -1,4 +1,4 @@
-/* The runner images that the housekeeper has found, as the main process knows them. */
+/* What the housekeeper has found out about the engine, as the main process knows it. */
 #pragma once
 
 #include "common/base/err.h"
@@ -11,12 +11,22 @@ struct runners {
     char version[16];                                 /* of the engine's API; "": unknown */
     char engine_error[sizeof((struct err *)0)->text]; /* why the engine cannot be reached; "": it
                                                          can be */
+    bool network_tested[NETWORK_TIERS];
+    /* Why no program may have a network of the tier; "": it may. */
+    char network_error[NETWORK_TIERS][200];
 };
 
 /* Valid until the list changes. NULL: ERR_UNAVAILABLE (no engine), or ERR_NOT_FOUND, which names
  * the languages that there are. */
 const struct engine_runner *runners_find(const struct runners *r, const char *language,
                                          struct err *e);
+
+/* "none", "public", "lan". */
+const char *network_name(enum network_tier tier);
+
+/* May a call have the network that it wants, with limit as the most? */
+int runners_check_network(const struct runners *r, enum network_tier limit,
+                          enum network_tier wanted, struct err *e);
 
 /* The list as JSON, as the housekeeper sends it, and back. */
 json_t *runners_encode(const struct engine_runners *list);

@@ -213,6 +213,8 @@ int container_start(struct container *c, struct sandbox_owner owner, struct engi
     spec->run_id = start->run_id;
     spec->runtime = config->runtime;
     spec->limits = config->container;
+    if (spec->network == NETWORK_PUBLIC)
+        spec->dns = config->network_dns;
     return c->engine->ops->start(c->engine, spec, &c->attend, deadline_in_ms(CONTAINER_START_MS),
                                  e);
 }

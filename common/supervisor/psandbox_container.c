@@ -3,6 +3,7 @@
 #include "common/supervisor/psandbox_self.h"
 
 #include "common/base/log.h"
+#include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/state/state.h"
 
@@ -33,7 +34,7 @@ static json_t *record_new(const struct psandbox *s)
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "tenant",
                      s->tenant, "sandboxId", id, "status", "running", "conversationId",
                      s->conversation, kind, json_get_string(start->head, kind), "network",
-                     json_get_bool(start->head, "network", 0), "session", s->keeps_variables,
+                     wire_network(start->head) != NETWORK_NONE, "session", s->keeps_variables,
                      "begunUs", (json_int_t)clock_unix_us(), "createdAt", (json_int_t)now,
                      "lastUsedAt", (json_int_t)now, "idleSeconds", (json_int_t)s->idle_ms / 1000,
                      "expiresAt", (json_int_t)(now + s->total_ms / 1000), "keepSeconds",
@@ -90,7 +91,7 @@ int psandbox_start(struct psandbox *s, struct err *e)
         .alias = json_get_string(start->head, "alias"),
         .data_path = data_path,
         .deadline_unix = clock_unix_s() + (s->total_ms + CONTAINER_START_MS + GRACE_MS) / 1000,
-        .network = json_get_bool(start->head, "network", 0),
+        .network = wire_network(start->head),
     };
     if (container_start(&s->base, s->sandbox.owner, &spec, e) < 0)
         return -1;

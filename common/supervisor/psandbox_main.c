@@ -42,7 +42,7 @@ static json_t *adopt_head(const void *owner)
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "op", op_name(OP_ADOPT_PSANDBOX),
                      "runId", start->run_id, "tenant", s->tenant, "conversationId", s->conversation,
                      "language", s->language ? s->language : "", "session", s->keeps_variables,
-                     "network", json_get_bool(start->head, "network", 0));
+                     "network", wire_network(start->head) != NETWORK_NONE);
 }
 
 static const struct channel_ops channel_ops = {

@@ -275,13 +275,13 @@ void psandbox_cell_next(struct psandbox *s)
 void psandbox_cell_check(struct psandbox *s, struct psandbox_call *call)
 {
     const struct run_request *r = &call->request;
-    bool network = json_get_bool(call->head, "network", 0);
+    enum network_tier network = wire_network(call->head);
     struct err e = ERR_INIT;
 
-    if (network != json_get_bool(s->base.start->head, "network", 0))
+    if (network != wire_network(s->base.start->head))
         err_set(&e, ERR_INVALID,
                 "network: this session was begun %s it; say so again, or reset_session first",
-                network ? "without" : "with");
+                network == NETWORK_NONE ? "with" : "without");
     else if (!s->keeps_variables || r->input.len > 0 || r->n_args > 0 || r->n_env > 0)
         err_set(&e, ERR_INVALID,
                 "stdin, args and environment: a session takes none of them, only code");

@@ -140,7 +140,7 @@ static int check_request(const struct supervisor_start *start, struct run_reques
                        r->language, start->runner->language);
     if (container_check_request(start, r, e) < 0)
         return -1;
-    if (r->network && !limits->network)
+    if (r->network > limits->network)
         return err_set(e, ERR_DENIED, "network: this server does not allow it (SANDBOX_NETWORK)");
     if (start->runner->protocol == 0 && (r->input.data || r->n_args > 0))
         return err_set(e, ERR_INVALID,

@@ -60,6 +60,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .pool = s->pool,
         .index = &s->index,
         .index_ca = s->index_ca,
+        .network_dns = s->network_dns,
         .allow_images = s->images,
         .instance = s->instance_id,
         .runtime = s->runtime,

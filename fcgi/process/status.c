@@ -78,9 +78,13 @@ void status_format(const json_t *status, struct buf *out)
     const json_t *pool = json_object_get(status, "pool");
     const json_int_t warm = json_get_integer(status, "warmRuns", 0);
     const char *error = string_of(json_object_get(status, "engine"), "lastError");
+    const json_t *network = json_object_get(status, "network");
+    const char *no_network = string_of(network, "lastError");
 
     buf_addf(out, "engine   %s\n", *error ? error : "ok");
     add_runners(json_object_get(status, "runners"), out);
+    buf_addf(out, "network  %s%s%s\n", string_of(network, "limit"),
+             *no_network ? ": refused: " : "", no_network);
     add_line(out, status,
              "runs     {running} of {maxRuns} running, {queued} of {queueMax} queued\n");
     buf_addf(out, "         %lld of %lld since the start used a warm container\n", (long long)warm,

@@ -92,6 +92,27 @@ ensure_engine()
     fi
 }
 
+engine_is_rootless()
+{
+    curl -sf --max-time 5 --unix-socket "${engine#unix://}" http://localhost/info | jq -e '.SecurityOptions[]? | select(test("rootless"))' >/dev/null 2>&1
+}
+
+# The firewall rules of SANDBOX_NETWORK. The server tests them itself, and refuses a network without them.
+ensure_network()
+{
+    local rules=$project/nginx/setup/network.sh dns
+    [[ $(setting SANDBOX_NETWORK public) != none && $engine == unix://* ]] || return 0
+    if engine_is_rootless; then
+        say "  the engine is rootless: programs get a network only with SANDBOX_NETWORK=lan in $env_file (fcgi/README.md, Network)"
+    elif ((EUID != 0)) && ! { have sudo && sudo -n true 2>/dev/null; }; then
+        say "  programs get a network only with firewall rules, once after each boot: sudo $rules install"
+    else
+        have nft || install_packages nftables
+        IFS=', ' read -ra dns <<<"$(setting SANDBOX_NETWORK_DNS '')"
+        as_root "$rules" install "${dns[@]}" >>"$log_file" 2>&1 || say "  programs get no network: the firewall rules could not be set; see $log_file"
+    fi
+}
+
 # The images are built with a client program, which a remote engine may lack.
 ensure_engine_client()
 {

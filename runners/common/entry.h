@@ -266,3 +266,10 @@ int serve_run(int signal_fd);
  */
 #define PACKAGES "/data/.packages"
 int index_main(int argc, char **argv);
+
+/*
+ * probe.c: "entry probe" prints this container's addresses, a line each. "entry probe ADDRESS…"
+ * sends a datagram to each ("gateway": that of the default route) and prints "ADDRESS WORD", what
+ * became of it. Returns the exit status.
+ */
+int probe_main(int n, char *const *names);

@@ -134,6 +134,8 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "index") == 0)
         return index_main(argc - 2, argv + 2);
+    if (argc > 1 && strcmp(argv[1], "probe") == 0)
+        return probe_main(argc - 2, argv + 2);
     /* The program has our uid: this keeps it out of our memory and of /proc/1/fd, where the
      * server's stream is. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

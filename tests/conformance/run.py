@@ -12,6 +12,7 @@ import sys
 
 import house
 import harness
+import network
 import sites
 from harness import Failed, at_end, check, equal, test, wait_until
 from suite import SuiteRun, scored
@@ -59,7 +60,7 @@ def once(function):
 def served(fixtures):
     if fixtures and not os.access(house.FIXTURES, os.X_OK):
         raise Failed(f"{house.FIXTURES} is not built: make tests/conformance/sandcgi-conformance")
-    one = house.House(fixtures, {"SANDBOX_NETWORK": "true" if fixtures else "ask"})
+    one = house.House(fixtures, {} if fixtures else network.settings(SANDBOX_NETWORK_ASK="true"))
     at_end(one.stop)
     return one.start()
 

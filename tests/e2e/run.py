@@ -25,6 +25,7 @@ MODULES = (
     "desktop",
     "offers",
     "tools",
+    "network",
     "uploads",
     "environment",
     "files",

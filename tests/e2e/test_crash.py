@@ -247,15 +247,15 @@ def _():
     client = sites.new_conversation(site.client())
     connection = client.begin_run("sleep 3; echo done", "bash")
     wait_until(site.containers, 10, "a container")
-    site.settings |= {"SANDBOX_TIMEOUT": "2s", "SANDBOX_NETWORK": "false"}
+    site.settings |= {"SANDBOX_TIMEOUT": "2s", "SANDBOX_CODE_MAX": "1k"}
     site.reload()
 
     def refuses():
         try:
-            client.run("print(1)", network=True)
+            client.run("#" * 2000)
             return False
         except ToolError as refused:
-            contains(refused.text, "network")
+            contains(refused.text, "code")
             return True
     wait_until(refuses, 10, "the new settings hold")
     result, status = end_run(connection, 15)

@@ -9,6 +9,7 @@ import time
 import clone
 import engine
 import fcgi
+import network
 import procs
 import sites
 from harness import IS_ROOT, TOP, Skip, check, contains, equal, in_time, test, wait_until
@@ -78,7 +79,7 @@ exit 0
     for line in ("CapEff:0000000000000000", "CapPrm:0000000000000000", "CapBnd:0000000000000000", "NoNewPrivs:1", "Seccomp:2"):
         check(line in lines, f"{line} is missing: {lines}")
     equal(lines[5:], ["both", "0", "1024", ""])
-    raw = sites.client().run("import socket\nsocket.socket(socket.AF_INET, socket.SOCK_RAW, 1)", network=True)
+    raw = sites.new_conversation(network.site().client()).run("import socket\nsocket.socket(socket.AF_INET, socket.SOCK_RAW, 1)", network=True)
     contains(raw["stderr"], "PermissionError")
 
 

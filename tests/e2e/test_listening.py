@@ -3,6 +3,7 @@ import os
 import signal
 import time
 
+import network
 import runs
 import sites
 from harness import check, contains, equal, in_time, test, wait_until
@@ -166,7 +167,7 @@ def _():
 # ---- asking ----
 
 def _asking_client():
-    return sites.new_conversation(sites.with_settings(SANDBOX_NETWORK="ask").client())
+    return sites.new_conversation(network.site(SANDBOX_NETWORK_ASK="true").client())
 
 
 def _call(client, params, capabilities=None, **more):
@@ -210,7 +211,7 @@ def _():
 
 @test("a state that was changed, or that belongs to another call, tool user or tenant, is -32602")
 def _():
-    site = sites.with_settings(SANDBOX_NETWORK="ask")
+    site = network.site(SANDBOX_NETWORK_ASK="true")
     client = _asking_client()
     params = _run("echo went", client.conversation, network=True)
     asked = _call(client, params)["result"]

@@ -6,6 +6,7 @@ import secrets
 import time
 
 import engine
+import network
 import sites
 from harness import at_test_end, check, contains, equal, new_folder, test, wait_until
 from mcp import META_CAPABILITIES, META_VERSION, MODERN
@@ -151,9 +152,9 @@ def _():
     equal(values(chart, "format", ""), ["png", "svg", "pdf"])
 
 
-@test("SANDBOX_NETWORK=ask: the user's yes belongs to one program; without it nothing runs")
+@test("SANDBOX_NETWORK_ASK: the user's yes belongs to one program; without it nothing runs")
 def _():
-    client = sites.new_conversation(sites.own({"SANDBOX_NETWORK": "ask"}).client())
+    client = sites.new_conversation(network.site(SANDBOX_NETWORK_ASK="true").client())
     code = "import os; print(len(os.listdir('/sys/class/net')))"
 
     def call(network=True, text=code, meta=None, **more):

@@ -2,6 +2,7 @@
 import re
 import time
 
+import network
 import sites
 from harness import check, contains, equal, in_time, test, wait_until
 from mcp import LEGACY
@@ -225,10 +226,10 @@ def _answer_form(params, action="accept"):
 
 
 def asking_site():
-    return sites.with_settings(SANDBOX_NETWORK="ask")
+    return network.site(SANDBOX_NETWORK_ASK="true")
 
 
-@test("with SANDBOX_NETWORK=ask a session's user is asked on the call's stream; the answer may reach any worker")
+@test("with SANDBOX_NETWORK_ASK a session's user is asked on the call's stream; the answer may reach any worker")
 def _():
     client = sites.new_conversation(asking_site().client())
     for revision in ("2025-06-18", "2025-11-25"):

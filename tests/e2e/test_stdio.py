@@ -148,7 +148,7 @@ def _():
 
 @test("stdio: a question to the user is answered while the call waits, and other messages keep their turn")
 def _():
-    client = Client(sites.own({"SANDBOX_NETWORK": "ask"}))
+    client = Client(sites.own({"SANDBOX_NETWORK": "lan", "SANDBOX_NETWORK_ASK": "true"}))
     client.handshake(capabilities={"elicitation": {}})
     client.send({"id": 1} | _run("echo online", network=True))
     question = client.wait(lambda m: m.get("method") == "elicitation/create", 20, "the question")

@@ -265,7 +265,7 @@ static void network_is_there_only_when_asked_for(void)
 {
     struct live_run l = live(BASH, "ls /sys/class/net | tr '\\n' ' '");
 
-    l.spec.network = true;
+    l.spec.network = NETWORK_LAN;
     go(&l);
     CHECK(has(&l, "eth0"));
     live_clear(&l);

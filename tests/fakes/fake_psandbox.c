@@ -148,7 +148,7 @@ static int container_start(struct engine *engine, const struct engine_spec *spec
     b->data_path = mem_strdup(spec->data_path);
     epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, removed_fd, &event);
     fake_psandbox->alive++;
-    fake_psandbox->network = spec->network;
+    fake_psandbox->network = spec->network != NETWORK_NONE;
     snprintf(fake_psandbox->image, sizeof fake_psandbox->image, "%s", spec->image);
     say(b, ENGINE_PSANDBOX_UP, 0, "", 0, NULL);
     return 0;

@@ -33,7 +33,7 @@ void tools_world_init(struct tools_world *w)
                            .wait_max_ms = 300000,
                            .image_max = 4096,
                            .images_max = 3,
-                           .network = true}},
+                           .network = NETWORK_PUBLIC}},
     };
     tools_app_init(&w->app);
     w->server = (struct mcp_server){.sessions_fd = -1,

@@ -33,6 +33,7 @@ jq              jq                                      README examples
 ca-certificates /etc/ssl/certs/ca-certificates.crt      image builds
 docker.io       dockerd                                 the engine
 iptables        /usr/sbin/iptables                      network of image builds
+nftables        /usr/sbin/nft                           firewall rules of containers
 iproute2        /usr/sbin/ip                            a bridge of the tests
 mmdebstrap      mmdebstrap                              base image without a registry
 spawn-fcgi      spawn-fcgi                              one of the front ends

@@ -201,26 +201,38 @@ static const char *language_of(const char *image)
     return NULL;
 }
 
+/* The caller did not ask for the network: where it is refused, there is none. */
+static json_t *create_connected(const struct broker_client *client,
+                                struct broker_psandbox_request want, struct err *e)
+{
+    json_t *psandbox = broker_create_psandbox(client, &want, e);
+
+    if (psandbox || want.network == NETWORK_NONE || e->kind != ERR_DENIED)
+        return psandbox;
+    want.network = NETWORK_NONE;
+    return broker_create_psandbox(client, &want, e);
+}
+
 /* Takes the image if the operator allows it; else a runner may stand in for it. */
 static json_t *create_psandbox(const struct mcp_tool_call *c, const char *image, struct err *e)
 {
     const struct tools_app *app = c->app;
     struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
     char digits[CRYPTO_HEX_LEN(CONVERSATION_BYTES)];
-    struct broker_psandbox_request want = {.image = image,
-                                           .alias = CONTAINER_FOLDER,
-                                           .network = app->limits.network &&
-                                                      !app->limits.network_ask};
+    struct broker_psandbox_request want = {
+        .image = image,
+        .alias = CONTAINER_FOLDER,
+        .network = app->limits.network_ask ? NETWORK_NONE : app->limits.network};
 
     crypto_random_hex(CONVERSATION_BYTES, digits);
     AUTO_FREE char *conversation = mem_printf("container-%s", digits);
     want.conversation = conversation;
-    json_t *psandbox = broker_create_psandbox(&client, &want, e);
+    json_t *psandbox = create_connected(&client, want, e);
     if (psandbox || (e->kind != ERR_DENIED && e->kind != ERR_NOT_FOUND) || !language_of(image))
         return psandbox;
     want.image = NULL;
     want.language = language_of(image);
-    return broker_create_psandbox(&client, &want, e);
+    return create_connected(&client, want, e);
 }
 
 static void initialize(const struct mcp_tool_call *c, struct mcp_result *out)

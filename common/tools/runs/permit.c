@@ -73,6 +73,14 @@ static int consent(const struct mcp_tool_call *c, const struct buf *message, con
     return 1;
 }
 
+int permit_network(const struct tools_app *app, bool wanted, enum network_tier *out, struct err *e)
+{
+    *out = wanted ? app->limits.network : NETWORK_NONE;
+    if (wanted && *out == NETWORK_NONE)
+        return err_set(e, ERR_DENIED, "argument 'network': this server allows no network");
+    return 0;
+}
+
 int consent_network(const struct mcp_tool_call *c, const char *language, struct run_text code,
                     struct mcp_need *need, struct err *e)
 {

@@ -21,6 +21,7 @@ struct run_code {
     const char *language;
     struct run_text code;
     bool network;
+    enum network_tier tier; /* what that gives */
     struct arg_map environment;
     uint64_t timeout_ms;
     struct arg_integer wait_ms;
@@ -92,7 +93,8 @@ static char *run_code_describe(void *app)
                  "a program that still runs after %g seconds goes on while the answer says status "
                  "running: get_run then brings its output and result; ",
                  (double)a->limits.wait_ms / 1000.0);
-    buf_add_str(&out, !a->limits.network ? "no network (this server does not allow it)."
+    buf_add_str(&out, a->limits.network == NETWORK_NONE
+                          ? "no network (this server does not allow it)."
                       : a->limits.network_ask
                           ? "no network unless network is true and the user agrees when asked."
                           : "no network unless network is true.");
@@ -110,9 +112,7 @@ static int run_code_check(struct run_code *r, const struct tools_app *app, struc
                        "environment");
     if (env_filter(&r->environment, e) < 0)
         return -1;
-    if (r->network && !app->limits.network)
-        return err_set(e, ERR_DENIED, "argument 'network': this server allows no network");
-    return 0;
+    return permit_network(app, r->network, &r->tier, e);
 }
 
 /* How long the answer may take. A client that takes tasks need not wait for long, unless it imports
@@ -139,7 +139,7 @@ static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_co
         .code = r->code,
         /* An empty input is no input, which needs no support by the image. */
         .input = r->input.len > 0 ? r->input : (struct run_text){0},
-        .network = r->network,
+        .network = r->tier,
         .timeout_ms = r->timeout_ms,
         .args = r->args.items,
         .n_args = r->args.n,

@@ -70,16 +70,16 @@ static int create_sandbox(const struct mcp_tool_call *c, void *arguments, struct
     const struct create_sandbox *x = arguments;
     const struct tools_app *app = c->app;
     const struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
-    const struct broker_psandbox_request want = {.conversation = x->conversation,
-                                                 .language = x->language,
-                                                 .image = x->image,
-                                                 .network = x->network,
-                                                 .idle_ms = x->idle_ms};
+    struct broker_psandbox_request want = {.conversation = x->conversation,
+                                           .language = x->language,
+                                           .image = x->image,
+                                           .network = x->network,
+                                           .idle_ms = x->idle_ms};
 
     if (!x->language == !x->image)
         return err_set(e, ERR_INVALID, "arguments 'language' and 'image': one of them is needed");
-    if (x->network && !app->limits.network)
-        return err_set(e, ERR_DENIED, "argument 'network': this server allows no network");
+    if (permit_network(app, x->network, &want.network, e) < 0)
+        return -1;
     if (x->network && app->limits.network_ask) {
         int permitted = consent_sandbox_network(c, &out->need, e);
         if (permitted <= 0)

@@ -135,7 +135,7 @@ static void what_must_not_be_made_is_refused(void **state)
         expect_refusal(w, "ann", &want, ERR_DENIED, "SANDBOX_PERSISTENT_IMAGES");
     }
     want = in_bash;
-    want.network = true;
+    want.network = NETWORK_PUBLIC;
     expect_refusal(w, "ann", &want, ERR_DENIED, "network");
     want = in_bash;
     want.conversation = "bad\nname";

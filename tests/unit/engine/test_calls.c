@@ -63,6 +63,51 @@ static int list(const struct fake_reply *table, struct err *e, char *log, size_t
     return r;
 }
 
+/* What an engine with this table, which has no image, is asked for a container on lan. */
+static int want_network(const struct fake_reply *table, struct err *e, char *log, size_t cap)
+{
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine *engine = connect_to(f);
+    struct engine_spec spec = spec1;
+    spec.network = NETWORK_LAN;
+    int r = engine->ops->start(engine, &spec, NULL, deadline_in_ms(5000), e);
+
+    snprintf(log, cap, "%s", fake_engine_log(f));
+    engine->ops->free(engine);
+    fake_engine_stop(f);
+    return r;
+}
+
+static void a_network_is_made_once(void **state)
+{
+    static const struct fake_reply there[] = {
+        PING, {.match = "GET /v1.41/networks/sandcgi-lan", .status = 200, .body = "{}"}, END};
+    static const struct fake_reply absent[] = {
+        PING, {.match = "POST /v1.41/networks/create", .status = 201, .body = "{}"}, END};
+    static const struct fake_reply refuses[] = {PING,
+                                                {.match = "POST /v1.41/networks/create",
+                                                 .status = 500,
+                                                 .body = "{\"message\":\"no room\"}"},
+                                                END};
+    struct err e = ERR_INIT;
+    char log[1024];
+
+    (void)state;
+    assert_int_equal(want_network(there, &e, log, sizeof log), -1);
+    assert_int_equal(e.kind, ERR_NOT_FOUND);
+    assert_int_equal(count(log, "POST /v1.41/networks/create"), 0);
+    assert_int_equal(want_network(absent, &e, log, sizeof log), -1);
+    assert_int_equal(e.kind, ERR_NOT_FOUND);
+    assert_int_equal(count(log, "POST /v1.41/networks/create"), 1);
+    /* Once more without the option that Podman does not know, and another server may have it. */
+    assert_int_equal(want_network(refuses, &e, log, sizeof log), -1);
+    assert_int_equal(count(log, "/containers/create"), 0);
+    assert_int_equal(count(log, "POST /v1.41/networks/create"), 2);
+    assert_int_equal(count(log, "GET /v1.41/networks/sandcgi-lan"), 2);
+    assert_non_null(strstr(e.text, "sandcgi-lan: "));
+    assert_non_null(strstr(e.text, "no room"));
+}
+
 static void the_version_is_the_best_that_both_know(void **state)
 {
     static const struct {
@@ -263,6 +308,7 @@ static void a_silent_engine_is_given_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_network_is_made_once),
         cmocka_unit_test(the_version_is_the_best_that_both_know),
         cmocka_unit_test(a_version_that_another_agreed_on_is_not_asked_for_again),
         cmocka_unit_test(an_engine_that_is_down_is_said_at_once),

@@ -28,7 +28,7 @@ static const struct engine_spec usual = {
     .run_id = "r1",
     .deadline_unix = 1700000000,
     .runtime = "",
-    .network = false,
+    .network = NETWORK_NONE,
     .limits = {.cpu_milli = 500,
                .memory_bytes = 268435456,
                .pids = 128,
@@ -90,7 +90,8 @@ static void a_plain_image_with_network_has_the_golden_shape(void **state)
 
     (void)state;
     spec.protocol = 0;
-    spec.network = true;
+    spec.network = NETWORK_PUBLIC;
+    spec.dns = "1.1.1.1, 2606:4700:4700::1111";
     spec.runtime = "crun";
     check_golden(&spec, "container-plain-network");
 }

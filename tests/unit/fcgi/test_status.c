@@ -21,7 +21,8 @@ static void a_server_at_work_is_told_line_by_line(void **state)
 
     (void)state;
     assert_string_equal(
-        format("{\"engine\":{\"ok\":true},\"runners\":[{\"language\":\"bash\",\"version\":\"\"},"
+        format("{\"engine\":{\"ok\":true},\"network\":{\"limit\":\"lan\"},\"runners\":[{"
+               "\"language\":\"bash\",\"version\":\"\"},"
                "{\"language\":\"python\",\"version\":\"3.11.2\"}],\"running\":2,\"maxRuns\":16,"
                "\"queued\":1,\"queueMax\":64,\"warmRuns\":90,\"coldRuns\":10,\"pool\":{"
                "\"budgetBytes\":1073741824,\"usedBytes\":134217728,\"startsMax\":4,\"starting\":1,"
@@ -32,6 +33,7 @@ static void a_server_at_work_is_told_line_by_line(void **state)
                &out),
         "engine   ok\n"
         "runners  bash, python 3.11.2\n"
+        "network  lan\n"
         "runs     2 of 16 running, 1 of 64 queued\n"
         "         90 of 100 since the start used a warm container\n"
         "warm     python: 4 started, 1 preloaded, 1 starting, the oldest for 2 min (3 wanted for "
@@ -50,10 +52,12 @@ static void trouble_and_nothing_are_told_too(void **state)
 
     (void)state;
     assert_string_equal(format("{\"engine\":{\"ok\":false,\"lastError\":\"nobody is there\"},"
+                               "\"network\":{\"limit\":\"public\",\"lastError\":\"no rules\"},"
                                "\"runners\":[],\"pool\":{\"languages\":[]}}",
                                &out),
                         "engine   nobody is there\n"
                         "runners  none\n"
+                        "network  public: refused: no rules\n"
                         "runs     0 of 0 running, 0 of 0 queued\n"
                         "         0 of 0 since the start used a warm container\n"
                         "warm     none (SANDBOX_WARM)\n"

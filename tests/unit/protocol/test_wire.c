@@ -30,7 +30,7 @@ static const struct run_request request = {.tenant = "t",
                                            .language = "python",
                                            .code = {"print(1)\0#", 10},
                                            .input = {"in", 2},
-                                           .network = true,
+                                           .network = NETWORK_PUBLIC,
                                            .timeout_ms = 1500,
                                            .keep_bytes = 7,
                                            .args = args,
@@ -68,7 +68,7 @@ static void a_request_survives_the_wire(void **state)
     assert_string_equal(back.tenant, "t");
     assert_int_equal(back.code.len, 10);
     assert_memory_equal(back.code.data, "print(1)\0#", 10);
-    assert_true(back.network);
+    assert_int_equal(back.network, NETWORK_PUBLIC);
     assert_int_equal(back.timeout_ms, 1500);
     assert_int_equal(back.keep_bytes, 7);
     assert_int_equal(back.n_args, 2);

@@ -880,7 +880,7 @@ static void a_session_takes_only_code(void **state)
     json_object_set_new(body, "stdin", json_string("text"));
     expect_error(hand(w, cell_head(), body), ERR_INVALID, "only code");
     json_t *head = cell_head();
-    json_object_set_new(head, "network", json_true());
+    json_object_set_new(head, "network", json_integer(NETWORK_PUBLIC));
     expect_error(hand(w, head, cell_body("print no")), ERR_INVALID, "begun without it");
     close_psandbox(w);
 }

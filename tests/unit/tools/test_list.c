@@ -117,7 +117,7 @@ static void run_code_states_its_arguments_and_limits(void **state)
 
 static void a_server_without_network_says_so(void **state)
 {
-    world.app.limits.network = false;
+    world.app.limits.network = NETWORK_NONE;
     json_auto_t *row = tools_world_row(&world, "run_code");
 
     (void)state;

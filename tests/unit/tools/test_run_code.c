@@ -471,7 +471,7 @@ static void sizes_are_bounded_and_the_bound_is_named(void **state)
 static void network_is_refused_where_it_is_not_allowed(void **state)
 {
     (void)state;
-    world.app.limits.network = false;
+    world.app.limits.network = NETWORK_NONE;
     json_auto_t *refused = run_with(",\"network\":true");
     assert_true(is_error(refused));
     assert_non_null(strstr(tools_world_text(refused, 0), "network"));

@@ -54,14 +54,14 @@ def _close(client, sandbox):
     client.structured("close_sandbox", {"sandboxId": sandbox})
 
 
-@test("network: true reaches the internet, and neither private addresses, metadata services nor this machine", timeout=120)
+@test("network: true reaches the internet, and neither private addresses, metadata services nor this machine (H-13)", timeout=120)
 def _():
     client = sites.new_conversation(network.site().client())
     client.run("pass", network=True)  # makes the network
     _check_public(_reached(client, _everything()))
 
 
-@test("a tenant's server in a persistent sandbox answers itself, and no other tenant's program or sandbox", timeout=180)
+@test("a tenant's server in a persistent sandbox answers itself, and no other tenant's program or sandbox (H-13)", timeout=180)
 def _():
     site = network.site()
     alice, dave = _tenant(site, "alice"), _tenant(site, "dave")

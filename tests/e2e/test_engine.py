@@ -100,7 +100,9 @@ def _():
     client = sites.client()
     wait_until(lambda: language in _languages(client), 10, "it is offered")
     result = client.run("echo out; echo err >&2; echo \"$GREETING\" >made; id -u; pwd", language, environment={"GREETING": "hi there"})
-    equal((result["status"], result["stdout"], result["stderr"]), ("ok", "out\n1000\n/data\n", "err\n"))
+    word, uid, *place = result["stdout"].split("\n")
+    check(sites.is_sandbox_user(uid), uid)
+    equal((result["status"], word, place, result["stderr"]), ("ok", "out", ["/data", ""], "err\n"))
     equal([(f["name"], f["size"]) for f in result["files"]], [("made", 9)])
     contains(client.run("echo $FILE_BASE_URL", language)["stdout"], "/files/")
     for code in (1, 124, 137, 143):

@@ -101,6 +101,7 @@ enum engine_end {
     ENGINE_TIMED_OUT,    /* the deadline passed; the container was killed */
     ENGINE_CANCELLED,    /* tick said so; the container was killed */
     ENGINE_OUTPUT_LIMIT, /* the sink said stop; the container was killed */
+    ENGINE_DISK_LIMIT,   /* its caller's: files took too much; the container was killed */
     ENGINE_KILLED, /* the container was ended from outside (an operator, the engine's restart) */
 };
 

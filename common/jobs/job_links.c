@@ -105,7 +105,7 @@ static int has_room(const struct job *job, const struct ticket *t, uint64_t size
     bool known = size != SIZE_UNKNOWN;
 
     find_or_none(job, t->tenant, t->conversation, &sb);
-    if (!known && quota_check_disk(sb.root->fd, sb.root->bounds.reserve, upload_max(job), e) < 0)
+    if (!known && quota_check_disk(sb.root->fd, &sb.root->bounds, upload_max(job), e) < 0)
         return -1;
     return quota_check(&sb, known ? size : t->size, e);
 }
@@ -203,7 +203,7 @@ static int check_disk(void *ctx, struct err *e)
 {
     const struct sandbox_root *root = ctx;
 
-    return quota_check_disk(root->fd, root->bounds.reserve, 0, e);
+    return quota_check_disk(root->fd, &root->bounds, 0, e);
 }
 
 static int import_fetch(const struct job *job, const char *url, const struct job_target *t, int fd,

@@ -69,6 +69,7 @@ enum run_status {
     RUN_TIMEOUT,
     RUN_OUT_OF_MEMORY,
     RUN_OUTPUT_LIMIT,
+    RUN_DISK_LIMIT, /* its files passed a bound, and what was too much is removed */
     RUN_KILLED,    /* by a signal, or the container was removed */
     RUN_BUSY,      /* not started: too many runs at the moment */
     RUN_CANCELLED, /* by its caller or cancel_run */

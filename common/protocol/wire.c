@@ -20,6 +20,7 @@ static const char *const status_names[] = {
     [RUN_TIMEOUT] = "timeout",
     [RUN_OUT_OF_MEMORY] = "out_of_memory",
     [RUN_OUTPUT_LIMIT] = "output_limit",
+    [RUN_DISK_LIMIT] = "disk_limit",
     [RUN_KILLED] = "killed",
     [RUN_BUSY] = "busy",
     [RUN_CANCELLED] = "cancelled",

@@ -142,6 +142,8 @@ enum run_status run_result_status(const struct engine_outcome *outcome)
         return RUN_TIMEOUT;
     case ENGINE_OUTPUT_LIMIT:
         return RUN_OUTPUT_LIMIT;
+    case ENGINE_DISK_LIMIT:
+        return RUN_DISK_LIMIT;
     case ENGINE_CANCELLED:
         return RUN_CANCELLED;
     case ENGINE_KILLED:
@@ -413,7 +415,17 @@ int retention_notice_before(const struct sandbox *sb, struct snapshot *out, stru
     if (snapshot_take(sb, out, e) < 0)
         return -1;
     /* The listing has counted it, unless there is more than it lists. */
-    return out->usage.partial ? quota_check(sb, 0, e) : quota_check_usage(sb, &out->usage, 0, e);
+    if (out->usage.partial && quota_measure(sb, &out->usage, e) < 0)
+        return -1;
+    return quota_check_usage(sb, &out->usage, 0, e);
+}
+
+void retention_notice_over(json_t *result, const struct err *over)
+{
+    AUTO_FREE char *text = mem_printf("Files were too much: %s.", over->text);
+
+    if (over->kind != ERR_NONE)
+        add_notice(result, text);
 }
 
 void retention_notice_after(const struct sandbox *sb, const struct snapshot *after, json_t *result)

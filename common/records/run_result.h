@@ -81,8 +81,11 @@ void retention_notice_expiry(const struct sandbox *sb, json_t *result);
 void retention_notice_expired(const struct sandbox *sb, json_t *result);
 /* Both, for results of calls that add files. */
 void retention_notice_owner(const struct sandbox *sb, json_t *result);
-/* Before a run: takes the snapshot and checks the quota. */
+/* Before a run: takes the snapshot, with the whole usage, and checks the quota. */
 int retention_notice_before(const struct sandbox *sb, struct snapshot *out, struct err *e);
+
+/* Adds a notice when over says what was removed after a run (trim.h). */
+void retention_notice_over(json_t *result, const struct err *over);
 
 /* Adds filesExpireAt, and a notice when the files are above the quota. Must be quick: an answer
  * waits for it. */

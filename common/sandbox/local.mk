@@ -14,6 +14,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/files/owner.c common/sandbox/files/owner.h \
 	common/sandbox/state/quota.c common/sandbox/state/quota.h \
 	common/sandbox/state/retention.c common/sandbox/state/retention.h \
+	common/sandbox/state/trim.c common/sandbox/state/trim.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h common/sandbox/sandbox_root.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
 	common/sandbox/files/staging.c common/sandbox/files/staging.h \
@@ -51,6 +52,7 @@ check_PROGRAMS += \
 	tests/unit/sandbox/test_warm_dir \
 	tests/unit/sandbox/test_state \
 	tests/unit/sandbox/test_ticket \
+	tests/unit/sandbox/test_trim \
 	tests/unit/sandbox/test_trash \
 	tests/unit/sandbox/test_upload
 # The same once more, on a kernel that seems to lack openat2.
@@ -58,6 +60,7 @@ tests_unit_sandbox_test_files_race_walk_SOURCES = tests/unit/sandbox/test_files_
 tests_unit_sandbox_test_files_race_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
 tests_unit_sandbox_test_files_walk_SOURCES = tests/unit/sandbox/test_files.c
 tests_unit_sandbox_test_files_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
+tests_unit_sandbox_test_trim_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatvfs
 endif
 
 EXTRA_DIST += tests/unit/sandbox/sandbox_fixture.h

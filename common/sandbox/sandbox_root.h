@@ -25,10 +25,13 @@
 
 /* What conversations may keep, and for how long. 0: no bound. */
 struct sandbox_bounds {
-    int64_t ttl_s;         /* of a conversation's files, from their last use on */
-    uint64_t total_bytes;  /* of all conversations together */
-    uint64_t bytes, files; /* of one conversation (quota.h) */
-    uint64_t reserve;      /* bytes of the file system that stay free */
+    int64_t ttl_s;          /* of a conversation's files, from their last use on */
+    uint64_t total_bytes;   /* of all conversations together */
+    uint64_t total_percent; /* the same as a share of the file system; made total_bytes when
+                               SANDBOX_ROOT is open */
+    uint64_t bytes, files;  /* of one conversation (quota.h) */
+    uint64_t reserve;       /* bytes of the file system that stay free, */
+    uint64_t reserve_files; /* and inodes */
 };
 
 /* What a sandbox takes on the disk (quota.h). */
@@ -36,6 +39,11 @@ struct usage {
     uint64_t bytes;
     uint64_t files; /* every name: folders, links and devices, too */
     bool partial;   /* there is more: folders too deep, or counting ended at a bound */
+};
+
+/* What a sandbox takes, and what its file system has left, at one moment. */
+struct disk_mark {
+    struct usage used, free; /* UINT64_MAX of free: unknown */
 };
 
 /* Called between the steps of long work; check: -1 with *e ends it. */

@@ -37,6 +37,7 @@ static void add_file(struct walk *w, const char *name, const struct stat *st)
     s->items[s->n++] = (struct snapshot_entry){
         .name = mem_printf("%s%s", w->path, name),
         .size = (uint64_t)st->st_size,
+        .bytes = usage_of(st),
         .dev = st->st_dev,
         .ino = st->st_ino,
         .ctime = st->st_ctim,
@@ -157,6 +158,13 @@ static void sort_unique(struct snapshot *s)
     s->n = kept + 1;
 }
 
+void snapshot_take_empty(const struct sandbox *sb, struct snapshot *out)
+{
+    *out = (struct snapshot){.free = disk_free_on(sb->fd)};
+    /* The kernel stamps files with the coarse clock; the fine one would be ahead of them. */
+    clock_gettime(CLOCK_REALTIME_COARSE, &out->taken);
+}
+
 /* 1: there is more than steps_max. */
 static int take(const struct sandbox *sb, size_t steps_max, bool leaves_out, struct snapshot *out,
                 struct err *e)
@@ -164,8 +172,7 @@ static int take(const struct sandbox *sb, size_t steps_max, bool leaves_out, str
     AUTO_SNAPSHOT struct snapshot s = {0};
     struct walk w = {.out = &s, .steps_max = steps_max, .leaves_out = leaves_out, .e = e};
 
-    /* The kernel stamps files with the coarse clock; the fine one would be ahead of them. */
-    clock_gettime(CLOCK_REALTIME_COARSE, &s.taken);
+    snapshot_take_empty(sb, &s);
     if (walk_dir(&w, sb->fd, ".", 1) < 0)
         return -1;
     if (w.steps > steps_max && steps_max < SNAPSHOT_STEPS_MAX)

@@ -20,7 +20,7 @@
 
 struct snapshot_entry {
     char *name; /* relative, raw bytes as on disk */
-    uint64_t size;
+    uint64_t size, bytes; /* its length, and what it takes (usage_of) */
     dev_t dev;
     ino_t ino;
     struct timespec ctime; /* a program can set mtime, not this */
@@ -32,6 +32,7 @@ struct snapshot {
     size_t n;
     bool cut;              /* there was more than the bounds allow */
     struct usage usage;    /* of all of it, SNAPSHOT_LEFT_OUT too; partial when cut */
+    struct usage free;     /* of the disk, when the way began */
     struct timespec taken; /* when the way began, on the clock of ctime */
 };
 
@@ -52,6 +53,8 @@ int snapshot_take_small(const struct sandbox *sb, size_t steps_max, struct snaps
 /* The same for a folder of a sandbox, opened as if it were one: SNAPSHOT_LEFT_OUT is a name like
  * any other there. */
 int snapshot_take_folder(const struct sandbox *folder, struct snapshot *out, struct err *e);
+/* The listing of an empty sandbox. */
+void snapshot_take_empty(const struct sandbox *sb, struct snapshot *out);
 void snapshot_clear(struct snapshot *s);
 
 enum snapshot_change { SNAPSHOT_CREATED, SNAPSHOT_MODIFIED, SNAPSHOT_DELETED };

@@ -184,6 +184,7 @@ bool container_open(struct container *c, const struct supervisor_start *start, v
 
 void container_clear(struct container *c)
 {
+    disk_watch_end(&c->disk);
     if (c->engine)
         c->engine->ops->free(c->engine);
     waiters_clear(&c->waiters);

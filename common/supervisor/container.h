@@ -8,6 +8,7 @@
 
 #include "common/base/loop.h"
 #include "common/engine/engine.h"
+#include "common/supervisor/disk_watch.h"
 #include "common/supervisor/supervisor.h"
 #include "common/supervisor/waiters.h"
 
@@ -50,6 +51,7 @@ struct container {
     int lock_fd;                 /* of the run id (run_lock.h) */
     struct channel channel;
     struct waiters waiters;
+    struct disk_watch disk;
 };
 
 /* owner is passed to tick, to ops and to ready; tick answers false to cancel what the engine does.

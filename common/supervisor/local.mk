@@ -2,6 +2,8 @@
 noinst_LIBRARIES += libsupervisor.a
 libsupervisor_a_SOURCES = \
 	common/supervisor/container.c common/supervisor/container.h \
+	common/supervisor/disk_watch.c common/supervisor/disk_watch.h \
+	common/supervisor/held.c common/supervisor/held.h \
 	common/supervisor/psandbox_calls.c \
 	common/supervisor/psandbox_container.c \
 	common/supervisor/psandbox_listing.c \

@@ -265,6 +265,7 @@ struct engine_outcome psandbox_outcome(const struct psandbox_call *call,
     static const enum engine_end ends[] = {[PSANDBOX_CANCELLED] = ENGINE_CANCELLED,
                                            [PSANDBOX_TIMED_OUT] = ENGINE_TIMED_OUT,
                                            [PSANDBOX_TOO_MUCH] = ENGINE_OUTPUT_LIMIT,
+                                           [PSANDBOX_DISK] = ENGINE_DISK_LIMIT,
                                            [PSANDBOX_BROKEN] = ENGINE_KILLED};
     struct engine_outcome out = *o;
 
@@ -354,9 +355,13 @@ static void exec_conclude(struct psandbox *s, struct psandbox_call *call, struct
         psandbox_refuse(s, call, problem);
         return;
     }
+    json_t *last = json_array_get(call->results, json_array_size(call->results) - 1);
+    if (call->over.kind != ERR_NONE && call->killed != PSANDBOX_CANCELLED)
+        json_object_set_new(last, "status", json_string(run_status_name(RUN_DISK_LIMIT)));
     json_t *result = json_pack("{s:b, s:O, s:s}", "success", all_succeeded(call), "results",
                                call->results, "conversationId", s->conversation);
     run_result_add_files(result, &s->sandbox, &call->before, files);
+    retention_notice_over(result, &call->over);
     retention_notice_after(&s->sandbox, files, result);
     psandbox_answer(s, call, wire_result_new(result));
     psandbox_write_record(s);

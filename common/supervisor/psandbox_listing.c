@@ -10,6 +10,7 @@
 #include "common/records/run_result.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/state/quota.h"
+#include "common/sandbox/state/trim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,20 +27,21 @@
  * them mean nothing. */
 struct header {
     size_t len; /* of all */
-    struct err e;
+    struct err e, over;
     struct snapshot files;
 };
 
-static _Noreturn void listing_child(const struct psandbox *s, bool before, int fd)
+static _Noreturn void listing_child(const struct psandbox *s, const struct psandbox_call *call,
+                                    bool before, int fd)
 {
     AUTO_BUF struct buf text = BUF_INIT(LISTING_MAX);
-    struct header h = {0};
+    struct header h = {.over = call->over};
     struct err e = ERR_INIT;
 
     if (before)
         retention_notice_before(&s->sandbox, &h.files, &h.e);
     else
-        snapshot_take(&s->sandbox, &h.files, &h.e);
+        trim_after(&s->sandbox, &call->before, false, &h.files, &h.over, &h.e);
     buf_add(&text, &h, sizeof h);
     for (size_t i = 0; i < h.files.n; i++) {
         const struct snapshot_entry *entry = &h.files.items[i];
@@ -52,7 +54,8 @@ static _Noreturn void listing_child(const struct psandbox *s, bool before, int f
     _exit(buf_ok(&text) && fdio_write_all(fd, text.data, text.len, &e) == 0 ? 0 : 1);
 }
 
-static int listing_read(const struct buf *text, struct snapshot *out, struct err *e)
+static int listing_read(const struct buf *text, struct snapshot *out, struct err *over,
+                        struct err *e)
 {
     struct header h = {0};
 
@@ -60,6 +63,7 @@ static int listing_read(const struct buf *text, struct snapshot *out, struct err
         memcpy(&h, text->data, sizeof h);
     if (h.len == 0 || h.len != text->len)
         return err_set(e, ERR_INTERNAL, "the process that lists the sandbox's files died");
+    *over = h.over;
     *e = h.e;
     if (h.e.kind != ERR_NONE)
         return -1;
@@ -105,7 +109,7 @@ static void listing_on_ready(void *owner, void *item, uint32_t events)
         buf_grew(&call->listing.text, (size_t)n);
         return;
     }
-    int result = listing_read(&call->listing.text, &files, &e);
+    int result = listing_read(&call->listing.text, &files, &call->over, &e);
     psandbox_listing_clear(s, call);
     call->listing.done(s, call, result == 0 ? &files : NULL, &e);
 }
@@ -127,7 +131,7 @@ static int listing_fork(struct psandbox *s, struct psandbox_call *call, bool bef
     call->listing.pid = fork();
     if (call->listing.pid == 0) {
         privsep_die_with(parent);
-        listing_child(s, before, theirs);
+        listing_child(s, call, before, theirs);
     }
     if (call->listing.pid < 0) {
         err_errno(e, "fork");
@@ -145,11 +149,17 @@ void psandbox_list_files(struct psandbox *s, struct psandbox_call *call, bool be
     AUTO_SNAPSHOT struct snapshot files = {0};
     struct err e = ERR_INIT;
 
+    const struct disk_mark then = {call->before.usage, call->before.free};
+    struct err why = ERR_INIT;
+    struct usage most;
+
     call->listing.done = done;
     int result = snapshot_take_small(&s->sandbox, SMALL_STEPS, &files, &e);
-    if (result == 0 && before)
+    if (result == 0 && !before) /* removing takes long */
+        result = quota_over(&s->sandbox, &then, &files.usage, &most, &why);
+    else if (result == 0)
         result = quota_check_usage(&s->sandbox, &files.usage, 0, &e);
-    else if (result > 0 && listing_fork(s, call, before, &e) == 0)
+    if (result > 0 && listing_fork(s, call, before, &e) == 0)
         return;
     done(s, call, result == 0 ? &files : NULL, &e);
 }

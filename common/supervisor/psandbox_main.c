@@ -242,6 +242,7 @@ static bool psandbox_tick(void *ctx)
     if (s->record && !s->stop) {
         psandbox_cell_next(s);
         next = deadline_min(next, deadline_min(tend_calls(s), tend_life(s)));
+        next = deadline_min(next, psandbox_tend_disk(s));
     }
     channel_ring_at(&s->base.channel, next);
     return !s->stop;
@@ -298,6 +299,7 @@ static void psandbox_end(struct psandbox *s, const struct err *problem)
     channel_send(&s->base.channel, json_pack("{s:s}", "is", "ended"));
     answer_rest(s, problem);
     s->base.engine->ops->finish(s->base.engine);
+    psandbox_trim(s);
     channel_close(&s->base.channel); /* takes the calls that came meanwhile */
     answer_rest(s, problem);
     if (s->record)

@@ -24,6 +24,7 @@ enum psandbox_killed {
     PSANDBOX_CANCELLED,
     PSANDBOX_TIMED_OUT,
     PSANDBOX_TOO_MUCH, /* output */
+    PSANDBOX_DISK,     /* its files, or what it holds */
     PSANDBOX_BROKEN,   /* the interpreter's control channel */
 };
 
@@ -51,6 +52,7 @@ struct psandbox_call {
     json_t *results;               /* rows of commands; fields that a cell's result has besides */
     struct engine_outcome outcome; /* of a cell that is over */
     struct snapshot before;
+    struct err over; /* what its files had too much of, and what was removed; ERR_NONE: nothing */
     struct {
         pid_t pid; /* 0: none */
         int fd;
@@ -85,6 +87,7 @@ struct psandbox {
     int64_t began_ms;       /* and of the start */
     struct deadline orphan; /* when it ends without a main process */
     bool paused, cannot_pause;
+    int disk_tries; /* counts of the disk in a row that were too much */
     bool unread;        /* the engine may have more to report */
     bool ending;        /* the server stops: it ends when nothing runs */
     bool stop;          /* it ends now, */
@@ -112,12 +115,18 @@ void psandbox_pause(struct psandbox *s);
 
 /*
  * psandbox_listing.c: lists the sandbox's files without stopping the loop: what takes long is done
- * in a child process. before: also checks the quota. Calls done once, at once or from the loop.
+ * in a child process. before: also checks the quota; else call->over may be set, and files removed.
+ * Calls done once, at once or from the loop.
  */
 void psandbox_list_files(struct psandbox *s, struct psandbox_call *call, bool before,
                          psandbox_listed *done);
 /* Ends the child, if there is one. */
 void psandbox_listing_clear(struct psandbox *s, struct psandbox_call *call);
+
+/* Watches the disk: kills what runs, or ends the sandbox. Returns when to call it again. */
+struct deadline psandbox_tend_disk(struct psandbox *s);
+/* After its end, if the disk was why. */
+void psandbox_trim(struct psandbox *s);
 
 /* psandbox_calls.c: calls, from the connection to the answer, and commands. */
 

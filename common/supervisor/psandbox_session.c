@@ -89,9 +89,12 @@ static void cell_conclude(struct psandbox *s, struct psandbox_call *call, struct
         psandbox_refuse(s, call, problem);
         return;
     }
+    if (call->over.kind != ERR_NONE && call->killed != PSANDBOX_CANCELLED)
+        call->outcome.end = ENGINE_DISK_LIMIT;
     json_t *result = run_result_new(&story, &call->outcome, &call->before, files);
     json_object_update(result, call->results);
     json_object_del(result, "runId"); /* get_run does not know it */
+    retention_notice_over(result, &call->over);
     retention_notice_after(&s->sandbox, files, result);
     psandbox_answer(s, call, wire_result_new(result));
     psandbox_write_record(s);

@@ -24,7 +24,10 @@ static void supervisor_tend(struct supervisor *s)
 {
     if (s->began_ms)
         supervisor_note_use(s);
-    channel_ring_at(&s->base.channel, supervisor_tend_waiters(s));
+    struct deadline look = disk_watch_tick(&s->base.disk);
+    if (s->base.disk.over.kind != ERR_NONE)
+        s->stop = true;
+    channel_ring_at(&s->base.channel, deadline_min(look, supervisor_tend_waiters(s)));
 }
 
 static bool supervisor_tick(void *ctx)

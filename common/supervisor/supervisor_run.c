@@ -13,6 +13,7 @@
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/state/quota.h"
 #include "common/sandbox/state/state.h"
+#include "common/sandbox/state/trim.h"
 #include "common/sandbox/warm_dir.h"
 
 #include <fcntl.h>
@@ -333,7 +334,7 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
 
 /* In the warm container or a new one; in another if that was lost before it got the program. */
 static int run_somewhere(struct supervisor *s, const struct engine_program *program,
-                         struct engine_outcome *out, struct err *e)
+                         const struct snapshot *before, struct engine_outcome *out, struct err *e)
 {
     AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
     struct engine *engine = s->base.engine;
@@ -344,9 +345,13 @@ static int run_somewhere(struct supervisor *s, const struct engine_program *prog
             return -1;
         struct deadline d = deadline_in_ms((int64_t)program->timeout_ms + CONTAINER_START_MS);
         s->began_ms = clock_mono_ms();
+        disk_watch_begin(&s->base.disk, &s->base.channel.loop, &s->sandbox, before);
         /* The first tick while the program runs does what need not be done before it. */
         channel_ring_at(&s->base.channel, deadline_in_ms(0));
-        if (engine->ops->run(engine, program, &sink, &s->base.attend, d, out, e) == 0)
+        int result = engine->ops->run(engine, program, &sink, &s->base.attend, d, out, e);
+        s->over = s->base.disk.over;
+        disk_watch_end(&s->base.disk);
+        if (result == 0)
             return 0;
         if (e->kind != ERR_LOST || tries == SUPERVISOR_STARTS || s->stop)
             return -1;
@@ -355,7 +360,8 @@ static int run_somewhere(struct supervisor *s, const struct engine_program *prog
     }
 }
 
-static int run_program(struct supervisor *s, struct engine_outcome *out, struct err *e)
+static int run_program(struct supervisor *s, const struct snapshot *before,
+                       struct engine_outcome *out, struct err *e)
 {
     const struct run_request *r = &s->request;
     AUTO_CONTAINER_ENV struct container_env env = container_env_new(r, &s->sandbox, index_url(s));
@@ -374,7 +380,7 @@ static int run_program(struct supervisor *s, struct engine_outcome *out, struct 
         .n_env = env.n,
         .timeout_ms = r->timeout_ms,
     };
-    return run_somewhere(s, &program, out, e);
+    return run_somewhere(s, &program, before, out, e);
 }
 
 json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct err *e)
@@ -385,23 +391,27 @@ json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct 
     if (open_sandbox(s, e) < 0)
         return NULL;
     s->usage.partial = true; /* as long as the files are not listed */
+    snapshot_take_empty(&s->sandbox, &before);
     if ((s->fresh ? quota_check_usage(&s->sandbox, &before.usage, 0, e)
                   : retention_notice_before(&s->sandbox, &before, e)) < 0 ||
         run_open_index(s, e) < 0)
         return NULL;
-    if (s->cancelled || run_program(s, out, e) < 0) {
-        if (!s->cancelled)
+    if (s->cancelled || run_program(s, &before, out, e) < 0) {
+        if (!s->cancelled && s->over.kind == ERR_NONE)
             return NULL;
         int64_t now = clock_mono_us(); /* cancelled before there was a program */
         *out = (struct engine_outcome){
             .end = ENGINE_CANCELLED, .exit_code = -1, .started_us = now, .ended_us = now};
     }
     supervisor_close_index(s);
-    if (snapshot_take(&s->sandbox, &after, e) < 0)
+    if (trim_after(&s->sandbox, &before, s->source != NULL, &after, &s->over, e) < 0)
         return NULL;
+    if (s->over.kind != ERR_NONE && !s->cancelled)
+        out->end = ENGINE_DISK_LIMIT;
     json_t *result = run_result_new(&s->story, out, &before, &after);
     open_files(s, result);
     s->usage = after.usage;
+    retention_notice_over(result, &s->over);
     retention_notice_after(&s->sandbox, &after, result);
     if (s->sandbox.made)
         retention_notice_expired(&s->sandbox, result);

@@ -84,7 +84,7 @@ static int copy_body(const struct app *app, const struct http_request *r, int to
         long n = source->read(source->ctx, chunk, want);
         if (n <= 0)
             return err_set(e, ERR_INVALID, "the body ended %" PRIu64 " bytes early", size - done);
-        if (quota_check_piece(to_fd, app->settings->bounds.reserve, done, (uint64_t)n, e) < 0)
+        if (quota_check_piece(to_fd, &app->settings->bounds, done, (uint64_t)n, e) < 0)
             return -1;
         if (fdio_write_all(to_fd, chunk, (size_t)n, e) < 0)
             return err_wrap(e, "the upload cannot be stored");

@@ -84,7 +84,7 @@ static int add_item(struct unpacking *u, struct archive_record *r, struct err *e
     if (u->n >= u->left.files)
         return err_set(e, ERR_LIMIT,
                        "the archive holds more files and folders than the %" PRIu64
-                       " that the conversation may still have (SANDBOX_FILES)",
+                       " that the conversation may still have (SANDBOX_FILES, SANDBOX_FILES_RESERVE)",
                        u->left.files);
     char *full = mem_printf("%s%s%s", below, *below ? "/" : "", name);
     u->items = mem_resize(u->items, u->n + 1, sizeof(*u->items));
@@ -109,7 +109,7 @@ static int add_content(struct unpacking *u, const struct archive_record *r, stru
         return quota_check(u->sb, bytes, e) < 0
                    ? -1
                    : err_set(e, ERR_LIMIT, "the archive's content does not fit");
-    if (quota_check_piece(u->spool, u->sb->root->bounds.reserve, u->spooled, r->len, e) < 0 ||
+    if (quota_check_piece(u->spool, &u->sb->root->bounds, u->spooled, r->len, e) < 0 ||
         fdio_write_all(u->spool, r->data, r->len, e) < 0)
         return -1;
     u->spooled = bytes;
@@ -243,7 +243,7 @@ static int check_free(const struct unpacking *u, struct item *item, struct err *
 /* For a moment the disk holds the content twice. */
 static int put_file(const struct unpacking *u, const struct item *item, struct err *e)
 {
-    if (quota_check_disk(u->spool, u->sb->root->bounds.reserve, item->size, e) < 0)
+    if (quota_check_disk(u->spool, &u->sb->root->bounds, item->size, e) < 0)
         return -1;
     if (lseek(u->spool, (off_t)item->offset, SEEK_SET) < 0)
         return err_errno(e, "the archive's content cannot be read again");

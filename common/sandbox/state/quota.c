@@ -81,34 +81,59 @@ static double mib(uint64_t bytes)
     return (double)bytes / MIB;
 }
 
-/* Bytes that can be written before the reserve is touched; UINT64_MAX: unknown, or no reserve. */
-static uint64_t disk_left(int fd, uint64_t reserve)
+/* Some file systems have no fixed number of inodes. */
+struct usage disk_free_on(int fd)
 {
+    struct usage free = {.bytes = UINT64_MAX, .files = UINT64_MAX};
     struct statvfs fs;
 
-    if (reserve == 0 || fstatvfs(fd, &fs) < 0)
-        return UINT64_MAX;
-    uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-    return free_bytes > reserve ? free_bytes - reserve : 0;
+    if (fstatvfs(fd, &fs) < 0)
+        return free;
+    free.bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    if (fs.f_files > 0)
+        free.files = (uint64_t)fs.f_favail;
+    return free;
 }
 
-int quota_check_disk(int fd, uint64_t reserve, uint64_t more_bytes, struct err *e)
+/* What can be added before the reserve is touched; UINT64_MAX: unknown, or no reserve. */
+static uint64_t above(uint64_t free, uint64_t reserve)
 {
-    uint64_t left = disk_left(fd, reserve);
+    if (reserve == 0 || free == UINT64_MAX)
+        return UINT64_MAX;
+    return free > reserve ? free - reserve : 0;
+}
 
-    if (left > 0 && more_bytes <= left)
+static struct usage disk_left(int fd, const struct sandbox_bounds *b)
+{
+    const struct usage free = disk_free_on(fd);
+
+    return (struct usage){.bytes = above(free.bytes, b->reserve),
+                          .files = above(free.files, b->reserve_files)};
+}
+
+int quota_check_disk(int fd, const struct sandbox_bounds *b, uint64_t more_bytes, struct err *e)
+{
+    const struct usage left = disk_left(fd, b);
+
+    if (left.files == 0)
+        return err_set(e, ERR_LIMIT,
+                       "the server's disk has too few free inodes: %" PRIu64
+                       " are kept free (SANDBOX_FILES_RESERVE); " ADVICE ", or tell the operator",
+                       b->reserve_files);
+    if (left.bytes > 0 && more_bytes <= left.bytes)
         return 0;
     return err_set(e, ERR_LIMIT,
                    "the server's disk is nearly full: %.1f MiB can still be written and %.1f MiB "
                    "are kept free (SANDBOX_DISK_RESERVE); " ADVICE ", or tell the operator",
-                   mib(left), mib(reserve));
+                   mib(left.bytes), mib(b->reserve));
 }
 
-int quota_check_piece(int fd, uint64_t reserve, uint64_t written, uint64_t piece, struct err *e)
+int quota_check_piece(int fd, const struct sandbox_bounds *b, uint64_t written, uint64_t piece,
+                      struct err *e)
 {
     if ((written + piece) / QUOTA_LOOK_BYTES == written / QUOTA_LOOK_BYTES)
         return 0;
-    return quota_check_disk(fd, reserve, piece, e);
+    return quota_check_disk(fd, b, piece, e);
 }
 
 static int check_files(const struct sandbox_bounds *b, const struct usage *now, uint64_t more,
@@ -118,7 +143,7 @@ static int check_files(const struct sandbox_bounds *b, const struct usage *now, 
         return 0;
     return err_set(e, ERR_LIMIT,
                    "the conversation has %s%" PRIu64 " files and folders; the limit is %" PRIu64
-                   " (SANDBOX_FILES): " ADVICE,
+                   " (SANDBOX_FILES)",
                    now->partial ? "at least " : "", now->files, b->files);
 }
 
@@ -130,11 +155,11 @@ static int check_bytes(const struct sandbox_bounds *b, const struct usage *now, 
     if (now->bytes > b->bytes)
         return err_set(e, ERR_LIMIT,
                        "the conversation's files take %s%.1f MiB; the limit is %.1f MiB "
-                       "(SANDBOX_QUOTA): " ADVICE,
+                       "(SANDBOX_QUOTA)",
                        now->partial ? "at least " : "", mib(now->bytes), mib(b->bytes));
     return err_set(e, ERR_LIMIT,
                    "the conversation's files take %.1f MiB; %.1f MiB more would pass the limit of "
-                   "%.1f MiB (SANDBOX_QUOTA): " ADVICE,
+                   "%.1f MiB (SANDBOX_QUOTA)",
                    mib(now->bytes), mib(more), mib(b->bytes));
 }
 
@@ -145,7 +170,7 @@ static int check_depth(const struct sandbox_bounds *b, const struct usage *now, 
         return 0;
     return err_set(e, ERR_LIMIT,
                    "the conversation's files cannot be counted (SANDBOX_QUOTA): folders are more "
-                   "than %d deep; " ADVICE,
+                   "than %d deep",
                    USAGE_DEPTH_MAX);
 }
 
@@ -154,9 +179,10 @@ static int check(const struct sandbox_root *root, const struct usage *now, uint6
 {
     const struct sandbox_bounds *b = &root->bounds;
 
-    if (check_files(b, now, files, e) < 0 || check_bytes(b, now, bytes, e) < 0)
-        return -1;
-    return check_depth(b, now, e);
+    if (check_files(b, now, files, e) == 0 && check_bytes(b, now, bytes, e) == 0 &&
+        check_depth(b, now, e) == 0)
+        return 0;
+    return err_set(e, ERR_LIMIT, "%s: " ADVICE, e->text);
 }
 
 int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_t more_bytes,
@@ -164,7 +190,7 @@ int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_
 {
     if (check(sb->root, now, more_bytes, more_bytes > 0, e) < 0)
         return -1;
-    return quota_check_disk(sb->root->fd, sb->root->bounds.reserve, more_bytes, e);
+    return quota_check_disk(sb->root->fd, &sb->root->bounds, more_bytes, e);
 }
 
 bool quota_exceeded(const struct sandbox_root *root, const struct usage *now, struct err *e)
@@ -172,16 +198,70 @@ bool quota_exceeded(const struct sandbox_root *root, const struct usage *now, st
     return check(root, now, 0, 0, e) < 0;
 }
 
-static int measure(const struct sandbox *sb, struct usage *out, struct err *e)
+/* ---- what has to go ---- */
+
+/* What must be free again before others can work. */
+static uint64_t wanted(uint64_t reserve)
+{
+    return reserve + reserve / 8;
+}
+
+/* The most that the sandbox may take of bytes or inodes: with the reserve broken, it gives back
+ * what it took since then, unless that is a small part of what is gone. */
+static uint64_t most_of(uint64_t bound, uint64_t reserve, uint64_t used_then, uint64_t used,
+                        uint64_t free_then, uint64_t free)
+{
+    uint64_t most = bound > 0 ? bound : UINT64_MAX;
+    uint64_t grown = used > used_then ? used - used_then : 0;
+    uint64_t gone = free_then > free ? free_then - free : 0;
+
+    if (reserve == 0 || free > reserve || grown == 0 || grown < gone / QUOTA_BLAME_SHARE)
+        return most;
+    uint64_t missing = wanted(reserve) - free;
+    uint64_t kept = used - (grown < missing ? grown : missing);
+    return kept < most ? kept : most;
+}
+
+bool quota_over(const struct sandbox *sb, const struct disk_mark *then, const struct usage *now,
+                struct usage *most, struct err *why)
+{
+    const struct sandbox_bounds *b = &sb->root->bounds;
+    const struct usage free = disk_free_on(sb->root->fd);
+
+    most->bytes = most_of(b->bytes, b->reserve, then->used.bytes, now->bytes, then->free.bytes,
+                          free.bytes);
+    most->files = most_of(b->files, b->reserve_files, then->used.files, now->files,
+                          then->free.files, free.files);
+    if (check_files(b, now, 0, why) < 0 || check_bytes(b, now, 0, why) < 0 ||
+        check_depth(b, now, why) < 0)
+        return true;
+    if (now->bytes > most->bytes)
+        err_set(why, ERR_LIMIT,
+                "the server's disk is nearly full: %.1f MiB are kept free (SANDBOX_DISK_RESERVE)",
+                mib(b->reserve));
+    else if (now->files > most->files)
+        err_set(why, ERR_LIMIT,
+                "the server's disk has too few free inodes: %" PRIu64
+                " are kept free (SANDBOX_FILES_RESERVE)",
+                b->reserve_files);
+    return now->bytes > most->bytes || now->files > most->files;
+}
+
+int quota_measure(const struct sandbox *sb, struct usage *out, struct err *e)
 {
     const struct sandbox_bounds *b = &sb->root->bounds;
     const struct usage enough = {.bytes = b->bytes ? b->bytes : UINT64_MAX,
                                  .files = b->files ? b->files : UINT64_MAX};
 
-    *out = (struct usage){0};
-    if (sb->fd < 0 || (b->bytes == 0 && b->files == 0))
-        return 0;
     return usage_measure(sb, &enough, out, e);
+}
+
+static int measure(const struct sandbox *sb, struct usage *out, struct err *e)
+{
+    const struct sandbox_bounds *b = &sb->root->bounds;
+
+    *out = (struct usage){0};
+    return sb->fd < 0 || (b->bytes == 0 && b->files == 0) ? 0 : quota_measure(sb, out, e);
 }
 
 int quota_check(const struct sandbox *sb, uint64_t more_bytes, struct err *e)
@@ -199,7 +279,7 @@ int quota_check_arrived(const struct sandbox *sb, uint64_t bytes, struct err *e)
 
     if (measure(sb, &now, e) < 0 || check(sb->root, &now, bytes, bytes > 0, e) < 0)
         return -1;
-    return quota_check_disk(sb->root->fd, sb->root->bounds.reserve, 0, e);
+    return quota_check_disk(sb->root->fd, &sb->root->bounds, 0, e);
 }
 
 static uint64_t left_of(uint64_t bound, uint64_t used)
@@ -210,14 +290,16 @@ static uint64_t left_of(uint64_t bound, uint64_t used)
 int quota_left(const struct sandbox *sb, struct usage *out, struct err *e)
 {
     const struct sandbox_bounds *b = &sb->root->bounds;
-    uint64_t disk = disk_left(sb->root->fd, b->reserve);
+    const struct usage disk = disk_left(sb->root->fd, b);
     struct usage now;
 
     if (measure(sb, &now, e) < 0 || quota_check_usage(sb, &now, 0, e) < 0)
         return -1;
     *out = (struct usage){.bytes = left_of(b->bytes, now.bytes),
                           .files = left_of(b->files, now.files)};
-    if (disk < out->bytes)
-        out->bytes = disk;
+    if (disk.bytes < out->bytes)
+        out->bytes = disk.bytes;
+    if (disk.files < out->files)
+        out->files = disk.files;
     return 0;
 }

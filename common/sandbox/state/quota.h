@@ -1,7 +1,8 @@
 /*
  * What a sandbox takes on the disk, and the bounds of what one conversation keeps (root->bounds),
  * checked before something is added: before a run, an upload, an unpacking, an installation. It is
- * no quota of the kernel's: a running program may exceed it, and its next run is then refused.
+ * no quota of the kernel's: a running program may exceed it for a moment. Its supervisor looks
+ * (supervisor/disk_watch.h), ends it, and removes what is too much (trim.h).
  */
 #pragma once
 
@@ -43,14 +44,29 @@ int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_
 int quota_check_arrived(const struct sandbox *sb, uint64_t bytes, struct err *e);
 
 /* Only the file system's reserve: may more_bytes be written? */
-int quota_check_disk(int fd, uint64_t reserve, uint64_t more_bytes, struct err *e);
+int quota_check_disk(int fd, const struct sandbox_bounds *b, uint64_t more_bytes, struct err *e);
 /* The same before the next piece of a content of which written bytes are there, every
  * QUOTA_LOOK_BYTES: other processes write as well. */
-int quota_check_piece(int fd, uint64_t reserve, uint64_t written, uint64_t piece, struct err *e);
+int quota_check_piece(int fd, const struct sandbox_bounds *b, uint64_t written, uint64_t piece,
+                      struct err *e);
+/* What fd's file system has left, the reserve included; UINT64_MAX: unknown. */
+struct usage disk_free_on(int fd);
 
 /* What may still be added; UINT64_MAX: no bound. The file system's reserve bounds bytes, too.
  * ERR_LIMIT as quota_check(sb, 0) when nothing is left. */
 int quota_left(const struct sandbox *sb, struct usage *out, struct err *e);
 
-/* Is now above the conversation's bounds? Then *e (may be NULL) is the sentence. */
+/* Is now above the conversation's bounds? Then *e is the sentence. */
 bool quota_exceeded(const struct sandbox_root *root, const struct usage *now, struct err *e);
+
+/* The sandbox's usage as far as its bounds go: partial when it is above them. */
+int quota_measure(const struct sandbox *sb, struct usage *out, struct err *e);
+
+/*
+ * Does the sandbox take too much now: more than its bounds, or part of the reserve? For the latter
+ * it must have taken, since then, at least a share of what the disk has lost since. Then *why is
+ * the reason, a clause, and *most is what it may keep.
+ */
+#define QUOTA_BLAME_SHARE 32 /* more sandboxes do not grow at once */
+bool quota_over(const struct sandbox *sb, const struct disk_mark *then, const struct usage *now,
+                struct usage *most, struct err *why);

@@ -1,0 +1,192 @@
+#include "config.h"
+
+#include "common/supervisor/disk_watch.h"
+
+#include "common/base/auto.h"
+#include "common/base/fdio.h"
+#include "common/base/log.h"
+#include "common/base/privsep.h"
+#include "common/sandbox/state/quota.h"
+#include "common/supervisor/held.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STEP_BYTES (4u << 20) /* less is not worth a count */
+#define STEP_FILES 1000u
+#define COUNT_PART 5 /* a count takes at most this part of the time */
+
+/* What the child writes, in one piece. */
+struct answer {
+    struct usage used;
+    size_t seen;
+    struct err over;
+};
+
+/* ---- the count ---- */
+
+static int count(const struct sandbox *sb, const struct snapshot *then, struct answer *a,
+                 struct err *e)
+{
+    const struct disk_mark mark = {then->usage, then->free};
+    struct usage most;
+
+    if (quota_measure(sb, &a->used, e) < 0)
+        return -1;
+    struct usage held = held_measure(sb, &a->seen);
+    a->used.bytes += held.bytes;
+    a->used.files += held.files;
+    if (quota_over(sb, &mark, &a->used, &most, &a->over) && held.bytes > a->used.bytes / 2)
+        err_wrap(&a->over, "its programs keep %" PRIu64 " deleted files of %.1f MiB open",
+                 held.files, (double)held.bytes / (1 << 20));
+    return 0;
+}
+
+static _Noreturn void count_child(const struct disk_watch *w, int fd)
+{
+    struct err e = ERR_INIT;
+    struct answer a;
+
+    memset(&a, 0, sizeof a); /* its padding is written, too */
+    if (count(w->sandbox, &w->then, &a, &e) < 0 || fdio_write_all(fd, &a, sizeof a, &e) < 0)
+        log_warn("what a sandbox takes on the disk is not known: %s", e.text);
+    _exit(0);
+}
+
+static void count_end(struct disk_watch *w)
+{
+    if (w->pid <= 0)
+        return;
+    kill(w->pid, SIGKILL);
+    waitpid(w->pid, NULL, 0);
+    w->pid = 0;
+    loop_remove(w->loop, &w->watch);
+    auto_close_fd(&w->fd);
+}
+
+static void count_on_ready(void *owner, void *item, uint32_t events)
+{
+    struct disk_watch *w = item;
+    int64_t took_ms = clock_mono_ms() - w->began_ms;
+    struct answer a;
+
+    (void)owner;
+    (void)events;
+    bool whole = read(w->fd, &a, sizeof a) == (ssize_t)sizeof a;
+    count_end(w);
+    w->next = deadline_in_ms(took_ms * COUNT_PART > DISK_LOOK_MS ? took_ms * COUNT_PART
+                                                                 : DISK_LOOK_MS);
+    if (!whole)
+        return;
+    w->over = a.over;
+    if (a.seen == 0 && !w->unseen) {
+        log_warn("the processes of a sandbox are not seen here: deleted files that they keep open "
+                 "are not counted");
+        w->unseen = true;
+    }
+    if (a.over.kind != ERR_NONE)
+        return;
+    snapshot_take_empty(w->sandbox, &w->then);
+    w->then.usage = a.used;
+}
+
+static int count_begin(struct disk_watch *w, struct err *e)
+{
+    pid_t parent = getpid();
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return err_errno(e, "pipe2");
+    AUTO_FD int ours = pair[0];
+    AUTO_FD int theirs = pair[1];
+    if (loop_add(w->loop, &w->watch, ours, EPOLLIN, count_on_ready, w, e) < 0)
+        return -1;
+    w->pid = fork();
+    if (w->pid == 0) {
+        privsep_die_with(parent);
+        count_child(w, theirs);
+    }
+    if (w->pid < 0) {
+        err_errno(e, "fork");
+        loop_remove(w->loop, &w->watch);
+        return -1;
+    }
+    w->fd = TAKE_FD(ours);
+    w->began_ms = clock_mono_ms();
+    return 0;
+}
+
+/* ---- looks ---- */
+
+/* Did the disk lose so much that it may be what the bound leaves? */
+static bool may_pass(uint64_t bound, uint64_t reserve, uint64_t used, uint64_t free_then,
+                     uint64_t free, uint64_t step)
+{
+    uint64_t room = bound == 0 ? UINT64_MAX : bound > used ? bound - used : 0;
+
+    if (reserve > 0 && free <= reserve)
+        room = 0;
+    return free_then > free && free_then - free >= (room > step ? room : step);
+}
+
+static bool needs_count(struct disk_watch *w)
+{
+    const struct sandbox_bounds *b = &w->sandbox->root->bounds;
+    const struct usage free = disk_free_on(w->sandbox->fd), *used = &w->then.usage;
+
+    if (free.bytes > w->free.bytes)
+        w->free.bytes = free.bytes;
+    if (free.files > w->free.files)
+        w->free.files = free.files;
+    return w->count ||
+           may_pass(b->bytes, b->reserve, used->bytes, w->free.bytes, free.bytes, STEP_BYTES) ||
+           may_pass(b->files, b->reserve_files, used->files, w->free.files, free.files, STEP_FILES);
+}
+
+void disk_watch_begin(struct disk_watch *w, struct loop *loop, const struct sandbox *sandbox,
+                      const struct snapshot *before)
+{
+    *w = (struct disk_watch){.loop = loop,
+                             .sandbox = sandbox,
+                             .then = *before,
+                             .free = before->free,
+                             .next = deadline_in_ms(DISK_LOOK_MS),
+                             .fd = -1,
+                             .watch = LOOP_WATCH_INIT};
+    w->then.items = NULL;
+    w->then.n = 0;
+}
+
+struct deadline disk_watch_tick(struct disk_watch *w)
+{
+    struct err e = ERR_INIT;
+
+    if (!w->sandbox || w->pid > 0)
+        return DEADLINE_NEVER;
+    if (!deadline_passed(w->next))
+        return w->next;
+    w->next = deadline_in_ms(DISK_LOOK_MS);
+    if (!needs_count(w))
+        return w->next;
+    if (count_begin(w, &e) < 0)
+        log_warn("what a sandbox takes on the disk is not known: %s", e.text);
+    w->count = false;
+    w->free = disk_free_on(w->sandbox->fd);
+    return w->pid > 0 ? DEADLINE_NEVER : w->next;
+}
+
+void disk_watch_again(struct disk_watch *w)
+{
+    w->over = (struct err)ERR_INIT;
+    w->count = true;
+}
+
+void disk_watch_end(struct disk_watch *w)
+{
+    count_end(w);
+    w->sandbox = NULL;
+}

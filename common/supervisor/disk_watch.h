@@ -1,0 +1,38 @@
+/*
+ * Watches what the programs of a sandbox take on the disk, while they run. Every DISK_LOOK_MS it
+ * looks at what the file system has left. When that fell by what the sandbox may still take, a child
+ * process counts the sandbox's files and what its programs hold (held.h).
+ */
+#pragma once
+
+#include "common/base/loop.h"
+#include "common/sandbox/snapshot.h"
+
+#include <sys/types.h>
+
+#define DISK_LOOK_MS 500
+
+struct disk_watch {
+    struct loop *loop;             /* borrowed, as the next */
+    const struct sandbox *sandbox; /* NULL: it does not watch */
+    struct snapshot then;          /* the last count that was within the bounds; without items */
+    struct usage free;             /* the most that the disk had since */
+    struct deadline next;          /* look */
+    bool count;                    /* the next look counts in any case */
+    bool unseen;                   /* it was logged that no process is seen */
+    pid_t pid;                     /* counts; 0: none */
+    int fd;                        /* of its answer */
+    struct loop_watch watch;
+    int64_t began_ms; /* the count */
+    struct err over;  /* what was too much at the last count; ERR_NONE: nothing */
+};
+
+/* before: the files when the programs begin. */
+void disk_watch_begin(struct disk_watch *w, struct loop *loop, const struct sandbox *sandbox,
+                      const struct snapshot *before);
+/* Looks when that is due. Returns when to call it again. */
+struct deadline disk_watch_tick(struct disk_watch *w);
+/* Something is done about what was too much: it counts again at the next look. */
+void disk_watch_again(struct disk_watch *w);
+/* Idempotent, and for a watch of zeros, too. */
+void disk_watch_end(struct disk_watch *w);

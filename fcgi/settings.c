@@ -120,14 +120,16 @@ const struct conf_row settings_table[] = {
      "Time that the result of a run is kept after its call was answered."},
     {"SANDBOX_TTL", CONF_DURATION, FIELD(ttl_ms), "720h", 0, 87600 * HOUR_MS, NULL, 0,
      "Time after its last use (a run, a file tool) at which a conversation's files are deleted. 0: never."},
-    {"SANDBOX_TOTAL_MAX", CONF_BYTES, FIELD(bounds.total_bytes), "0", 0, UINT64_MAX, NULL, 0,
-     "Maximum size of all conversations' files. Above it, the least recently used conversations are deleted. 0: no limit."},
+    {"SANDBOX_TOTAL_MAX", CONF_STRING, FIELD(total_max), "50%", 0, 32, NULL, CONF_REQUIRED,
+     "Maximum size of all conversations' files: a size, or a percentage of the file system of SANDBOX_ROOT. Above it, the least recently used conversations are deleted. 0: no limit."},
     {"SANDBOX_QUOTA", CONF_BYTES, FIELD(bounds.bytes), "2g", 0, UINT64_MAX, NULL, 0,
-     "Maximum disk usage of one conversation. Checked before each run and upload. 0: no limit."},
+     "Maximum disk usage of one conversation. Checked before each run and upload. A program that passes it is killed and what it added above it is removed (status disk_limit). 0: no limit."},
     {"SANDBOX_FILES", CONF_NUMBER, FIELD(bounds.files), "200000", 0, 1000000000, NULL, 0,
-     "Maximum number of files and directories of one conversation. Checked with SANDBOX_QUOTA. 0: no limit."},
+     "Maximum number of files and directories of one conversation. Enforced as SANDBOX_QUOTA is. 0: no limit."},
     {"SANDBOX_DISK_RESERVE", CONF_BYTES, FIELD(bounds.reserve), "256m", 0, UINT64_MAX, NULL, 0,
-     "Free space to keep on the file system of SANDBOX_ROOT. Below it, runs and uploads are refused. 0: no reserve."},
+     "Free space to keep on the file system of SANDBOX_ROOT. Below it, runs and uploads are refused, and a program that took it is killed (status disk_limit). 0: no reserve."},
+    {"SANDBOX_FILES_RESERVE", CONF_NUMBER, FIELD(bounds.reserve_files), "10000", 0, 1000000000, NULL, 0,
+     "Number of free inodes to keep on the file system of SANDBOX_ROOT, as SANDBOX_DISK_RESERVE. 0: no reserve."},
     {"SANDBOX_WARM", CONF_STRING, FIELD(warm), "python=2,typescript=1,bash=1", 0, 1024, NULL, 0,
      "Number of warm containers per language. A run in a warm container starts within milliseconds. Empty: none."},
     {"SANDBOX_WARM_MEMORY", CONF_STRING, FIELD(warm_memory), "25%", 0, 32, NULL, CONF_REQUIRED,
@@ -271,6 +273,16 @@ static int check_combinations(const struct settings *s, struct err *e)
     return 0;
 }
 
+static int parse_total(struct settings *s, struct err *e)
+{
+    if (parse_share(s->total_max, 100, &s->bounds.total_bytes, &s->bounds.total_percent) == 0)
+        return 0;
+    return err_set(e, ERR_INVALID,
+                   "SANDBOX_TOTAL_MAX must be a size like 100g, or a share of the file system from "
+                   "0%% to 100%%, not \"%.40s\"",
+                   s->total_max);
+}
+
 static int settings_derive(struct settings *s, struct err *e)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -294,7 +306,8 @@ static int settings_derive(struct settings *s, struct err *e)
     s->limits.network = (enum network_tier)s->network;
     s->bounds.ttl_s = (int64_t)(s->ttl_ms + 999) / 1000;
     const char *name = *s->instance ? s->instance : s->sandbox_host_path;
-    if (pool_settings_parse(s->warm, s->warm_memory, machine, &s->pool, e) < 0 ||
+    if (parse_total(s, e) < 0 ||
+        pool_settings_parse(s->warm, s->warm_memory, machine, &s->pool, e) < 0 ||
         index_settings_parse(s->indexes, &s->index, e) < 0 ||
         crypto_sha256(name, strlen(name), digest, e) < 0)
         return -1;

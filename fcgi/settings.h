@@ -19,7 +19,7 @@ struct settings {
     int log_level; /* enum log_level */
     char *instance, *images, *sandbox_user, *runtime;
     uint64_t ttl_ms, url_ttl_ms;
-    char *warm, *warm_memory;
+    char *warm, *warm_memory, *total_max;
     uint64_t warm_idle_ms;
     int network; /* enum network_tier */
     char *network_dns;

@@ -77,6 +77,22 @@ int parse_bytes(const char *text, uint64_t *out)
     return parse_with_unit(text, byte_units, ARRAY_LEN(byte_units), out);
 }
 
+int parse_share(const char *text, uint64_t max_percent, uint64_t *out_bytes, uint64_t *out_percent)
+{
+    uint64_t percent;
+    const char *rest = take_digits(text, 10, &percent);
+
+    if (rest && strcmp(rest, "%") == 0 && percent <= max_percent) {
+        *out_percent = percent;
+        *out_bytes = 0;
+        return 0;
+    }
+    if (parse_bytes(text, out_bytes) < 0)
+        return -1;
+    *out_percent = 0;
+    return 0;
+}
+
 int parse_duration_ms(const char *text, uint64_t *out)
 {
     return parse_with_unit(text, duration_units, ARRAY_LEN(duration_units), out);

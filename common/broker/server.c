@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -252,6 +253,17 @@ static void connect_parts(struct broker *b)
     prune_init(&b->prune, &b->spawner, &b->warm_pool, b->queue);
 }
 
+/* A share of the file system is known when SANDBOX_ROOT is open. */
+static void set_bounds(struct broker *b)
+{
+    struct sandbox_bounds *bounds = &b->root.bounds;
+    struct statvfs fs;
+
+    *bounds = b->config->bounds;
+    if (bounds->total_percent > 0 && fstatvfs(b->root.fd, &fs) == 0)
+        bounds->total_bytes = (uint64_t)fs.f_blocks * fs.f_frsize / 100 * bounds->total_percent;
+}
+
 static int open_broker(struct broker *b, struct err *e)
 {
     const struct broker_config *config = b->config;
@@ -267,7 +279,7 @@ static int open_broker(struct broker *b, struct err *e)
         open_signals(b, e) < 0)
         return -1;
     b->root.url_ttl_s = config->url_ttl_s;
-    b->root.bounds = config->bounds;
+    set_bounds(b);
     psandboxes_init(&b->psandboxes, &b->spawner);
     b->spawner.helpers_path = helpers_install(&b->root, e);
     if (!b->spawner.helpers_path)

@@ -41,7 +41,8 @@ json_t *job_create_upload(struct job *job, struct err *e)
     struct job_target t;
 
     if (check_size(job, size, e) < 0 || job_read_target(job, "name", "filename", &t, e) < 0 ||
-        sandbox_name(root, t.tenant, t.conversation, sandbox_dir, e) < 0)
+        sandbox_name(root, t.tenant, t.conversation, sandbox_dir, e) < 0 ||
+        quota_check_disk(root->fd, &root->bounds, (uint64_t)size, e) < 0)
         return NULL;
     const struct ticket ticket = {
         .tenant = (char *)(uintptr_t)t.tenant,
@@ -128,7 +129,8 @@ json_t *job_stage_upload(struct job *job, struct err *e)
     AUTO_TICKET struct ticket t = {0};
     const char *id;
 
-    if (read_ticket(job, &id, &t, e) < 0 || begins_in_time(&t, e) < 0)
+    if (read_ticket(job, &id, &t, e) < 0 || begins_in_time(&t, e) < 0 ||
+        quota_check_disk(job->world->root->fd, &job->world->root->bounds, 0, e) < 0)
         return NULL;
     job->out_fd = upload_stage(job->world->root, e);
     return job->out_fd < 0 ? NULL : json_object();

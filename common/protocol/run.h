@@ -70,10 +70,10 @@ enum run_status {
     RUN_OUT_OF_MEMORY,
     RUN_OUTPUT_LIMIT,
     RUN_DISK_LIMIT, /* its files passed a bound, and what was too much is removed */
-    RUN_KILLED,    /* by a signal, or the container was removed */
-    RUN_BUSY,      /* not started: too many runs at the moment */
-    RUN_CANCELLED, /* by its caller or cancel_run */
-    RUN_LOST,      /* its supervisor died: the outcome is unknown */
+    RUN_KILLED,     /* by a signal, or the container was removed */
+    RUN_BUSY,       /* not started: too many runs at the moment */
+    RUN_CANCELLED,  /* by its caller or cancel_run */
+    RUN_LOST,       /* its supervisor died: the outcome is unknown */
 };
 
 /* "ok", "error", "timeout", … as in run_code's result */

@@ -12,6 +12,7 @@
 #include "common/sandbox/files/owner.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/files/tree.h"
+#include "common/sandbox/state/quota.h"
 #include "common/sandbox/state/state.h"
 
 #include <errno.h>
@@ -335,11 +336,13 @@ static int sandbox_enter(struct sandbox *sb, struct sandbox *out, struct err *e)
 }
 
 /* Makes the directory that sb names, by renaming in one with the right owner, unless it is there.
- */
+ * A new conversation looks at the reserve before it takes an inode. */
 static int make_dir(struct sandbox *sb, struct err *e)
 {
     AUTO_STAGED struct staged folder = STAGED_INIT;
 
+    if (quota_check_disk(sb->root->fd, &sb->root->bounds, 0, e) < 0)
+        return -1;
     sb->made = staging_create_folder(sb->root, owner_new(sb->root), &folder) == 0 &&
                staged_move(&folder, sb->root->fd, sb->name, STAGED_MOVE_FREE) == 0;
     if (!sb->made && errno != EEXIST)

@@ -19,7 +19,7 @@
 #define SNAPSHOT_LEFT_OUT ".packages"
 
 struct snapshot_entry {
-    char *name; /* relative, raw bytes as on disk */
+    char *name;           /* relative, raw bytes as on disk */
     uint64_t size, bytes; /* its length, and what it takes (usage_of) */
     dev_t dev;
     ino_t ino;

@@ -71,17 +71,10 @@ static int parse_warm(const char *text, struct pool_settings *s, struct err *e)
 
 static int parse_memory(const char *text, uint64_t machine_bytes, uint64_t *out, struct err *e)
 {
-    size_t len = strlen(text);
-    AUTO_FREE char *number = mem_strdup(text);
-    uint64_t percent;
+    uint64_t bytes, percent;
 
-    if (len > 1 && text[len - 1] == '%') {
-        number[len - 1] = '\0';
-        if (parse_u64(number, 0, 90, &percent) == 0) {
-            *out = machine_bytes / 100 * percent;
-            return 0;
-        }
-    } else if (parse_bytes(text, out) == 0) {
+    if (parse_share(text, 90, &bytes, &percent) == 0) {
+        *out = percent > 0 ? machine_bytes / 100 * percent : bytes;
         return 0;
     }
     return err_set(e, ERR_INVALID,

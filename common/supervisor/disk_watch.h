@@ -1,7 +1,7 @@
 /*
  * Watches what the programs of a sandbox take on the disk, while they run. Every DISK_LOOK_MS it
- * looks at what the file system has left. When that fell by what the sandbox may still take, a child
- * process counts the sandbox's files and what its programs hold (held.h).
+ * looks at what the file system has left. When that fell by what the sandbox may still take, a
+ * child process counts the sandbox's files and what its programs hold (held.h).
  */
 #pragma once
 

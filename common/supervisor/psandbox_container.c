@@ -5,15 +5,12 @@
 #include "common/base/log.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/state/quota.h"
 #include "common/sandbox/state/state.h"
-#include "common/sandbox/state/trim.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define GRACE_MS   60000 /* after its time: then the housekeeper removes the container */
-#define DISK_TRIES 10    /* counts in a row that were too much, while commands are killed */
+#define GRACE_MS 60000 /* after its time: then the housekeeper removes the container */
 
 void psandbox_stop(struct psandbox *s, const char *status, const char *reason)
 {
@@ -85,8 +82,7 @@ int psandbox_start(struct psandbox *s, struct err *e)
     const struct supervisor_start *start = s->base.start;
     AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
 
-    if (quota_check_disk(start->root->fd, &start->root->bounds, 0, e) < 0 ||
-        sandbox_open(start->root, s->tenant, s->conversation, &s->sandbox, e) < 0 ||
+    if (sandbox_open(start->root, s->tenant, s->conversation, &s->sandbox, e) < 0 ||
         retention_notice_before(&s->sandbox, &before, e) < 0)
         return -1;
     AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
@@ -160,48 +156,4 @@ void psandbox_kill_command(struct psandbox *s, uint32_t id)
     s->unread = true;
     if (s->base.engine->ops->psandbox_kill(s->base.engine, id, &e) < 0)
         log_debug("sandbox %s: %s", s->base.start->run_id, e.text); /* its end is noticed anyway */
-}
-
-/* ---- the disk ---- */
-
-struct deadline psandbox_tend_disk(struct psandbox *s)
-{
-    struct disk_watch *w = &s->base.disk;
-    bool settles = false; /* the end of a killed call removes files */
-
-    if (s->paused || s->stop)
-        return DEADLINE_NEVER;
-    struct deadline next = disk_watch_tick(w);
-    if (w->over.kind == ERR_NONE && !w->count && w->pid == 0)
-        s->disk_tries = 0;
-    if (w->over.kind == ERR_NONE)
-        return next;
-    for (size_t i = 0; i < s->n_calls; i++) {
-        struct psandbox_call *call = s->calls[i];
-
-        if (call->phase == PSANDBOX_RUNNING && call->killed == PSANDBOX_NOT_KILLED) {
-            call->over = w->over;
-            psandbox_kill(s, call, PSANDBOX_DISK);
-        }
-        settles |= call->over.kind != ERR_NONE;
-    }
-    if (!settles || ++s->disk_tries == DISK_TRIES)
-        psandbox_stop(s, "closed", w->over.text);
-    else
-        disk_watch_again(w);
-    return next;
-}
-
-void psandbox_trim(struct psandbox *s)
-{
-    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
-    const struct disk_watch *w = &s->base.disk;
-    struct err e = ERR_INIT, over = ERR_INIT;
-
-    if (w->over.kind == ERR_NONE)
-        return;
-    if (trim_after(&s->sandbox, &w->then, false, &after, &over, &e) < 0)
-        log_warn("sandbox %s: %s", s->base.start->run_id, e.text);
-    else if (over.kind != ERR_NONE)
-        log_info("sandbox %s: its files were too much and are removed", s->base.start->run_id);
 }

@@ -6,6 +6,7 @@
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/state/trim.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #define EVENTS_AT_ONCE 256 /* of the engine; then the loop has a tick */
+#define DISK_TRIES     10  /* counts in a row that were too much, while commands are killed */
 
 /* ---- the channel ---- */
 
@@ -232,6 +234,35 @@ static struct deadline tend_life(struct psandbox *s)
     return deadline_min(deadline_min(total, orphan), tend_idle(s));
 }
 
+/* Kills what runs, or ends the sandbox. */
+static struct deadline tend_disk(struct psandbox *s)
+{
+    struct disk_watch *w = &s->base.disk;
+    bool settles = false; /* the end of a killed call removes files */
+
+    if (s->paused || s->stop)
+        return DEADLINE_NEVER;
+    struct deadline next = disk_watch_tick(w);
+    if (w->over.kind == ERR_NONE && !w->count && w->pid == 0)
+        s->disk_tries = 0;
+    if (w->over.kind == ERR_NONE)
+        return next;
+    for (size_t i = 0; i < s->n_calls; i++) {
+        struct psandbox_call *call = s->calls[i];
+
+        if (call->phase == PSANDBOX_RUNNING && call->killed == PSANDBOX_NOT_KILLED) {
+            call->over = w->over;
+            psandbox_kill(s, call, PSANDBOX_DISK);
+        }
+        settles |= call->over.kind != ERR_NONE;
+    }
+    if (!settles || ++s->disk_tries == DISK_TRIES)
+        psandbox_stop(s, "closed", w->over.text);
+    else
+        disk_watch_again(w);
+    return next;
+}
+
 static bool psandbox_tick(void *ctx)
 {
     struct psandbox *s = ctx;
@@ -242,7 +273,7 @@ static bool psandbox_tick(void *ctx)
     if (s->record && !s->stop) {
         psandbox_cell_next(s);
         next = deadline_min(next, deadline_min(tend_calls(s), tend_life(s)));
-        next = deadline_min(next, psandbox_tend_disk(s));
+        next = deadline_min(next, tend_disk(s));
     }
     channel_ring_at(&s->base.channel, next);
     return !s->stop;
@@ -289,6 +320,21 @@ static void write_end(struct psandbox *s)
     if (psandbox_record_write_log(start->root, start->run_id, s->log, &e) < 0)
         log_warn("sandbox %s: %s", start->run_id, e.text);
     log_info("sandbox %s is %s: %s", start->run_id, s->status, s->reason);
+}
+
+/* After its end, if the disk was why. */
+static void psandbox_trim(struct psandbox *s)
+{
+    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    const struct disk_watch *w = &s->base.disk;
+    struct err e = ERR_INIT, over = ERR_INIT;
+
+    if (w->over.kind == ERR_NONE)
+        return;
+    if (trim_after(&s->sandbox, &w->then, false, &after, &over, &e) < 0)
+        log_warn("sandbox %s: %s", s->base.start->run_id, e.text);
+    else if (over.kind != ERR_NONE)
+        log_info("sandbox %s: its files were too much and are removed", s->base.start->run_id);
 }
 
 static void psandbox_end(struct psandbox *s, const struct err *problem)

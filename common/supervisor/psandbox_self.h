@@ -87,7 +87,7 @@ struct psandbox {
     int64_t began_ms;       /* and of the start */
     struct deadline orphan; /* when it ends without a main process */
     bool paused, cannot_pause;
-    int disk_tries; /* counts of the disk in a row that were too much */
+    int disk_tries;     /* counts of the disk in a row that were too much */
     bool unread;        /* the engine may have more to report */
     bool ending;        /* the server stops: it ends when nothing runs */
     bool stop;          /* it ends now, */
@@ -122,11 +122,6 @@ void psandbox_list_files(struct psandbox *s, struct psandbox_call *call, bool be
                          psandbox_listed *done);
 /* Ends the child, if there is one. */
 void psandbox_listing_clear(struct psandbox *s, struct psandbox_call *call);
-
-/* Watches the disk: kills what runs, or ends the sandbox. Returns when to call it again. */
-struct deadline psandbox_tend_disk(struct psandbox *s);
-/* After its end, if the disk was why. */
-void psandbox_trim(struct psandbox *s);
 
 /* psandbox_calls.c: calls, from the connection to the answer, and commands. */
 

@@ -161,7 +161,8 @@ static int receive_request(struct supervisor *s, json_t *head, int connection, s
     if (wire_run_head_decode(s->head, &s->request, &s->options, e) < 0 ||
         !(s->body = wire_recv(connection, NULL, deadline_in_ms(BODY_MS), e)) ||
         wire_run_body_decode(s->body, &s->request, e) < 0 ||
-        check_request(s->base.start, &s->request, e) < 0 || run_check_index(s, e) < 0)
+        check_request(s->base.start, &s->request, e) < 0 || run_check_index(s, e) < 0 ||
+        quota_check_disk(root->fd, &root->bounds, 0, e) < 0) /* before it may be kept */
         return -1;
     /* Its name is known before its directory is there. */
     s->sandbox.root = root;

@@ -27,7 +27,7 @@ struct supervisor {
     struct run_options options;
     struct run_story story; /* for its results */
     struct sandbox sandbox;
-    struct usage usage;                /* of the sandbox after the run; partial: unknown */
+    struct usage usage; /* of the sandbox after the run; partial: unknown */
     struct err over; /* what its files had too much of, and what was removed; ERR_NONE: nothing */
     const struct index_source *source; /* where an installation's packages come from; NULL: none */
     pid_t index_proxy;                 /* 0: none */

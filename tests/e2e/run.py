@@ -46,6 +46,7 @@ MODULES = (
     "sandboxes",
     "archives",
     "retention",
+    "disk",
     "pictures",
     "links",
     "packages",

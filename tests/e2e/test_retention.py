@@ -322,14 +322,29 @@ def _():
     equal(_in_sandbox(clients[0], sandbox, "stat -c %s f.bin"), f"{256 * 8192}\n")
 
 
-@test("a run that ends above SANDBOX_QUOTA is told so; the next run and upload are refused until there is room (H-58)")
+@test("a run that ends above SANDBOX_QUOTA is told so, and what was too much is removed: the next run and upload work (H-58)")
 def _():
     site = sites.with_settings(SANDBOX_QUOTA="2m", SANDBOX_FILES="50")
     client = sites.new_conversation(site.client())
-    whole = client.run_whole("open('big', 'wb').write(bytes(range(256)) * 12000)")
-    equal(whole["structuredContent"]["status"], "ok")
-    contains(whole["structuredContent"]["notices"][0], "SANDBOX_QUOTA")
-    contains(str(whole["content"]), "will be refused")
+    whole = client.run_whole("open('small', 'w').write('x'); open('big', 'wb').write(bytes(range(256)) * 12000); print(1)")
+    result = whole["structuredContent"]
+    equal((result["status"], result["stdout"], [file["name"] for file in result["files"]]), ("disk_limit", "1\n", ["small"]))
+    for part in ("SANDBOX_QUOTA", "2.0 MiB", "1 files and folders", '"big"'):
+        contains(result["notices"][0], part)
+    contains(str(whole["content"]), "SANDBOX_QUOTA")
+    equal(client.run("import os; print(os.listdir())")["stdout"], "['small']\n")
+    client.upload("f", b"x")
+
+
+@test("a conversation that is above a lower SANDBOX_QUOTA is refused runs and uploads until there is room")
+def _():
+    site = sites.own({"SANDBOX_QUOTA": "8m"})
+    client = sites.new_conversation(site.client())
+    client.run("open('big', 'wb').write(bytes(range(256)) * 12000)")
+    site.stop()
+    site.settings["SANDBOX_QUOTA"] = "2m"
+    site.write_config()
+    site.start()
     for text in (client.run_error("pass"), client.tool_error("upload_file", {
             "conversationId": client.conversation, "filename": "f", "content": "eA=="})):
         contains(text, "SANDBOX_QUOTA")
@@ -351,13 +366,14 @@ def _():
     contains(text, "1.1 MiB more")
 
 
-@test("more than SANDBOX_FILES files and folders are refused")
+@test("more than SANDBOX_FILES files and folders are removed")
 def _():
     site = sites.with_settings(SANDBOX_QUOTA="2m", SANDBOX_FILES="50")
     client = sites.new_conversation(site.client())
     result = client.run("for n in range(60): open(f'f{n}', 'w').close()")
+    equal(result["status"], "disk_limit")
     contains(result["notices"][0], "SANDBOX_FILES")
-    contains(client.run_error("pass"), "60 files and folders")
+    equal(client.run("import os; print(len(os.listdir()))")["stdout"], "50\n")
 
 
 @test("where the disk has less than SANDBOX_DISK_RESERVE left, nothing is begun that could fill it")

@@ -82,10 +82,11 @@ static int add_item(struct unpacking *u, struct archive_record *r, struct err *e
         return err_set(e, ERR_LIMIT, "the archive holds more than %d files and folders",
                        ARCHIVE_FILES_MAX);
     if (u->n >= u->left.files)
-        return err_set(e, ERR_LIMIT,
-                       "the archive holds more files and folders than the %" PRIu64
-                       " that the conversation may still have (SANDBOX_FILES, SANDBOX_FILES_RESERVE)",
-                       u->left.files);
+        return err_set(
+            e, ERR_LIMIT,
+            "the archive holds more files and folders than the %" PRIu64
+            " that the conversation may still have (SANDBOX_FILES, SANDBOX_FILES_RESERVE)",
+            u->left.files);
     char *full = mem_printf("%s%s%s", below, *below ? "/" : "", name);
     u->items = mem_resize(u->items, u->n + 1, sizeof(*u->items));
     u->items[u->n++] = (struct item){.name = full, .folder = folder, .offset = u->spooled};

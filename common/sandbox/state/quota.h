@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "common/sandbox/sandbox.h"
+#include "common/sandbox/sandbox_root.h"
 
 #include <stdbool.h>
 #include <stdint.h>

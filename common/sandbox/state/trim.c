@@ -16,10 +16,10 @@
 #include <string.h>
 
 #define MIB        (1024.0 * 1024.0)
-#define FEW_FILES  500 /* far less than folders that are too deep */
-#define ROUNDS_MAX 4     /* a file of several names is gone with the last of them */
-#define DEEP_MS    5000  /* to remove a folder that is too deep to be counted */
-#define SIZES      65    /* classes of entries by the power of two of their bytes */
+#define FEW_FILES  500         /* far less than folders that are too deep */
+#define ROUNDS_MAX 4           /* a file of several names is gone with the last of them */
+#define DEEP_MS    5000        /* to remove a folder that is too deep to be counted */
+#define SIZES      65          /* classes of entries by the power of two of their bytes */
 #define RANKS      (2 * SIZES) /* older files in the first half, new entries in the second */
 
 struct trim {
@@ -53,9 +53,10 @@ static int compare_inodes(const void *left, const void *right)
 static const struct snapshot_entry *find_known(const struct trim *t, const struct stat *st)
 {
     const struct snapshot_entry key = {.ino = st->st_ino}, *at = &key;
-    const struct snapshot_entry **found =
-        t->before->n == 0 ? NULL
-                          : bsearch(&at, t->known, t->before->n, sizeof(*t->known), compare_inodes);
+    const struct snapshot_entry **found = t->before->n == 0
+                                              ? NULL
+                                              : bsearch(&at, t->known, t->before->n,
+                                                        sizeof(*t->known), compare_inodes);
 
     return found && (*found)->dev == st->st_dev ? *found : NULL;
 }

@@ -155,6 +155,22 @@ static void percent_stands_for_a_byte(void **state)
         assert_int_equal(parse_percent(bad[i], strlen(bad[i])), -1);
 }
 
+static void a_share_is_a_size_or_a_percentage(void **state)
+{
+    uint64_t bytes = 1, percent = 1;
+
+    (void)state;
+    assert_int_equal(parse_share("50%", 90, &bytes, &percent), 0);
+    assert_true(bytes == 0 && percent == 50);
+    assert_int_equal(parse_share("2k", 90, &bytes, &percent), 0);
+    assert_true(bytes == 2048 && percent == 0);
+    assert_int_equal(parse_share("91%", 90, &bytes, &percent), -1);
+    assert_int_equal(parse_share("%", 90, &bytes, &percent), -1);
+    assert_int_equal(parse_share("5%%", 90, &bytes, &percent), -1);
+    assert_int_equal(parse_share("-5%", 90, &bytes, &percent), -1);
+    assert_true(bytes == 2048 && percent == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +182,7 @@ int main(void)
         cmocka_unit_test(modes_are_octal),
         cmocka_unit_test(truth_has_eight_spellings),
         cmocka_unit_test(percent_stands_for_a_byte),
+        cmocka_unit_test(a_share_is_a_size_or_a_percentage),
     };
     return RUN_TESTS(tests);
 }

@@ -9,5 +9,5 @@ tests_bench_bench_SOURCES = \
 	tests/bench/wire.c tests/bench/wire.h
 tests_bench_bench_LDADD = $(LAYERS) $(OUTSIDE_LIBS)
 EXTRA_DIST += tests/bench/run.sh tests/bench/run_code.sh tests/bench/run_code tests/bench/psandbox_exec.py tests/bench/README.md
-EXTRA_DIST += tests/bench/list_files.py tests/bench/waiting.py
+EXTRA_DIST += tests/bench/disk.py tests/bench/list_files.py tests/bench/waiting.py
 EXTRA_DIST += tests/bench/run.sh tests/bench/run_code.sh tests/bench/run_code tests/bench/links.py tests/bench/README.md

@@ -4,6 +4,7 @@ import hashlib
 import os
 import pwd
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -315,6 +316,24 @@ def own(settings=None, start=True, **arguments):
     site = Site(settings, **arguments)
     at_test_end(site.stop)
     return site.start() if start else site
+
+
+def on_small_disk(mib, inodes, settings):
+    """A server for one test, whose files are on a file system of their own."""
+    if not IS_ROOT:
+        raise Skip("only root can mount")
+    image = f"{new_folder('disk')}/image"
+    with open(image, "wb") as file:
+        file.truncate(mib << 20)
+    site = own({"SANDBOX_TOTAL_MAX": "0"} | settings, start=False)
+    for command in (["mkfs.ext4", "-q", "-F", "-m", "0", "-N", str(inodes), image], ["mount", "-o", "loop", image, site.root]):
+        if not shutil.which(command[0]):
+            raise Skip(f"there is no {command[0]}")
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Skip(f"{command[0]}: {done.stderr.strip()}")
+    at_test_end(subprocess.run, ["umount", "-l", site.root])
+    return site.start()
 
 
 def own_of_suite(settings=None, **arguments):

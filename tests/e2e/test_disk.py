@@ -3,9 +3,8 @@ import os
 import subprocess
 
 import sites
-from harness import Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
+from harness import check, contains, equal, test, wait_until
 
-IS_ROOT = os.geteuid() == 0
 MIB = 1 << 20
 OLD = bytes(range(256)) * 4096  # 1 MiB
 
@@ -29,24 +28,7 @@ def fill(mib=200, each="pass", end="pass"):
 
 
 def _site(**settings):
-    """A server whose files are on a small file system of their own: 400 MiB, 24,000 inodes."""
-    if not IS_ROOT:
-        raise Skip("only root can mount")
-    image = f"{new_folder('disk')}/image"
-    with open(image, "wb") as file:
-        file.truncate(400 * MIB)
-    site = sites.own({"SANDBOX_DISK_RESERVE": "64m", "SANDBOX_FILES_RESERVE": "4000", "SANDBOX_TOTAL_MAX": "0"} | settings,
-                     start=False)
-    for command in (["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "24000", image], ["mount", "-o", "loop", image, site.root]):
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except FileNotFoundError as missing:
-            raise Skip(str(missing)) from missing
-        if done.returncode:
-            raise Skip(f"{command[0]}: {done.stderr.strip()}")
-    at_test_end(subprocess.run, ["umount", "-l", site.root])
-    site.start()
-    return site
+    return sites.on_small_disk(400, 24000, {"SANDBOX_DISK_RESERVE": "64m", "SANDBOX_FILES_RESERVE": "4000"} | settings)
 
 
 def _owner(site):

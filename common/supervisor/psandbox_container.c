@@ -80,7 +80,7 @@ void psandbox_note_use(const struct psandbox *s)
 int psandbox_start(struct psandbox *s, struct err *e)
 {
     const struct supervisor_start *start = s->base.start;
-    AUTO_SNAPSHOT struct snapshot before = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot before = {0};
 
     if (sandbox_open(start->root, s->tenant, s->conversation, &s->sandbox, e) < 0 ||
         retention_notice_before(&s->sandbox, &before, e) < 0)

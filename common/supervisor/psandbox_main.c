@@ -325,7 +325,7 @@ static void write_end(struct psandbox *s)
 /* After its end, if the disk was why. */
 static void psandbox_trim(struct psandbox *s)
 {
-    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot after = {0};
     const struct disk_watch *w = &s->base.disk;
     struct err e = ERR_INIT, over = ERR_INIT;
 

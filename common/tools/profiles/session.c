@@ -247,6 +247,9 @@ static json_t *stderr_of(const struct tools_app *app, const json_t *result, cons
         buf_addf(&all, "Execution timed out after %" PRIu64 "s", timeout_of(app) / 1000);
     else
         buf_addf(&all, "The program was ended (%s)", status);
+    if (strcmp(status, "disk_limit") == 0) /* the limit, and what was removed */
+        buf_addf(&all, ": %s",
+                 json_string_value(json_array_get(json_object_get(result, "notices"), 0)));
     return json_from_bytes(buf_str(&all), all.len);
 }
 

@@ -181,6 +181,7 @@ static int exec(const struct mcp_tool_call *c, void *arguments, struct mcp_resul
     out->structured = result;
     const struct run_files files = {.conversation = changes.conversation,
                                     .rows = json_object_get(result, "files")};
+    report_notices(result, out);
     run_files_show(c, &files, out);
     return 0;
 }

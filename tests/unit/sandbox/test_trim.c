@@ -56,7 +56,7 @@ static struct snapshot begin(struct fixture *f)
 /* The end of the run: how many files are listed then. f->e says what was too much. */
 static size_t end(struct fixture *f, struct snapshot *before)
 {
-    AUTO_SNAPSHOT struct snapshot after = SNAPSHOT_INIT;
+    AUTO_SNAPSHOT struct snapshot after = {0};
     struct err e = ERR_INIT;
 
     f->e = (struct err)ERR_INIT;

@@ -356,8 +356,10 @@ static void exec_conclude(struct psandbox *s, struct psandbox_call *call, struct
         return;
     }
     json_t *last = json_array_get(call->results, json_array_size(call->results) - 1);
-    if (call->over.kind != ERR_NONE && call->killed != PSANDBOX_CANCELLED)
+    if (call->over.kind != ERR_NONE && call->killed != PSANDBOX_CANCELLED) {
         json_object_set_new(last, "status", json_string(run_status_name(RUN_DISK_LIMIT)));
+        json_object_set_new(last, "exitCode", json_null());
+    }
     json_t *result = json_pack("{s:b, s:O, s:s}", "success", all_succeeded(call), "results",
                                call->results, "conversationId", s->conversation);
     run_result_add_files(result, &s->sandbox, &call->before, files);

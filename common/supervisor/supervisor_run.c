@@ -124,8 +124,12 @@ static void run_add_installed(const struct supervisor *s, json_t *result)
     json_auto_t *report = json_parse(json_string_value(text), json_string_length(text), 8, &e);
     json_t *reason = json_object_get(report, "reason");
     json_object_set_new(result, "installed", copy_installed(json_object_get(report, "installed")));
-    if (json_is_string(reason))
+    if (s->over.kind != ERR_NONE) { /* it is removed again */
+        json_object_set_new(result, "installed", json_array());
+        json_object_set_new(result, "reason", json_string(s->over.text));
+    } else if (json_is_string(reason)) {
         json_object_set(result, "reason", reason);
+    }
     json_object_set(result, "output", json_object_get(result, "stderr"));
     json_object_set_new(result, "stdout", json_string(""));
 }

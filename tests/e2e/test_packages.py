@@ -384,10 +384,12 @@ def _():
     equal([one["name"] for one in result["files"]], ["made"])
 
 
-@test("what is installed counts as the conversation's files do: above the bound nothing more is installed", timeout=120)
+@test("what is installed counts as the conversation's files do: an installation that passes the bound is removed whole", timeout=120)
 def _():
-    site = sites.own(settings(SANDBOX_FILES="12"))
+    site = sites.own(settings(SANDBOX_FILES="20"))
     client = new_client(site)
-    installed(client, "python", "tidy==1.0", "shared-a")
-    text, _result = failed(client, "python", "shared-b")
+    installed(client, "python", "tidy==1.0")
+    text, result = failed(client, "python", "shared-a", "shared-b")
     contains(text, "SANDBOX_FILES")
+    equal((result["status"], result["installed"]), ("disk_limit", []))
+    equal(client.run("import tidy; print(tidy.word)")["stdout"], "one\n")

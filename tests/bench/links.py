@@ -2,11 +2,14 @@
 """Uploads by link and downloads (plain and signed links) beside the same nginx's own PUT (DAV) and static files: the same file, curl, plain
 HTTP on loopback, turn by turn in random order. Asserts nothing. Needs a built binary (SANDCGI_TEST_BINARY) and an engine (DOCKER_HOST)."""
 import argparse
+import http.client
 import os
 import pwd
 import random
 import subprocess
 import sys
+import time
+import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/run_code", f"{HERE}/../e2e"]
@@ -18,6 +21,7 @@ import sites  # noqa: E402
 from stats import Table, median, quantile  # noqa: E402
 
 MIB = 1024 * 1024
+SMALL = 10 * 1024
 PLAIN = """
 pid "{folder}/plain.pid"; error_log "{folder}/log/plain.log"; worker_processes auto; {user}
 events {{ worker_connections 1024; }}
@@ -117,6 +121,37 @@ def compare(size, rounds, sides, plain, markdown):
     show("Download", size, measure(get, rounds), "nginx's static file", markdown)
 
 
+class Kept:
+    """Requests for one URL on one connection."""
+
+    def __init__(self, url):
+        parts = urllib.parse.urlsplit(url)
+        self.target = f"{parts.path}?{parts.query}"
+        self.connection = http.client.HTTPConnection(parts.hostname, parts.port)
+
+    def get(self):
+        """Seconds of one request."""
+        began = time.perf_counter()
+        self.connection.request("GET", self.target)
+        answer = self.connection.getresponse()
+        if (answer.status, len(answer.read())) != (200, SMALL):
+            raise harness.Failed(f"{self.target}: {answer.status}")
+        return time.perf_counter() - began
+
+
+def compare_small(rounds, sides, plain, markdown):
+    with open(f"{plain.folder}/source", "wb") as file:
+        file.write(os.urandom(SMALL))
+    for side in sides:
+        curl("-T", file.name, side.link())
+    names = ("nginx's static file", "download", "download, signed link")
+    seconds = measure({name: Kept(url).get for name, url in zip(names, (plain.url("source"), *(side.file() for side in sides)))}, 50 * rounds)
+    table = Table(f"Download of {SMALL // 1024} KiB, on one connection", "", "us median", "of nginx's own time: median")
+    for name, all_of in seconds.items():
+        table.add(name, f"{1e6 * median(all_of):.0f}", f"{median(all_of) / median(seconds[names[0]]):.2f}")
+    table.print(markdown)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
@@ -128,6 +163,7 @@ def main():
         plain = Plain(sides[0].site.folder)
         for size in options.size or (8, 256):
             compare(size, options.rounds, sides, plain, options.markdown)
+        compare_small(options.rounds, sides, plain, options.markdown)
     finally:
         harness.close()
 

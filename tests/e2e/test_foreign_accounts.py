@@ -83,6 +83,14 @@ def _():
     check(_as_account(12345, web, "ls", site.root).returncode != 0, "the web server's group lists SANDBOX_ROOT")
 
 
+@test("workers in the web server's group, which reads all files, are told of at the start")
+def _():
+    if not IS_ROOT:
+        raise Skip("needs root")
+    site = sites.own({"SANDCGI_USER": sites.web_account()})
+    equal(site.log().count("is in the web server's group"), 1)
+
+
 @test("H-06: the name in a mount is no URL: neither a file nor an archive can be had without the token that the URL holds")
 def _():
     client, other = sites.client(), sites.client()

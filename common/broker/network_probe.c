@@ -106,14 +106,17 @@ static int probe_start(struct probe *p, const struct spawner *s, const char *ima
 {
     const struct broker_config *config = s->config;
     char run_id[RUN_ID_LEN + 1], user[48];
+    struct stat dir;
 
     p->root = s->root;
     p->engine = docker_engine_new(&config->engine, e);
     if (!p->engine || warm_dir_make(s->root, p->dir, e) < 0)
         return -1;
+    if (!warm_dir_stat(s->root, p->dir, &dir))
+        return err_set(e, ERR_IO, "the test's directory is gone");
     AUTO_FREE char *data_path = warm_dir_host_path(s->root, p->dir);
     crypto_random_hex(RUN_ID_LEN / 2, run_id);
-    snprintf(user, sizeof user, "%u:%u", config->sandbox_uid, config->sandbox_gid);
+    snprintf(user, sizeof user, "%u:%u", dir.st_uid, dir.st_gid);
     const struct engine_spec spec = {.image = image,
                                      .data_path = data_path,
                                      .user = user,

@@ -47,6 +47,13 @@ int warm_dir_make(const struct sandbox_root *root, char out_name[WARM_DIR_NAME_L
     return 0;
 }
 
+bool warm_dir_stat(const struct sandbox_root *root, const char *name, struct stat *out)
+{
+    AUTO_FD int pool = warm_dirs_open(root);
+
+    return pool >= 0 && fstatat(pool, name, out, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 char *warm_dir_host_path(const struct sandbox_root *root, const char *name)
 {
     return mem_printf("%s/" WARM_DIR "/%s", root->host_path, name);

@@ -8,6 +8,8 @@
 
 #include "common/sandbox/sandbox.h"
 
+#include <sys/stat.h>
+
 #define WARM_DIR_NAME_LEN 24
 
 /* No container waits that long: older directories are left over. */
@@ -17,6 +19,9 @@
  * replaces nothing (warm directories are then of no use). */
 int warm_dir_make(const struct sandbox_root *root, char out_name[WARM_DIR_NAME_LEN + 1],
                   struct err *e);
+
+/* Its owner and its inode; false: it is not there. */
+bool warm_dir_stat(const struct sandbox_root *root, const char *name, struct stat *out);
 
 /* Its path on the engine's host. Caller frees. */
 char *warm_dir_host_path(const struct sandbox_root *root, const char *name);

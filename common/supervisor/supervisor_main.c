@@ -3,7 +3,6 @@
 #include "common/supervisor/supervisor_self.h"
 
 #include "common/base/log.h"
-#include "common/base/mem.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
@@ -137,12 +136,12 @@ static void start_warm(struct supervisor *s)
 
     if (start->sandbox_dir)
         memcpy(known.name, start->sandbox_dir, sizeof known.name);
-    AUTO_FREE char *dir = start->warm_dir ? mem_printf(WARM_DIR "/%s", start->warm_dir)
-                                          : mem_strdup(known.name);
     AUTO_FREE char *data_path = start->warm_dir ? warm_dir_host_path(start->root, start->warm_dir)
                                                 : sandbox_host_path(&known);
-    if (fstatat(start->root->fd, dir, &s->dir, AT_SYMLINK_NOFOLLOW) < 0)
-        log_warn("cannot start a warm container: its directory: %s", strerror(errno));
+    if (!(start->warm_dir
+              ? warm_dir_stat(start->root, start->warm_dir, &s->dir)
+              : fstatat(start->root->fd, known.name, &s->dir, AT_SYMLINK_NOFOLLOW) == 0))
+        log_warn("cannot start a warm container: its directory is gone");
     else if (supervisor_start_container(s, data_path, &e) == 0)
         wait_for_claim(s);
     else if (e.kind != ERR_CANCELLED)

@@ -60,16 +60,16 @@ static void a_warm_directory_brings_its_owner_along(void **state)
 {
     struct fixture *f = *state;
     struct sandbox_root root = open_auto(f);
-    char name[WARM_DIR_NAME_LEN + 1], path[64];
+    char name[WARM_DIR_NAME_LEN + 1];
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     struct stat st;
 
     assert_int_equal(warm_dir_make(&root, name, &f->e), 0);
-    snprintf(path, sizeof(path), WARM_DIR "/%s", name);
-    assert_int_equal(fstatat(root.fd, path, &st, 0), 0);
+    assert_true(warm_dir_stat(&root, name, &st));
     assert_int_equal(warm_dir_adopt(&root, name, "default", "new", &sb, &f->e), 0);
     assert_int_equal(sb.owner.uid, st.st_uid);
     assert_in_range(st.st_uid, 1879048192, 2013265919);
+    assert_false(warm_dir_stat(&root, name, &st));
     sandbox_root_close(&root);
 }
 

@@ -267,6 +267,11 @@ class Site:
         others = (self.broker(), self.hub_process())
         return [pid for pid in procs.children(self.process.pid) if pid not in others]
 
+    def settled_workers(self):
+        """Those that stay: calls that lasted had others started, which end again."""
+        n = int(self.settings["SANDCGI_WORKERS"])
+        return wait_until(lambda: [*found] if len(found := self.workers()) == n else None, 20, f"{n} workers", 0.2)
+
     def run_children(self):
         """The broker's children that hold a run's lock."""
         return [pid for pid in procs.children(self.broker() or 0)

@@ -304,7 +304,7 @@ def _():
     # Not the sanitizers' build, which keeps freed memory around.
     site = sites.own(binary=clone.started().folder + "/build/sandcgi")
     sites.new_conversation(site.client()).run("true", "bash")
-    for pid in site.workers():
+    for pid in site.settled_workers():
         check(procs.uid(pid) != 0, f"worker {pid} is root")
         equal(procs.status(pid, "CapEff"), "0" * 16)
         check("0" not in (procs.status(pid, "Groups") or "").split(), "root's group")
@@ -381,5 +381,5 @@ def _():
 def _():
     site = sites.shared()
     sites.client().run("print(1)")
-    for pid in [*site.workers(), site.hub_process()]:
+    for pid in [*site.settled_workers(), site.hub_process()]:
         check(procs.is_confined(pid), f"{pid} is not confined")

@@ -266,6 +266,7 @@ def _peak(pid):
 def _memory_of_upload(client, site, body, size):
     """Upload of big.bin: the answer, and by how much the peak of any process of the server grew."""
     _put(client, _link(client, "warm-up")["url"], b"x" * MIB)
+    site.settled_workers()
     pids = procs.children(site.process.pid)
     before = {pid: _peak(pid) for pid in pids}
     answer = _put(client, _link(client)["url"], body, {"Content-Length": str(size)})

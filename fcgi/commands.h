@@ -33,7 +33,6 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e);
 int hub_serve(const struct app *app, int listen_fd, int events_fd, struct err *e);
 
 /* CGI (RFC 3875): one request from the environment and standard input. */
-bool cgi_detected(void);
 void cgi_serve(const struct app *app);
 
 /* The stdio transport of MCP: one JSON-RPC message per line, until the end of standard input.

@@ -244,7 +244,7 @@ int main(int argc, char **argv)
     }
     if (!config_path)
         config_path = getenv("SANDCGI_CONFIG");
-    if (!command && cgi_detected())
+    if (!command && getenv("GATEWAY_INTERFACE") && getenv("REQUEST_METHOD"))
         return run_cgi(config_path);
     if (!command && sock_is_listening(STDIN_FILENO)) /* spawn-fcgi */
         return run_serve(config_path);

@@ -44,7 +44,7 @@ static struct child *expect(struct psandboxes *p, const char *run_id, const json
     for (const struct child *c = NULL; (c = children_next(p->spawner->children, c));)
         if (strcmp(c->run_id, run_id) == 0)
             return NULL;
-    if (!psandbox_record_lives(p->spawner->root, run_id, record))
+    if (json_get_integer(record, "endedAt", 0) > 0 || !run_lock_reap(p->spawner->root->fd, run_id))
         return NULL;
     struct child *child = spawn_adopt_row(p->spawner, CHILD_PSANDBOX, run_id, record);
     if (!child)

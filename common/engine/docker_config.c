@@ -21,7 +21,8 @@ const struct container_network container_networks[] = {
     [NETWORK_LAN] = {"sandcgi-lan", "sglan-"},
 };
 
-bool container_run_id_ok(const char *run_id)
+/* Is it usable in a container's name? */
+static bool container_run_id_ok(const char *run_id)
 {
     static const char alnum[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     static const char rest[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";

@@ -32,8 +32,6 @@ extern const struct container_network {
  * something. */
 int container_body(const struct engine_spec *spec, struct buf *out, struct err *e);
 
-/* Is it usable in a container's name: [a-zA-Z0-9][a-zA-Z0-9_.-]*, at most CONTAINER_RUN_ID_MAX. */
-bool container_run_id_ok(const char *run_id);
 /* Can the sandbox be mounted there, too: a plain absolute path that is no other mount's. */
 bool container_alias_ok(const char *alias);
 /* Is it what the engine calls a container: 12 to 64 lower-case hex digits. */

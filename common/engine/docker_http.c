@@ -124,12 +124,12 @@ void docker_attend_end(struct docker_attend *a)
     a->caller = NULL;
 }
 
-int docker_attend_fd(const struct docker_attend *a)
+static int docker_attend_fd(const struct docker_attend *a)
 {
     return a->caller && !a->cancelled ? a->caller->fd : -1;
 }
 
-void docker_attend_tick(struct docker_attend *a)
+static void docker_attend_tick(struct docker_attend *a)
 {
     if (a->caller && !a->cancelled && !a->caller->tick(a->caller->ctx))
         a->cancelled = true;

@@ -34,11 +34,6 @@ struct docker_attend {
 void docker_attend_begin(struct docker_attend *a, const struct engine_attend *caller);
 void docker_attend_end(struct docker_attend *a);
 
-/* The descriptor to poll for POLLIN | POLLRDHUP; -1: none. When something came: docker_attend_tick.
- */
-int docker_attend_fd(const struct docker_attend *a);
-void docker_attend_tick(struct docker_attend *a);
-
 /* As poll(2) of the one descriptor own, with the caller's descriptor; own->revents is set. -1 on
  * failures other than an interruption. */
 int docker_attend_poll(struct docker_attend *a, struct pollfd *own, int timeout_ms);

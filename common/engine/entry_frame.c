@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define MEMORY_MAX     (UINT64_C(1) << 48)
+#define OTHER_VERSION  "build the runner images of this version (runners/build.sh)"
 #define ENTRY_LATER_MS 1000 /* the server's own deadline comes first */
 #define ENTRY_PAYLOAD_MAX                                                                          \
     ((size_t)256 * 1024 * 1024) /* of all records; far above what callers allow */
@@ -118,13 +119,13 @@ static enum frame_push take_tier(struct entry_frame *f, struct err *e)
 {
     AUTO_FREE char *text = mem_strndup(f->text, f->text_len);
     char *bytes = text, *word = strsep(&bytes, " ");
-    enum engine_tier tier = strcmp(word, "light") == 0  ? ENGINE_TIER_STARTED
-                            : strcmp(word, "full") == 0 ? ENGINE_TIER_PRELOADED
-                                                        : ENGINE_TIER_NONE;
+    enum engine_tier tier = strcmp(word, "started") == 0     ? ENGINE_TIER_STARTED
+                            : strcmp(word, "preloaded") == 0 ? ENGINE_TIER_PRELOADED
+                                                             : ENGINE_TIER_NONE;
 
     if (tier <= f->tier || strlen(text) + (bytes ? 1 + strlen(bytes) : 0) != f->text_len ||
         (bytes && parse_u64(bytes, 0, MEMORY_MAX, &f->memory_bytes) < 0))
-        return broken(e, "an unknown tier");
+        return broken(e, "an unknown tier; " OTHER_VERSION);
     f->tier = tier;
     return FRAME_MORE;
 }
@@ -132,10 +133,10 @@ static enum frame_push take_tier(struct entry_frame *f, struct err *e)
 /* 'S' */
 static enum frame_push take_start(struct entry_frame *f, struct err *e)
 {
-    f->warm = f->text_len == 5 && memcmp(f->text, "ahead", 5) == 0;
-    return f->warm || (f->text_len == 4 && memcmp(f->text, "anew", 4) == 0)
+    f->warm = f->text_len == 4 && memcmp(f->text, "warm", 4) == 0;
+    return f->warm || (f->text_len == 3 && memcmp(f->text, "new", 3) == 0)
                ? FRAME_MORE
-               : broken(e, "an unknown kind of start");
+               : broken(e, "an unknown kind of start; " OTHER_VERSION);
 }
 
 static enum frame_push take_report(struct entry_frame *f, struct err *e)

@@ -148,8 +148,8 @@ json_t *job_list_runs(struct job *job, struct err *e)
 
 /* ---- persistent sandboxes ---- */
 
-/* The row of the sandbox that the request names; NULL: not found. */
-static json_t *psandbox_row(const struct job *job, struct err *e)
+/* The row of the sandbox that the request names, which has ended; NULL: not found. */
+json_t *job_close_psandbox(struct job *job, struct err *e)
 {
     const char *tenant = json_get_string(job->request, "tenant");
     const char *psandbox_id = json_get_string(job->request, "sandboxId");
@@ -162,23 +162,18 @@ static json_t *psandbox_row(const struct job *job, struct err *e)
 
 json_t *job_exec(struct job *job, struct err *e)
 {
-    json_auto_t *row = psandbox_row(job, e);
+    json_auto_t *row = job_close_psandbox(job, e);
 
     if (row)
         psandbox_record_say_end(row, e);
     return NULL;
 }
 
-json_t *job_close_psandbox(struct job *job, struct err *e)
-{
-    return psandbox_row(job, e);
-}
-
 json_t *job_psandbox_logs(struct job *job, struct err *e)
 {
     AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_RING_KEEP);
     AUTO_BUF struct buf text = BUF_INIT(3 * OUTPUT_RING_KEEP);
-    json_auto_t *row = psandbox_row(job, e);
+    json_auto_t *row = job_close_psandbox(job, e);
 
     if (!row)
         return NULL;
@@ -194,7 +189,7 @@ json_t *job_psandbox_status(struct job *job, struct err *e)
     const char *conversation = json_get_string(job->request, "conversationId");
 
     if (json_object_get(job->request, "sandboxId")) {
-        json_t *row = psandbox_row(job, e);
+        json_t *row = job_close_psandbox(job, e);
         return row ? json_pack("{s:[o]}", "sandboxes", row) : NULL;
     }
     if (!tenant)

@@ -9,8 +9,7 @@ libmcp_a_SOURCES = \
 	common/mcp/events/event.c common/mcp/events/event.h \
 	common/mcp/events/listen.c common/mcp/events/listen.h \
 	common/mcp/features/content.c common/mcp/features/content.h \
-	common/mcp/features/offer_methods.c common/mcp/features/prompt.h \
-	common/mcp/features/resource.h \
+	common/mcp/features/offer.h common/mcp/features/offer_methods.c \
 	common/mcp/features/result.c common/mcp/features/result.h \
 	common/mcp/features/task.c common/mcp/features/task.h \
 	common/mcp/features/tool.h common/mcp/features/tool_methods.c \

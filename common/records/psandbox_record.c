@@ -129,12 +129,6 @@ json_t *psandbox_record_read(const struct sandbox_root *root, const char *run_id
     return dir < 0 ? NULL : read_record(dir, run_id);
 }
 
-bool psandbox_record_lives(const struct sandbox_root *root, const char *run_id,
-                           const json_t *record)
-{
-    return json_get_integer(record, "endedAt", 0) <= 0 && run_lock_reap(root->fd, run_id);
-}
-
 void psandbox_record_strip(json_t *record)
 {
     static const char *const ours[] = {"tenant", "begunUs", "keepSeconds"};

@@ -32,9 +32,6 @@ json_t *psandbox_record_read(const struct sandbox_root *root, const char *run_id
 int psandbox_record_each(const struct sandbox_root *root,
                          void (*take)(void *ctx, const char *run_id, const json_t *record),
                          void *ctx, struct err *e);
-/* Whether the sandbox has not ended and its supervisor is alive. */
-bool psandbox_record_lives(const struct sandbox_root *root, const char *run_id,
-                           const json_t *record);
 
 /* The row of tenant's sandbox; new reference. Every failure is psandbox_not_found. */
 json_t *psandbox_record_row(const struct sandbox_root *root, const char *psandbox_id,

@@ -220,6 +220,16 @@ int container_start(struct container *c, struct sandbox_owner owner, struct engi
                                  e);
 }
 
+void container_log_failure(const struct container *c, const char *what, const struct err *e)
+{
+    const struct supervisor_start *start = c->start;
+
+    if (e->kind == ERR_IO || e->kind == ERR_INTERNAL || e->kind == ERR_UNAVAILABLE ||
+        e->kind == ERR_REFUSED || e->kind == ERR_LOST || e->kind == ERR_NOT_FOUND)
+        log_warn("%s %s language=%s: %s", what, start->run_id,
+                 start->runner ? start->runner->language : "-", e->text);
+}
+
 int container_check_size(const char *field, uint64_t len, uint64_t max, struct err *e)
 {
     if (len > max)

@@ -76,6 +76,8 @@ void channel_close(struct channel *c);
  * its /data. */
 int container_start(struct container *c, struct sandbox_owner owner, struct engine_spec *spec,
                     struct err *e);
+/* Logs why what ("run", "sandbox") did not start, unless that is its caller's error. */
+void container_log_failure(const struct container *c, const char *what, const struct err *e);
 
 /* ERR_LIMIT naming field when len is over max. */
 int container_check_size(const char *field, uint64_t len, uint64_t max, struct err *e);

@@ -392,6 +392,8 @@ void psandbox_main(const struct supervisor_start *start)
         json_object_del(row, "session");
         psandbox_answer_all(&s, PSANDBOX_CREATE, wire_result_new(row));
         serve(&s);
+    } else {
+        container_log_failure(&s.base, "sandbox", &e);
     }
     psandbox_end(&s, &e);
     container_clear(&s.base);

@@ -161,9 +161,8 @@ static void log_run(const struct supervisor *s, bool ran, const struct engine_ou
                  " prestarted=%d",
                  start->run_id, language, run_status_name(run_result_status(out)), out->exit_code,
                  (out->ended_us - out->started_us) / 1000, s->story.queue_ms, out->warm);
-    else if (e->kind == ERR_IO || e->kind == ERR_INTERNAL || e->kind == ERR_UNAVAILABLE ||
-             e->kind == ERR_REFUSED || e->kind == ERR_LOST || e->kind == ERR_NOT_FOUND)
-        log_warn("run %s language=%s: %s", start->run_id, language, e->text);
+    else
+        container_log_failure(&s->base, "run", e);
 }
 
 static void serve_run(struct supervisor *s)

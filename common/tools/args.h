@@ -100,6 +100,10 @@ int args_fill(const struct arg_row *table, const struct tools_app *app, const js
               void *out, struct err *e);
 void args_clear(const struct arg_row *table, void *filled);
 
+/* A macro's number as text, for descriptions. */
+#define TEXT_OF(macro)  TEXT_OF_(macro)
+#define TEXT_OF_(value) #value
+
 /* ---- arguments that several tools have ---- */
 
 #define CONVERSATION_MAX 256 /* bytes of a conversationId */

@@ -2,8 +2,7 @@
  * sets of tools. */
 #pragma once
 
-#include "common/mcp/features/prompt.h"
-#include "common/mcp/features/resource.h"
+#include "common/mcp/features/offer.h"
 #include "common/mcp/features/task.h"
 #include "common/mcp/features/tool.h"
 #include "common/mcp/server.h"
@@ -57,8 +56,7 @@ extern const char charts_py[];
 /* Its resource template; new reference. */
 json_t *sandbox_logs_template(void);
 
-/* Does uri begin as these do? */
-bool sandbox_logs_is(const char *uri);
+#define SANDBOX_LOGS_SCHEME "containers://" /* of their URIs */
 
 /* As mcp_resources.read. ERR_NOT_FOUND, with one text for all URIs that are not this
  * tenant's. */

@@ -162,21 +162,13 @@ json_t *complete_language(const struct tools_app *app, const char *value)
     return found;
 }
 
-json_t *complete_conversation(const struct tools_app *app, const char *tenant, const char *value)
-{
-    struct broker_client client = tools_client(app, tenant, -1);
-    struct err e = ERR_INIT;
-
-    return broker_names(&client, NULL, value, COMPLETE_MAX, &e);
-}
-
-json_t *complete_file(const struct tools_app *app, const char *tenant, const char *conversation,
+json_t *complete_name(const struct tools_app *app, const char *tenant, const char *conversation,
                       const char *value)
 {
     struct broker_client client = tools_client(app, tenant, -1);
     struct err e = ERR_INIT;
 
-    return conversation ? broker_names(&client, conversation, value, COMPLETE_MAX, &e) : NULL;
+    return broker_names(&client, conversation, value, COMPLETE_MAX, &e);
 }
 
 /* ---- failures and notices ---- */

@@ -58,9 +58,8 @@ void runners_describe(const struct tools_app *app, struct buf *out);
 #define COMPLETE_MAX 100
 
 json_t *complete_language(const struct tools_app *app, const char *value);
-json_t *complete_conversation(const struct tools_app *app, const char *tenant, const char *value);
-/* conversation NULL: not given yet. */
-json_t *complete_file(const struct tools_app *app, const char *tenant, const char *conversation,
+/* Of a file; conversation NULL: of a conversation. */
+json_t *complete_name(const struct tools_app *app, const char *tenant, const char *conversation,
                       const char *value);
 
 /* ---- failures and notices as a client sees them ---- */

@@ -165,11 +165,6 @@ static void http_serve(const struct app *app, const struct http_source *source)
 
 /* ---- CGI ---- */
 
-bool cgi_detected(void)
-{
-    return getenv("GATEWAY_INTERFACE") && getenv("REQUEST_METHOD");
-}
-
 static const char *cgi_param(void *ctx, const char *name)
 {
     (void)ctx;

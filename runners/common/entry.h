@@ -1,14 +1,9 @@
 /*
- * The entry program of our runner images: PID 1 of a container, between the server's attach stream
- * and the program.
+ * The entry program of our runner images: PID 1 of a container. It speaks sandbox.protocol=1
+ * (runners/README.md) on stdin and stdout; its stderr carries its own failures only.
  *
- * It speaks sandbox.protocol=1 (runners/README.md): an envelope on stdin says what to run, frames
- * on stdout carry the program's output, the last frame reports how the program ended. Its stderr
- * carries its own failures only.
- *
- * It is also compiled without configure (runners/build.sh), so it includes no config.h and nothing
- * of common/. It is linked statically, because it has to run in any image. One process, no threads,
- * memory that does not grow with output.
+ * It is linked statically and compiled without configure, too (runners/build.sh): it includes no
+ * config.h and nothing of common/. Its memory does not grow with output.
  */
 #pragma once
 
@@ -70,10 +65,8 @@ void u32_put(void *to, uint32_t value);
 bool write_all(int fd, const void *data, size_t len);
 /* The beginning of a small file as a string; false when it cannot be read. */
 bool read_text(const char *path, char *text, size_t size);
-/*
- * Reads all signals of a signalfd. Returns the last one that stops the container, 0 = none:
- * SIGCHLD never does. outside: only signals from outside the container do.
- */
+/* Reads all signals of a signalfd. Returns the last one that stops the container (outside: and
+ * comes from outside of it); 0 = none. */
 int signals_read(int signal_fd, bool outside);
 
 /* The program's standard input: a file in memory, filled before the program starts. */
@@ -87,8 +80,7 @@ bool input_open(struct input *in);
 
 #define FRAME_HEAD 5
 
-/* Frames on stdout, one at a time. Where the payload of the next one belongs, FRAME_MAX bytes; only
- * while none is pending. */
+/* Frames on stdout, one at a time. Room for the next one's payload, while none is pending. */
 void *frame_room(void);
 /* Makes a frame of what lies there. */
 void frame_begin(char tag, size_t len);
@@ -117,10 +109,8 @@ enum envelope_end { ENVELOPE_GO, ENVELOPE_GONE, ENVELOPE_BAD };
 
 struct warm;
 
-/*
- * Reads records from stdin up to 'G'. Code and input go to their files while they are read, never
- * to memory of ours. GONE: the server hung up first. BAD: the reason has been reported.
- */
+/* Reads records from stdin up to 'G'; code and input go to their files at once. GONE: the server
+ * hung up first. BAD: the reason has been reported. */
 enum envelope_end envelope_read(struct envelope *v, struct warm *w);
 
 /* ---- child.c: starting a program ---- */
@@ -148,24 +138,20 @@ char **argv_new(char *const *command, char *option, char *const *args, size_t n)
 /* Room for a reason, with its NUL. */
 #define CHILD_WHY_MAX 256
 
-/*
- * Starts the plan's program in a session of its own, with default signals, no descriptors but 0-2
- * and the hook's, no core file, and first in line for the OOM killer. Returns 0, or -1 when it
- * could not be started, with the reason in why; a child may have to be reaped then.
- */
+/* Starts the plan's program in a session of its own, with default signals, descriptors 0-2 and the
+ * hook's, no core file, and first in line for the OOM killer. -1: the reason is in why; a child may
+ * have to be reaped. */
 int child_start(struct child *c, const struct child_plan *plan, char *why);
 
 /* ---- kill.c: the other processes of the container ---- */
 
-/* SIGKILL to every process of the container but ourselves; where we are not PID 1, only to our
- * children. */
+/* SIGKILL to every other process of the container; where we are not PID 1, to our children. */
 void kill_all(void);
 /* The same, until none is left: for an end without a report. Gives up at until_ms on clock_ms. */
 void kill_and_reap_all(int64_t until_ms);
 /* Whether a process besides ourselves and the one given (0 = none) is left. */
 bool others_left(pid_t besides);
-/* Kills pid, everything that descends from it, and everything in its session: stopped first, so
- * that nothing escapes by forking. */
+/* Kills pid, its descendants and its session; they are stopped first, so that none escapes. */
 void tree_kill(pid_t pid);
 
 /* ---- warm.c: an interpreter that is started before its program is known ---- */
@@ -207,28 +193,21 @@ struct warm {
 
 /* Starts the interpreter where the options ask for it; without it programs are started cold. */
 void warm_start(struct warm *w);
-/* Waits until stdin can be read, and handles the interpreter's packets and death meanwhile. Ends
- * the process on a signal that stops the container. */
+/* Waits for stdin, and handles the interpreter's packets and death and signals meanwhile. */
 void warm_await_input(struct warm *w, const struct envelope *v);
 /* Hands over the names of 'P'. */
 void warm_preload(struct warm *w, const char *names);
-/*
- * Hands over the program. True: it runs in w->child (or the interpreter has it and has not answered
- * before the deadline or the server's end). False: nothing of it has run, and the interpreter is
- * being killed. Fills what end has besides status and timed_out.
- */
+/* Hands over the program. True: it runs in w->child, or may. False: nothing of it has run, and the
+ * interpreter is being killed. Fills what end has besides status and timed_out. */
 bool warm_hand_over(struct warm *w, const struct envelope *v, struct ending *end);
 
 /* ---- relay.c: a program from its start to the last byte of output ---- */
 
 enum relay_end { RELAY_ENDED, RELAY_GONE };
 
-/*
- * Passes output on until the program has ended, everything else in the container is dead and
- * reaped, and the pipes are empty. GONE: the server hung up (or its end of stdout is closed), and
- * everything has been killed. signal_fd reads SIGCHLD, SIGTERM and SIGINT; hard_at_ms on clock_ms,
- * 0 = never.
- */
+/* Passes output on until the program has ended, all other processes are reaped and the pipes are
+ * empty. GONE: the server hung up, and everything has been killed. hard_at_ms: on clock_ms, 0 =
+ * never. */
 enum relay_end relay_run(struct child *c, int signal_fd, int64_t hard_at_ms, struct ending *out);
 
 /* ---- report.c ---- */
@@ -259,11 +238,8 @@ uint64_t rusage_us(const struct rusage *used);
 
 /* serve.c: "entry serve", any number of commands until stdin ends. Returns the exit status. */
 int serve_run(int signal_fd);
-/*
- * index.c: "entry index SOCKET PROGRAM [ARGUMENT…]" installs packages: runs PROGRAM with an HTTP
- * proxy on the loopback address that leads to the Unix socket. Only one runs for a sandbox at a
- * time. argv is what comes behind "index". Returns the exit status.
- */
+/* index.c: "entry index SOCKET PROGRAM [ARGUMENT…]" installs packages: runs PROGRAM with an HTTP
+ * proxy on the loopback address that leads to the Unix socket. argv is behind "index". */
 #define PACKAGES "/data/.packages"
 int index_main(int argc, char **argv);
 

@@ -68,7 +68,7 @@ static int program_run(struct warm *w, const struct envelope *v)
     struct ending end = {.status = SIGKILL}; /* of a program that we killed and that does not die */
     int64_t hard_at_ms = v->hard_ms ? v->went_at_ms + (int64_t)v->hard_ms : 0;
     bool warm = warm_hand_over(w, v, &end);
-    const char *how = warm ? "ahead" : "anew";
+    const char *how = warm ? "warm" : "new";
 
     if (!warm) {
         struct child_plan plan = {.argv = argv_new(o->command, NULL, v->args, v->n_args),

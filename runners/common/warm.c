@@ -123,7 +123,7 @@ static void warm_reap(struct warm *w)
 
 static void send_tier(struct warm *w)
 {
-    int len = snprintf(frame_room(), TIER_MAX, "%s %" PRIu64, w->started ? "full" : "light",
+    int len = snprintf(frame_room(), TIER_MAX, "%s %" PRIu64, w->started ? "preloaded" : "started",
                        report_memory());
 
     w->preloaded = w->started;

@@ -1,4 +1,4 @@
-"""What an interpreter does ahead when the libraries of its programs are known: imports, and their first paths."""
+"""What a warm interpreter loads before a program comes: imports, and their first paths."""
 
 import contextvars
 import ctypes
@@ -117,7 +117,7 @@ class Pace:
 
 
 class Curtain:
-    """At the interpreter's end, takes the modules that were loaded ahead out of its way: to clear each of them by itself
+    """At the interpreter's end, takes the preloaded modules out of its way: to clear each of them by itself
     would be half of the work. Those that the program hung something on stay, so that this ends as ever. It hangs on a
     function of site's that goes at the moment at which all modules go."""
 

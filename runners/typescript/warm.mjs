@@ -24,7 +24,7 @@ function receive() {
 }
 
 // Makes Bun look as if it had been started for this program. Bun keeps a copy of the variables that cannot be reached
-// from here and that Bun.spawn and workers take theirs from: programs that name these are started anew (-s).
+// from here and that Bun.spawn and workers take theirs from: programs that name these get a new interpreter (-s).
 function take(packet) {
   for (const item of packet.slice(1).split("\0")) {
     const text = item.slice(1);

@@ -36,7 +36,7 @@ static int connect_unix(const char *path)
         bench_die("the socket's path is too long: %s", path);
     memcpy(to.sun_path, path, strlen(path) + 1);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
-        bench_die("nobody answers at %s: %s", path, strerror(errno));
+        bench_die("no answer at %s: %s", path, strerror(errno));
     return fd;
 }
 
@@ -56,7 +56,7 @@ static int connect_tcp(const char *address)
     if (inet_pton(AF_INET, host, &to.sin_addr) != 1)
         bench_die("not a numeric address: %s", host);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
-        bench_die("nobody answers at %s: %s", address, strerror(errno));
+        bench_die("no answer at %s: %s", address, strerror(errno));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     return fd;
 }

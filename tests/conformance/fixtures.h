@@ -6,8 +6,7 @@
  */
 #pragma once
 
-#include "common/mcp/features/prompt.h"
-#include "common/mcp/features/resource.h"
+#include "common/mcp/features/offer.h"
 #include "common/mcp/features/task.h"
 #include "common/mcp/features/tool.h"
 

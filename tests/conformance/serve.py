@@ -38,7 +38,7 @@ def stop():
         # A file of another account of this name is not obeyed.
         with open(os.open(NOTE, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as file:
             if os.fstat(file.fileno()).st_uid != os.getuid():
-                sys.exit(f"serve: {NOTE} belongs to somebody else; remove it, then try again")
+                sys.exit(f"serve: {NOTE} belongs to another account; remove it, then try again")
             note = json.load(file)
     except OSError:
         return False

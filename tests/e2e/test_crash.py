@@ -43,7 +43,7 @@ class MidRun:
         return found
 
     def kill(self, *pids):
-        check(pids and all(pids), f"nobody to kill: {pids}")
+        check(pids and all(pids), f"no process to kill: {pids}")
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):  # a short-lived child
                 os.kill(pid, signal.SIGKILL)

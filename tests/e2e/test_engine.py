@@ -1,5 +1,6 @@
 """The engine from the server's side: away and back, images that come and go, other ways to reach it."""
 import os
+import re
 import secrets
 import subprocess
 import time
@@ -148,6 +149,9 @@ def _():
     contains(client.run_error("echo x", "bash"), "the sandbox directory does not exist on the container engine's host")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}),
              "the sandbox directory does not exist")
+    for what in "run", "sandbox":
+        line = re.compile(rf"warn broker: {what} \w+ language=bash: the sandbox directory does not exist")
+        wait_until(lambda line=line: line.search(site.log()), 5, f"a line about the {what}")
     check(not os.path.exists(missing), "the engine made the directory")
     wait_until(lambda: not site.all_containers(), 5, "no container is left")
 

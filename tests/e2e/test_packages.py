@@ -47,7 +47,7 @@ def index():
     made.add("shared_b", "1.0", {"shared/b.py": "word = 'b'\n"})
     made.add("pandas", "99.0", {"pandas/__init__.py": "__version__ = '99.0'\n"})
     made.add("climber", "1.0", {"climber/__init__.py": "", "../../../../data/climbed": "out", "/data/rooted": "out"})
-    made.add_file("source", "source-1.0.tar.gz", b"no archive, and nobody looks into it")
+    made.add_file("source", "source-1.0.tar.gz", b"no archive, and it is not opened")
     return made
 
 
@@ -329,7 +329,7 @@ def _():
     listening = subprocess.run(["ss", "-xlpH"], capture_output=True, text=True, check=True).stdout.splitlines()
     ours = [line for line in listening if f"/.index/{run_id}/" in line]
     pids = {word.split(",")[0] for line in ours for word in line.split("pid=")[1:]}
-    check(pids, f"nobody listens: {ours}")
+    check(pids, f"no listener: {ours}")
     for pid in pids:
         equal((procs.status(pid, "Uid").split(), procs.status(pid, "CapEff").strip("0"), procs.status(pid, "Groups")),
               (["65534"] * 4, "", ""))

@@ -150,7 +150,7 @@ def _():
         equal(len(texts), 1, f"answers of {tool}: {texts}")
         contains(texts.pop(), "no such run")
     equal(runs.listed(client), [])
-    equal(runs.look(foreign_client, foreign, waitMs=0)["status"], "running", "nobody else ended it")
+    equal(runs.look(foreign_client, foreign, waitMs=0)["status"], "running", "it was not ended by another")
     runs.cancel(foreign_client, foreign)
 
 

@@ -214,15 +214,15 @@ def _():
     client, other = _client(site), _other(site)
     sandbox = _create(client)
     _out(client, sandbox, "echo secret")
-    nobody = "sbx_" + secrets.token_hex(12)
+    unknown = "sbx_" + secrets.token_hex(12)
     foreign = [one["Id"] for one in site.all_containers()][0]
     for tool, more in (("exec", {"command": "id"}), ("get_sandbox_status", {}), ("close_sandbox", {})):
-        answers = {other.tool_error(tool, {"sandboxId": name} | more) for name in (sandbox, nobody, foreign, "nonsense", "../../etc/passwd")}
+        answers = {other.tool_error(tool, {"sandboxId": name} | more) for name in (sandbox, unknown, foreign, "nonsense", "../../etc/passwd")}
         equal(len(answers), 1, f"answers of {tool}")
-    for name in (sandbox, nobody, foreign):
+    for name in (sandbox, unknown, foreign):
         answer = other.request("resources/read", {"uri": f"containers://{name}/logs"}, headers=LATEST)
         equal(answer.json()["error"]["message"], other.request(
-            "resources/read", {"uri": f"containers://{nobody}/logs"}, headers=LATEST).json()["error"]["message"])
+            "resources/read", {"uri": f"containers://{unknown}/logs"}, headers=LATEST).json()["error"]["message"])
     equal(other.structured("get_sandbox_status", {})["sandboxes"], [])
     equal(_out(client, sandbox, "echo mine"), "mine\n")
     _close(client, sandbox)

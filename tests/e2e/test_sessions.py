@@ -8,7 +8,7 @@ from harness import check, contains, equal, in_time, test, wait_until
 from mcp import LEGACY
 from streams import Session, Stream
 
-NOBODYS = "0" * 64
+UNKNOWN_ID = "0" * 64
 
 
 def _run(code, conversation, **arguments):
@@ -45,7 +45,7 @@ def _():
     wait_until(lambda: other.request("ping").status == 200, 5, "nginx knows the new token")
     session = Session(client)
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    for id_ in (NOBODYS, NOBODYS[:-1], "x", "../" + session.id, session.id.upper() + "A", session.id + "0", session.id[:-1]):
+    for id_ in (UNKNOWN_ID, UNKNOWN_ID[:-1], "x", "../" + session.id, session.id.upper() + "A", session.id + "0", session.id[:-1]):
         equal(client.post(ping, session.headers({"Mcp-Session-Id": id_})).status, 404, id_)
     equal(other.post(ping, session.headers()).status, 404, "another tenant's")
     equal(other.http("DELETE", "/mcp", headers=other.headers(session.headers())).status, 404, "ended by another tenant")
@@ -191,7 +191,7 @@ def _():
     params = _run("sleep 1.2; echo secret", client.conversation) | {"_meta": {"progressToken": 1}}
     stream = mine.open("tools/call", params).begin()
     stream.result()
-    for id_ in (stream.events[0].id, NOBODYS[:32] + "-0", "x", "../../etc/passwd-0", "-1", "a" * 5000):
+    for id_ in (stream.events[0].id, UNKNOWN_ID[:32] + "-0", "x", "../../etc/passwd-0", "-1", "a" * 5000):
         answer = others.listen({"Last-Event-ID": id_})
         if answer.status == 200:
             answer.is_silent(0.5)
@@ -265,7 +265,7 @@ def _():
     stream = session.open("tools/call", _run("echo went", client.conversation, network=True)).begin()
     asked = stream.expect("elicitation/create", 10)
     equal(others.respond(asked["id"], _answer_form(asked["params"])).status, 202)
-    for id_ in ("nobody", 0, "../x", NOBODYS):
+    for id_ in ("nobody", 0, "../x", UNKNOWN_ID):
         equal(session.respond(id_, _answer_form(asked["params"])).status, 202, str(id_))
     stream.is_silent(0.7)
     session.respond(asked["id"], _answer_form(asked["params"]))

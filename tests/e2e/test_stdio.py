@@ -175,6 +175,6 @@ def _():
     process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1} | _run("sleep 50")).encode() + b"\n")
     process.stdin.close()
     time.sleep(1.5)
-    equal(process.poll(), None, "it goes on while somebody could still read")
+    equal(process.poll(), None, "it goes on while a reader is left")
     os.close(ours)
     process.wait(15)

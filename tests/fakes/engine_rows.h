@@ -41,9 +41,9 @@
 #define REPORT                                                                                     \
     "{\"exitCode\":7,\"signal\":0,\"cpuUs\":5,\"peakMemoryBytes\":6,\"oomKills\":0,\"timedOut\":"  \
     "false}"
-#define STREAM_LIGHT  "\1\0\0\0\0\0\0\12W\0\0\0\5light"
-#define STREAM_FULL   "\1\0\0\0\0\0\0\11W\0\0\0\4full"
-#define STREAM_WARM   "\1\0\0\0\0\0\0\12S\0\0\0\5ahead"
-#define STREAM_OUT    "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
-#define STREAM_ERR    "\1\0\0\0\0\0\0\7E\0\0\0\2no"
-#define STREAM_REPORT "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT
+#define STREAM_STARTED   "\1\0\0\0\0\0\0\14W\0\0\0\7started"
+#define STREAM_PRELOADED "\1\0\0\0\0\0\0\16W\0\0\0\11preloaded"
+#define STREAM_WARM      "\1\0\0\0\0\0\0\11S\0\0\0\4warm"
+#define STREAM_OUT       "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
+#define STREAM_ERR       "\1\0\0\0\0\0\0\7E\0\0\0\2no"
+#define STREAM_REPORT    "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT

@@ -2,8 +2,7 @@
  * tasks in every status, prompts, resources. Linked by tests only. */
 #pragma once
 
-#include "common/mcp/features/prompt.h"
-#include "common/mcp/features/resource.h"
+#include "common/mcp/features/offer.h"
 #include "common/mcp/features/task.h"
 #include "common/mcp/features/tool.h"
 

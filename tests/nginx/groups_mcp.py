@@ -205,7 +205,7 @@ def own_errors(checks):
         checks.check("it says when to try again", answer.header("retry-after") == "2", answer.headers)
         os.rename(site.path("run/front.sock"), site.path("run/away.sock"))
         answer = site.call()
-        checks.check("502 when nobody listens", answer.status == 502 and is_rpc_error(answer), (answer.status, answer.body))
+        checks.check("502 without a listener", answer.status == 502 and is_rpc_error(answer), (answer.status, answer.body))
         os.rename(site.path("run/away.sock"), site.path("run/front.sock"))
         checks.equal("and 200 when the socket is back", site.call().status, 200)
         checks.check("the token is in no log", site.token not in site.log("access.log") + site.log("nginx-error.log"))

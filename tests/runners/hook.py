@@ -23,7 +23,7 @@ def become(script, packet):
             os.environb[name] = value
     os.write(HOOK, b"Y")
     os.close(HOOK)
-    os.environ["WAY"] = "ahead"
+    os.environ["WAY"] = "warm"
     os.execvp("sh", ["sh", script, *args])
 
 

@@ -117,14 +117,14 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
     def test_python_memory_that_a_preload_lacked_is_not_the_programs(self):
         p = sbx.start(self.command("python", memory="40m"), b"")
         self.addCleanup(p.wait)
-        self.assertEqual(sbx.read_tier(sbx.frames(p.stdout)), "light")
+        self.assertEqual(sbx.read_tier(sbx.frames(p.stdout)), "started")
         p.stdin.write(sbx.MAGIC + sbx.record("P", label("python", "sandbox.preload")))
         p.stdin.flush()
-        self.assertEqual(sbx.read_tier(sbx.frames(p.stdout)), "full")
+        self.assertEqual(sbx.read_tier(sbx.frames(p.stdout)), "preloaded")
         p.stdin.write(sbx.envelope("import sys; sys.exit(1)", magic=b"", deadline_ms=60000))
         p.stdin.flush()
         r = sbx.collect(p)
-        self.assertEqual((r.started, r.report["exitCode"], r.report["oomKills"]), ("anew", 1, 0))
+        self.assertEqual((r.started, r.report["exitCode"], r.report["oomKills"]), ("new", 1, 0))
 
     def test_python_printed_lines_survive_a_kill(self):
         r = self.run_in("python", "import os\nprint('line')\nos.kill(os.getpid(), 9)")
@@ -163,36 +163,36 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
         stream = sbx.frames(p.stdout)
         names = label(language, "sandbox.preload")
         magic = sbx.MAGIC
-        self.assertEqual(sbx.read_tier(stream), "light")
-        if "full" in tiers:
+        self.assertEqual(sbx.read_tier(stream), "started")
+        if "preloaded" in tiers:
             p.stdin.write(magic + sbx.record("P", names))
             p.stdin.flush()
-            self.assertEqual(sbx.read_tier(stream), "full")
+            self.assertEqual(sbx.read_tier(stream), "preloaded")
             magic = b""
         p.stdin.write(sbx.envelope(code, magic=magic, deadline_ms=60000, **options))
         p.stdin.flush()
         return sbx.collect(p)
 
     def test_programs_find_their_interpreter_waiting(self):
-        for language, code, tiers, way in (("python", "print(1)", "light", "ahead"), ("typescript", "console.log(1)", "light", "ahead"),
-                                           ("python", "import numpy; print(numpy.ones(1).sum().astype(int))", "full", "ahead"),
-                                           ("bash", "echo 1", "light", "anew")):
+        for language, code, tiers, way in (("python", "print(1)", "started", "warm"), ("typescript", "console.log(1)", "started", "warm"),
+                                           ("python", "import numpy; print(numpy.ones(1).sum().astype(int))", "preloaded", "warm"),
+                                           ("bash", "echo 1", "started", "new")):
             with self.subTest(language=language, tiers=tiers):
                 self.assertEqual(label(language, "sandbox.warm"), "true")
                 r = self.wait_in(language, code, tiers)
                 self.check(r, "1\n")
                 self.assertEqual(r.started, way)
 
-    def test_python_loaded_ahead_gives_way_to_files_of_the_same_name(self):
+    def test_python_preloaded_gives_way_to_files_of_the_same_name(self):
         pathlib.Path(self.dir.name, "numpy.py").write_text("print('mine')\n")
-        r = self.wait_in("python", "import numpy", "full")
+        r = self.wait_in("python", "import numpy", "preloaded")
         self.check(r, "mine\n")
-        self.assertEqual(r.started, "anew")
+        self.assertEqual(r.started, "new")
 
-    def test_python_loads_ahead_without_using_up_its_processor_time(self):
+    def test_python_preloads_without_using_up_its_processor_time(self):
         r = self.wait_in("python", "import os\n"
                          "path = next(filter(os.path.exists, ('/sys/fs/cgroup/cpu.stat', '/sys/fs/cgroup/cpu/cpu.stat')))\n"
-                         "print(dict(line.split() for line in open(path))['nr_throttled'])", "full",
+                         "print(dict(line.split() for line in open(path))['nr_throttled'])", "preloaded",
                          cpus=("--cpu-period", "1000000", "--cpu-quota", "500000"))
         self.check(r, "0\n")
 

@@ -71,7 +71,7 @@ class Commands:
         self.check(end, data)
         self.check(self.sh("cat"), b"")
 
-    def test_input_that_nobody_reads_stops_nobody(self):
+    def test_unread_input_stops_no_other_command(self):
         number = self.begin("sleep 30", stdin=b"x" * 3_000_000)
         self.check(self.sh("echo on"), b"on\n")
         self.psandbox.kill(number)
@@ -170,7 +170,7 @@ class Ends:
         time.sleep(0.5)
         self.check(self.sh(f"kill -0 {pid} && kill {pid}"))
 
-    def test_what_floods_after_its_command_stops_nobody(self):
+    def test_what_floods_after_its_command_stops_no_other(self):
         end = self.sh("yes & echo $!; exit 5")
         self.check(end, None, 5)
         pid = next(word for word in end.out.split() if word != b"y").decode()
@@ -229,7 +229,7 @@ class Flow:
         self.psandbox.kill(flood)
         self.check(self.psandbox.end(flood), None, killed=9)
 
-    def test_a_kill_comes_through_when_nobody_reads(self):
+    def test_a_kill_comes_through_while_output_is_unread(self):
         number = self.begin(f"yes {MARK}.5")
         self.psandbox.until(lambda: self.psandbox.ends[number].out)
         self.psandbox.reading.clear()
@@ -269,7 +269,7 @@ class Control:
         self.psandbox.kill(number)
         self.check(self.psandbox.end(number), None, killed=9)
 
-    def test_one_that_does_not_read_it_stops_nobody(self):
+    def test_one_that_does_not_read_it_stops_no_other(self):
         number = self.psandbox.begin("sleep", "30", control=True, cwd="/tmp")
         for _ in range(100):
             self.psandbox.tell(number, b"x" * 65536)
@@ -311,7 +311,7 @@ class AsInit(Commands, Ends, Flow, Control, Case):
 
     def test_programs_cannot_reach_the_stream(self):
         if os.getuid() != 0:
-            self.skipTest("needs root to become somebody else")
+            self.skipTest("needs root to change its user")
         drop = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
         psandbox = psandboxes.Psandbox([*self.prefix, *drop, ENTRY, "serve"])
         end = psandbox.sh("id -u; ls /proc/1/fd; cat /proc/1/mem; echo x > /proc/1/fd/1; cat /proc/1/environ; "

@@ -243,7 +243,7 @@ class TypeScript(Case):
         self.cell("const reached = 1; throw new Error('x'); const never = 2", code_of_end=1, err="error: x")
         self.cell("console.log(reached, never)", "1 old\n")
 
-    def test_errors_that_nobody_catches_do_not_end_it(self):
+    def test_uncaught_errors_do_not_end_it(self):
         self.cell("const x = 1; Promise.reject(new Error('rejected'))", code_of_end=1, err="rejected")
         self.cell("setTimeout(() => { throw new Error('later') }, 50)")
         time.sleep(0.5)

@@ -59,9 +59,9 @@ class Waiting(base.Case):
         self.send(p, sbx.envelope(code, magic=magic, **options))
         return sbx.collect(p)
 
-    def run_light(self, code, *options, word="", **more):
+    def run_warm(self, code, *options, word="", **more):
         p = self.start(*options, word=word)
-        self.await_word(p, "light")
+        self.await_word(p, "started")
         return self.claim(p, code, **more)
 
     def check(self, r, way, out, **ending):
@@ -71,80 +71,80 @@ class Waiting(base.Case):
 
 class Claims:
     def test_takes_the_program(self):
-        r = self.run_light('echo "$WAY|$1|$2|$X|$(cat)"; pwd >&2; exit 3', args=["a b", "é"], env=["X=y=z"], stdin="in\n")
-        self.check(r, "ahead", "ahead|a b|é|y=z|in\n", code=3)
+        r = self.run_warm('echo "$WAY|$1|$2|$X|$(cat)"; pwd >&2; exit 3', args=["a b", "é"], env=["X=y=z"], stdin="in\n")
+        self.check(r, "warm", "warm|a b|é|y=z|in\n", code=3)
         self.assertEqual(bytes(r.err).decode(), os.path.realpath(self.data) + "\n")
 
     def test_signals_pass(self):
         for number in (6, 9, 11, 15):
-            self.check(self.run_light(f"kill -{number} $$"), "ahead", "", signal=number)
+            self.check(self.run_warm(f"kill -{number} $$"), "warm", "", signal=number)
 
     def test_nothing_of_the_hook_is_left(self):
-        r = self.run_light("ls -l /proc/$$/fd | grep -c socket; env | grep -c -e warm.so -e HOOK_WORD", "-l", OBJECT)
-        self.check(r, "ahead", "0\n0\n", code=1)
+        r = self.run_warm("ls -l /proc/$$/fd | grep -c socket; env | grep -c -e warm.so -e HOOK_WORD", "-l", OBJECT)
+        self.check(r, "warm", "0\n0\n", code=1)
 
     def test_claimed_before_it_is_up(self):
         p = self.start(word="late")
-        self.check(self.claim(p, "echo $WAY"), "ahead", "ahead\n")
+        self.check(self.claim(p, "echo $WAY"), "warm", "warm\n")
 
     def test_preload(self):
         p = self.start()
         self.preload(p, "a0.01 b0.01")
-        self.await_word(p, "light")
-        self.await_word(p, "full")
-        self.check(self.claim(p, "echo $WAY", magic=b""), "ahead", "ahead\n")
+        self.await_word(p, "started")
+        self.await_word(p, "preloaded")
+        self.check(self.claim(p, "echo $WAY", magic=b""), "warm", "warm\n")
 
     def test_claimed_during_an_import_it_needs(self):
         p = self.start()
-        self.await_word(p, "light")
+        self.await_word(p, "started")
         self.preload(p, "a0.6 b60")
         time.sleep(0.2)
-        self.check(self.claim(p, "echo $WAY a0", magic=b""), "ahead", "ahead a0\n")
+        self.check(self.claim(p, "echo $WAY a0", magic=b""), "warm", "warm a0\n")
 
     def test_claimed_during_an_import_it_does_not_need(self):
         p = self.start()
-        self.await_word(p, "light")
+        self.await_word(p, "started")
         self.preload(p, "a30")
         time.sleep(0.2)
         began = time.monotonic()
-        self.check(self.claim(p, "echo $WAY", magic=b""), "anew", "\n")
+        self.check(self.claim(p, "echo $WAY", magic=b""), "new", "\n")
         self.assertLess(time.monotonic() - began, 10)
 
     def test_it_died(self):
         p = self.start(word="dead")
-        self.await_word(p, "light")
+        self.await_word(p, "started")
         self.preload(p, "a1")
-        self.await_word(p, "full")
-        self.check(self.claim(p, "echo $WAY$1", magic=b"", args=["x"]), "anew", "x\n")
+        self.await_word(p, "preloaded")
+        self.check(self.claim(p, "echo $WAY$1", magic=b"", args=["x"]), "new", "x\n")
 
     def test_it_refuses_or_dies_with_the_program(self):
         for word in ("refuse", "dying"):
-            self.check(self.run_light("cat; exit 4", word=word, stdin="in"), "anew", "in", code=4)
+            self.check(self.run_warm("cat; exit 4", word=word, stdin="in"), "new", "in", code=4)
 
     def test_it_does_not_answer(self):
-        self.check(self.run_light("echo never", word="mute", deadline_ms=300), "ahead", "", signal=9, timed_out=True)
+        self.check(self.run_warm("echo never", word="mute", deadline_ms=300), "warm", "", signal=9, timed_out=True)
 
     def test_variables_that_count(self):
         os.environ["SBX_SAME"] = "1"
         self.addCleanup(os.environ.pop, "SBX_SAME")
-        for variable, way in (("LC_ALL=C", "anew"), ("ZONE=x", "anew"), ("ZONES=x", "ahead"), ("SBX_SAME=1", "ahead"),
-                              ("SBX_SAME=2", "anew")):
-            r = self.run_light("exit 0", "-e", "LC_*,ZONE SBX_SAME", env=[variable])
+        for variable, way in (("LC_ALL=C", "new"), ("ZONE=x", "new"), ("ZONES=x", "warm"), ("SBX_SAME=1", "warm"),
+                              ("SBX_SAME=2", "new")):
+            r = self.run_warm("exit 0", "-e", "LC_*,ZONE SBX_SAME", env=[variable])
             self.assertEqual((variable, r.started), (variable, way))
 
     def test_words_of_programs_that_all_variables_count_for(self):
-        for code, variable, way in (("exit 0", "A=1", "ahead"), ("exit 0 # spawn", "A=1", "anew"), ("exit 0 # Worker", "A=1", "anew"),
-                                    ("exit 0 # spa", "A=1", "ahead")):
-            r = self.run_light(code, "-s", "spawn, Worker", env=[variable])
+        for code, variable, way in (("exit 0", "A=1", "warm"), ("exit 0 # spawn", "A=1", "new"), ("exit 0 # Worker", "A=1", "new"),
+                                    ("exit 0 # spa", "A=1", "warm")):
+            r = self.run_warm(code, "-s", "spawn, Worker", env=[variable])
             self.assertEqual((code, r.started), (code, way))
-        self.assertEqual(self.run_light("exit 0 # spawn", "-s", "spawn").started, "ahead")
+        self.assertEqual(self.run_warm("exit 0 # spawn", "-s", "spawn").started, "warm")
 
     def test_files_that_count(self):
-        for names, way in (([], "ahead"), (["x.toml", "other"], "ahead"), (["a.toml"], "anew"), (["site.d"], "anew")):
+        for names, way in (([], "warm"), (["x.toml", "other"], "warm"), (["a.toml"], "new"), (["site.d"], "new")):
             for begin in (True, False):
                 p = None if begin else self.start("-f", "a.toml,site*")
                 if p:
-                    self.await_word(p, "light")
+                    self.await_word(p, "started")
                 for name in names:
                     pathlib.Path(self.data, name).touch()
                 p = p or self.start("-f", "a.toml,site*")
@@ -154,33 +154,33 @@ class Claims:
                     os.unlink(os.path.join(self.data, name))
 
     def test_as_many_arguments_as_a_packet_takes_and_more(self):
-        self.check(self.run_light('echo $#', args=["x" * 32_000] * 2), "ahead", "2\n")
-        self.check(self.run_light('echo $#', args=["x" * 30_000] * 3), "anew", "3\n")
+        self.check(self.run_warm('echo $#', args=["x" * 32_000] * 2), "warm", "2\n")
+        self.check(self.run_warm('echo $#', args=["x" * 30_000] * 3), "new", "3\n")
 
     def test_option_and_place(self):
         p = self.start("-p", "-o", HOOK, program=(sys.executable,))
-        self.await_word(p, "light")
+        self.await_word(p, "started")
         self.assertEqual(os.stat(self.script).st_size, 0)
-        self.check(self.claim(p, "echo $WAY"), "ahead", "ahead\n")
+        self.check(self.claim(p, "echo $WAY"), "warm", "warm\n")
 
     def test_time_of_waiting_is_not_the_programs(self):
-        r = self.run_light("exit 0", word="busy")
+        r = self.run_warm("exit 0", word="busy")
         self.assertLess(r.report["cpuUs"], 400_000)
         p = self.start(word="busy")
-        self.await_word(p, "light")
+        self.await_word(p, "started")
         r = self.claim(p, "exit 0", args=["x" * 30_000] * 3)
-        self.assertEqual(r.started, "anew")
+        self.assertEqual(r.started, "new")
         self.assertLess(r.report["cpuUs"], 400_000)
 
     def test_waiting_without_an_interpreter(self):
         p = sbx.start([*self.prefix, base.ENTRY, "-C", self.data, self.script, "sh", self.script], b"")
         self.addCleanup(self.end, p)
-        self.await_word(p, "light")
-        self.check(self.claim(p, "echo 1"), "anew", "1\n")
+        self.await_word(p, "started")
+        self.check(self.claim(p, "echo 1"), "new", "1\n")
 
     def test_server_gone_while_it_waits(self):
         p = self.start("-l", OBJECT)
-        self.await_word(p, "light")
+        self.await_word(p, "started")
         p.stdin.close()
         self.assertEqual((p.wait(timeout=60), p.stderr.read()), (0, b""))
         self.assertEqual(sbx.alive(self.script), [])
@@ -194,12 +194,12 @@ class Claims:
             self.assertIn(b"names to preload", p.stderr.read())
 
     def test_report_comes_before_the_memory_is_gone(self):
-        r = self.run_light("setsid sleep 0.1 & echo x", "-l", OBJECT)
-        self.check(r, "ahead", "x\n")
+        r = self.run_warm("setsid sleep 0.1 & echo x", "-l", OBJECT)
+        self.check(r, "warm", "x\n")
 
     def test_lingers_until_the_server_hangs_up(self):
         p = self.start()
-        self.await_word(p, "light")
+        self.await_word(p, "started")
         self.send(p, sbx.envelope("exit 5"))
         stream = sbx.frames(p.stdout)
         while next(stream)[0] != "R":
@@ -249,41 +249,41 @@ class RealPython(Waiting):
     def test_the_same_as_cold(self):
         options = {"args": ["a", "-é"], "stdin": "line\nmore", "env": ["X=\udce4".encode("utf-8", "surrogateescape")]}
         cold = self.run_cold(PYTHON_PROGRAM, **options)
-        r = self.run_light(PYTHON_PROGRAM, **options)
-        self.assertEqual((cold.started, r.started), ("anew", "ahead"))
+        r = self.run_warm(PYTHON_PROGRAM, **options)
+        self.assertEqual((cold.started, r.started), ("new", "warm"))
         self.assertEqual((bytes(r.out), bytes(r.err)), (bytes(cold.out), bytes(cold.err)))
         self.assertIn(b"No child processes", bytes(r.out))
         self.check_end(r, 1)
 
     def test_new_files_are_found(self):
         p = self.start()
-        self.await_word(p, "light")
+        self.await_word(p, "started")
         pathlib.Path(self.data, "helper.py").write_text("x = 5\n")
-        self.check(self.claim(p, "import helper; print(helper.x)"), "ahead", "5\n")
+        self.check(self.claim(p, "import helper; print(helper.x)"), "warm", "5\n")
 
     def test_a_file_that_shadows_what_is_loaded(self):
         p = self.start()
-        self.await_word(p, "light")
+        self.await_word(p, "started")
         pathlib.Path(self.data, "codecs.py").write_text("x = 5\n")
-        self.check(self.claim(p, "print(1)"), "anew", "1\n")
+        self.check(self.claim(p, "print(1)"), "new", "1\n")
 
     def test_every_byte_of_many_runs(self):
         for i in range(60):
-            r = self.run_light("import sys; sys.stdout.write('x' * 1_000_000); sys.exit(7)")
-            self.assertEqual((r.started, len(r.out)), ("ahead", 1_000_000))
+            r = self.run_warm("import sys; sys.stdout.write('x' * 1_000_000); sys.exit(7)")
+            self.assertEqual((r.started, len(r.out)), ("warm", 1_000_000))
             self.check_end(r, 7)
 
     def test_a_hostile_holder_is_over_with_the_report(self):
         # The memory is shared with the holder, which can be woken and killed: no other process is harmed.
-        r = self.run_light("import os, signal\nfor p in os.listdir('/proc'):\n"
+        r = self.run_warm("import os, signal\nfor p in os.listdir('/proc'):\n"
                            "    if p.isdigit() and int(p) not in (1, os.getpid()):\n"
                            "        os.kill(int(p), signal.SIGKILL)\nprint('over')")
-        self.check(r, "ahead", "over\n")
+        self.check(r, "warm", "over\n")
 
     def test_output_of_a_daemon(self):
-        r = self.run_light("import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(0.1); os.write(1, b'late')\n"
+        r = self.run_warm("import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(0.1); os.write(1, b'late')\n"
                            "    os._exit(0)\nprint('soon')")
-        self.check(r, "ahead", "soon\nlate")
+        self.check(r, "warm", "soon\nlate")
 
 
 @unittest.skipUnless(base.NAMESPACE, "no PID namespaces here")

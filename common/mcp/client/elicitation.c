@@ -211,7 +211,7 @@ static int send_request(struct round *round, const char *key, const json_t *requ
     if (stdio_client)
         snprintf(id, sizeof id, "sandcgi-%u", ++stdio_client->next_request);
     else
-        mcp_mailbox_id(&round->channel->mailbox, ++*round->number, id);
+        snprintf(id, sizeof id, "%s-%u", round->channel->mailbox.hex, ++*round->number);
     json_auto_t *message = json_pack("{s:s, s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "method",
                                      json_object_get(request, "method"), "params",
                                      params_for(round->call, json_object_get(request, "params")));

@@ -4,8 +4,7 @@
 
 #include "common/mcp/call.h"
 #include "common/mcp/client/client_channel.h"
-#include "common/mcp/features/prompt.h"
-#include "common/mcp/features/resource.h"
+#include "common/mcp/features/offer.h"
 #include "common/mcp/features/result.h"
 #include "common/rpc/json.h"
 

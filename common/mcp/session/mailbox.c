@@ -93,11 +93,6 @@ int mcp_mailbox_bind(struct mcp_mailbox *m, const char *session, struct err *e)
     return 0;
 }
 
-void mcp_mailbox_id(const struct mcp_mailbox *m, unsigned n, char out[MCP_REQUEST_ID_MAX])
-{
-    snprintf(out, MCP_REQUEST_ID_MAX, "%s-%u", m->hex, n);
-}
-
 json_t *mcp_mailbox_take(const struct mcp_mailbox *m)
 {
     AUTO_BUF struct buf text = BUF_INIT(RESPONSE_MAX);

@@ -38,8 +38,6 @@ void mcp_mailbox_open(struct mcp_mailbox *m, int sessions_fd, const char *sessio
                       const json_t *request_id);
 /* Makes the socket for responses. */
 int mcp_mailbox_bind(struct mcp_mailbox *m, const char *session, struct err *e);
-/* The id of the call's n-th request to its client. */
-void mcp_mailbox_id(const struct mcp_mailbox *m, unsigned n, char out[MCP_REQUEST_ID_MAX]);
 /* The next response (new reference), or NULL. Does not wait. */
 json_t *mcp_mailbox_take(const struct mcp_mailbox *m);
 /* Removes both. */

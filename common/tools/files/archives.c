@@ -19,47 +19,32 @@ static int check_folder(const char *folder, struct err *e)
     return folder && *folder ? files_check_name("folder", folder, strlen(folder), e) : 0;
 }
 
-/* ---- upload_archive ---- */
-
-struct upload_archive {
-    const char *conversation;
-    const char *filename;
+/* The arguments of both tools; each has some of them. */
+struct archive {
+    const char *conversation, *filename, *folder, *format;
     struct run_text content;
-    const char *folder;
     bool overwrite;
 };
 
+/* ---- upload_archive ---- */
+
 static const struct arg_row upload_archive_arguments[] = {
-    CONVERSATION_ROW(struct upload_archive),
+    CONVERSATION_ROW(struct archive),
     ARG_ROW(
-        struct upload_archive, filename, "filename", ARG_STRING, .max = FILES_NAME_MAX,
+        struct archive, filename, "filename", ARG_STRING, .max = FILES_NAME_MAX,
         .help = "An archive that is in /data already, which stays there. Either this or content."),
-    ARG_ROW(struct upload_archive, content, "content", ARG_BASE64,
-            .max_setting = ARG_SETTING(file_max),
+    ARG_ROW(struct archive, content, "content", ARG_BASE64, .max_setting = ARG_SETTING(file_max),
             .help = "The archive in base64 (standard alphabet, padded, no line breaks)."),
     ARG_ROW(
-        struct upload_archive, folder, "folder", ARG_STRING, .max = FILES_NAME_MAX,
+        struct archive, folder, "folder", ARG_STRING, .max = FILES_NAME_MAX,
         .help = "Folder of /data to unpack into, made when absent; /data itself when not given."),
     ARG_ROW(
-        struct upload_archive, overwrite, "overwrite", ARG_BOOL,
+        struct archive, overwrite, "overwrite", ARG_BOOL,
         .help = "Replace files of the same names? Else the archive is refused when there is one."),
     {0},
 };
 
-static char *upload_describe(void *app)
-{
-    (void)app;
-    return mem_printf(
-        "Unpacks an archive (zip, or tar plain or compressed by gzip, bzip2, xz or zstd) into the "
-        "conversation's sandbox: all of it, or nothing when it is refused. Only files and folders: "
-        "an archive with links, devices or names that lead elsewhere is refused, as is one of more "
-        "than %d entries. Should writing fail half-way, new files are taken back, but not what was "
-        "replaced. Modes are not kept.",
-        ARCHIVE_FILES_MAX);
-}
-
-static json_t *upload_unpack(const struct mcp_tool_call *c, const struct upload_archive *u,
-                             struct err *e)
+static json_t *upload_unpack(const struct mcp_tool_call *c, const struct archive *u, struct err *e)
 {
     const struct tools_app *app = c->app;
     struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
@@ -82,7 +67,7 @@ static json_t *upload_unpack(const struct mcp_tool_call *c, const struct upload_
 static int upload_archive(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                           struct err *e)
 {
-    const struct upload_archive *u = arguments;
+    const struct archive *u = arguments;
     const struct changes changes = {c->server, c->tenant, u->conversation};
     json_auto_t *files = json_array();
     json_t *name;
@@ -109,18 +94,18 @@ const struct mcp_tool tool_upload_archive = {
     .title = "Unpack an archive",
     .hints = {.destructive = true},
     .output_schema = schema_upload_archive,
-    .describe = upload_describe,
-    ARGS_TABLE(upload_archive_arguments, struct upload_archive),
+    .description =
+        "Unpacks an archive (zip, or tar plain or compressed by gzip, bzip2, xz or zstd) into the "
+        "conversation's sandbox: all of it, or nothing when it is refused. Only files and folders: "
+        "an archive with links, devices or names that lead elsewhere is refused, as is one of more "
+        "than " TEXT_OF(
+            ARCHIVE_FILES_MAX) " entries. Should writing fail half-way, new files are "
+                               "taken back, but not what was replaced. Modes are not kept.",
+    ARGS_TABLE(upload_archive_arguments, struct archive),
     .run = upload_archive,
 };
 
 /* ---- download_archive ---- */
-
-struct download_archive {
-    const char *conversation;
-    const char *folder;
-    const char *format;
-};
 
 static json_t *archive_formats(const struct tools_app *app, const char *wanted)
 {
@@ -131,26 +116,18 @@ static json_t *archive_formats(const struct tools_app *app, const char *wanted)
 }
 
 static const struct arg_row download_archive_arguments[] = {
-    CONVERSATION_ROW(struct download_archive),
-    ARG_ROW(struct download_archive, folder, "folder", ARG_STRING, .max = FILES_NAME_MAX,
+    CONVERSATION_ROW(struct archive),
+    ARG_ROW(struct archive, folder, "folder", ARG_STRING, .max = FILES_NAME_MAX,
             .help = "Only what is below this folder of /data; everything when absent."),
-    ARG_ROW(struct download_archive, format, "format", ARG_STRING, .max = 16,
-            .choices = archive_formats, .help = "tar.gz when absent."),
+    ARG_ROW(struct archive, format, "format", ARG_STRING, .max = 16, .choices = archive_formats,
+            .help = "tar.gz when absent."),
     {0},
 };
-
-static char *download_describe(void *app)
-{
-    (void)app;
-    return mem_printf("Makes a link at which the conversation's files (or those of one folder) can "
-                      "be downloaded as one archive: regular files only, at most %d.",
-                      ARCHIVE_FILES_MAX - 1);
-}
 
 static int download_archive(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                             struct err *e)
 {
-    const struct download_archive *d = arguments;
+    const struct archive *d = arguments;
     struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const char *format = d->format ? d->format : pack_format_name(PACK_TAR_GZ);
 
@@ -174,7 +151,9 @@ const struct mcp_tool tool_download_archive = {
     .hints = {.read_only = true, .idempotent = true},
     .reach = MCP_REACH_HTTP,
     .output_schema = schema_download_archive,
-    .describe = download_describe,
-    ARGS_TABLE(download_archive_arguments, struct download_archive),
+    .description = "Makes a link at which the conversation's files (or those of one folder) can be "
+                   "downloaded as one archive: regular files only, fewer than " TEXT_OF(
+                       ARCHIVE_FILES_MAX) ".",
+    ARGS_TABLE(download_archive_arguments, struct archive),
     .run = download_archive,
 };

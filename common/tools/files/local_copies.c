@@ -170,36 +170,21 @@ const struct mcp_tool tool_copy_file_from_sandbox = {
 
 /* ---- copy_project ---- */
 
-struct copy_project {
-    const char *conversation;
-    const char *source;
-    const char *dest;
-    bool overwrite;
-};
-
 static const struct arg_row copy_project_arguments[] = {
-    CONVERSATION_ROW(struct copy_project),
+    CONVERSATION_ROW(struct copy_file),
     ARG_ROW(
-        struct copy_project, source, "local_src_dir", ARG_STRING, .required = true,
+        struct copy_file, local, "local_src_dir", ARG_STRING, .required = true,
         .max = LOCAL_PATH_MAX,
         .help = "Absolute path of a folder on the user's machine, beneath an allowed directory."),
     ARG_ROW(
-        struct copy_project, dest, "dest_dir", ARG_STRING, .max = FILES_NAME_MAX,
+        struct copy_file, name, "dest_dir", ARG_STRING, .max = FILES_NAME_MAX,
         .help = "Folder of /data that it becomes, \"\" for /data itself; called as the source when "
                 "absent."),
     ARG_ROW(
-        struct copy_project, overwrite, "overwrite", ARG_BOOL,
+        struct copy_file, overwrite, "overwrite", ARG_BOOL,
         .help = "Replace files that are there already? Else nothing is copied when there is one."),
     {0},
 };
-
-static char *copy_project_describe(void *app)
-{
-    (void)app;
-    return mem_printf("Copies a folder of the user's machine with all regular files in it (at most "
-                      "%d; links are left out) into the conversation's sandbox.",
-                      ARCHIVE_FILES_MAX - 1);
-}
 
 /* The last part of the path; the caller frees. */
 static char *last_name(const char *path)
@@ -213,13 +198,13 @@ static char *last_name(const char *path)
     return mem_strndup(path + start, len - start);
 }
 
-static json_t *pack_and_copy(const struct mcp_tool_call *c, const struct copy_project *copy,
+static json_t *pack_and_copy(const struct mcp_tool_call *c, const struct copy_file *copy,
                              int folder, struct err *e)
 {
     struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const struct sandbox local = {.fd = folder};
-    AUTO_FREE char *own = last_name(copy->source);
-    const char *dest = copy->dest ? copy->dest : own;
+    AUTO_FREE char *own = last_name(copy->local);
+    const char *dest = copy->name ? copy->name : own;
     /* An unnamed file: on the disk if possible, since a project may be large. */
     int disk = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     AUTO_FD int spool = disk >= 0 ? disk : memfd_create("project", MFD_CLOEXEC);
@@ -243,13 +228,13 @@ static json_t *pack_and_copy(const struct mcp_tool_call *c, const struct copy_pr
 static int copy_project(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                         struct err *e)
 {
-    const struct copy_project *copy = arguments;
+    const struct copy_file *copy = arguments;
     AUTO_LOCAL_DIRS struct local_dirs dirs = {0};
     int allowed = local_allowed(c, &dirs, &out->need, e);
 
     if (allowed <= 0)
         return allowed;
-    AUTO_FD int folder = local_open_folder(&dirs, copy->source, e);
+    AUTO_FD int folder = local_open_folder(&dirs, copy->local, e);
     if (folder < 0)
         return -1;
     out->structured = pack_and_copy(c, copy, folder, e);
@@ -265,7 +250,9 @@ const struct mcp_tool tool_copy_project = {
     .reach = MCP_REACH_LOCAL,
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_copy_project,
-    .describe = copy_project_describe,
-    ARGS_TABLE(copy_project_arguments, struct copy_project),
+    .description =
+        "Copies a folder of the user's machine with all regular files in it (fewer than " TEXT_OF(
+            ARCHIVE_FILES_MAX) "; links are left out) into the conversation's sandbox.",
+    ARGS_TABLE(copy_project_arguments, struct copy_file),
     .run = copy_project,
 };

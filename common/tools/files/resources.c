@@ -3,7 +3,7 @@
 
 #include "common/base/b64.h"
 #include "common/mcp/features/content.h"
-#include "common/mcp/features/resource.h"
+#include "common/mcp/features/offer.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
@@ -137,7 +137,7 @@ static json_t *resources_read(void *app, const char *tenant, const char *uri, st
     AUTO_BUF struct buf content = BUF_INIT((size_t)a->limits.file_max);
     const char *type;
 
-    if (sandbox_logs_is(uri))
+    if (strncmp(uri, SANDBOX_LOGS_SCHEME, strlen(SANDBOX_LOGS_SCHEME)) == 0)
         return sandbox_logs_read(a, tenant, uri, e);
     if (uri_parse(uri, &f, e) < 0)
         return NULL;
@@ -161,14 +161,15 @@ static bool resources_can_subscribe(void *app, const char *tenant, const char *u
 static json_t *resources_complete(void *app, const char *tenant, const char *uri_template,
                                   const char *argument, const char *value, const json_t *context)
 {
+    const char *conversation = json_get_string(context, URI_VARIABLE_CONVERSATION);
+
     if (strcmp(uri_template, URI_TEMPLATE) != 0)
         return NULL;
     if (strcmp(argument, URI_VARIABLE_CONVERSATION) == 0)
-        return complete_conversation(app, tenant, value);
-    if (strcmp(argument, URI_VARIABLE_PATH) == 0)
-        return complete_file(app, tenant, json_get_string(context, URI_VARIABLE_CONVERSATION),
-                             value);
-    return NULL;
+        return complete_name(app, tenant, NULL, value);
+    return conversation && strcmp(argument, URI_VARIABLE_PATH) == 0
+               ? complete_name(app, tenant, conversation, value)
+               : NULL;
 }
 
 const struct mcp_resources tools_resources = {

@@ -17,17 +17,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Content that becomes a file of a sandbox. */
-struct store {
-    const char *conversation;
-    const char *filename;
-    struct run_text content;
-    bool replace; /* a file of that name; else ERR_EXISTS */
+/* The arguments of the tools; each has some of them. */
+struct upload {
+    const char *conversation, *filename, *url;
+    struct run_text content, base64;
+    bool overwrite;
+    struct arg_integer size;
 };
 
-/* Stores the file, publishes the change, adds a link to *out. {name, size, url, mimeType}; new
- * reference, or NULL. */
-static json_t *store_file(const struct mcp_tool_call *c, const struct store *s,
+/* Stores content under filename, publishes the change, adds a link to *out. {name, size, url,
+ * mimeType}; new reference, or NULL. */
+static json_t *store_file(const struct mcp_tool_call *c, const struct upload *s,
                           struct mcp_result *out, struct err *e)
 {
     const struct changes changes = {c->server, c->tenant, s->conversation};
@@ -39,7 +39,7 @@ static json_t *store_file(const struct mcp_tool_call *c, const struct store *s,
     if (fd < 0)
         return NULL;
     json_t *file = broker_put_file(&client, s->conversation, s->filename, fd, s->content.len,
-                                   s->replace, e);
+                                   s->overwrite, e);
     if (!file)
         return NULL;
     const char *mime = media_type(s->filename, s->content.data, s->content.len);
@@ -69,20 +69,14 @@ static void store_add_retention(json_t *file, json_t *result, struct mcp_result 
 
 /* ---- upload_file ---- */
 
-struct upload_file {
-    const char *conversation;
-    const char *filename;
-    struct run_text content;
-};
-
 static const struct arg_row upload_file_arguments[] = {
-    CONVERSATION_ROW(struct upload_file),
+    CONVERSATION_ROW(struct upload),
     FILENAME_ROW(
-        struct upload_file,
+        struct upload,
         "Name below /data; may contain folders (reports/may.csv), which are made. An existing "
         "file is replaced."),
     ARG_ROW(
-        struct upload_file, content, "content", ARG_BASE64, .required = true,
+        struct upload, content, "content", ARG_BASE64, .required = true,
         .max_setting = ARG_SETTING(file_max),
         .help =
             "The file's content in base64 (standard alphabet, padded, no line breaks). Empty makes "
@@ -104,16 +98,16 @@ static char *upload_file_describe(void *app)
 static int upload_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                        struct err *e)
 {
-    const struct upload_file *u = arguments;
+    struct upload *u = arguments;
     const struct tools_app *app = c->app;
     AUTO_BUF struct buf content = BUF_INIT(0);
     AUTO_BUF struct buf message = BUF_INIT(8192);
-    struct store s = {.conversation = u->conversation, .filename = u->filename, .replace = true};
 
     if (content_decode("content", u->content, app->limits.file_max, &content, e) < 0)
         return -1;
-    s.content = (struct run_text){buf_str(&content), content.len};
-    json_t *file = store_file(c, &s, out, e);
+    u->content = (struct run_text){buf_str(&content), content.len};
+    u->overwrite = true;
+    json_t *file = store_file(c, u, out, e);
     if (!file)
         return -1;
     buf_add_str(&message, "File '");
@@ -133,29 +127,21 @@ const struct mcp_tool tool_upload_file = {
     .hints = {.destructive = true, .idempotent = true},
     .output_schema = schema_upload_file,
     .describe = upload_file_describe,
-    ARGS_TABLE(upload_file_arguments, struct upload_file),
+    ARGS_TABLE(upload_file_arguments, struct upload),
     .run = upload_file,
 };
 
 /* ---- write_file ---- */
 
-struct write_file {
-    const char *conversation;
-    const char *filename;
-    struct run_text text;
-    struct run_text base64;
-    bool overwrite;
-};
-
 static const struct arg_row write_file_arguments[] = {
-    CONVERSATION_ROW(struct write_file),
-    FILENAME_ROW(struct write_file,
+    CONVERSATION_ROW(struct upload),
+    FILENAME_ROW(struct upload,
                  "Name below /data; may contain folders (src/main.py), which are made."),
-    ARG_ROW(struct write_file, text, "text", ARG_TEXT, .max_setting = ARG_SETTING(file_max),
+    ARG_ROW(struct upload, content, "text", ARG_TEXT, .max_setting = ARG_SETTING(file_max),
             .help = "The file's content as text, stored as UTF-8. Give this or base64."),
-    ARG_ROW(struct write_file, base64, "base64", ARG_BASE64, .max_setting = ARG_SETTING(file_max),
+    ARG_ROW(struct upload, base64, "base64", ARG_BASE64, .max_setting = ARG_SETTING(file_max),
             .help = "The file's content in base64 (standard alphabet, padded, no line breaks)."),
-    ARG_ROW(struct write_file, overwrite, "overwrite", ARG_BOOL,
+    ARG_ROW(struct upload, overwrite, "overwrite", ARG_BOOL,
             .help = "Replace a file of that name; otherwise that is an error."),
     {0},
 };
@@ -172,22 +158,18 @@ static char *write_file_describe(void *app)
 static int write_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                       struct err *e)
 {
-    const struct write_file *w = arguments;
+    struct upload *w = arguments;
     const struct tools_app *app = c->app;
     AUTO_BUF struct buf decoded = BUF_INIT(0);
-    struct store s = {.conversation = w->conversation,
-                      .filename = w->filename,
-                      .content = w->text,
-                      .replace = w->overwrite};
 
-    if (!w->text.data == !w->base64.data)
+    if (!w->content.data == !w->base64.data)
         return err_set(e, ERR_INVALID, "give the content either as 'text' or as 'base64'");
     if (w->base64.data) {
         if (content_decode("base64", w->base64, app->limits.file_max, &decoded, e) < 0)
             return -1;
-        s.content = (struct run_text){buf_str(&decoded), decoded.len};
+        w->content = (struct run_text){buf_str(&decoded), decoded.len};
     }
-    json_t *file = store_file(c, &s, out, e);
+    json_t *file = store_file(c, w, out, e);
     if (!file && e->kind == ERR_EXISTS)
         err_set(e, ERR_EXISTS, "there is something of that name already: overwrite replaces it");
     if (!file)
@@ -204,24 +186,19 @@ const struct mcp_tool tool_write_file = {
     .hints = {.destructive = true},
     .output_schema = schema_write_file,
     .describe = write_file_describe,
-    ARGS_TABLE(write_file_arguments, struct write_file),
+    ARGS_TABLE(write_file_arguments, struct upload),
     .run = write_file,
 };
 
 /* ---- create_upload ---- */
 
-struct create_upload {
-    const char *conversation, *filename;
-    struct arg_integer size;
-};
-
 static const struct arg_row create_upload_arguments[] = {
-    CONVERSATION_ROW(struct create_upload),
+    CONVERSATION_ROW(struct upload),
     FILENAME_ROW(
-        struct create_upload,
+        struct upload,
         "Name below /data; may contain folders, which are made. An existing file is replaced."),
     ARG_ROW(
-        struct create_upload, size, "size", ARG_INTEGER, .max_setting = ARG_SETTING(upload_max),
+        struct upload, size, "size", ARG_INTEGER, .max_setting = ARG_SETTING(upload_max),
         .help =
             "The file's size in bytes, when it is known: a body of another size is then refused "
             "before it is sent."),
@@ -244,7 +221,7 @@ static char *create_upload_describe(void *app)
 static int create_upload(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                          struct err *e)
 {
-    const struct create_upload *x = arguments;
+    const struct upload *x = arguments;
     struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
 
     out->structured = broker_create_upload(&client, x->conversation, x->filename, x->size.value, e);
@@ -259,22 +236,18 @@ const struct mcp_tool tool_create_upload = {
     .reach = MCP_REACH_HTTP,
     .output_schema = schema_create_upload,
     .describe = create_upload_describe,
-    ARGS_TABLE(create_upload_arguments, struct create_upload),
+    ARGS_TABLE(create_upload_arguments, struct upload),
     .run = create_upload,
 };
 
 /* ---- import_url ---- */
 
-struct import_url {
-    const char *conversation, *url, *filename;
-};
-
 static const struct arg_row import_url_arguments[] = {
-    CONVERSATION_ROW(struct import_url),
-    ARG_ROW(struct import_url, url, "url", ARG_STRING, .required = true, .max = FETCH_URL_MAX,
+    CONVERSATION_ROW(struct upload),
+    ARG_ROW(struct upload, url, "url", ARG_STRING, .required = true, .max = FETCH_URL_MAX,
             .help = "An https:// URL on a public server, without user name or password."),
     ARG_ROW(
-        struct import_url, filename, "filename", ARG_STRING, .max = FILES_NAME_MAX,
+        struct upload, filename, "filename", ARG_STRING, .max = FILES_NAME_MAX,
         .help =
             "Name below /data; may contain folders, which are made. An existing file is replaced. "
             "When absent: the last part of the URL's path."),
@@ -298,7 +271,7 @@ static char *import_url_describe(void *app)
 static int import_url(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                       struct err *e)
 {
-    const struct import_url *x = arguments;
+    const struct upload *x = arguments;
     struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const struct changes changes = {c->server, c->tenant, x->conversation};
 
@@ -326,6 +299,6 @@ const struct mcp_tool tool_import_url = {
     .hints = {.destructive = true, .idempotent = true, .open_world = true},
     .output_schema = schema_import_url,
     .describe = import_url_describe,
-    ARGS_TABLE(import_url_arguments, struct import_url),
+    ARGS_TABLE(import_url_arguments, struct upload),
     .run = import_url,
 };

@@ -5,7 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
-#include "common/mcp/features/resource.h"
+#include "common/mcp/features/offer.h"
 #include "common/rpc/json.h"
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"

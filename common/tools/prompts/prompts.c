@@ -163,8 +163,10 @@ static int prompt_add_file(const struct mcp_prompt_call *call, const char *conve
 static json_t *prompt_complete(void *app, const char *tenant, const char *argument,
                                const char *value, const json_t *context)
 {
+    const char *conversation = json_get_string(context, "conversationId");
+
     if (strcmp(argument, "conversationId") == 0)
-        return complete_conversation(app, tenant, value);
+        return complete_name(app, tenant, NULL, value);
     if (strcmp(argument, "language") == 0)
         return complete_language(app, value);
     if (strcmp(argument, "format") == 0) {
@@ -174,8 +176,8 @@ static json_t *prompt_complete(void *app, const char *tenant, const char *argume
                 json_array_append_new(found, json_string(chart_formats[i]));
         return found;
     }
-    if (strcmp(argument, "file") == 0 || strcmp(argument, "program") == 0)
-        return complete_file(app, tenant, json_get_string(context, "conversationId"), value);
+    if (conversation && (strcmp(argument, "file") == 0 || strcmp(argument, "program") == 0))
+        return complete_name(app, tenant, conversation, value);
     return NULL;
 }
 

@@ -303,13 +303,12 @@ const struct mcp_tool tool_reset_session = {
 
 /* ---- output as a resource ---- */
 
-#define LOGS_SCHEME "containers://"
 #define LOGS_ENDING "/logs"
 
 json_t *sandbox_logs_template(void)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:[s, s], s:f}}", "uriTemplate",
-                     LOGS_SCHEME "{id}" LOGS_ENDING, "name", "sandbox-logs", "title",
+                     SANDBOX_LOGS_SCHEME "{id}" LOGS_ENDING, "name", "sandbox-logs", "title",
                      "A sandbox's output", "description",
                      "The newest output of the commands in a sandbox that create_sandbox made; id "
                      "is its sandboxId.",
@@ -317,21 +316,16 @@ json_t *sandbox_logs_template(void)
                      "priority", 0.5);
 }
 
-bool sandbox_logs_is(const char *uri)
-{
-    return strncmp(uri, LOGS_SCHEME, strlen(LOGS_SCHEME)) == 0;
-}
-
 /* The id in uri, heap; NULL: it has none. */
 static char *logs_sandbox_id(const char *uri)
 {
     size_t len = strlen(uri);
-    size_t around = strlen(LOGS_SCHEME LOGS_ENDING);
+    size_t around = strlen(SANDBOX_LOGS_SCHEME LOGS_ENDING);
 
     if (len <= around || len > around + PSANDBOX_ID_MAX ||
         strcmp(uri + len - strlen(LOGS_ENDING), LOGS_ENDING) != 0)
         return NULL;
-    return mem_strndup(uri + strlen(LOGS_SCHEME), len - around);
+    return mem_strndup(uri + strlen(SANDBOX_LOGS_SCHEME), len - around);
 }
 
 json_t *sandbox_logs_read(const struct tools_app *app, const char *tenant, const char *uri,

@@ -104,7 +104,7 @@ my ($script, @command) = @ARGV;
 $^F = 2;
 while (read_exactly(4) eq 'SBX1') {
     system('find', '/data', '/tmp', '/dev/shm', '-mindepth', '1', '-delete');
-    send_frame('W', 'light');
+    send_frame('W', 'started');
     my $job = read_envelope($script);
     my $in = open_input($job->{input});
     pipe(my $out_read, my $out_write) or die "pipe: $!";

@@ -6,8 +6,8 @@
     # file: pkg/helper.py           a file in /data; the lines with a bar below are its text
     #| print("imported")
     # ways: all                     every way to begin (ways.py); without it those of DEFAULT_WAYS
-    # anew: light full              the ways in which the warm interpreter must not be used; in all others it must
-    # either: full                  the ways in which it does not matter
+    # new: started preloaded        the ways in which the warm interpreter must not be used; in all others it must
+    # either: preloaded             the ways in which it does not matter
     # differs: pid \\d+              what may differ in output: every match counts as the same
     # optional: debug.*\\n          what may be in output or not: every match is left out
     # fresh: token (\\w+)            what must differ: group 1 of the first match is another one in every run
@@ -22,12 +22,12 @@ import shlex
 
 HERE = pathlib.Path(__file__).resolve().parent
 LANGUAGES = {"python": (".py", "#"), "typescript": (".ts", "//"), "bash": (".sh", "#")}
-ALL_WAYS = ("cold", "light", "full", "mid")
-DEFAULT_WAYS = ("cold", "light")
+ALL_WAYS = ("cold", "started", "preloaded", "preloading")
+DEFAULT_WAYS = ("cold", "started")
 # An interpreter that starts in a millisecond is not prestarted.
 NEVER_WARM = ("bash",)
 MANY = frozenset(("env", "file", "differs", "optional", "fresh", "unlisted"))
-ONCE = frozenset(("args", "stdin", "ways", "anew", "either"))
+ONCE = frozenset(("args", "stdin", "ways", "new", "either"))
 
 
 class BadHeader(Exception):
@@ -44,7 +44,7 @@ class Program:
     env: list
     files: dict
     ways: tuple
-    anew: tuple
+    new: tuple
     either: tuple
     differs: list
     optional: list
@@ -97,7 +97,7 @@ def load(path):
         stdin=unescape(once("stdin")), env=[unescape(e) for e in entries["env"]],
         files={name: text.encode() for name, text in files.items()},
         ways=ALL_WAYS if once("ways") == "all" else words("ways") or DEFAULT_WAYS,
-        anew=ALL_WAYS if language in NEVER_WARM else words("anew"), either=words("either"),
+        new=ALL_WAYS if language in NEVER_WARM else words("new"), either=words("either"),
         differs=[re.compile(d.encode(), re.M) for d in entries["differs"]],
         optional=[re.compile(o.encode(), re.M) for o in entries["optional"]],
         fresh=[re.compile(f.encode(), re.M) for f in entries["fresh"]],

@@ -43,7 +43,7 @@ class Report:
 
 def is_offered(way, labels):
     """Whether an image with these labels can begin that way."""
-    return way == "cold" or (labels.get("sandbox.warm") == "true" and (way == "light" or "sandbox.preload" in labels))
+    return way == "cold" or (labels.get("sandbox.warm") == "true" and (way == "started" or "sandbox.preload" in labels))
 
 
 class Comparison:

@@ -1,10 +1,10 @@
 """The ways in which a run can begin, and what came of it.
 
-bare    the interpreter by itself, without an entry program (bare.pl): what the others are compared with
-cold    the program is there before the interpreter has started
-light   the interpreter has started and waits
-full    it has brought in the libraries of the image's preload label, too, and waits
-mid     it is at work on that
+bare        the interpreter by itself, without an entry program (bare.pl): what the others are compared with
+cold        the program is there before the interpreter has started
+started     the interpreter has started and waits
+preloaded   it has brought in the libraries of the image's preload label, too, and waits
+preloading  it is at work on that
 """
 import dataclasses
 import hashlib
@@ -20,7 +20,7 @@ import container
 import sbx
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Where in a preload "mid" strikes: spread over the programs, the same for each of them every time.
+# Where in a preload "preloading" strikes: spread over the programs, the same for each of them every time.
 PRELOAD_S = 1.2
 PROGRAM_MS = 60000
 BARE_COMMANDS = {
@@ -40,7 +40,7 @@ class Outcome:
     err: bytes = b""
     exit: str = ""
     files: dict = dataclasses.field(default_factory=dict)
-    begun: str = ""  # what S said: ahead, anew
+    begun: str = ""  # what S said: warm, new
 
 
 def describe_file(path):
@@ -128,7 +128,7 @@ class Bare:
         command = ["perl", "/bare.pl", *BARE_COMMANDS[language]]
         self.container = container.Container(language, self.data, b"SBX1", command, [f"{HERE}/bare.pl:/bare.pl:ro"])
         self.frames = self.container.frames()
-        await_word(self.frames, "light")
+        await_word(self.frames, "started")
 
     def run(self, program):
         outcome = Outcome()
@@ -137,7 +137,7 @@ class Bare:
         collect(self.frames, outcome)
         outcome.files = look_at(self.data)
         self.container.send(b"SBX1")
-        await_word(self.frames, "light")
+        await_word(self.frames, "started")
         return outcome
 
     def close(self):
@@ -147,10 +147,10 @@ class Bare:
 
 def begin(way, program, preload, frames, send, prepare):
     """Brings the container to where the way begins, then hands the program over."""
-    if way in ("full", "mid"):
-        await_word(frames, "light")
+    if way in ("preloaded", "preloading"):
+        await_word(frames, "started")
         send(sbx.record("P", preload))
-    if way == "mid":
+    if way == "preloading":
         time.sleep(PRELOAD_S * (zlib.crc32(program.name.encode()) % 997) / 997)
     elif way != "cold":
         await_word(frames, way)
@@ -159,18 +159,18 @@ def begin(way, program, preload, frames, send, prepare):
 
 
 def run(way, program, preload):
-    """Runs the program in a container of its own. With full its files lie in /data from the beginning, as those of a known
+    """Runs the program in a container of its own. With preloaded its files lie in /data from the beginning, as those of a known
     conversation do; otherwise /data is an empty folder that gets its name and its files when the program comes."""
     with tempfile.TemporaryDirectory(prefix="compare-", ignore_cleanup_errors=True) as scratch:
         os.chmod(scratch, 0o755)
         pool, data = pathlib.Path(scratch, "pool"), pathlib.Path(scratch, "data")
         make_folder(pool)
-        if way == "full":
+        if way == "preloaded":
             put_files(program, pool)
 
         def prepare():
             pool.rename(data)
-            if way != "full":
+            if way != "preloaded":
                 put_files(program, data)
 
         outcome = Outcome()

@@ -98,7 +98,7 @@ static void arguments_may_point_into_the_error_itself(void **state)
     assert_string_equal(e.text, "outer (inner): outer (inner)");
 }
 
-static void nobody_needs_to_want_the_error(void **state)
+static void the_error_may_be_ignored(void **state)
 {
     (void)state;
     errno = EIO;
@@ -132,7 +132,7 @@ int main(void)
         cmocka_unit_test(a_long_text_is_cut_between_characters),
         cmocka_unit_test(text_from_outside_cannot_break_the_line_or_the_encoding),
         cmocka_unit_test(arguments_may_point_into_the_error_itself),
-        cmocka_unit_test(nobody_needs_to_want_the_error),
+        cmocka_unit_test(the_error_may_be_ignored),
         cmocka_unit_test(kinds_have_names_that_read_back),
     };
     return RUN_TESTS(tests);

@@ -78,7 +78,7 @@ static void a_stale_socket_file_is_replaced(void **state)
     assert_true(client >= 0);
 }
 
-static void a_socket_on_which_somebody_answers_is_left_alone(void **state)
+static void a_socket_with_a_listener_is_left_alone(void **state)
 {
     (void)state;
     struct err e;
@@ -89,7 +89,7 @@ static void a_socket_on_which_somebody_answers_is_left_alone(void **state)
     assert_true(client >= 0);
 }
 
-static void a_full_queue_counts_as_somebody_and_does_not_hold_us(void **state)
+static void a_full_queue_counts_as_a_listener_and_does_not_block(void **state)
 {
     (void)state;
     struct err e;
@@ -172,7 +172,7 @@ static void other_descriptors_do_not_listen(void **state)
     assert_false(sock_is_listening(-1));
 }
 
-static void connecting_where_nobody_is_says_unavailable(void **state)
+static void connecting_without_a_listener_says_unavailable(void **state)
 {
     (void)state;
     struct err e;
@@ -206,13 +206,13 @@ int main(void)
         CASE(a_listening_socket_has_its_mode_and_answers),
         CASE(without_an_owner_the_mode_is_0660),
         CASE(a_stale_socket_file_is_replaced),
-        CASE(a_socket_on_which_somebody_answers_is_left_alone),
-        CASE(a_full_queue_counts_as_somebody_and_does_not_hold_us),
+        CASE(a_socket_with_a_listener_is_left_alone),
+        CASE(a_full_queue_counts_as_a_listener_and_does_not_block),
         CASE(a_file_that_is_not_a_socket_is_left_alone),
         CASE(addresses_that_cannot_be_are_refused),
         CASE(a_tcp_address_listens_and_is_busy_the_second_time),
         CASE(other_descriptors_do_not_listen),
-        CASE(connecting_where_nobody_is_says_unavailable),
+        CASE(connecting_without_a_listener_says_unavailable),
         CASE(the_peer_is_known_by_uid_and_pid),
     };
     return RUN_TESTS(tests);

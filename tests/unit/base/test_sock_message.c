@@ -121,7 +121,7 @@ static void as_many_travel_together_as_the_receiver_has_room_for(void **state)
     sock_inbox_clear(&inbox); /* teardown counts what stays open */
 }
 
-static void a_descriptor_that_nobody_wants_is_closed(void **state)
+static void an_unwanted_descriptor_is_closed(void **state)
 {
     struct ends *ends = *state;
     struct err e;
@@ -356,7 +356,7 @@ int main(void)
         CASE(the_length_is_four_bytes_big_endian),
         CASE(a_descriptor_travels_with_its_message),
         CASE(as_many_travel_together_as_the_receiver_has_room_for),
-        CASE(a_descriptor_that_nobody_wants_is_closed),
+        CASE(an_unwanted_descriptor_is_closed),
         CASE(more_than_one_descriptor_is_a_fault_and_leaks_none),
         CASE(exactly_max_is_received_and_one_more_is_a_limit),
         CASE(a_promised_length_takes_no_memory),

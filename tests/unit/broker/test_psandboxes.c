@@ -59,7 +59,7 @@ static void expect_mine(struct broker_world *w, const char *tenant, const char *
     assert_string_equal(json_get_string(result, "by"), id);
 }
 
-static void expect_nobody(struct broker_world *w, const char *tenant, const char *id)
+static void expect_not_found(struct broker_world *w, const char *tenant, const char *id)
 {
     struct err e = ERR_INIT;
     assert_null(exec(w, tenant, id, &e));
@@ -90,11 +90,11 @@ static void calls_reach_their_own_sandbox_and_no_other(void **state)
     expect_mine(w, "ann", one);
     expect_mine(w, "ann", two);
     expect_mine(w, "bob", theirs);
-    expect_nobody(w, "bob", one);
-    expect_nobody(w, "ann", theirs);
-    expect_nobody(w, "ann", "sbx_0123456789abcdef01234567");
-    expect_nobody(w, "ann", one + strlen(PSANDBOX_ID_PREFIX));
-    expect_nobody(w, "ann", "");
+    expect_not_found(w, "bob", one);
+    expect_not_found(w, "ann", theirs);
+    expect_not_found(w, "ann", "sbx_0123456789abcdef01234567");
+    expect_not_found(w, "ann", one + strlen(PSANDBOX_ID_PREFIX));
+    expect_not_found(w, "ann", "");
     bw_close(w); /* and all end with the server */
 }
 
@@ -109,7 +109,7 @@ static void a_tenant_has_its_most_and_the_server_too(void **state)
     expect_refusal(w, "bob", &in_bash, ERR_BUSY, "no room");
     close_psandbox(w, "ann", one);
     AUTO_FREE char *three = create(w, "ann"); /* its room is free as soon as it is closed */
-    expect_nobody(w, "ann", one);
+    expect_not_found(w, "ann", one);
     expect_mine(w, "ann", three);
     bw_close(w);
 }

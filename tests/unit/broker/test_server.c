@@ -106,7 +106,7 @@ static void runs_wait_their_turn_and_the_rest_is_busy(void **state)
     bw_close(w);
 }
 
-static void whoever_leaves_the_line_is_forgotten_unless_it_detached(void **state)
+static void a_caller_that_leaves_the_queue_is_forgotten_unless_it_detached(void **state)
 {
     struct broker_world *w = *state;
     w->config.limits.max_runs = 1;
@@ -182,7 +182,7 @@ static void runs_that_come_at_once_get_waiting_containers_of_their_own(void **st
     bw_close(w);
 }
 
-static void a_waiting_supervisor_that_is_killed_harms_nobody(void **state)
+static void a_waiting_supervisor_that_is_killed_harms_no_run(void **state)
 {
     struct broker_world *w = *state;
     use_pool(w, 1);
@@ -303,7 +303,7 @@ static void runs_survive_the_main_process_and_come_back_to_the_next(void **state
 
 /* ---- hostile or clumsy peers ---- */
 
-static void many_that_say_nothing_keep_nobody_waiting(void **state)
+static void many_silent_connections_delay_no_call(void **state)
 {
     struct broker_world *w = *state;
     struct err e = ERR_INIT;
@@ -412,7 +412,7 @@ static bool has_few_open(const char *pid)
     return true;
 }
 
-static void a_child_holds_nobody_elses_connection(void **state)
+static void a_child_holds_no_other_connection(void **state)
 {
     struct broker_world *w = *state;
     char text[256] = "";
@@ -465,7 +465,7 @@ static int pack_slowly(struct broker_world *w, const char *subject, const int pi
 
 /* Those of one tenant get its share of archives, whichever conversations they are of; the others'
  * runs and jobs are served. */
-static void slow_readers_of_one_tenant_shut_nobody_out(void **state)
+static void slow_readers_of_one_tenant_shut_no_other_out(void **state)
 {
     struct broker_world *w = *state;
     int fds[80], pipe_fds[2];
@@ -543,7 +543,7 @@ static size_t count_jobs(const struct broker_world *w)
 
 /* One tenant gets its share of jobs, further ones are held or refused, and take no process; runs,
  * also its own, and the jobs of others are served. */
-static void slow_jobs_of_one_tenant_keep_nobody_waiting(void **state)
+static void slow_jobs_of_one_tenant_delay_no_other(void **state)
 {
     struct broker_world *w = *state;
     int fds[120], pipe_fds[2];
@@ -645,11 +645,11 @@ static pid_t stop_the_emptier(struct broker_world *w)
                 return pid;
         }
     }
-    fail_msg("nobody empties .trash");
+    fail_msg(".trash is not emptied");
     return 0;
 }
 
-static void one_process_empties_the_trash_and_keeps_nobody_waiting(void **state)
+static void one_process_empties_the_trash_and_delays_no_call(void **state)
 {
     struct broker_world *w = *state;
     AUTO_FREE char *trash = mem_printf("%s/.trash", w->root);
@@ -682,22 +682,22 @@ int main(void)
         CASE(what_cannot_be_run_is_told_at_once),
         CASE(a_body_larger_than_any_buffer_arrives),
         CASE(runs_wait_their_turn_and_the_rest_is_busy),
-        CASE(whoever_leaves_the_line_is_forgotten_unless_it_detached),
+        CASE(a_caller_that_leaves_the_queue_is_forgotten_unless_it_detached),
         CASE(patience_in_the_line_ends_with_busy),
         CASE(runs_that_come_at_once_get_waiting_containers_of_their_own),
-        CASE(a_waiting_supervisor_that_is_killed_harms_nobody),
+        CASE(a_waiting_supervisor_that_is_killed_harms_no_run),
         CASE(a_supervisor_that_dies_with_its_run_ends_the_connection),
         CASE(a_look_is_handed_to_the_runs_supervisor),
         CASE(a_run_is_cancelled_by_its_tenant_only),
         CASE(runs_survive_the_main_process_and_come_back_to_the_next),
-        CASE(many_that_say_nothing_keep_nobody_waiting),
+        CASE(many_silent_connections_delay_no_call),
         CASE(pending_conns_that_are_none_end_their_connection),
         CASE(strangers_are_refused),
-        CASE(a_child_holds_nobody_elses_connection),
-        CASE(slow_readers_of_one_tenant_shut_nobody_out),
+        CASE(a_child_holds_no_other_connection),
+        CASE(slow_readers_of_one_tenant_shut_no_other_out),
         CASE(an_archive_needs_more_than_the_directorys_name),
-        CASE(slow_jobs_of_one_tenant_keep_nobody_waiting),
-        CASE(one_process_empties_the_trash_and_keeps_nobody_waiting),
+        CASE(slow_jobs_of_one_tenant_delay_no_other),
+        CASE(one_process_empties_the_trash_and_delays_no_call),
     };
     return RUN_TESTS(tests);
 }

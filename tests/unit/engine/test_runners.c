@@ -93,7 +93,7 @@ static void the_newest_allowed_image_of_each_language_is_found(void **state)
     assert_int_equal(r.n, 0);
 }
 
-/* Whether an image with these labels can wait, and what it brings in ahead. */
+/* Whether an image with these labels can wait, and what it preloads. */
 static void check_warm(const char *labels, bool warm, const char *preload)
 {
     AUTO_FREE char *text = mem_printf(

@@ -91,7 +91,7 @@ static struct result start(const struct fake_reply *table, struct caller *a, int
         .match = ATTACH, .status = 101, .hold_ms = 3000                                            \
     }
 
-static void whoever_attends_is_heard_meanwhile(void **state)
+static void the_caller_is_heard_meanwhile(void **state)
 {
     const struct fake_reply table[] = {
         PING,
@@ -134,7 +134,7 @@ static void cancelled_before_the_create_nothing_is_asked(void **state)
     asker_close(&a);
 }
 
-static void whoever_hangs_up_is_heard_too(void **state)
+static void a_hang_up_is_heard_too(void **state)
 {
     const struct fake_reply table[] = {
         {.match = "GET /_ping", .status = 200, .delay_ms = 100}, CREATED, END};
@@ -239,9 +239,9 @@ static void another_start_removes_the_one_before(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whoever_attends_is_heard_meanwhile),
+        cmocka_unit_test(the_caller_is_heard_meanwhile),
         cmocka_unit_test(cancelled_before_the_create_nothing_is_asked),
-        cmocka_unit_test(whoever_hangs_up_is_heard_too),
+        cmocka_unit_test(a_hang_up_is_heard_too),
         cmocka_unit_test(cancelled_at_any_call_nothing_is_left),
         cmocka_unit_test(a_start_over_its_deadline_is_given_up),
         cmocka_unit_test(another_start_removes_the_one_before),

@@ -105,7 +105,7 @@ static int run(struct waiting *w)
 static void it_says_how_far_it_is_and_takes_its_program(void **state)
 {
     static const struct fake_later later[] = {
-        {sizeof PRELOAD - 1, BYTES(STREAM_FULL)},
+        {sizeof PRELOAD - 1, BYTES(STREAM_PRELOADED)},
         {sizeof PRELOAD PROGRAM - 1, BYTES(STREAM_WARM STREAM_OUT STREAM_ERR STREAM_REPORT)},
         {0},
     };
@@ -117,8 +117,8 @@ static void it_says_how_far_it_is_and_takes_its_program(void **state)
         size_t asked;
         int end;
 
-        wait_with(&w, (struct fake_reply){.stream = STREAM_LIGHT,
-                                          .stream_len = sizeof STREAM_LIGHT - 1,
+        wait_with(&w, (struct fake_reply){.stream = STREAM_STARTED,
+                                          .stream_len = sizeof STREAM_STARTED - 1,
                                           .later = later,
                                           .chop = chop,
                                           .hold_ms = WAITS_MS});
@@ -142,7 +142,7 @@ static void it_says_how_far_it_is_and_takes_its_program(void **state)
 static void a_program_may_come_before_any_word(void **state)
 {
     static const struct fake_later later[] = {
-        {1, BYTES(STREAM_LIGHT STREAM_OUT STREAM_REPORT)},
+        {1, BYTES(STREAM_STARTED STREAM_OUT STREAM_REPORT)},
         {0},
     };
     struct waiting w;
@@ -185,7 +185,7 @@ static void one_that_ended_is_lost_before_it_gets_anything(void **state)
 {
     (void)state;
     check_lost("", 0, true, ERR_LOST, "ended");
-    check_lost(BYTES(STREAM_LIGHT), true, ERR_LOST, "ended");
+    check_lost(BYTES(STREAM_STARTED), true, ERR_LOST, "ended");
     check_lost(BYTES("\2\0\0\0\0\0\0\7no disk"), true, ERR_REFUSED, "runner-x:1 failed: no disk");
 }
 
@@ -196,7 +196,7 @@ static void what_is_not_the_protocol_ends_the_waiting(void **state)
     check_lost(BYTES(STREAM_OUT), false, ERR_PROTOCOL, "before it had a program");
     check_lost(BYTES(STREAM_WARM), false, ERR_PROTOCOL, "before it had a program");
     check_lost(BYTES(STREAM_REPORT), false, ERR_PROTOCOL, "before it had a program");
-    check_lost(BYTES(STREAM_LIGHT STREAM_LIGHT), false, ERR_PROTOCOL, "unknown tier");
+    check_lost(BYTES(STREAM_STARTED STREAM_STARTED), false, ERR_PROTOCOL, "unknown tier");
 }
 
 static void one_that_chatters_while_it_waits_is_given_up(void **state)

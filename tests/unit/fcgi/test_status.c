@@ -51,11 +51,11 @@ static void trouble_and_nothing_are_told_too(void **state)
     AUTO_BUF struct buf out = BUF_INIT(4096);
 
     (void)state;
-    assert_string_equal(format("{\"engine\":{\"ok\":false,\"lastError\":\"nobody is there\"},"
+    assert_string_equal(format("{\"engine\":{\"ok\":false,\"lastError\":\"connection refused\"},"
                                "\"network\":{\"limit\":\"public\",\"lastError\":\"no rules\"},"
                                "\"runners\":[],\"pool\":{\"languages\":[]}}",
                                &out),
-                        "engine   nobody is there\n"
+                        "engine   connection refused\n"
                         "runners  none\n"
                         "network  public: refused: no rules\n"
                         "runs     0 of 0 running, 0 of 0 queued\n"

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static int asked, let; /* how often the guard was asked; after so many it lets nobody pass */
+static int asked, let; /* how often the guard was asked; after so many it lets none pass */
 
 int guard_check(const struct sockaddr *address, socklen_t len, struct err *e)
 {
@@ -155,8 +155,8 @@ static void what_the_other_server_does_wrong_is_told(void **state)
         AUTO_FREE char *url = url_of("localhost", names[i]);
         assert_refused(url, ERR_NOT_FOUND);
     }
-    AUTO_FREE char *nobody = mem_printf("https://127.0.0.1:%d/x", free_port());
-    assert_refused(nobody, ERR_NOT_FOUND);
+    AUTO_FREE char *closed = mem_printf("https://127.0.0.1:%d/x", free_port());
+    assert_refused(closed, ERR_NOT_FOUND);
 }
 
 static void an_unknown_certificate_is_refused(void **state)

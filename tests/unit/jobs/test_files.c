@@ -324,7 +324,7 @@ static int64_t used_by(struct fixture *f, const char *op, const char *more)
     return state_last_used(&f->root, sb.name);
 }
 
-static void whoever_reads_or_lists_files_uses_them(void **state)
+static void reading_or_listing_files_uses_the_sandbox(void **state)
 {
     struct fixture *f = *state;
 
@@ -434,7 +434,7 @@ int main(void)
         CASE(pages_of_no_or_too_many_files_are_refused),
         CASE(names_are_found_by_how_they_begin),
         CASE(opening_makes_no_sandbox),
-        CASE(whoever_reads_or_lists_files_uses_them),
+        CASE(reading_or_listing_files_uses_the_sandbox),
         CASE(a_sandbox_that_is_gone_is_passed_over),
         CASE(a_long_job_ends_when_its_caller_has_gone),
         CASE(a_job_carries_out_every_operation_that_is_not_the_main_processs),

@@ -211,7 +211,7 @@ static void a_question_answered_with_an_error_ends_the_call(void **state)
     assert_int_equal(json_array_size(w->sent), 1);
 }
 
-static void responses_to_nobody_are_accepted(void **state)
+static void responses_without_a_request_are_accepted(void **state)
 {
     struct mcp_world *w = *state;
     static const char *const ids[] = {"7", "\"x\"", "\"0123456789abcdef-1\"", "\"../../x-1\""};
@@ -377,7 +377,7 @@ int main(void)
         TEST(a_legacy_client_that_cannot_be_asked_gets_a_failed_result),
         TEST(a_client_on_stdio_is_asked_on_the_same_pipe),
         TEST(a_question_answered_with_an_error_ends_the_call),
-        TEST(responses_to_nobody_are_accepted),
+        TEST(responses_without_a_request_are_accepted),
         TEST(a_cancelled_call_is_not_answered),
         TEST(cancelling_reaches_only_calls_of_the_same_session),
         TEST(progress_is_told_to_those_who_want_it),

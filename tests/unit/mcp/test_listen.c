@@ -93,7 +93,7 @@ static void a_modern_stream_hears_what_it_asked_for(void **state)
     mcp_listen_free(l);
 }
 
-static void nothing_is_promised_that_nobody_would_tell(void **state)
+static void only_events_that_can_come_are_promised(void **state)
 {
     struct mcp_world *w = *state;
     struct mcp_listen *l;
@@ -247,7 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         TEST(a_modern_stream_hears_what_it_asked_for),
-        TEST(nothing_is_promised_that_nobody_would_tell),
+        TEST(only_events_that_can_come_are_promised),
         TEST(malformed_filters_are_refused),
         TEST(a_legacy_stream_follows_its_session),
         TEST(a_stream_on_stdio_follows_the_pin),

@@ -226,7 +226,7 @@ static void subscriptions_are_kept_and_bounded(void **state)
     mcp_session_clear(&s);
 }
 
-static void without_a_session_nobody_can_subscribe(void **state)
+static void without_a_session_there_is_no_subscription(void **state)
 {
     struct mcp_world *w = *state;
     struct asked a = mcp_world_ask(
@@ -303,7 +303,7 @@ int main(void)
         TEST(the_sweep_leaves_streams_that_are_being_written),
         TEST(delete_ends_a_session_for_good),
         TEST(subscriptions_are_kept_and_bounded),
-        TEST(without_a_session_nobody_can_subscribe),
+        TEST(without_a_session_there_is_no_subscription),
         TEST(a_log_level_is_checked_and_remembered),
         TEST(deep_capabilities_make_a_session_that_can_be_read_again),
         TEST(a_client_that_says_too_much_is_served_without_a_session),

@@ -240,7 +240,7 @@ static void only_relative_regular_files_are_packed(void **state)
     }
 }
 
-static void nobody_reads(void **state)
+static void an_unread_archive_ends(void **state)
 {
     struct fixture *f = *state;
     struct pack_sum sum;
@@ -660,7 +660,7 @@ int main(int argc, char **argv)
         TEST(a_folder_alone_is_packed),
         TEST(a_folder_that_is_no_sandbox_is_packed_whole),
         TEST(only_relative_regular_files_are_packed),
-        TEST(nobody_reads),
+        TEST(an_unread_archive_ends),
         TEST(a_reader_that_takes_too_long_is_left),
         TEST(a_file_that_changes_keeps_its_size_in_the_archive),
         TEST(folders_come_too),

@@ -41,7 +41,7 @@ static void a_retired_sandbox_is_gone_at_once_and_its_trash_can_be_emptied(void 
     assert_true(again.made);
 }
 
-static void one_that_somebody_has_open_is_not_taken_away(void **state)
+static void an_open_one_is_not_taken_away(void **state)
 {
     struct fixture *f = *state;
     AUTO_SANDBOX struct sandbox second = SANDBOX_INIT;
@@ -59,7 +59,7 @@ static void one_that_somebody_has_open_is_not_taken_away(void **state)
 }
 
 /* A program can lock its own directory, which keeps nobody from his work. */
-static void a_lock_of_the_programs_holds_nobody_up_for_long(void **state)
+static void a_lock_of_the_programs_delays_its_removal_briefly(void **state)
 {
     struct fixture *f = *state;
     AUTO_SANDBOX struct sandbox second = SANDBOX_INIT;
@@ -207,8 +207,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_retired_sandbox_is_gone_at_once_and_its_trash_can_be_emptied),
-        CASE(one_that_somebody_has_open_is_not_taken_away),
-        CASE(a_lock_of_the_programs_holds_nobody_up_for_long),
+        CASE(an_open_one_is_not_taken_away),
+        CASE(a_lock_of_the_programs_delays_its_removal_briefly),
         CASE(links_are_removed_and_not_followed),
         CASE(names_of_all_bytes_modes_of_all_kinds_and_odd_files_go),
         CASE(a_tree_of_any_depth_goes),

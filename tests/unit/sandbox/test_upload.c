@@ -145,7 +145,7 @@ static void a_planted_link_has_no_effect(void **state)
     assert_string_equal(got, "secret");
 }
 
-static void the_sweep_takes_what_nobody_writes_to(void **state)
+static void the_sweep_takes_abandoned_uploads(void **state)
 {
     struct fixture *f = *state;
     const struct timespec old[2] = {{.tv_sec = clock_unix_s() - 3700},
@@ -168,7 +168,7 @@ int main(void)
         CASE(what_nginx_wrote_moves_in),          CASE(what_is_not_moved_goes),
         CASE(only_a_file_of_nginxs_is_taken),     CASE(a_file_without_a_name_moves_in),
         CASE(a_file_that_lost_its_name_moves_in), CASE(no_other_descriptor_is_taken),
-        CASE(a_planted_link_has_no_effect),       CASE(the_sweep_takes_what_nobody_writes_to),
+        CASE(a_planted_link_has_no_effect),       CASE(the_sweep_takes_abandoned_uploads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,7 +199,7 @@ static void check_limits(const struct world *w)
     }
 }
 
-static bool anybody_could_go(const struct world *w, int tenant)
+static bool any_run_could_start(const struct world *w, int tenant)
 {
     for (size_t i = 0; i < TICKETS; i++)
         if (w->items[i].where == WAITING && w->items[i].tenant == tenant &&
@@ -216,7 +216,7 @@ static void take_turns(struct world *w)
         assert_int_equal(k->where, WAITING);
         assert_true(could_go(w, k));
         for (int t = 0; t < TENANTS; t++) {
-            if (t == k->tenant || !anybody_could_go(w, t))
+            if (t == k->tenant || !any_run_could_start(w, t))
                 memset(w->passed[t], 0, sizeof w->passed[t]);
             else
                 assert_true(++w->passed[t][k->tenant] <= 1);
@@ -224,7 +224,7 @@ static void take_turns(struct world *w)
         k->where = RUNNING;
     }
     for (int t = 0; t < TENANTS; t++)
-        assert_false(anybody_could_go(w, t));
+        assert_false(any_run_could_start(w, t));
 }
 
 static void step_ask(struct world *w, struct item *k)
@@ -278,7 +278,7 @@ static void step(struct world *w, int64_t now)
     check_limits(w);
 }
 
-static void random_steps_break_no_rule_and_lose_nobody(void **state)
+static void random_steps_break_no_rule_and_lose_no_run(void **state)
 {
     struct world w = {.a = admission_new(&limits)};
 
@@ -391,7 +391,7 @@ int main(void)
         cmocka_unit_test(background_runs_have_a_limit_of_their_own),
         cmocka_unit_test(one_tenant_alone_leaves_room_in_the_line),
         cmocka_unit_test(the_retry_time_follows_the_pace),
-        cmocka_unit_test(random_steps_break_no_rule_and_lose_nobody),
+        cmocka_unit_test(random_steps_break_no_rule_and_lose_no_run),
         cmocka_unit_test(turns_alternate_between_tenants),
     };
     return RUN_TESTS(tests);

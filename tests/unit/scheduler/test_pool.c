@@ -174,7 +174,7 @@ static void images_that_cannot_wait_and_languages_without_one_are_left_alone(voi
     world_close(&w);
 }
 
-static void nothing_is_started_beside_a_young_run_unless_somebody_waits(void **state)
+static void nothing_is_started_beside_a_young_run_unless_a_run_is_queued(void **state)
 {
     struct pool_action action;
     struct world w;
@@ -204,7 +204,7 @@ static void nothing_is_started_beside_a_young_run_unless_somebody_waits(void **s
     world_close(&w);
 }
 
-static void a_run_that_is_old_keeps_nobody_from_the_next_container(void **state)
+static void a_run_that_is_old_delays_no_container(void **state)
 {
     struct pool_action action;
     struct world w;
@@ -269,7 +269,7 @@ static void libraries_are_loaded_only_while_the_machine_is_idle(void **state)
     world_close(&w);
 }
 
-static void who_never_finishes_loading_keeps_nobody_from_it(void **state)
+static void one_that_never_finishes_loading_delays_no_other(void **state)
 {
     struct pool_action action;
     struct world w;
@@ -700,11 +700,11 @@ int main(void)
         cmocka_unit_test(the_shelves_are_filled_in_turn_and_some_loaded),
         cmocka_unit_test(nothing_waits_where_nothing_is_to_wait),
         cmocka_unit_test(images_that_cannot_wait_and_languages_without_one_are_left_alone),
-        cmocka_unit_test(nothing_is_started_beside_a_young_run_unless_somebody_waits),
-        cmocka_unit_test(a_run_that_is_old_keeps_nobody_from_the_next_container),
+        cmocka_unit_test(nothing_is_started_beside_a_young_run_unless_a_run_is_queued),
+        cmocka_unit_test(a_run_that_is_old_delays_no_container),
         cmocka_unit_test(after_a_run_its_answer_goes_first),
         cmocka_unit_test(libraries_are_loaded_only_while_the_machine_is_idle),
-        cmocka_unit_test(who_never_finishes_loading_keeps_nobody_from_it),
+        cmocka_unit_test(one_that_never_finishes_loading_delays_no_other),
         cmocka_unit_test(nothing_is_started_while_the_engine_is_in_trouble),
         cmocka_unit_test(failures_back_off_and_are_forgiven),
         cmocka_unit_test(another_image_or_an_hour_replaces_what_waits),

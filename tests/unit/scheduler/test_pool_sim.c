@@ -137,7 +137,7 @@ static bool is_ended(const struct child *c)
     return c->state == CHILD_ENDED;
 }
 
-static void somebody_calls(struct hours *h)
+static void a_call_comes(struct hours *h)
 {
     static const char *const languages[] = {"bash", "python", "typescript"};
     const size_t i = chance(PSANDBOXES_DIR);
@@ -190,7 +190,7 @@ static void libraries_are_there(struct hours *h)
         c->tier = ENGINE_TIER_PRELOADED;
 }
 
-static void somebody_dies(struct hours *h)
+static void a_supervisor_dies(struct hours *h)
 {
     struct child *c = any_child(&h->w, is_unclaimed);
 
@@ -203,7 +203,7 @@ static void somebody_dies(struct hours *h)
     children_remove(h->w.children, c);
 }
 
-static void somebody_is_gone(struct hours *h)
+static void an_ended_child_is_removed(struct hours *h)
 {
     struct child *c = any_child(&h->w, is_ended);
 
@@ -234,13 +234,20 @@ static void the_machine_turns(struct hours *h)
 }
 
 static void (*const events[])(struct hours *) = {
-    somebody_calls,      somebody_calls,
-    somebody_calls,      a_start_is_done,
-    a_start_is_done,     a_start_is_done,
-    a_run_is_over,       a_run_is_over,
-    libraries_are_there, somebody_dies,
-    somebody_is_gone,    an_image_changes,
-    the_machine_turns,   the_engine_comes_and_goes,
+    a_call_comes,
+    a_call_comes,
+    a_call_comes,
+    a_start_is_done,
+    a_start_is_done,
+    a_start_is_done,
+    a_run_is_over,
+    a_run_is_over,
+    libraries_are_there,
+    a_supervisor_dies,
+    an_ended_child_is_removed,
+    an_image_changes,
+    the_machine_turns,
+    the_engine_comes_and_goes,
 };
 
 /* Left alone for long enough, everything is as the settings say. */
@@ -255,7 +262,7 @@ static void comes_to_rest(struct hours *h)
             a_start_is_done(h);
             a_run_is_over(h);
             libraries_are_there(h);
-            somebody_is_gone(h);
+            an_ended_child_is_removed(h);
             carry_out(h);
         }
         h->w.now += 60000;

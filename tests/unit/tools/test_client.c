@@ -241,7 +241,7 @@ static void a_legacy_client_is_asked_in_the_middle_of_its_call(void **state)
     assert_int_equal(runs(), 1);
 }
 
-static void nobody_is_asked_about_what_needs_no_network(void **state)
+static void the_user_is_not_asked_without_network(void **state)
 {
     (void)state;
     fake_broker_push_ok("out", "[]");
@@ -358,7 +358,7 @@ int main(void)
         CASE(a_yes_without_its_question_or_to_another_program_counts_for_nothing),
         CASE(a_client_that_cannot_ask_is_refused),
         CASE(a_legacy_client_is_asked_in_the_middle_of_its_call),
-        CASE(nobody_is_asked_about_what_needs_no_network),
+        CASE(the_user_is_not_asked_without_network),
         CASE(a_run_gives_signs_of_life_to_those_who_want_them),
         CASE(a_run_tells_which_files_it_changed),
         CASE(a_run_that_changed_nothing_tells_nothing),

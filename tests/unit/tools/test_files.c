@@ -271,7 +271,7 @@ static void moving_a_folder_tells_of_old_and_new_names(void **state)
                            "\"sandbox://c/n\"]");
 }
 
-static void what_the_broker_refuses_is_told_and_nobody_else_hears(void **state)
+static void what_the_broker_refuses_is_told_and_not_published(void **state)
 {
     (void)state;
     err_set(&fake_broker.trouble, ERR_EXISTS, "there is something of the new name already");
@@ -295,7 +295,7 @@ int main(void)
         CASE(a_conversation_without_a_sandbox_has_no_files),
         CASE(deleting_a_folder_tells_of_its_files),
         CASE(moving_a_folder_tells_of_old_and_new_names),
-        CASE(what_the_broker_refuses_is_told_and_nobody_else_hears),
+        CASE(what_the_broker_refuses_is_told_and_not_published),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,7 +202,7 @@ static void list_runners_asks_anew_each_time(void **state)
     assert_int_equal(fake_broker.runner_questions, 2);
 }
 
-static void list_runners_says_when_nobody_answers_and_recovers(void **state)
+static void list_runners_says_when_the_broker_is_silent_and_recovers(void **state)
 {
     (void)state;
     fake_broker_reset();
@@ -239,8 +239,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(list_runners_tells_all, set_up, tear_down),
         cmocka_unit_test_setup_teardown(list_runners_asks_anew_each_time, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(list_runners_says_when_nobody_answers_and_recovers, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(list_runners_says_when_the_broker_is_silent_and_recovers,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(list_runners_takes_no_arguments, set_up, tear_down),
     };
 

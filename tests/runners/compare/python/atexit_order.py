@@ -1,5 +1,5 @@
 # differs: 0x[0-9a-f]+
-# ways: light full
+# ways: started preloaded
 import atexit
 
 for n in range(4):

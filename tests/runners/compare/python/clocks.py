@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import time
 
 print(abs(time.time() - time.clock_gettime(time.CLOCK_REALTIME)) < 5, time.process_time() < 5, time.thread_time() < 5)

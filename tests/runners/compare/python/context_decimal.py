@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import decimal
 
 print(decimal.getcontext().flags[decimal.Inexact], decimal.getcontext().flags[decimal.Rounded])

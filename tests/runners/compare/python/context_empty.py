@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import contextvars
 
 print(list(contextvars.copy_context()))

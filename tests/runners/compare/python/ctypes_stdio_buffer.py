@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import ctypes
 
 libc = ctypes.CDLL(None)

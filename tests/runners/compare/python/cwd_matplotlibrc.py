@@ -1,8 +1,8 @@
 # file: matplotlibrc
 #| figure.figsize: 3, 2
 # ways: all
-# anew: full
-# either: mid
+# new: preloaded
+# either: preloading
 import matplotlib
 
 print(matplotlib.rcParams["figure.figsize"])

@@ -1,5 +1,5 @@
 # env: HOME=/data
-# either: light full
+# either: started preloaded
 import os
 import pathlib
 import site

@@ -1,6 +1,6 @@
 # env: LANG=C
 # env: LC_ALL=POSIX
-# anew: light full
+# new: started preloaded
 import locale
 import sys
 

@@ -2,7 +2,7 @@
 # file: settings/matplotlibrc
 #| figure.figsize: 3, 2
 # ways: all
-# anew: light full mid
+# new: started preloaded preloading
 import matplotlib
 
 print(matplotlib.rcParams["figure.figsize"])

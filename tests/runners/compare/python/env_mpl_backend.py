@@ -1,7 +1,7 @@
 # unlisted: chart\.svg
 # env: MPLBACKEND=svg
-# ways: light full
-# either: light full
+# ways: started preloaded
+# either: started preloaded
 import matplotlib
 import matplotlib.pyplot as plt
 

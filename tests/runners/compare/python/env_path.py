@@ -2,8 +2,8 @@
 # file: bin/tool
 #| #!/bin/sh
 #| echo the tool
-# ways: light mid
-# either: light full
+# ways: started preloading
+# either: started preloaded
 import os
 import shutil
 import subprocess

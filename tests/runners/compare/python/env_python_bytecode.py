@@ -2,7 +2,7 @@
 # env: PYTHONDONTWRITEBYTECODE=
 # file: helper.py
 #| x = 1
-# anew: light full
+# new: started preloaded
 import helper
 import os
 import sys

@@ -1,5 +1,5 @@
 # env: PYTHONIOENCODING=latin-1
-# anew: light full
+# new: started preloaded
 import sys
 
 print("ä", sys.stdout.encoding, sys.stdin.encoding, sys.stderr.errors)

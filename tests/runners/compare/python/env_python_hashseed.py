@@ -1,3 +1,3 @@
 # env: PYTHONHASHSEED=0
-# anew: light full
+# new: started preloaded
 print(hash("text"), hash(b"bytes"), list({"a", "b", "c", "d"}))

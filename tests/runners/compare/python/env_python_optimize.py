@@ -1,4 +1,4 @@
 # env: PYTHONOPTIMIZE=1
-# anew: light full
+# new: started preloaded
 assert False, "not reached"
 print(__debug__)

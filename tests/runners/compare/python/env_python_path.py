@@ -1,7 +1,7 @@
 # env: PYTHONPATH=/data/lib:/data
 # file: lib/helper.py
 #| name = "from lib"
-# anew: light full
+# new: started preloaded
 import sys
 
 import helper

@@ -1,5 +1,5 @@
 # env: PYTHONUNBUFFERED=1
-# anew: light full
+# new: started preloaded
 import os
 import sys
 

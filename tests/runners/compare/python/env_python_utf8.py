@@ -1,5 +1,5 @@
 # env: PYTHONUTF8=1
-# anew: light full
+# new: started preloaded
 import sys
 
 print(sys.flags.utf8_mode, sys.stdout.errors)

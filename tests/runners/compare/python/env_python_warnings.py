@@ -1,6 +1,6 @@
 # env: PYTHONWARNINGS=error
-# ways: light mid
-# anew: light full
+# ways: started preloading
+# new: started preloaded
 import sys
 import warnings
 

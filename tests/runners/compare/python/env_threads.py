@@ -1,7 +1,7 @@
 # env: OMP_NUM_THREADS=2
 # env: OPENBLAS_NUM_THREADS=2
-# ways: light mid
-# either: light full
+# ways: started preloading
+# either: started preloaded
 import os
 
 import numpy as np

@@ -1,6 +1,6 @@
 # env: TZ=Asia/Tokyo
-# ways: light mid
-# anew: light full
+# ways: started preloading
+# new: started preloaded
 import datetime
 import time
 

@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 # args: one two
 import os
 import sys

@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import os
 import sys
 

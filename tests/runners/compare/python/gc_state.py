@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import gc
 
 print(gc.isenabled(), gc.get_threshold(), gc.get_debug(), gc.garbage, len(gc.callbacks))

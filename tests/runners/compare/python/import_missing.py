@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 try:
     import no_such_module
 except ModuleNotFoundError as e:

@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 import inspect
 import sys
 

@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import gc
 
 import numpy as np

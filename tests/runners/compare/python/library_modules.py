@@ -1,4 +1,4 @@
-# ways: full
+# ways: preloaded
 import sys
 
 import matplotlib.pyplot

@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import warnings
 
 import matplotlib

@@ -1,4 +1,4 @@
-# ways: full mid
+# ways: preloaded preloading
 import locale
 import logging
 import sys

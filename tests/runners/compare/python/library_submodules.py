@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 # A module that only a preload brought in: what a program does not import is still not there for it by its name.
 import numpy
 

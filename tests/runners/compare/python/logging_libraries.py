@@ -1,4 +1,4 @@
-# ways: full mid
+# ways: preloaded preloading
 import logging
 
 logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")

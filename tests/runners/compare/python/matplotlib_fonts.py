@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import matplotlib.font_manager as fm
 import matplotlib.pyplot as plt
 

@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 try:
     x = "x" * (1 << 62)
 except MemoryError as e:

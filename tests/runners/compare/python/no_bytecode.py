@@ -1,6 +1,6 @@
 # file: helper.py
 #| x = 1
-# ways: light mid
+# ways: started preloading
 import os
 
 import helper

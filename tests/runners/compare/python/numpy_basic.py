@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 import numpy as np
 
 a = np.arange(12.0).reshape(3, 4)

@@ -1,3 +1,3 @@
-# ways: light full
+# ways: started preloaded
 print("begun")
 keep = [bytearray(1 << 22) for _ in range(1000)]

@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 import sys
 
 for n in range(20000):

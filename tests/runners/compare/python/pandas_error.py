@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import pandas as pd
 
 pd.DataFrame({"a": [1]})["missing"]

@@ -1,4 +1,4 @@
-# ways: cold light full
+# ways: cold started preloaded
 # unlisted: book\.xlsx
 import pandas as pd
 

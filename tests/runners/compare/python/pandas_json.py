@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 import io
 
 import pandas as pd

@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import pandas as pd
 
 print(pd.describe_option(_print_desc=False))

@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import pandas as pd
 
 axis = pd.DataFrame({"a": [1, 3, 2]}).plot(title="a plot")

@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import pandas as pd
 
 frame = pd.DataFrame({f"column {n}": range(100) for n in range(30)})

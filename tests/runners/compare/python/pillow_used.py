@@ -1,4 +1,4 @@
-# ways: cold light full
+# ways: cold started preloaded
 from PIL import Image, ImageDraw
 
 image = Image.new("RGB", (40, 30), "white")

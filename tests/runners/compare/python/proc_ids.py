@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 import os
 
 print(os.getppid(), os.getpgrp() == os.getpid(), os.getsid(0) == os.getpid(), os.getuid(), os.getgid(), os.getgroups())

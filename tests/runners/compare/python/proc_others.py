@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 # differs: ^1 .*
 # An interpreter that waited has a process beside it that keeps its memory until the end.
 import os

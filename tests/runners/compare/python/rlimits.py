@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 import resource
 
 for name in sorted(n for n in dir(resource) if n.startswith("RLIMIT_")):

@@ -1,4 +1,4 @@
-# ways: cold light full
+# ways: cold started preloaded
 import scipy.optimize
 import scipy.stats
 

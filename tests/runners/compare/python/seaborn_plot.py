@@ -1,4 +1,4 @@
-# ways: cold light full
+# ways: cold started preloaded
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns

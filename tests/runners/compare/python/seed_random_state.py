@@ -1,5 +1,5 @@
 # fresh: ^state (\S+)
-# ways: light full
+# ways: started preloaded
 import hashlib
 import random
 

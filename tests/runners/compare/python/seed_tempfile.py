@@ -1,5 +1,5 @@
 # fresh: ^name (\S+)
-# ways: light full
+# ways: started preloaded
 import os
 import tempfile
 

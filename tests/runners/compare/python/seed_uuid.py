@@ -1,6 +1,6 @@
 # fresh: ^4 (\S+)
 # fresh: ^1 (\S+)
-# ways: light full
+# ways: started preloaded
 import uuid
 
 print("4", uuid.uuid4())

@@ -1,5 +1,5 @@
 # stdin: ready\n
-# ways: light mid
+# ways: started preloading
 import select
 import sys
 

@@ -3,9 +3,9 @@
 # file: struct.py
 #| def unpack(*args):
 #|     return "mine"
-# ways: light mid
-# anew: full
-# either: light
+# ways: started preloading
+# new: preloaded
+# either: started
 import struct
 
 print(struct.unpack("b", b"x"))

@@ -1,7 +1,7 @@
 # file: dateutil.py
 #| raise ImportError("mine, and broken")
-# ways: light full
-# anew: full
+# ways: started preloaded
+# new: preloaded
 import pandas
 
 print(pandas.Timestamp("2020-01-01"))

@@ -1,8 +1,8 @@
 # file: json/__init__.py
 #| def dumps(x):
 #|     return "mine"
-# ways: light full
-# anew: full
+# ways: started preloaded
+# new: preloaded
 import json
 
 print(json.dumps(1))

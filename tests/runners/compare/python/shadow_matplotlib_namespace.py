@@ -1,6 +1,6 @@
 # file: matplotlib/notes.txt
 #| a folder that is no package
-# either: full
+# either: preloaded
 import matplotlib
 
 print(matplotlib.__file__)

@@ -2,7 +2,7 @@
 #| print("my own numpy", __name__)
 #| value = 5
 # ways: all
-# anew: full
+# new: preloaded
 import numpy
 
 print(numpy.value, numpy.__file__)

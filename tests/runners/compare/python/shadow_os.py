@@ -2,8 +2,8 @@
 #| print("never imported: the interpreter has its own frozen")
 # file: helper.py
 #| print("helper")
-# ways: light mid
-# either: light full
+# ways: started preloading
+# either: started preloaded
 import os
 
 import helper

@@ -1,7 +1,7 @@
 # file: pandas/__init__.py
 #| print("my own pandas")
-# ways: light mid
-# anew: full
+# ways: started preloading
+# new: preloaded
 import pandas
 
 print(pandas.__path__)

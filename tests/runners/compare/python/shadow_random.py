@@ -3,8 +3,8 @@
 #| def random():
 #|     return 4
 # ways: all
-# anew: full
-# either: light
+# new: preloaded
+# either: started
 import random
 
 print(random.random())

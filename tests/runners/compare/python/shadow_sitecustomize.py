@@ -1,7 +1,7 @@
 # file: sitecustomize.py
 #| print("my sitecustomize")
-# ways: light full
-# anew: light full
+# ways: started preloaded
+# new: started preloaded
 import sitecustomize
 
 print(sitecustomize.__file__)

@@ -1,7 +1,7 @@
 # file: string.py
 #| ascii_letters = "mine"
-# ways: light mid
-# anew: full
+# ways: started preloading
+# new: preloaded
 import string
 
 print(string.ascii_letters)

@@ -1,5 +1,5 @@
 # file: usercustomize.py
 #| print("my usercustomize")
-# ways: light mid
-# either: light full
+# ways: started preloading
+# either: started preloaded
 print("main")

@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import signal
 
 for s in sorted(signal.valid_signals()):

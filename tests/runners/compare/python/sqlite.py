@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 import sqlite3
 
 db = sqlite3.connect("data.db")

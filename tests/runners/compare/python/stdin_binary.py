@@ -1,5 +1,5 @@
 # stdin: \x00\x01\xff\nrest
-# ways: light mid
+# ways: started preloading
 import os
 import sys
 

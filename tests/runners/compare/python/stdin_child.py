@@ -1,5 +1,5 @@
 # stdin: first\nsecond\nthird\n
-# ways: light mid
+# ways: started preloading
 import os
 import subprocess
 

@@ -1,5 +1,5 @@
 # stdin: name,value\na,1\nb,2\n
-# ways: light mid
+# ways: started preloading
 import sys
 
 import pandas as pd

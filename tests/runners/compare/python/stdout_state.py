@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import sys
 
 for f in (sys.stdin, sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 import subprocess
 
 subprocess.Popen(["sh", "-c", "sleep 0.05; echo late; sleep 100"])

@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 print("never")
 def broken(:
     pass

@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import sys
 
 print(sys.getrecursionlimit(), sys.getswitchinterval(), sys.getdefaultencoding(), sys.getfilesystemencoding(),

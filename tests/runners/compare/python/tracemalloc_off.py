@@ -1,4 +1,4 @@
-# ways: light full
+# ways: started preloaded
 import tracemalloc
 
 print(tracemalloc.is_tracing(), tracemalloc.get_traceback_limit())

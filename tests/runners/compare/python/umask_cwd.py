@@ -1,4 +1,4 @@
-# ways: light mid
+# ways: started preloading
 # file: here.txt
 #| text
 import os

@@ -6,7 +6,7 @@
 #| x = 1
 # file: sub/random.py
 #| x = 1
-# ways: light mid
+# ways: started preloading
 import notes
 
 print(notes.x)

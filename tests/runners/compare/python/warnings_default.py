@@ -1,4 +1,4 @@
-# ways: cold light
+# ways: cold started
 import warnings
 
 print([(f[0], str(f[1]), f[2].__name__, f[3], f[4]) for f in warnings.filters])

@@ -4,6 +4,6 @@
 //| MADE_UP = "'defined'"
 // file: setup.ts
 //| console.log("the user's own preload");
-// anew: light full
+// new: started preloaded
 // @ts-ignore
 console.log(typeof MADE_UP);

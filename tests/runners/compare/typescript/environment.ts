@@ -1,4 +1,4 @@
-// either: light
+// either: started
 // env: NAME=a value
 // env: EMPTY=
 // env: UNICODE=ä日

@@ -1,6 +1,6 @@
 // env: BUN_CONFIG_VERBOSE_FETCH=0
 // env: NO_COLOR=1
 // env: FORCE_COLOR=1
-// either: light full
+// either: started preloaded
 console.log({ a: 1 });
 console.log(Bun.enableANSIColors);

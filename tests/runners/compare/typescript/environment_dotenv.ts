@@ -2,5 +2,5 @@
 //| FROM_FILE=the file
 // file: .env.local
 //| FROM_LOCAL=$FROM_FILE
-// either: light full
+// either: started preloaded
 console.log(process.env.FROM_FILE, process.env.FROM_LOCAL);

@@ -5,6 +5,6 @@
 // file: use.ts
 //| import Papa from "papaparse";
 //| export default Papa;
-// either: light full
+// either: started preloaded
 import Papa from "/data/use.ts";
 console.log(Papa);

@@ -4,6 +4,6 @@
 //| export const value: number = 7;
 // file: use.ts
 //| export { value } from "mine";
-// either: light
+// either: started
 import { value } from "/data/use.ts";
 console.log(value);

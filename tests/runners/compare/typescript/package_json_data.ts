@@ -2,6 +2,6 @@
 //| {"name": "mine", "type": "commonjs", "imports": {"#own": "./own.js"}}
 // file: own.js
 //| module.exports = { own: typeof module };
-// either: light full
+// either: started preloaded
 const own = require("/data/own.js");
 console.log(own);

@@ -5,6 +5,6 @@
 // file: main.ts
 //| import { a } from "@lib/a";
 //| export default a;
-// either: light full
+// either: started preloaded
 import a from "/data/main.ts";
 console.log(a);

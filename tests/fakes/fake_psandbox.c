@@ -52,6 +52,8 @@ int __wrap_snapshot_take(const struct sandbox *sb, struct snapshot *out, struct 
 
 int __wrap_snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e)
 {
+    if (fake_psandbox->listing_ms > 0)
+        __atomic_add_fetch(&fake_psandbox->listings, 1, __ATOMIC_SEQ_CST);
     poll(NULL, 0, fake_psandbox->listing_ms);
     return __real_snapshot_take(sb, out, e);
 }

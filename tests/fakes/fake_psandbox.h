@@ -17,6 +17,7 @@ struct fake_psandbox {
     bool no_pause;  /* pausing fails */
     int listing_ms; /* how long a listing of many files takes besides */
     int starts, alive, commands, pauses;
+    int listings; /* begun while listing_ms was set */
     bool paused;
     bool network;
     char image[64]; /* of the last start */

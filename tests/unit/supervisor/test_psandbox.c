@@ -228,6 +228,17 @@ static int exec(const struct world *w, const char *commands)
 }
 
 /* Of the last result row. */
+/* Waits until the fake has counted that many. */
+static void await_count(const int *count, int n)
+{
+    const struct deadline end = deadline_in_ms(20000);
+
+    while (__atomic_load_n(count, __ATOMIC_SEQ_CST) < n) {
+        assert_false(deadline_passed(end));
+        poll(NULL, 0, 5);
+    }
+}
+
 static void expect_row(const json_t *result, size_t n, const char *status, const char *output)
 {
     const json_t *rows = json_object_get(result, "results");
@@ -415,7 +426,7 @@ static void a_slow_listing_of_files_holds_up_no_other_call(void **state)
     struct deadline soon = deadline_in_ms(2500);
     int slow = exec(w, "[\"echo slow\"]");
     int unwanted = exec(w, "[\"echo no\"]");
-    poll(NULL, 0, 100); /* both are being listed */
+    await_count(&fake_psandbox->listings, 2);
     assert_works(wire_send(unwanted, cancel, -1, &e), e);
     expect_error(unwanted, ERR_CANCELLED, "cancelled");
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
@@ -441,7 +452,7 @@ static void a_sandbox_closes_while_its_files_are_listed(void **state)
     expect_exec(w, "[\"i=0; while [ $i -lt 300 ]; do : > f$i; i=$((i+1)); done\"]", "");
     fake_psandbox->listing_ms = 60000;
     int slow = exec(w, "[\"echo no\"]");
-    poll(NULL, 0, 100);
+    await_count(&fake_psandbox->listings, 1);
     close_psandbox(w);
     expect_error(slow, ERR_NOT_FOUND, "is closed");
 }
@@ -600,7 +611,7 @@ static void a_container_that_goes_is_noticed(void **state)
 
     create(w);
     int fd = exec(w, "[\"sleep 600\"]");
-    poll(NULL, 0, 100);
+    await_count(&fake_psandbox->commands, 1);
     fake_psandbox_remove();
     expect_error(fd, ERR_LOST, "ended from outside");
     expect_end(w, "lost");
@@ -640,7 +651,7 @@ static void a_server_that_stops_lets_commands_end(void **state)
     create(w);
     int fd = exec(w, "[\"while [ ! -e go ]; do sleep 0.05; done; echo done\"]");
     int other = exec(w, "[\"sleep 0.3; touch go\"]");
-    poll(NULL, 0, 100);
+    await_count(&fake_psandbox->commands, 2);
     assert_works(wire_send(w->channel, word, -1, &e), e);
     auto_close_fd(&w->channel);
     json_auto_t *result = result_of(fd);
@@ -754,7 +765,7 @@ static void a_cell_that_is_given_up_while_files_are_listed_makes_room(void **sta
     fake_psandbox->listing_ms = 600000;
     int first = hand(w, cell_head(), cell_body("print no"));
     int second = hand(w, cell_head(), cell_body("print two"));
-    poll(NULL, 0, 100); /* the first one's files are being listed */
+    await_count(&fake_psandbox->listings, 1);
     fake_psandbox->listing_ms = 0;
     close(first);
     expect_cell(result_of(second), "ok", false, false);

@@ -20,8 +20,8 @@
 
 struct mcp_tool;        /* tool.h */
 struct mcp_arguments;   /* tool.h */
-struct mcp_prompt;      /* prompt.h */
-struct mcp_resources;   /* resource.h */
+struct mcp_prompt;      /* offer.h */
+struct mcp_resources;   /* offer.h */
 struct mcp_tasks;       /* task.h */
 struct mcp_tools_cache; /* tool.h */
 struct mcp_event;       /* event.h */

@@ -3,11 +3,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 int64_t clock_mono_ms(void);
 int64_t clock_mono_us(void);
 int64_t clock_unix_s(void);
 int64_t clock_unix_us(void);
+int64_t clock_ns_of(struct timespec time);
 
 /* A point on the monotonic clock; at_ms < 0 means never. */
 struct deadline {

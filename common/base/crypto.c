@@ -10,6 +10,7 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Empties OpenSSL's error queue, which would otherwise be taken for the next call's. */
@@ -101,6 +102,18 @@ uint32_t crypto_random_u32(void)
 
     random_bytes(&n, sizeof n);
     return n;
+}
+
+void crypto_tag(const char *text, size_t n, char *out)
+{
+    uint8_t hash[CRYPTO_SHA256_LEN];
+    struct err e = ERR_INIT;
+
+    if (crypto_sha256(text, strlen(text), hash, &e) < 0) {
+        log_error("%s", e.text);
+        _exit(70);
+    }
+    crypto_hex(hash, n, out);
 }
 
 void crypto_random_hex(size_t n, char *out)

@@ -32,6 +32,10 @@ bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len);
 /* Lower-case hex with a NUL; out holds CRYPTO_HEX_LEN(len). */
 void crypto_hex(const uint8_t *data, size_t len, char *out);
 
+/* The first n bytes of the text's SHA-256 as lower-case hex: a short name for it in a file's name.
+ * Ends the process when the library fails. */
+void crypto_tag(const char *text, size_t n, char *out);
+
 /* n random bytes as lower-case hex; a random number. They end the process when the library has no
  * random bytes. */
 void crypto_random_hex(size_t n, char *out);

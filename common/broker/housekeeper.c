@@ -7,9 +7,9 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/protocol/wire.h"
+#include "common/records/kept_runs.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
-#include "common/records/run_record.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/links/upload.h"
@@ -146,7 +146,7 @@ static bool is_orphan(void *ctx, const char *run_id, int64_t deadline_unix)
 void housekeeper_sweep_files(const struct sandbox_root *root, int64_t now)
 {
     run_lock_sweep(root->fd);
-    run_record_sweep(root, now);
+    kept_runs_sweep(root, now);
     psandbox_record_sweep(root, now);
     index_dir_sweep(root->fd);
     warm_dir_sweep(root, WARM_DIR_LEFT_OVER_S);

@@ -5,7 +5,7 @@
 #include "common/protocol/client_runs.h"
 
 #include "common/base/b64.h"
-#include "common/records/run_record.h"
+#include "common/records/kept_runs.h"
 #include "common/records/run_result.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
@@ -192,7 +192,7 @@ static void remove_runs(const struct sandbox_root *root, const char *tenant,
     json_t *run;
 
     do {
-        json_auto_t *runs = run_record_list(root, tenant, conversation, before, e);
+        json_auto_t *runs = kept_runs_list(root, tenant, conversation, before, e);
         removed = 0;
         json_array_foreach(runs, i, run)
         {
@@ -200,7 +200,7 @@ static void remove_runs(const struct sandbox_root *root, const char *tenant,
             if (json_get_integer(run, "createdAt", before + 1) > before ||
                 strcmp(json_get_string(run, "status"), "running") == 0)
                 continue;
-            run_record_remove(root, json_get_string(run, "runId"));
+            run_record_remove(root, json_get_string(run, "runId"), tenant);
             removed++;
         }
     } while (removed == RUN_LIST_MAX);

@@ -7,9 +7,9 @@
 #include "common/base/auto.h"
 #include "common/base/clock.h"
 #include "common/base/utf8.h"
+#include "common/records/kept_runs.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
-#include "common/records/run_record.h"
 #include "common/records/run_result.h"
 #include "common/rpc/json.h"
 
@@ -56,11 +56,12 @@ static int run_read(const struct sandbox_root *root, const char *run_id, const c
     }
 }
 
-static void run_add_output(const struct sandbox_root *root, const char *run_id, bool known,
+/* tenant NULL: there is none. */
+static void run_add_output(const struct sandbox_root *root, const char *run_id, const char *tenant,
                            uint64_t since, json_t *result)
 {
     struct err e = ERR_INIT;
-    struct output_ring *output = known ? run_record_output(root, run_id, &e) : NULL;
+    struct output_ring *output = tenant ? run_record_output(root, run_id, tenant, &e) : NULL;
 
     if (!output) {
         output = output_ring_new(1);
@@ -90,7 +91,7 @@ json_t *job_get_run(struct job *job, struct err *e)
         result = run_without_result(root, &r, run_id);
     run_record_tell(&r, result);
     if (since >= 0)
-        run_add_output(root, run_id, known, (uint64_t)since, result);
+        run_add_output(root, run_id, known ? tenant : NULL, (uint64_t)since, result);
     return result;
 }
 
@@ -131,7 +132,7 @@ json_t *job_list_runs(struct job *job, struct err *e)
 
     if (!tenant)
         return job_fail(e, ERR_INVALID, "list_runs: tenant is missing");
-    json_t *rows = run_record_list(job->world->root, tenant, conversation, now, e);
+    json_t *rows = kept_runs_list(job->world->root, tenant, conversation, now, e);
     if (!rows)
         return NULL;
     for (const struct child *c = NULL;

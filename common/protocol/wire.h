@@ -54,7 +54,8 @@
 #define WIRE_IMPORTS_MAX 64 /* names of imports that are sent */
 
 /* The one text for unknown, expired and foreign ids. */
-#define WIRE_NO_SUCH_RUN "runId: no such run (unknown, expired, or another client's)"
+#define WIRE_NO_SUCH_RUN                                                                           \
+    "runId: no such run (unknown, expired, removed for newer results, or another client's)"
 #define WIRE_NO_SUCH_SANDBOX                                                                       \
     "sandboxId: no such sandbox (unknown, closed long ago, or another client's)"
 

@@ -3,6 +3,7 @@ noinst_LIBRARIES += librecords.a
 librecords_a_SOURCES = \
 	common/records/run_result.c common/records/run_result.h \
 	common/records/output_ring.c common/records/output_ring.h \
+	common/records/kept_runs.c common/records/kept_runs.h \
 	common/records/psandbox_record.c common/records/psandbox_record.h \
 	common/records/run_lock.c common/records/run_lock.h \
 	common/records/run_record.c common/records/run_record.h

@@ -3,12 +3,11 @@
 #include "common/records/run_record.h"
 
 #include "common/base/clock.h"
+#include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/protocol/wire.h"
-#include "common/records/run_lock.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/files/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,21 +17,33 @@
 
 #define RECORD_MAX   8192 /* bytes of run.json */
 #define RECORD_DEPTH 4
-#define TORN_KEPT_S  3600 /* how long a folder without a record is kept */
 #define DIR_FLAGS    (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define PATH_LEN     (sizeof RUN_RECORDS_DIR + 1 + RUN_RECORD_NAME_LEN)
 
 #define RECORD_FILE  "run.json"
-#define RESULT_FILE  "result.json"
 #define RESULT_DRAFT ".result.json"
-#define OUTPUT_FILE  "output"
 
-static const char *const all_files[] = {RECORD_FILE, RESULT_FILE, RESULT_DRAFT, OUTPUT_FILE};
+static const char *const all_files[] = {RECORD_FILE, RUN_RESULT_FILE, RESULT_DRAFT,
+                                        RUN_OUTPUT_FILE};
 
-#define PATH_LEN (sizeof(".runs/.d") + RUN_ID_LEN)
+/* Members of a result that are kept as bytes: JSON would escape each control byte as six. */
+static const char *const text_names[] = {"stdout", "stderr", "output"};
 
-static void dir_path(const char *run_id, char out[PATH_LEN])
+/* It names its tenant, so that nothing has to be opened to find all of one tenant. */
+void run_record_name(const char *run_id, const char *tenant, char out[RUN_RECORD_NAME_LEN + 1])
 {
-    snprintf(out, PATH_LEN, ".runs/%.*s.d", RUN_ID_LEN, run_id);
+    char tag[CRYPTO_HEX_LEN(RUN_TENANT_BYTES)];
+
+    crypto_tag(tenant, RUN_TENANT_BYTES, tag);
+    snprintf(out, RUN_RECORD_NAME_LEN + 1, "%.*s-%s.d", RUN_ID_LEN, run_id, tag);
+}
+
+static void record_path(const char *run_id, const char *tenant, char out[PATH_LEN])
+{
+    char name[RUN_RECORD_NAME_LEN + 1];
+
+    run_record_name(run_id, tenant, name);
+    snprintf(out, PATH_LEN, RUN_RECORDS_DIR "/%s", name);
 }
 
 void run_record_clear(struct run_record *r)
@@ -68,15 +79,20 @@ int run_not_found(struct err *e)
     return err_set(e, ERR_NOT_FOUND, "%s", WIRE_NO_SUCH_RUN);
 }
 
-void run_record_remove(const struct sandbox_root *root, const char *run_id)
+void run_record_remove_at(int at_fd, const char *path)
+{
+    AUTO_FD int dir = openat(at_fd, path, DIR_FLAGS);
+    for (size_t i = 0; dir >= 0 && i < ARRAY_LEN(all_files); i++)
+        unlinkat(dir, all_files[i], 0);
+    unlinkat(at_fd, path, AT_REMOVEDIR);
+}
+
+void run_record_remove(const struct sandbox_root *root, const char *run_id, const char *tenant)
 {
     char path[PATH_LEN];
 
-    dir_path(run_id, path);
-    AUTO_FD int dir = openat(root->fd, path, DIR_FLAGS);
-    for (size_t i = 0; dir >= 0 && i < ARRAY_LEN(all_files); i++)
-        unlinkat(dir, all_files[i], 0);
-    unlinkat(root->fd, path, AT_REMOVEDIR);
+    record_path(run_id, tenant, path);
+    run_record_remove_at(root->fd, path);
 }
 
 /* ---- writing ---- */
@@ -109,7 +125,7 @@ static int write_record(const struct sandbox_root *root, int dir_fd, const struc
     if (write_file(dir_fd, RECORD_FILE, text.data, text.len, true, e) < 0)
         return -1;
     /* The names must outlive a power cut as well. */
-    AUTO_FD int runs = openat(root->fd, ".runs", DIR_FLAGS);
+    AUTO_FD int runs = openat(root->fd, RUN_RECORDS_DIR, DIR_FLAGS);
     if (runs < 0 || fsync(dir_fd) < 0 || fsync(runs) < 0)
         return err_errno(e, "the run's record cannot be written");
     return 0;
@@ -120,7 +136,7 @@ int run_record_begin(const struct sandbox_root *root, const char *run_id,
 {
     char path[PATH_LEN];
 
-    dir_path(run_id, path);
+    record_path(run_id, record->tenant, path);
     if (mkdirat(root->fd, path, 0700) < 0)
         return err_errno(e, "the run's record cannot be made");
     AUTO_FD int dir = openat(root->fd, path, DIR_FLAGS);
@@ -128,44 +144,57 @@ int run_record_begin(const struct sandbox_root *root, const char *run_id,
         return 0;
     if (dir < 0)
         err_errno(e, "the run's record cannot be opened");
-    run_record_remove(root, run_id);
+    run_record_remove_at(root->fd, path);
     return -1;
 }
 
 static int write_result(int dir_fd, int64_t ended, const json_t *result,
                         const struct output_ring *output, struct err *e)
 {
-    AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
+    AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX), texts = BUF_INIT(WIRE_MESSAGE_MAX);
     const char *status = json_get_string(result, "status");
     json_auto_t *head = json_pack("{s:I, s:s, s:I}", "endedAt", (json_int_t)ended, "status",
                                   status ? status : "", "total",
                                   (json_int_t)output_ring_total(output));
+    json_auto_t *rest = json_copy((json_t *)(uintptr_t)result);
 
+    for (size_t i = 0; i < ARRAY_LEN(text_names); i++) {
+        const json_t *one = json_object_get(result, text_names[i]);
+        if (!json_is_string(one))
+            continue;
+        json_object_set_new(head, text_names[i], json_integer((json_int_t)json_string_length(one)));
+        buf_add(&texts, json_string_value(one), json_string_length(one));
+        json_object_del(rest, text_names[i]);
+    }
     if (json_write(head, &text) < 0)
         return err_set(e, ERR_INTERNAL, "the run's result has no head");
     buf_add_char(&text, '\n');
-    if (json_write(result, &text) < 0)
+    if (json_write(rest, &text) == 0)
+        buf_add_char(&text, '\n');
+    buf_add(&text, buf_str(&texts), texts.len);
+    if (!rest || !buf_ok(&text))
         return err_set(e, ERR_LIMIT, "the run's result is over %u bytes", WIRE_MESSAGE_MAX);
     return write_file(dir_fd, RESULT_DRAFT, text.data, text.len, false, e);
 }
 
-int run_record_end(const struct sandbox_root *root, const char *run_id, int64_t ended,
-                   const json_t *result, const struct output_ring *output, struct err *e)
+int run_record_end(const struct sandbox_root *root, const char *run_id,
+                   const struct run_record *record, const json_t *result,
+                   const struct output_ring *output, struct err *e)
 {
     char path[PATH_LEN];
     AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_RING_KEEP);
 
-    dir_path(run_id, path);
+    record_path(run_id, record->tenant, path);
     AUTO_FD int dir = openat(root->fd, path, DIR_FLAGS);
     if (dir < 0)
         return err_errno(e, "the run's record cannot be opened");
     output_ring_raw(output, &raw);
     if (!buf_ok(&raw))
         return err_set(e, ERR_INTERNAL, "more output was kept than a record has room for");
-    if (write_file(dir, OUTPUT_FILE, buf_str(&raw), raw.len, false, e) < 0 ||
-        write_result(dir, ended, result, output, e) < 0)
+    if (write_file(dir, RUN_OUTPUT_FILE, buf_str(&raw), raw.len, false, e) < 0 ||
+        write_result(dir, record->ended, result, output, e) < 0)
         return -1;
-    if (renameat(dir, RESULT_DRAFT, dir, RESULT_FILE) < 0)
+    if (renameat(dir, RESULT_DRAFT, dir, RUN_RESULT_FILE) < 0)
         return err_errno(e, "the run's result cannot be put in its place");
     return 0;
 }
@@ -218,7 +247,7 @@ static json_t *read_result_head(int dir_fd, struct buf *text, bool whole, const 
 {
     struct err e = ERR_INIT;
 
-    if (read_file(dir_fd, RESULT_FILE, text, whole, &e) < 0)
+    if (read_file(dir_fd, RUN_RESULT_FILE, text, whole, &e) < 0)
         return NULL;
     const char *end = memchr(buf_str(text), '\n', text->len);
     if (!end)
@@ -228,24 +257,21 @@ static json_t *read_result_head(int dir_fd, struct buf *text, bool whole, const 
 }
 
 /* Opens the folder, reads the record. The folder's descriptor, or -1. */
-static int open_record(const struct sandbox_root *root, const char *run_id, struct run_record *out)
+static int open_record(int at_fd, const char *path, struct run_record *out)
 {
-    char path[PATH_LEN];
-
-    dir_path(run_id, path);
-    AUTO_FD int dir = openat(root->fd, path, DIR_FLAGS);
+    AUTO_FD int dir = openat(at_fd, path, DIR_FLAGS);
     if (dir < 0 || read_record(dir, out) < 0)
         return -1;
     return TAKE_FD(dir);
 }
 
-int run_record_look(const struct sandbox_root *root, const char *run_id, struct run_record *out,
+int run_record_look(int runs_fd, const char *name, struct run_record *out,
                     char out_status[RUN_STATUS_MAX])
 {
     AUTO_BUF struct buf text = BUF_INIT(RECORD_MAX);
     const char *rest;
 
-    AUTO_FD int dir = open_record(root, run_id, out);
+    AUTO_FD int dir = open_record(runs_fd, name, out);
     if (dir < 0)
         return -1;
     json_auto_t *head = read_result_head(dir, &text, false, &rest);
@@ -255,15 +281,33 @@ int run_record_look(const struct sandbox_root *root, const char *run_id, struct 
     return 0;
 }
 
-static void read_result(int dir_fd, struct run_record *out, json_t **out_result)
+/* Puts the texts behind the first line of rest back into the result. */
+static json_t *join_texts(const json_t *head, const char *rest, const char *end)
 {
     struct err e = ERR_INIT;
+    const char *at = memchr(rest, '\n', (size_t)(end - rest));
+    json_auto_t *result = at ? json_parse(rest, (size_t)(at - rest), JSON_MAX_DEPTH, &e) : NULL;
+
+    for (size_t i = 0; result && i < ARRAY_LEN(text_names); i++) {
+        json_int_t len = json_get_integer(head, text_names[i], -1);
+        if (len < 0)
+            continue;
+        if (len > end - (at + 1))
+            return NULL;
+        json_object_set_new(result, text_names[i], json_from_bytes(at + 1, (size_t)len));
+        at += len;
+    }
+    return TAKE_PTR(result);
+}
+
+static void read_result(int dir_fd, struct run_record *out, json_t **out_result)
+{
     AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
     const char *rest;
     json_auto_t *head = read_result_head(dir_fd, &text, true, &rest);
 
     if (head)
-        *out_result = json_parse(rest, text.len - (size_t)(rest - text.data), JSON_MAX_DEPTH, &e);
+        *out_result = join_texts(head, rest, text.data + text.len);
     if (*out_result)
         out->ended = json_get_integer(head, "endedAt", 0);
 }
@@ -272,9 +316,11 @@ int run_record_read(const struct sandbox_root *root, const char *run_id, const c
                     struct run_record *out, json_t **out_result, struct err *e)
 {
     AUTO_RUN_RECORD struct run_record r = {0};
+    char path[PATH_LEN];
     json_auto_t *result = NULL;
 
-    AUTO_FD int dir = run_id_ok(run_id) ? open_record(root, run_id, &r) : -1;
+    record_path(run_id, tenant, path);
+    AUTO_FD int dir = run_id_ok(run_id) ? open_record(root->fd, path, &r) : -1;
     if (dir < 0 || strcmp(r.tenant, tenant) != 0)
         return run_not_found(e);
     read_result(dir, &r, &result);
@@ -287,16 +333,16 @@ int run_record_read(const struct sandbox_root *root, const char *run_id, const c
 }
 
 struct output_ring *run_record_output(const struct sandbox_root *root, const char *run_id,
-                                      struct err *e)
+                                      const char *tenant, struct err *e)
 {
     AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_RING_KEEP);
     AUTO_BUF struct buf head_text = BUF_INIT(RECORD_MAX);
     char path[PATH_LEN];
     const char *rest;
 
-    dir_path(run_id, path);
+    record_path(run_id, tenant, path);
     AUTO_FD int dir = openat(root->fd, path, DIR_FLAGS);
-    int rc = dir < 0 ? -1 : read_file(dir, OUTPUT_FILE, &raw, true, e);
+    int rc = dir < 0 ? -1 : read_file(dir, RUN_OUTPUT_FILE, &raw, true, e);
     json_auto_t *head = rc < 0 ? NULL : read_result_head(dir, &head_text, false, &rest);
     json_int_t total = json_get_integer(head, "total", -1);
     if (total < (json_int_t)raw.len) {
@@ -309,117 +355,10 @@ struct output_ring *run_record_output(const struct sandbox_root *root, const cha
     return output;
 }
 
-/* ---- all records ---- */
-
-/* Calls each with the id of every record's folder. */
-static int record_each(const struct sandbox_root *root,
-                       void (*each)(void *ctx, int runs_fd, const char *run_id), void *ctx,
-                       struct err *e)
-{
-    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, ".runs");
-
-    if (!dir)
-        return err_errno(e, "the records of runs cannot be listed");
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        char run_id[RUN_ID_LEN + 1] = "";
-
-        if (strlen(entry->d_name) != RUN_ID_LEN + 2 ||
-            strcmp(entry->d_name + RUN_ID_LEN, ".d") != 0)
-            continue;
-        memcpy(run_id, entry->d_name, RUN_ID_LEN);
-        if (run_id_ok(run_id))
-            each(ctx, dirfd(dir), run_id);
-    }
-    return 0;
-}
-
 json_t *run_record_row(const char *run_id, const struct run_record *r, const char *status)
 {
     json_t *row = json_pack("{s:s, s:s}", "runId", run_id, "status", status);
 
     run_record_tell(r, row);
     return row;
-}
-
-struct listing {
-    const struct sandbox_root *root;
-    const char *tenant, *conversation; /* conversation NULL: any */
-    int64_t now;
-    json_t *rows;
-};
-
-static void listing_add(void *ctx, int runs_fd, const char *run_id)
-{
-    struct listing *l = ctx;
-    char status[RUN_STATUS_MAX];
-    AUTO_RUN_RECORD struct run_record r = {0};
-
-    (void)runs_fd;
-    if (run_record_look(l->root, run_id, &r, status) < 0 || strcmp(r.tenant, l->tenant) != 0 ||
-        (l->conversation && strcmp(r.conversation, l->conversation) != 0) ||
-        l->now >= run_record_expires(&r))
-        return;
-    json_insert_descending(l->rows, "createdAt", run_record_row(run_id, &r, status));
-    if (json_array_size(l->rows) > RUN_LIST_MAX)
-        json_array_remove(l->rows, RUN_LIST_MAX);
-}
-
-json_t *run_record_list(const struct sandbox_root *root, const char *tenant,
-                        const char *conversation, int64_t now_unix, struct err *e)
-{
-    struct listing l = {root, tenant, conversation, now_unix, json_array()};
-    size_t i;
-    json_t *row;
-
-    if (record_each(root, listing_add, &l, e) < 0) {
-        json_decref(l.rows);
-        return NULL;
-    }
-    json_array_foreach(l.rows, i, row)
-    {
-        /* A run without a result is running as long as its lock is held. */
-        if (*json_get_string(row, "status"))
-            continue;
-        bool alive = run_lock_reap(root->fd, json_get_string(row, "runId"));
-        json_object_set_new(row, "status",
-                            json_string(run_status_name(alive ? RUN_RUNNING : RUN_LOST)));
-    }
-    return l.rows;
-}
-
-/* ---- expiry ---- */
-
-struct sweep {
-    const struct sandbox_root *root;
-    int64_t now;
-};
-
-/* A new record has no run.json yet, a torn one never gets it. */
-static bool is_old(int runs_fd, const char *run_id, int64_t now)
-{
-    char name[RUN_ID_LEN + 3];
-    struct stat st;
-
-    snprintf(name, sizeof name, "%.*s.d", RUN_ID_LEN, run_id);
-    return fstatat(runs_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           now - st.st_mtim.tv_sec > TORN_KEPT_S;
-}
-
-static void sweep_one(void *ctx, int runs_fd, const char *run_id)
-{
-    const struct sweep *s = ctx;
-    char status[RUN_STATUS_MAX];
-    AUTO_RUN_RECORD struct run_record r = {0};
-    bool known = run_record_look(s->root, run_id, &r, status) == 0;
-
-    if (known ? s->now >= run_record_expires(&r) : is_old(runs_fd, run_id, s->now))
-        run_record_remove(s->root, run_id);
-}
-
-void run_record_sweep(const struct sandbox_root *root, int64_t now_unix)
-{
-    struct sweep s = {root, now_unix};
-    struct err e = ERR_INIT;
-
-    record_each(root, sweep_one, &s, &e);
 }

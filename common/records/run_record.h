@@ -1,8 +1,9 @@
 /*
- * Records of runs whose result is kept: SANDBOX_ROOT/.runs/<run id>.d/ with
+ * Records of runs whose result is kept: SANDBOX_ROOT/.runs/<run id>-<hash of the tenant>.d/ with
  *
  *   run.json     owner and retention; on disk before the caller gets the run's id
- *   result.json  two lines, {"endedAt","status","total"} and the result; written once, at the end
+ *   result.json  two lines, {"endedAt","status","total", lengths of the texts} and the result,
+ *                and its texts as they are; written once, at the end
  *   output       the newest bytes of its output, raw
  *
  * Only the broker's account can read them.
@@ -15,7 +16,11 @@
 
 #include <jansson.h>
 
-#define RUN_LIST_MAX 100 /* runs in one list */
+#define RUN_RECORDS_DIR     ".runs"
+#define RUN_RESULT_FILE     "result.json"
+#define RUN_OUTPUT_FILE     "output"
+#define RUN_TENANT_BYTES    8 /* of the hash of a tenant's name */
+#define RUN_RECORD_NAME_LEN (RUN_ID_LEN + 1 + 2 * RUN_TENANT_BYTES + 2)
 
 struct run_record {
     char *tenant, *conversation, *language;
@@ -42,13 +47,17 @@ bool run_id_ok(const char *run_id);
 /* ERR_NOT_FOUND with WIRE_NO_SUCH_RUN; -1. */
 int run_not_found(struct err *e);
 
+/* The name of its folder. */
+void run_record_name(const char *run_id, const char *tenant, char out[RUN_RECORD_NAME_LEN + 1]);
+
 /* Returns when the record is on the disk. -1 (ERR_IO: a full disk): nothing is left. */
 int run_record_begin(const struct sandbox_root *root, const char *run_id,
                      const struct run_record *record, struct err *e);
 
 /* Writes the result (with its "status") and the output. -1: readers see no result. */
-int run_record_end(const struct sandbox_root *root, const char *run_id, int64_t ended,
-                   const json_t *result, const struct output_ring *output, struct err *e);
+int run_record_end(const struct sandbox_root *root, const char *run_id,
+                   const struct run_record *record, const json_t *result,
+                   const struct output_ring *output, struct err *e);
 
 /* The record of tenant's run, to be cleared with run_record_clear, and its result (new reference;
  * NULL: none, or torn). Every failure is run_not_found. */
@@ -57,25 +66,18 @@ int run_record_read(const struct sandbox_root *root, const char *run_id, const c
 
 #define RUN_STATUS_MAX 16 /* bytes of a status with its NUL */
 
-/* The record of any tenant's run without its result; *out_status "" when there is none. -1: torn.
- */
-int run_record_look(const struct sandbox_root *root, const char *run_id, struct run_record *out,
+/* The record in a folder of RUN_RECORDS_DIR without its result; *out_status "" when there is none.
+ * -1: torn. */
+int run_record_look(int runs_fd, const char *name, struct run_record *out,
                     char out_status[RUN_STATUS_MAX]);
 
 /* The output of a run with a result, to be freed with output_ring_free; NULL: unreadable. */
 struct output_ring *run_record_output(const struct sandbox_root *root, const char *run_id,
-                                      struct err *e);
+                                      const char *tenant, struct err *e);
 
-/* The tenant's runs (conversation NULL: of all), newest first, up to RUN_LIST_MAX: [{runId, status,
- * conversationId, language, createdAt, endedAt?, expiresAt}], times in Unix seconds. New reference.
- */
-json_t *run_record_list(const struct sandbox_root *root, const char *tenant,
-                        const char *conversation, int64_t now_unix, struct err *e);
-
-/* One row of such a list. */
+/* One row of a list of runs. */
 json_t *run_record_row(const char *run_id, const struct run_record *r, const char *status);
 
-void run_record_remove(const struct sandbox_root *root, const char *run_id);
-
-/* Removes expired records, and torn ones after an hour. */
-void run_record_sweep(const struct sandbox_root *root, int64_t now_unix);
+void run_record_remove(const struct sandbox_root *root, const char *run_id, const char *tenant);
+/* By the folder's name. */
+void run_record_remove_at(int runs_fd, const char *name);

@@ -29,6 +29,7 @@ struct sandbox_bounds {
     uint64_t total_bytes;   /* of all conversations together */
     uint64_t total_percent; /* the same as a share of the file system; made total_bytes when
                                SANDBOX_ROOT is open */
+    uint64_t results;       /* bytes of the kept results of one tenant's runs */
     uint64_t bytes, files;  /* of one conversation (quota.h) */
     uint64_t reserve;       /* bytes of the file system that stay free, */
     uint64_t reserve_files; /* and inodes */

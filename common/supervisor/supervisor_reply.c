@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
+#include "common/records/kept_runs.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -45,11 +46,12 @@ void supervisor_record_end(struct supervisor *s)
         return;
     json_auto_t *lost = error ? run_result_lost(start->run_id, json_get_string(error, "text"))
                               : NULL;
-    if (run_record_end(start->root, start->run_id, s->record.ended, lost ? lost : result, s->output,
+    if (run_record_end(start->root, start->run_id, &s->record, lost ? lost : result, s->output,
                        &e) < 0) {
         log_warn("run %s: its result cannot be kept: %s", start->run_id, e.text);
         return;
     }
+    kept_runs_bound(start->root, s->record.tenant);
     const struct broker_run_news news = {.tenant = s->record.tenant,
                                          .conversation = s->record.conversation,
                                          .run_id = start->run_id,

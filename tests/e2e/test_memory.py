@@ -1,11 +1,12 @@
-"""What one request may cost in memory, and what is given back."""
+"""What one request may cost in memory and what is given back; what a tenant's results take on the disk."""
+import os
 import re
 import time
 
 import clone
 import procs
 import sites
-from harness import check, contains, equal, in_time, test, wait_until
+from harness import IS_ROOT, Skip, check, contains, equal, in_time, test, wait_until
 from mcp import end_run
 
 MB = 1 << 20
@@ -81,3 +82,36 @@ def _():
     equal(client.run("echo next", "bash")["stdout"], "next\n")
     result, status = end_run(connection, 20)
     equal((status, result["stdout"]), (200, "fine\n"))
+
+
+def _tree_bytes(folder):
+    total = 0
+    for where, _folders, files in os.walk(folder):
+        for name in files:
+            try:
+                total += os.stat(f"{where}/{name}").st_size
+            except FileNotFoundError:
+                pass
+    return total
+
+
+@test("kept results of a tenant are bounded: the oldest go, the newest stay readable, control bytes take no more than others")
+def _():
+    if not IS_ROOT:
+        raise Skip("only root reads the records")
+    site = sites.own({"SANDBOX_RESULTS_MAX": "8m"})
+    client = sites.new_conversation(site.client())
+    code = "head -c 1200000 /dev/zero | tr '\\0' '\\1' | tee /dev/stderr"
+    ids, most = [], 0
+    for _ in range(12):
+        ids.append(client.run(code, "bash", background=True)["runId"])
+        result = client.structured("get_run", {"runId": ids[-1], "waitMs": 30000})
+        equal((result["status"], set(result["stdout"]) >= {"\x01"}), ("ok", True))
+        most = max(most, _tree_bytes(f"{site.root}/.runs"))
+    check(most < 8 * MB + 2 * MB, f".runs took {most} bytes")
+    one = most / len(client.structured("list_runs", {})["runs"])
+    check(one < 1.7 * MB, f"one result takes {one} bytes")
+    wait_until(lambda: _tree_bytes(f"{site.root}/.runs") <= 8 * MB, 5, "what is over the bound goes with the end of a run")
+    again = client.structured("get_run", {"runId": ids[-1]})
+    equal(again["stdout"], result["stdout"])
+    contains(client.tool_error("get_run", {"runId": ids[0]}), "removed for newer results")

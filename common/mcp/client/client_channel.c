@@ -79,7 +79,8 @@ bool mcp_channel_store(struct mcp_channel *c)
     if (!out || !call->session || !(call->era.features & MCP_CAN_RESUME))
         return false;
     if (!out->store)
-        out->store = mcp_stream_new(call->server->sessions_fd, call->session->id, &e);
+        out->store = mcp_stream_new(call->server->sessions_fd, call->origin->tenant,
+                                    call->session->id, &e);
     if (!out->store)
         log_debug("%s", e.text); /* the client cannot resume this stream */
     return out->store != NULL;

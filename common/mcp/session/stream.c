@@ -8,20 +8,25 @@
 #include "common/mcp/session/stream.h"
 
 #include "common/base/auto.h"
+#include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/files/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define STREAM_HEX   32 /* digits */
+#define TENANT_HEX   16 /* of them */
 #define NAME_LEN     (STREAM_HEX + sizeof MCP_STREAM_SUFFIX)
 #define READ_CHUNK   8192
 #define LINE_MAX_LEN (MCP_STREAM_BYTES_MAX + 1024)
@@ -72,18 +77,68 @@ static void stream_free(struct mcp_stream *s)
     free(s);
 }
 
-struct mcp_stream *mcp_stream_new(int sessions_fd, const char *session, struct err *e)
+/* ---- the bound of a tenant ---- */
+
+struct stream_file {
+    char name[NAME_LEN];
+    int64_t changed_ns;
+    off_t size;
+};
+
+static int older_first(const void *a, const void *b)
+{
+    int64_t x = ((const struct stream_file *)a)->changed_ns,
+            y = ((const struct stream_file *)b)->changed_ns;
+
+    return (x > y) - (x < y);
+}
+
+/* Removes the oldest of the streams whose names begin so. */
+static void make_room(int sessions_fd, const char *tag)
+{
+    AUTO_DIR DIR *dir = beneath_open_dir(sessions_fd, ".");
+    AUTO_FREE struct stream_file *all = NULL;
+    size_t n = 0;
+    off_t bytes = 0;
+    struct stat st;
+
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (strlen(entry->d_name) != NAME_LEN - 1 || strncmp(entry->d_name, tag, TENANT_HEX) != 0 ||
+            fstatat(sessions_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        all = mem_resize(all, n + 1, sizeof *all);
+        all[n] = (struct stream_file){.changed_ns = clock_ns_of(st.st_mtim), .size = st.st_size};
+        memcpy(all[n++].name, entry->d_name, NAME_LEN);
+        bytes += st.st_size;
+    }
+    if (n > 0)
+        qsort(all, n, sizeof *all, older_first);
+    for (size_t i = 0, left = n; i < n; i++) {
+        if (left < MCP_STREAMS_MAX && bytes < (off_t)MCP_STREAMS_BYTES_MAX)
+            return;
+        if (!mcp_stream_is_left(sessions_fd, all[i].name))
+            continue;
+        unlinkat(sessions_fd, all[i].name, 0);
+        bytes -= all[i].size;
+        left--;
+    }
+}
+
+struct mcp_stream *mcp_stream_new(int sessions_fd, const char *tenant, const char *session,
+                                  struct err *e)
 {
     struct mcp_stream *s = mem_alloc(sizeof *s);
     json_auto_t *head = json_pack("{s:s}", "session", session);
     char name[NAME_LEN];
 
-    crypto_random_hex(STREAM_HEX / 2, s->name);
+    crypto_tag(tenant, TENANT_HEX / 2, s->name);
+    make_room(sessions_fd, s->name);
+    crypto_random_hex((STREAM_HEX - TENANT_HEX) / 2, s->name + TENANT_HEX);
     file_name(s->name, name);
     s->fd = openat(sessions_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
     if (s->fd < 0) {
         err_errno(e, "cannot make a stream's file");
-    } else if (flock(s->fd, LOCK_EX | LOCK_NB) < 0) {
+    } else if (flock(s->fd, LOCK_EX) < 0) { /* a reader's look at it takes a moment */
         err_errno(e, "cannot lock a stream's file");
     } else if (write_line(s, head, e) == 0) {
         return s;

@@ -4,8 +4,8 @@
  * to a GET with Last-Event-ID and follows the file to its end. Bounded in messages, bytes and time
  * after its end.
  *
- * Event ids are "<stream>-<number>", stream being 32 random hex digits; number 0 is the priming
- * event.
+ * Event ids are "<stream>-<number>", stream being 16 hex digits of its tenant and 16 random ones;
+ * number 0 is the priming event.
  */
 #pragma once
 
@@ -22,12 +22,16 @@
 #define MCP_STREAM_NOTES_MAX       900
 #define MCP_STREAM_NOTES_BYTES_MAX (4u * 1024 * 1024)
 #define MCP_STREAM_KEPT_S          300 /* after its end */
-#define MCP_EVENT_ID_MAX           64
-#define MCP_STREAM_SUFFIX          ".stream" /* of the files' names */
+/* All of one tenant; above it, its oldest that have ended go: */
+#define MCP_STREAMS_MAX       200
+#define MCP_STREAMS_BYTES_MAX (64u * 1024 * 1024)
+#define MCP_EVENT_ID_MAX      64
+#define MCP_STREAM_SUFFIX     ".stream" /* of the files' names */
 
 struct mcp_stream; /* the writer */
 
-struct mcp_stream *mcp_stream_new(int sessions_fd, const char *session, struct err *e);
+struct mcp_stream *mcp_stream_new(int sessions_fd, const char *tenant, const char *session,
+                                  struct err *e);
 /* Appends a message; out_id is the id to send with it. ERR_LIMIT over the bounds: the message can
  * then only be sent live. */
 int mcp_stream_add(struct mcp_stream *s, const json_t *message, char out_id[MCP_EVENT_ID_MAX],

@@ -2,11 +2,13 @@
 
 #include "common/sandbox/state/retention.h"
 
+#include "common/base/auto.h"
 #include "common/base/mem.h"
 #include "common/sandbox/files/beneath.h"
 #include "common/sandbox/state/quota.h"
 #include "common/sandbox/state/state.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #define NEXT_MAX_S 600
@@ -34,7 +36,7 @@ static bool has_expired(const struct retention_item *item, const struct sandbox_
 size_t retention_plan(struct retention *r, const struct sandbox_bounds *bounds, int64_t slack_s,
                       int64_t now)
 {
-    uint64_t total = 0;
+    uint64_t total = r->beside_bytes;
     size_t gone = 0;
 
     if (r->n > 0)
@@ -111,6 +113,19 @@ static void add(const struct sandbox_root *root, struct retention *r, size_t *ca
     }
 }
 
+static uint64_t bytes_beside(const struct sandbox_root *root, const char *dir)
+{
+    struct sandbox all = {
+        .root = root, .fd = openat(root->fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+    struct err e = ERR_INIT;
+    struct usage u = {0};
+
+    if (all.fd >= 0)
+        usage_measure(&all, NULL, &u, &e);
+    auto_close_fd(&all.fd);
+    return u.bytes;
+}
+
 int retention_gather(const struct sandbox_root *root, struct retention *out, struct err *e)
 {
     AUTO_DIR DIR *dir = beneath_open_dir(root->fd, ".");
@@ -122,6 +137,8 @@ int retention_gather(const struct sandbox_root *root, struct retention *out, str
     for (const struct dirent *entry; (entry = readdir(dir));)
         if (state_name_ok(entry->d_name))
             add(root, out, &cap, entry->d_name);
+    if (root->bounds.total_bytes > 0)
+        out->beside_bytes = bytes_beside(root, ".runs") + bytes_beside(root, ".sessions");
     return 0;
 }
 

@@ -21,6 +21,7 @@ struct retention_item {
 struct retention {
     struct retention_item *items;
     size_t n;
+    uint64_t beside_bytes; /* kept results and sessions, which count in the total */
 };
 
 #define AUTO_RETENTION AUTO(retention_clear)

@@ -140,7 +140,7 @@ static void the_sweep_leaves_streams_that_are_being_written(void **state)
 {
     struct mcp_world *w = *state;
     struct err e = ERR_INIT;
-    struct mcp_stream *s = mcp_stream_new(w->server.sessions_fd, "x", &e);
+    struct mcp_stream *s = mcp_stream_new(w->server.sessions_fd, "ann", "x", &e);
     char id[MCP_EVENT_ID_MAX], file[64];
 
     assert_non_null(s);

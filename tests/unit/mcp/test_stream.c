@@ -6,6 +6,7 @@
 #include "common/rpc/json.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 struct fixture {
     char folder[PATH_MAX];
@@ -21,7 +22,7 @@ static int setup(void **state)
 
     unit_make_folder(f.folder);
     f.dir = open(f.folder, O_RDONLY | O_DIRECTORY);
-    f.stream = mcp_stream_new(f.dir, "s1", &e);
+    f.stream = mcp_stream_new(f.dir, "ann", "s1", &e);
     assert_non_null(f.stream);
     mcp_stream_first_id(f.stream, f.first);
     *state = &f;
@@ -168,6 +169,47 @@ static void what_is_told_on_the_way_leaves_room_for_the_answer(void **state)
     assert_works(mcp_stream_add(f->stream, answer, id, &e), e);
 }
 
+/* Another stream of a tenant, over and of that age; its file's name. */
+static void make_old(struct fixture *f, const char *tenant, int64_t s, size_t bytes, char name[64])
+{
+    const struct timespec times[] = {{.tv_sec = s}, {.tv_sec = s}};
+    char id[MCP_EVENT_ID_MAX];
+    struct err e = ERR_INIT;
+    struct mcp_stream *one = mcp_stream_new(f->dir, tenant, "s2", &e);
+
+    assert_non_null(one);
+    mcp_stream_first_id(one, id);
+    mcp_stream_end(one);
+    snprintf(name, 64, "%.32s" MCP_STREAM_SUFFIX, id);
+    AUTO_FD int fd = openat(f->dir, name, O_WRONLY);
+    assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+    assert_int_equal(futimens(fd, times), 0);
+}
+
+static bool is_there(const struct fixture *f, const char *name)
+{
+    return faccessat(f->dir, name, F_OK, 0) == 0;
+}
+
+static void a_tenants_oldest_streams_make_room_for_new_ones(void **state)
+{
+    struct fixture *f = *state;
+    char names[12][64], foreign[64], own[64];
+
+    snprintf(own, sizeof own, "%.32s" MCP_STREAM_SUFFIX, f->first);
+    make_old(f, "bob", 1, MCP_STREAM_BYTES_MAX, foreign);
+    for (int i = 0; i < 12; i++)
+        make_old(f, "ann", 1000 + i, MCP_STREAM_BYTES_MAX, names[i]);
+    /* Making the twelfth found eleven of 8 MB and kept seven, below 64 MB. */
+    for (int i = 0; i < 12; i++)
+        assert_int_equal(is_there(f, names[i]), i >= 4);
+    assert_true(is_there(f, foreign));
+    assert_true(is_there(f, own)); /* it is being written */
+    for (int i = 0; i < 12; i++)
+        unlinkat(f->dir, names[i], 0);
+    unlinkat(f->dir, foreign, 0);
+}
+
 static void events_are_written_as_clients_parse_them(void **state)
 {
     AUTO_BUF struct buf out = BUF_INIT(1024);
@@ -192,6 +234,7 @@ int main(void)
         TEST(hostile_ids_open_nothing),
         TEST(a_stream_is_bounded),
         TEST(what_is_told_on_the_way_leaves_room_for_the_answer),
+        TEST(a_tenants_oldest_streams_make_room_for_new_ones),
         TEST(events_are_written_as_clients_parse_them),
     };
 

@@ -19,7 +19,7 @@ struct past {
 static size_t plan(const struct past *past, size_t n, struct sandbox_bounds bounds,
                    struct retention_item *items, int64_t *out_next)
 {
-    struct retention r = {items, n};
+    struct retention r = {.items = items, .n = n};
 
     for (size_t i = 0; i < n; i++) {
         items[i] = (struct retention_item){.last_used = NOW - past[i].age_s,
@@ -75,9 +75,11 @@ static void what_is_in_use_counts_and_another_goes_in_its_place(void **state)
     struct retention_item items[] = {{.name = "busy", .last_used = 1, .bytes = 10, .in_use = true},
                                      {.name = "young", .last_used = 3, .bytes = 10},
                                      {.name = "old", .last_used = 2, .bytes = 10}};
-    struct retention r = {items, ARRAY_LEN(items)};
+    struct retention r = {.items = items, .n = ARRAY_LEN(items)};
     (void)state;
     assert_int_equal(retention_plan(&r, &(struct sandbox_bounds){.total_bytes = 20}, 0, NOW), 1);
+    r.beside_bytes = 10; /* kept results count, too */
+    assert_int_equal(retention_plan(&r, &(struct sandbox_bounds){.total_bytes = 20}, 0, NOW), 2);
     assert_string_equal(items[0].name, "old");
     assert_int_equal(retention_plan(&r, &(struct sandbox_bounds){.total_bytes = 1}, 0, NOW), 2);
     assert_int_equal(retention_plan(&r, &(struct sandbox_bounds){.ttl_s = DAY}, 0, NOW), 2);
@@ -114,7 +116,7 @@ static void a_year_of_conversations(void **state)
     enum { N = 500 };
     const struct sandbox_bounds bounds = {.ttl_s = 30 * DAY};
     struct retention_item items[N];
-    struct retention r = {items, 0};
+    struct retention r = {.items = items, .n = 0};
     uint64_t seed = 1;
     int64_t now = NOW;
     (void)state;

@@ -133,6 +133,8 @@ int docker_head_parse(const char *data, size_t len, struct docker_head *out, str
             break;
         n = (size_t)(nl - line);
         at += n + 1;
+        if (at > DOCKER_HEAD_MAX)
+            return malformed(e);
         if (n > 0 && line[n - 1] == '\r')
             n--;
         if (out->status == 0) {

@@ -124,7 +124,9 @@ static const char *skip_npm_name(const char *package)
             return NULL;
     }
     at = skip_npm_part(at);
-    return at && at - package <= NPM_NAME_MAX ? at : NULL;
+    if (!at || at - package > NPM_NAME_MAX || memmem(package, (size_t)(at - package), "..", 2))
+        return NULL;
+    return at;
 }
 
 /* A version, a range of them, or a tag: nothing with a colon or a slash, so no other source. */
@@ -133,7 +135,8 @@ static bool is_npm_version(const char *text)
     size_t len = strlen(text);
 
     return len > 0 && (is_alnum(*text) || strchr("^~<>=*", *text)) &&
-           strspn(text, LETTERS DIGITS ".^~<>=*|+_ -") == len && !strstr(text, "..");
+           strspn(text, LETTERS DIGITS ".^~<>=*|+_ -") == len && !strstr(text, "..") &&
+           strpbrk(text, LETTERS DIGITS "*");
 }
 
 static int index_check_npm(const char *package, struct err *e)

@@ -56,7 +56,7 @@ static const char *const python_bad[] = {"",
                                          NULL};
 static const char *const npm_good[] = {
     "zod",          "is-odd@3.0.1",   "@types/node",     "@types/node@^22",    "left_pad@latest",
-    "a@>=1.0 <2.0", "a@1.x || >=2.5", "JSONStream@~1.3", "lodash.merge@4.6.2", NULL};
+    "a@>=1.0 <2.0", "a@1.x || >=2.5", "JSONStream@~1.3", "lodash.merge@4.6.2", "zod@*", NULL};
 static const char *const npm_bad[] = {"",
                                       "-g",
                                       "--registry=https://x.test",
@@ -71,6 +71,12 @@ static const char *const npm_bad[] = {"",
                                       "@x/y/z",
                                       "@../x",
                                       "x@",
+                                      "x@=",
+                                      "x@^ -",
+                                      "a..b",
+                                      "@t../n",
+                                      "@t/n..",
+                                      "@t../n@=",
                                       "x@npm:y@1",
                                       "x@file:../y",
                                       "x@https://x.test/y.tgz",

@@ -24,6 +24,7 @@ libtools_a_SOURCES = \
 	common/tools/runs/imports.c common/tools/runs/imports.h \
 	common/tools/runs/install_package.c \
 	common/tools/runs/permit.c common/tools/runs/permit.h \
+	common/tools/runs/picture.c common/tools/runs/picture.h \
 	common/tools/runs/run_code.c \
 	common/tools/runs/run_files.c common/tools/runs/run_files.h \
 	common/tools/runs/run_report.c common/tools/runs/run_report.h \
@@ -83,6 +84,7 @@ check_PROGRAMS += \
 	tests/unit/tools/test_links \
 	tests/unit/tools/test_list \
 	tests/unit/tools/test_local \
+	tests/unit/tools/test_picture \
 	tests/unit/tools/test_prompts \
 	tests/unit/tools/test_resources \
 	tests/unit/tools/test_run_code \
@@ -126,3 +128,6 @@ tests_fuzz_fuzz_imports_LDFLAGS = $(FUZZ_LINK)
 FUZZ_TARGETS += tests/fuzz/fuzz_resource
 tests_fuzz_fuzz_resource_SOURCES = tests/fuzz/fuzz_resource.c $(TOOLS_FAKES)
 tests_fuzz_fuzz_resource_LDFLAGS = $(FUZZ_LINK)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_picture
+tests_fuzz_fuzz_picture_LDFLAGS = $(FUZZ_LINK)

@@ -136,3 +136,17 @@ def _():
     read = client.result("resources/read", {"uri": uri})["contents"][0]
     equal(hashlib.sha256(base64.b64decode(read["blob"])).hexdigest(), digest, "resources/read")
     equal(client.run("import hashlib; print(hashlib.sha256(open('figure-1.png', 'rb').read()).hexdigest())")["stdout"].strip(), digest)
+
+
+@test("a picture of few bytes and 2.5 thousand million pixels comes as a link, not inline")
+def _():
+    whole = sites.client().run_whole(
+        "import struct, zlib\n"
+        "def chunk(name, data): return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))\n"
+        "for name, side in (('bomb.png', 50000), ('fine.png', 8)):\n"
+        "    with open(name, 'wb') as f:\n"
+        "        f.write(b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', side, side, 1, 0, 0, 0, 0)))\n"
+        "        f.write(chunk(b'IDAT', zlib.compress(bytes(2 * side))) + chunk(b'IEND', b''))\n")
+    equal(_names(whole), ["bomb.png", "fine.png"])
+    equal([image[16:24] for image in _images(whole)], [bytes([0, 0, 0, 8] * 2)])
+    equal(sorted(one["name"] for one in whole["content"] if one["type"] == "resource_link"), ["bomb.png", "fine.png"])

@@ -9,7 +9,7 @@
 #include "common/tools/args.h"
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
-#include "common/tools/runs/run_files.h"
+#include "common/tools/runs/picture.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>

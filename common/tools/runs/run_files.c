@@ -9,6 +9,7 @@
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
+#include "common/tools/runs/picture.h"
 #include "common/tools/tools_app.h"
 
 #include <fcntl.h>
@@ -60,60 +61,16 @@ struct gallery {
     uint64_t room; /* images that may still be added */
 };
 
-/* Bytes that every file of a type has. */
-struct mark {
-    size_t at;
-    const char *bytes;
-    size_t len;
-};
-
-struct format {
-    const char *mime_type;
-    struct mark marks[2];
-};
-
 #define DRAWN "image/png"
 
-static const struct format formats[] = {
-    {DRAWN, {{0, "\x89PNG\r\n\x1a\n", 8}}},
-    {"image/jpeg", {{0, "\xff\xd8\xff", 3}}},
-    {"image/gif", {{0, "GIF8", 4}, {5, "a", 1}}},
-    {"image/webp", {{0, "RIFF", 4}, {8, "WEBP", 4}}},
-};
-
-static const struct format *format_of(const char *mime_type)
+static void show_content(struct gallery *g, const char *mime_type, const struct buf *content)
 {
-    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
-        if (strcmp(mime_type, formats[i].mime_type) == 0)
-            return &formats[i];
-    return NULL;
-}
+    json_t *image = g->room > 0 && content->len <= g->image_max ? picture_new(mime_type, content)
+                                                                : NULL;
 
-static bool is_picture(const struct format *format, const struct buf *content)
-{
-    for (size_t i = 0; i < ARRAY_LEN(format->marks); i++) {
-        const struct mark *m = &format->marks[i];
-        if (content->len < m->at + m->len ||
-            (m->len > 0 && memcmp(content->data + m->at, m->bytes, m->len) != 0))
-            return false;
-    }
-    return true;
-}
-
-json_t *picture_new(const char *mime_type, const struct buf *content)
-{
-    const struct format *format = format_of(mime_type);
-
-    if (!format || !is_picture(format, content))
-        return NULL;
-    return content_image_new(content->data, content->len, format->mime_type);
-}
-
-static void show_content(struct gallery *g, const struct format *format, const struct buf *content)
-{
-    if (g->room == 0 || content->len > g->image_max || !is_picture(format, content))
+    if (!image)
         return;
-    mcp_result_add(g->out, content_image_new(content->data, content->len, format->mime_type));
+    mcp_result_add(g->out, image);
     g->room--;
 }
 
@@ -131,10 +88,8 @@ static void show_files(struct gallery *g)
     json_t *file;
 
     for (size_t i = 0; g->room > 0 && (file = json_array_get(g->files->rows, i)); i++) {
-        const struct format *format = can_be_shown(g, file)
-                                          ? format_of(json_get_string(file, "mimeType"))
-                                          : NULL;
-        if (!format)
+        const char *type = can_be_shown(g, file) ? json_get_string(file, "mimeType") : NULL;
+        if (!type || !picture_type_is_shown(type))
             continue;
         struct err e = ERR_INIT;
         struct stat st;
@@ -142,7 +97,7 @@ static void show_files(struct gallery *g)
         AUTO_BUF struct buf content = BUF_INIT(g->image_max);
         if (fd >= 0 && (uint64_t)st.st_size <= g->image_max &&
             fdio_read_to_end(fd, &content, &e) == 0)
-            show_content(g, format, &content);
+            show_content(g, type, &content);
     }
 }
 
@@ -224,7 +179,7 @@ static void show_drawings(struct gallery *g)
         AUTO_BUF struct buf content = BUF_INIT(g->image_max);
         if (len > 0 && len <= B64_ENCODED_LEN(g->image_max) && b64_decode(at, len, &content) == 0 &&
             buf_ok(&content))
-            show_content(g, format_of(DRAWN), &content);
+            show_content(g, DRAWN, &content);
         at += len + (at[len] == '\n');
     }
 }

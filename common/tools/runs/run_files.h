@@ -1,7 +1,6 @@
 /*
  * The files of a run in a result: media types, links, and pictures as image content, so that a
- * model can look at them. Nothing is decoded here: PNG, JPEG, GIF and WebP are passed on when they
- * begin as such, SVG is drawn by a program inside the sandbox.
+ * model can look at them (picture.h). SVG is drawn by a program inside the sandbox.
  */
 #pragma once
 
@@ -25,7 +24,3 @@ struct run_files {
  */
 void run_files_show(const struct mcp_tool_call *c, const struct run_files *files,
                     struct mcp_result *out);
-
-/* A picture's whole content as an image block; NULL when its type and its first bytes are not those
- * of PNG, JPEG, GIF or WebP. New reference. */
-json_t *picture_new(const char *mime_type, const struct buf *content);

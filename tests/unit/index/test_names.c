@@ -54,9 +54,17 @@ static const char *const python_bad[] = {"",
                                          "$(id)",
                                          "x\xc3\xa9",
                                          NULL};
-static const char *const npm_good[] = {
-    "zod",          "is-odd@3.0.1",   "@types/node",     "@types/node@^22",    "left_pad@latest",
-    "a@>=1.0 <2.0", "a@1.x || >=2.5", "JSONStream@~1.3", "lodash.merge@4.6.2", "zod@*", NULL};
+static const char *const npm_good[] = {"zod",
+                                       "is-odd@3.0.1",
+                                       "@types/node",
+                                       "@types/node@^22",
+                                       "left_pad@latest",
+                                       "a@>=1.0 <2.0",
+                                       "a@1.x || >=2.5",
+                                       "JSONStream@~1.3",
+                                       "lodash.merge@4.6.2",
+                                       "zod@*",
+                                       NULL};
 static const char *const npm_bad[] = {"",
                                       "-g",
                                       "--registry=https://x.test",

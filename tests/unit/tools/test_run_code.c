@@ -15,8 +15,10 @@
 
 #include <cmocka.h>
 
-#define PNG  "\x89PNG\r\n\x1a\n and the rest"
-#define JPEG "\xff\xd8\xff and the rest"
+#define PNG      "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1 and the rest"
+#define PNG_LEN  (sizeof PNG - 1)
+#define JPEG     "\xff\xd8\xff\xe0\0\2\xff\xc0\0\x11\x08\0\1\0\1"
+#define JPEG_LEN (sizeof JPEG - 1)
 
 static struct tools_world world;
 
@@ -215,8 +217,8 @@ static void pictures_are_shown(void **state)
     const json_t *image;
 
     (void)state;
-    fake_broker_add_file("a.png", PNG, strlen(PNG));
-    fake_broker_add_file("b.jpg", JPEG, strlen(JPEG));
+    fake_broker_add_file("a.png", PNG, PNG_LEN);
+    fake_broker_add_file("b.jpg", JPEG, JPEG_LEN);
     json_auto_t *result = run_making(
         "[{\"name\":\"a.png\",\"size\":20,\"change\":\"created\",\"url\":\"u\"},"
         "{\"name\":\"b.jpg\",\"size\":20,\"change\":\"modified\",\"url\":\"u\"}]");
@@ -226,7 +228,7 @@ static void pictures_are_shown(void **state)
     AUTO_BUF struct buf decoded = BUF_INIT(1000);
     const char *data = json_get_string(image, "data");
     assert_int_equal(b64_decode(data, strlen(data), &decoded), 0);
-    assert_int_equal(decoded.len, strlen(PNG));
+    assert_int_equal(decoded.len, PNG_LEN);
     assert_memory_equal(decoded.data, PNG, decoded.len);
 }
 
@@ -241,7 +243,7 @@ static void only_real_gifs_and_webps_are_shown(void **state)
         {"b.gif", "GIF87a\1\0\1\0", 10, "image/gif"},
         {"c.gif", "GIF89<svg>", 10, NULL},
         {"d.gif", "GIF8", 4, NULL},
-        {"a.webp", "RIFF\4\0\0\0WEBPVP8 ", 16, "image/webp"},
+        {"a.webp", "RIFF\4\0\0\0WEBPVP8 \4\0\0\0\0\0\0\x9d\1\x2a\1\0\1\0", 30, "image/webp"},
         {"b.webp", "RIFF\4\0\0\0WAVEfmt ", 16, NULL},
         {"c.webp", "<html>  WEBP", 12, NULL},
         {"d.webp", "RIFF\4\0\0\0WEB", 11, NULL},
@@ -264,8 +266,8 @@ static void files_that_come_opened_are_not_asked_for(void **state)
 {
     (void)state;
     fake_broker_add_file("unnamed", "%PDF-1.4\n%\xe2\xe3\n1 0 obj", 20);
-    fake_broker_add_file("a.png", PNG, strlen(PNG));
-    fake_broker_add_file("b.jpg", JPEG, strlen(JPEG));
+    fake_broker_add_file("a.png", PNG, PNG_LEN);
+    fake_broker_add_file("b.jpg", JPEG, JPEG_LEN);
     for (size_t opened = 0; opened <= 3; opened++) {
         fake_broker.opens = 0;
         fake_broker.opened = opened;
@@ -287,10 +289,10 @@ static void pictures_that_are_none_or_too_many_or_too_big_are_not_shown(void **s
     AUTO_FREE char *big = mem_alloc(5000);
 
     (void)state;
-    memcpy(big, PNG, strlen(PNG));
+    memcpy(big, PNG, PNG_LEN);
     fake_broker_add_file("grew.png", big, 5000);
     fake_broker_add_file("fake.png", "<svg/>", 6);
-    fake_broker_add_file("as.jpg", PNG, strlen(PNG));
+    fake_broker_add_file("as.jpg", PNG, PNG_LEN);
     json_auto_t *none = run_making(
         "[{\"name\":\"fake.png\",\"size\":6,\"change\":\"created\",\"url\":\"u\"},"
         "{\"name\":\"as.jpg\",\"size\":20,\"change\":\"created\",\"url\":\"u\"},"
@@ -302,7 +304,7 @@ static void pictures_that_are_none_or_too_many_or_too_big_are_not_shown(void **s
     assert_int_equal(count_type(none, "image"), 0);
     assert_int_equal(fake_broker.opens, 4); /* the huge and the gone one are not even opened */
 
-    fake_broker_add_file("a.png", PNG, strlen(PNG));
+    fake_broker_add_file("a.png", PNG, PNG_LEN);
     json_t *files = json_array();
     for (int i = 0; i < 5; i++)
         json_array_append_new(files, json_pack("{s:s, s:i, s:s, s:s}", "name", "a.png", "size", 20,
@@ -324,7 +326,7 @@ static void svg_is_drawn_inside_the_sandbox(void **state)
 
     (void)state;
     buf_add_str(&drawn, "\n"); /* the first cannot be drawn */
-    b64_encode(PNG, strlen(PNG), &drawn);
+    b64_encode(PNG, PNG_LEN, &drawn);
     buf_add_str(&drawn, "\n");
     fake_broker_push_ok("", TWO_SVG);
     fake_broker_push_ok(buf_str(&drawn), "[]");

@@ -95,6 +95,8 @@ int files_open(const struct sandbox *sb, const char *name, struct stat *out, str
     AUTO_FD int fd = beneath_open(sb->fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && beneath_system_failed(errno))
         return err_errno(e, "the file cannot be opened");
+    if (fd < 0 && errno == EWOULDBLOCK) /* the kernel takes it away after fs.lease-break-time */
+        return err_set(e, ERR_BUSY, "a running program has a lease on the file; try again later");
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return err_set(e, ERR_NOT_FOUND, "there is no such file");
     *out = st;

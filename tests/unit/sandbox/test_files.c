@@ -9,6 +9,7 @@
 #include "common/sandbox/files/beneath.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -343,6 +344,38 @@ static void raw_names_of_a_listing_open(void **state)
 }
 
 /* H-23. */
+/* A program may hold a lease on its own file; the open then fails although the file is there. */
+static void a_leased_file_is_said_to_be_in_use(void **state)
+{
+    struct fixture *f = *state;
+    struct stat st;
+    int ready[2];
+    char how = 0;
+
+    assert_int_equal(fixture_put(f, "leased", "x"), 0);
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGIO, SIG_IGN);
+        int fd = openat(f->sb.fd, "leased", O_RDONLY);
+        how = fcntl(fd, F_SETLEASE, F_WRLCK) == 0 ? 'y' : 'n';
+        _exit(write(ready[1], &how, 1) == 1 ? pause() : 1);
+    }
+    assert_int_equal(read(ready[0], &how, 1), 1);
+    if (how == 'y')
+        assert_int_equal(files_open(&f->sb, "leased", &st, &f->e), -1);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+    if (how != 'y')
+        skip(); /* a file system without leases */
+    assert_int_equal(f->e.kind, ERR_BUSY);
+    assert_non_null(strstr(f->e.text, "lease"));
+    AUTO_FD int fd = files_open(&f->sb, "leased", &st, &f->e);
+    assert_true(fd >= 0);
+}
+
 static void a_sparse_terabyte_opens_without_being_read(void **state)
 {
     struct fixture *f = *state;
@@ -524,6 +557,7 @@ int main(void)
         CASE(a_put_over_other_things_replaces_or_refuses),
         CASE(nothing_but_regular_files_opens),
         CASE(raw_names_of_a_listing_open),
+        CASE(a_leased_file_is_said_to_be_in_use),
         CASE(a_sparse_terabyte_opens_without_being_read),
         CASE(a_full_disk_leaves_nothing_behind),
         CASE(a_folder_made_for_a_put_that_fails_goes_again),

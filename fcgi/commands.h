@@ -15,10 +15,11 @@
  *   SIGHUP            reload the settings; a new generation of processes takes over, the old one
  *                     drains
  *
- * take_settings is owned by the master. config_path: the file for SIGHUP (NULL: none). Returns the
- * exit status.
+ * guarded: this process keeps the sockets, passes the signals on, and starts another master when
+ * one is killed. take_settings is owned by the master. config_path: the file for SIGHUP (NULL:
+ * none). Returns the exit status.
  */
-int master_run(struct settings *take_settings, const char *config_path);
+int master_run(struct settings *take_settings, const char *config_path, bool guarded);
 
 /* A worker: serves one request at a time from listen_fd (FastCGI, non-blocking, shared) until
  * SIGTERM. Returns 0, or -1 when the socket is unusable. */

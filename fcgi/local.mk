@@ -14,6 +14,7 @@ libfront_a_SOURCES = \
 	fcgi/hub/hub_stream.c fcgi/hub/hub_stream.h \
 	fcgi/process/broker.c \
 	fcgi/process/calls.c fcgi/process/calls.h \
+	fcgi/process/guard.c fcgi/process/guard.h \
 	fcgi/process/master.c \
 	fcgi/process/resources.c fcgi/process/resources.h \
 	fcgi/process/status.c \

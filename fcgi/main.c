@@ -28,12 +28,14 @@ static int print_error(const struct err *e)
     return 1;
 }
 
+static bool guarded; /* --guard */
+
 static int run_serve(const char *config_path)
 {
     struct err e = ERR_INIT;
     struct settings *settings = mem_alloc(sizeof *settings);
     if (settings_load(settings, config_path, &e) == 0)
-        return master_run(settings, config_path);
+        return master_run(settings, config_path, guarded);
     free(settings);
     return print_error(&e);
 }
@@ -172,7 +174,11 @@ static const struct command {
     const char *help;
     int (*run_plain)(void); /* without settings */
 } commands[] = {
-    {"serve", run_serve, "run master, broker, hub and FastCGI workers, behind a web server", NULL},
+    {"serve", run_serve,
+     "run master, broker, hub and FastCGI workers, behind a web server (--guard: with a parent "
+     "that "
+     "restarts a killed master)",
+     NULL},
     {"stdio", run_stdio,
      "serve one MCP client on standard input and output (--tools NAME: see TOOLS)", NULL},
     {"cgi", run_cgi, "serve one request as a CGI program (also if GATEWAY_INTERFACE is set)", NULL},
@@ -230,6 +236,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
             config_path = argv[++i];
+        else if (strcmp(argv[i], "--guard") == 0 && command && command->run == run_serve)
+            guarded = true;
         else if (strcmp(argv[i], "--json") == 0 && command && command->run == run_status)
             as_json = true;
         else if (strcmp(argv[i], "--man") == 0 && command && command->run_plain == run_settings)

@@ -8,6 +8,7 @@
 #include "common/base/mem.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
+#include "fcgi/process/guard.h"
 #include "fcgi/process/resources.h"
 
 #include <errno.h>
@@ -59,6 +60,7 @@ struct master {
     struct deadline shrink_at;
     pid_t *draining; /* children of earlier generations (SIGHUP) that have not ended yet */
     size_t n_draining;
+    bool guarded; /* another master follows this one, whatever ends it */
     bool stopping;
     struct deadline give_up; /* end of the drain's time */
 };
@@ -117,7 +119,8 @@ static void child_main(struct master *m, const struct child_slot *slot, pid_t pa
 {
     struct err e = ERR_INIT;
 
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    /* As at a reload, the broker leaves runs and sandboxes to the one that follows. */
+    prctl(PR_SET_PDEATHSIG, slot->role == ROLE_BROKER && m->guarded ? SIGHUP : SIGTERM);
     if (getppid() != parent)
         _exit(0);
     log_setup((enum log_level)m->settings->log_level, role_names[slot->role]);
@@ -434,7 +437,36 @@ static void master_close(struct master *m)
     free(m->settings);
 }
 
-int master_run(struct settings *take_settings, const char *config_path)
+static void master_main(struct master *m)
+{
+    slots_make(m);
+    log_info("sandcgi " PACKAGE_VERSION " listening on %s, %ju free workers%s", m->settings->listen,
+             (uintmax_t)m->settings->workers, m->hub_fd >= 0 ? ", hub" : "");
+    kernel_log_walls();
+    while (!m->stopping || has_children(m))
+        master_tick(m);
+    log_info("stopped");
+}
+
+static void life(void *ctx)
+{
+    master_main(ctx);
+}
+
+/* For the next master: the settings may have changed since the start. */
+static void reread(void *ctx)
+{
+    struct master *m = ctx;
+    struct settings *fresh = settings_reread(m, &m->workers);
+
+    if (!fresh)
+        return;
+    settings_clear(m->settings);
+    free(m->settings);
+    m->settings = fresh;
+}
+
+int master_run(struct settings *take_settings, const char *config_path, bool guarded)
 {
     struct err e = ERR_INIT;
     struct master m = {.settings = take_settings,
@@ -447,20 +479,17 @@ int master_run(struct settings *take_settings, const char *config_path)
                        .sessions_fd = -1,
                        .wake_fd = -1,
                        .shrink_at = deadline_in_ms(0),
+                       .guarded = guarded,
                        .give_up = DEADLINE_NEVER};
     int status = 1;
 
     log_setup((enum log_level)m.settings->log_level, "master");
     if (master_open(&m, &e) < 0) {
         fprintf(stderr, "sandcgi: %s\n", e.text);
+    } else if (guarded) {
+        status = guard_main(&(struct guard){m.signal_fd, life, reread, &m});
     } else {
-        slots_make(&m);
-        log_info("sandcgi " PACKAGE_VERSION " listening on %s, %ju free workers%s",
-                 m.settings->listen, (uintmax_t)m.settings->workers, m.hub_fd >= 0 ? ", hub" : "");
-        kernel_log_walls();
-        while (!m.stopping || has_children(&m))
-            master_tick(&m);
-        log_info("stopped");
+        master_main(&m);
         status = 0;
     }
     master_close(&m);

@@ -207,7 +207,7 @@ start_sandcgi()
         exec >>"$sandcgi_log" 2>&1 </dev/null 9>&-
         cd /
         mapfile -d '' -t environment < <(server_environment)
-        exec setsid env -i "${environment[@]}" "$binary" serve --config "$env_file"
+        exec setsid env -i "${environment[@]}" "$binary" serve --config "$env_file" --guard
     ) &
     pid=$!
     disown # its end is for the log, not for the shell to report

@@ -156,10 +156,10 @@ class Site:
                 self.wait_healthy()
         return self
 
-    def start_server(self, prefix=(), **popen):
+    def start_server(self, prefix=(), options=(), **popen):
         log = open(self.log_path, "ab")  # pylint: disable=consider-using-with
         with log:
-            self.process = subprocess.Popen([*DIE_WITH_US, *prefix, self.binary, "serve", "--config", self.config],
+            self.process = subprocess.Popen([*DIE_WITH_US, *prefix, self.binary, "serve", "--config", self.config, *options],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=clean_environment() | SANITIZER_ENV | self.environment, **popen)
         return self.process

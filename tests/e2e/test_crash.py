@@ -151,6 +151,40 @@ def _():
     run.serves_again()
 
 
+@test("kill -9 of the master under its guard: another one takes over at once, runs, sessions and sockets outlive it")
+def _():
+    site = sites.own(start=False)
+    site.start_server(options=["--guard"])
+    site.start_nginx()
+    site.wait_healthy()
+    client = sites.new_conversation(site.client())
+    client.run("x = 41", session=True)
+    connection = client.begin_run("sleep 5; echo fine", "bash")
+    guard = site.process.pid
+    for _ in range(2):
+        wait_until(lambda: len(procs.descendants(guard)) > 4, 10, "a master and its children")
+        master = procs.children(guard)[0]
+        os.kill(master, signal.SIGKILL)
+        start = time.monotonic()
+        wait_until(lambda: _answers(client), 15, "right answers")
+        in_time(start, 10, "right answers again")
+        check(procs.children(guard)[0] != master, "another master")
+    result, status = end_run(connection, 30)
+    equal((status, result["stdout"]), (200, "fine\n"))
+    equal(client.run("print(x + 1)", session=True)["stdout"], "42\n")
+    family = procs.descendants(guard)
+    site.process.terminate()
+    equal(site.process.wait(30), 0, "status of the guard")
+    check(not [pid for pid in family if procs.exists(pid)], "all processes have ended")
+
+
+def _answers(client):
+    try:
+        return client.fresh().run("echo $((40 + 2))", "bash", conversation=client.conversation)["stdout"] == "42\n"
+    except Exception:  # pylint: disable=broad-except
+        return False
+
+
 @test("kill -9 of all processes at once: the container ends by itself, a restart cleans up (H-18, H-53, H-61)")
 def _():
     run = MidRun()

@@ -23,10 +23,14 @@
 #include <sys/time.h>
 #include <time.h>
 
-#define ALLOW        "Allow: POST, DELETE, OPTIONS\r\n"
-#define HEALTH       "/healthz"
-#define CHUNK_MAX    (1 << 20) /* libfcgi takes lengths as int */
-#define IO_TIMEOUT_S 30        /* for a web server that stalls in the middle of a record */
+#define ALLOW         "Allow: POST, DELETE, OPTIONS\r\n"
+#define HEALTH        "/healthz"
+#define PLACE_MCP     "mcp" /* values of SANDCGI_PLACE */
+#define PLACE_HEALTH  "health"
+#define PLACE_UPLOAD  "upload"
+#define PLACE_ARCHIVE "archive"
+#define CHUNK_MAX     (1 << 20) /* libfcgi takes lengths as int */
+#define IO_TIMEOUT_S  30        /* for a web server that stalls in the middle of a record */
 
 static void answer_from_mcp(const struct mcp_answer *from, struct http_answer *a)
 {
@@ -125,6 +129,19 @@ static void serve_health(const struct app *app, struct http_request *r, struct h
     a->body = json_pack("{s:s}", "status", ok ? "ok" : "unavailable");
 }
 
+/* Behind our nginx its location decides: it reads a path such as /archives/../mcp differently. */
+static const char *place_of(const struct app *app, const struct http_request *r)
+{
+    size_t len = r->uri ? strcspn(r->uri, "?") : 0;
+
+    if (app->settings->auth == SETTINGS_AUTH_NGINX)
+        return r->place ? r->place : PLACE_MCP;
+    if (len >= sizeof HEALTH - 1 &&
+        memcmp(r->uri + len - (sizeof HEALTH - 1), HEALTH, sizeof HEALTH - 1) == 0)
+        return PLACE_HEALTH;
+    return http_upload_is(r) ? PLACE_UPLOAD : http_archive_is(r) ? PLACE_ARCHIVE : PLACE_MCP;
+}
+
 /* Answers one request and logs one line about it. */
 static void http_serve(const struct app *app, const struct http_source *source)
 {
@@ -135,15 +152,14 @@ static void http_serve(const struct app *app, const struct http_source *source)
 
     http_stream_init(&stream, source, &a);
     http_request_read(source, &r);
-    size_t path_len = r.uri ? strcspn(r.uri, "?") : 0;
+    const char *place = place_of(app, &r);
     if (r.check)
         http_check_serve(app, &r, &a);
-    else if (path_len >= sizeof HEALTH - 1 &&
-             memcmp(r.uri + path_len - (sizeof HEALTH - 1), HEALTH, sizeof HEALTH - 1) == 0)
+    else if (strcmp(place, PLACE_HEALTH) == 0)
         serve_health(app, &r, &a);
-    else if (http_upload_is(&r))
+    else if (strcmp(place, PLACE_UPLOAD) == 0)
         http_upload_serve(app, &r, &a);
-    else if (http_archive_is(&r))
+    else if (strcmp(place, PLACE_ARCHIVE) == 0)
         http_archive_serve(app, &r, &a);
     else
         serve_mcp(app, &r, &stream, &a);

@@ -34,6 +34,7 @@ static const struct {
     {"SANDCGI_TENANT", offsetof(struct http_request, tenant)},
     {"SANDCGI_SECRET", offsetof(struct http_request, secret)},
     {"SANDCGI_TOOLS", offsetof(struct http_request, tools)},
+    {"SANDCGI_PLACE", offsetof(struct http_request, place)},
     {"SANDCGI_CHECK", offsetof(struct http_request, check)},
     {"SANDCGI_BODY_FILE", offsetof(struct http_request, body_file)},
 };

@@ -13,6 +13,7 @@ struct http_request {
     const char *asked_headers; /* Access-Control-Request-Headers */
     const char *tenant, *secret;
     const char *tools;     /* the set of tools at this location; NULL: the setting's */
+    const char *place;     /* what our nginx takes it for: "mcp", "health", "upload", "archive" */
     const char *check;     /* a question of our nginx: "upload" */
     const char *body_file; /* our nginx has written the body there */
 };

@@ -17,6 +17,18 @@ from harness import check, contains, equal, test, wait_until
 MIB = 1024 * 1024
 
 
+@test("nginx and a worker take a request for the same, however its path is written")
+def _():
+    client = sites.client().fresh()
+    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    for path in ("/archives/../mcp", "/uploads/../mcp", "/%6dcp", "/files/../mcp?x=/archives/y"):
+        equal(client.http("POST", path, ping, client.headers()).json(), {"jsonrpc": "2.0", "id": 1, "result": {}}, path)
+    for path in ("/%61rchives/healthz", "/archives/healthz", "/%61rchives/x", "/archives/mcp", "/archives/%2e/uploads/x"):
+        answer = client.http("GET", path)
+        check(answer.status in (400, 403, 404) and b"link" in answer.body, f"{path}: {answer.status} {answer.body}")
+    equal(client.http("GET", "/%68ealthz").json(), {"status": "ok"})
+
+
 def _link(client, name="big.bin", **more):
     return client.structured("create_upload", {"conversationId": client.conversation, "filename": name} | more)
 

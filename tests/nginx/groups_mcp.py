@@ -12,7 +12,7 @@ from front import SECRET, Site
 
 KNOWN = {"REQUEST_METHOD", "CONTENT_TYPE", "CONTENT_LENGTH", "REQUEST_URI", "SERVER_PROTOCOL", "HTTPS", "REMOTE_ADDR",
          "HTTP_HOST", "HTTP_ORIGIN", "HTTP_ACCEPT", "HTTP_MCP_PROTOCOL_VERSION", "HTTP_MCP_METHOD", "HTTP_MCP_NAME",
-         "HTTP_MCP_SESSION_ID", "HTTP_LAST_EVENT_ID", "SANDCGI_TENANT", "SANDCGI_SECRET"}
+         "HTTP_MCP_SESSION_ID", "HTTP_LAST_EVENT_ID", "SANDCGI_TENANT", "SANDCGI_PLACE", "SANDCGI_SECRET"}
 
 
 def started(**settings):
@@ -112,7 +112,8 @@ def parameters(checks):
         values = dict(plain)
         wanted = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": "2", "REQUEST_URI": "/mcp",
                   "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "localhost",
-                  "HTTP_ACCEPT": "application/json", "SANDCGI_TENANT": "default", "SANDCGI_SECRET": SECRET}
+                  "HTTP_ACCEPT": "application/json", "SANDCGI_TENANT": "default", "SANDCGI_PLACE": "mcp",
+                  "SANDCGI_SECRET": SECRET}
         checks.equal("their values", values, wanted)
         checks.equal("HTTPS is told", dict(params_of(site.call(tls=True))).get("HTTPS"), "on")
 
@@ -150,7 +151,8 @@ def other_places(checks):
     try:
         answer = site.request("GET", "/healthz")
         values = dict(params_of(answer))
-        checks.equal("/healthz asks a worker", (answer.status, values["REQUEST_URI"], values["SANDCGI_SECRET"]), (200, "/healthz", SECRET))
+        checks.equal("/healthz asks a worker", (answer.status, values["REQUEST_URI"], values["SANDCGI_PLACE"], values["SANDCGI_SECRET"]),
+                     (200, "/healthz", "health", SECRET))
         checks.equal("without a tenant", values["SANDCGI_TENANT"], "")
         checks.equal("POST /healthz is refused", site.request("POST", "/healthz").status, 405)
         asked = len(site.responder.requests)

@@ -356,7 +356,7 @@ static void a_leased_file_is_said_to_be_in_use(void **state)
     assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        signal(SIGIO, SIG_IGN);
+        sigaction(SIGIO, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
         int fd = openat(f->sb.fd, "leased", O_RDONLY);
         how = fcntl(fd, F_SETLEASE, F_WRLCK) == 0 ? 'y' : 'n';
         _exit(write(ready[1], &how, 1) == 1 ? pause() : 1);

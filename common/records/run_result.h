@@ -87,6 +87,6 @@ int retention_notice_before(const struct sandbox *sb, struct snapshot *out, stru
 /* Adds a notice when over says what was removed after a run (trim.h). */
 void retention_notice_over(json_t *result, const struct err *over);
 
-/* Adds filesExpireAt, and a notice when the files are above the quota. Must be quick: an answer
- * waits for it. */
+/* Adds filesExpireAt, and a notice when the next run would be refused: files above the quota or too
+ * deep to count, a disk below its reserve. Must be quick: an answer waits for it. */
 void retention_notice_after(const struct sandbox *sb, const struct snapshot *after, json_t *result);

@@ -376,6 +376,16 @@ def _():
     equal(client.run("import os; print(len(os.listdir()))")["stdout"], "50\n")
 
 
+@test("folders too deep to be counted are told with the run that made them")
+def _():
+    client = sites.client()
+    result = client.run("import os\nfor n in range(850):\n    os.mkdir('d'); os.chdir('d')")
+    contains(result["notices"][0], "cannot be counted")
+    contains(client.run_error("pass"), "cannot be counted")
+    client.structured("delete_file", {"conversationId": client.conversation, "filename": "d", "recursive": True})
+    equal(client.run("print(1)")["stdout"], "1\n")
+
+
 @test("where the disk has less than SANDBOX_DISK_RESERVE left, nothing is begun that could fill it")
 def _():
     site = sites.own({"SANDBOX_DISK_RESERVE": "1000000g"})

@@ -6,6 +6,8 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/records/run_lock.h"
+#include "common/records/run_result.h"
+#include "common/sandbox/state/quota.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 #include "tests/unit/unit.h"
 
@@ -349,6 +351,41 @@ static void a_tenants_results_are_bounded_in_number(void **state)
     assert_int_equal(n, KEPT_RUNS_MAX);
 }
 
+static void expect_notice(struct fixture *f, const char *words)
+{
+    AUTO_SNAPSHOT struct snapshot now = {0};
+    json_auto_t *result = json_object();
+
+    assert_works(snapshot_take(&f->sb, &now, &f->e), f->e);
+    retention_notice_after(&f->sb, &now, result);
+    const json_t *notices = json_object_get(result, "notices");
+    assert_int_equal(json_array_size(notices), words != NULL);
+    if (words)
+        assert_contains(json_string_value(json_array_get(notices, 0)), words);
+}
+
+static void a_result_tells_why_the_next_run_will_be_refused(void **state)
+{
+    struct fixture *f = *state;
+    int at = dup(f->sb.fd);
+
+    expect_notice(f, NULL);
+    f->root.bounds.reserve = UINT64_MAX / 2;
+    expect_notice(f, "SANDBOX_DISK_RESERVE");
+    f->root.bounds.reserve = 0;
+    f->root.bounds.files = 2000;
+    for (int i = 0; i < USAGE_DEPTH_MAX + 10; i++) {
+        if (i == 100)
+            expect_notice(f, NULL); /* deeper than a listing goes, but it can be counted */
+        assert_int_equal(mkdirat(at, "d", 0700), 0);
+        int next = openat(at, "d", O_RDONLY | O_DIRECTORY);
+        close(at);
+        at = next;
+    }
+    close(at);
+    expect_notice(f, "cannot be counted");
+}
+
 /* Writing over the limit fails as on a full disk, instead of ending the process. */
 static void ignore_full_files(void)
 {
@@ -412,6 +449,7 @@ int main(void)
         with_fixture(texts_are_kept_as_they_are),
         with_fixture(a_tenants_oldest_results_go_first),
         with_fixture(a_tenants_results_are_bounded_in_number),
+        with_fixture(a_result_tells_why_the_next_run_will_be_refused),
         with_fixture(a_full_disk_leaves_nothing_behind),
         with_fixture(a_result_that_did_not_fit_is_not_seen),
     };

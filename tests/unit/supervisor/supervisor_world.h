@@ -283,7 +283,9 @@ static inline json_t *world_record(struct world *w)
 
 static inline bool world_has_record(struct world *w)
 {
-    AUTO_FREE char *path = mem_printf("%s/.runs/%s.d", w->f->path, WORLD_RUN_ID);
+    char name[RUN_RECORD_NAME_LEN + 1];
 
+    run_record_name(WORLD_RUN_ID, "ann", name);
+    AUTO_FREE char *path = mem_printf("%s/" RUN_RECORDS_DIR "/%s", w->f->path, name);
     return access(path, F_OK) == 0;
 }

@@ -9,7 +9,8 @@
 #include "tests/fakes/tools_world.h"
 #include "tests/unit/unit.h"
 
-#define ID "0123456789abcdef01234567"
+#define PNG "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1"
+#define ID  "0123456789abcdef01234567"
 #define RUNNING                                                                                    \
     "{\"status\":\"running\",\"runId\":\"" ID "\",\"output\":\"so far\",\"stdout\":\"so far\","    \
     "\"nextByte\":6,\"expiresAt\":1785243600,\"createdAt\":1785240000}"
@@ -253,7 +254,7 @@ static void a_run_of_before_has_the_shape_of_a_new_one(void **state)
 {
     (void)state;
     push_look(ENDED);
-    fake_broker_add_file("p.png", "\x89PNG\r\n\x1a\n....", 12);
+    fake_broker_add_file("p.png", PNG, sizeof PNG - 1);
     json_auto_t *result = tools_world_call(&world, "get_run",
                                            "{\"runId\":\"" ID "\",\"sinceByte\":2,\"waitMs\":10}");
     assert_false(is_error(result));
@@ -445,7 +446,7 @@ static void a_notification_opens_no_files(void **state)
 
     (void)state;
     push_look(ENDED);
-    fake_broker_add_file("p.png", "\x89PNG\r\n\x1a\n....", 12);
+    fake_broker_add_file("p.png", PNG, sizeof PNG - 1);
     assert_works(tools_tasks.get(&call, ID, true, &task, &e), e);
     assert_int_equal(task.status, MCP_TASK_COMPLETED);
     assert_int_equal(fake_broker.opens, 0);

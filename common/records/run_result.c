@@ -430,15 +430,12 @@ void retention_notice_over(json_t *result, const struct err *over)
 
 void retention_notice_after(const struct sandbox *sb, const struct snapshot *after, json_t *result)
 {
-    const struct sandbox_root *root = sb->root;
     struct err e = ERR_INIT;
 
     retention_notice_expiry(sb, result);
     /* The listing has counted all, unless there is more than it lists. */
-    bool refused = after->usage.partial
-                       ? quota_check(sb, 0, &e) < 0
-                       : quota_exceeded(root, &after->usage, &e) ||
-                             quota_check_disk(root->fd, root->bounds.reserve, 0, &e) < 0;
+    bool refused = (after->usage.partial ? quota_check(sb, 0, &e)
+                                         : quota_check_usage(sb, &after->usage, 0, &e)) < 0;
     if (!refused)
         return;
     AUTO_FREE char *text = mem_printf("The next run or upload will be refused: %s.", e.text);

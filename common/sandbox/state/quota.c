@@ -193,11 +193,6 @@ int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_
     return quota_check_disk(sb->root->fd, &sb->root->bounds, more_bytes, e);
 }
 
-bool quota_exceeded(const struct sandbox_root *root, const struct usage *now, struct err *e)
-{
-    return check(root, now, 0, 0, e) < 0;
-}
-
 /* ---- what has to go ---- */
 
 /* What must be free again before others can work. */

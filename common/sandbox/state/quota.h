@@ -56,9 +56,6 @@ struct usage disk_free_on(int fd);
  * ERR_LIMIT as quota_check(sb, 0) when nothing is left. */
 int quota_left(const struct sandbox *sb, struct usage *out, struct err *e);
 
-/* Is now above the conversation's bounds? Then *e is the sentence. */
-bool quota_exceeded(const struct sandbox_root *root, const struct usage *now, struct err *e);
-
 /* The sandbox's usage as far as its bounds go: partial when it is above them. */
 int quota_measure(const struct sandbox *sb, struct usage *out, struct err *e);
 

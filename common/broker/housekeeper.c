@@ -342,11 +342,6 @@ void housekeeper_link_tick(struct housekeeper_link *k, bool stopping)
     k->notify = retry ? deadline_in_ms(RETRY_MS) : DEADLINE_NEVER;
 }
 
-struct deadline housekeeper_link_due(const struct housekeeper_link *k)
-{
-    return deadline_min(k->first_message, deadline_min(k->start, k->notify));
-}
-
 void housekeeper_link_reap(struct housekeeper_link *k, bool stopping)
 {
     k->helper.pid = 0;

@@ -31,7 +31,6 @@ void housekeeper_link_clear(struct housekeeper_link *k);
 
 /* What has become due; when stopping nothing is started again. */
 void housekeeper_link_tick(struct housekeeper_link *k, bool stopping);
-struct deadline housekeeper_link_due(const struct housekeeper_link *k);
 
 /* Its process has ended. */
 void housekeeper_link_reap(struct housekeeper_link *k, bool stopping);

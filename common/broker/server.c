@@ -148,7 +148,9 @@ static void broker_tick(struct broker *b)
 static struct deadline broker_due(const struct broker *b)
 {
     const struct deadline due[] = {
-        housekeeper_link_due(&b->housekeeper),
+        b->housekeeper.first_message,
+        b->housekeeper.start,
+        b->housekeeper.notify,
         pending_conns_due(&b->pending_conns),
         run_queue_due(b->queue),
         dispatch_due(b),

@@ -42,7 +42,7 @@ void mcp_failure_clear(struct mcp_failure *f);
 
 struct mcp_era {
     enum mcp_revision revision;
-    unsigned features; /* enum mcp_feature; those of the revision, or mcp_assumed_features() */
+    unsigned features; /* enum mcp_feature; those of the revision, or more */
 };
 
 /* Everything is borrowed, except what failure holds. */

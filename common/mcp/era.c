@@ -198,7 +198,9 @@ static int decide_legacy(struct view version, const struct mcp_origin *origin, s
     if (!version.text && origin->stdio_client)
         version = trim(origin->stdio_client->negotiated);
     if (!version.text) {
-        *out = (struct mcp_era){MCP_ASSUMED, mcp_assumed_features()};
+        /* New members of objects are harmless to every client; new kinds of content are not. */
+        *out = (struct mcp_era){MCP_ASSUMED, mcp_revision_features(MCP_ASSUMED) | MCP_CAN_TITLE |
+                                                 MCP_CAN_STRUCTURE};
         return 0;
     }
     if (mcp_revision_parse(version.text, version.len, &revision) < 0 ||

@@ -31,11 +31,6 @@ unsigned mcp_revision_features(enum mcp_revision r)
     return revisions[r].features;
 }
 
-unsigned mcp_assumed_features(void)
-{
-    return revisions[MCP_ASSUMED].features | MCP_CAN_TITLE | MCP_CAN_STRUCTURE;
-}
-
 int mcp_revision_parse(const char *text, size_t len, enum mcp_revision *out)
 {
     for (unsigned r = 0; r < MCP_REVISIONS; r++) {

@@ -45,13 +45,6 @@ const char *mcp_revision_name(enum mcp_revision r);
 /* enum mcp_feature bits of a revision. */
 unsigned mcp_revision_features(enum mcp_revision r);
 
-/*
- * The features for a legacy client that names no revision: with the members of objects of later
- * legacy revisions, which are harmless to every client, and without their new kinds of content,
- * which are not.
- */
-unsigned mcp_assumed_features(void);
-
 /* Exact match of len bytes against the names: 0, or -1 when we do not serve it. */
 int mcp_revision_parse(const char *text, size_t len, enum mcp_revision *out);
 

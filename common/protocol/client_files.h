@@ -56,12 +56,9 @@ json_t *broker_list_folder(const struct broker_client *c, const struct broker_li
 json_t *broker_delete_file(const struct broker_client *c, const char *conversation,
                            const char *name, bool recursive, struct err *e);
 
-/*
- * Renames a file or folder in its sandbox; missing folders of the new path are made. Answers its
+/* Renames a file or folder in its sandbox; missing folders of the new path are made. Answers its
  * row of a listing. ERR_NOT_FOUND; ERR_EXISTS without replace, or when the target cannot be
- * replaced (a folder that is not empty, a folder by a file); ERR_INVALID for a folder into itself,
- * or a path through something other than folders.
- */
+ * replaced; ERR_INVALID for a folder into itself, or a path through a file. */
 json_t *broker_move_file(const struct broker_client *c, const char *conversation, const char *from,
                          const char *to, bool replace, struct err *e);
 
@@ -77,24 +74,18 @@ json_t *broker_create_upload(const struct broker_client *c, const char *conversa
 int broker_check_upload(const struct broker_client *c, const char *ticket, uint64_t size,
                         struct err *e);
 
-/* An empty file without a name, for a body that the caller streams itself. The descriptor, or -1.
- */
+/* A file without a name, for a body that the caller streams itself. The descriptor, or -1. */
 int broker_stage_upload(const struct broker_client *c, const char *ticket, struct err *e);
 
-/*
- * Moves the whole body into the sandbox and uses the ticket up. The body is the file nginx_name of
+/* Moves the whole body into the sandbox and uses the ticket up. The body is the file nginx_name of
  * nginx's upload directory (NULL: none), or fd of broker_stage_upload. {tenant, conversationId,
- * name, size, url, filesExpireAt?, notices?}; fails as broker_check_upload, and the ticket stays
- * good.
- */
+ * name, size, url, filesExpireAt?, notices?}; fails as broker_check_upload. */
 json_t *broker_finish_upload(const struct broker_client *c, const char *ticket,
                              const char *nginx_name, int fd, struct err *e);
 
-/*
- * Fetches url by https into the sandbox, in up to five minutes; the same answer. filename NULL: the
- * last part of the URL's path. ERR_INVALID: URL or filename; ERR_DENIED: switched off, or a private
- * address; ERR_LIMIT: too large or too slow; ERR_NOT_FOUND: the other server fails; ERR_BUSY.
- */
+/* Fetches url by https into the sandbox; the same answer. filename NULL: the last part of the URL's
+ * path. ERR_INVALID; ERR_DENIED: switched off, or a private address; ERR_LIMIT: too large or too
+ * slow; ERR_NOT_FOUND: the other server fails; ERR_BUSY. */
 json_t *broker_import_url(const struct broker_client *c, const char *conversation, const char *url,
                           const char *filename, struct err *e);
 

@@ -133,8 +133,10 @@ static void call_add(struct psandbox *s, json_t *head, enum psandbox_kind kind, 
                                    .came_ms = clock_mono_ms(),
                                    .end = DEADLINE_NEVER};
     s->calls[s->n_calls++] = call;
-    if (has_commands(kind))
-        waiter_expect_body(r);
+    if (has_commands(kind)) {
+        r->body_due = true;
+        r->inbox.message.max = WIRE_MESSAGE_MAX;
+    }
     if (kind == PSANDBOX_CLOSE)
         psandbox_stop(s, "closed", PSANDBOX_CLOSED_BY_OWNER);
 }

@@ -298,12 +298,6 @@ struct deadline waiters_tend(struct waiters *ws)
 
 /* ---- from its peer ---- */
 
-void waiter_expect_body(struct waiter *r)
-{
-    r->body_due = true;
-    r->inbox.message.max = WIRE_MESSAGE_MAX;
-}
-
 enum waiter_event waiter_on_event(struct waiter *r, uint32_t events)
 {
     struct err e = ERR_INIT;

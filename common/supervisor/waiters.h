@@ -80,9 +80,6 @@ void waiter_answer_with_fds(struct waiter *r, const json_t *message, struct fds 
 /* The rest of the output for a live waiter that has taken all before it. */
 void waiter_send_rest(struct waiter *r);
 
-/* Its next message is a body, of up to WIRE_MESSAGE_MAX bytes. */
-void waiter_expect_body(struct waiter *r);
-
 enum waiter_event { WAITER_NOTHING, WAITER_BODY, WAITER_CANCELS, WAITER_LEFT };
 /* Sends what is queued and receives. WAITER_BODY: the body is in inbox.message. WAITER_LEFT: the
  * end of the connection, or nonsense; the waiter is closed. */

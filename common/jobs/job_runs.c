@@ -141,7 +141,7 @@ json_t *job_list_runs(struct job *job, struct err *e)
             strcmp(c->tenant, tenant) == 0 &&
             (!conversation || strcmp(c->conversation, conversation) == 0) &&
             !run_is_listed(rows, c->run_id))
-            json_insert_descending(rows, "createdAt", run_row(c, now_ms, now));
+            json_insert_newest(rows, "runId", run_row(c, now_ms, now));
     while (json_array_size(rows) > RUN_LIST_MAX)
         json_array_remove(rows, json_array_size(rows) - 1);
     return json_pack("{s:o}", "runs", rows);

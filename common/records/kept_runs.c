@@ -57,7 +57,7 @@ static void listing_add(void *ctx, int runs_fd, const char *name)
         (l->conversation && strcmp(r.conversation, l->conversation) != 0) ||
         l->now >= run_record_expires(&r))
         return;
-    json_insert_descending(l->rows, "createdAt", run_record_row(run_id, &r, status));
+    json_insert_newest(l->rows, "runId", run_record_row(run_id, &r, status));
     if (json_array_size(l->rows) > RUN_LIST_MAX)
         json_array_remove(l->rows, RUN_LIST_MAX);
 }

@@ -246,8 +246,8 @@ static void list_one(void *ctx, const char *run_id, const json_t *record)
 
     if (!record_belongs_to(record, l->tenant, l->conversation))
         return;
-    json_insert_descending(l->rows, "createdAt",
-                           row_of(l->root, run_id, json_copy((json_t *)(uintptr_t)record)));
+    json_insert_newest(l->rows, "sandboxId",
+                       row_of(l->root, run_id, json_copy((json_t *)(uintptr_t)record)));
     if (json_array_size(l->rows) > PSANDBOX_LIST_MAX)
         json_array_remove(l->rows, PSANDBOX_LIST_MAX);
 }

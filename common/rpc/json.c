@@ -135,12 +135,18 @@ size_t json_index_of(const json_t *array, const char *text)
     return i;
 }
 
-void json_insert_descending(json_t *rows, const char *name, json_t *take_row)
+void json_insert_newest(json_t *rows, const char *id, json_t *take_row)
 {
-    json_int_t own = json_get_integer(take_row, name, 0);
+    const char *own_id = json_get_string(take_row, id);
+    const json_int_t own = json_get_integer(take_row, "createdAt", 0);
     size_t at = 0;
 
-    while (at < json_array_size(rows) && json_get_integer(json_array_get(rows, at), name, 0) > own)
-        at++;
+    for (const json_t *row; (row = json_array_get(rows, at)); at++) {
+        const json_int_t created = json_get_integer(row, "createdAt", 0);
+        const char *row_id = json_get_string(row, id);
+
+        if (created < own || (created == own && row_id && own_id && strcmp(row_id, own_id) > 0))
+            break;
+    }
     json_array_insert_new(rows, at, take_row);
 }

@@ -42,6 +42,6 @@ int json_get_bool(const json_t *object, const char *name, int fallback);
 /* The index of the string in the array; the array's size when it is not there. */
 size_t json_index_of(const json_t *array, const char *text);
 
-/* Inserts the object into rows that are sorted by the integer of that name, the greatest first;
- * before its equals. */
-void json_insert_descending(json_t *rows, const char *name, json_t *take_row);
+/* Inserts the object into rows that are sorted by createdAt, the newest first, and those of the
+ * same second by the string of the name id. */
+void json_insert_newest(json_t *rows, const char *id, json_t *take_row);

@@ -7,6 +7,7 @@
 #include "common/base/mem.h"
 #include "common/records/run_lock.h"
 #include "common/records/run_result.h"
+#include "common/rpc/json.h"
 #include "common/sandbox/state/quota.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 #include "tests/unit/unit.h"
@@ -236,6 +237,25 @@ static void the_list_is_newest_first_and_tells_how_they_stand(void **state)
     assert_int_equal(json_array_size(other), 0);
 }
 
+static void runs_of_the_same_second_are_listed_by_their_ids(void **state)
+{
+    struct fixture *f = *state;
+    struct run_record r = record_of("ann", 10); /* one createdAt */
+    char run_id[RUN_ID_LEN + 1];
+
+    /* Directories of some file systems list names in the order of their hashes. */
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(run_id, sizeof run_id, "%024x", i * 7 % 20);
+        assert_works(run_record_begin(&f->root, run_id, &r, &f->e), f->e);
+    }
+    json_auto_t *list = kept_runs_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
+    assert_int_equal(json_array_size(list), 20);
+    for (size_t i = 0; i < 20; i++) {
+        snprintf(run_id, sizeof run_id, "%024zx", i);
+        assert_string_equal(json_get_string(json_array_get(list, i), "runId"), run_id);
+    }
+}
+
 static void a_long_list_ends_at_its_bound_with_the_newest(void **state)
 {
     struct fixture *f = *state;
@@ -445,6 +465,7 @@ int main(void)
         with_fixture(a_torn_result_is_no_result),
         with_fixture(what_expired_is_gone_at_once_and_swept),
         with_fixture(the_list_is_newest_first_and_tells_how_they_stand),
+        with_fixture(runs_of_the_same_second_are_listed_by_their_ids),
         with_fixture(a_long_list_ends_at_its_bound_with_the_newest),
         with_fixture(texts_are_kept_as_they_are),
         with_fixture(a_tenants_oldest_results_go_first),

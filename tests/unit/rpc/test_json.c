@@ -251,20 +251,27 @@ static void members_are_read_with_their_type(void **state)
     assert_int_equal(json_get_bool(o, "i", 5), 5);
 }
 
-static void rows_stay_sorted_the_greatest_first(void **state)
+static void rows_stay_sorted_the_newest_first_whatever_order_they_come_in(void **state)
 {
-    (void)state;
-    struct err e;
-    json_auto_t *rows = parse("[]", &e);
     static const struct {
-        int n, id;
-    } in[] = {{5, 0}, {9, 1}, {1, 2}, {5, 3}};
-    static const int want[] = {1, 3, 0, 2};
-    for (size_t i = 0; i < ARRAY_LEN(in); i++)
-        json_insert_descending(rows, "n", json_pack("{s:i, s:i}", "n", in[i].n, "id", in[i].id));
-    assert_int_equal(json_array_size(rows), ARRAY_LEN(want));
-    for (size_t i = 0; i < ARRAY_LEN(want); i++)
-        assert_int_equal(json_get_integer(json_array_get(rows, i), "id", -1), want[i]);
+        int created;
+        const char *id;
+    } in[] = {{5, "b"}, {9, "d"}, {1, "e"}, {5, "a"}, {5, "c"}};
+    static const char *const want[] = {"d", "a", "b", "c", "e"};
+    struct err e;
+
+    (void)state;
+    for (size_t first = 0; first < ARRAY_LEN(in); first++) {
+        json_auto_t *rows = parse("[]", &e);
+        for (size_t i = 0; i < ARRAY_LEN(in); i++) {
+            size_t k = (first + i) % ARRAY_LEN(in);
+            json_insert_newest(rows, "id",
+                               json_pack("{s:i, s:s}", "createdAt", in[k].created, "id", in[k].id));
+        }
+        assert_int_equal(json_array_size(rows), ARRAY_LEN(want));
+        for (size_t i = 0; i < ARRAY_LEN(want); i++)
+            assert_string_equal(json_get_string(json_array_get(rows, i), "id"), want[i]);
+    }
 }
 
 int main(void)
@@ -284,7 +291,7 @@ int main(void)
         cmocka_unit_test(pretty_text_is_indented_by_two),
         cmocka_unit_test(any_bytes_become_a_string),
         cmocka_unit_test(members_are_read_with_their_type),
-        cmocka_unit_test(rows_stay_sorted_the_greatest_first),
+        cmocka_unit_test(rows_stay_sorted_the_newest_first_whatever_order_they_come_in),
     };
     return RUN_TESTS(tests);
 }

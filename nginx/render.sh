@@ -36,6 +36,7 @@ declare -A value=(
     [HOSTS]=''                         # names that /mcp may be called under, besides localhost; * is any
     [ORIGINS]=''                       # origins of web pages that may call /mcp, besides those of that host
     [PROFILES]=''                      # sets of tools (sandcgi's setting TOOLS) to offer as well, each at /mcp/NAME
+    [NETWORKS]=''                      # TENANT=TIER for every tenant whose programs get less than SANDBOX_NETWORK: none, public
     [PARAM_HEADERS]=''                 # X for every header Mcp-Param-X that is to reach the workers
 )
 
@@ -105,6 +106,16 @@ derive_allowed()
     value[HOST_ROWS]=${hosts%$'\n'}
     value[ORIGIN_ROWS]=${origins%$'\n'}
     value[OTHER_HOSTS]=$other
+}
+
+derive_networks()
+{
+    local word rows=''
+    while read -r word; do
+        [[ $word =~ ^([A-Za-z0-9._-]+)=(none|public|lan)$ ]] || die "NETWORKS must be like alice=none, with none, public or lan, not '$word'"
+        rows+="    \"~^${BASH_REMATCH[1]//./\\.}\$\" ${BASH_REMATCH[2]};"$'\n'
+    done < <(words "${value[NETWORKS]}")
+    value[NETWORK_ROWS]=${rows%$'\n'}
 }
 
 # Only letters and digits: a web server cannot tell "-" and "_" apart in a parameter's name.
@@ -183,6 +194,7 @@ derive_values()
     derive_uploads
     derive_signed
     derive_allowed
+    derive_networks
     derive_param_headers
     derive_profiles
 }

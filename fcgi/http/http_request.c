@@ -35,6 +35,7 @@ static const struct {
     {"SANDCGI_SECRET", offsetof(struct http_request, secret)},
     {"SANDCGI_TOOLS", offsetof(struct http_request, tools)},
     {"SANDCGI_PLACE", offsetof(struct http_request, place)},
+    {"SANDCGI_NETWORK", offsetof(struct http_request, network)},
     {"SANDCGI_CHECK", offsetof(struct http_request, check)},
     {"SANDCGI_BODY_FILE", offsetof(struct http_request, body_file)},
 };
@@ -78,6 +79,7 @@ struct mcp_origin http_request_origin(struct http_request *r)
 {
     return (struct mcp_origin){.http = true,
                                .tenant = r->tenant,
+                               .network = r->network,
                                .protocol_version = r->mcp_version,
                                .method = r->mcp_method,
                                .name = r->mcp_name,

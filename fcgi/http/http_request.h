@@ -14,6 +14,7 @@ struct http_request {
     const char *tenant, *secret;
     const char *tools;     /* the set of tools at this location; NULL: the setting's */
     const char *place;     /* what our nginx takes it for: "mcp", "health", "upload", "archive" */
+    const char *network;   /* of mcp_origin; NULL: the setting's */
     const char *check;     /* a question of our nginx: "upload" */
     const char *body_file; /* our nginx has written the body there */
 };

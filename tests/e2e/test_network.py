@@ -99,6 +99,18 @@ def _():
         _close(alice, hers)
 
 
+@test("NETWORKS lowers the network of a tenant, whatever SANDBOX_NETWORK allows to others", timeout=120)
+def _():
+    port = network.hosts()
+    site = sites.own(network.settings(SANDBOX_NETWORK="lan"), nginx={"NETWORKS": "dave=none alice=public"})
+    alice, dave, other = _tenant(site, "alice"), _tenant(site, "dave"), sites.new_conversation(site.client())
+    targets = [(network.INTERNET, port), (network.LAN, port)]
+    equal(_reached(other, targets), {a: ["hello", "hello"] for a, _ in targets})
+    _check_public(_reached(alice, targets))
+    contains(dave.run_error("print(1)", network=True), "allows no network")
+    contains(dave.tool_error("create_sandbox", {"conversationId": dave.conversation, "language": "bash", "network": True}), "allows no network")
+
+
 @test("IPv6: the internet, and no unique local, link-local or own address", timeout=180)
 def _():
     port = network.hosts()

@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import engine
+import network
 import pool
 import procs
 import sites
@@ -132,6 +133,12 @@ def _():
                        "touch /x 2>/dev/null || echo read-only; ls /sys/class/net; ulimit -c; ulimit -n", "bash")["stdout"].split("\n")
     check(sites.is_sandbox_user(lines.pop(3)), lines)
     equal(lines, ["CapEff:0000000000000000", "NoNewPrivs:1", "Seccomp:2", "read-only", "lo", "0", "1024", ""])
+    path, _why = _service()
+    for tier in ("public", "lan"):  # Podman keeps its networks in a place of the machine
+        at_test_end(lambda name: engine.api("DELETE", f"/networks/{name}?force=1", path_to_socket=path, ok=None), f"sandcgi-{tier}")
+    site, client = _site(network.settings())
+    equal(client.run("ls /sys/class/net", "bash", network=True)["stdout"], "eth0\nlo\n")
+    contains(site.log(), "network public: tested from inside a container, allowed")
 
 
 @test("Podman: timeout, memory, hang-up and a new image behave as with Docker", timeout=240)

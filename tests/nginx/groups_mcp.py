@@ -384,6 +384,19 @@ def places_of_tools(checks):
         site.stop()
 
 
+def networks_of_tenants(checks):
+    for rows, want in (("", None), ("default=none", "none"), ("other=none, default=public", "public"), ("Default=none d.fault=none", None)):
+        site = started(NETWORKS=rows)
+        try:
+            evil = [("SANDCGI_NETWORK", "lan"), ("Sandcgi-Network", "lan"), ("Sandcgi_Network", "lan")]
+            checks.equal(f"NETWORKS={rows}: the tenant's row, whatever the headers say",
+                         dict(params_of(site.call(headers=evil))).get("SANDCGI_NETWORK"), want)
+            done = site.render_command(NETWORKS="default=all")
+            checks.check("render.sh refuses what is no tier", done.returncode == 1 and "NETWORKS" in done.stderr)
+        finally:
+            site.stop()
+
+
 def waiting_streams(checks):
     site = started(CONNS="2", STREAMS="3")
     try:
@@ -430,4 +443,4 @@ def waiting_streams(checks):
         site.stop()
 
 
-GROUPS = [tokens, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, own_errors, limits, streams, waiting_streams]
+GROUPS = [tokens, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, networks_of_tenants, own_errors, limits, streams, waiting_streams]

@@ -8,6 +8,7 @@
 #include "common/rpc/json.h"
 #include "common/tools/list.h"
 #include "common/tools/profiles/container_call.h"
+#include "common/tools/runs/permit.h"
 #include "common/tools/tools_app.h"
 
 #include <limits.h>
@@ -222,7 +223,10 @@ static json_t *create_psandbox(const struct mcp_tool_call *c, const char *image,
     struct broker_psandbox_request want = {
         .image = image,
         .alias = CONTAINER_FOLDER,
-        .network = app->limits.network_ask ? NETWORK_NONE : app->limits.network};
+    };
+    struct err none = ERR_INIT; /* then it has none: the caller did not ask for it */
+
+    permit_network(c, !app->limits.network_ask, &want.network, &none);
 
     crypto_random_hex(CONVERSATION_BYTES, digits);
     AUTO_FREE char *conversation = mem_printf("container-%s", digits);

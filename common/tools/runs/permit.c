@@ -73,9 +73,17 @@ static int consent(const struct mcp_tool_call *c, const struct buf *message, con
     return 1;
 }
 
-int permit_network(const struct tools_app *app, bool wanted, enum network_tier *out, struct err *e)
+int permit_network(const struct mcp_tool_call *c, bool wanted, enum network_tier *out,
+                   struct err *e)
 {
-    *out = wanted ? app->limits.network : NETWORK_NONE;
+    static const char *const names[] = {"none", "public", "lan"};
+    const struct tools_app *app = c->app;
+    enum network_tier most = c->network ? NETWORK_NONE : NETWORK_LAN;
+
+    for (enum network_tier tier = NETWORK_NONE; c->network && tier < NETWORK_TIERS; tier++)
+        if (strcmp(c->network, names[tier]) == 0)
+            most = tier;
+    *out = !wanted ? NETWORK_NONE : most < app->limits.network ? most : app->limits.network;
     if (wanted && *out == NETWORK_NONE)
         return err_set(e, ERR_DENIED, "argument 'network': this server allows no network");
     return 0;

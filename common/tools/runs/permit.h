@@ -13,8 +13,10 @@
  * 1: the user has agreed to this very call. 0: *need asks for it, the call is made again with the
  * answer (or refused there when this client cannot ask). -1: ERR_DENIED, the user declined.
  */
-/* What network: true gives this caller. ERR_DENIED: nothing. */
-int permit_network(const struct tools_app *app, bool wanted, enum network_tier *out, struct err *e);
+/* What network: true gives this caller: SANDBOX_NETWORK, or what the web server says for it (none,
+ * public, lan) when that is less. ERR_DENIED: nothing. */
+int permit_network(const struct mcp_tool_call *c, bool wanted, enum network_tier *out,
+                   struct err *e);
 
 int consent_network(const struct mcp_tool_call *c, const char *language, struct run_text code,
                     struct mcp_need *need, struct err *e);

@@ -104,7 +104,7 @@ static char *run_code_describe(void *app)
 
 /* ---- a call ---- */
 
-static int run_code_check(struct run_code *r, const struct tools_app *app, struct err *e)
+static int run_code_check(const struct mcp_tool_call *c, struct run_code *r, struct err *e)
 {
     if (r->session && (r->background || r->input.len > 0 || r->args.n > 0 || r->environment.n > 0))
         return err_set(e, ERR_INVALID,
@@ -112,7 +112,7 @@ static int run_code_check(struct run_code *r, const struct tools_app *app, struc
                        "environment");
     if (env_filter(&r->environment, e) < 0)
         return -1;
-    return permit_network(app, r->network, &r->tier, e);
+    return permit_network(c, r->network, &r->tier, e);
 }
 
 /* How long the answer may take. A client that takes tasks need not wait for long, unless it imports
@@ -193,7 +193,7 @@ static int run_code(const struct mcp_tool_call *c, void *arguments, struct mcp_r
     struct broker_busy busy = {0};
     AUTO_FDS struct fds open_files = FDS_INIT(FDS_MAX);
 
-    if (run_code_check(r, app, e) < 0)
+    if (run_code_check(c, r, e) < 0)
         return -1;
     if (r->network && app->limits.network_ask) {
         int permitted = consent_network(c, r->language, r->code, &out->need, e);

@@ -78,7 +78,7 @@ static int create_sandbox(const struct mcp_tool_call *c, void *arguments, struct
 
     if (!x->language == !x->image)
         return err_set(e, ERR_INVALID, "arguments 'language' and 'image': one of them is needed");
-    if (permit_network(app, x->network, &want.network, e) < 0)
+    if (permit_network(c, x->network, &want.network, e) < 0)
         return -1;
     if (x->network && app->limits.network_ask) {
         int permitted = consent_sandbox_network(c, &out->need, e);

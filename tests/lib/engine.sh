@@ -161,8 +161,12 @@ engine_start() {
 
 # Only what engine_start started: by its pid file.
 engine_stop() {
+    local network
     [[ $engine_ours == yes ]] || return 0
     engine_ours=no
+    for network in sandcgi-public sandcgi-lan; do # their bridges would stay
+        engine_root curl -sS -m 5 -o /dev/null -X DELETE --unix-socket "$ENGINE_SOCKET" "http://engine/networks/$network" || true
+    done
     engine_end
     engine_bridge_down
 }

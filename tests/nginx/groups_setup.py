@@ -3,7 +3,7 @@ import json
 import os
 import re
 
-from front import NGINX_DIR, Site, find_nginx
+from front import NGINX_DIR, Site, find_nginx, token
 
 
 def rendering(checks):
@@ -87,7 +87,7 @@ def foreign_server(checks):
         for name, text in (("x.php", "<?php"), ("x.html", '<!--# include virtual="/index.html" -->'), ("index.html", "i")):
             with open(os.path.join(sandbox_dir, name), "w", encoding="ascii") as out:
                 out.write(text)
-        url = "/files/" + "a" * 64
+        url = f"/files/{'a' * 64}/{token('a' * 64)}"
         checks.equal("a .php file is not run", site.request("GET", url + "/x.php").body, b"<?php")
         answer = site.request("GET", url + "/x.html", headers=[("Accept-Encoding", "gzip")])
         checks.equal("server side includes stay text", answer.body, b'<!--# include virtual="/index.html" -->')

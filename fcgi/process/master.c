@@ -347,6 +347,7 @@ static void master_reload(struct master *m)
     free(m->settings);
     m->settings = fresh;
     m->workers = workers;
+    slots_free(m); /* workers that answer their last call have the memory, too */
     slots_make(m);
 }
 

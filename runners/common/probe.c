@@ -17,8 +17,9 @@
 
 #define PROBE_PORT  9 /* nothing listens there: a host that is reached says so */
 #define TARGETS_MAX 32
-#define PROBE_MS    2000
-#define RESEND_MS   400
+#define PROBE_MS    9000
+#define RESEND_MS   1100 /* the kernel sends one address six refusals at once, then one a second */
+#define QUIET_MAX   2    /* rounds without an answer: what is silent by then stays so */
 
 /* What became of a packet. */
 static const char prohibited[] = "prohibited";   /* a firewall said that it is not allowed */
@@ -155,8 +156,8 @@ static void target_read(struct target *t)
             t->word = word_of((const struct sock_extended_err *)(const void *)CMSG_DATA(c));
 }
 
-/* Sends to all that are silent, and takes in what comes back until at_ms. False: none is silent. */
-static bool round_of(struct targets *all, int64_t at_ms)
+/* Sends to all that are silent, and takes in what comes back until at_ms. How many are silent. */
+static size_t round_of(struct targets *all, int64_t at_ms)
 {
     struct pollfd p[TARGETS_MAX];
 
@@ -164,16 +165,16 @@ static bool round_of(struct targets *all, int64_t at_ms)
         if (all->items[i].word == silent)
             (void)!send(all->items[i].fd, "?", 1, 0); /* what fails is read below */
     for (;;) {
-        bool more = false;
+        size_t n_silent = 0;
 
         for (size_t i = 0; i < all->n; i++) {
             bool waits = all->items[i].word == silent;
 
             p[i] = (struct pollfd){.fd = waits ? all->items[i].fd : -1, .events = POLLIN};
-            more |= waits;
+            n_silent += waits;
         }
-        if (!more || clock_ms() >= at_ms)
-            return more;
+        if (n_silent == 0 || clock_ms() >= at_ms)
+            return n_silent;
         poll(p, all->n, poll_timeout(at_ms));
         for (size_t i = 0; i < all->n; i++)
             if (p[i].revents)
@@ -212,6 +213,7 @@ int probe_main(int n, char *const *names)
 {
     struct targets all = {.n = 0};
     int64_t end_ms = clock_ms() + PROBE_MS;
+    size_t n_silent = TARGETS_MAX + 1;
 
     if (n == 0)
         return print_own();
@@ -220,8 +222,12 @@ int probe_main(int n, char *const *names)
             gateway_add(&all, names[i]);
         else
             target_add(&all, names[i], names[i]);
-    while (clock_ms() < end_ms && round_of(&all, clock_ms() + RESEND_MS))
-        ;
+    for (int quiet = 0; quiet < QUIET_MAX && n_silent > 0 && clock_ms() < end_ms;) {
+        size_t before = n_silent;
+
+        n_silent = round_of(&all, clock_ms() + RESEND_MS);
+        quiet = n_silent < before ? 0 : quiet + 1;
+    }
     for (size_t i = 0; i < all.n; i++)
         printf("%s %s %s\n", all.items[i].name, all.items[i].word, all.items[i].address);
     return 0;

@@ -154,9 +154,8 @@ class Footprint:
             left.append(f"children {self.site.run_children()}")
         if self._descriptors() > self.descriptors:
             left.append(f"{self._descriptors()} descriptors of the broker, were {self.descriptors}")
-        records = {f"{run_id}.d" for run_id in kept}
         for folder, names in self._names().items():
-            new = [name for name in names if name not in self.names.get(folder, ()) and name not in records]
+            new = [name for name in names if name not in self.names.get(folder, ()) and not (name.endswith(".d") and name.partition("-")[0] in kept)]
             if new:
                 left.append(f"{folder}: {new[:5]}")
         return left

@@ -127,7 +127,7 @@ def _():
     check(0 < int(words[0]) < 900 and 0 < int(words[1]) < 100, f"nothing ran out: {words}")
     few = "\nprint(libc.inotify_init1(0) >= 0, fcntl.fcntl(os.pipe()[1], 1031, 1 << 20))"
     equal(other.run(HOARD + few)["stdout"], "True 1048576\n", "another conversation")
-    host = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "python3", "-c", HOARD + few]
+    host = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "/usr/bin/python3", "-c", HOARD + few]
     equal(subprocess.run(host, capture_output=True, text=True, check=False).stdout, "True 1048576\n", "an account of the host")
     _close(hoarder, sandbox)
 

@@ -19,7 +19,7 @@
 #define TARGETS_MAX 32
 #define PROBE_MS    9000
 #define RESEND_MS   1100 /* the kernel sends one address six refusals at once, then one a second */
-#define QUIET_MAX   2    /* rounds without an answer: what is silent by then stays so */
+#define QUIET_MAX   3    /* rounds without an answer: what is silent by then stays so */
 
 /* What became of a packet. */
 static const char prohibited[] = "prohibited";   /* a firewall said that it is not allowed */
@@ -127,6 +127,8 @@ static const char *word_of(const struct sock_extended_err *why)
     bool v4 = why->ee_origin == SO_EE_ORIGIN_ICMP && why->ee_type == 3;
     bool v6 = why->ee_origin == SO_EE_ORIGIN_ICMP6 && why->ee_type == 1;
 
+    if (why->ee_origin == SO_EE_ORIGIN_LOCAL) /* no neighbour answers, perhaps not yet */
+        return silent;
     if ((v4 && why->ee_code == 13) || (v6 && why->ee_code == 1))
         return prohibited;
     return (v4 && why->ee_code == 3) || (v6 && why->ee_code == 4) ? answered : unreachable;

@@ -155,7 +155,8 @@ class Footprint:
         if self._descriptors() > self.descriptors:
             left.append(f"{self._descriptors()} descriptors of the broker, were {self.descriptors}")
         for folder, names in self._names().items():
-            new = [name for name in names if name not in self.names.get(folder, ()) and not (name.endswith(".d") and name.partition("-")[0] in kept)]
+            new = [name for name in names if name not in self.names.get(folder, ())
+                   and not (name.endswith(".d") and name.partition("-")[0] in kept)]
             if new:
                 left.append(f"{folder}: {new[:5]}")
         return left

@@ -91,6 +91,25 @@ static void target_add(struct targets *all, const char *name, const char *addres
     all->n++;
 }
 
+/* Does it belong to a network of this container? Then no rule of routed packets sees it. */
+static bool on_own_link(const struct sockaddr_in *to)
+{
+    struct ifaddrs *list;
+    bool found = false;
+
+    if (to->sin_family != AF_INET || getifaddrs(&list) != 0)
+        return false;
+    for (const struct ifaddrs *a = list; a; a = a->ifa_next) {
+        const struct sockaddr_in *own = (const void *)a->ifa_addr;
+        const struct sockaddr_in *mask = (const void *)a->ifa_netmask;
+
+        found |= own && mask && own->sin_family == AF_INET &&
+                 ((own->sin_addr.s_addr ^ to->sin_addr.s_addr) & mask->sin_addr.s_addr) == 0;
+    }
+    freeifaddrs(list);
+    return found;
+}
+
 /* The 8 hex digits at p; what is less is 0. */
 static uint32_t hex32(const char *p)
 {
@@ -134,6 +153,17 @@ static const char *word_of(const struct sock_extended_err *why)
     return (v4 && why->ee_code == 3) || (v6 && why->ee_code == 4) ? answered : unreachable;
 }
 
+/* What an address of the container's own network refuses is no host: nothing has its address. */
+static const char *word_of_link(const struct target *t, const char *word)
+{
+    struct sockaddr_storage to;
+
+    return word == unreachable && strcmp(t->name, "gateway") != 0 &&
+                   address_parse(t->address, &to) > 0 && on_own_link((const void *)&to)
+               ? no_route
+               : word;
+}
+
 static void target_read(struct target *t)
 {
     union {
@@ -155,7 +185,8 @@ static void target_read(struct target *t)
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
         if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
             (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
-            t->word = word_of((const struct sock_extended_err *)(const void *)CMSG_DATA(c));
+            t->word = word_of_link(
+                t, word_of((const struct sock_extended_err *)(const void *)CMSG_DATA(c)));
 }
 
 /* Sends to all that are silent, and takes in what comes back until at_ms. How many are silent. */

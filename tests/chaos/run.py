@@ -169,10 +169,10 @@ def chaos(seconds, seed, report):
     site = make_site()
     over = threading.Event()
     stage = acts.Stage(site, random.Random(seed), over, long=seconds >= 300)
-    site.start()
     tokens = [site.token] + [f"{n}" * 48 for n in range(1, TENANTS)]
     for n, token in enumerate(tokens[1:]):
         site.set_token(f"tenant{n}", token)
+    site.start()
     pool.wait_for(site, n=2)
     ledger, times = callers.Ledger(), collections.defaultdict(list)
     crowd = [callers.Caller(site, tokens[n % TENANTS], seed + n, ledger) for n in range(CALLERS)]

@@ -73,6 +73,8 @@ sync_token()
 render_nginx()
 {
     local backend=$SANDCGI_LISTEN hub=$SANDCGI_HUB own=${PUBLIC_BASE_URL#*://}
+    [[ $(nginx -V 2>&1) == *http_secure_link_module* ]] ||
+        die "this nginx lacks the module secure_link, which checks the URLs of files: install the package nginx-extras, or nginx 1.22 or later"
     [[ $backend != /* ]] || backend=unix:$backend
     [[ $hub != /* ]] || hub=unix:$hub
     own=${own%%/*}

@@ -202,7 +202,8 @@ static uint64_t wanted(uint64_t reserve)
 }
 
 /* The most that the sandbox may take of bytes or inodes: with the reserve broken, it gives back
- * what it took since then, unless that is a small part of what is gone. */
+ * what it took since then, unless that is a small part of what is gone or of the reserve: then
+ * something else has filled the disk. */
 static uint64_t most_of(uint64_t bound, uint64_t reserve, uint64_t used_then, uint64_t used,
                         uint64_t free_then, uint64_t free)
 {
@@ -210,7 +211,8 @@ static uint64_t most_of(uint64_t bound, uint64_t reserve, uint64_t used_then, ui
     uint64_t grown = used > used_then ? used - used_then : 0;
     uint64_t gone = free_then > free ? free_then - free : 0;
 
-    if (reserve == 0 || free > reserve || grown == 0 || grown < gone / QUOTA_BLAME_SHARE)
+    if (reserve == 0 || free > reserve || grown == 0 || grown < gone / QUOTA_BLAME_SHARE ||
+        grown < reserve / QUOTA_BLAME_SHARE)
         return most;
     uint64_t missing = wanted(reserve) - free;
     uint64_t kept = used - (grown < missing ? grown : missing);

@@ -49,22 +49,23 @@ int crypto_hmac(const void *key, size_t key_len, const struct crypto_part *parts
     return good && len == CRYPTO_SHA256_LEN ? 0 : failed(e, "HMAC");
 }
 
-int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], struct err *e)
+static int digest(const char *name, const void *data, size_t len, uint8_t *out, size_t want,
+                  struct err *e)
 {
     size_t out_len = 0;
-    if (EVP_Q_digest(NULL, "SHA256", NULL, len ? data : "", len, out, &out_len) != 1 ||
-        out_len != CRYPTO_SHA256_LEN)
-        return failed(e, "SHA-256");
+    if (EVP_Q_digest(NULL, name, NULL, len ? data : "", len, out, &out_len) != 1 || out_len != want)
+        return failed(e, name);
     return 0;
+}
+
+int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], struct err *e)
+{
+    return digest("SHA256", data, len, out, CRYPTO_SHA256_LEN, e);
 }
 
 int crypto_md5(const void *data, size_t len, uint8_t out[CRYPTO_MD5_LEN], struct err *e)
 {
-    size_t out_len = 0;
-    if (EVP_Q_digest(NULL, "MD5", NULL, len ? data : "", len, out, &out_len) != 1 ||
-        out_len != CRYPTO_MD5_LEN)
-        return failed(e, "MD5");
-    return 0;
+    return digest("MD5", data, len, out, CRYPTO_MD5_LEN, e);
 }
 
 bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len)

@@ -14,9 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define YOUNG_MS                                                                                   \
-    2000 /* a child that is killed younger than this is started again after a pause                \
-          */
+#define YOUNG_MS 2000 /* a child that ends younger than this is started again after a pause */
 #define PAUSE_MS 100
 
 /* Waits for the end of the child, and passes signals on. Returns its wait status. */

@@ -153,7 +153,8 @@ static const char *word_of(const struct sock_extended_err *why)
     return (v4 && why->ee_code == 3) || (v6 && why->ee_code == 4) ? answered : unreachable;
 }
 
-/* What an address of the container's own network refuses is no host: nothing has its address. */
+/* No packet to the container's own network is routed. When no container there has the address, the
+ * engine's firewall is not asked: that says nothing about its rules. */
 static const char *word_of_link(const struct target *t, const char *word)
 {
     struct sockaddr_storage to;

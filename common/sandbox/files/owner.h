@@ -18,7 +18,8 @@ int owners_choose(struct sandbox_root *root, int fd, struct err *e);
 /* For a new sandbox. */
 struct sandbox_owner owner_new(const struct sandbox_root *root);
 
-/* May a sandbox have this owner? Otherwise its tree is of another setting, or of nobody yet. */
+/* May a sandbox have this owner? Otherwise its tree was made under another
+ * setting, or has not been given to its user yet. */
 bool owner_is_right(const struct sandbox_root *root, const struct stat *st);
 
 /* Gives the directory fd and all that is in it to owner, the directory last; nothing is followed.

@@ -222,6 +222,20 @@ static void a_small_file_beside_anothers_flood_stays(void **state)
     disk_free = 0;
 }
 
+static void a_small_file_on_a_disk_that_was_full_before_stays(void **state)
+{
+    struct fixture *f = *state;
+
+    f->root.bounds = (struct sandbox_bounds){.bytes = 100 * MIB, .reserve = 16 * MIB};
+    disk_free = MIB + 4096;
+    struct snapshot before = begin(f);
+    append(f, "mine", 4096);
+    disk_free = MIB;
+    assert_int_equal(end(f, &before), 1);
+    assert_int_equal(f->e.kind, ERR_NONE);
+    disk_free = 0;
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -237,6 +251,7 @@ int main(void)
         CASE(folders_that_are_too_deep_to_count_go),
         CASE(a_run_that_broke_the_reserve_gives_back_what_it_took),
         CASE(a_small_file_beside_anothers_flood_stays),
+        CASE(a_small_file_on_a_disk_that_was_full_before_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

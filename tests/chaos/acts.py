@@ -15,8 +15,8 @@ from harness import Failed, Skip, wait_until
 class Stage:
     """A site, and what an act needs besides."""
 
-    def __init__(self, site, chance, over, long):
-        self.site, self.chance, self.over = site, chance, over
+    def __init__(self, site, chance, long):
+        self.site, self.chance = site, chance
         self.long = long  # ten minutes, not one
         self.clock = f"{site.folder}/clock"
         self.set_clock(0)
@@ -28,16 +28,12 @@ class Stage:
     def victims(self, kind):
         site = self.site
         found = {"worker": site.workers, "supervisor": site.run_children, "broker": lambda: [site.broker()],
-                 "hub": lambda: [site.hub_process()], "housekeeper": lambda: [site.housekeeper()],
-                 "master": lambda: [site.process.pid]}[kind]()
+                 "hub": lambda: [site.hub_process()], "housekeeper": lambda: [site.housekeeper()]}[kind]()
         return [pid for pid in found if pid]
 
     def victim(self, kind):
         found = self.victims(kind)
         return self.chance.choice(found) if found else None
-
-    def sleep(self, seconds):
-        self.over.wait(seconds)
 
 
 def _signal(pid, number):
@@ -72,7 +68,7 @@ def stop(kind):
     def act(stage):
         pid = stage.victim(kind)
         _signal(pid, signal.SIGSTOP)
-        stage.sleep(3)
+        time.sleep(3)
         _signal(pid, signal.SIGCONT)
     act.__name__ = f"stop {kind} for 3 s"
     return act
@@ -85,12 +81,12 @@ def reload(stage):
 def reload_nginx(stage):
     for _ in range(5):
         _signal(stage.site.nginx_process.pid, signal.SIGHUP)
-        stage.sleep(1)
+        time.sleep(1)
 
 
 def kill_engine(stage):
     engine.kill()
-    stage.sleep(1)
+    time.sleep(1)
     engine.start()
 
 
@@ -98,7 +94,7 @@ def freeze_engine(stage):
     family = [engine.pid(), *procs.children(engine.pid())]
     for pid in family:
         _signal(pid, signal.SIGSTOP)
-    stage.sleep(20 if stage.long else 6)
+    time.sleep(20 if stage.long else 6)
     for pid in family:
         _signal(pid, signal.SIGCONT)
 
@@ -111,7 +107,7 @@ def fill_disk(stage):
             while True:
                 file.write(bytes(1 << 20))
     with contextlib.suppress(OSError):
-        stage.sleep(3)
+        time.sleep(3)
     os.unlink(name)
 
 
@@ -121,7 +117,7 @@ def _limit(kind, what, size):
         with contextlib.suppress(OSError, TypeError):
             old = resource.prlimit(pid, what)
             resource.prlimit(pid, what, (size(pid), old[1]))
-            stage.sleep(3)
+            time.sleep(3)
             resource.prlimit(pid, what, old)
     act.__name__ = f"limit {kind} to what it has of {'descriptors' if what == resource.RLIMIT_NOFILE else 'memory'}"
     return act
@@ -145,7 +141,7 @@ def little_memory(kind):
 
 def clock_back(stage):
     stage.set_clock(-3600)
-    stage.sleep(4)
+    time.sleep(4)
     stage.set_clock(0)
 
 
@@ -157,7 +153,7 @@ def half_open(stage):
             one = socket.create_connection(("127.0.0.1", stage.site.http_port if n % 2 else stage.site.https_port), 5)
             held.append(one)
             one.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{" if n % 4 == 1 else b"\x16\x03")
-    stage.sleep(3)
+    time.sleep(3)
     for one in held:
         one.close()
 
@@ -172,16 +168,16 @@ def crowd(stage):
             one.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 one.connect(("127.0.0.1", stage.site.http_port))
-    stage.sleep(2)
+    time.sleep(2)
     for one in held:
         with contextlib.suppress(OSError):
             one.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-    stage.sleep(2)
+    time.sleep(2)
     for one in held:
         one.close()
 
 
-def wait_undone(moment, seconds, done):
+def wait_done(moment, seconds, done):
     """Polls done() until it is true; the seconds from the moment, None when it stays false."""
     while time.monotonic() < moment + seconds:
         if done():

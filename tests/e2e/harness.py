@@ -19,6 +19,9 @@ IS_ROOT = os.geteuid() == 0
 # what has to happen, not how fast. Times are measured by tests/bench.
 PATIENCE = 3
 
+# So many tests of a run may have a second attempt, with both told: the failure of one shall not hide what the others say.
+SECOND_ATTEMPTS = 3
+
 _tests = []
 _suite = contextlib.ExitStack()
 _current = contextlib.ExitStack()
@@ -187,6 +190,7 @@ def selected(word):
 def run_tests(word, on_failure):
     """Runs what word selects (None: all). on_failure() returns text that may explain a failure. Returns the counts."""
     counts = {"ok": 0, "FAILED": 0, "skipped": 0}
+    again = []
     module = None
     signal.signal(signal.SIGALRM, _on_alarm)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
@@ -196,18 +200,29 @@ def run_tests(word, on_failure):
             if one.module != module:
                 module = one.module
                 print(f"-- {module.removeprefix('test_')}", flush=True)
-            state, detail, seconds = _run_one(one)
+            state = _run_and_tell(one, on_failure)
+            if state == "FAILED" and len(again) < SECOND_ATTEMPTS:
+                again.append(one.sentence)
+                print("    a second attempt:", flush=True)
+                state = _run_and_tell(one, on_failure)
             counts[state] += 1
-            reason = f": {detail}" if state == "skipped" else ""
-            print(f"{state} {one.sentence} ({seconds:.1f} s){reason}", flush=True)
-            if state == "FAILED":
-                print("    " + detail.strip().replace("\n", "\n    "), flush=True)
-                explanation = on_failure()
-                if explanation:
-                    print("    | " + explanation.strip().replace("\n", "\n    | "), flush=True)
     finally:
         close()
+    for sentence in again:
+        print(f"needed a second attempt: {sentence}", flush=True)
     return counts
+
+
+def _run_and_tell(one, on_failure):
+    state, detail, seconds = _run_one(one)
+    reason = f": {detail}" if state == "skipped" else ""
+    print(f"{state} {one.sentence} ({seconds:.1f} s){reason}", flush=True)
+    if state == "FAILED":
+        print("    " + detail.strip().replace("\n", "\n    "), flush=True)
+        explanation = on_failure()
+        if explanation:
+            print("    | " + explanation.strip().replace("\n", "\n    | "), flush=True)
+    return state
 
 
 def close():

@@ -4,6 +4,8 @@
 passed=0 failed=0 skipped=0
 # What failed, with what it said, to be read again right above the counts.
 failures=''
+# End-to-end tests that passed at their second attempt, or failed twice.
+again=''
 
 die() {
     printf 'tests: %s\n' "$1" >&2
@@ -50,6 +52,8 @@ count_from() {
     local file=$1 status=$2 name=$3 line
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$file" | tail -n 1 || true)
     ((status == 0)) || keep_failures "$file"
+    line=$(grep '^needed a second attempt' "$file" || true)
+    again+=${line:+$line$'\n'}
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
         count "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}"
         if ((status != 0 && BASH_REMATCH[2] == 0)); then
@@ -69,6 +73,7 @@ report_total() {
         heading "what failed, again"
         printf '%s' "$failures"
     fi
+    [[ -z $again ]] || printf '\n%s' "$again"
     printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
     ((failed == 0))
 }

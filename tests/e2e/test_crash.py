@@ -1,5 +1,4 @@
 """The server's processes, and the engine, killed in mid-run: the client is answered or cut off, no container outlives its time."""
-import contextlib
 import http.client
 import os
 import secrets
@@ -44,9 +43,7 @@ class MidRun:
 
     def kill(self, *pids):
         check(pids and all(pids), f"no process to kill: {pids}")
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):  # a short-lived child
-                os.kill(pid, signal.SIGKILL)
+        procs.signal_all(pids)
 
     def answered(self):
         """What the client was told; never later than the run could have lasted."""
@@ -224,8 +221,7 @@ def _():
 def _():
     site = sites.own()
     for _ in range(4):
-        for pid in site.settled_workers():
-            os.kill(pid, signal.SIGKILL)
+        procs.signal_all(site.settled_workers())
         site.settled_workers()
     works_again(site)
 

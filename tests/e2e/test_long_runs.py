@@ -2,7 +2,6 @@
 
 SANDCGI_TEST_LONG=1: three minutes instead of twenty seconds.
 """
-import contextlib
 import os
 import signal
 import threading
@@ -70,9 +69,7 @@ class Trouble(threading.Thread):
 
 def _worker_killer(site):
     def workers_killed():
-        for pid in site.workers():
-            with contextlib.suppress(ProcessLookupError):  # one of too many that has just ended
-                os.kill(pid, signal.SIGKILL)
+        procs.signal_all(site.workers())
     return workers_killed
 
 
@@ -167,8 +164,7 @@ def _():
     client = sites.new_conversation(site.client())
     connection = client.begin_run("sleep 4; echo done", "bash")
     row = wait_until(lambda: runs.listed(site.client(), conversationId=client.conversation), 20, "it is listed")[0]
-    for pid in site.busy_workers():
-        os.kill(pid, signal.SIGKILL)
+    procs.signal_all(site.busy_workers())
     connection.close()
     result = runs.Follower(site, site.client(), row["runId"]).to_the_end(30)
     equal((result["status"], result["output"]), ("ok", "done\n"))
@@ -225,8 +221,7 @@ def _():
     client = sites.new_conversation(site.client(timeout=15))
     follower = runs.Follower(site, client, runs.begin(client, "echo begun; sleep 5; echo done", timeout=60))
     wait_until(lambda: follower.poll(500) and follower.output, 30, "it has begun")
-    for pid in [site.process.pid, *procs.descendants(site.process.pid)]:
-        os.kill(pid, signal.SIGKILL)
+    procs.signal_all([site.process.pid, *procs.descendants(site.process.pid)])
     site.process.wait()
     site.start_server()
     site.wait_healthy()

@@ -170,8 +170,7 @@ def _():
     wait_until(_left, 15, "a container")
     family = [site.process.pid, *procs.descendants(site.process.pid)]
     for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: none sees another one's end
-        for pid in family:
-            os.kill(pid, number)
+        procs.signal_all(family, number)
     site.process.wait()
     _result, status = end_run(connection, 20)
     check(status != 200, "answered")

@@ -434,11 +434,7 @@ def _():
     client = _client(site)
     sandbox = _create(client)
     victims = [site.process.pid, site.broker(), _keeper(site, sandbox)]
-    for pid in [*victims, *procs.descendants(site.process.pid)]:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    procs.signal_all([*victims, *procs.descendants(site.process.pid)])
     site.process.wait()
     name = _container(site, sandbox)
     wait_until(lambda: not engine.api("GET", f"/containers/{name}/json")["State"]["Running"], 20, "the container ends")

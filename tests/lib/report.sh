@@ -49,11 +49,11 @@ one_skipped() {
 # The last "N passed, N failed, N skipped" that a script printed; a script that ends badly without naming a failure is one.
 # count_from FILE STATUS NAME
 count_from() {
-    local file=$1 status=$2 name=$3 line
+    local file=$1 status=$2 name=$3 line second
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$file" | tail -n 1 || true)
     ((status == 0)) || keep_failures "$file"
-    line=$(grep '^needed a second attempt' "$file" || true)
-    again+=${line:+$line$'\n'}
+    second=$(grep '^needed a second attempt' "$file" || true)
+    again+=${second:+$second$'\n'}
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
         count "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}"
         if ((status != 0 && BASH_REMATCH[2] == 0)); then

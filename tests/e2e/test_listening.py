@@ -161,7 +161,7 @@ def _():
     answer = client.modern("tools/call", _run("echo x", client.conversation), meta=meta | {LOG_LEVEL: "loud"})
     equal(answer.error_code(), -32602)
     for one in client.modern("tools/call", _run("echo x", client.conversation), meta=meta).messages():
-        check(one.get("method") != "notifications/message", "a log message nobody asked for")
+        check(one.get("method") != "notifications/message", "a log message that was not asked for")
 
 
 # ---- asking ----

@@ -44,7 +44,7 @@ def wait_next(of, client, language):
 
 def run_next(of, client, code, language="python"):
     """A run when the next container of the client's conversation waits; (result, whether it was one of its own: a run that
-    had found nobody waiting may have had a second one made)."""
+    had found no warm container may have had a second one made)."""
     sandbox_dir = wait_next(of, client, language)["sandbox"]
     before = pool.unclaimed(of)
     result = client.run(code, language)

@@ -69,5 +69,5 @@ bool everything(void *ctx, const char *run_id, int64_t deadline);
 bool nothing(void *ctx, const char *run_id, int64_t deadline);
 /* How many containers of that instance the engine still has. */
 size_t left_over(const char *of);
-/* Whether ours go; a removal that somebody else began may take a moment. */
+/* Whether ours are removed; a removal that another client began may take a moment. */
 bool all_gone(void);

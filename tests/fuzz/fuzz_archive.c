@@ -44,7 +44,7 @@ static void check_records(int fd)
     promise_error(&e);
 }
 
-/* The same bytes as records, as a reader would say them that somebody has taken over. */
+/* The same bytes as records, as an archive reader would send them that was taken over. */
 static void check_as_records(const uint8_t *data, size_t len)
 {
     static struct archive_record r;

@@ -52,7 +52,7 @@ static void read_all(struct mcp_replay *r)
         PROMISE(strncmp(id, STREAM "-", sizeof STREAM) == 0);
         json_decref(message);
     }
-    PROMISE(rc == -1); /* nobody writes */
+    PROMISE(rc == -1); /* nothing was written */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

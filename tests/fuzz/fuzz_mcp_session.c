@@ -1,4 +1,5 @@
-/* A session's record: whatever the file holds, it is one of our revisions and somebody's, or none.
+/* A session's record: whatever the file holds, it names one of our revisions and a tenant, or is
+ * refused.
  */
 #include "config.h"
 

@@ -216,7 +216,7 @@ class Basics:
 
     def test_server_gone_while_the_output_is_stuck(self):
         p = sbx.start(self.command(), sbx.envelope("yes"))
-        time.sleep(0.3)  # nobody reads
+        time.sleep(0.3)  # without a reader
         p.feeder.join()
         p.stdin.close()
         p.wait(timeout=20)

@@ -318,7 +318,7 @@ class AsInit(Commands, Ends, Flow, Control, Case):
                       "cat /proc/$$/oom_score_adj", cwd="/tmp")
         self.assertEqual(bytes(end.out), b"1000\n1000\n")
         self.assertEqual(bytes(end.err).count(b"ermission denied"), 4)
-        # Whoever looks into those that are about to become a command finds no way to the stream either.
+        # A process that is about to become a command holds no way to the stream either.
         spy = psandbox.begin("python3", "-c", SPY, cwd="/tmp")
         for _ in range(300):
             psandbox.run("true", cwd="/tmp")

@@ -161,7 +161,7 @@ static void fast_and_slow_agree(void **state)
     }
 }
 
-/* With going back this would take longer than anybody waits. */
+/* With going back this would take longer than a client waits. */
 static void no_pattern_takes_long(void **state)
 {
     char pattern[GLOB_MAX + 1] = "", name[1025];

@@ -299,7 +299,7 @@ static void an_inbox_takes_a_message_as_it_comes_and_nothing_behind_it(void **st
     assert_int_equal(write(ends->a, stream + 6, sizeof stream - 1 - 6), sizeof stream - 1 - 6);
     assert_int_equal(sock_inbox_take(&inbox, ends->b, &e), 1);
     assert_string_equal(buf_str(&inbox.message), "abc");
-    /* What follows is still there for somebody else. */
+    /* What follows is still there for the next reader. */
     char left[16];
     assert_int_equal(recv(ends->b, left, sizeof left, MSG_PEEK), 10);
     assert_int_equal(sock_inbox_take(&inbox, ends->b, &e), 1);

@@ -1,4 +1,4 @@
-/* Starting a container on a fake engine: whoever attends is heard, cancellations and deadlines
+/* Starting a container on a fake engine: the attendant is heard, cancellations and deadlines
  * leave nothing behind. */
 #include "config.h"
 
@@ -27,7 +27,7 @@ static const struct engine_spec spec1 = {.image = "runner-x:1",
                                          .run_id = "r1",
                                          .deadline_unix = 1};
 
-/* Somebody with a pipe of things to say. */
+/* An attendant: what is written to its pipe is said to it. */
 struct caller {
     int pipe[2];
     int heard;     /* bytes taken */

@@ -118,7 +118,7 @@ static void events_arrive_as_they_were_sent(void **state)
         .kind = MCP_EVENT_RESOURCE, .tenant = "t", .uri = "sandbox://c/\xc3\xa4.txt"};
 
     event_sender_init(&sender, path, EVENTS_TIMEOUT_MS);
-    event_sender_publish(&sender, &event); /* nobody listens */
+    event_sender_publish(&sender, &event); /* without a listener */
     AUTO_FD int fd = events_listen(path, &self, &e);
     assert_true(fd >= 0);
     assert_int_equal(stat(path, &st), 0);

@@ -230,7 +230,7 @@ static void the_list_is_newest_first_and_tells_how_they_stand(void **state)
     assert_true(lock >= 0);
     json_auto_t *list = kept_runs_list(&f->root, "ann", NULL, clock_unix_s(), &f->e);
     assert_int_equal(json_array_size(list), 3);
-    assert_string_equal(status_in(list, 0), "lost"); /* nobody looks after C */
+    assert_string_equal(status_in(list, 0), "lost"); /* no supervisor has C */
     assert_string_equal(status_in(list, 1), "running");
     assert_string_equal(status_in(list, 2), "timeout");
     json_auto_t *other = kept_runs_list(&f->root, "ann", "elsewhere", clock_unix_s(), &f->e);

@@ -202,7 +202,7 @@ static void a_folder_alone_is_packed(void **state)
     assert_fails(pack_look(&f->sb, "outer", &sum, &f->e), ERR_NOT_FOUND, f->e);
 }
 
-/* H-68: whoever unpacks it elsewhere is as safe. */
+/* H-68: it is as safe to unpack elsewhere. */
 static void only_relative_regular_files_are_packed(void **state)
 {
     struct fixture *f = *state;
@@ -294,7 +294,7 @@ static void a_reader_that_takes_too_long_is_left(void **state)
     close(p[1]);
 }
 
-/* The archive goes into a pipe that nobody empties while change does its work. */
+/* The archive goes into a pipe that is not read while change does its work. */
 static int pack_while(struct fixture *f, enum pack_format format,
                       void (*change)(const struct fixture *f))
 {

@@ -124,7 +124,7 @@ static void a_year_of_conversations(void **state)
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         if (r.n < N && seed >> 60 < 12)
             items[r.n++] = (struct retention_item){.last_used = now};
-        else if (r.n > 0) /* somebody comes back */
+        else if (r.n > 0) /* a visitor comes back */
             items[(seed >> 20) % r.n].last_used = now;
         size_t gone = retention_plan(&r, &bounds, 60, now);
         for (size_t i = 0; i < r.n; i++)

@@ -131,7 +131,7 @@ static void leftovers_of_killed_uploads_are_swept_when_old(void **state)
     struct fixture *f = *state;
     struct sandbox_root again;
 
-    /* ctime cannot be set, so only the young case can be tested: somebody else's running upload
+    /* ctime cannot be set, so only the young case can be tested: another upload that is on its way
      * stays. */
     AUTO_FD int fd = openat(f->root.fd, ".staging/young", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);

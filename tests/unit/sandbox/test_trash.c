@@ -58,7 +58,7 @@ static void an_open_one_is_not_taken_away(void **state)
     assert_int_equal(f->e.kind, ERR_NOT_FOUND);
 }
 
-/* A program can lock its own directory, which keeps nobody from his work. */
+/* A program can lock its own directory; other work goes on. */
 static void a_lock_of_the_programs_delays_its_removal_briefly(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,4 @@
-/* Who may run now: limits hold, turns are fair, nobody is lost. */
+/* Which run may start: limits hold, turns are fair, none is lost. */
 #include "config.h"
 
 #include "common/scheduler/admission.h"
@@ -103,7 +103,7 @@ static void one_tenant_alone_leaves_room_in_the_line(void **state)
     for (size_t i = 0; i < 500; i++)
         waiting += ask(a, "many", "b", tickets + i, &position, &retry) == ADMISSION_WAIT;
     assert_int_equal(waiting, 16);
-    /* Whoever comes then waits for one of the others, not for all. */
+    /* The next run waits for one of the others, not for all. */
     assert_int_equal(ask(a, "few", "c", tickets + 500, &position, &retry), ADMISSION_WAIT);
     assert_int_equal(position, 2);
     admission_release(a, "many", "b", false, 1);
@@ -208,7 +208,7 @@ static bool any_run_could_start(const struct world *w, int tenant)
     return false;
 }
 
-/* Hands out turns until there is none; nobody who could go is left, and no tenant that could go is
+/* Hands out turns until there is none; no run that could go is left, and no tenant that could go is
  * passed twice by the same other. */
 static void take_turns(struct world *w)
 {
@@ -285,7 +285,7 @@ static void random_steps_break_no_rule_and_lose_no_run(void **state)
     (void)state;
     for (int i = 0; i < 20000; i++)
         step(&w, i);
-    /* Whoever waits still gets his turn. */
+    /* A run that waits still gets its turn. */
     for (int rounds = 0; count(&w, WAITING, -1, -1) + count(&w, RUNNING, -1, -1) > 0; rounds++) {
         assert_true(rounds < TICKETS);
         for (size_t i = 0; i < TICKETS; i++)

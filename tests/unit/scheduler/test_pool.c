@@ -6,7 +6,7 @@
 
 /* ---- who is chosen ---- */
 
-#define ANSWER_MS 15 /* after a run nothing starts for so long, unless somebody waits */
+#define ANSWER_MS 15 /* after a run nothing starts for so long, unless a run waits */
 
 static void a_new_conversation_gets_a_spare_and_a_known_one_its_own(void **state)
 {

@@ -322,9 +322,9 @@ static void they_hold_with_little_memory(void **state)
 
 struct loops {
     struct world w;
-    bool bare;         /* nobody waits ahead, and nobody bounds the starts */
+    bool bare;         /* no container is warm, and starts are not bounded */
     bool one_psandbox; /* all calls are of one conversation */
-    bool leaving;      /* nobody calls again */
+    bool leaving;      /* no further calls */
     int n_callers;
     struct child *at[CALLERS]; /* whom a caller waits for, or whose program runs */
     int64_t over_ms[CALLERS];  /* when that program ends; 0: it has not begun */
@@ -525,7 +525,7 @@ static void one_conversation_in_a_loop_gets_the_engines_speed(void **state)
     loops_reach_the_best_rate(true);
 }
 
-/* Four calls a second: a third of what the engine can start. Nobody should ever wait. */
+/* Four calls a second: a third of what the engine can start. No call should ever wait. */
 static void callers_that_leave_time_are_never_missed(void **state)
 {
     (void)state;

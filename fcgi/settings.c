@@ -125,7 +125,7 @@ const struct conf_row settings_table[] = {
     {"SANDBOX_TOTAL_MAX", CONF_STRING, FIELD(total_max), "50%", 0, 32, NULL, CONF_REQUIRED,
      "Maximum size of all conversations' files and kept results: a size, or a percentage of the file system of SANDBOX_ROOT. Above it, the least recently used conversations are deleted. 0: no limit."},
     {"SANDBOX_QUOTA", CONF_BYTES, FIELD(bounds.bytes), "2g", 0, UINT64_MAX, NULL, 0,
-     "Maximum disk usage of one conversation. Checked before each run and upload. A program that passes it is killed and what it added above it is removed (status disk_limit). 0: no limit."},
+     "Maximum disk usage of one conversation. Checked before each run and upload. With user quotas on the file system of SANDBOX_ROOT, the kernel keeps programs below it. Else one that passes it is killed and what it added above it is removed (status disk_limit). 0: no limit."},
     {"SANDBOX_FILES", CONF_NUMBER, FIELD(bounds.files), "200000", 0, 1000000000, NULL, 0,
      "Maximum number of files and directories of one conversation. Enforced as SANDBOX_QUOTA is. 0: no limit."},
     {"SANDBOX_DISK_RESERVE", CONF_BYTES, FIELD(bounds.reserve), "256m", 0, UINT64_MAX, NULL, 0,

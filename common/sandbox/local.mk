@@ -15,6 +15,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/state/quota.c common/sandbox/state/quota.h \
 	common/sandbox/state/retention.c common/sandbox/state/retention.h \
 	common/sandbox/state/trim.c common/sandbox/state/trim.h \
+	common/sandbox/state/user_quota.c common/sandbox/state/user_quota.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h common/sandbox/sandbox_root.h \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
 	common/sandbox/files/staging.c common/sandbox/files/staging.h \
@@ -54,6 +55,7 @@ check_PROGRAMS += \
 	tests/unit/sandbox/test_ticket \
 	tests/unit/sandbox/test_trim \
 	tests/unit/sandbox/test_trash \
+	tests/unit/sandbox/test_user_quota \
 	tests/unit/sandbox/test_upload
 # The same once more, on a kernel that seems to lack openat2.
 tests_unit_sandbox_test_files_race_walk_SOURCES = tests/unit/sandbox/test_files_race.c

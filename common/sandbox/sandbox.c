@@ -14,6 +14,7 @@
 #include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/quota.h"
 #include "common/sandbox/state/state.h"
+#include "common/sandbox/state/user_quota.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -193,6 +194,7 @@ int sandbox_root_open(struct sandbox_root *out, const char *path, const char *ho
         sandbox_root_close(&root);
         return -1;
     }
+    user_quota_detect(&root);
     *out = root;
     return 0;
 }
@@ -292,7 +294,8 @@ static int take_over(const struct sandbox_root *root, int fd, struct stat *st, s
     return 0;
 }
 
-/* Locks the directory, and repairs its owner, and its mode after a program's chmod. */
+/* Locks the directory, and repairs its owner, its user's quota, and its mode after a program's
+ * chmod. */
 static int prepare_dir(const struct sandbox_root *root, int fd, struct stat *st, struct err *e)
 {
     if (fstat(fd, st) < 0)
@@ -300,6 +303,7 @@ static int prepare_dir(const struct sandbox_root *root, int fd, struct stat *st,
     if (!owner_is_right(root, st) && take_over(root, fd, st, e) < 0)
         return -1;
     lock_dir(fd, LOCK_SH);
+    user_quota_set(root, st->st_uid);
     if ((st->st_mode & 07777) != SANDBOX_MODE && fchmod(fd, SANDBOX_MODE) < 0)
         return err_errno(e, "the mode of the sandbox's directory cannot be set");
     return 0;
@@ -403,14 +407,18 @@ int sandbox_retire(const struct sandbox_root *root, const char *name, char out_t
                    struct err *e)
 {
     AUTO_FD int fd = open_sandbox(root->fd, name);
+    struct stat st;
 
     if (fd < 0 && errno == ENOENT)
         return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
-    if (fd < 0)
+    if (fd < 0 || fstat(fd, &st) < 0)
         return err_errno(e, "the sandbox's directory cannot be opened");
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         return err_set(e, ERR_BUSY, "the conversation's files are in use; try again in a moment");
-    return trash_take(root, root->fd, name, out_trash, e);
+    if (trash_take(root, root->fd, name, out_trash, e) < 0)
+        return -1;
+    user_quota_drop(root, st.st_uid);
+    return 0;
 }
 
 char *sandbox_host_path(const struct sandbox *sb)

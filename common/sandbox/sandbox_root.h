@@ -68,6 +68,7 @@ struct sandbox_root {
     char *base_url;             /* PUBLIC_BASE_URL without a trailing slash */
     struct sandbox_owner owner; /* of all sandboxes; uid 0: each has one of its own, */
     uid_t first_uid, last_uid;  /* out of these */
+    bool user_quotas;           /* the kernel holds the bounds of each (user_quota.h) */
     struct link_key link_key;
     struct file_key file_key;
     int64_t url_ttl_s; /* how long a file's URL is valid; 0 (the default): as long as the file is

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/sandbox/files/beneath.h"
+#include "common/sandbox/state/user_quota.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +64,11 @@ struct sandbox_owner owner_new(const struct sandbox_root *root)
     if (root->owner.uid)
         return root->owner;
     const uid_t n = root->last_uid - root->first_uid + 1;
-    const uid_t uid = root->first_uid + crypto_random_u32() % n;
+    uid_t uid;
+
+    do
+        uid = root->first_uid + crypto_random_u32() % n;
+    while (user_quota_has_files(root, uid)); /* seldom: they are far more than sandboxes */
     return (struct sandbox_owner){uid, uid};
 }
 

@@ -1,8 +1,8 @@
 /*
  * What a sandbox takes on the disk, and the bounds of what one conversation keeps (root->bounds),
- * checked before something is added: before a run, an upload, an unpacking, an installation. It is
- * no quota of the kernel's: a running program may exceed it for a moment. Its supervisor looks
- * (supervisor/disk_watch.h), ends it, and removes what is too much (trim.h).
+ * checked before something is added: before a run, an upload, an unpacking, an installation.
+ * Without quotas of the kernel (user_quota.h) a running program may exceed it for a moment. Its
+ * supervisor looks (supervisor/disk_watch.h), ends it, and removes what is too much (trim.h).
  */
 #pragma once
 

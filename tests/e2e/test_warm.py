@@ -313,13 +313,13 @@ def _():
     site.start_server()
     site.wait_healthy()
     pool.wait_for(site, 2, language="bash")
-    procs.signal_all([site.process.pid, *procs.descendants(site.process.pid)])
+    family = [site.process.pid, *procs.descendants(site.process.pid)]
+    procs.signal_all(family)
     site.process.wait()
     wait_until(lambda: not [one for one in site.all_containers() if one["State"] == "running"], 20, "they have ended by themselves")
     site.start_server()
     site.wait_healthy()
-    old = set(family)
-    wait_until(lambda: not old & set(map(int, filter(str.isdigit, os.listdir("/proc")))), 10, "the processes are gone")
+    wait_until(lambda: not any(map(procs.exists, family)), 10, "the processes are gone")
     pool.wait_for(site, 2, language="bash")
     equal(len(site.all_containers()), len(pool.unclaimed(site)), "containers, and those that wait")
 

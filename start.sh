@@ -26,6 +26,8 @@ Environment:
   SANDCGI_STATE_DIR    sockets, logs, files of the conversations, certificate (root: /var/lib/sandcgi, else ./var)
   SANDCGI_ENV_FILE     the settings (./.env)
   SANDCGI_HTTPS_PORT, SANDCGI_HTTP_PORT   other ports than .env says
+  SANDCGI_DISK         size (20g) of a file system with disk quotas that is made for the files of the conversations, in a file
+                       beside them; each later start mounts it (root only; before there are conversations)
 END
 }
 

@@ -14,6 +14,48 @@ ensure_account()
     fi
 }
 
+# make_disk IMAGE: with its file system mounted on SANDBOX_ROOT. All of it is allocated: a file with holes would promise room
+# that the disk may not have.
+make_disk()
+{
+    local new=$1.new
+    [[ $SANDCGI_DISK =~ ^[1-9][0-9]{0,5}[mMgG]$ ]] || die "SANDCGI_DISK must be a size such as 20g, not '$SANDCGI_DISK'"
+    rm -f "$new"
+    if ! (umask 077 && fallocate -l "${SANDCGI_DISK^^}" "$new") 2>>"$log_file"; then
+        rm -f "$new"
+        die "there is no room for the file $new of $SANDCGI_DISK, or its file system cannot allocate it; set a smaller SANDCGI_DISK"
+    fi
+    if ! mkfs.ext4 -q -F -m 0 -O quota -E quotatype=usrquota,nodiscard "$new" >>"$log_file" 2>&1 || ! mount_disk "$new"; then
+        rm -f "$new"
+        die "this kernel cannot mount ext4 with user quotas (see $log_file); start without SANDCGI_DISK"
+    fi
+    mv "$new" "$1"
+}
+
+mount_disk()
+{
+    mount -o loop,usrquota,nodev,nosuid "$1" "$SANDBOX_ROOT" >>"$log_file" 2>&1
+}
+
+# A file system of its own for SANDBOX_ROOT, whose user quotas hold programs below SANDBOX_QUOTA. It is made when
+# SANDCGI_DISK asks for it, and mounted at each start once it is there. Arguments: for install, the access to it.
+ensure_disk()
+{
+    local image=$SANDBOX_ROOT.ext4
+    [[ -n ${SANDCGI_DISK:-} || -e $image ]] || return 0
+    ((EUID == 0)) || die "a file system for SANDBOX_ROOT (SANDCGI_DISK) needs root"
+    ! mountpoint -q "$SANDBOX_ROOT" || return 0
+    [[ -z $(ls -A "$SANDBOX_ROOT") ]] ||
+        die "$SANDBOX_ROOT holds files, which $image would hide; stop sandcgi, move them away, call start.sh, move them back"
+    if [[ ! -e $image ]]; then
+        make_disk "$image"
+        install -d "$@" "$SANDBOX_ROOT"
+        say "  SANDBOX_ROOT is a file system of $SANDCGI_DISK with user quotas, in $image"
+    elif ! mount_disk "$image"; then
+        die "$image cannot be mounted on $SANDBOX_ROOT; see $log_file"
+    fi
+}
+
 # Closed to all accounts but its owner's; nginx's group passes through. The server sees to both at its start, too.
 ensure_sandbox_root()
 {
@@ -22,6 +64,7 @@ ensure_sandbox_root()
     if [[ ! -d $SANDBOX_ROOT ]]; then
         install -d "${access[@]}" "$SANDBOX_ROOT" || die "cannot make SANDBOX_ROOT=$SANDBOX_ROOT; check its parent folder and SANDCGI_LISTEN_GROUP"
     fi
+    ensure_disk "${access[@]}"
     [[ -n $nginx_user ]] || return 0
     setpriv --reuid "${nginx_user% *}" --regid "${nginx_user#* }" --clear-groups test -x "$SANDBOX_ROOT" -a -x "$run_dir" ||
         die "nginx's account ${nginx_user% *} cannot reach $SANDBOX_ROOT or $run_dir; do chmod o+x on their parent folders, or set SANDCGI_STATE_DIR"

@@ -167,7 +167,7 @@ server_environment()
     printf 'PATH=%s\0HOME=%s\0LANG=C.UTF-8\0' "$PATH" "${HOME:-/}"
     for name in $(compgen -e); do
         case $name in
-        SANDCGI_STATE_DIR | SANDCGI_ENV_FILE | SANDCGI_HTTPS_PORT | SANDCGI_HTTP_PORT) ;;
+        SANDCGI_STATE_DIR | SANDCGI_ENV_FILE | SANDCGI_HTTPS_PORT | SANDCGI_HTTP_PORT | SANDCGI_DISK) ;;
         SANDCGI_* | SANDBOX_* | DOCKER_HOST | DOCKER_TLS_VERIFY | DOCKER_CERT_PATH | FILE_SECRET | MCP_API_TOKEN | PUBLIC_BASE_URL)
             printf '%s=%s\0' "$name" "${!name}"
             ;;

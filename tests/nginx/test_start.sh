@@ -249,6 +249,45 @@ test_engine()
     rm -f "$work/env"
 }
 
+# disk_state MOUNT-STATUS: ensure_disk with a mount that ends so; then what lies beside SANDBOX_ROOT.
+disk_state()
+{
+    local status=$1
+    SANDBOX_ROOT=$work/disk/root log_file=$work/disk.log
+    mkdir -p "$SANDBOX_ROOT"
+    : >"$log_file"
+    mountpoint() { return 1; }
+    mkfs.ext4() { :; }
+    mount()
+    {
+        printf 'mount %s\n' "$*"
+        return "$status"
+    }
+    fallocate() { [[ $2 == 1M ]] && command fallocate "$@"; }
+    (ensure_disk -m 0700) || true
+    printf '|%s|%s' "$(cd "$work/disk" && echo *)" "$(grep -c '^mount' "$log_file")"
+    rm -f "$log_file"
+}
+
+test_disk()
+{
+    if ((EUID != 0)) || ! (fallocate -l 1M "$work/probe") 2>/dev/null; then
+        skipped=$((skipped + 1))
+        return
+    fi
+    equal "no file system unless it is asked for" "$(SANDCGI_DISK='' within disk_state 0)" "|root|0"
+    matches "a size that is none" "$(SANDCGI_DISK=lots within disk_state 0)" "must be a size such as 20g"
+    matches "a size that the disk has not" "$(SANDCGI_DISK=9g within disk_state 0)" "no room for the file.*\|root\|0"
+    matches "a kernel without quotas" "$(SANDCGI_DISK=1m within disk_state 1)" "cannot mount ext4 with user quotas.*\|root\|1"
+    touch "$work/disk/root/file"
+    matches "files that it would hide" "$(SANDCGI_DISK=1m within disk_state 0)" "holds files.*\|root\|0"
+    rm "$work/disk/root/file"
+    matches "it is made" "$(SANDCGI_DISK=1m within disk_state 0)" "file system of 1m with user quotas.*\|root root.ext4\|1"
+    equal "of blocks, not of holes" "$(($(stat -c %b "$work/disk/root.ext4") >= 2048))" 1
+    equal "and mounted from then on" "$(SANDCGI_DISK='' within disk_state 0)" "|root root.ext4|1"
+    matches "or nothing starts" "$(SANDCGI_DISK='' within disk_state 1)" "cannot be mounted"
+}
+
 test_options()
 {
     matches "--help" "$("$top/start.sh" --help 2>&1)" "usage: ./start.sh"
@@ -258,7 +297,7 @@ test_options()
     matches "--status before the first start" "$("$top/start.sh" --status 2>&1)" "never started here"
 }
 
-for name in options reading_env times writing_env deriving places packages pids tokens complaints engine; do
+for name in options reading_env times writing_env deriving places packages pids tokens complaints engine disk; do
     "test_$name"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -133,6 +133,7 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
                                               .tools_cache = mcp_tools_cache_new(),
                                               .sessions_fd = -1,
                                               .session_ttl_s = (int64_t)(s->session_ttl_ms / 1000),
+                                              .sessions_max = s->max_sessions,
                                               .seal_key = app->seal_key,
                                               .seal_key_len = sizeof app->seal_key,
                                               .publish = event_sender_publish,

@@ -14,7 +14,7 @@ struct settings {
     int auth;  /* enum settings_auth */
     int tools; /* of toolset_find */
     char *listen, *listen_group, *broker, *user, *hub, *events;
-    uint64_t workers, max_calls, max_body, max_streams, session_ttl_ms;
+    uint64_t workers, max_calls, max_body, max_streams, max_sessions, session_ttl_ms;
     unsigned listen_mode;
     int log_level; /* enum log_level */
     char *instance, *images, *sandbox_user, *runtime;

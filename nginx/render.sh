@@ -23,8 +23,7 @@ declare -A value=(
     [HTTP_PORT]=8080
     [BODY_MAX]=16m                     # the same as SANDCGI_MAX_BODY
     [UPLOAD_MAX]=2g                    # the same as SANDBOX_UPLOAD_MAX
-    [UPLOAD_CONNS]=16                  # uploads at the same time, each of at most UPLOAD_MAX …
-    [UPLOAD_CONNS_ADDRESS]=8           # … and of one address
+    [UPLOAD_CONNS]=16                  # uploads at the same time, each of at most UPLOAD_MAX; of one tenant four fifths
     [UPLOADS]=file                     # file: nginx stores a body in SANDBOX_ROOT/.uploads; stream: a worker does
     [FILE_KEY_CONF]=/var/lib/sandcgi/run/file-key.conf # what "sandcgi file-key" prints; for root only
     [SIGNED_URLS]=''                   # 1: only signed download links are served; with SANDBOX_URL_TTL above 0
@@ -66,7 +65,7 @@ take_values()
 check_values()
 {
     local name
-    for name in HTTPS_PORT HTTP_PORT READ_TIMEOUT RATE BURST CONNS STREAMS UPLOAD_CONNS UPLOAD_CONNS_ADDRESS; do
+    for name in HTTPS_PORT HTTP_PORT READ_TIMEOUT RATE BURST CONNS STREAMS UPLOAD_CONNS; do
         [[ ${value[$name]} =~ ^[1-9][0-9]{0,8}$ ]] || die "$name must be a positive whole number, not '${value[$name]}'"
     done
     for name in BODY_MAX UPLOAD_MAX; do
@@ -132,6 +131,13 @@ derive_param_headers()
     value[PARAM_HEADER_NAMES]=$names
 }
 
+# How many requests may be open besides: see CALL_RESERVE in fcgi/process/calls.h, and common/base/share.h for uploads.
+derive_conns()
+{
+    value[CONNS_ALL]=$((value[CONNS] + 16))
+    value[UPLOAD_CONNS_TENANT]=$(((4 * value[UPLOAD_CONNS] + 4) / 5))
+}
+
 # nginx creates the folder and hands it to its workers' account.
 derive_uploads()
 {
@@ -191,6 +197,7 @@ derive_values()
     value[LISTEN_HTTP]=${http% }
     value[USER_LINE]=${value[USER]:+user ${value[USER]};}
     derive_hub
+    derive_conns
     derive_uploads
     derive_signed
     derive_allowed

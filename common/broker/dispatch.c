@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/share.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
@@ -14,10 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Jobs that wait for others; together with those of one tenant they are few enough to begin within
- * their time when jobs are as short as they should be. */
+/* Jobs that wait for others: few enough to begin within their time when jobs are as short as they
+ * should be. */
 #define HELD_MAX        256
-#define HELD_TENANT_MAX 64
 #define HELD_MS         10000
 #define HELD_NETWORK_MS 30000 /* a test starts two containers */
 
@@ -128,7 +128,7 @@ static bool held_is_full(const struct broker *b, const char *tenant)
 
     for (const struct held_job *job = b->held_jobs.first; job; job = job->next)
         own += strcmp(job->tenant, tenant) == 0;
-    return own >= HELD_TENANT_MAX || b->held_jobs.n >= HELD_MAX;
+    return !share_allows(own, b->held_jobs.n, HELD_MAX);
 }
 
 /* Jobs whose callers have left make room. */

@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/share.h"
 #include "common/protocol/wire.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
@@ -182,15 +183,17 @@ static int want_decode(const struct psandboxes *p, const json_t *head, struct wa
 static int check_room(const struct psandboxes *p, const char *tenant, struct err *e)
 {
     const struct psandbox_settings *s = &p->spawner->config->limits.persistent;
+    size_t own = children_count(p->spawner->children, is_open, tenant);
 
-    if (children_count(p->spawner->children, is_open, tenant) >= s->tenant_max)
+    if (own >= s->tenant_max)
         return err_set(e, ERR_LIMIT,
                        "%" PRIu64 " persistent sandboxes are open, which is the most "
                        "(SANDBOX_PERSISTENT_MAX): close one first",
                        s->tenant_max);
-    if (children_count(p->spawner->children, is_open, NULL) >= s->server_max)
+    if (!share_allows(own, children_count(p->spawner->children, is_open, NULL), s->server_max))
         return err_set(e, ERR_BUSY,
-                       "the server has no room for another persistent sandbox; try again later");
+                       "the server has no room for another persistent sandbox of yours "
+                       "(SANDBOX_PERSISTENT_SERVER); close one, or try again later");
     return 0;
 }
 

@@ -121,7 +121,7 @@ json_t *job_check_upload(struct job *job, struct err *e)
         (size != SIZE_UNKNOWN && fits_ticket(job, &t, size, e) < 0) ||
         has_room(job, &t, size, e) < 0)
         return NULL;
-    return json_object();
+    return json_pack("{s:s}", "tenant", t.tenant);
 }
 
 json_t *job_stage_upload(struct job *job, struct err *e)

@@ -105,6 +105,8 @@ json_t *mcp_server_info_new(const struct mcp_server *server, unsigned features);
 /* tool_methods.c */
 int mcp_tools_list(struct mcp_call *call, json_t **out_result);
 int mcp_tools_call(struct mcp_call *call, json_t **out_result);
+/* Does a tools/call with these params end something? (mcp_frees) */
+bool mcp_tool_frees(const struct mcp_server *server, const json_t *params);
 /* The text of a whole result of tools/list, written once per set of features and kept until a tool
  * changes. result: what mcp_tools_list has just returned. Borrowed until the next call; NULL: no
  * cache, or too long. */

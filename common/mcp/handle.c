@@ -341,6 +341,23 @@ void mcp_handle(const struct mcp_server *server, const struct mcp_origin *origin
     }
 }
 
+bool mcp_frees(const struct mcp_server *server, const json_t *message)
+{
+    static const char *const freeing[] = {"notifications/cancelled", "tasks/cancel",
+                                          "resources/unsubscribe"};
+    struct rpc_message parsed = {0};
+    struct err e = ERR_INIT;
+
+    if (rpc_classify(message, &parsed, &e) < 0)
+        return false;
+    if (parsed.kind == RPC_RESPONSE)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(freeing); i++)
+        if (strcmp(parsed.method, freeing[i]) == 0)
+            return true;
+    return strcmp(parsed.method, "tools/call") == 0 && mcp_tool_frees(server, parsed.params);
+}
+
 void mcp_parse_failed(const struct mcp_server *server, const struct err *problem,
                       struct mcp_answer *out)
 {

@@ -62,6 +62,7 @@ struct mcp_server {
         *tools_cache; /* of tools/list, made by mcp_tools_cache_new; NULL: none */
     int sessions_fd;  /* directory of the legacy sessions' files; -1: there are no sessions */
     int64_t session_ttl_s;
+    size_t sessions_max; /* of all tenants */
     /* Seals requestState; the same in all workers; at least 32 bytes. */
     const void *seal_key;
     size_t seal_key_len;
@@ -162,6 +163,10 @@ struct mcp_answer {
  * answers. */
 void mcp_handle(const struct mcp_server *server, const struct mcp_origin *origin,
                 const json_t *message, struct mcp_answer *out);
+
+/* Does the message end something (a call, a run, a sandbox, a subscription, files), or let a call
+ * of ours go on? Such a message makes room, so it is served where others find none. */
+bool mcp_frees(const struct mcp_server *server, const json_t *message);
 
 /* The answer to bytes that are no JSON (400, -32700); problem is json_parse's text. */
 void mcp_parse_failed(const struct mcp_server *server, const struct err *problem,

@@ -100,13 +100,11 @@ json_t *broker_create_upload(const struct broker_client *c, const char *conversa
                       "name", filename, "size", (json_int_t)size);
 }
 
-int broker_check_upload(const struct broker_client *c, const char *ticket, uint64_t size,
-                        struct err *e)
+json_t *broker_check_upload(const struct broker_client *c, const char *ticket, uint64_t size,
+                            struct err *e)
 {
-    json_auto_t *result = client_ask(c, e, OP_CHECK_UPLOAD, "{s:s, s:I}", "ticket", ticket, "size",
-                                     size <= INT64_MAX ? (json_int_t)size : -1);
-
-    return result ? 0 : -1;
+    return client_ask(c, e, OP_CHECK_UPLOAD, "{s:s, s:I}", "ticket", ticket, "size",
+                      size <= INT64_MAX ? (json_int_t)size : -1);
 }
 
 int broker_stage_upload(const struct broker_client *c, const char *ticket, struct err *e)

@@ -69,10 +69,10 @@ json_t *broker_move_file(const struct broker_client *c, const char *conversation
 json_t *broker_create_upload(const struct broker_client *c, const char *conversation,
                              const char *filename, uint64_t size, struct err *e);
 
-/* Checks the ticket for a body of size bytes (UINT64_MAX: unknown). ERR_EXISTS: the ticket was
- * used; ERR_LIMIT; ERR_INVALID: the file was announced with another size. */
-int broker_check_upload(const struct broker_client *c, const char *ticket, uint64_t size,
-                        struct err *e);
+/* Checks the ticket for a body of size bytes (UINT64_MAX: unknown): {"tenant"}. ERR_EXISTS: the
+ * ticket was used; ERR_LIMIT; ERR_INVALID: the file was announced with another size. */
+json_t *broker_check_upload(const struct broker_client *c, const char *ticket, uint64_t size,
+                            struct err *e);
 
 /* A file without a name, for a body that the caller streams itself. The descriptor, or -1. */
 int broker_stage_upload(const struct broker_client *c, const char *ticket, struct err *e);

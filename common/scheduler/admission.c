@@ -61,7 +61,6 @@ struct admission *admission_new(const struct admission_limits *limits)
 {
     struct admission *a = mem_alloc(sizeof *a);
     a->limits = *limits;
-    a->limits.tenant = or_all(limits->tenant, limits->server);
     a->limits.conversation = or_all(limits->conversation, limits->server);
     a->released_ms = -1;
     return a;
@@ -148,10 +147,20 @@ static struct conversation **find_conversation(struct admission *a, const char *
     return at;
 }
 
+static bool tenant_has_room(const struct admission *a, const struct tenant *t)
+{
+    size_t limit = a->limits.tenant;
+
+    if (limit >= a->limits.server)
+        return true;
+    return (limit == 0 || t->running < limit) &&
+           share_allows(t->running, a->running, a->limits.server);
+}
+
 static bool fits(struct admission *a, const struct tenant *t, const char *sandbox_dir)
 {
     const struct conversation *b = *find_conversation(a, sandbox_dir);
-    return a->running < a->limits.server && t->running < a->limits.tenant &&
+    return a->running < a->limits.server && tenant_has_room(a, t) &&
            (b ? b->running : 0) < a->limits.conversation;
 }
 

@@ -11,9 +11,10 @@
 
 struct admission_limits {
     size_t server;       /* running at once */
-    size_t tenant;       /* of one tenant; 0: no other limit than the server's */
-    size_t conversation; /* of one conversation; 0: as above */
-    size_t queue;        /* waiting */
+    size_t tenant;       /* of one tenant, at most its share of server; 0: its share; that of server
+                            or more: all */
+    size_t conversation; /* of one conversation; 0: no other limit */
+    size_t queue;        /* waiting, of one tenant its share */
     size_t background;   /* of one tenant, running and waiting */
 };
 
@@ -35,10 +36,10 @@ struct admission *admission_new(const struct admission_limits *limits);
 void admission_free(struct admission *a);
 
 /*
- * GO: the place is taken (give it back with admission_release). WAIT: *out_position is from 1; a
- * tenant alone gets four fifths of the queue, so that others find room. BUSY: *out_retry_ms is
- * estimated from how fast places came free lately, *out_position is how many wait. Both are 0
- * where they mean nothing.
+ * GO: the place is taken (give it back with admission_release). WAIT: *out_position is from 1.
+ * Places and queue leave room for other tenants (share.h). BUSY: *out_retry_ms is estimated from
+ * how fast places came free lately, *out_position is how many wait. Both are 0 where they mean
+ * nothing.
  */
 enum admission_answer admission_ask(struct admission *a, const struct admission_want *want,
                                     size_t *out_position, int64_t *out_retry_ms);

@@ -77,14 +77,12 @@ void child_set_owner(struct child *child, const char *tenant, const char *conver
 /* Its container waits for a run, or will: nothing has been assigned to it yet. */
 bool child_is_warm(const struct child *child);
 
-/* ---- how many jobs there may be: of one kind, of one tenant, and in all; runs need no job ---- */
-
-#define JOBS_MAX 64 /* at once, those of JOB_LIMIT_NONE apart; the kinds together need less */
+/* ---- how many jobs there may be of a kind; runs need no job ---- */
 
 enum job_answer {
     JOB_MAY_BEGIN,
-    JOB_MUST_WAIT, /* for the end of another: soon, since those that last have shares */
-    JOB_IS_BUSY,   /* the tenant or the server has its share of this kind: ERR_BUSY */
+    JOB_MUST_WAIT, /* for the end of another of its kind, which comes soon */
+    JOB_IS_BUSY,   /* the tenant has its share of this kind, or the server all: ERR_BUSY */
 };
 
 enum job_answer job_limits_ask(const struct children *children, enum job_limit limit,

@@ -55,6 +55,10 @@ static void serve_post(const struct app *app, const struct mcp_server *server,
         return;
     json_auto_t *message = json_parse(buf_str(&body), body.len, JSON_MAX_DEPTH, &e);
     buf_clear(&body); /* the call may wait */
+    if (r->must_free && !(message && mcp_frees(server, message))) {
+        http_refuse_room(a);
+        return;
+    }
     origin.out = &stream->out;
     origin.takes_text = true;
     a->status = 200; /* of an event stream, if one begins */

@@ -6,6 +6,7 @@
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/parse.h"
+#include "common/base/share.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/links/link.h"
@@ -60,15 +61,18 @@ static char *signed_ticket(const struct app *app, const struct http_request *r, 
     return TAKE_PTR(ticket);
 }
 
-/* Likewise, if the ticket accepts a body of this size (UINT64_MAX: not known yet). */
+/* Likewise, if the ticket accepts a body of this size (UINT64_MAX: not known yet); out_tenant gets
+ * its share_key. */
 static char *upload_ticket(const struct app *app, const struct http_request *r, uint64_t size,
-                           struct err *e)
+                           uint64_t *out_tenant, struct err *e)
 {
     const struct broker_client client = broker_of(app);
     AUTO_FREE char *ticket = signed_ticket(app, r, false, e);
+    json_auto_t *valid = ticket ? broker_check_upload(&client, ticket, size, e) : NULL;
 
-    if (!ticket || broker_check_upload(&client, ticket, size, e) < 0)
+    if (!valid)
         return NULL;
+    *out_tenant = share_key(json_get_string(valid, "tenant"));
     return TAKE_PTR(ticket);
 }
 
@@ -96,13 +100,13 @@ static int copy_body(const struct app *app, const struct http_request *r, int to
 static json_t *receive_streamed(const struct app *app, const struct http_request *r, struct err *e)
 {
     const struct broker_client client = broker_of(app);
-    uint64_t size;
+    uint64_t size, tenant;
 
     if (!r->content_length || parse_u64(r->content_length, 0, INT64_MAX, &size) < 0) {
         err_set(e, ERR_INVALID, "Content-Length is missing");
         return NULL;
     }
-    AUTO_FREE char *ticket = upload_ticket(app, r, size, e);
+    AUTO_FREE char *ticket = upload_ticket(app, r, size, &tenant, e);
     AUTO_FD int fd = ticket ? broker_stage_upload(&client, ticket, e) : -1;
     if (fd < 0 || copy_body(app, r, fd, size, e) < 0)
         return NULL;
@@ -160,7 +164,8 @@ void http_upload_serve(const struct app *app, struct http_request *r, struct htt
 
 /* ---- checks for nginx ---- */
 
-static int check_link(const struct app *app, const struct http_request *r, struct err *e)
+static int check_link(const struct app *app, const struct http_request *r, uint64_t *out_tenant,
+                      struct err *e)
 {
     uint64_t size = UINT64_MAX;
 
@@ -168,14 +173,15 @@ static int check_link(const struct app *app, const struct http_request *r, struc
         return err_set(e, ERR_INVALID, "no such check");
     if (r->content_length && parse_u64(r->content_length, 0, INT64_MAX, &size) < 0)
         return err_set(e, ERR_INVALID, "Content-Length is not a number");
-    AUTO_FREE char *ticket = r->uri ? upload_ticket(app, r, size, e) : NULL;
+    AUTO_FREE char *ticket = r->uri ? upload_ticket(app, r, size, out_tenant, e) : NULL;
     return ticket ? 0 : -1;
 }
 
 void http_check_serve(const struct app *app, struct http_request *r, struct http_answer *a)
 {
-    static char verdict[40];
+    static char headers[48];
     struct err e = ERR_INIT;
+    uint64_t tenant;
 
     a->what = "check";
     if (app->settings->auth != SETTINGS_AUTH_NGINX) {
@@ -184,15 +190,16 @@ void http_check_serve(const struct app *app, struct http_request *r, struct http
     }
     if (http_guard_front(app, r, a) < 0)
         return;
-    if (check_link(app, r, &e) == 0) {
+    a->headers = headers;
+    if (check_link(app, r, &tenant, &e) == 0) {
+        snprintf(headers, sizeof headers, "Sandcgi-Uploader: %" PRIx64 "\r\n", tenant);
         a->status = 204;
         a->quiet = true;
         return;
     }
-    snprintf(verdict, sizeof verdict, "Sandcgi-Verdict: %d\r\n", upload_status(e.kind));
+    snprintf(headers, sizeof headers, "Sandcgi-Verdict: %d\r\n", upload_status(e.kind));
     a->status = 403;
     a->detail = err_kind_name(e.kind);
-    a->headers = verdict;
 }
 
 /* ---- archives ---- */

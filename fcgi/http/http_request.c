@@ -9,9 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
-#define PARAM_PREFIX   "HTTP_MCP_PARAM_"
-#define PARAM_NAME_MAX 128
-#define JSON_TYPE      "application/json"
+#define PARAM_PREFIX     "HTTP_MCP_PARAM_"
+#define PARAM_NAME_MAX   128
+#define JSON_TYPE        "application/json"
+#define FREEING_BODY_MAX 4096 /* of a message that has room only if it ends something */
 
 static const struct {
     const char *name;
@@ -38,6 +39,7 @@ static const struct {
     {"SANDCGI_NETWORK", offsetof(struct http_request, network)},
     {"SANDCGI_CHECK", offsetof(struct http_request, check)},
     {"SANDCGI_BODY_FILE", offsetof(struct http_request, body_file)},
+    {"SANDCGI_CALLS", offsetof(struct http_request, calls)},
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out)
@@ -217,12 +219,27 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
     return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant (SANDCGI_TENANT)");
 }
 
-int http_guard_room(const struct app *app, const struct http_request *r, struct http_answer *a)
+int http_refuse_room(struct http_answer *a)
 {
-    if (call_admit(&app->place, r->tenant))
+    return http_refuse(
+        a, 429, "Retry-After: 1\r\n",
+        "Too many calls of this tenant at once (SANDCGI_MAX_CALLS); try again later");
+}
+
+int http_guard_room(const struct app *app, struct http_request *r, struct http_answer *a)
+{
+    uint64_t most = SIZE_MAX, length = 0;
+    enum call_room room;
+
+    if (r->calls)
+        parse_u64(r->calls, 1, SIZE_MAX, &most);
+    room = call_admit(&app->place, r->tenant, most);
+    if (room == CALL_HAS_ROOM)
         return 0;
-    return http_refuse(a, 429, "Retry-After: 1\r\n",
-                       "Too many calls at once (SANDCGI_MAX_CALLS); try again later");
+    if (r->content_length && parse_u64(r->content_length, 0, FREEING_BODY_MAX, &length) < 0)
+        return http_refuse_room(a);
+    r->must_free = room == CALL_MAY_FREE && r->tenant;
+    return r->must_free ? 0 : http_refuse_room(a);
 }
 
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,

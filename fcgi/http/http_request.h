@@ -17,6 +17,8 @@ struct http_request {
     const char *network;   /* of mcp_origin; NULL: the setting's */
     const char *check;     /* a question of our nginx: "upload" */
     const char *body_file; /* our nginx has written the body there */
+    const char *calls;     /* most calls of a tenant at once; NULL: its share of all */
+    bool must_free;        /* set by http_guard_room: only a message that ends something has room */
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out);
@@ -42,8 +44,10 @@ int http_guard_front(const struct app *app, const struct http_request *r, struct
 /* Authenticates the caller and sets r->tenant. */
 int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a);
 
-/* 429 when the tenant has its share of all calls; a FastCGI worker only. */
-int http_guard_room(const struct app *app, const struct http_request *r, struct http_answer *a);
+/* 429 when the tenant has its share of all calls; a FastCGI worker only. Small requests to /mcp
+ * pass with r->must_free: what they say decides (mcp_frees). */
+int http_guard_room(const struct app *app, struct http_request *r, struct http_answer *a);
+int http_refuse_room(struct http_answer *a);
 
 /* The server with the location's set of tools; NULL: a->status 404. */
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
@@ -63,8 +67,8 @@ int http_read_body(const struct http_request *r, uint64_t max, struct buf *body,
 bool http_upload_is(const struct http_request *r);
 void http_upload_serve(const struct app *app, struct http_request *r, struct http_answer *a);
 
-/* auth_request of our nginx for files and uploads: 204 for a valid link, else 403 with the status
- * for the client as Sandcgi-Verdict. */
+/* auth_request of our nginx for uploads: 204 for a valid link, with its tenant's number as
+ * Sandcgi-Uploader, else 403 with the status for the client as Sandcgi-Verdict. */
 void http_check_serve(const struct app *app, struct http_request *r, struct http_answer *a);
 
 /* GET of an archive of download_archive: relays it in pieces as the broker makes them. Refusals are

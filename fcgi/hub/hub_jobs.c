@@ -7,6 +7,7 @@
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/share.h"
 #include "common/mcp/events/listen.h"
 #include "common/mcp/session/session.h"
 #include "common/rpc/json.h"
@@ -145,14 +146,19 @@ void hub_jobs_add(struct hub_jobs *j, const struct mcp_server *server, const cha
                   const char *task)
 {
     struct hub_job **at = &j->first;
+    size_t own = 0;
 
-    for (; *at; at = &(*at)->next) /* queued already, or a sweep that runs */
+    for (; *at; at = &(*at)->next) { /* queued already, or a sweep that runs */
         if (task ? (*at)->pid == 0 && (*at)->task && strcmp((*at)->tenant, tenant) == 0 &&
                        strcmp((*at)->task, task) == 0
                  : !(*at)->task)
             return;
-    if (j->n >= JOBS_MAX) {
-        log_warn("%zu tasks are being looked up: a notification is lost", j->n);
+        own += task && (*at)->task && strcmp((*at)->tenant, tenant) == 0;
+    }
+    if (!share_allows(own, j->n, JOBS_MAX)) {
+        log_warn(
+            "%zu tasks are being looked up, %zu of them for one tenant: a notification is lost",
+            j->n, own);
         return;
     }
     *at = mem_alloc(sizeof **at);

@@ -79,8 +79,6 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .run_ended_ctx = (void *)(uintptr_t)s,
     };
 
-    if (!config.limits.tenant_runs)
-        config.limits.tenant_runs = config.limits.max_runs;
     return config;
 }
 
@@ -101,7 +99,9 @@ static void broker_main(const struct settings *s, int listen_fd, pid_t parent)
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0)
         dup2(null, STDOUT_FILENO);
     log_set_role("broker");
-    const struct broker_config config = broker_config_of(s, geteuid());
+    struct broker_config config = broker_config_of(s, geteuid());
+    if (config.limits.tenant_runs == 0) /* there is one tenant */
+        config.limits.tenant_runs = config.limits.max_runs;
     if (broker_serve(&config, listen_fd, &e) == 0)
         _exit(0);
     log_error("%s", e.text);

@@ -63,13 +63,13 @@ void call_end(const struct call_place *p)
     wake_master(p);
 }
 
-bool call_admit(const struct call_place *p, const char *tenant)
+enum call_room call_admit(const struct call_place *p, const char *tenant, size_t most)
 {
     uint64_t key = share_key(tenant);
     size_t own = 0, taken = 0;
 
     if (!p->calls)
-        return true;
+        return CALL_HAS_ROOM;
     for (size_t i = 0, n = atomic_load(&p->calls->n_used); i < n && i < p->n; i++) {
         const struct call_entry *entry = &p->calls->entries[i];
         if (i == p->i || atomic_load_explicit(&entry->since_ms, memory_order_relaxed) == 0)
@@ -78,5 +78,8 @@ bool call_admit(const struct call_place *p, const char *tenant)
         own += atomic_load_explicit(&entry->tenant, memory_order_relaxed) == key;
     }
     atomic_store(&p->calls->entries[p->i].tenant, key);
-    return share_allows(own, taken, p->max);
+    if (own < most && share_allows(own, taken, p->max))
+        return CALL_HAS_ROOM;
+    own -= own < CALL_RESERVE ? own : CALL_RESERVE;
+    return own < most && share_allows(own, taken, p->max) ? CALL_MAY_FREE : CALL_HAS_NO_ROOM;
 }

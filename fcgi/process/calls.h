@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define CALL_LONG_MS 50 /* a call that lasts longer than this gets another worker in its place */
+#define CALL_RESERVE 16 /* of a tenant that has its share, only for calls that end something */
 
 struct call_entry {
     _Atomic int64_t since_ms; /* 0: the worker has no call */
@@ -43,5 +44,12 @@ struct call_place {
 
 void call_begin(const struct call_place *p);
 void call_end(const struct call_place *p);
-/* May this tenant (NULL: none) have the call that has begun? */
-bool call_admit(const struct call_place *p, const char *tenant);
+
+enum call_room {
+    CALL_HAS_NO_ROOM,
+    CALL_MAY_FREE, /* if it ends something of the tenant's, which makes room */
+    CALL_HAS_ROOM,
+};
+
+/* May this tenant (NULL: none) have the call that has begun? most: of one tenant, as nginx says. */
+enum call_room call_admit(const struct call_place *p, const char *tenant, size_t most);

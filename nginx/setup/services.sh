@@ -128,7 +128,7 @@ render_nginx()
         BIND="$(setting NGINX_BIND "$(loopback_addresses)")" HTTPS_PORT="$https_port" HTTP_PORT="$http_port" \
         BODY_MAX="$body_max" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX 2g)" SIGNED_URLS="$signed_urls" READ_TIMEOUT="$read_timeout" RATE="$(setting NGINX_RATE 20)" \
         BURST="$(setting NGINX_BURST 40)" CONNS="$(setting NGINX_CONNS 32)" \
-        UPLOAD_CONNS="$(setting NGINX_UPLOAD_CONNS 16)" UPLOAD_CONNS_ADDRESS="$(setting NGINX_UPLOAD_CONNS_ADDRESS 8)" \
+        UPLOAD_CONNS="$(setting NGINX_UPLOAD_CONNS 16)" \
         STREAMS="$(setting SANDCGI_MAX_STREAMS 2000)" HOSTS="$own $(setting SANDCGI_ALLOWED_HOSTS '')" \
         ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(setting NGINX_PARAM_HEADERS '')" \
         NETWORKS="$(setting NGINX_NETWORKS '')" PROFILES="$(setting NGINX_PROFILES '')" ||

@@ -196,7 +196,7 @@ TOOL(forever, ask_forever);
 TOOL(url, ask_url);
 TOOL(tells, tell);
 TOOL(hangs_up, hang_up);
-TOOL(waits, wait_for_cancel);
+TOOL(waits, wait_for_cancel, .frees = true);
 TOOL(watches, watch);
 TOOL(produces, produce);
 TOOL(changes, change_all);

@@ -114,6 +114,7 @@ void mcp_world_init(struct mcp_world *w)
                                     .tasks = &mcp_offer_tasks,
                                     .sessions_fd = open(w->folder, O_RDONLY | O_DIRECTORY),
                                     .session_ttl_s = 3600,
+                                    .sessions_max = 20000,
                                     .seal_key = key,
                                     .seal_key_len = sizeof key - 1,
                                     .publish = publish,

@@ -12,7 +12,7 @@ from front import SECRET, Site
 
 KNOWN = {"REQUEST_METHOD", "CONTENT_TYPE", "CONTENT_LENGTH", "REQUEST_URI", "SERVER_PROTOCOL", "HTTPS", "REMOTE_ADDR",
          "HTTP_HOST", "HTTP_ORIGIN", "HTTP_ACCEPT", "HTTP_MCP_PROTOCOL_VERSION", "HTTP_MCP_METHOD", "HTTP_MCP_NAME",
-         "HTTP_MCP_SESSION_ID", "HTTP_LAST_EVENT_ID", "SANDCGI_TENANT", "SANDCGI_PLACE", "SANDCGI_SECRET"}
+         "HTTP_MCP_SESSION_ID", "HTTP_LAST_EVENT_ID", "SANDCGI_TENANT", "SANDCGI_PLACE", "SANDCGI_CALLS", "SANDCGI_SECRET"}
 
 
 def started(**settings):
@@ -112,7 +112,7 @@ def parameters(checks):
         values = dict(plain)
         wanted = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": "2", "REQUEST_URI": "/mcp",
                   "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "localhost",
-                  "HTTP_ACCEPT": "application/json", "SANDCGI_TENANT": "default", "SANDCGI_PLACE": "mcp",
+                  "HTTP_ACCEPT": "application/json", "SANDCGI_TENANT": "default", "SANDCGI_PLACE": "mcp", "SANDCGI_CALLS": "32",
                   "SANDCGI_SECRET": SECRET}
         checks.equal("their values", values, wanted)
         checks.equal("HTTPS is told", dict(params_of(site.call(tls=True))).get("HTTPS"), "on")
@@ -233,12 +233,16 @@ def limits(checks):
         site.stop()
     site = started(CONNS="2")
     try:
-        slow = [threading.Thread(target=site.call, args=(b'{"do":"sleep","seconds":1}',)) for _ in range(2)]
+        checks.equal("a worker is told the number of calls at once", dict(params_of(site.call())).get("SANDCGI_CALLS"), "2")
+        before = len(site.responder.requests)
+        slow = [threading.Thread(target=site.call, args=(b'{"do":"sleep","seconds":3}',)) for _ in range(2 + 16)]
         for thread in slow:
             thread.start()
-        time.sleep(0.4)
+        end = time.monotonic() + 20
+        while len(site.responder.requests) < before + len(slow) and time.monotonic() < end:
+            time.sleep(0.05)
         answer = site.call()
-        checks.check("calls over the number at once are 429", answer.status == 429 and is_rpc_error(answer), (answer.status, answer.body))
+        checks.check("those above it and 16 more are 429", answer.status == 429 and is_rpc_error(answer), (answer.status, answer.body))
         for thread in slow:
             thread.join()
         checks.equal("and pass when the others have ended", site.call().status, 200)

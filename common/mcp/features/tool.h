@@ -65,6 +65,7 @@ struct mcp_tool {
     /* Methods ("elicitation/create") that it depends on: calls of clients that do not support them
      * are refused. Ends with NULL; NULL: none. */
     const char *const *requires;
+    bool frees;             /* it ends or removes something of the caller's: see mcp_frees */
     bool task_required;     /* only for clients that support tasks */
     bool mirrors_arguments; /* input_schema has x-mcp-header: headers are compared with arguments */
     /* A number that grows when the description or the input schema changes; NULL: they never do. */

@@ -190,6 +190,14 @@ static size_t find_tool(const struct mcp_server *server, const json_t *name)
     return i;
 }
 
+bool mcp_tool_frees(const struct mcp_server *server, const json_t *params)
+{
+    const json_t *name = json_object_get(params, "name");
+    size_t index = json_is_string(name) ? find_tool(server, name) : server->n_tools;
+
+    return index < server->n_tools && server->tools[index]->frees;
+}
+
 static int fail_unknown_tool(struct mcp_call *call)
 {
     const struct mcp_server *server = call->server;

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
+#include "common/base/share.h"
 #include "common/mcp/events/event.h"
 #include "common/mcp/session/mailbox.h"
 #include "common/mcp/session/stream.h"
@@ -23,6 +24,7 @@
 #define TOUCH_AFTER_S 60 /* a session's time of last use is written this often at most */
 #define LOCK_NAME     ".lock"
 #define NEW_SUFFIX    ".new"
+#define TENANT_HEX    16 /* digits of an id */
 /* No call lasts longer: older files were left by a process that was killed. */
 #define CALL_MAX_S   (6 * 3600)
 #define RECORD_DEPTH (JSON_MAX_DEPTH + 4) /* capabilities may be as deep as a message */
@@ -94,6 +96,49 @@ static const char *offer_of(const struct mcp_server *server)
     return server->offer ? server->offer : "";
 }
 
+/* The one whose id begins with tag that was used longest ago; "": there is none. */
+static void find_oldest(DIR *dir, const char *tag, char out_id[MCP_SESSION_ID_LEN + 1])
+{
+    const struct dirent *entry;
+    int64_t oldest_ns = INT64_MAX;
+    struct stat st;
+
+    *out_id = '\0';
+    rewinddir(dir);
+    while ((entry = readdir(dir))) {
+        if (!mcp_session_id_is_valid(entry->d_name) ||
+            strncmp(entry->d_name, tag, TENANT_HEX) != 0 ||
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            clock_ns_of(st.st_mtim) >= oldest_ns)
+            continue;
+        oldest_ns = clock_ns_of(st.st_mtim);
+        memcpy(out_id, entry->d_name, MCP_SESSION_ID_LEN + 1);
+    }
+}
+
+/* For one more session of the tenant that the tag stands for. */
+static int make_room(const struct mcp_server *server, const char *tag, struct err *e)
+{
+    AUTO_DIR DIR *dir = beneath_open_dir(server->sessions_fd, ".");
+    const struct dirent *entry;
+    size_t all = 0, own = 0;
+    char oldest[MCP_SESSION_ID_LEN + 1];
+
+    while (dir && (entry = readdir(dir))) {
+        bool is_session = mcp_session_id_is_valid(entry->d_name);
+        all += is_session;
+        own += is_session && strncmp(entry->d_name, tag, TENANT_HEX) == 0;
+    }
+    if (share_allows(own, all, server->sessions_max))
+        return 0;
+    if (own == 0)
+        return err_set(e, ERR_BUSY,
+                       "%zu sessions are open, which is the most (SANDCGI_MAX_SESSIONS)", all);
+    find_oldest(dir, tag, oldest);
+    unlinkat(server->sessions_fd, oldest, 0);
+    return 0;
+}
+
 int mcp_session_create(const struct mcp_server *server, const char *tenant,
                        enum mcp_revision revision, const json_t *capabilities, const json_t *info,
                        char *out_id, struct err *e)
@@ -105,7 +150,12 @@ int mcp_session_create(const struct mcp_server *server, const char *tenant,
         "clientInfo", json_is_object(info) ? json_deep_copy(info) : NULL, "createdAt",
         (json_int_t)clock_unix_s());
 
-    crypto_random_hex(MCP_SESSION_ID_LEN / 2, out_id);
+    crypto_tag(tenant, TENANT_HEX / 2, out_id);
+    if (make_room(server, out_id, e) < 0) {
+        *out_id = '\0';
+        return -1;
+    }
+    crypto_random_hex((MCP_SESSION_ID_LEN - TENANT_HEX) / 2, out_id + TENANT_HEX);
     if (write_record(server->sessions_fd, out_id, record, O_EXCL, e) < 0) {
         *out_id = '\0';
         return -1;
@@ -234,28 +284,13 @@ void mcp_session_delete(const struct mcp_server *server, const struct mcp_origin
 
 /* ---- expiry ---- */
 
-/* Above MCP_SESSIONS_MAX sessions expire earlier; their clients, if there are any, start again. */
-static int64_t life_of_sessions(const struct mcp_server *server, DIR *dir)
-{
-    const struct dirent *entry;
-    unsigned count = 0;
-
-    while ((entry = readdir(dir)))
-        count += mcp_session_id_is_valid(entry->d_name);
-    rewinddir(dir);
-    if (count > MCP_SESSIONS_MAX && server->session_ttl_s > MCP_SESSION_CROWDED_S)
-        return MCP_SESSION_CROWDED_S;
-    return server->session_ttl_s;
-}
-
-static bool file_is_over(const struct mcp_server *server, int64_t life, const char *name,
-                         const struct stat *st)
+static bool file_is_over(const struct mcp_server *server, const char *name, const struct stat *st)
 {
     size_t len = strlen(name), suffix_len = strlen(MCP_STREAM_SUFFIX);
     int64_t age = clock_unix_s() - st->st_mtime;
 
     if (S_ISREG(st->st_mode) && mcp_session_id_is_valid(name))
-        return age > life;
+        return age > server->session_ttl_s;
     if (S_ISREG(st->st_mode) && len >= suffix_len &&
         strcmp(name + len - suffix_len, MCP_STREAM_SUFFIX) == 0)
         return age > MCP_STREAM_KEPT_S && mcp_stream_is_left(server->sessions_fd, name);
@@ -272,10 +307,9 @@ void mcp_sessions_sweep(const struct mcp_server *server)
 
     if (!dir)
         return;
-    int64_t life = life_of_sessions(server, dir);
     while ((entry = readdir(dir))) {
         if (fstatat(server->sessions_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            !S_ISDIR(st.st_mode) && file_is_over(server, life, entry->d_name, &st))
+            !S_ISDIR(st.st_mode) && file_is_over(server, entry->d_name, &st))
             unlinkat(server->sessions_fd, entry->d_name, 0);
     }
 }

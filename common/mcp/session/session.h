@@ -1,9 +1,9 @@
 /*
  * Legacy sessions: one small file each in the directory mcp_server.sessions_fd, so that any worker
- * can serve any of them. The id is 64 random hex digits and the file's name; the record is a JSON
- * object: {tenant, offer?, revision, capabilities, clientInfo?, logLevel?, subscriptions?,
- * createdAt}. A session of another tenant, or of another mcp_server.offer, is reported as unknown.
- * Sessions expire session_ttl_s after their last use.
+ * can serve any of them. The id is 64 hex digits, 16 of its tenant and 48 random ones, and the
+ * file's name; the record is a JSON object: {tenant, offer?, revision, capabilities, clientInfo?,
+ * logLevel?, subscriptions?, createdAt}. A session of another tenant, or of another
+ * mcp_server.offer, is reported as unknown. Sessions expire session_ttl_s after their last use.
  */
 #pragma once
 
@@ -15,8 +15,6 @@
 #include <stdbool.h>
 
 #define MCP_SESSION_ID_LEN      64
-#define MCP_SESSIONS_MAX        20000 /* above it sessions expire earlier */
-#define MCP_SESSION_CROWDED_S   600
 #define MCP_SUBSCRIPTIONS_MAX   256   /* per session or listen */
 #define MCP_SUBSCRIPTIONS_BYTES 16384 /* their URIs together */
 #define MCP_SESSION_RECORD_MAX  (64u * 1024)
@@ -29,7 +27,9 @@ struct mcp_session {
 
 #define AUTO_MCP_SESSION AUTO(mcp_session_clear)
 
-/* Makes a session; out_id gets MCP_SESSION_ID_LEN + 1 bytes. capabilities and info may be NULL. */
+/* Makes a session; above its tenant's share of sessions_max, that one of the tenant's which was
+ * used longest ago ends. ERR_BUSY: it has none, and there is no room. out_id gets
+ * MCP_SESSION_ID_LEN + 1 bytes. capabilities and info may be NULL. */
 int mcp_session_create(const struct mcp_server *server, const char *tenant,
                        enum mcp_revision revision, const json_t *capabilities, const json_t *info,
                        char *out_id, struct err *e);

@@ -226,6 +226,7 @@ const struct mcp_tool tool_delete_conversation = {
                    "results of its runs, for good. Nothing may be running in it. The "
                    "conversationId can be used again; it then begins empty.",
     .hints = {.destructive = true, .idempotent = true},
+    .frees = true,
     .output_schema = schema_delete_conversation,
     ARGS_TABLE(delete_conversation_arguments, struct file_arguments),
     .run = delete_conversation,

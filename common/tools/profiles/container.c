@@ -397,6 +397,7 @@ static const struct mcp_tool tools[] = {
      .call = exec_tool},
     {.name = "sandbox_stop",
      .hints = {.destructive = true},
+     .frees = true,
      .description = "Stop and remove a container and everything in it.",
      .arguments = stop_arguments,
      .call = stop_tool},

@@ -222,6 +222,7 @@ static const struct mcp_tool interpreter_session_tools[] = {
      .call = create_tool},
     {.name = "close_sandbox",
      .hints = {.destructive = true},
+     .frees = true,
      .description = "Closes a sandbox. Its variables and files are gone.",
      .arguments = session_arguments,
      .call = close_tool},

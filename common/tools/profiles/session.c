@@ -343,6 +343,7 @@ static const struct mcp_tool tools[] = {
      .call = session_list},
     {.name = "sandbox_close_session",
      .hints = {.destructive = true},
+     .frees = true,
      .output_schema = schema_session_close,
      .description = "Ends a session: its files are deleted.",
      .arguments = session_id_arguments,

@@ -98,6 +98,7 @@ const struct mcp_tool tool_cancel_run = {
                    "stays. A run that has ended already is not changed: the answer is its "
                    "result.",
     .hints = {.destructive = true, .idempotent = true},
+    .frees = true,
     .output_schema = schema_run,
     ARGS_TABLE(cancel_run_arguments, struct run_arguments),
     .run = cancel_run,

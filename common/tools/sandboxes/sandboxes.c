@@ -262,6 +262,7 @@ const struct mcp_tool tool_close_sandbox = {
                    "files outside /data are gone, those in /data stay. One that has ended "
                    "already is not changed: the answer says how it ended.",
     .hints = {.destructive = true, .idempotent = true},
+    .frees = true,
     .output_schema = schema_sandbox,
     ARGS_TABLE(close_sandbox_arguments, struct names),
     .run = close_sandbox,
@@ -295,6 +296,7 @@ const struct mcp_tool tool_reset_session = {
                    "next such call begins anew. Files in /data stay. sessions is empty when "
                    "there was none.",
     .hints = {.destructive = true, .idempotent = true},
+    .frees = true,
     .output_schema = schema_reset_session,
     ARGS_TABLE(reset_session_arguments, struct names),
     .version = runners_version,

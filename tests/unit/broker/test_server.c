@@ -465,6 +465,8 @@ static int pack_slowly(struct broker_world *w, const char *subject, const int pi
 
 /* Those of one tenant get its share of archives, whichever conversations they are of; the others'
  * runs and jobs are served. */
+#define PACKS 20 /* of one tenant that is alone */
+
 static void slow_readers_of_one_tenant_shut_no_other_out(void **state)
 {
     struct broker_world *w = *state;
@@ -480,12 +482,12 @@ static void slow_readers_of_one_tenant_shut_no_other_out(void **state)
         fds[i] = pack_slowly(w, i % 2 ? one : two, pipe_fds);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
         struct pollfd p = {.fd = fds[i], .events = POLLIN};
-        if (i < 8 && poll(&p, 1, 0) == 0)
+        if (i < PACKS && poll(&p, 1, 0) == 0)
             begun++;
         else
             bw_expect_error(TAKE_FD(fds[i]), ERR_BUSY, "archives are being downloaded");
     }
-    assert_int_equal(begun, 8);
+    assert_int_equal(begun, PACKS);
     json_auto_t *result = bw_result(bw_send_run(w, "bob", "c", "out x", plain));
     expect_text(result, "stdout", "x");
     close(pipe_fds[0]); /* they end */
@@ -543,10 +545,14 @@ static size_t count_jobs(const struct broker_world *w)
 
 /* One tenant gets its share of jobs, further ones are held or refused, and take no process; runs,
  * also its own, and the jobs of others are served. */
+/* Of one tenant that is alone. */
+#define BEGUN 26
+#define HELD  205
+
 static void slow_jobs_of_one_tenant_delay_no_other(void **state)
 {
     struct broker_world *w = *state;
-    int fds[120], pipe_fds[2];
+    int fds[BEGUN + HELD + 40], pipe_fds[2];
     size_t busy = 0, left = 0;
 
     w->config.limits.file_max = 100;
@@ -556,25 +562,25 @@ static void slow_jobs_of_one_tenant_delay_no_other(void **state)
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
         fds[i] = put_slowly(w, "ann", pipe_fds);
-    for (size_t i = ARRAY_LEN(fds) - 40; i < ARRAY_LEN(fds); i++, busy++)
+    for (size_t i = BEGUN + HELD; i < ARRAY_LEN(fds); i++, busy++)
         bw_expect_error(TAKE_FD(fds[i]), ERR_BUSY, "too many operations");
-    assert_int_equal(busy, 40); /* 16 have begun, 64 are held */
-    assert_true(count_jobs(w) <= before + 16);
+    assert_int_equal(busy, 40);
+    assert_true(count_jobs(w) <= before + BEGUN);
     json_auto_t *own = bw_result(bw_send_run(w, "ann", "c", "out x", plain));
     expect_text(own, "stdout", "x");
     json_auto_t *list = bw_result(send_head(w, json_pack("{s:s, s:s, s:s}", "op", "list_runs",
                                                          "tenant", "bob", "conversationId", "c")));
     assert_non_null(list);
-    for (size_t i = 16; i < 80; i++) { /* those that were held leave */
+    for (size_t i = BEGUN; i < BEGUN + HELD; i++) { /* those that were held leave */
         close(TAKE_FD(fds[i]));
         left++;
     }
     for (size_t i = 0; i < left; i++) /* and make room */
-        fds[16 + i] = put_slowly(w, "ann", pipe_fds);
+        fds[BEGUN + i] = put_slowly(w, "ann", pipe_fds);
     bw_wait_for(w, "running", 0);
-    struct pollfd p = {.fd = fds[79], .events = POLLIN};
+    struct pollfd p = {.fd = fds[BEGUN + HELD - 1], .events = POLLIN};
     assert_int_equal(poll(&p, 1, 0), 0);
-    for (size_t i = 0; i < 80; i++)
+    for (size_t i = 0; i < BEGUN + HELD; i++)
         close(fds[i]);
     close(pipe_fds[0]); /* those that have begun end */
     close(pipe_fds[1]);

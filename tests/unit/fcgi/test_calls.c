@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "common/base/clock.h"
+#include "common/base/share.h"
 #include "fcgi/process/calls.h"
 #include "tests/unit/unit.h"
 
@@ -76,6 +77,8 @@ static void the_master_is_woken_once_and_only_if_it_wants_to_be(void **state)
     assert_true(was_woken(w));
 }
 
+#define ANY_NUMBER SIZE_MAX /* of calls of one tenant, but for its share */
+
 static void a_tenant_leaves_room_for_others(void **state)
 {
     const struct world *w = *state;
@@ -86,16 +89,54 @@ static void a_tenant_leaves_room_for_others(void **state)
         places[i].max = 3;
         call_begin(&places[i]); /* the others' calls count; the own does not */
     }
-    assert_false(call_admit(&places[0], "alice")); /* three others */
+    assert_int_equal(call_admit(&places[0], "alice", ANY_NUMBER), CALL_HAS_NO_ROOM); /* 3 others */
     call_end(&places[3]);
-    assert_true(call_admit(&places[0], "alice"));
-    assert_true(call_admit(&places[1], "alice"));
-    assert_true(call_admit(&places[2], "dave"));
+    assert_int_equal(call_admit(&places[0], "alice", ANY_NUMBER), CALL_HAS_ROOM);
+    assert_int_equal(call_admit(&places[1], "alice", ANY_NUMBER), CALL_HAS_ROOM);
+    assert_int_equal(call_admit(&places[2], "dave", ANY_NUMBER), CALL_HAS_ROOM);
     places[2].max = 2;
     call_end(&places[1]);
-    assert_true(call_admit(&places[2], "alice")); /* one of two: four times the one that is left */
+    /* one of two: four times the one that is left */
+    assert_int_equal(call_admit(&places[2], "alice", ANY_NUMBER), CALL_HAS_ROOM);
     calls_clear(w->calls, 0);
     calls_clear(w->calls, 2);
+}
+
+/* A tenant has n calls; what the next one may do. */
+static enum call_room after(size_t n, size_t max, size_t most)
+{
+    struct calls *calls = calls_new(n + 1);
+    struct call_place p = {.calls = calls, .n = n + 1, .max = max, .wake_fd = -1};
+
+    atomic_store(&calls->n_used, n + 1);
+    for (; p.i < n; p.i++) {
+        call_begin(&p);
+        atomic_store(&calls->entries[p.i].tenant, share_key("alice"));
+    }
+    call_begin(&p);
+    enum call_room room = call_admit(&p, "alice", most);
+    calls_free(calls, n + 1);
+    return room;
+}
+
+static void above_its_share_a_tenant_may_still_end_something(void **state)
+{
+    (void)state;
+    assert_int_equal(after(79, 100, ANY_NUMBER), CALL_HAS_ROOM);
+    assert_int_equal(after(80, 100, ANY_NUMBER), CALL_MAY_FREE);
+    assert_int_equal(after(83, 100, ANY_NUMBER), CALL_MAY_FREE);
+    assert_int_equal(after(84, 100, ANY_NUMBER), CALL_HAS_NO_ROOM); /* 68 of 16 that are left */
+    assert_int_equal(after(4, 5, ANY_NUMBER), CALL_MAY_FREE);
+    assert_int_equal(after(5, 5, ANY_NUMBER), CALL_HAS_NO_ROOM);
+}
+
+static void what_nginx_lets_a_tenant_have_counts_too(void **state)
+{
+    (void)state;
+    assert_int_equal(after(31, 2048, 32), CALL_HAS_ROOM);
+    assert_int_equal(after(32, 2048, 32), CALL_MAY_FREE);
+    assert_int_equal(after(32 + CALL_RESERVE - 1, 2048, 32), CALL_MAY_FREE);
+    assert_int_equal(after(32 + CALL_RESERVE, 2048, 32), CALL_HAS_NO_ROOM);
 }
 
 static void behind_the_workers_in_use_no_call_counts(void **state)
@@ -107,11 +148,11 @@ static void behind_the_workers_in_use_no_call_counts(void **state)
         const struct call_place other = place(w, i);
         call_begin(&other);
     }
-    assert_false(call_admit(&first, "alice"));
+    assert_int_equal(call_admit(&first, "alice", ANY_NUMBER), CALL_HAS_NO_ROOM);
     atomic_store(&w->calls->n_used, 2);
-    assert_true(call_admit(&first, "alice"));
+    assert_int_equal(call_admit(&first, "alice", ANY_NUMBER), CALL_HAS_ROOM);
     atomic_store(&w->calls->n_used, SIZE_MAX); /* a worker went mad */
-    assert_false(call_admit(&first, "alice"));
+    assert_int_equal(call_admit(&first, "alice", ANY_NUMBER), CALL_HAS_NO_ROOM);
 }
 
 static void without_a_master_nothing_is_counted(void **state)
@@ -120,7 +161,7 @@ static void without_a_master_nothing_is_counted(void **state)
 
     (void)state;
     call_begin(&none);
-    assert_true(call_admit(&none, "alice"));
+    assert_int_equal(call_admit(&none, "alice", ANY_NUMBER), CALL_HAS_ROOM);
     call_end(&none);
 }
 
@@ -131,6 +172,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_master_is_woken_once_and_only_if_it_wants_to_be, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_tenant_leaves_room_for_others, setup, teardown),
+        cmocka_unit_test(above_its_share_a_tenant_may_still_end_something),
+        cmocka_unit_test(what_nginx_lets_a_tenant_have_counts_too),
         cmocka_unit_test_setup_teardown(behind_the_workers_in_use_no_call_counts, setup, teardown),
         cmocka_unit_test(without_a_master_nothing_is_counted),
     };

@@ -40,6 +40,35 @@ static void check_all(struct mcp_world *w, const struct exchange *table, size_t 
     }
 }
 
+static void messages_that_end_something_are_known(void **state)
+{
+    static const struct {
+        const char *message;
+        bool frees;
+    } table[] = {
+        {"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"}", true},
+        {"{\"jsonrpc\":\"2.0\",\"id\":\"r1\",\"result\":{}}", true}, /* a call waits for it */
+        {R("tasks/cancel", "\"taskId\":\"t\""), true},
+        {R("resources/unsubscribe", "\"uri\":\"test://a\""), true},
+        {R("tools/call", "\"name\":\"waits\""), true},
+        {R("tools/call", "\"name\":\"name\""), false},
+        {R("tools/call", "\"name\":\"no such tool\""), false},
+        {R("tools/call", "\"name\":7"), false},
+        {R("tools/call", ""), false},
+        {R("waits", ""), false},
+        {"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}", false},
+        {"[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"}]", false},
+        {"{\"method\":\"notifications/cancelled\"}", false},
+        {"7", false},
+    };
+    const struct mcp_world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        json_auto_t *message = json_loads(table[i].message, JSON_DECODE_ANY, NULL);
+        assert_int_equal(mcp_frees(&w->server, message), table[i].frees);
+    }
+}
+
 static void resources_are_listed_and_read(void **state)
 {
     static const struct exchange table[] = {
@@ -298,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        TEST(messages_that_end_something_are_known),
         TEST(resources_are_listed_and_read),
         TEST(modern_resources_have_hints_and_another_code),
         TEST(prompts_are_listed_and_made),

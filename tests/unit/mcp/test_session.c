@@ -116,24 +116,60 @@ static void an_expired_session_is_unknown_and_swept(void **state)
     assert_int_equal(faccessat(w->server.sessions_fd, w->session, F_OK, 0), -1);
 }
 
-static void in_a_crowd_idle_sessions_go_first(void **state)
+/* Makes a session of the tenant, last used so long ago. */
+static void start(struct mcp_world *w, const char *tenant, int age_s, char id[])
+{
+    struct err e = ERR_INIT;
+
+    assert_int_equal(mcp_session_create(&w->server, tenant, MCP_2025_06_18, NULL, NULL, id, &e), 0);
+    age(w, id, age_s);
+}
+
+static bool is_there(const struct mcp_world *w, const char *id)
+{
+    return faccessat(w->server.sessions_fd, id, F_OK, 0) == 0;
+}
+
+static void a_tenant_with_its_share_of_sessions_loses_its_own(void **state)
 {
     struct mcp_world *w = *state;
-    char name[MCP_SESSION_ID_LEN + 1];
+    char many[9][MCP_SESSION_ID_LEN + 1], few[MCP_SESSION_ID_LEN + 1];
+    struct err e = ERR_INIT;
 
-    mcp_world_start(w, "2025-06-18", "{}");
-    for (int i = 0; i < MCP_SESSIONS_MAX + 1; i++) {
-        snprintf(name, sizeof name, "%064x", i);
-        close(openat(w->server.sessions_fd, name, O_CREAT | O_WRONLY, 0600));
-        if (i % 2)
-            age(w, name, MCP_SESSION_CROWDED_S + 60);
-    }
+    w->server.sessions_max = 10;
+    start(w, "few", 3000, few);
+    for (int i = 0; i < 8; i++)
+        start(w, "many", i == 5 ? 2000 : 100, many[i]);
+    assert_true(is_there(w, many[5]));
+    start(w, "many", 0, many[8]); /* eight, and one is left: no more */
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(is_there(w, many[i]), i != 5);
+    assert_true(is_there(w, few));
     mcp_sessions_sweep(&w->server);
-    snprintf(name, sizeof name, "%064x", 7);
-    assert_int_equal(faccessat(w->server.sessions_fd, name, F_OK, 0), -1);
-    snprintf(name, sizeof name, "%064x", 8);
-    assert_int_equal(faccessat(w->server.sessions_fd, name, F_OK, 0), 0);
-    assert_int_equal(faccessat(w->server.sessions_fd, w->session, F_OK, 0), 0);
+    assert_true(is_there(w, few));
+    start(w, "few", 0, many[5]); /* the last one */
+    assert_true(is_there(w, few));
+    assert_int_equal(mcp_session_create(&w->server, "new", MCP_2025_06_18, NULL, NULL, many[0], &e),
+                     -1);
+    assert_int_equal(e.kind, ERR_BUSY);
+    assert_contains(e.text, "SANDCGI_MAX_SESSIONS");
+    assert_string_equal(many[0], "");
+}
+
+static void without_room_for_a_session_a_client_is_served(void **state)
+{
+    struct mcp_world *w = *state;
+    char id[MCP_SESSION_ID_LEN + 1];
+
+    w->server.sessions_max = 1;
+    start(w, "other", 0, id);
+    struct asked a = mcp_world_ask(
+        w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{"
+           "\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},"
+           "\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}");
+    assert_int_equal(a.answer.status, 200);
+    assert_string_equal(a.answer.session, "");
+    asked_clear(&a);
 }
 
 static void the_sweep_leaves_streams_that_are_being_written(void **state)
@@ -299,7 +335,8 @@ int main(void)
         TEST(a_session_of_the_revision_with_batches_may_use_them),
         TEST(only_its_tenant_knows_a_session),
         TEST(an_expired_session_is_unknown_and_swept),
-        TEST(in_a_crowd_idle_sessions_go_first),
+        TEST(a_tenant_with_its_share_of_sessions_loses_its_own),
+        TEST(without_room_for_a_session_a_client_is_served),
         TEST(the_sweep_leaves_streams_that_are_being_written),
         TEST(delete_ends_a_session_for_good),
         TEST(subscriptions_are_kept_and_bounded),

@@ -1,6 +1,7 @@
 /* Which run may start: limits hold, turns are fair, none is lost. */
 #include "config.h"
 
+#include "common/base/share.h"
 #include "common/scheduler/admission.h"
 #include "tests/unit/unit.h"
 
@@ -89,6 +90,36 @@ static void background_runs_have_a_limit_of_their_own(void **state)
     assert_int_equal(admission_ask(a, &w, &position, &retry),
                      ADMISSION_WAIT); /* its sandbox_dir is full */
     admission_free(a);
+}
+
+/* How many runs of one tenant that is alone begin; then one of another must begin, too. */
+static size_t begun_alone(const struct admission_limits *l)
+{
+    struct admission *a = admission_new(l);
+    char tickets[100];
+    size_t position, n = 0;
+    int64_t retry;
+
+    while (ask(a, "many", "b", tickets + n, &position, &retry) == ADMISSION_GO)
+        n++;
+    if (n < l->server)
+        assert_int_equal(ask(a, "few", "c", tickets + 99, &position, &retry), ADMISSION_GO);
+    assert_null(admission_next(a)); /* what waits takes no place that is left for others */
+    admission_free(a);
+    return n;
+}
+
+static void one_tenant_alone_leaves_places(void **state)
+{
+    (void)state;
+    assert_int_equal(begun_alone(&(struct admission_limits){.server = 16, .queue = 9}), 13);
+    assert_int_equal(
+        begun_alone(&(struct admission_limits){.server = 16, .tenant = 15, .queue = 9}), 13);
+    assert_int_equal(begun_alone(&(struct admission_limits){.server = 16, .tenant = 5, .queue = 9}),
+                     5);
+    assert_int_equal(
+        begun_alone(&(struct admission_limits){.server = 16, .tenant = 16, .queue = 9}), 16);
+    assert_int_equal(begun_alone(&(struct admission_limits){.server = 1, .queue = 9}), 1);
 }
 
 static void one_tenant_alone_leaves_room_in_the_line(void **state)
@@ -181,8 +212,9 @@ static size_t count(const struct world *w, enum where where, int tenant, int san
 
 static bool could_go(const struct world *w, const struct item *k)
 {
-    return count(w, RUNNING, -1, -1) < limits.server &&
-           count(w, RUNNING, k->tenant, -1) < limits.tenant &&
+    return count(w, RUNNING, k->tenant, -1) < limits.tenant &&
+           share_allows(count(w, RUNNING, k->tenant, -1), count(w, RUNNING, -1, -1),
+                        limits.server) &&
            count(w, RUNNING, k->tenant, k->sandbox_dir) < limits.conversation;
 }
 
@@ -389,6 +421,7 @@ int main(void)
         cmocka_unit_test(places_then_a_line_then_busy),
         cmocka_unit_test(a_full_conversation_holds_up_only_itself),
         cmocka_unit_test(background_runs_have_a_limit_of_their_own),
+        cmocka_unit_test(one_tenant_alone_leaves_places),
         cmocka_unit_test(one_tenant_alone_leaves_room_in_the_line),
         cmocka_unit_test(the_retry_time_follows_the_pace),
         cmocka_unit_test(random_steps_break_no_rule_and_lose_no_run),

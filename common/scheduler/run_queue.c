@@ -238,8 +238,10 @@ bool run_queue_next(struct run_queue *q, int64_t now_ms, struct run_action *out)
                        out);
         return true;
     }
-    for (run = q->first; run; run = run->next) /* the turn is over */
-        run->passed_by = false;
+    /* The turn is over. Behind a fork, a write has its page copied. */
+    for (run = q->first; run; run = run->next)
+        if (run->passed_by)
+            run->passed_by = false;
     return false;
 }
 

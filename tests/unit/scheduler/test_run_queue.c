@@ -7,6 +7,8 @@
 #include "common/scheduler/run_queue.h"
 #include "tests/unit/unit.h"
 
+#include <sys/mman.h>
+
 #define N      64
 #define STARTS 4
 
@@ -327,6 +329,29 @@ static void without_a_place_a_run_waits_and_is_told_its_position(void **state)
     end(w);
 }
 
+/* Behind each fork of the main process a write has the run's page copied. */
+static void a_turn_does_not_write_to_runs_that_wait(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.limits.server = 1;
+    begin(w);
+    arrive(w, "t");
+    assert_true(next(w));
+    start(w, spawn(w));
+    struct queued_run *run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(run != MAP_FAILED);
+    *run = *run_of(w, "t");
+    assert_true(add(w, run));
+    assert_int_equal(mprotect(run, sizeof *run, PROT_READ), 0);
+    assert_false(next(w));
+    assert_int_equal(mprotect(run, sizeof *run, PROT_READ | PROT_WRITE), 0);
+    run_queue_drop(w->queue, run, w->now);
+    assert_int_equal(munmap(run, sizeof *run), 0);
+    end(w);
+}
+
 static void time_in_the_queue_ends_as_busy(void **state)
 {
     struct world *w = *state;
@@ -528,6 +553,7 @@ int main(void)
         CASE(starts_go_round_the_tenants),
         CASE(a_tenant_that_is_not_alone_has_half_of_the_starts),
         CASE(without_a_place_a_run_waits_and_is_told_its_position),
+        CASE(a_turn_does_not_write_to_runs_that_wait),
         CASE(time_in_the_queue_ends_as_busy),
         CASE(a_run_that_can_start_starts_also_when_its_time_is_over),
         CASE(the_time_of_a_run_that_has_its_supervisor_does_not_end),

@@ -28,10 +28,12 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e);
 /*
  * The hub: holds the long-lived streams (GET /mcp, subscriptions/listen, replays), so that they
  * occupy no worker. Its loop never blocks: short-lived children (hub_jobs.c) ask the broker. Serves
- * listen_fd (FastCGI, non-blocking) and events_fd (events.h) until SIGTERM, then ends every stream
+ * listen_fd (FastCGI, non-blocking) and events_fds (events.h) until SIGTERM, then ends every stream
  * in order. Returns 0, or -1 when a socket is unusable.
  */
-int hub_serve(const struct app *app, int listen_fd, int events_fd, struct err *e);
+#define HUB_EVENTS 2 /* sockets: SANDCGI_EVENTS, and one end of a pair, the workers' */
+int hub_serve(const struct app *app, int listen_fd, const int events_fds[HUB_EVENTS],
+              struct err *e);
 
 /* CGI (RFC 3875): one request from the environment and standard input. */
 void cgi_serve(const struct app *app);

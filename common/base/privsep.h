@@ -56,7 +56,8 @@ struct privsep_needs {
     const char *const *files; /* may be read, folders with all below; NULL-terminated; those that do
                                  not exist are left out. NULL: none */
     int folder_fd;            /* files below may be changed; -1: none */
-    const int *families;      /* of new sockets; 0-terminated. NULL: none */
+    const int *families;      /* of new sockets; 0-terminated. NULL: none, and no address is
+                                 connected or sent to */
     const uint16_t *ports;    /* TCP's that it may connect to; 0-terminated. NULL: any */
     bool children;            /* may it start and kill some */
     const char *calls;        /* the only system calls, with blanks between; NULL: those of an

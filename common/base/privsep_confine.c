@@ -39,7 +39,6 @@ enum { RULE_BENEATH = 1, RULE_PORT = 2 };
 #define FS_READ_DIR    (1u << 3)
 #define FS_REMOVE_FILE (1u << 5)
 #define FS_MAKE_FILE   (1u << 8)
-#define FS_MAKE_SOCKET (1u << 9)
 #define FS_MAKE_FIFO   (1u << 10)
 #define FS_TRUNCATE    (1u << 14)
 #define FS_ALL_1       ((1u << 13) - 1) /* of version 1; further ones came with */
@@ -47,8 +46,8 @@ enum { RULE_BENEATH = 1, RULE_PORT = 2 };
 #define FS_ALL_3       ((1u << 15) - 1)
 #define FS_ALL_5       ((1u << 16) - 1)
 #define FS_CHANGE                                                                                  \
-    (FS_WRITE_FILE | FS_READ_FILE | FS_READ_DIR | FS_REMOVE_FILE | FS_MAKE_FILE | FS_MAKE_SOCKET | \
-     FS_MAKE_FIFO | FS_TRUNCATE)
+    (FS_WRITE_FILE | FS_READ_FILE | FS_READ_DIR | FS_REMOVE_FILE | FS_MAKE_FILE | FS_MAKE_FIFO |   \
+     FS_TRUNCATE)
 
 #define TCP_BIND    (1u << 0)
 #define TCP_CONNECT (1u << 1)
@@ -164,8 +163,8 @@ static const char ordinary_calls[] =
     "rt_sigtimedwait rt_sigtimedwait_time64 sigaltstack sigreturn signalfd4 wait4 waitid "
     /* waiting, pipes, open sockets */
     "poll ppoll ppoll_time64 select _newselect pselect6 pselect6_time64 epoll_create1 epoll_ctl "
-    "epoll_wait epoll_pwait epoll_pwait2 eventfd2 pipe pipe2 bind connect listen accept accept4 "
-    "getsockname getpeername getsockopt setsockopt send sendto sendmsg sendmmsg recv recvfrom "
+    "epoll_wait epoll_pwait epoll_pwait2 eventfd2 pipe pipe2 accept accept4 "
+    "getsockname getpeername getsockopt setsockopt send sendmsg sendmmsg recv recvfrom "
     "recvmsg recvmmsg recvmmsg_time64 shutdown";
 
 /* No library calls these: other bytes than ours have taken over the process. */
@@ -181,6 +180,7 @@ static const scmp_datum_t harmless_ioctls[] = {FIONREAD, FIONBIO, FIOCLEX, TCGET
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
      CLONE_NEWNET)
 #define CALL_NAME_MAX 31
+#define SOCKET_TYPES  0xfu /* of socketpair's type, which has flags as well */
 #ifdef __s390__
 #define CLONE_FLAGS_ARG 1
 #else
@@ -244,6 +244,20 @@ static int add_sockets(scmp_filter_ctx filter, const struct privsep_needs *needs
     return add_rule(filter, SCMP_ACT_KILL_PROCESS, "socket", &SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
 }
 
+/* The filter cannot see sendmsg's address, but a pair of streams sends to nothing else. */
+static int add_addresses(scmp_filter_ctx filter, const struct privsep_needs *needs)
+{
+    const struct scmp_arg_cmp stream[] = {SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+                                          SCMP_A1(SCMP_CMP_MASKED_EQ, SOCKET_TYPES, SOCK_STREAM)};
+    const struct scmp_arg_cmp no_address = SCMP_A4(SCMP_CMP_EQ, 0);
+
+    if (seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), ARRAY_LEN(stream),
+                               stream) < 0)
+        return -1;
+    return needs->families ? add_rules(filter, SCMP_ACT_ALLOW, "bind connect listen sendto")
+                           : add_rule(filter, SCMP_ACT_ALLOW, "sendto", &no_address);
+}
+
 /* clone3's flags cannot be seen: without it libc uses clone. */
 static int add_children(scmp_filter_ctx filter, bool children)
 {
@@ -266,8 +280,7 @@ static int add_ordinary(scmp_filter_ctx filter, const struct privsep_needs *need
             return -1;
     }
     if (add_rule(filter, SCMP_ACT_ALLOW, "prlimit64", &SCMP_A0(SCMP_CMP_EQ, 0)) < 0 ||
-        add_rule(filter, SCMP_ACT_ALLOW, "socketpair", &SCMP_A0(SCMP_CMP_EQ, AF_UNIX)) < 0 ||
-        add_children(filter, needs->children) < 0)
+        add_addresses(filter, needs) < 0 || add_children(filter, needs->children) < 0)
         return -1;
     return add_rules(filter, SCMP_ACT_ALLOW, ordinary_calls);
 }

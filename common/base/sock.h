@@ -28,6 +28,15 @@ int sock_listen(const char *address, const struct sock_owner *owner, struct err 
 /* Connects to a Unix socket path, blocking, CLOEXEC. ERR_UNAVAILABLE without a listener. */
 int sock_connect_unix(const char *path, struct err *e);
 
+/*
+ * A connection for a process that may not connect: over is its end of a SOCK_SEQPACKET pair, and
+ * the process at the other end takes the connection from there. ERR_TIMEOUT: that takes none.
+ */
+int sock_connect_over(int over, struct err *e);
+
+/* Does not wait. -1: none has come; errno as accept(2) sets it. */
+int sock_accept_over(int over);
+
 /* True when fd is a socket in listening state (as spawn-fcgi hands over on 0). */
 bool sock_is_listening(int fd);
 

@@ -30,8 +30,8 @@ struct held_jobs {
 struct broker {
     const struct broker_config *config;
     struct loop loop;
-    int listen_fd, signal_fd;
-    struct loop_watch listen_watch, signal_watch;
+    int listen_fd, conns_fd, signal_fd; /* conns_fd: see broker_serve */
+    struct loop_watch listen_watch, conns_watch, signal_watch;
     struct sandbox_root root;
     struct children *children;
     struct pool *pool;

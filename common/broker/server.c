@@ -86,13 +86,11 @@ static bool peer_allowed(const struct broker *b, int fd)
     return uid == geteuid() || uid == 0 || uid == b->config->client_uid;
 }
 
-static void on_connection(void *owner, void *item, uint32_t events)
+/* -1: there is none; errno says why. */
+static void add_connection(struct broker *b, int take_fd)
 {
-    struct broker *b = owner;
-    AUTO_FD int fd = accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    AUTO_FD int fd = take_fd;
 
-    (void)item;
-    (void)events;
     if (fd < 0) {
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
             log_error("accept: %s", strerror(errno));
@@ -107,6 +105,24 @@ static void on_connection(void *owner, void *item, uint32_t events)
     pending_conns_add(&b->pending_conns, TAKE_FD(fd));
 }
 
+static void on_connection(void *owner, void *item, uint32_t events)
+{
+    struct broker *b = owner;
+
+    (void)item;
+    (void)events;
+    add_connection(b, accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC));
+}
+
+static void on_handed_connection(void *owner, void *item, uint32_t events)
+{
+    struct broker *b = owner;
+
+    (void)item;
+    (void)events;
+    add_connection(b, sock_accept_over(b->conns_fd));
+}
+
 /* Connections are accepted from the housekeeper's first report on, until the server stops. */
 static void watch_listener(struct broker *b)
 {
@@ -117,11 +133,15 @@ static void watch_listener(struct broker *b)
     bool open = !b->stopping && b->accept_at.at_ms < 0 && b->housekeeper.first_message.at_ms < 0;
     if (open == (b->listen_watch.fd >= 0))
         return;
-    if (!open)
+    if (!open) {
         loop_remove(&b->loop, &b->listen_watch);
-    else if (loop_add(&b->loop, &b->listen_watch, b->listen_fd, EPOLLIN, on_connection, NULL, &e) <
-             0)
+        loop_remove(&b->loop, &b->conns_watch);
+    } else if (loop_add(&b->loop, &b->listen_watch, b->listen_fd, EPOLLIN, on_connection, NULL,
+                        &e) < 0 ||
+               (b->conns_fd >= 0 && loop_add(&b->loop, &b->conns_watch, b->conns_fd, EPOLLIN,
+                                             on_handed_connection, NULL, &e) < 0)) {
         log_error("%s", e.text);
+    }
 }
 
 /* ---- the loop ---- */
@@ -305,13 +325,15 @@ static void close_broker(struct broker *b)
     sandbox_root_close(&b->root);
 }
 
-int broker_serve(const struct broker_config *config, int listen_fd, struct err *e)
+int broker_serve(const struct broker_config *config, int listen_fd, int conns_fd, struct err *e)
 {
     struct broker b = {.config = config,
                        .loop = LOOP_INIT,
                        .listen_fd = listen_fd,
+                       .conns_fd = conns_fd,
                        .signal_fd = -1,
                        .listen_watch = LOOP_WATCH_INIT,
+                       .conns_watch = LOOP_WATCH_INIT,
                        .signal_watch = LOOP_WATCH_INIT,
                        .root = {.fd = -1},
                        .accept_at = DEADLINE_NEVER};

@@ -21,6 +21,10 @@ struct broker_client {
     int tick_ms;
 };
 
+/* From now on this process connects over fd (sock_connect_over), not by path. */
+void client_connect_over(int fd);
+int client_connect(const struct broker_client *c, struct err *e);
+
 enum broker_live_kind {
     BROKER_LIVE_STDOUT,
     BROKER_LIVE_STDERR,

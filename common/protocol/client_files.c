@@ -177,7 +177,7 @@ static int pack_begin(const struct broker_client *c, const char *subject, int *o
 {
     json_auto_t *head = op_head_new(OP_PACK, "{s:s}", "subject", subject);
     int pipe_fds[2];
-    AUTO_FD int fd = sock_connect_unix(c->path, e);
+    AUTO_FD int fd = client_connect(c, e);
 
     if (fd < 0)
         return -1;

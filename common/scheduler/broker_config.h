@@ -31,6 +31,7 @@ struct broker_config {
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;
+    const char *path; /* of the socket on which this broker listens, and the next one */
     const char *root_path, *host_path, *file_secret, *base_url;
     int64_t url_ttl_s; /* of files' URLs; 0: as long as the file is there */
     uid_t sandbox_uid; /* of programs and their files; 0: each sandbox has its own */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 
 #define ENV_NAME_MAX 128
 #define REDIAL_MS    200
@@ -54,7 +55,7 @@ static void channel_receive(struct channel *c)
     }
     loop_remove(&c->loop, &c->watch);
     auto_close_fd(&c->fd);
-    if (c->ops->on_lost(c->loop.owner) && c->broker_path[0])
+    if (c->ops->on_lost(c->loop.owner))
         c->redial = deadline_in_ms(REDIAL_MS);
 }
 
@@ -76,22 +77,13 @@ void channel_close(struct channel *c)
 
 /* ---- the next main process ---- */
 
-void channel_remember_broker(struct channel *c, int connection)
-{
-    struct sockaddr_un a = {0};
-    socklen_t len = sizeof a;
-
-    if (getsockname(connection, (struct sockaddr *)&a, &len) == 0 && a.sun_family == AF_UNIX)
-        memcpy(c->broker_path, a.sun_path, sizeof c->broker_path - 1);
-}
-
 static int channel_adopt(struct channel *c, struct err *e)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     AUTO_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     json_auto_t *head = c->ops->adopt_head(c->loop.owner);
 
-    memcpy(a.sun_path, c->broker_path, sizeof a.sun_path);
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", c->broker_path);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof a) < 0)
         return err_errno(e, "%s", c->broker_path);
     if (wire_post(fd, head, -1, e) < 0 ||
@@ -171,6 +163,7 @@ bool container_open(struct container *c, const struct supervisor_start *start, v
     waiters_init(&c->waiters, &c->channel.loop, ready);
     if (channel_open(&c->channel, start->channel, ops, owner, &e) == 0)
         c->lock_fd = run_lock_take(start->root->fd, start->run_id, &e);
+    c->channel.broker_path = start->config->path;
     c->attend = (struct engine_attend){.fd = c->channel.loop.fd, .tick = tick, .ctx = owner};
     c->engine = c->lock_fd < 0 ? NULL : docker_engine_new(&address, &e);
     if (c->engine)

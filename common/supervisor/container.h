@@ -12,8 +12,6 @@
 #include "common/supervisor/supervisor.h"
 #include "common/supervisor/waiters.h"
 
-#include <sys/un.h>
-
 #define CONTAINER_START_MS 30000 /* for the engine to start a container */
 
 /* A message {"do": name}. A message with a connection where none belongs, or without one, is
@@ -40,7 +38,7 @@ struct channel {
     struct loop_watch timer_watch;
     struct deadline alarm;  /* when the timer rings; never: not set */
     struct deadline redial; /* when the next main process is tried */
-    char broker_path[sizeof((struct sockaddr_un *)0)->sun_path]; /* "": not known */
+    const char *broker_path;
     const struct channel_ops *ops;
 };
 
@@ -59,9 +57,6 @@ struct container {
 bool container_open(struct container *c, const struct supervisor_start *start, void *owner,
                     const struct channel_ops *ops, loop_handler *ready, bool (*tick)(void *owner));
 void container_clear(struct container *c);
-
-/* The socket on which connection was accepted is where the next main process will listen. */
-void channel_remember_broker(struct channel *c, int connection);
 
 /* Without waiting; without a main process the message is dropped. */
 void channel_send(const struct channel *c, json_t *take_message);

@@ -155,8 +155,6 @@ void psandbox_take_call(void *owner, const json_t *message, int take_connection)
     struct waiter *r = NULL;
     struct err e = ERR_INIT;
 
-    if (!s->base.channel.broker_path[0])
-        channel_remember_broker(&s->base.channel, take_connection);
     while (kind < ARRAY_LEN(ops) && op != ops[kind])
         kind++;
     bool full = !log && (s->n_calls == PSANDBOX_CALLS_MAX ||

@@ -215,7 +215,6 @@ void supervisor_claim(void *owner, const json_t *message, int take_connection)
         close(take_connection); /* without a word: the main process gives the run to another */
         return;
     }
-    channel_remember_broker(&s->base.channel, take_connection);
     if (receive_request(s, json_object_get(message, "head"), take_connection, &e) < 0) {
         waiter_refuse(take_connection, &e);
         s->stop = true;

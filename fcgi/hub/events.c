@@ -45,14 +45,22 @@ void event_sender_clear(struct event_sender *s)
     auto_close_fd(&s->fd);
 }
 
+void event_sender_use(struct event_sender *s, int take_fd)
+{
+    auto_close_fd(&s->fd);
+    s->fd = take_fd;
+    s->to.sun_family = AF_UNSPEC;
+}
+
 /* False: the hub's queue is full. Without a hub the event is done with. */
 static bool try_send(const struct event_sender *s, const struct buf *text)
 {
+    const struct sockaddr *to = s->to.sun_family ? (const struct sockaddr *)&s->to : NULL;
     ssize_t n;
 
     do
-        n = sendto(s->fd, text->data, text->len, MSG_NOSIGNAL, (const struct sockaddr *)&s->to,
-                   sizeof s->to);
+        n = sendto(s->fd, text->data, text->len, MSG_NOSIGNAL | MSG_DONTWAIT, to,
+                   to ? sizeof s->to : 0);
     while (n < 0 && errno == EINTR);
     return n >= 0 || (errno != EAGAIN && errno != ENOBUFS);
 }
@@ -127,6 +135,7 @@ int events_listen(const char *path, const struct account *workers, struct err *e
     if (fd < 0)
         return err_errno(e, "cannot create a socket");
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    shutdown(fd, SHUT_WR); /* else a hub that is taken over could send to every socket's path */
     mode_t before = umask(0177);
     int rc = bind(fd, (const struct sockaddr *)&a, sizeof a);
     umask(before);

@@ -11,8 +11,8 @@
 #define EVENTS_TIMEOUT_MS 50 /* for processes that serve one caller */
 
 struct event_sender {
-    int fd; /* -1: events are dropped */
-    struct sockaddr_un to;
+    int fd;                /* -1: events are dropped */
+    struct sockaddr_un to; /* no family: fd is connected */
     int timeout_ms;
     struct deadline no_wait_until; /* after a timeout others are not waited for */
 };
@@ -21,14 +21,16 @@ struct event_sender {
  * hub's queue; 0 in a process that must never wait. */
 void event_sender_init(struct event_sender *s, const char *path, int timeout_ms);
 void event_sender_clear(struct event_sender *s);
+/* Sends over take_fd, an end of a SOCK_SEQPACKET pair, instead. */
+void event_sender_use(struct event_sender *s, int take_fd);
 
 /* False: there was no room in time, which is said once while that lasts. */
 bool event_sender_try(struct event_sender *s, const struct mcp_event *event);
 /* mcp_server.publish; ctx is the struct event_sender. An event without room is dropped: logged. */
 void event_sender_publish(void *ctx, const struct mcp_event *event);
 
-/* The hub's end: a bound datagram socket that only the workers' account and root may write to.
- * Non-blocking, CLOEXEC. */
+/* The hub's end: a bound datagram socket that only the workers' account and root may write to,
+ * and that itself sends nothing. Non-blocking, CLOEXEC. */
 int events_listen(const char *path, const struct account *workers, struct err *e);
 
 /* One event; its strings live as long as the returned object, which the caller owns. NULL: none is

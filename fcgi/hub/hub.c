@@ -35,8 +35,9 @@ struct hub {
     struct hub_rules rules;
     struct loop loop;
     struct hub_jobs jobs;
-    int listen_fd, events_fd, inotify_fd;
-    struct loop_watch listen_watch, events_watch, inotify_watch;
+    int listen_fd, inotify_fd;
+    int events_fds[HUB_EVENTS];
+    struct loop_watch listen_watch, events_watches[HUB_EVENTS], inotify_watch;
     struct hub_stream *streams; /* the latest first */
     struct hub_stream *closed; /* freed at the end of a turn: functions up the stack may use them */
     size_t n_streams, n_pending; /* the latter: of the former, without a complete request */
@@ -328,12 +329,12 @@ static void send_event(struct hub *h, struct hub_stream *s, const struct mcp_eve
 static void on_event(void *owner, void *item, uint32_t events)
 {
     struct hub *h = owner;
+    const int *fd = item;
     struct mcp_event event;
 
-    (void)item;
     (void)events;
     for (int i = 0; i < BATCH; i++) {
-        json_auto_t *object = events_receive(h->events_fd, &event);
+        json_auto_t *object = events_receive(*fd, &event);
         if (!object)
             return;
         for (EACH_STREAM(h, s))
@@ -417,7 +418,8 @@ static int hub_drain(struct hub *h, const sigset_t *while_waiting, struct err *e
 
     h->draining = true;
     loop_remove(&h->loop, &h->listen_watch);
-    loop_remove(&h->loop, &h->events_watch);
+    for (size_t i = 0; i < HUB_EVENTS; i++)
+        loop_remove(&h->loop, &h->events_watches[i]);
     for (EACH_STREAM(h, s))
         if (!s->reader)
             stream_finish(h, s);
@@ -434,9 +436,12 @@ static int hub_open(struct hub *h, struct err *e)
         log_warn("inotify: %s; replays are polled every %d ms", strerror(errno), TICK_MS);
     if (loop_init(&h->loop, h, e) < 0 ||
         (h->inotify_fd >= 0 &&
-         loop_add(&h->loop, &h->inotify_watch, h->inotify_fd, EPOLLIN, on_inotify, NULL, e) < 0) ||
-        loop_add(&h->loop, &h->events_watch, h->events_fd, EPOLLIN, on_event, NULL, e) < 0)
+         loop_add(&h->loop, &h->inotify_watch, h->inotify_fd, EPOLLIN, on_inotify, NULL, e) < 0))
         return -1;
+    for (size_t i = 0; i < HUB_EVENTS; i++)
+        if (loop_add(&h->loop, &h->events_watches[i], h->events_fds[i], EPOLLIN, on_event,
+                     &h->events_fds[i], e) < 0)
+            return -1;
     return loop_add(&h->loop, &h->listen_watch, h->listen_fd, EPOLLIN, on_connection, NULL, e);
 }
 
@@ -450,12 +455,12 @@ static void hub_close(struct hub *h)
     loop_clear(&h->loop);
 }
 
-int hub_serve(const struct app *app, int listen_fd, int events_fd, struct err *e)
+int hub_serve(const struct app *app, int listen_fd, const int events_fds[HUB_EVENTS], struct err *e)
 {
     struct hub h = {.app = app,
                     .loop = LOOP_INIT,
                     .listen_fd = listen_fd,
-                    .events_fd = events_fd,
+                    .events_fds = {events_fds[0], events_fds[1]},
                     .inotify_fd = -1,
                     .listen_watch = LOOP_WATCH_INIT,
                     .max_streams = hub_streams_allowed(app->settings->max_streams),

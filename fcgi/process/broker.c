@@ -64,6 +64,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .allow_images = s->images,
         .instance = s->instance_id,
         .runtime = s->runtime,
+        .path = s->broker,
         .root_path = s->sandbox_root,
         .host_path = s->sandbox_host_path,
         .file_secret = s->file_secret,
@@ -102,7 +103,8 @@ static void broker_main(const struct settings *s, int listen_fd, pid_t parent)
     struct broker_config config = broker_config_of(s, geteuid());
     if (config.limits.tenant_runs == 0) /* there is one tenant */
         config.limits.tenant_runs = config.limits.max_runs;
-    if (broker_serve(&config, listen_fd, &e) == 0)
+    config.path = socket_path;
+    if (broker_serve(&config, listen_fd, -1, &e) == 0)
         _exit(0);
     log_error("%s", e.text);
     _exit(1);

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/protocol/client_call.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
 #include "fcgi/process/guard.h"
@@ -35,6 +36,20 @@ enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB };
 
 static const char *const role_names[] = {"broker", "worker", "hub"};
 
+/* No hub: FD_HUB and FD_EVENTS are -1. FD_WAKE: a call has begun or ended while the master did not
+ * look. …_IN and …_OUT are pairs, on which workers and hub send: connections to the broker, events
+ * to the hub. */
+enum { FD_SIGNAL, FD_FASTCGI, FD_BROKER, FD_HUB, FD_EVENTS, FD_SESSIONS, FD_WAKE };
+enum { FD_CONNS_IN = FD_WAKE + 1, FD_CONNS_OUT, FD_EVENTS_IN, FD_EVENTS_OUT, N_FDS };
+
+/* The other descriptors are closed: a worker could take connections of others from them. */
+#define FRONT_FDS (1u << FD_SESSIONS | 1u << FD_CONNS_OUT | 1u << FD_EVENTS_OUT)
+static const unsigned kept_fds[] = {
+    [ROLE_BROKER] = 1u << FD_BROKER | 1u << FD_CONNS_IN,
+    [ROLE_WORKER] = FRONT_FDS | 1u << FD_FASTCGI | 1u << FD_WAKE,
+    [ROLE_HUB] = FRONT_FDS | 1u << FD_HUB | 1u << FD_EVENTS | 1u << FD_EVENTS_IN,
+};
+
 /* One child that is to run. */
 struct child_slot {
     enum role role;
@@ -49,10 +64,7 @@ struct master {
     struct settings *settings;
     const char *config_path;
     struct account workers;
-    int fastcgi_fd, broker_fd, signal_fd;
-    int hub_fd, events_fd; /* -1: no hub */
-    int sessions_fd;
-    int wake_fd; /* a call has begun or ended while the master did not look */
+    int fds[N_FDS];
     sigset_t old_mask;
     struct child_slot *slots;
     size_t n_slots, first_worker;
@@ -70,11 +82,7 @@ static int broker_main(struct master *m, struct err *e)
 {
     const struct broker_config config = broker_config_of(m->settings, m->workers.uid);
 
-    for (int **fd = (int *[]){&m->fastcgi_fd, &m->hub_fd, &m->events_fd, &m->sessions_fd,
-                              &m->wake_fd, NULL};
-         *fd; fd++)
-        auto_close_fd(*fd);
-    return broker_serve(&config, m->broker_fd, e);
+    return broker_serve(&config, m->fds[FD_BROKER], m->fds[FD_CONNS_IN], e);
 }
 
 /* Workers and hub parse hostile input: they drop all rights, and erase the secrets that only the
@@ -86,31 +94,30 @@ static int front_main(struct master *m, const struct child_slot *slot, struct er
     struct app app;
     int result = 0;
 
-    auto_close_fd(&m->broker_fd);
-    auto_close_fd(hub ? &m->fastcgi_fd : &m->hub_fd);
     if (hub)
         hub_streams_reserve(m->settings->max_streams);
-    else
-        auto_close_fd(&m->events_fd);
     if (app_init(&app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0 ||
         (!hub && worker_memory_bound(m->settings->max_body, e) < 0))
         return -1;
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
-    app_set_sessions(&app, m->sessions_fd);
+    app_set_sessions(&app, m->fds[FD_SESSIONS]);
+    client_connect_over(m->fds[FD_CONNS_OUT]);
+    event_sender_use(&app.events, TAKE_FD(m->fds[FD_EVENTS_OUT]));
     if (!hub)
         app.place = (struct call_place){.calls = m->calls,
                                         .i = (size_t)(slot - m->slots) - m->first_worker,
                                         .n = m->n_slots - m->first_worker,
                                         .max = m->settings->max_calls,
-                                        .wake_fd = m->wake_fd};
+                                        .wake_fd = m->fds[FD_WAKE]};
     json_object_seed(0); /* from /dev/urandom, which cannot be opened later */
-    if (account_confine(m->sessions_fd, hub, e) < 0)
+    if (account_confine(m->fds[FD_SESSIONS], hub, e) < 0)
         return -1;
     mem_trim();              /* what it took to make the filter */
     if (getppid() == master) /* else it died while the change of account had cleared the signal */
-        result = hub ? hub_serve(&app, m->hub_fd, m->events_fd, e)
-                     : fastcgi_serve(&app, m->fastcgi_fd, e);
+        result = hub ? hub_serve(&app, m->fds[FD_HUB],
+                                 (int[]){m->fds[FD_EVENTS], m->fds[FD_EVENTS_IN]}, e)
+                     : fastcgi_serve(&app, m->fds[FD_FASTCGI], e);
     app_clear(&app);
     return result;
 }
@@ -124,7 +131,9 @@ static void child_main(struct master *m, const struct child_slot *slot, pid_t pa
     if (getppid() != parent)
         _exit(0);
     log_setup((enum log_level)m->settings->log_level, role_names[slot->role]);
-    auto_close_fd(&m->signal_fd);
+    for (size_t i = 0; i < N_FDS; i++)
+        if (!(kept_fds[slot->role] & 1u << i))
+            auto_close_fd(&m->fds[i]);
     sigprocmask(SIG_SETMASK, &m->old_mask, NULL);
     int result = slot->role == ROLE_BROKER ? broker_main(m, &e) : front_main(m, slot, &e);
     if (result < 0)
@@ -218,7 +227,7 @@ static void slots_free(struct master *m)
 
 static void slots_make(struct master *m)
 {
-    m->first_worker = m->hub_fd >= 0 ? 2 : 1;
+    m->first_worker = m->fds[FD_HUB] >= 0 ? 2 : 1;
     m->n_slots = m->first_worker + m->settings->workers + m->settings->max_calls;
     m->calls = calls_new(m->n_slots - m->first_worker);
     m->slots = mem_array(m->n_slots, sizeof *m->slots);
@@ -355,7 +364,7 @@ static void on_signal(struct master *m)
 {
     struct signalfd_siginfo info;
 
-    while (read(m->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+    while (read(m->fds[FD_SIGNAL], &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             master_stop(m);
         else if (info.ssi_signo == SIGHUP && !m->stopping)
@@ -384,11 +393,11 @@ static void master_tick(struct master *m)
             slot_start(m, &m->slots[i]);
         next = deadline_min(next, m->slots[i].start_at);
     }
-    struct pollfd p[] = {{.fd = m->signal_fd, .events = POLLIN},
-                         {.fd = m->wake_fd, .events = POLLIN}};
+    struct pollfd p[] = {{.fd = m->fds[FD_SIGNAL], .events = POLLIN},
+                         {.fd = m->fds[FD_WAKE], .events = POLLIN}};
     if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) > 0 && p[0].revents)
         on_signal(m);
-    eventfd_read(m->wake_fd, &ignored);
+    eventfd_read(m->fds[FD_WAKE], &ignored);
     if (m->stopping && deadline_passed(m->give_up)) {
         signal_all(m, SIGKILL);
         m->give_up = deadline_in_ms(GRACE_MS);
@@ -403,34 +412,35 @@ static int master_open_signals(struct master *m, struct err *e)
         sigaddset(&set, *sig);
     if (sigprocmask(SIG_BLOCK, &set, &m->old_mask) < 0)
         return err_errno(e, "sigprocmask");
-    m->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (m->signal_fd < 0)
+    m->fds[FD_SIGNAL] = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (m->fds[FD_SIGNAL] < 0)
         return err_errno(e, "signalfd");
-    m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return m->wake_fd < 0 ? err_errno(e, "eventfd") : 0;
+    m->fds[FD_WAKE] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return m->fds[FD_WAKE] < 0 ? err_errno(e, "eventfd") : 0;
 }
 
 /* Finds every error of the configuration before the first child is started. */
 static int master_open(struct master *m, struct err *e)
 {
     const struct settings *s = m->settings;
+    int *fds = m->fds;
 
-    if (settings_usable(s, &m->workers, e) < 0 || (m->fastcgi_fd = listen_fastcgi(s, e)) < 0 ||
-        (m->broker_fd = listen_broker(s, &m->workers, e)) < 0 ||
-        (m->sessions_fd = sessions_dir_open(s, &m->workers, e)) < 0 ||
-        (*s->hub && (m->hub_fd = listen_front(s, s->hub, "SANDCGI_HUB", e)) < 0))
+    if (settings_usable(s, &m->workers, e) < 0 || (fds[FD_FASTCGI] = listen_fastcgi(s, e)) < 0 ||
+        (fds[FD_BROKER] = listen_broker(s, &m->workers, e)) < 0 ||
+        (fds[FD_SESSIONS] = sessions_dir_open(s, &m->workers, e)) < 0 ||
+        (*s->hub && (fds[FD_HUB] = listen_front(s, s->hub, "SANDCGI_HUB", e)) < 0))
         return -1;
-    if (*s->hub && (m->events_fd = events_listen(s->events, &m->workers, e)) < 0)
+    if (*s->hub && (fds[FD_EVENTS] = events_listen(s->events, &m->workers, e)) < 0)
         return err_wrap(e, "SANDCGI_EVENTS");
+    if (pair_open(&fds[FD_CONNS_IN], e) < 0 || pair_open(&fds[FD_EVENTS_IN], e) < 0)
+        return -1;
     return master_open_signals(m, e);
 }
 
 static void master_close(struct master *m)
 {
-    for (int **fd = (int *[]){&m->fastcgi_fd, &m->broker_fd, &m->hub_fd, &m->events_fd,
-                              &m->sessions_fd, &m->signal_fd, &m->wake_fd, NULL};
-         *fd; fd++)
-        auto_close_fd(*fd);
+    for (size_t i = 0; i < N_FDS; i++)
+        auto_close_fd(&m->fds[i]);
     if (m->slots)
         slots_free(m);
     free(m->draining);
@@ -438,20 +448,17 @@ static void master_close(struct master *m)
     free(m->settings);
 }
 
-static void master_main(struct master *m)
+static void master_main(void *ctx)
 {
+    struct master *m = ctx;
+
     slots_make(m);
     log_info("sandcgi " PACKAGE_VERSION " listening on %s, %ju free workers%s", m->settings->listen,
-             (uintmax_t)m->settings->workers, m->hub_fd >= 0 ? ", hub" : "");
+             (uintmax_t)m->settings->workers, m->fds[FD_HUB] >= 0 ? ", hub" : "");
     kernel_log_walls();
     while (!m->stopping || has_children(m))
         master_tick(m);
     log_info("stopped");
-}
-
-static void life(void *ctx)
-{
-    master_main(ctx);
 }
 
 /* For the next master: the settings may have changed since the start. */
@@ -472,23 +479,17 @@ int master_run(struct settings *take_settings, const char *config_path, bool gua
     struct err e = ERR_INIT;
     struct master m = {.settings = take_settings,
                        .config_path = config_path,
-                       .fastcgi_fd = -1,
-                       .broker_fd = -1,
-                       .signal_fd = -1,
-                       .hub_fd = -1,
-                       .events_fd = -1,
-                       .sessions_fd = -1,
-                       .wake_fd = -1,
                        .shrink_at = deadline_in_ms(0),
                        .guarded = guarded,
                        .give_up = DEADLINE_NEVER};
     int status = 1;
 
+    memset(m.fds, -1, sizeof m.fds);
     log_setup((enum log_level)m.settings->log_level, "master");
     if (master_open(&m, &e) < 0) {
         fprintf(stderr, "sandcgi: %s\n", e.text);
     } else if (guarded) {
-        status = guard_main(&(struct guard){m.signal_fd, life, reread, &m});
+        status = guard_main(&(struct guard){m.fds[FD_SIGNAL], master_main, reread, &m});
     } else {
         master_main(&m);
         status = 0;

@@ -19,11 +19,13 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define WORKER_MEMORY    (256u * 1024 * 1024)
 #define WORKER_BODIES    8 /* a body's text, its tree, the broker's message, each while it grows */
 #define SYSTEMD_FIRST_FD 3
+#define PAIR_TIMEOUT_S   30 /* for a broker that is frozen */
 #define SESSIONS_NAME    ".sessions"
 
 /* ---- accounts ---- */
@@ -82,9 +84,7 @@ int worker_memory_bound(uint64_t max_body, struct err *e)
 
 int account_confine(int sessions_fd, bool forks, struct err *e)
 {
-    static const int families[] = {AF_UNIX, 0};
-    const struct privsep_needs needs = {
-        .folder_fd = sessions_fd, .families = families, .children = forks};
+    const struct privsep_needs needs = {.folder_fd = sessions_fd, .children = forks};
 
     return privsep_confine(&needs, e) < 0 ? err_wrap(e, "giving up files and sockets") : 0;
 }
@@ -169,6 +169,16 @@ int listen_broker(const struct settings *s, const struct account *workers, struc
     const struct sock_owner owner = {.uid = workers->uid, .gid = (gid_t)-1, .mode = 0600};
     int fd = sock_listen(s->broker, &owner, e);
     return fd < 0 ? err_wrap(e, "SANDCGI_BROKER") : fd;
+}
+
+int pair_open(int fds[2], struct err *e)
+{
+    const struct timeval timeout = {.tv_sec = PAIR_TIMEOUT_S};
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0 ||
+        setsockopt(fds[1], SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) < 0)
+        return err_errno(e, "socketpair");
+    return 0;
 }
 
 /* ---- sessions ---- */

@@ -24,8 +24,8 @@ int account_become(const struct account *account, struct err *e);
 /* Bounds the memory of a worker by what its largest request needs, and some hundred MB. */
 int worker_memory_bound(uint64_t max_body, struct err *e);
 
-/* Leaves to a worker or the hub, which may fork, the directory of sessions and Unix sockets. Last:
- * afterwards it can open no other file. */
+/* Leaves to a worker or the hub, which may fork, the directory of sessions and open descriptors.
+ * Last: afterwards it can open no other file, and connect to nothing. */
 int account_confine(int sessions_fd, bool forks, struct err *e);
 
 /* A line for each wall that this kernel does not have. */
@@ -40,6 +40,10 @@ int listen_front(const struct settings *s, const char *address, const char *sett
 
 /* The broker's socket, which only the workers' account may open. */
 int listen_broker(const struct settings *s, const struct account *workers, struct err *e);
+
+/* A pair of sockets that keeps messages whole: fds[0] receives what processes without sockets of
+ * their own send with fds[1], which waits a limited time for room. */
+int pair_open(int fds[2], struct err *e);
 
 /* Opens SANDBOX_ROOT/.sessions, and makes both directories if they do not exist: the workers'
  * account owns it, mode 0700. Returns the descriptor or -1. */

@@ -25,14 +25,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ESCAPED 77 /* exit status */
+#define ESCAPED       77 /* exit status */
+#define OUT_THERE_FDS 4  /* sockets */
 
-enum { NEEDS_UNIX = 1, NEEDS_INTERNET = 2, NEEDS_ANY_PORT = 4, NEEDS_CHILDREN = 8 };
+enum { NEEDS_INTERNET = 1, NEEDS_ANY_PORT = 2, NEEDS_CHILDREN = 4 };
 
 /* What is there to be reached. Everyone may read the file and write to the folder. */
 static struct {
     char folder[PATH_MAX], file[PATH_MAX + 8], fresh[PATH_MAX + 8], proc[64];
-    struct sockaddr_un abstract;
+    struct sockaddr_un abstract, stream, datagram; /* the latter two have a path */
     socklen_t abstract_len;
     struct sockaddr_in tcp;
     pid_t parent, sibling;
@@ -127,6 +128,29 @@ static inline bool escape_connects_to_an_abstract_socket(void)
     return escape_connects(&out_there.abstract, out_there.abstract_len);
 }
 
+static inline bool escape_connects_to_a_path(void)
+{
+    return escape_connects(&out_there.stream, sizeof out_there.stream);
+}
+
+static inline bool escape_sends_to_a_path(int type)
+{
+    struct iovec part = {&part, 1};
+    const struct msghdr m = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_name = &out_there.datagram,
+                             .msg_namelen = sizeof out_there.datagram};
+    int pair[2];
+
+    return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) == 0 &&
+           sendmsg(pair[0], &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+static inline bool escape_sends_a_datagram(void)
+{
+    return escape_sends_to_a_path(SOCK_DGRAM);
+}
+
 static inline bool escape_traces(void)
 {
     return ptrace(PTRACE_SEIZE, out_there.sibling, NULL, NULL) == 0;
@@ -205,7 +229,9 @@ static const struct escape {
     {"makes a file", escape_makes_a_file, 0, 1, false},
     {"changes a file's mode", escape_changes_a_mode, 0, 0, false},
     {"starts a program", escape_starts_a_program, 0, 0, false},
-    {"opens a Unix socket", escape_opens_unix, NEEDS_UNIX, 0, false},
+    {"opens a Unix socket", escape_opens_unix, 0, 0, false},
+    {"connects to a socket's path", escape_connects_to_a_path, 0, 0, false},
+    {"sends a datagram to a path", escape_sends_a_datagram, 0, 0, false},
     {"opens a TCP socket", escape_opens_tcp, NEEDS_INTERNET, 0, false},
     {"opens a netlink socket", escape_opens_netlink, NEEDS_INTERNET, 0, false},
     {"opens a packet socket", escape_opens_packet, 0, 0, true},
@@ -265,19 +291,35 @@ static inline void escape_assert_one(const struct escape *escape, int (*enter)(v
         fail_msg("%s (status %x)", escape->name, (unsigned)status);
 }
 
-static inline int escape_listen(const void *at, socklen_t len, void *bound, socklen_t *bound_len)
+static inline int escape_bind(int type, const void *at, socklen_t len)
 {
     const struct sockaddr *a = at;
-    int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(a->sa_family, type | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
     assert_int_equal(bind(fd, a, len), 0);
+    return fd;
+}
+
+static inline int escape_listen(const void *at, socklen_t len, void *bound, socklen_t *bound_len)
+{
+    int fd = escape_bind(SOCK_STREAM, at, len);
+
     assert_int_equal(listen(fd, 128), 0);
     assert_int_equal(getsockname(fd, bound, bound_len), 0);
     return fd;
 }
 
-static inline void out_there_make(int fds[2])
+static inline struct sockaddr_un escape_path(const char *name)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+    assert_in_range(snprintf(a.sun_path, sizeof a.sun_path, "%s/%s", out_there.folder, name), 1,
+                    sizeof a.sun_path - 1);
+    return a;
+}
+
+static inline void out_there_make(int fds[OUT_THERE_FDS])
 {
     static const struct sockaddr_un any_name = {.sun_family = AF_UNIX};
     static const struct sockaddr_in any_port = {.sin_family = AF_INET,
@@ -295,6 +337,11 @@ static inline void out_there_make(int fds[2])
     fds[0] = escape_listen(&any_name, sizeof(sa_family_t), &out_there.abstract,
                            &out_there.abstract_len);
     fds[1] = escape_listen(&any_port, sizeof any_port, &out_there.tcp, &len);
+    struct sockaddr_un ours = out_there.stream = escape_path("stream");
+    fds[2] = escape_listen(&ours, sizeof ours, &out_there.stream, &(socklen_t){sizeof ours});
+    out_there.datagram = escape_path("datagram");
+    fds[3] = escape_bind(SOCK_DGRAM, &out_there.datagram, sizeof out_there.datagram);
+    assert_int_equal(chmod(ours.sun_path, 0666) | chmod(out_there.datagram.sun_path, 0666), 0);
     out_there.sibling = fork();
     if (out_there.sibling == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -358,7 +405,7 @@ static inline void assert_confined_status(int (*enter)(void *), void *arg)
 /* needs: NEEDS_…, what enter leaves. */
 static inline void assert_no_escape(int (*enter)(void *), void *arg, int needs)
 {
-    int landlock = privsep_landlock_version(), fds[2];
+    int landlock = privsep_landlock_version(), fds[OUT_THERE_FDS];
 
     out_there_make(fds);
     for (size_t i = 0; i < ARRAY_LEN(escapes); i++)
@@ -366,8 +413,10 @@ static inline void assert_no_escape(int (*enter)(void *), void *arg, int needs)
             escape_assert_one(&escapes[i], enter, arg, landlock);
     assert_confined_status(enter, arg);
     privsep_end(out_there.sibling);
-    close(fds[0]);
-    close(fds[1]);
+    for (size_t i = 0; i < OUT_THERE_FDS; i++)
+        close(fds[i]);
+    unlink(out_there.stream.sun_path);
+    unlink(out_there.datagram.sun_path);
     unlink(out_there.fresh);
     unlink(out_there.file);
     rmdir(out_there.folder);

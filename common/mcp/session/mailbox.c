@@ -4,21 +4,22 @@
 
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
-#include "common/base/sock.h"
 #include "common/rpc/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#define RESPONSE_MAX (32u * 1024 * 1024)
-#define DIGITS       "0123456789abcdef"
+#define RESPONSE_MAX  (32u * 1024 * 1024)
+#define DIGITS        "0123456789abcdef"
+#define RESPONSE_MARK ".r" /* in names: of the FIFO, */
+#define FILE_MARK     ".a" /* of a response's file */
+#define LEFT_S        60   /* for a reader to open or take what is new */
+#define PIPE_LEN      16384
+#define NOTE_LEN      512 /* at most PIPE_BUF, so that notes do not mix */
 
 /* ---- cancelling ---- */
 
@@ -62,64 +63,61 @@ bool mcp_mailbox_cancel(int sessions_fd, const char *session, const json_t *requ
 
 /* ---- responses ---- */
 
-/* Through /proc/self/fd the path fits into a socket address. */
-static int set_address(struct sockaddr_un *a, int dir, const char *name)
-{
-    int n;
+/* What the FIFO carries: the random part of a file's name. Few of them fill it, so responses that
+ * nobody takes do not fill the disk. */
+struct note {
+    char hex[MCP_MAILBOX_HEX + 1];
+    char room[NOTE_LEN - MCP_MAILBOX_HEX - 1];
+};
 
-    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
-    n = snprintf(a->sun_path, sizeof a->sun_path, "/proc/self/fd/%d/%s", dir, name);
-    return n > 0 && (size_t)n < sizeof a->sun_path ? 0 : -1;
+static void file_name(const char *session, const struct note *note, char out[MCP_MAILBOX_NAME_MAX])
+{
+    snprintf(out, MCP_MAILBOX_NAME_MAX, "%.*s" FILE_MARK "%.*s", (int)strcspn(session, "."),
+             session, MCP_MAILBOX_HEX, note->hex);
 }
 
-static int new_socket(void)
-{
-    return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
+/* Opened for writing as well, it does not end with a writer. */
 int mcp_mailbox_bind(struct mcp_mailbox *m, const char *session, struct err *e)
 {
-    struct sockaddr_un a;
-    AUTO_FD int fd = new_socket();
-
     if (m->response_fd >= 0)
         return 0;
     crypto_random_hex(MCP_MAILBOX_HEX / 2, m->hex);
-    snprintf(m->response, sizeof m->response, "%s.r%s", session, m->hex);
-    if (fd < 0 || set_address(&a, m->dir, m->response) < 0 ||
-        bind(fd, (const struct sockaddr *)&a, sizeof a) < 0)
-        return err_errno(e, "cannot create a socket for the client's responses");
-    m->response_fd = TAKE_FD(fd);
+    snprintf(m->response, sizeof m->response, "%s" RESPONSE_MARK "%s", session, m->hex);
+    if (mkfifoat(m->dir, m->response, 0600) < 0)
+        return err_errno(e, "cannot create a FIFO for the client's responses");
+    m->response_fd = openat(m->dir, m->response, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    if (m->response_fd < 0 || fcntl(m->response_fd, F_SETPIPE_SZ, PIPE_LEN) < 0)
+        return err_errno(e, "cannot open a FIFO for the client's responses");
     return 0;
 }
 
 json_t *mcp_mailbox_take(const struct mcp_mailbox *m)
 {
     AUTO_BUF struct buf text = BUF_INIT(RESPONSE_MAX);
-    AUTO_FDS struct fds file = FDS_INIT(1);
+    char name[MCP_MAILBOX_NAME_MAX];
     struct err e = ERR_INIT;
-    size_t n;
-    char byte;
+    struct note note;
 
-    if (sock_recv_some(m->response_fd, &byte, 1, &file, &n, &e) <= 0)
+    if (read(m->response_fd, &note, sizeof note) != sizeof note)
         return NULL;
-    AUTO_FD int fd = fds_take(&file);
+    file_name(m->response, &note, name);
+    AUTO_FD int fd = openat(m->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    unlinkat(m->dir, name, 0);
     if (fd < 0 || fdio_read_to_end(fd, &text, &e) < 0)
         return NULL;
     return json_parse(buf_str(&text), text.len, JSON_MAX_DEPTH, &e);
 }
 
-static int new_memory_file(const json_t *value)
+static int write_response(int dir, const char *name, const json_t *response)
 {
     AUTO_BUF struct buf text = BUF_INIT(RESPONSE_MAX);
     struct err e = ERR_INIT;
-    AUTO_FD int fd = memfd_create("response", MFD_CLOEXEC);
 
-    json_write(value, &text);
-    if (fd < 0 || !buf_ok(&text) || fdio_write_all(fd, text.data, text.len, &e) < 0 ||
-        lseek(fd, 0, SEEK_SET) < 0)
+    json_write(response, &text);
+    if (!buf_ok(&text))
         return -1;
-    return TAKE_FD(fd);
+    AUTO_FD int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd < 0 ? -1 : fdio_write_all(fd, text.data, text.len, &e);
 }
 
 /* Of an id "<hex>-<n>"; -1: not an id of ours. */
@@ -129,33 +127,45 @@ static int response_name(const char *session, const json_t *id, char out[MCP_MAI
 
     if (!s || strspn(s, DIGITS) != MCP_MAILBOX_HEX || s[MCP_MAILBOX_HEX] != '-')
         return -1;
-    snprintf(out, MCP_MAILBOX_NAME_MAX, "%s.r%.*s", session, MCP_MAILBOX_HEX, s);
+    snprintf(out, MCP_MAILBOX_NAME_MAX, "%s" RESPONSE_MARK "%.*s", session, MCP_MAILBOX_HEX, s);
     return 0;
+}
+
+static int open_for_notes(int dir, const char *name)
+{
+    return openat(dir, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 }
 
 bool mcp_mailbox_deliver(int sessions_fd, const char *session, const json_t *id,
                          const json_t *response)
 {
     char name[MCP_MAILBOX_NAME_MAX];
-    struct sockaddr_un to;
+    struct note note = {0};
 
-    if (response_name(session, id, name) < 0 || set_address(&to, sessions_fd, name) < 0)
+    if (response_name(session, id, name) < 0)
         return false;
-    AUTO_FD int fd = new_socket();
-    AUTO_FDS struct fds file = FDS_INIT(1);
-    int memory = new_memory_file(response);
-    return memory >= 0 && fds_add(&file, memory) && fd >= 0 &&
-           connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 &&
-           sock_send_some(fd, "r", 1, &file) == 1;
+    AUTO_FD int fd = open_for_notes(sessions_fd, name);
+    if (fd < 0)
+        return false;
+    crypto_random_hex(MCP_MAILBOX_HEX / 2, note.hex);
+    file_name(session, &note, name);
+    if (write_response(sessions_fd, name, response) == 0 &&
+        write(fd, &note, sizeof note) == sizeof note)
+        return true;
+    unlinkat(sessions_fd, name, 0);
+    return false;
 }
 
-bool mcp_mailbox_is_dead(int sessions_fd, const char *name)
+bool mcp_mailbox_is_dead(int sessions_fd, const char *name, int64_t age_s)
 {
-    struct sockaddr_un to;
-    AUTO_FD int fd = new_socket();
-
-    return fd >= 0 && set_address(&to, sessions_fd, name) == 0 &&
-           connect(fd, (const struct sockaddr *)&to, sizeof to) < 0 && errno == ECONNREFUSED;
+    if (age_s <= LEFT_S)
+        return false;
+    if (strstr(name, FILE_MARK))
+        return true;
+    if (!strstr(name, RESPONSE_MARK))
+        return false;
+    AUTO_FD int fd = open_for_notes(sessions_fd, name);
+    return fd < 0 && errno == ENXIO;
 }
 
 void mcp_mailbox_clear(struct mcp_mailbox *m)
@@ -164,6 +174,8 @@ void mcp_mailbox_clear(struct mcp_mailbox *m)
         unlinkat(m->dir, m->cancel, 0);
     if (m->response_fd >= 0)
         unlinkat(m->dir, m->response, 0);
+    for (size_t i = 0; m->response_fd >= 0 && i < PIPE_LEN / NOTE_LEN; i++)
+        json_decref(mcp_mailbox_take(m));
     auto_close_fd(&m->cancel_fd);
     auto_close_fd(&m->response_fd);
 }

@@ -1,12 +1,13 @@
 /*
- * Messages to a call in progress from other workers that serve the same session. Two files in the
+ * Messages to a call in progress from other workers that serve the same session. Files in the
  * sessions' directory, named after session and call, for as long as the call lasts:
  *
  * - "<session>.c<hash of the request's id>", a FIFO: the worker that gets notifications/cancelled
  *   opens and closes it, and the call's end hangs up (POLLHUP), as a client's connection would.
- * - "<session>.r<random>", a datagram socket, made when the call sends its client a request: the
- *   ids of its requests contain the random part, so any worker can forward the response. A datagram
- *   is one descriptor of a memory file with the response.
+ * - "<session>.r<random>", a FIFO, made when the call sends its client a request: the ids of its
+ *   requests contain the random part, so any worker can forward the response. It writes that to a
+ *   file "<session>.a<random>", and the file's name to the FIFO: workers have no sockets of their
+ *   own.
  *
  * Without a reader the message is dropped.
  */
@@ -17,6 +18,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #define MCP_MAILBOX_HEX      16 /* digits */
 #define MCP_MAILBOX_NAME_MAX 96
@@ -36,11 +38,11 @@ struct mcp_mailbox {
 /* Makes the call's FIFO; without it (no room, …) the call simply cannot be cancelled. */
 void mcp_mailbox_open(struct mcp_mailbox *m, int sessions_fd, const char *session,
                       const json_t *request_id);
-/* Makes the socket for responses. */
+/* Makes the FIFO for responses. */
 int mcp_mailbox_bind(struct mcp_mailbox *m, const char *session, struct err *e);
 /* The next response (new reference), or NULL. Does not wait. */
 json_t *mcp_mailbox_take(const struct mcp_mailbox *m);
-/* Removes both. */
+/* Removes all. */
 void mcp_mailbox_clear(struct mcp_mailbox *m);
 
 /* The other side; false without a reader. */
@@ -48,5 +50,5 @@ bool mcp_mailbox_cancel(int sessions_fd, const char *session, const json_t *requ
 bool mcp_mailbox_deliver(int sessions_fd, const char *session, const json_t *id,
                          const json_t *response);
 
-/* Is it a socket without a reader? */
-bool mcp_mailbox_is_dead(int sessions_fd, const char *name);
+/* Is it left of a reader that has ended? age_s: since its last change. */
+bool mcp_mailbox_is_dead(int sessions_fd, const char *name, int64_t age_s);

@@ -294,7 +294,7 @@ static bool file_is_over(const struct mcp_server *server, const char *name, cons
     if (S_ISREG(st->st_mode) && len >= suffix_len &&
         strcmp(name + len - suffix_len, MCP_STREAM_SUFFIX) == 0)
         return age > MCP_STREAM_KEPT_S && mcp_stream_is_left(server->sessions_fd, name);
-    if (S_ISSOCK(st->st_mode) && mcp_mailbox_is_dead(server->sessions_fd, name))
+    if (mcp_mailbox_is_dead(server->sessions_fd, name, age))
         return true;
     return name[0] != '.' && age > CALL_MAX_S;
 }

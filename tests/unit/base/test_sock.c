@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -87,6 +88,56 @@ static void a_socket_with_a_listener_is_left_alone(void **state)
     assert_fails(sock_listen(path, NULL, &e), ERR_BUSY, e);
     AUTO_FD int client = sock_connect_unix(path, &e);
     assert_true(client >= 0);
+}
+
+static void a_connection_can_be_handed_over(void **state)
+{
+    struct err e = ERR_INIT;
+    int pair[2];
+    char byte = 0;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(sock_accept_over(pair[0]), -1);
+    assert_int_equal(errno, EAGAIN);
+    AUTO_FD int ours = sock_connect_over(pair[1], &e);
+    assert_works(ours, e);
+    AUTO_FD int theirs = sock_accept_over(pair[0]);
+    assert_true(theirs >= 0);
+    assert_int_equal(fcntl(theirs, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(write(ours, "x", 1), 1);
+    assert_int_equal(read(theirs, &byte, 1), 1);
+    assert_int_equal(byte, 'x');
+    close(pair[0]);
+    close(pair[1]);
+}
+
+static void without_room_a_connection_waits(void **state)
+{
+    const struct timeval brief = {.tv_usec = 50000};
+    struct rlimit before, none;
+    struct err e = ERR_INIT;
+    int pair[2], n = 0;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(setsockopt(pair[1], SOL_SOCKET, SO_SNDTIMEO, &brief, sizeof brief), 0);
+    for (int fd; (fd = sock_connect_over(pair[1], &e)) >= 0; n++)
+        close(fd);
+    assert_int_equal(e.kind, ERR_TIMEOUT);
+    assert_in_range(n, 50, 100000);
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = (struct rlimit){.rlim_cur = STDERR_FILENO + 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int without_room = sock_accept_over(pair[0]), error = errno;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(without_room, -1);
+    assert_int_equal(error, EMFILE);
+    for (int fd; (fd = sock_accept_over(pair[0])) >= 0; n--)
+        close(fd);
+    assert_int_equal(n, 0);
+    close(pair[0]);
+    close(pair[1]);
 }
 
 static void a_full_queue_counts_as_a_listener_and_does_not_block(void **state)
@@ -208,6 +259,8 @@ int main(void)
         CASE(a_stale_socket_file_is_replaced),
         CASE(a_socket_with_a_listener_is_left_alone),
         CASE(a_full_queue_counts_as_a_listener_and_does_not_block),
+        CASE(a_connection_can_be_handed_over),
+        CASE(without_room_a_connection_waits),
         CASE(a_file_that_is_not_a_socket_is_left_alone),
         CASE(addresses_that_cannot_be_are_refused),
         CASE(a_tcp_address_listens_and_is_busy_the_second_time),

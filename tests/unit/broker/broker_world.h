@@ -31,7 +31,7 @@ struct broker_world {
     char root[PATH_MAX + 8], socket[PATH_MAX + 8];
     struct broker_config config;
     struct fake_engine *engine;
-    int listen_fd;
+    int listen_fd, conns[2]; /* conns: a pair, over which connections come as well */
     pid_t pid;
     struct broker_client client;
 };
@@ -61,7 +61,7 @@ static inline void bw_start_broker(struct broker_world *w)
         return;
     struct err e = ERR_INIT;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (broker_serve(&w->config, w->listen_fd, &e) < 0)
+    if (broker_serve(&w->config, w->listen_fd, w->conns[0], &e) < 0)
         fprintf(stderr, "%s\n", e.text);
     exit(e.kind != ERR_NONE); /* not _exit: leaks are looked for */
 }
@@ -92,6 +92,7 @@ static inline void bw_open(struct broker_world *w)
         .allow_images = "sandcgi-runner-*",
         .instance = "test",
         .runtime = "",
+        .path = w->socket,
         .root_path = w->root,
         .host_path = "",
         .file_secret = "0123456789abcdef0123456789abcdef",
@@ -101,6 +102,7 @@ static inline void bw_open(struct broker_world *w)
         .client_uid = geteuid()};
     w->listen_fd = sock_listen(w->socket, NULL, &e);
     assert_true(w->listen_fd >= 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, w->conns), 0);
     w->client = (struct broker_client){.path = w->socket, .cancel_fd = -1, .leave_fd = -1};
 }
 
@@ -134,6 +136,8 @@ static inline void bw_close(struct broker_world *w)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     fake_engine_stop(w->engine);
     close(w->listen_fd);
+    close(w->conns[0]);
+    close(w->conns[1]);
     nftw(w->folder, bw_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

@@ -41,6 +41,47 @@ static void a_run_is_answered(void **state)
     bw_close(w);
 }
 
+static void a_worker_that_may_not_connect_hands_a_connection_over(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+
+    bw_start_broker(w);
+    client_connect_over(w->conns[1]);
+    struct run_request r = bw_request("t", "c", "out hello");
+    json_auto_t *result = broker_run(&w->client, &r, NULL, &e);
+    client_connect_over(-1);
+    expect_text(result, "stdout", "hello");
+    bw_wait_for(w, "running", 0);
+    bw_close(w);
+}
+
+/* A worker that is taken over may hand over anything. */
+static void what_is_no_connection_is_refused(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+    int ends[2];
+
+    bw_start_broker(w);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    AUTO_FD int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    AUTO_FD int file = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (const int *fd = (int[]){ends[0], ends[1], tcp, file, w->listen_fd, -1};; fd++) {
+        assert_works(sock_send_message(w->conns[1], "x", 1, *fd, &e), e);
+        if (*fd < 0)
+            break;
+    }
+    client_connect_over(w->conns[1]);
+    for (int i = 0; i < 600; i++) /* more than the pair keeps */
+        assert_works(broker_ping(&w->client, &e), e);
+    client_connect_over(-1);
+    assert_works(broker_ping(&w->client, &e), e);
+    close(ends[0]);
+    close(ends[1]);
+    bw_close(w);
+}
+
 static void what_cannot_be_run_is_told_at_once(void **state)
 {
     struct broker_world *w = *state;
@@ -685,6 +726,8 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup(f, setup)
     const struct CMUnitTest tests[] = {
         CASE(a_run_is_answered),
+        CASE(a_worker_that_may_not_connect_hands_a_connection_over),
+        CASE(what_is_no_connection_is_refused),
         CASE(what_cannot_be_run_is_told_at_once),
         CASE(a_body_larger_than_any_buffer_arrives),
         CASE(runs_wait_their_turn_and_the_rest_is_busy),

@@ -8,6 +8,7 @@
 #include "fcgi/hub/hub_stream.h"
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -128,6 +129,10 @@ static void events_arrive_as_they_were_sent(void **state)
         sendto(sender.fd, "nonsense", 8, 0, (struct sockaddr *)&sender.to, sizeof sender.to), 8);
     assert_int_equal(sendto(sender.fd, "{}", 2, 0, (struct sockaddr *)&sender.to, sizeof sender.to),
                      2);
+    assert_int_equal(
+        sendto(fd, "{}", 2, MSG_NOSIGNAL, (struct sockaddr *)&sender.to, sizeof sender.to),
+        -1); /* the hub itself */
+    assert_int_equal(errno, EPIPE);
     event_sender_publish(&sender, &event);
     json_auto_t *source = events_receive(fd, &got);
     assert_non_null(source);

@@ -35,7 +35,7 @@ struct world {
     char folder[PATH_MAX];
     struct settings settings;
     struct app app;
-    struct event_sender events;
+    struct event_sender events, workers_events;
     int broker_fd; /* listens; answers only as the test says */
     int sessions_fd;
     pid_t pid;
@@ -69,7 +69,9 @@ static int setup(void **state)
     app_set_sessions(&w->app, w->sessions_fd);
     AUTO_FD int hub_fd = sock_listen(w->settings.hub, NULL, &e);
     AUTO_FD int events_fd = events_listen(w->settings.events, &self, &e);
+    int pair[2];
     assert_true(hub_fd >= 0 && events_fd >= 0);
+    assert_works(pair_open(pair, &e), e);
     event_sender_init(&w->events, w->settings.events, EVENTS_TIMEOUT_MS);
     AUTO_FD int left = openat(w->sessions_fd, "left", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     assert_int_equal(futimens(left, (const struct timespec[]){{.tv_sec = 1000}, {.tv_sec = 1000}}),
@@ -77,8 +79,11 @@ static int setup(void **state)
     w->pid = fork();
     if (w->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        _exit(hub_serve(&w->app, hub_fd, events_fd, &e) < 0);
+        _exit(hub_serve(&w->app, hub_fd, (int[]){events_fd, pair[0]}, &e) < 0);
     }
+    close(pair[0]);
+    event_sender_init(&w->workers_events, "", EVENTS_TIMEOUT_MS);
+    event_sender_use(&w->workers_events, pair[1]);
     *state = w;
     return 0;
 }
@@ -101,6 +106,7 @@ static int teardown(void **state)
     assert_int_equal(status, 0);
     app_clear(&w->app);
     event_sender_clear(&w->events);
+    event_sender_clear(&w->workers_events);
     close(w->broker_fd);
     close(w->sessions_fd);
     nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -177,6 +183,16 @@ static void half_a_request_holds_up_no_other(void **state)
     expect(half, "notifications/subscriptions/acknowledged");
 }
 
+static void workers_events_come_over_a_pair(void **state)
+{
+    struct world *w = *state;
+    const struct mcp_event event = {.kind = MCP_EVENT_TOOLS};
+    AUTO_FD int stream = listen_to(w, LISTEN("\"toolsListChanged\":true"));
+
+    event_sender_publish(&w->workers_events, &event);
+    expect(stream, "notifications/tools/list_changed");
+}
+
 static void many_connections_may_come_before_their_requests(void **state)
 {
     struct world *w = *state;
@@ -245,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(half_a_request_holds_up_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(workers_events_come_over_a_pair, setup, teardown),
         cmocka_unit_test_setup_teardown(many_connections_may_come_before_their_requests, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_broker_that_does_not_answer_holds_up_no_stream, setup,

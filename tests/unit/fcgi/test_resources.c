@@ -1,8 +1,9 @@
-/* What workers and the hub keep: the sessions, and sockets for the broker. */
+/* What workers and the hub keep: the sessions, and their ends of pairs. */
 #include "config.h"
 
 #include "common/base/mem.h"
 #include "common/base/sock.h"
+#include "fcgi/hub/events.h"
 #include "fcgi/process/resources.h"
 #include "tests/unit/escapes.h"
 
@@ -21,7 +22,7 @@ static int enter(void *arg)
     return account_confine(front->sessions_fd, front->is_hub, &e);
 }
 
-static void a_process_that_is_taken_over_reaches_only_sessions_and_unix_sockets(void **state)
+static void a_process_that_is_taken_over_reaches_only_its_sessions(void **state)
 {
     char folder[PATH_MAX];
     struct front front;
@@ -31,7 +32,7 @@ static void a_process_that_is_taken_over_reaches_only_sessions_and_unix_sockets(
     front.sessions_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int hub = 0; hub < 2; hub++) {
         front.is_hub = hub;
-        assert_no_escape(enter, &front, NEEDS_UNIX | (hub ? NEEDS_CHILDREN : 0));
+        assert_no_escape(enter, &front, hub ? NEEDS_CHILDREN : 0);
     }
     close(front.sessions_fd);
     rmdir(folder);
@@ -51,34 +52,51 @@ static bool keeps_sessions(int dir)
            unlinkat(dir, "pipe", 0) == 0;
 }
 
-static bool reaches_a_socket_in(int dir)
+/* Connections to the broker, with their descriptors; events for the hub. */
+static bool speaks_over(int out)
 {
-    char path[64];
     struct err e = ERR_INIT;
-    const struct sock_owner owner = {.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0600};
+    struct event_sender sender;
+    const struct mcp_event event = {.kind = MCP_EVENT_TOOLS};
+    int fd = sock_connect_over(out, &e);
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d/socket", dir);
-    int fd = sock_listen(path, &owner, &e);
-    return fd >= 0 && sock_connect_unix(path, &e) >= 0 && unlinkat(dir, "socket", 0) == 0;
+    event_sender_init(&sender, "", 0);
+    event_sender_use(&sender, out);
+    return fd >= 0 && sock_send_message(fd, "x", 1, fd, &e) == 0 &&
+           event_sender_try(&sender, &event);
 }
 
-static void sessions_and_sockets_are_kept(void **state)
+static void sessions_and_pairs_are_kept(void **state)
 {
     char folder[PATH_MAX];
-    int status;
+    int status, pair[2];
+    struct err e = ERR_INIT;
+    struct mcp_event event;
     pid_t pid;
 
     (void)state;
     unit_make_folder(folder);
+    assert_works(pair_open(pair, &e), e);
     struct front front = {.sessions_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     pid = fork();
     if (pid == 0) {
         if (enter(&front) < 0 || !keeps_sessions(front.sessions_fd))
             _exit(1);
-        _exit(reaches_a_socket_in(front.sessions_fd) ? 0 : 2);
+        _exit(speaks_over(pair[1]) ? 0 : 2);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
+    AUTO_FD int fd = sock_accept_over(pair[0]);
+    AUTO_BUF struct buf message = BUF_INIT(16);
+    AUTO_FD int passed = -1;
+    assert_true(fd >= 0);
+    assert_works(sock_recv_message(fd, &message, &passed, deadline_in_ms(10000), &e), e);
+    assert_true(passed >= 0);
+    json_auto_t *source = events_receive(pair[0], &event);
+    assert_non_null(source);
+    assert_int_equal(event.kind, MCP_EVENT_TOOLS);
+    close(pair[0]);
+    close(pair[1]);
     close(front.sessions_fd);
     assert_int_equal(rmdir(folder), 0);
 }
@@ -134,8 +152,8 @@ static void a_kernel_without_a_wall_is_told_of_and_does(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_that_is_taken_over_reaches_only_sessions_and_unix_sockets),
-        cmocka_unit_test(sessions_and_sockets_are_kept),
+        cmocka_unit_test(a_process_that_is_taken_over_reaches_only_its_sessions),
+        cmocka_unit_test(sessions_and_pairs_are_kept),
         cmocka_unit_test(a_kernel_without_a_wall_is_told_of_and_does),
     };
 

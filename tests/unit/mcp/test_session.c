@@ -3,11 +3,14 @@
 #include "tests/unit/unit.h"
 
 #include "common/base/buf.h"
+#include "common/mcp/client/elicitation.h"
+#include "common/mcp/session/mailbox.h"
 #include "common/mcp/session/session.h"
 #include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/mcp_world.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -114,6 +117,78 @@ static void an_expired_session_is_unknown_and_swept(void **state)
     asked_clear(&a);
     mcp_sessions_sweep(&w->server);
     assert_int_equal(faccessat(w->server.sessions_fd, w->session, F_OK, 0), -1);
+}
+
+static bool deliver(struct mcp_world *w, const char *hex, int n)
+{
+    json_auto_t *id = json_sprintf("%s-1", hex);
+    json_auto_t *response = json_integer(n);
+
+    return mcp_mailbox_deliver(w->server.sessions_fd, w->session, id, response);
+}
+
+static size_t count_files(const struct mcp_world *w)
+{
+    DIR *dir = fdopendir(openat(w->server.sessions_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    size_t n = 0;
+
+    assert_non_null(dir);
+    for (const struct dirent *entry; (entry = readdir(dir));)
+        n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static void responses_come_to_the_call_that_asked(void **state)
+{
+    struct mcp_world *w = *state;
+    struct mcp_mailbox m = MCP_MAILBOX_INIT;
+    struct err e = ERR_INIT;
+
+    mcp_world_start(w, "2025-06-18", "{}");
+    assert_false(deliver(w, "0123456789abcdef", 1)); /* there is no such call */
+    m.dir = w->server.sessions_fd;
+    assert_works(mcp_mailbox_bind(&m, w->session, &e), e);
+    assert_null(mcp_mailbox_take(&m));
+    for (int i = 0; i < MCP_ROUND_REQUESTS_MAX; i++)
+        assert_true(deliver(w, m.hex, i));
+    mcp_sessions_sweep(&w->server);
+    for (int i = 0; i < MCP_ROUND_REQUESTS_MAX; i++) {
+        json_auto_t *response = mcp_mailbox_take(&m);
+        assert_int_equal(json_integer_value(response), i);
+    }
+    assert_null(mcp_mailbox_take(&m));
+    assert_int_equal(count_files(w), 2); /* the session and the FIFO */
+    int n = 0;
+    while (deliver(w, m.hex, n)) /* none is taken */
+        assert_in_range(++n, 1, 1000);
+    mcp_mailbox_clear(&m);
+    assert_int_equal(count_files(w), 1);
+}
+
+static void what_a_call_left_that_was_killed_is_swept(void **state)
+{
+    struct mcp_world *w = *state;
+    struct mcp_mailbox m = MCP_MAILBOX_INIT;
+    struct err e = ERR_INIT;
+
+    mcp_world_start(w, "2025-06-18", "{}");
+    m.dir = w->server.sessions_fd;
+    assert_works(mcp_mailbox_bind(&m, w->session, &e), e);
+    assert_true(deliver(w, m.hex, 1));
+    age(w, m.response, 100);
+    mcp_sessions_sweep(&w->server);
+    assert_int_equal(count_files(w), 3);
+    auto_close_fd(&m.response_fd);
+    mcp_sessions_sweep(&w->server);
+    assert_int_equal(count_files(w), 2); /* without the FIFO */
+    DIR *dir = fdopendir(openat(w->server.sessions_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (const struct dirent *entry; (entry = readdir(dir));)
+        if (strstr(entry->d_name, ".a"))
+            age(w, entry->d_name, 100);
+    closedir(dir);
+    mcp_sessions_sweep(&w->server);
+    assert_int_equal(count_files(w), 1);
 }
 
 /* Makes a session of the tenant, last used so long ago. */
@@ -335,6 +410,8 @@ int main(void)
         TEST(a_session_of_the_revision_with_batches_may_use_them),
         TEST(only_its_tenant_knows_a_session),
         TEST(an_expired_session_is_unknown_and_swept),
+        TEST(responses_come_to_the_call_that_asked),
+        TEST(what_a_call_left_that_was_killed_is_swept),
         TEST(a_tenant_with_its_share_of_sessions_loses_its_own),
         TEST(without_room_for_a_session_a_client_is_served),
         TEST(the_sweep_leaves_streams_that_are_being_written),

@@ -44,6 +44,7 @@ static int set_up(void **state)
     fake_psandbox_reset();
     *w = (struct world){.f = fixture, .channel = -1, .creator = -1};
     w->config = (struct broker_config){
+        .path = w->socket,
         .instance = "test",
         .runtime = "",
         .limits = {.persistent = {.idle_ms = 600000, .total_ms = 3600000, .images = ""},

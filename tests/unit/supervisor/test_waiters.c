@@ -325,7 +325,7 @@ static void the_next_main_process_is_offered_the_run(void **state)
     int ask = world_ask("out one\nsleep 1500\nout two", NULL, &head, &theirs);
     close(ask);
     close(theirs);
-    /* The caller comes by the broker's socket, which is how the supervisor knows where that is. */
+    w.config.path = h.path;
     w.client = sock_connect_unix(h.path, &e);
     w.start.connection = address_accept(&h);
     w.head = head;

@@ -52,7 +52,7 @@ const struct conf_row settings_table[] = {
     {"SANDCGI_LISTEN_GROUP", CONF_STRING, FIELD(listen_group), "", 0, 64, NULL, 0,
      "Group of the web server: owns the FastCGI sockets, and may pass through SANDBOX_ROOT, which is closed to all other accounts. Empty: the server's own account alone."},
     {"SANDCGI_BROKER", CONF_STRING, FIELD(broker), "/run/sandcgi/broker.sock", 0, 107, NULL, CONF_REQUIRED,
-     "Unix socket of the broker, which the workers connect to."},
+     "Unix socket of the broker, for CGI, stdio and status. Workers do not connect to it."},
     {"SANDCGI_HUB", CONF_STRING, FIELD(hub), "", 0, 107, NULL, 0,
      "FastCGI socket of the hub, which holds long-lived streams (GET /mcp, subscriptions/listen). Mode and group as SANDCGI_LISTEN. Empty: no hub and no such streams."},
     {"SANDCGI_EVENTS", CONF_STRING, FIELD(events), "", 0, 107, NULL, 0,

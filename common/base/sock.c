@@ -6,7 +6,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -171,33 +170,6 @@ int sock_connect_unix(const char *path, struct err *e)
     if (errno == EACCES || errno == EPERM)
         return err_set(e, ERR_DENIED, "not allowed to connect to %s", path);
     return err_errno(e, "cannot connect to %s", path);
-}
-
-int sock_connect_over(int over, struct err *e)
-{
-    int pair[2];
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_errno(e, "socketpair");
-    AUTO_FD int ours = pair[0], theirs = pair[1];
-    return sock_send_message(over, NULL, 0, theirs, e) < 0 ? -1 : TAKE_FD(ours);
-}
-
-/* A descriptor for which there is no room would be lost, so room is looked for first. */
-int sock_accept_over(int over)
-{
-    AUTO_FDS struct fds handed = FDS_INIT(1);
-    struct err e = ERR_INIT;
-    char header[4];
-    size_t n;
-    int room = fcntl(over, F_DUPFD_CLOEXEC, 0);
-
-    if (room < 0)
-        return -1;
-    close(room);
-    sock_recv_some(over, header, sizeof header, &handed, &n, &e);
-    errno = EAGAIN; /* also for a message without a connection */
-    return fds_take(&handed);
 }
 
 bool sock_is_listening(int fd)

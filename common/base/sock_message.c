@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define HEADER_LEN 4
 #define READ_CHUNK 65536
@@ -260,4 +261,33 @@ int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, s
         *out_fd = came < 0 ? -1 : fds_take(&inbox.passed);
     fds_clear(&inbox.passed);
     return came < 0 ? -1 : 0;
+}
+
+/* ---- connections over a pair ---- */
+
+int sock_connect_over(int over, struct err *e)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_errno(e, "socketpair");
+    AUTO_FD int ours = pair[0], theirs = pair[1];
+    return sock_send_message(over, NULL, 0, theirs, e) < 0 ? -1 : TAKE_FD(ours);
+}
+
+/* A descriptor for which there is no room would be lost, so room is looked for first. */
+int sock_accept_over(int over)
+{
+    AUTO_FDS struct fds handed = FDS_INIT(1);
+    struct err e = ERR_INIT;
+    char header[4];
+    size_t n;
+    int room = fcntl(over, F_DUPFD_CLOEXEC, 0);
+
+    if (room < 0)
+        return -1;
+    close(room);
+    sock_recv_some(over, header, sizeof header, &handed, &n, &e);
+    errno = EAGAIN; /* also for a message without a connection */
+    return fds_take(&handed);
 }

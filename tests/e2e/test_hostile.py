@@ -83,6 +83,16 @@ exit 0
     contains(raw["stderr"], "PermissionError")
 
 
+@test("H-45: no word of the code is refused, and what it says is done: the container is the bound, not a pattern")
+def _():
+    code = """import ctypes, os, pickle, shutil, socket, subprocess, sys
+shutil.rmtree("/etc", ignore_errors=True)
+os.system("rm -rf --no-preserve-root /usr/bin/env 2>/dev/null; curl http://169.254.169.254/ 2>/dev/null")
+print(eval("6*7"), subprocess.run("echo shell", shell=True, capture_output=True, text=True).stdout.strip(), os.path.exists("/etc/passwd"))"""
+    result = sites.client().run(code)
+    equal((result["status"], result["stdout"]), ("ok", "42 shell True\n"))
+
+
 @test("H-12: a fork bomb is contained, a neighbour runs meanwhile (H-57)", timeout=90)
 def _():
     site = sites.shared()

@@ -324,7 +324,7 @@ def _():
     equal(len(site.all_containers()), len(pool.unclaimed(site)), "containers, and those that wait")
 
 
-@test("SANDBOX_WARM empty, or 0 of everything: nothing is warm, every run starts cold")
+@test("SANDBOX_WARM empty, or 0 of everything: nothing is warm, every run starts cold (H-72)")
 def _():
     for setting in ("", "python=0,bash=0"):
         site = warm.site(setting)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every case of hostile.md has a test that names it, unless it is said to be absent or accepted.
+# Every case of hostile.md has a test that names it, unless it is said to be absent or accepted. What the security model names
+# as its tests is there.
 . "$(dirname "$0")/common.sh"
 
 found=$(
@@ -8,6 +9,17 @@ found=$(
         if ! grep -qE '\| (Absent|Accepted): ' <<< "$row"; then
             grep -rqE "H-$number\b" tests --include='*.py' --include='*.c' --include=banned.sh || echo "H-$number: no test names it"
         fi
+    done
+    # In parentheses: H-nn, `test_x.py`, `test_x.c` or the name of a unit test.
+    # shellcheck disable=SC2016 # backquotes of Markdown
+    sed -n '/^## Security model/,/^## Settings/p' fcgi/README.md | tr '\n' ' ' | grep -oE '\(([^()]*[ ,;])?(H-|`)[^()]*\)' |
+        grep -oE 'H-[0-9]+|`[a-z_/]+\.(py|c)`|`[a-z]+(_[a-z]+){3,}`' | sort -u | while read -r name; do
+        name=${name//\`/}
+        case $name in
+        H-*) grep -qE "^\| $name \|" tests/hostile.md ;;
+        *.py | *.c) [[ -f $name || -n $(find tests -name "$name") ]] ;;
+        *) grep -rqE "^static void $name\(" tests/unit ;;
+        esac || echo "fcgi/README.md: no test $name"
     done
 )
 verdict "$found" "name the case in the sentence of its test"

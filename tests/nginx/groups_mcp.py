@@ -56,7 +56,10 @@ def tokens(checks):
         for scheme in ("bearer", "BEARER", "bEaReR"):
             checks.equal(f"the scheme's case does not matter: {scheme}", tenant(f"{scheme} {token}"), "default")
         checks.equal("several blanks after the scheme", tenant(f"Bearer   {token}"), "default")
-        for name, header in (("no token", None), ("capitals", f"Bearer {token.upper()}"), ("one digit less", f"Bearer {token[:-1]}"),
+        elsewhere = site.token_command("--file", site.path("conf/elsewhere.map"), "add", "default").stdout.strip()
+        signed = "eyJhbGciOiJub25lIn0.eyJhdWQiOiJzYW5kY2dpIiwic3ViIjoiZGVmYXVsdCJ9."  # alg none, aud sandcgi, sub default
+        for name, header in (("another server's token for the same tenant (H-62)", f"Bearer {elsewhere}"), ("a claim (H-62)", f"Bearer {signed}"),
+                             ("no token", None), ("capitals", f"Bearer {token.upper()}"), ("one digit less", f"Bearer {token[:-1]}"),
                              ("one digit more", f"Bearer {token}0"), ("without scheme", token), ("Basic", f"Basic {token}"),
                              ("empty", "Bearer "), ("two in a row", f"Bearer {token} {token}"), ("a comma", f"Bearer {token},"),
                              ("dot is not any character", "Bearer " + odd.replace(".", "x")), ("the tenant", "Bearer default"),

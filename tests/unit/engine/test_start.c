@@ -19,13 +19,13 @@
 
 #include <cmocka.h>
 
-static const struct engine_spec spec1 = {.image = "runner-x:1",
-                                         .protocol = 1,
-                                         .data_path = "/srv/x",
-                                         .user = "1000:1000",
-                                         .instance = "t",
-                                         .run_id = "r1",
-                                         .deadline_unix = 1};
+static struct engine_spec spec1 = {.image = "runner-x:1",
+                                   .protocol = 1,
+                                   .data_path = "/srv/x",
+                                   .user = "1000:1000",
+                                   .instance = "t",
+                                   .run_id = "r1",
+                                   .deadline_unix = 1};
 
 /* An attendant: what is written to its pipe is said to it. */
 struct caller {
@@ -132,6 +132,42 @@ static void cancelled_before_the_create_nothing_is_asked(void **state)
     assert_int_equal(a.heard, 1);
     assert_string_equal(r.log, "GET /_ping\n");
     asker_close(&a);
+}
+
+/* Podman and others start a container with another runtime than was asked for. */
+static void a_runtime_that_the_engine_ignores_is_refused(void **state)
+{
+    static const struct {
+        const char *answer;
+        bool starts;
+    } cases[] = {
+        {"{\"HostConfig\":{\"Runtime\":\"runsc\"}}", true},
+        {"{\"HostConfig\":{\"Runtime\":\"runc\"}}", false},
+        {"{\"HostConfig\":{}}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct fake_reply table[] = {
+            PING,
+            CREATED,
+            {.match = "GET /v1.41/containers/" ID "/json", .status = 200, .body = cases[i].answer},
+            ATTACHED,
+            STARTED,
+            REMOVED,
+            END,
+        };
+        spec1.runtime = "runsc";
+        struct result r = start(table, NULL, 5000);
+        spec1.runtime = NULL;
+        assert_int_equal(r.returned, cases[i].starts ? 0 : -1);
+        assert_int_equal(strstr(r.log, START) != NULL, cases[i].starts);
+        assert_non_null(strstr(r.log, REMOVE));
+        if (!cases[i].starts) {
+            assert_int_equal(r.e.kind, ERR_REFUSED);
+            assert_non_null(strstr(r.e.text, "SANDBOX_RUNTIME"));
+        }
+    }
 }
 
 static void a_hang_up_is_heard_too(void **state)
@@ -241,6 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_caller_is_heard_meanwhile),
         cmocka_unit_test(cancelled_before_the_create_nothing_is_asked),
+        cmocka_unit_test(a_runtime_that_the_engine_ignores_is_refused),
         cmocka_unit_test(a_hang_up_is_heard_too),
         cmocka_unit_test(cancelled_at_any_call_nothing_is_left),
         cmocka_unit_test(a_start_over_its_deadline_is_given_up),

@@ -17,7 +17,7 @@ found=$(
         name=${name//\`/}
         case $name in
         H-*) grep -qE "^\| $name \|" tests/hostile.md ;;
-        *.py | *.c) [[ -f $name || -n $(find tests -name "$name") ]] ;;
+        *.py | *.c) [[ -n $(find . -path "*/${name#tests/}" -path "./tests/*") ]] ;;
         *) grep -rqE "^static void $name\(" tests/unit ;;
         esac || echo "fcgi/README.md: no test $name"
     done

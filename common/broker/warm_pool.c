@@ -159,7 +159,7 @@ void warm_pool_tick(struct warm_pool *w, size_t queued)
             break;
         case POOL_PRELOAD:
             action.child->preload_asked = true;
-            if (child_io_tell(action.child, "preload", &e) < 0)
+            if (child_io_tell(action.child, action.fast ? "preload_fast" : "preload", &e) < 0)
                 log_debug("a warm container is gone: %s", e.text);
             break;
         case POOL_END:

@@ -206,6 +206,7 @@ static const struct engine_ops docker_ops = {
     .fd = docker_fd,
     .look = docker_look,
     .preload = docker_preload,
+    .limit_cpu = docker_limit_cpu,
     .run = docker_run,
     .finish = docker_finish,
     .version = docker_version,

@@ -62,6 +62,18 @@ static json_t *make_ulimits(const struct engine_limits *l)
     return list;
 }
 
+void container_add_cpu(json_t *to, uint64_t cpu_milli)
+{
+    const uint64_t most = (uint64_t)INT64_MAX / CPU_PERIOD_US;
+    uint64_t quota = (cpu_milli < most ? cpu_milli : most) * (CPU_PERIOD_US / 1000);
+
+    if (cpu_milli == 0)
+        return;
+    json_object_set_new(to, "CpuPeriod", json_integer(CPU_PERIOD_US));
+    json_object_set_new(to, "CpuQuota",
+                        number(quota < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : quota));
+}
+
 /* Limits that are set; those at 0 are the engine's default. */
 static void add_limits(json_t *host, const struct engine_limits *l)
 {
@@ -69,14 +81,7 @@ static void add_limits(json_t *host, const struct engine_limits *l)
         json_object_set_new(host, "Memory", number(l->memory_bytes));
         json_object_set_new(host, "MemorySwap", number(l->memory_bytes));
     }
-    if (l->cpu_milli) {
-        uint64_t most = (uint64_t)INT64_MAX / CPU_PERIOD_US;
-        uint64_t quota = (l->cpu_milli < most ? l->cpu_milli : most) * (CPU_PERIOD_US / 1000);
-
-        json_object_set_new(host, "CpuPeriod", json_integer(CPU_PERIOD_US));
-        json_object_set_new(host, "CpuQuota",
-                            number(quota < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : quota));
-    }
+    container_add_cpu(host, l->cpu_milli);
     if (l->pids)
         json_object_set_new(host, "PidsLimit", number(l->pids));
     json_object_set_new(host, "Ulimits", make_ulimits(l));

@@ -8,6 +8,7 @@
 #include "common/base/err.h"
 #include "common/engine/engine.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #define CONTAINER_NAME_PREFIX "sandcgi-"
@@ -31,6 +32,9 @@ extern const struct container_network {
 /* Appends the JSON body of POST /containers/create. ERR_INVALID when the spec lacks or breaks
  * something. */
 int container_body(const struct engine_spec *spec, struct buf *out, struct err *e);
+
+/* Sets CpuPeriod and CpuQuota; cpu_milli 0: neither. */
+void container_add_cpu(json_t *to, uint64_t cpu_milli);
 
 /* Can the sandbox be mounted there, too: a plain absolute path that is no other mount's. */
 bool container_alias_ok(const char *alias);

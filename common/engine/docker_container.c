@@ -215,6 +215,48 @@ int docker_start(struct engine *engine, const struct engine_spec *spec,
     return result;
 }
 
+/* ---- while it waits ---- */
+
+/* Does the engine say that the container has these settings? */
+static int check_settings(struct docker *d, json_t *wanted, struct err *e)
+{
+    json_auto_t *answer = docker_container_inspect(d, DOCKER_QUESTION_MS, e);
+    const json_t *got = json_object_get(answer, "HostConfig");
+    const char *name;
+    json_t *value;
+
+    if (!answer) {
+        e->kind = ERR_LOST; /* it has them, or it does not */
+        return -1;
+    }
+    json_object_foreach(
+        wanted, name,
+        value) if (!json_equal(json_object_get(got, name),
+                               value)) return err_set(e, ERR_REFUSED,
+                                                      "the container engine does not change %s",
+                                                      name);
+    return 0;
+}
+
+int docker_limit_cpu(struct engine *engine, uint64_t cpu_milli, struct err *e)
+{
+    struct docker *d = (struct docker *)engine;
+    AUTO_BUF struct buf body = BUF_INIT(DOCKER_SMALL_REPLY), reply = BUF_INIT(DOCKER_SMALL_REPLY);
+    json_auto_t *settings = json_object();
+
+    if (!d->container.talk.stream)
+        return err_set(e, ERR_LOST, "there is no container");
+    container_add_cpu(settings, cpu_milli);
+    if (json_write(settings, &body) < 0)
+        return err_set(e, ERR_INTERNAL, "the container's limit is too large");
+    AUTO_FREE char *path = mem_printf("/containers/%s/update", d->container.id);
+    int status = docker_http_call(d->http, "POST", path, buf_str(&body), DOCKER_QUESTION_MS, &reply,
+                                  e);
+    if (docker_http_check(status, reply.data, reply.len, e) < 0)
+        return -1;
+    return check_settings(d, settings, e);
+}
+
 /* ---- its end ---- */
 
 enum engine_end docker_wait_end(struct docker *d, struct deadline deadline)

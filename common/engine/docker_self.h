@@ -111,6 +111,7 @@ int docker_network(struct docker *d, enum network_tier tier, struct err *e);
 /* The operations of engine.h. */
 int docker_start(struct engine *engine, const struct engine_spec *spec,
                  const struct engine_attend *attend, struct deadline d, struct err *e);
+int docker_limit_cpu(struct engine *engine, uint64_t cpu_milli, struct err *e);
 int docker_psandbox_exec(struct engine *engine, const struct engine_command *command,
                          uint32_t *out_id, struct err *e);
 int docker_psandbox_read(struct engine *engine, struct engine_psandbox_event *out, struct err *e);

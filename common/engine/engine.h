@@ -186,6 +186,10 @@ struct engine_ops {
     int (*look)(struct engine *, struct engine_wait *out, struct err *);
     /* Has the warm container import names (engine_runner.preload), once. */
     int (*preload)(struct engine *, const char *names, struct err *);
+    /* Gives the container another limit of processor time. 0: the engine confirms it. -1:
+     * ERR_REFUSED and ERR_NOT_FOUND say that the engine cannot, and the limit is as before; after
+     * other errors it is not known. */
+    int (*limit_cpu)(struct engine *, uint64_t cpu_milli, struct err *);
     /* Hands the program over and takes its output to its end. 0: it ran, and nothing of it is
      * alive. -1: it did not run: ERR_LOST the container was gone before (another may be tried),
      * ERR_LIMIT it is too large, else as start. */

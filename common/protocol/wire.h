@@ -30,6 +30,7 @@
  * Between the broker's main process and a supervisor (the channel):
  *   {"do":"claim","head":{…},"queueMs":N} with the connection, its body unread
  *   {"do":"hand","head":{…}} with a connection (get_run, cancel_run)     {"do":"preload"}
+ *   {"do":"preload_fast"}: its limit of processor time may be raised meanwhile
  *   {"is":"waiting","tier":"started"|"preloaded","memoryBytes":N}   {"is":"running"}
  * {"is":"started"}
  * {"is":"ended"}

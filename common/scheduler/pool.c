@@ -116,6 +116,7 @@ void pool_count(struct pool *p, const struct children *children, struct pool_cou
         if (c->kind != CHILD_SUPERVISOR)
             continue;
         out->starting += c->state == CHILD_STARTING;
+        out->running += c->claimed && c->state != CHILD_ENDED;
         out->callers += c->state == CHILD_STARTING && c->claimed;
         if (c->claimed)
             continue;

@@ -88,6 +88,7 @@ struct pool_action {
     const struct engine_runner *runner; /* of now->runners; for starts */
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     struct child *child;
+    bool fast; /* of POOL_PRELOAD: no run is going on, so the load need not be paced */
 };
 
 /*

@@ -47,6 +47,7 @@ struct pool_sandbox {
 /* Counted among the children. */
 struct pool_count {
     size_t starting;  /* for runs or as warm ones */
+    size_t running;   /* runs that are not over, in whatever state their containers are */
     size_t callers;   /* runs whose container is being made */
     size_t loading;   /* containers that load libraries */
     uint64_t used;    /* bytes of all warm ones */

@@ -306,7 +306,9 @@ static bool load_one(struct pool_pass *l, struct pool_action *out)
         return false;
     }
     l->pool->last_load_ms = l->now->now_ms;
-    return action(out, POOL_PRELOAD, best);
+    action(out, POOL_PRELOAD, best);
+    out->fast = l->count.running == 0 && l->now->waiting_callers == 0;
+    return true;
 }
 
 bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,

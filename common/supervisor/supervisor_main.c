@@ -16,6 +16,8 @@
 #include <string.h>
 
 #define LINGER_MS 100
+/* An import is one thread, and runners pace it to 0.6 of what they may use (preload.py). */
+#define PRELOAD_CPU_MILLI 2000
 
 /* ---- the loop ---- */
 
@@ -40,16 +42,31 @@ static bool supervisor_tick(void *ctx)
 
 /* ---- the channel ---- */
 
+/* While the container loads, its limit of processor time is higher, if the engine can change it. */
+static void raise_cpu(struct supervisor *s)
+{
+    const uint64_t cpu_milli = s->base.start->config->container.cpu_milli;
+    struct err e = ERR_INIT;
+
+    if (s->cpu_raised || cpu_milli == 0 || cpu_milli >= PRELOAD_CPU_MILLI)
+        return;
+    s->cpu_raised = s->base.engine->ops->limit_cpu(s->base.engine, PRELOAD_CPU_MILLI, &e) == 0 ||
+                    (e.kind != ERR_REFUSED && e.kind != ERR_NOT_FOUND);
+    if (!s->cpu_raised)
+        log_debug("libraries are loaded within the CPU limit: %s", e.text);
+}
+
 static void on_preload(void *owner, const json_t *message, int no_connection)
 {
     struct supervisor *s = owner;
     const char *names = s->base.start->runner->preload;
     struct err e = ERR_INIT;
 
-    (void)message;
     (void)no_connection;
     if (!s->started || s->claimed || !names || !*names)
         return;
+    if (strcmp(json_get_string(message, "do"), "preload_fast") == 0)
+        raise_cpu(s);
     if (s->base.engine->ops->preload(s->base.engine, names, &e) < 0)
         log_debug("preload: %s", e.text); /* a container that is gone is noticed anyway */
 }
@@ -76,7 +93,8 @@ static json_t *adopt_head(const void *owner)
 static const struct channel_ops channel_ops = {
     .handlers = {{"claim", supervisor_claim, true},
                  {"hand", supervisor_add_poll, true},
-                 {"preload", on_preload, false}},
+                 {"preload", on_preload, false},
+                 {"preload_fast", on_preload, false}},
     .on_lost = on_lost,
     .adopt_head = adopt_head,
 };
@@ -96,6 +114,8 @@ static bool warm_look(struct supervisor *s, enum engine_tier *sent)
     }
     if (now.memory_bytes > limit) /* a reading above its limit is not of its own cgroup */
         now.memory_bytes = 0;
+    if (now.tier == ENGINE_TIER_PRELOADED && !supervisor_lower_cpu(s))
+        return false;
     if (now.tier != *sent)
         channel_send(&s->base.channel,
                      json_pack("{s:s, s:s, s:I}", "is", "waiting", "tier",

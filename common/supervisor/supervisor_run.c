@@ -330,10 +330,26 @@ int supervisor_start_container(struct supervisor *s, const char *data_path, stru
     struct sandbox_owner owner = {s->dir.st_uid, s->dir.st_gid};
     if (s->sandbox.fd >= 0)
         owner = s->sandbox.owner;
+    s->cpu_raised = false;
     s->started = container_start(&s->base, owner, &spec, e) == 0;
     if (s->started && s->claimed)
         channel_send(&s->base.channel, json_pack("{s:s}", "is", "started"));
     return s->started ? 0 : -1;
+}
+
+/* The kernel begins a new account with a new limit: what was used under the raised one throttles no
+ * program. */
+bool supervisor_lower_cpu(struct supervisor *s)
+{
+    struct err e = ERR_INIT;
+
+    if (s->cpu_raised && s->base.engine->ops->limit_cpu(
+                             s->base.engine, s->base.start->config->container.cpu_milli, &e) < 0) {
+        log_warn("cannot use a warm container: its CPU limit: %s", e.text);
+        return false;
+    }
+    s->cpu_raised = false;
+    return true;
 }
 
 /* In the warm container or a new one; in another if that was lost before it got the program. */
@@ -344,6 +360,7 @@ static int run_somewhere(struct supervisor *s, const struct engine_program *prog
     struct engine *engine = s->base.engine;
     struct engine_sink sink = {.output = supervisor_take_output, .ctx = s};
 
+    s->started = s->started && supervisor_lower_cpu(s);
     for (int tries = 1;; tries++) {
         if (!s->started && supervisor_start_container(s, data_path, e) < 0)
             return -1;

@@ -14,6 +14,7 @@ enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
 struct supervisor {
     struct container base;
     bool started;    /* there is a container */
+    bool cpu_raised; /* while it loads, it may use more processor time than a run */
     struct stat dir; /* that a warm container was started on: another directory may get its name */
     bool stop;       /* what the engine does is to end */
 
@@ -63,6 +64,8 @@ void supervisor_record_end(struct supervisor *s);
 /* {"head", "queueMs"}. A run that is refused is answered, and stop is set. */
 void supervisor_claim(void *owner, const json_t *message, int take_connection);
 int supervisor_start_container(struct supervisor *s, const char *data_path, struct err *e);
+/* Sets a raised limit back. false: the container must not be used. */
+bool supervisor_lower_cpu(struct supervisor *s);
 /* The result of the claimed run, or NULL. */
 json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct err *e);
 /* Records that the sandbox is its tenant's and is used now; once while the run lasts. */

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 import urllib.parse
 
 from harness import TOP, Failed, Skip, wait_until
@@ -60,6 +61,13 @@ def of_instance(instance):
 
 def inspect(container_id):
     return api("GET", f"/containers/{container_id}/json")
+
+
+def count_updates(container_id):
+    """How often a container's limits were changed."""
+    filters = urllib.parse.quote(json.dumps({"container": [container_id], "event": ["update"]}))
+    answer = api("GET", f"/events?since=1&until={int(time.time()) + 1}&filters={filters}")
+    return len(answer.splitlines()) if isinstance(answer, bytes) else 1 if answer else 0
 
 
 def remove(container_id):

@@ -166,15 +166,69 @@ def _shape(container):
                                  ("Env", "Entrypoint", "NetworkDisabled", "OpenStdin", "StdinOnce", "Tty")}
 
 
+def _cold_shape(code, language):
+    site = sites.own()
+    connection = warm.new_client(site).begin_run(code, language)
+    at_test_end(connection.close)
+
+    def running():  # the engine lists a container before it can be asked for it
+        return [one["Id"] for one in site.containers() if one["State"] == "running"]
+    return _shape(wait_until(running, 15, "a container", pause=0.01)[0])
+
+
 @test("H-44: a warm container has the limits and isolation of one that is made for a run")
 def _():
-    cold = sites.own()
-    connection = warm.new_client(cold).begin_run("sleep 8", "bash")
-    at_test_end(connection.close)
-    shapes = [_shape(wait_until(cold.containers, 15, "a container")[0]["Id"])]
     row = pool.wait_for(warm.shared(), language="bash", sandbox="")[0]
-    shapes.append(_shape(warm.container_of(warm.shared(), row["runId"])))
-    equal(shapes[0], shapes[1])
+    equal(_shape(warm.container_of(warm.shared(), row["runId"])), _cold_shape("sleep 8", "bash"))
+
+
+OWN_LIMITS = """
+import json
+told = {}
+for path in ("cpu.max", "memory.max", "pids.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us", "memory/memory.limit_in_bytes",
+             "memory/memory.memsw.limit_in_bytes", "pids/pids.max"):
+    try:
+        with open("/sys/fs/cgroup/" + path) as file:
+            told[path] = file.read()
+    except OSError:
+        pass
+print(json.dumps(told))
+"""
+
+
+def _cold_limits():
+    site = sites.own()
+    told = json.loads(warm.new_client(site).run(OWN_LIMITS)["stdout"])
+    check(len(told) >= 3, told)
+    return told
+
+
+@test("libraries are loaded under a higher CPU limit, and the container has a run's limits before it counts as preloaded", timeout=240)
+def _():
+    site = warm.idle_site("python=1")
+    row = pool.wait_for(site, seconds=120, language="python", tier="preloaded")[0]
+    container = warm.container_of(site, row["runId"])
+    equal(engine.count_updates(container), 2, "the limit was raised, and set back")
+    equal(_shape(container), _cold_shape("import time; time.sleep(8)", "python"))
+    result = warm.new_client(site).run(OWN_LIMITS)
+    equal(result["runId"], row["runId"])
+    equal(json.loads(result["stdout"]), _cold_limits())
+
+
+@test("a claim while libraries are loaded: the program has a run's limits from its beginning", timeout=300)
+def _():
+    expected = _cold_limits()
+    site = warm.idle_site("python=1", SANDBOX_WARM_IDLE="1s")
+    for _ in range(4):
+        row = pool.wait_for(site, seconds=120, language="python", sandbox="")[0]
+        container = warm.container_of(site, row["runId"])
+
+        def loads():
+            return (engine.inspect(container)["HostConfig"]["CpuQuota"] == 2000000 or  # noqa: B023
+                    pool.waiting(site, "python", "preloaded", ""))
+        wait_until(loads, 120, "libraries are being loaded", pause=0)
+        result = warm.new_client(site).run(OWN_LIMITS)
+        equal((result["status"], json.loads(result["stdout"])), ("ok", expected), result["stderr"])
 
 
 @test("twenty calls at once on two warm containers: each gets its own answer", timeout=180)
@@ -365,7 +419,7 @@ def _():
 
 @test("a full warm pool uses next to no CPU", timeout=180)
 def _():
-    site = warm.site()
+    site = warm.idle_site()
     preloaded = pool.wait_for(site, 1, seconds=120, language="python", tier="preloaded")[0]
     started = pool.wait_for(site, 1, language="python", tier="started")[0]
     check(9 << 20 < started["memoryBytes"] < 40 << 20 < preloaded["memoryBytes"] < 200 << 20, f"memory of {started} and {preloaded}")

@@ -5,6 +5,7 @@ import threading
 import engine
 import pool
 import sites
+from harness import IS_ROOT, new_folder
 
 POOL = "python=2,typescript=1,bash=1"
 
@@ -12,6 +13,23 @@ POOL = "python=2,typescript=1,bash=1"
 def site(warm=POOL, start=True, **settings):
     """A server of the test's own that has warm containers."""
     return sites.own({"SANDBOX_WARM": warm} | settings, start)
+
+
+def idle_site(warm=POOL, **settings):
+    """One whose server takes the machine for idle, however busy it is: it loads libraries without waiting."""
+    if not IS_ROOT:
+        return site(warm, **settings)
+    folder = new_folder("idle")
+    with open(f"{folder}/pressure", "w", encoding="ascii") as file:
+        file.write("some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n")
+    wrapper = f"{folder}/sandcgi"
+    with open(wrapper, "w", encoding="ascii") as file:
+        file.write(f"""#!/bin/sh
+test "$1" = serve && unshare -m true && exec unshare -m sh -c 'mount --bind {folder}/pressure /proc/pressure/cpu; exec "$0" "$@"' {sites.BINARY} "$@"
+exec {sites.BINARY} "$@"
+""")
+    os.chmod(wrapper, 0o755)
+    return sites.own({"SANDBOX_WARM": warm} | settings, binary=wrapper)
 
 
 def shared():

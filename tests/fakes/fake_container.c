@@ -91,6 +91,7 @@ static int container_start(struct engine *engine, const struct engine_spec *spec
         fake_container->failing--;
         return err_set(e, ERR_UNAVAILABLE, "the engine is away");
     }
+    fake_container->cpu_milli = spec->limits.cpu_milli;
     snprintf(fake_container->data_path, sizeof fake_container->data_path, "%s", spec->data_path);
     b->data_fd = open(spec->data_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     b->word_fd = open_word();
@@ -125,9 +126,23 @@ static int container_preload(struct engine *engine, const char *names, struct er
 
     (void)names;
     fake_container->preloads++;
-    if (write(((struct container *)engine)->word_fd, &one, sizeof one) < 0)
+    fake_container->load_cpu_milli = fake_container->cpu_milli;
+    if (!fake_container->loads &&
+        write(((struct container *)engine)->word_fd, &one, sizeof one) < 0)
         return err_errno(e, "preload");
     return 0;
+}
+
+static int container_limit_cpu(struct engine *engine, uint64_t cpu_milli, struct err *e)
+{
+    (void)engine;
+    if (fake_container->paces)
+        return err_set(e, ERR_NOT_FOUND, "page not found");
+    fake_container->cpu_milli = cpu_milli;
+    if (fake_container->failing_limits == 0)
+        return 0;
+    fake_container->failing_limits--;
+    return err_set(e, ERR_UNAVAILABLE, "the engine is silent");
 }
 
 /* ---- programs ---- */
@@ -268,6 +283,7 @@ static int container_run(struct engine *engine, const struct engine_program *pro
         return err_set(e, ERR_LOST, "the container was gone");
     }
     fake_container->runs++;
+    fake_container->run_cpu_milli = fake_container->cpu_milli;
     b->program = program;
     b->sink = sink;
     b->attend = attend;
@@ -301,6 +317,7 @@ static const struct engine_ops container_ops = {
     .fd = container_fd,
     .look = container_look,
     .preload = container_preload,
+    .limit_cpu = container_limit_cpu,
     .run = container_run,
     .finish = container_finish,
     .free = container_free,

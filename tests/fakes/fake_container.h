@@ -8,16 +8,22 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define FAKE_CONTAINER_MEMORY 5000000 /* what a warm container reports */
 
 /* Shared by the processes that are forked after fake_container_reset. */
 struct fake_container {
-    int start_ms;      /* how long a start takes */
-    int failing;       /* so many starts fail */
-    int gone_at_run;   /* so many containers turn out to be gone when they get their program */
-    int dies_after_ms; /* a waiting container ends after this; 0: never */
-    bool boots;        /* the interpreter of a container that is up does not say that it waits */
+    int start_ms;       /* how long a start takes */
+    int failing;        /* so many starts fail */
+    int gone_at_run;    /* so many containers turn out to be gone when they get their program */
+    int dies_after_ms;  /* a waiting container ends after this; 0: never */
+    bool boots;         /* the interpreter of a container that is up does not say that it waits */
+    bool paces;         /* the engine cannot change a container's limits */
+    int failing_limits; /* so many changes of the limits are not answered */
+    bool loads;         /* a preload does not end */
+    uint64_t cpu_milli; /* the limit of the container that was started last */
+    uint64_t load_cpu_milli, run_cpu_milli; /* what it was at the last preload, the last run */
     int starts, alive, preloads, runs;
     char data_path[512]; /* of the last start */
 };

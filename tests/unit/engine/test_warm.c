@@ -24,6 +24,16 @@
 #define PRELOAD  "SBX1P\0\0\0\14" NAMES
 #define PROGRAM  "C\0\0\0\1cG\0\0\0\0"
 #define WAITS_MS 5000 /* far longer than any test */
+#define UPDATE   "POST /v1.41/containers/" ID "/update"
+#define UPDATED(code, text)                                                                        \
+    {                                                                                              \
+        .match = UPDATE, .status = (code), .body = (text)                                          \
+    }
+#define INSPECTED(code, quota)                                                                     \
+    {                                                                                              \
+        .match = "GET /v1.41/containers/" ID "/json", .status = (code),                            \
+        .body = "{\"HostConfig\":{\"CpuPeriod\":1000000,\"CpuQuota\":" #quota "}}"                 \
+    }
 
 static const struct engine_spec spec1 = {.image = "runner-x:1",
                                          .protocol = 1,
@@ -43,7 +53,7 @@ static bool take(void *ctx, enum engine_stream stream, const char *data, size_t 
 
 /* A container that waits on a fake engine of its own. */
 struct waiting {
-    struct fake_reply table[8];
+    struct fake_reply table[9];
     struct fake_engine *fake;
     struct engine *engine;
     struct err e;
@@ -52,10 +62,12 @@ struct waiting {
     struct engine_outcome out;
 };
 
-/* container: what its stream does. */
-static void wait_with(struct waiting *w, struct fake_reply container)
+/* container: what its stream does; update, inspect: what the engine answers to these. */
+static void wait_with_rows(struct waiting *w, struct fake_reply container, struct fake_reply update,
+                           struct fake_reply inspect)
 {
-    const struct fake_reply rows[] = {PING, CREATED, container, STARTED, REMOVED, WAITED, END};
+    const struct fake_reply rows[] = {PING,   CREATED, container, STARTED, REMOVED,
+                                      WAITED, update,  inspect,   END};
     struct engine_address address = {0};
 
     *w = (struct waiting){.text = BUF_INIT(4096)};
@@ -67,6 +79,13 @@ static void wait_with(struct waiting *w, struct fake_reply container)
     w->engine = docker_engine_new(&address, &w->e);
     assert_int_equal(
         w->engine->ops->start(w->engine, &spec1, NULL, deadline_in_ms(WAITS_MS), &w->e), 0);
+}
+
+static void wait_with(struct waiting *w, struct fake_reply container)
+{
+    const struct fake_reply none = END;
+
+    wait_with_rows(w, container, none, none);
 }
 
 static void stop(struct waiting *w)
@@ -222,6 +241,35 @@ static void one_that_takes_nothing_is_lost_too(void **state)
     stop(&w);
 }
 
+/* Answers of the engine to the change, and to the question whether it is so; what comes of them. */
+static void a_limit_of_processor_time_counts_when_the_engine_confirms_it(void **state)
+{
+    static const struct {
+        struct fake_reply update, inspect;
+        int result;
+        enum err_kind kind;
+    } cases[] = {
+        {UPDATED(200, "{\"Warnings\":null}"), INSPECTED(200, 2000000), 0, ERR_NONE},
+        {UPDATED(404, "{\"message\":\"page not found\"}"), INSPECTED(200, 500000), -1,
+         ERR_NOT_FOUND},
+        {UPDATED(500, "{\"message\":\"unsupported\"}"), INSPECTED(200, 500000), -1, ERR_REFUSED},
+        {UPDATED(200, "{}"), INSPECTED(200, 500000), -1, ERR_REFUSED},
+        {UPDATED(200, "{}"), INSPECTED(404, 0), -1, ERR_LOST},
+        {UPDATED(200, "{}"), INSPECTED(500, 0), -1, ERR_LOST},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct waiting w;
+        wait_with_rows(&w, (struct fake_reply){.hold_ms = WAITS_MS}, cases[i].update,
+                       cases[i].inspect);
+        assert_int_equal(w.engine->ops->limit_cpu(w.engine, 2000, &w.e), cases[i].result);
+        assert_int_equal(w.e.kind, cases[i].kind);
+        assert_non_null(strstr(fake_engine_log(w.fake), UPDATE "\n"));
+        stop(&w);
+    }
+}
+
 static void without_a_container_there_is_nothing_to_do(void **state)
 {
     struct engine_address address = {.host = "unix:///nowhere.sock"};
@@ -232,6 +280,7 @@ static void without_a_container_there_is_nothing_to_do(void **state)
     assert_int_equal(w.engine->ops->fd(w.engine), -1);
     assert_int_equal(look(&w), -1);
     assert_int_equal(w.engine->ops->preload(w.engine, NAMES, &w.e), -1);
+    assert_int_equal(w.engine->ops->limit_cpu(w.engine, 500, &w.e), -1);
     assert_int_equal(run(&w), -1);
     assert_int_equal(w.e.kind, ERR_LOST);
     w.engine->ops->free(w.engine);
@@ -246,6 +295,7 @@ int main(void)
         cmocka_unit_test(what_is_not_the_protocol_ends_the_waiting),
         cmocka_unit_test(one_that_chatters_while_it_waits_is_given_up),
         cmocka_unit_test(one_that_takes_nothing_is_lost_too),
+        cmocka_unit_test(a_limit_of_processor_time_counts_when_the_engine_confirms_it),
         cmocka_unit_test(without_a_container_there_is_nothing_to_do),
     };
 

@@ -269,6 +269,35 @@ static void libraries_are_loaded_only_while_the_machine_is_idle(void **state)
     world_close(&w);
 }
 
+/* While a run goes on, or waits, libraries are loaded at a pace. */
+static void libraries_are_loaded_fast_only_when_there_is_no_run(void **state)
+{
+    for (int runs = 0; runs < 3; runs++) {
+        struct pool_action action;
+        struct world w;
+
+        (void)state;
+        world_open(&w);
+        w.idle = false;
+        world_begin(&w);
+        world_rest(&w);
+        w.idle = true;
+        w.waiting = runs == 1;
+        if (runs == 2) {
+            struct pool_want want = world_want(&w, "bash", "dir-1", false);
+            world_run(&w, world_claim(&w, &want));
+            w.now += 1000;
+            w.idle = false;
+            world_rest(&w);
+            w.idle = true;
+        }
+        assert_true(world_ask(&w, &action));
+        assert_int_equal(action.what, POOL_PRELOAD);
+        assert_int_equal(action.fast, runs == 0);
+        world_close(&w);
+    }
+}
+
 static void one_that_never_finishes_loading_delays_no_other(void **state)
 {
     struct pool_action action;
@@ -704,6 +733,7 @@ int main(void)
         cmocka_unit_test(a_run_that_is_old_delays_no_container),
         cmocka_unit_test(after_a_run_its_answer_goes_first),
         cmocka_unit_test(libraries_are_loaded_only_while_the_machine_is_idle),
+        cmocka_unit_test(libraries_are_loaded_fast_only_when_there_is_no_run),
         cmocka_unit_test(one_that_never_finishes_loading_delays_no_other),
         cmocka_unit_test(nothing_is_started_while_the_engine_is_in_trouble),
         cmocka_unit_test(failures_back_off_and_are_forgiven),

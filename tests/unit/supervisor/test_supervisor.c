@@ -183,18 +183,100 @@ static void a_container_on_another_sandbox_does_not_serve(void **state)
     assert_int_equal(faccessat(w.f->sb.fd, "c.txt", F_OK, 0), -1);
 }
 
-static void it_preloads_when_told(void **state)
+static void tell(struct world *w, const char *word)
 {
     struct err e = ERR_INIT;
-    json_auto_t *word = json_pack("{s:s}", "do", "preload");
+    json_auto_t *message = json_pack("{s:s}", "do", word);
+
+    assert_works(wire_send(w->channel, message, -1, &e), e);
+}
+
+static void it_preloads_when_told(void **state)
+{
     WORLD(w);
     wait_on_warm_dir(&w);
-    assert_works(wire_send(w.channel, word, -1, &e), e);
+    tell(&w, "preload");
     world_expect_is(&w, "waiting", "preloaded");
     auto_close_fd(&w.channel); /* not wanted any more */
     world_expect_end(&w, WORLD_LONG);
     assert_int_equal(fake_container->preloads, 1);
     assert_true(warm_dir_exists(&w)); /* it is the main process's */
+}
+
+/* Waits until the container has been told to load. */
+static void load_fast(struct world *w)
+{
+    w->config.container.cpu_milli = 500;
+    wait_on_warm_dir(w);
+    tell(w, "preload_fast");
+    for (int i = 0; fake_container->preloads == 0 && i < WORLD_LONG; i++)
+        usleep(1000);
+    assert_int_equal(fake_container->preloads, 1);
+}
+
+static void it_loads_with_a_higher_limit_and_serves_with_its_own(void **state)
+{
+    WORLD(w);
+    load_fast(&w);
+    world_expect_is(&w, "waiting", "preloaded");
+    assert_int_equal(fake_container->load_cpu_milli, 2000);
+    assert_int_equal(fake_container->cpu_milli, 500); /* when it is said to be preloaded */
+    json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 1);
+    assert_int_equal(fake_container->run_cpu_milli, 500);
+}
+
+static void a_limit_is_not_raised_without_need(void **state)
+{
+    static const struct {
+        const char *word;
+        uint64_t cpu_milli;
+        bool paces;
+    } cases[] = {{"preload", 500, false},
+                 {"preload_fast", 0, false},
+                 {"preload_fast", 4000, false},
+                 {"preload_fast", 500, true}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        WORLD(w);
+        w.config.container.cpu_milli = cases[i].cpu_milli;
+        fake_container->paces = cases[i].paces;
+        wait_on_warm_dir(&w);
+        tell(&w, cases[i].word);
+        world_expect_is(&w, "waiting", "preloaded");
+        assert_int_equal(fake_container->load_cpu_milli, cases[i].cpu_milli);
+        assert_int_equal(fake_container->cpu_milli, cases[i].cpu_milli);
+        auto_close_fd(&w.channel);
+        world_expect_end(&w, WORLD_LONG);
+    }
+}
+
+static void a_claim_may_come_while_it_loads(void **state)
+{
+    WORLD(w);
+    fake_container->loads = true;
+    load_fast(&w);
+    assert_int_equal(fake_container->cpu_milli, 2000);
+    json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 1);
+    assert_int_equal(fake_container->run_cpu_milli, 500);
+}
+
+static void a_container_whose_limit_is_not_known_gets_no_run(void **state)
+{
+    for (int loads = 0; loads <= 1; loads++) {
+        WORLD(w);
+        fake_container->loads = loads;
+        fake_container->failing_limits = 2; /* whether it is raised, whether it is set back */
+        load_fast(&w);
+        if (loads)
+            json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
+        world_expect_end(&w, WORLD_LONG);
+        assert_int_equal(fake_container->starts, 1 + loads);
+        assert_int_equal(fake_container->run_cpu_milli, loads ? 500 : 0);
+    }
 }
 
 static void a_waiting_container_that_dies_ends_its_supervisor(void **state)
@@ -428,6 +510,10 @@ int main(void)
         with_fixture(a_known_conversations_container_waits_on_its_sandbox),
         with_fixture(a_container_on_another_sandbox_does_not_serve),
         with_fixture(it_preloads_when_told),
+        with_fixture(it_loads_with_a_higher_limit_and_serves_with_its_own),
+        with_fixture(a_limit_is_not_raised_without_need),
+        with_fixture(a_claim_may_come_while_it_loads),
+        with_fixture(a_container_whose_limit_is_not_known_gets_no_run),
         with_fixture(a_waiting_container_that_dies_ends_its_supervisor),
         with_fixture(while_it_starts_it_ends_with_the_main_process),
         with_fixture(a_claim_may_come_while_it_starts),

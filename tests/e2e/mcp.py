@@ -9,7 +9,7 @@ import time
 import urllib.parse
 
 import wire
-from harness import Failed, check, shorten
+from harness import PATIENCE, Failed, check, shorten
 
 MODERN = "2026-07-28"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -219,13 +219,13 @@ class Client:
 
 def end_run(connection, timeout):
     """What came of begin_run: (structuredContent or text of an error, status), or (None, None) when closed unanswered."""
-    connection.sock.settimeout(timeout)
+    connection.sock.settimeout(timeout * PATIENCE)
     try:
         answer = connection.getresponse()
         body = answer.read()
     except (http.client.HTTPException, ConnectionError, ssl.SSLError) as problem:
         if isinstance(problem, (socket.timeout, TimeoutError)):
-            raise Failed(f"no answer within {timeout} s") from problem
+            raise Failed(f"no answer within {timeout * PATIENCE} s") from problem
         return None, None
     finally:
         connection.close()

@@ -107,7 +107,7 @@ def signal_all(pids, number=signal.SIGKILL):
             os.kill(pid, number)
 
 
-def end(process, patience=15):
+def end(process, patience=60):
     """Ends a subprocess.Popen: asked first, forced then."""
     if process.poll() is None:
         process.terminate()
@@ -119,7 +119,7 @@ def end(process, patience=15):
     process.wait()
 
 
-def end_group(process, patience=15):
+def end_group(process, patience=60):
     """The same for a process that leads a group of its own."""
     end(process, patience)
     try:

@@ -75,6 +75,16 @@ def nginx_binary():
     raise Skip("nginx is not installed")
 
 
+def _accepts(worker):
+    """Does this process of nginx take new connections? After a reload those of before go on for a while."""
+    try:
+        with open(f"/proc/{worker}/cmdline", "rb") as file:
+            title = file.read()
+    except OSError:
+        return False
+    return title.strip(b"\0 ") != b"" and b"shutting down" not in title
+
+
 class Site:
     """One server in a folder of its own. settings override the defaults; None leaves one out."""
 
@@ -187,11 +197,12 @@ class Site:
                  "-g", "daemon off;"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
     def set_token(self, tenant, token):
-        reload = ["--no-reload"]
+        reload, before = ["--no-reload"], []
         if self.nginx_process:
-            reload = ["--reload", f"kill -HUP {self.nginx_process.pid}"]
+            reload, before = ["--reload", f"kill -HUP {self.nginx_process.pid}"], procs.children(self.nginx_process.pid)
         subprocess.run([f"{TOP}/nginx/token.sh", "--file", f"{self.folder}/conf/tokens.map", *reload, "put", tenant],
                        input=token, text=True, check=True, capture_output=True)
+        wait_until(lambda: not any(map(_accepts, before)), 20, "nginx's workers know the token")
 
     def wait_healthy(self, seconds=30):
         client = Client(f"http://localhost:{self.http_port}", timeout=10)

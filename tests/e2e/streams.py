@@ -8,7 +8,7 @@ import time
 
 import schema
 import wire
-from harness import Failed, at_test_end, check, shorten
+from harness import PATIENCE, Failed, at_test_end, check, shorten
 
 
 class Stream:
@@ -84,9 +84,9 @@ class Stream:
     def next(self, seconds=5, what="a message"):
         """The next message; None when the stream has ended."""
         try:
-            message = self._messages.get(timeout=seconds)
+            message = self._messages.get(timeout=seconds * PATIENCE)
         except queue.Empty:
-            raise Failed(f"not within {seconds} s: {what}") from None
+            raise Failed(f"not within {seconds * PATIENCE} s: {what}") from None
         if message is None:
             self._messages.put(None)
             if isinstance(self.problem, Failed):

@@ -124,7 +124,8 @@ def _():
     sandbox = client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"})["sandboxId"]
     result = client.structured("exec", {"sandboxId": sandbox, "command": "fallocate -l 100M big; echo made; sleep 50", "timeout": 60})
     row = result["results"][-1]
-    equal((row["status"], row["stdout"], result["success"]), ("disk_limit", "made\n", False))
+    equal((row["status"], result["success"]), ("disk_limit", False))
+    check(row["stdout"] in ("made\n", ""), row["stdout"])  # a look may come in between
     contains(str(result["notices"]), "SANDBOX_QUOTA")
     result = client.structured("exec", {"sandboxId": sandbox, "command": "fallocate -l 100M big; ls"})  # over before a look
     equal(result["results"][-1]["status"], "disk_limit")

@@ -7,6 +7,7 @@ import statistics
 import threading
 import time
 
+import pool
 import procs
 import runs
 import sites
@@ -29,11 +30,11 @@ def gone(site, run_id, seconds=10):
 def _():
     client = sites.client()
     start = time.monotonic()
-    first = client.run(TICKS, "bash", waitMs=1200)
+    first = client.run("echo tick 1; sleep 6; " + TICKS.replace(" 1 ", " ", 1), "bash", waitMs=5000)
     in_time(start, 10, "answered")
     equal((first["status"], first["exitCode"], first["signal"], first["success"]), ("running", None, None, False))
     check(time.time() < first["expiresAt"] < time.time() + 86400, f"expiresAt {first['expiresAt']}")
-    check(ALL_TICKS.startswith(first["stdout"]) and first["stdout"].startswith("tick 1\n"), first["stdout"])
+    equal(first["stdout"], "tick 1\n")
     equal(first["nextByte"], len(first["output"]))
     last = runs.look(client, first["runId"], waitMs=20000)
     equal((last["status"], last["exitCode"], last["stdout"], last["stderr"]), ("error", 3, ALL_TICKS, "last\n"))
@@ -88,12 +89,13 @@ for part in (b'\xe2\x82', b'\xac a\x00b', b'\x1b[31mred', b'\xff\xfe', b' no new
 def _():
     client = sites.client()
     start = time.monotonic()
-    run_id = runs.begin(client, "sleep 2; echo done")
+    run_id = runs.begin(client, "until [ -e go ]; do sleep 0.1; done; echo done")
     in_time(start, 5, "answered at once")
     row = next(one for one in runs.listed(client) if one["runId"] == run_id)
     equal((row["status"], row["language"], row["conversationId"]), ("running", "bash", client.conversation))
     equal([one["runId"] for one in runs.listed(client, conversationId=client.conversation)], [run_id])
     equal(runs.listed(client, conversationId=client.conversation + "x"), [])
+    client.upload("go", b"")
     equal(runs.look(client, run_id, waitMs=20000)["stdout"], "done\n")
     equal(next(one for one in runs.listed(client) if one["runId"] == run_id)["status"], "ok")
 
@@ -186,9 +188,11 @@ def _():
 @test("a legacy client that disconnects leaves its run: list_runs finds it, get_run has the result")
 def _():
     client = sites.client()
-    connection = client.begin_run("sleep 3; echo done", "bash")
+    connection = client.begin_run("until [ -e go ]; do sleep 0.1; done; echo done", "bash")
     row = wait_until(lambda: runs.listed(client, conversationId=client.conversation), 20, "it is listed")[0]
     connection.close()
+    time.sleep(1)
+    client.upload("go", b"")
     result = runs.look(client, row["runId"], waitMs=20000)
     equal((result["status"], result["stdout"]), ("ok", "done\n"))
 
@@ -248,13 +252,14 @@ def _():
     held = runs.begin(holder, "sleep 60")
     waiting = [sites.new_conversation(site.client()).begin_run("echo mine", "bash") for _ in range(4)]
     client = sites.new_conversation(site.client())
-    time.sleep(1)  # the calls of before are there; whatever is over the bound is refused
+    wait_until(lambda: pool.status(site)["queued"] == 2, 20, "two wait")
     start = time.monotonic()
     whole = client.run_whole("true", "bash")
     in_time(start, 5, "answered at once")
     refused = whole["structuredContent"]
     equal((whole["isError"], refused["status"]), (True, "busy"))
     check(refused["retryAfterMs"] > 0 and refused["position"] >= 1, f"{refused}")
+    time.sleep(0.6)
     runs.cancel(holder, held)
     answers = [end_run(connection, 30)[0] for connection in waiting]
     statuses = sorted(answer.get("status") or answer["structuredContent"]["status"] for answer in answers)
@@ -263,23 +268,25 @@ def _():
     check(any(answer.get("queueMs", 0) > 500 for answer in answers), f"queueMs: {[answer.get('queueMs') for answer in answers]}")
 
 
-OVERLAP = "me=on.$(cat /proc/sys/kernel/random/uuid); touch $me; sleep 2; ls on.* | wc -l; rm $me"
+# Waits for another one, or until its time is over, and says how many there are.
+OVERLAP = ("me=on.$(cat /proc/sys/kernel/random/uuid); touch $me; for n in $(seq {tenths}); do [ $(ls on.* | wc -l) -gt 1 ] && break; "
+           "sleep 0.1; done; ls on.* | wc -l; {end}")
 
 
 @test("SANDBOX_CONVERSATION_RUNS=1 lets a conversation's runs go one after the other; others go on meanwhile", timeout=90)
 def _():
-    for limit, overlapping in (("1", False), ("3", True)):
+    for limit, extreme, code in (("1", max, OVERLAP.format(tenths=15, end="rm $me")), ("3", min, OVERLAP.format(tenths=200, end=""))):
         site = sites.own({"SANDBOX_CONVERSATION_RUNS": limit, "SANDCGI_WORKERS": "8"})
         shared = sites.new_conversation(site.client())
         clients = [site.client() for _ in range(3)]
         for one in clients:
             one.conversation = shared.conversation
-        jobs = [lambda one=one: one.run(OVERLAP, "bash") for one in clients]
+        jobs = [lambda one=one, code=code: one.run(code, "bash") for one in clients]
         jobs.append(lambda: sites.new_conversation(site.client()).run("echo other", "bash"))  # noqa: B023
         results = warm.together(jobs)
         equal(results.pop()["stdout"], "other\n")
         counts = [int(result["stdout"]) for result in results]
-        equal(max(counts) > 1, overlapping, f"runs at the same time with {limit}: {counts}")
+        equal(extreme(counts) > 1, limit == "3", f"runs at the same time with {limit}: {counts}")
 
 
 def _median_wait(client, n):
@@ -311,7 +318,7 @@ def _():
         statuses[key] = statuses.get(key, 0) + 1
     equal(sum(statuses.values()), CROWD)
     equal(set(statuses) - {"ok", "busy"}, set(), f"{statuses}")
-    check(amid < 2 * alone + 2, f"median wait {alone:.2f} s alone, {amid:.2f} s amid the crowd ({statuses})")
+    check(amid < 2 * alone + 2 * PATIENCE, f"median wait {alone:.2f} s alone, {amid:.2f} s amid the crowd ({statuses})")
     check(after - memory < 32 << 20, f"{(after - memory) >> 20} MB more")
 
 

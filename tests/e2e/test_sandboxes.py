@@ -247,7 +247,7 @@ def _():
 
 @test("a tenant has its most, and the server too (H-30)")
 def _():
-    site = sites.with_settings(SANDBOX_PERSISTENT_MAX="2", SANDBOX_PERSISTENT_SERVER="3")
+    site = sites.own({"SANDBOX_PERSISTENT_MAX": "2", "SANDBOX_PERSISTENT_SERVER": "3"})
     client, other = _client(site), _other(site)
     sandboxes = [_create(client), _create(client)]
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}), "SANDBOX_PERSISTENT_MAX")
@@ -294,16 +294,16 @@ def _():
 
 @test("unused it is frozen, the next call wakes it, and unused for longer it expires")
 def _():
-    site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="1s", SANDBOX_PERSISTENT_IDLE="12s")
+    site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="3s", SANDBOX_PERSISTENT_IDLE="20s")
     client = _client(site)
-    sandbox = _create(client, idleTimeout=6)
+    sandbox = _create(client, idleTimeout=10)
     _out(client, sandbox, "(while :; do echo x >> /tmp/beat; sleep 0.1; done) >/dev/null 2>&1 & true")
     _wait_status(client, sandbox, "paused")
     equal(engine.api("GET", f"/containers/{_container(site, sandbox)}/json")["State"]["Paused"], True)
     equal(_out(client, sandbox, "echo awake"), "awake\n")
     equal(_status(client, sandbox), "running")
     _wait_status(client, sandbox, "expired")
-    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "expired (it was unused for 6 seconds)")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "expired (it was unused for 10 seconds)")
     _gone(site, sandbox, 10)
 
 
@@ -339,7 +339,7 @@ def _():
     _out(client, sandbox, "(sleep 300 &) ; true")
     os.kill(_keeper(site, sandbox), signal.SIGKILL)
     _gone(site, sandbox)
-    equal(_status(client, sandbox), "lost")
+    _wait_status(client, sandbox, "lost")
     contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "lost")
 
 

@@ -302,7 +302,7 @@ static void on_message(void *owner, void *item, uint32_t events)
     runners_read(&k->runners, message);
     json_auto_t *after = visible_runners(&k->runners);
     if (!json_equal(before, after))
-        k->notify = deadline_min(k->notify, deadline_in_ms(NOTIFY_DELAY_MS));
+        k->notify = deadline_in_ms(NOTIFY_DELAY_MS); /* after the last of several changes */
 }
 
 int housekeeper_link_start(struct housekeeper_link *k, struct err *e)

@@ -65,8 +65,12 @@ def uid(pid):
 
 
 def status(pid, field):
-    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-        match = re.search(rf"^{field}:[ \t]*(.*)$", file.read(), re.M)
+    """None when there is none, or the process has gone."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            match = re.search(rf"^{field}:[ \t]*(.*)$", file.read(), re.M)
+    except OSError:
+        return None
     return match.group(1).strip() if match else None
 
 
@@ -85,10 +89,7 @@ def commands(name):
 
 def is_confined(pid):
     """No way to new rights, and a filter of system calls."""
-    try:
-        return (status(pid, "NoNewPrivs"), status(pid, "Seccomp")) == ("1", "2")
-    except OSError:
-        return False
+    return (status(pid, "NoNewPrivs"), status(pid, "Seccomp")) == ("1", "2")
 
 
 def private_memory(pid):

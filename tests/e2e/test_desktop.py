@@ -57,4 +57,4 @@ def _():
     equal(one.result("ping"), {})
     one.process.stdin.close()
     equal(one.next(10), None)
-    equal(one.process.wait(10), 0)
+    equal(one.process.wait(60), 0)

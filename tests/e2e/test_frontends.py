@@ -165,7 +165,7 @@ def _():
     helpers = procs.descendants(stdio.process.pid)
     check(helpers, "a private broker")
     stdio.process.stdin.close()
-    equal(stdio.process.wait(15), 0, "exit status")
+    equal(stdio.process.wait(60), 0, "exit status")
     rest = [json.loads(line) for line in stdio.process.stdout]
     equal([line for line in rest if line.get("method") != "notifications/tools/list_changed"], [], "rest of the output")
     stdio.process.stdin = open(os.devnull, "wb")  # pylint: disable=consider-using-with
@@ -254,14 +254,14 @@ def _():
 def _():
     site = sites.own()
     done = subprocess.run([site.binary, "serve", "--config", site.config], env=_environment(site), capture_output=True,
-                          text=True, timeout=20, check=False)
+                          text=True, timeout=60, check=False)
     check(done.returncode != 0, "a second server on the same sockets")
     equal(site.client().request("ping").status, 200, "the first one")
     other = sites.own(start=False)
     with open(other.front, "w", encoding="ascii") as file:
         file.write("a file")
     other.start_server()
-    check(other.process.wait(10) != 0, "it starts over a file")
+    check(other.process.wait(60) != 0, "it starts over a file")
     contains(other.log(), "SANDCGI_LISTEN")
     check(os.path.isfile(other.front), "the file is gone")
 
@@ -312,7 +312,7 @@ def _():
                    {"FILE_SECRET": None}, {"MCP_API_TOKEN": "x"}, {"SANDBOX_ROOT": None}, {"SANDCGI_USER": "no-such-user"}):
         site = sites.own(change, start=False)
         site.start_server()
-        check(site.process.wait(10) != 0, f"it starts with {change}")
+        check(site.process.wait(60) != 0, f"it starts with {change}")
         equal(len(site.log().strip().splitlines()), 1, f"lines for {change}: {site.log()}")
         if "SANDCGI_USER" not in change or os.geteuid() == 0:
             contains(site.log(), list(change)[0])
@@ -335,7 +335,7 @@ def _():
 def _():
     def run(*arguments):
         done = subprocess.run([sites.BINARY, *arguments], env=sites.clean_environment() | sites.SANITIZER_ENV,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
         return done.returncode, done.stdout, done.stderr
     check(run("--version")[1].startswith("sandcgi "), "--version")
     for name in ("SANDBOX_ROOT", "SANDCGI_WORKERS", "SANDBOX_IMAGES_MAX"):

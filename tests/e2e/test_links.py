@@ -282,10 +282,7 @@ def _():
 
 def _peak(pid):
     """The most memory that it had; 0 when it has gone."""
-    try:
-        return int(procs.status(pid, "VmHWM").split()[0]) * 1024
-    except (OSError, AttributeError):
-        return 0
+    return int((procs.status(pid, "VmHWM") or "0").split()[0]) * 1024
 
 
 def _memory_of_upload(client, site, body, size):

@@ -177,4 +177,4 @@ def _():
     time.sleep(1.5)
     equal(process.poll(), None, "it goes on while a reader is left")
     os.close(ours)
-    process.wait(15)
+    process.wait(60)

@@ -392,7 +392,7 @@ def _():
     for name, value in (("SANDBOX_WARM", "python"), ("SANDBOX_WARM", "python=many"), ("SANDBOX_WARM", "python=1,python=2"),
                         ("SANDBOX_WARM_MEMORY", "lots"), ("SANDBOX_WARM_MEMORY", "150%")):
         site = sites.own({name: value}, start=False)
-        status = site.start_server().wait(20)
+        status = site.start_server().wait(60)
         check(status != 0, f"{name}={value} was taken")
         lines = site.log().strip().splitlines()
         equal(len(lines), 1, f"{name}={value}: {lines}")

@@ -84,6 +84,12 @@ class Responder:
         self.listener.close()
         os.unlink(self.path)
 
+    def await_requests(self, count):
+        """Until so many have come since the start."""
+        end = time.monotonic() + 20
+        while len(self.requests) < count and time.monotonic() < end:
+            time.sleep(0.02)
+
     def serve(self, conn):
         with conn:
             try:

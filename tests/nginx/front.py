@@ -123,7 +123,7 @@ class Site:
     def start(self, conf="nginx.conf"):
         self.process = subprocess.Popen([find_nginx(), "-e", self.path("log/nginx-error.log"), "-g", "daemon off;",
                                          "-c", self.path("conf/" + conf)], stdout=subprocess.DEVNULL)
-        for _ in range(100):
+        for _ in range(400):
             try:
                 socket.create_connection(("127.0.0.1", self.http), 1).close()
                 return
@@ -131,14 +131,33 @@ class Site:
                 time.sleep(0.05)
         raise RuntimeError("nginx did not start: " + self.log("nginx-error.log"))
 
+    def workers(self):
+        """nginx's processes that take new connections. After a reload those of before go on for a while."""
+        found = set()
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as stat, open(f"/proc/{name}/cmdline", "rb") as title:
+                    if int(stat.read().rpartition(")")[2].split()[1]) == self.process.pid and b"shutting" not in title.read():
+                        found.add(int(name))
+            except OSError:
+                pass
+        return found
+
+    def await_reload(self, before):
+        """Until none of these workers takes new connections."""
+        end = time.monotonic() + 20
+        while before & self.workers() and time.monotonic() < end:
+            time.sleep(0.02)
+
     def reload(self):
+        before = self.workers()
         self.process.send_signal(signal.SIGHUP)
-        time.sleep(0.5)
+        self.await_reload(before)
 
     def stop(self):
         if self.process:
             self.process.terminate()
-            self.process.wait(10)
+            self.process.wait(60)
         self.responder.close()
         self.hub.close()
         shutil.rmtree(self.root)

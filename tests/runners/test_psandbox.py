@@ -115,12 +115,15 @@ class Commands:
     def test_idle_costs_nothing(self):
         self.sh("sleep 30 & true")
         stat = f"/proc/{self.psandbox.entry_pid()}/stat"
-        time.sleep(0.3)
-        with open(stat) as f:
-            before = f.read().split()[13:15]
+
+
+        def ticks():
+            with open(stat) as f:
+                return sum(map(int, f.read().split()[13:15]))
         time.sleep(1)
-        with open(stat) as f:
-            self.assertEqual(f.read().split()[13:15], before)
+        before = ticks()
+        time.sleep(1)
+        self.assertLessEqual(ticks() - before, 1)
 
 
 class Ends:
@@ -164,7 +167,7 @@ class Ends:
     def test_what_outlives_its_command_goes_on(self):
         began = time.monotonic()
         end = self.sh("(while :; do echo noise; echo noise >&2; date >> /dev/null; sleep 0.01; done) & echo $!; exit 4")
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 20)
         self.check(end, None, 4)
         pid = end.out.split()[0].decode()
         time.sleep(0.5)
@@ -177,7 +180,7 @@ class Ends:
         self.check(self.sh(f"echo on; kill {pid}"), b"on\n")
 
     def test_children_may_say_something_late(self):
-        self.check(self.sh("(sleep 0.1; echo late) & echo soon"), b"soon\nlate\n")
+        self.check(self.sh("(sleep 0.02; echo late) & echo soon"), b"soon\nlate\n")
 
     def test_many_that_are_left_over(self):
         numbers = [self.begin("sleep 30 & echo $!") for _ in range(60)]
@@ -190,10 +193,9 @@ class Ends:
 
     def test_orphans_are_reaped(self):
         self.sh("for i in 1 2 3 4 5; do (sh -c 'sleep 0.05 &') ; done")
-        time.sleep(0.5)
-        end = self.sh("ps -eo stat=,comm= | grep '^Z.*sleep' | wc -l")
+        end = self.sh("for n in $(seq 100); do sleep 0.1; ps -eo stat=,comm= | grep -q '^Z.*sleep' || exit 0; done; exit 1")
         if self.prefix:
-            self.check(end, b"0\n")
+            self.check(end)
 
     def test_hanging_up_kills_everything(self):
         self.begin(f"setsid sleep {MARK}.4 & sleep {MARK}.4")

@@ -239,7 +239,7 @@ def limits(checks):
     try:
         checks.equal("a worker is told the number of calls at once", dict(params_of(site.call())).get("SANDCGI_CALLS"), "2")
         before = len(site.responder.requests)
-        slow = [threading.Thread(target=site.call, args=(b'{"do":"sleep","seconds":3}',)) for _ in range(2 + 16)]
+        slow = [threading.Thread(target=site.call, args=(b'{"do":"sleep","seconds":6}',)) for _ in range(2 + 16)]
         for thread in slow:
             thread.start()
         site.responder.await_requests(before + len(slow))

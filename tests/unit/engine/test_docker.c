@@ -99,6 +99,12 @@ static struct result run(const struct fake_reply *table, const struct engine_spe
     engine->ops->finish(engine);
     engine->ops->free(engine);
     usleep(20000);
+    for (int i = 0; r.returned == 0 && i < 500; i++) { /* until the fake has seen its input's end */
+        fake_engine_input(f, &input, &r.input_end);
+        if (r.input_end)
+            break;
+        usleep(10000);
+    }
     snprintf(r.log, sizeof r.log, "%s", fake_engine_log(f));
     r.input_len = fake_engine_input(f, &input, &r.input_end);
     memcpy(r.input, input, r.input_len < sizeof r.input ? r.input_len : sizeof r.input);
@@ -164,7 +170,7 @@ static void a_plain_image_gets_the_code_and_the_end_of_input(void **state)
     const struct fake_reply table[] = {
         PING,
         CREATED,
-        {.match = ATTACH, .status = 101, .stream = stream, .stream_len = 10, .hold_ms = 300},
+        {.match = ATTACH, .status = 101, .stream = stream, .stream_len = 10, .hold_ms = 3000},
         STARTED,
         WAITED,
         {.match = "GET /v1.41/containers/" ID "/json",
@@ -198,7 +204,7 @@ static struct result run_cut_off(const char *stream, size_t len, const char *sta
     const struct fake_reply table[] = {
         PING,
         CREATED,
-        {.match = ATTACH, .status = 101, .later = later, .hold_ms = 50},
+        {.match = ATTACH, .status = 101, .later = later, .hold_ms = 1000},
         STARTED,
         WAITED,
         {.match = "GET /v1.41/containers/" ID "/json",
@@ -273,7 +279,7 @@ static void deadline_cancellation_and_output_limit_kill(void **state)
     int pair[2];
 
     (void)state;
-    r = run(table, &spec1, 0, -1, 300);
+    r = run(table, &spec1, 0, -1, 3000);
     assert_int_equal(r.returned, 0);
     assert_int_equal(r.outcome.end, ENGINE_TIMED_OUT);
     assert_int_equal(r.outcome.signal, SIGKILL);

@@ -51,9 +51,11 @@ static void a_call_becomes_long(void **state)
     const struct world *w = *state;
     const struct call_place p = place(w, 1);
 
-    assert_int_equal(calls_state(w->calls, 1, clock_mono_ms()), CALL_NONE);
+    const int64_t before = clock_mono_ms();
+
+    assert_int_equal(calls_state(w->calls, 1, before), CALL_NONE);
     call_begin(&p);
-    assert_int_equal(calls_state(w->calls, 1, clock_mono_ms()), CALL_BRIEF);
+    assert_int_equal(calls_state(w->calls, 1, before), CALL_BRIEF);
     assert_int_equal(calls_state(w->calls, 1, clock_mono_ms() + CALL_LONG_MS), CALL_LONG);
     assert_int_equal(calls_state(w->calls, 0, clock_mono_ms()), CALL_NONE);
     call_end(&p);

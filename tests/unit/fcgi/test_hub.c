@@ -215,9 +215,9 @@ static void the_broker_never_waits_for_a_hub_that_sleeps(void **state)
     for (int i = 0; i < 600; i++) /* more than the kernel queues */
         config.runners_changed(config.runners_changed_ctx);
     int64_t began = clock_mono_ms();
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 200; i++)
         assert_false(config.runners_changed(config.runners_changed_ctx)); /* call it again */
-    assert_in_range(clock_mono_ms() - began, 0, 20 * EVENTS_TIMEOUT_MS / 2);
+    assert_in_range(clock_mono_ms() - began, 0, 200 * EVENTS_TIMEOUT_MS / 2);
     json_decref(events_receive(fd, &(struct mcp_event){0}));
     assert_true(config.runners_changed(config.runners_changed_ctx));
 }

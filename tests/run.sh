@@ -12,6 +12,7 @@ run_bench=no
 run_conformance=yes
 run_compare=yes
 run_chaos=yes
+run_vm=no
 chaos=60 # seconds
 only=''
 
@@ -41,6 +42,7 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --soak N      only: N runs of all kinds, nothing may grow (usually 60)
   --swaps N     only: N calls on names that a program swaps for links and folders (usually 3000, promised for 100000)
   --bench       measure (tests/bench) instead of testing
+  --vm NAME     only: end-to-end tests as with --only, in a virtual machine with Debian's kernel and cgroup v2 (tests/vm)
   --all         with make distcheck (also when CI=true)
 
 DOCKER_HOST names the engine to use; without one that answers, a Docker Engine of the tests' own is started, with its
@@ -57,6 +59,11 @@ parse_arguments() {
         --only)
             [[ ${2:-} ]] || die "--only needs a name; see tests/run.sh --list"
             only=$2 run_unit=no run_dist=no
+            shift
+            ;;
+        --vm)
+            [[ ${2:-} ]] || die "--vm needs a name; see tests/run.sh --list"
+            run_vm=yes only=$2 run_unit=no run_dist=no
             shift
             ;;
         --list)
@@ -109,6 +116,11 @@ main() {
     stage_build
     if [[ $run_e2e == yes ]]; then
         stage_engine
+    fi
+    if [[ $run_vm == yes ]]; then
+        [[ $run_e2e == no ]] || stage_vm
+        report_total
+        return
     fi
     if [[ $run_bench == yes ]]; then
         stage_bench

@@ -41,6 +41,7 @@ class Bare:
         self.root = os.path.join(folder, f"root-{config['Labels']['sandbox.language']}")
         os.mkdir(self.root)
         _unpack(image, self.root)
+        os.chown(f"{self.root}/data", 1000, 1000)
         script, command = command_of(image)
         asked, self._ask = os.pipe()
         self._told, tell = os.pipe()

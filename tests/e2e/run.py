@@ -34,6 +34,7 @@ MODULES = (
     "hostile_tree",
     "foreign_accounts",
     "warm",
+    "survivors",
     "users",
     "runs",
     "crash",

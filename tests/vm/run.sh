@@ -97,7 +97,7 @@ make_image() {
 run() {
     local job status
     job=$(mktemp -d)
-    printf '#!/bin/bash\ncd %q\n%s\n' "$top" "$*" >"$job/command"
+    printf '#!/bin/bash\nexport SANDCGI_TEST_ENGINE_NAME=%q\ncd %q\n%s\n' "${ENGINE_NAME#sandcgi-}" "$top" "$*" >"$job/command"
     chmod 0755 "$job/command"
     qemu-system-x86_64 -accel "$accel" -cpu max -smp "$(nproc)" -m 4096 -nodefaults -display none -no-reboot \
         -serial "file:$job/console" -kernel "$cache/vmlinuz" -initrd "$cache/initrd" -append 'console=ttyS0 panic=-1' \
@@ -105,7 +105,8 @@ run() {
         -drive "file=$cache/engine.img,format=raw,if=virtio,snapshot=on,cache=unsafe" \
         -virtfs "local,path=$job,mount_tag=job,security_model=none" \
         -virtfs "local,path=$top,mount_tag=top,security_model=none,readonly=on,multidevs=remap" \
-        -device virtio-rng-pci -device virtio-serial -chardev stdio,id=out,signal=off -device virtconsole,chardev=out </dev/null
+        -device virtio-rng-pci -device virtio-serial -chardev stdio,id=out,signal=off -device virtconsole,chardev=out </dev/null |
+        sed -u 's/\r$//' # the console's line ends
     status=$(cat "$job/status" 2>/dev/null) || { tail -n 20 "$job/console" >&2 && status=125; }
     rm -r "$job"
     return "$status"

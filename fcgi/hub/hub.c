@@ -146,10 +146,24 @@ static void stream_finish(struct hub *h, struct hub_stream *s)
     stream_end(h, s);
 }
 
-/* Sends the next stored messages as fast as they are read. */
+/* May the stream queue a stored message, which may be large? */
+static bool replay_has_room(const struct hub *h, const struct hub_stream *s)
+{
+    size_t own = 0, taken = 0;
+
+    for (const struct hub_stream *o = h->streams; o; o = o->next) {
+        bool large = o->out.len > HUB_QUEUE_MAX;
+        taken += large;
+        own += large && o->tenant == s->tenant;
+    }
+    return share_allows(own, taken, HUB_LARGE_MAX);
+}
+
+/* Sends the next stored messages as fast as they are read; at the next tick if there is no room. */
 static void pump_replay(struct hub *h, struct hub_stream *s)
 {
-    while (s->fd >= 0 && s->replay && !s->ending && hub_stream_is_idle(s)) {
+    while (s->fd >= 0 && s->replay && !s->ending && hub_stream_is_idle(s) &&
+           replay_has_room(h, s)) {
         char id[MCP_EVENT_ID_MAX];
         json_t *message = NULL;
         int rc = mcp_replay_next(s->replay, &message, id);

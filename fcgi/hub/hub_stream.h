@@ -10,6 +10,7 @@
 /* Output queued for a slow reader. One stored message of a replay may be larger. */
 #define HUB_QUEUE_MAX  (64u * 1024)
 #define HUB_REPLAY_MAX (MCP_STREAM_BYTES_MAX + HUB_QUEUE_MAX)
+#define HUB_LARGE_MAX  16 /* streams with more than HUB_QUEUE_MAX queued; the other replays wait */
 
 #define HUB_PENDING_MAX 1024 /* connections without a complete request, in a burst, too */
 

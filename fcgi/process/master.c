@@ -97,7 +97,7 @@ static int front_main(struct master *m, const struct child_slot *slot, struct er
     if (hub)
         hub_streams_reserve(m->settings->max_streams);
     if (app_init(&app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0 ||
-        (!hub && worker_memory_bound(m->settings->max_body, e) < 0))
+        front_memory_bound(m->settings, hub, e) < 0)
         return -1;
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));

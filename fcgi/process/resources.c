@@ -22,11 +22,14 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define WORKER_MEMORY    (256u * 1024 * 1024)
-#define WORKER_BODIES    8 /* a body's text, its tree, the broker's message, each while it grows */
-#define SYSTEMD_FIRST_FD 3
-#define PAIR_TIMEOUT_S   30 /* for a broker that is frozen */
-#define SESSIONS_NAME    ".sessions"
+#define WORKER_MEMORY (256u * 1024 * 1024)
+#define WORKER_BODIES 8 /* a body's text, its tree, the broker's message, each while it grows */
+#define HUB_MEMORY                                                                                 \
+    (512u * 1024 * 1024) /* requests, and HUB_LARGE_MAX stored messages while they grow */
+#define HUB_STREAM_MEMORY (128u * 1024) /* HUB_QUEUE_MAX, and the URIs that it listens to */
+#define SYSTEMD_FIRST_FD  3
+#define PAIR_TIMEOUT_S    30 /* for a broker that is frozen */
+#define SESSIONS_NAME     ".sessions"
 
 /* ---- accounts ---- */
 
@@ -65,10 +68,11 @@ int account_become(const struct account *account, struct err *e)
 }
 
 /* Without it, what one request takes could be taken by all workers at once. */
-int worker_memory_bound(uint64_t max_body, struct err *e)
+int front_memory_bound(const struct settings *s, bool hub, struct err *e)
 {
 #ifndef WITH_SANITIZER /* AddressSanitizer keeps what was freed */
-    const rlim_t bytes = WORKER_MEMORY + WORKER_BODIES * max_body;
+    const rlim_t bytes = hub ? HUB_MEMORY + HUB_STREAM_MEMORY * s->max_streams
+                             : WORKER_MEMORY + WORKER_BODIES * s->max_body;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_DATA, &limit) < 0)
@@ -77,7 +81,8 @@ int worker_memory_bound(uint64_t max_body, struct err *e)
     if (setrlimit(RLIMIT_DATA, &limit) < 0)
         return err_errno(e, "the limit of memory");
 #endif
-    (void)max_body;
+    (void)s;
+    (void)hub;
     (void)e;
     return 0;
 }

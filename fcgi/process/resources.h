@@ -21,8 +21,9 @@ int account_of_workers(const char *user, struct account *out, struct err *e);
  * its parent. Without root only the latter two. */
 int account_become(const struct account *account, struct err *e);
 
-/* Bounds the memory of a worker by what its largest request needs, and some hundred MB. */
-int worker_memory_bound(uint64_t max_body, struct err *e);
+/* Bounds the memory of a worker by what its largest request needs, that of the hub by what its
+ * streams may queue, and some hundred MB. */
+int front_memory_bound(const struct settings *s, bool hub, struct err *e);
 
 /* Leaves to a worker or the hub, which may fork, the directory of sessions and open descriptors.
  * Last: afterwards it can open no other file, and connect to nothing. */

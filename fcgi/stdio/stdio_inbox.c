@@ -16,10 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define READ_CHUNK  65536
-#define LINES_MAX   16  /* queue size, in lines of the greatest length */
+#define READ_CHUNK 65536
+#define LINES_MAX                                                                                  \
+    16 /* queue size, in lines of the greatest length; what they take as trees counts */
 #define REFUSED_MAX 1   /* likewise, on top of it: of requests that are refused for lack of room */
-#define MAIL_SIZE   256 /* what a line takes beside its text */
+#define MAIL_SIZE   256 /* what a line takes beside its text, */
+#define VALUE_SIZE  112 /* and each value in it as a tree: more than its text */
 
 /* ---- the reader: everything up to start_thread() runs in the thread ---- */
 
@@ -113,6 +115,17 @@ static void mail_deliver(struct stdio_inbox *b, struct stdio_mail *m)
     pthread_mutex_unlock(&b->lock);
 }
 
+/* Of the line as it will lie in memory. Marks in strings count, too: it is at most that much. */
+static size_t mail_size(const char *line, size_t len)
+{
+    size_t size = len;
+
+    for (const char *c = line; c < line + len; c++)
+        if (*c == '[' || *c == '{' || *c == ',' || *c == ':')
+            size += VALUE_SIZE;
+    return size;
+}
+
 static void deliver_line(struct stdio_inbox *b, const char *line, size_t len)
 {
     if (len > 0 && line[len - 1] == '\r')
@@ -120,7 +133,7 @@ static void deliver_line(struct stdio_inbox *b, const char *line, size_t len)
     if (len == 0)
         return;
     struct stdio_mail *m = mem_alloc(sizeof *m);
-    m->size = len;
+    m->size = mail_size(line, len);
     m->message = json_parse(line, len, JSON_MAX_DEPTH, &m->problem);
     mail_deliver(b, m);
 }

@@ -25,7 +25,7 @@ struct stdio_inbox {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct stdio_mail *first, **end;
-    size_t size;      /* of the queued lines */
+    size_t size;      /* of the queued lines in memory, about */
     size_t line_max;  /* bytes */
     bool ended;       /* end of input */
     struct err error; /* why it ended */

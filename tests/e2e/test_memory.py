@@ -56,10 +56,10 @@ def _():
     wait_until(lambda: _memory(site) < 40 * MB, 5, "the workers' memory is given back")
 
 
-def _limits(site):
-    """Those of the workers; one that is not needed may have ended meanwhile."""
+def _limits(pids):
+    """Those of the processes; a worker that is not needed may have ended meanwhile."""
     found = set()
-    for pid in site.workers():
+    for pid in pids:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/limits", encoding="ascii") as file:
             found.update(map(int, re.findall(r"^Max data size\s+\d+\s+(\d+)", file.read(), re.M)))
     return found
@@ -68,7 +68,8 @@ def _limits(site):
 @test("a worker that reaches the limit of its memory is replaced at once; the other requests go on")
 def _():
     site = _site()
-    wait_until(lambda: _limits(site) == {(256 + 8 * 16) * MB}, 10, "the limit for bodies of 16 MB")
+    wait_until(lambda: _limits(site.workers()) == {(256 + 8 * 16) * MB}, 10, "the limit for bodies of 16 MB")
+    wait_until(lambda: _limits([site.hub_process()]) == {512 * MB + 2000 * 128 * 1024}, 10, "the hub's, for 2000 streams")
     site.stop()
     site.start_server(prefix=("prlimit", f"--data={40 * MB}"))  # a limit of the caller's stays, if it is lower
     site.start_nginx()
@@ -77,7 +78,7 @@ def _():
     connection = client.begin_run("sleep 4; echo fine", "bash")
     wait_until(site.busy_workers, 10, "a worker has the call")
     before = site.workers()
-    equal(_limits(site), {40 * MB})
+    equal(_limits(site.workers()), {40 * MB})
     answer = client.post(_body(client, b'"%s",' % (b"x" * 15 * MB)), patient=False)
     equal((answer.status, answer.error_code()), (502, -32603))
     wait_until(lambda: "exited with status 70; restarting" in site.log(), 5, "the master notes its end")

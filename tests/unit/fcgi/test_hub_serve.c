@@ -4,6 +4,8 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/sock.h"
+#include "common/mcp/session/session.h"
+#include "common/mcp/session/stream.h"
 #include "fcgi/app.h"
 #include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
@@ -257,6 +259,115 @@ static void expired_sessions_are_removed_beside_the_loop(void **state)
     }
 }
 
+/* ---- replays ---- */
+
+#define SLOW        40
+#define MESSAGE_LEN MB
+#define MB          (1024 * 1024)
+
+static size_t memory_of(pid_t pid)
+{
+    AUTO_FREE char *path = mem_printf("/proc/%d/statm", (int)pid);
+    FILE *file = fopen(path, "r");
+    unsigned long size, resident;
+
+    assert_int_equal(fscanf(file, "%lu %lu", &size, &resident), 2);
+    fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A stored stream of one large message; out_id gets the id that a reader of it has seen last. */
+static void store_large(const struct world *w, char *out_session, char *out_id)
+{
+    const struct mcp_server *server = app_server(&w->app, NULL);
+    AUTO_FREE char *text = mem_alloc(MESSAGE_LEN + 1);
+    char id[MCP_EVENT_ID_MAX];
+    struct err e = ERR_INIT;
+
+    memset(text, 'x', MESSAGE_LEN);
+    assert_works(mcp_session_create(server, "default", MCP_2025_11_25, NULL, NULL, out_session, &e),
+                 e);
+    struct mcp_stream *stream = mcp_stream_new(w->sessions_fd, "default", out_session, &e);
+    assert_works(stream ? 0 : -1, e);
+    mcp_stream_first_id(stream, out_id);
+    json_auto_t *message = json_pack("{s:s, s:i, s:{s:s}}", "jsonrpc", "2.0", "id", 1, "result",
+                                     "text", text);
+    assert_works(mcp_stream_add(stream, message, id, &e), e);
+    mcp_stream_end(stream);
+}
+
+static int replay(const struct world *w, const char *session, const char *last)
+{
+    AUTO_BUF struct buf request = BUF_INIT(65536);
+    const char *const params[] = {"REQUEST_METHOD",
+                                  "GET",
+                                  "REQUEST_URI",
+                                  "/mcp",
+                                  "HTTP_HOST",
+                                  "localhost",
+                                  "HTTP_ACCEPT",
+                                  "text/event-stream",
+                                  "HTTP_AUTHORIZATION",
+                                  "Bearer " TOKEN,
+                                  "HTTP_MCP_PROTOCOL_VERSION",
+                                  "2025-11-25",
+                                  "HTTP_MCP_SESSION_ID",
+                                  session,
+                                  "HTTP_LAST_EVENT_ID",
+                                  last,
+                                  NULL};
+    int fd = fcgi_client_connect(w->settings.hub, LONG_MS);
+
+    fcgi_client_add_request(&request, params, "");
+    assert_int_equal(send(fd, request.data, request.len, MSG_NOSIGNAL), request.len);
+    return fd;
+}
+
+/* Reads from all until each has sent a whole message. */
+static void read_whole_messages(struct pollfd *readers, size_t n)
+{
+    AUTO_FREE size_t *got = mem_alloc(n * sizeof *got);
+    char room[65536];
+
+    for (size_t left = n; left > 0;) {
+        assert_true(poll(readers, (nfds_t)n, LONG_MS) > 0);
+        for (size_t i = 0; i < n; i++) {
+            if (!readers[i].revents)
+                continue;
+            ssize_t len = recv(readers[i].fd, room, sizeof room, MSG_DONTWAIT);
+            assert_true(len > 0);
+            got[i] += (size_t)len;
+            if (got[i] < MESSAGE_LEN)
+                continue;
+            close(readers[i].fd);
+            readers[i] = (struct pollfd){.fd = -1};
+            left--;
+        }
+    }
+}
+
+/* The hub's memory does not grow with their number, and each gets its message in the end. */
+static void slow_readers_of_large_messages_wait_for_each_other(void **state)
+{
+    struct world *w = *state;
+    char session[MCP_SESSION_ID_LEN + 1], last[MCP_EVENT_ID_MAX];
+    struct pollfd readers[SLOW];
+
+    store_large(w, session, last);
+    size_t before = memory_of(w->pid);
+    for (size_t i = 0; i < SLOW; i++)
+        readers[i] = (struct pollfd){.fd = replay(w, session, last), .events = POLLIN};
+    for (size_t i = 0; i < SLOW; i++)
+        assert_int_equal(poll(&readers[i], 1, LONG_MS), 1); /* the head of its answer */
+    size_t after = memory_of(w->pid);
+#ifndef WITH_SANITIZER /* AddressSanitizer keeps what was freed */
+    assert_true(after < before + SLOW * 2 / 3 * (size_t)MESSAGE_LEN);
+#endif
+    (void)before;
+    (void)after;
+    read_whole_messages(readers, SLOW);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +380,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_state_of_a_task_is_told_when_the_broker_has_answered,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(expired_sessions_are_removed_beside_the_loop, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(slow_readers_of_large_messages_wait_for_each_other, setup,
                                         teardown),
     };
     return RUN_TESTS(tests);

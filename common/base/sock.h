@@ -30,7 +30,8 @@ int sock_connect_unix(const char *path, struct err *e);
 
 /*
  * A connection for a process that may not connect: over is its end of a SOCK_SEQPACKET pair, and
- * the process at the other end takes the connection from there. ERR_TIMEOUT: that takes none.
+ * the process at the other end takes the connection from there. ERR_TIMEOUT: that takes none;
+ * ERR_UNAVAILABLE: it has ended.
  */
 int sock_connect_over(int over, struct err *e);
 

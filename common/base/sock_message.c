@@ -272,7 +272,11 @@ int sock_connect_over(int over, struct err *e)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return err_errno(e, "socketpair");
     AUTO_FD int ours = pair[0], theirs = pair[1];
-    return sock_send_message(over, NULL, 0, theirs, e) < 0 ? -1 : TAKE_FD(ours);
+    if (sock_send_message(over, NULL, 0, theirs, e) == 0)
+        return TAKE_FD(ours);
+    return e->kind == ERR_CANCELLED
+               ? err_set(e, ERR_UNAVAILABLE, "no process accepts connections over the pair")
+               : -1;
 }
 
 /* A descriptor for which there is no room would be lost, so room is looked for first. */

@@ -74,6 +74,14 @@ static const char *lost_text(enum broker_op op)
     return "the broker closed the connection without an answer; try again";
 }
 
+/* After an error of the connection: a peer that closed it has ended. */
+static int fail_talk(const struct client_call *call, struct err *e)
+{
+    if (e->kind == ERR_CANCELLED)
+        err_set(e, ERR_LOST, "%s", lost_text(op_of(call->head)));
+    return -1;
+}
+
 /* Reads what has arrived: 1 the answer with *out_result, 0 go on, -1. */
 static int on_readable(struct talk *t, json_t **out_result, struct err *e)
 {
@@ -84,8 +92,7 @@ static int on_readable(struct talk *t, json_t **out_result, struct err *e)
     if (whole == 0)
         return 0;
     if (!message)
-        return e->kind == ERR_CANCELLED ? err_set(e, ERR_LOST, "%s", lost_text(op_of(call->head)))
-                                        : -1;
+        return fail_talk(call, e);
     const json_t *error = json_object_get(message, "error");
     json_t *result = json_object_get(message, "result");
     if (error) {
@@ -188,7 +195,7 @@ static int call_begin(struct talk *t, struct err *e)
         return -1;
     if (call->body && wire_frame(call->body, &t->body, e) < 0)
         return -1;
-    return wire_send(t->fd, call->head, call->pass_fd, e);
+    return wire_send(t->fd, call->head, call->pass_fd, e) < 0 ? fail_talk(call, e) : 0;
 }
 
 static json_t *call_once(const struct client_call *call, struct err *e)

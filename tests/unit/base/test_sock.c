@@ -109,6 +109,8 @@ static void a_connection_can_be_handed_over(void **state)
     assert_int_equal(read(theirs, &byte, 1), 1);
     assert_int_equal(byte, 'x');
     close(pair[0]);
+    assert_int_equal(sock_connect_over(pair[1], &e), -1);
+    assert_int_equal(e.kind, ERR_UNAVAILABLE);
     close(pair[1]);
 }
 

@@ -43,9 +43,9 @@ class Wall:
 
 WALLS = {
     "none": Wall("nothing (the error of the measurement)"),
-    "cages": Wall("Landlock and seccomp of the workers", ((MASTER, "account_confine(m->sessions_fd, hub, e) < 0", "false"),)),
+    "cages": Wall("Landlock and seccomp of the workers", ((MASTER, "account_confine(m->fds[FD_SESSIONS], hub, e) < 0", "false"),)),
     "memory": Wall("bounds of a worker's memory and of JSON values", (
-        (MASTER, "(!hub && worker_memory_bound(m->settings->max_body, e) < 0)", "false"),
+        (MASTER, "front_memory_bound(m->settings, hub, e) < 0", "false"),
         (JSON, "if (++marks > JSON_MAX_VALUES)", "if (false)"))),
     "links": Wall("token in links (nginx's secure_link)", lines=("secure_link",)),
     "users": Wall("a user for each conversation", settings=(("SANDBOX_USER", "1000:1000"),)),

@@ -64,7 +64,7 @@ class Ways:
         for title, server in self.servers.items():
             self.table[title] = self._conversation(server)
         self.idle = 0.0
-        self.late = set()  # what was waited for in vain once
+        self.late = set()  # works whose libraries were not loaded within the wait
 
     @staticmethod
     def _conversation(server):

@@ -175,7 +175,7 @@ def hop():
             os._exit(0)
         time.sleep(0.02)
 stay(lambda: os.fork() or hop())"""),
-    ("leaves children that nobody reaps", "python", "stay(lambda: [os.fork() or os._exit(0) for _ in range(20)])"),
+    ("leaves children that are not reaped", "python", "stay(lambda: [os.fork() or os._exit(0) for _ in range(20)])"),
     ("calls itself the entry program", "bash", "(exec -a /usr/local/bin/entry sleep 300) >/dev/null 2>&1 &"),
     ("calls itself a kernel thread", "python", "stay(lambda: libc.prctl(15, b'kworker/0:1'))"),
     ("fills its process limit with sleepers", "python", """

@@ -64,7 +64,7 @@ bool mcp_mailbox_cancel(int sessions_fd, const char *session, const json_t *requ
 /* ---- responses ---- */
 
 /* What the FIFO carries: the random part of a file's name. Few of them fill it, so responses that
- * nobody takes do not fill the disk. */
+ * are not taken do not fill the disk. */
 struct note {
     char hex[MCP_MAILBOX_HEX + 1];
     char room[NOTE_LEN - MCP_MAILBOX_HEX - 1];

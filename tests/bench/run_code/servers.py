@@ -25,8 +25,8 @@ class Server:
         return Caller(self.target).warm_up()
 
     def wait_for(self, work, n=1, sandbox="", seconds=PATIENCE_S):
-        """Until n containers wait in the tier that the work needs, for new conversations or for that of this directory. Libraries are loaded on an idle machine only: where they
-        were waited for in vain once, they are not waited for again."""
+        """Until n containers wait in the tier that the work needs, for new conversations or for that of this directory. Libraries are loaded on an idle machine only: after
+        one wait without them, the next waits last a second."""
         wanted = {"language": work.language, "tier": work.tier, "sandbox": sandbox}
         if work.tier in self.never_came:
             seconds = 1

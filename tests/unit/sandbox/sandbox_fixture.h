@@ -186,3 +186,14 @@ static inline int fixture_open_fds(void)
 {
     return fixture_count(AT_FDCWD, "/proc/self/fd");
 }
+
+/* The conversation's sandbox in another root than the fixture's. */
+static inline struct sandbox open_in(const struct sandbox_root *root, const char *conversation)
+{
+    struct sandbox sb;
+    struct err e = ERR_INIT;
+
+    if (sandbox_open(root, "default", conversation, &sb, &e) < 0)
+        fail_msg("%s", e.text);
+    return sb;
+}

@@ -119,16 +119,6 @@ static struct sandbox_root open_auto(struct fixture *f)
     return root;
 }
 
-static struct sandbox open_in(const struct sandbox_root *root, const char *conversation)
-{
-    struct sandbox sb;
-    struct err e = ERR_INIT;
-
-    if (sandbox_open(root, "default", conversation, &sb, &e) < 0)
-        fail_msg("%s", e.text);
-    return sb;
-}
-
 static void a_program_meets_the_quota_at_once(void **state)
 {
     struct fixture *f = *state;

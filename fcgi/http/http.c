@@ -269,7 +269,6 @@ static void fastcgi_serve_one(const struct app *app, FCGX_Request *request)
                                           .hang_up = fastcgi_hang_up,
                                           .ctx = request,
                                           .cancel_fd = fd});
-    FCGX_Finish_r(request);
 }
 
 /* -1: the socket is unusable. */
@@ -306,8 +305,10 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e)
         int rc = FCGX_Accept_r(&request);
         if (rc == 0)
             fastcgi_serve_one(app, &request);
-        call_end(&app->place);
-        if (rc != 0 && on_accept_error(-rc, e) < 0)
+        call_end(&app->place); /* before the connection ends, which others may wait for */
+        if (rc == 0)
+            FCGX_Finish_r(&request);
+        else if (on_accept_error(-rc, e) < 0)
             return -1;
     }
     return 0;

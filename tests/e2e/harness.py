@@ -200,11 +200,11 @@ def run_tests(word, on_failure):
             if one.module != module:
                 module = one.module
                 print(f"-- {module.removeprefix('test_')}", flush=True)
-            state = _run_and_tell(one, on_failure)
-            if state == "FAILED" and len(again) < SECOND_ATTEMPTS:
+            attempts_left = len(again) < SECOND_ATTEMPTS
+            state = _run_and_tell(one, on_failure, "unsteady" if attempts_left else "FAILED")
+            if state == "FAILED" and attempts_left:
                 again.append(one.sentence)
-                print("    a second attempt:", flush=True)
-                state = _run_and_tell(one, on_failure)
+                state = _run_and_tell(one, on_failure, "FAILED")
             counts[state] += 1
     finally:
         close()
@@ -213,10 +213,11 @@ def run_tests(word, on_failure):
     return counts
 
 
-def _run_and_tell(one, on_failure):
+def _run_and_tell(one, on_failure, failed):
+    """failed: the word for a failure."""
     state, detail, seconds = _run_one(one)
     reason = f": {detail}" if state == "skipped" else ""
-    print(f"{state} {one.sentence} ({seconds:.1f} s){reason}", flush=True)
+    print(f"{failed if state == 'FAILED' else state} {one.sentence} ({seconds:.1f} s){reason}", flush=True)
     if state == "FAILED":
         print("    " + detail.strip().replace("\n", "\n    "), flush=True)
         explanation = on_failure()

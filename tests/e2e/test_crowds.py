@@ -91,7 +91,8 @@ def _():
     equal(refused.headers["Retry-After"], "1")
     contains(refused.json()["error"]["message"], "SANDCGI_MAX_CALLS")
     check(dave.result("tools/list")["tools"], "another tenant has room")
-    _can_free(alice)
+    _can_free(site, alice)
+    wait_until(lambda: len(site.busy_workers()) <= 4, 20, "only the calls that wait")
     last = _wait_for(dave, other_run, 1)[0]
     wait_until(lambda: len(site.busy_workers()) >= 5, 20, "and waits, too")
     equal(dave.post(message, patient=False).status, 429, "now all calls are taken")
@@ -110,9 +111,14 @@ def _session(client):
     return {"Mcp-Session-Id": answer.headers["Mcp-Session-Id"], "MCP-Protocol-Version": "2025-06-18"}
 
 
-def _can_free(client):
-    """What ends something is served though the tenant has its share of calls."""
+def _can_free(site, client):
+    """What ends something is served though the tenant has its share of calls, which wait."""
+    def settle():
+        # An answer is here a moment before its worker has ended the call.
+        wait_until(lambda: len(site.busy_workers()) <= 4, 20, "only the calls that wait")
+
     def post(method, **params):
+        settle()
         return client.post({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, patient=False)
     unknown = secrets.token_hex(16)
     for tool, arguments in (("cancel_run", {"runId": unknown}), ("close_sandbox", {"sandboxId": "psandbox_" + unknown})):
@@ -120,8 +126,10 @@ def _can_free(client):
         equal((answer.status, answer.json().get("result", {}).get("isError")), (200, True), tool)
     equal(post("tools/call", name="list_runs", arguments={"conversationId": "c"}).status, 429, "a tool that ends nothing")
     equal(post("tools/call", name="cancel_run", arguments={"runId": "x" * 5000}).status, 429, "a long message")
+    settle()
     cancelled = client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}, patient=False)
     equal(cancelled.status, 202, "notifications/cancelled")
+    settle()
     gone = client.http("DELETE", "/mcp", headers=client.headers({"Mcp-Session-Id": "0" * 64}))
     equal(gone.status, 404, "DELETE of a session that is not there")
 
@@ -138,7 +146,7 @@ def _():
     other = _wait_for(client, run, 1)[0]
     wait_until(lambda: len(site.busy_workers()) >= 2, 20, "both calls wait")
     equal(client.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, patient=False).status, 429)
-    _can_free(client)
+    _can_free(site, client)
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 17}}
     equal(client.post(cancel, session, patient=False).status, 202)
     equal(waiting.getresponse().status, 202, "the call that was cancelled")

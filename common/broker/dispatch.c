@@ -56,8 +56,9 @@ static void job_begin(struct broker *b, int take_fd, const json_t *head, int pas
     json_auto_t *work = NULL;
     struct err e = ERR_INIT;
 
+    if (op == OP_DELETE_CONVERSATION || op == OP_LIST_RUNS)
+        runs_catch_up(b); /* what has ended uses nothing any more, and is listed as such */
     if (op == OP_DELETE_CONVERSATION) {
-        runs_catch_up(b); /* what has ended does not use it any more */
         work = prune_conversation(&b->prune, head, &e);
         if (!work) {
             reply_send_error(TAKE_FD(fd), &e);

@@ -40,10 +40,9 @@ static json_t *run_without_result(const struct sandbox_root *root, const struct 
 
 /* Waits for the result while the supervisor lives and may be writing it. */
 static int run_read(const struct sandbox_root *root, const char *run_id, const char *tenant,
-                    struct run_record *out, json_t **out_result, struct err *e)
+                    struct deadline last, struct run_record *out, json_t **out_result,
+                    struct err *e)
 {
-    struct deadline last = deadline_in_ms(RESULT_MS);
-
     for (;;) {
         /* Before reading: a result that is written in between is seen. */
         bool alive = run_id_ok(run_id) && run_lock_reap(root->fd, run_id);
@@ -84,7 +83,7 @@ json_t *job_get_run(struct job *job, struct err *e)
         run_not_found(e);
         return NULL;
     }
-    if (run_read(root, run_id, tenant, &r, &result, e) < 0)
+    if (run_read(root, run_id, tenant, deadline_in_ms(RESULT_MS), &r, &result, e) < 0)
         return NULL;
     bool known = result != NULL;
     if (!known)
@@ -124,6 +123,21 @@ static bool run_is_listed(const json_t *rows, const char *run_id)
     return false;
 }
 
+/* A caller may have the answer of a run whose result is still to be written. */
+static void await_results(const struct job_world *world, const char *tenant)
+{
+    struct deadline last = deadline_in_ms(RESULT_MS);
+
+    for (const struct child *c = NULL; (c = children_next(world->children, c));) {
+        AUTO_RUN_RECORD struct run_record r = {0};
+        json_auto_t *result = NULL;
+        struct err e = ERR_INIT;
+
+        if (c->claimed && c->state == CHILD_ENDED && c->tenant && strcmp(c->tenant, tenant) == 0)
+            run_read(world->root, c->run_id, tenant, last, &r, &result, &e); /* if it is kept */
+    }
+}
+
 json_t *job_list_runs(struct job *job, struct err *e)
 {
     const char *tenant = json_get_string(job->request, "tenant");
@@ -132,6 +146,7 @@ json_t *job_list_runs(struct job *job, struct err *e)
 
     if (!tenant)
         return job_fail(e, ERR_INVALID, "list_runs: tenant is missing");
+    await_results(job->world, tenant);
     json_t *rows = kept_runs_list(job->world->root, tenant, conversation, now, e);
     if (!rows)
         return NULL;

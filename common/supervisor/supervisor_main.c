@@ -195,12 +195,12 @@ static void serve_run(struct supervisor *s)
     /* Before the answer: its caller may ask for the tenant's files next, or delete them. */
     s->use_noted = false;
     supervisor_note_use(s);
-    sandbox_close(&s->sandbox);
-    supervisor_conclude(s, result, &e);
     if (ran && s->usage.partial) /* the size is counted when it is needed */
         state_forget_size(s->base.start->root, s->sandbox.name);
     else if (ran)
         state_note_size(s->base.start->root, s->sandbox.name, &s->usage);
+    sandbox_close(&s->sandbox);
+    supervisor_conclude(s, result, &e);
     supervisor_record_end(s);
     log_run(s, ran, &out, &e);
 }

@@ -463,6 +463,54 @@ static void runs_that_go_on_are_listed_once_and_newest_first(void **state)
     children_free(books);
 }
 
+/* Takes the lock of a run and ends it a moment later. */
+static pid_t end_late(const struct sandbox_root *root, const struct run_record *r)
+{
+    struct err e = ERR_INIT;
+    struct output_ring *output = output_ring_new(1);
+    json_auto_t *result = json_pack("{s:s}", "status", "ok");
+    AUTO_FD int lock = run_lock_take(root->fd, WORLD_RUN_ID, &e);
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        usleep(200000);
+        _exit(run_record_end(root, WORLD_RUN_ID, r, result, output, &e) < 0);
+    }
+    assert_true(lock >= 0 && pid > 0);
+    output_ring_free(output);
+    return pid;
+}
+
+static void a_run_that_has_answered_is_listed_with_its_end(void **state)
+{
+    WORLD(w);
+    int status;
+    struct err e = ERR_INIT;
+    struct children *books = children_new();
+    struct child *c = children_add(books, CHILD_SUPERVISOR);
+    const struct run_record r = {.tenant = (char *)(uintptr_t) "ann",
+                                 .conversation = (char *)(uintptr_t) "chat",
+                                 .language = (char *)(uintptr_t) "python",
+                                 .created = clock_unix_s(),
+                                 .deadline = clock_unix_s() + 100,
+                                 .ttl_s = 3600};
+
+    memcpy(c->run_id, WORLD_RUN_ID, sizeof c->run_id);
+    child_set_owner(c, "ann", "chat");
+    c->claimed = true;
+    child_set_state(c, CHILD_ENDED);
+    assert_works(run_record_begin(&w.f->root, WORLD_RUN_ID, &r, &e), e);
+    pid_t pid = end_late(&w.f->root, &r);
+    json_auto_t *head = json_pack("{s:s}", "tenant", "ann");
+    const struct job_world world = {.root = &w.f->root, .children = books};
+    struct job job = {.world = &world, .request = head, .caller_fd = -1, .in_fd = -1};
+    json_auto_t *list = job_list_runs(&job, &e);
+    world_expect_text(json_array_get(json_object_get(list, "runs"), 0), "status", "ok");
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    children_free(books);
+}
+
 #define with_fixture(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -486,6 +534,7 @@ int main(void)
         with_fixture(a_kept_run_is_looked_up),
         with_fixture(a_supervisor_that_was_killed_leaves_a_lost_run),
         with_fixture(runs_that_go_on_are_listed_once_and_newest_first),
+        with_fixture(a_run_that_has_answered_is_listed_with_its_end),
     };
     return RUN_TESTS(tests);
 }

@@ -7,7 +7,7 @@ import threading
 import procs
 import schema
 import sites
-from harness import Failed, at_test_end, check, shorten
+from harness import PATIENCE, Failed, at_test_end, check, shorten
 from streams import modern_message
 
 
@@ -50,9 +50,9 @@ class Stdio:
     def next(self, seconds=20):
         """The next message; None at the end of the output."""
         try:
-            line = self._lines.get(timeout=seconds)
+            line = self._lines.get(timeout=seconds * PATIENCE)
         except queue.Empty:
-            raise Failed(f"nothing on standard output within {seconds} s") from None
+            raise Failed(f"nothing on standard output within {seconds * PATIENCE} s") from None
         if line is None:
             return None
         try:

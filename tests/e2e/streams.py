@@ -101,9 +101,9 @@ class Stream:
 
     def wait_for(self, method, seconds=5):
         """The next message of this method; others in between are dropped."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * PATIENCE
         while True:
-            message = self.next(max(0.01, end - time.monotonic()), method)
+            message = self.next(max(0.01, (end - time.monotonic()) / PATIENCE), method)
             check(message is not None, f"the stream ended without {method}")
             if message.get("method") == method:
                 return message

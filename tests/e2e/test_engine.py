@@ -218,8 +218,10 @@ def _():
     client = sites.new_conversation(site.client())
     result = client.run("ulimit -n; id -u; id -g; df --output=size -m /tmp | tail -1; touch mine; stat -c %u:%g mine", "bash")
     equal([line.strip() for line in result["stdout"].split("\n")], ["100", "1234", "4321", "8", "1234:4321", ""])
+    wait_until(lambda: not site.containers(), 10, "the first container is removed")
     connection = client.begin_cancellable("sleep 20", "bash")
-    found = wait_until(site.containers, 10, "a container")
+    # Running: the engine lists a container before it can be asked for it.
+    found = wait_until(lambda: [one for one in site.containers() if one["State"] == "running"], 10, "a container")
     host = engine.inspect(found[0]["Id"])["HostConfig"]
     connection.close()
     equal((host["Memory"], host["MemorySwap"], host["PidsLimit"], host["CpuQuota"] / host["CpuPeriod"]), (96 << 20, 96 << 20, 20, 1.5))

@@ -86,10 +86,19 @@ def _():
 def _():
     site = sites.own({"SANDCGI_AUTH": "token"}, start=False)
     site.start_server()
-    wait_until(lambda: os.path.exists(site.settings["SANDCGI_BROKER"]), 10, "the broker's socket")
+    wait_until(lambda: _listens(site.settings["SANDCGI_BROKER"]), 10, "the broker listens")
     client = _cgi_server(site)
     equal(client.run("echo cgi", "bash")["stdout"], "cgi\n")
     wait_until(lambda: "language=bash status=ok" in site.log(), 5, "the running broker did it")
+
+
+def _listens(path):
+    """A socket's file is there before it listens."""
+    try:
+        fcgi.connect(path).close()
+        return True
+    except OSError:
+        return False
 
 
 def _processes_with(word):
@@ -277,7 +286,7 @@ def _():
         file.write(f"alice {alice}\n")
     site.write_config()
     site.start_server()
-    wait_until(lambda: os.path.exists(site.front), 10, "the socket")
+    wait_until(lambda: _listens(site.front), 10, "a worker listens")
 
     def ask(authorization, body=PING):
         params = {"HTTP_AUTHORIZATION": authorization} if authorization else {}

@@ -86,13 +86,14 @@ def _():
     site.set_token("mallory", token)
     mallory = site.client().with_token(token)
     wait_until(lambda: mallory.request("ping").status == 200, 5, "nginx knows the new token")
-    task = runs.Task(client, "sleep 4; echo done; echo x > late.txt", background=True)
+    task = runs.Task(client, "until [ -e go ]; do sleep 0.1; done; echo done; echo x > late.txt", background=True)
     filters = {"notifications": {"taskIds": [task.id],
                                  "resourceSubscriptions": [f"sandbox://{client.conversation}/late.txt"]}}
     mine, hers = (open_modern(one, "subscriptions/listen", filters, "L1", capabilities=task.capabilities).begin()
                   for one in (client, mallory))
     equal(_acknowledged(mine, "L1"), filters["notifications"])
     _acknowledged(hers, "L1")
+    client.upload("go", b"")
     both = [mine.next(20, "an event"), mine.next(5, "another event")]  # in either order: the hub looks the task up first
     told = {message["method"]: message["params"] for message in both if message}
     equal(sorted(told), ["notifications/resources/updated", "notifications/tasks"])

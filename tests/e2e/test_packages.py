@@ -227,6 +227,7 @@ def begin_slow(site, client):
     result = install(client, "python", "slow")["structuredContent"]
     equal(result["status"], "running")
     path = f"{site.root}/.index/{result['runId']}/proxy"
+    wait_until(lambda: "Looking in indexes" in runs.look(client, result["runId"])["output"], 30, "pip has begun")
     check(stat.S_ISSOCK(os.stat(path).st_mode), "its proxy listens")
     return result["runId"], path
 
@@ -256,7 +257,7 @@ def _():
 
 @test("the set \"interpreter\" waits for an installation to its end, and tells why one failed", timeout=180)
 def _():
-    site = sites.own(settings(SANDBOX_WAIT="1ms", SANDBOX_TIMEOUT="5s", SANDBOX_TIMEOUT_MAX="20s", TOOLS="interpreter"))
+    site = sites.own(settings(SANDBOX_WAIT="1ms", SANDBOX_TIMEOUT="15s", SANDBOX_TIMEOUT_MAX="20s", TOOLS="interpreter"))
     client = site.client()
 
     def told(tool, **arguments):
@@ -277,7 +278,6 @@ def _():
     container = engine.inspect(warm.container_of(site, run_id))
     equal(container["HostConfig"]["NetworkMode"], "none")
     equal(len(container["HostConfig"]["Mounts"]), 2)
-    contains(runs.look(client, run_id)["output"], "Looking in indexes")
     equal(runs.cancel(client, run_id)["status"], "cancelled")
     wait_until(lambda: not site.all_containers() and not left_over(site), 10, "container and way to the index are gone")
 

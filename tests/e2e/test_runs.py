@@ -174,14 +174,17 @@ def _():
 @test("a modern client that closes its stream cancels: the container is gone within seconds")
 def _():
     site, client = sites.shared(), sites.client()
+
+    def goes_on():
+        return [one for one in runs.listed(client, conversationId=client.conversation) if one["status"] == "running"]
     for wait in (0.0, 1.5):
         stream = runs.open_call(client, "echo begun; sleep 60")
-        row = wait_until(lambda: [one for one in runs.listed(client) if one["status"] == "running"], 20, "it runs")[0]
+        row = wait_until(goes_on, 20, "it runs")[0]
         time.sleep(wait)
         start = time.monotonic()
         stream.close()
         wait_until(lambda: not warm.container_of(site, row["runId"]), 10, "the container is gone")  # noqa: B023
-        wait_until(lambda: not [one for one in runs.listed(client) if one["status"] == "running"], 10, "no run goes on")
+        wait_until(lambda: not goes_on(), 10, "no run goes on")
         in_time(start, 10, "the run is over")
 
 

@@ -8,7 +8,7 @@ import time
 import procs
 import schema
 import sites
-from harness import at_test_end, check, equal, in_time, test
+from harness import PATIENCE, at_test_end, check, equal, in_time, test
 from mcp import MODERN
 
 META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
@@ -53,8 +53,8 @@ class Client:
 
     def wait(self, fits, seconds=30, what="a message"):
         with self.arrived:
-            if not self.arrived.wait_for(lambda: any(fits(m) for m in self.messages), seconds):
-                raise AssertionError(f"{what} did not come within {seconds} s; got {self.messages}")
+            if not self.arrived.wait_for(lambda: any(fits(m) for m in self.messages), seconds * PATIENCE):
+                raise AssertionError(f"{what} did not come within {seconds * PATIENCE} s; got {self.messages}")
             return next(m for m in self.messages if fits(m))
 
     def answer(self, id_, seconds=30):

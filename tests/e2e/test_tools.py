@@ -123,7 +123,7 @@ def _():
 
 @test("output holds both streams in the order of arrival")
 def _():
-    result = sites.client().run("for i in 1 2 3; do echo o$i; sleep 0.15; echo e$i >&2; sleep 0.15; done", "bash")
+    result = sites.client().run("for i in 1 2 3; do echo o$i; sleep 0.4; echo e$i >&2; sleep 0.4; done", "bash")
     equal(result["output"], "o1\ne1\no2\ne2\no3\ne3\n")
     equal((result["stdout"], result["stderr"]), ("o1\no2\no3\n", "e1\ne2\ne3\n"))
 
@@ -406,7 +406,7 @@ def _():
     def one():
         client = sites.new_conversation(site.client())
         try:
-            results.append(client.run("sleep 3", "bash")["status"])
+            results.append(client.run("sleep 6", "bash")["status"])
         except ToolError as refused:
             results.append(refused.result["structuredContent"]["status"])
     threads = [threading.Thread(target=one) for _ in range(5)]

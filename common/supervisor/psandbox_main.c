@@ -346,12 +346,13 @@ static void psandbox_end(struct psandbox *s, const struct err *problem)
     answer_rest(s, problem);
     s->base.engine->ops->finish(s->base.engine);
     psandbox_trim(s);
+    disk_watch_end(&s->base.disk);
+    sandbox_close(&s->sandbox); /* before the answer: its caller may delete the conversation next */
     channel_close(&s->base.channel); /* takes the calls that came meanwhile */
     answer_rest(s, problem);
     if (s->record)
         psandbox_answer_all(s, PSANDBOX_CLOSE, wire_result_new(psandbox_row_new(s)));
     waiters_drain(&s->base.waiters, psandbox_tick);
-    sandbox_close(&s->sandbox);
     output_ring_free(s->log);
     json_decref(s->record);
     buf_clear(&s->session.control);

@@ -300,9 +300,13 @@ static void expect_end(struct world *w, const char *status)
 
 static void close_psandbox(struct world *w)
 {
+    char name[SANDBOX_NAME_LEN + 1];
+    struct err e = ERR_INIT;
     json_auto_t *row = result_of(hand(w, head_of("close_psandbox"), NULL));
 
     assert_string_equal(json_get_string(row, "status"), "closed");
+    assert_works(sandbox_name(&w->f->root, "ann", "chat", name, &e), e);
+    assert_false(sandbox_is_held(&w->f->root, name)); /* the next call may delete it */
     expect_end(w, "closed");
 }
 
@@ -442,6 +446,7 @@ static void a_slow_listing_of_files_holds_up_no_other_call(void **state)
     json_auto_t *second = result_of(slow);
     expect_row(second, 1, "ok", "slow\n");
     fake_psandbox->listing_ms = 0;
+    sandbox_close(&sb);
     close_psandbox(w);
 }
 

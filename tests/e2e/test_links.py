@@ -54,6 +54,11 @@ def _inside(site):
     return names
 
 
+def _nothing_left(site):
+    """nginx removes what it has stored of a body behind its answer."""
+    wait_until(lambda: _inside(site) == [], 10, "nothing is left")
+
+
 def _tickets(site):
     return len(os.listdir(f"{site.root}/.tickets"))
 
@@ -92,7 +97,7 @@ def _():
     equal(client.run("stat -c '%u %g %a %s' sub/*", "bash")["stdout"].split()[2:], ["644", "100000"])
     words = client.run("stat -c '%u %g' sub/*; id -u; id -g", "bash")["stdout"].split()
     equal(words[:2], words[2:], "owner and user")
-    equal(_inside(site), [], "left over")
+    _nothing_left(site)
 
 
 @test("an upload link is good once; the second PUT is 410 and changes nothing")
@@ -171,7 +176,7 @@ def _():
     equal(_put(client, one, None, method="GET").status, 405)
     equal(_put(client, one, b"x", method="POST").status, 405)
     equal(_tickets(site), before, "tickets")
-    equal(_inside(site), [], "left over")
+    _nothing_left(site)
     equal(_put(client, one, b"fine").status, 201)
 
 
@@ -185,7 +190,7 @@ def _():
         with _raw(site, _head(link["url"], size)) as sock:  # nothing of the body
             equal(sock.recv(4096).split()[1], status, size)
     equal(_put(client, link["url"], _pieces(1)).status, 413, "chunked")
-    equal(_inside(site), [], "left over")
+    _nothing_left(site)
     equal(_put(client, link["url"], b"12345").status, 201)
 
 
@@ -201,7 +206,7 @@ def _():
         equal(_put(client, link["url"], _pieces(3)).status, 413)
     except (ConnectionError, ssl.SSLError):
         pass  # it hung up while we were still sending
-    wait_until(lambda: _inside(site) == [], 10, "nothing is left")
+    _nothing_left(site)
     # nginx may still be reading what it refused: 429 until that connection ends.
     wait_until(lambda: _put(client, link["url"], _pieces(1), {"Content-Length": str(MIB)}).status == 201, 20, "the link is good for another try")
 
@@ -216,7 +221,7 @@ def _():
     answer = _put(client, link["url"], _pieces(5))
     equal(answer.status, 413)
     contains(answer.json()["error"], "SANDBOX_QUOTA")
-    equal(_inside(site), [], "left over")
+    _nothing_left(site)
     wait_until(lambda: _put(client, link["url"], _pieces(2)).status == 201, 20, "nginx has ended the refused upload: the link is good again")
 
 
@@ -228,7 +233,7 @@ def _():
     with _raw(site, _head(link["url"], 10 * MIB)) as sock:
         sock.sendall(b"x" * 5 * MIB)
         wait_until(lambda: _inside(site), 10, "nginx stores what has come")
-    wait_until(lambda: _inside(site) == [], 10, "nothing is left")
+    _nothing_left(site)
     equal(client.run("ls -A", "bash")["stdout"], "")
     equal(_put(client, link["url"], b"again").status, 201)
 
@@ -265,7 +270,7 @@ def _():
     with open(secret, encoding="ascii") as file:
         equal(file.read(), "untouched")
     equal(client.run("test -L out || cat out", "bash")["stdout"], "evil")
-    equal(_inside(sites.shared()), [], "left over")
+    _nothing_left(sites.shared())
 
 
 @test("create_upload names what is wrong with its arguments")
@@ -345,7 +350,7 @@ def _():
     equal(os.stat(path).st_size, size)
     equal(_checksum(path), body.checksum)
     check(grown < 16 * MIB, f"grew by {grown // 1024} KiB")
-    equal(_inside(site), [], "left over")
+    _nothing_left(site)
 
 
 @test("without nginx's file a worker streams the body: also in flat memory, also once, and nothing is left", timeout=180)
@@ -362,7 +367,7 @@ def _():
     wait_until(lambda: statuses.append(_put(client, link["url"], b"abcd").status) or statuses[-1] != 429, 10, "the link is free")
     equal(statuses[-1], 201)
     equal(_put(client, link["url"], b"abcd").status, 410)
-    equal(_inside(site), [], "left over")
+    _nothing_left(site)
     equal(client.run("cat f", "bash")["stdout"], "abcd")
 
 
@@ -456,7 +461,7 @@ def _():
         unknown = host in ("LOCALHOST.", "127.0.0.1.", socket.gethostname()) and "not known" in text  # where no name server knows them
         check("only public servers" in text or unknown, f"{host}: {text}")
     equal(client.run("ls -A", "bash")["stdout"], "")
-    equal(_inside(sites.shared()), [], "left over")
+    _nothing_left(sites.shared())
 
 
 @test("import_url takes no other scheme, port or credentials, and names what is wrong without repeating the URL (H-40, H-55)")

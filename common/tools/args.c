@@ -74,6 +74,20 @@ static bool has_control(const char *s)
 
 /* ---- strings ---- */
 
+static const char *name_below_data(const char *name)
+{
+    static const char *const fronts[] = {"/data/", "./"};
+
+    for (size_t i = 0; i < sizeof(fronts) / sizeof(fronts[0]);) {
+        size_t len = strlen(fronts[i]);
+        bool here = strncmp(name, fronts[i], len) == 0;
+
+        name += here ? len : 0;
+        i = here ? 0 : i + 1;
+    }
+    return strcmp(name, "/data") == 0 || strcmp(name, ".") == 0 ? "" : name;
+}
+
 static int check_choice(const struct arg_row *row, const struct tools_app *app, const char *value,
                         struct err *e)
 {
@@ -111,6 +125,8 @@ static int fill_string(const struct arg_row *row, const struct tools_app *app, c
     if (check_choice(row, app, json_string_value(value), e) < 0)
         return -1;
     *out = json_string_value(value);
+    if (row->type == ARG_NAME)
+        *out = name_below_data(*out);
     return 0;
 }
 
@@ -266,6 +282,7 @@ static int fill_row(const struct arg_row *row, const struct tools_app *app, cons
 {
     switch (row->type) {
     case ARG_STRING:
+    case ARG_NAME:
     case ARG_IDENTIFIER:
         return fill_string(row, app, value, field(row, out), e);
     case ARG_TEXT:
@@ -426,6 +443,7 @@ static json_t *row_schema(const struct arg_row *row, const struct tools_app *app
 
     switch (row->type) {
     case ARG_STRING:
+    case ARG_NAME:
     case ARG_IDENTIFIER:
     case ARG_TEXT:
     case ARG_BASE64:

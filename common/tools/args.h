@@ -22,6 +22,9 @@
 
 enum arg_type {
     ARG_STRING,     /* const char *: valid UTF-8 without NUL */
+    ARG_NAME,       /* const char *: as ARG_STRING, the name of a file or folder below /data; what
+                       programs       call it is accepted, too: "/data/" and "./" in front of it are passed over
+                     */
     ARG_IDENTIFIER, /* const char *: as ARG_STRING, not empty, no control characters */
     ARG_TEXT,       /* struct run_text: any text, NULs too; data NULL when absent */
     ARG_BASE64,     /* struct run_text: still encoded; the limit counts decoded bytes */
@@ -119,7 +122,7 @@ void args_clear(const struct arg_row *table, void *filled);
 
 /* filename of a tool; its struct has the member filename. */
 #define FILENAME_ROW(arguments, what)                                                              \
-    ARG_ROW(arguments, filename, "filename", ARG_STRING, .required = true, .max = FILES_NAME_MAX,  \
+    ARG_ROW(arguments, filename, "filename", ARG_NAME, .required = true, .max = FILES_NAME_MAX,    \
             .help = what)
 
 /* waitMs of a tool that runs something; its struct has struct arg_integer wait_ms. */

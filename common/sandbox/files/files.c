@@ -62,10 +62,11 @@ static int check_components(const char *field, const char *name, struct err *e)
     while (name) {
         name = beneath_component(name, part);
         if (!part[0])
-            return err_set(e, ERR_INVALID,
-                           "%s must be a relative path whose parts are 1 to %d bytes long and not "
-                           "\".\" or \"..\"",
-                           field, FILES_COMPONENT_MAX);
+            return err_set(
+                e, ERR_INVALID,
+                "%s must be a path below /data whose parts are 1 to %d bytes long and not "
+                "\".\" or \"..\"",
+                field, FILES_COMPONENT_MAX);
         if (++depth > FILES_DEPTH_MAX)
             return err_set(e, ERR_INVALID, "%s must not be more than %d folders deep", field,
                            FILES_DEPTH_MAX - 1);

@@ -31,12 +31,12 @@ struct archive {
 static const struct arg_row upload_archive_arguments[] = {
     CONVERSATION_ROW(struct archive),
     ARG_ROW(
-        struct archive, filename, "filename", ARG_STRING, .max = FILES_NAME_MAX,
+        struct archive, filename, "filename", ARG_NAME, .max = FILES_NAME_MAX,
         .help = "An archive that is in /data already, which stays there. Either this or content."),
     ARG_ROW(struct archive, content, "content", ARG_BASE64, .max_setting = ARG_SETTING(file_max),
             .help = "The archive in base64 (standard alphabet, padded, no line breaks)."),
     ARG_ROW(
-        struct archive, folder, "folder", ARG_STRING, .max = FILES_NAME_MAX,
+        struct archive, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX,
         .help = "Folder of /data to unpack into, made when absent; /data itself when not given."),
     ARG_ROW(
         struct archive, overwrite, "overwrite", ARG_BOOL,
@@ -117,7 +117,7 @@ static json_t *archive_formats(const struct tools_app *app, const char *wanted)
 
 static const struct arg_row download_archive_arguments[] = {
     CONVERSATION_ROW(struct archive),
-    ARG_ROW(struct archive, folder, "folder", ARG_STRING, .max = FILES_NAME_MAX,
+    ARG_ROW(struct archive, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX,
             .help = "Only what is below this folder of /data; everything when absent."),
     ARG_ROW(struct archive, format, "format", ARG_STRING, .max = 16, .choices = archive_formats,
             .help = "tar.gz when absent."),

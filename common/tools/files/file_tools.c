@@ -30,8 +30,8 @@ struct list_files {
 
 static const struct arg_row list_files_arguments[] = {
     CONVERSATION_ROW(struct list_files),
-    ARG_ROW(struct list_files, folder, "folder", ARG_STRING, .max = FILES_NAME_MAX,
-            .help = "Folder below /data, without a slash at its end; left out: /data itself."),
+    ARG_ROW(struct list_files, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX,
+            .help = "Folder of /data, without a slash at its end; left out: /data itself."),
     ARG_ROW(
         struct list_files, glob, "glob", ARG_STRING, .max = GLOB_MAX,
         .help = "Only these names, e.g. *.csv; with a slash for the path below folder: data/*.csv, "
@@ -93,10 +93,10 @@ struct file_arguments {
 
 static const struct arg_row move_file_arguments[] = {
     CONVERSATION_ROW(struct file_arguments),
-    ARG_ROW(struct file_arguments, from, "from", ARG_STRING, .required = true,
-            .max = FILES_NAME_MAX, .help = "Name below /data of a file or folder."),
+    ARG_ROW(struct file_arguments, from, "from", ARG_NAME, .required = true, .max = FILES_NAME_MAX,
+            .help = "Name below /data of a file or folder."),
     ARG_ROW(
-        struct file_arguments, to, "to", ARG_STRING, .required = true, .max = FILES_NAME_MAX,
+        struct file_arguments, to, "to", ARG_NAME, .required = true, .max = FILES_NAME_MAX,
         .help = "Its whole new name below /data (not the folder to put it in); missing folders are "
                 "made."),
     ARG_ROW(struct file_arguments, overwrite, "overwrite", ARG_BOOL,

@@ -247,7 +247,7 @@ static const struct arg_row import_url_arguments[] = {
     ARG_ROW(struct upload, url, "url", ARG_STRING, .required = true, .max = FETCH_URL_MAX,
             .help = "An https:// URL on a public server, without user name or password."),
     ARG_ROW(
-        struct upload, filename, "filename", ARG_STRING, .max = FILES_NAME_MAX,
+        struct upload, filename, "filename", ARG_NAME, .max = FILES_NAME_MAX,
         .help =
             "Name below /data; may contain folders, which are made. An existing file is replaced. "
             "When absent: the last part of the URL's path."),

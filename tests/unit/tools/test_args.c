@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 struct sample {
-    const char *id, *plain, *colour;
+    const char *id, *plain, *colour, *name;
     struct run_text text, data;
     bool flag;
     uint64_t time_ms;
@@ -47,6 +47,11 @@ static const struct arg_row table[] = {
      .max = 20,
      .choices = colours,
      .help = "a colour"},
+    {.name = "name",
+     .type = ARG_NAME,
+     .offset = offsetof(struct sample, name),
+     .max = 20,
+     .help = "a file"},
     {.name = "text",
      .type = ARG_TEXT,
      .offset = offsetof(struct sample, text),
@@ -87,6 +92,38 @@ static int fill(const char *text, struct sample *out, json_t **hold, struct err 
     *hold = json_loads(text, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
     assert_non_null(*hold);
     return args_fill(table, &app, *hold, out, e);
+}
+
+static void a_file_has_the_names_that_programs_call_it(void **state)
+{
+    static const char *const same[][2] = {
+        {"a.txt", "a.txt"},
+        {"/data/a.txt", "a.txt"},
+        {"./a.txt", "a.txt"},
+        {"/data/./a/b", "a/b"},
+        {"././a", "a"},
+        {"/data", ""},
+        {".", ""},
+        {"/data/", ""},
+        {"./", ""},
+        {"/data/data/a", "data/a"},
+        {"/data2/a", "/data2/a"},
+        {"/etc/passwd", "/etc/passwd"},
+        {"../a", "../a"},
+        {"/data/../a", "../a"},
+        {".a", ".a"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+        struct sample s = {0};
+        struct err e = ERR_INIT;
+        json_auto_t *call = json_pack("{s:s, s:s}", "id", "c", "name", same[i][0]);
+
+        assert_int_equal(args_fill(table, &app, call, &s, &e), 0);
+        assert_string_equal(s.name, same[i][1]);
+        args_clear(table, &s);
+    }
 }
 
 static void fills_the_struct(void **state)
@@ -206,9 +243,9 @@ static void each_mistake_is_named(void **state)
         {"{\"id\":\"a\",\"map\":{\"A\":\"\",\"B\":\"\",\"C\":\"\"}}",
          "argument 'map' has more than 2 entries"},
         {"{\"id\":\"a\",\"map\":{\"A\":\"1234567890\"}}", "argument 'map' is longer than 10 bytes"},
-        {"{\"id\":\"a\",\"x\\ny\":1}",
-         "unknown argument 'x\xEF\xBF\xBDy'; there are: id, plain, colour, text, data, flag, time, "
-         "list, map"},
+        {"{\"id\":\"a\",\"x\\ny\":1}", "unknown argument 'x\xEF\xBF\xBDy'; there are: id, plain, "
+                                       "colour, name, text, data, flag, time, "
+                                       "list, map"},
     };
 
     (void)state;
@@ -374,6 +411,7 @@ static void lets_ordinary_names_through_and_drops_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_has_the_names_that_programs_call_it),
         cmocka_unit_test(fills_the_struct),
         cmocka_unit_test(null_is_as_good_as_absent_for_what_is_optional),
         cmocka_unit_test(whole_numbers_may_look_like_fractions),

@@ -53,7 +53,7 @@ def _():
     root = sites.shared().root
     client.upload("witness", b"")
     before = _tree(root)
-    for name in ("../../../../etc/cron.d/x", "../x", "a/../../b", "a/../b", "/etc/passwd", "/", ".", "..", "", "a\0b", "./x", "a//b",
+    for name in ("../../../../etc/cron.d/x", "../x", "a/../../b", "a/../b", "/etc/passwd", "/", ".", "..", "", "a\0b", "a//b",
                  "a/", "a/.", "x" * 256, "a/" * 600 + "b", "a/./b", "%2e%2e%2f", "a%2Fb"):
         text = _error(client, name)
         contains(text, "filename", repr(name[:40]))

@@ -56,7 +56,7 @@ static void serve_post(const struct app *app, const struct mcp_server *server,
     json_auto_t *message = json_parse(buf_str(&body), body.len, JSON_MAX_DEPTH, &e);
     buf_clear(&body); /* the call may wait */
     if (r->must_free && !(message && mcp_frees(server, message))) {
-        http_refuse_room(a);
+        http_refuse_room(r, a);
         return;
     }
     origin.out = &stream->out;

@@ -40,6 +40,7 @@ static const struct {
     {"SANDCGI_CHECK", offsetof(struct http_request, check)},
     {"SANDCGI_BODY_FILE", offsetof(struct http_request, body_file)},
     {"SANDCGI_CALLS", offsetof(struct http_request, calls)},
+    {"SANDCGI_RATE", offsetof(struct http_request, rate)},
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out)
@@ -219,11 +220,12 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
     return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant (SANDCGI_TENANT)");
 }
 
-int http_refuse_room(struct http_answer *a)
+int http_refuse_room(const struct http_request *r, struct http_answer *a)
 {
     return http_refuse(
         a, 429, "Retry-After: 1\r\n",
-        "Too many calls of this tenant at once (SANDCGI_MAX_CALLS); try again later");
+        r->rate ? "Too many calls of this tenant in a short time (RATE); try again later"
+                : "Too many calls of this tenant at once (SANDCGI_MAX_CALLS); try again later");
 }
 
 int http_guard_room(const struct app *app, struct http_request *r, struct http_answer *a)
@@ -234,12 +236,12 @@ int http_guard_room(const struct app *app, struct http_request *r, struct http_a
     if (r->calls)
         parse_u64(r->calls, 1, SIZE_MAX, &most);
     room = call_admit(&app->place, r->tenant, most);
-    if (room == CALL_HAS_ROOM)
+    if (room == CALL_HAS_ROOM && !r->rate)
         return 0;
     if (r->content_length && parse_u64(r->content_length, 0, FREEING_BODY_MAX, &length) < 0)
-        return http_refuse_room(a);
-    r->must_free = room == CALL_MAY_FREE && r->tenant;
-    return r->must_free ? 0 : http_refuse_room(a);
+        return http_refuse_room(r, a);
+    r->must_free = room != CALL_HAS_NO_ROOM && r->tenant;
+    return r->must_free ? 0 : http_refuse_room(r, a);
 }
 
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,

@@ -18,6 +18,7 @@ struct http_request {
     const char *check;     /* a question of our nginx: "upload" */
     const char *body_file; /* our nginx has written the body there */
     const char *calls;     /* most calls of a tenant at once; NULL: its share of all */
+    const char *rate;      /* not NULL: there were too many calls of the tenant in a short time */
     bool must_free;        /* set by http_guard_room: only a message that ends something has room */
 };
 
@@ -44,10 +45,10 @@ int http_guard_front(const struct app *app, const struct http_request *r, struct
 /* Authenticates the caller and sets r->tenant. */
 int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a);
 
-/* 429 when the tenant has its share of all calls; a FastCGI worker only. Small requests to /mcp
- * pass with r->must_free: what they say decides (mcp_frees). */
+/* 429 when the tenant has its share of all calls (a FastCGI worker only), or is above the rate.
+ * Small requests to /mcp pass with r->must_free: what they say decides (mcp_frees). */
 int http_guard_room(const struct app *app, struct http_request *r, struct http_answer *a);
-int http_refuse_room(struct http_answer *a);
+int http_refuse_room(const struct http_request *r, struct http_answer *a);
 
 /* The server with the location's set of tools; NULL: a->status 404. */
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,

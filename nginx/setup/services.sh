@@ -126,8 +126,8 @@ render_nginx()
         SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$backend" HUB="$hub" SECRET_CONF="$run_dir/front-secret.conf" FILE_KEY_CONF="$run_dir/file-key.conf" \
         TOKENS_FILE="$state/nginx/tokens.map" CERT="$cert" CERT_KEY="$state/tls/key.pem" USER="$nginx_user" \
         BIND="$(setting NGINX_BIND "$(loopback_addresses)")" HTTPS_PORT="$https_port" HTTP_PORT="$http_port" \
-        BODY_MAX="$body_max" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX 2g)" SIGNED_URLS="$signed_urls" READ_TIMEOUT="$read_timeout" RATE="$(setting NGINX_RATE 20)" \
-        BURST="$(setting NGINX_BURST 40)" CONNS="$(setting NGINX_CONNS 32)" \
+        BODY_MAX="$body_max" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX 2g)" SIGNED_URLS="$signed_urls" READ_TIMEOUT="$read_timeout" RATE="$(setting NGINX_RATE 50)" \
+        BURST="$(setting NGINX_BURST 200)" CONNS="$(setting NGINX_CONNS 32)" \
         UPLOAD_CONNS="$(setting NGINX_UPLOAD_CONNS 16)" \
         STREAMS="$(setting SANDCGI_MAX_STREAMS 2000)" HOSTS="$own $(setting SANDCGI_ALLOWED_HOSTS '')" \
         ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(setting NGINX_PARAM_HEADERS '')" \

@@ -158,6 +158,22 @@ def _():
     equal(_answer(other)["status"], "cancelled")
 
 
+@test("above the rate a tenant can still cancel a call and a run; other calls are refused", timeout=60)
+def _():
+    site = sites.own({"SANDBOX_TIMEOUT_MAX": "600s"}, nginx={"RATE": 1, "BURST": 20})
+    client = sites.new_conversation(site.client(timeout=30))
+    run = _long_run(client)
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    answers = (client.post(ping, patient=False) for _ in range(10000))
+    refused = wait_until(lambda: next((a for a in answers if a.status != 200), None), 30, "the tenant is above the rate")
+    equal(refused.status, 429)
+    contains(refused.json()["error"]["message"], "RATE")
+    cancelled = client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}, patient=False)
+    equal(cancelled.status, 202, "notifications/cancelled")
+    answer = client.post({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "cancel_run", "arguments": {"runId": run}}}, patient=False)
+    equal((answer.status, answer.json().get("result", {}).get("structuredContent", {}).get("status")), (200, "cancelled"))
+
+
 @functools.cache
 def _small():
     """A server with room for few, and two tenants of it: one that takes all it can get, and another."""

@@ -224,15 +224,22 @@ def own_errors(checks):
 def limits(checks):
     site = started(RATE="1", BURST="3")
     try:
-        answers = [site.call() for _ in range(6)]
-        statuses = [answer.status for answer in answers]
-        checks.equal("calls over the rate are 429", statuses, [200] * 4 + [429] * 2)
-        checks.check("429 as JSON", is_rpc_error(answers[-1]), answers[-1].body)
-        checks.equal("with Retry-After", answers[-1].header("retry-after"), "1")
+        told = [dict(params_of(site.call())).get("SANDCGI_RATE", "") for _ in range(6)]
+        checks.equal("a worker is told of calls above the rate", told, [""] * 4 + ["above"] * 2)
+        before = len(site.responder.requests)
+        slow = [threading.Thread(target=site.call, args=(b'{"do":"sleep","seconds":6}',)) for _ in range(4)]
+        for thread in slow:
+            thread.start()
+        site.responder.await_requests(before + len(slow))
+        answer = site.call()
+        checks.check("of these, four at once; more are 429 as JSON", answer.status == 429 and is_rpc_error(answer), (answer.status, answer.body))
+        checks.equal("with Retry-After", answer.header("retry-after"), "1")
         other = site.add_token("other")
         site.reload()
         checks.equal("another tenant is not touched", site.call(token=other).status, 200)
         checks.equal("nor is a caller without a token", site.request("POST", "/mcp").status, 401)
+        for thread in slow:
+            thread.join()
     finally:
         site.stop()
     site = started(CONNS="2")

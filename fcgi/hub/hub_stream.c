@@ -212,10 +212,15 @@ static void open_replay(const struct http_request *r, struct hub_request *out,
                                   r->last_event_id, &e);
     mcp_listen_free(out->listen);
     out->listen = NULL;
-    if (out->replay)
-        out->stays = true;
-    else /* not 404: the session is alive */
+    if (!out->replay) { /* not 404: the session is alive */
         http_refuse(a, 400, "", e.text);
+    } else if (mcp_replay_is_over(out->replay)) { /* clients take up an empty stream forever */
+        mcp_replay_free(out->replay);
+        out->replay = NULL;
+        http_refuse(a, 405, ALLOW, "the stream has ended, and its last message was sent");
+    } else {
+        out->stays = true;
+    }
 }
 
 static void judge_get(const struct hub_rules *rules, struct http_request *r,

@@ -183,6 +183,14 @@ def _():
     third = session.listen({"Last-Event-ID": last})
     third.request = stream.request
     equal(third.result(5)["id"], "resumed")
+    # Clients would take up an empty stream again and again.
+    equal(session.listen({"Last-Event-ID": third.events[-1].id}).status, 405, "nothing is left of it")
+
+
+@test("GET /mcp without a session is 405, at which clients of the older transport go on")
+def _():
+    client = sites.client()
+    equal(client.http("GET", "/mcp", headers=client.headers({"Accept": "text/event-stream"})).status, 405)
 
 
 @test("a Last-Event-ID that is made up, or another session's, opens no stream")

@@ -183,6 +183,9 @@ int mcp_listen_session(const struct mcp_server *server, const struct mcp_origin 
 
     *out = (struct mcp_answer){.method = "session/listen", .detail = "", .status = 200};
     if (!origin->stdio_client) {
+        /* Clients of the transport of 2024-11-05, which they try first, go on at 404 and 405. */
+        if (!origin->session && server->sessions_fd >= 0)
+            return mcp_stream_refuse(out, 405, "a stream needs the header Mcp-Session-Id");
         if (mcp_session_of_stream(server, origin, &s, out) < 0)
             return -1;
         if (accept && *accept && !strcasestr(accept, "text/event-stream") &&

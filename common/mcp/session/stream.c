@@ -279,6 +279,15 @@ bool mcp_stream_is_left(int sessions_fd, const char *name)
     return fd >= 0 && writer_is_gone(fd);
 }
 
+bool mcp_replay_is_over(const struct mcp_replay *r)
+{
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_LEN);
+    struct mcp_replay ahead = *r;
+    bool gone = writer_is_gone(r->fd);
+
+    return read_line(&ahead, &line) ? line.len == 0 : gone;
+}
+
 int mcp_replay_next(struct mcp_replay *r, json_t **out, char out_id[MCP_EVENT_ID_MAX])
 {
     AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_LEN);

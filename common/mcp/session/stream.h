@@ -47,6 +47,8 @@ struct mcp_replay; /* the reader */
 /* Checks the Last-Event-ID (hostile text) against the session: ERR_INVALID, ERR_NOT_FOUND. */
 struct mcp_replay *mcp_replay_open(int sessions_fd, const char *session, const char *last_event_id,
                                    struct err *e);
+/* Has the stream ended, and the client all of it? */
+bool mcp_replay_is_over(const struct mcp_replay *r);
 /* The file's descriptor, for inotify. */
 int mcp_replay_fd(const struct mcp_replay *r);
 /* The next message after the given id: 1 with *out (new reference) and its id, 0 when there is none

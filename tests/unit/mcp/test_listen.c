@@ -204,7 +204,7 @@ static void streams_are_refused_with_the_right_status(void **state)
     struct {
         const char *session, *version, *accept;
         int status;
-    } cases[] = {{NULL, NULL, NULL, 400},
+    } cases[] = {{NULL, NULL, NULL, 405},
                  {NULL, "2026-07-28", NULL, 405},
                  {"x", NULL, NULL, 404},
                  {w->session, "2025-11-25", "application/json", 406},

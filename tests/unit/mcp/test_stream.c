@@ -75,9 +75,12 @@ static void a_reader_gets_what_it_missed_and_then_what_comes(void **state)
     assert_true(mcp_replay_fd(r) >= 0);
     assert_next(r, 2, ids[1]);
     assert_int_equal(mcp_replay_next(r, &message, id), 0);
+    assert_false(mcp_replay_is_over(r));
     add(f, 3, ids[2]);
-    assert_next(r, 3, ids[2]);
     mcp_stream_end(TAKE_PTR(f->stream));
+    assert_false(mcp_replay_is_over(r));
+    assert_next(r, 3, ids[2]);
+    assert_true(mcp_replay_is_over(r));
     assert_int_equal(mcp_replay_next(r, &message, id), -1);
     mcp_replay_free(r);
     r = mcp_replay_open(f->dir, "s1", f->first, &e); /* all of it, and again */
@@ -98,6 +101,7 @@ static void a_stream_whose_writer_died_ends(void **state)
     assert_int_equal(mcp_replay_next(r, &message, id), 0);
     close(*(int *)f->stream); /* its lock goes with the descriptor, as in a process that ends */
     *(int *)f->stream = -1;
+    assert_true(mcp_replay_is_over(r));
     assert_int_equal(mcp_replay_next(r, &message, id), -1);
     mcp_replay_free(r);
 }

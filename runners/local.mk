@@ -5,12 +5,10 @@ runners_common_entry_SOURCES = \
 	runners/common/command.c \
 	runners/common/command.h \
 	runners/common/entry.h \
-	runners/common/envelope.c \
 	runners/common/index.c \
 	runners/common/kill.c \
 	runners/common/main.c \
 	runners/common/probe.c \
-	runners/common/relay.c \
 	runners/common/report.c \
 	runners/common/serve.c \
 	runners/common/util.c \

@@ -139,7 +139,7 @@ static int probe_ask(struct probe *p, const char *targets, struct buf *out, stru
     struct engine_command command = {.argv = argv, .n_argv = 2, .timeout_ms = COMMAND_MS};
     struct deadline d = deadline_in_ms(COMMAND_MS);
     const struct engine_ops *ops = p->engine->ops;
-    struct engine_psandbox_event ev;
+    struct engine_event ev;
     char *rest = NULL;
     uint32_t id;
 
@@ -151,15 +151,15 @@ static int probe_ask(struct probe *p, const char *targets, struct buf *out, stru
     while (!deadline_passed(d)) {
         if (ops->psandbox_read(p->engine, &ev, e) < 0)
             return -1;
-        if (ev.kind == ENGINE_PSANDBOX_NOTHING) {
+        if (ev.kind == ENGINE_EVENT_NOTHING) {
             struct pollfd w = {.fd = ops->fd(p->engine), .events = ops->psandbox_waits(p->engine)};
             poll(&w, 1, deadline_poll_ms(d));
-        } else if (ev.kind == ENGINE_PSANDBOX_OUT) {
+        } else if (ev.kind == ENGINE_EVENT_OUT) {
             buf_add(out, ev.data, ev.len);
-        } else if (ev.kind == ENGINE_PSANDBOX_FAILED ||
-                   (ev.kind == ENGINE_PSANDBOX_ENDED && ev.outcome.exit_code != 0)) {
+        } else if (ev.kind == ENGINE_EVENT_FAILED ||
+                   (ev.kind == ENGINE_EVENT_ENDED && ev.outcome.exit_code != 0)) {
             return err_set(e, ERR_REFUSED, "the test failed in its container");
-        } else if (ev.kind == ENGINE_PSANDBOX_ENDED) {
+        } else if (ev.kind == ENGINE_EVENT_ENDED) {
             return 0;
         }
     }

@@ -23,8 +23,7 @@ static int docker_look(struct engine *engine, struct engine_wait *out, struct er
         return err_set(e, ERR_LOST, "there is no warm container");
     if (talk_look(&container->talk) != TALK_GOING_ON)
         return docker_lost(container, e);
-    *out = (struct engine_wait){.tier = container->talk.entry.tier,
-                                .memory_bytes = container->talk.entry.memory_bytes};
+    *out = container->talk.wait;
     return 0;
 }
 
@@ -34,7 +33,10 @@ static int docker_preload(struct engine *engine, const char *names, struct err *
 
     if (!container->talk.stream)
         return err_set(e, ERR_LOST, "there is no warm container");
-    return talk_preload(&container->talk, names, e);
+    if (entry_write_preload(names, &container->talk.input, e) < 0)
+        return -1;
+    talk_send(&container->talk);
+    return 0;
 }
 
 static void set_killed(struct engine_outcome *out, enum engine_end end)
@@ -84,11 +86,9 @@ static int run_conclude(struct docker *d, enum talk_end end, struct deadline dea
         [TALK_GARBLED] = ENGINE_KILLED,
     };
 
-    out->warm = d->container.talk.entry.warm;
-    if (end == TALK_REPORTED) {
-        entry_report_outcome(&d->container.talk.entry.report, out);
+    *out = d->container.talk.outcome;
+    if (end == TALK_REPORTED)
         return 0;
-    }
     if (end == TALK_ENDED)
         return take_ending(d, deadline, out, e);
     if (end == TALK_LOST)
@@ -99,7 +99,7 @@ static int run_conclude(struct docker *d, enum talk_end end, struct deadline dea
     return 0;
 }
 
-static int run_steps(struct docker *d, const struct engine_program *program,
+static int run_steps(struct docker *d, const struct engine_command *run,
                      const struct engine_sink *sink, struct deadline deadline,
                      struct engine_outcome *out, struct err *e)
 {
@@ -109,15 +109,8 @@ static int run_steps(struct docker *d, const struct engine_program *program,
     /* If it has ended by now, another container may still take its place. */
     if (talk_look(talk) != TALK_GOING_ON)
         return docker_lost(&d->container, e);
-    if (talk_hand_over(talk, program, sink, e) < 0)
-        return -1;
-    /* The program's time begins here: a slow start of the container is not its fault. */
-    if (program->timeout_ms > 0)
-        deadline = deadline_min(deadline, deadline_in_ms((int64_t)program->timeout_ms));
-    out->started_us = clock_mono_us();
-    end = talk_run(talk, docker_http_attend(d->http), deadline);
-    out->ended_us = clock_mono_us();
-    if (run_conclude(d, end, deadline, out, e) < 0)
+    if (talk_run(talk, run, sink, docker_http_attend(d->http), deadline, &end, e) < 0 ||
+        run_conclude(d, end, deadline, out, e) < 0)
         return -1;
     /* After a report everything inside is dead. Otherwise the container is removed before the
      * files are read. */
@@ -126,7 +119,7 @@ static int run_steps(struct docker *d, const struct engine_program *program,
     return 0;
 }
 
-static int docker_run(struct engine *engine, const struct engine_program *program,
+static int docker_run(struct engine *engine, const struct engine_command *run,
                       const struct engine_sink *sink, const struct engine_attend *attend,
                       struct deadline d, struct engine_outcome *out, struct err *e)
 {
@@ -137,7 +130,7 @@ static int docker_run(struct engine *engine, const struct engine_program *progra
     if (!docker->container.talk.stream)
         return err_set(e, ERR_LOST, "there is no warm container");
     docker_attend_begin(docker_http_attend(docker->http), attend);
-    result = run_steps(docker, program, sink, d, out, e);
+    result = run_steps(docker, run, sink, d, out, e);
     docker_attend_end(docker_http_attend(docker->http));
     if (result < 0) {
         docker_container_remove(docker);

@@ -5,7 +5,6 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/engine/docker_config.h"
-#include "common/engine/psandbox_frame.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -13,8 +12,6 @@
 
 /* How long a wait for the end of a container may overlook a cancellation. */
 #define WAIT_SLICE_MS 500
-/* Input, code and arguments that the container of a persistent sandbox has not taken yet. */
-#define PENDING_MAX ((size_t)128 * 1024 * 1024)
 
 /* Podman refuses while it is taking note of the container's own end, which takes it a moment. */
 #define REMOVE_TRIES    10
@@ -59,8 +56,6 @@ json_t *docker_container_inspect(struct docker *d, int timeout_ms, struct err *e
 void docker_container_clear(struct docker_container *container)
 {
     talk_clear(&container->talk);
-    buf_clear(&container->psandbox.in);
-    container->psandbox = (struct docker_psandbox){0};
     docker_stream_free(TAKE_PTR(container->spent));
     free(TAKE_PTR(container->image));
 }
@@ -161,14 +156,7 @@ static int container_attach(struct docker *d, const struct engine_spec *spec,
 
     if (!stream)
         return err_wrap(e, "attach");
-    d->container.talk = (struct talk){.stream = stream,
-                                      .protocol = spec->psandbox ? 1 : spec->protocol,
-                                      .complaint = BUF_INIT(TALK_COMPLAINT_MAX)};
-    if (spec->psandbox) {
-        d->container.psandbox.in.max = PSANDBOX_FRAME_MAX + 2 * TALK_READ_BYTES;
-        d->container.talk.raw = &d->container.psandbox.in;
-        d->container.talk.input.max = PENDING_MAX;
-    }
+    talk_begin(&d->container.talk, stream, spec->psandbox ? 2 : spec->protocol);
     return 0;
 }
 

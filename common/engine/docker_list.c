@@ -72,12 +72,12 @@ static bool read_image(const json_t *image, const char *allow, struct engine_run
     /* A protocol that we do not speak is no reason to feed the image plain code. */
     if (!protocol || strcmp(protocol, "0") == 0)
         out->protocol = 0;
-    else if (strcmp(protocol, "1") == 0)
-        out->protocol = 1;
+    else if (strcmp(protocol, "2") == 0)
+        out->protocol = 2;
     else
         return false;
-    out->warm = out->protocol == 1 && label_is(labels, "sandbox.warm", "true");
-    out->install = out->protocol == 1 && label_is(labels, "sandbox.install", "true");
+    out->warm = out->protocol == 2 && label_is(labels, "sandbox.warm", "true");
+    out->install = out->protocol == 2 && label_is(labels, "sandbox.install", "true");
     if (!out->warm)
         out->preload = (char *)"";
     size_t len = out->language ? strlen(out->language) : 0;

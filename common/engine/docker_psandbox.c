@@ -2,65 +2,30 @@
 
 #include "common/engine/docker_self.h"
 
-#include "common/engine/psandbox_frame.h"
 #include "common/rpc/json.h"
 
-#include <string.h>
-
-/* Memory that is kept for input when all has been sent. */
-#define PENDING_KEPT ((size_t)128 * 1024)
 /* How long the engine may take to notice that a container whose stream is over has ended. */
 #define NOTICE_MS 5000
 
-static struct docker_container *psandbox_container(struct engine *engine, struct err *e)
+static struct talk *psandbox_talk(struct engine *engine, struct err *e)
 {
-    struct docker_container *container = &((struct docker *)engine)->container;
+    struct talk *talk = &((struct docker *)engine)->container.talk;
 
-    if (container->talk.stream && container->talk.raw)
-        return container;
+    if (talk->stream && talk->protocol != 0)
+        return talk;
     err_set(e, ERR_LOST, "there is no persistent sandbox");
     return NULL;
-}
-
-/* Where the command is in ids; n_ids when it has ended. */
-static size_t find_id(const struct docker_psandbox *psandbox, uint32_t id)
-{
-    size_t i = 0;
-
-    while (i < psandbox->n_ids && psandbox->ids[i] != id)
-        i++;
-    return i;
-}
-
-/* Sends what the connection takes, and frees the memory when that is all. */
-static void send_pending(struct talk *t)
-{
-    talk_send(t);
-    if (t->sent < t->input.len)
-        return;
-    if (t->input.cap > PENDING_KEPT)
-        buf_clear(&t->input);
-    else
-        buf_reset(&t->input);
-    t->sent = 0;
 }
 
 int docker_psandbox_exec(struct engine *engine, const struct engine_command *command,
                          uint32_t *out_id, struct err *e)
 {
-    struct docker_container *container = psandbox_container(engine, e);
-    struct docker_psandbox *psandbox;
+    struct talk *talk = psandbox_talk(engine, e);
 
-    if (!container)
+    if (!talk || talk_command(talk, command, e) < 0)
         return -1;
-    psandbox = &container->psandbox;
-    if (psandbox->n_ids == ENGINE_PSANDBOX_COMMANDS)
-        return err_set(e, ERR_LIMIT, "%d commands run in this container already",
-                       ENGINE_PSANDBOX_COMMANDS);
-    if (psandbox_write_command(psandbox->last_id + 1, command, &container->talk.input, e) < 0)
-        return -1;
-    *out_id = psandbox->ids[psandbox->n_ids++] = ++psandbox->last_id;
-    send_pending(&container->talk);
+    *out_id = talk->last_id;
+    talk_send(talk);
     return 0;
 }
 
@@ -68,17 +33,16 @@ int docker_psandbox_exec(struct engine *engine, const struct engine_command *com
 static int psandbox_send(struct engine *engine, char tag, uint32_t id, const char *data, size_t len,
                          struct err *e)
 {
-    struct docker_container *container = psandbox_container(engine, e);
-    struct buf *out = container ? &container->talk.input : NULL;
+    struct talk *talk = psandbox_talk(engine, e);
 
-    if (!container)
+    if (!talk)
         return -1;
-    if (find_id(&container->psandbox, id) == container->psandbox.n_ids)
+    if (talk_find(talk, id) == talk->n_ids)
         return 0;
-    if (len > out->max / 2 || out->len > out->max / 4)
+    if (len > talk->input.max / 2 || talk->input.len > talk->input.max / 4)
         return err_set(e, ERR_LIMIT, "the container does not take its input: too much is pending");
-    psandbox_write(tag, id, data, len, out);
-    send_pending(&container->talk);
+    entry_write(tag, id, data, len, &talk->input);
+    talk_send(talk);
     return 0;
 }
 
@@ -110,58 +74,14 @@ static int psandbox_lost(struct docker *d, struct err *e)
     return err_set(e, ERR_LOST, "the container was ended from outside");
 }
 
-/* Checks that the event is about a command that runs. */
-static int check_event(struct docker_container *container,
-                       const struct engine_psandbox_event *event)
+int docker_psandbox_read(struct engine *engine, struct engine_event *out, struct err *e)
 {
-    struct docker_psandbox *psandbox = &container->psandbox;
-    size_t at = find_id(psandbox, event->id);
+    struct talk *talk = psandbox_talk(engine, e);
 
-    if (event->kind == ENGINE_PSANDBOX_UP && event->id == 0 && !psandbox->up) {
-        psandbox->up = true;
-        return 0;
-    }
-    if (event->kind == ENGINE_PSANDBOX_UP || at == psandbox->n_ids)
-        return err_set(&container->talk.why, ERR_PROTOCOL,
-                       "the container sent a frame of a command that does not run");
-    if (event->kind == ENGINE_PSANDBOX_ENDED || event->kind == ENGINE_PSANDBOX_FAILED)
-        psandbox->ids[at] = psandbox->ids[--psandbox->n_ids];
-    return 0;
-}
-
-/* The next event of what has been received: 1, or 0: more bytes are needed, -1: talk.why. */
-static int next_event(struct docker_container *container, struct engine_psandbox_event *out)
-{
-    struct docker_psandbox *psandbox = &container->psandbox;
-    ssize_t n = psandbox_frame_take(buf_str(&psandbox->in) + psandbox->taken,
-                                    psandbox->in.len - psandbox->taken, out, &container->talk.why);
-
-    if (n > 0) {
-        psandbox->taken += (size_t)n;
-        return check_event(container, out) < 0 ? -1 : 1;
-    }
-    buf_drop_front(&psandbox->in, psandbox->taken);
-    psandbox->taken = 0;
-    return (int)n;
-}
-
-int docker_psandbox_read(struct engine *engine, struct engine_psandbox_event *out, struct err *e)
-{
-    struct docker *d = (struct docker *)engine;
-    struct docker_container *container = psandbox_container(engine, e);
-    enum talk_end end = TALK_GOING_ON;
-    bool more = true;
-    int r;
-
-    *out = (struct engine_psandbox_event){.kind = ENGINE_PSANDBOX_NOTHING};
-    if (!container)
+    *out = (struct engine_event){.kind = ENGINE_EVENT_NOTHING};
+    if (!talk)
         return -1;
-    send_pending(&container->talk);
-    while ((r = next_event(container, out)) == 0 && end == TALK_GOING_ON && more)
-        end = talk_receive(&container->talk, &more);
-    if (r < 0 || (r == 0 && end != TALK_GOING_ON))
-        return psandbox_lost(d, e);
-    return 0;
+    return talk_read(talk, out) == TALK_GOING_ON ? 0 : psandbox_lost((struct docker *)engine, e);
 }
 
 short docker_psandbox_waits(struct engine *engine)
@@ -187,7 +107,7 @@ int docker_psandbox_pause(struct engine *engine, bool pause, struct err *e)
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
     int status;
 
-    if (!psandbox_container(engine, e))
+    if (!psandbox_talk(engine, e))
         return -1;
     status = docker_container_call(d, "POST", pause ? "/pause" : "/unpause", DOCKER_QUESTION_MS,
                                    &reply, e);

@@ -16,8 +16,8 @@
 #define DOCKER_REMOVE_MS   15000
 
 /*
- * docker_talk.c: the attach stream of a started container. With a program, input goes in while
- * output comes out; memory does not grow with what the program prints.
+ * docker_talk.c: the attach stream of a started container. Input goes in while output comes out;
+ * memory does not grow with what programs print.
  */
 
 #define TALK_READ_BYTES    65536
@@ -26,9 +26,9 @@
 
 enum talk_end {
     TALK_GOING_ON,
-    TALK_REPORTED, /* entry.report says how the program ended */
+    TALK_REPORTED, /* a run's outcome says how it ended */
     TALK_ENDED,    /* the stream ended without a report (plain images: always) */
-    TALK_LOST,     /* the connection broke before a byte of the program was handed over */
+    TALK_LOST,     /* the run has not begun: the connection broke before, or complaint says why */
     TALK_DEADLINE,
     TALK_CANCELLED,
     TALK_STOPPED, /* the sink wants no more */
@@ -38,54 +38,50 @@ enum talk_end {
 struct talk {
     struct docker_stream *stream; /* owned; NULL: not connected */
     int protocol;
-    struct buf input;  /* what the container's stdin gets */
-    size_t sent;       /* of it */
-    size_t program_at; /* where the program begins in it */
-    bool lost;         /* nothing of the program went out, nor will */
-    bool input_over;
-    bool handed; /* what comes from now on is the program's */
+    struct buf input; /* what the container's stdin gets */
+    size_t sent;      /* of it */
+    size_t run_at;    /* where the run begins in it */
+    bool lost;        /* nothing of the run went out, nor will */
+    bool input_over;  /* a plain image has got it all */
 
-    const struct engine_sink *sink; /* borrowed; NULL while no program is handed over */
-    struct buf *raw;   /* borrowed; not NULL: gets the entry program's stdout as it is */
-    size_t warm_bytes; /* received before a program was handed over */
+    uint32_t last_id;
+    uint32_t ids[ENGINE_COMMANDS_MAX]; /* of the commands that have not ended */
+    size_t n_ids;
+
+    size_t warm_bytes; /* received before the first command */
     struct docker_frame frames;
-    struct entry_frame entry;
+    struct buf in; /* frames that came, and how much of them was given out as events */
+    size_t taken;
+    struct engine_wait wait;
     struct buf complaint; /* the beginning of the entry program's own stderr */
     struct err why;
+
+    const struct engine_sink *sink; /* of a run; borrowed */
+    struct engine_outcome outcome;
 };
 
+/* Begins to talk with a container that is attached to take_stream. */
+void talk_begin(struct talk *t, struct docker_stream *take_stream, int protocol);
 /* Hangs up and forgets everything; fine on one that is all zero. */
 void talk_clear(struct talk *t);
-/* Sends what the connection takes of input now. */
+/* Sends what the connection takes of input now, and frees the memory when that is all. */
 void talk_send(struct talk *t);
-/* Receives one portion and passes it on. *out_more: there may be another at once. */
-enum talk_end talk_receive(struct talk *t, bool *out_more);
+/* Where the command is in ids; n_ids when it has ended. */
+size_t talk_find(const struct talk *t, uint32_t id);
+/* Sends a command. ERR_INVALID, ERR_LIMIT. */
+int talk_command(struct talk *t, const struct engine_command *command, struct err *e);
+/* Takes one event in; TALK_GOING_ON with NOTHING: wait. TALK_ENDED, TALK_GARBLED. */
+enum talk_end talk_read(struct talk *t, struct engine_event *out);
 
 /* Takes in what a warm container sent, and sends what input still holds, without blocking:
  * TALK_GOING_ON, TALK_ENDED or TALK_GARBLED. */
 enum talk_end talk_look(struct talk *t);
 
-/* Appends program to input and lets its output go to sink (borrowed until talk_clear) from now on.
- * ERR_LIMIT. */
-int talk_hand_over(struct talk *t, const struct engine_program *program,
-                   const struct engine_sink *sink, struct err *e);
-/* Has a warm container import names. ERR_LIMIT. */
-int talk_preload(struct talk *t, const char *names, struct err *e);
-
-/* Talks to the end of a program that was handed over. Plain images (protocol 0) see the end of
- * stdin behind their code; for others it stays open. Output that had arrived by the deadline is
- * still delivered, within a bound. */
-enum talk_end talk_run(struct talk *t, struct docker_attend *attend, struct deadline d);
-
-/* Of a persistent sandbox: what came from its container, and which commands run. */
-struct docker_psandbox {
-    struct buf in;
-    size_t taken; /* bytes of in that were given out as events */
-    uint32_t last_id;
-    uint32_t ids[ENGINE_PSANDBOX_COMMANDS];
-    size_t n_ids;
-    bool up;
-};
+/* Hands a run over and talks to its end. Plain images (protocol 0) see the end of stdin behind
+ * their code; for others it stays open. Output that had arrived by the deadline is still delivered,
+ * within a bound. -1 ERR_LIMIT. */
+int talk_run(struct talk *t, const struct engine_command *run, const struct engine_sink *sink,
+             struct docker_attend *attend, struct deadline d, enum talk_end *out, struct err *e);
 
 /* The one container that an engine object has. */
 struct docker_container {
@@ -94,7 +90,6 @@ struct docker_container {
     char *image; /* for errors */
     char id[65];
     struct talk talk; /* talk.stream is NULL unless it is started and usable */
-    struct docker_psandbox psandbox;
     struct docker_stream *spent; /* of a program that is over; NULL: none */
 };
 
@@ -114,7 +109,7 @@ int docker_start(struct engine *engine, const struct engine_spec *spec,
 int docker_limit_cpu(struct engine *engine, uint64_t cpu_milli, struct err *e);
 int docker_psandbox_exec(struct engine *engine, const struct engine_command *command,
                          uint32_t *out_id, struct err *e);
-int docker_psandbox_read(struct engine *engine, struct engine_psandbox_event *out, struct err *e);
+int docker_psandbox_read(struct engine *engine, struct engine_event *out, struct err *e);
 int docker_psandbox_control(struct engine *engine, uint32_t id, const char *data, size_t len,
                             struct err *e);
 int docker_psandbox_kill(struct engine *engine, uint32_t id, struct err *e);

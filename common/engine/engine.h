@@ -24,14 +24,14 @@ struct engine_limits {
     uint64_t fsize_bytes;
 };
 
-/* Commands of one persistent sandbox at the same time. */
-#define ENGINE_PSANDBOX_COMMANDS 64
+/* Commands of one container at the same time. */
+#define ENGINE_COMMANDS_MAX 64
 
 /* The container. Pointers are borrowed for the call, as in all structs below. */
 struct engine_spec {
     const char *image;      /* id or tag, from discovery, never from a client */
     const char *image_name; /* what errors call it; NULL: image */
-    int protocol; /* 1: the image's entry program speaks sandbox.protocol=1; 0: code on stdin */
+    int protocol; /* 2: the image's entry program speaks sandbox.protocol=2; 0: code on stdin */
     const char *data_path; /* directory on the engine's host, bound to /data read-write */
     const char *user;      /* "uid:gid" */
     const char *instance;  /* label sandbox.instance: the server that owns the container */
@@ -53,19 +53,6 @@ struct engine_spec {
     const char
         *helpers_path; /* psandbox: directory of the helpers on the engine's host (helpers.h) */
     const char *alias; /* psandbox: a second mount of the sandbox directory ("/app"); NULL: none */
-};
-
-/* The program that a started container gets. */
-struct engine_program {
-    const char *code;
-    size_t code_len;
-    const char *input; /* its stdin; protocol 1 only; may be NULL */
-    size_t input_len;
-    const char *const *args; /* n_args; protocol 1 only */
-    size_t n_args;
-    const char *const *env; /* "NAME=value", n_env; protocol 1 only */
-    size_t n_env;
-    uint64_t timeout_ms; /* from when it is handed over; 0: only run's deadline */
 };
 
 /* The caller's descriptor (-1: none), polled during every wait of the engine. tick takes in what
@@ -117,35 +104,44 @@ struct engine_outcome {
     int64_t ended_us;   /* and the end was known */
 };
 
-/* A command of a persistent sandbox. */
+/* What a container starts: a command, or a run, which is a program in the image's own language and
+ * ends everything else in the container. Plain images get the code only. */
 struct engine_command {
-    const char *const *argv; /* n_argv, at least one; the first is looked up in the PATH */
+    const char *code; /* of a run; NULL: a command */
+    size_t code_len;
+    /* n_argv: of a command, at least one, the first is looked up in the PATH; of a run, behind its
+     * program's name */
+    const char *const *argv;
     size_t n_argv;
     const char *cwd;        /* NULL: "/data" */
     const char *const *env; /* "NAME=value", n_env: the container's environment plus these */
     size_t n_env;
     const char *input; /* its stdin, whole; NULL: empty */
     size_t input_len;
-    uint64_t timeout_ms; /* then it and what it started is killed; 0: none */
-    bool control;        /* descriptor 3 is the other end of psandbox_control */
+    /* Then it and what it started is killed; 0: never. A run's begins when it is handed over. */
+    uint64_t timeout_ms;
+    bool control; /* of a command: descriptor 3 is the other end of psandbox_control */
 };
 
-enum engine_psandbox_kind {
-    ENGINE_PSANDBOX_NOTHING, /* no more for now: wait for fd */
-    ENGINE_PSANDBOX_UP,  /* the container takes commands; id is 0. Commands may be sent before */
-    ENGINE_PSANDBOX_OUT, /* data: of the command's standard output */
-    ENGINE_PSANDBOX_ERR, /* data: of its standard error */
-    ENGINE_PSANDBOX_CONTROL, /* data: what it wrote to descriptor 3, in order with its output */
-    ENGINE_PSANDBOX_ENDED,   /* outcome; the last event of this id */
-    ENGINE_PSANDBOX_FAILED,  /* it could not be started: data says why; the last event of this id */
+enum engine_event_kind {
+    ENGINE_EVENT_NOTHING, /* no more for now: wait for fd */
+    ENGINE_EVENT_TIER,    /* wait; id is 0. Commands may be sent before */
+    ENGINE_EVENT_BEGUN,   /* of a run: outcome.warm */
+    ENGINE_EVENT_OUT,     /* data: of the command's standard output */
+    ENGINE_EVENT_ERR,     /* data: of its standard error */
+    ENGINE_EVENT_CONTROL, /* data: what it wrote to descriptor 3, in order with its output */
+    ENGINE_EVENT_ENDED,   /* outcome; the last event of this id */
+    ENGINE_EVENT_FAILED,  /* it could not be started: data says why; the last event of this id */
 };
 
-struct engine_psandbox_event {
-    enum engine_psandbox_kind kind;
+struct engine_event {
+    enum engine_event_kind kind;
     uint32_t id;
     const char *data; /* valid until the next call of any operation */
     size_t len;
-    struct engine_outcome outcome; /* ENDED: EXITED or TIMED_OUT; memory is its largest process's */
+    struct engine_wait wait;
+    struct engine_outcome outcome; /* ENDED: EXITED or TIMED_OUT; a command's memory is its largest
+                                      process's */
 };
 
 /* A runner image found by its labels. Strings are owned by the list. */
@@ -193,7 +189,7 @@ struct engine_ops {
     /* Hands the program over and takes its output to its end. 0: it ran, and nothing of it is
      * alive. -1: it did not run: ERR_LOST the container was gone before (another may be tried),
      * ERR_LIMIT it is too large, else as start. */
-    int (*run)(struct engine *, const struct engine_program *, const struct engine_sink *,
+    int (*run)(struct engine *, const struct engine_command *, const struct engine_sink *,
                const struct engine_attend *, struct deadline, struct engine_outcome *out,
                struct err *);
     /* Removes the container, if there is one. */
@@ -210,7 +206,7 @@ struct engine_ops {
                          struct err *);
     /* Sends what is left to send and takes one event; to be called until that is NOTHING. -1: as
      * look; no command's end is known. */
-    int (*psandbox_read)(struct engine *, struct engine_psandbox_event *out, struct err *);
+    int (*psandbox_read)(struct engine *, struct engine_event *out, struct err *);
     /* Writes to the command's descriptor 3. 0, too, when the command has ended, as for kill. */
     int (*psandbox_control)(struct engine *, uint32_t id, const char *data, size_t len,
                             struct err *);

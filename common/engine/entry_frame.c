@@ -4,60 +4,21 @@
 
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/engine/frame.h"
 #include "common/rpc/json.h"
 
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
+#define HEAD_LEN       5
+#define ID_LEN         4
+#define PART_MAX       ((size_t)65536) /* of data in one record; any cut would do */
+#define WORD_MAX       32              /* of 'W' and 'S' */
+#define REPORT_MAX     1024
 #define MEMORY_MAX     (UINT64_C(1) << 48)
 #define OTHER_VERSION  "build the runner images of this version (runners/build.sh)"
-#define ENTRY_LATER_MS 1000 /* the server's own deadline comes first */
-#define ENTRY_PAYLOAD_MAX                                                                          \
-    ((size_t)256 * 1024 * 1024) /* of all records; far above what callers allow */
-
-static enum frame_push broken(struct err *e, const char *what)
-{
-    err_set(e, ERR_PROTOCOL, "the runner's entry program sent %s", what);
-    return FRAME_BROKEN;
-}
-
-/* The kinds of frames: how long they are, and when they come. */
-struct kind {
-    char tag;
-    uint32_t min, max;
-    bool handed;  /* only after a program was handed over */
-    bool started; /* also after the program has started */
-};
-
-static const struct kind kinds[] = {
-    {'W', 1, ENTRY_WORD_MAX, false, false}, {'S', 1, ENTRY_WORD_MAX, true, false},
-    {'O', 0, ENTRY_FRAME_MAX, true, true},  {'E', 0, ENTRY_FRAME_MAX, true, true},
-    {'R', 1, ENTRY_REPORT_MAX, true, true},
-};
-
-static enum frame_push entry_head(void *ctx, struct err *e)
-{
-    struct entry_frame *f = ctx;
-    const struct kind *kind = NULL;
-
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (kinds[i].tag == f->reader.head[0])
-            kind = &kinds[i];
-    f->text_len = 0;
-    if (!kind)
-        return broken(e, "a frame of unknown kind");
-    if (f->reader.left < kind->min || f->reader.left > kind->max)
-        return broken(e, "a frame over its limit");
-    if (kind->handed && !f->handed)
-        return broken(e, "output before it had a program");
-    if (!kind->started && f->started)
-        return broken(e, "a frame too late");
-    if (kind->handed)
-        f->started = true;
-    return FRAME_MORE;
-}
+#define ENTRY_LATER_MS 1000 /* a run's deadline in the server comes first */
 
 /* The integer member name in [min, max]; null counts as fallback. false when it is anything else.
  */
@@ -75,10 +36,12 @@ static bool report_number(const json_t *report, const char *name, json_int_t min
     return *out >= min && *out <= max;
 }
 
-int entry_report_parse(const char *text, size_t len, struct entry_report *out, struct err *e)
+/* 'R' */
+static int take_report(struct engine_event *ev, struct err *e)
 {
-    json_auto_t *report = json_parse(text, len, 2, e);
+    json_auto_t *report = json_parse(ev->data, ev->len, 2, e);
     json_int_t exit_code, sig, cpu, peak, oom;
+    bool timed_out;
 
     if (!report)
         return -1;
@@ -91,143 +54,165 @@ int entry_report_parse(const char *text, size_t len, struct entry_report *out, s
     /* Exactly one of the two says how the program ended. */
     if ((exit_code == -1) == (sig == 0))
         return err_set(e, ERR_PROTOCOL, "exit code and signal contradict each other");
-    *out = (struct entry_report){
+    timed_out = json_is_true(json_object_get(report, "timedOut"));
+    ev->outcome = (struct engine_outcome){
+        .end = timed_out ? ENGINE_TIMED_OUT : ENGINE_EXITED,
         .exit_code = (int)exit_code,
         .signal = (int)sig,
         .cpu_us = (uint64_t)cpu,
         .peak_memory_bytes = (uint64_t)peak,
-        .oom_kills = (uint64_t)oom,
-        .timed_out = json_is_true(json_object_get(report, "timedOut")),
+        /* The kernel may have killed a child only, while the program ended well. */
+        .out_of_memory = !timed_out && oom > 0 && (sig == SIGKILL || exit_code > 0),
     };
     return 0;
 }
 
-void entry_report_outcome(const struct entry_report *report, struct engine_outcome *out)
+/* 'W': a tier and perhaps the bytes of memory. */
+static int take_tier(struct engine_event *ev, struct err *e)
 {
-    out->end = report->timed_out ? ENGINE_TIMED_OUT : ENGINE_EXITED;
-    out->exit_code = report->exit_code;
-    out->signal = report->signal;
-    out->cpu_us = report->cpu_us;
-    out->peak_memory_bytes = report->peak_memory_bytes;
-    /* The kernel may have killed a child only, while the program ended well. */
-    out->out_of_memory = !report->timed_out && report->oom_kills > 0 &&
-                         (report->signal == SIGKILL || report->exit_code > 0);
-}
-
-/* 'W', a tier and perhaps the bytes of memory: the tier only rises. */
-static enum frame_push take_tier(struct entry_frame *f, struct err *e)
-{
-    AUTO_FREE char *text = mem_strndup(f->text, f->text_len);
+    AUTO_FREE char *text = mem_strndup(ev->data, ev->len);
     char *bytes = text, *word = strsep(&bytes, " ");
-    enum engine_tier tier = strcmp(word, "started") == 0     ? ENGINE_TIER_STARTED
-                            : strcmp(word, "preloaded") == 0 ? ENGINE_TIER_PRELOADED
-                                                             : ENGINE_TIER_NONE;
 
-    if (tier <= f->tier || strlen(text) + (bytes ? 1 + strlen(bytes) : 0) != f->text_len ||
-        (bytes && parse_u64(bytes, 0, MEMORY_MAX, &f->memory_bytes) < 0))
-        return broken(e, "an unknown tier; " OTHER_VERSION);
-    f->tier = tier;
-    return FRAME_MORE;
-}
-
-/* 'S' */
-static enum frame_push take_start(struct entry_frame *f, struct err *e)
-{
-    f->warm = f->text_len == 4 && memcmp(f->text, "warm", 4) == 0;
-    return f->warm || (f->text_len == 3 && memcmp(f->text, "new", 3) == 0)
-               ? FRAME_MORE
-               : broken(e, "an unknown kind of start; " OTHER_VERSION);
-}
-
-static enum frame_push take_report(struct entry_frame *f, struct err *e)
-{
-    if (entry_report_parse(f->text, f->text_len, &f->report, e) < 0) {
-        e->kind = ERR_PROTOCOL;
-        err_wrap(e, "the runner's report");
-        return FRAME_BROKEN;
-    }
-    f->reported = true;
-    return FRAME_STOP;
-}
-
-/* Passes output on; collects the payload of the other frames, and takes it when it is complete. */
-static enum frame_push entry_payload(void *ctx, const char *data, size_t len, struct err *e)
-{
-    struct entry_frame *f = ctx;
-    char tag = f->reader.head[0];
-
-    if (tag == 'O' || tag == 'E')
-        return f->sink->output(f->sink->ctx, tag == 'O' ? ENGINE_STDOUT : ENGINE_STDERR, data, len)
-                   ? FRAME_MORE
-                   : FRAME_STOP;
-    memcpy(f->text + f->text_len, data, len);
-    f->text_len += len;
-    if (f->reader.left > 0)
-        return FRAME_MORE;
-    return tag == 'W' ? take_tier(f, e) : tag == 'S' ? take_start(f, e) : take_report(f, e);
-}
-
-enum frame_push entry_frame_push(struct entry_frame *f, const char *data, size_t len,
-                                 const struct engine_sink *sink, struct err *e)
-{
-    static const struct frame_handler handler = {ENTRY_RECORD_HEAD, entry_head, entry_payload};
-
-    f->sink = sink;
-    return f->reported ? FRAME_STOP : frame_push(&f->reader, &handler, f, data, len, e);
-}
-
-static void add_record(struct buf *out, char tag, const void *data, size_t len)
-{
-    buf_add_char(out, tag);
-    frame_add_u32(out, len);
-    if (len > 0)
-        buf_add(out, data, len);
-}
-
-/* Adds the size of one record; false when the sum passes the limit. */
-static bool add_size(size_t *sum, size_t payload)
-{
-    if (payload > ENTRY_PAYLOAD_MAX - *sum)
-        return false;
-    *sum += payload + ENTRY_RECORD_HEAD;
-    return *sum <= ENTRY_PAYLOAD_MAX;
-}
-
-int entry_size(const struct engine_program *program, size_t *out, struct err *e)
-{
-    size_t sum = 0;
-    bool fits = add_size(&sum, program->code_len) && add_size(&sum, program->input_len) &&
-                add_size(&sum, 20) && add_size(&sum, 0);
-
-    for (size_t i = 0; fits && i < program->n_args; i++)
-        fits = add_size(&sum, strlen(program->args[i]));
-    for (size_t i = 0; fits && i < program->n_env; i++)
-        fits = add_size(&sum, strlen(program->env[i]));
-    if (!fits)
-        return err_set(e, ERR_LIMIT, "code, input, arguments and environment are too large");
-    *out = sum;
+    ev->wait.tier = strcmp(word, "started") == 0     ? ENGINE_TIER_STARTED
+                    : strcmp(word, "preloaded") == 0 ? ENGINE_TIER_PRELOADED
+                                                     : ENGINE_TIER_NONE;
+    if (ev->wait.tier == ENGINE_TIER_NONE ||
+        strlen(text) + (bytes ? 1 + strlen(bytes) : 0) != ev->len ||
+        (bytes && parse_u64(bytes, 0, MEMORY_MAX, &ev->wait.memory_bytes) < 0))
+        return err_set(e, ERR_PROTOCOL, "an unknown tier; " OTHER_VERSION);
     return 0;
 }
 
-int entry_write(const struct engine_program *program, struct buf *out, struct err *e)
+/* 'S' */
+static int take_start(struct engine_event *ev, struct err *e)
 {
-    char ms[24];
-    size_t size;
-    int n = snprintf(ms, sizeof ms, "%" PRIu64, program->timeout_ms + ENTRY_LATER_MS);
+    ev->outcome.warm = ev->len == 4 && memcmp(ev->data, "warm", 4) == 0;
+    return ev->outcome.warm || (ev->len == 3 && memcmp(ev->data, "new", 3) == 0)
+               ? 0
+               : err_set(e, ERR_PROTOCOL, "an unknown kind of start; " OTHER_VERSION);
+}
 
-    if (entry_size(program, &size, e) < 0)
+/* The kinds of frames, and how long they are behind the id. */
+struct kind {
+    char tag;
+    enum engine_event_kind kind;
+    size_t min, max;
+    int (*take)(struct engine_event *ev, struct err *e);
+};
+
+static const struct kind kinds[] = {
+    {'W', ENGINE_EVENT_TIER, 1, WORD_MAX, take_tier},
+    {'S', ENGINE_EVENT_BEGUN, 1, WORD_MAX, take_start},
+    {'O', ENGINE_EVENT_OUT, 1, ENTRY_FRAME_MAX, NULL},
+    {'E', ENGINE_EVENT_ERR, 1, ENTRY_FRAME_MAX, NULL},
+    {'K', ENGINE_EVENT_CONTROL, 1, ENTRY_FRAME_MAX, NULL},
+    {'R', ENGINE_EVENT_ENDED, 1, REPORT_MAX, take_report},
+    {'F', ENGINE_EVENT_FAILED, 1, REPORT_MAX, NULL},
+};
+
+ssize_t entry_frame_take(const char *data, size_t len, struct engine_event *out, struct err *e)
+{
+    const struct kind *kind = NULL;
+    size_t size;
+
+    for (size_t i = 0; len > 0 && i < ARRAY_LEN(kinds); i++)
+        if (kinds[i].tag == data[0])
+            kind = &kinds[i];
+    if (len > 0 && !kind)
+        return err_set(e, ERR_PROTOCOL, "the container sent a frame of unknown kind");
+    if (len < HEAD_LEN)
+        return 0;
+    size = frame_u32(data + 1);
+    if (size < ID_LEN + kind->min || size > ID_LEN + kind->max)
+        return err_set(e, ERR_PROTOCOL, "the container sent a frame over its limit");
+    if (len < HEAD_LEN + size)
+        return 0;
+    *out = (struct engine_event){.kind = kind->kind,
+                                 .id = frame_u32(data + HEAD_LEN),
+                                 .data = data + HEAD_LEN + ID_LEN,
+                                 .len = size - ID_LEN};
+    if (kind->take && kind->take(out, e) < 0) {
+        e->kind = ERR_PROTOCOL;
+        return err_wrap(e, "the container sent a frame %c", kind->tag);
+    }
+    return (ssize_t)(HEAD_LEN + size);
+}
+
+static void add_head(struct buf *out, char tag, uint32_t id, size_t len)
+{
+    buf_add_char(out, tag);
+    frame_add_u32(out, ID_LEN + len);
+    frame_add_u32(out, id);
+}
+
+void entry_write(char tag, uint32_t id, const void *data, size_t len, struct buf *out)
+{
+    const char *p = data;
+
+    do {
+        size_t part = len < PART_MAX ? len : PART_MAX;
+
+        add_head(out, tag, id, part);
+        if (part > 0)
+            buf_add(out, p, part);
+        p += part;
+        len -= part;
+    } while (len > 0);
+}
+
+static void add_item(struct buf *out, char letter, const char *text)
+{
+    buf_add_char(out, letter);
+    buf_add(out, text, strlen(text) + 1);
+}
+
+/* A command as items of a letter and a text, each ended by a NUL. */
+static int add_items(const struct engine_command *command, struct buf *items, struct err *e)
+{
+    uint64_t later_ms = command->code ? ENTRY_LATER_MS : 0;
+
+    if (!command->code && (command->n_argv == 0 || !*command->argv[0]))
+        return err_set(e, ERR_INVALID, "a command needs the name of a program");
+    if (command->timeout_ms > 0)
+        buf_addf(items, "T%" PRIu64 "%c", command->timeout_ms + later_ms, 0);
+    if (command->cwd)
+        add_item(items, 'D', command->cwd);
+    if (command->control)
+        add_item(items, 'K', "");
+    for (size_t i = 0; i < command->n_env; i++) {
+        if (command->env[i][0] == '=' || !strchr(command->env[i], '='))
+            return err_set(e, ERR_INVALID, "a variable of the environment needs a name and '='");
+        add_item(items, 'E', command->env[i]);
+    }
+    for (size_t i = 0; i < command->n_argv; i++)
+        add_item(items, 'A', command->argv[i]);
+    if (!buf_ok(items))
+        return err_set(e, ERR_LIMIT, "arguments and environment are over %zu bytes", items->max);
+    return 0;
+}
+
+int entry_write_command(uint32_t id, const struct engine_command *command, struct buf *out,
+                        struct err *e)
+{
+    AUTO_BUF struct buf items = BUF_INIT(ENTRY_RECORD_MAX - ID_LEN);
+    size_t before = out->len;
+
+    if (add_items(command, &items, e) < 0)
         return -1;
-    add_record(out, 'C', program->code, program->code_len);
-    if (program->input)
-        add_record(out, 'I', program->input, program->input_len);
-    for (size_t i = 0; i < program->n_args; i++)
-        add_record(out, 'A', program->args[i], strlen(program->args[i]));
-    for (size_t i = 0; i < program->n_env; i++)
-        add_record(out, 'E', program->env[i], strlen(program->env[i]));
-    if (program->timeout_ms > 0)
-        add_record(out, 'T', ms, (size_t)n);
-    add_record(out, 'G', NULL, 0);
-    return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the envelope is larger than its buffer");
+    if (command->code_len > out->max || command->input_len > out->max)
+        return err_set(e, ERR_LIMIT, "code or standard input is over %zu bytes", out->max);
+    if (command->code)
+        entry_write('C', id, command->code, command->code_len, out);
+    if (command->input_len > 0)
+        entry_write('I', id, command->input, command->input_len, out);
+    add_head(out, 'X', id, items.len);
+    if (items.len > 0)
+        buf_add(out, items.data, items.len);
+    if (buf_ok(out))
+        return 0;
+    out->failed = false;
+    out->len = before;
+    return err_set(e, ERR_LIMIT, "the container does not take its input: too much is pending");
 }
 
 int entry_write_preload(const char *names, struct buf *out, struct err *e)
@@ -237,6 +222,6 @@ int entry_write_preload(const char *names, struct buf *out, struct err *e)
     if (len == 0 || len > ENTRY_PRELOAD_MAX)
         return err_set(e, ERR_LIMIT, "the names to preload are %zu bytes; the limit is %d", len,
                        ENTRY_PRELOAD_MAX);
-    add_record(out, 'P', names, len);
-    return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the envelope is larger than its buffer");
+    entry_write('P', 0, names, len, out);
+    return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the container does not take its input");
 }

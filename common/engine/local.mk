@@ -12,8 +12,7 @@ libengine_a_SOURCES = \
 	common/engine/docker_talk.c \
 	common/engine/engine.c common/engine/engine.h \
 	common/engine/entry_frame.c common/engine/entry_frame.h \
-	common/engine/frame.c common/engine/frame.h \
-	common/engine/psandbox_frame.c common/engine/psandbox_frame.h
+	common/engine/frame.c common/engine/frame.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
@@ -43,12 +42,10 @@ FUZZ_TARGETS += \
 	tests/fuzz/fuzz_docker_frame \
 	tests/fuzz/fuzz_docker_head \
 	tests/fuzz/fuzz_entry_frame \
-	tests/fuzz/fuzz_images \
-	tests/fuzz/fuzz_psandbox_frame
+	tests/fuzz/fuzz_images
 tests_fuzz_fuzz_docker_frame_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_docker_head_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_entry_frame_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_images_LDFLAGS = $(FUZZ_LINK)
-tests_fuzz_fuzz_psandbox_frame_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_DIST += tests/engine/fixtures

@@ -110,7 +110,7 @@ static struct psandbox_call *call_running(const struct psandbox *s, uint32_t id)
 }
 
 static void on_output(struct psandbox *s, uint32_t id, enum engine_stream stream,
-                      const struct engine_psandbox_event *ev)
+                      const struct engine_event *ev)
 {
     struct psandbox_call *call = call_running(s, id);
 
@@ -125,12 +125,12 @@ static void on_output(struct psandbox *s, uint32_t id, enum engine_stream stream
         psandbox_kill(s, call, PSANDBOX_TOO_MUCH);
 }
 
-static void on_ended(struct psandbox *s, const struct engine_psandbox_event *ev)
+static void on_ended(struct psandbox *s, const struct engine_event *ev)
 {
     struct psandbox_call *call = call_running(s, ev->id);
     struct engine_outcome o = ev->outcome;
 
-    if (ev->kind == ENGINE_PSANDBOX_FAILED) { /* the reason is shown as its output */
+    if (ev->kind == ENGINE_EVENT_FAILED) { /* the reason is shown as its output */
         on_output(s, ev->id, ENGINE_STDERR, ev);
         o = (struct engine_outcome){.end = ENGINE_EXITED, .exit_code = 127};
     }
@@ -142,15 +142,15 @@ static void on_ended(struct psandbox *s, const struct engine_psandbox_event *ev)
         psandbox_command_ended(s, call, &o);
 }
 
-static void on_engine_event(struct psandbox *s, const struct engine_psandbox_event *ev)
+static void on_engine_event(struct psandbox *s, const struct engine_event *ev)
 {
-    if (ev->kind == ENGINE_PSANDBOX_OUT)
+    if (ev->kind == ENGINE_EVENT_OUT)
         on_output(s, ev->id, ENGINE_STDOUT, ev);
-    else if (ev->kind == ENGINE_PSANDBOX_ERR)
+    else if (ev->kind == ENGINE_EVENT_ERR)
         on_output(s, ev->id, ENGINE_STDERR, ev);
-    else if (ev->kind == ENGINE_PSANDBOX_CONTROL && ev->id == s->session.id)
+    else if (ev->kind == ENGINE_EVENT_CONTROL && ev->id == s->session.id)
         psandbox_on_control(s, ev->data, ev->len);
-    else if (ev->kind == ENGINE_PSANDBOX_ENDED || ev->kind == ENGINE_PSANDBOX_FAILED)
+    else if (ev->kind == ENGINE_EVENT_ENDED || ev->kind == ENGINE_EVENT_FAILED)
         on_ended(s, ev);
 }
 
@@ -160,13 +160,13 @@ static void on_engine(struct psandbox *s)
 
     s->unread = true;
     for (int i = 0; i < EVENTS_AT_ONCE && s->unread && !s->stop; i++) {
-        struct engine_psandbox_event ev;
+        struct engine_event ev;
 
         if (s->base.engine->ops->psandbox_read(s->base.engine, &ev, &e) < 0) {
             psandbox_stop(s, "lost", e.text);
             return;
         }
-        s->unread = ev.kind != ENGINE_PSANDBOX_NOTHING;
+        s->unread = ev.kind != ENGINE_EVENT_NOTHING;
         on_engine_event(s, &ev);
     }
 }

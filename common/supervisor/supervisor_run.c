@@ -353,7 +353,7 @@ bool supervisor_lower_cpu(struct supervisor *s)
 }
 
 /* In the warm container or a new one; in another if that was lost before it got the program. */
-static int run_somewhere(struct supervisor *s, const struct engine_program *program,
+static int run_somewhere(struct supervisor *s, const struct engine_command *program,
                          const struct snapshot *before, struct engine_outcome *out, struct err *e)
 {
     AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
@@ -390,13 +390,13 @@ static int run_program(struct supervisor *s, const struct snapshot *before,
 
     for (size_t i = 0; i < r->n_args; i++)
         args[i] = r->args[i].data;
-    const struct engine_program program = {
-        .code = r->code.data,
+    const struct engine_command program = {
+        .code = r->code.data ? r->code.data : "",
         .code_len = r->code.len,
         .input = r->input.data,
         .input_len = r->input.len,
-        .args = args,
-        .n_args = r->n_args,
+        .argv = args,
+        .n_argv = r->n_args,
         .env = env.items,
         .n_env = env.n,
         .timeout_ms = r->timeout_ms,

@@ -13,42 +13,44 @@
 /* How long children of a command may still print after it has ended. */
 #define GRACE_MS 250
 
-/* A command's items; pointers into them. */
-struct command_items {
-    char **argv, **env;
-    size_t n_argv, n_env;
-    const char *cwd;
-    uint64_t timeout_ms;
-    bool control;
-};
-
 static void command_fail(struct command *c, const char *what)
 {
     if (!c->why[0])
         snprintf(c->why, sizeof(c->why), "%s: %s", what, strerror(errno));
 }
 
+void command_add_code(struct command *c, const struct options *o, const char *data, size_t len)
+{
+    if (c->code_fd == 0)
+        c->code_fd =
+            open(o->script, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (c->code_fd < 0)
+        command_fail(c, "creating the script");
+    else if (!write_all(c->code_fd, data, len))
+        command_fail(c, "keeping the code");
+}
+
 void command_fill(struct command *c, const char *data, size_t len)
 {
     if (c->why[0])
         return;
-    if (c->input.fd == 0 && !input_open(&c->input))
+    if (c->input.fd == 0 && !(c->run && warm_take_input(&c->input)) && !input_open(&c->input))
         command_fail(c, "memory for the input");
     else if (!write_all(c->input.fill_fd, data, len))
         command_fail(c, "keeping the input");
 }
 
-static bool items_take(struct command_items *w, char *item)
+static bool items_take(struct items *w, char *item)
 {
     char *text = item + 1;
 
     switch (item[0]) {
     case 'A':
-        w->argv[w->n_argv++] = text;
+        w->args[w->n_args++] = text;
         return true;
     case 'E':
         w->env[w->n_env++] = text;
-        return strchr(text, '=') != NULL;
+        return strchr(text, '=') != NULL && text[0] != '=';
     case 'D':
         w->cwd = text;
         return true;
@@ -63,80 +65,134 @@ static bool items_take(struct command_items *w, char *item)
     }
 }
 
-/* Takes the items apart; the lists are to be freed. */
-static bool items_parse(struct command_items *w, char *items, size_t len)
+static void items_clear(struct items *w)
+{
+    free(w->args);
+    free(w->env);
+}
+
+/* Takes the command's items apart. */
+static bool items_parse(struct items *w, const struct command *c)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < len; i++)
-        n += items[i] == '\0';
-    *w = (struct command_items){.cwd = "/data"};
-    if (len == 0 || items[len - 1] != '\0')
+    for (size_t i = 0; i < c->items_len; i++)
+        n += c->items[i] == '\0';
+    *w = (struct items){.args = calloc(n + 1, sizeof(*w->args)),
+                        .env = calloc(n + 1, sizeof(*w->env))};
+    if (!w->args || !w->env || (c->items_len > 0 && c->items[c->items_len - 1] != '\0'))
         return false;
-    w->argv = calloc(n + 1, sizeof(*w->argv));
-    w->env = calloc(n + 1, sizeof(*w->env));
-    if (!w->argv || !w->env)
-        return false;
-    for (size_t at = 0; at < len; at += strlen(items + at) + 1) {
-        if (!items_take(w, items + at))
+    for (size_t at = 0; at < c->items_len; at += strlen(c->items + at) + 1) {
+        if (!items_take(w, c->items + at))
             return false;
     }
-    return w->n_argv > 0;
+    return c->run || w->n_args > 0;
 }
 
-static bool command_spawn(struct command *c, const struct command_items *w)
+/* ---- its start ---- */
+
+/* Its process is there, or cannot be. */
+static void command_begin(struct command *c, const struct child *child)
 {
-    struct child child;
-    struct child_plan plan = {.argv = w->argv,
-                              .env = w->env,
-                              .n_env = w->n_env,
-                              .cwd = w->cwd,
-                              .input_fd = c->input.fd,
-                              .hook_fd = -1};
-    int pair[2] = {-1, -1};
-
-    if (w->control && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-        command_fail(c, "the control channel");
-        return false;
-    }
-    fcntl(pair[0], F_SETFL, O_NONBLOCK);
-    plan.hook_fd = pair[1];
-    c->ooms = report_oom_kills();
-    c->streams[STREAM_CONTROL].fd = pair[0]; /* output_end closes it after a failure, too */
-    int started = child_start(&child, &plan, c->why);
-    if (pair[1] >= 0)
-        close(pair[1]);
-    if (started < 0)
-        return false;
-    c->pid = child.pid;
-    c->streams[STREAM_OUT].fd = child.out_fd;
-    c->streams[STREAM_ERR].fd = child.err_fd;
-    return true;
-}
-
-bool command_start(struct command *c, char *items, size_t len)
-{
-    struct command_items w;
-    bool good = items_parse(&w, items, len);
-
-    for (int of = 0; of < STREAM_N; of++)
-        c->streams[of].fd = -1;
-    command_fill(c, "", 0);
-    if (good && !c->why[0] && command_spawn(c, &w)) {
-        c->state = COMMAND_RUNS;
-        c->hard_at_ms = w.timeout_ms ? clock_ms() + (int64_t)w.timeout_ms : 0;
+    c->state = child ? COMMAND_RUNS : COMMAND_FAILED;
+    if (!child) {
+        c->began = NULL;
     } else {
-        c->state = COMMAND_FAILED;
+        c->pid = child->pid;
+        c->streams[STREAM_OUT].fd = child->out_fd;
+        c->streams[STREAM_ERR].fd = child->err_fd;
     }
     if (c->input.fd > 0)
         close(c->input.fd);
     if (c->input.fill_fd > 0)
         close(c->input.fill_fd);
+    free(c->items);
     c->input = (struct input){0};
-    free(w.argv);
-    free(w.env);
+    c->items = NULL;
+}
+
+/* Starts it in a process of its own. */
+static void command_spawn(struct command *c, const struct options *o, const struct items *w)
+{
+    char **argv = c->run ? argv_new(o->command, NULL, w->args, w->n_args) : w->args;
+    struct child_plan plan = {.argv = argv,
+                              .env = w->env,
+                              .n_env = w->n_env,
+                              .cwd = w->cwd ? w->cwd : o->cwd,
+                              .input_fd = c->input.fd};
+    struct child child = {.pid = -1};
+    int pair[2] = {-1, -1};
+
+    c->began = c->run ? "new" : NULL;
+    if (!argv || (w->control && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)) {
+        command_fail(c, "starting it");
+    } else {
+        fcntl(pair[0], F_SETFL, O_NONBLOCK);
+        plan.hook_fd = pair[1];
+        c->streams[STREAM_CONTROL].fd = pair[0]; /* output_end closes it after a failure, too */
+        if (child_start(&child, &plan, c->why) != 0)
+            child.pid = -1;
+    }
+    if (pair[1] >= 0)
+        close(pair[1]);
+    if (c->run)
+        free(argv);
+    command_begin(c, child.pid < 0 ? NULL : &child);
+}
+
+bool command_start(struct command *c, const struct options *o, const char *items, size_t len)
+{
+    struct items w;
+    bool good;
+
+    for (int of = 0; of < STREAM_N; of++)
+        c->streams[of].fd = -1;
+    if (c->code_fd > 0)
+        close(c->code_fd);
+    command_fill(c, "", 0);
+    c->items = malloc(len + 1);
+    if (!c->items)
+        return false;
+    memcpy(c->items, items, len);
+    c->items_len = len;
+    good = items_parse(&w, c);
+    c->hard_at_ms = w.timeout_ms ? clock_ms() + (int64_t)w.timeout_ms : 0;
+    c->ooms = report_oom_kills();
+    c->used_us = report_children_us();
+    if (c->why[0])
+        command_begin(c, NULL);
+    else if (good && c->run && warm_offer(&w))
+        c->state = COMMAND_OFFERED;
+    else if (good)
+        command_spawn(c, o, &w);
+    items_clear(&w);
     return good;
 }
+
+void command_taken(struct command *c)
+{
+    struct child child = warm_taken();
+
+    c->began = "warm";
+    c->used_us += warm_used_us();
+    command_begin(c, &child);
+}
+
+void command_refused(struct command *c, const struct options *o)
+{
+    struct items w;
+
+    warm_discard();
+    if (items_parse(&w, c)) {
+        command_spawn(c, o, &w);
+    } else {
+        command_fail(c, "starting it");
+        command_begin(c, NULL);
+    }
+    items_clear(&w);
+}
+
+/* ---- control channel and end ---- */
 
 static void queue_drop(struct command *c)
 {
@@ -189,11 +245,17 @@ void command_control(struct command *c, const char *data, size_t len)
 
 void command_kill(struct command *c)
 {
+    /* We cannot tell whether it has started the program already, which must not run twice. */
+    if (c->state == COMMAND_OFFERED)
+        command_taken(c);
     if (c->state == COMMAND_OVER)
         c->over_at_ms = clock_ms();
     if (c->state != COMMAND_RUNS)
         return;
-    tree_kill(c->pid);
+    if (c->run)
+        kill_all();
+    else
+        tree_kill(c->pid);
     if (!c->dead_at_ms)
         c->dead_at_ms = clock_ms() + DEATH_MS;
 }
@@ -224,13 +286,6 @@ static size_t readable_bytes(int fd)
     return fd >= 0 && ioctl(fd, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
 }
 
-/* A frame of this command whose data is in the room behind the id. */
-static void command_frame(const struct command *c, char tag, size_t len)
-{
-    u32_put(frame_room(), c->id);
-    frame_begin(tag, ID_LEN + len);
-}
-
 short output_events(const struct command *c, enum stream_of of, bool busy)
 {
     const struct stream *s = &c->streams[of];
@@ -251,11 +306,11 @@ static bool stream_take(struct command *c, enum stream_of of)
     struct stream *s = &c->streams[of];
     bool bounded = c->last || (of == STREAM_CONTROL && s->due > 0);
     size_t most = bounded && s->due < DATA_MAX ? s->due : DATA_MAX;
-    ssize_t n = read(s->fd, (char *)frame_room() + ID_LEN, most);
+    ssize_t n = read(s->fd, frame_room(), most);
 
     if (n > 0) {
         s->due -= (size_t)n < s->due ? (size_t)n : s->due;
-        command_frame(c, "KOE"[of], (size_t)n); /* enum stream_of */
+        frame_begin("KOE"[of], c->id, (size_t)n); /* enum stream_of */
         return true;
     }
     if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -322,7 +377,7 @@ int orphan_polls(struct pollfd *p)
 
 void orphan_drain(void)
 {
-    static char waste[FRAME_MAX];
+    static char waste[DATA_MAX];
 
     for (int i = n_orphans - 1; i >= 0; i--) {
         ssize_t n = read(orphans[i], waste, sizeof(waste));
@@ -334,16 +389,22 @@ void orphan_drain(void)
 
 void output_end(struct command *c)
 {
-    char *text = (char *)frame_room() + ID_LEN;
+    char *text = frame_room();
 
     if (c->state == COMMAND_FAILED) {
         size_t len = strlen(c->why);
 
         memcpy(text, c->why, len);
-        command_frame(c, 'F', len);
+        frame_begin('F', c->id, len);
     } else {
         c->report.oom_kills = report_oom_kills() - c->ooms;
-        command_frame(c, 'R', report_write(text, &c->report));
+        if (c->run) {
+            uint64_t used_us = report_children_us();
+
+            c->report.cpu_us = used_us > c->used_us ? used_us - c->used_us : 0;
+            c->report.peak_memory_bytes = report_peak_memory();
+        }
+        frame_begin('R', c->id, report_write(text, &c->report));
     }
     for (int of = 0; of < STREAM_N; of++) {
         if (c->streams[of].fd < 0)

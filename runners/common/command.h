@@ -1,5 +1,5 @@
-/* One command of a persistent sandbox (entry serve): its process, its standard input and control
- * channel, and what it prints. */
+/* One command or run: its process, its standard input and control channel, and what it prints. A run
+ * is a program in the image's own language; the rest of the container ends with it. */
 #pragma once
 
 #include "runners/common/entry.h"
@@ -7,8 +7,6 @@
 #include <poll.h>
 
 #define CONTROL_MAX (64u << 20) /* bytes that a program has not read from its control channel */
-#define ID_LEN      4
-#define DATA_MAX    (FRAME_MAX - ID_LEN)
 
 /* In the order in which poll looks at them: when control can be read and the others cannot, nothing
  * was printed before it. */
@@ -21,7 +19,8 @@ struct stream {
 
 enum command_state {
     COMMAND_NONE,    /* the slot is free */
-    COMMAND_FILLING, /* its input comes */
+    COMMAND_FILLING, /* its code and input come */
+    COMMAND_OFFERED, /* the warm interpreter has not answered yet */
     COMMAND_RUNS,
     COMMAND_OVER,   /* its process has ended; the rest of its output is sent */
     COMMAND_FAILED, /* it could not be started; the reason is to be sent */
@@ -30,7 +29,12 @@ enum command_state {
 struct command {
     enum command_state state;
     uint32_t id;
-    struct input input; /* while FILLING; all zero: not opened yet */
+    bool run;           /* code has come for it */
+    int code_fd;        /* while FILLING: of SCRIPT; 0: not opened */
+    struct input input; /* until it is started; all zero: not opened yet */
+    char *items;        /* until it is started: what it was told to start, and its length */
+    size_t items_len;
+    const char *began; /* of a run: in which interpreter, until that is sent */
     pid_t pid;
     struct stream streams[STREAM_N];
     bool control_waits; /* until the others' due is sent, which was printed before it */
@@ -41,20 +45,26 @@ struct command {
     int64_t dead_at_ms; /* when it counts as dead in any case; 0: it was not killed */
     bool last;          /* only what is due is sent */
     uint64_t ooms;      /* of the container, when it began */
+    uint64_t used_us;   /* of a run: processor time of the container that is not its own */
     struct report report;
     char why[CHILD_WHY_MAX];
 };
 
-/* Appends to the input of a command that has not begun; a failure is kept for its start. */
+/* Appends to the code or the input of a command that has not begun; a failure is kept for its start.
+ */
+void command_add_code(struct command *c, const struct options *o, const char *data, size_t len);
 void command_fill(struct command *c, const char *data, size_t len);
-/* Starts c as the items say, which are changed. False: they make no sense. */
-bool command_start(struct command *c, char *items, size_t len);
+/* Starts c as the items say, or offers it to the warm interpreter. False: they make no sense. */
+bool command_start(struct command *c, const struct options *o, const char *items, size_t len);
+/* The warm interpreter has answered, or will not: a new one gets what it did not take. */
+void command_taken(struct command *c);
+void command_refused(struct command *c, const struct options *o);
 /* Queues bytes for the control channel and writes what it takes. One that cannot take them all is
  * closed: no program gets a part. */
 void command_control(struct command *c, const char *data, size_t len);
 /* Writes what the control channel takes of the queue. */
 void command_feed(struct command *c);
-/* Kills the command and its process tree. */
+/* Kills the command and its process tree, or a run and everything else. */
 void command_kill(struct command *c);
 /* Its process has ended. */
 void command_end(struct command *c, int status);

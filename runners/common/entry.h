@@ -1,5 +1,5 @@
 /*
- * The entry program of our runner images: PID 1 of a container. It speaks sandbox.protocol=1
+ * The entry program of our runner images: PID 1 of a container. It speaks sandbox.protocol=2
  * (runners/README.md) on stdin and stdout; its stderr carries its own failures only.
  *
  * It is linked statically and compiled without configure, too (runners/build.sh): it includes no
@@ -16,17 +16,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Exit status of a failure of the entry program itself: one line on stderr, no report. */
+/* Exit status of a failure of the entry program itself: one line on stderr. */
 #define ENTRY_FAILED 125
 
-/* Bounds of one envelope; the server's own limits are lower. */
-#define ENVELOPE_MAX       (64u << 20) /* all payloads together */
-#define ENVELOPE_ITEMS_MAX 4096        /* arguments plus environment entries */
-#define ENVELOPE_TEXT_MAX  (4u << 20)  /* bytes of arguments plus environment */
-#define NAMES_MAX          1024        /* bytes of 'P' */
+/* Payload of one record, of 'P' among them. */
+#define RECORD_MAX (2u << 20)
+#define NAMES_MAX  1024
 
-/* Payload bytes of one frame on our stdout. */
-#define FRAME_MAX 65536
+#define ID_LEN 4
+/* Bytes behind the id in one frame on our stdout. */
+#define DATA_MAX 65536
 
 /* How long to wait for a death after SIGKILL: a process may be stuck in the kernel. */
 #define DEATH_MS 2000
@@ -37,7 +36,7 @@
 /* The command line. Strings are those of argv. */
 struct options {
     char *cwd;            /* -C */
-    char *script;         /* SCRIPT: where the code is written */
+    char *script;         /* SCRIPT: where a run's code is written; NULL: no runs */
     char *const *command; /* PROGRAM and its fixed arguments, ended by NULL */
     bool warm;            /* -w: start the interpreter before the program is known */
     bool place;           /* -p: create the script at once, empty */
@@ -65,9 +64,9 @@ void u32_put(void *to, uint32_t value);
 bool write_all(int fd, const void *data, size_t len);
 /* The beginning of a small file as a string; false when it cannot be read. */
 bool read_text(const char *path, char *text, size_t size);
-/* Reads all signals of a signalfd. Returns the last one that stops the container (outside: and
- * comes from outside of it); 0 = none. */
-int signals_read(int signal_fd, bool outside);
+/* Reads all signals of a signalfd. Returns the last one that came from outside of the container to
+ * stop it; 0 = none. */
+int signals_read(int signal_fd);
 
 /* The program's standard input: a file in memory, filled before the program starts. */
 struct input {
@@ -75,43 +74,18 @@ struct input {
     int fd;      /* read end, at the beginning: the program's descriptor 0 */
 };
 
-/* False when there is no memory for it, which has been reported. */
+/* False with errno set when there is no memory for it. */
 bool input_open(struct input *in);
 
 #define FRAME_HEAD 5
 
-/* Frames on stdout, one at a time. Room for the next one's payload, while none is pending. */
-void *frame_room(void);
-/* Makes a frame of what lies there. */
-void frame_begin(char tag, size_t len);
+/* Frames on stdout, one at a time. Room for the data of the next one, while none is pending. */
+char *frame_room(void);
+/* Makes a frame about id of what lies there. */
+void frame_begin(char tag, uint32_t id, size_t len);
 bool frame_pending(void);
 /* Writes what the reader takes now; false when there is no reader. */
 bool frame_push(void);
-/* Writes one whole frame, and polls stdin meanwhile; false when the server is gone. */
-bool frame_send(char tag, const void *data, size_t len);
-/* What poll says of stdin behind the envelope: bytes are dropped; false when the server is gone. */
-bool server_is_there(short revents);
-
-/* ---- envelope.c: what to run ---- */
-
-/* Strings are owned by the envelope, which lives as long as the process. */
-struct envelope {
-    bool begun;       /* records of a program have come */
-    uint64_t hard_ms; /* 'T', 0 = none; counted from went_at_ms, the moment of 'G' */
-    int64_t went_at_ms;
-    char **args; /* n_args + NULL */
-    size_t n_args;
-    char **env; /* NAME=value, n_env */
-    size_t n_env;
-};
-
-enum envelope_end { ENVELOPE_GO, ENVELOPE_GONE, ENVELOPE_BAD };
-
-struct warm;
-
-/* Reads records from stdin up to 'G'; code and input go to their files at once. GONE: the server
- * hung up first. BAD: the reason has been reported. */
-enum envelope_end envelope_read(struct envelope *v, struct warm *w);
 
 /* ---- child.c: starting a program ---- */
 
@@ -147,7 +121,7 @@ int child_start(struct child *c, const struct child_plan *plan, char *why);
 
 /* SIGKILL to every other process of the container; where we are not PID 1, to our children. */
 void kill_all(void);
-/* The same, until none is left: for an end without a report. Gives up at until_ms on clock_ms. */
+/* The same, until none is left: for our own end. Gives up at until_ms on clock_ms. */
 void kill_and_reap_all(int64_t until_ms);
 /* Whether a process besides ourselves and the one given (0 = none) is left. */
 bool others_left(pid_t besides);
@@ -156,20 +130,9 @@ void tree_kill(pid_t pid);
 
 /* ---- warm.c: an interpreter that is started before its program is known ---- */
 
-/* How a program ended, and what is not to be counted as the program's. */
-struct ending {
-    int status;       /* wait status of the program */
-    bool timed_out;   /* we killed it at 'T' */
-    pid_t discarded;  /* a warm interpreter that did not get the program; 0 = none */
-    pid_t holder;     /* see struct warm; set to 0 when it is gone */
-    uint64_t used_us; /* processor time of our children before the program */
-    uint64_t ooms;    /* OOM kills before the program */
-};
-
 /*
- * All functions work without an interpreter (no -w, or it died): the program is then started cold.
- *
- * Between us and it go packets that start with a letter.
+ * Without one (no -w, or it died) programs are started cold. Between us and it go packets that
+ * start with a letter.
  * To us:   H PID (the holder of its memory), U (it is up), S NAME (this import begins), D (all
  *          imports are done), Y (it takes the program, and is the program from now on), N (it
  *          does not)
@@ -178,37 +141,40 @@ struct ending {
  */
 #define PACKET_MAX 65536
 
-struct warm {
-    const struct options *options;
-    const struct input *input;
-    int signal_fd;
-    struct child child; /* pid 0: none */
-    int hook_fd;
-    pid_t holder;   /* keeps the interpreter's memory past its end; 0 = none */
-    bool started;   /* the first 'W' has been sent */
-    bool preloaded; /* the second, too */
-    bool named;     /* 'P' has come */
-    char step[64];  /* the import under way; "" = none */
+/* What a start names: strings of its record. */
+struct items {
+    char **args, **env; /* n_args, n_env */
+    size_t n_args, n_env;
+    char *cwd; /* NULL: that of the options */
+    uint64_t timeout_ms;
+    bool control;
 };
 
-/* Starts the interpreter where the options ask for it; without it programs are started cold. */
-void warm_start(struct warm *w);
-/* Waits for stdin, and handles the interpreter's packets and death and signals meanwhile. */
-void warm_await_input(struct warm *w, const struct envelope *v);
-/* Hands over the names of 'P'. */
-void warm_preload(struct warm *w, const char *names);
-/* Hands over the program. True: it runs in w->child, or may. False: nothing of it has run, and the
- * interpreter is being killed. Fills what end has besides status and timed_out. */
-bool warm_hand_over(struct warm *w, const struct envelope *v, struct ending *end);
-
-/* ---- relay.c: a program from its start to the last byte of output ---- */
-
-enum relay_end { RELAY_ENDED, RELAY_GONE };
-
-/* Passes output on until the program has ended, all other processes are reaped and the pipes are
- * empty. GONE: the server hung up, and everything has been killed. hard_at_ms: on clock_ms, 0 =
- * never. */
-enum relay_end relay_run(struct child *c, int signal_fd, int64_t hard_at_ms, struct ending *out);
+/* Starts the interpreter where the options ask for it, which are borrowed. */
+void warm_start(const struct options *options);
+/* To be polled for packets; -1: there is no interpreter. */
+int warm_fd(void);
+/* Hands over the names to import. False: it has some, or they are too long. */
+bool warm_preload(const char *names, size_t len);
+/* Whether there is a frame 'W' to be sent; it is made if make is set, while no frame is pending. */
+bool warm_tier_due(bool make);
+/* The standard input that the interpreter has, for the first program; false: it is taken. */
+bool warm_take_input(struct input *out);
+/* Hands over a program; true: the interpreter answers. Else it is being killed. */
+bool warm_offer(const struct items *w);
+/* Handles the packets that have come. 'Y' or 'N': the answer; 0: none yet; -1: it will not come. */
+int warm_packets(void);
+/* It has said yes, or not in time: the program's process from now on. */
+struct child warm_taken(void);
+/* It has the program no longer. */
+void warm_discard(void);
+/* Processor time that the interpreter has used. */
+uint64_t warm_used_us(void);
+/* A child has been reaped: whether it was the interpreter, taken or not, but not as a program. */
+bool warm_reaped(pid_t pid);
+pid_t warm_pid(void);
+/* The process that shares a taken interpreter's memory, so that its end is quick; 0 = none. */
+pid_t warm_holder(void);
 
 /* ---- report.c ---- */
 
@@ -216,6 +182,10 @@ enum relay_end relay_run(struct child *c, int signal_fd, int64_t hard_at_ms, str
 uint64_t report_oom_kills(void);
 /* Bytes that its processes have for themselves now; 0: not known. */
 uint64_t report_memory(void);
+/* The most memory that the container has had. */
+uint64_t report_peak_memory(void);
+/* Processor time of all children that have been reaped. */
+uint64_t report_children_us(void);
 
 struct report {
     int status; /* wait status */
@@ -228,16 +198,16 @@ struct report {
 #define REPORT_MAX 256
 /* The report as JSON in text, REPORT_MAX bytes; its length. */
 size_t report_write(char *text, const struct report *r);
-/* Sends the 'R' frame; every child but the holder must have been reaped. Returns the exit
- * status that stands for the ending. */
-int report_send(const struct ending *e);
 struct rusage;
 uint64_t rusage_us(const struct rusage *used);
 
+/* ---- serve.c: the one loop ---- */
+
+/* Starts what the server asks for until stdin ends. Returns the exit status. */
+int serve_run(const struct options *options, int signal_fd);
+
 /* ---- modes of their own ---- */
 
-/* serve.c: "entry serve", any number of commands until stdin ends. Returns the exit status. */
-int serve_run(int signal_fd);
 /* index.c: "entry index SOCKET PROGRAM [ARGUMENT…]" installs packages: runs PROGRAM with an HTTP
  * proxy on the loopback address that leads to the Unix socket. argv is behind "index". */
 #define PACKAGES "/data/.packages"

@@ -38,15 +38,17 @@ static uint64_t field(const char *text, const char *key)
     return 0;
 }
 
-static uint64_t peak_memory(const struct rusage *children)
+uint64_t report_peak_memory(void)
 {
+    struct rusage children = {0};
     char text[64];
 
     for (size_t i = 0; i < sizeof(peak_files) / sizeof(peak_files[0]); i++) {
         if (read_text(peak_files[i], text, sizeof(text)) && digits(text) > 0)
             return digits(text);
     }
-    return (uint64_t)children->ru_maxrss * 1024;
+    getrusage(RUSAGE_CHILDREN, &children);
+    return (uint64_t)children.ru_maxrss * 1024;
 }
 
 uint64_t report_oom_kills(void)
@@ -81,6 +83,14 @@ uint64_t rusage_us(const struct rusage *used)
     return micros(used->ru_utime) + micros(used->ru_stime);
 }
 
+uint64_t report_children_us(void)
+{
+    struct rusage children = {0};
+
+    getrusage(RUSAGE_CHILDREN, &children);
+    return rusage_us(&children);
+}
+
 size_t report_write(char *text, const struct report *r)
 {
     int signal = WIFSIGNALED(r->status) ? WTERMSIG(r->status) : 0;
@@ -91,23 +101,4 @@ size_t report_write(char *text, const struct report *r)
                             ",\"timedOut\":%s}",
                             signal ? -1 : WEXITSTATUS(r->status), signal, r->cpu_us,
                             r->peak_memory_bytes, r->oom_kills, r->timed_out ? "true" : "false");
-}
-
-int report_send(const struct ending *e)
-{
-    struct rusage children = {0};
-    struct report r = {.status = e->status, .timed_out = e->timed_out};
-    uint64_t used_us;
-    char json[REPORT_MAX];
-    size_t len;
-
-    getrusage(RUSAGE_CHILDREN, &children);
-    used_us = rusage_us(&children);
-    r.cpu_us = used_us > e->used_us ? used_us - e->used_us : 0;
-    r.peak_memory_bytes = peak_memory(&children);
-    r.oom_kills = report_oom_kills() - e->ooms;
-    len = report_write(json, &r);
-    if (!frame_send('R', json, len))
-        return ENTRY_FAILED;
-    return WIFSIGNALED(e->status) ? 128 + WTERMSIG(e->status) : WEXITSTATUS(e->status);
 }

@@ -1,5 +1,5 @@
-/* The mode "entry serve": any number of commands, several at the same time, until stdin ends. One
- * poll loop; memory holds one frame on its way out, the commands' standard input, and what programs
+/* The container's loop: any number of commands and runs, several at the same time, until stdin ends.
+ * Memory holds one frame on its way out, the commands' standard input, and what programs
  * have not read from their control channels. */
 #include "runners/common/command.h"
 
@@ -13,19 +13,20 @@
 #include <unistd.h>
 
 #define COMMANDS_MAX 64
-#define RECORD_MAX   (1u << 20) /* payload of one record */
 #define READ_BYTES   65536
 /* Memory that the inbox keeps while it is empty. */
 #define KEPT_BYTES (2u * READ_BYTES)
 
-enum { ON_SERVER, ON_SIGNAL, ON_WRITE, ON_STREAMS };
-#define ON_ORPHANS (ON_STREAMS + COMMANDS_MAX * STREAM_N)
-#define ON_ALL     (ON_ORPHANS + ORPHANS_MAX)
+enum { ON_SERVER, ON_SIGNAL, ON_WRITE, ON_HOOK, ON_ORPHANS };
+#define ON_ALL (ON_ORPHANS + ORPHANS_MAX + COMMANDS_MAX * STREAM_N)
 
 static struct command commands[COMMANDS_MAX];
 
 static struct {
+    const struct options *options;
     int signal_fd;
+    bool claimed; /* a run has come: nothing is told of waiting any more */
+    bool alone;   /* no process but ours is left */
     unsigned first; /* command whose output is looked at first */
     bool over;      /* the server is gone, or the container is stopped */
     int status;     /* then: ours */
@@ -68,19 +69,44 @@ static struct command *find_or_make(uint32_t id)
     return c;
 }
 
+/* The run that is under way; NULL: none. */
+static struct command *find_run(void)
+{
+    for (size_t i = 0; i < COMMANDS_MAX; i++) {
+        if (commands[i].state != COMMAND_NONE && commands[i].run)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+/* 'C', which makes a run of a new command. There is one at a time. */
+static bool take_code(struct command *c, const char *data, size_t len)
+{
+    if (!c->run && (find_run() || !self.options->script || c->input.fd > 0))
+        return false;
+    c->run = self.claimed = true;
+    command_add_code(c, self.options, data, len);
+    return true;
+}
+
 /* False when the record makes no sense. K and Z may meet a command that has just ended. */
 static bool take_record(char tag, uint32_t id, char *data, size_t len)
 {
-    struct command *c = tag == 'I' || tag == 'X' ? find_or_make(id) : find_command(id);
+    bool begins = strchr("CIX", tag) != NULL;
+    struct command *c = begins ? find_or_make(id) : find_command(id);
 
+    if (begins && (!c || c->state != COMMAND_FILLING))
+        return false;
     switch (tag) {
+    case 'P':
+        return !self.claimed && warm_preload(data, len);
+    case 'C':
+        return take_code(c, data, len);
     case 'I':
-        if (!c || c->state != COMMAND_FILLING)
-            return false;
         command_fill(c, data, len);
         return true;
     case 'X':
-        return c && c->state == COMMAND_FILLING && command_start(c, data, len);
+        return command_start(c, self.options, data, len);
     case 'K':
         if (c)
             command_control(c, data, len);
@@ -151,33 +177,68 @@ static void on_server(void)
     }
 }
 
-/* ---- signals and time ---- */
+/* ---- signals, packets and time ---- */
+
+/* The warm interpreter has said something, or is dead. */
+static void on_hook(bool dead)
+{
+    struct command *run = find_run();
+    int answer = warm_packets();
+
+    if (!run || run->state != COMMAND_OFFERED)
+        return;
+    if (answer == 'Y')
+        command_taken(run);
+    else if (answer != 0 || dead)
+        command_refused(run, self.options);
+}
+
+static void on_child(pid_t pid, int status, const struct rusage *used)
+{
+    struct command *run;
+
+    if (pid == warm_pid())
+        on_hook(true); /* it may have become the program before it ended */
+    run = find_run();
+    if (warm_reaped(pid) && run)
+        run->used_us += rusage_us(used);
+    for (size_t i = 0; i < COMMANDS_MAX; i++) {
+        struct command *c = &commands[i];
+
+        if (c->state != COMMAND_RUNS || c->pid != pid)
+            continue;
+        c->report.cpu_us = rusage_us(used);
+        c->report.peak_memory_bytes = (uint64_t)used->ru_maxrss * 1024;
+        command_end(c, status);
+    }
+}
 
 static void on_signals(void)
 {
-    int status, stop = signals_read(self.signal_fd, true);
+    int status, stop = signals_read(self.signal_fd);
+    struct command *run;
     struct rusage used;
     pid_t pid;
 
     if (stop)
         serve_end(128 + stop);
-    while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
-        for (size_t i = 0; i < COMMANDS_MAX; i++) {
-            struct command *c = &commands[i];
-
-            if (c->state != COMMAND_RUNS || c->pid != pid)
-                continue;
-            c->report.cpu_us = rusage_us(&used);
-            c->report.peak_memory_bytes = (uint64_t)used.ru_maxrss * 1024;
-            command_end(c, status);
-        }
-    }
+    while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0)
+        on_child(pid, status, &used);
+    run = find_run();
+    if (!run || (run->state != COMMAND_OVER && !run->dead_at_ms))
+        return;
+    /* The holder is stopped: the program could have written to the memory that they share. */
+    self.alone = pid < 0 || (warm_holder() && kill(warm_holder(), SIGSTOP) == 0 &&
+                             !others_left(warm_holder()));
+    if (run->dead_at_ms && !self.alone)
+        kill_all(); /* orphans that became ours by these deaths */
 }
 
 /* Only its last frame is still to be sent. */
 static bool can_end(const struct command *c)
 {
-    return c->state == COMMAND_FAILED || (c->state == COMMAND_OVER && command_drained(c));
+    return c->state == COMMAND_FAILED || (c->state == COMMAND_OVER && command_drained(c) &&
+                                          (!c->run || self.alone || c->last));
 }
 
 /* Time until something has to happen without an event; -1 = none. */
@@ -189,57 +250,75 @@ static int serve_timeout(void)
         const struct command *c = &commands[i];
         int64_t own = 0;
 
-        if (can_end(c) && !frame_pending())
+        if ((can_end(c) || c->began) && !frame_pending())
             return 0;
-        if (c->state == COMMAND_RUNS)
+        if (c->state == COMMAND_OFFERED)
+            own = c->hard_at_ms;
+        else if (c->state == COMMAND_RUNS || (c->run && c->dead_at_ms && !c->last))
             own = c->dead_at_ms ? c->dead_at_ms : c->hard_at_ms;
         else if (c->state == COMMAND_OVER && !c->last)
             own = c->over_at_ms;
         if (own && (at == 0 || own < at))
             at = own;
     }
-    return poll_timeout(at);
+    return !self.claimed && warm_tier_due(false) && !frame_pending() ? 0 : poll_timeout(at);
+}
+
+/* A run's process has ended, perhaps with others left: they get a while only for their output. */
+static void run_check_end(struct command *c, int64_t now)
+{
+    if (!c->dead_at_ms && (now >= c->over_at_ms || (!self.alone && command_drained(c)))) {
+        kill_all();
+        c->dead_at_ms = now + DEATH_MS;
+    }
+    if (!c->last && c->dead_at_ms && now >= c->dead_at_ms)
+        output_last(c); /* those that are left are stuck in the kernel */
 }
 
 static void check_clock(struct command *c, int64_t now)
 {
-    if (c->state == COMMAND_RUNS && c->hard_at_ms && now >= c->hard_at_ms && !c->dead_at_ms) {
+    bool goes = c->state == COMMAND_RUNS || c->state == COMMAND_OFFERED;
+
+    if (goes && c->hard_at_ms && now >= c->hard_at_ms && !c->dead_at_ms) {
         c->report.timed_out = true;
         command_kill(c);
     }
     if (c->state == COMMAND_RUNS && c->dead_at_ms && now >= c->dead_at_ms)
         command_end(c, SIGKILL); /* it is stuck in the kernel */
-    if (c->state == COMMAND_OVER && !c->last && now >= c->over_at_ms)
+    if (c->state == COMMAND_OVER && c->run)
+        run_check_end(c, now);
+    else if (c->state == COMMAND_OVER && !c->last && now >= c->over_at_ms)
         output_last(c);
 }
 
 /* ---- the loop ---- */
 
-static struct pollfd *polls_of(struct pollfd *p, size_t command)
-{
-    return p + ON_STREAMS + command * STREAM_N;
-}
-
-/* Fills the table; returns how many entries are used. */
-static nfds_t fill_polls(struct pollfd *p)
+/* Fills the table; returns how many entries are used. Those of the commands, at *streams, end with
+ * the last one that exists. */
+static nfds_t fill_polls(struct pollfd *p, struct pollfd **streams)
 {
     bool busy = frame_pending();
+    size_t used = 0;
 
     p[ON_SERVER] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
     p[ON_SIGNAL] = (struct pollfd){.fd = self.signal_fd, .events = POLLIN};
     p[ON_WRITE] = (struct pollfd){.fd = STDOUT_FILENO, .events = busy ? POLLOUT : 0};
+    p[ON_HOOK] = (struct pollfd){.fd = warm_fd(), .events = POLLIN};
+    *streams = p + ON_ORPHANS + orphan_polls(p + ON_ORPHANS);
     for (size_t i = 0; i < COMMANDS_MAX; i++) {
         const struct command *c = &commands[i];
         bool lives = c->state == COMMAND_RUNS || c->state == COMMAND_OVER;
 
+        if (c->state != COMMAND_NONE)
+            used = i + 1;
         for (int of = 0; of < STREAM_N; of++) {
             short events = lives ? output_events(c, (enum stream_of)of, busy) : 0;
 
-            polls_of(p, i)[of] = (struct pollfd){.fd = events ? c->streams[of].fd : -1,
-                                                 .events = events};
+            (*streams)[i * STREAM_N + (size_t)of] =
+                (struct pollfd){.fd = events ? c->streams[of].fd : -1, .events = events};
         }
     }
-    return (nfds_t)(ON_ORPHANS + orphan_polls(p + ON_ORPHANS));
+    return (nfds_t)(*streams - p) + used * STREAM_N;
 }
 
 /* Sends one frame of the command's, if it has one and there is room. */
@@ -253,6 +332,15 @@ static void command_tick(struct command *c, const struct pollfd *p)
         command_feed(c);
     for (int of = 0; of < STREAM_N; of++)
         seen[of] = p[of].revents & (POLLIN | POLLHUP | POLLERR);
+    if (!frame_pending() && c->began) {
+        size_t len = strlen(c->began);
+
+        memcpy(frame_room(), c->began, len);
+        frame_begin('S', c->id, len);
+        c->began = NULL;
+        if (!frame_push())
+            serve_end(ENTRY_FAILED);
+    }
     if (!frame_pending() && c->state != COMMAND_FAILED)
         output_take(c, seen);
     if (!frame_pending() && can_end(c))
@@ -264,36 +352,47 @@ static void command_tick(struct command *c, const struct pollfd *p)
 static void serve_tick(void)
 {
     static struct pollfd p[ON_ALL];
-    nfds_t n = fill_polls(p);
+    struct pollfd *streams;
+    nfds_t n = fill_polls(p, &streams);
     int64_t now;
 
     if (poll(p, n, serve_timeout()) < 0)
         return;
     if (p[ON_WRITE].revents & (POLLERR | POLLHUP | POLLNVAL) || !frame_push())
         serve_end(ENTRY_FAILED);
+    if (p[ON_HOOK].revents)
+        on_hook(false);
     if (p[ON_SIGNAL].revents)
         on_signals();
     if (p[ON_SERVER].revents)
         on_server();
-    if (n > ON_ORPHANS)
+    if (streams > p + ON_ORPHANS)
         orphan_drain();
     now = clock_ms();
     for (size_t i = 0; i < COMMANDS_MAX; i++) {
         size_t at = (self.first + i) % COMMANDS_MAX;
 
+        command_tick(&commands[at], streams + at * STREAM_N);
         check_clock(&commands[at], now);
-        command_tick(&commands[at], polls_of(p, at));
     }
     self.first++;
+    if (!frame_pending() && !self.claimed && warm_tier_due(true) && !frame_push())
+        serve_end(ENTRY_FAILED);
 }
 
-int serve_run(int signal_fd)
+int serve_run(const struct options *options, int signal_fd)
 {
-    static const char no_id[ID_LEN];
-
+    self.options = options;
     self.signal_fd = signal_fd;
-    if (!frame_send('W', no_id, sizeof(no_id)))
-        return ENTRY_FAILED;
+    if (options->place) {
+        int fd = open(options->script, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+        if (fd < 0)
+            entry_error(errno, "creating %s", options->script);
+        else
+            close(fd);
+    }
+    warm_start(options);
     fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
     while (!self.over)
         serve_tick();

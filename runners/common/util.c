@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,14 +104,14 @@ bool read_text(const char *path, char *text, size_t size)
     return true;
 }
 
-int signals_read(int signal_fd, bool outside)
+int signals_read(int signal_fd)
 {
     struct signalfd_siginfo info;
     int stop = 0;
 
     while (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         /* A sender without a pid here is outside, if we are PID 1. */
-        if (info.ssi_signo != SIGCHLD && (!outside || info.ssi_pid == 0 || getpid() != 1))
+        if (info.ssi_signo != SIGCHLD && (info.ssi_pid == 0 || getpid() != 1))
             stop = (int)info.ssi_signo;
     }
     return stop;
@@ -126,8 +125,6 @@ bool input_open(struct input *in)
     snprintf(path, sizeof(path), "/proc/self/fd/%d", in->fill_fd);
     /* A second description: our writes do not move the program's position, and it only reads. */
     in->fd = in->fill_fd < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-    if (in->fd < 0)
-        entry_error(errno, "memory for the input");
     return in->fd >= 0;
 }
 
@@ -135,21 +132,22 @@ bool input_open(struct input *in)
 
 /* While it is not empty nothing is read from the program: that is the back-pressure. */
 static struct {
-    unsigned char data[FRAME_HEAD + FRAME_MAX];
+    unsigned char data[FRAME_HEAD + ID_LEN + DATA_MAX];
     size_t len;
     size_t sent;
 } frame;
 
-void *frame_room(void)
+char *frame_room(void)
 {
-    return frame.data + FRAME_HEAD;
+    return (char *)frame.data + FRAME_HEAD + ID_LEN;
 }
 
-void frame_begin(char tag, size_t len)
+void frame_begin(char tag, uint32_t id, size_t len)
 {
     frame.data[0] = (unsigned char)tag;
-    u32_put(frame.data + 1, (uint32_t)len);
-    frame.len = FRAME_HEAD + len;
+    u32_put(frame.data + 1, (uint32_t)(ID_LEN + len));
+    u32_put(frame.data + FRAME_HEAD, id);
+    frame.len = FRAME_HEAD + ID_LEN + len;
     frame.sent = 0;
 }
 
@@ -170,30 +168,4 @@ bool frame_push(void)
         frame.sent += (size_t)n;
     }
     return true;
-}
-
-bool server_is_there(short revents)
-{
-    char drop[4096];
-
-    if (revents & POLLIN)
-        return read(STDIN_FILENO, drop, sizeof(drop)) > 0 || errno == EINTR || errno == EAGAIN;
-    return !(revents & (POLLHUP | POLLERR | POLLNVAL));
-}
-
-bool frame_send(char tag, const void *data, size_t len)
-{
-    struct pollfd p[2] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
-                          {.fd = STDIN_FILENO, .events = POLLIN}};
-
-    memcpy(frame_room(), data, len);
-    frame_begin(tag, len);
-    for (;;) {
-        if (!frame_push())
-            return false;
-        if (!frame_pending())
-            return true;
-        if (poll(p, 2, -1) > 0 && p[1].revents && !server_is_there(p[1].revents))
-            return false;
-    }
 }

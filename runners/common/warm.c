@@ -5,16 +5,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,11 +38,24 @@ static bool list_has(const char *list, const char *word, size_t len)
     return false;
 }
 
-static void hook_close(struct warm *w)
+static struct {
+    const struct options *options;
+    struct input input; /* fd 0: none, or the first program has it */
+    struct child child; /* pid 0: none */
+    int hook_fd;        /* -1: none */
+    pid_t holder;       /* keeps the interpreter's memory past its end; 0 = none */
+    pid_t discarded;    /* it did not get the program, and is being killed; 0 = none */
+    uint64_t used_us;   /* its processor time before the program */
+    bool named;         /* 'P' has come */
+    int reached, told;  /* tiers: 1 it is up, 2 with the names of 'P' */
+    char step[64];      /* the import under way; "" = none */
+} self;
+
+static void hook_close(void)
 {
-    if (w->hook_fd >= 0)
-        close(w->hook_fd);
-    w->hook_fd = -1;
+    if (self.hook_fd >= 0)
+        close(self.hook_fd);
+    self.hook_fd = -1;
 }
 
 /* Whether the working directory has a file that the interpreter reads when it starts. */
@@ -65,18 +75,21 @@ static bool files_forbid(const struct options *o)
 
 /* ---- start ---- */
 
-void warm_start(struct warm *w)
+void warm_start(const struct options *o)
 {
-    const struct options *o = w->options;
-    char **argv = argv_new(o->command, o->option, NULL, 0);
-    char *env[2];
-    struct child_plan plan = {.argv = argv, .env = env, .cwd = o->cwd, .input_fd = w->input->fd};
+    char **argv, *env[2];
+    struct child_plan plan = {.env = env, .cwd = o->cwd};
     const char *old = getenv("LD_PRELOAD"); /* what the image preloads stays, behind ours */
     char *preload = NULL;
     char why[CHILD_WHY_MAX];
     int pair[2];
 
-    w->hook_fd = -1;
+    self.options = o;
+    self.hook_fd = -1;
+    if (!o->warm || files_forbid(o) || !input_open(&self.input) ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return;
+    argv = argv_new(o->command, o->option, NULL, 0);
     if (o->object &&
         asprintf(&preload, "LD_PRELOAD=%s%s%s", o->object, old ? ":" : "", old ? old : "") < 0)
         preload = NULL;
@@ -84,61 +97,61 @@ void warm_start(struct warm *w)
         env[plan.n_env++] = preload;
     if (o->extra)
         env[plan.n_env++] = o->extra;
-    if (o->warm && argv && !files_forbid(o) &&
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
-        plan.hook_fd = pair[1];
-        if (child_start(&w->child, &plan, why) == 0) {
-            w->hook_fd = pair[0];
-        } else {
-            entry_error(0, "%s", why);
-            close(pair[0]);
-        }
-        close(pair[1]);
+    plan.argv = argv;
+    plan.input_fd = self.input.fd;
+    plan.hook_fd = pair[1];
+    if (argv && child_start(&self.child, &plan, why) == 0) {
+        self.hook_fd = pair[0];
+    } else {
+        entry_error(0, "%s", argv ? why : "no memory for arguments");
+        self.child.pid = 0;
+        close(pair[0]);
     }
+    close(pair[1]);
     free(argv);
     free(preload);
 }
 
-/* ---- waiting for the program ---- */
-
-/* No program runs yet: a signal from anywhere stops the container. */
-static void warm_reap(struct warm *w)
+int warm_fd(void)
 {
-    int stop = signals_read(w->signal_fd, false);
-    pid_t pid;
-
-    if (stop) {
-        kill_and_reap_all(clock_ms() + DEATH_MS);
-        _exit(128 + stop);
-    }
-    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
-        if (pid == w->holder)
-            w->holder = 0;
-        if (pid == w->child.pid) {
-            w->child.pid = 0;
-            hook_close(w);
-        }
-    }
+    return self.hook_fd;
 }
 
-static void send_tier(struct warm *w)
+bool warm_take_input(struct input *out)
 {
-    int len = snprintf(frame_room(), TIER_MAX, "%s %" PRIu64, w->started ? "preloaded" : "started",
-                       report_memory());
+    if (self.input.fd == 0)
+        return false;
+    *out = self.input;
+    self.input = (struct input){0};
+    return true;
+}
 
-    w->preloaded = w->started;
-    w->started = true;
-    frame_begin('W', (size_t)len);
-    frame_push();
+/* ---- waiting for the program ---- */
+
+/* Without an interpreter there is nothing to wait for, and the server is told so. */
+bool warm_tier_due(bool make)
+{
+    int reached = self.hook_fd >= 0 ? self.reached : 1 + self.named;
+
+    if (self.told >= reached)
+        return false;
+    if (make) {
+        int len = snprintf(frame_room(), TIER_MAX, "%s %" PRIu64,
+                           self.told ? "preloaded" : "started", report_memory());
+
+        self.told++;
+        frame_begin('W', 0, (size_t)len);
+    }
+    return true;
 }
 
 /* Takes one packet if there is one; its letter, 0 = none, -1 = the interpreter's end is closed. */
-static int take_packet(struct warm *w, char *text, size_t size)
+static int take_packet(char *text, size_t size)
 {
     ssize_t n;
 
     do {
-        n = recv(w->hook_fd, text, size - 1, MSG_DONTWAIT);
+        n = recv(self.hook_fd, text, size - 1, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return 0;
@@ -148,55 +161,36 @@ static int take_packet(struct warm *w, char *text, size_t size)
     return text[0];
 }
 
-/* Handles the packets that have come. 'Y' or 'N' when one of these is next, 0 = no more, -1 = the
- * interpreter's end is closed. quiet: send no frames. */
-static int take_packets(struct warm *w, bool quiet)
+int warm_packets(void)
 {
-    char text[sizeof(w->step) + 1];
+    char text[sizeof(self.step) + 1];
     int letter;
 
-    while ((letter = take_packet(w, text, sizeof(text))) > 0) {
+    while (self.hook_fd >= 0 && (letter = take_packet(text, sizeof(text))) > 0) {
         if (letter == 'Y' || letter == 'N')
             return letter;
         if (letter == 'H')
-            w->holder = (pid_t)digits(text + 1);
-        snprintf(w->step, sizeof(w->step), "%s", letter == 'S' ? text + 1 : "");
-        if (!quiet && letter == (w->started ? 'D' : 'U'))
-            send_tier(w);
+            self.holder = (pid_t)digits(text + 1);
+        snprintf(self.step, sizeof(self.step), "%s", letter == 'S' ? text + 1 : "");
+        if (self.reached < 2 && letter == "UD"[self.reached])
+            self.reached++;
     }
-    return letter;
+    if (self.hook_fd >= 0 && letter < 0)
+        hook_close();
+    return self.hook_fd < 0 ? -1 : 0;
 }
 
-void warm_await_input(struct warm *w, const struct envelope *v)
+bool warm_preload(const char *names, size_t len)
 {
-    for (;;) {
-        struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                             {.fd = w->signal_fd, .events = POLLIN},
-                             {.fd = w->hook_fd, .events = POLLIN}};
-        /* Without an interpreter there is nothing to wait for, and the server is told so. */
-        bool due = !v->begun && w->hook_fd < 0 && (!w->started || (w->named && !w->preloaded));
+    char packet[NAMES_MAX + 1] = "P";
 
-        if (poll(p, 3, due ? 0 : -1) < 0)
-            continue;
-        if (p[1].revents)
-            warm_reap(w);
-        if (p[2].revents && w->hook_fd >= 0 && take_packets(w, v->begun) < 0)
-            hook_close(w);
-        if (p[0].revents)
-            return;
-        if (due)
-            send_tier(w);
-    }
-}
-
-void warm_preload(struct warm *w, const char *names)
-{
-    char packet[NAMES_MAX + 2];
-    int len = snprintf(packet, sizeof(packet), "P%s", names);
-
-    w->named = true;
-    if (w->hook_fd >= 0 && len < (int)sizeof(packet))
-        send(w->hook_fd, packet, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (self.named || len > NAMES_MAX)
+        return false;
+    self.named = true;
+    memcpy(packet + 1, names, len);
+    if (self.hook_fd >= 0)
+        send(self.hook_fd, packet, len + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return true;
 }
 
 /* ---- handing over the program ---- */
@@ -254,20 +248,20 @@ static bool code_needs(const char *script, const char *name)
 }
 
 /* Whether the warm interpreter can take the program, as far as can be told from outside. */
-static bool program_fits(struct warm *w, const struct envelope *v)
+static bool program_fits(const struct items *w)
 {
-    const struct options *o = w->options;
+    const struct options *o = self.options;
     const char *variables;
 
-    if (w->child.pid == 0 || w->hook_fd < 0 || take_packets(w, true) != 0 || files_forbid(o))
+    if (self.child.pid == 0 || warm_packets() != 0 || w->cwd || w->control || files_forbid(o))
         return false;
-    variables = v->n_env > 0 && o->words && code_has(o->script, o->words) ? "*" : o->variables;
-    for (size_t i = 0; i < v->n_env; i++) {
-        if (variable_differs(variables, v->env[i]))
+    variables = w->n_env > 0 && o->words && code_has(o->script, o->words) ? "*" : o->variables;
+    for (size_t i = 0; i < w->n_env; i++) {
+        if (variable_differs(variables, w->env[i]))
             return false;
     }
     /* Waiting for an import under way is worth it only if the code needs it. */
-    return !w->step[0] || code_needs(o->script, w->step);
+    return !self.step[0] || code_needs(o->script, self.step);
 }
 
 /* Puts a letter and a text with its NUL behind the packet; false when it has no room left. */
@@ -284,17 +278,17 @@ static bool packet_add(char *packet, size_t *len, char letter, const char *text)
 }
 
 /* False when the packet would be too long, or cannot be sent. */
-static bool send_program(const struct warm *w, const struct envelope *v)
+static bool send_program(const struct items *w)
 {
     static char packet[PACKET_MAX] = "G";
     size_t len = 1;
     bool fits = true;
 
-    for (size_t i = 0; fits && i < v->n_args; i++)
-        fits = packet_add(packet, &len, 'A', v->args[i]);
-    for (size_t i = 0; fits && i < v->n_env; i++)
-        fits = packet_add(packet, &len, 'E', v->env[i]);
-    return fits && send(w->hook_fd, packet, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+    for (size_t i = 0; fits && i < w->n_args; i++)
+        fits = packet_add(packet, &len, 'A', w->args[i]);
+    for (size_t i = 0; fits && i < w->n_env; i++)
+        fits = packet_add(packet, &len, 'E', w->env[i]);
+    return fits && send(self.hook_fd, packet, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 }
 
 static uint64_t processor_time_us(pid_t pid)
@@ -307,63 +301,63 @@ static uint64_t processor_time_us(pid_t pid)
     return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }
 
-/*
- * False when the interpreter has said no, or died before it said yes. If it does not answer, we
- * cannot tell whether it has started the program already, which must not run twice; so it is left
- * to the deadline, like any program.
- */
-static bool await_answer(struct warm *w, const struct envelope *v)
+bool warm_offer(const struct items *w)
 {
-    int64_t hard_at_ms = v->hard_ms ? v->went_at_ms + (int64_t)v->hard_ms : 0;
+    bool fits = program_fits(w);
 
-    for (;;) {
-        struct pollfd p[] = {{.fd = w->hook_fd, .events = POLLIN},
-                             {.fd = STDIN_FILENO, .events = POLLIN}};
-
-        if (hard_at_ms && clock_ms() >= hard_at_ms)
-            return true;
-        if (poll(p, 2, poll_timeout(hard_at_ms)) < 0)
-            continue;
-        if (p[0].revents) {
-            int answer = take_packets(w, true);
-
-            if (answer != 0)
-                return answer == 'Y';
-        }
-        if (p[1].revents && !server_is_there(p[1].revents))
-            return true;
-    }
+    self.used_us = fits ? processor_time_us(self.child.pid) : 0;
+    if (fits && send_program(w))
+        return true;
+    warm_discard();
+    return false;
 }
 
-/* The program is started cold: the warm interpreter and its memory go while it already runs. */
-static void warm_discard(struct warm *w, struct ending *end)
+struct child warm_taken(void)
 {
-    if (w->child.pid > 0) {
-        kill(w->child.pid, SIGKILL);
-        close(w->child.out_fd);
-        close(w->child.err_fd);
-    }
-    if (w->holder > 0)
-        kill(w->holder, SIGKILL);
-    end->discarded = w->child.pid;
-    w->holder = 0;
-}
+    struct child taken = self.child;
 
-bool warm_hand_over(struct warm *w, const struct envelope *v, struct ending *end)
-{
-    struct rusage before = {0};
-    bool taken = program_fits(w, v);
-    uint64_t warm_us = taken ? processor_time_us(w->child.pid) : 0;
-
-    getrusage(RUSAGE_CHILDREN, &before);
-    end->used_us = rusage_us(&before);
-    end->ooms = report_oom_kills();
-    taken = taken && send_program(w, v) && await_answer(w, v);
-    if (taken)
-        end->used_us += warm_us;
-    else
-        warm_discard(w, end);
-    end->holder = w->holder;
-    hook_close(w);
+    hook_close();
+    self.child.pid = 0;
     return taken;
+}
+
+void warm_discard(void)
+{
+    hook_close();
+    if (self.child.pid > 0) {
+        kill(self.child.pid, SIGKILL);
+        close(self.child.out_fd);
+        close(self.child.err_fd);
+        self.discarded = self.child.pid;
+    }
+    if (self.holder > 0)
+        kill(self.holder, SIGKILL);
+    self.child.pid = self.holder = 0;
+}
+
+uint64_t warm_used_us(void)
+{
+    return self.used_us;
+}
+
+bool warm_reaped(pid_t pid)
+{
+    if (pid == self.holder)
+        self.holder = 0;
+    if (pid == self.child.pid)
+        warm_discard();
+    if (pid != self.discarded)
+        return false;
+    self.discarded = 0;
+    return true;
+}
+
+pid_t warm_pid(void)
+{
+    return self.child.pid;
+}
+
+pid_t warm_holder(void)
+{
+    return self.holder;
 }

@@ -36,7 +36,7 @@ struct live_run live(const char *image, const char *code)
 {
     return (struct live_run){
         .spec = {.image = image,
-                 .protocol = strcmp(image, PLAIN) != 0,
+                 .protocol = strcmp(image, PLAIN) != 0 ? 2 : 0,
                  .data_path = data_path,
                  .user = "1000:1000",
                  .instance = instance,

@@ -33,7 +33,7 @@ extern const char *case_name;
 /* One run: what is asked, then what came. */
 struct live_run {
     struct engine_spec spec;
-    struct engine_program program;
+    struct engine_command program;
     char run_id[32];
     int cancel_fd;
     uint64_t stop_at; /* bytes of output; 0: never */

@@ -18,7 +18,7 @@ struct staying {
     struct live_run l;
     struct engine *engine;
     struct engine_outcome outcome;
-    struct buf text[3]; /* by kind - ENGINE_PSANDBOX_OUT */
+    struct buf text[3]; /* by kind - ENGINE_EVENT_OUT */
     bool failed;
 };
 
@@ -75,7 +75,7 @@ static uint32_t send_command(struct staying *s, const struct engine_command *com
 }
 
 /* The next event that is one; -1: the container is lost. */
-static int next(struct staying *s, struct engine_psandbox_event *event)
+static int next(struct staying *s, struct engine_event *event)
 {
     struct deadline d = deadline_in_ms(20000);
 
@@ -85,7 +85,7 @@ static int next(struct staying *s, struct engine_psandbox_event *event)
 
         if (s->engine->ops->psandbox_read(s->engine, event, &s->l.e) < 0)
             return -1;
-        if (event->kind != ENGINE_PSANDBOX_NOTHING)
+        if (event->kind != ENGINE_EVENT_NOTHING)
             return 0;
         if (deadline_passed(d))
             return err_set(&s->l.e, ERR_TIMEOUT, "nothing came");
@@ -96,7 +96,7 @@ static int next(struct staying *s, struct engine_psandbox_event *event)
 /* To the command's end, with its text. */
 static int await(struct staying *s, uint32_t id)
 {
-    struct engine_psandbox_event event;
+    struct engine_event event;
 
     for (int i = 0; i < 3; i++)
         buf_reset(&s->text[i]);
@@ -107,11 +107,11 @@ static int await(struct staying *s, uint32_t id)
         }
         if (event.id != id)
             continue;
-        if (event.kind >= ENGINE_PSANDBOX_OUT && event.kind <= ENGINE_PSANDBOX_CONTROL)
-            buf_add(&s->text[event.kind - ENGINE_PSANDBOX_OUT], event.data, event.len);
-        if (event.kind != ENGINE_PSANDBOX_ENDED && event.kind != ENGINE_PSANDBOX_FAILED)
+        if (event.kind >= ENGINE_EVENT_OUT && event.kind <= ENGINE_EVENT_CONTROL)
+            buf_add(&s->text[event.kind - ENGINE_EVENT_OUT], event.data, event.len);
+        if (event.kind != ENGINE_EVENT_ENDED && event.kind != ENGINE_EVENT_FAILED)
             continue;
-        s->failed = event.kind == ENGINE_PSANDBOX_FAILED;
+        s->failed = event.kind == ENGINE_EVENT_FAILED;
         if (s->failed)
             buf_add(&s->text[0], event.data, event.len);
         s->outcome = event.outcome;
@@ -197,7 +197,7 @@ static void a_paused_one_goes_on_where_it_was(void)
     struct staying s;
     uint32_t id;
     struct pollfd p = {.events = POLLIN};
-    struct engine_psandbox_event event;
+    struct engine_event event;
     const struct engine_command command = {
         .argv = (const char *const[]){"sh", "-c", "while :; do echo tick; sleep 0.05; done"},
         .n_argv = 3};
@@ -205,16 +205,16 @@ static void a_paused_one_goes_on_where_it_was(void)
     begin(&s, BASH);
     CHECK(sh(&s, "true") == 0);
     id = send_command(&s, &command);
-    CHECK(next(&s, &event) == 0 && event.id == id && event.kind == ENGINE_PSANDBOX_OUT);
+    CHECK(next(&s, &event) == 0 && event.id == id && event.kind == ENGINE_EVENT_OUT);
     for (int i = 0; i < 2; i++)
         CHECK(s.engine->ops->psandbox_pause(s.engine, true, &s.l.e) == 0);
     while (s.engine->ops->psandbox_read(s.engine, &event, &s.l.e) == 0 &&
-           event.kind != ENGINE_PSANDBOX_NOTHING)
+           event.kind != ENGINE_EVENT_NOTHING)
         ;
     p.fd = s.engine->ops->fd(s.engine);
     poll(&p, 1, 200);
     while (s.engine->ops->psandbox_read(s.engine, &event, &s.l.e) == 0 &&
-           event.kind != ENGINE_PSANDBOX_NOTHING)
+           event.kind != ENGINE_EVENT_NOTHING)
         ;
     CHECK(poll(&p, 1, 500) == 0);
     for (int i = 0; i < 2; i++)
@@ -256,7 +256,7 @@ static void a_fork_bomb_ends_with_its_command(void)
 static void one_that_is_removed_by_hand_is_lost(void)
 {
     struct engine *other = connect_engine();
-    struct engine_psandbox_event event;
+    struct engine_event event;
     struct staying s;
     struct err e = ERR_INIT;
     size_t seen;

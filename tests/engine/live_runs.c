@@ -74,8 +74,8 @@ static void input_arguments_and_environment_arrive(void)
 
     l.program.input = "from stdin;";
     l.program.input_len = 11;
-    l.program.args = args;
-    l.program.n_args = 3;
+    l.program.argv = args;
+    l.program.n_argv = 3;
     l.program.env = env;
     l.program.n_env = 2;
     go(&l);

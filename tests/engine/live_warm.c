@@ -77,8 +77,8 @@ static void one_that_waited_takes_its_program(void)
 
     l.program.input = "in";
     l.program.input_len = 2;
-    l.program.args = (const char *const[]){"one"};
-    l.program.n_args = 1;
+    l.program.argv = (const char *const[]){"one"};
+    l.program.n_argv = 1;
     l.program.env = (const char *const[]){"A=b"};
     l.program.n_env = 1;
     CHECK(start(engine, &l, NULL) == 0);

@@ -36,14 +36,14 @@
 /* The bytes of a string literal and how many they are. */
 #define BYTES(text) (text), sizeof(text) - 1
 
-/* Engine frames whose payload is the entry protocol's: how far it is, that it starts, stdout "hi",
- * stderr "no", the report. */
+/* Engine frames whose payload is the entry protocol's: how far it is; of the first command that it
+ * starts, stdout "hi", stderr "no", the report. */
 #define REPORT                                                                                     \
     "{\"exitCode\":7,\"signal\":0,\"cpuUs\":5,\"peakMemoryBytes\":6,\"oomKills\":0,\"timedOut\":"  \
     "false}"
-#define STREAM_STARTED   "\1\0\0\0\0\0\0\14W\0\0\0\7started"
-#define STREAM_PRELOADED "\1\0\0\0\0\0\0\16W\0\0\0\11preloaded"
-#define STREAM_WARM      "\1\0\0\0\0\0\0\11S\0\0\0\4warm"
-#define STREAM_OUT       "\1\0\0\0\0\0\0\7O\0\0\0\2hi"
-#define STREAM_ERR       "\1\0\0\0\0\0\0\7E\0\0\0\2no"
-#define STREAM_REPORT    "\1\0\0\0\0\0\0\x5aR\0\0\0\x55" REPORT
+#define STREAM_STARTED   "\1\0\0\0\0\0\0\20W\0\0\0\13\0\0\0\0started"
+#define STREAM_PRELOADED "\1\0\0\0\0\0\0\22W\0\0\0\15\0\0\0\0preloaded"
+#define STREAM_WARM      "\1\0\0\0\0\0\0\15S\0\0\0\10\0\0\0\1warm"
+#define STREAM_OUT       "\1\0\0\0\0\0\0\13O\0\0\0\6\0\0\0\1hi"
+#define STREAM_ERR       "\1\0\0\0\0\0\0\13E\0\0\0\6\0\0\0\1no"
+#define STREAM_REPORT    "\1\0\0\0\0\0\0\x5eR\0\0\0\x59\0\0\0\1" REPORT

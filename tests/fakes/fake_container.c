@@ -33,7 +33,7 @@ struct container {
     int data_fd; /* /data, whatever it is called by now */
     int word_fd; /* readable when there is something to look at */
     enum engine_tier tier;
-    const struct engine_program *program;
+    const struct engine_command *program;
     const struct engine_sink *sink;
     const struct engine_attend *attend;
     struct deadline deadline;
@@ -269,7 +269,7 @@ static bool act(struct container *b, const char *line, struct engine_outcome *ou
     return true;
 }
 
-static int container_run(struct engine *engine, const struct engine_program *program,
+static int container_run(struct engine *engine, const struct engine_command *program,
                          const struct engine_sink *sink, const struct engine_attend *attend,
                          struct deadline d, struct engine_outcome *out, struct err *e)
 {

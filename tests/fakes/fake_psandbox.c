@@ -60,7 +60,7 @@ int __wrap_snapshot_take(const struct sandbox *sb, struct snapshot *out, struct 
 
 /* What the container has written and the test's process has not read. */
 struct word {
-    enum engine_psandbox_kind kind;
+    enum engine_event_kind kind;
     uint32_t id;
     struct buf data;
     struct engine_outcome outcome;
@@ -86,7 +86,7 @@ struct fake {
     struct buf given; /* what the last event points to */
 };
 
-static void say(struct fake *b, enum engine_psandbox_kind kind, uint32_t id, const char *data,
+static void say(struct fake *b, enum engine_event_kind kind, uint32_t id, const char *data,
                 size_t len, const struct engine_outcome *o)
 {
     static const uint64_t one = 1;
@@ -152,7 +152,7 @@ static int container_start(struct engine *engine, const struct engine_spec *spec
     fake_psandbox->alive++;
     fake_psandbox->network = spec->network != NETWORK_NONE;
     snprintf(fake_psandbox->image, sizeof fake_psandbox->image, "%s", spec->image);
-    say(b, ENGINE_PSANDBOX_UP, 0, "", 0, NULL);
+    say(b, ENGINE_EVENT_TIER, 0, "", 0, NULL);
     return 0;
 }
 
@@ -259,7 +259,7 @@ static int container_kill(struct engine *engine, uint32_t id, struct err *e)
         return 0;
     if (c->pid == 0) {
         c->id = 0;
-        say(b, ENGINE_PSANDBOX_ENDED, id, "", 0, &killed);
+        say(b, ENGINE_EVENT_ENDED, id, "", 0, &killed);
         return 0;
     }
     kill(-c->pid, SIGKILL);
@@ -269,7 +269,7 @@ static int container_kill(struct engine *engine, uint32_t id, struct err *e)
 /* Takes in what a command printed; true when its streams have ended. */
 static bool read_streams(struct fake *b, struct command *c, bool over)
 {
-    static const enum engine_psandbox_kind kinds[] = {ENGINE_PSANDBOX_OUT, ENGINE_PSANDBOX_ERR};
+    static const enum engine_event_kind kinds[] = {ENGINE_EVENT_OUT, ENGINE_EVENT_ERR};
     char block[65536];
 
     for (int i = 0; i < 2; i++) {
@@ -298,7 +298,7 @@ static void look_at(struct fake *b, struct command *c)
         .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
         .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
     };
-    say(b, ENGINE_PSANDBOX_ENDED, c->id, "", 0, &o);
+    say(b, ENGINE_EVENT_ENDED, c->id, "", 0, &o);
     auto_close_fd(&c->pid_fd);
     c->id = 0;
 }
@@ -314,8 +314,8 @@ static void answer_cell(struct fake *b, uint32_t id, int exit_code)
     buf_add(&record, head, sizeof head);
     buf_add_str(&record, text);
     /* In two pieces, as it may come. */
-    say(b, ENGINE_PSANDBOX_CONTROL, id, record.data, 3, NULL);
-    say(b, ENGINE_PSANDBOX_CONTROL, id, record.data + 3, record.len - 3, NULL);
+    say(b, ENGINE_EVENT_CONTROL, id, record.data, 3, NULL);
+    say(b, ENGINE_EVENT_CONTROL, id, record.data + 3, record.len - 3, NULL);
 }
 
 static int container_control(struct engine *engine, uint32_t id, const char *data, size_t len,
@@ -328,33 +328,33 @@ static int container_control(struct engine *engine, uint32_t id, const char *dat
 
     if (strncmp(code, "print ", 6) == 0) {
         AUTO_FREE char *line = mem_printf("%s\n", code + 6);
-        say(b, ENGINE_PSANDBOX_OUT, id, line, strlen(line), NULL);
+        say(b, ENGINE_EVENT_OUT, id, line, strlen(line), NULL);
         answer_cell(b, id, 0);
     } else if (strncmp(code, "exit ", 5) == 0) {
         answer_cell(b, id, code[5] - '0');
     } else if (strcmp(code, "babble") == 0) {
         char nonsense[5000];
         memset(nonsense, 0xff, sizeof nonsense);
-        say(b, ENGINE_PSANDBOX_CONTROL, id, nonsense, sizeof nonsense, NULL);
+        say(b, ENGINE_EVENT_CONTROL, id, nonsense, sizeof nonsense, NULL);
     } else if (strcmp(code, "fade") == 0) {
         answer_cell(b, id, 0);
         find(b, id)->id = 0;
-        say(b, ENGINE_PSANDBOX_ENDED, id, "", 0, &died);
+        say(b, ENGINE_EVENT_ENDED, id, "", 0, &died);
     } else if (strcmp(code, "die") == 0) {
         find(b, id)->id = 0;
-        say(b, ENGINE_PSANDBOX_ENDED, id, "", 0, &died);
+        say(b, ENGINE_EVENT_ENDED, id, "", 0, &died);
     }
     return 0;
 }
 
 /* ---- what is read ---- */
 
-static int container_read(struct engine *engine, struct engine_psandbox_event *out, struct err *e)
+static int container_read(struct engine *engine, struct engine_event *out, struct err *e)
 {
     struct fake *b = (struct fake *)engine;
     uint64_t n;
 
-    *out = (struct engine_psandbox_event){.kind = ENGINE_PSANDBOX_NOTHING};
+    *out = (struct engine_event){.kind = ENGINE_EVENT_NOTHING};
     if (read(removed_fd, &n, sizeof n) > 0)
         return err_set(e, ERR_LOST, "the container was ended from outside");
     for (size_t i = 0; b->n_words == 0 && i < COMMANDS_MAX; i++)
@@ -367,7 +367,7 @@ static int container_read(struct engine *engine, struct engine_psandbox_event *o
     }
     buf_clear(&b->given);
     b->given = b->words[0].data;
-    *out = (struct engine_psandbox_event){.kind = b->words[0].kind,
+    *out = (struct engine_event){.kind = b->words[0].kind,
                                           .id = b->words[0].id,
                                           .data = buf_str(&b->given),
                                           .len = b->given.len,

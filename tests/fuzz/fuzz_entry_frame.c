@@ -1,65 +1,45 @@
-/* What a container's entry program sends: cut anywhere it means the same, and its report stays in
- * range. */
+/* What a container sends: a frame is taken whole or not at all, and its values are in range. */
 #include "config.h"
 
 #include "common/base/buf.h"
 #include "common/engine/entry_frame.h"
 #include "tests/fuzz/fuzz.h"
 
-static bool take(void *ctx, enum engine_stream stream, const char *data, size_t len)
+static void check_event(const struct engine_event *event, const char *frame, size_t len)
 {
-    struct buf *out = ctx;
-    for (size_t i = 0; i < len; i++) {
-        buf_add_char(out, (char)stream);
-        buf_add_char(out, data[i]);
-    }
-    return true;
-}
-
-static enum frame_push push(const char *data, size_t len, size_t cut, struct buf *out)
-{
-    struct entry_frame f = {.handed = true};
-    struct engine_sink sink = {take, out};
-    struct err e = ERR_INIT;
-    enum frame_push r = entry_frame_push(&f, data, cut, &sink, &e);
-    if (r == FRAME_MORE)
-        r = entry_frame_push(&f, data + cut, len - cut, &sink, &e);
-    if (r == FRAME_BROKEN) {
-        promise_error(&e);
-        PROMISE(e.kind == ERR_PROTOCOL);
-    }
-    PROMISE((r == FRAME_STOP) == f.reported);
-    PROMISE(!f.warm || f.started);
-    if (f.reported) {
-        PROMISE(f.report.exit_code >= -1 && f.report.exit_code <= 255);
-        PROMISE(f.report.signal >= 0 && f.report.signal <= 64);
-        PROMISE((f.report.exit_code == -1) == (f.report.signal != 0));
-    }
-    return r;
-}
-
-/* While it has no program: nothing of it is output, and how far it is never goes back. */
-static void push_waiting(const char *data, size_t len)
-{
-    struct entry_frame f = {0};
-    enum frame_push r = FRAME_MORE;
-    struct err e = ERR_INIT;
-    for (size_t i = 0; i < len && r == FRAME_MORE; i++) {
-        enum engine_tier before = f.tier;
-        r = entry_frame_push(&f, data + i, 1, NULL, &e);
-        PROMISE(f.tier >= before && f.tier <= ENGINE_TIER_PRELOADED);
-    }
-    PROMISE(r != FRAME_STOP && !f.reported && !f.warm);
+    const struct engine_outcome *o = &event->outcome;
+    PROMISE(event->kind != ENGINE_EVENT_NOTHING);
+    PROMISE(event->data >= frame && event->data + event->len == frame + len);
+    PROMISE(event->len <= ENTRY_FRAME_MAX);
+    if (event->kind == ENGINE_EVENT_TIER)
+        PROMISE(event->wait.tier > ENGINE_TIER_NONE && event->wait.tier <= ENGINE_TIER_PRELOADED);
+    if (event->kind != ENGINE_EVENT_ENDED)
+        return;
+    PROMISE(o->end == ENGINE_EXITED || o->end == ENGINE_TIMED_OUT);
+    PROMISE(o->exit_code >= -1 && o->exit_code <= 255);
+    PROMISE(o->signal >= 0 && o->signal <= 64);
+    PROMISE((o->exit_code == -1) == (o->signal != 0));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    AUTO_BUF struct buf whole = BUF_INIT(2 * len), cut = BUF_INIT(2 * len);
-    size_t at = len > 0 ? data[len - 1] % len : 0;
-    enum frame_push r = push((const char *)data, len, len, &whole);
-    PROMISE(push((const char *)data, len, at, &cut) == r);
-    push_waiting((const char *)data, len);
-    PROMISE(buf_ok(&whole) && whole.len == cut.len);
-    PROMISE(memcmp(buf_str(&whole), buf_str(&cut), whole.len) == 0);
+    const char *at = (const char *)data;
+    while (len > 0) {
+        struct engine_event event, part;
+        struct err e = ERR_INIT;
+        ssize_t n = entry_frame_take(at, len, &event, &e);
+        if (n < 0) {
+            promise_error(&e);
+            PROMISE(e.kind == ERR_PROTOCOL);
+            break;
+        }
+        if (n == 0)
+            break;
+        PROMISE((size_t)n <= len);
+        check_event(&event, at, (size_t)n);
+        PROMISE(entry_frame_take(at, (size_t)n - 1, &part, &e) == 0);
+        at += n;
+        len -= (size_t)n;
+    }
     return 0;
 }

@@ -1,29 +1,12 @@
-"""The server's side of "entry serve", for tests: sends records, takes frames apart."""
+"""A container that takes any number of commands, for tests."""
 
 import json
 import os
 import queue
-import struct
 import subprocess
 import threading
 
 import sbx
-
-
-def record(tag, number, payload=b""):
-    return tag.encode() + struct.pack(">II", 4 + len(payload), number) + payload
-
-
-def items(*argv, env=(), cwd=None, timeout_ms=None, control=False):
-    parts = []
-    if timeout_ms is not None:
-        parts.append(f"T{timeout_ms}")
-    if cwd is not None:
-        parts.append(f"D{cwd}")
-    if control:
-        parts.append("K")
-    parts += [f"E{e}" for e in env] + [f"A{a}" for a in argv]
-    return b"".join(p.encode() + b"\0" for p in parts)
 
 
 class End:
@@ -53,11 +36,12 @@ class Psandbox:
         self.reading = threading.Event()
         self.reading.set()
         threading.Thread(target=self.read, daemon=True).start()
-        assert self.frames.get(timeout=60) == ("W", 0, b"")
+        tag, number, tier = self.frames.get(timeout=60)
+        assert (tag, number, sbx.tier_of(tier)) == ("W", 0, "started")
 
     def read(self):
-        for tag, payload in sbx.frames(self.p.stdout):
-            self.frames.put((tag, struct.unpack(">I", payload[:4])[0], payload[4:]))
+        for frame in sbx.frames(self.p.stdout):
+            self.frames.put(frame)
             self.reading.wait()
         self.frames.put(None)
 
@@ -65,19 +49,20 @@ class Psandbox:
         self.p.stdin.write(data)
         self.p.stdin.flush()
 
-    def begin(self, *argv, stdin=b"", **wanted):
-        """Starts a command; its number."""
+    def begin(self, *argv, code=None, stdin=b"", **wanted):
+        """Starts a command, or with code a run; its number."""
         self.last += 1
         self.ends[self.last] = End()
-        data = b"".join(record("I", self.last, stdin[i:i + 65536]) for i in range(0, len(stdin), 65536))
-        self.send(data + record("X", self.last, items(*argv, **wanted)))
+        if code is not None:
+            self.send(sbx.records("C", self.last, code))
+        self.send(sbx.records("I", self.last, stdin) + sbx.record("X", self.last, sbx.items(*argv, **wanted)))
         return self.last
 
     def kill(self, number):
-        self.send(record("Z", number))
+        self.send(sbx.record("Z", number))
 
     def tell(self, number, data):
-        self.send(record("K", number, data))
+        self.send(sbx.record("K", number, data))
 
     def turn(self, timeout=60):
         """Takes one frame in; its tag, number and payload."""
@@ -99,7 +84,7 @@ class Psandbox:
         elif tag == "F":
             end.why = data.decode()
         else:
-            raise AssertionError(f"frame {tag!r}")
+            assert tag == "S", f"frame {tag!r}"
         return frame
 
     def until(self, condition, timeout=60):

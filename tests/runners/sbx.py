@@ -1,4 +1,4 @@
-"""The server's side of sandbox.protocol=1, for tests: makes envelopes, takes frames apart."""
+"""The server's side of sandbox.protocol=2, for tests: makes records, takes frames apart."""
 
 import json
 import os
@@ -7,31 +7,48 @@ import subprocess
 import threading
 
 
-def record(tag, payload=b""):
-    if isinstance(payload, str):
-        payload = payload.encode()
-    return tag.encode() + struct.pack(">I", len(payload)) + payload
+PART = 65536
+RUN = 1  # the id of a container's only run
 
 
-MAGIC = b"SBX1"
+def as_bytes(text):
+    return text.encode() if isinstance(text, str) else bytes(text)
 
 
-def envelope(code, stdin=None, args=(), env=(), deadline_ms=None, go=True, magic=MAGIC):
-    parts = [magic, record("C", code)]
+def record(tag, number, payload=b""):
+    payload = as_bytes(payload)
+    return tag.encode() + struct.pack(">II", 4 + len(payload), number) + payload
+
+
+def records(tag, number, data):
+    """As many as data needs, at least one."""
+    data = as_bytes(data)
+    return b"".join(record(tag, number, data[i:i + PART]) for i in range(0, len(data) or 1, PART))
+
+
+def items(*argv, env=(), cwd=None, timeout_ms=None, control=False):
+    parts = [("T", str(timeout_ms))] if timeout_ms is not None else []
+    parts += [("D", cwd)] if cwd is not None else []
+    parts += [("K", "")] if control else []
+    parts += [("E", e) for e in env] + [("A", a) for a in argv]
+    return b"".join(letter.encode() + as_bytes(text) + b"\0" for letter, text in parts)
+
+
+def program(code, stdin=None, args=(), env=(), deadline_ms=None, go=True, number=RUN):
+    """The records of a run."""
+    data = records("C", number, code)
     if stdin is not None:
-        parts.append(record("I", stdin))
-    parts += [record("A", a) for a in args]
-    parts += [record("E", e) for e in env]
-    if deadline_ms is not None:
-        parts.append(record("T", str(deadline_ms)))
-    if go:
-        parts.append(record("G"))
-    return b"".join(parts)
+        data += records("I", number, stdin)
+    return data + (record("X", number, items(*args, env=env, timeout_ms=deadline_ms)) if go else b"")
+
+
+def preload(names):
+    return record("P", 0, names)
 
 
 class Result:
     """What came out: both streams, (tag, length) of every frame of theirs, how far the interpreter had come, how the
-    program started, the report, the exit status and the entry's own words."""
+    program started, the report or why there is none, the exit status and the entry's own words."""
 
     def __init__(self):
         self.out = bytearray()
@@ -40,6 +57,7 @@ class Result:
         self.waited = []
         self.started = None
         self.report = None
+        self.why = None
         self.exit = None
         self.said = b""
 
@@ -55,7 +73,7 @@ def read_exactly(f, n):
 
 
 def frames(f):
-    """Yields (tag, payload); raises when the stream is not made of whole frames."""
+    """Yields (tag, id, payload); raises when the stream is not made of whole frames."""
     while True:
         head = read_exactly(f, 5)
         if not head:
@@ -63,12 +81,12 @@ def frames(f):
         if len(head) != 5:
             raise AssertionError(f"half a frame head: {head!r}")
         size = struct.unpack(">I", head[1:])[0]
-        if size > 65536:
+        if not 4 <= size <= 4 + PART:
             raise AssertionError(f"frame of {size} bytes")
         payload = read_exactly(f, size)
         if len(payload) != size:
             raise AssertionError("half a frame")
-        yield head[:1].decode(), payload
+        yield head[:1].decode(), struct.unpack(">I", payload[:4])[0], payload[4:]
 
 
 def tier_of(payload):
@@ -78,13 +96,13 @@ def tier_of(payload):
 
 def read_tier(stream):
     """What the next frame of frames() says, which must be a W."""
-    tag, payload = next(stream)
-    assert tag == "W", f"frame {tag} {payload[:40]!r} where W was due"
+    tag, number, payload = next(stream)
+    assert (tag, number) == ("W", 0), f"frame {tag} {payload[:40]!r} where W was due"
     return tier_of(payload)
 
 
 def start(command, data):
-    """Starts command, gives it the envelope, and leaves its stdin open."""
+    """Starts command, gives it data, and leaves its stdin open."""
     p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def feed():
@@ -100,7 +118,7 @@ def start(command, data):
 
 
 def hang_up(p):
-    """With the report in hand: the entry program waits for this before it goes."""
+    """The entry program ends then."""
     p.feeder.join(timeout=60)
     try:
         p.stdin.close()
@@ -109,31 +127,32 @@ def hang_up(p):
 
 
 def collect(p, keep=True, on_frame=None):
-    """Reads to the end; keep=False drops the payloads."""
+    """Reads to the end of the run, and then of the container; keep=False drops the payloads."""
     r = Result()
-    for tag, payload in frames(p.stdout):
-        if r.report is not None:
-            raise AssertionError(f"frame {tag} after the report")
+    for tag, number, payload in frames(p.stdout):
+        assert r.report is None and r.why is None, f"frame {tag} after the last"
         if tag == "W":
-            if r.started:
-                raise AssertionError("a wait behind the start")
+            assert number == 0 and not r.started, "a wait behind the start"
             r.waited.append(tier_of(payload))
             continue
+        assert number == RUN, f"frame {tag} of {number}"
         if tag == "S":
-            if r.started or r.frames:
-                raise AssertionError("a second start, or a late one")
+            assert not (r.started or r.frames), "a second start, or a late one"
             r.started = payload.decode()
             continue
         r.frames.append((tag, len(payload)))
         if tag == "R":
             r.report = json.loads(payload)
-            hang_up(p)
+        elif tag == "F":
+            r.why = payload
         elif tag == "O" and keep:
             r.out += payload
         elif tag == "E" and keep:
             r.err += payload
-        elif tag not in "OE":
-            raise AssertionError(f"frame {tag!r}")
+        else:
+            assert tag in "OE", f"frame {tag!r}"
+        if tag in "RF":
+            hang_up(p)
         if on_frame:
             on_frame(tag, payload)
     r.exit = p.wait(timeout=60)

@@ -205,9 +205,9 @@ class Ends:
         self.psandbox = psandboxes.Psandbox([*self.prefix, ENTRY, "serve"])
 
     def test_bad_records_end_it(self):
-        for data in (b"GET / HTTP/1.1\r\n\r\n", psandboxes.record("Q", 1), psandboxes.record("X", 1), b"X\0\0\0\2ab",
-                     psandboxes.record("X", 1, b"Atrue"), psandboxes.record("X", 1, b"Q\0"), psandboxes.record("X", 1, b"D/tmp\0"),
-                     psandboxes.record("X", 1, b"EA\0Atrue\0")):
+        for data in (b"GET / HTTP/1.1\r\n\r\n", sbx.record("Q", 1), sbx.record("X", 1), b"X\0\0\0\2ab",
+                     sbx.record("X", 1, b"Atrue"), sbx.record("X", 1, b"Q\0"), sbx.record("X", 1, b"D/tmp\0"),
+                     sbx.record("X", 1, b"EA\0Atrue\0")):
             with self.subTest(data=data):
                 psandbox = psandboxes.Psandbox([*self.prefix, ENTRY, "serve"])
                 psandbox.send(data)

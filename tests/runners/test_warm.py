@@ -53,10 +53,10 @@ class Waiting(base.Case):
         self.assertEqual(sbx.read_tier(sbx.frames(p.stdout)), tier)
 
     def preload(self, p, names):
-        self.send(p, sbx.MAGIC + sbx.record("P", names))
+        self.send(p, sbx.preload(names))
 
-    def claim(self, p, code, magic=sbx.MAGIC, **options):
-        self.send(p, sbx.envelope(code, magic=magic, **options))
+    def claim(self, p, code, **options):
+        self.send(p, sbx.program(code, **options))
         return sbx.collect(p)
 
     def run_warm(self, code, *options, word="", **more):
@@ -92,14 +92,14 @@ class Claims:
         self.preload(p, "a0.01 b0.01")
         self.await_word(p, "started")
         self.await_word(p, "preloaded")
-        self.check(self.claim(p, "echo $WAY", magic=b""), "warm", "warm\n")
+        self.check(self.claim(p, "echo $WAY"), "warm", "warm\n")
 
     def test_claimed_during_an_import_it_needs(self):
         p = self.start()
         self.await_word(p, "started")
         self.preload(p, "a0.6 b60")
         time.sleep(0.2)
-        self.check(self.claim(p, "echo $WAY a0", magic=b""), "warm", "warm a0\n")
+        self.check(self.claim(p, "echo $WAY a0"), "warm", "warm a0\n")
 
     def test_claimed_during_an_import_it_does_not_need(self):
         p = self.start()
@@ -107,7 +107,7 @@ class Claims:
         self.preload(p, "a30")
         time.sleep(0.2)
         began = time.monotonic()
-        self.check(self.claim(p, "echo $WAY", magic=b""), "new", "\n")
+        self.check(self.claim(p, "echo $WAY"), "new", "\n")
         self.assertLess(time.monotonic() - began, 10)
 
     def test_it_died(self):
@@ -115,7 +115,7 @@ class Claims:
         self.await_word(p, "started")
         self.preload(p, "a1")
         self.await_word(p, "preloaded")
-        self.check(self.claim(p, "echo $WAY$1", magic=b"", args=["x"]), "new", "x\n")
+        self.check(self.claim(p, "echo $WAY$1", args=["x"]), "new", "x\n")
 
     def test_it_refuses_or_dies_with_the_program(self):
         for word in ("refuse", "dying"):
@@ -186,28 +186,41 @@ class Claims:
         self.assertEqual(sbx.alive(self.script), [])
 
     def test_names_at_the_wrong_time(self):
-        names = sbx.record("P", "a")
-        for data in (sbx.record("C", "x") + names, names + names, sbx.record("P", "n" * 2000)):
+        names = sbx.preload("a")
+        for data in (sbx.program("sleep 1") + names, names + names, sbx.preload("n" * 2000)):
             p = self.start()
-            self.send(p, sbx.MAGIC + data)
+            self.send(p, data)
             self.assertEqual(p.wait(timeout=60), 125)
-            self.assertIn(b"names to preload", p.stderr.read())
+            self.assertIn(b"bad record", p.stderr.read())
 
     def test_report_comes_before_the_memory_is_gone(self):
         r = self.run_warm("setsid sleep 0.1 & echo x", "-l", OBJECT)
         self.check(r, "warm", "x\n")
 
-    def test_lingers_until_the_server_hangs_up(self):
+    def test_stays_until_the_server_hangs_up(self):
         p = self.start()
         self.await_word(p, "started")
-        self.send(p, sbx.envelope("exit 5"))
+        self.send(p, sbx.program("exit 5"))
         stream = sbx.frames(p.stdout)
         while next(stream)[0] != "R":
             pass
         time.sleep(0.3)
         self.assertIsNone(p.poll())
         p.stdin.close()
-        self.assertEqual(p.wait(timeout=60), 5)
+        self.assertEqual(p.wait(timeout=60), 0)
+
+    def test_the_next_run_gets_a_new_interpreter(self):
+        p = self.start("-l", OBJECT)
+        self.await_word(p, "started")
+        self.send(p, sbx.program("echo $WAY", number=1))
+        stream = sbx.frames(p.stdout)
+        self.assertEqual([next(stream)[2] for _ in range(2)], [b"warm", b"warm\n"])
+        self.assertEqual(next(stream)[0], "R")
+        self.send(p, sbx.program("cat; exit 3", number=2, stdin="in"))
+        self.assertEqual([next(stream) for _ in range(2)], [("S", 2, b"new"), ("O", 2, b"in")])
+        self.assertIn(b'"exitCode":3', next(stream)[2])
+        p.stdin.close()
+        self.assertEqual(p.wait(timeout=60), 0)
 
 
 PYTHON_PROGRAM = """
@@ -244,7 +257,7 @@ class RealPython(Waiting):
 
     def run_cold(self, code, **options):
         return sbx.run([*self.prefix, base.ENTRY, "-C", self.data, self.script, sys.executable, self.script],
-                       sbx.envelope(code, **options))
+                       sbx.program(code, **options))
 
     def test_the_same_as_cold(self):
         options = {"args": ["a", "-é"], "stdin": "line\nmore", "env": ["X=\udce4".encode("utf-8", "surrogateescape")]}

@@ -19,13 +19,13 @@ READY_S = 60
 REST_S = 0.5  # the least age of a server's warm containers when they are claimed: a processor's caches forget
 
 
-def _record(tag, payload=b""):
-    return tag + struct.pack(">I", len(payload)) + payload
+def _record(tag, number, payload=b""):
+    return tag + struct.pack(">II", 4 + len(payload), number) + payload
 
 
 def program(code):
-    """What is sent at the claim, after SBX1."""
-    return _record(b"C", code.encode()) + _record(b"G")
+    """What is sent at the claim."""
+    return _record(b"C", 1, code.encode()) + _record(b"X", 1)
 
 
 class Frames:
@@ -56,7 +56,7 @@ class Frames:
             tag, length = self._entry[:1], struct.unpack(">I", self._entry[1:5])[0]
             if len(self._entry) < 5 + length:
                 break
-            payload = bytes(self._entry[5:5 + length])
+            payload = bytes(self._entry[9:5 + length])  # behind the id
             del self._entry[:5 + length]
             if tag == b"W":
                 self.tier = payload.decode().split(" ")[0]  # its memory may stand behind
@@ -85,7 +85,6 @@ class Container:
             raise RuntimeError(f"the engine answers {status} to attach")
         self.frames.feed(self.stream.taken_over())
         client.call("POST", f"/containers/{self.id}/start")
-        self.stream.sock.sendall(b"SBX1")
 
     def make_ready(self):
         """Waits until the container has the tier that the work needs."""
@@ -93,7 +92,7 @@ class Container:
         if labels.get("sandbox.warm") != "true":
             return self
         if self.work.tier == "preloaded":
-            self.stream.sock.sendall(_record(b"P", labels.get("sandbox.preload", "").encode()))
+            self.stream.sock.sendall(_record(b"P", 0, labels.get("sandbox.preload", "").encode()))
         self.stream.sock.settimeout(READY_S)
         while self.frames.tier != self.work.tier:
             self.frames.feed(self.stream.receive())

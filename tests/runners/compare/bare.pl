@@ -1,6 +1,6 @@
 # What a program does without any entry program: PID 1 of one container starts the bare interpreter again and again, each
-# time in an empty /data and /tmp. It speaks sandbox.protocol=1, many envelopes on one stream: after SBX1 it empties the
-# folders and says W; then come the records, the program's frames, and a report with exitCode and signal.
+# time in an empty /data and /tmp. It speaks sandbox.protocol=2, one run after another: it empties the folders and says W;
+# then come the records, the program's frames, and a report with exitCode and signal.
 # perl, since every Debian image has it.
 #
 # usage: perl bare.pl SCRIPT PROGRAM [ARGUMENT…]
@@ -11,6 +11,7 @@ use POSIX qw(:sys_wait_h setsid uname);
 my $GRACE_S = 0.25;
 my %MEMFD_CREATE = (x86_64 => 319, aarch64 => 279);
 my $MFD_CLOEXEC = 1;
+my $run = 0;    # its id
 
 sub read_exactly {
     my ($len) = @_;
@@ -24,7 +25,7 @@ sub read_exactly {
 
 sub send_frame {
     my ($tag, $payload) = @_;
-    my $frame = $tag . pack('N', length $payload) . $payload;
+    my $frame = $tag . pack('NN', 4 + length $payload, $run) . $payload;
     for (my $at = 0; $at < length $frame;) {
         $at += syswrite(STDOUT, $frame, length($frame) - $at, $at) // exit 1;
     }
@@ -49,17 +50,24 @@ sub open_input {
     return $file;
 }
 
-sub read_envelope {
+sub read_run {
     my ($script) = @_;
-    my %job = (input => '', arguments => [], variables => []);
+    my %job = (code => '', input => '', arguments => [], variables => []);
     while (1) {
-        my ($tag, $len) = unpack('aN', read_exactly(5));
-        my $payload = read_exactly($len);
-        return \%job if $tag eq 'G';
-        if    ($tag eq 'C') { write_file($script, $payload); chmod 0600, $script }
-        elsif ($tag eq 'I') { $job{input} = $payload }
-        elsif ($tag eq 'A') { push @{$job{arguments}}, $payload }
-        elsif ($tag eq 'E') { push @{$job{variables}}, $payload }
+        my ($tag, $len, $id) = unpack('aNN', read_exactly(9));
+        my $payload = read_exactly($len - 4);
+        $run = $id;
+        if    ($tag eq 'C') { $job{code} .= $payload }
+        elsif ($tag eq 'I') { $job{input} .= $payload }
+        elsif ($tag eq 'X') {
+            for (split /\0/, $payload) {
+                push @{$job{arguments}}, substr($_, 1) if /^A/;
+                push @{$job{variables}}, substr($_, 1) if /^E/;
+            }
+            write_file($script, $job{code});
+            chmod 0600, $script;
+            return \%job;
+        }
     }
 }
 
@@ -102,10 +110,11 @@ sub relay {
 
 my ($script, @command) = @ARGV;
 $^F = 2;
-while (read_exactly(4) eq 'SBX1') {
+while (1) {
     system('find', '/data', '/tmp', '/dev/shm', '-mindepth', '1', '-delete');
+    $run = 0;
     send_frame('W', 'started');
-    my $job = read_envelope($script);
+    my $job = read_run($script);
     my $in = open_input($job->{input});
     pipe(my $out_read, my $out_write) or die "pipe: $!";
     pipe(my $err_read, my $err_write) or die "pipe: $!";

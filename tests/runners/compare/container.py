@@ -83,14 +83,13 @@ class Output:
 
 
 class Container:
-    """A container that runs from here to close(). early: what its PID 1 finds on its input when it starts."""
+    """A container that runs from here to close()."""
 
-    def __init__(self, language, data, early=b"", entrypoint=None, binds=()):
+    def __init__(self, language, data, entrypoint=None, binds=()):
         made = engine.api("POST", "/containers/create", describe(language, data, entrypoint, binds))
         self.id = made["Id"]
         self.stream = attach(self.id)
         self.output = Output(self.stream)
-        self.stream.sendall(early)
         engine.api("POST", f"/containers/{self.id}/start")
 
     def send(self, *parts):

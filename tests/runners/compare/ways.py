@@ -82,17 +82,12 @@ def put_files(program, folder):
 
 
 def records(program):
-    parts = [sbx.record("C", program.code)]
-    if program.stdin:
-        parts.append(sbx.record("I", program.stdin))
-    parts += [sbx.record("A", a) for a in program.args]
-    parts += [sbx.record("E", e) for e in program.env]
-    return b"".join([*parts, sbx.record("T", str(PROGRAM_MS)), sbx.record("G")])
+    return sbx.program(program.code, program.stdin or None, program.args, program.env, PROGRAM_MS)
 
 
 def collect(frames, outcome):
     """Reads up to the report."""
-    for tag, payload in frames:
+    for tag, _, payload in frames:
         if tag == "R":
             report = json.loads(payload)
             outcome.exit = f"signal {report['signal']}" if report["signal"] else f"exit {report['exitCode']}"
@@ -109,7 +104,7 @@ def collect(frames, outcome):
 
 
 def await_word(frames, word):
-    for tag, payload in frames:
+    for tag, _, payload in frames:
         if tag != "W":
             raise Trouble(f"frame {tag} {payload[:40]!r} before the program was there")
         if sbx.tier_of(payload) == word:
@@ -126,7 +121,7 @@ class Bare:
         make_folder(self.data)
         os.chmod(self.folder.name, 0o755)
         command = ["perl", "/bare.pl", *BARE_COMMANDS[language]]
-        self.container = container.Container(language, self.data, b"SBX1", command, [f"{HERE}/bare.pl:/bare.pl:ro"])
+        self.container = container.Container(language, self.data, command, [f"{HERE}/bare.pl:/bare.pl:ro"])
         self.frames = self.container.frames()
         await_word(self.frames, "started")
 
@@ -136,7 +131,6 @@ class Bare:
         self.container.send(records(program))
         collect(self.frames, outcome)
         outcome.files = look_at(self.data)
-        self.container.send(b"SBX1")
         await_word(self.frames, "started")
         return outcome
 
@@ -149,7 +143,7 @@ def begin(way, program, preload, frames, send, prepare):
     """Brings the container to where the way begins, then hands the program over."""
     if way in ("preloaded", "preloading"):
         await_word(frames, "started")
-        send(sbx.record("P", preload))
+        send(sbx.preload(preload))
     if way == "preloading":
         time.sleep(PRELOAD_S * (zlib.crc32(program.name.encode()) % 997) / 997)
     elif way != "cold":
@@ -174,7 +168,7 @@ def run(way, program, preload):
                 put_files(program, data)
 
         outcome = Outcome()
-        one = container.Container(program.language, pool, b"SBX1")
+        one = container.Container(program.language, pool)
         try:
             frames = one.frames()
             begin(way, program, preload, frames, one.send, prepare)

@@ -39,7 +39,7 @@ struct broker_world {
 #define BW_IMAGE(id, name)                                                                         \
     "{\"Id\":\"sha256:" id "\",\"Created\":1,\"RepoTags\":[\"sandcgi-runner-" name ":latest\"],"   \
     "\"Labels\":{\"sandbox.runner\":\"true\",\"sandbox.language\":\"" name "\","                   \
-    "\"sandbox.protocol\":\"1\",\"sandbox.warm\":\"true\"}}"
+    "\"sandbox.protocol\":\"2\",\"sandbox.warm\":\"true\"}}"
 #define BW_ID_1 "1111111111111111111111111111111111111111111111111111111111111111"
 #define BW_ID_2 "2222222222222222222222222222222222222222222222222222222222222222"
 

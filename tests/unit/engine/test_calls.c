@@ -32,7 +32,7 @@ static struct engine *connect_to(const struct fake_engine *f)
 }
 
 static const struct engine_spec spec1 = {.image = "runner-x:1",
-                                         .protocol = 1,
+                                         .protocol = 2,
                                          .data_path = "/srv/x",
                                          .user = "1000:1000",
                                          .instance = "t",

@@ -21,7 +21,7 @@ static const char *const env[] = {"FILE_BASE_URL=https://localhost:8443/files/ab
 
 static const struct engine_spec usual = {
     .image = "sandcgi-runner-python:latest",
-    .protocol = 1,
+    .protocol = 2,
     .data_path = "/srv/sandboxes/00ff",
     .user = "1000:1000",
     .instance = "test",

@@ -45,14 +45,14 @@ static struct engine *connect_to(const struct fake_engine *f)
 }
 
 static const struct engine_spec spec1 = {.image = "runner-x:1",
-                                         .protocol = 1,
+                                         .protocol = 2,
                                          .data_path = "/srv/x",
                                          .user = "1000:1000",
                                          .instance = "t",
                                          .run_id = "r1",
                                          .deadline_unix = 1};
 
-static const struct engine_program program1 = {.code = "c", .code_len = 1, .timeout_ms = 2500};
+static const struct engine_command program1 = {.code = "c", .code_len = 1, .timeout_ms = 2500};
 
 static bool leave(void *ctx)
 {
@@ -154,10 +154,8 @@ static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
                                    "POST /v1.41/containers/create?name=sandcgi-r1\n" ATTACH "\n"
                                    "POST /v1.41/containers/" ID "/start\n"
                                    "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1\n");
-        assert_int_equal(r.input_len, 4 + 6 + 9 + 5);
-        assert_memory_equal(r.input,
-                            "SBX1C\0\0\0\1cT\0\0\0\4"
-                            "3500G\0\0\0\0",
+        assert_int_equal(r.input_len, 10 + 15);
+        assert_memory_equal(r.input, "C\0\0\0\5\0\0\0\1cX\0\0\0\12\0\0\0\1T3500\0",
                             r.input_len);
         assert_int_equal(r.input_end, 1);
         result_clear(&r);
@@ -222,7 +220,7 @@ static void an_end_without_a_report_is_what_the_engine_says(void **state)
     struct result r;
 
     (void)state;
-    r = run_cut_off(STREAM_OUT, 15,
+    r = run_cut_off(BYTES(STREAM_OUT),
                     "{\"State\":{\"Running\":false,\"OOMKilled\":true,\"ExitCode\":137}}");
     assert_int_equal(r.returned, 0);
     assert_int_equal(r.outcome.end, ENGINE_EXITED);

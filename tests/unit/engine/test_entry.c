@@ -1,7 +1,8 @@
-/* The entry protocol's frames and envelope (entry_frame.h). What a container sends is hostile. */
+/* The container protocol's frames and records (entry_frame.h). What a container sends is hostile. */
 #include "config.h"
 
 #include "common/base/buf.h"
+#include "common/base/mem.h"
 #include "common/engine/entry_frame.h"
 
 #include <setjmp.h>
@@ -13,95 +14,44 @@
 
 #include <cmocka.h>
 
-struct taken {
-    struct buf text[2];
-    size_t stop_at;
-};
-
-static bool take(void *ctx, enum engine_stream stream, const char *data, size_t len)
-{
-    struct taken *t = ctx;
-
-    buf_add(&t->text[stream], data, len);
-    return !t->stop_at || t->text[0].len + t->text[1].len < t->stop_at;
-}
-
-static int setup(void **state)
-{
-    static struct taken taken;
-
-    taken = (struct taken){.text = {BUF_INIT(1 << 20), BUF_INIT(1 << 20)}};
-    *state = &taken;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct taken *t = *state;
-
-    buf_clear(&t->text[0]);
-    buf_clear(&t->text[1]);
-    return 0;
-}
-
 static void add_frame(struct buf *out, char tag, const char *text)
 {
-    size_t len = strlen(text);
-
-    buf_add_char(out, tag);
-    buf_add_char(out, (char)(len >> 24));
-    buf_add_char(out, (char)(len >> 16));
-    buf_add_char(out, (char)(len >> 8));
-    buf_add_char(out, (char)len);
-    buf_add_str(out, text);
+    entry_write(tag, 7, text, strlen(text), out);
 }
 
 static const char good_report[] = "{\"exitCode\":3,\"signal\":0,\"cpuUs\":12345,"
                                   "\"peakMemoryBytes\":1234567,\"oomKills\":1,\"timedOut\":false}";
 
-static void frames_cut_anywhere_give_output_and_report(void **state)
+static void a_frame_is_taken_when_it_is_whole(void **state)
 {
-    struct taken *t = *state;
-    AUTO_BUF struct buf in = BUF_INIT(4096);
-    struct engine_sink sink = {take, t};
+    static const struct {
+        char tag;
+        const char *text;
+        enum engine_event_kind kind;
+    } frames[] = {{'O', "out", ENGINE_EVENT_OUT},        {'E', "error", ENGINE_EVENT_ERR},
+                  {'K', "word", ENGINE_EVENT_CONTROL},   {'F', "no file", ENGINE_EVENT_FAILED},
+                  {'R', good_report, ENGINE_EVENT_ENDED}};
+    struct engine_event event = {0};
 
-    add_frame(&in, 'O', "out");
-    add_frame(&in, 'E', "error");
-    add_frame(&in, 'O', "");
-    add_frame(&in, 'O', "put");
-    add_frame(&in, 'R', good_report);
-    for (size_t cut = 0; cut < in.len; cut++) {
-        struct entry_frame f = {.handed = true};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(frames); i++) {
+        AUTO_BUF struct buf in = BUF_INIT(4096);
         struct err e = ERR_INIT;
 
-        buf_reset(&t->text[0]);
-        buf_reset(&t->text[1]);
-        assert_int_equal(entry_frame_push(&f, in.data, cut, &sink, &e), FRAME_MORE);
-        assert_false(f.reported);
-        assert_int_equal(entry_frame_push(&f, in.data + cut, in.len - cut, &sink, &e), FRAME_STOP);
-        assert_true(f.reported);
-        assert_string_equal(buf_str(&t->text[ENGINE_STDOUT]), "output");
-        assert_string_equal(buf_str(&t->text[ENGINE_STDERR]), "error");
-        assert_int_equal(f.report.exit_code, 3);
-        assert_int_equal(f.report.cpu_us, 12345);
-        assert_int_equal(f.report.peak_memory_bytes, 1234567);
-        assert_int_equal(f.report.oom_kills, 1);
+        add_frame(&in, frames[i].tag, frames[i].text);
+        for (size_t cut = 0; cut < in.len; cut++)
+            assert_int_equal(entry_frame_take(in.data, cut, &event, &e), 0);
+        buf_add_str(&in, "more");
+        assert_int_equal(entry_frame_take(in.data, in.len, &event, &e), in.len - 4);
+        assert_int_equal(event.kind, frames[i].kind);
+        assert_int_equal(event.id, 7);
+        assert_int_equal(event.len, strlen(frames[i].text));
+        assert_memory_equal(event.data, frames[i].text, event.len);
     }
-}
-
-static void what_follows_the_report_is_ignored(void **state)
-{
-    struct taken *t = *state;
-    AUTO_BUF struct buf in = BUF_INIT(4096);
-    struct engine_sink sink = {take, t};
-    struct entry_frame f = {.handed = true};
-    struct err e = ERR_INIT;
-
-    add_frame(&in, 'R', good_report);
-    add_frame(&in, 'O', "late");
-    assert_int_equal(entry_frame_push(&f, in.data, in.len, &sink, &e), FRAME_STOP);
-    assert_int_equal(entry_frame_push(&f, "garbage", 7, &sink, &e), FRAME_STOP);
-    assert_int_equal(t->text[0].len, 0);
+    assert_int_equal(event.outcome.exit_code, 3);
+    assert_int_equal(event.outcome.cpu_us, 12345);
+    assert_int_equal(event.outcome.peak_memory_bytes, 1234567);
+    assert_true(event.outcome.out_of_memory);
 }
 
 static void reports_are_understood_or_refused(void **state)
@@ -132,171 +82,148 @@ static void reports_are_understood_or_refused(void **state)
         {"{\"exitCode\":0", false, 0, 0, false},
         {"\xff\xff", false, 0, 0, false},
     };
-    struct engine_sink sink = {take, *state};
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         AUTO_BUF struct buf in = BUF_INIT(4096);
-        struct entry_frame f = {.handed = true};
+        struct engine_event event;
         struct err e = ERR_INIT;
-        enum frame_push r;
+        ssize_t n;
 
         add_frame(&in, 'R', cases[i].text);
-        r = entry_frame_push(&f, in.data, in.len, &sink, &e);
-        if (r != (cases[i].good ? FRAME_STOP : FRAME_BROKEN))
-            fail_msg("%s: %d", cases[i].text, r);
+        n = entry_frame_take(in.data, in.len, &event, &e);
+        if ((n > 0) != cases[i].good)
+            fail_msg("%s: %zd", cases[i].text, n);
         if (!cases[i].good) {
             assert_int_equal(e.kind, ERR_PROTOCOL);
-            assert_false(f.reported);
             continue;
         }
-        assert_int_equal(f.report.exit_code, cases[i].exit_code);
-        assert_int_equal(f.report.signal, cases[i].signal);
-        assert_int_equal(f.report.timed_out, cases[i].timed_out);
+        assert_int_equal(event.outcome.exit_code, cases[i].exit_code);
+        assert_int_equal(event.outcome.signal, cases[i].signal);
+        assert_int_equal(event.outcome.end == ENGINE_TIMED_OUT, cases[i].timed_out);
     }
 }
 
 static void frames_outside_the_protocol_are_refused(void **state)
 {
-    static const char *const heads[] = {"X\0\0\0\1", "o\0\0\0\1", "O\0\1\0\1", "O\xff\xff\xff\xff",
-                                        "R\0\0\4\1", "R\0\0\0\0", "\1\0\0\0\0"};
-    struct engine_sink sink = {take, *state};
+    static const char *const heads[] = {
+        "X\0\0\0\5",    "o\0\0\0\5",    "O\0\1\0\5", "O\xff\xff\xff\xff", "O\0\0\0\4",
+        "O\0\0\0\0", "R\0\0\4\5", "R\0\0\0\4", "W\0\0\0\x25",       "\1\0\0\0\0"};
 
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-        struct entry_frame f = {.handed = true};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+        struct engine_event event;
         struct err e = ERR_INIT;
 
-        assert_int_equal(entry_frame_push(&f, heads[i], 5, &sink, &e), FRAME_BROKEN);
+        assert_int_equal(entry_frame_take(heads[i], 5, &event, &e), -1);
         assert_int_equal(e.kind, ERR_PROTOCOL);
     }
 }
 
-static void words_about_waiting_and_starting_have_their_time(void **state)
+static void words_about_waiting_and_starting_are_known(void **state)
 {
     static const struct {
-        const char *frames; /* a tag and a word each, with blanks between */
-        bool handed, good, warm;
+        const char *frame; /* a tag and a word */
+        bool good, warm;
         enum engine_tier tier;
+        uint64_t memory;
     } cases[] = {
-        {"Wstarted", false, true, false, ENGINE_TIER_STARTED},
-        {"Wstarted Wpreloaded", false, true, false, ENGINE_TIER_PRELOADED},
-        {"Wpreloaded", false, true, false, ENGINE_TIER_PRELOADED},
-        {"Wstarted Swarm Ohi", true, true, true, ENGINE_TIER_STARTED},
-        {"Wstarted Wpreloaded Swarm", true, true, true, ENGINE_TIER_PRELOADED},
-        {"Snew Eno", true, true, false, ENGINE_TIER_NONE},
-        {"Ohi", true, true, false, ENGINE_TIER_NONE},
-        {"Wstarted Wstarted", false, false, false, ENGINE_TIER_STARTED},
-        {"Wpreloaded Wstarted", false, false, false, ENGINE_TIER_PRELOADED},
-        {"Wheavy", false, false, false, ENGINE_TIER_NONE},
-        {"Wheavy 1", false, false, false, ENGINE_TIER_NONE},
-        {"Wstartedstarte", false, false, false, ENGINE_TIER_NONE},
-        {"W", false, false, false, ENGINE_TIER_NONE},
-        {"Swarm", false, false, false, ENGINE_TIER_NONE},
-        {"Ohi", false, false, false, ENGINE_TIER_NONE},
-        {"Eno", false, false, false, ENGINE_TIER_NONE},
-        {"R{\"exitCode\":0}", false, false, false, ENGINE_TIER_NONE},
-        {"Swarm Swarm", true, false, true, ENGINE_TIER_NONE},
-        {"Swarm Snew", true, false, true, ENGINE_TIER_NONE},
-        {"Sbehind", true, false, false, ENGINE_TIER_NONE},
-        {"Swarm Wpreloaded", true, false, true, ENGINE_TIER_NONE},
-        {"Ohi Swarm", true, false, false, ENGINE_TIER_NONE},
-        {"Ohi Wstarted", true, false, false, ENGINE_TIER_NONE},
-        {"Pstarted", true, false, false, ENGINE_TIER_NONE},
+        {"Wstarted", true, false, ENGINE_TIER_STARTED, 0},
+        {"Wstarted 4096", true, false, ENGINE_TIER_STARTED, 4096},
+        {"Wpreloaded 1", true, false, ENGINE_TIER_PRELOADED, 1},
+        {"Swarm", true, true, ENGINE_TIER_NONE, 0},
+        {"Snew", true, false, ENGINE_TIER_NONE, 0},
+        {.frame = "Wheavy"},
+        {.frame = "Wheavy 1"},
+        {.frame = "Wstarted x"},
+        {.frame = "Wstartedstarte"},
+        {.frame = "Sbehind"},
+        {.frame = "Pstarted"},
     };
-    struct engine_sink sink = {take, *state};
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         AUTO_BUF struct buf in = BUF_INIT(4096);
-        struct entry_frame f = {.handed = cases[i].handed};
+        struct engine_event event = {0};
         struct err e = ERR_INIT;
-        char frames[64], *rest = frames;
+        ssize_t n;
 
-        snprintf(frames, sizeof frames, "%s", cases[i].frames);
-        for (char *one; (one = strsep(&rest, " "));)
-            add_frame(&in, one[0], one + 1);
-        if (entry_frame_push(&f, in.data, in.len, &sink, &e) !=
-            (cases[i].good ? FRAME_MORE : FRAME_BROKEN))
-            fail_msg("%s: %s", cases[i].frames, e.text);
-        if (f.warm != cases[i].warm || f.tier != cases[i].tier)
-            fail_msg("%s: warm %d, tier %d", cases[i].frames, f.warm, f.tier);
+        add_frame(&in, cases[i].frame[0], cases[i].frame + 1);
+        n = entry_frame_take(in.data, in.len, &event, &e);
+        if ((n > 0) != cases[i].good)
+            fail_msg("%s: %s", cases[i].frame, e.text);
+        if (n > 0 && (event.outcome.warm != cases[i].warm || event.wait.tier != cases[i].tier ||
+                      event.wait.memory_bytes != cases[i].memory))
+            fail_msg("%s: warm %d, tier %d", cases[i].frame, event.outcome.warm, event.wait.tier);
     }
 }
 
 static void the_largest_frame_is_accepted(void **state)
 {
-    struct taken *t = *state;
-    struct engine_sink sink = {take, t};
-    struct entry_frame f = {.handed = true};
-    struct err e = ERR_INIT;
-    char part[1024];
-
-    memset(part, 'x', sizeof part);
-    assert_int_equal(entry_frame_push(&f, "O\0\1\0\0", 5, &sink, &e), FRAME_MORE);
-    for (int i = 0; i < 64; i++)
-        assert_int_equal(entry_frame_push(&f, part, sizeof part, &sink, &e), FRAME_MORE);
-    assert_int_equal(f.reader.left, 0);
-    assert_int_equal(t->text[ENGINE_STDOUT].len, ENTRY_FRAME_MAX);
-}
-
-static void the_consumer_can_stop(void **state)
-{
-    struct taken *t = *state;
-    AUTO_BUF struct buf in = BUF_INIT(4096);
-    struct engine_sink sink = {take, t};
-    struct entry_frame f = {.handed = true};
+    AUTO_FREE char *data = mem_alloc(ENTRY_FRAME_MAX);
+    AUTO_BUF struct buf in = BUF_INIT(2 * ENTRY_FRAME_MAX);
+    struct engine_event event;
     struct err e = ERR_INIT;
 
-    t->stop_at = 3;
-    add_frame(&in, 'O', "abc");
-    add_frame(&in, 'O', "def");
-    assert_int_equal(entry_frame_push(&f, in.data, in.len, &sink, &e), FRAME_STOP);
-    assert_false(f.reported);
-    assert_string_equal(buf_str(&t->text[ENGINE_STDOUT]), "abc");
+    (void)state;
+    memset(data, 'x', ENTRY_FRAME_MAX);
+    entry_write('O', 1, data, ENTRY_FRAME_MAX, &in);
+    assert_int_equal(entry_frame_take(in.data, in.len, &event, &e), in.len);
+    assert_int_equal(event.len, ENTRY_FRAME_MAX);
 }
 
-static void the_envelope_is_written_byte_for_byte(void **state)
+static void a_run_is_written_byte_for_byte(void **state)
 {
-    static const char want[] = "C\0\0\0\4co\0e"
-                               "I\0\0\0\0"
-                               "A\0\0\0\2-v"
-                               "A\0\0\0\0"
-                               "E\0\0\0\3A=b"
-                               "T\0\0\0\x5"
-                               "31000"
-                               "G\0\0\0\0";
+    static const char want[] = "C\0\0\0\10\0\0\0\3co\0e"
+                               "I\0\0\0\6\0\0\0\3in"
+                               "X\0\0\0\26\0\0\0\3T31000\0EA=b\0A-v\0A\0";
     static const char *const args[] = {"-v", ""};
     static const char *const env[] = {"A=b"};
-    const struct engine_program program = {.code = "co\0e",
-                                           .code_len = 4,
-                                           .input = "",
-                                           .args = args,
-                                           .n_args = 2,
-                                           .env = env,
-                                           .n_env = 1,
-                                           .timeout_ms = 30000};
+    const struct engine_command run = {.code = "co\0e",
+                                       .code_len = 4,
+                                       .input = "in",
+                                       .input_len = 2,
+                                       .argv = args,
+                                       .n_argv = 2,
+                                       .env = env,
+                                       .n_env = 1,
+                                       .timeout_ms = 30000};
     AUTO_BUF struct buf out = BUF_INIT(4096);
     struct err e = ERR_INIT;
-    size_t size, n = sizeof want - 1;
 
     (void)state;
-    assert_int_equal(entry_write(&program, &out, &e), 0);
-    assert_int_equal(out.len, n);
-    assert_memory_equal(out.data, want, n);
-    assert_int_equal(entry_size(&program, &size, &e), 0);
-    assert_true(size >= out.len);
+    assert_int_equal(entry_write_command(3, &run, &out, &e), 0);
+    assert_int_equal(out.len, sizeof want - 1);
+    assert_memory_equal(out.data, want, out.len);
 }
 
-static void no_input_is_no_record(void **state)
+static void a_run_without_anything_has_code_all_the_same(void **state)
 {
-    const struct engine_program program = {.code = "x", .code_len = 1};
+    const struct engine_command run = {.code = ""};
     AUTO_BUF struct buf out = BUF_INIT(4096);
     struct err e = ERR_INIT;
 
     (void)state;
-    assert_int_equal(entry_write(&program, &out, &e), 0);
-    assert_memory_equal(out.data,
-                        "C\0\0\0\1x"
-                        "G\0\0\0\0",
-                        out.len);
+    assert_int_equal(entry_write_command(1, &run, &out, &e), 0);
+    assert_int_equal(out.len, 18);
+    assert_memory_equal(out.data, "C\0\0\0\4\0\0\0\1X\0\0\0\4\0\0\0\1", out.len);
+}
+
+static void a_command_is_written_byte_for_byte(void **state)
+{
+    static const char want[] = "X\0\0\0\26\0\0\0\1T500\0D/\0K\0Als\0A-l\0";
+    const struct engine_command command = {.argv = (const char *const[]){"ls", "-l"},
+                                           .n_argv = 2,
+                                           .cwd = "/",
+                                           .control = true,
+                                           .timeout_ms = 500};
+    AUTO_BUF struct buf out = BUF_INIT(4096);
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(entry_write_command(1, &command, &out, &e), 0);
+    assert_int_equal(out.len, sizeof want - 1);
+    assert_memory_equal(out.data, want, out.len);
 }
 
 static void names_to_preload_are_one_bounded_record(void **state)
@@ -307,8 +234,8 @@ static void names_to_preload_are_one_bounded_record(void **state)
 
     (void)state;
     assert_int_equal(entry_write_preload("numpy pandas", &out, &e), 0);
-    assert_int_equal(out.len, 17);
-    assert_memory_equal(out.data, "P\0\0\0\14numpy pandas", out.len);
+    assert_int_equal(out.len, 21);
+    assert_memory_equal(out.data, "P\0\0\0\20\0\0\0\0numpy pandas", out.len);
     memset(names, 'n', sizeof names);
     names[ENTRY_PRELOAD_MAX + 1] = '\0';
     assert_int_equal(entry_write_preload(names, &out, &e), -1);
@@ -320,32 +247,29 @@ static void names_to_preload_are_one_bounded_record(void **state)
 
 static void a_small_buffer_and_huge_lengths_are_errors(void **state)
 {
-    const struct engine_program small = {.code = "x", .code_len = 1};
-    const struct engine_program huge = {.code = "x", .code_len = SIZE_MAX - 3};
+    const struct engine_command small = {.code = "x", .code_len = 1};
+    const struct engine_command huge = {.code = "x", .code_len = SIZE_MAX - 3};
     AUTO_BUF struct buf out = BUF_INIT(8);
     struct err e = ERR_INIT;
-    size_t size;
 
     (void)state;
-    assert_int_equal(entry_write(&small, &out, &e), -1);
+    assert_int_equal(entry_write_command(1, &small, &out, &e), -1);
     assert_int_equal(e.kind, ERR_LIMIT);
-    assert_int_equal(entry_size(&huge, &size, &e), -1);
+    assert_int_equal(entry_write_command(1, &huge, &out, &e), -1);
+    assert_int_equal(out.len, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(frames_cut_anywhere_give_output_and_report, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(what_follows_the_report_is_ignored, setup, teardown),
-        cmocka_unit_test_setup_teardown(reports_are_understood_or_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(frames_outside_the_protocol_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(words_about_waiting_and_starting_have_their_time, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(the_largest_frame_is_accepted, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_consumer_can_stop, setup, teardown),
-        cmocka_unit_test(the_envelope_is_written_byte_for_byte),
-        cmocka_unit_test(no_input_is_no_record),
+        cmocka_unit_test(a_frame_is_taken_when_it_is_whole),
+        cmocka_unit_test(reports_are_understood_or_refused),
+        cmocka_unit_test(frames_outside_the_protocol_are_refused),
+        cmocka_unit_test(words_about_waiting_and_starting_are_known),
+        cmocka_unit_test(the_largest_frame_is_accepted),
+        cmocka_unit_test(a_run_is_written_byte_for_byte),
+        cmocka_unit_test(a_run_without_anything_has_code_all_the_same),
+        cmocka_unit_test(a_command_is_written_byte_for_byte),
         cmocka_unit_test(names_to_preload_are_one_bounded_record),
         cmocka_unit_test(a_small_buffer_and_huge_lengths_are_errors),
     };

@@ -5,7 +5,7 @@
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/engine/engine.h"
-#include "common/engine/psandbox_frame.h"
+#include "common/engine/entry_frame.h"
 #include "tests/fakes/engine_rows.h"
 #include "tests/fakes/fake_engine.h"
 
@@ -26,11 +26,8 @@
 #define UNPAUSE  "POST /v1.41/containers/" ID "/unpause"
 #define INSPECT  "GET /v1.41/containers/" ID "/json"
 
-/* Bytes of "true" as a command, and of an end of command 1. */
+/* Bytes of "true" as a command. */
 #define TRUE_RECORD "X\0\0\0\12\0\0\0\1Atrue\0"
-#define ENDED_1     "\1\0\0\0\0\0\0\x5eR\0\0\0\x59\0\0\0\1" REPORT
-#define UP          "\1\0\0\0\0\0\0\11W\0\0\0\4\0\0\0\0"
-#define OUT_1       "\1\0\0\0\0\0\0\13O\0\0\0\6\0\0\0\1hi"
 
 static const struct engine_spec spec1 = {.image = "any:1",
                                          .psandbox = true,
@@ -86,13 +83,13 @@ static uint32_t run_true(struct staying *s)
 }
 
 /* The next event that is one; -1: lost. */
-static int next(struct staying *s, struct engine_psandbox_event *event)
+static int next(struct staying *s, struct engine_event *event)
 {
     struct pollfd p = {.events = POLLIN};
     int r;
 
     while ((r = s->engine->ops->psandbox_read(s->engine, event, &s->e)) == 0 &&
-           event->kind == ENGINE_PSANDBOX_NOTHING) {
+           event->kind == ENGINE_EVENT_NOTHING) {
         p.fd = s->engine->ops->fd(s->engine);
         assert_int_equal(poll(&p, 1, WAITS_MS), 1);
     }
@@ -102,34 +99,34 @@ static int next(struct staying *s, struct engine_psandbox_event *event)
 static void a_command_runs_to_its_end_in_any_portions(void **state)
 {
     static const struct fake_later later[] = {
-        {sizeof TRUE_RECORD - 1, BYTES(OUT_1 ENDED_1)},
+        {sizeof TRUE_RECORD - 1, BYTES(STREAM_OUT STREAM_REPORT)},
         {0},
     };
 
     (void)state;
     for (size_t chop = 0; chop < 12; chop++) {
-        struct engine_psandbox_event event;
+        struct engine_event event;
         const char *input;
         struct staying s;
         int end;
 
         begin(&s,
-              (struct fake_reply){.stream = UP,
-                                  .stream_len = sizeof UP - 1,
+              (struct fake_reply){.stream = STREAM_STARTED,
+                                  .stream_len = sizeof STREAM_STARTED - 1,
                                   .later = later,
                                   .chop = chop,
                                   .hold_ms = WAITS_MS},
               "{}");
         assert_int_equal(run_true(&s), 1);
         assert_int_equal(next(&s, &event), 0);
-        assert_int_equal(event.kind, ENGINE_PSANDBOX_UP);
+        assert_int_equal(event.kind, ENGINE_EVENT_TIER);
         assert_int_equal(next(&s, &event), 0);
-        assert_int_equal(event.kind, ENGINE_PSANDBOX_OUT);
+        assert_int_equal(event.kind, ENGINE_EVENT_OUT);
         assert_int_equal(event.id, 1);
         assert_int_equal(event.len, 2);
         assert_memory_equal(event.data, "hi", 2);
         assert_int_equal(next(&s, &event), 0);
-        assert_int_equal(event.kind, ENGINE_PSANDBOX_ENDED);
+        assert_int_equal(event.kind, ENGINE_EVENT_ENDED);
         assert_int_equal(event.outcome.end, ENGINE_EXITED);
         assert_int_equal(event.outcome.exit_code, 7);
         assert_int_equal(fake_engine_input(s.fake, &input, &end), sizeof TRUE_RECORD - 1);
@@ -147,7 +144,7 @@ static void a_command_runs_to_its_end_in_any_portions(void **state)
 static void check_lost(const char *text, size_t len, bool ends, const char *inspected,
                        enum err_kind kind, const char *words)
 {
-    struct engine_psandbox_event event = {0};
+    struct engine_event event = {0};
     struct staying s;
     int r;
 
@@ -173,30 +170,30 @@ static void what_is_not_the_protocol_ends_it(void **state)
     (void)state;
     check_lost(BYTES("HTTP/1.1 200 OK"), false, "{}", ERR_PROTOCOL, "kind");
     check_lost(BYTES("\1\0\0\0\0\0\0\5Q\0\0\0\4"), false, "{}", ERR_PROTOCOL, "kind");
-    check_lost(BYTES("\1\0\0\0\0\0\0\5O\0\1\0\1"), false, "{}", ERR_PROTOCOL, "limit");
+    check_lost(BYTES("\1\0\0\0\0\0\0\5O\0\1\0\5"), false, "{}", ERR_PROTOCOL, "limit");
     check_lost(BYTES("\1\0\0\0\0\0\0\5O\0\0\0\4"), false, "{}", ERR_PROTOCOL, "limit");
     check_lost(BYTES("\1\0\0\0\0\0\0\12O\0\0\0\5\0\0\0\2x"), false, "{}", ERR_PROTOCOL, "not run");
-    check_lost(BYTES("\1\0\0\0\0\0\0\12R\0\0\0\5\0\0\0\1x"), false, "{}", ERR_INVALID, "");
-    check_lost(BYTES(UP UP), false, "{}", ERR_PROTOCOL, "not run");
-    check_lost(BYTES(ENDED_1 ENDED_1), false, "{}", ERR_PROTOCOL, "not run");
+    check_lost(BYTES("\1\0\0\0\0\0\0\12R\0\0\0\5\0\0\0\1x"), false, "{}", ERR_PROTOCOL, "frame R");
+    check_lost(BYTES(STREAM_STARTED STREAM_STARTED), false, "{}", ERR_PROTOCOL, "same tier");
+    check_lost(BYTES(STREAM_REPORT STREAM_REPORT), false, "{}", ERR_PROTOCOL, "not run");
 }
 
 static void how_it_was_lost_is_told(void **state)
 {
     (void)state;
-    check_lost(BYTES(UP), true,
+    check_lost(BYTES(STREAM_STARTED), true,
                "{\"State\":{\"Running\":false,\"OOMKilled\":true,\"ExitCode\":137}}", ERR_LOST,
                "ran out of memory");
-    check_lost(BYTES(UP), true,
+    check_lost(BYTES(STREAM_STARTED), true,
                "{\"State\":{\"Running\":false,\"OOMKilled\":false,\"ExitCode\":137}}", ERR_LOST,
                "ended from outside, with status 137");
-    check_lost(BYTES(UP), true, "{}", ERR_LOST, "ended from outside");
+    check_lost(BYTES(STREAM_STARTED), true, "{}", ERR_LOST, "ended from outside");
     check_lost(BYTES("\2\0\0\0\0\0\0\7no disk"), true, "{}", ERR_REFUSED, "no disk");
 }
 
 static void commands_that_make_no_sense_are_refused(void **state)
 {
-    AUTO_FREE char *large = mem_alloc(PSANDBOX_RECORD_MAX + 1);
+    AUTO_FREE char *large = mem_alloc(ENTRY_RECORD_MAX + 1);
     const struct {
         struct engine_command command;
         enum err_kind kind;
@@ -221,14 +218,14 @@ static void commands_that_make_no_sense_are_refused(void **state)
     uint32_t id;
 
     (void)state;
-    memset(large, 'x', PSANDBOX_RECORD_MAX);
+    memset(large, 'x', ENTRY_RECORD_MAX);
     begin(&s, (struct fake_reply){.hold_ms = WAITS_MS}, "{}");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         s.e.kind = ERR_NONE;
         assert_int_equal(s.engine->ops->psandbox_exec(s.engine, &cases[i].command, &id, &s.e), -1);
         assert_int_equal(s.e.kind, cases[i].kind);
     }
-    for (int i = 0; i < ENGINE_PSANDBOX_COMMANDS; i++)
+    for (int i = 0; i < ENGINE_COMMANDS_MAX; i++)
         assert_int_equal(run_true(&s), i + 1);
     assert_int_equal(s.engine->ops->psandbox_exec(s.engine, &true_command, &id, &s.e), -1);
     assert_int_equal(s.e.kind, ERR_LIMIT);
@@ -263,7 +260,7 @@ static void what_does_not_go_out_at_once_goes_later(void **state)
     begin(&s, (struct fake_reply){.hold_ms = WAITS_MS, .deaf = 0, .delay_ms = 0}, "{}");
     assert_int_equal(s.engine->ops->psandbox_exec(s.engine, &command, &id, &s.e), 0);
     while (s.engine->ops->psandbox_waits(s.engine) & POLLOUT) {
-        struct engine_psandbox_event event;
+        struct engine_event event;
         struct pollfd p = {.fd = s.engine->ops->fd(s.engine), .events = POLLOUT};
 
         assert_int_equal(poll(&p, 1, WAITS_MS), 1);

@@ -82,7 +82,7 @@ static void the_newest_allowed_image_of_each_language_is_found(void **state)
     assert_string_equal(r.items[1].image, "sandcgi-runner-python:latest");
     assert_string_equal(r.items[1].version, "3.11.2");
     assert_string_equal(r.items[1].libraries, "numpy=1.24.2 pandas=1.5.3");
-    assert_int_equal(r.items[1].protocol, 1);
+    assert_int_equal(r.items[1].protocol, 2);
     assert_true(r.items[1].warm && !r.items[0].warm && !r.items[2].warm);
     assert_string_equal(r.items[1].preload, "numpy pandas");
     assert_string_equal(r.items[2].preload, "");
@@ -113,11 +113,11 @@ static void check_warm(const char *labels, bool warm, const char *preload)
 static void only_images_that_say_so_can_wait(void **state)
 {
     (void)state;
-    check_warm("\"sandbox.protocol\":\"1\",\"sandbox.warm\":\"true\"", true, "");
-    check_warm("\"sandbox.protocol\":\"1\",\"sandbox.warm\":\"yes\"", false, "");
+    check_warm("\"sandbox.protocol\":\"2\",\"sandbox.warm\":\"true\"", true, "");
+    check_warm("\"sandbox.protocol\":\"2\",\"sandbox.warm\":\"yes\"", false, "");
     check_warm("\"sandbox.warm\":\"true\",\"sandbox.preload\":\"a\"", false, "");
-    check_warm("\"sandbox.protocol\":\"1\",\"sandbox.preload\":\"a\"", false, "");
-    check_warm("\"sandbox.protocol\":\"1\",\"sandbox.warm\":\"true\",\"sandbox.preload\":\"a\\nb\"",
+    check_warm("\"sandbox.protocol\":\"2\",\"sandbox.preload\":\"a\"", false, "");
+    check_warm("\"sandbox.protocol\":\"2\",\"sandbox.warm\":\"true\",\"sandbox.preload\":\"a\\nb\"",
                true, "");
 }
 

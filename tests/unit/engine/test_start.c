@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 static struct engine_spec spec1 = {.image = "runner-x:1",
-                                   .protocol = 1,
+                                   .protocol = 2,
                                    .data_path = "/srv/x",
                                    .user = "1000:1000",
                                    .instance = "t",

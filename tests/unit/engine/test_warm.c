@@ -21,8 +21,8 @@
 #include <cmocka.h>
 
 #define NAMES    "numpy pandas"
-#define PRELOAD  "SBX1P\0\0\0\14" NAMES
-#define PROGRAM  "C\0\0\0\1cG\0\0\0\0"
+#define PRELOAD  "P\0\0\0\20\0\0\0\0" NAMES
+#define PROGRAM  "C\0\0\0\5\0\0\0\1cX\0\0\0\4\0\0\0\1"
 #define WAITS_MS 5000 /* far longer than any test */
 #define UPDATE   "POST /v1.41/containers/" ID "/update"
 #define UPDATED(code, text)                                                                        \
@@ -36,13 +36,13 @@
     }
 
 static const struct engine_spec spec1 = {.image = "runner-x:1",
-                                         .protocol = 1,
+                                         .protocol = 2,
                                          .data_path = "/srv/x",
                                          .user = "1000:1000",
                                          .instance = "t",
                                          .run_id = "r1",
                                          .deadline_unix = 1};
-static const struct engine_program program1 = {.code = "c", .code_len = 1};
+static const struct engine_command program1 = {.code = "c", .code_len = 1};
 
 static bool take(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
@@ -212,10 +212,12 @@ static void what_is_not_the_protocol_ends_the_waiting(void **state)
 {
     (void)state;
     check_lost(BYTES("HTTP/1.1 200 OK"), false, ERR_PROTOCOL, "kind");
-    check_lost(BYTES(STREAM_OUT), false, ERR_PROTOCOL, "before it had a program");
-    check_lost(BYTES(STREAM_WARM), false, ERR_PROTOCOL, "before it had a program");
-    check_lost(BYTES(STREAM_REPORT), false, ERR_PROTOCOL, "before it had a program");
-    check_lost(BYTES(STREAM_STARTED STREAM_STARTED), false, ERR_PROTOCOL, "unknown tier");
+    check_lost(BYTES(STREAM_OUT), false, ERR_PROTOCOL, "does not run");
+    check_lost(BYTES(STREAM_WARM), false, ERR_PROTOCOL, "does not run");
+    check_lost(BYTES(STREAM_REPORT), false, ERR_PROTOCOL, "does not run");
+    check_lost(BYTES(STREAM_STARTED STREAM_STARTED), false, ERR_PROTOCOL, "same tier");
+    check_lost(BYTES(STREAM_PRELOADED STREAM_STARTED), false, ERR_PROTOCOL, "same tier");
+    check_lost(BYTES("\1\0\0\0\0\0\0\20W\0\0\0\13\0\0\0\1started"), false, ERR_PROTOCOL, "same tier");
 }
 
 static void one_that_chatters_while_it_waits_is_given_up(void **state)

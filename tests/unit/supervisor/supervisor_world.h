@@ -73,7 +73,7 @@ static inline void world_open(struct world *w, struct fixture *f)
     w->runner = (struct engine_runner){.language = (char *)(uintptr_t) "python",
                                        .image = (char *)(uintptr_t) "runner:latest",
                                        .image_id = (char *)(uintptr_t) "sha256:1",
-                                       .protocol = 1,
+                                       .protocol = 2,
                                        .preload = (char *)(uintptr_t) "numpy",
                                        .warm = true};
     w->start = (struct supervisor_start){

@@ -61,7 +61,7 @@ static int set_up(void **state)
     w->runner = (struct engine_runner){.language = (char *)(uintptr_t) "python",
                                        .image = (char *)(uintptr_t) "runner:latest",
                                        .image_id = (char *)(uintptr_t) "sha256:1",
-                                       .protocol = 1};
+                                       .protocol = 2};
     snprintf(w->socket, sizeof w->socket, "%s/s", w->f->dir);
     w->listen_fd = sock_listen(w->socket, NULL, &e);
     assert_true(w->listen_fd >= 0);

@@ -186,7 +186,7 @@ static json_t *make_config(const struct engine_spec *spec)
     return config;
 }
 
-/* Plain images get their environment from the engine, the others through the envelope. */
+/* Plain images get their environment from the engine, the others with the program. */
 static int add_environment(json_t *config, const struct engine_spec *spec)
 {
     json_t *list = json_array();

@@ -89,7 +89,7 @@ struct docker_container {
                     the container, so removal never needs a reply */
     char *image; /* for errors */
     char id[65];
-    struct talk talk; /* talk.stream is NULL unless it is started and usable */
+    struct talk talk;            /* talk.stream is NULL unless it is started and usable */
     struct docker_stream *spent; /* of a program that is over; NULL: none */
 };
 

@@ -3,8 +3,8 @@
  * describes it for authors of images.
  *
  * Records go to the container's stdin, frames come from its stdout: {tag, length as 32 bits
- * big-endian, payload}, the payload with the id of a command, 32 bits big-endian, in front; 0 is the
- * container's. Frames are written by a container and so are hostile.
+ * big-endian, payload}, the payload with the id of a command, 32 bits big-endian, in front; 0 is
+ * the container's. Frames are written by a container and so are hostile.
  */
 #pragma once
 

@@ -22,8 +22,7 @@ static void command_fail(struct command *c, const char *what)
 void command_add_code(struct command *c, const struct options *o, const char *data, size_t len)
 {
     if (c->code_fd == 0)
-        c->code_fd =
-            open(o->script, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        c->code_fd = open(o->script, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (c->code_fd < 0)
         command_fail(c, "creating the script");
     else if (!write_all(c->code_fd, data, len))
@@ -310,7 +309,7 @@ static bool stream_take(struct command *c, enum stream_of of)
 
     if (n > 0) {
         s->due -= (size_t)n < s->due ? (size_t)n : s->due;
-        frame_begin("KOE"[of], c->id, (size_t)n); /* enum stream_of */
+        frame_begin("KOE"[of], c -> id, (size_t)n); /* enum stream_of */
         return true;
     }
     if (n == 0 || (errno != EAGAIN && errno != EINTR)) {

@@ -1,5 +1,5 @@
-/* One command or run: its process, its standard input and control channel, and what it prints. A run
- * is a program in the image's own language; the rest of the container ends with it. */
+/* One command or run: its process, its standard input and control channel, and what it prints. A
+ * run is a program in the image's own language; the rest of the container ends with it. */
 #pragma once
 
 #include "runners/common/entry.h"
@@ -50,7 +50,8 @@ struct command {
     char why[CHILD_WHY_MAX];
 };
 
-/* Appends to the code or the input of a command that has not begun; a failure is kept for its start.
+/* Appends to the code or the input of a command that has not begun; a failure is kept for its
+ * start.
  */
 void command_add_code(struct command *c, const struct options *o, const char *data, size_t len);
 void command_fill(struct command *c, const char *data, size_t len);

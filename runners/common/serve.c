@@ -1,6 +1,6 @@
-/* The container's loop: any number of commands and runs, several at the same time, until stdin ends.
- * Memory holds one frame on its way out, the commands' standard input, and what programs
- * have not read from their control channels. */
+/* The container's loop: any number of commands and runs, several at the same time, until stdin
+ * ends. Memory holds one frame on its way out, the commands' standard input, and what programs have
+ * not read from their control channels. */
 #include "runners/common/command.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@ static struct command commands[COMMANDS_MAX];
 static struct {
     const struct options *options;
     int signal_fd;
-    bool claimed; /* a run has come: nothing is told of waiting any more */
-    bool alone;   /* no process but ours is left */
+    bool claimed;   /* a run has come: nothing is told of waiting any more */
+    bool alone;     /* no process but ours is left */
     unsigned first; /* command whose output is looked at first */
     bool over;      /* the server is gone, or the container is stopped */
     int status;     /* then: ours */
@@ -237,8 +237,8 @@ static void on_signals(void)
 /* Only its last frame is still to be sent. */
 static bool can_end(const struct command *c)
 {
-    return c->state == COMMAND_FAILED || (c->state == COMMAND_OVER && command_drained(c) &&
-                                          (!c->run || self.alone || c->last));
+    return c->state == COMMAND_FAILED ||
+           (c->state == COMMAND_OVER && command_drained(c) && (!c->run || self.alone || c->last));
 }
 
 /* Time until something has to happen without an event; -1 = none. */
@@ -314,8 +314,8 @@ static nfds_t fill_polls(struct pollfd *p, struct pollfd **streams)
         for (int of = 0; of < STREAM_N; of++) {
             short events = lives ? output_events(c, (enum stream_of)of, busy) : 0;
 
-            (*streams)[i * STREAM_N + (size_t)of] =
-                (struct pollfd){.fd = events ? c->streams[of].fd : -1, .events = events};
+            (*streams)[i * STREAM_N + (size_t)of] = (struct pollfd){
+                .fd = events ? c->streams[of].fd : -1, .events = events};
         }
     }
     return (nfds_t)(*streams - p) + used * STREAM_N;

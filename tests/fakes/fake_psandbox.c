@@ -368,10 +368,10 @@ static int container_read(struct engine *engine, struct engine_event *out, struc
     buf_clear(&b->given);
     b->given = b->words[0].data;
     *out = (struct engine_event){.kind = b->words[0].kind,
-                                          .id = b->words[0].id,
-                                          .data = buf_str(&b->given),
-                                          .len = b->given.len,
-                                          .outcome = b->words[0].outcome};
+                                 .id = b->words[0].id,
+                                 .data = buf_str(&b->given),
+                                 .len = b->given.len,
+                                 .outcome = b->words[0].outcome};
     b->n_words--;
     memmove(b->words, b->words + 1, b->n_words * sizeof *b->words);
     return 0;

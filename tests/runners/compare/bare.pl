@@ -1,6 +1,6 @@
 # What a program does without any entry program: PID 1 of one container starts the bare interpreter again and again, each
-# time in an empty /data and /tmp. It speaks sandbox.protocol=2, one run after another: it empties the folders and says W;
-# then come the records, the program's frames, and a report with exitCode and signal.
+# time in an empty /data and /tmp. It speaks sandbox.protocol=2, one run after another: after a record N it empties the
+# folders and says W; then come the run's records, the program's frames, and a report with exitCode and signal.
 # perl, since every Debian image has it.
 #
 # usage: perl bare.pl SCRIPT PROGRAM [ARGUMENT…]
@@ -50,13 +50,16 @@ sub open_input {
     return $file;
 }
 
+sub read_record {
+    my ($tag, $len, $id) = unpack('aNN', read_exactly(9));
+    return ($tag, $id, read_exactly($len - 4));
+}
+
 sub read_run {
     my ($script) = @_;
     my %job = (code => '', input => '', arguments => [], variables => []);
     while (1) {
-        my ($tag, $len, $id) = unpack('aNN', read_exactly(9));
-        my $payload = read_exactly($len - 4);
-        $run = $id;
+        (my $tag, $run, my $payload) = read_record();
         if    ($tag eq 'C') { $job{code} .= $payload }
         elsif ($tag eq 'I') { $job{input} .= $payload }
         elsif ($tag eq 'X') {
@@ -110,7 +113,7 @@ sub relay {
 
 my ($script, @command) = @ARGV;
 $^F = 2;
-while (1) {
+while ((read_record())[0] eq 'N') {
     system('find', '/data', '/tmp', '/dev/shm', '-mindepth', '1', '-delete');
     $run = 0;
     send_frame('W', 'started');

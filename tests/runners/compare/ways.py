@@ -123,6 +123,10 @@ class Bare:
         command = ["perl", "/bare.pl", *BARE_COMMANDS[language]]
         self.container = container.Container(language, self.data, command, [f"{HERE}/bare.pl:/bare.pl:ro"])
         self.frames = self.container.frames()
+        self.make_ready()
+
+    def make_ready(self):
+        self.container.send(sbx.record("N", 0))
         await_word(self.frames, "started")
 
     def run(self, program):
@@ -131,7 +135,7 @@ class Bare:
         self.container.send(records(program))
         collect(self.frames, outcome)
         outcome.files = look_at(self.data)
-        await_word(self.frames, "started")
+        self.make_ready()
         return outcome
 
     def close(self):

@@ -155,8 +155,7 @@ static void a_run_makes_five_calls_and_ends_at_the_report(void **state)
                                    "POST /v1.41/containers/" ID "/start\n"
                                    "DELETE /v1.41/containers/sandcgi-r1?force=1&v=1\n");
         assert_int_equal(r.input_len, 10 + 15);
-        assert_memory_equal(r.input, "C\0\0\0\5\0\0\0\1cX\0\0\0\12\0\0\0\1T3500\0",
-                            r.input_len);
+        assert_memory_equal(r.input, "C\0\0\0\5\0\0\0\1cX\0\0\0\12\0\0\0\1T3500\0", r.input_len);
         assert_int_equal(r.input_end, 1);
         result_clear(&r);
     }

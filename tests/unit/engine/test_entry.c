@@ -1,4 +1,5 @@
-/* The container protocol's frames and records (entry_frame.h). What a container sends is hostile. */
+/* The container protocol's frames and records (entry_frame.h). What a container sends is hostile.
+ */
 #include "config.h"
 
 #include "common/base/buf.h"
@@ -28,8 +29,10 @@ static void a_frame_is_taken_when_it_is_whole(void **state)
         char tag;
         const char *text;
         enum engine_event_kind kind;
-    } frames[] = {{'O', "out", ENGINE_EVENT_OUT},        {'E', "error", ENGINE_EVENT_ERR},
-                  {'K', "word", ENGINE_EVENT_CONTROL},   {'F', "no file", ENGINE_EVENT_FAILED},
+    } frames[] = {{'O', "out", ENGINE_EVENT_OUT},
+                  {'E', "error", ENGINE_EVENT_ERR},
+                  {'K', "word", ENGINE_EVENT_CONTROL},
+                  {'F', "no file", ENGINE_EVENT_FAILED},
                   {'R', good_report, ENGINE_EVENT_ENDED}};
     struct engine_event event = {0};
 
@@ -107,7 +110,7 @@ static void reports_are_understood_or_refused(void **state)
 static void frames_outside_the_protocol_are_refused(void **state)
 {
     static const char *const heads[] = {
-        "X\0\0\0\5",    "o\0\0\0\5",    "O\0\1\0\5", "O\xff\xff\xff\xff", "O\0\0\0\4",
+        "X\0\0\0\5", "o\0\0\0\5", "O\0\1\0\5", "O\xff\xff\xff\xff", "O\0\0\0\4",
         "O\0\0\0\0", "R\0\0\4\5", "R\0\0\0\4", "W\0\0\0\x25",       "\1\0\0\0\0"};
 
     (void)state;

@@ -217,7 +217,8 @@ static void what_is_not_the_protocol_ends_the_waiting(void **state)
     check_lost(BYTES(STREAM_REPORT), false, ERR_PROTOCOL, "does not run");
     check_lost(BYTES(STREAM_STARTED STREAM_STARTED), false, ERR_PROTOCOL, "same tier");
     check_lost(BYTES(STREAM_PRELOADED STREAM_STARTED), false, ERR_PROTOCOL, "same tier");
-    check_lost(BYTES("\1\0\0\0\0\0\0\20W\0\0\0\13\0\0\0\1started"), false, ERR_PROTOCOL, "same tier");
+    check_lost(BYTES("\1\0\0\0\0\0\0\20W\0\0\0\13\0\0\0\1started"), false, ERR_PROTOCOL,
+               "same tier");
 }
 
 static void one_that_chatters_while_it_waits_is_given_up(void **state)

@@ -84,6 +84,8 @@ static bool take_code(struct command *c, const char *data, size_t len)
 {
     if (!c->run && (find_run() || !self.options->script || c->input.fd > 0))
         return false;
+    if (!c->run)
+        self.alone = false;
     c->run = self.claimed = true;
     command_add_code(c, self.options, data, len);
     return true;

@@ -146,13 +146,13 @@ static int probe_ask(struct probe *p, const char *targets, struct buf *out, stru
     for (char *word = strtok_r(words, " \n", &rest); word && command.n_argv < ARRAY_LEN(argv);
          word = strtok_r(NULL, " \n", &rest))
         argv[command.n_argv++] = word;
-    if (ops->psandbox_exec(p->engine, &command, &id, e) < 0)
+    if (ops->exec(p->engine, &command, &id, e) < 0)
         return -1;
     while (!deadline_passed(d)) {
-        if (ops->psandbox_read(p->engine, &ev, e) < 0)
+        if (ops->read(p->engine, &ev, e) < 0)
             return -1;
         if (ev.kind == ENGINE_EVENT_NOTHING) {
-            struct pollfd w = {.fd = ops->fd(p->engine), .events = ops->psandbox_waits(p->engine)};
+            struct pollfd w = {.fd = ops->fd(p->engine), .events = ops->waits(p->engine)};
             poll(&w, 1, deadline_poll_ms(d));
         } else if (ev.kind == ENGINE_EVENT_OUT) {
             buf_add(out, ev.data, ev.len);

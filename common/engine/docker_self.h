@@ -107,14 +107,13 @@ int docker_network(struct docker *d, enum network_tier tier, struct err *e);
 int docker_start(struct engine *engine, const struct engine_spec *spec,
                  const struct engine_attend *attend, struct deadline d, struct err *e);
 int docker_limit_cpu(struct engine *engine, uint64_t cpu_milli, struct err *e);
-int docker_psandbox_exec(struct engine *engine, const struct engine_command *command,
-                         uint32_t *out_id, struct err *e);
-int docker_psandbox_read(struct engine *engine, struct engine_event *out, struct err *e);
-int docker_psandbox_control(struct engine *engine, uint32_t id, const char *data, size_t len,
-                            struct err *e);
-int docker_psandbox_kill(struct engine *engine, uint32_t id, struct err *e);
-short docker_psandbox_waits(struct engine *engine);
-int docker_psandbox_pause(struct engine *engine, bool pause, struct err *e);
+int docker_exec(struct engine *engine, const struct engine_command *command, uint32_t *out_id,
+                struct err *e);
+int docker_read(struct engine *engine, struct engine_event *out, struct err *e);
+int docker_control(struct engine *engine, uint32_t id, const char *data, size_t len, struct err *e);
+int docker_kill(struct engine *engine, uint32_t id, struct err *e);
+short docker_waits(struct engine *engine);
+int docker_pause(struct engine *engine, bool pause, struct err *e);
 int docker_reap(struct engine *engine, const char *instance,
                 bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
                 size_t *seen, struct err *e);

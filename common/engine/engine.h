@@ -120,7 +120,7 @@ struct engine_command {
     size_t input_len;
     /* Then it and what it started is killed; 0: never. A run's begins when it is handed over. */
     uint64_t timeout_ms;
-    bool control; /* of a command: descriptor 3 is the other end of psandbox_control */
+    bool control; /* of a command: descriptor 3 is the other end of control */
 };
 
 enum engine_event_kind {
@@ -197,25 +197,23 @@ struct engine_ops {
     /* The version of the API that was agreed on, "" as long as no call has been made. Borrowed. */
     const char *(*version)(struct engine *);
     /*
-     * The next six are for persistent sandboxes. All but psandbox_pause only send or take what is
-     * possible at once. ERR_LOST: there is no container (any more).
+     * The next six are for containers that take commands, as persistent sandboxes do. All but pause
+     * only send or take what is possible at once. ERR_LOST: there is no container (any more).
      *
      * Sends a command; *out_id is never used again. ERR_LIMIT: too many run, or it is too large.
      */
-    int (*psandbox_exec)(struct engine *, const struct engine_command *, uint32_t *out_id,
-                         struct err *);
+    int (*exec)(struct engine *, const struct engine_command *, uint32_t *out_id, struct err *);
     /* Sends what is left to send and takes one event; to be called until that is NOTHING. -1: as
      * look; no command's end is known. */
-    int (*psandbox_read)(struct engine *, struct engine_event *out, struct err *);
+    int (*read)(struct engine *, struct engine_event *out, struct err *);
     /* Writes to the command's descriptor 3. 0, too, when the command has ended, as for kill. */
-    int (*psandbox_control)(struct engine *, uint32_t id, const char *data, size_t len,
-                            struct err *);
+    int (*control)(struct engine *, uint32_t id, const char *data, size_t len, struct err *);
     /* Kills the command and what it started in its session or its tree; its end is an event. */
-    int (*psandbox_kill)(struct engine *, uint32_t id, struct err *);
+    int (*kill)(struct engine *, uint32_t id, struct err *);
     /* What fd is to be polled for: POLLIN, and POLLOUT while something is left to send. */
-    short (*psandbox_waits)(struct engine *);
+    short (*waits)(struct engine *);
     /* Freezes all processes of the container, or lets them go on; their timers go on. */
-    int (*psandbox_pause)(struct engine *, bool pause, struct err *);
+    int (*pause)(struct engine *, bool pause, struct err *);
     /* Lists runner images in the repositories of allow. */
     int (*runners)(struct engine *, const char *allow, struct engine_runners *out, struct err *);
     /* Removes those of the instance's containers that orphan names. Returns how many, or -1; *seen

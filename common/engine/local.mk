@@ -6,7 +6,7 @@ libengine_a_SOURCES = \
 	common/engine/docker_http.c common/engine/docker_http.h \
 	common/engine/docker_list.c common/engine/docker_list.h \
 	common/engine/docker_network.c \
-	common/engine/docker_psandbox.c \
+	common/engine/docker_commands.c \
 	common/engine/docker_self.h \
 	common/engine/docker_stream.c common/engine/docker_stream.h \
 	common/engine/docker_talk.c \

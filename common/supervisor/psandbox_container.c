@@ -116,7 +116,7 @@ void psandbox_pause(struct psandbox *s)
 {
     struct err e = ERR_INIT;
 
-    if (s->base.engine->ops->psandbox_pause(s->base.engine, true, &e) < 0) {
+    if (s->base.engine->ops->pause(s->base.engine, true, &e) < 0) {
         log_warn("cannot pause sandbox %s: %s", s->base.start->run_id, e.text);
         s->cannot_pause = true;
         s->unread = true; /* its end is noticed now, if that is why */
@@ -130,7 +130,7 @@ int psandbox_unpause(struct psandbox *s, struct err *e)
 {
     if (!s->paused)
         return 0;
-    if (s->base.engine->ops->psandbox_pause(s->base.engine, false, e) < 0)
+    if (s->base.engine->ops->pause(s->base.engine, false, e) < 0)
         return lose(s, e);
     s->paused = false;
     s->used_ms = clock_mono_ms();
@@ -144,7 +144,7 @@ int psandbox_send(struct psandbox *s, const struct engine_command *command, uint
     if (psandbox_unpause(s, e) < 0)
         return -1;
     s->unread = true;
-    if (s->base.engine->ops->psandbox_exec(s->base.engine, command, out_id, e) == 0)
+    if (s->base.engine->ops->exec(s->base.engine, command, out_id, e) == 0)
         return 0;
     return e->kind == ERR_LOST ? lose(s, e) : -1;
 }
@@ -154,6 +154,6 @@ void psandbox_kill_command(struct psandbox *s, uint32_t id)
     struct err e = ERR_INIT;
 
     s->unread = true;
-    if (s->base.engine->ops->psandbox_kill(s->base.engine, id, &e) < 0)
+    if (s->base.engine->ops->kill(s->base.engine, id, &e) < 0)
         log_debug("sandbox %s: %s", s->base.start->run_id, e.text); /* its end is noticed anyway */
 }

@@ -162,7 +162,7 @@ static void on_engine(struct psandbox *s)
     for (int i = 0; i < EVENTS_AT_ONCE && s->unread && !s->stop; i++) {
         struct engine_event ev;
 
-        if (s->base.engine->ops->psandbox_read(s->base.engine, &ev, &e) < 0) {
+        if (s->base.engine->ops->read(s->base.engine, &ev, &e) < 0) {
             psandbox_stop(s, "lost", e.text);
             return;
         }
@@ -288,7 +288,7 @@ static void serve(struct psandbox *s)
     while (psandbox_tick(s)) {
         struct pollfd p[2] = {
             {.fd = s->base.channel.loop.fd, .events = POLLIN},
-            {.fd = ops->fd(s->base.engine), .events = ops->psandbox_waits(s->base.engine)}};
+            {.fd = ops->fd(s->base.engine), .events = ops->waits(s->base.engine)}};
 
         if (poll(p, 2, s->unread ? 0 : -1) < 0 && errno != EINTR)
             psandbox_stop(s, "lost", "its process cannot go on");

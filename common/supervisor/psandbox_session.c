@@ -247,8 +247,7 @@ static int send_cell(struct psandbox *s, const struct psandbox_call *call, struc
     if (wire_frame(cell, &record, e) < 0)
         return -1;
     s->unread = true;
-    return s->base.engine->ops->psandbox_control(s->base.engine, s->session.id, record.data,
-                                                 record.len, e);
+    return s->base.engine->ops->control(s->base.engine, s->session.id, record.data, record.len, e);
 }
 
 static void cell_start(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,

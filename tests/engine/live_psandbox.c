@@ -70,7 +70,7 @@ static uint32_t send_command(struct staying *s, const struct engine_command *com
 {
     uint32_t id = 0;
 
-    CHECK(s->engine->ops->psandbox_exec(s->engine, command, &id, &s->l.e) == 0);
+    CHECK(s->engine->ops->exec(s->engine, command, &id, &s->l.e) == 0);
     return id;
 }
 
@@ -81,9 +81,9 @@ static int next(struct staying *s, struct engine_event *event)
 
     for (;;) {
         struct pollfd p = {.fd = s->engine->ops->fd(s->engine),
-                           .events = s->engine->ops->psandbox_waits(s->engine)};
+                           .events = s->engine->ops->waits(s->engine)};
 
-        if (s->engine->ops->psandbox_read(s->engine, event, &s->l.e) < 0)
+        if (s->engine->ops->read(s->engine, event, &s->l.e) < 0)
             return -1;
         if (event->kind != ENGINE_EVENT_NOTHING)
             return 0;
@@ -207,23 +207,21 @@ static void a_paused_one_goes_on_where_it_was(void)
     id = send_command(&s, &command);
     CHECK(next(&s, &event) == 0 && event.id == id && event.kind == ENGINE_EVENT_OUT);
     for (int i = 0; i < 2; i++)
-        CHECK(s.engine->ops->psandbox_pause(s.engine, true, &s.l.e) == 0);
-    while (s.engine->ops->psandbox_read(s.engine, &event, &s.l.e) == 0 &&
-           event.kind != ENGINE_EVENT_NOTHING)
+        CHECK(s.engine->ops->pause(s.engine, true, &s.l.e) == 0);
+    while (s.engine->ops->read(s.engine, &event, &s.l.e) == 0 && event.kind != ENGINE_EVENT_NOTHING)
         ;
     p.fd = s.engine->ops->fd(s.engine);
     poll(&p, 1, 200);
-    while (s.engine->ops->psandbox_read(s.engine, &event, &s.l.e) == 0 &&
-           event.kind != ENGINE_EVENT_NOTHING)
+    while (s.engine->ops->read(s.engine, &event, &s.l.e) == 0 && event.kind != ENGINE_EVENT_NOTHING)
         ;
     CHECK(poll(&p, 1, 500) == 0);
     for (int i = 0; i < 2; i++)
-        CHECK(s.engine->ops->psandbox_pause(s.engine, false, &s.l.e) == 0);
+        CHECK(s.engine->ops->pause(s.engine, false, &s.l.e) == 0);
     CHECK(next(&s, &event) == 0 && event.id == id);
-    CHECK(s.engine->ops->psandbox_kill(s.engine, id, &s.l.e) == 0 && await(&s, id) == 0);
+    CHECK(s.engine->ops->kill(s.engine, id, &s.l.e) == 0 && await(&s, id) == 0);
     CHECK(s.outcome.signal == SIGKILL && s.outcome.end == ENGINE_EXITED);
     /* One that is paused can be removed. */
-    CHECK(s.engine->ops->psandbox_pause(s.engine, true, &s.l.e) == 0);
+    CHECK(s.engine->ops->pause(s.engine, true, &s.l.e) == 0);
     stop(&s);
 }
 
@@ -268,7 +266,7 @@ static void one_that_is_removed_by_hand_is_lost(void)
     CHECK(next(&s, &event) == -1 && s.l.e.kind == ERR_LOST);
     printf("  %s\n", s.l.e.text);
     s.engine->ops->finish(s.engine);
-    CHECK(s.engine->ops->psandbox_exec(
+    CHECK(s.engine->ops->exec(
               s.engine,
               &(struct engine_command){.argv = (const char *const[]){"true"}, .n_argv = 1}, &id,
               &s.l.e) == -1 &&

@@ -395,12 +395,12 @@ static const struct engine_ops container_ops = {
     .start = container_start,
     .fd = container_fd,
     .finish = container_finish,
-    .psandbox_exec = container_exec,
-    .psandbox_read = container_read,
-    .psandbox_control = container_control,
-    .psandbox_kill = container_kill,
-    .psandbox_waits = container_waits,
-    .psandbox_pause = container_pause,
+    .exec = container_exec,
+    .read = container_read,
+    .control = container_control,
+    .kill = container_kill,
+    .waits = container_waits,
+    .pause = container_pause,
     .free = container_free,
 };
 

@@ -78,7 +78,7 @@ static uint32_t run_true(struct staying *s)
 {
     uint32_t id;
 
-    assert_int_equal(s->engine->ops->psandbox_exec(s->engine, &true_command, &id, &s->e), 0);
+    assert_int_equal(s->engine->ops->exec(s->engine, &true_command, &id, &s->e), 0);
     return id;
 }
 
@@ -88,7 +88,7 @@ static int next(struct staying *s, struct engine_event *event)
     struct pollfd p = {.events = POLLIN};
     int r;
 
-    while ((r = s->engine->ops->psandbox_read(s->engine, event, &s->e)) == 0 &&
+    while ((r = s->engine->ops->read(s->engine, event, &s->e)) == 0 &&
            event->kind == ENGINE_EVENT_NOTHING) {
         p.fd = s->engine->ops->fd(s->engine);
         assert_int_equal(poll(&p, 1, WAITS_MS), 1);
@@ -131,11 +131,11 @@ static void a_command_runs_to_its_end_in_any_portions(void **state)
         assert_int_equal(event.outcome.exit_code, 7);
         assert_int_equal(fake_engine_input(s.fake, &input, &end), sizeof TRUE_RECORD - 1);
         assert_memory_equal(input, TRUE_RECORD, sizeof TRUE_RECORD - 1);
-        assert_int_equal(s.engine->ops->psandbox_waits(s.engine), POLLIN);
+        assert_int_equal(s.engine->ops->waits(s.engine), POLLIN);
         /* It has ended: nothing is sent of it. */
-        assert_int_equal(s.engine->ops->psandbox_kill(s.engine, 1, &s.e), 0);
-        assert_int_equal(s.engine->ops->psandbox_control(s.engine, 1, "x", 1, &s.e), 0);
-        assert_int_equal(s.engine->ops->psandbox_waits(s.engine), POLLIN);
+        assert_int_equal(s.engine->ops->kill(s.engine, 1, &s.e), 0);
+        assert_int_equal(s.engine->ops->control(s.engine, 1, "x", 1, &s.e), 0);
+        assert_int_equal(s.engine->ops->waits(s.engine), POLLIN);
         stop(&s);
     }
 }
@@ -158,10 +158,10 @@ static void check_lost(const char *text, size_t len, bool ends, const char *insp
     if (s.e.kind != kind || !strstr(s.e.text, words))
         fail_msg("%s: %s", words, s.e.text);
     s.engine->ops->finish(s.engine);
-    assert_int_equal(s.engine->ops->psandbox_exec(s.engine, &true_command, &event.id, &s.e), -1);
+    assert_int_equal(s.engine->ops->exec(s.engine, &true_command, &event.id, &s.e), -1);
     assert_int_equal(s.e.kind, ERR_LOST);
-    assert_int_equal(s.engine->ops->psandbox_read(s.engine, &event, &s.e), -1);
-    assert_int_equal(s.engine->ops->psandbox_pause(s.engine, true, &s.e), -1);
+    assert_int_equal(s.engine->ops->read(s.engine, &event, &s.e), -1);
+    assert_int_equal(s.engine->ops->pause(s.engine, true, &s.e), -1);
     stop(&s);
 }
 
@@ -222,12 +222,12 @@ static void commands_that_make_no_sense_are_refused(void **state)
     begin(&s, (struct fake_reply){.hold_ms = WAITS_MS}, "{}");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         s.e.kind = ERR_NONE;
-        assert_int_equal(s.engine->ops->psandbox_exec(s.engine, &cases[i].command, &id, &s.e), -1);
+        assert_int_equal(s.engine->ops->exec(s.engine, &cases[i].command, &id, &s.e), -1);
         assert_int_equal(s.e.kind, cases[i].kind);
     }
     for (int i = 0; i < ENGINE_COMMANDS_MAX; i++)
         assert_int_equal(run_true(&s), i + 1);
-    assert_int_equal(s.engine->ops->psandbox_exec(s.engine, &true_command, &id, &s.e), -1);
+    assert_int_equal(s.engine->ops->exec(s.engine, &true_command, &id, &s.e), -1);
     assert_int_equal(s.e.kind, ERR_LIMIT);
     stop(&s);
 }
@@ -238,12 +238,12 @@ static void a_pause_is_the_engines_or_there_already(void **state)
 
     (void)state;
     begin(&s, (struct fake_reply){.hold_ms = WAITS_MS}, "{\"State\":{\"Paused\":false}}");
-    assert_int_equal(s.engine->ops->psandbox_pause(s.engine, true, &s.e), 0);
+    assert_int_equal(s.engine->ops->pause(s.engine, true, &s.e), 0);
     assert_non_null(strstr(fake_engine_log(s.fake), PAUSE "\n"));
-    assert_int_equal(s.engine->ops->psandbox_pause(s.engine, false, &s.e), 0);
+    assert_int_equal(s.engine->ops->pause(s.engine, false, &s.e), 0);
     stop(&s);
     begin(&s, (struct fake_reply){.hold_ms = WAITS_MS}, "{\"State\":{\"Paused\":true}}");
-    assert_int_equal(s.engine->ops->psandbox_pause(s.engine, false, &s.e), -1);
+    assert_int_equal(s.engine->ops->pause(s.engine, false, &s.e), -1);
     stop(&s);
 }
 
@@ -258,13 +258,13 @@ static void what_does_not_go_out_at_once_goes_later(void **state)
     command.input = input;
     command.input_len = 4 << 20;
     begin(&s, (struct fake_reply){.hold_ms = WAITS_MS, .deaf = 0, .delay_ms = 0}, "{}");
-    assert_int_equal(s.engine->ops->psandbox_exec(s.engine, &command, &id, &s.e), 0);
-    while (s.engine->ops->psandbox_waits(s.engine) & POLLOUT) {
+    assert_int_equal(s.engine->ops->exec(s.engine, &command, &id, &s.e), 0);
+    while (s.engine->ops->waits(s.engine) & POLLOUT) {
         struct engine_event event;
         struct pollfd p = {.fd = s.engine->ops->fd(s.engine), .events = POLLOUT};
 
         assert_int_equal(poll(&p, 1, WAITS_MS), 1);
-        if (s.engine->ops->psandbox_read(s.engine, &event, &s.e) < 0)
+        if (s.engine->ops->read(s.engine, &event, &s.e) < 0)
             break; /* the fake keeps no more than it has room for */
     }
     stop(&s);

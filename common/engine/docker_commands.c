@@ -7,20 +7,20 @@
 /* How long the engine may take to notice that a container whose stream is over has ended. */
 #define NOTICE_MS 5000
 
-static struct talk *psandbox_talk(struct engine *engine, struct err *e)
+static struct talk *command_talk(struct engine *engine, struct err *e)
 {
     struct talk *talk = &((struct docker *)engine)->container.talk;
 
     if (talk->stream && talk->protocol != 0)
         return talk;
-    err_set(e, ERR_LOST, "there is no persistent sandbox");
+    err_set(e, ERR_LOST, "there is no container that takes commands");
     return NULL;
 }
 
-int docker_psandbox_exec(struct engine *engine, const struct engine_command *command,
-                         uint32_t *out_id, struct err *e)
+int docker_exec(struct engine *engine, const struct engine_command *command, uint32_t *out_id,
+                struct err *e)
 {
-    struct talk *talk = psandbox_talk(engine, e);
+    struct talk *talk = command_talk(engine, e);
 
     if (!talk || talk_command(talk, command, e) < 0)
         return -1;
@@ -30,10 +30,10 @@ int docker_psandbox_exec(struct engine *engine, const struct engine_command *com
 }
 
 /* Appends records about a command that may have ended. */
-static int psandbox_send(struct engine *engine, char tag, uint32_t id, const char *data, size_t len,
-                         struct err *e)
+static int command_send(struct engine *engine, char tag, uint32_t id, const char *data, size_t len,
+                        struct err *e)
 {
-    struct talk *talk = psandbox_talk(engine, e);
+    struct talk *talk = command_talk(engine, e);
 
     if (!talk)
         return -1;
@@ -46,19 +46,18 @@ static int psandbox_send(struct engine *engine, char tag, uint32_t id, const cha
     return 0;
 }
 
-int docker_psandbox_control(struct engine *engine, uint32_t id, const char *data, size_t len,
-                            struct err *e)
+int docker_control(struct engine *engine, uint32_t id, const char *data, size_t len, struct err *e)
 {
-    return len == 0 ? 0 : psandbox_send(engine, 'K', id, data, len, e);
+    return len == 0 ? 0 : command_send(engine, 'K', id, data, len, e);
 }
 
-int docker_psandbox_kill(struct engine *engine, uint32_t id, struct err *e)
+int docker_kill(struct engine *engine, uint32_t id, struct err *e)
 {
-    return psandbox_send(engine, 'Z', id, "", 0, e);
+    return command_send(engine, 'Z', id, "", 0, e);
 }
 
 /* The container's stream is over; e says why. Returns -1. */
-static int psandbox_lost(struct docker *d, struct err *e)
+static int commands_lost(struct docker *d, struct err *e)
 {
     struct docker_ending ending;
 
@@ -74,17 +73,17 @@ static int psandbox_lost(struct docker *d, struct err *e)
     return err_set(e, ERR_LOST, "the container was ended from outside");
 }
 
-int docker_psandbox_read(struct engine *engine, struct engine_event *out, struct err *e)
+int docker_read(struct engine *engine, struct engine_event *out, struct err *e)
 {
-    struct talk *talk = psandbox_talk(engine, e);
+    struct talk *talk = command_talk(engine, e);
 
     *out = (struct engine_event){.kind = ENGINE_EVENT_NOTHING};
     if (!talk)
         return -1;
-    return talk_read(talk, out) == TALK_GOING_ON ? 0 : psandbox_lost((struct docker *)engine, e);
+    return talk_read(talk, out) == TALK_GOING_ON ? 0 : commands_lost((struct docker *)engine, e);
 }
 
-short docker_psandbox_waits(struct engine *engine)
+short docker_waits(struct engine *engine)
 {
     const struct talk *t = &((struct docker *)engine)->container.talk;
 
@@ -101,13 +100,13 @@ static bool is_paused(struct docker *d, bool wanted)
            json_get_bool(json_object_get(answer, "State"), "Paused", !wanted) == (int)wanted;
 }
 
-int docker_psandbox_pause(struct engine *engine, bool pause, struct err *e)
+int docker_pause(struct engine *engine, bool pause, struct err *e)
 {
     struct docker *d = (struct docker *)engine;
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
     int status;
 
-    if (!psandbox_talk(engine, e))
+    if (!command_talk(engine, e))
         return -1;
     status = docker_container_call(d, "POST", pause ? "/pause" : "/unpause", DOCKER_QUESTION_MS,
                                    &reply, e);

@@ -38,25 +38,23 @@ static void complaint_add(struct talk *t, const char *data, size_t len)
     }
 }
 
-static enum frame_push take_payload(void *ctx, enum engine_stream stream, const char *data,
-                                    size_t len, struct err *e)
+static bool take_payload(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
     struct talk *t = ctx;
 
-    (void)e;
     if (t->protocol == 0)
-        return t->sink->output(t->sink->ctx, stream, data, len) ? FRAME_MORE : FRAME_STOP;
+        return t->sink->output(t->sink->ctx, stream, data, len);
     if (stream == ENGINE_STDOUT)
         buf_add(&t->in, data, len);
     else
         complaint_add(t, data, len);
-    return FRAME_MORE;
+    return true;
 }
 
 /* Receives one portion. *out_more: there may be another at once. */
 static enum talk_end talk_receive(struct talk *t, bool *out_more)
 {
-    const struct docker_frame_out out = {.payload = take_payload, .ctx = t};
+    const struct engine_sink out = {take_payload, t};
     char chunk[TALK_READ_BYTES];
     size_t len;
     enum stream_got got = docker_stream_recv(t->stream, chunk, sizeof chunk, &len);

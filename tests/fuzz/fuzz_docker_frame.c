@@ -6,25 +6,23 @@
 #include "common/engine/frame.h"
 #include "tests/fuzz/fuzz.h"
 
-static enum frame_push take(void *ctx, enum engine_stream stream, const char *data, size_t len,
-                            struct err *e)
+static bool take(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
     struct buf *out = ctx;
-    (void)e;
     PROMISE(len > 0);
     PROMISE(stream == ENGINE_STDOUT || stream == ENGINE_STDERR);
     for (size_t i = 0; i < len; i++) {
         buf_add_char(out, (char)stream);
         buf_add_char(out, data[i]);
     }
-    return FRAME_MORE;
+    return true;
 }
 
 /* Pushes data, cut at cut; the payload with its streams ends up in out. */
 static enum frame_push push(const char *data, size_t len, size_t cut, struct buf *out)
 {
     struct docker_frame f = {0};
-    struct docker_frame_out to = {take, out};
+    struct engine_sink to = {take, out};
     struct err e = ERR_INIT;
     enum frame_push r = docker_frame_push(&f, data, cut, &to, &e);
     if (r == FRAME_MORE)

@@ -17,15 +17,13 @@ struct taken {
     size_t stop_at; /* bytes of stdout after which the consumer wants no more; 0: never */
 };
 
-static enum frame_push take(void *ctx, enum engine_stream stream, const char *data, size_t len,
-                            struct err *e)
+static bool take(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
     struct taken *t = ctx;
 
-    (void)e;
     assert_true(len > 0);
     buf_add(&t->text[stream], data, len);
-    return t->stop_at && t->text[ENGINE_STDOUT].len >= t->stop_at ? FRAME_STOP : FRAME_MORE;
+    return !t->stop_at || t->text[ENGINE_STDOUT].len < t->stop_at;
 }
 
 static int setup(void **state)
@@ -58,7 +56,7 @@ static void frames_cut_anywhere_give_the_same_output(void **state)
 
     for (size_t cut = 0; cut <= len; cut++) {
         struct docker_frame f = {0};
-        struct docker_frame_out out = {take, t};
+        struct engine_sink out = {take, t};
         struct err e = ERR_INIT;
 
         buf_reset(&t->text[0]);
@@ -74,7 +72,7 @@ static void single_bytes_are_enough(void **state)
 {
     struct taken *t = *state;
     struct docker_frame f = {0};
-    struct docker_frame_out out = {take, t};
+    struct engine_sink out = {take, t};
     struct err e = ERR_INIT;
 
     for (size_t i = 0; i < sizeof two_streams - 1; i++)
@@ -87,7 +85,7 @@ static void output_that_looks_like_a_header_is_output(void **state)
     static const char text[] = FRAME("\1", "\x8") "\2\0\0\0\0\0\0\4" FRAME("\2", "\1") "x";
     struct taken *t = *state;
     struct docker_frame f = {0};
-    struct docker_frame_out out = {take, t};
+    struct engine_sink out = {take, t};
     struct err e = ERR_INIT;
 
     assert_int_equal(docker_frame_push(&f, text, sizeof text - 1, &out, &e), FRAME_MORE);
@@ -101,12 +99,12 @@ static void a_claim_of_four_gigabytes_passes_through_as_it_comes(void **state)
     static const char head[] = "\1\0\0\0\xff\xff\xff\xff";
     struct taken *t = *state;
     struct docker_frame f = {0};
-    struct docker_frame_out out = {take, t};
+    struct engine_sink out = {take, t};
     struct err e = ERR_INIT;
 
     assert_int_equal(docker_frame_push(&f, head, 8, &out, &e), FRAME_MORE);
     assert_int_equal(docker_frame_push(&f, "abc", 3, &out, &e), FRAME_MORE);
-    assert_int_equal(f.reader.left, UINT32_MAX - 3);
+    assert_int_equal(f.left, UINT32_MAX - 3);
     assert_string_equal(buf_str(&t->text[ENGINE_STDOUT]), "abc");
 }
 
@@ -114,7 +112,7 @@ static void unknown_streams_and_padding_are_refused(void **state)
 {
     static const char *const heads[] = {"\0\0\0\0\0\0\0\1", "\3\0\0\0\0\0\0\1", "\1\1\0\0\0\0\0\1",
                                         "\1\0\0\1\0\0\0\1", "HTTP/1.1"};
-    struct docker_frame_out out = {take, *state};
+    struct engine_sink out = {take, *state};
 
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         struct docker_frame f = {0};
@@ -129,7 +127,7 @@ static void the_consumer_can_stop(void **state)
 {
     struct taken *t = *state;
     struct docker_frame f = {0};
-    struct docker_frame_out out = {take, t};
+    struct engine_sink out = {take, t};
     struct err e = ERR_INIT;
 
     t->stop_at = 5;

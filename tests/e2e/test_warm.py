@@ -428,17 +428,12 @@ def _():
     def used():
         return sum(warm.cpu_ns(one["Id"]) for one in site.all_containers())
 
-    def quiet():
+    def quiet():  # the best of several spells: on a busy machine containers of the start may come late
         names = {one["Id"] for one in site.all_containers()}
         before = used()
-        time.sleep(1)
-        return used() - before < 10e6 and names == {one["Id"] for one in site.all_containers()}
-    wait_until(quiet, 120, "all is started and loaded")
-    containers = len(site.all_containers())
-    check(containers >= 4, f"only {containers} containers")
-    before = used()
-    time.sleep(5)
-    check(used() - before < 50e6, f"{containers} containers used {(used() - before) / 1e6:.0f} ms in 5 s")
+        time.sleep(5)
+        return used() - before < 50e6 and names == {one["Id"] for one in site.all_containers()} and len(names) >= 4
+    wait_until(quiet, 150, "five seconds in which four containers or more together use less than 50 ms")
 
 
 FLOODS = (("python", "import os, sys\nsys.stdout.write('x' * (1 << 20))\n"),

@@ -587,8 +587,9 @@ static size_t count_jobs(const struct broker_world *w)
 /* One tenant gets its share of jobs, further ones are held or refused, and take no process; runs,
  * also its own, and the jobs of others are served. */
 /* Of one tenant that is alone. */
-#define BEGUN 26
-#define HELD  205
+#define BEGUN   26
+#define HELD    205
+#define HELPERS 2 /* which look for what has expired, and empty .trash, at times of their own */
 
 static void slow_jobs_of_one_tenant_delay_no_other(void **state)
 {
@@ -606,7 +607,7 @@ static void slow_jobs_of_one_tenant_delay_no_other(void **state)
     for (size_t i = BEGUN + HELD; i < ARRAY_LEN(fds); i++, busy++)
         bw_expect_error(TAKE_FD(fds[i]), ERR_BUSY, "too many operations");
     assert_int_equal(busy, 40);
-    assert_true(count_jobs(w) <= before + BEGUN);
+    assert_true(count_jobs(w) <= before + BEGUN + HELPERS);
     json_auto_t *own = bw_result(bw_send_run(w, "ann", "c", "out x", plain));
     expect_text(own, "stdout", "x");
     json_auto_t *list = bw_result(send_head(w, json_pack("{s:s, s:s, s:s}", "op", "list_runs",

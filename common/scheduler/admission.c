@@ -147,6 +147,27 @@ static struct conversation **find_conversation(struct admission *a, const char *
     return at;
 }
 
+static bool other_asked(const struct admission *a, const char *tenant, int64_t since_ms)
+{
+    for (size_t i = 0; i < ARRAY_LEN(a->recent); i++)
+        if (a->recent[i].name && strcmp(a->recent[i].name, tenant) != 0 &&
+            a->recent[i].asked_ms > since_ms)
+            return true;
+    return false;
+}
+
+bool admission_contended(const struct admission *a, const char *tenant, int64_t now_ms)
+{
+    return other_asked(a, tenant, now_ms - ADMISSION_RECENT_MS);
+}
+
+/* A share of 4 places or less is all of them. Where there are other tenants, one is theirs. */
+static bool is_for_others(const struct admission *a, const struct tenant *t)
+{
+    return a->limits.server > 1 && t->running + 1 == a->limits.server &&
+           other_asked(a, t->name, a->recent[0].asked_ms - ADMISSION_KNOWN_MS);
+}
+
 static bool tenant_has_room(const struct admission *a, const struct tenant *t)
 {
     size_t limit = a->limits.tenant;
@@ -154,7 +175,7 @@ static bool tenant_has_room(const struct admission *a, const struct tenant *t)
     if (limit >= a->limits.server)
         return true;
     return (limit == 0 || t->running < limit) &&
-           share_allows(t->running, a->running, a->limits.server);
+           share_allows(t->running, a->running, a->limits.server) && !is_for_others(a, t);
 }
 
 static bool fits(struct admission *a, const struct tenant *t, const char *sandbox_dir)
@@ -188,15 +209,6 @@ static void note_recent_tenant(struct admission *a, const char *tenant, int64_t 
         a->recent[0].name = mem_strdup(tenant);
     }
     a->recent[0].asked_ms = now_ms;
-}
-
-bool admission_contended(const struct admission *a, const char *tenant, int64_t now_ms)
-{
-    for (size_t i = 0; i < ARRAY_LEN(a->recent); i++)
-        if (a->recent[i].name && strcmp(a->recent[i].name, tenant) != 0 &&
-            now_ms - a->recent[i].asked_ms < ADMISSION_RECENT_MS)
-            return true;
-    return false;
 }
 
 /* ---- asking ---- */

@@ -26,7 +26,8 @@ struct admission_want {
     void *ticket; /* of the queued run; not NULL */
 };
 
-#define ADMISSION_RECENT_MS 10000 /* for so long a tenant counts as active after it asked */
+#define ADMISSION_RECENT_MS 10000   /* for so long a tenant counts as active after it asked */
+#define ADMISSION_KNOWN_MS  3600000 /* for so long the last place of few is kept free for it */
 
 enum admission_answer { ADMISSION_GO, ADMISSION_WAIT, ADMISSION_BUSY };
 

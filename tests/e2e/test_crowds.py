@@ -10,7 +10,7 @@ import fcgi
 import runs
 import sites
 from harness import at_test_end, check, contains, equal, test, wait_until
-from mcp import META_CAPABILITIES, META_VERSION, MODERN, ToolError
+from mcp import META_CAPABILITIES, META_VERSION, MODERN, ToolError, end_run
 
 
 def _other(site, tenant):
@@ -193,6 +193,24 @@ def _():
         alice.conversation = f"q{n}"
         at_test_end(alice.begin_cancellable("sleep 600", "bash", timeout=600).close)
     equal(dave.run("echo mine", "bash", timeout=20).get("stdout"), "mine\n", "another tenant's run")
+
+
+@test("of two places a tenant has both until another tenant asks; then one is kept for the other", timeout=120)
+def _():
+    site = sites.own({"SANDBOX_MAX_RUNS": "2", "SANDBOX_TIMEOUT_MAX": "600s"})
+    alice, dave = sites.new_conversation(site.client(timeout=90)), _other(site, "dave")
+
+    held = [alice.run("sleep 600", "bash", conversation=f"c{n}", background=True, timeout=600)["runId"] for n in range(2)]
+    waiting = dave.begin_run("echo mine", "bash")
+    wait_until(lambda: site.busy_workers(), 20, "the other tenant waits in the queue")
+    runs.cancel(alice, held[0])
+    equal(end_run(waiting, 30)[0].get("stdout"), "mine\n", "the first place that is free")
+    wait_until(lambda: not site.busy_workers(), 20, "no call waits")
+    third = alice.begin_cancellable("sleep 600", "bash", timeout=600)
+    wait_until(lambda: site.busy_workers(), 20, "the tenant's next run waits, too")
+    equal(dave.run("echo mine", "bash", timeout=20).get("stdout"), "mine\n", "another tenant's run")
+    third.close()
+    runs.cancel(alice, held[1])
 
 
 @test("a tenant that takes all persistent sandboxes and sessions leaves one to another; so do its waiting exec calls", timeout=120)

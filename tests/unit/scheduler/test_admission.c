@@ -50,6 +50,44 @@ static void places_then_a_line_then_busy(void **state)
     admission_free(a);
 }
 
+static enum admission_answer ask_at(struct admission *a, const char *tenant, char *ticket,
+                                    int64_t now_ms)
+{
+    struct admission_want w = want(tenant, tenant, ticket);
+    size_t position;
+    int64_t retry;
+
+    w.now_ms = now_ms;
+    return admission_ask(a, &w, &position, &retry);
+}
+
+static void the_last_of_few_places_is_for_others_when_there_are_some(void **state)
+{
+    static const struct admission_limits few[] = {
+        {.server = 2, .queue = 9, .background = 1},
+        {.server = 4, .queue = 9, .background = 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(few); i++) {
+        struct admission *a = admission_new(&few[i]);
+        size_t n = few[i].server;
+        char tickets[9];
+        for (size_t k = 0; k < n; k++)
+            assert_int_equal(ask_at(a, "alone", tickets + k, 1), ADMISSION_GO);
+        assert_int_equal(ask_at(a, "other", tickets + n, 2), ADMISSION_WAIT);
+        admission_release(a, "alone", "alone", false, 3);
+        assert_ptr_equal(admission_next(a), tickets + n);
+        admission_release(a, "other", "other", false, 4);
+        assert_int_equal(ask_at(a, "alone", tickets, 5), ADMISSION_WAIT);
+        assert_int_equal(ask_at(a, "other", tickets + n, 6), ADMISSION_GO);
+        admission_release(a, "other", "other", false, 7);
+        assert_null(admission_next(a));
+        assert_int_equal(ask_at(a, "alone", tickets + 1, ADMISSION_KNOWN_MS + 6), ADMISSION_GO);
+        admission_free(a);
+    }
+}
+
 static void a_full_conversation_holds_up_only_itself(void **state)
 {
     static const struct admission_limits one = {
@@ -419,6 +457,7 @@ int main(void)
         cmocka_unit_test(other_tenants_are_remembered_for_a_while),
         cmocka_unit_test(of_three_tenants_each_meets_contention),
         cmocka_unit_test(places_then_a_line_then_busy),
+        cmocka_unit_test(the_last_of_few_places_is_for_others_when_there_are_some),
         cmocka_unit_test(a_full_conversation_holds_up_only_itself),
         cmocka_unit_test(background_runs_have_a_limit_of_their_own),
         cmocka_unit_test(one_tenant_alone_leaves_places),

@@ -24,8 +24,23 @@ struct talk {
     struct buf body; /* as it goes over the socket */
     size_t sent;     /* bytes of it */
     struct deadline tick;
+    struct deadline is_long;
     struct deadline end;
 };
+
+static int connect_over = -1;
+
+/* Where calls that last are told. */
+static struct {
+    void (*f)(void *ctx);
+    void *ctx;
+} long_call;
+
+void client_on_long_call(void (*f)(void *ctx), void *ctx)
+{
+    long_call.f = f;
+    long_call.ctx = ctx;
+}
 
 /* ---- messages of the broker ---- */
 
@@ -162,9 +177,14 @@ static int call_tick(struct talk *t, json_t **out_result, struct err *e)
         c->tick(c->tick_ctx);
         t->tick = deadline_in_ms(c->tick_ms);
     }
+    if (deadline_passed(t->is_long)) {
+        long_call.f(long_call.ctx);
+        t->is_long = DEADLINE_NEVER;
+    }
     if (deadline_passed(t->end))
         return err_set(e, ERR_TIMEOUT, "the broker did not answer in time");
-    if (poll(p, ARRAY_LEN(p), deadline_poll_ms(deadline_min(t->tick, t->end))) < 0)
+    struct deadline next = deadline_min(deadline_min(t->tick, t->is_long), t->end);
+    if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) < 0)
         return errno == EINTR ? 0 : err_errno(e, "waiting for the broker");
     if (p[1].revents)
         return cancel(t, e);
@@ -174,8 +194,6 @@ static int call_tick(struct talk *t, json_t **out_result, struct err *e)
         return on_readable(t, out_result, e);
     return p[0].revents ? send_some(t, e) : 0;
 }
-
-static int connect_over = -1;
 
 void client_connect_over(int fd)
 {
@@ -205,6 +223,7 @@ static json_t *call_once(const struct client_call *call, struct err *e)
                      .inbox = SOCK_INBOX_INIT(WIRE_MESSAGE_MAX),
                      .body = BUF_INIT(WIRE_MESSAGE_MAX),
                      .tick = call->client->tick ? deadline_in_ms(0) : DEADLINE_NEVER,
+                     .is_long = long_call.f ? deadline_in_ms(CLIENT_LONG_MS) : DEADLINE_NEVER,
                      .end = call->client->limit_ms > 0 ? deadline_in_ms(call->client->limit_ms)
                                                        : DEADLINE_NEVER};
     json_t *result = NULL;

@@ -25,6 +25,10 @@ struct broker_client {
 void client_connect_over(int fd);
 int client_connect(const struct broker_client *c, struct err *e);
 
+#define CLIENT_LONG_MS 50
+/* From now on f is called once in each call of this process that lasts longer; NULL: no more. */
+void client_on_long_call(void (*f)(void *ctx), void *ctx);
+
 enum broker_live_kind {
     BROKER_LIVE_STDOUT,
     BROKER_LIVE_STDERR,

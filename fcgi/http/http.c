@@ -8,6 +8,7 @@
 #include "common/base/mem.h"
 #include "common/mcp/events/listen.h"
 #include "common/mcp/session/session.h"
+#include "common/protocol/client_call.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "fcgi/http/http_request.h"
@@ -284,21 +285,47 @@ static int on_accept_error(int error, struct err *e)
     return 0;
 }
 
+/* The listening socket's queue of waiting workers. */
+struct queue {
+    int watch_fd, listen_fd;
+    bool joined;
+};
+
+/* EPOLLEXCLUSIVE wakes one of the workers for a connection, poll(2) would wake all. */
+static int queue_join(struct queue *q)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE};
+
+    q->joined = q->joined || epoll_ctl(q->watch_fd, EPOLL_CTL_ADD, q->listen_fd, &event) == 0;
+    return q->joined ? 0 : -1;
+}
+
+/* For the time of a long call: each connection passes those that are in the queue and do not wait.
+ * After a short one its place in front matters more, as connections go to the same few workers. */
+static void queue_leave(void *ctx)
+{
+    struct queue *q = ctx;
+
+    if (q->joined)
+        q->joined = epoll_ctl(q->watch_fd, EPOLL_CTL_DEL, q->listen_fd, NULL) < 0;
+}
+
 int fastcgi_serve(const struct app *app, int listen_fd, struct err *e)
 {
-    /* EPOLLEXCLUSIVE wakes one of the workers for a connection, poll(2) would wake all. */
-    struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE};
     AUTO_FD int watch_fd = epoll_create1(EPOLL_CLOEXEC);
+    struct queue queue = {.watch_fd = watch_fd, .listen_fd = listen_fd};
+    struct epoll_event event;
     FCGX_Request request;
     sigset_t while_waiting;
 
-    if (watch_fd < 0 || epoll_ctl(watch_fd, EPOLL_CTL_ADD, listen_fd, &event) < 0)
-        return err_errno(e, "epoll");
     if (FCGX_Init() != 0 || FCGX_InitRequest(&request, listen_fd, FCGI_FAIL_ACCEPT_ON_INTR) != 0)
         return err_set(e, ERR_INTERNAL, "cannot initialize libfcgi");
     if (stop_prepare(&while_waiting, e) < 0)
         return -1;
+    client_on_long_call(queue_leave, &queue);
     while (!stop_requested()) {
+        if (queue_join(&queue) < 0)
+            return err_errno(e, "epoll");
         if (epoll_pwait(watch_fd, &event, 1, -1, &while_waiting) < 0)
             continue;
         call_begin(&app->place);

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import resource
+import socket
 import sys
 import time
 
@@ -75,6 +76,18 @@ def measure(site, client, url, rounds):
         print(f"  {name:34} median {median(seconds) * 1000:7.1f} ms   p95 {quantile(seconds, 0.95) * 1000:7.1f} ms", flush=True)
 
 
+def connect_cost(site, rounds=2000):
+    """Seconds of CPU that a connection to the workers' socket costs the one who connects: the kernel looks for a worker meanwhile."""
+    seconds = []
+    for _ in range(rounds):
+        with socket.socket(socket.AF_UNIX) as sock:
+            start = time.thread_time()
+            sock.connect(site.front)
+            seconds.append(time.thread_time() - start)
+        time.sleep(0.001)  # a worker sees its end
+    return seconds
+
+
 def available_kb():
     with open("/proc/meminfo", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
@@ -106,6 +119,8 @@ def main():
                     print(f"  memory of a waiting call: {median([procs.private_memory(pid) for pid in busy]) / 1024:.0f} kB private, "
                           f"{(before - available_kb()) / (n - waiting):.0f} kB of the machine's")
                 waiting = n
+                seconds = connect_cost(site)
+                print(f"  a connection: median {median(seconds) * 1e6:.0f} us of CPU   p95 {quantile(seconds, 0.95) * 1e6:.0f} us")
                 measure(site, client, url, options.rounds)
     finally:
         for _ in range(2 if site else 0):  # the second ends what runs

@@ -247,6 +247,24 @@ static void a_call_without_an_answer_says_which_process_ended(void **state)
     assert_int_equal(heard(f), 5);
 }
 
+static void count(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+static void a_call_that_lasts_is_told_once(void **state)
+{
+    struct fixture *f = *state;
+    int told = 0;
+
+    client_on_long_call(count, &told);
+    f->client.cancel_fd = f->ends[0];
+    f->ticks = -2; /* leaves after four times tick_ms */
+    assert_int_equal(look(f), ERR_CANCELLED);
+    client_on_long_call(NULL, NULL);
+    assert_int_equal(told, 1);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -257,6 +275,7 @@ int main(void)
         TEST(a_call_with_a_limit_ends),
         TEST(a_limit_holds_in_the_middle_of_an_answer),
         TEST(a_caller_leaves_in_the_middle_of_an_answer),
+        TEST(a_call_that_lasts_is_told_once),
         TEST(a_call_without_an_answer_says_which_process_ended),
     };
 

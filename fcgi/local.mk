@@ -21,7 +21,8 @@ libfront_a_SOURCES = \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/settings.c fcgi/settings.h \
 	fcgi/stdio/stdio.c \
-	fcgi/stdio/stdio_inbox.c fcgi/stdio/stdio_inbox.h
+	fcgi/stdio/stdio_calls.c fcgi/stdio/stdio_calls.h \
+	fcgi/stdio/stdio_lines.c fcgi/stdio/stdio_lines.h
 libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 
 bin_PROGRAMS += sandcgi
@@ -32,7 +33,7 @@ sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_fcgi_record tests/unit/fcgi/test_http tests/unit/fcgi/test_hub \
 	tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
-	tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio_inbox
+	tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_calls_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_fcgi_record_SOURCES = tests/unit/fcgi/test_fcgi_record.c $(FCGI_CLIENT)
@@ -44,7 +45,7 @@ tests_unit_fcgi_test_hub_serve_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_resources_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_status_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_stdio_inbox_LDADD = libfront.a $(LDADD)
+tests_unit_fcgi_test_stdio_LDADD = libfront.a $(LDADD)
 endif
 
 FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http

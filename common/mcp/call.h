@@ -74,6 +74,7 @@ struct mcp_method {
     /* Caching hints of the modern revision; scope NULL: results of this method carry none. */
     const char *cache_scope;
     int ttl_ms;
+    bool waits; /* perhaps: for the broker, a program or the user (mcp_stdio_client.hand_over) */
 };
 
 /* ---- for handlers ---- */

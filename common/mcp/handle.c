@@ -22,30 +22,43 @@
 #define HOUR_MS   (60 * MINUTE_MS)
 
 static const struct mcp_method methods[] = {
-    {"initialize", MCP_ANY_LEGACY, RPC_REQUEST, mcp_initialize, NULL, NULL, 0},
-    {"ping", MCP_ANY_LEGACY, RPC_REQUEST, mcp_ping, NULL, NULL, 0},
-    {"server/discover", MCP_ANY_MODERN, RPC_REQUEST, mcp_discover, NULL, "public", HOUR_MS},
-    {"tools/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_tools_list, NULL, "public", MINUTE_MS},
-    {"tools/call", MCP_ANY_REVISION, RPC_REQUEST, mcp_tools_call, "name", NULL, 0},
-    {"resources/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_list, NULL, "private", 0},
+    {"initialize", MCP_ANY_LEGACY, RPC_REQUEST, mcp_initialize, NULL, NULL, 0, false},
+    {"ping", MCP_ANY_LEGACY, RPC_REQUEST, mcp_ping, NULL, NULL, 0, false},
+    {"server/discover", MCP_ANY_MODERN, RPC_REQUEST, mcp_discover, NULL, "public", HOUR_MS, false},
+    {"tools/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_tools_list, NULL, "public", MINUTE_MS, true},
+    {"tools/call", MCP_ANY_REVISION, RPC_REQUEST, mcp_tools_call, "name", NULL, 0, true},
+    {"resources/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_list, NULL, "private", 0, true},
     {"resources/templates/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_templates, NULL,
-     "public", HOUR_MS},
-    {"resources/read", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_read, "uri", "private", 0},
-    {"resources/subscribe", MCP_ANY_LEGACY, RPC_REQUEST, mcp_subscribe, NULL, NULL, 0},
-    {"resources/unsubscribe", MCP_ANY_LEGACY, RPC_REQUEST, mcp_unsubscribe, NULL, NULL, 0},
-    {"prompts/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_prompts_list, NULL, "public", HOUR_MS},
-    {"prompts/get", MCP_ANY_REVISION, RPC_REQUEST, mcp_prompts_get, "name", NULL, 0},
-    {"completion/complete", MCP_ANY_REVISION, RPC_REQUEST, mcp_complete, NULL, NULL, 0},
-    {"tasks/get", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_get, "taskId", NULL, 0},
-    {"tasks/update", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_update, "taskId", NULL, 0},
-    {"tasks/cancel", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_cancel, "taskId", NULL, 0},
-    {"logging/setLevel", MCP_ANY_LEGACY, RPC_REQUEST, mcp_set_level, NULL, NULL, 0},
-    {"subscriptions/listen", MCP_ANY_MODERN, RPC_REQUEST, mcp_subscriptions_listen, NULL, NULL, 0},
-    {"notifications/initialized", MCP_ANY_LEGACY, RPC_NOTIFICATION, NULL, NULL, NULL, 0},
-    {"notifications/cancelled", MCP_ANY_REVISION, RPC_NOTIFICATION, mcp_cancelled, NULL, NULL, 0},
-    {"notifications/progress", MCP_ANY_REVISION, RPC_NOTIFICATION, NULL, NULL, NULL, 0},
-    {"notifications/roots/list_changed", MCP_ANY_LEGACY, RPC_NOTIFICATION, NULL, NULL, NULL, 0},
+     "public", HOUR_MS, false},
+    {"resources/read", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_read, "uri", "private", 0,
+     true},
+    {"resources/subscribe", MCP_ANY_LEGACY, RPC_REQUEST, mcp_subscribe, NULL, NULL, 0, false},
+    {"resources/unsubscribe", MCP_ANY_LEGACY, RPC_REQUEST, mcp_unsubscribe, NULL, NULL, 0, false},
+    {"prompts/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_prompts_list, NULL, "public", HOUR_MS,
+     false},
+    {"prompts/get", MCP_ANY_REVISION, RPC_REQUEST, mcp_prompts_get, "name", NULL, 0, true},
+    {"completion/complete", MCP_ANY_REVISION, RPC_REQUEST, mcp_complete, NULL, NULL, 0, true},
+    {"tasks/get", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_get, "taskId", NULL, 0, true},
+    {"tasks/update", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_update, "taskId", NULL, 0, true},
+    {"tasks/cancel", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_cancel, "taskId", NULL, 0, true},
+    {"logging/setLevel", MCP_ANY_LEGACY, RPC_REQUEST, mcp_set_level, NULL, NULL, 0, false},
+    {"subscriptions/listen", MCP_ANY_MODERN, RPC_REQUEST, mcp_subscriptions_listen, NULL, NULL, 0,
+     false},
+    {"notifications/initialized", MCP_ANY_LEGACY, RPC_NOTIFICATION, NULL, NULL, NULL, 0, false},
+    {"notifications/cancelled", MCP_ANY_REVISION, RPC_NOTIFICATION, mcp_cancelled, NULL, NULL, 0,
+     false},
+    {"notifications/progress", MCP_ANY_REVISION, RPC_NOTIFICATION, NULL, NULL, NULL, 0, false},
+    {"notifications/roots/list_changed", MCP_ANY_LEGACY, RPC_NOTIFICATION, NULL, NULL, NULL, 0,
+     false},
 };
+
+static const struct mcp_method *find_method(const char *name)
+{
+    for (size_t i = 0; name && i < ARRAY_LEN(methods); i++)
+        if (strcmp(methods[i].name, name) == 0)
+            return &methods[i];
+    return NULL;
+}
 
 static void answer_failure(const json_t *id, struct mcp_failure *f, struct mcp_answer *out)
 {
@@ -140,12 +153,27 @@ static void answer_result(struct mcp_call *call, json_t *take_result, struct mcp
         out->body = rpc_result_new(call->id, take_result);
 }
 
+/* 1: another process answers it; 0: it is answered here; -1: it is refused. */
+static int hand_over(const struct mcp_origin *origin, struct mcp_failure *f)
+{
+    const struct mcp_stdio_client *stdio_client = origin->stdio_client;
+    struct err e = ERR_INIT;
+    int where = 0;
+
+    if (stdio_client && stdio_client->hand_over)
+        where = stdio_client->hand_over(stdio_client->ctx, &e);
+    if (where < 0)
+        mcp_fail(f, 400, e.kind == ERR_INVALID ? RPC_INVALID_REQUEST : RPC_INTERNAL_ERROR, NULL,
+                 "%s", e.text);
+    return where;
+}
+
 static void answer_request(struct mcp_call *call, const struct rpc_message *message,
                            struct mcp_answer *out)
 {
     struct mcp_stdio_client *stdio_client = call->origin->stdio_client;
     json_t *result = NULL;
-    int rc;
+    int rc = 0;
 
     /* On stdio a modern request settles the era of the process; server/discover does not. */
     if (stdio_client && (call->era.features & MCP_IS_MODERN) &&
@@ -153,8 +181,11 @@ static void answer_request(struct mcp_call *call, const struct rpc_message *mess
         stdio_client->modern = true;
     read_trace(call->params, call->trace);
     memcpy(out->trace, call->trace, sizeof out->trace);
-    rc = run_method(call, &result);
-    if (call->cancelled) {
+    if (call->method && call->method->waits)
+        rc = hand_over(call->origin, &call->failure);
+    if (rc == 0)
+        rc = run_method(call, &result);
+    if (call->cancelled || rc > 0) {
         json_decref(result);
         answer_accepted(out);
     } else if (rc < 0) {
@@ -193,20 +224,17 @@ static void answer_message(const struct mcp_server *server, const struct mcp_ori
                            const struct rpc_message *message, const json_t *whole,
                            struct mcp_answer *out)
 {
-    const struct mcp_method *method = NULL;
+    const struct mcp_method *method = find_method(message->method);
     struct mcp_call call = {.server = server,
                             .origin = origin,
                             .id = message->id,
                             .params = message->params,
+                            .method = method,
                             .method_name = message->method,
                             .answer = out};
     AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
     AUTO_MCP_SESSION struct mcp_session session = {.record = NULL};
 
-    for (size_t i = 0; message->method && !method && i < ARRAY_LEN(methods); i++)
-        if (strcmp(methods[i].name, message->method) == 0)
-            method = &methods[i];
-    call.method = method;
     if (method)
         out->method = method->name;
     if (era_decide(message, origin, method ? method->name_param : NULL, &call.era, &refusal) < 0 ||
@@ -288,22 +316,45 @@ static int check_batch(const struct mcp_server *server, const struct mcp_origin 
     return 0;
 }
 
+static bool waits(const json_t *message)
+{
+    const struct mcp_method *method = find_method(json_get_string(message, "method"));
+
+    return method && method->waits;
+}
+
+static bool batch_waits(const json_t *batch)
+{
+    size_t i;
+    json_t *element;
+
+    json_array_foreach(batch, i, element)
+    {
+        if (waits(element))
+            return true;
+    }
+    return false;
+}
+
 static void answer_batch(const struct mcp_server *server, const struct mcp_origin *origin,
                          const json_t *batch, struct mcp_answer *out)
 {
     AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
-    struct mcp_origin quiet = *origin; /* the answers come together, so nothing is sent before */
+    int rc = check_batch(server, origin, batch, &refusal);
     json_t *answers;
     size_t i;
     json_t *element;
 
     out->method = "batch";
-    quiet.out = NULL;
-    quiet.takes_text = false;
-    if (check_batch(server, origin, batch, &refusal) < 0) {
+    if (rc == 0 && batch_waits(batch))
+        rc = hand_over(origin, &refusal);
+    if (rc < 0) {
         answer_failure(NULL, &refusal, out);
         return;
     }
+    struct mcp_origin quiet = *origin; /* the answers come together, so nothing is sent before */
+    quiet.out = NULL;
+    quiet.takes_text = false;
     answers = json_array();
     json_array_foreach(batch, i, element)
     {
@@ -311,6 +362,8 @@ static void answer_batch(const struct mcp_server *server, const struct mcp_origi
         struct rpc_message message = {0};
         struct err e = ERR_INIT;
 
+        if (rc > 0 && waits(element))
+            continue; /* the rest is for this process, too: it keeps what the client sets */
         if (rpc_classify(element, &message, &e) == 0)
             answer_message(server, &quiet, &message, element, &one);
         if (one.body)
@@ -318,7 +371,7 @@ static void answer_batch(const struct mcp_server *server, const struct mcp_origi
     }
     out->status = 200;
     out->body = answers;
-    if (json_array_size(answers) == 0) {
+    if (rc > 0 || json_array_size(answers) == 0) {
         json_decref(answers);
         answer_accepted(out);
     }

@@ -102,12 +102,18 @@ struct mcp_stdio_client {
     json_t *capabilities;   /* of the client, legacy; owned */
     int log_level;          /* legacy logging/setLevel (mcp_log_level_parse); -1: not set */
     json_t *subscriptions;  /* legacy resources/subscribe: array of URIs; owned */
-    unsigned next_request;  /* ids of requests to the client */
+    unsigned call, next_request; /* ids of requests to the client: sandcgi-<call>-<request> */
+    /*
+     * Called before a request that may wait is run, or a batch with one: 1: another process runs
+     * and answers it; 0: it is run here, and mcp_origin.cancel_fd is set; -1: it is refused. All
+     * else is run at once, since what follows may depend on it. NULL: everything is.
+     */
+    int (*hand_over)(void *ctx, struct err *e);
     /*
      * Waits for the client's next response (a message without a method; new reference). The front
-     * end keeps all other messages for later, and signals notifications/cancelled about the current
-     * request on mcp_origin.cancel_fd. NULL at the end of input, after timeout_ms, or as soon as
-     * the request was cancelled. NULL function: the client cannot be asked.
+     * end signals notifications/cancelled about the current request on mcp_origin.cancel_fd. NULL
+     * at the end of input, after timeout_ms, or as soon as the request was cancelled. NULL
+     * function: the client cannot be asked.
      */
     json_t *(*next_message)(void *ctx, int timeout_ms);
     void *ctx;

@@ -209,7 +209,7 @@ static int send_request(struct round *round, const char *key, const json_t *requ
     char id[MCP_REQUEST_ID_MAX];
 
     if (stdio_client)
-        snprintf(id, sizeof id, "sandcgi-%u", ++stdio_client->next_request);
+        snprintf(id, sizeof id, "sandcgi-%u-%u", stdio_client->call, ++stdio_client->next_request);
     else
         snprintf(id, sizeof id, "%s-%u", round->channel->mailbox.hex, ++*round->number);
     json_auto_t *message = json_pack("{s:s, s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "method",

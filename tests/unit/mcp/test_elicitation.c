@@ -204,7 +204,7 @@ static void a_question_answered_with_an_error_ends_the_call(void **state)
 
     mcp_world_start_stdio(w, "2025-11-25", ELICIT);
     json_array_append_new(w->inbox,
-                          json_loads("{\"jsonrpc\":\"2.0\",\"id\":\"sandcgi-1\",\"error\":{"
+                          json_loads("{\"jsonrpc\":\"2.0\",\"id\":\"sandcgi-0-1\",\"error\":{"
                                      "\"code\":-32601,\"message\":\"no\"}}",
                                      0, NULL));
     assert_says(mcp_world_ask(w, CALL("name", "")), "\"isError\":true");

@@ -89,12 +89,21 @@ static pid_t broker_pid;
 static char socket_dir[] = "/tmp/sandcgi-XXXXXX";
 static char *socket_path, *events_path;
 
+static void remove_sockets(void)
+{
+    unlink(socket_path);
+    unlink(events_path);
+    rmdir(socket_dir);
+}
+
 static void broker_main(const struct settings *s, int listen_fd, pid_t parent)
 {
     struct err e = ERR_INIT;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent)
+    if (getppid() != parent) {
+        remove_sockets();
         _exit(0);
+    }
     /* Standard input and output carry the protocol: the broker must not hold them open. */
     AUTO_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0)
@@ -104,10 +113,11 @@ static void broker_main(const struct settings *s, int listen_fd, pid_t parent)
     if (config.limits.tenant_runs == 0) /* there is one tenant */
         config.limits.tenant_runs = config.limits.max_runs;
     config.path = socket_path;
-    if (broker_serve(&config, listen_fd, -1, &e) == 0)
-        _exit(0);
-    log_error("%s", e.text);
-    _exit(1);
+    int rc = broker_serve(&config, listen_fd, -1, &e);
+    remove_sockets(); /* our parent may have been killed */
+    if (rc < 0)
+        log_error("%s", e.text);
+    _exit(rc < 0);
 }
 
 int private_broker_ensure(struct settings *s, struct err *e)
@@ -120,11 +130,11 @@ int private_broker_ensure(struct settings *s, struct err *e)
     if (!mkdtemp(socket_dir))
         return err_errno(e, "cannot create a directory under /tmp");
     socket_path = mem_printf("%s/broker.sock", socket_dir);
+    events_path = mem_printf("%s/events.sock", socket_dir);
     AUTO_FD int fd = sock_listen(socket_path, NULL, e);
     if (fd < 0)
         return -1;
     /* Events of this broker concern this process alone, not the hub of a running server. */
-    events_path = mem_printf("%s/events.sock", socket_dir);
     free(s->events);
     s->events = mem_strdup(events_path);
     pid_t parent = getpid();
@@ -151,10 +161,7 @@ void private_broker_end(void)
     }
     if (!socket_path)
         return;
-    unlink(socket_path);
-    if (events_path)
-        unlink(events_path);
-    rmdir(socket_dir);
+    remove_sockets();
     free(TAKE_PTR(socket_path));
     free(TAKE_PTR(events_path));
 }

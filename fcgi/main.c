@@ -196,7 +196,8 @@ static const struct command {
 static int run_help(void)
 {
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
-    buf_add_str(&text, "Usage: sandcgi COMMAND [--config FILE]\n\nCommands:\n");
+    buf_add_str(&text,
+                "Usage: sandcgi COMMAND [--config FILE (default: $SANDCGI_CONFIG)]\n\nCommands:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         buf_addf(&text, "  %-10s %s\n", commands[i].name, commands[i].help);
     buf_add_str(&text, "\nSettings (lines KEY=VALUE in FILE; the environment overrides):\n");

@@ -1,14 +1,16 @@
-"""sandcgi stdio while it is busy: cancellation, progress, questions, subscriptions."""
+"""sandcgi stdio while it is busy: calls side by side, cancellation, progress, questions, subscriptions, and its client's end."""
 import json
 import os
+import signal
 import subprocess
+import sys
 import threading
 import time
 
 import procs
 import schema
 import sites
-from harness import PATIENCE, at_test_end, check, equal, in_time, test
+from harness import PATIENCE, at_test_end, check, contains, equal, test, wait_until
 from mcp import MODERN
 
 META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
@@ -60,6 +62,9 @@ class Client:
     def answer(self, id_, seconds=30):
         return self.wait(lambda m: m.get("id") == id_ and "method" not in m, seconds, f"the answer to {id_}")
 
+    def has_answer(self, id_):
+        return any(m.get("id") == id_ and "method" not in m for m in self.messages)
+
     def notification(self, method, seconds=10):
         return self.wait(lambda m: m.get("method") == method, seconds, method)
 
@@ -82,28 +87,88 @@ def _cancel(id_):
     return {"method": "notifications/cancelled", "params": {"requestId": id_, "reason": "test"}}
 
 
-def _cancel_under_way(client, meta):
-    client.send({"id": 1} | _run("sleep 30", meta=meta), {"id": 2} | _run("echo never > never", meta=meta),
-                {"id": 3} | _run("echo third; ls", meta=meta))
-    time.sleep(1.5)
-    began = time.monotonic()
-    client.send(_cancel(2), _cancel(1), _cancel("unknown"))
-    third = client.answer(3)
-    in_time(began, 8, "the run does not go on")
-    output = third["result"]["structuredContent"]["stdout"]
-    equal(output, "third\n", "a cancelled call that waited is not made")
-    check(not any(m.get("id") in (1, 2) for m in client.messages), f"a cancelled request was answered: {client.messages}")
+def _long_run(meta=None):
+    """Waits for its end."""
+    return _run("sleep 250", meta=meta, timeout=280, waitMs=0)
 
 
-@test("stdio: notifications/cancelled ends the call under way, and takes back one that waits, in both eras")
+def _output(answer):
+    return answer["result"]["structuredContent"]["stdout"]
+
+
+@test("stdio: in the middle of a long call all else is answered, and cancel_run reaches it", timeout=90)
+def _():
+    site = sites.own()
+    client = Client(site)
+    client.handshake()
+    client.send({"id": 1} | _long_run())
+    wait_until(site.containers, 20, "the long call's container")
+    client.send({"id": "ping", "method": "ping"}, {"id": "list", "method": "tools/list"}, {"id": 2} | _run("echo meanwhile"),
+                {"id": "runs", "method": "tools/call", "params": {"name": "list_runs", "arguments": {"conversationId": "stdio"}}})
+    equal(client.answer("ping")["result"], {})
+    check(client.answer("list")["result"]["tools"], "no tools")
+    equal(_output(client.answer(2)), "meanwhile\n")
+    running = [run["runId"] for run in client.answer("runs")["result"]["structuredContent"]["runs"] if run["status"] == "running"]
+    check(running, f"the long run is not listed: {client.messages}")
+    check(not client.has_answer(1), "the long call has ended")
+    for run in running:
+        client.send({"id": run, "method": "tools/call", "params": {"name": "cancel_run", "arguments": {"runId": run}}})
+    equal(client.answer(1)["result"]["structuredContent"]["status"], "cancelled")
+
+
+@test("stdio: calls run side by side: each of two waits for the other", timeout=90)
+def _():
+    for meta in (None, META):
+        client = Client(sites.shared())
+        if not meta:
+            client.handshake()
+        client.send(*({"id": mine} | _run(f"touch {mine}; until [ -e {other} ]; do sleep 0.05; done; echo {mine}",
+                                          f"side-by-side-{bool(meta)}", meta) for mine, other in (("a", "b"), ("b", "a"))))
+        equal([_output(client.answer(id_)) for id_ in ("a", "b")], ["a\n", "b\n"])
+
+
+@test("stdio: eight calls at once are all made, and each is answered once", timeout=120)
+def _():
+    client = Client(sites.shared())
+    client.handshake()
+    client.send(*({"id": n} | _run(f"echo {n}", f"eight-{n}") for n in range(8)))
+    equal([_output(client.answer(n, 60)) for n in range(8)], [f"{n}\n" for n in range(8)])
+    client.send({"id": "last", "method": "ping"})
+    client.answer("last")
+    equal(sorted(m["id"] for m in client.messages if m.get("id") in range(8)), list(range(8)))
+
+
+@test("stdio: initialize and the first call may come in one write; an id serves one request at a time", timeout=90)
 def _():
     client = Client(sites.own())
+    client.revision = "2025-11-25"
+    client.send({"id": "init", "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {},
+                                                                  "clientInfo": {"name": "e2e", "version": "1"}}},
+                {"method": "notifications/initialized"}, {"id": 1} | _run("sleep 2; echo first"), {"id": 1} | _run("echo second"))
+    client.wait(lambda m: "error" in m and m["error"]["code"] == -32600, 20, "the refusal")
+    client.wait(lambda m: m.get("id") == 1 and "result" in m, 30, "the first one's answer")
+    answers = [m for m in client.messages if "method" not in m]
+    equal([m["id"] for m in answers], ["init", 1, 1])
+    contains(answers[1]["error"]["message"], "this id")
+    equal(_output(answers[2]), "first\n")
+
+
+def _cancel_under_way(site, client, meta):
+    client.send({"id": 1} | _long_run(meta), {"id": 2} | _long_run(meta))
+    wait_until(lambda: len(site.containers()) == 2, 20, "two containers")
+    client.send(_cancel(2), _cancel(1), _cancel("unknown"), {"id": 3} | _run("echo third", meta=meta))
+    equal(_output(client.answer(3)), "third\n")
+    wait_until(lambda: not site.containers(), 10, "the programs are gone")
+    check(not client.has_answer(1) and not client.has_answer(2), f"a cancelled request was answered: {client.messages}")
+
+
+@test("stdio: notifications/cancelled ends a call's program at once, in both eras", timeout=120)
+def _():
+    site = sites.own()
+    client = Client(site)
     client.handshake()
-    _cancel_under_way(client, None)
-    client.send({"id": "p", "method": "ping"})
-    equal(client.answer("p")["result"], {})
-    modern = Client(sites.own())
-    _cancel_under_way(modern, META)
+    _cancel_under_way(site, client, None)
+    _cancel_under_way(site, Client(site), META)
 
 
 @test("stdio: progress comes while the call runs, the answer after it")
@@ -146,15 +211,16 @@ def _():
         equal(len(updated), 1, "after the subscription was cancelled")
 
 
-@test("stdio: a question to the user is answered while the call waits, and other messages keep their turn")
+@test("stdio: a question to the user is answered while the call waits, and other messages do not wait for it")
 def _():
     client = Client(sites.own({"SANDBOX_NETWORK": "lan", "SANDBOX_NETWORK_ASK": "true"}))
     client.handshake(capabilities={"elicitation": {}})
     client.send({"id": 1} | _run("echo online", network=True))
     question = client.wait(lambda m: m.get("method") == "elicitation/create", 20, "the question")
-    client.send({"id": 2, "method": "ping"}, {"id": question["id"], "result": {"action": "decline"}})
-    declined = client.answer(1)
+    client.send({"id": 2, "method": "ping"})
     equal(client.answer(2)["result"], {})
+    client.send({"id": question["id"], "result": {"action": "decline"}})
+    declined = client.answer(1)
     check(declined["result"]["isError"], f"declined: {declined}")
 
 
@@ -165,7 +231,7 @@ def _():
     done = subprocess.run([site.binary, "stdio", "--config", site.config], input=text, capture_output=True, text=True, check=False, timeout=60,
                           env=sites.clean_environment() | sites.SANITIZER_ENV)
     answers = [json.loads(line)["result"]["structuredContent"]["stdout"] for line in done.stdout.splitlines()]
-    equal((done.returncode, answers), (0, ["1\n", "2\n"]), done.stderr[-500:])
+    equal((done.returncode, sorted(answers)), (0, ["1\n", "2\n"]), done.stderr[-500:])
 
     ours, theirs = os.pipe()
     process = subprocess.Popen([site.binary, "stdio", "--config", site.config], stdin=subprocess.PIPE, stdout=theirs, stderr=subprocess.DEVNULL,
@@ -178,3 +244,47 @@ def _():
     equal(process.poll(), None, "it goes on while a reader is left")
     os.close(ours)
     process.wait(60)
+
+
+# ---- the client's end ----
+
+# A client that starts the server with pipes, asks for a run, and then does nothing until it is killed.
+CLIENT = """
+import subprocess, sys
+server = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+server.stdin.write(sys.argv[1].encode())
+server.stdin.flush()
+print(server.pid, flush=True)
+server.stdout.read()
+"""
+
+
+def _sockets_of(pids):
+    return {name for pid in pids for name in procs.unix_sockets(pid) if name.startswith("/tmp/sandcgi-")}
+
+
+def _end_in_mid_run(site, end):
+    """end gets the client's process and the server's pid. Whatever the server has started ends, and its files go."""
+    lines = "".join(json.dumps({"jsonrpc": "2.0", "id": n} | _long_run()) + "\n" for n in (1, 2))
+    client = subprocess.Popen(  # pylint: disable=consider-using-with
+        [sys.executable, "-c", CLIENT, lines, site.binary, "stdio"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env=sites.clean_environment() | sites.SANITIZER_ENV | {"SANDCGI_CONFIG": site.config})
+    at_test_end(procs.end, client)
+    server = int(client.stdout.readline())
+    wait_until(lambda: len(site.containers()) == 2, 30, "the containers of two calls")
+    pids = [server] + procs.descendants(server)
+    sockets = _sockets_of(pids)
+    check(sockets, "no sockets of a private broker")
+    end(client, server)
+    wait_until(lambda: not any(map(procs.exists, pids)), 20, f"all of {pids} have ended")
+    wait_until(lambda: not site.containers(), 10, "the containers are gone")
+    equal([path for path in sockets if os.path.exists(os.path.dirname(path))], [], "left in /tmp")
+    client.stdout.close()
+
+
+@test("stdio: a killed client, and a server that is asked or forced to end, leave no process, container or file behind", timeout=200)
+def _():
+    site = sites.own({"SANDBOX_WARM": ""}, start=False)
+    _end_in_mid_run(site, lambda client, server: client.kill())
+    _end_in_mid_run(site, lambda client, server: os.kill(server, signal.SIGTERM))
+    _end_in_mid_run(site, lambda client, server: os.kill(server, signal.SIGKILL))

@@ -185,7 +185,7 @@ int fcgi_reader_feed(struct fcgi_reader *r, const void *data, size_t len, struct
 
 const char *fcgi_reader_param(const struct fcgi_reader *r, const char *name)
 {
-    const char *at = r->params.data, *end = at + r->params.len;
+    const char *at = buf_str(&r->params), *end = at + r->params.len;
 
     while (at < end) {
         const char *value = at + strlen(at) + 1;

@@ -7,6 +7,7 @@ import socket
 import urllib.parse
 
 import fcgi
+import package_index
 import runs
 import sites
 from harness import at_test_end, check, contains, equal, test, wait_until
@@ -211,6 +212,20 @@ def _():
     equal(dave.run("echo mine", "bash", timeout=20).get("stdout"), "mine\n", "another tenant's run")
     third.close()
     runs.cancel(alice, held[1])
+
+
+@test("a tenant whose installations take all places that it can get leaves one to another", timeout=180)
+def _():
+    index = package_index.Index()
+    site = sites.own({"SANDBOX_MAX_RUNS": "5", "SANDBOX_INDEXES": f"python={index.url}", "SANDBOX_INDEX_CA": sites.certificate()[0],
+                      "SANDBOX_INDEX_PRIVATE": "true"})
+    alice, dave = sites.new_conversation(site.client(timeout=90)), _other(site, "dave")
+    for n in range(8):
+        arguments = {"conversationId": f"c{n}", "language": "python", "packages": ["slow"]}
+        at_test_end(alice.begin_call("install_package", arguments).close)
+    wait_until(lambda: index.asked.count("/simple/slow/") == 4, 90, "four of them ask the index", 0.5)
+    equal(dave.run("echo mine", "bash", timeout=20).get("stdout"), "mine\n", "another tenant's run")
+    equal(index.asked.count("/simple/slow/"), 4, "the others wait")
 
 
 @test("a tenant that takes all persistent sandboxes and sessions leaves one to another; so do its waiting exec calls", timeout=120)

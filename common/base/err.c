@@ -10,21 +10,14 @@
 #include <string.h>
 
 static const char *const kind_names[] = {
-    [ERR_NONE] = "none",
-    [ERR_INVALID] = "invalid",
-    [ERR_LIMIT] = "limit",
-    [ERR_NOT_FOUND] = "not_found",
-    [ERR_EXISTS] = "exists",
-    [ERR_DENIED] = "denied",
-    [ERR_BUSY] = "busy",
-    [ERR_UNAVAILABLE] = "unavailable",
-    [ERR_REFUSED] = "refused",
-    [ERR_LOST] = "lost",
-    [ERR_CANCELLED] = "cancelled",
-    [ERR_TIMEOUT] = "timeout",
-    [ERR_IO] = "io",
-    [ERR_PROTOCOL] = "protocol",
-    [ERR_INTERNAL] = "internal",
+    [ERR_NONE] = "none",         [ERR_INVALID] = "invalid",
+    [ERR_LIMIT] = "limit",       [ERR_NOT_FOUND] = "not_found",
+    [ERR_EXISTS] = "exists",     [ERR_DENIED] = "denied",
+    [ERR_BUSY] = "busy",         [ERR_UNAVAILABLE] = "unavailable",
+    [ERR_AWAY] = "away",         [ERR_REFUSED] = "refused",
+    [ERR_LOST] = "lost",         [ERR_CANCELLED] = "cancelled",
+    [ERR_TIMEOUT] = "timeout",   [ERR_IO] = "io",
+    [ERR_PROTOCOL] = "protocol", [ERR_INTERNAL] = "internal",
 };
 
 /* Copies text as one line of valid UTF-8, replacing byte by byte so that it never grows. */

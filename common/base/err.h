@@ -18,7 +18,8 @@ enum err_kind {
     ERR_EXISTS,      /* the thing to create exists already */
     ERR_DENIED,      /* not allowed */
     ERR_BUSY,        /* try again later */
-    ERR_UNAVAILABLE, /* a part we depend on (engine, broker) cannot be reached now */
+    ERR_UNAVAILABLE, /* a part we depend on (the engine) cannot be reached now */
+    ERR_AWAY,        /* our own broker cannot be reached now: the call has not begun */
     ERR_REFUSED,     /* a part we depend on refused; the text is for the operator */
     ERR_LOST,        /* its process ended while it was under way; the outcome is unknown */
     ERR_CANCELLED,   /* the caller has left */

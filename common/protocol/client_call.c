@@ -202,7 +202,11 @@ void client_connect_over(int fd)
 
 int client_connect(const struct broker_client *c, struct err *e)
 {
-    return connect_over >= 0 ? sock_connect_over(connect_over, e) : sock_connect_unix(c->path, e);
+    int fd = connect_over >= 0 ? sock_connect_over(connect_over, e) : sock_connect_unix(c->path, e);
+
+    if (fd < 0 && e->kind == ERR_UNAVAILABLE) /* of the broker, the same means its engine */
+        e->kind = ERR_AWAY;
+    return fd;
 }
 
 static int call_begin(struct talk *t, struct err *e)

@@ -23,6 +23,7 @@ struct broker_client {
 
 /* From now on this process connects over fd (sock_connect_over), not by path. */
 void client_connect_over(int fd);
+/* ERR_AWAY: there is no broker. */
 int client_connect(const struct broker_client *c, struct err *e);
 
 #define CLIENT_LONG_MS 50

@@ -201,6 +201,9 @@ static const char *public_text(const struct err *e)
     case ERR_UNAVAILABLE:
         return "the server's container engine does not answer at the moment; nothing is wrong with "
                "the call: try again in a while";
+    case ERR_AWAY:
+        return "the server's broker is starting or stopping; nothing of the call has begun: try "
+               "again in a moment";
     case ERR_REFUSED:
         return "the server's container engine refused to run this; the server's log says why";
     case ERR_TIMEOUT:

@@ -38,8 +38,9 @@ bool http_upload_is(const struct http_request *r)
 static int upload_status(enum err_kind kind)
 {
     static const int statuses[] = {
-        [ERR_DENIED] = 403,  [ERR_EXISTS] = 410, [ERR_TIMEOUT] = 410,     [ERR_LIMIT] = 413,
-        [ERR_INVALID] = 400, [ERR_BUSY] = 503,   [ERR_UNAVAILABLE] = 503, [ERR_LOST] = 503};
+        [ERR_DENIED] = 403,      [ERR_EXISTS] = 410,  [ERR_TIMEOUT] = 410,
+        [ERR_LIMIT] = 413,       [ERR_INVALID] = 400, [ERR_BUSY] = 503,
+        [ERR_UNAVAILABLE] = 503, [ERR_AWAY] = 503,    [ERR_LOST] = 503};
 
     return (size_t)kind < ARRAY_LEN(statuses) && statuses[kind] ? statuses[kind] : 500;
 }

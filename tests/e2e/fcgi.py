@@ -39,13 +39,21 @@ def _read_exactly(sock, n):
     return data
 
 
-def send_request(sock, params, body=b""):
-    params = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body)),
+def begin_request(sock, params, length):
+    """All but the body, which has this length."""
+    params = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(length),
               "REQUEST_URI": "/mcp", "SERVER_PROTOCOL": "HTTP/1.1"} | params
-    out = _record(BEGIN, struct.pack("!HB5x", 1, 0)) + _record(PARAMS, _params(params)) + _record(PARAMS, b"")
-    for start in range(0, len(body), 65000):
-        out += _record(STDIN, body[start:start + 65000])
-    sock.sendall(out + _record(STDIN, b""))
+    sock.sendall(_record(BEGIN, struct.pack("!HB5x", 1, 0)) + _record(PARAMS, _params(params)) + _record(PARAMS, b""))
+
+
+def send_body(sock, body):
+    pieces = [_record(STDIN, body[start:start + 65000]) for start in range(0, len(body), 65000)]
+    sock.sendall(b"".join(pieces) + _record(STDIN, b""))
+
+
+def send_request(sock, params, body=b""):
+    begin_request(sock, params, len(body))
+    send_body(sock, body)
 
 
 def read_until(sock, part):
@@ -58,19 +66,24 @@ def read_until(sock, part):
     return data
 
 
+def read_answer(sock):
+    """(status, headers, body)."""
+    stdout = b""
+    while True:
+        _version, kind, _id, length, padding, _ = struct.unpack("!BBHHBB", _read_exactly(sock, 8))
+        content = _read_exactly(sock, length)
+        _read_exactly(sock, padding)
+        if kind == STDOUT:
+            stdout += content
+        elif kind == END:
+            return parse_cgi(stdout)
+
+
 def request(address, params, body=b"", timeout=30):
     """(status, headers, body) of one request."""
     with connect(address, timeout) as sock:
         send_request(sock, params, body)
-        stdout = b""
-        while True:
-            _version, kind, _id, length, padding, _ = struct.unpack("!BBHHBB", _read_exactly(sock, 8))
-            content = _read_exactly(sock, length)
-            _read_exactly(sock, padding)
-            if kind == STDOUT:
-                stdout += content
-            elif kind == END:
-                return parse_cgi(stdout)
+        return read_answer(sock)
 
 
 def parse_cgi(output):

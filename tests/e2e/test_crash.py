@@ -1,11 +1,13 @@
 """The server's processes, and the engine, killed in mid-run: the client is answered or cut off, no container outlives its time."""
 import http.client
+import json
 import os
 import secrets
 import signal
 import time
 
 import engine
+import fcgi
 import pool
 import procs
 import sites
@@ -144,6 +146,26 @@ def _():
     run.site.wait_healthy()
     run.removed()
     run.serves_again()
+
+
+@test("a call that comes when the broker is gone is told so, not that the engine is down")
+def _():
+    site = sites.own()
+    call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "run_code", "arguments": {"language": "bash", "code": "echo x", "conversationId": "away"}}}).encode()
+    wait_until(lambda: not site.busy_workers(), 10, "no worker has a request")
+    with fcgi.connect(site.front) as held:
+        fcgi.begin_request(held, {"SANDCGI_SECRET": site.secret, "SANDCGI_TENANT": "default"}, len(call))
+        wait_until(site.busy_workers, 10, "a worker has the request")
+        broker = site.broker()
+        site.process.kill()
+        site.process.wait()
+        procs.signal_all([broker])
+        wait_until(lambda: not procs.exists(broker), 10, "the broker is gone")
+        fcgi.send_body(held, call)
+        status, _headers, answer = fcgi.read_answer(held)
+    equal(status, 200)
+    contains(json.loads(answer)["result"]["content"][0]["text"], "the server's broker is starting or stopping")
 
 
 @test("kill -9 of the master under its guard: another one takes over at once, runs, sessions and sockets outlive it")

@@ -265,6 +265,24 @@ static void a_call_that_lasts_is_told_once(void **state)
     assert_int_equal(told, 1);
 }
 
+/* By path, and over a pair whose other end is closed. */
+static void a_broker_that_is_not_there_is_not_taken_for_its_engine(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = ERR_INIT;
+    int pair[2];
+
+    close(f->listen_fd);
+    f->listen_fd = -1;
+    assert_fails(broker_ping(&f->client, &e), ERR_AWAY, e);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    close(pair[1]);
+    client_connect_over(pair[0]);
+    assert_fails(broker_ping(&f->client, &e), ERR_AWAY, e);
+    client_connect_over(-1);
+    close(pair[0]);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -277,6 +295,7 @@ int main(void)
         TEST(a_caller_leaves_in_the_middle_of_an_answer),
         TEST(a_call_that_lasts_is_told_once),
         TEST(a_call_without_an_answer_says_which_process_ended),
+        TEST(a_broker_that_is_not_there_is_not_taken_for_its_engine),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

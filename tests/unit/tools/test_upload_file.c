@@ -205,7 +205,8 @@ static void trouble_is_told_without_our_paths(void **state)
         const char *text, *told;
         int sys;
     } cases[] = {
-        {ERR_UNAVAILABLE, "connect /run/x.sock", "does not answer at the moment", 0},
+        {ERR_UNAVAILABLE, "connect /run/x.sock", "container engine does not answer", 0},
+        {ERR_AWAY, "/run/x.sock: no process listens there", "broker is starting or stopping", 0},
         {ERR_IO, "write /srv/secret/x: No space left on device", "no room left", ENOSPC},
         {ERR_IO, "write /srv/secret/x: Disk quota exceeded", "no room left", EDQUOT},
         {ERR_IO, "open /srv/secret: Permission denied", "cannot write", EACCES},

@@ -47,6 +47,7 @@ struct broker {
     struct deadline accept_at; /* no connection is accepted until then; never: now */
     bool stopping;
     bool relieved; /* another broker takes over */
+    bool ending;   /* runs are not waited for */
 };
 
 /* dispatch.c */

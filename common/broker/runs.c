@@ -218,11 +218,32 @@ static void runs_apply_events(struct broker *b)
         apply_event(b, &event);
 }
 
+/* Those that wait are refused; supervisors end theirs, and answer their callers. */
+static void end_runs(struct broker *b, int64_t now_ms)
+{
+    struct err e = ERR_INIT;
+
+    for (struct run_action action = {0}; (action.run = run_queue_unassigned(b->queue));) {
+        run_queue_drop(b->queue, action.run, now_ms);
+        err_set(&action.why, ERR_BUSY, "the server is stopping; the program has not begun");
+        refuse(b, &action);
+    }
+    for (struct child *c = NULL; (c = children_next(b->children, c));) {
+        if (c->kind != CHILD_SUPERVISOR || !c->claimed || c->state == CHILD_ENDED)
+            continue;
+        if (child_io_tell(c, "end", &e) < 0)
+            log_debug("run %s cannot be told to end: %s", c->run_id, e.text);
+        child_set_state(c, CHILD_ENDED);
+    }
+}
+
 void runs_tick(struct broker *b)
 {
     int64_t now_ms = clock_mono_ms();
 
     runs_apply_events(b);
+    if (b->ending)
+        end_runs(b, now_ms);
     for (struct run_action action; run_queue_next(b->queue, now_ms, &action);)
         carry_out(b, &action, now_ms);
 }

@@ -54,6 +54,8 @@ static void on_signal(void *owner, void *item, uint32_t events)
             b->stopping = true;
         else if (info.ssi_signo == SIGHUP)
             b->stopping = b->relieved = true;
+        else if (info.ssi_signo == SIGURG)
+            b->stopping = b->ending = true;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
         broker_reap(b, pid, status);
 }
@@ -66,6 +68,7 @@ static int open_signals(struct broker *b, struct err *e)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGURG); /* other processes ignore it */
     if (sigprocmask(SIG_BLOCK, &set, &b->spawner.old_mask) < 0)
         return err_errno(e, "sigprocmask");
     b->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

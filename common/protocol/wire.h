@@ -31,13 +31,14 @@
  *   {"do":"claim","head":{…},"queueMs":N} with the connection, its body unread
  *   {"do":"hand","head":{…}} with a connection (get_run, cancel_run)     {"do":"preload"}
  *   {"do":"preload_fast"}: its limit of processor time may be raised meanwhile
+ *   {"do":"end"}: the server does not wait for the run; of a persistent sandbox: it stops
  *   {"is":"waiting","tier":"started"|"preloaded","memoryBytes":N}   {"is":"running"}
  * {"is":"started"}
  * {"is":"ended"}
  * "running" is sent when the body has been read: the run cannot be given to another supervisor from
  * then on. "started" is sent when the container of a cold start is up. The supervisor of a
- * persistent sandbox gets commands and sessions by "hand" as well, sends "ended" before it exits,
- * and gets {"do":"end"} when the server stops.
+ * persistent sandbox gets commands and sessions by "hand" as well, and sends "ended" before it
+ * exits.
  */
 #pragma once
 

@@ -61,6 +61,15 @@ bool run_queue_uses_sandbox(const struct run_queue *q, const char *sandbox_dir)
     return run != NULL;
 }
 
+struct queued_run *run_queue_unassigned(const struct run_queue *q)
+{
+    struct queued_run *run = q->first;
+
+    while (run && run->stage == RUN_ASSIGNED)
+        run = run->next;
+    return run;
+}
+
 struct deadline run_queue_due(const struct run_queue *q)
 {
     struct deadline due = DEADLINE_NEVER;

@@ -119,6 +119,8 @@ struct queued_run *run_queue_child_lost(struct run_queue *q, struct child *child
 /* The child's run began under another broker: it takes a place without asking. */
 void run_queue_adopt(struct run_queue *q, struct child *child);
 
+/* The oldest run without a supervisor; NULL: none. */
+struct queued_run *run_queue_unassigned(const struct run_queue *q);
 /* Does a run of this sandbox wait for a place or a supervisor? */
 bool run_queue_uses_sandbox(const struct run_queue *q, const char *sandbox_dir);
 bool run_queue_is_empty(const struct run_queue *q);

@@ -23,7 +23,7 @@ struct channel_handler {
 };
 
 struct channel_ops {
-    struct channel_handler handlers[5]; /* up to the first without a name */
+    struct channel_handler handlers[6]; /* up to the first without a name */
     /* The main process has ended. true: connect to the next one. */
     bool (*on_lost)(void *owner);
     /* The head that offers this process to the next one; new reference. */

@@ -71,6 +71,16 @@ static void on_preload(void *owner, const json_t *message, int no_connection)
         log_debug("preload: %s", e.text); /* a container that is gone is noticed anyway */
 }
 
+/* The server stops and does not wait for the run. */
+static void on_end(void *owner, const json_t *no_members, int no_connection)
+{
+    struct supervisor *s = owner;
+
+    (void)no_members;
+    (void)no_connection;
+    s->cancelled = s->stop = true;
+}
+
 static bool on_lost(void *owner)
 {
     struct supervisor *s = owner;
@@ -94,7 +104,8 @@ static const struct channel_ops channel_ops = {
     .handlers = {{"claim", supervisor_claim, true},
                  {"hand", supervisor_add_poll, true},
                  {"preload", on_preload, false},
-                 {"preload_fast", on_preload, false}},
+                 {"preload_fast", on_preload, false},
+                 {"end", on_end, false}},
     .on_lost = on_lost,
     .adopt_head = adopt_head,
 };

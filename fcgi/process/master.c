@@ -72,9 +72,9 @@ struct master {
     struct deadline shrink_at;
     pid_t *draining; /* children of earlier generations (SIGHUP) that have not ended yet */
     size_t n_draining;
-    bool guarded; /* another master follows this one, whatever ends it */
-    bool stopping;
-    struct deadline give_up; /* end of the drain's time */
+    bool guarded;            /* another master follows this one, whatever ends it */
+    bool stopping, ending;   /* waits for the runs; has had the broker end them */
+    struct deadline give_up; /* end of the time for that */
 };
 
 /* The programs of the children: 0 when asked to stop, or -1. */
@@ -189,12 +189,11 @@ static void on_child_exit(struct master *m, pid_t pid, int status)
         slot->ending = false;
         return;
     }
-    for (size_t i = 0; i < m->n_draining; i++) {
+    for (size_t i = 0; i < m->n_draining; i++)
         if (m->draining[i] == pid) {
             m->draining[i] = m->draining[--m->n_draining];
             return;
         }
-    }
 }
 
 static void signal_all(const struct master *m, int sig)
@@ -209,7 +208,7 @@ static void signal_all(const struct master *m, int sig)
 static void master_stop(struct master *m)
 {
     if (m->stopping) {
-        log_warn("second stop signal: killing all processes");
+        log_warn("another stop signal: not waiting any longer");
         m->give_up = deadline_in_ms(0);
         return;
     }
@@ -399,7 +398,8 @@ static void master_tick(struct master *m)
         on_signal(m);
     eventfd_read(m->fds[FD_WAKE], &ignored);
     if (m->stopping && deadline_passed(m->give_up)) {
-        signal_all(m, SIGKILL);
+        signal_all(m, m->ending ? SIGKILL : SIGURG); /* only the broker heeds it */
+        m->ending = true;
         m->give_up = deadline_in_ms(GRACE_MS);
     }
 }
@@ -412,8 +412,7 @@ static int master_open_signals(struct master *m, struct err *e)
         sigaddset(&set, *sig);
     if (sigprocmask(SIG_BLOCK, &set, &m->old_mask) < 0)
         return err_errno(e, "sigprocmask");
-    m->fds[FD_SIGNAL] = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (m->fds[FD_SIGNAL] < 0)
+    if ((m->fds[FD_SIGNAL] = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
         return err_errno(e, "signalfd");
     m->fds[FD_WAKE] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return m->fds[FD_WAKE] < 0 ? err_errno(e, "eventfd") : 0;

@@ -99,6 +99,9 @@ static bool hear_channel(struct fake *f)
     } else if (op && strcmp(op, "get_run") == 0) {
         auto_close_fd(&f->reader);
         f->reader = connection;
+    } else if (strcmp(what, "end") == 0) {
+        f->status = "cancelled";
+        f->end = deadline_in_ms(0);
     } else if (op && strcmp(op, "cancel_run") == 0) {
         f->status = "cancelled";
         f->end = deadline_in_ms(0);

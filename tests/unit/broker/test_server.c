@@ -186,6 +186,28 @@ static void patience_in_the_line_ends_with_busy(void **state)
     bw_close(w);
 }
 
+/* TERM has been sent before: URG finds a broker that waits for its runs. */
+static void an_end_that_does_not_wait_ends_what_runs_and_refuses_what_waits(void **state)
+{
+    struct broker_world *w = *state;
+    w->config.limits.max_runs = 1;
+    bw_start_broker(w);
+    int runs = bw_send_run(w, "t", "c", "sleep 60000", plain);
+    bw_wait_for(w, "running", 1);
+    int waits = bw_send_run(w, "t", "c", "sleep 60000", plain);
+    bw_wait_for(w, "queued", 1);
+    kill(w->pid, SIGTERM);
+    struct pollfd p = {.fd = runs, .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 200), 0);
+    kill(w->pid, SIGURG);
+    json_auto_t *result = bw_result(runs);
+    expect_text(result, "status", "cancelled");
+    json_auto_t *word = bw_hear(waits);
+    assert_non_null(json_object_get(word, "queued"));
+    bw_expect_error(waits, ERR_BUSY, "the server is stopping");
+    bw_close(w);
+}
+
 /* ---- waiting containers ---- */
 
 static void wait_for_pool(struct broker_world *w, size_t wanted)
@@ -734,6 +756,7 @@ int main(void)
         CASE(runs_wait_their_turn_and_the_rest_is_busy),
         CASE(a_caller_that_leaves_the_queue_is_forgotten_unless_it_detached),
         CASE(patience_in_the_line_ends_with_busy),
+        CASE(an_end_that_does_not_wait_ends_what_runs_and_refuses_what_waits),
         CASE(runs_that_come_at_once_get_waiting_containers_of_their_own),
         CASE(a_waiting_supervisor_that_is_killed_harms_no_run),
         CASE(a_supervisor_that_dies_with_its_run_ends_the_connection),

@@ -222,7 +222,14 @@ def own_errors(checks):
 
 
 def limits(checks):
-    site = started(RATE="1", BURST="3")
+    site = Site(RATE="1", BURST="3")
+    path = site.path("conf/http.conf")  # per minute, not per second: the calls may take their time
+    with open(path, encoding="utf-8") as conf:
+        text = conf.read()
+    checks.check("the rate is there", ":1m rate=1r/s;" in text)
+    with open(path, "w", encoding="utf-8") as conf:
+        conf.write(text.replace(":1m rate=1r/s;", ":1m rate=1r/m;"))
+    site.start()
     try:
         told = [dict(params_of(site.call())).get("SANDCGI_RATE", "") for _ in range(6)]
         checks.equal("a worker is told of calls above the rate", told, [""] * 4 + ["above"] * 2)

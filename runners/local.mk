@@ -9,10 +9,12 @@ runners_common_entry_SOURCES = \
 	runners/common/kill.c \
 	runners/common/main.c \
 	runners/common/probe.c \
+	runners/common/proof.c \
 	runners/common/report.c \
 	runners/common/serve.c \
 	runners/common/util.c \
-	runners/common/warm.c
+	runners/common/warm.c \
+	runners/common/wipe.c
 runners_common_entry_CPPFLAGS = -I$(top_srcdir)
 runners_common_entry_CFLAGS = -std=gnu17 $(WARN_CFLAGS) -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 runners_common_entry_LDFLAGS = -static -s
@@ -60,4 +62,4 @@ EXTRA_DIST += \
 	runners/typescript/session.mjs
 
 dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
-EXTRA_DIST += tests/runners/sbx.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py
+EXTRA_DIST += tests/runners/sbx.py tests/runners/containers.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py

@@ -21,8 +21,10 @@ static void command_fail(struct command *c, const char *what)
 
 void command_add_code(struct command *c, const struct options *o, const char *data, size_t len)
 {
-    if (c->code_fd == 0)
-        c->code_fd = open(o->script, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (c->code_fd == 0) {
+        unlink(o->script);
+        c->code_fd = open(o->script, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    }
     if (c->code_fd < 0)
         command_fail(c, "creating the script");
     else if (!write_all(c->code_fd, data, len))

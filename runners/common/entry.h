@@ -119,6 +119,8 @@ int child_start(struct child *c, const struct child_plan *plan, char *why);
 
 /* ---- kill.c: the other processes of the container ---- */
 
+/* A process that kill_all and others_left leave out from now on; 0 = none. */
+void kill_spare(pid_t pid);
 /* SIGKILL to every other process of the container; where we are not PID 1, to our children. */
 void kill_all(void);
 /* The same, until none is left: for our own end. Gives up at until_ms on clock_ms. */
@@ -175,6 +177,23 @@ bool warm_reaped(pid_t pid);
 pid_t warm_pid(void);
 /* The process that shares a taken interpreter's memory, so that its end is quick; 0 = none. */
 pid_t warm_holder(void);
+/* The process that makes interpreters, once no program can reach its memory; 0 = none. */
+pid_t warm_template(void);
+/* A run is over, and nothing is left of it: the next interpreter is made, and its tier told. */
+void warm_again(void);
+
+/* ---- wipe.c and proof.c: between two runs ---- */
+
+/* Both are told when the container begins, before anything is started. */
+void wipe_note(const char *cwd);
+void proof_note(void);
+/* The same for the template, when a run begins; 0 = none. */
+void proof_note_template(pid_t pid);
+/* With no process left but the template: removes what a run has left outside of its working
+ * directory. False: why says what stays. */
+bool wipe(int64_t until_ms, char *why);
+/* Behind it: false when why says what is not as it was. */
+bool proof(char *why);
 
 /* ---- report.c ---- */
 
@@ -182,6 +201,8 @@ pid_t warm_holder(void);
 uint64_t report_oom_kills(void);
 /* Bytes that its processes have for themselves now; 0: not known. */
 uint64_t report_memory(void);
+/* The same, and those of files in memory. */
+uint64_t report_charged(void);
 /* The most memory that the container has had. */
 uint64_t report_peak_memory(void);
 /* Processor time of all children that have been reaped. */

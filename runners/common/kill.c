@@ -16,6 +16,13 @@
 #define PAUSES_MAX 20
 #define PAUSE_NS   1000000
 
+static pid_t spared;
+
+void kill_spare(pid_t pid)
+{
+    spared = pid;
+}
+
 /* Our children besides one (0 = none), each sent the signal (0 = none). True if there was one, or
  * if they cannot be listed. */
 static bool children_signal(pid_t besides, int number)
@@ -25,7 +32,7 @@ static bool children_signal(pid_t besides, int number)
     pid_t pid;
 
     while (f && fscanf(f, "%d", &pid) == 1) {
-        if (pid != besides) {
+        if (pid != besides && pid != spared) {
             found = true;
             kill(pid, number);
         }
@@ -35,41 +42,50 @@ static bool children_signal(pid_t besides, int number)
     return found;
 }
 
+/* The same with all processes of the container. They are listed by rising pid, so that what is
+ * forked meanwhile is met, too, unless the pids begin anew. */
+static bool processes_signal(pid_t besides, int number)
+{
+    const struct dirent *d;
+    DIR *dir = opendir("/proc");
+    bool found = !dir;
+
+    while (dir && (d = readdir(dir))) {
+        uint64_t pid = digits(d->d_name);
+
+        if (pid > 1 && pid != (uint64_t)besides && pid != (uint64_t)spared) {
+            found = true;
+            kill((pid_t)pid, number);
+        }
+    }
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
 /* Where we are not PID 1 (an engine's own init in front of us, tests), -1 would reach strangers.
  * The children of our children become ours when those die, and are met in the caller's next round.
  */
 void kill_all(void)
 {
-    if (getpid() == 1)
-        kill(-1, SIGKILL);
-    else
+    if (getpid() != 1)
         children_signal(0, SIGKILL);
+    else if (spared)
+        processes_signal(0, SIGKILL);
+    else
+        kill(-1, SIGKILL);
 }
 
 bool others_left(pid_t besides)
 {
-    const struct dirent *d;
-    bool found = false;
-    DIR *dir;
-
-    if (getpid() != 1)
-        return children_signal(besides, 0);
-    dir = opendir("/proc");
-    if (!dir)
-        return true;
-    while (!found && (d = readdir(dir))) {
-        uint64_t pid = digits(d->d_name);
-
-        found = pid > 1 && pid != (uint64_t)besides;
-    }
-    closedir(dir);
-    return found;
+    return getpid() == 1 ? processes_signal(besides, 0) : children_signal(besides, 0);
 }
 
 void kill_and_reap_all(int64_t until_ms)
 {
     struct timespec pause = {.tv_nsec = PAUSE_NS};
 
+    spared = 0;
     kill_all();
     if (getpid() == 1)
         return; /* the rest dies with us */

@@ -62,15 +62,26 @@ uint64_t report_oom_kills(void)
     return 0;
 }
 
-uint64_t report_memory(void)
+/* With files in memory if those are asked for. */
+static uint64_t memory_used(bool files)
 {
     char text[1024];
 
     for (size_t i = 0; i < sizeof(used_files) / sizeof(used_files[0]); i++) {
         if (read_text(used_files[i].path, text, sizeof(text)))
-            return field(text, used_files[i].key);
+            return field(text, used_files[i].key) + (files ? field(text, "shmem") : 0);
     }
     return 0;
+}
+
+uint64_t report_memory(void)
+{
+    return memory_used(false);
+}
+
+uint64_t report_charged(void)
+{
+    return memory_used(true);
 }
 
 static uint64_t micros(struct timeval t)

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* How long a wipe may take. */
+#define WIPE_MS      2000
 #define COMMANDS_MAX 64
 #define READ_BYTES   65536
 /* Memory that the inbox keeps while it is empty. */
@@ -25,7 +27,8 @@ static struct command commands[COMMANDS_MAX];
 static struct {
     const struct options *options;
     int signal_fd;
-    bool claimed;   /* a run has come: nothing is told of waiting any more */
+    bool claimed;   /* a run has come: nothing is told of waiting, until the next one may come */
+    bool next;      /* 'N' has come, and is to be answered */
     bool alone;     /* no process but ours is left */
     unsigned first; /* command whose output is looked at first */
     bool over;      /* the server is gone, or the container is stopped */
@@ -79,15 +82,31 @@ static struct command *find_run(void)
     return NULL;
 }
 
-/* 'C', which makes a run of a new command. There is one at a time. */
+/* 'C', which makes a run of a new command. There is one, until 'N' is answered. */
 static bool take_code(struct command *c, const char *data, size_t len)
 {
-    if (!c->run && (find_run() || !self.options->script || c->input.fd > 0))
+    if (!c->run && (self.claimed || !self.options->script || c->input.fd > 0))
         return false;
-    if (!c->run)
+    if (!c->run) {
         self.alone = false;
+        kill_spare(warm_template());
+        proof_note_template(warm_template());
+    }
     c->run = self.claimed = true;
     command_add_code(c, self.options, data, len);
+    return true;
+}
+
+/* 'N': behind a run, with nothing else under way. */
+static bool take_next(void)
+{
+    for (size_t i = 0; i < COMMANDS_MAX; i++) {
+        if (commands[i].state != COMMAND_NONE)
+            return false;
+    }
+    if (!self.claimed || self.next)
+        return false;
+    self.next = true;
     return true;
 }
 
@@ -102,6 +121,8 @@ static bool take_record(char tag, uint32_t id, char *data, size_t len)
     switch (tag) {
     case 'P':
         return !self.claimed && warm_preload(data, len);
+    case 'N':
+        return id == 0 && take_next();
     case 'C':
         return take_code(c, data, len);
     case 'I':
@@ -215,23 +236,34 @@ static void on_child(pid_t pid, int status, const struct rusage *used)
     }
 }
 
+/* Reaps what has ended; whether a child is left. */
+static bool reap(void)
+{
+    struct rusage used;
+    int status;
+    pid_t pid;
+
+    while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0)
+        on_child(pid, status, &used);
+    return pid == 0;
+}
+
 static void on_signals(void)
 {
-    int status, stop = signals_read(self.signal_fd);
+    int stop = signals_read(self.signal_fd);
     struct command *run;
-    struct rusage used;
-    pid_t pid;
+    bool children;
 
     if (stop)
         serve_end(128 + stop);
-    while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0)
-        on_child(pid, status, &used);
+    children = reap();
     run = find_run();
     if (!run || (run->state != COMMAND_OVER && !run->dead_at_ms))
         return;
     /* The holder is stopped: the program could have written to the memory that they share. */
-    self.alone = pid < 0 || (warm_holder() && kill(warm_holder(), SIGSTOP) == 0 &&
-                             !others_left(warm_holder()));
+    if (warm_holder())
+        kill(warm_holder(), SIGSTOP);
+    self.alone = !children || !others_left(warm_holder());
     if (run->dead_at_ms && !self.alone)
         kill_all(); /* orphans that became ours by these deaths */
 }
@@ -291,6 +323,59 @@ static void check_clock(struct command *c, int64_t now)
         run_check_end(c, now);
     else if (c->state == COMMAND_OVER && !c->last && now >= c->over_at_ms)
         output_last(c);
+}
+
+/* ---- between two runs ---- */
+
+/* SCRIPT has to exist before the interpreter starts. */
+static void place_script(void)
+{
+    const char *script = self.options->script;
+    int fd = open(script, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        entry_error(errno, "creating %s", script);
+    else
+        close(fd);
+}
+
+/* Kills all that is left but the template; false when something does not go. */
+static bool kill_rest(int64_t until_ms)
+{
+    struct pollfd death = {.fd = self.signal_fd, .events = POLLIN};
+    int stop;
+
+    reap();
+    while (others_left(0)) {
+        if (clock_ms() >= until_ms)
+            return false;
+        kill_all();
+        poll(&death, 1, 1);
+        stop = signals_read(self.signal_fd);
+        if (stop)
+            serve_end(128 + stop);
+        reap();
+    }
+    return true;
+}
+
+/* Answers 'N': the container is made as it was before the run, and waits for the next one; or it is
+ * not as it was. */
+static void answer_next(void)
+{
+    int64_t until = clock_ms() + WIPE_MS;
+    char why[CHILD_WHY_MAX] = "processes cannot be killed";
+
+    self.next = false;
+    if (kill_rest(until) && wipe(until, why) && proof(why)) {
+        self.claimed = false;
+        if (self.options->place)
+            place_script();
+        warm_again();
+    } else {
+        memcpy(frame_room(), why, strlen(why));
+        frame_begin('F', 0, strlen(why));
+    }
 }
 
 /* ---- the loop ---- */
@@ -378,6 +463,8 @@ static void serve_tick(void)
         check_clock(&commands[at], now);
     }
     self.first++;
+    if (self.next && !frame_pending())
+        answer_next();
     if (!frame_pending() && !self.claimed && warm_tier_due(true) && !frame_push())
         serve_end(ENTRY_FAILED);
 }
@@ -386,14 +473,10 @@ int serve_run(const struct options *options, int signal_fd)
 {
     self.options = options;
     self.signal_fd = signal_fd;
-    if (options->place) {
-        int fd = open(options->script, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-        if (fd < 0)
-            entry_error(errno, "creating %s", options->script);
-        else
-            close(fd);
-    }
+    wipe_note(options->cwd);
+    proof_note();
+    if (options->place)
+        place_script();
     warm_start(options);
     fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
     while (!self.over)

@@ -361,3 +361,16 @@ pid_t warm_holder(void)
 {
     return self.holder;
 }
+
+pid_t warm_template(void)
+{
+    return 0;
+}
+
+void warm_again(void)
+{
+    warm_discard();
+    self.reached = self.told = 0;
+    self.step[0] = '\0';
+    warm_start(self.options);
+}

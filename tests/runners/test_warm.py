@@ -209,19 +209,6 @@ class Claims:
         p.stdin.close()
         self.assertEqual(p.wait(timeout=60), 0)
 
-    def test_the_next_run_gets_a_new_interpreter(self):
-        p = self.start("-l", OBJECT)
-        self.await_word(p, "started")
-        self.send(p, sbx.program("echo $WAY", number=1))
-        stream = sbx.frames(p.stdout)
-        self.assertEqual([next(stream)[2] for _ in range(2)], [b"warm", b"warm\n"])
-        self.assertEqual(next(stream)[0], "R")
-        self.send(p, sbx.program("cat; exit 3", number=2, stdin="in"))
-        self.assertEqual([next(stream) for _ in range(2)], [("S", 2, b"new"), ("O", 2, b"in")])
-        self.assertIn(b'"exitCode":3', next(stream)[2])
-        p.stdin.close()
-        self.assertEqual(p.wait(timeout=60), 0)
-
 
 PYTHON_PROGRAM = """
 import os, sys

@@ -1,0 +1,230 @@
+/* Whether a container is as it was before a run: what is left of the processes, and what the kernel
+ * keeps for them. Programs have our user, so they can change much of other processes from outside. */
+#include "runners/common/entry.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Memory may be charged that no process has: the kernel's counters lag by some pages for each
+ * processor. */
+#define UNEXPLAINED_MAX (16u << 20)
+/* How long sockets and memory of processes that have ended may still be there. */
+#define SETTLE_MS 100
+#define PAUSE_NS  1000000
+/* Our descriptors have low numbers. */
+#define FDS_MAX 64
+
+#define KEYCTL_READ       11
+#define SESSION_KEYRING   (-3)
+#define IOPRIO_OF_PROCESS 1
+
+/* What other processes of the same user can change of one. Zeroed before, so that it can be compared
+ * as bytes. */
+struct traits {
+    struct rlimit limits[RLIM_NLIMITS];
+    cpu_set_t processors;
+    struct {
+        char attributes[128]; /* struct sched_attr, of whatever length the kernel has */
+        int policy, nice;
+        long io;
+    } scheduling;
+    char oom_score_adj[16];
+    uint64_t started;
+};
+
+static struct {
+    struct traits entry, template;
+    pid_t pid; /* of the template; 0 = none */
+    uint64_t oom_kills;
+    long sockets, time_wait; /* -1: the kernel does not tell */
+    long n_keys;
+    char keys[256];
+} start;
+
+static void traits_read(struct traits *t, pid_t pid)
+{
+    char path[48], text[1024];
+    const char *at;
+
+    memset(t, 0, sizeof(*t));
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        prlimit(pid, (__rlimit_resource_t)i, NULL, &t->limits[i]);
+    sched_getaffinity(pid, sizeof(t->processors), &t->processors);
+    syscall(SYS_sched_getattr, pid, t->scheduling.attributes, sizeof(t->scheduling.attributes), 0);
+    t->scheduling.policy = sched_getscheduler(pid);
+    t->scheduling.nice = getpriority(PRIO_PROCESS, (id_t)pid);
+    t->scheduling.io = syscall(SYS_ioprio_get, IOPRIO_OF_PROCESS, pid);
+    snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
+    if (!read_text(path, t->oom_score_adj, sizeof(t->oom_score_adj)))
+        t->oom_score_adj[0] = '\0';
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    at = read_text(path, text, sizeof(text)) ? strrchr(text, ')') : NULL;
+    for (int blanks = 0; at && *at && blanks < 20; at++)
+        blanks += *at == ' ';
+    t->started = at ? digits(at) : 0;
+}
+
+/* What of them has changed; NULL = nothing. */
+static const char *traits_differ(const struct traits *a, const struct traits *b)
+{
+    if (memcmp(a->limits, b->limits, sizeof(a->limits)) != 0)
+        return "limits";
+    if (memcmp(&a->processors, &b->processors, sizeof(a->processors)) != 0)
+        return "processors";
+    if (memcmp(&a->scheduling, &b->scheduling, sizeof(a->scheduling)) != 0)
+        return "scheduling";
+    if (memcmp(a->oom_score_adj, b->oom_score_adj, sizeof(a->oom_score_adj)) != 0)
+        return "oom_score_adj";
+    return a->started == b->started ? NULL : "start";
+}
+
+/* The text behind the name in one of the lines; NULL: there is none. */
+static const char *line_of(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+
+    return at ? at + strlen(name) : NULL;
+}
+
+/* ---- what the kernel keeps ---- */
+
+/* The sockets of the container, without ours and their other ends. */
+static void sockets_read(long *sockets, long *time_wait)
+{
+    char text[1024];
+    const char *used = NULL, *waiting = NULL;
+    struct stat st;
+
+    if (read_text("/proc/net/sockstat", text, sizeof(text))) {
+        used = line_of(text, "sockets: used ");
+        waiting = line_of(text, " tw ");
+    }
+    *time_wait = waiting ? (long)digits(waiting) : -1;
+    *sockets = used ? (long)digits(used) : -1;
+    for (int fd = STDERR_FILENO + 1; used && fd < FDS_MAX; fd++)
+        *sockets -= fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? 2 : 0;
+}
+
+/* The keyring that all processes of a container have in common. Most engines forbid the call. */
+static long keys_read(char *keys, size_t size)
+{
+    memset(keys, 0, size);
+    return syscall(SYS_keyctl, KEYCTL_READ, SESSION_KEYRING, keys, size);
+}
+
+/* Memory that the process has for itself. */
+static uint64_t own_memory(pid_t pid)
+{
+    char path[32], text[4096];
+    const char *anon, *shared;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    if (pid == 0 || !read_text(path, text, sizeof(text)))
+        return 0;
+    anon = line_of(text, "\nRssAnon:");
+    shared = line_of(text, "\nRssShmem:");
+    return ((anon ? digits(anon + strspn(anon, " \t")) : 0) +
+            (shared ? digits(shared + strspn(shared, " \t")) : 0)) *
+           1024;
+}
+
+/* What of that is not as it was; NULL = nothing. */
+static const char *kernel_differs(void)
+{
+    char keys[sizeof(start.keys)];
+    long sockets, time_wait;
+
+    if (report_oom_kills() != start.oom_kills)
+        return "it ran out of memory";
+    if (keys_read(keys, sizeof(keys)) != start.n_keys || memcmp(keys, start.keys, sizeof(keys)) != 0)
+        return "the session keyring has changed";
+    sockets_read(&sockets, &time_wait);
+    if (sockets != start.sockets)
+        return "sockets are left";
+    if (time_wait != start.time_wait)
+        return "connections wait for their end";
+    if (report_charged() > own_memory(getpid()) + own_memory(start.pid) + UNEXPLAINED_MAX)
+        return "memory is left";
+    return NULL;
+}
+
+/* ---- the template ---- */
+
+/* Whether the line is there and tells anything but zeros. */
+static bool is_set(const char *status, const char *name)
+{
+    const char *at = line_of(status, name);
+
+    at = at ? at + strspn(at, " \t") : "\n";
+    return at[strspn(at, "0")] != '\n';
+}
+
+/* What is wrong with it; NULL = nothing. */
+static const char *template_differs(void)
+{
+    char path[32], status[4096];
+    struct traits now;
+    const char *state;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", start.pid);
+    if (!read_text(path, status, sizeof(status)))
+        return "state";
+    state = line_of(status, "\nState:\t");
+    if (!state || strchr("TtZXx", *state))
+        return "state";
+    if (is_set(status, "\nTracerPid:"))
+        return "tracer";
+    if (is_set(status, "\nSigPnd:") || is_set(status, "\nShdPnd:"))
+        return "signals";
+    traits_read(&now, start.pid);
+    return traits_differ(&start.template, &now);
+}
+
+/* ---- the proof ---- */
+
+void proof_note(void)
+{
+    traits_read(&start.entry, getpid());
+    start.oom_kills = report_oom_kills();
+    sockets_read(&start.sockets, &start.time_wait);
+    start.n_keys = keys_read(start.keys, sizeof(start.keys));
+}
+
+void proof_note_template(pid_t pid)
+{
+    if (pid != 0 && pid != start.pid)
+        traits_read(&start.template, pid);
+    start.pid = pid;
+}
+
+bool proof(char *why)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    int64_t until = clock_ms() + SETTLE_MS;
+    struct traits now;
+    const char *what;
+
+    traits_read(&now, getpid());
+    what = traits_differ(&start.entry, &now);
+    if (what) {
+        snprintf(why, CHILD_WHY_MAX, "of the entry program, the %s changed", what);
+        return false;
+    }
+    what = start.pid ? template_differs() : NULL;
+    if (what) {
+        snprintf(why, CHILD_WHY_MAX, "of the waiting interpreter, the %s changed", what);
+        return false;
+    }
+    while ((what = kernel_differs()) && clock_ms() < until)
+        nanosleep(&pause, NULL);
+    snprintf(why, CHILD_WHY_MAX, "%s", what ? what : "");
+    return !what;
+}

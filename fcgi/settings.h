@@ -5,6 +5,7 @@
 #include "common/scheduler/broker_config.h"
 
 enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
+enum settings_reuse { SETTINGS_REUSE_CONVERSATION, SETTINGS_REUSE_NEVER };
 
 struct settings {
     /* read from the table */
@@ -22,6 +23,7 @@ struct settings {
     char *warm, *warm_memory, *total_max;
     uint64_t warm_idle_ms;
     int network; /* enum network_tier */
+    int reuse;   /* enum settings_reuse */
     char *network_dns;
     char *indexes, *index_ca;
     bool index_private;

@@ -84,10 +84,8 @@ static const struct {
     const char *name;
     enum child_event_kind kind;
 } messages[] = {
-    {"waiting", CHILD_READY},
-    {"running", CHILD_TOOK_RUN},
-    {"started", CHILD_STARTED},
-    {"ended", CHILD_HAS_ENDED},
+    {"waiting", CHILD_READY},   {"running", CHILD_TOOK_RUN}, {"started", CHILD_STARTED},
+    {"doubted", CHILD_DOUBTED}, {"ended", CHILD_HAS_ENDED},
 };
 
 /* false: the message says nothing that is known. */
@@ -104,6 +102,7 @@ static bool event_decode(const struct buf *text, struct child_event *out)
         out->kind = messages[i].kind;
         out->tier = tier && strcmp(tier, "preloaded") == 0 ? ENGINE_TIER_PRELOADED
                                                            : ENGINE_TIER_STARTED;
+        out->reusable = json_get_bool(message, "reusable", 0) != 0;
         out->memory_bytes = (uint64_t)json_get_integer(message, "memoryBytes", 0);
         return true;
     }
@@ -155,12 +154,20 @@ static int child_post(struct child *child, const json_t *message, int pass_fd, s
     return wire_post(child->link->fd, message, pass_fd, e);
 }
 
-int child_io_hand(struct child *child, const char *what, const json_t *head, int64_t queue_ms,
-                  int connection, struct err *e)
+int child_io_hand(struct child *child, const json_t *head, int connection, struct err *e)
 {
     /* O: the head stays the caller's. */
-    json_auto_t *message = json_pack("{s:s, s:O, s:I}", "do", what, "head", head, "queueMs",
-                                     (json_int_t)queue_ms);
+    json_auto_t *message = json_pack("{s:s, s:O}", "do", "hand", "head", head);
+
+    return child_post(child, message, connection, e);
+}
+
+int child_io_claim(struct child *child, const char *image_id, const json_t *head, int64_t queue_ms,
+                   int connection, struct err *e)
+{
+    json_auto_t *message = json_pack("{s:s, s:O, s:I, s:s, s:s}", "do", "claim", "head", head,
+                                     "queueMs", (json_int_t)queue_ms, "runId", child->run_id,
+                                     "imageId", image_id);
 
     return child_post(child, message, connection, e);
 }

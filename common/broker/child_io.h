@@ -13,6 +13,7 @@ enum child_event_kind {
     CHILD_READY,     /* its container has come as far as tier */
     CHILD_TOOK_RUN,  /* it has read its run: no other can serve it any more */
     CHILD_STARTED,   /* its container is up, which was not when its run came */
+    CHILD_DOUBTED,   /* its used container could not be wiped */
     CHILD_HAS_ENDED, /* the program is over, or the sandbox is closed; the process goes on a little
                       */
     CHILD_LEFT,      /* the channel has ended, and is closed */
@@ -23,6 +24,7 @@ struct child_event {
     struct child *child;
     enum engine_tier tier; /* CHILD_READY, with the next */
     uint64_t memory_bytes; /* 0: not known */
+    bool reusable;         /* CHILD_HAS_ENDED: it was orderly */
 };
 
 struct child_link; /* one channel; struct child's link */
@@ -48,9 +50,11 @@ bool child_io_next_of(struct child_io *io, struct child *child, struct child_eve
 /* From now on child_io_next reads what children of that kind have sent by now. */
 void child_io_poll(struct child_io *io, enum child_kind kind);
 
-/* Hands a connection over ({"do":what,"head":…}); closes nothing; -1 when the child is gone (the
+/* Hands a connection over ({"do":"hand","head":…}); closes nothing; -1 when the child is gone (the
  * caller chooses another). */
-int child_io_hand(struct child *child, const char *what, const json_t *head, int64_t queue_ms,
-                  int connection, struct err *e);
+int child_io_hand(struct child *child, const json_t *head, int connection, struct err *e);
+/* The same with a run ({"do":"claim",…}), which is wanted in that image. */
+int child_io_claim(struct child *child, const char *image_id, const json_t *head, int64_t queue_ms,
+                   int connection, struct err *e);
 /* {"do":what}. */
 int child_io_tell(struct child *child, const char *what, struct err *e);

@@ -246,7 +246,7 @@ static bool psandbox_hand(struct psandboxes *p, struct child *child, int fd, con
     struct err e = ERR_INIT;
 
     if (!child->reattaching)
-        return child_io_hand(child, "hand", head, 0, fd, &e) == 0;
+        return child_io_hand(child, head, fd, &e) == 0;
     call_hold(p, child, fd, head);
     return true;
 }

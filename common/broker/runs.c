@@ -2,6 +2,7 @@
 
 #include "common/broker/broker.h"
 
+#include "common/base/crypto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/protocol/wire.h"
@@ -92,8 +93,8 @@ static void assign_warm(struct broker *b, const struct run_action *action, int64
     const struct run_call *call = call_of(action->run);
     struct err e = ERR_INIT;
 
-    if (child_io_hand(action->child, "claim", call->head, now_ms - call->run.asked_ms, call->fd,
-                      &e) == 0) {
+    if (child_io_claim(action->child, action->want.runner->image_id, call->head,
+                       now_ms - call->run.asked_ms, call->fd, &e) == 0) {
         assign(b, action, action->child, now_ms);
         return;
     }
@@ -151,6 +152,24 @@ static bool body_unread(int fd)
            poll(&p, 1, 0) == 0;
 }
 
+/* The container of a run that has ended waits for its conversation's next one. */
+static void keep_container(struct broker *b, struct child *child)
+{
+    struct err e = ERR_INIT;
+
+    if (child_io_tell(child, "next", &e) < 0) {
+        log_debug("a used container is gone: %s", e.text);
+        return;
+    }
+    if (child->warm_dir[0]) /* it is a sandbox now, or was not used */
+        warm_dir_remove(&b->root, child->warm_dir);
+    child->warm_dir[0] = '\0';
+    child->claimed = child->background = false;
+    child->runs++;
+    crypto_random_hex(RUN_ID_LEN / 2, child->run_id);
+    child_set_state(child, CHILD_WIPING);
+}
+
 static void apply_event(struct broker *b, const struct child_event *event)
 {
     struct child *child = event->child;
@@ -160,11 +179,11 @@ static void apply_event(struct broker *b, const struct child_event *event)
         child->tier = event->tier;
         child->memory_bytes = event->memory_bytes;
         pool_note_warm(b->pool, child);
-        if (child->state == CHILD_STARTING)
+        if (child->state == CHILD_STARTING || child->state == CHILD_WIPING)
             child_set_state(child, CHILD_WAITING);
         break;
     case CHILD_TOOK_RUN:
-        if (child->state == CHILD_WAITING)
+        if (child->state == CHILD_WAITING || child->state == CHILD_WIPING)
             child_set_state(child, CHILD_RUNNING);
         call_free(b, run_queue_taken(b->queue, child));
         break;
@@ -178,6 +197,13 @@ static void apply_event(struct broker *b, const struct child_event *event)
         run_queue_release(b->queue, child, clock_mono_ms());
         if (child->kind == CHILD_SUPERVISOR)
             pool_note_end(b->pool, child, clock_mono_ms());
+        if (event->reusable && !b->stopping && pool_may_reuse(b->pool, child, clock_mono_ms()))
+            keep_container(b, child);
+        break;
+    case CHILD_DOUBTED:
+        pool_note_doubt(b->pool);
+        if (!child->claimed) /* else it starts another container for its run */
+            child_io_release(&b->io, child);
         break;
     case CHILD_LEFT:
         if (child->pid == 0) /* else SIGCHLD tells of its end */
@@ -198,7 +224,8 @@ void runs_reap(struct broker *b, struct child *child, int status)
                   WTERMSIG(status));
     if (WIFSIGNALED(status) || !over) /* it may have left its container */
         housekeeper_link_ask_sweep(&b->housekeeper);
-    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && !b->stopping)
+    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && child->runs == 0 &&
+        !b->stopping)
         pool_note_failed_start(b->pool, child->language, clock_mono_ms());
     struct queued_run *run = child->run;
     struct queued_run *dropped = run_queue_child_lost(
@@ -304,8 +331,7 @@ bool runs_hand(struct broker *b, int fd, const json_t *head)
         return false;
     struct child *child = children_find_run(b->children, tenant, run_id);
     /* Of one that has ended there is a record, if any. */
-    return child && child->state != CHILD_ENDED &&
-           child_io_hand(child, "hand", head, 0, fd, &e) == 0;
+    return child && child->state != CHILD_ENDED && child_io_hand(child, head, fd, &e) == 0;
 }
 
 void runs_adopt(struct broker *b, int take_fd, const json_t *head)

@@ -92,7 +92,8 @@ static struct child *row_new(const struct spawner *s, enum child_kind kind, cons
 {
     struct child *child = children_add(s->children, kind);
 
-    crypto_random_hex(RUN_ID_LEN / 2, child->run_id);
+    crypto_random_hex(RUN_ID_LEN / 2, child->container_id);
+    memcpy(child->run_id, child->container_id, sizeof child->run_id);
     snprintf(child->language, sizeof child->language, "%s", language ? language : "");
     snprintf(child->sandbox_dir, sizeof child->sandbox_dir, "%s", sandbox_dir ? sandbox_dir : "");
     return child;
@@ -112,6 +113,7 @@ struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, con
         return NULL;
     struct child *child = children_add(s->children, kind);
     memcpy(child->run_id, run_id, sizeof child->run_id);
+    memcpy(child->container_id, run_id, sizeof child->container_id);
     memcpy(child->sandbox_dir, sandbox_dir, sizeof child->sandbox_dir);
     snprintf(child->language, sizeof child->language, "%s", language ? language : "");
     child_set_owner(child, tenant, conversation);
@@ -134,7 +136,7 @@ static struct child *row_fork(const struct spawner *s, struct child *child,
     start->config = s->config;
     start->root = s->root;
     start->version = s->runners->version;
-    memcpy(start->run_id, child->run_id, sizeof start->run_id);
+    memcpy(start->container_id, child->container_id, sizeof start->container_id);
     if (make_channel(&ours, &theirs, e) == 0 && child_io_open(s->io, child, ours, e) == 0) {
         start->channel = plan.keep[0] = theirs;
         child->pid = fork_process(s, &plan, e);

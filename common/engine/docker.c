@@ -132,14 +132,16 @@ static int docker_run(struct engine *engine, const struct engine_command *run,
     docker_attend_begin(docker_http_attend(docker->http), attend);
     result = run_steps(docker, run, sink, d, out, e);
     docker_attend_end(docker_http_attend(docker->http));
-    if (result < 0) {
+    /* Else the connection stays: hanging up would make the engine remove the container while the
+     * answer is sent. */
+    if (result < 0)
         docker_container_remove(docker);
-    } else {
-        /* Hanging up would make the engine remove the container while the answer is sent. */
-        docker->container.spent = TAKE_PTR(docker->container.talk.stream);
-        talk_clear(&docker->container.talk);
-    }
     return result;
+}
+
+static int docker_next(struct engine *engine, struct err *e)
+{
+    return talk_next(&((struct docker *)engine)->container.talk, e);
 }
 
 static void docker_finish(struct engine *engine)
@@ -201,6 +203,7 @@ static const struct engine_ops docker_ops = {
     .preload = docker_preload,
     .limit_cpu = docker_limit_cpu,
     .run = docker_run,
+    .next = docker_next,
     .finish = docker_finish,
     .version = docker_version,
     .exec = docker_exec,

@@ -56,7 +56,6 @@ json_t *docker_container_inspect(struct docker *d, int timeout_ms, struct err *e
 void docker_container_clear(struct docker_container *container)
 {
     talk_clear(&container->talk);
-    docker_stream_free(TAKE_PTR(container->spent));
     free(TAKE_PTR(container->image));
 }
 

@@ -48,7 +48,8 @@ struct talk {
     uint32_t ids[ENGINE_COMMANDS_MAX]; /* of the commands that have not ended */
     size_t n_ids;
 
-    size_t warm_bytes; /* received before the first command */
+    size_t warm_bytes; /* received while it waits for a command */
+    bool next;         /* it has been told to wipe; its answer is due */
     struct docker_frame frames;
     struct buf in; /* frames that came, and how much of them was given out as events */
     size_t taken;
@@ -77,6 +78,9 @@ enum talk_end talk_read(struct talk *t, struct engine_event *out);
  * TALK_GOING_ON, TALK_ENDED or TALK_GARBLED. */
 enum talk_end talk_look(struct talk *t);
 
+/* Asks the container to wait for another run. -1: ERR_LOST, ERR_LIMIT. */
+int talk_next(struct talk *t, struct err *e);
+
 /* Hands a run over and talks to its end. Plain images (protocol 0) see the end of stdin behind
  * their code; for others it stays open. Output that had arrived by the deadline is still delivered,
  * within a bound. -1 ERR_LIMIT. */
@@ -89,8 +93,7 @@ struct docker_container {
                     the container, so removal never needs a reply */
     char *image; /* for errors */
     char id[65];
-    struct talk talk;            /* talk.stream is NULL unless it is started and usable */
-    struct docker_stream *spent; /* of a program that is over; NULL: none */
+    struct talk talk; /* talk.stream is NULL unless it is started and usable */
 };
 
 struct docker {

@@ -65,7 +65,7 @@ static enum talk_end talk_receive(struct talk *t, bool *out_more)
         return TALK_ENDED;
     if (got == STREAM_NOTHING_NOW)
         return TALK_GOING_ON;
-    if (t->last_id == 0)
+    if (t->n_ids == 0)
         t->warm_bytes += len;
     push = docker_frame_push(&t->frames, chunk, len, &out, &t->why);
     return push == FRAME_MORE ? TALK_GOING_ON : push == FRAME_STOP ? TALK_STOPPED : TALK_GARBLED;
@@ -117,18 +117,30 @@ int talk_command(struct talk *t, const struct engine_command *command, struct er
     return 0;
 }
 
+/* The container is not as it was before its run. */
+static int take_doubt(struct talk *t, const struct engine_event *ev)
+{
+    buf_reset(&t->complaint);
+    complaint_add(t, ev->data, ev->len);
+    return err_set(&t->why, ERR_REFUSED, "%s", buf_str(&t->complaint));
+}
+
 /* An event is about a command that runs, or tells a higher tier. */
 static int check_event(struct talk *t, const struct engine_event *ev)
 {
     size_t at = talk_find(t, ev->id);
 
+    if (ev->kind == ENGINE_EVENT_FAILED && ev->id == 0 && t->next)
+        return take_doubt(t, ev);
     if (ev->kind == ENGINE_EVENT_TIER && (ev->id != 0 || ev->wait.tier <= t->wait.tier))
         return err_set(&t->why, ERR_PROTOCOL, "the container sent the same tier again");
-    if (ev->kind == ENGINE_EVENT_TIER)
+    if (ev->kind == ENGINE_EVENT_TIER) {
         t->wait = ev->wait;
-    else if (at == t->n_ids)
+        t->next = false;
+    } else if (at == t->n_ids) {
         return err_set(&t->why, ERR_PROTOCOL,
                        "the container sent a frame of a command that does not run");
+    }
     if (ev->kind == ENGINE_EVENT_ENDED || ev->kind == ENGINE_EVENT_FAILED)
         t->ids[at] = t->ids[--t->n_ids];
     return 0;
@@ -180,6 +192,20 @@ enum talk_end talk_look(struct talk *t)
 }
 
 /* ---- a run ---- */
+
+int talk_next(struct talk *t, struct err *e)
+{
+    if (!t->stream || t->protocol == 0 || t->last_id == 0 || t->n_ids > 0 || t->next)
+        return err_set(e, ERR_LOST, "there is no container that a run has left");
+    entry_write('N', 0, "", 0, &t->input);
+    if (!buf_ok(&t->input))
+        return err_set(e, ERR_LIMIT, "the container does not take its input");
+    t->wait = (struct engine_wait){0};
+    t->warm_bytes = 0;
+    t->next = true;
+    talk_send(t);
+    return 0;
+}
 
 static enum talk_end run_event(struct talk *t, const struct engine_event *ev)
 {
@@ -280,6 +306,7 @@ int talk_run(struct talk *t, const struct engine_command *run, const struct engi
 {
     t->run_at = t->input.len;
     t->sink = sink;
+    t->wait = (struct engine_wait){0};
     if (t->protocol == 0)
         buf_add(&t->input, run->code, run->code_len);
     else if (talk_command(t, run, e) < 0)

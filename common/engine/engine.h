@@ -192,6 +192,11 @@ struct engine_ops {
     int (*run)(struct engine *, const struct engine_command *, const struct engine_sink *,
                const struct engine_attend *, struct deadline, struct engine_outcome *out,
                struct err *);
+    /* Has the container made ready for another run: what the last one left is removed, and proved
+     * to be. Then look: the tier is NONE until it waits again. -1 of next: there is no container
+     * that a run's report has left; of look: ERR_REFUSED it is not as it was, in the entry
+     * program's words. */
+    int (*next)(struct engine *, struct err *);
     /* Removes the container, if there is one. */
     void (*finish)(struct engine *);
     /* The version of the API that was agreed on, "" as long as no call has been made. Borrowed. */

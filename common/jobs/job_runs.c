@@ -265,13 +265,14 @@ json_t *job_status(struct job *job, struct err *e)
     const char *no_network = world->runners->network_error[limits->network];
 
     (void)e;
-    return json_pack(
-        "{s:{s:b, s:s*}, s:{s:s, s:s*}, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "engine", "ok",
-        !*error, "lastError", *error ? error : NULL, "network", "limit",
-        network_name(limits->network), "lastError", *no_network ? no_network : NULL, "runners",
-        runners_new(&world->runners->list), "running", (json_int_t)run_queue_running(world->queue),
-        "maxRuns", (json_int_t)limits->max_runs, "queued",
-        (json_int_t)run_queue_length(world->queue), "queueMax", (json_int_t)limits->queue,
-        "warmRuns", (json_int_t)tally.warm, "coldRuns", (json_int_t)tally.cold, "pool",
-        pool_status(world->pool, world->children, clock_mono_ms()));
+    return json_pack("{s:{s:b, s:s*}, s:{s:s, s:s*}, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
+                     "engine", "ok", !*error, "lastError", *error ? error : NULL, "network",
+                     "limit", network_name(limits->network), "lastError",
+                     *no_network ? no_network : NULL, "runners", runners_new(&world->runners->list),
+                     "running", (json_int_t)run_queue_running(world->queue), "maxRuns",
+                     (json_int_t)limits->max_runs, "queued",
+                     (json_int_t)run_queue_length(world->queue), "queueMax",
+                     (json_int_t)limits->queue, "warmRuns", (json_int_t)tally.warm, "coldRuns",
+                     (json_int_t)tally.cold, "reusedRuns", (json_int_t)tally.reused, "pool",
+                     pool_status(world->pool, world->children, clock_mono_ms()));
 }

@@ -28,13 +28,13 @@
  * hang-up: read first.
  *
  * Between the broker's main process and a supervisor (the channel):
- *   {"do":"claim","head":{…},"queueMs":N} with the connection, its body unread
+ *   {"do":"claim","head":{…},"queueMs":N,"runId","imageId"} with the connection, its body unread
  *   {"do":"hand","head":{…}} with a connection (get_run, cancel_run)     {"do":"preload"}
  *   {"do":"preload_fast"}: its limit of processor time may be raised meanwhile
  *   {"do":"end"}: the server does not wait for the run; of a persistent sandbox: it stops
+ *   {"do":"next"}: nothing of the run that has ended is asked for any more; the container is wiped
  *   {"is":"waiting","tier":"started"|"preloaded","memoryBytes":N}   {"is":"running"}
- * {"is":"started"}
- * {"is":"ended"}
+ *   {"is":"started"}   {"is":"ended","reusable":bool}   {"is":"doubted"}: the wipe failed
  * "running" is sent when the body has been read: the run cannot be given to another supervisor from
  * then on. "started" is sent when the container of a cold start is up. The supervisor of a
  * persistent sandbox gets commands and sessions by "hand" as well, and sends "ended" before it

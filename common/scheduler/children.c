@@ -121,7 +121,8 @@ void child_set_owner(struct child *child, const char *tenant, const char *conver
 bool child_is_warm(const struct child *child)
 {
     return child->kind == CHILD_SUPERVISOR && !child->claimed &&
-           (child->state == CHILD_STARTING || child->state == CHILD_WAITING);
+           (child->state == CHILD_STARTING || child->state == CHILD_WAITING ||
+            child->state == CHILD_WIPING);
 }
 
 /* ---- how many jobs there may be ---- */

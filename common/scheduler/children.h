@@ -21,7 +21,8 @@ enum child_state {
     CHILD_STARTING, /* its container is being made */
     CHILD_WAITING,  /* its container is warm: it waits for a run */
     CHILD_RUNNING,
-    CHILD_ENDED, /* the program is over, it answers and cleans up; or it was released */
+    CHILD_ENDED,  /* the program is over, it answers and cleans up; or it was released */
+    CHILD_WIPING, /* its used container is made ready for the conversation's next run */
 };
 
 struct queued_run;
@@ -31,10 +32,12 @@ struct child {
     pid_t pid; /* 0: it began under a broker before */
     enum child_kind kind;
     enum child_state state;
-    bool claimed;                /* has been given a run */
-    bool placed;                 /* holds a place of admission's */
-    bool reattaching;            /* it has outlived the broker before, and not come back yet */
-    char run_id[RUN_ID_LEN + 1]; /* known from the fork on */
+    bool claimed;     /* has been given a run */
+    bool placed;      /* holds a place of admission's */
+    bool reattaching; /* it has outlived the broker before, and not come back yet */
+    char container_id[RUN_ID_LEN + 1]; /* its label and lock */
+    char run_id[RUN_ID_LEN + 1]; /* of its run, or the next one; of the first it is container_id */
+    unsigned runs;               /* that it has served */
     char sandbox_dir[SANDBOX_NAME_LEN + 1]; /* "": it is on a warm directory */
     char warm_dir[WARM_DIR_NAME_LEN + 1];   /* "": none */
     char language[RUN_LANGUAGE_MAX + 1];
@@ -74,7 +77,7 @@ void child_set_state(struct child *child, enum child_state state);
 /* Whose run or job it carries out from now on; conversation NULL: of a job. */
 void child_set_owner(struct child *child, const char *tenant, const char *conversation);
 
-/* Its container waits for a run, or will: nothing has been assigned to it yet. */
+/* Its container waits for a run, or will: nothing is assigned to it. */
 bool child_is_warm(const struct child *child);
 
 /* ---- how many jobs there may be of a kind; runs need no job ---- */

@@ -99,6 +99,13 @@ static void count_waiting(struct pool *p, const struct child *c, struct pool_cou
         lang->preloaded++;
 }
 
+/* An adopted one was made with other settings, or of an image that is not known. */
+static bool may_serve_again(const struct pool *p, const struct child *c)
+{
+    return pool_settings_may_reuse(&p->settings, c->language) && c->image_id && !c->network &&
+           c->sandbox_dir[0] && c->runs + 1 < POOL_RUNS_MAX;
+}
+
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out)
 {
     *out = (struct pool_count){0};
@@ -106,7 +113,7 @@ void pool_count(struct pool *p, const struct children *children, struct pool_cou
         p->langs[i].have = p->langs[i].preloaded = 0;
     memset(p->index, 0, sizeof(p->index));
     for (size_t i = 0; i < p->n_sandboxes; i++) {
-        p->sandboxes[i].have = 0;
+        p->sandboxes[i].have = p->sandboxes[i].busy = 0;
         size_t at = index_of(p->sandboxes[i].name);
         while (p->index[at])
             at = (at + 1) % POOL_INDEX;
@@ -118,6 +125,9 @@ void pool_count(struct pool *p, const struct children *children, struct pool_cou
         out->starting += c->state == CHILD_STARTING;
         out->running += c->claimed && c->state != CHILD_ENDED;
         out->callers += c->state == CHILD_STARTING && c->claimed;
+        struct pool_sandbox *sandbox = c->claimed ? pool_sandbox_of_child(p, c) : NULL;
+        if (sandbox && c->state != CHILD_ENDED && may_serve_again(p, c))
+            sandbox->busy++;
         if (c->claimed)
             continue;
         out->used += pool_bytes_of(p, c);
@@ -203,8 +213,10 @@ static int rank(const struct child *c, bool preloaded)
     /* A program without libraries should not interrupt a preload: that would start
      * the interpreter anew. */
     static const int worth[2][3] = {{0, 2, 1}, {2, 1, 0}};
-    return (c->state == CHILD_WAITING ? 0 : 100) + (c->warm_dir[0] ? 10 : 0) +
-           worth[preloaded][tier];
+    return (c->state == CHILD_WAITING  ? 0
+            : c->state == CHILD_WIPING ? 50
+                                       : 100) +
+           (c->warm_dir[0] ? 10 : 0) + worth[preloaded][tier];
 }
 
 struct child *pool_choose(struct pool *p, const struct children *children,
@@ -228,6 +240,11 @@ struct child *pool_choose(struct pool *p, const struct children *children,
     return best;
 }
 
+bool pool_may_reuse(struct pool *p, const struct child *c, int64_t now_ms)
+{
+    return may_serve_again(p, c) && now_ms - c->born_ms < POOL_AGE_MS;
+}
+
 bool pool_may_start(const struct pool *p, const struct children *children)
 {
     size_t starting = 0;
@@ -248,7 +265,7 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
                      int64_t now_ms)
 {
     struct pool_lang *lang = pool_lang_of(p, want->runner->language);
-    const bool missed = !chosen || chosen->state != CHILD_WAITING;
+    const bool missed = !chosen || chosen->state == CHILD_STARTING;
 
     p->last_claim_ms = now_ms;
     if (!lang || want->network)
@@ -275,6 +292,11 @@ void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
     struct pool_sandbox *sandbox = pool_sandbox_of(p, child->sandbox_dir, lang);
     sandbox->ended = true;
     sandbox->used_ms = now_ms;
+}
+
+void pool_note_doubt(struct pool *p)
+{
+    p->doubted++;
 }
 
 void pool_note_upload(struct pool *p, const char *name, int64_t now_ms)
@@ -326,8 +348,8 @@ static json_t *lang_status(const struct pool_lang *lang, const struct children *
     for (struct child *c = NULL; (c = children_next(children, c));) {
         if (!child_is_warm(c) || strcmp(c->language, lang->setting.language) != 0)
             continue;
-        if (c->state == CHILD_STARTING) {
-            starting++;
+        if (c->state != CHILD_WAITING) {
+            starting += c->state == CHILD_STARTING;
             continue;
         }
         *(c->tier == ENGINE_TIER_PRELOADED ? &preloaded : &started) += 1;
@@ -350,11 +372,13 @@ static json_t *waiting_status(struct pool *p, const struct children *children, i
 
     for (struct child *c = NULL; (c = children_next(children, c));)
         if (child_is_warm(c))
-            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "runId",
-                                                  c->run_id, "language", c->language, "tier",
-                                                  tier_names[c->tier], "sandbox", c->sandbox_dir,
-                                                  "ageMs", (json_int_t)(now_ms - c->born_ms),
-                                                  "memoryBytes", (json_int_t)pool_bytes_of(p, c)));
+            json_array_append_new(
+                list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "runId", c->run_id,
+                                "containerId", c->container_id, "language", c->language, "tier",
+                                tier_names[c->state == CHILD_WAITING ? c->tier : ENGINE_TIER_NONE],
+                                "sandbox", c->sandbox_dir, "ageMs",
+                                (json_int_t)(now_ms - c->born_ms), "memoryBytes",
+                                (json_int_t)pool_bytes_of(p, c), "runs", (json_int_t)c->runs));
     return list;
 }
 
@@ -369,9 +393,10 @@ json_t *pool_status(struct pool *p, const struct children *children, int64_t now
         on_sandboxes += p->sandboxes[i].have;
     for (size_t i = 0; i < p->settings.n; i++)
         json_array_append_new(languages, lang_status(&p->langs[i], children, now_ms));
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "budgetBytes",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:o, s:o}", "budgetBytes",
                      (json_int_t)p->settings.memory_bytes, "usedBytes", (json_int_t)count.used,
                      "startsMax", (json_int_t)p->settings.starts_max, "starting",
-                     (json_int_t)count.starting, "conversations", (json_int_t)on_sandboxes,
+                     (json_int_t)count.starting, "conversations", (json_int_t)on_sandboxes, "reuse",
+                     p->settings.reuse && p->settings.n > 0, "doubted", (json_int_t)p->doubted,
                      "languages", languages, "waiting", waiting_status(p, children, now_ms));
 }

@@ -7,8 +7,9 @@
  *
  * The aim: as many containers on warm directories as SANDBOX_WARM says for each language, for new
  * conversations, and one container on the directory of each conversation used lately, for its next
- * run. Where runs found no warm container there are more for a while. All of them stay within
- * SANDBOX_WARM_MEMORY: the conversation that was used longest ago loses its container first.
+ * run: the one that served the last, wiped, where that may be (SANDBOX_REUSE). Where runs found no
+ * warm container there are more for a while. All of them stay within SANDBOX_WARM_MEMORY: the
+ * conversation that was used longest ago loses its container first.
  */
 #pragma once
 
@@ -43,8 +44,8 @@ struct pool_want {
 /*
  * The warm supervisor for this run; NULL: a new one has to be forked. It has the image of the
  * runner, and is on the directory of this sandbox or, for a new sandbox, on a warm directory. A
- * container that waits comes before one that is being made; then one with its libraries loaded if
- * the program imports one of them, else one without; then the oldest.
+ * container that waits comes before one that is being wiped, that before one being made; then one
+ * with its libraries loaded if the program imports one of them, else one without; then the oldest.
  */
 struct child *pool_choose(struct pool *p, const struct children *children,
                           const struct pool_want *want);
@@ -53,6 +54,10 @@ struct child *pool_choose(struct pool *p, const struct children *children,
  * one more would slow down all of them. */
 bool pool_may_start(const struct pool *p, const struct children *children);
 
+/* May the container, whose run has ended, serve the next one of its conversation? Not after 1,000
+ * runs or an hour. */
+bool pool_may_reuse(struct pool *p, const struct child *child, int64_t now_ms);
+
 /* What happened. */
 
 /* A run was given to chosen; NULL: to a new container. Call it before the child's row changes. */
@@ -60,6 +65,8 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
                      int64_t now_ms);
 /* The program of a claimed supervisor is over: its conversation wants a next container. */
 void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms);
+/* A used container was not as it had been before its run. */
+void pool_note_doubt(struct pool *p);
 /* A file is put into a sandbox: a program will read it, in the first language of the settings
  * unless the conversation has used others. */
 void pool_note_upload(struct pool *p, const char *sandbox_dir, int64_t now_ms);
@@ -100,7 +107,10 @@ struct pool_action {
  * once, for runs or as warm ones; nothing while the engine is away, or a language backs off.
  * A run that found no warm container adds a place of its kind, up to starts_max; 10 s without such
  * a run take one away. A conversation used once gets its container when all else is done and no run
- * came for 250 ms, one conversation a second and only within a minute of its use. Libraries are
+ * came for 250 ms, one conversation a second and only within a minute of its use. While a program
+ * runs in a container that may be used again, its conversation needs no other. Over the budget, the
+ * conversation used longest ago loses its container first, then the most expensive one goes.
+ * Libraries are
  * loaded one container at a time while the machine is idle, and one container per language stays
  * without. After an hour, or when the image is another, a container is replaced.
  */
@@ -114,13 +124,16 @@ void pool_note_warm(struct pool *p, const struct child *child);
 void pool_forget_sandbox(struct pool *p, const char *sandbox_dir);
 
 /*
- * {"budgetBytes", "usedBytes", "startsMax", "starting", "conversations", "languages": [{"language",
+ * {"budgetBytes", "usedBytes", "startsMax", "starting", "conversations", "reuse", "doubted",
+ * "languages": [{"language",
  * "places", "extra", "starting", "started", "preloaded", "oldestMs"}], "waiting": [{"runId",
- * "language", "tier", "sandbox", "ageMs", "memoryBytes"}]}: conversations counts containers on
+ * "containerId", "language", "tier", "sandbox", "ageMs", "memoryBytes", "runs"}]}: doubted counts
+ * used containers that could not be wiped since the start; conversations counts containers on
  * known conversations' directories, the numbers of a language are of both kinds, extra are places
  * that misses added, oldestMs is of the longest wait (0: none). waiting has a row for each
  * container that no run has claimed: tier is "none" while it is being made, "started", or
  * "preloaded" with its libraries; sandbox_dir the sandbox's name, "" on a warm directory; runId is
- * the container's label; memoryBytes as it counts against the budget.
+ * that of its next run, containerId the container's label; memoryBytes as it counts against the
+ * budget; runs how many it has served.
  */
 json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms);

@@ -11,6 +11,9 @@
 /* Memory of the engine for each container, which the container's count does not include. */
 #define POOL_BESIDE_BYTES (8ull * 1024 * 1024)
 
+#define POOL_AGE_MS   3600000 /* of a container */
+#define POOL_RUNS_MAX 1000    /* in a container */
+
 #define POOL_NEVER         (INT64_MIN / 2)          /* before all other times */
 #define POOL_SANDBOXES_MAX 256                      /* conversations remembered */
 #define POOL_INDEX         (4 * POOL_SANDBOXES_MAX) /* a power of two */
@@ -41,7 +44,8 @@ struct pool_sandbox {
     bool ended;     /* a program of it is over, or it got a file: it may want a next one */
     bool proven;    /* it was used again: it is likely to be once more */
     bool preloaded; /* its last program wanted a library that can be preloaded */
-    size_t have;    /* counted by pool_count */
+    size_t have;    /* counted by pool_count: containers that wait, or will */
+    size_t busy;    /* the same: those that run and may be used again */
 };
 
 /* Counted among the children. */
@@ -64,6 +68,7 @@ struct pool {
     int64_t last_claim_ms, last_end_ms; /* of runs */
     int64_t last_guess_ms; /* when a container was last started for a conversation used once */
     int64_t last_load_ms;  /* when one was last told to load its libraries */
+    uint64_t doubted;      /* used containers that could not be wiped */
 };
 
 struct pool_lang *pool_lang_of(struct pool *p, const char *language);

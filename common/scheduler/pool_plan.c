@@ -5,14 +5,13 @@
 
 #include <string.h>
 
-#define ANSWER_MS 15      /* after a run's end: its answer is being sent */
-#define SETTLE_MS 250     /* without a claim, before work that is only likely to be useful */
-#define GUESS_MS  1000    /* between two starts for conversations that were used once */
-#define FRESH_MS  60000   /* since its use, for such a conversation */
-#define EXTRA_MS  10000   /* without a miss: an added place goes */
-#define AGE_MS    3600000 /* of a container */
-#define LOAD_MS   60000   /* one that preloads for longer does not keep others from it */
-#define IDLE_MS   1000    /* between checks whether the machine is idle */
+#define ANSWER_MS 15    /* after a run's end: its answer is being sent */
+#define SETTLE_MS 250   /* without a claim, before work that is only likely to be useful */
+#define GUESS_MS  1000  /* between two starts for conversations that were used once */
+#define FRESH_MS  60000 /* since its use, for such a conversation */
+#define EXTRA_MS  10000 /* without a miss: an added place goes */
+#define LOAD_MS   60000 /* one that preloads for longer does not keep others from it */
+#define IDLE_MS   1000  /* between checks whether the machine is idle */
 
 /* The state of one call of pool_next. */
 struct pool_pass {
@@ -95,7 +94,7 @@ static size_t places_of_sandbox(const struct pool_sandbox *sandbox)
 /* Is it too old, of a replaced image, or for a conversation that is not remembered? */
 static bool is_stale(struct pool_pass *l, const struct child *c)
 {
-    if (is_reached(l, c->born_ms + AGE_MS))
+    if (is_reached(l, c->born_ms + POOL_AGE_MS))
         return true;
     if (l->now->engine_ok && l->now->runners) {
         const struct engine_runner *r = runner_of(l, c->language);
@@ -112,12 +111,24 @@ static bool action(struct pool_action *out, enum pool_do what, struct child *c)
     return true;
 }
 
+/* Is the one used longer ago than the other, or larger where neither waits for a conversation? */
+static bool goes_before(struct pool_pass *l, const struct child *one, const struct child *other)
+{
+    const struct pool_sandbox *a = pool_sandbox_of_child(l->pool, one);
+    const struct pool_sandbox *b = other ? pool_sandbox_of_child(l->pool, other) : NULL;
+
+    if (!other || !a != !b)
+        return !other || a;
+    return a ? a->used_ms < b->used_ms
+             : pool_bytes_of(l->pool, one) > pool_bytes_of(l->pool, other);
+}
+
 /* Ends the cheapest surplus container, the oldest of equal ones; when all together are over the
- * budget, the most expensive. */
+ * budget, that of the conversation used longest ago, then the most expensive. */
 static bool end_one(struct pool_pass *l, struct pool_action *out)
 {
     const bool over = l->count.used - l->count.leaving > l->pool->settings.memory_bytes;
-    struct child *worst = NULL, *largest = NULL;
+    struct child *worst = NULL, *first = NULL;
 
     for (struct child *c = NULL; (c = children_next(l->children, c));) {
         if (!child_is_warm(c))
@@ -130,11 +141,11 @@ static bool end_one(struct pool_pass *l, struct pool_action *out)
                             : sandbox->have > places_of_sandbox(sandbox)) &&
             (!worst || pool_bytes_of(l->pool, c) < pool_bytes_of(l->pool, worst)))
             worst = c;
-        if (over && (!largest || pool_bytes_of(l->pool, c) > pool_bytes_of(l->pool, largest)))
-            largest = c;
+        if (over && goes_before(l, c, first))
+            first = c;
     }
     if (!worst)
-        worst = largest;
+        worst = first;
     return worst && action(out, POOL_END, worst);
 }
 
@@ -190,7 +201,8 @@ static void propose_sandboxes(struct pool_pass *l, struct candidate *best, bool 
 {
     for (size_t i = 0; i < l->pool->n_sandboxes; i++) {
         struct pool_sandbox *sandbox = &l->pool->sandboxes[i];
-        if (sandbox->proven == proven && sandbox->have < places_of_sandbox(sandbox) &&
+        if (sandbox->proven == proven &&
+            sandbox->have + sandbox->busy < places_of_sandbox(sandbox) &&
             (proven || (is_reached(l, sandbox->used_ms + SETTLE_MS) &&
                         l->now->now_ms - sandbox->used_ms < FRESH_MS)) &&
             may_start(l, sandbox->lang))

@@ -11,6 +11,14 @@
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789+#._-"
 
+bool pool_settings_may_reuse(const struct pool_settings *s, const char *language)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->items[i].language, language) == 0)
+            return s->reuse;
+    return false;
+}
+
 /* One "language=n"; the words are cut in place. */
 static int add_language(struct pool_settings *s, char *word, struct err *e)
 {

@@ -3,6 +3,7 @@
 
 #include "common/base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +23,11 @@ struct pool_settings {
     uint64_t memory_bytes; /* for all that wait */
     int64_t idle_ms;       /* a known conversation's container goes after */
     size_t starts_max;     /* containers being started at the same time */
+    bool reuse;            /* a container that served a run waits for its conversation's next one */
 };
+
+/* May a container of that language serve several runs? Only those that may wait. */
+bool pool_settings_may_reuse(const struct pool_settings *s, const char *language);
 
 /*
  * warm is "python=2,typescript=1" (0 leaves one out; languages without an image are fine), memory a

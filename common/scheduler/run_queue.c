@@ -258,12 +258,13 @@ void run_queue_assigned(struct run_queue *q, const struct run_action *action, st
                         int64_t now_ms)
 {
     struct queued_run *run = action->run;
-    bool warm = action->what == RUN_ASSIGN && child->state == CHILD_WAITING;
+    bool warm = action->what == RUN_ASSIGN && child->state != CHILD_STARTING;
 
     pool_note_claim(q->settings.pool, &action->want, action->what == RUN_ASSIGN ? child : NULL,
                     now_ms);
     q->tally.warm += warm;
     q->tally.cold += !warm;
+    q->tally.reused += child->runs > 0;
     child->claimed = true;
     child->placed = true;
     child->run = run;

@@ -73,9 +73,10 @@ struct run_action {
     struct err why;        /* RUN_REFUSE */
 };
 
-/* Since the start: runs that found a warm container, and that did not. */
+/* Since the start: runs that found a warm container, and that did not; of the former, those whose
+ * container had served their conversation before. */
 struct run_tally {
-    uint64_t warm, cold;
+    uint64_t warm, cold, reused;
 };
 
 struct run_queue *run_queue_new(const struct run_queue_settings *settings);

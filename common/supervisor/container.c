@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -162,7 +163,7 @@ bool container_open(struct container *c, const struct supervisor_start *start, v
     *c = (struct container){.start = start, .lock_fd = -1};
     waiters_init(&c->waiters, &c->channel.loop, ready);
     if (channel_open(&c->channel, start->channel, ops, owner, &e) == 0)
-        c->lock_fd = run_lock_take(start->root->fd, start->run_id, &e);
+        c->lock_fd = run_lock_take(start->root->fd, start->container_id, &e);
     c->channel.broker_path = start->config->path;
     c->attend = (struct engine_attend){.fd = c->channel.loop.fd, .tick = tick, .ctx = owner};
     c->engine = c->lock_fd < 0 ? NULL : docker_engine_new(&address, &e);
@@ -185,7 +186,7 @@ void container_clear(struct container *c)
     auto_close_fd(&c->channel.timer_fd);
     auto_close_fd(&c->channel.fd);
     if (c->lock_fd >= 0)
-        run_lock_remove(c->start->root->fd, c->start->run_id);
+        run_lock_remove(c->start->root->fd, c->start->container_id);
     auto_close_fd(&c->lock_fd);
 }
 
@@ -204,7 +205,7 @@ int container_start(struct container *c, struct sandbox_owner owner, struct engi
         spec->image = start->runner->image_id;
     spec->user = user;
     spec->instance = config->instance;
-    spec->run_id = start->run_id;
+    spec->run_id = start->container_id;
     spec->runtime = config->runtime;
     spec->limits = config->container;
     if (spec->network == NETWORK_PUBLIC)
@@ -213,14 +214,36 @@ int container_start(struct container *c, struct sandbox_owner owner, struct engi
                                  e);
 }
 
-void container_log_failure(const struct container *c, const char *what, const struct err *e)
+static bool is_same(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+bool container_may_serve(const struct container_use *it, const struct container_use *wanted)
+{
+    return it->dev == wanted->dev && it->ino == wanted->ino && it->uid == wanted->uid &&
+           it->gid == wanted->gid && is_same(it->language, wanted->language) &&
+           is_same(it->image_id, wanted->image_id) &&
+           (!it->tenant || (is_same(it->tenant, wanted->tenant) &&
+                            is_same(it->conversation, wanted->conversation)));
+}
+
+void container_use_clear(struct container_use *use)
+{
+    free(use->tenant);
+    free(use->conversation);
+    *use = (struct container_use){0};
+}
+
+void container_log_failure(const struct container *c, const char *what, const char *id,
+                           const struct err *e)
 {
     const struct supervisor_start *start = c->start;
 
     if (e->kind == ERR_IO || e->kind == ERR_INTERNAL || e->kind == ERR_UNAVAILABLE ||
         e->kind == ERR_REFUSED || e->kind == ERR_LOST || e->kind == ERR_NOT_FOUND)
-        log_warn("%s %s language=%s: %s", what, start->run_id,
-                 start->runner ? start->runner->language : "-", e->text);
+        log_warn("%s %s language=%s: %s", what, id, start->runner ? start->runner->language : "-",
+                 e->text);
 }
 
 int container_check_size(const char *field, uint64_t len, uint64_t max, struct err *e)

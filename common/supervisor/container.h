@@ -12,6 +12,8 @@
 #include "common/supervisor/supervisor.h"
 #include "common/supervisor/waiters.h"
 
+#include <sys/types.h>
+
 #define CONTAINER_START_MS 30000 /* for the engine to start a container */
 
 /* A message {"do": name}. A message with a connection where none belongs, or without one, is
@@ -23,7 +25,7 @@ struct channel_handler {
 };
 
 struct channel_ops {
-    struct channel_handler handlers[6]; /* up to the first without a name */
+    struct channel_handler handlers[8]; /* up to the first without a name */
     /* The main process has ended. true: connect to the next one. */
     bool (*on_lost)(void *owner);
     /* The head that offers this process to the next one; new reference. */
@@ -71,8 +73,24 @@ void channel_close(struct channel *c);
  * its /data. */
 int container_start(struct container *c, struct sandbox_owner owner, struct engine_spec *spec,
                     struct err *e);
-/* Logs why what ("run", "sandbox") did not start, unless that is its caller's error. */
-void container_log_failure(const struct container *c, const char *what, const struct err *e);
+/* Logs why what ("run", "sandbox") with that id did not start, unless that is its caller's error.
+ */
+void container_log_failure(const struct container *c, const char *what, const char *id,
+                           const struct err *e);
+
+/* What a container was made of and has served, and what a run wants. */
+struct container_use {
+    char *tenant, *conversation; /* owned; NULL: it has served none */
+    dev_t dev;                   /* of the directory at /data, as the next three */
+    ino_t ino;
+    uid_t uid;
+    gid_t gid;
+    const char *language, *image_id;
+};
+
+/* The wall between conversations: only where nothing differs a run gets this container. */
+bool container_may_serve(const struct container_use *it, const struct container_use *wanted);
+void container_use_clear(struct container_use *use);
 
 /* ERR_LIMIT naming field when len is over max. */
 int container_check_size(const char *field, uint64_t len, uint64_t max, struct err *e);

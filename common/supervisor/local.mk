@@ -11,6 +11,7 @@ libsupervisor_a_SOURCES = \
 	common/supervisor/psandbox_self.h \
 	common/supervisor/psandbox_session.c \
 	common/supervisor/supervisor.h \
+	common/supervisor/supervisor_index.c \
 	common/supervisor/supervisor_main.c \
 	common/supervisor/supervisor_reply.c \
 	common/supervisor/supervisor_run.c \

@@ -119,7 +119,7 @@ static bool is_ours(const struct psandbox *s, const json_t *head)
     if (!tenant || strcmp(tenant, s->tenant) != 0)
         return false;
     if (psandbox_id)
-        return run_id && strcmp(run_id, s->base.start->run_id) == 0;
+        return run_id && strcmp(run_id, s->base.start->container_id) == 0;
     return conversation && strcmp(conversation, s->conversation) == 0;
 }
 

@@ -30,7 +30,7 @@ static json_t *record_new(const struct psandbox *s)
     int64_t now = clock_unix_s();
     char id[PSANDBOX_ID_LEN + 1];
 
-    psandbox_id_write(start->run_id, id);
+    psandbox_id_write(start->container_id, id);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "tenant",
                      s->tenant, "sandboxId", id, "status", "running", "conversationId",
                      s->conversation, kind, json_get_string(start->head, kind), "network",
@@ -54,8 +54,8 @@ void psandbox_write_record(struct psandbox *s)
         json_object_set_new(s->record, "endedAt", json_integer(clock_unix_s()));
         json_object_set_new(s->record, "reason", json_from_bytes(s->reason, strlen(s->reason)));
     }
-    if (psandbox_record_write(start->root, start->run_id, s->record, &e) < 0)
-        log_warn("sandbox %s: %s", start->run_id, e.text);
+    if (psandbox_record_write(start->root, start->container_id, s->record, &e) < 0)
+        log_warn("sandbox %s: %s", start->container_id, e.text);
 }
 
 json_t *psandbox_row_new(const struct psandbox *s)
@@ -102,7 +102,7 @@ int psandbox_start(struct psandbox *s, struct err *e)
     s->record = record_new(s);
     psandbox_write_record(s);
     s->unread = true;
-    log_info("sandbox %s runs: %s", start->run_id, s->language ? s->language : "an image");
+    log_info("sandbox %s runs: %s", start->container_id, s->language ? s->language : "an image");
     return 0;
 }
 
@@ -117,7 +117,7 @@ void psandbox_pause(struct psandbox *s)
     struct err e = ERR_INIT;
 
     if (s->base.engine->ops->pause(s->base.engine, true, &e) < 0) {
-        log_warn("cannot pause sandbox %s: %s", s->base.start->run_id, e.text);
+        log_warn("cannot pause sandbox %s: %s", s->base.start->container_id, e.text);
         s->cannot_pause = true;
         s->unread = true; /* its end is noticed now, if that is why */
         return;
@@ -155,5 +155,5 @@ void psandbox_kill_command(struct psandbox *s, uint32_t id)
 
     s->unread = true;
     if (s->base.engine->ops->kill(s->base.engine, id, &e) < 0)
-        log_debug("sandbox %s: %s", s->base.start->run_id, e.text); /* its end is noticed anyway */
+        log_debug("sandbox %s: %s", s->base.start->container_id, e.text); /* its end is noticed anyway */
 }

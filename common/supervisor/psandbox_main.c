@@ -42,7 +42,7 @@ static json_t *adopt_head(const void *owner)
     const struct supervisor_start *start = s->base.start;
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "op", op_name(OP_ADOPT_PSANDBOX),
-                     "runId", start->run_id, "tenant", s->tenant, "conversationId", s->conversation,
+                     "runId", start->container_id, "tenant", s->tenant, "conversationId", s->conversation,
                      "language", s->language ? s->language : "", "session", s->keeps_variables,
                      "network", wire_network(start->head) != NETWORK_NONE);
 }
@@ -317,9 +317,9 @@ static void write_end(struct psandbox *s)
     struct err e = ERR_INIT;
 
     psandbox_write_record(s);
-    if (psandbox_record_write_log(start->root, start->run_id, s->log, &e) < 0)
-        log_warn("sandbox %s: %s", start->run_id, e.text);
-    log_info("sandbox %s is %s: %s", start->run_id, s->status, s->reason);
+    if (psandbox_record_write_log(start->root, start->container_id, s->log, &e) < 0)
+        log_warn("sandbox %s: %s", start->container_id, e.text);
+    log_info("sandbox %s is %s: %s", start->container_id, s->status, s->reason);
 }
 
 /* After its end, if the disk was why. */
@@ -332,9 +332,9 @@ static void psandbox_trim(struct psandbox *s)
     if (w->over.kind == ERR_NONE)
         return;
     if (trim_after(&s->sandbox, &w->then, false, &after, &over, &e) < 0)
-        log_warn("sandbox %s: %s", s->base.start->run_id, e.text);
+        log_warn("sandbox %s: %s", s->base.start->container_id, e.text);
     else if (over.kind != ERR_NONE)
-        log_info("sandbox %s: its files were too much and are removed", s->base.start->run_id);
+        log_info("sandbox %s: its files were too much and are removed", s->base.start->container_id);
 }
 
 static void psandbox_end(struct psandbox *s, const struct err *problem)
@@ -394,7 +394,7 @@ void psandbox_main(const struct supervisor_start *start)
         psandbox_answer_all(&s, PSANDBOX_CREATE, wire_result_new(row));
         serve(&s);
     } else {
-        container_log_failure(&s.base, "sandbox", &e);
+        container_log_failure(&s.base, "sandbox", start->container_id, &e);
     }
     psandbox_end(&s, &e);
     container_clear(&s.base);

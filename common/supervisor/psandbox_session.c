@@ -61,7 +61,7 @@ static json_t *session_fields(const struct psandbox *s, const struct psandbox_ca
     char id[PSANDBOX_ID_LEN + 1];
 
     describe_loss(s, call, lost, &text);
-    psandbox_id_write(s->base.start->run_id, id);
+    psandbox_id_write(s->base.start->container_id, id);
     json_t *fields = json_pack("{s:s, s:b, s:b}", "sandboxId", id, "sessionStarted",
                                s->session.fresh, "stateLost", text.len > 0);
     if (text.len > 0)
@@ -78,7 +78,7 @@ static void note_unheard(struct psandbox *s)
 static void cell_conclude(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
                           const struct err *problem)
 {
-    const struct run_story story = {.run_id = s->base.start->run_id,
+    const struct run_story story = {.run_id = s->base.start->container_id,
                                     .sandbox = &s->sandbox,
                                     .capture = &call->capture,
                                     .queue_ms = call->began_us / 1000 - call->came_ms};
@@ -122,7 +122,7 @@ void psandbox_session_look_back(struct psandbox *s)
 {
     const struct supervisor_start *start = s->base.start;
     json_auto_t *row = psandbox_record_last_session(start->root, s->tenant, s->conversation,
-                                                    s->language, start->run_id);
+                                                    s->language, start->container_id);
     const char *reason = json_get_string(row, "reason");
 
     if (reason && strcmp(reason, PSANDBOX_CLOSED_BY_OWNER) != 0)

@@ -18,43 +18,42 @@ void supervisor_keep(struct supervisor *s)
 {
     const struct supervisor_start *start = s->base.start;
 
-    if (s->keep != KEEP_NOT || s->reply)
+    if (s->run.keep != KEEP_NOT || s->run.reply)
         return;
-    s->keep = KEEP_DONE;
-    if (run_record_begin(start->root, start->run_id, &s->record, &s->keep_error) == 0)
+    s->run.keep = KEEP_DONE;
+    if (run_record_begin(start->root, s->run.id, &s->run.record, &s->run.keep_error) == 0)
         return;
-    s->keep = KEEP_FAILED;
-    log_warn("run %s cannot be kept: %s", start->run_id, s->keep_error.text);
+    s->run.keep = KEEP_FAILED;
+    log_warn("run %s cannot be kept: %s", s->run.id, s->run.keep_error.text);
 }
 
 static void add_keep_state(const struct supervisor *s, json_t *result)
 {
-    if (s->keep == KEEP_DONE)
-        run_record_tell(&s->record, result);
-    if (s->keep == KEEP_FAILED)
-        json_object_set_new(result, "notKept", json_string(s->keep_error.text));
+    if (s->run.keep == KEEP_DONE)
+        run_record_tell(&s->run.record, result);
+    if (s->run.keep == KEEP_FAILED)
+        json_object_set_new(result, "notKept", json_string(s->run.keep_error.text));
 }
 
 void supervisor_record_end(struct supervisor *s)
 {
     const struct supervisor_start *start = s->base.start;
     struct err e = ERR_INIT;
-    const json_t *result = json_object_get(s->reply, "result");
-    const json_t *error = json_object_get(s->reply, "error");
+    const json_t *result = json_object_get(s->run.reply, "result");
+    const json_t *error = json_object_get(s->run.reply, "error");
 
-    if (s->keep != KEEP_DONE)
+    if (s->run.keep != KEEP_DONE)
         return;
-    json_auto_t *lost = error ? run_result_lost(start->run_id, json_get_string(error, "text"))
-                              : NULL;
-    if (run_record_end(start->root, start->run_id, &s->record, lost ? lost : result, s->output,
+    json_auto_t *lost = error ? run_result_lost(s->run.id, json_get_string(error, "text")) : NULL;
+    if (run_record_end(start->root, s->run.id, &s->run.record, lost ? lost : result, s->run.output,
                        &e) < 0) {
-        log_warn("run %s: its result cannot be kept: %s", start->run_id, e.text);
+        log_warn("run %s: its result cannot be kept: %s", s->run.id, e.text);
         return;
     }
-    kept_runs_bound(start->root, s->record.tenant);
-    const struct broker_run_news news = {.tenant = s->record.tenant,
-                                         .conversation = s->record.conversation,
-                                         .run_id = start->run_id,
+    kept_runs_bound(start->root, s->run.record.tenant);
+    const struct broker_run_news news = {.tenant = s->run.record.tenant,
+                                         .conversation = s->run.record.conversation,
+                                         .run_id = s->run.id,
                                          .files = json_object_get(result, "files")};
     if (start->config->run_ended)
         start->config->run_ended(start->config->run_ended_ctx, &news);
@@ -64,12 +63,12 @@ void supervisor_record_end(struct supervisor *s)
 
 static void answer_running(struct supervisor *s, struct waiter *r)
 {
-    int64_t ms = s->began_ms ? clock_mono_ms() - s->began_ms : 0;
-    json_t *result = run_result_running(&s->story, ms);
+    int64_t ms = s->run.began_ms ? clock_mono_ms() - s->run.began_ms : 0;
+    json_t *result = run_result_running(&s->run.story, ms);
 
     add_keep_state(s, result);
     if (r->since_given) {
-        run_result_add_new(result, s->output, r->since, false);
+        run_result_add_new(result, s->run.output, r->since, false);
         json_object_set(result, "output", json_object_get(result, "newOutput"));
     }
     json_auto_t *message = wire_result_new(result);
@@ -79,15 +78,15 @@ static void answer_running(struct supervisor *s, struct waiter *r)
 /* The last message, as this waiter asked for it. */
 static void answer_reply(struct supervisor *s, struct waiter *r)
 {
-    const json_t *result = json_object_get(s->reply, "result");
+    const json_t *result = json_object_get(s->run.reply, "result");
 
     if (r->kind == WAITER_CALLER) {
-        waiter_answer_with_fds(r, s->reply, &s->open_files);
+        waiter_answer_with_fds(r, s->run.reply, &s->run.open_files);
     } else if (!r->since_given || !result) {
-        waiter_answer(r, s->reply);
+        waiter_answer(r, s->run.reply);
     } else {
         json_t *more = json_copy((json_t *)(uintptr_t)result);
-        run_result_add_new(more, s->output, r->since, true);
+        run_result_add_new(more, s->run.output, r->since, true);
         json_auto_t *message = wire_result_new(more);
         waiter_answer(r, message);
     }
@@ -100,10 +99,10 @@ bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *da
     struct supervisor *s = ctx;
     struct channel *c = &s->base.channel;
 
-    output_ring_add(s->output, stream, data, len);
-    waiters_on_output(&s->base.waiters, s->output);
+    output_ring_add(s->run.output, stream, data, len);
+    waiters_on_output(&s->base.waiters, s->run.output);
     channel_ring_at(c, deadline_min(c->alarm, s->base.waiters.output_at));
-    return run_capture_add(&s->capture, stream, data, len);
+    return run_capture_add(&s->run.capture, stream, data, len);
 }
 
 /* A poll is answered when there is a whole character that is new to it. */
@@ -113,7 +112,7 @@ static void answer_poll(struct supervisor *s, struct waiter *r)
     uint64_t next, skipped;
 
     r->rest_by = DEADLINE_NEVER;
-    output_ring_text(s->output, r->since, 4, false, &text, &next, &skipped);
+    output_ring_text(s->run.output, r->since, 4, false, &text, &next, &skipped);
     if (next > r->since)
         answer_running(s, r);
 }
@@ -144,10 +143,10 @@ void supervisor_on_waiter(void *owner, void *item, uint32_t events)
     struct waiter *r = item;
     enum waiter_event event = waiter_on_event(r, events);
 
-    if (r->kind != WAITER_CALLER || r->answered || s->cancelled)
+    if (r->kind != WAITER_CALLER || r->answered || s->run.cancelled)
         return;
-    if (event == WAITER_CANCELS || (event == WAITER_LEFT && s->options.cancel_on_disconnect))
-        s->cancelled = s->stop = true;
+    if (event == WAITER_CANCELS || (event == WAITER_LEFT && s->run.options.cancel_on_disconnect))
+        s->run.cancelled = s->stop = true;
     else if (event == WAITER_LEFT) /* without a cancel: the result may be asked for later */
         supervisor_keep(s);
 }
@@ -157,7 +156,7 @@ void supervisor_on_waiter(void *owner, void *item, uint32_t events)
 static struct waiter *poll_new(struct supervisor *s, const json_t *head, int connection)
 {
     bool cancel = op_of(head) == OP_CANCEL_RUN;
-    uint64_t total = output_ring_total(s->output);
+    uint64_t total = output_ring_total(s->run.output);
     struct waiter *r = waiters_add(&s->base.waiters, connection,
                                    cancel ? WAITER_CANCEL : WAITER_POLL);
 
@@ -168,7 +167,7 @@ static struct waiter *poll_new(struct supervisor *s, const json_t *head, int con
     r->since = since > 0 ? (uint64_t)since : 0;
     r->output_sent = r->since < total ? r->since : total;
     r->live = json_get_bool(head, "live", 0);
-    r->output = r->live || r->since_given ? s->output : NULL;
+    r->output = r->live || r->since_given ? s->run.output : NULL;
     json_int_t wait_ms = json_get_integer(head, "waitMs", 0);
     r->answer_by = deadline_in_ms(cancel ? CANCEL_ANSWER_MS : wait_ms > 0 ? wait_ms : 0);
     return r;
@@ -180,8 +179,8 @@ static bool is_ours(const struct supervisor *s, const json_t *head)
     const char *tenant = json_get_string(head, "tenant");
     const char *run_id = json_get_string(head, "runId");
 
-    return s->claimed && tenant && run_id && strcmp(tenant, s->request.tenant) == 0 &&
-           strcmp(run_id, s->base.start->run_id) == 0;
+    return s->run.claimed && tenant && run_id && strcmp(tenant, s->run.request.tenant) == 0 &&
+           strcmp(run_id, s->run.id) == 0;
 }
 
 void supervisor_add_poll(void *owner, const json_t *message, int take_connection)
@@ -198,13 +197,13 @@ void supervisor_add_poll(void *owner, const json_t *message, int take_connection
         err_set(&e, ERR_BUSY, "too many callers wait for this run; try again soon");
     if (!r)
         waiter_refuse(take_connection, &e);
-    else if (s->reply)
+    else if (s->run.reply)
         answer_reply(s, r);
     else if (r->kind == WAITER_CANCEL)
-        s->cancelled = s->stop = true;
+        s->run.cancelled = s->stop = true;
     else if (r->live)
         s->base.waiters.output_at = deadline_in_ms(0);
-    else if (r->since_given && r->since < output_ring_total(s->output))
+    else if (r->since_given && r->since < output_ring_total(s->run.output))
         r->rest_by = deadline_in_ms(0);
 }
 
@@ -212,15 +211,16 @@ void supervisor_add_poll(void *owner, const json_t *message, int take_connection
 
 void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct err *e)
 {
-    channel_send(&s->base.channel, json_pack("{s:s}", "is", "ended"));
-    s->record.ended = clock_unix_s();
+    channel_send(&s->base.channel,
+                 json_pack("{s:s, s:b}", "is", "ended", "reusable", s->run.reusable));
+    s->run.record.ended = clock_unix_s();
     if (take_result)
         add_keep_state(s, take_result);
-    s->reply = take_result ? wire_result_new(take_result) : wire_error_new(e);
+    s->run.reply = take_result ? wire_result_new(take_result) : wire_error_new(e);
     s->base.waiters.output_at = s->base.channel.redial = DEADLINE_NEVER;
     for (size_t i = 0; i < s->base.waiters.n; i++) {
         waiter_send_rest(s->base.waiters.items[i]);
         answer_reply(s, s->base.waiters.items[i]);
     }
-    fds_clear(&s->open_files);
+    fds_clear(&s->run.open_files);
 }

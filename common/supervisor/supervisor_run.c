@@ -4,8 +4,6 @@
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
-#include "common/index/index.h"
-#include "common/index/proxy.h"
 #include "common/protocol/wire.h"
 #include "common/records/run_lock.h"
 #include "common/records/run_result.h"
@@ -17,122 +15,13 @@
 #include "common/sandbox/warm_dir.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #define BODY_MS        30000 /* for the body, which was sent behind the head */
 #define KEEP_BYTES_MAX (8u * 1024 * 1024)
 #define WAIT_MAX_S     7200 /* the pool replaces a warm container long before that */
-#define INSTALLED_MAX  1000 /* packages that a result names */
-
-/* ---- a run that installs packages: its only network is our proxy to the package index ---- */
-
-static int check_packages(const struct index_ecosystem *eco, const struct run_request *r,
-                          struct err *e)
-{
-    if (r->n_args == 0 || r->n_args > INDEX_PACKAGES_MAX)
-        return err_set(e, ERR_LIMIT, "packages: from 1 to %d are installed at once",
-                       INDEX_PACKAGES_MAX);
-    for (size_t i = 0; i < r->n_args; i++)
-        if (index_check_package(eco, r->args[i].data, e) < 0)
-            return -1;
-    return 0;
-}
-
-static int run_check_index(struct supervisor *s, struct err *e)
-{
-    const struct supervisor_start *start = s->base.start;
-    const struct run_request *r = &s->request;
-    const struct index_ecosystem *eco = index_ecosystem_of(r->language);
-
-    if (!r->index)
-        return 0;
-    if (r->network || r->code.len > 0 || r->input.data || r->n_env > 0)
-        return err_set(e, ERR_INVALID, "an installation takes packages and nothing else");
-    s->source = eco ? index_source_of(start->config->index, r->language) : NULL;
-    if (!s->source)
-        return err_set(e, ERR_DENIED,
-                       "language: this server has no package index for %s (SANDBOX_INDEXES)",
-                       r->language);
-    if (!start->runner->install)
-        return err_set(e, ERR_DENIED,
-                       "language: the server's runner image for %s cannot install packages (label "
-                       "sandbox.install)",
-                       r->language);
-    return check_packages(eco, r, e);
-}
-
-static int run_open_index(struct supervisor *s, struct err *e)
-{
-    const struct supervisor_start *start = s->base.start;
-    struct index_rules rules = {.source = s->source};
-
-    if (!s->source)
-        return 0;
-    rules.private_ok = start->config->index->private_ok;
-    AUTO_FD int fd = index_dir_make(start->root, start->run_id, start->config->index_ca, e);
-    if (fd < 0)
-        return -1;
-    pid_t pid = index_proxy_start(fd, &rules, e);
-    if (pid < 0) {
-        index_dir_remove(start->root->fd, start->run_id);
-        return -1;
-    }
-    s->index_proxy = pid;
-    return 0;
-}
-
-void supervisor_close_index(struct supervisor *s)
-{
-    if (s->index_proxy <= 0)
-        return;
-    kill(s->index_proxy, SIGKILL); /* its connections die with it */
-    waitpid(s->index_proxy, NULL, 0);
-    s->index_proxy = 0;
-    index_dir_remove(s->base.start->root->fd, s->base.start->run_id);
-}
-
-/* Only what a result may have: the container is not trusted. */
-static json_t *copy_installed(const json_t *list)
-{
-    json_t *copy = json_array();
-    size_t i;
-    json_t *item;
-
-    json_array_foreach(list, i, item)
-    {
-        json_t *name = json_object_get(item, "name"), *version = json_object_get(item, "version");
-
-        if (json_is_string(name) && json_is_string(version) && i < INSTALLED_MAX)
-            json_array_append_new(copy, json_pack("{s:O, s:O}", "name", name, "version", version));
-    }
-    return copy;
-}
-
-/* The installer prints one line of JSON, {"installed": […]} or {"reason": "…"}; what the package
- * manager prints is on stderr. */
-static void run_add_installed(const struct supervisor *s, json_t *result)
-{
-    const json_t *text = json_object_get(result, "stdout");
-    struct err e = ERR_INIT;
-
-    if (!s->source)
-        return;
-    json_auto_t *report = json_parse(json_string_value(text), json_string_length(text), 8, &e);
-    json_t *reason = json_object_get(report, "reason");
-    json_object_set_new(result, "installed", copy_installed(json_object_get(report, "installed")));
-    if (s->over.kind != ERR_NONE) { /* it is removed again */
-        json_object_set_new(result, "installed", json_array());
-        json_object_set_new(result, "reason", json_string(s->over.text));
-    } else if (json_is_string(reason)) {
-        json_object_set(result, "reason", reason);
-    }
-    json_object_set(result, "output", json_object_get(result, "stderr"));
-    json_object_set_new(result, "stdout", json_string(""));
-}
 
 /* ---- the claim ---- */
 
@@ -161,24 +50,42 @@ static int receive_request(struct supervisor *s, json_t *head, int connection, s
 {
     const struct sandbox_root *root = s->base.start->root;
 
-    s->head = json_incref(head); /* it is not changed */
-    if (wire_run_head_decode(s->head, &s->request, &s->options, e) < 0 ||
-        !(s->body = wire_recv(connection, NULL, deadline_in_ms(BODY_MS), e)) ||
-        wire_run_body_decode(s->body, &s->request, e) < 0 ||
-        check_request(s->base.start, &s->request, e) < 0 || run_check_index(s, e) < 0 ||
+    s->run.head = json_incref(head); /* it is not changed */
+    if (wire_run_head_decode(s->run.head, &s->run.request, &s->run.options, e) < 0 ||
+        !(s->run.body = wire_recv(connection, NULL, deadline_in_ms(BODY_MS), e)) ||
+        wire_run_body_decode(s->run.body, &s->run.request, e) < 0 ||
+        check_request(s->base.start, &s->run.request, e) < 0 || supervisor_check_index(s, e) < 0 ||
         quota_check_disk(root->fd, &root->bounds, 0, e) < 0) /* before it may be kept */
         return -1;
     /* Its name is known before its directory is there. */
-    s->sandbox.root = root;
-    return sandbox_name(root, s->request.tenant, s->request.conversation, s->sandbox.name, e);
+    s->run.sandbox.root = root;
+    return sandbox_name(root, s->run.request.tenant, s->run.request.conversation,
+                        s->run.sandbox.name, e);
+}
+
+/* The id of a container's first run is the container's, whose lock is held already. */
+static int take_id(struct supervisor *s, const json_t *message, struct err *e)
+{
+    const struct supervisor_start *start = s->base.start;
+    const char *run_id = json_get_string(message, "runId");
+    const char *image_id = json_get_string(message, "imageId");
+
+    if (!run_id || !run_id_ok(run_id) || !image_id)
+        return err_set(e, ERR_INTERNAL, "a run came without its id or its image");
+    memcpy(s->run.id, run_id, sizeof s->run.id);
+    s->run.image_id = mem_strdup(image_id);
+    if (strcmp(run_id, start->container_id) == 0)
+        return 0;
+    s->run.lock_fd = run_lock_take(start->root->fd, run_id, e);
+    return s->run.lock_fd < 0 ? -1 : 0;
 }
 
 static void record_init(struct supervisor *s)
 {
-    const struct run_request *r = &s->request;
+    const struct run_request *r = &s->run.request;
     int64_t now = clock_unix_s();
 
-    s->record = (struct run_record){
+    s->run.record = (struct run_record){
         .tenant = (char *)(uintptr_t)r->tenant,
         .conversation = (char *)(uintptr_t)r->conversation,
         .language = (char *)(uintptr_t)r->language,
@@ -192,17 +99,17 @@ static void record_init(struct supervisor *s)
 static void add_caller(struct supervisor *s, int connection)
 {
     struct waiter *r = waiters_add(&s->base.waiters, connection, WAITER_CALLER);
-    int64_t left_ms = (int64_t)s->options.wait_ms - s->story.queue_ms;
+    int64_t left_ms = (int64_t)s->run.options.wait_ms - s->run.story.queue_ms;
 
     if (!r) {
         close(connection);
         return;
     }
-    r->live = s->options.live;
-    r->output = r->live ? s->output : NULL;
-    if (s->options.wait_ms > 0)
+    r->live = s->run.options.live;
+    r->output = r->live ? s->run.output : NULL;
+    if (s->run.options.wait_ms > 0)
         r->answer_by = deadline_in_ms(left_ms > 0 ? left_ms : 0);
-    if (s->options.background)
+    if (s->run.options.background)
         r->answer_by = deadline_in_ms(0);
 }
 
@@ -211,59 +118,89 @@ void supervisor_claim(void *owner, const json_t *message, int take_connection)
     struct supervisor *s = owner;
     struct err e = ERR_INIT;
 
-    if (s->claimed || s->stop) {
+    if (s->run.claimed || s->stop) {
         close(take_connection); /* without a word: the main process gives the run to another */
         return;
     }
-    if (receive_request(s, json_object_get(message, "head"), take_connection, &e) < 0) {
+    if (receive_request(s, json_object_get(message, "head"), take_connection, &e) < 0 ||
+        take_id(s, message, &e) < 0) {
         waiter_refuse(take_connection, &e);
         s->stop = true;
         return;
     }
-    s->claimed = true;
-    s->story = (struct run_story){.run_id = s->base.start->run_id,
-                                  .sandbox = &s->sandbox,
-                                  .capture = &s->capture,
-                                  .queue_ms = json_get_integer(message, "queueMs", 0)};
+    s->run.claimed = true;
+    s->run.story = (struct run_story){.run_id = s->run.id,
+                                      .sandbox = &s->run.sandbox,
+                                      .capture = &s->run.capture,
+                                      .queue_ms = json_get_integer(message, "queueMs", 0)};
+    s->run.output = output_ring_new(OUTPUT_RING_KEEP);
     record_init(s);
-    run_capture_init(&s->capture, s->request.keep_bytes, s->base.start->config->limits.output_max);
+    run_capture_init(&s->run.capture, s->run.request.keep_bytes,
+                     s->base.start->config->limits.output_max);
     add_caller(s, take_connection);
     channel_send(&s->base.channel, json_pack("{s:s}", "is", "running"));
 }
 
 /* ---- its files ---- */
 
-/* Was the warm container started on the sandbox's directory, as its owner? */
-static bool is_warm_on_it(const struct supervisor *s)
+/* Strings are borrowed; false: the directory cannot be looked at. */
+static bool use_of_run(const struct supervisor *s, struct container_use *out)
 {
-    struct stat now;
+    struct stat st;
 
-    return fstat(s->sandbox.fd, &now) == 0 && now.st_ino == s->dir.st_ino &&
-           now.st_uid == s->dir.st_uid && now.st_gid == s->dir.st_gid;
+    if (fstat(s->run.sandbox.fd, &st) < 0)
+        return false;
+    *out = (struct container_use){.tenant = (char *)(uintptr_t)s->run.request.tenant,
+                                  .conversation = (char *)(uintptr_t)s->run.request.conversation,
+                                  .dev = st.st_dev,
+                                  .ino = st.st_ino,
+                                  .uid = st.st_uid,
+                                  .gid = st.st_gid,
+                                  .language = s->run.request.language,
+                                  .image_id = s->run.image_id};
+    return true;
 }
 
-/* Opens s->sandbox; started becomes false when the warm container cannot serve it. */
+static void use_begin(struct container_use *use, const struct supervisor *s)
+{
+    use->tenant = mem_strdup(s->run.request.tenant);
+    use->conversation = mem_strdup(s->run.request.conversation);
+}
+
+/* Lets the run have the container that waits, or none. */
+static void use_container(struct supervisor *s)
+{
+    struct container_use wanted;
+
+    s->started = s->started && use_of_run(s, &wanted) && container_may_serve(&s->use, &wanted);
+    if (s->started && !s->use.tenant)
+        use_begin(&s->use, s);
+}
+
+/* Opens s->run.sandbox; started becomes false when the warm container cannot serve it. */
 static int open_sandbox(struct supervisor *s, struct err *e)
 {
     const struct supervisor_start *start = s->base.start;
-    const struct run_request *r = &s->request;
+    const struct run_request *r = &s->run.request;
     struct err why = ERR_INIT;
 
     if (run_needs_new(r))
         s->started = false;
-    if (s->started && start->warm_dir) {
-        s->fresh = warm_dir_adopt(start->root, start->warm_dir, r->tenant, r->conversation,
-                                  &s->sandbox, &why) == 0;
-        if (s->fresh)
+    if (s->started && s->warm_dir) {
+        s->run.fresh = warm_dir_adopt(start->root, s->warm_dir, r->tenant, r->conversation,
+                                      &s->run.sandbox, &why) == 0;
+        s->warm_dir = NULL;
+        if (s->run.fresh) {
+            use_container(s);
             return 0;
+        }
         if (why.kind != ERR_EXISTS) /* else the conversation got its sandbox meanwhile */
             log_warn("cannot use a warm container: %s", why.text);
         s->started = false;
     }
-    if (sandbox_open(start->root, r->tenant, r->conversation, &s->sandbox, e) < 0)
+    if (sandbox_open(start->root, r->tenant, r->conversation, &s->run.sandbox, e) < 0)
         return -1;
-    if (s->started && !is_warm_on_it(s))
-        s->started = false;
+    use_container(s);
     return 0;
 }
 
@@ -273,7 +210,7 @@ static void open_files(struct supervisor *s, const json_t *result)
     size_t i;
     json_t *file;
 
-    if (!s->options.open_files)
+    if (!s->run.options.open_files)
         return;
     json_array_foreach(json_object_get(result, "files"), i, file)
     {
@@ -283,8 +220,8 @@ static void open_files(struct supervisor *s, const json_t *result)
         if (!json_get_string(file, "url"))
             continue;
         /* Only their order tells them apart: after one that is gone, none is opened. */
-        int fd = files_open(&s->sandbox, json_get_string(file, "name"), &st, &e);
-        if (fd < 0 || !fds_add(&s->open_files, fd))
+        int fd = files_open(&s->run.sandbox, json_get_string(file, "name"), &st, &e);
+        if (fd < 0 || !fds_add(&s->run.open_files, fd))
             return;
     }
 }
@@ -293,10 +230,10 @@ void supervisor_note_use(struct supervisor *s)
 {
     struct err e = ERR_INIT;
 
-    if (s->use_noted || s->sandbox.fd < 0)
+    if (s->run.use_noted || s->run.sandbox.fd < 0)
         return;
-    s->use_noted = true;
-    if (state_note_use(&s->sandbox, s->request.tenant, s->request.conversation, &e) < 0)
+    s->run.use_noted = true;
+    if (state_note_use(&s->run.sandbox, s->run.request.tenant, s->run.request.conversation, &e) < 0)
         log_warn("cannot write a sandbox's record: %s", e.text);
 }
 
@@ -304,35 +241,57 @@ void supervisor_note_use(struct supervisor *s)
 
 static const char *index_url(const struct supervisor *s)
 {
-    return s->source ? s->source->url : NULL;
+    return s->run.source ? s->run.source->url : NULL;
 }
 
-int supervisor_start_container(struct supervisor *s, const char *data_path, struct err *e)
+bool supervisor_may_reuse(const struct supervisor *s, bool ran, const struct engine_outcome *out)
 {
     const struct supervisor_start *start = s->base.start;
-    uint64_t run_ms = s->claimed ? s->request.timeout_ms : start->config->limits.timeout_max_ms;
+
+    return ran && pool_settings_may_reuse(&start->config->pool, start->runner->language) &&
+           start->runner->protocol != 0 && !run_needs_new(&s->run.request) && !s->run.cancelled &&
+           out->end == ENGINE_EXITED && !out->out_of_memory && s->run.over.kind == ERR_NONE;
+}
+
+int supervisor_start_container(struct supervisor *s, const struct stat *dir, const char *data_path,
+                               struct err *e)
+{
+    const struct supervisor_start *start = s->base.start;
+    bool waits = !s->run.claimed ||
+                 (pool_settings_may_reuse(&start->config->pool, start->runner->language) &&
+                  !run_needs_new(&s->run.request));
+    uint64_t run_ms = waits ? start->config->limits.timeout_max_ms : s->run.request.timeout_ms;
     AUTO_CONTAINER_ENV struct container_env env = {0};
-    AUTO_FREE char *index_path = s->source ? index_dir_host_path(start->root, start->run_id) : NULL;
+    AUTO_FREE char *index_path = s->run.source
+                                     ? index_dir_host_path(start->root, start->container_id)
+                                     : NULL;
     struct engine_spec spec = {
         .protocol = start->runner->protocol,
         .data_path = data_path,
-        .deadline_unix = clock_unix_s() + (s->claimed ? 0 : WAIT_MAX_S) +
+        .deadline_unix = clock_unix_s() + (waits ? WAIT_MAX_S : 0) +
                          (int64_t)(run_ms + CONTAINER_START_MS) / 1000 + 1,
-        .network = s->request.network,
+        .network = s->run.request.network,
         .index_path = index_path,
     };
 
-    if (start->runner->protocol == 0 && s->claimed) {
-        env = container_env_new(&s->request, &s->sandbox, index_url(s));
+    if (start->runner->protocol == 0 && s->run.claimed) {
+        env = container_env_new(&s->run.request, &s->run.sandbox, index_url(s));
         spec.env = env.items;
         spec.n_env = env.n;
     }
-    struct sandbox_owner owner = {s->dir.st_uid, s->dir.st_gid};
-    if (s->sandbox.fd >= 0)
-        owner = s->sandbox.owner;
+    container_use_clear(&s->use);
+    s->use = (struct container_use){.dev = dir->st_dev,
+                                    .ino = dir->st_ino,
+                                    .uid = dir->st_uid,
+                                    .gid = dir->st_gid,
+                                    .language = start->runner->language,
+                                    .image_id = start->runner->image_id};
+    if (s->run.claimed)
+        use_begin(&s->use, s);
     s->cpu_raised = false;
-    s->started = container_start(&s->base, owner, &spec, e) == 0;
-    if (s->started && s->claimed)
+    s->started = container_start(&s->base, (struct sandbox_owner){dir->st_uid, dir->st_gid}, &spec,
+                                 e) == 0;
+    if (s->started && s->run.claimed)
         channel_send(&s->base.channel, json_pack("{s:s}", "is", "started"));
     return s->started ? 0 : -1;
 }
@@ -356,27 +315,30 @@ bool supervisor_lower_cpu(struct supervisor *s)
 static int run_somewhere(struct supervisor *s, const struct engine_command *program,
                          const struct snapshot *before, struct engine_outcome *out, struct err *e)
 {
-    AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
+    AUTO_FREE char *data_path = sandbox_host_path(&s->run.sandbox);
+    struct stat dir;
     struct engine *engine = s->base.engine;
     struct engine_sink sink = {.output = supervisor_take_output, .ctx = s};
 
+    if (fstat(s->run.sandbox.fd, &dir) < 0)
+        return err_errno(e, "the sandbox directory");
     s->started = s->started && supervisor_lower_cpu(s);
     for (int tries = 1;; tries++) {
-        if (!s->started && supervisor_start_container(s, data_path, e) < 0)
+        if (!s->started && supervisor_start_container(s, &dir, data_path, e) < 0)
             return -1;
         struct deadline d = deadline_in_ms((int64_t)program->timeout_ms + CONTAINER_START_MS);
-        s->began_ms = clock_mono_ms();
-        disk_watch_begin(&s->base.disk, &s->base.channel.loop, &s->sandbox, before);
+        s->run.began_ms = clock_mono_ms();
+        disk_watch_begin(&s->base.disk, &s->base.channel.loop, &s->run.sandbox, before);
         /* The first tick while the program runs does what need not be done before it. */
         channel_ring_at(&s->base.channel, deadline_in_ms(0));
         int result = engine->ops->run(engine, program, &sink, &s->base.attend, d, out, e);
-        s->over = s->base.disk.over;
+        s->run.over = s->base.disk.over;
         disk_watch_end(&s->base.disk);
         if (result == 0)
             return 0;
         if (e->kind != ERR_LOST || tries == SUPERVISOR_STARTS || s->stop)
             return -1;
-        log_debug("run %s: %s; starting another container", s->base.start->run_id, e->text);
+        log_debug("run %s: %s; starting another container", s->run.id, e->text);
         s->started = false;
     }
 }
@@ -384,8 +346,9 @@ static int run_somewhere(struct supervisor *s, const struct engine_command *prog
 static int run_program(struct supervisor *s, const struct snapshot *before,
                        struct engine_outcome *out, struct err *e)
 {
-    const struct run_request *r = &s->request;
-    AUTO_CONTAINER_ENV struct container_env env = container_env_new(r, &s->sandbox, index_url(s));
+    const struct run_request *r = &s->run.request;
+    AUTO_CONTAINER_ENV struct container_env env = container_env_new(r, &s->run.sandbox,
+                                                                    index_url(s));
     AUTO_FREE const char **args = mem_array(r->n_args + 1, sizeof *args);
 
     for (size_t i = 0; i < r->n_args; i++)
@@ -404,6 +367,26 @@ static int run_program(struct supervisor *s, const struct snapshot *before,
     return run_somewhere(s, &program, before, out, e);
 }
 
+void supervisor_forget_run(struct supervisor *s)
+{
+    struct served_run *run = &s->run;
+
+    supervisor_close_index(s);
+    run_capture_clear(&run->capture);
+    sandbox_close(&run->sandbox);
+    fds_clear(&run->open_files);
+    wire_run_decoded_clear(&run->request);
+    json_decref(run->head);
+    json_decref(run->body);
+    output_ring_free(run->output);
+    json_decref(run->reply);
+    free(run->image_id);
+    if (run->lock_fd >= 0)
+        run_lock_remove(s->base.start->root->fd, run->id);
+    auto_close_fd(&run->lock_fd);
+    *run = SERVED_RUN_INIT;
+}
+
 json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct err *e)
 {
     AUTO_SNAPSHOT struct snapshot before = {0};
@@ -411,31 +394,31 @@ json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct 
 
     if (open_sandbox(s, e) < 0)
         return NULL;
-    s->usage.partial = true; /* as long as the files are not listed */
-    snapshot_take_empty(&s->sandbox, &before);
-    if ((s->fresh ? quota_check_usage(&s->sandbox, &before.usage, 0, e)
-                  : retention_notice_before(&s->sandbox, &before, e)) < 0 ||
-        run_open_index(s, e) < 0)
+    s->run.usage.partial = true; /* as long as the files are not listed */
+    snapshot_take_empty(&s->run.sandbox, &before);
+    if ((s->run.fresh ? quota_check_usage(&s->run.sandbox, &before.usage, 0, e)
+                      : retention_notice_before(&s->run.sandbox, &before, e)) < 0 ||
+        supervisor_open_index(s, e) < 0)
         return NULL;
-    if (s->cancelled || run_program(s, &before, out, e) < 0) {
-        if (!s->cancelled && s->over.kind == ERR_NONE)
+    if (s->run.cancelled || run_program(s, &before, out, e) < 0) {
+        if (!s->run.cancelled && s->run.over.kind == ERR_NONE)
             return NULL;
         int64_t now = clock_mono_us(); /* cancelled before there was a program */
         *out = (struct engine_outcome){
             .end = ENGINE_CANCELLED, .exit_code = -1, .started_us = now, .ended_us = now};
     }
     supervisor_close_index(s);
-    if (trim_after(&s->sandbox, &before, s->source != NULL, &after, &s->over, e) < 0)
+    if (trim_after(&s->run.sandbox, &before, s->run.source != NULL, &after, &s->run.over, e) < 0)
         return NULL;
-    if (s->over.kind != ERR_NONE && !s->cancelled)
+    if (s->run.over.kind != ERR_NONE && !s->run.cancelled)
         out->end = ENGINE_DISK_LIMIT;
-    json_t *result = run_result_new(&s->story, out, &before, &after);
+    json_t *result = run_result_new(&s->run.story, out, &before, &after);
     open_files(s, result);
-    s->usage = after.usage;
-    retention_notice_over(result, &s->over);
-    retention_notice_after(&s->sandbox, &after, result);
-    if (s->sandbox.made)
-        retention_notice_expired(&s->sandbox, result);
-    run_add_installed(s, result);
+    s->run.usage = after.usage;
+    retention_notice_over(result, &s->run.over);
+    retention_notice_after(&s->run.sandbox, &after, result);
+    if (s->run.sandbox.made)
+        retention_notice_expired(&s->run.sandbox, result);
+    supervisor_add_installed(s, result);
     return result;
 }

@@ -11,18 +11,16 @@
 
 enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
 
-struct supervisor {
-    struct container base;
-    bool started;    /* there is a container */
-    bool cpu_raised; /* while it loads, it may use more processor time than a run */
-    struct stat dir; /* that a warm container was started on: another directory may get its name */
-    bool stop;       /* what the engine does is to end */
-
-    /* The run, once claimed. */
+/* The run that the supervisor serves, or has served last. */
+struct served_run {
     bool claimed;
+    char id[RUN_ID_LEN + 1];
+    int lock_fd;    /* of the id, where that is not the container's; -1 */
+    char *image_id; /* what the main process wants it to run in; NULL: unknown */
     bool cancelled; /* by its caller or cancel_run */
     bool use_noted; /* in the sandbox's record */
     bool fresh;     /* its sandbox was made by this claim: it is empty */
+    bool reusable;  /* it is over, and its container may be wiped for the next */
     json_t *head, *body;
     struct run_request request; /* into them */
     struct run_options options;
@@ -40,6 +38,20 @@ struct supervisor {
     struct err keep_error;    /* why it is KEEP_FAILED */
     struct fds open_files;    /* its first changed files, for its caller */
     json_t *reply;            /* the last message for everyone, once it is over */
+};
+
+#define SERVED_RUN_INIT                                                                            \
+    ((struct served_run){.lock_fd = -1, .open_files = FDS_INIT(FDS_MAX), .sandbox = SANDBOX_INIT})
+
+struct supervisor {
+    struct container base;
+    bool started;             /* there is a container */
+    bool cpu_raised;          /* while it loads, it may use more processor time than a run */
+    struct container_use use; /* whom the container may serve */
+    const char *warm_dir;     /* that the container is on; NULL: it is on a sandbox */
+    bool wiping;              /* it has been told to get ready for the next run */
+    bool stop;                /* what the engine does is to end */
+    struct served_run run;
 };
 
 /* supervisor_reply.c: the connections that wait for the run. */
@@ -61,9 +73,11 @@ void supervisor_record_end(struct supervisor *s);
 
 /* supervisor_run.c: the run. */
 
-/* {"head", "queueMs"}. A run that is refused is answered, and stop is set. */
+/* {"head", "queueMs", "runId", "imageId"}. A run that is refused is answered, and stop is set. */
 void supervisor_claim(void *owner, const json_t *message, int take_connection);
-int supervisor_start_container(struct supervisor *s, const char *data_path, struct err *e);
+/* On the directory of that kind and path. */
+int supervisor_start_container(struct supervisor *s, const struct stat *dir, const char *data_path,
+                               struct err *e);
 /* Sets a raised limit back. false: the container must not be used. */
 bool supervisor_lower_cpu(struct supervisor *s);
 /* The result of the claimed run, or NULL. */
@@ -71,5 +85,18 @@ json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct 
 /* Records that the sandbox is its tenant's and is used now; once while the run lasts. */
 void supervisor_note_use(struct supervisor *s);
 
-/* Ends the proxy to the package index, if there is one. */
+/* Whether the container may be wiped for the next run. ran: there is an outcome. */
+bool supervisor_may_reuse(const struct supervisor *s, bool ran, const struct engine_outcome *out);
+/* Drops everything of the run, which is over. */
+void supervisor_forget_run(struct supervisor *s);
+
+/* supervisor_index.c: a run that installs packages; its only network is our proxy to the package
+ * index. The others do nothing for other runs. */
+
+/* Sets run.source. ERR_INVALID, ERR_LIMIT, ERR_DENIED. */
+int supervisor_check_index(struct supervisor *s, struct err *e);
+int supervisor_open_index(struct supervisor *s, struct err *e);
+/* What the installer said, as members of the result. */
+void supervisor_add_installed(const struct supervisor *s, json_t *result);
+/* Ends the proxy, if there is one. */
 void supervisor_close_index(struct supervisor *s);

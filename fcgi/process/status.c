@@ -89,6 +89,12 @@ void status_format(const json_t *status, struct buf *out)
              "runs     {running} of {maxRuns} running, {queued} of {queueMax} queued\n");
     buf_addf(out, "         %lld of %lld since the start used a warm container\n", (long long)warm,
              (long long)(warm + json_get_integer(status, "coldRuns", 0)));
+    add_line(out, status,
+             json_is_true(json_object_get(pool, "reuse"))
+                 ? "         {reusedRuns} in one that had served their conversation"
+                 : "         each in a container of its own (SANDBOX_REUSE)\n");
+    if (json_is_true(json_object_get(pool, "reuse")))
+        add_line(out, pool, ", {doubted} containers could not be wiped\n");
     add_warm(pool, out);
     add_line(out, pool,
              "memory   {usedBytes:MB} of {budgetBytes:MB} MB for warm containers\n"

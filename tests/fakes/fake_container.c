@@ -33,6 +33,7 @@ struct container {
     int data_fd; /* /data, whatever it is called by now */
     int word_fd; /* readable when there is something to look at */
     enum engine_tier tier;
+    bool wiping;
     const struct engine_command *program;
     const struct engine_sink *sink;
     const struct engine_attend *attend;
@@ -112,10 +113,15 @@ static int container_look(struct engine *engine, struct engine_wait *out, struct
     uint64_t n;
     bool word = read(b->word_fd, &n, sizeof n) > 0;
 
-    if (word && fake_container->dies_after_ms)
+    if (word && b->wiping && fake_container->doubts > 0) {
+        fake_container->doubts--;
+        return err_set(e, ERR_REFUSED, "a process is left");
+    }
+    if (word && fake_container->dies_after_ms && !b->wiping)
         return err_set(e, ERR_LOST, "the container ended before it got a program");
     if (word)
-        b->tier = ENGINE_TIER_PRELOADED;
+        b->tier = b->wiping ? ENGINE_TIER_STARTED : ENGINE_TIER_PRELOADED;
+    b->wiping = b->wiping && !word;
     *out = (struct engine_wait){.tier = b->tier, .memory_bytes = FAKE_CONTAINER_MEMORY};
     return 0;
 }
@@ -130,6 +136,24 @@ static int container_preload(struct engine *engine, const char *names, struct er
     if (!fake_container->loads &&
         write(((struct container *)engine)->word_fd, &one, sizeof one) < 0)
         return err_errno(e, "preload");
+    return 0;
+}
+
+static int container_next(struct engine *engine, struct err *e)
+{
+    struct container *b = (struct container *)engine;
+    const struct itimerspec when = {
+        .it_value = {.tv_sec = fake_container->wipe_ms / 1000,
+                     .tv_nsec = fake_container->wipe_ms % 1000 * 1000000L + 1}};
+
+    if (!b->started)
+        return err_set(e, ERR_LOST, "there is no container that a run has left");
+    fake_container->wipes++;
+    auto_close_fd(&b->word_fd);
+    b->word_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    timerfd_settime(b->word_fd, 0, &when, NULL);
+    b->tier = ENGINE_TIER_NONE;
+    b->wiping = true;
     return 0;
 }
 
@@ -319,6 +343,7 @@ static const struct engine_ops container_ops = {
     .preload = container_preload,
     .limit_cpu = container_limit_cpu,
     .run = container_run,
+    .next = container_next,
     .finish = container_finish,
     .free = container_free,
 };

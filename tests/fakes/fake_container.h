@@ -22,9 +22,11 @@ struct fake_container {
     bool paces;         /* the engine cannot change a container's limits */
     int failing_limits; /* so many changes of the limits are not answered */
     bool loads;         /* a preload does not end */
+    int doubts;         /* so many wipes fail */
+    int wipe_ms;        /* how long one takes */
     uint64_t cpu_milli; /* the limit of the container that was started last */
     uint64_t load_cpu_milli, run_cpu_milli; /* what it was at the last preload, the last run */
-    int starts, alive, preloads, runs;
+    int starts, alive, preloads, runs, wipes;
     char data_path[512]; /* of the last start */
 };
 

@@ -28,7 +28,7 @@ static void answer(const struct supervisor_start *start, int take_fd, const char
     struct err e = ERR_INIT;
     char id[PSANDBOX_ID_LEN + 1];
 
-    psandbox_id_write(start->run_id, id);
+    psandbox_id_write(start->container_id, id);
     json_auto_t *reply = wire_result_new(json_pack(
         "{s:s, s:s, s:i, s:s, s:s}", "by", id, "op", op, "pid", (int)getpid(), "sandboxId", id,
         "image", start->runner ? start->runner->image : json_get_string(start->head, "image")));

@@ -3,7 +3,8 @@
  * broker's main process. Runs are told what to do by their code: "out TEXT"   answers TEXT "sleep
  * MS"   answers after that time, or as soon as it is cancelled (status "cancelled") "crash" dies
  * after it has taken the run up A file crash-once in SANDBOX_ROOT kills the supervisor that finds
- * it before it reads its run.
+ * it before it reads its run. With SANDBOX_REUSE it waits for further runs; "doubt" cannot be
+ * wiped.
  */
 #include "config.h"
 
@@ -17,6 +18,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -25,18 +27,21 @@
 
 struct fake {
     const struct supervisor_start *start;
+    char run_id[RUN_ID_LEN + 1];
     int channel, caller, reader; /* reader: a get_run that waits for the end */
     json_t *head;
     int64_t queue_ms;
     struct deadline end; /* of the program */
     const char *status;
     bool prestarted;
+    bool doubt, next;
 };
 
 static void say(const struct fake *f, const char *word)
 {
     struct err e = ERR_INIT;
-    json_auto_t *message = json_pack("{s:s, s:s}", "is", word, "tier", "started");
+    json_auto_t *message = json_pack("{s:s, s:s, s:b}", "is", word, "tier", "started", "reusable",
+                                     f->start->config->pool.reuse);
     if (f->channel >= 0)
         wire_post(f->channel, message, -1, &e);
 }
@@ -55,7 +60,7 @@ static void answer(int *take_fd, json_t *take_result)
 static json_t *result_new(const struct fake *f, const char *text)
 {
     return json_pack("{s:s, s:s, s:s, s:b, s:I, s:I, s:s}", "status", f->status, "stdout", text,
-                     "runId", f->start->run_id, "prestarted", f->prestarted, "queueMs",
+                     "runId", f->run_id, "prestarted", f->prestarted, "queueMs",
                      (json_int_t)f->queue_ms, "pid", (json_int_t)getpid(), "conversationId",
                      json_get_string(f->head, "conversationId"));
 }
@@ -73,7 +78,7 @@ static void redial(struct fake *f)
         f->channel = sock_connect_unix(a.sun_path, &e);
     }
     json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", "adopt_run", "runId",
-                                  f->start->run_id, "tenant", json_get_string(f->head, "tenant"),
+                                  f->run_id, "tenant", json_get_string(f->head, "tenant"),
                                   "conversationId", json_get_string(f->head, "conversationId"),
                                   "language", json_get_string(f->head, "language"), "state",
                                   "running", "background", 0);
@@ -92,7 +97,10 @@ static bool hear_channel(struct fake *f)
     const char *what = json_get_string(message, "do");
     const json_t *head = json_object_get(message, "head");
     const char *op = json_get_string(head, "op");
-    if (strcmp(what, "claim") == 0) {
+    if (strcmp(what, "next") == 0) {
+        f->next = true;
+    } else if (strcmp(what, "claim") == 0) {
+        snprintf(f->run_id, sizeof f->run_id, "%s", json_get_string(message, "runId"));
         f->caller = connection;
         f->head = json_deep_copy(head);
         f->queue_ms = json_get_integer(message, "queueMs", -1);
@@ -150,12 +158,30 @@ static void serve(struct fake *f)
     say(f, "started");
     if (strcmp(code, "crash") == 0)
         raise(SIGKILL);
+    f->doubt = strcmp(code, "doubt") == 0;
     f->status = "ok";
     uint64_t sleep_ms = 0;
     if (strncmp(code, "sleep ", 6) == 0)
         parse_u64(code + 6, 0, 600000, &sleep_ms);
     f->end = deadline_in_ms((int64_t)sleep_ms);
     go_on(f, strncmp(code, "out ", 4) == 0 ? code + 4 : "");
+}
+
+/* A container that has served a run; false: it ends. */
+static bool wait_for_next(struct fake *f)
+{
+    auto_close_fd(&f->reader);
+    json_decref(TAKE_PTR(f->head));
+    f->prestarted = true;
+    while (f->start->config->pool.reuse && !f->next && f->channel >= 0 && hear_channel(f))
+        ;
+    if (!f->next)
+        return false;
+    f->next = false;
+    say(f, f->doubt ? "doubted" : "waiting");
+    while (!f->doubt && !f->head && hear_channel(f))
+        ;
+    return f->head != NULL;
 }
 
 void supervisor_main(const struct supervisor_start *start)
@@ -167,6 +193,7 @@ void supervisor_main(const struct supervisor_start *start)
                      .head = json_incref((json_t *)(uintptr_t)start->head),
                      .queue_ms = start->queue_ms,
                      .status = "ok"};
+    memcpy(f.run_id, start->container_id, sizeof f.run_id);
     if (!f.head) {
         f.prestarted = true;
         poll(NULL, 0, START_MS);
@@ -174,8 +201,11 @@ void supervisor_main(const struct supervisor_start *start)
         while (!f.head && hear_channel(&f))
             ;
     }
-    if (f.head)
+    while (f.head) {
         serve(&f);
+        if (!wait_for_next(&f))
+            break;
+    }
     auto_close_fd(&f.reader);
     auto_close_fd(&f.caller);
     auto_close_fd(&f.channel);

@@ -20,11 +20,15 @@
 
 #include <cmocka.h>
 
-#define NAMES    "numpy pandas"
-#define PRELOAD  "P\0\0\0\20\0\0\0\0" NAMES
-#define PROGRAM  "C\0\0\0\5\0\0\0\1cX\0\0\0\4\0\0\0\1"
-#define WAITS_MS 5000 /* far longer than any test */
-#define UPDATE   "POST /v1.41/containers/" ID "/update"
+#define NAMES           "numpy pandas"
+#define PRELOAD         "P\0\0\0\20\0\0\0\0" NAMES
+#define PROGRAM         "C\0\0\0\5\0\0\0\1cX\0\0\0\4\0\0\0\1"
+#define PROGRAM_2       "C\0\0\0\5\0\0\0\2cX\0\0\0\4\0\0\0\2"
+#define STREAM_OUT_2    "\1\0\0\0\0\0\0\13O\0\0\0\6\0\0\0\2hi"
+#define STREAM_REPORT_2 "\1\0\0\0\0\0\0\x5eR\0\0\0\x59\0\0\0\2" REPORT
+#define NEXT            "N\0\0\0\4\0\0\0\0"
+#define WAITS_MS        5000 /* far longer than any test */
+#define UPDATE          "POST /v1.41/containers/" ID "/update"
 #define UPDATED(code, text)                                                                        \
     {                                                                                              \
         .match = UPDATE, .status = (code), .body = (text)                                          \
@@ -173,9 +177,79 @@ static void a_program_may_come_before_any_word(void **state)
     assert_int_equal(run(&w), 0);
     assert_false(w.out.warm);
     assert_string_equal(buf_str(&w.text), "hi");
-    assert_int_equal(look(&w), -1);
-    assert_int_equal(w.e.kind, ERR_LOST);
+    assert_int_equal(look(&w), 0); /* its connection stays */
     stop(&w);
+}
+
+/* What the container has for the second run: a word, and then that run's frames. */
+static void run_wipe_and(struct waiting *w, const struct fake_later *later)
+{
+    wait_with(w, (struct fake_reply){.stream = STREAM_PRELOADED,
+                                     .stream_len = sizeof STREAM_PRELOADED - 1,
+                                     .later = later,
+                                     .hold_ms = WAITS_MS});
+    assert_int_equal(w->engine->ops->next(w->engine, &w->e), -1); /* before the first run */
+    assert_int_equal(w->e.kind, ERR_LOST);
+    assert_int_equal(look_until(w, ENGINE_TIER_PRELOADED), 0);
+    assert_int_equal(run(w), 0);
+    assert_int_equal(w->engine->ops->next(w->engine, &w->e), 0);
+    assert_int_equal(w->engine->ops->next(w->engine, &w->e), -1); /* it is under way */
+}
+
+static void it_is_wiped_and_takes_the_next_program(void **state)
+{
+    static const struct fake_later later[] = {
+        {sizeof PROGRAM - 1, BYTES(STREAM_OUT STREAM_REPORT)},
+        {sizeof PROGRAM NEXT - 1, BYTES(STREAM_STARTED)},
+        {sizeof PROGRAM NEXT PROGRAM - 1, BYTES(STREAM_OUT_2 STREAM_REPORT_2)},
+        {0},
+    };
+    struct waiting w;
+    const char *input;
+    size_t asked;
+    int end;
+
+    (void)state;
+    run_wipe_and(&w, later);
+    assert_int_equal(look_until(&w, ENGINE_TIER_STARTED), 0);
+    assert_int_equal(w.wait.tier, ENGINE_TIER_STARTED);
+    asked = strlen(fake_engine_log(w.fake));
+    assert_int_equal(run(&w), 0);
+    assert_int_equal(strlen(fake_engine_log(w.fake)), asked);
+    assert_int_equal(w.out.exit_code, 7);
+    assert_string_equal(buf_str(&w.text), "hihi");
+    assert_int_equal(fake_engine_input(w.fake, &input, &end), sizeof PROGRAM NEXT PROGRAM_2 - 1);
+    assert_memory_equal(input, PROGRAM NEXT PROGRAM_2, sizeof PROGRAM NEXT PROGRAM_2 - 1);
+    stop(&w);
+}
+
+static void doubt_is_told_in_the_containers_words(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+        enum err_kind kind;
+        const char *words;
+    } cases[] = {
+        {BYTES("\1\0\0\0\0\0\0\26F\0\0\0\21\0\0\0\0a socket\nleft"), ERR_REFUSED, "a socket left"},
+        {BYTES("\1\0\0\0\0\0\0\26F\0\0\0\21\0\0\0\1a socket\nleft"), ERR_PROTOCOL, "does not run"},
+        {BYTES(STREAM_OUT), ERR_PROTOCOL, "does not run"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct fake_later later[] = {
+            {sizeof PROGRAM - 1, BYTES(STREAM_OUT STREAM_REPORT)},
+            {sizeof PROGRAM NEXT - 1, cases[i].text, cases[i].len},
+            {0},
+        };
+        struct waiting w;
+
+        run_wipe_and(&w, later);
+        assert_int_equal(look_until(&w, ENGINE_TIER_STARTED), -1);
+        assert_int_equal(w.e.kind, cases[i].kind);
+        assert_non_null(strstr(w.e.text, cases[i].words));
+        stop(&w);
+    }
 }
 
 /* A stream that says text and ends when ends is set: what look and run say of it. */
@@ -284,6 +358,7 @@ static void without_a_container_there_is_nothing_to_do(void **state)
     assert_int_equal(look(&w), -1);
     assert_int_equal(w.engine->ops->preload(w.engine, NAMES, &w.e), -1);
     assert_int_equal(w.engine->ops->limit_cpu(w.engine, 500, &w.e), -1);
+    assert_int_equal(w.engine->ops->next(w.engine, &w.e), -1);
     assert_int_equal(run(&w), -1);
     assert_int_equal(w.e.kind, ERR_LOST);
     w.engine->ops->free(w.engine);
@@ -294,6 +369,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_says_how_far_it_is_and_takes_its_program),
         cmocka_unit_test(a_program_may_come_before_any_word),
+        cmocka_unit_test(it_is_wiped_and_takes_the_next_program),
+        cmocka_unit_test(doubt_is_told_in_the_containers_words),
         cmocka_unit_test(one_that_ended_is_lost_before_it_gets_anything),
         cmocka_unit_test(what_is_not_the_protocol_ends_the_waiting),
         cmocka_unit_test(one_that_chatters_while_it_waits_is_given_up),

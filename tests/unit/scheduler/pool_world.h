@@ -84,6 +84,7 @@ static inline struct child *world_child(struct world *w, const struct engine_run
     c->image_id = mem_strdup(runner->image_id);
     snprintf(c->language, sizeof(c->language), "%s", runner->language);
     snprintf(c->run_id, sizeof(c->run_id), "%024d", ++w->made);
+    memcpy(c->container_id, c->run_id, sizeof(c->container_id));
     if (sandbox_dir)
         snprintf(c->sandbox_dir, sizeof(c->sandbox_dir), "%s", sandbox_dir);
     else

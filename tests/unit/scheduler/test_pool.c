@@ -696,23 +696,23 @@ static void the_status_tells_what_there_is(void **state)
     world_settle(&w);
     json_auto_t *status = pool_status(w.pool, w.children, w.now);
     json_t *waiting = json_object_get(status, "waiting");
-    json_auto_t *last = json_pack("{s:s, s:s, s:s, s:s, s:i, s:I}", "runId",
-                                  "000000000000000000000006", "language", "bash", "tier", "none",
-                                  "sandbox", "dir-1", "ageMs", 0, "memoryBytes",
-                                  (json_int_t)POOL_STARTED_BYTES);
+    json_auto_t *last = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i}", "runId", "000000000000000000000006",
+        "containerId", "000000000000000000000006", "language", "bash", "tier", "none", "sandbox",
+        "dir-1", "ageMs", 0, "memoryBytes", (json_int_t)POOL_STARTED_BYTES, "runs", 0);
     assert_int_equal(json_array_size(waiting), 5);
     assert_true(json_equal(json_array_get(waiting, 4), last));
     assert_int_equal(json_object_del(status, "waiting"), 0);
     json_auto_t *expected = json_pack(
-        "{s:I, s:I, s:i, s:i, s:i, s:[{s:s,s:i,s:i,s:i,s:i,s:i,s:i},"
+        "{s:I, s:I, s:i, s:i, s:i, s:b, s:i, s:[{s:s,s:i,s:i,s:i,s:i,s:i,s:i},"
         "{s:s,s:i,s:i,s:i,s:i,s:i,s:i},{s:s,s:i,s:i,s:i,s:i,s:i,s:i}]}",
         "budgetBytes", (json_int_t)(1024 * WORLD_MIB), "usedBytes",
         (json_int_t)(POOL_PRELOADED_BYTES + 4 * POOL_STARTED_BYTES), "startsMax", 4, "starting", 1,
-        "conversations", 1, "languages", "language", "python", "places", 2, "extra", 0, "starting",
-        0, "started", 1, "preloaded", 1, "oldestMs", 2005 + ANSWER_MS, "language", "typescript",
-        "places", 1, "extra", 0, "starting", 0, "started", 1, "preloaded", 0, "oldestMs",
-        2005 + ANSWER_MS, "language", "bash", "places", 1, "extra", 0, "starting", 1, "started", 1,
-        "preloaded", 0, "oldestMs", 2005 + ANSWER_MS);
+        "conversations", 1, "reuse", 0, "doubted", 0, "languages", "language", "python", "places",
+        2, "extra", 0, "starting", 0, "started", 1, "preloaded", 1, "oldestMs", 2005 + ANSWER_MS,
+        "language", "typescript", "places", 1, "extra", 0, "starting", 0, "started", 1, "preloaded",
+        0, "oldestMs", 2005 + ANSWER_MS, "language", "bash", "places", 1, "extra", 0, "starting", 1,
+        "started", 1, "preloaded", 0, "oldestMs", 2005 + ANSWER_MS);
     AUTO_FREE char *text = json_dumps(status, JSON_SORT_KEYS);
     AUTO_FREE char *wanted = json_dumps(expected, JSON_SORT_KEYS);
     assert_string_equal(text, wanted);

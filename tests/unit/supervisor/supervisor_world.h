@@ -32,6 +32,7 @@ struct world {
     struct supervisor_start start;
     json_t *head; /* start.head; NULL: a warm container */
     char warm_dir[WARM_DIR_NAME_LEN + 1];
+    const char *run_id, *image_id; /* of the next claim, and of get_run and cancel_run */
     pid_t pid;
     int channel; /* the main process's end */
     int client;  /* the caller's end of start.connection, which the child must not hold; -1: none */
@@ -59,7 +60,8 @@ static inline json_t *world_hear_with_fds(int fd, struct fds *out)
 static inline void world_open(struct world *w, struct fixture *f)
 {
     fake_container_reset();
-    *w = (struct world){.f = f, .channel = -1, .client = -1};
+    *w = (struct world){
+        .f = f, .run_id = WORLD_RUN_ID, .image_id = "sha256:1", .channel = -1, .client = -1};
     w->config = (struct broker_config){.instance = "test", .runtime = ""};
     w->config.limits = (struct broker_limits){.timeout_ms = 60000,
                                               .timeout_max_ms = 60000,
@@ -78,7 +80,7 @@ static inline void world_open(struct world *w, struct fixture *f)
                                        .warm = true};
     w->start = (struct supervisor_start){
         .config = &w->config, .root = &f->root, .runner = &w->runner, .connection = -1};
-    memcpy(w->start.run_id, WORLD_RUN_ID, sizeof w->start.run_id);
+    memcpy(w->start.container_id, WORLD_RUN_ID, sizeof w->start.container_id);
 }
 
 static inline void world_be_supervisor(struct world *w)
@@ -168,8 +170,8 @@ static inline int world_cold(struct world *w, const char *code, json_t *take_mor
 static inline void world_pass(struct world *w, const char *what, json_t *take_head, int take_theirs)
 {
     struct err e = ERR_INIT;
-    json_auto_t *message = json_pack("{s:s, s:o, s:i}", "do", what, "head", take_head, "queueMs",
-                                     7);
+    json_auto_t *message = json_pack("{s:s, s:o, s:i, s:s, s:s}", "do", what, "head", take_head,
+                                     "queueMs", 7, "runId", w->run_id, "imageId", w->image_id);
 
     assert_works(wire_send(w->channel, message, take_theirs, &e), e);
     close(take_theirs);
@@ -189,7 +191,7 @@ static inline int world_claim(struct world *w, const char *code, json_t *take_mo
 /* A get_run or cancel_run that is handed over; more is merged into its head. */
 static inline int world_hand(struct world *w, const char *op, json_t *take_more)
 {
-    json_t *head = json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "ann", "runId", WORLD_RUN_ID);
+    json_t *head = json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "ann", "runId", w->run_id);
     json_auto_t *more = take_more;
     static const int little = 4096; /* so that long messages do not go at once */
     int pair[2];
@@ -277,7 +279,7 @@ static inline json_t *world_record(struct world *w)
     struct err e = ERR_INIT;
     json_t *result = NULL;
 
-    assert_works(run_record_read(&w->f->root, WORLD_RUN_ID, "ann", &r, &result, &e), e);
+    assert_works(run_record_read(&w->f->root, w->run_id, "ann", &r, &result, &e), e);
     return result;
 }
 
@@ -285,7 +287,7 @@ static inline bool world_has_record(struct world *w)
 {
     char name[RUN_RECORD_NAME_LEN + 1];
 
-    run_record_name(WORLD_RUN_ID, "ann", name);
+    run_record_name(w->run_id, "ann", name);
     AUTO_FREE char *path = mem_printf("%s/" RUN_RECORDS_DIR "/%s", w->f->path, name);
     return access(path, F_OK) == 0;
 }

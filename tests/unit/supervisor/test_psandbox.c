@@ -108,7 +108,7 @@ static void be_psandbox(const struct world *w, const json_t *head, int channel, 
                                      .head = head,
                                      .connection = connection};
 
-    memcpy(start.run_id, RUN, sizeof start.run_id);
+    memcpy(start.container_id, RUN, sizeof start.container_id);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     psandbox_main(&start);
     exit(0); /* not _exit: leaks are looked for */

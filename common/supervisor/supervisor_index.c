@@ -1,0 +1,118 @@
+#include "config.h"
+
+#include "common/supervisor/supervisor_self.h"
+
+#include "common/index/index.h"
+#include "common/index/proxy.h"
+#include "common/records/run_lock.h"
+#include "common/rpc/json.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define INSTALLED_MAX 1000 /* packages that a result names */
+
+static int check_packages(const struct index_ecosystem *eco, const struct run_request *r,
+                          struct err *e)
+{
+    if (r->n_args == 0 || r->n_args > INDEX_PACKAGES_MAX)
+        return err_set(e, ERR_LIMIT, "packages: from 1 to %d are installed at once",
+                       INDEX_PACKAGES_MAX);
+    for (size_t i = 0; i < r->n_args; i++)
+        if (index_check_package(eco, r->args[i].data, e) < 0)
+            return -1;
+    return 0;
+}
+
+int supervisor_check_index(struct supervisor *s, struct err *e)
+{
+    const struct supervisor_start *start = s->base.start;
+    const struct run_request *r = &s->run.request;
+    const struct index_ecosystem *eco = index_ecosystem_of(r->language);
+
+    if (!r->index)
+        return 0;
+    if (r->network || r->code.len > 0 || r->input.data || r->n_env > 0)
+        return err_set(e, ERR_INVALID, "an installation takes packages and nothing else");
+    s->run.source = eco ? index_source_of(start->config->index, r->language) : NULL;
+    if (!s->run.source)
+        return err_set(e, ERR_DENIED,
+                       "language: this server has no package index for %s (SANDBOX_INDEXES)",
+                       r->language);
+    if (!start->runner->install)
+        return err_set(e, ERR_DENIED,
+                       "language: the server's runner image for %s cannot install packages (label "
+                       "sandbox.install)",
+                       r->language);
+    return check_packages(eco, r, e);
+}
+
+int supervisor_open_index(struct supervisor *s, struct err *e)
+{
+    const struct supervisor_start *start = s->base.start;
+    struct index_rules rules = {.source = s->run.source};
+
+    if (!s->run.source)
+        return 0;
+    rules.private_ok = start->config->index->private_ok;
+    AUTO_FD int fd = index_dir_make(start->root, start->container_id, start->config->index_ca, e);
+    if (fd < 0)
+        return -1;
+    pid_t pid = index_proxy_start(fd, &rules, e);
+    if (pid < 0) {
+        index_dir_remove(start->root->fd, start->container_id);
+        return -1;
+    }
+    s->run.index_proxy = pid;
+    return 0;
+}
+
+void supervisor_close_index(struct supervisor *s)
+{
+    if (s->run.index_proxy <= 0)
+        return;
+    kill(s->run.index_proxy, SIGKILL); /* its connections die with it */
+    waitpid(s->run.index_proxy, NULL, 0);
+    s->run.index_proxy = 0;
+    index_dir_remove(s->base.start->root->fd, s->base.start->container_id);
+}
+
+/* Only what a result may have: the container is not trusted. */
+static json_t *copy_installed(const json_t *list)
+{
+    json_t *copy = json_array();
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(list, i, item)
+    {
+        json_t *name = json_object_get(item, "name"), *version = json_object_get(item, "version");
+
+        if (json_is_string(name) && json_is_string(version) && i < INSTALLED_MAX)
+            json_array_append_new(copy, json_pack("{s:O, s:O}", "name", name, "version", version));
+    }
+    return copy;
+}
+
+/* The installer prints one line of JSON, {"installed": […]} or {"reason": "…"}; what the package
+ * manager prints is on stderr. */
+void supervisor_add_installed(const struct supervisor *s, json_t *result)
+{
+    const json_t *text = json_object_get(result, "stdout");
+    struct err e = ERR_INIT;
+
+    if (!s->run.source)
+        return;
+    json_auto_t *report = json_parse(json_string_value(text), json_string_length(text), 8, &e);
+    json_t *reason = json_object_get(report, "reason");
+    json_object_set_new(result, "installed", copy_installed(json_object_get(report, "installed")));
+    if (s->run.over.kind != ERR_NONE) { /* it is removed again */
+        json_object_set_new(result, "installed", json_array());
+        json_object_set_new(result, "reason", json_string(s->run.over.text));
+    } else if (json_is_string(reason)) {
+        json_object_set(result, "reason", reason);
+    }
+    json_object_set(result, "output", json_object_get(result, "stderr"));
+    json_object_set_new(result, "stdout", json_string(""));
+}

@@ -304,7 +304,7 @@ main() {
     trap 'rm -rf "$work"' EXIT
     find_engine
     ensure_entry
-    ensure_shared "$warm" "$here/warm/holder.c"
+    ensure_shared "$warm" "$here/warm/template.c"
     ensure_shared "$nss" "$here/nss/nss.c"
     collect_build_args
     for language in "${languages[@]}"; do

@@ -24,7 +24,7 @@ runners_common_entry_LDADD =
 shared_objects = runners/warm/warm.so runners/nss/libnss_sandbox.so.2
 noinst_DATA += $(shared_objects)
 CLEANFILES += $(shared_objects)
-runners/warm/warm.so: runners/warm/holder.c
+runners/warm/warm.so: runners/warm/template.c
 runners/nss/libnss_sandbox.so.2: runners/nss/nss.c
 $(shared_objects):
 	$(AM_V_CCLD)$(MKDIR_P) $(@D) && \
@@ -32,7 +32,7 @@ $(shared_objects):
 
 EXTRA_DIST += \
 	runners/README.md \
-	runners/warm/holder.c \
+	runners/warm/template.c \
 	runners/nss/nss.c \
 	runners/bash/Dockerfile \
 	runners/bash/libraries \

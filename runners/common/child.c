@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,14 +37,16 @@ struct exec_failure {
     unsigned step;
 };
 
-/* The program's share of a shortage of memory: it is chosen before us. */
-#define CHILD_OOM_SCORE "1000"
+/* The program's share of a shortage of memory: it is chosen before us, and before a template, which
+ * has less to give. */
+#define CHILD_OOM_SCORE    "1000"
+#define TEMPLATE_OOM_SCORE "500"
 
 /*
  * Raising one's own score needs no privilege, but our /proc files belong to root as long as we
  * cannot be dumped. A process that attaches now finds nothing but what the program gets, too.
  */
-static void offer_to_oom_killer(void)
+static void offer_to_oom_killer(const char *score)
 {
     int fd;
 
@@ -51,7 +54,7 @@ static void offer_to_oom_killer(void)
     fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return; /* the run is no worse for it */
-    write_all(fd, CHILD_OOM_SCORE, strlen(CHILD_OOM_SCORE));
+    write_all(fd, score, strlen(score));
     close(fd);
 }
 
@@ -106,7 +109,7 @@ static enum step become(struct becoming *b)
     if (chdir(plan->cwd) != 0)
         return STEP_DIRECTORY;
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    offer_to_oom_killer();
+    offer_to_oom_killer(plan->template ? TEMPLATE_OOM_SCORE : CHILD_OOM_SCORE);
     reset_signals();
     execvpe(plan->argv[0], plan->argv, b->env);
     return STEP_EXEC;
@@ -195,6 +198,17 @@ static void close_pair(const int pair[2])
     close(pair[1]);
 }
 
+/* The child's ends are its own: ours are read from. */
+static void keep_ours(struct child *c, const int out[2], const int err[2])
+{
+    close(out[1]);
+    close(err[1]);
+    c->out_fd = out[0];
+    c->err_fd = err[0];
+    fcntl(c->out_fd, F_SETFL, O_NONBLOCK);
+    fcntl(c->err_fd, F_SETFL, O_NONBLOCK);
+}
+
 int child_start(struct child *c, const struct child_plan *plan, char *why)
 {
     int out[2] = {-1, -1}, err[2] = {-1, -1}, failed[2] = {-1, -1};
@@ -213,18 +227,52 @@ int child_start(struct child *c, const struct child_plan *plan, char *why)
     if (c->pid == 0)
         become_or_fail(&(struct becoming){
             .plan = plan, .env = env, .out = out[1], .err = err[1], .failure_fd = failed[1]});
-    close(out[1]);
-    close(err[1]);
+    keep_ours(c, out, err);
     close(failed[1]);
     free(env);
-    c->out_fd = out[0];
-    c->err_fd = err[0];
-    fcntl(c->out_fd, F_SETFL, O_NONBLOCK);
-    fcntl(c->err_fd, F_SETFL, O_NONBLOCK);
     if (await_exec(failed[0], plan->argv[0], why) == 0)
         return 0;
     kill(c->pid, SIGKILL);
     close(c->out_fd);
     close(c->err_fd);
     return -1;
+}
+
+/* Sends the letter F and the descriptors. */
+static bool ask_fork(int template_fd, const int (*fds)[FORK_FDS])
+{
+    char letter = 'F';
+    union {
+        struct cmsghdr head; /* for its alignment */
+        char room[CMSG_SPACE(sizeof(*fds))];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &(struct iovec){&letter, 1},
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
+                             .msg_controllen = sizeof(control.room)};
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(*fds));
+    memcpy(CMSG_DATA(rights), fds, sizeof(*fds));
+    return sendmsg(template_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+int child_fork(struct child *c, int template_fd, int input_fd)
+{
+    int out[2] = {-1, -1}, err[2] = {-1, -1}, hook[2] = {-1, -1};
+
+    *c = (struct child){0};
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hook) != 0 ||
+        !ask_fork(template_fd, &(int[FORK_FDS]){input_fd, out[1], err[1], hook[1]})) {
+        close_pair(out);
+        close_pair(err);
+        close_pair(hook);
+        return -1;
+    }
+    keep_ours(c, out, err);
+    close(hook[1]);
+    return hook[0];
 }

@@ -162,7 +162,7 @@ bool command_start(struct command *c, const struct options *o, const char *items
     c->used_us = report_children_us();
     if (c->why[0])
         command_begin(c, NULL);
-    else if (good && c->run && warm_offer(&w))
+    else if (good && c->run && warm_offer(&w, c->input.fd))
         c->state = COMMAND_OFFERED;
     else if (good)
         command_spawn(c, o, &w);
@@ -177,6 +177,8 @@ void command_taken(struct command *c)
     c->began = "warm";
     c->used_us += warm_used_us();
     command_begin(c, &child);
+    if (child.pid == 0)
+        command_end(c, SIGKILL); /* it was killed before the template had forked */
 }
 
 void command_refused(struct command *c, const struct options *o)

@@ -39,6 +39,7 @@ struct options {
     char *script;         /* SCRIPT: where a run's code is written; NULL: no runs */
     char *const *command; /* PROGRAM and its fixed arguments, ended by NULL */
     bool warm;            /* -w: start the interpreter before the program is known */
+    bool template;        /* -t: what is started forks an interpreter for each run */
     bool place;           /* -p: create the script at once, empty */
     char *variables;      /* -e: variables that an interpreter reads when it starts, or NULL */
     char *files;          /* -f: files of cwd that it reads when it starts, or NULL */
@@ -102,7 +103,8 @@ struct child_plan {
     size_t n_env;
     const char *cwd;
     int input_fd;
-    int hook_fd; /* becomes HOOK_FD; -1 = none */
+    int hook_fd;   /* becomes HOOK_FD; -1 = none */
+    bool template; /* short of memory, its children are killed first */
 };
 
 /* PROGRAM, an option (NULL: none), the fixed arguments, n more; to be freed. NULL without memory.
@@ -116,6 +118,9 @@ char **argv_new(char *const *command, char *option, char *const *args, size_t n)
  * hook's, no core file, and first in line for the OOM killer. -1: the reason is in why; a child may
  * have to be reaped. */
 int child_start(struct child *c, const struct child_plan *plan, char *why);
+/* Asks the template behind the socket for a child with this standard input. Returns our end of the
+ * child's hook, -1: it cannot be asked. The child's pid is 0; the hook tells it. */
+int child_fork(struct child *c, int template_fd, int input_fd);
 
 /* ---- kill.c: the other processes of the container ---- */
 
@@ -133,15 +138,19 @@ void tree_kill(pid_t pid);
 /* ---- warm.c: an interpreter that is started before its program is known ---- */
 
 /*
- * Without one (no -w, or it died) programs are started cold. Between us and it go packets that
- * start with a letter.
- * To us:   H PID (the holder of its memory), U (it is up), S NAME (this import begins), D (all
+ * Without one (no -w, or it died) programs are started cold. With -t what is started is a template,
+ * which never gets a program: it forks an interpreter that waits, ahead of its program. Between us
+ * and both of them go packets that start with a letter.
+ * To us:   U PID (it is up; the pid where it was forked), S NAME (this import begins), D (all
  *          imports are done), Y (it takes the program, and is the program from now on), N (it
  *          does not)
- * From us: P NAMES (import these), G (here is the program: its arguments as "A…" and its variables
- *          as "E…", each ended by a NUL)
+ * From us: P NAMES (import these), F (fork an interpreter, our child, with the FORK_FDS descriptors
+ *          that come along as 0, 1, 2 and HOOK_FD), G (here is the program: its arguments as "A…"
+ *          and its variables as "E…", each ended by a NUL)
+ * A template gets P and F, and says S and D.
  */
 #define PACKET_MAX 65536
+#define FORK_FDS   4
 
 /* What a start names: strings of its record. */
 struct items {
@@ -154,33 +163,35 @@ struct items {
 
 /* Starts the interpreter where the options ask for it, which are borrowed. */
 void warm_start(const struct options *options);
-/* To be polled for packets; -1: there is no interpreter. */
+/* To be polled for packets; -1: there is no interpreter, no template. */
 int warm_fd(void);
+int warm_template_fd(void);
 /* Hands over the names to import. False: it has some, or they are too long. */
 bool warm_preload(const char *names, size_t len);
 /* Whether there is a frame 'W' to be sent; it is made if make is set, while no frame is pending. */
 bool warm_tier_due(bool make);
 /* The standard input that the interpreter has, for the first program; false: it is taken. */
 bool warm_take_input(struct input *out);
-/* Hands over a program; true: the interpreter answers. Else it is being killed. */
-bool warm_offer(const struct items *w);
+/* Hands over a program, whose standard input is there; true: the interpreter answers. Else it is
+ * being killed. */
+bool warm_offer(const struct items *w, int input_fd);
 /* Handles the packets that have come. 'Y' or 'N': the answer; 0: none yet; -1: it will not come. */
 int warm_packets(void);
-/* It has said yes, or not in time: the program's process from now on. */
+/* It has said yes, or not in time: the program's process from now on. Its pid is 0 when it was not
+ * even up. */
 struct child warm_taken(void);
 /* It has the program no longer. */
 void warm_discard(void);
 /* Processor time that the interpreter has used. */
 uint64_t warm_used_us(void);
-/* A child has been reaped: whether it was the interpreter, taken or not, but not as a program. */
+/* A child has been reaped: whether it was a template, or an interpreter that became no program. */
 bool warm_reaped(pid_t pid);
 pid_t warm_pid(void);
-/* The process that shares a taken interpreter's memory, so that its end is quick; 0 = none. */
-pid_t warm_holder(void);
-/* The process that makes interpreters, once no program can reach its memory; 0 = none. */
+/* The template, which outlives runs; 0 = none. */
 pid_t warm_template(void);
-/* A run is over, and nothing is left of it: the next interpreter is made, and its tier told. */
-void warm_again(void);
+/* A run is over, and nothing is left of it: an interpreter will wait again, and a frame 'W' is due
+ * when it does. False: it cannot be started. */
+bool warm_again(void);
 
 /* ---- wipe.c and proof.c: between two runs ---- */
 

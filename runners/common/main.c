@@ -10,7 +10,7 @@
 
 #define USAGE                                                                                      \
     "usage: entry [-C DIRECTORY] [-w [-p] [-e NAMES] [-f FILES] [-l OBJECT] [-o OPTION] "          \
-    "[-s WORDS] [-x NAME=VALUE]] SCRIPT PROGRAM [ARGUMENT…]"
+    "[-s WORDS] [-t] [-x NAME=VALUE]] SCRIPT PROGRAM [ARGUMENT…]"
 
 /* False when it makes no sense, which has been reported. */
 static bool options_parse(struct options *o, int argc, char **argv)
@@ -23,8 +23,9 @@ static bool options_parse(struct options *o, int argc, char **argv)
     int letter;
 
     opterr = 0;
-    while ((letter = getopt(argc, argv, "+C:e:f:l:o:ps:wx:")) != -1 && letter != '?') {
+    while ((letter = getopt(argc, argv, "+C:e:f:l:o:ps:twx:")) != -1 && letter != '?') {
         o->warm |= letter == 'w';
+        o->template |= letter == 't';
         o->place |= letter == 'p';
         for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
             if (texts[i].letter == letter)

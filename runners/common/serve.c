@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -19,7 +20,7 @@
 /* Memory that the inbox keeps while it is empty. */
 #define KEPT_BYTES (2u * READ_BYTES)
 
-enum { ON_SERVER, ON_SIGNAL, ON_WRITE, ON_HOOK, ON_ORPHANS };
+enum { ON_SERVER, ON_SIGNAL, ON_WRITE, ON_HOOK, ON_TEMPLATE, ON_ORPHANS };
 #define ON_ALL (ON_ORPHANS + ORPHANS_MAX + COMMANDS_MAX * STREAM_N)
 
 static struct command commands[COMMANDS_MAX];
@@ -220,8 +221,9 @@ static void on_child(pid_t pid, int status, const struct rusage *used)
 {
     struct command *run;
 
+    on_hook(false); /* it may have become the program before it ended */
     if (pid == warm_pid())
-        on_hook(true); /* it may have become the program before it ended */
+        on_hook(true);
     run = find_run();
     if (warm_reaped(pid) && run)
         run->used_us += rusage_us(used);
@@ -260,10 +262,7 @@ static void on_signals(void)
     run = find_run();
     if (!run || (run->state != COMMAND_OVER && !run->dead_at_ms))
         return;
-    /* The holder is stopped: the program could have written to the memory that they share. */
-    if (warm_holder())
-        kill(warm_holder(), SIGSTOP);
-    self.alone = !children || !others_left(warm_holder());
+    self.alone = !children || !others_left(warm_template());
     if (run->dead_at_ms && !self.alone)
         kill_all(); /* orphans that became ours by these deaths */
 }
@@ -365,14 +364,16 @@ static void answer_next(void)
 {
     int64_t until = clock_ms() + WIPE_MS;
     char why[CHILD_WHY_MAX] = "processes cannot be killed";
+    bool clean = kill_rest(until) && wipe(until, why) && proof(why);
 
     self.next = false;
-    if (kill_rest(until) && wipe(until, why) && proof(why)) {
+    if (clean && self.options->place)
+        place_script();
+    if (clean && warm_again()) {
         self.claimed = false;
-        if (self.options->place)
-            place_script();
-        warm_again();
     } else {
+        if (clean)
+            snprintf(why, sizeof(why), "no interpreter can be started");
         memcpy(frame_room(), why, strlen(why));
         frame_begin('F', 0, strlen(why));
     }
@@ -391,6 +392,7 @@ static nfds_t fill_polls(struct pollfd *p, struct pollfd **streams)
     p[ON_SIGNAL] = (struct pollfd){.fd = self.signal_fd, .events = POLLIN};
     p[ON_WRITE] = (struct pollfd){.fd = STDOUT_FILENO, .events = busy ? POLLOUT : 0};
     p[ON_HOOK] = (struct pollfd){.fd = warm_fd(), .events = POLLIN};
+    p[ON_TEMPLATE] = (struct pollfd){.fd = warm_template_fd(), .events = POLLIN};
     *streams = p + ON_ORPHANS + orphan_polls(p + ON_ORPHANS);
     for (size_t i = 0; i < COMMANDS_MAX; i++) {
         const struct command *c = &commands[i];
@@ -447,7 +449,7 @@ static void serve_tick(void)
         return;
     if (p[ON_WRITE].revents & (POLLERR | POLLHUP | POLLNVAL) || !frame_push())
         serve_end(ENTRY_FAILED);
-    if (p[ON_HOOK].revents)
+    if (p[ON_HOOK].revents || p[ON_TEMPLATE].revents)
         on_hook(false);
     if (p[ON_SIGNAL].revents)
         on_signals();

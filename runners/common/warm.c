@@ -38,24 +38,66 @@ static bool list_has(const char *list, const char *word, size_t len)
     return false;
 }
 
+/* Killed and not reaped yet: interpreters that got no program, a template that loads. */
+#define GONE_MAX 8
+
 static struct {
     const struct options *options;
-    struct input input; /* fd 0: none, or the first program has it */
-    struct child child; /* pid 0: none */
-    int hook_fd;        /* -1: none */
-    pid_t holder;       /* keeps the interpreter's memory past its end; 0 = none */
-    pid_t discarded;    /* it did not get the program, and is being killed; 0 = none */
-    uint64_t used_us;   /* its processor time before the program */
-    bool named;         /* 'P' has come */
-    int reached, told;  /* tiers: 1 it is up, 2 with the names of 'P' */
-    char step[64];      /* the import under way; "" = none */
-} self;
+    struct child template; /* pid 0: none. Nothing comes out of it */
+    int template_fd;       /* -1: none */
+    struct input input;    /* fd 0: none, or the program has it */
+    struct child child;    /* pid 0: none, or it has not said U yet */
+    int hook_fd;           /* -1: none */
+    pid_t gone[GONE_MAX];
+    uint64_t used_us; /* its processor time before the program */
+    char names[NAMES_MAX];
+    size_t names_len;
+    bool named;     /* 'P' has come */
+    bool loaded;    /* what it names has been imported */
+    bool up;        /* the interpreter waits */
+    int told;       /* tiers: 1 it is up, 2 with the names of 'P' */
+    char step[64];  /* the import under way; "" = none */
+} self = {.template_fd = -1, .hook_fd = -1};
 
-static void hook_close(void)
+static void close_fd(int *fd)
 {
-    if (self.hook_fd >= 0)
-        close(self.hook_fd);
-    self.hook_fd = -1;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* Kills one that its streams lead to, unless it is known to have ended. */
+static void drop(struct child *c, bool ended)
+{
+    if (c->out_fd > 0) {
+        close(c->out_fd);
+        close(c->err_fd);
+    }
+    if (c->pid > 0 && !ended) {
+        kill(c->pid, SIGKILL);
+        for (size_t i = 0; i < GONE_MAX; i++) {
+            if (self.gone[i] == 0) {
+                self.gone[i] = c->pid;
+                break;
+            }
+        }
+    }
+    *c = (struct child){0};
+}
+
+static void drop_child(bool ended)
+{
+    close_fd(&self.hook_fd);
+    drop(&self.child, ended);
+    self.up = false;
+}
+
+static void drop_template(bool ended)
+{
+    kill_spare(0);
+    close_fd(&self.template_fd);
+    drop(&self.template, ended);
+    self.step[0] = '\0';
 }
 
 /* Whether the working directory has a file that the interpreter reads when it starts. */
@@ -75,20 +117,39 @@ static bool files_forbid(const struct options *o)
 
 /* ---- start ---- */
 
-void warm_start(const struct options *o)
+/* Asks the template for an interpreter, which takes the place of the one that waits. */
+static bool fork_child(int input_fd)
+{
+    drop_child(false);
+    if (self.template_fd >= 0)
+        self.hook_fd = child_fork(&self.child, self.template_fd, input_fd);
+    return self.hook_fd >= 0;
+}
+
+static void send_names(void)
+{
+    int fd = self.options->template ? self.template_fd : self.hook_fd;
+    char packet[NAMES_MAX + 1] = "P";
+
+    memcpy(packet + 1, self.names, self.names_len);
+    if (fd >= 0)
+        send(fd, packet, self.names_len + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Starts the template, or the interpreter itself. */
+static bool start(const struct options *o)
 {
     char **argv, *env[2];
-    struct child_plan plan = {.env = env, .cwd = o->cwd};
+    struct child_plan plan = {
+        .env = env, .cwd = o->cwd, .input_fd = self.input.fd, .template = o->template};
     const char *old = getenv("LD_PRELOAD"); /* what the image preloads stays, behind ours */
     char *preload = NULL;
     char why[CHILD_WHY_MAX];
     int pair[2];
+    bool started;
 
-    self.options = o;
-    self.hook_fd = -1;
-    if (!o->warm || files_forbid(o) || !input_open(&self.input) ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-        return;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return false;
     argv = argv_new(o->command, o->option, NULL, 0);
     if (o->object &&
         asprintf(&preload, "LD_PRELOAD=%s%s%s", o->object, old ? ":" : "", old ? old : "") < 0)
@@ -98,23 +159,59 @@ void warm_start(const struct options *o)
     if (o->extra)
         env[plan.n_env++] = o->extra;
     plan.argv = argv;
-    plan.input_fd = self.input.fd;
     plan.hook_fd = pair[1];
-    if (argv && child_start(&self.child, &plan, why) == 0) {
-        self.hook_fd = pair[0];
+    started = argv && child_start(o->template ? &self.template : &self.child, &plan, why) == 0;
+    if (started) {
+        *(o->template ? &self.template_fd : &self.hook_fd) = pair[0];
     } else {
         entry_error(0, "%s", argv ? why : "no memory for arguments");
-        self.child.pid = 0;
+        self.template = self.child = (struct child){0};
         close(pair[0]);
     }
     close(pair[1]);
     free(argv);
     free(preload);
+    self.loaded = false;
+    return started && (!o->template || fork_child(self.input.fd));
+}
+
+void warm_start(const struct options *o)
+{
+    self.options = o;
+    if (o->warm && !files_forbid(o) && input_open(&self.input))
+        start(o);
+}
+
+bool warm_again(void)
+{
+    const struct options *o = self.options;
+
+    drop_child(false);
+    self.told = self.named;
+    if (!o->warm || files_forbid(o))
+        return true;
+    if (self.input.fd == 0 && !input_open(&self.input))
+        return false;
+    if (self.template.pid > 0) {
+        self.told = self.loaded;
+        return fork_child(self.input.fd);
+    }
+    self.told = 0;
+    if (!start(o))
+        return false;
+    if (self.named)
+        send_names();
+    return true;
 }
 
 int warm_fd(void)
 {
     return self.hook_fd;
+}
+
+int warm_template_fd(void)
+{
+    return self.template_fd;
 }
 
 bool warm_take_input(struct input *out)
@@ -131,7 +228,7 @@ bool warm_take_input(struct input *out)
 /* Without an interpreter there is nothing to wait for, and the server is told so. */
 bool warm_tier_due(bool make)
 {
-    int reached = self.hook_fd >= 0 ? self.reached : 1 + self.named;
+    int reached = self.hook_fd < 0 ? 1 + self.named : self.up ? 1 + self.loaded : 0;
 
     if (self.told >= reached)
         return false;
@@ -145,20 +242,33 @@ bool warm_tier_due(bool make)
     return true;
 }
 
-/* Takes one packet if there is one; its letter, 0 = none, -1 = the interpreter's end is closed. */
-static int take_packet(char *text, size_t size)
+/* Takes one packet if there is one; its letter, 0 = none, -1 = the other end is closed, and now
+ * ours is, too. */
+static int take_packet(int *fd, char *text, size_t size)
 {
     ssize_t n;
 
+    if (*fd < 0)
+        return -1;
     do {
-        n = recv(self.hook_fd, text, size - 1, MSG_DONTWAIT);
+        n = recv(*fd, text, size - 1, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return 0;
-    if (n <= 0)
+    if (n <= 0) {
+        close_fd(fd);
         return -1;
+    }
     text[n] = '\0';
     return text[0];
+}
+
+static void note_packet(const char *text)
+{
+    if (text[0] == 'S' || text[0] == 'D')
+        snprintf(self.step, sizeof(self.step), "%s", text[0] == 'S' ? text + 1 : "");
+    self.up |= text[0] == 'U';
+    self.loaded |= text[0] == 'D';
 }
 
 int warm_packets(void)
@@ -166,30 +276,31 @@ int warm_packets(void)
     char text[sizeof(self.step) + 1];
     int letter;
 
-    while (self.hook_fd >= 0 && (letter = take_packet(text, sizeof(text))) > 0) {
+    while (take_packet(&self.template_fd, text, sizeof(text)) > 0) {
+        note_packet(text);
+        /* The one that waits has been forked too early. The one that a program has begun to come
+         * for stays. */
+        if (text[0] == 'D' && self.input.fd > 0)
+            fork_child(self.input.fd);
+    }
+    while ((letter = take_packet(&self.hook_fd, text, sizeof(text))) > 0) {
         if (letter == 'Y' || letter == 'N')
             return letter;
-        if (letter == 'H')
-            self.holder = (pid_t)digits(text + 1);
-        snprintf(self.step, sizeof(self.step), "%s", letter == 'S' ? text + 1 : "");
-        if (self.reached < 2 && letter == "UD"[self.reached])
-            self.reached++;
+        if (letter == 'U' && self.options->template)
+            self.child.pid = (pid_t)digits(text + 1);
+        note_packet(text);
     }
-    if (self.hook_fd >= 0 && letter < 0)
-        hook_close();
-    return self.hook_fd < 0 ? -1 : 0;
+    return letter;
 }
 
 bool warm_preload(const char *names, size_t len)
 {
-    char packet[NAMES_MAX + 1] = "P";
-
     if (self.named || len > NAMES_MAX)
         return false;
     self.named = true;
-    memcpy(packet + 1, names, len);
-    if (self.hook_fd >= 0)
-        send(self.hook_fd, packet, len + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    self.names_len = len;
+    memcpy(self.names, names, len);
+    send_names();
     return true;
 }
 
@@ -248,12 +359,12 @@ static bool code_needs(const char *script, const char *name)
 }
 
 /* Whether the warm interpreter can take the program, as far as can be told from outside. */
-static bool program_fits(const struct items *w)
+static bool program_fits(const struct items *w, int input_fd)
 {
     const struct options *o = self.options;
     const char *variables;
 
-    if (self.child.pid == 0 || warm_packets() != 0 || w->cwd || w->control || files_forbid(o))
+    if (warm_packets() != 0 || w->cwd || w->control || files_forbid(o))
         return false;
     variables = w->n_env > 0 && o->words && code_has(o->script, o->words) ? "*" : o->variables;
     for (size_t i = 0; i < w->n_env; i++) {
@@ -261,7 +372,9 @@ static bool program_fits(const struct items *w)
             return false;
     }
     /* Waiting for an import under way is worth it only if the code needs it. */
-    return !self.step[0] || code_needs(o->script, self.step);
+    if (!self.step[0])
+        return true;
+    return code_needs(o->script, self.step) ? !o->template || fork_child(input_fd) : o->template;
 }
 
 /* Puts a letter and a text with its NUL behind the packet; false when it has no room left. */
@@ -301,38 +414,40 @@ static uint64_t processor_time_us(pid_t pid)
     return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }
 
-bool warm_offer(const struct items *w)
+bool warm_offer(const struct items *w, int input_fd)
 {
-    bool fits = program_fits(w);
+    bool fits = program_fits(w, input_fd);
 
-    self.used_us = fits ? processor_time_us(self.child.pid) : 0;
+    self.used_us = fits && self.child.pid > 0 ? processor_time_us(self.child.pid) : 0;
     if (fits && send_program(w))
         return true;
     warm_discard();
     return false;
 }
 
+/* The program begins: a template that loads would take processor time from it. */
+static void end_loading(void)
+{
+    if (self.template.pid > 0 && self.named && !self.loaded) {
+        drop_template(false);
+        proof_note_template(0);
+    }
+}
+
 struct child warm_taken(void)
 {
     struct child taken = self.child;
 
-    hook_close();
-    self.child.pid = 0;
+    self.child = (struct child){0};
+    drop_child(false);
+    end_loading();
     return taken;
 }
 
 void warm_discard(void)
 {
-    hook_close();
-    if (self.child.pid > 0) {
-        kill(self.child.pid, SIGKILL);
-        close(self.child.out_fd);
-        close(self.child.err_fd);
-        self.discarded = self.child.pid;
-    }
-    if (self.holder > 0)
-        kill(self.holder, SIGKILL);
-    self.child.pid = self.holder = 0;
+    drop_child(false);
+    end_loading();
 }
 
 uint64_t warm_used_us(void)
@@ -342,14 +457,21 @@ uint64_t warm_used_us(void)
 
 bool warm_reaped(pid_t pid)
 {
-    if (pid == self.holder)
-        self.holder = 0;
-    if (pid == self.child.pid)
-        warm_discard();
-    if (pid != self.discarded)
-        return false;
-    self.discarded = 0;
-    return true;
+    if (pid == self.template.pid) {
+        drop_template(true);
+        return true;
+    }
+    if (pid == self.child.pid) {
+        drop_child(true);
+        return true;
+    }
+    for (size_t i = 0; i < GONE_MAX; i++) {
+        if (self.gone[i] == pid) {
+            self.gone[i] = 0;
+            return true;
+        }
+    }
+    return false;
 }
 
 pid_t warm_pid(void)
@@ -357,20 +479,7 @@ pid_t warm_pid(void)
     return self.child.pid;
 }
 
-pid_t warm_holder(void)
-{
-    return self.holder;
-}
-
 pid_t warm_template(void)
 {
-    return 0;
-}
-
-void warm_again(void)
-{
-    warm_discard();
-    self.reached = self.told = 0;
-    self.step[0] = '\0';
-    warm_start(self.options);
+    return self.template.pid;
 }

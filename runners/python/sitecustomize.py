@@ -1,7 +1,7 @@
 """Whole lines leave at once: what a program printed before it was stopped is not lost in a buffer. And the packages that
 were installed into the conversation are imported before the image's own, but behind the standard library.
 
-An interpreter that was started before its program waits here; see warm.py.
+An interpreter that was started before its program is known waits here; see warm.py.
 """
 
 import os

@@ -1,34 +1,29 @@
-"""Holds an interpreter that was started before its program is known, on the way into that program.
+"""Holds a template: an interpreter that those of the programs are forked from, before their programs are known.
 
 `python3 SCRIPT` has come as far as sitecustomize, SCRIPT does not exist yet, and descriptor 3 leads to the entry
-program (what is said there: runners/common/entry.h). When the program has come, this code returns, and Python goes on
-by itself: everything about the run is its own work. So nothing of this file may stay behind, and it imports nothing
-that `python3` has not imported by now.
+program (what is said there: runners/common/entry.h). The template forks whenever it is asked to, and loads what it is
+told to. A child of it waits for its program. When that has come, this code returns in the child, and Python goes on by
+itself: everything about the run is its own work. So nothing of this file may stay behind, and it imports nothing that
+`python3` has not imported by now, but for what it takes descriptors with.
 """
 
+import _socket
 import os
 import stat
 import sys
 
+del sys.modules["_socket"]
+
 HOOK = 3
+FORK_FDS = 4  # 0, 1, 2 and HOOK of a child
+INT = 4  # bytes
 PACKET_MAX = 65536
 PRELOAD = "/usr/local/lib/sandbox/preload.py"
 PACKAGES = "/data/.packages/python"
 MODULE_FILES = (".py", ".pyc", ".so")
 # What a library reads from the working directory when it is imported.
 SETTINGS = {"matplotlib": "matplotlibrc"}
-
-
-def receive(wait):
-    """The next packet; None when there is none and wait is false. Without the entry program there is no point in living."""
-    os.set_blocking(HOOK, wait)
-    try:
-        packet = os.read(HOOK, PACKET_MAX)
-    except BlockingIOError:
-        return None
-    if not packet:
-        os._exit(0)
-    return packet
+OOM_SCORE = b"1000"  # as runners/common/child.c gives to what is no template
 
 
 def importable(path):
@@ -65,45 +60,121 @@ def take(packet):
             finder.invalidate_caches()
 
 
-def preload(names):
-    """Imports the names, from where the image has them: no file of the conversation counts before its program runs.
-    Returns the program's packet if that came meanwhile."""
-    everywhere, here = sys.path[:], os.getcwd()
-    sys.path[:] = [place for place in everywhere if place and not (place + "/").startswith(here + "/")]
-    os.chdir("/")
+def reseed():
+    """What Python does not make anew in a child, and what no two programs have in common."""
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    if "threading" in sys.modules:
+        sys.modules["threading"].main_thread()._set_native_id()
+
+
+def become_child(fds):
+    os.setsid()
+    for place, fd in enumerate(fds):
+        os.dup2(fd, place)
+    os.closerange(FORK_FDS, max(fds) + 1)
     try:
-        return preload_steps(names)
-    finally:
-        os.chdir(here)
-        sys.path[:] = everywhere
+        score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(score, OOM_SCORE)
+        os.close(score)
+    except OSError:
+        pass
+    reseed()
 
 
-def preload_steps(names):
-    with open(PRELOAD) as file:
-        space = {"__name__": "preload"}
-        exec(compile(file.read(), PRELOAD, "exec"), space)
-    pace = space["Pace"](HOOK)
-    for name, step in space["steps"](names):
-        os.write(HOOK, b"S" + name.encode())
-        pace.rest()
-        packet = receive(wait=False)
-        if packet:
-            return packet
-        step()
-    os.write(HOOK, b"D")
-    return None
+def fork(fds):
+    """Makes a child of the entry program's with these descriptors; true in that one."""
+    sys.stdout.flush()
+    reader, writer = os.pipe()
+    between = os.fork()
+    if between == 0 and os.fork() > 0:
+        os._exit(0)
+    if between > 0:
+        os.waitpid(between, 0)
+        for fd in (reader, writer, *fds):
+            os.close(fd)
+        return False
+    os.close(writer)
+    os.read(reader, 1)  # the one between is gone when nobody can write any more
+    os.close(reader)
+    become_child(fds)
+    return True
+
+
+class Template:
+    """The template's work. What does it returns true where it has become a child."""
+
+    def __init__(self):
+        self.socket = _socket.socket(fileno=HOOK)
+
+    def receive(self, flags=0):
+        """The next packet and its descriptors; nothing if there is none. Without the entry program there is no point in
+        living."""
+        try:
+            packet, messages, _, _ = self.socket.recvmsg(PACKET_MAX, _socket.CMSG_SPACE(FORK_FDS * INT), flags)
+        except BlockingIOError:
+            return b" ", []
+        if not packet:
+            os._exit(0)
+        data = messages[0][2] if messages else b""
+        return packet, [int.from_bytes(data[at:at + INT], sys.byteorder) for at in range(0, len(data), INT)]
+
+    def fork(self, fds):
+        if not fork(fds):
+            return False
+        self.socket.detach()
+        return True
+
+    def serve(self):
+        while True:
+            packet, fds = self.receive()
+            if packet[:1] == b"F" and self.fork(fds) or packet[:1] == b"P" and self.preload(packet[1:].decode().split()):
+                return
+
+    def preload(self, names):
+        """Imports the names, from where the image has them: no file of the conversation counts before its program runs."""
+        everywhere, here = sys.path[:], os.getcwd()
+        sys.path[:] = [place for place in everywhere if place and not (place + "/").startswith(here + "/")]
+        os.chdir("/")
+        try:
+            return self.preload_steps(names)
+        finally:
+            os.chdir(here)
+            sys.path[:] = everywhere
+
+    def preload_steps(self, names):
+        with open(PRELOAD) as file:
+            space = {"__name__": "preload"}
+            exec(compile(file.read(), PRELOAD, "exec"), space)
+        pace = space["Pace"](HOOK)
+        for name, step in space["steps"](names):
+            os.write(HOOK, b"S" + name.encode())
+            pace.rest()
+            packet, fds = self.receive(_socket.MSG_DONTWAIT)
+            if packet[:1] == b"F" and self.fork(fds):
+                return True
+            step()
+        os.write(HOOK, b"D")
+        return False
+
+
+def print_nowhere():
+    """What a library prints when it is imported is no program's output."""
+    null = os.open("/dev/null", os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    os.close(null)
 
 
 def wait():
     """Returns when this interpreter is the program's."""
-    os.write(HOOK, b"U")
-    while True:
-        packet = receive(wait=True)
-        if packet[:1] == b"P":
-            packet = preload(packet[1:].decode().split()) or receive(wait=True)
-        if not shadowed():
-            break
+    os.write(HOOK, b"U%d" % os.getpid())
+    packet = os.read(HOOK, PACKET_MAX)
+    if not packet:
+        os._exit(0)
+    if shadowed():
         os.write(HOOK, b"N")
+        os._exit(0)
     take(packet)
     os.write(HOOK, b"Y")
     os.close(HOOK)
@@ -119,6 +190,8 @@ def connected():
 os.environ.pop("SANDBOX_HOOK", None)
 if connected():
     try:
+        print_nowhere()
+        Template().serve()
         wait()
     except BaseException:
         os._exit(1)  # a new one will do better; this one must not run the program without having said so

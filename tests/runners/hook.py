@@ -6,7 +6,9 @@ comes up slowly, `busy` after much work, `dead` dies before it is up, `mute` nev
 with the program in its hands.
 """
 
+import array
 import os
+import socket
 import stat
 import sys
 import time

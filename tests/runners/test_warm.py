@@ -240,7 +240,7 @@ class RealPython(Waiting):
         self.addCleanup(os.environ.pop, "PYTHONPATH")
 
     def command(self, *options, word="", program=(sys.executable,)):
-        return super().command("-l", OBJECT, "-x", "SANDBOX_HOOK=3", *options, program=program)
+        return super().command("-t", "-l", OBJECT, "-x", "SANDBOX_HOOK=3", *options, program=program)
 
     def run_cold(self, code, **options):
         return sbx.run([*self.prefix, base.ENTRY, "-C", self.data, self.script, sys.executable, self.script],

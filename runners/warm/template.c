@@ -1,0 +1,65 @@
+/*
+ * warm.so: loaded into a template (entry's -l and -t), whose children become programs. A program has
+ * the template's user; this keeps it out of the template's memory and of its signal handlers. A
+ * signal that it sends stays pending, where the entry program sees it. The template's children are
+ * as other processes are.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+/* As in runners/common/entry.h. */
+#define HOOK_FD 3
+
+static bool template;
+
+/* Our file goes from the list; what the image had behind it stays. */
+static void leave_preload_list(void)
+{
+    const char *list = getenv("LD_PRELOAD");
+    const char *rest = list ? strchr(list, ':') : NULL;
+    char *copy = rest ? strdup(rest + 1) : NULL;
+
+    if (copy)
+        setenv("LD_PRELOAD", copy, 1);
+    else
+        unsetenv("LD_PRELOAD");
+    free(copy);
+}
+
+/* In every fork of the process: only a template's own children are different from it. */
+static void open_child(void)
+{
+    sigset_t none;
+
+    if (!template)
+        return;
+    template = false;
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    sigset_t all;
+    struct stat st;
+
+    leave_preload_list();
+    if (fstat(HOOK_FD, &st) != 0 || !S_ISSOCK(st.st_mode))
+        return;
+    template = true;
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    pthread_atfork(NULL, NULL, open_child);
+}

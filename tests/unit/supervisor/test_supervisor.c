@@ -2,6 +2,7 @@
  */
 #include "config.h"
 
+#include "common/supervisor/container.h"
 #include "tests/unit/supervisor/supervisor_world.h"
 
 #define WORLD(w)                                                                                   \
@@ -495,6 +496,259 @@ static void a_full_disk_does_not_end_the_run(void **state)
     assert_false(world_has_record(&w));
 }
 
+/* ---- one run after the other ---- */
+
+#define SECOND_ID "aaaaaaaaaaaaaaaaaaaaaaaa"
+
+static void reuse(struct world *w)
+{
+    w->config.pool = (struct pool_settings){.items = {{"python", 1}}, .n = 1, .reuse = true};
+}
+
+static void expect_ended(struct world *w, bool reusable)
+{
+    json_auto_t *message = world_hear(w->channel);
+
+    if (strcmp(json_get_string(message, "is"), "started") == 0) {
+        expect_ended(w, reusable);
+        return;
+    }
+    assert_string_equal(json_get_string(message, "is"), "ended");
+    assert_int_equal(json_get_bool(message, "reusable", !reusable), reusable);
+}
+
+/* A first run, in a container that waited, and the order to wipe it. */
+static void serve_first(struct world *w, const char *code)
+{
+    reuse(w);
+    wait_on_warm_dir(w);
+    json_decref(world_result(world_claim(w, code, NULL), "ok"));
+    world_expect_is(w, "running", NULL);
+    expect_ended(w, true);
+    tell(w, "next");
+    w->run_id = SECOND_ID;
+}
+
+static void serve_second(struct world *w, const char *code, int starts)
+{
+    json_auto_t *result = world_result(world_claim(w, code, NULL), "ok");
+
+    world_expect_text(result, "runId", SECOND_ID);
+    auto_close_fd(&w->channel);
+    world_expect_end(w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, starts);
+    assert_false(run_lock_reap(w->f->root.fd, SECOND_ID));
+}
+
+static void a_container_serves_the_next_run_too(void **state)
+{
+    WORLD(w);
+    serve_first(&w, "out one\nfile a.txt");
+    world_expect_is(&w, "waiting", "started");
+    json_auto_t *result = world_result(world_claim(&w, "out two\nfile b.txt", NULL), "ok");
+    world_expect_text(result, "runId", SECOND_ID);
+    world_expect_text(result, "stdout", "two\n");
+    world_expect_text(result, "output", "two\n");
+    assert_int_equal(json_array_size(json_object_get(result, "files")), 1);
+    world_expect_is(&w, "running", NULL);
+    expect_ended(&w, true);
+    tell(&w, "next");
+    world_expect_is(&w, "waiting", "started");
+    auto_close_fd(&w.channel);
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 1);
+    assert_int_equal(fake_container->wipes, 2);
+    assert_false(warm_dir_exists(&w));
+}
+
+static void one_that_was_forked_for_its_run_may_be_used_again(void **state)
+{
+    WORLD(w);
+    reuse(&w);
+    json_decref(world_result(world_cold(&w, "out one", NULL), "ok"));
+    world_expect_is(&w, "running", NULL);
+    world_expect_is(&w, "ended", NULL);
+    tell(&w, "next");
+    w.run_id = SECOND_ID;
+    world_expect_is(&w, "waiting", "started");
+    serve_second(&w, "out two", 1);
+}
+
+static void only_an_orderly_run_leaves_a_container_for_the_next(void **state)
+{
+    static const struct {
+        const char *code;
+        bool reuse, network;
+        enum run_status status;
+    } cases[] = {{"out x", false, false, RUN_OK},
+                 {"exit 3", true, false, RUN_ERROR},
+                 {"sleep 60000", true, false, RUN_TIMEOUT},
+                 {"flood 200", true, false, RUN_OUTPUT_LIMIT},
+                 {"out x", true, true, RUN_OK}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        WORLD(w);
+        reuse(&w);
+        w.config.pool.reuse = cases[i].reuse;
+        w.config.limits.network = NETWORK_PUBLIC;
+        w.config.limits.output_max = 100000;
+        int client = world_cold(&w, cases[i].code,
+                                json_pack("{s:i, s:i}", "timeoutMs", 300, "network",
+                                          cases[i].network ? NETWORK_PUBLIC : NETWORK_NONE));
+        json_decref(world_result(client, run_status_name(cases[i].status)));
+        world_expect_is(&w, "running", NULL);
+        world_expect_is(&w, "ended", NULL);
+        tell(&w, "next"); /* whatever the main process wants */
+        auto_close_fd(&w.channel);
+        world_expect_end(&w, WORLD_LONG);
+        assert_int_equal(fake_container->wipes, i == 1);
+    }
+}
+
+static void without_an_order_the_container_goes(void **state)
+{
+    WORLD(w);
+    reuse(&w);
+    json_decref(world_result(world_cold(&w, "out one", NULL), "ok"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->wipes, 0);
+}
+
+static void what_is_asked_late_is_answered_before_the_next_run(void **state)
+{
+    WORLD(w);
+    reuse(&w);
+    json_decref(world_result(world_cold(&w, "out one", NULL), "ok"));
+    world_expect_is(&w, "running", NULL);
+    world_expect_is(&w, "ended", NULL);
+    int late = world_hand(&w, "get_run", NULL); /* the main process has not heard of the end yet */
+    tell(&w, "next");
+    json_auto_t *result = world_result(late, "ok");
+    world_expect_text(result, "stdout", "one\n");
+    world_expect_is(&w, "waiting", "started");
+    world_expect_error(world_hand(&w, "get_run", NULL), ERR_NOT_FOUND, "no such run");
+    auto_close_fd(&w.channel);
+    world_expect_end(&w, WORLD_LONG);
+}
+
+static void doubt_is_told_and_the_container_gone(void **state)
+{
+    WORLD(w);
+    fake_container->doubts = 1;
+    serve_first(&w, "out one");
+    world_expect_is(&w, "doubted", NULL);
+    world_expect_end(&w, WORLD_LONG);
+}
+
+static void a_claim_waits_for_the_wipe_but_not_for_long(void **state)
+{
+    for (int slow = 0; slow <= 1; slow++) {
+        WORLD(w);
+        fake_container->wipe_ms = slow ? 60000 : 20;
+        serve_first(&w, "out one");
+        serve_second(&w, "out two", fake_container->starts + slow);
+    }
+}
+
+static void a_claim_that_meets_doubt_gets_another_container(void **state)
+{
+    WORLD(w);
+    fake_container->doubts = 1;
+    fake_container->wipe_ms = 50;
+    serve_first(&w, "out one");
+    serve_second(&w, "out two", 2);
+}
+
+static void a_second_run_is_kept_by_its_own_id(void **state)
+{
+    WORLD(w);
+    serve_first(&w, "out one");
+    world_expect_is(&w, "waiting", "started");
+    int client = world_claim(&w, "sleep 300\nout two", json_pack("{s:i}", "waitMs", 50));
+    json_decref(world_result(client, "running"));
+    assert_true(run_lock_reap(w.f->root.fd, SECOND_ID)); /* it is held */
+    world_expect_is(&w, "running", NULL);
+    int poll = world_hand(&w, "get_run", json_pack("{s:i}", "waitMs", WORLD_LONG));
+    json_auto_t *late = world_result(poll, "ok");
+    world_expect_text(late, "runId", SECOND_ID);
+    expect_ended(&w, true);
+    tell(&w, "next");
+    world_expect_is(&w, "waiting", "started");
+    assert_false(run_lock_reap(w.f->root.fd, SECOND_ID));
+    assert_true(run_lock_reap(w.f->root.fd, WORLD_RUN_ID)); /* the container's */
+    json_auto_t *kept = world_record(&w);
+    world_expect_text(kept, "stdout", "two\n");
+    auto_close_fd(&w.channel);
+    world_expect_end(&w, WORLD_LONG);
+}
+
+static void a_second_run_is_cancelled_by_its_own_id(void **state)
+{
+    WORLD(w);
+    serve_first(&w, "out one");
+    world_expect_is(&w, "waiting", "started");
+    int client = world_claim(&w, "sleep 60000", NULL);
+    world_expect_is(&w, "running", NULL);
+    w.run_id = WORLD_RUN_ID;
+    world_expect_error(world_hand(&w, "cancel_run", NULL), ERR_NOT_FOUND, "no such run");
+    w.run_id = SECOND_ID;
+    json_decref(world_result(world_hand(&w, "cancel_run", NULL), "cancelled"));
+    json_decref(world_result(client, "cancelled"));
+    expect_ended(&w, false);
+    world_expect_end(&w, WORLD_LONG);
+}
+
+/* ---- the wall ---- */
+
+static void another_run_than_the_first_ones_conversations_gets_another_container(void **state)
+{
+    static const char *const more[] = {"{\"tenant\":\"eve\"}", "{\"conversationId\":\"talk\"}"};
+
+    for (size_t i = 0; i < ARRAY_LEN(more) + 1; i++) {
+        WORLD(w);
+        serve_first(&w, "out one");
+        world_expect_is(&w, "waiting", "started");
+        int starts = fake_container->starts;
+        if (i == ARRAY_LEN(more))
+            w.image_id = "sha256:2";
+        json_t *take = i < ARRAY_LEN(more) ? json_loads(more[i], 0, NULL) : NULL;
+        json_decref(world_result(world_claim(&w, "out two", take), "ok"));
+        auto_close_fd(&w.channel);
+        world_expect_end(&w, WORLD_LONG);
+        assert_int_equal(fake_container->starts, starts + 1);
+    }
+}
+
+static void every_difference_keeps_a_run_out(void **state)
+{
+    char ann[] = "ann", bob[] = "bob", chat[] = "chat", talk[] = "talk";
+    const struct container_use it = {ann, chat, 1, 2, 1000, 1001, "python", "sha256:1"};
+    const struct container_use others[] = {
+        {bob, chat, 1, 2, 1000, 1001, "python", "sha256:1"},
+        {NULL, chat, 1, 2, 1000, 1001, "python", "sha256:1"},
+        {ann, talk, 1, 2, 1000, 1001, "python", "sha256:1"},
+        {ann, NULL, 1, 2, 1000, 1001, "python", "sha256:1"},
+        {ann, chat, 9, 2, 1000, 1001, "python", "sha256:1"},
+        {ann, chat, 1, 9, 1000, 1001, "python", "sha256:1"},
+        {ann, chat, 1, 2, 9, 1001, "python", "sha256:1"},
+        {ann, chat, 1, 2, 1000, 9, "python", "sha256:1"},
+        {ann, chat, 1, 2, 1000, 1001, "bash", "sha256:1"},
+        {ann, chat, 1, 2, 1000, 1001, NULL, "sha256:1"},
+        {ann, chat, 1, 2, 1000, 1001, "python", "sha256:2"},
+        {ann, chat, 1, 2, 1000, 1001, "python", NULL},
+    };
+    struct container_use unused = it;
+
+    (void)state;
+    unused.tenant = unused.conversation = NULL;
+    assert_true(container_may_serve(&it, &it));
+    assert_true(container_may_serve(&unused, &it));
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        assert_false(container_may_serve(&it, &others[i]));
+        assert_int_equal(container_may_serve(&unused, &others[i]), i < 4);
+    }
+}
+
 #define with_fixture(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -529,6 +783,18 @@ int main(void)
         with_fixture(a_background_run_is_answered_at_once),
         with_fixture(a_background_run_that_cannot_start_is_lost_with_a_reason),
         with_fixture(a_full_disk_does_not_end_the_run),
+        with_fixture(a_container_serves_the_next_run_too),
+        with_fixture(one_that_was_forked_for_its_run_may_be_used_again),
+        with_fixture(only_an_orderly_run_leaves_a_container_for_the_next),
+        with_fixture(without_an_order_the_container_goes),
+        with_fixture(what_is_asked_late_is_answered_before_the_next_run),
+        with_fixture(doubt_is_told_and_the_container_gone),
+        with_fixture(a_claim_waits_for_the_wipe_but_not_for_long),
+        with_fixture(a_claim_that_meets_doubt_gets_another_container),
+        with_fixture(a_second_run_is_kept_by_its_own_id),
+        with_fixture(a_second_run_is_cancelled_by_its_own_id),
+        with_fixture(another_run_than_the_first_ones_conversations_gets_another_container),
+        cmocka_unit_test(every_difference_keeps_a_run_out),
     };
     return RUN_TESTS(tests);
 }

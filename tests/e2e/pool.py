@@ -5,12 +5,16 @@ import subprocess
 from harness import Failed, wait_until
 
 
-def status(site):
-    done = subprocess.run([site.binary, "status", "--json", "--config", site.config], capture_output=True, text=True,
+def text(site, *options):
+    done = subprocess.run([site.binary, "status", *options, "--config", site.config], capture_output=True, text=True,
                           env=site.tool_environment(), timeout=30, check=False)
     if done.returncode:
         raise Failed(f"sandcgi status: {done.returncode}: {done.stderr or done.stdout}")
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def status(site):
+    return json.loads(text(site, "--json"))
 
 
 def unclaimed(site):

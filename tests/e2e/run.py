@@ -34,6 +34,7 @@ MODULES = (
     "hostile_tree",
     "foreign_accounts",
     "warm",
+    "reuse",
     "survivors",
     "users",
     "runs",

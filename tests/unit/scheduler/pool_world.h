@@ -146,9 +146,10 @@ static inline int world_catch_up(struct world *w)
         if (c->state == CHILD_ENDED) {
             children_remove(w->children, c);
             n++;
-        } else if (c->state == CHILD_STARTING && !c->claimed) {
+        } else if ((c->state == CHILD_STARTING || c->state == CHILD_WIPING) && !c->claimed) {
             c->state = CHILD_WAITING;
-            c->tier = ENGINE_TIER_STARTED;
+            if (c->tier == ENGINE_TIER_NONE)
+                c->tier = ENGINE_TIER_STARTED;
             n++;
         } else if (c->preload_asked && c->tier != ENGINE_TIER_PRELOADED && !c->claimed) {
             c->tier = ENGINE_TIER_PRELOADED;
@@ -184,7 +185,8 @@ static inline int world_count(const struct world *w, struct world_filter f)
 
     for (struct child *c = NULL; (c = children_next(w->children, c));)
         n += c->kind == CHILD_SUPERVISOR && !c->claimed &&
-             (f.state < 0 ? c->state == CHILD_STARTING || c->state == CHILD_WAITING
+             (f.state < 0 ? c->state == CHILD_STARTING || c->state == CHILD_WAITING ||
+                                c->state == CHILD_WIPING
                           : (int)c->state == f.state) &&
              (f.tier < 0 || (int)c->tier == f.tier) &&
              (!f.language || strcmp(c->language, f.language) == 0) &&
@@ -232,6 +234,22 @@ static inline void world_run(struct world *w, struct child *c)
     c->state = CHILD_RUNNING;
     c->since_ms = w->now;
     w->running++;
+}
+
+/* The run is over; its container is wiped for the next one, as broker/runs.c does it, where it may
+ * be. */
+static inline bool world_keep(struct world *w, struct child *c)
+{
+    w->running--;
+    pool_note_end(w->pool, c, w->now);
+    if (!pool_may_reuse(w->pool, c, w->now)) {
+        children_remove(w->children, c);
+        return false;
+    }
+    c->claimed = false;
+    c->runs++;
+    c->state = CHILD_WIPING;
+    return true;
 }
 
 static inline void world_end(struct world *w, struct child *c)

@@ -683,6 +683,199 @@ static void what_its_programs_want_is_loaded_for_a_conversation(void **state)
     world_close(&w);
 }
 
+/* ---- containers that are used again ---- */
+
+static void world_open_reuse(struct world *w)
+{
+    world_open(w);
+    w->settings.reuse = true;
+    world_begin(w);
+    world_rest(w);
+}
+
+/* A run in what is chosen for it; its container, which is wiped then. */
+static struct child *serve(struct world *w, const char *language, const char *dir, bool known)
+{
+    struct pool_want want = world_want(w, language, dir, known);
+    struct child *c = world_claim(w, &want);
+
+    world_run(w, c);
+    w->now += 1000;
+    assert_true(world_keep(w, c));
+    return c;
+}
+
+static void a_used_container_is_its_conversations_next_one(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open_reuse(&w);
+    struct child *c = serve(&w, "bash", "dir-1", false);
+    struct pool_want want = world_want(&w, "bash", "dir-1", true);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &want), c); /* while it is wiped, too */
+    want.sandbox_dir = "dir-2";
+    assert_null(pool_choose(w.pool, w.children, &want));
+    want = world_want(&w, "python", "dir-1", true);
+    assert_null(pool_choose(w.pool, w.children, &want));
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-1"), 1); /* and no other was made */
+    for (int i = 0; i < 20; i++) {
+        assert_ptr_equal(serve(&w, "bash", "dir-1", true), c);
+        world_rest(&w);
+        assert_int_equal(world_on(&w, "dir-1"), 1);
+    }
+    assert_int_equal(c->runs, 21);
+    world_close(&w);
+}
+
+static void one_that_waits_comes_before_one_that_is_wiped(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open_reuse(&w);
+    struct child *c = serve(&w, "bash", "dir-1", false);
+    struct pool_want want = world_want(&w, "bash", "dir-1", true);
+    struct child *starting = world_child(&w, want.runner, "dir-1", CHILD_STARTING);
+    assert_ptr_equal(pool_choose(w.pool, w.children, &want), c);
+    starting->state = CHILD_WAITING;
+    assert_ptr_equal(pool_choose(w.pool, w.children, &want), starting);
+    world_close(&w);
+}
+
+static void while_a_program_runs_no_next_container_is_made(void **state)
+{
+    for (int reuse = 0; reuse <= 1; reuse++) {
+        struct world w;
+
+        (void)state;
+        world_open(&w);
+        w.settings.reuse = reuse;
+        world_begin(&w);
+        world_rest(&w);
+        struct pool_want want = world_want(&w, "bash", "dir-1", false);
+        struct child *c = world_claim(&w, &want);
+        world_run(&w, c);
+        w.now += 1000;
+        pool_note_end(w.pool, c, w.now); /* an earlier one's */
+        w.now += 1000;
+        world_rest(&w);
+        assert_int_equal(world_on(&w, "dir-1"), !reuse);
+        world_close(&w);
+    }
+}
+
+static void a_second_call_at_once_gets_a_container_for_a_while(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open_reuse(&w);
+    serve(&w, "bash", "dir-1", false);
+    world_rest(&w);
+    struct pool_want want = world_want(&w, "bash", "dir-1", true);
+    struct child *one = world_claim(&w, &want), *two = world_claim(&w, &want);
+    assert_ptr_not_equal(one, two);
+    world_run(&w, one);
+    world_run(&w, two);
+    w.now += 1000;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-1"), 0);
+    assert_true(world_keep(&w, one) && world_keep(&w, two));
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-1"), 2);
+    w.now += 20000;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-1"), 1);
+    world_close(&w);
+}
+
+static void what_may_not_be_used_again_is_not(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open_reuse(&w);
+    struct child *c = serve(&w, "bash", "dir-1", false);
+    assert_true(pool_may_reuse(w.pool, c, w.now));
+    assert_false(pool_may_reuse(w.pool, c, w.now + 3600000));
+    c->runs = 999;
+    assert_false(pool_may_reuse(w.pool, c, w.now));
+    c->runs = 998;
+    assert_true(pool_may_reuse(w.pool, c, w.now));
+    c->network = true;
+    assert_false(pool_may_reuse(w.pool, c, w.now));
+    c->network = false;
+    snprintf(c->language, sizeof c->language, "lua");
+    assert_false(pool_may_reuse(w.pool, c, w.now));
+    snprintf(c->language, sizeof c->language, "bash");
+    free(c->image_id);
+    c->image_id = NULL; /* an adopted one */
+    assert_false(pool_may_reuse(w.pool, c, w.now));
+    world_close(&w);
+    world_open(&w); /* SANDBOX_REUSE=never */
+    world_begin(&w);
+    c = world_child(&w, world_runner(&w, "bash"), "dir-1", CHILD_RUNNING);
+    assert_false(pool_may_reuse(w.pool, c, w.now));
+    world_close(&w);
+}
+
+static void used_containers_end_with_their_time_image_and_conversation(void **state)
+{
+    for (int i = 0; i < 4; i++) {
+        struct world w;
+
+        (void)state;
+        world_open(&w);
+        w.settings.reuse = true;
+        w.settings.idle_ms = 600000;
+        world_begin(&w);
+        world_rest(&w);
+        struct child *c = serve(&w, "bash", "dir-1", false);
+        world_rest(&w);
+        assert_int_equal(world_on(&w, "dir-1"), 1);
+        if (i == 0)
+            w.now += 600000; /* unused */
+        else if (i == 1)
+            c->born_ms -= 3600000;
+        else if (i == 2)
+            w.items[0].image_id = (char[]){"sha256:b2"};
+        else
+            pool_forget_sandbox(w.pool, "dir-1"); /* deleted */
+        world_settle(&w);
+        assert_int_equal(c->state, CHILD_ENDED);
+        world_close(&w);
+    }
+}
+
+static void over_the_budget_the_conversation_used_longest_ago_goes_first(void **state)
+{
+    struct world w;
+    char dir[16];
+
+    (void)state;
+    world_open(&w);
+    w.settings.reuse = true;
+    w.settings.items[0] = (struct pool_language){"bash", 1};
+    w.settings.n = 1;
+    w.settings.memory_bytes = 4 * POOL_STARTED_BYTES;
+    world_begin(&w);
+    world_rest(&w);
+    for (int i = 0; i < 6; i++) {
+        snprintf(dir, sizeof dir, "dir-%d", i);
+        serve(&w, "bash", dir, false);
+        w.now += 100;
+        world_rest(&w);
+    }
+    for (int i = 0; i < 6; i++) {
+        snprintf(dir, sizeof dir, "dir-%d", i);
+        assert_int_equal(world_on(&w, dir), i >= 3);
+    }
+    assert_int_equal(world_on_warm_dirs(&w, "bash"), 1); /* new conversations keep theirs */
+    world_close(&w);
+}
+
 static void the_status_tells_what_there_is(void **state)
 {
     struct world w;
@@ -749,6 +942,13 @@ int main(void)
         cmocka_unit_test(what_they_say_that_they_use_counts),
         cmocka_unit_test(who_uses_more_than_all_may_goes_and_does_not_come_back),
         cmocka_unit_test(what_its_programs_want_is_loaded_for_a_conversation),
+        cmocka_unit_test(a_used_container_is_its_conversations_next_one),
+        cmocka_unit_test(one_that_waits_comes_before_one_that_is_wiped),
+        cmocka_unit_test(while_a_program_runs_no_next_container_is_made),
+        cmocka_unit_test(a_second_call_at_once_gets_a_container_for_a_while),
+        cmocka_unit_test(what_may_not_be_used_again_is_not),
+        cmocka_unit_test(used_containers_end_with_their_time_image_and_conversation),
+        cmocka_unit_test(over_the_budget_the_conversation_used_longest_ago_goes_first),
         cmocka_unit_test(the_status_tells_what_there_is),
     };
     return RUN_TESTS(tests);

@@ -28,7 +28,7 @@ struct hours {
     bool known[PSANDBOXES_DIR];
     int64_t retry_ms[3]; /* nothing of that language before */
     char image[3][16];
-    int starts, loads, ends;
+    int starts, loads, ends, again; /* again: runs in used containers */
 };
 
 static size_t language_index(const struct hours *h, const char *language)
@@ -40,12 +40,13 @@ static size_t language_index(const struct hours *h, const char *language)
     return 0;
 }
 
+/* Containers come back from runs: then those that were told to go do not count. */
 static uint64_t memory_used(const struct hours *h)
 {
     uint64_t used = 0;
 
     for (struct child *c = NULL; (c = children_next(h->w.children, c));)
-        if (!c->claimed)
+        if (!c->claimed && !(h->w.settings.reuse && c->state == CHILD_ENDED))
             used += c->preload_asked || c->tier == ENGINE_TIER_PRELOADED ? 96 * WORLD_MIB
                                                                          : 16 * WORLD_MIB;
     return used;
@@ -70,7 +71,7 @@ static void check_start(const struct hours *h, const struct pool_action *action)
 static void check_child(const struct hours *h, const struct pool_action *action)
 {
     assert_false(action->child->claimed);
-    assert_true(action->child->state == CHILD_STARTING || action->child->state == CHILD_WAITING);
+    assert_true(child_is_warm(action->child));
     if (action->what == POOL_END)
         return;
     assert_true(h->w.idle && h->w.engine_ok);
@@ -95,8 +96,9 @@ static void carry_out(struct hours *h)
         h->loads += action.what == POOL_PRELOAD;
         h->ends += action.what == POOL_END;
         world_do(&h->w, &action);
-        assert_true(memory_used(h) <= h->w.settings.memory_bytes);
+        assert_true(h->w.settings.reuse || memory_used(h) <= h->w.settings.memory_bytes);
     }
+    assert_true(memory_used(h) <= h->w.settings.memory_bytes);
     assert_true(h->w.again < 0 || h->w.again > h->w.now);
 }
 
@@ -132,6 +134,11 @@ static bool is_unclaimed(const struct child *c)
     return !c->claimed && (c->state == CHILD_WAITING || c->state == CHILD_STARTING);
 }
 
+static bool is_wiping(const struct child *c)
+{
+    return c->state == CHILD_WIPING;
+}
+
 static bool is_ended(const struct child *c)
 {
     return c->state == CHILD_ENDED;
@@ -158,7 +165,8 @@ static void a_call_comes(struct hours *h)
     assert_string_equal(c->language, want.runner->language);
     assert_string_equal(c->sandbox_dir, sandbox_dir);
     h->known[i] = true;
-    if (c->state == CHILD_WAITING)
+    h->again += c->runs > 0;
+    if (c->state == CHILD_WAITING || c->state == CHILD_WIPING)
         world_run(&h->w, c);
 }
 
@@ -178,8 +186,20 @@ static void a_run_is_over(struct hours *h)
 {
     struct child *c = any_child(&h->w, is_running);
 
-    if (c)
+    if (c && chance(4))
+        world_keep(&h->w, c);
+    else if (c)
         world_end(&h->w, c);
+}
+
+static void a_wipe_is_done(struct hours *h)
+{
+    struct child *c = any_child(&h->w, is_wiping);
+
+    if (c && !chance(5))
+        c->state = CHILD_ENDED; /* doubt */
+    else if (c)
+        c->state = CHILD_WAITING;
 }
 
 static void libraries_are_there(struct hours *h)
@@ -242,6 +262,8 @@ static void (*const events[])(struct hours *) = {
     a_start_is_done,
     a_run_is_over,
     a_run_is_over,
+    a_wipe_is_done,
+    a_wipe_is_done,
     libraries_are_there,
     a_supervisor_dies,
     an_ended_child_is_removed,
@@ -261,6 +283,7 @@ static void comes_to_rest(struct hours *h)
         for (int i = 0; i < 100; i++) {
             a_start_is_done(h);
             a_run_is_over(h);
+            a_wipe_is_done(h);
             libraries_are_there(h);
             an_ended_child_is_removed(h);
             carry_out(h);
@@ -275,13 +298,14 @@ static void comes_to_rest(struct hours *h)
         assert_true(c->warm_dir[0]); /* conversations are forgotten after ten minutes */
 }
 
-static void hours_with(uint64_t memory, uint64_t first_seed)
+static void hours_with(uint64_t memory, bool reuse, uint64_t first_seed)
 {
     struct hours *h = mem_alloc(sizeof *h);
 
     seed = first_seed;
     world_open(&h->w);
     h->w.settings.memory_bytes = memory;
+    h->w.settings.reuse = reuse;
     world_begin(&h->w);
     for (int step = 0; step < STEPS; step++) {
         h->w.now += chance(20) ? chance(40) : chance(4000);
@@ -290,7 +314,8 @@ static void hours_with(uint64_t memory, uint64_t first_seed)
         if (step % 5000 == 4999)
             comes_to_rest(h);
     }
-    assert_true(h->starts > 500 && h->ends > 50 && h->loads > 0);
+    assert_true(h->starts > (reuse ? 50 : 500) && h->ends > 50 && h->loads > 0);
+    assert_true(reuse ? h->again > 50 : h->again == 0);
     world_close(&h->w);
     free(h);
 }
@@ -298,14 +323,16 @@ static void hours_with(uint64_t memory, uint64_t first_seed)
 static void promises_hold_whatever_happens(void **state)
 {
     (void)state;
-    hours_with(1024 * WORLD_MIB, 88172645463325252ull);
-    hours_with(1024 * WORLD_MIB, 1234567890123ull);
+    hours_with(1024 * WORLD_MIB, false, 88172645463325252ull);
+    hours_with(1024 * WORLD_MIB, true, 88172645463325252ull);
+    hours_with(1024 * WORLD_MIB, true, 1234567890123ull);
 }
 
 static void they_hold_with_little_memory(void **state)
 {
     (void)state;
-    hours_with(144 * WORLD_MIB, 99194853094755497ull);
+    hours_with(144 * WORLD_MIB, false, 99194853094755497ull);
+    hours_with(144 * WORLD_MIB, true, 99194853094755497ull);
 }
 
 /* ---- callers that come one after the other ---- */

@@ -1,0 +1,232 @@
+"""A container that serves one conversation: its runs follow one another in it, and nothing else is shared by that."""
+import os
+import signal
+
+import pool
+import runs
+import sites
+import warm
+from harness import check, contains, equal, holds_for, test, wait_until
+
+ID = "import os; print(os.uname().nodename)"
+CODES = {"python": ID, "bash": "uname -n", "typescript": "console.log(require('os').hostname())"}
+POOL = "python=1,bash=1"
+
+
+def _directory(client):
+    """The name of the conversation's directory, which its files' links hold."""
+    return client.upload("name.txt", b"")["file"]["url"].partition("/files/")[2].partition("/")[0]
+
+
+def _kept(site, sandbox, language="bash", served=1):
+    """Waits until the container that has served so many runs waits for the next one; its row."""
+    def waits():
+        return [one for one in pool.waiting(site, language=language, sandbox=sandbox) if one["runs"] == served]
+    return wait_until(waits, 45, f"a container waits that has served {served} runs", pause=0.05)[0]
+
+
+def _first(site, language="bash"):
+    """A new conversation that has run once: its client, its directory and its container's row."""
+    client = warm.new_client(site)
+    sandbox = _directory(client)
+    equal(client.run(CODES[language], language)["status"], "ok")
+    return client, sandbox, _kept(site, sandbox, language)
+
+
+@test("runs of a conversation follow one another in one container, and each has its own result", timeout=120)
+def _():
+    site = warm.site(warm.POOL)
+    for language, code in CODES.items():
+        client, sandbox, row = _first(site, language)
+        seen = []
+        for served in (1, 2, 3):
+            row = _kept(site, sandbox, language, served)
+            result = client.run(code, language)
+            equal(result["runId"], row["runId"])
+            seen.append((row["containerId"], result["stdout"]))
+        check(len(set(seen)) == 1, f"{language}: {seen}")
+        check(warm.container_of(site, row["containerId"]), "the container's label")
+    status = pool.status(site)
+    equal((status["reusedRuns"], status["pool"]["doubted"], status["pool"]["reuse"]), (9, 0, True))
+
+
+@test("no two conversations share a container, not one after the other and not of one tenant", timeout=120)
+def _():
+    site = warm.site("bash=2")
+    site.set_token("other", "other-token-0123456789")
+    clients = [warm.new_client(site), warm.new_client(site), sites.new_conversation(site.client().with_token("other-token-0123456789"))]
+    homes = [_directory(client) for client in clients]
+    for n, client in enumerate(clients):
+        client.run(f"echo {n} > /tmp/mine; uname -n", "bash")
+    names = [set() for _ in clients]
+    for served in (1, 2):
+        for n, client in enumerate(clients):
+            _kept(site, homes[n], served=served)
+            names[n].add(client.run("cat /tmp/mine 2>/dev/null; uname -n", "bash")["stdout"])
+    check(all(len(own) == 1 for own in names), f"{names}")
+    check(len(set.union(*names)) == len(clients), f"{names}")
+
+
+@test("a run finds nothing of the one before in the same container but its files in /data")
+def _():
+    site = warm.site(POOL)
+    client, sandbox, row = _first(site)
+    result = client.run("echo x > /tmp/left; echo x > /dev/shm/left; echo x > kept; mkdir -m 0 /tmp/closed; export LEFT=1; umask 0; "
+                        "setsid sleep 77.5 >/dev/null 2>&1 & echo done", "bash")
+    equal(result["stdout"], "done\n")
+    next_row = _kept(site, sandbox, served=2)
+    equal(next_row["containerId"], row["containerId"])
+    result = client.run("find /tmp /dev/shm -mindepth 1 ! -name 'script*'; echo \"[$LEFT]\"; umask; ls /proc | grep -c '^[0-9]'; cat kept", "bash")
+    equal(result["runId"], next_row["runId"])
+    before = client.run("ls /proc | grep -c '^[0-9]'", "bash")["stdout"]
+    equal(result["stdout"], f"[]\n0022\n{int(before)}\nx\n")
+
+
+@test("a run that is cancelled, too long or out of memory leaves a right next one", timeout=180)
+def _():
+    site = warm.site("bash=1,python=1", SANDBOX_MEMORY="128m")
+    client, sandbox, _row = _first(site)
+    for code, status in (("sleep 60", "cancelled"), ("sleep 60", "timeout"), ("head -c 400m /dev/zero | tail", None), ("kill -9 $$", None),
+                         ("exit 3", "error")):
+        if status == "cancelled":
+            run_id = runs.begin(client, code)
+            equal(runs.cancel(client, run_id)["status"], status)
+        else:
+            result = client.run(code, "bash", timeout=1 if status == "timeout" else 30)
+            check(status in (None, result["status"]), f"{code}: {result}")
+        result = client.run("echo right; find /tmp -mindepth 1 ! -name 'script*'", "bash")
+        equal((result["status"], result["stdout"]), ("ok", "right\n"), code)
+    wait_until(lambda: len([one for one in pool.unclaimed(site) if one["sandbox"] == sandbox]) == 1, 30, "one container waits for it")
+
+
+@test("get_run, list_runs and cancel_run find the second and third run by their own ids")
+def _():
+    site = warm.site(POOL)
+    client, sandbox, row = _first(site)
+    ids = [row["containerId"]]
+    for served in (1, 2):
+        row = _kept(site, sandbox, served=served)
+        run_id = runs.begin(client, f"echo begun {served}; while ! test -e go{served}; do sleep 0.05; done; echo ended {served}")
+        equal(run_id, row["runId"])
+        check(run_id not in ids, f"{run_id} is another run's")
+        ids.append(run_id)
+        equal([one["runId"] for one in runs.listed(client) if one["status"] == "running"], [run_id])
+        equal(runs.look(client, run_id, waitMs=20000, sinceByte=0)["newOutput"], f"begun {served}\n")
+        client.upload(f"go{served}", b"")
+        equal(runs.look(client, run_id, waitMs=20000)["stdout"], f"begun {served}\nended {served}\n")
+    _kept(site, sandbox, served=3)
+    for served in (1, 2):
+        equal(runs.look(client, ids[served])["stdout"], f"begun {served}\nended {served}\n")
+    run_id = runs.begin(client, "sleep 60")
+    for other in ids[1:]:
+        equal(runs.cancel(client, other)["status"], "ok")
+    equal(runs.cancel(client, run_id)["status"], "cancelled")
+    equal([one["runId"] for one in runs.listed(client) if one["status"] == "running"], [])
+
+
+@test("two calls of a conversation at once get two containers, and both are right")
+def _():
+    site = warm.site(POOL)
+    client, _sandbox, _row = _first(site)
+    others = [client.fresh() for _ in range(3)]
+    for other in others:
+        other.conversation = client.conversation
+    both = "echo $1 > in.$1; n=0; until test $(ls in.* | wc -l) = 3 || test $n = 400; do n=$((n + 1)); sleep 0.05; done; uname -n"
+    results = warm.together([lambda n=n, one=one: one.run(both, "bash", args=[str(n)]) for n, one in enumerate(others)])
+    check(all(not isinstance(one, Exception) and one["status"] == "ok" for one in results), f"{results}")
+    equal(len({one["stdout"] for one in results}), 3)
+    equal(client.run("ls in.* | wc -l", "bash")["stdout"], "3\n")
+
+
+@test("calls without a pause: each is answered, most by the same container", timeout=120)
+def _():
+    site = warm.site("bash=1")
+    client, sandbox, _row = _first(site)
+    names = [client.run("uname -n", "bash")["stdout"] for _ in range(30)]
+    check(len(set(names)) <= 10, f"{len(set(names))} containers for 30 calls")
+    check(pool.status(site)["reusedRuns"] >= 15, f"{pool.status(site)}")
+    wait_until(lambda: len([one for one in pool.unclaimed(site) if one["sandbox"] == sandbox]) == 1, 30, "one container waits for it")
+
+
+@test("kill -9 of the broker between two runs: the container goes, the next run is served", timeout=90)
+def _():
+    site = warm.site(POOL)
+    client, _sandbox, row = _first(site)
+    old = site.broker()
+    os.kill(old, signal.SIGKILL)
+    wait_until(lambda: site.broker() not in (None, old), 20, "a new broker")
+    wait_until(lambda: not warm.container_of(site, row["containerId"]), 30, "its container is gone")
+    site.wait_healthy()
+    equal(client.run("echo again", "bash")["stdout"], "again\n")
+
+
+@test("kill -9 of the broker during a second run: it goes on, its id is known, the next run is served", timeout=120)
+def _():
+    site = warm.site(POOL)
+    client, _sandbox, row = _first(site)
+    run_id = runs.begin(client, "echo begun; while ! test -e go; do sleep 0.05; done; echo ended")
+    equal(run_id, row["runId"])
+    runs.look(client, run_id, waitMs=20000, sinceByte=0)
+    old = site.broker()
+    os.kill(old, signal.SIGKILL)
+    wait_until(lambda: site.broker() not in (None, old), 20, "a new broker")
+    site.wait_healthy()
+    client = sites.new_conversation(site.client()) if client is None else client
+    wait_until(lambda: [one["runId"] for one in runs.listed(client) if one["status"] == "running"] == [run_id], 30, "it is known")
+    client.upload("go", b"")
+    equal(runs.look(client, run_id, waitMs=20000)["stdout"], "begun\nended\n")
+    equal(client.run("echo again", "bash")["stdout"], "again\n")
+    wait_until(lambda: not warm.container_of(site, row["containerId"]), 30, "the adopted run's container is gone")
+
+
+@test("the container of a deleted conversation goes")
+def _():
+    site = warm.site(POOL)
+    client, _sandbox, row = _first(site)
+    client.structured("delete_conversation", {"conversationId": client.conversation})
+    wait_until(lambda: not warm.container_of(site, row["containerId"]), 30, "its container is gone")
+    equal(client.run("ls -A; echo new", "bash")["stdout"], "new\n")
+
+
+@test("a container that waits uses no processor time")
+def _():
+    site = warm.site(POOL)
+    _client, _sandbox, row = _first(site, "python")
+    container = warm.container_of(site, row["containerId"])
+    wait_until(lambda: pool.status(site)["pool"]["starting"] == 0, 30, "nothing starts")
+    used = warm.cpu_ns(container)
+    holds_for(lambda: _kept(site, row["sandbox"], "python"), 3, "it waits", pause=1)
+    check(warm.cpu_ns(container) - used < 20_000_000, f"{(warm.cpu_ns(container) - used) / 1e6} ms in 3 s")
+
+
+@test("SANDBOX_REUSE=never: every run has a container of its own; the status says so")
+def _():
+    site = warm.site("bash=1", SANDBOX_REUSE="never")
+    client = warm.new_client(site)
+    names = set()
+    for _ in range(3):
+        result, own = warm.run_next(site, client, "uname -n", "bash")
+        check(own, "not in the container that waited for it")
+        names.add(result["stdout"])
+    equal(len(names), 3)
+    status = pool.status(site)
+    equal((status["reusedRuns"], status["pool"]["reuse"]), (0, False))
+    contains(pool.text(site), "each in a container of its own (SANDBOX_REUSE)")
+
+
+@test("a run that leaves doubt ends its container: the next one is right, log and status tell of it")
+def _():
+    site = warm.site("bash=1,python=1")
+    client, _sandbox, row = _first(site, "python")
+    left = """import socket
+server = socket.create_server(("127.0.0.1", 0))
+one = socket.create_connection(server.getsockname())
+one.close()
+server.accept()[0].close()
+print("ok")"""
+    equal(client.run(left)["stdout"], "ok\n")  # the kernel keeps the connection for a minute
+    wait_until(lambda: pool.status(site)["pool"]["doubted"] == 1, 30, "doubt is counted")
+    contains(site.log(), "a container is not used again: ")
+    wait_until(lambda: not warm.container_of(site, row["containerId"]), 30, "its container is gone")
+    result = client.run("print('right')")
+    equal(result["stdout"], "right\n")

@@ -364,6 +364,122 @@ static void runs_survive_the_main_process_and_come_back_to_the_next(void **state
     bw_close(w);
 }
 
+/* ---- runs in a container that has served one ---- */
+
+static void begin_reuse(struct broker_world *w)
+{
+    use_pool(w, 1);
+    w->config.pool.reuse = true;
+    bw_start_broker(w);
+    wait_for_pool(w, 1);
+}
+
+/* Waits until the container that has served so many runs waits again; the id of its next run. */
+static char *wait_for_served(struct broker_world *w, json_int_t runs)
+{
+    struct deadline d = deadline_in_ms(20000);
+
+    for (;; poll(NULL, 0, 10)) {
+        json_auto_t *status = bw_status(w);
+        const json_t *list = json_object_get(json_object_get(status, "pool"), "waiting");
+        size_t i;
+        const json_t *row;
+
+        json_array_foreach(list, i, row)
+        {
+            if (json_get_integer(row, "runs", -1) == runs &&
+                strcmp(json_get_string(row, "tier"), "started") == 0)
+                return mem_strdup(json_get_string(row, "runId"));
+        }
+        assert_false(deadline_passed(d));
+    }
+}
+
+static json_t *run_of(struct broker_world *w, const char *conversation, const char *code)
+{
+    return bw_result(bw_send_run(w, "t", conversation, code, plain));
+}
+
+static void runs_of_a_conversation_get_the_same_supervisor_and_ids_of_their_own(void **state)
+{
+    struct broker_world *w = *state;
+    begin_reuse(w);
+    json_auto_t *first = run_of(w, "c", "out 1");
+    AUTO_FREE char *second_id = wait_for_served(w, 1);
+    assert_string_not_equal(second_id, json_get_string(first, "runId"));
+    json_auto_t *other = run_of(w, "d", "out x");
+    assert_int_not_equal(json_get_integer(other, "pid", 0), json_get_integer(first, "pid", 0));
+    json_auto_t *second = run_of(w, "c", "out 2");
+    assert_int_equal(json_get_integer(second, "pid", 0), json_get_integer(first, "pid", 0));
+    expect_text(second, "stdout", "2");
+    expect_text(second, "runId", second_id);
+    AUTO_FREE char *third_id = wait_for_served(w, 2);
+    int run = bw_send_run(w, "t", "c", "sleep 15000", plain);
+    bw_wait_for(w, "running", 1);
+    bw_expect_error(send_head(w, about_run("cancel_run", "t", second_id)), ERR_NOT_FOUND, "runId");
+    json_auto_t *seen = bw_result(send_head(w, about_run("cancel_run", "t", third_id)));
+    expect_text(seen, "status", "cancelled");
+    json_auto_t *third = bw_result(run);
+    expect_text(third, "runId", third_id);
+    json_auto_t *status = bw_status(w);
+    assert_int_equal(json_get_integer(status, "reusedRuns", -1), 2);
+    bw_close(w);
+}
+
+static void calls_without_a_pause_wait_for_the_wipe(void **state)
+{
+    struct broker_world *w = *state;
+    begin_reuse(w);
+    json_auto_t *first = run_of(w, "c", "out 1");
+    for (int i = 0; i < 20; i++) {
+        json_auto_t *next = run_of(w, "c", "out 2");
+        assert_int_equal(json_get_integer(next, "pid", 0), json_get_integer(first, "pid", 0));
+    }
+    bw_close(w);
+}
+
+static void doubt_is_counted_and_the_next_run_is_another_supervisors(void **state)
+{
+    struct broker_world *w = *state;
+    struct deadline d = deadline_in_ms(20000);
+    json_int_t doubted = 0;
+    begin_reuse(w);
+    json_auto_t *first = run_of(w, "c", "doubt");
+    for (; doubted == 0; poll(NULL, 0, 10)) {
+        json_auto_t *status = bw_status(w);
+        doubted = json_get_integer(json_object_get(status, "pool"), "doubted", -1);
+        assert_false(deadline_passed(d));
+    }
+    assert_int_equal(doubted, 1);
+    json_auto_t *next = run_of(w, "c", "out 2");
+    assert_int_not_equal(json_get_integer(next, "pid", 0), json_get_integer(first, "pid", 0));
+    bw_close(w);
+}
+
+static void a_second_run_survives_the_main_process_by_its_own_id(void **state)
+{
+    struct broker_world *w = *state;
+    begin_reuse(w);
+    json_auto_t *first = run_of(w, "c", "out 1");
+    AUTO_FREE char *id = wait_for_served(w, 1);
+    int run = bw_send_run(w, "t", "c", "sleep 3000", plain);
+    bw_wait_for(w, "running", 1);
+    poll(NULL, 0, 300); /* it has been taken up */
+    kill(w->pid, SIGKILL);
+    waitpid(w->pid, NULL, 0);
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 1);
+    json_auto_t *seen = bw_result(send_head(w, about_run("get_run", "t", id)));
+    expect_text(seen, "runId", id);
+    json_auto_t *second = bw_result(run);
+    expect_text(second, "runId", id);
+    assert_int_equal(json_get_integer(second, "pid", 0), json_get_integer(first, "pid", 0));
+    bw_wait_for(w, "running", 0);
+    json_auto_t *next = run_of(w, "c", "out 3"); /* what it was made of is not known any more */
+    assert_int_not_equal(json_get_integer(next, "pid", 0), json_get_integer(first, "pid", 0));
+    bw_close(w);
+}
+
 /* ---- hostile or clumsy peers ---- */
 
 static void many_silent_connections_delay_no_call(void **state)
@@ -763,6 +879,10 @@ int main(void)
         CASE(a_look_is_handed_to_the_runs_supervisor),
         CASE(a_run_is_cancelled_by_its_tenant_only),
         CASE(runs_survive_the_main_process_and_come_back_to_the_next),
+        CASE(runs_of_a_conversation_get_the_same_supervisor_and_ids_of_their_own),
+        CASE(calls_without_a_pause_wait_for_the_wipe),
+        CASE(doubt_is_counted_and_the_next_run_is_another_supervisors),
+        CASE(a_second_run_survives_the_main_process_by_its_own_id),
         CASE(many_silent_connections_delay_no_call),
         CASE(pending_conns_that_are_none_end_their_connection),
         CASE(strangers_are_refused),

@@ -60,6 +60,7 @@ __attribute__((constructor)) static void start(void)
     template = true;
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     sigfillset(&all);
+    sigdelset(&all, SIGCHLD); /* it is ignored, and would stay pending for the template's own children */
     sigprocmask(SIG_BLOCK, &all, NULL);
     pthread_atfork(NULL, NULL, open_child);
 }

@@ -61,5 +61,5 @@ EXTRA_DIST += \
 	runners/typescript/prove \
 	runners/typescript/session.mjs
 
-dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
+dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_next.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
 EXTRA_DIST += tests/runners/sbx.py tests/runners/containers.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py

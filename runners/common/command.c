@@ -159,6 +159,7 @@ bool command_start(struct command *c, const struct options *o, const char *items
     good = items_parse(&w, c);
     c->hard_at_ms = w.timeout_ms ? clock_ms() + (int64_t)w.timeout_ms : 0;
     c->ooms = report_oom_kills();
+    c->peak = report_peak_memory();
     c->used_us = report_children_us();
     if (c->why[0])
         command_begin(c, NULL);
@@ -402,10 +403,11 @@ void output_end(struct command *c)
     } else {
         c->report.oom_kills = report_oom_kills() - c->ooms;
         if (c->run) {
-            uint64_t used_us = report_children_us();
+            uint64_t used_us = report_children_us(), peak = report_peak_memory();
 
             c->report.cpu_us = used_us > c->used_us ? used_us - c->used_us : 0;
-            c->report.peak_memory_bytes = report_peak_memory();
+            if (peak > c->peak) /* else an earlier run, or what was loaded, needed more */
+                c->report.peak_memory_bytes = peak;
         }
         frame_begin('R', c->id, report_write(text, &c->report));
     }

@@ -45,6 +45,7 @@ struct command {
     int64_t dead_at_ms; /* when it counts as dead in any case; 0: it was not killed */
     bool last;          /* only what is due is sent */
     uint64_t ooms;      /* of the container, when it began */
+    uint64_t peak;      /* the container's most memory until then */
     uint64_t used_us;   /* of a run: processor time of the container that is not its own */
     struct report report;
     char why[CHILD_WHY_MAX];

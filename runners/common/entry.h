@@ -198,8 +198,8 @@ bool warm_again(void);
 /* Both are told when the container begins, before anything is started. */
 void wipe_note(const char *cwd);
 void proof_note(void);
-/* The same for the template, when a run begins; 0 = none. */
-void proof_note_template(pid_t pid);
+/* A run begins, with this template; 0 = none. */
+void proof_note_run(pid_t template);
 /* With no process left but the template: removes what a run has left outside of its working
  * directory. False: why says what stays. */
 bool wipe(int64_t until_ms, char *why);
@@ -214,7 +214,7 @@ uint64_t report_oom_kills(void);
 uint64_t report_memory(void);
 /* The same, and those of files in memory. */
 uint64_t report_charged(void);
-/* The most memory that the container has had. */
+/* The most memory that the container has had since it began; 0: not known. */
 uint64_t report_peak_memory(void);
 /* Processor time of all children that have been reaped. */
 uint64_t report_children_us(void);

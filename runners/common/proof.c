@@ -1,5 +1,6 @@
 /* Whether a container is as it was before a run: what is left of the processes, and what the kernel
- * keeps for them. Programs have our user, so they can change much of other processes from outside. */
+ * keeps for them. Programs have our user, so they can change much of other processes from outside.
+ */
 #include "runners/common/entry.h"
 
 #include <errno.h>
@@ -26,8 +27,8 @@
 #define SESSION_KEYRING   (-3)
 #define IOPRIO_OF_PROCESS 1
 
-/* What other processes of the same user can change of one. Zeroed before, so that it can be compared
- * as bytes. */
+/* What other processes of the same user can change of one. Zeroed before, so that it can be
+ * compared as bytes. */
 struct traits {
     struct rlimit limits[RLIM_NLIMITS];
     cpu_set_t processors;
@@ -113,6 +114,15 @@ static void sockets_read(long *sockets, long *time_wait)
         *sockets -= fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? 2 : 0;
 }
 
+/* Whether there are more than at the start, or the kernel does not tell any more. Sockets of the
+ * engine, which has just made the network, may have counted then. */
+static bool is_more(long now, long *least)
+{
+    if (now >= 0 && now < *least)
+        *least = now;
+    return now < 0 ? *least >= 0 : now > *least;
+}
+
 /* The keyring that all processes of a container have in common. Most engines forbid the call. */
 static long keys_read(char *keys, size_t size)
 {
@@ -144,12 +154,13 @@ static const char *kernel_differs(void)
 
     if (report_oom_kills() != start.oom_kills)
         return "it ran out of memory";
-    if (keys_read(keys, sizeof(keys)) != start.n_keys || memcmp(keys, start.keys, sizeof(keys)) != 0)
+    if (keys_read(keys, sizeof(keys)) != start.n_keys ||
+        memcmp(keys, start.keys, sizeof(keys)) != 0)
         return "the session keyring has changed";
     sockets_read(&sockets, &time_wait);
-    if (sockets != start.sockets)
+    if (is_more(sockets, &start.sockets))
         return "sockets are left";
-    if (time_wait != start.time_wait)
+    if (is_more(time_wait, &start.time_wait))
         return "connections wait for their end";
     if (report_charged() > own_memory(getpid()) + own_memory(start.pid) + UNEXPLAINED_MAX)
         return "memory is left";
@@ -198,11 +209,16 @@ void proof_note(void)
     start.n_keys = keys_read(start.keys, sizeof(start.keys));
 }
 
-void proof_note_template(pid_t pid)
+void proof_note_run(pid_t template)
 {
-    if (pid != 0 && pid != start.pid)
-        traits_read(&start.template, pid);
-    start.pid = pid;
+    long sockets, time_wait;
+
+    sockets_read(&sockets, &time_wait);
+    is_more(sockets, &start.sockets);
+    is_more(time_wait, &start.time_wait);
+    if (template != 0 && template != start.pid)
+        traits_read(&start.template, template);
+    start.pid = template;
 }
 
 bool proof(char *why)

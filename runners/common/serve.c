@@ -91,7 +91,7 @@ static bool take_code(struct command *c, const char *data, size_t len)
     if (!c->run) {
         self.alone = false;
         kill_spare(warm_template());
-        proof_note_template(warm_template());
+        proof_note_run(warm_template());
     }
     c->run = self.claimed = true;
     command_add_code(c, self.options, data, len);
@@ -219,6 +219,7 @@ static void on_hook(bool dead)
 
 static void on_child(pid_t pid, int status, const struct rusage *used)
 {
+    uint64_t peak = (uint64_t)used->ru_maxrss * 1024;
     struct command *run;
 
     on_hook(false); /* it may have become the program before it ended */
@@ -227,13 +228,16 @@ static void on_child(pid_t pid, int status, const struct rusage *used)
     run = find_run();
     if (warm_reaped(pid) && run)
         run->used_us += rusage_us(used);
+    else if (run && run->report.peak_memory_bytes < peak)
+        run->report.peak_memory_bytes = peak;
     for (size_t i = 0; i < COMMANDS_MAX; i++) {
         struct command *c = &commands[i];
 
         if (c->state != COMMAND_RUNS || c->pid != pid)
             continue;
         c->report.cpu_us = rusage_us(used);
-        c->report.peak_memory_bytes = (uint64_t)used->ru_maxrss * 1024;
+        if (!c->run)
+            c->report.peak_memory_bytes = peak;
         command_end(c, status);
     }
 }

@@ -322,6 +322,52 @@ for path in ("/usr/local/bin/entry", "/sandbox/entry", sys.executable, "/usr/loc
     attempt(os.unlink, path)
     attempt(lambda: open(path, "w").write("evil"))
     attempt(os.symlink, "/tmp/script.py", "/tmp/next.py")"""),
+    ("leaves 100,000 files in /tmp", "python", "[os.close(os.open(f'/tmp/{n}', os.O_CREAT)) for n in range(100000)]"),
+    ("leaves 3,000 folders in one another, shut at the top, with files", "python", """
+os.mkdir("/tmp/0")
+os.chdir("/tmp/0")
+for n in range(3000):
+    os.mkdir("0")
+    os.close(os.open("file", os.O_CREAT))
+    os.chdir("0")
+os.chmod("/tmp/0/0", 0)
+os.chmod("/tmp/0", 0)"""),
+    ("leaves connections that wait for their end", "python", """
+server = socket.create_server(("127.0.0.1", 0))
+for _ in range(50):
+    client = socket.create_connection(server.getsockname())
+    accepted = server.accept()[0]
+    client.close()
+    accepted.close()"""),
+    ("leaves sockets on their way through each other, with a lock and memory", "python", """
+file = open("/data/survivor.lock", "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+kept = os.memfd_create("kept")
+os.write(kept, bytes(32 << 20))
+for _ in range(50):
+    one, other = socket.socketpair()
+    socket.send_fds(one, [b"x"], [one.fileno(), other.fileno(), file.fileno(), kept])
+    socket.send_fds(other, [b"x"], [one.fileno(), other.fileno()])"""),
+    ("has the children of every process begin with other priorities", "python", """
+for pid in others():
+    attempt(os.sched_setscheduler, pid, os.SCHED_BATCH | 0x40000000, os.sched_param(0))"""),
+    ("bounds the processor time and the signals of every process", "python", """
+for pid in others():
+    attempt(resource.prlimit, pid, resource.RLIMIT_CPU, (10**6, 10**6))
+    attempt(resource.prlimit, pid, resource.RLIMIT_SIGPENDING, (0, 0))"""),
+    ("stops every process for a while", "python", """
+for number in (signal.SIGSTOP, signal.SIGCONT):
+    [attempt(os.kill, pid, number) for pid in others() if pid != os.getppid()]"""),
+    ("forks and kills what else there is, in many sessions", "python", """
+def war():
+    while True:
+        os.fork() or os.setsid()
+        for pid in others():
+            if pid not in (1, os.getppid()):
+                attempt(os.kill, pid, signal.SIGCONT)
+sys.stdout = sys.stderr = open("/dev/null", "w")
+stay(lambda: [os.fork() or attempt(war) for _ in range(4)])
+time.sleep(0.3)"""),
     ("puts a folder in the place of its own code", "python", """
 for name in ("script", "script.py", "script.sh", "script.ts"):
     attempt(os.unlink, "/tmp/" + name)

@@ -1,11 +1,13 @@
 """Something like a container for the entry program, made with unshare: its own processes, network, System V objects and
 file systems, of which programs can write to /data, /tmp, /dev/shm and /dev/mqueue only. No engine is needed."""
 
+import itertools
 import os
 import shutil
 import subprocess
 
-USER = 4_000_000 + os.getpid() % 1_000_000  # of no one else: the limit of processes is the user's
+# Of no one else: the limit of processes is the user's, and so is a keyring.
+USERS = itertools.count(4_000_000 + os.getpid() % 1_000_000 * 1000)
 PROCESSES = 300
 
 # $1: an empty directory; $2: the directory that is /data in it; $3: the entry program. Then the command, in it.
@@ -18,7 +20,7 @@ mount -t tmpfs -o mode=755 root "$root"
 cd "$root"
 mkdir proc dev tmp data
 for name in usr bin sbin lib lib64 lib32 etc opt; do
-    if [ -L "/$name" ]; then cp -a "/$name" .; elif [ -d "/$name" ]; then mkdir "$name"; mount --rbind "/$name" "$name"; mount -o remount,bind,ro "$name"; fi
+    if [ -L "/$name" ]; then cp -P "/$name" .; elif [ -d "/$name" ]; then mkdir "$name"; mount --rbind "/$name" "$name"; mount -o remount,bind,ro "$name"; fi
 done
 mount -t proc proc proc
 for name in null zero urandom random; do : >"dev/$name"; mount --bind "/dev/$name" "dev/$name"; done
@@ -39,13 +41,14 @@ def command(root, data, entry, *arguments):
     """Runs the entry program in a container whose files are mounted on the empty directory root; as root, with a user of
     its own and bounded processes."""
     os.chmod(data, 0o777)
-    drop, user = [], ["-Ur"]
+    drop = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
+    user = ["-Ur"]
     if os.getuid() == 0:
-        drop = ["prlimit", f"--nproc={PROCESSES}", "--core=0", "setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups",
-                "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
+        number = next(USERS)
+        drop = ["prlimit", f"--nproc={PROCESSES}", *drop, f"--reuid={number}", f"--regid={number}", "--clear-groups"]
         user = []
     return ["unshare", *user, "-pfimn", "--kill-child", "sh", "-c", SETUP, "sh", root, data, entry,
-            "env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", *drop, "/entry", "-C", "/data", *arguments]
+            "env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", *drop, "--", "/entry", "-C", "/data", *arguments]
 
 
 def possible(folder):

@@ -110,10 +110,9 @@ class Psandbox:
 
     def entry_pid(self):
         """The entry program's pid as we see it: our child, or the child of unshare."""
-        with open(f"/proc/{self.p.pid}/task/{self.p.pid}/children") as f:
-            children = f.read().split()
+        below = children(self.p.pid)
         with open(f"/proc/{self.p.pid}/comm") as f:
-            return int(children[0]) if f.read() != "entry\n" and children else self.p.pid
+            return int(below[0]) if f.read() != "entry\n" and below else self.p.pid
 
     def close(self):
         """Hangs up; the exit status and what it said."""
@@ -142,3 +141,8 @@ def memory_kb(pid, name="VmHWM"):
 
 def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return f.read().split()

@@ -15,7 +15,6 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import containers  # noqa: E402
 import psandboxes  # noqa: E402
 import sbx  # noqa: E402
 
@@ -41,15 +40,8 @@ def namespace():
     return None
 
 
-def containers_are_possible():
-    with tempfile.TemporaryDirectory() as folder:
-        return containers.possible(folder)
-
-
-HOOK = TOP / "tests/runners/hook.py"
 ENTRY = find_built("ENTRY", "runners/common/entry")
 NAMESPACE = namespace()
-CONTAINERS = containers_are_possible()
 
 
 class Case(unittest.TestCase):
@@ -396,70 +388,6 @@ class AsInit(Basics, Refusals, Together, Case):
 class AsOrdinaryProcess(Basics, Refusals, Together, Case):
     pass
 
-
-@unittest.skipUnless(CONTAINERS, "no containers here")
-class Next(unittest.TestCase):
-    """Runs follow one another in a container."""
-
-    def open(self, *arguments, files=(), ends=(0, b"")):
-        """Its runs are commands with /tmp/script as an argument of theirs, unless arguments says otherwise."""
-        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        self.addCleanup(folder.cleanup)
-        root, data = [os.path.join(folder.name, name) for name in ("root", "data")]
-        os.mkdir(root)
-        os.mkdir(data)
-        for file in files:
-            shutil.copy(file, data)
-        container = psandboxes.Psandbox(containers.command(root, data, ENTRY, *(arguments or ("/tmp/script", "env"))))
-        self.addCleanup(lambda: self.assertEqual(container.close(), ends))
-        return container
-
-    def run_sh(self, container, code, *args, **options):
-        return container.run("sh", "/tmp/script", *args, code=code, **options)
-
-    def test_runs_follow_one_another(self):
-        container = self.open()
-        for n in range(1, 4):
-            end = self.run_sh(container, 'echo "$1 $(cat)"; exit $1', str(n), stdin=str(n))
-            self.assertEqual((bytes(end.out), end.report["exitCode"], end.order), (f"{n} {n}\n".encode(), n, ["S", "O", "R"]))
-            self.assertIsNone(container.next())
-
-    def test_each_run_has_an_interpreter_of_its_own_that_waited(self):
-        container = self.open("-w", "/tmp/script", "python3", "/data/hook.py", "/tmp/script", files=[HOOK])
-        pids = set()
-        for n in range(3):
-            end = container.run(code="echo $WAY $$ $(cat)", stdin=str(n))
-            way, pid, stdin = bytes(end.out).split()
-            self.assertEqual((way, stdin), (b"warm", str(n).encode()))
-            pids.add(pid)
-            self.assertIsNone(container.next())
-        self.assertEqual(len(pids), 3)
-
-    def test_at_a_wrong_moment_it_is_a_bad_record(self):
-        code, go = sbx.record("C", 1, "sleep 5"), sbx.record("X", 1, sbx.items("sh", "/tmp/script"))
-        n = sbx.record("N", 0)
-        moments = {"before a run": n, "while its code comes": code + n, "while it goes": code + go + n,
-                   "with an id": sbx.record("N", 1)}
-        for moment, data in moments.items():
-            with self.subTest(moment):
-                container = self.open(ends=(125, b"entry: bad record\n"))
-                container.send(data)
-        for moment, data in {"a run without it": sbx.record("C", 2, "x"), "twice": n + n}.items():
-            with self.subTest(moment):
-                container = self.open(ends=(125, b"entry: bad record\n"))
-                self.run_sh(container, "true")
-                container.send(data)
-
-    def test_files_go_and_data_stays(self):
-        container = self.open()
-        self.run_sh(container, """
-            echo kept >/data/kept; mkdir /data/folder; chmod 700 /data/folder; echo kept >/data/folder/file
-            ln -s /data /tmp/link; ln -s /data/folder /dev/shm/folder; mkdir -p /tmp/a/b; ln -s /data /tmp/a/b/link; ln -s / /tmp/a/root
-            chmod 0 /tmp/a/b /tmp/a; echo x >/tmp/-rf; mkfifo "/tmp/ new
-line"; echo x >/dev/shm/x; chmod 0 /dev/shm/x""")
-        self.assertIsNone(container.next())
-        end = self.run_sh(container, "ls -A /dev/shm /dev/mqueue; ls -A /tmp; cat /data/kept /data/folder/file")
-        self.assertEqual(bytes(end.out), b"/dev/mqueue:\n\n/dev/shm:\nscript\nkept\nkept\n")
 
 
 if __name__ == "__main__":

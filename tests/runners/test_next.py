@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Runs that follow one another in a container, wiped and proved in between. No engine is needed: containers.py."""
+
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
+import containers  # noqa: E402
+import psandboxes  # noqa: E402
+import sbx  # noqa: E402
+import test_entry as base  # noqa: E402
+from survivors import ATTACKERS, PROBE, TOOLS  # noqa: E402
+
+HOOK = HERE / "hook.py"
+# There is no limit of memory here.
+SKIPPED = ("runs out of memory",)
+# Where the system has an interpreter for the programs.
+SHELLS = {"python": "python3", "bash": "bash"}
+
+
+def containers_are_possible():
+    with tempfile.TemporaryDirectory() as folder:
+        return containers.possible(folder)
+
+
+CONTAINERS = containers_are_possible()
+
+
+@unittest.skipUnless(CONTAINERS, "no containers here")
+class Case(unittest.TestCase):
+    """Runs follow one another in a container."""
+
+    def open(self, *arguments, files=(), ends=(0, b"")):
+        """Its runs are commands with /tmp/script as an argument of theirs, unless arguments says otherwise."""
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.addCleanup(folder.cleanup)
+        root, data = [os.path.join(folder.name, name) for name in ("root", "data")]
+        os.mkdir(root)
+        os.mkdir(data)
+        for file in files:
+            shutil.copy(file, data)
+        container = psandboxes.Psandbox(containers.command(root, data, base.ENTRY, *(arguments or ("/tmp/script", "env"))))
+        self.addCleanup(lambda: self.assertEqual(container.close(), ends))
+        return container
+
+    def run_sh(self, container, code, *args, **options):
+        return container.run("sh", "/tmp/script", *args, code=code, **options)
+
+
+class Next(Case):
+    def test_runs_follow_one_another(self):
+        container = self.open()
+        for n in range(1, 4):
+            end = self.run_sh(container, 'echo "$1 $(cat)"; exit $1', str(n), stdin=str(n))
+            self.assertEqual((bytes(end.out), end.report["exitCode"], end.order), (f"{n} {n}\n".encode(), n, ["S", "O", "R"]))
+            self.assertIsNone(container.next())
+
+    def test_each_run_has_an_interpreter_of_its_own_that_waited(self):
+        container = self.open("-w", "/tmp/script", "python3", "/data/hook.py", "/tmp/script", files=[HOOK])
+        pids = set()
+        for n in range(3):
+            end = container.run(code="echo $WAY $$ $(cat)", stdin=str(n))
+            way, pid, stdin = bytes(end.out).split()
+            self.assertEqual((way, stdin), (b"warm", str(n).encode()))
+            pids.add(pid)
+            self.assertIsNone(container.next())
+        self.assertEqual(len(pids), 3)
+
+    def test_at_a_wrong_moment_it_is_a_bad_record(self):
+        code, go = sbx.record("C", 1, "sleep 5"), sbx.record("X", 1, sbx.items("sh", "/tmp/script"))
+        n = sbx.record("N", 0)
+        moments = {"before a run": n, "while its code comes": code + n, "while it goes": code + go + n,
+                   "with an id": sbx.record("N", 1)}
+        for moment, data in moments.items():
+            with self.subTest(moment):
+                container = self.open(ends=(125, b"entry: bad record\n"))
+                container.send(data)
+        for moment, data in {"a run without it": sbx.record("C", 2, "x"), "twice": n + n}.items():
+            with self.subTest(moment):
+                container = self.open(ends=(125, b"entry: bad record\n"))
+                self.run_sh(container, "true")
+                container.send(data)
+
+    def test_nothing_grows_with_the_number_of_runs(self):
+        container = self.open()
+        entry = container.entry_pid()
+        seen = []
+        for n in range(1000):
+            end = self.run_sh(container, 'echo $1 >/tmp/file; mkdir -p /tmp/a/b; echo "$1"; (setsid sleep 300 >/dev/null 2>&1 &)', str(n))
+            self.assertEqual(bytes(end.out), f"{n}\n".encode())
+            self.assertIsNone(container.next())
+            if n in (100, 999):
+                seen.append((psandboxes.descriptors(entry), psandboxes.memory_kb(entry, "VmData"), psandboxes.children(entry)))
+        self.assertEqual(seen[0], seen[1])
+        self.assertEqual(seen[0][2], [])
+
+    def test_files_go_and_data_stays(self):
+        container = self.open()
+        self.run_sh(container, """
+            echo kept >/data/kept; mkdir /data/folder; chmod 700 /data/folder; echo kept >/data/folder/file
+            ln -s /data /tmp/link; ln -s /data/folder /dev/shm/folder; mkdir -p /tmp/a/b; ln -s /data /tmp/a/b/link; ln -s / /tmp/a/root
+            chmod 0 /tmp/a/b /tmp/a; echo x >/tmp/-rf; mkfifo "/tmp/ new
+line"; echo x >/dev/shm/x; chmod 0 /dev/shm/x""")
+        self.assertIsNone(container.next())
+        end = self.run_sh(container, "ls -A /dev/shm /dev/mqueue; ls -A /tmp; cat /data/kept /data/folder/file")
+        self.assertEqual(bytes(end.out), b"/dev/mqueue:\n\n/dev/shm:\nscript\nkept\nkept\n")
+
+
+def view_of(end):
+    """What the probe printed."""
+    found = [line for line in end.out.decode().splitlines() if line.startswith("VIEW")]
+    assert found, (end.out, end.err)
+    return json.loads(found[-1].removeprefix("VIEW"))
+
+
+@unittest.skipUnless(os.getuid() == 0, "the programs need a user of their own, with bounded processes")
+class Survivors(Case):
+    """Programs that try to outlive their run: the container says so, or the next run sees what it sees in a new one."""
+
+    def run_python(self, container, code):
+        return container.run("python3", "/tmp/script", code=code)
+
+    def test_traces_are_undone_or_found(self):
+        expected = view_of(self.run_python(self.open(), PROBE))
+        proved, doubts = None, {}
+        for what, language, code in ATTACKERS:
+            if language not in SHELLS or what in SKIPPED:
+                continue
+            with self.subTest(what):
+                container, proved = proved or self.open(), None
+                container.run(SHELLS[language], "/tmp/script", code=TOOLS + code if language == "python" else code, timeout_ms=10000)
+                doubts[what] = container.next()
+                if doubts[what]:
+                    continue
+                view = view_of(self.run_python(container, PROBE))
+                self.assertEqual({name: (view[name], expected[name]) for name in expected if view[name] != expected[name]}, {})
+                self.assertIsNone(container.next())
+                proved = container
+        self.assertGreater(list(doubts.values()).count(None), len(doubts) / 2, doubts)
+
+
+if __name__ == "__main__":
+    if base.ENTRY is None:
+        print("skipped: runners/common/entry has not been built")
+        sys.exit(base.SKIPPED)
+    unittest.main()

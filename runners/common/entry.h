@@ -199,7 +199,7 @@ bool warm_again(void);
 void wipe_note(const char *cwd);
 void proof_note(void);
 /* A run begins, with this template; 0 = none. */
-void proof_note_run(pid_t template);
+void proof_note_template(pid_t template);
 /* With no process left but the template: removes what a run has left outside of its working
  * directory. False: why says what stays. */
 bool wipe(int64_t until_ms, char *why);

@@ -209,7 +209,7 @@ void proof_note(void)
     start.n_keys = keys_read(start.keys, sizeof(start.keys));
 }
 
-void proof_note_run(pid_t template)
+void proof_note_template(pid_t template)
 {
     long sockets, time_wait;
 

@@ -91,7 +91,7 @@ static bool take_code(struct command *c, const char *data, size_t len)
     if (!c->run) {
         self.alone = false;
         kill_spare(warm_template());
-        proof_note_run(warm_template());
+        proof_note_template(warm_template());
     }
     c->run = self.claimed = true;
     command_add_code(c, self.options, data, len);

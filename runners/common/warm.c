@@ -55,6 +55,7 @@ static struct {
     bool named;     /* 'P' has come */
     bool loaded;    /* what it names has been imported */
     bool up;        /* the interpreter waits */
+    bool shut;      /* the template has made one: no program can reach its memory any more */
     int told;       /* tiers: 1 it is up, 2 with the names of 'P' */
     char step[64];  /* the import under way; "" = none */
 } self = {.template_fd = -1, .hook_fd = -1};
@@ -171,7 +172,7 @@ static bool start(const struct options *o)
     close(pair[1]);
     free(argv);
     free(preload);
-    self.loaded = false;
+    self.loaded = self.shut = false;
     return started && (!o->template || fork_child(self.input.fd));
 }
 
@@ -268,6 +269,7 @@ static void note_packet(const char *text)
     if (text[0] == 'S' || text[0] == 'D')
         snprintf(self.step, sizeof(self.step), "%s", text[0] == 'S' ? text + 1 : "");
     self.up |= text[0] == 'U';
+    self.shut |= text[0] == 'U';
     self.loaded |= text[0] == 'D';
 }
 
@@ -425,10 +427,11 @@ bool warm_offer(const struct items *w, int input_fd)
     return false;
 }
 
-/* The program begins: a template that loads would take processor time from it. */
+/* The program begins: a template that loads would take processor time from it, one that comes up
+ * could be changed by it. */
 static void end_loading(void)
 {
-    if (self.template.pid > 0 && self.named && !self.loaded) {
+    if (self.template.pid > 0 && (!self.shut || (self.named && !self.loaded))) {
         drop_template(false);
         proof_note_template(0);
     }

@@ -30,7 +30,7 @@ def stay(work=lambda: None, seconds=300):
     os.close(ready)
 '''
 
-# What a run sees of the world, as JSON. Its own process, the entry program's and the interpreter's holder are left out.
+# What a run sees of the world, as JSON. Its own process, the entry program's and the template are left out.
 PROBE = r'''
 import builtins, ctypes, fcntl, json, os, resource, time
 
@@ -69,13 +69,17 @@ def others():
             state = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
         except OSError:
             continue
-        if pid == "1" or int(pid) == os.getpid() or int(pid) == os.getppid() or said == own and holder(pid):
+        if pid == "1" or int(pid) == os.getpid() or int(pid) == os.getppid() or said == own and is_template(pid):
             continue
         found.append((said, state))
     return found
 
-def holder(pid):
-    return not os.listdir(f"/proc/{pid}/fd")
+def is_template(pid):
+    try:
+        os.listdir(f"/proc/{pid}/fd")
+    except PermissionError:
+        return True
+    return False
 
 def tree(top):
     found = []

@@ -10,15 +10,16 @@ import subprocess
 USERS = itertools.count(4_000_000 + os.getpid() % 1_000_000 * 1000)
 PROCESSES = 300
 
-# $1: an empty directory; $2: the directory that is /data in it; $3: the entry program. Then the command, in it.
+# $1: an empty directory; $2: the directory that is /data in it; $3: one that is /image, with the entry program. Then the
+# command, in it.
 SETUP = r'''
 set -e
-root=$1 data=$2 entry=$3
+root=$1 data=$2 image=$3
 shift 3
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 root "$root"
 cd "$root"
-mkdir proc dev tmp data
+mkdir proc dev tmp data image
 for name in usr bin sbin lib lib64 lib32 etc opt; do
     if [ -L "/$name" ]; then cp -P "/$name" .; elif [ -d "/$name" ]; then mkdir "$name"; mount --rbind "/$name" "$name"; mount -o remount,bind,ro "$name"; fi
 done
@@ -30,16 +31,20 @@ mount -t mqueue mqueue dev/mqueue
 chmod 1777 dev/mqueue
 mount -t tmpfs -o mode=1777,size=32m tmp tmp
 mount --bind "$data" data
-cp "$entry" entry
+mount --bind "$image" image
+mount -o remount,bind,ro image
 ip link set lo up 2>/dev/null || true
-mount -o remount,ro "$root"
+mount -o remount,bind,ro "$root"
 exec chroot . "$@"
 '''
 
 
-def command(root, data, entry, *arguments):
-    """Runs the entry program in a container whose files are mounted on the empty directory root; as root, with a user of
-    its own and bounded processes."""
+def command(folder, *arguments, env=()):
+    """Runs folder's image/entry in a container; where we are root, with a user of its own and bounded processes."""
+    root, data, image = [os.path.join(folder, name) for name in ("root", "data", "image")]
+    os.makedirs(root, exist_ok=True)
+    os.makedirs(data, exist_ok=True)
+    os.chmod(image, 0o755)
     os.chmod(data, 0o777)
     drop = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
     user = ["-Ur"]
@@ -47,14 +52,14 @@ def command(root, data, entry, *arguments):
         number = next(USERS)
         drop = ["prlimit", f"--nproc={PROCESSES}", *drop, f"--reuid={number}", f"--regid={number}", "--clear-groups"]
         user = []
-    return ["unshare", *user, "-pfimn", "--kill-child", "sh", "-c", SETUP, "sh", root, data, entry,
-            "env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", *drop, "--", "/entry", "-C", "/data", *arguments]
+    return ["unshare", *user, "-pfimn", "--kill-child", "sh", "-c", SETUP, "sh", root, data, image,
+            "env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", *env, *drop, "--", "/image/entry", "-C", "/data", *arguments]
 
 
 def possible(folder):
     """Whether the system allows it; folder is an empty directory for the attempt."""
-    places = [os.path.join(folder, name) for name in ("root", "data")]
-    for place in places:
-        os.mkdir(place)
-    return bool(shutil.which("unshare")) and subprocess.run(
-        command(*places, shutil.which("true"), "/tmp/script", "true"), stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+    if not shutil.which("unshare"):
+        return False
+    os.mkdir(os.path.join(folder, "image"))
+    shutil.copy(shutil.which("true"), os.path.join(folder, "image/entry"))
+    return subprocess.run(command(folder, "/tmp/script", "true"), stdin=subprocess.DEVNULL, capture_output=True).returncode == 0

@@ -18,6 +18,7 @@ class End:
         self.control = bytearray()
         self.report = None
         self.why = None
+        self.started = None
         self.order = []
 
     @property
@@ -92,6 +93,7 @@ class Psandbox:
             end.why = data.decode()
         else:
             assert tag == "S", f"frame {tag!r}"
+            end.started = data.decode()
         return frame
 
     def until(self, condition, timeout=60):

@@ -17,7 +17,12 @@ import sbx  # noqa: E402
 import test_entry as base  # noqa: E402
 from survivors import ATTACKERS, PROBE, TOOLS  # noqa: E402
 
-HOOK = HERE / "hook.py"
+IMAGE = (base.ENTRY, base.find_built("WARM", "runners/warm/warm.so"), HERE / "hook.py", base.TOP / "runners/python/warm.py")
+SITECUSTOMIZE = """
+import os
+if "SANDBOX_HOOK" in os.environ:
+    exec(open("/image/warm.py").read(), {"__name__": "warm", "add_packages": int})
+"""
 # There is no limit of memory here.
 SKIPPED = ("runs out of memory",)
 # Where the system has an interpreter for the programs.
@@ -36,18 +41,24 @@ CONTAINERS = containers_are_possible()
 class Case(unittest.TestCase):
     """Runs follow one another in a container."""
 
-    def open(self, *arguments, files=(), ends=(0, b"")):
+    def open(self, *arguments, env=(), ends=(0, b"")):
         """Its runs are commands with /tmp/script as an argument of theirs, unless arguments says otherwise."""
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
-        root, data = [os.path.join(folder.name, name) for name in ("root", "data")]
-        os.mkdir(root)
-        os.mkdir(data)
-        for file in files:
-            shutil.copy(file, data)
-        container = psandboxes.Psandbox(containers.command(root, data, base.ENTRY, *(arguments or ("/tmp/script", "env"))))
+        os.chmod(folder.name, 0o755)
+        image = pathlib.Path(folder.name, "image")
+        image.mkdir()
+        for file in IMAGE:
+            shutil.copy(file, image)
+        image.joinpath("sitecustomize.py").write_text(SITECUSTOMIZE)
+        container = psandboxes.Psandbox(containers.command(folder.name, *(arguments or ("/tmp/script", "env")), env=env))
         self.addCleanup(lambda: self.assertEqual(container.close(), ends))
         return container
+
+    def open_python(self):
+        """With a template, as the Python runner; its Python is the system's."""
+        return self.open("-w", "-t", "-l", "/image/warm.so", "-x", "SANDBOX_HOOK=3", "/tmp/script", "/usr/bin/python3", "/tmp/script",
+                         env=["PYTHONPATH=/image"])
 
     def run_sh(self, container, code, *args, **options):
         return container.run("sh", "/tmp/script", *args, code=code, **options)
@@ -62,7 +73,7 @@ class Next(Case):
             self.assertIsNone(container.next())
 
     def test_each_run_has_an_interpreter_of_its_own_that_waited(self):
-        container = self.open("-w", "/tmp/script", "python3", "/data/hook.py", "/tmp/script", files=[HOOK])
+        container = self.open("-w", "/tmp/script", "python3", "/image/hook.py", "/tmp/script")
         pids = set()
         for n in range(3):
             end = container.run(code="echo $WAY $$ $(cat)", stdin=str(n))
@@ -123,26 +134,36 @@ def view_of(end):
 class Survivors(Case):
     """Programs that try to outlive their run: the container says so, or the next run sees what it sees in a new one."""
 
-    def run_python(self, container, code):
-        return container.run("python3", "/tmp/script", code=code)
-
-    def test_traces_are_undone_or_found(self):
-        expected = view_of(self.run_python(self.open(), PROBE))
+    def try_them(self, attackers, open_container, run, way):
+        def probe(container):
+            return view_of(run(container, "python", PROBE))
+        first = open_container()
+        expected = probe(first)
+        self.assertIsNone(first.next())
+        self.assertEqual(run(first, "python", "").started, way)
         proved, doubts = None, {}
-        for what, language, code in ATTACKERS:
-            if language not in SHELLS or what in SKIPPED:
-                continue
+        for what, language, code in attackers:
             with self.subTest(what):
-                container, proved = proved or self.open(), None
-                container.run(SHELLS[language], "/tmp/script", code=TOOLS + code if language == "python" else code, timeout_ms=10000)
+                container, proved = proved or open_container(), None
+                run(container, language, TOOLS + code if language == "python" else code)
                 doubts[what] = container.next()
                 if doubts[what]:
                     continue
-                view = view_of(self.run_python(container, PROBE))
+                view = probe(container)
                 self.assertEqual({name: (view[name], expected[name]) for name in expected if view[name] != expected[name]}, {})
                 self.assertIsNone(container.next())
-                proved = container
+                proved = container if "/data" not in what else None  # what is there stays, and may be in the way
         self.assertGreater(list(doubts.values()).count(None), len(doubts) / 2, doubts)
+
+    def test_traces_are_undone_or_found(self):
+        def run(container, language, code):
+            return container.run(SHELLS[language], "/tmp/script", code=code, timeout_ms=10000)
+        self.try_them([one for one in ATTACKERS if one[1] in SHELLS and one[0] not in SKIPPED], self.open, run, "new")
+
+    def test_traces_are_undone_or_found_beside_a_template(self):
+        def run(container, _, code):
+            return container.run(code=code, timeout_ms=10000)
+        self.try_them([one for one in ATTACKERS if one[1] == "python" and one[0] not in SKIPPED], self.open_python, run, "warm")
 
 
 if __name__ == "__main__":

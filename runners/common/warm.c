@@ -268,8 +268,6 @@ static void note_packet(const char *text)
 {
     if (text[0] == 'S' || text[0] == 'D')
         snprintf(self.step, sizeof(self.step), "%s", text[0] == 'S' ? text + 1 : "");
-    self.up |= text[0] == 'U';
-    self.shut |= text[0] == 'U';
     self.loaded |= text[0] == 'D';
 }
 
@@ -288,6 +286,8 @@ int warm_packets(void)
     while ((letter = take_packet(&self.hook_fd, text, sizeof(text))) > 0) {
         if (letter == 'Y' || letter == 'N')
             return letter;
+        self.up |= letter == 'U';
+        self.shut |= letter == 'U';
         if (letter == 'U' && self.options->template)
             self.child.pid = (pid_t)digits(text + 1);
         note_packet(text);

@@ -22,6 +22,7 @@ BYTES_MAX = 1_000_000  # what is above is drawn smaller, as long as that helps: 
 NUMBER_MAX = 100_000
 
 count = 0  # pictures so far, with those that were too many
+process = os.getpid()  # the program's: what it forks saves nothing
 
 
 def is_on():
@@ -105,7 +106,6 @@ class Pyplot:
 
     def __init__(self, pyplot):
         self.pyplot = pyplot
-        self.process = os.getpid()
         self.shown = None  # the figure that was current when all were shown
 
     def open_figures(self):
@@ -118,11 +118,11 @@ class Pyplot:
 
     def is_ours(self):
         """Not a child that was forked with open figures, and no window of the program's own."""
-        return is_on() and os.getpid() == self.process and self.pyplot.get_backend().lower() == "agg"
+        return is_on() and os.getpid() == process and self.pyplot.get_backend().lower() == "agg"
 
     def at_exit(self):
         try:
-            if is_on() and os.getpid() == self.process:
+            if is_on() and os.getpid() == process:
                 self.keep_all()
                 tell_omitted()
         finally:

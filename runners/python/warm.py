@@ -60,12 +60,14 @@ def take(packet):
             finder.invalidate_caches()
 
 
-def reseed():
-    """What Python does not make anew in a child, and what no two programs have in common."""
+def renew():
+    """What Python does not make anew in a child."""
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
     if "threading" in sys.modules:
         sys.modules["threading"].main_thread()._set_native_id()
+    if "_sandbox_figures" in sys.modules:
+        sys.modules["_sandbox_figures"].process = os.getpid()
 
 
 def become_child(fds):
@@ -79,7 +81,7 @@ def become_child(fds):
         os.close(score)
     except OSError:
         pass
-    reseed()
+    renew()
 
 
 def fork(fds):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """The smallest interpreter that can wait, to try the entry program without a real one: its script is a shell script.
 
-`hook.py SCRIPT` speaks runners/common/entry.h on descriptor 3 when that is a socket. HOOK_WORD makes it misbehave: `late`
+`hook.py SCRIPT` speaks runners/common/entry.h on descriptor 3 when that is a socket; with HOOK_TEMPLATE as a template.
+HOOK_WORD makes it misbehave: `late`
 comes up slowly, `busy` after much work, `dead` dies before it is up, `mute` never answers, `refuse` says no, `dying` dies
-with the program in its hands.
+with the program in its hands, `lost` dies when a template has forked it.
 """
 
-import array
 import os
 import socket
 import stat
@@ -43,6 +43,50 @@ def preload(names):
     return None
 
 
+def fork(fds):
+    """True in the new child of the entry program's."""
+    reader, writer = os.pipe()
+    between = os.fork()
+    if between == 0 and os.fork() > 0:
+        os._exit(0)
+    os.close(writer)
+    if between > 0:
+        os.waitpid(between, 0)
+        for fd in (reader, *fds):
+            os.close(fd)
+        return False
+    os.read(reader, 1)
+    os.setsid()
+    for place, fd in enumerate(fds):
+        os.dup2(fd, place)
+    os.closerange(4, max(fds) + 1)
+    return True
+
+
+def serve():
+    """A template's work; returns in a child."""
+    names, loading = [], False
+    while True:
+        if loading and not names:
+            os.write(HOOK, b"D")
+            loading = False
+        if names:
+            os.write(HOOK, b"S" + names[0])
+        with socket.socket(fileno=os.dup(HOOK)) as server:
+            try:
+                os.set_blocking(HOOK, not names)
+                packet, fds, _, _ = socket.recv_fds(server, 65536, 4)
+            except BlockingIOError:
+                time.sleep(float(names.pop(0)[1:]))
+                continue
+        if not packet:
+            sys.exit(0)
+        if packet == b"F" and fork(fds):
+            return
+        if packet[:1] == b"P":
+            names, loading = packet[1:].split(), True
+
+
 def waits():
     try:
         return stat.S_ISSOCK(os.fstat(HOOK).st_mode)
@@ -60,7 +104,11 @@ def main():
         pass
     if word == "dead":
         sys.exit(1)
-    os.write(HOOK, b"U")
+    if "HOOK_TEMPLATE" in os.environ:
+        serve()
+        if word == "lost":
+            os._exit(0)
+    os.write(HOOK, b"U%d" % os.getpid())
     while True:
         packet = os.read(HOOK, 65536)
         if not packet:

@@ -101,13 +101,13 @@ class Claims:
         time.sleep(0.2)
         self.check(self.claim(p, "echo $WAY a0"), "warm", "warm a0\n")
 
-    def test_claimed_during_an_import_it_does_not_need(self):
+    def test_claimed_during_an_import_it_does_not_need(self, way="new", out="\n"):
         p = self.start()
         self.await_word(p, "started")
         self.preload(p, "a30")
         time.sleep(0.2)
         began = time.monotonic()
-        self.check(self.claim(p, "echo $WAY"), "new", "\n")
+        self.check(self.claim(p, "echo $WAY"), way, out)
         self.assertLess(time.monotonic() - began, 10)
 
     def test_it_died(self):
@@ -273,8 +273,7 @@ class RealPython(Waiting):
             self.assertEqual((r.started, len(r.out)), ("warm", 1_000_000))
             self.check_end(r, 7)
 
-    def test_a_hostile_holder_is_over_with_the_report(self):
-        # The memory is shared with the holder, which can be woken and killed: no other process is harmed.
+    def test_a_killed_template_harms_no_run(self):
         r = self.run_warm("import os, signal\nfor p in os.listdir('/proc'):\n"
                            "    if p.isdigit() and int(p) not in (1, os.getpid()):\n"
                            "        os.kill(int(p), signal.SIGKILL)\nprint('over')")
@@ -284,6 +283,45 @@ class RealPython(Waiting):
         r = self.run_warm("import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(0.1); os.write(1, b'late')\n"
                            "    os._exit(0)\nprint('soon')")
         self.check(r, "warm", "soon\nlate")
+
+
+class Forked(Claims):
+    """A template forks what waits, and never becomes the program itself."""
+
+    def setUp(self):
+        super().setUp()
+        os.environ["HOOK_TEMPLATE"] = "1"
+        self.addCleanup(os.environ.pop, "HOOK_TEMPLATE")
+
+    def command(self, *options, **more):
+        return super().command("-t", *options, **more)
+
+    def test_claimed_during_an_import_it_does_not_need(self):
+        super().test_claimed_during_an_import_it_does_not_need("warm", "warm\n")
+
+    def test_it_is_lost_before_it_is_up(self):
+        self.check(self.run_warm("cat; exit 4", word="lost", stdin="in"), "new", "in", code=4)
+
+    def test_killed_before_it_is_forked(self):
+        p = self.start()
+        self.await_word(p, "started")
+        self.preload(p, "a60")
+        time.sleep(0.2)
+        self.check(self.claim(p, "echo a60", deadline_ms=300), "warm", "", signal=9, timed_out=True)
+
+    def test_what_a_run_leaves_ends_while_the_template_stays(self):
+        # What a run leaves ends with it; the template does not keep the run from its end.
+        r = self.run_warm("setsid sleep 60 >/dev/null 2>&1 & echo x")
+        self.check(r, "warm", "x\n")
+
+
+@unittest.skipUnless(base.NAMESPACE, "no PID namespaces here")
+class ForkedAsInit(Forked, Waiting):
+    prefix = base.NAMESPACE or []
+
+
+class ForkedAsOrdinaryProcess(Forked, Waiting):
+    pass
 
 
 @unittest.skipUnless(base.NAMESPACE, "no PID namespaces here")

@@ -1,6 +1,6 @@
 # ways: started preloaded
 # differs: ^1 .*
-# An interpreter that waited has a process beside it that keeps its memory until the end.
+# An interpreter that waited has the template beside it that it was forked from.
 import os
 
 found = set()

@@ -13,6 +13,10 @@ CODES = {"python": ID, "bash": "uname -n", "typescript": "console.log(require('o
 POOL = "python=1,bash=1"
 
 
+def _site(pool_=POOL, **settings):
+    return warm.site(pool_, SANDBOX_REUSE="conversation", **settings)
+
+
 def _directory(client):
     """The name of the conversation's directory, which its files' links hold."""
     return client.upload("name.txt", b"")["file"]["url"].partition("/files/")[2].partition("/")[0]
@@ -35,7 +39,7 @@ def _first(site, language="bash"):
 
 @test("runs of a conversation follow one another in one container, and each has its own result", timeout=120)
 def _():
-    site = warm.site(warm.POOL)
+    site = _site(warm.POOL)
     for language, code in CODES.items():
         client, sandbox, row = _first(site, language)
         seen = []
@@ -52,7 +56,7 @@ def _():
 
 @test("no two conversations share a container, not one after the other and not of one tenant", timeout=120)
 def _():
-    site = warm.site("bash=2")
+    site = _site("bash=2")
     site.set_token("other", "other-token-0123456789")
     clients = [warm.new_client(site), warm.new_client(site), sites.new_conversation(site.client().with_token("other-token-0123456789"))]
     homes = [_directory(client) for client in clients]
@@ -69,7 +73,7 @@ def _():
 
 @test("a run finds nothing of the one before in the same container but its files in /data")
 def _():
-    site = warm.site(POOL)
+    site = _site()
     client, sandbox, row = _first(site)
     result = client.run("echo x > /tmp/left; echo x > /dev/shm/left; echo x > kept; mkdir -m 0 /tmp/closed; export LEFT=1; umask 0; "
                         "setsid sleep 77.5 >/dev/null 2>&1 & echo done", "bash")
@@ -83,7 +87,7 @@ def _():
 
 @test("a run that is cancelled, too long or out of memory leaves a right next one", timeout=180)
 def _():
-    site = warm.site("bash=1,python=1", SANDBOX_MEMORY="128m")
+    site = _site(SANDBOX_MEMORY="128m")
     client, sandbox, _row = _first(site)
     for code, status in (("sleep 60", "cancelled"), ("sleep 60", "timeout"), ("head -c 400m /dev/zero | tail", None), ("kill -9 $$", None),
                          ("exit 3", "error")):
@@ -100,7 +104,7 @@ def _():
 
 @test("get_run, list_runs and cancel_run find the second and third run by their own ids")
 def _():
-    site = warm.site(POOL)
+    site = _site()
     client, sandbox, row = _first(site)
     ids = [row["containerId"]]
     for served in (1, 2):
@@ -125,7 +129,7 @@ def _():
 
 @test("two calls of a conversation at once get two containers, and both are right")
 def _():
-    site = warm.site(POOL)
+    site = _site()
     client, _sandbox, _row = _first(site)
     others = [client.fresh() for _ in range(3)]
     for other in others:
@@ -139,7 +143,7 @@ def _():
 
 @test("calls without a pause: each is answered, most by the same container", timeout=120)
 def _():
-    site = warm.site("bash=1")
+    site = _site("bash=1")
     client, sandbox, _row = _first(site)
     names = [client.run("uname -n", "bash")["stdout"] for _ in range(30)]
     check(len(set(names)) <= 10, f"{len(set(names))} containers for 30 calls")
@@ -149,7 +153,7 @@ def _():
 
 @test("kill -9 of the broker between two runs: the container goes, the next run is served", timeout=90)
 def _():
-    site = warm.site(POOL)
+    site = _site()
     client, _sandbox, row = _first(site)
     old = site.broker()
     os.kill(old, signal.SIGKILL)
@@ -161,7 +165,7 @@ def _():
 
 @test("kill -9 of the broker during a second run: it goes on, its id is known, the next run is served", timeout=120)
 def _():
-    site = warm.site(POOL)
+    site = _site()
     client, _sandbox, row = _first(site)
     run_id = runs.begin(client, "echo begun; while ! test -e go; do sleep 0.05; done; echo ended")
     equal(run_id, row["runId"])
@@ -180,7 +184,7 @@ def _():
 
 @test("the container of a deleted conversation goes")
 def _():
-    site = warm.site(POOL)
+    site = _site()
     client, _sandbox, row = _first(site)
     client.structured("delete_conversation", {"conversationId": client.conversation})
     wait_until(lambda: not warm.container_of(site, row["containerId"]), 30, "its container is gone")
@@ -189,7 +193,7 @@ def _():
 
 @test("a container that waits uses no processor time")
 def _():
-    site = warm.site(POOL)
+    site = _site()
     _client, _sandbox, row = _first(site, "python")
     container = warm.container_of(site, row["containerId"])
     wait_until(lambda: pool.status(site)["pool"]["starting"] == 0, 30, "nothing starts")
@@ -200,7 +204,7 @@ def _():
 
 @test("SANDBOX_REUSE=never: every run has a container of its own; the status says so")
 def _():
-    site = warm.site("bash=1", SANDBOX_REUSE="never")
+    site = warm.site("bash=1")
     client = warm.new_client(site)
     names = set()
     for _ in range(3):
@@ -215,7 +219,7 @@ def _():
 
 @test("a run that leaves doubt ends its container: the next one is right, log and status tell of it")
 def _():
-    site = warm.site("bash=1,python=1")
+    site = _site()
     client, _sandbox, row = _first(site, "python")
     left = """import socket
 server = socket.create_server(("127.0.0.1", 0))

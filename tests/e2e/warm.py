@@ -10,9 +10,13 @@ from harness import IS_ROOT, new_folder
 POOL = "python=2,typescript=1,bash=1"
 
 
+# Most tests here look at prestarted containers, which a used one would stand in for; test_reuse has those.
+NO_REUSE = {"SANDBOX_REUSE": "never"}
+
+
 def site(warm=POOL, start=True, **settings):
     """A server of the test's own that has warm containers."""
-    return sites.own({"SANDBOX_WARM": warm} | settings, start)
+    return sites.own({"SANDBOX_WARM": warm} | NO_REUSE | settings, start)
 
 
 def idle_site(warm=POOL, **settings):
@@ -29,12 +33,12 @@ test "$1" = serve && unshare -m true && exec unshare -m sh -c 'mount --bind {fol
 exec {sites.BINARY} "$@"
 """)
     os.chmod(wrapper, 0o755)
-    return sites.own({"SANDBOX_WARM": warm} | settings, binary=wrapper)
+    return sites.own({"SANDBOX_WARM": warm} | NO_REUSE | settings, binary=wrapper)
 
 
 def shared():
     """The one that tests use which break nothing."""
-    return sites.with_settings(SANDBOX_WARM=POOL)
+    return sites.with_settings(SANDBOX_WARM=POOL, **NO_REUSE)
 
 
 def new_client(of):

@@ -99,7 +99,7 @@ def _():
             check(status in (None, result["status"]), f"{code}: {result}")
         result = client.run("echo right; find /tmp -mindepth 1 ! -name 'script*'", "bash")
         equal((result["status"], result["stdout"]), ("ok", "right\n"), code)
-    wait_until(lambda: len([one for one in pool.unclaimed(site) if one["sandbox"] == sandbox]) == 1, 30, "one container waits for it")
+    wait_until(lambda: len(pool.waiting(site, language="bash", sandbox=sandbox)) == 1, 30, "one container waits for it")
 
 
 @test("get_run, list_runs and cancel_run find the second and third run by their own ids")
@@ -148,7 +148,7 @@ def _():
     names = [client.run("uname -n", "bash")["stdout"] for _ in range(30)]
     check(len(set(names)) <= 10, f"{len(set(names))} containers for 30 calls")
     check(pool.status(site)["reusedRuns"] >= 15, f"{pool.status(site)}")
-    wait_until(lambda: len([one for one in pool.unclaimed(site) if one["sandbox"] == sandbox]) == 1, 30, "one container waits for it")
+    wait_until(lambda: len(pool.waiting(site, language="bash", sandbox=sandbox)) == 1, 30, "one container waits for it")
 
 
 @test("kill -9 of the broker between two runs: the container goes, the next run is served", timeout=90)

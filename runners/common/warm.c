@@ -52,12 +52,12 @@ static struct {
     uint64_t used_us; /* its processor time before the program */
     char names[NAMES_MAX];
     size_t names_len;
-    bool named;     /* 'P' has come */
-    bool loaded;    /* what it names has been imported */
-    bool up;        /* the interpreter waits */
-    bool shut;      /* the template has made one: no program can reach its memory any more */
-    int told;       /* tiers: 1 it is up, 2 with the names of 'P' */
-    char step[64];  /* the import under way; "" = none */
+    bool named;    /* 'P' has come */
+    bool loaded;   /* what it names has been imported */
+    bool up;       /* the interpreter waits */
+    bool shut;     /* the template has made one: no program can reach its memory any more */
+    int told;      /* tiers: 1 it is up, 2 with the names of 'P' */
+    char step[64]; /* the import under way; "" = none */
 } self = {.template_fd = -1, .hook_fd = -1};
 
 static void close_fd(int *fd)

@@ -1,6 +1,6 @@
 /*
- * warm.so: loaded into a template (entry's -l and -t), whose children become programs. A program has
- * the template's user; this keeps it out of the template's memory and of its signal handlers. A
+ * warm.so: loaded into a template (entry's -l and -t), whose children become programs. A program
+ * has the template's user; this keeps it out of the template's memory and of its signal handlers. A
  * signal that it sends stays pending, where the entry program sees it. The template's children are
  * as other processes are.
  */
@@ -60,7 +60,8 @@ __attribute__((constructor)) static void start(void)
     template = true;
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     sigfillset(&all);
-    sigdelset(&all, SIGCHLD); /* it is ignored, and would stay pending for the template's own children */
+    sigdelset(&all,
+              SIGCHLD); /* it is ignored, and would stay pending for the template's own children */
     sigprocmask(SIG_BLOCK, &all, NULL);
     pthread_atfork(NULL, NULL, open_child);
 }

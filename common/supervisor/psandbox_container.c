@@ -155,5 +155,6 @@ void psandbox_kill_command(struct psandbox *s, uint32_t id)
 
     s->unread = true;
     if (s->base.engine->ops->kill(s->base.engine, id, &e) < 0)
-        log_debug("sandbox %s: %s", s->base.start->container_id, e.text); /* its end is noticed anyway */
+        log_debug("sandbox %s: %s", s->base.start->container_id,
+                  e.text); /* its end is noticed anyway */
 }

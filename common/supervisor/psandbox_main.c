@@ -42,9 +42,9 @@ static json_t *adopt_head(const void *owner)
     const struct supervisor_start *start = s->base.start;
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "op", op_name(OP_ADOPT_PSANDBOX),
-                     "runId", start->container_id, "tenant", s->tenant, "conversationId", s->conversation,
-                     "language", s->language ? s->language : "", "session", s->keeps_variables,
-                     "network", wire_network(start->head) != NETWORK_NONE);
+                     "runId", start->container_id, "tenant", s->tenant, "conversationId",
+                     s->conversation, "language", s->language ? s->language : "", "session",
+                     s->keeps_variables, "network", wire_network(start->head) != NETWORK_NONE);
 }
 
 static const struct channel_ops channel_ops = {
@@ -334,7 +334,8 @@ static void psandbox_trim(struct psandbox *s)
     if (trim_after(&s->sandbox, &w->then, false, &after, &over, &e) < 0)
         log_warn("sandbox %s: %s", s->base.start->container_id, e.text);
     else if (over.kind != ERR_NONE)
-        log_info("sandbox %s: its files were too much and are removed", s->base.start->container_id);
+        log_info("sandbox %s: its files were too much and are removed",
+                 s->base.start->container_id);
 }
 
 static void psandbox_end(struct psandbox *s, const struct err *problem)

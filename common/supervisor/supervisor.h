@@ -6,8 +6,8 @@
  * for. It checks the request again (workers are not trusted) and answers the run's caller and all
  * who poll it. If the main process says so then, its container is wiped and waits for the next run
  * of the same conversation, and so on; every run has an id, a record and output of its own. When
- * the main process ends, a container that waits is removed; a run goes on, and its supervisor offers
- * itself to the next main process.
+ * the main process ends, a container that waits is removed; a run goes on, and its supervisor
+ * offers itself to the next main process.
  *
  * A persistent sandbox's process serves any number of calls: commands, cells of an interpreter that
  * keeps its variables, the log, a close. It pauses the container when nothing runs, and ends when
@@ -29,9 +29,9 @@ struct supervisor_start {
     const struct sandbox_root *root;
     const struct engine_runner *runner; /* NULL: head names an image, which is allowed */
     const char *version;                /* of the engine's API; "" unknown */
-    char container_id[RUN_ID_LEN + 1]; /* its lock and label; also the id of its first run, or of a
-                                          persistent sandbox */
-    int channel;        /* to the main process; taken over */
+    char container_id[RUN_ID_LEN + 1];  /* its lock and label; also the id of its first run, or of a
+                                           persistent sandbox */
+    int channel;                        /* to the main process; taken over */
     const json_t *head; /* of the call that it is forked for; NULL: a warm container */
     int connection;     /* that call's caller, its body unread; taken over; -1: none */
     /* Of a run's supervisor. */

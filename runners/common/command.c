@@ -21,10 +21,14 @@ static void command_fail(struct command *c, const char *what)
 
 void command_add_code(struct command *c, const struct options *o, const char *data, size_t len)
 {
-    if (c->code_fd == 0) {
+    /* An interpreter that waits may have looked at a file that was placed: it stays the same. No
+     * program has run since it was. */
+    const int how = o->place ? O_TRUNC : O_EXCL;
+
+    if (c->code_fd == 0 && !o->place)
         unlink(o->script);
-        c->code_fd = open(o->script, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    }
+    if (c->code_fd == 0)
+        c->code_fd = open(o->script, O_WRONLY | O_CREAT | how | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (c->code_fd < 0)
         command_fail(c, "creating the script");
     else if (!write_all(c->code_fd, data, len))

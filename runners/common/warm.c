@@ -226,10 +226,12 @@ bool warm_take_input(struct input *out)
 
 /* ---- waiting for the program ---- */
 
-/* Without an interpreter there is nothing to wait for, and the server is told so. */
+/* Without an interpreter, or a template that could load for it, there is nothing to wait for, and
+ * the server is told so. */
 bool warm_tier_due(bool make)
 {
-    int reached = self.hook_fd < 0 ? 1 + self.named : self.up ? 1 + self.loaded : 0;
+    bool lost = self.named && self.options->template && self.template.pid == 0;
+    int reached = self.hook_fd < 0 ? 1 + self.named : self.up ? 1 + (self.loaded || lost) : 0;
 
     if (self.told >= reached)
         return false;

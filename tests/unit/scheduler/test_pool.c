@@ -376,7 +376,7 @@ static void another_image_or_an_hour_replaces_what_waits(void **state)
     world_open(&w);
     world_begin(&w);
     world_rest(&w);
-    w.items[0].image_id = (char[]){"sha256:b2"};
+    w.items[0].image_id = image_id;
     assert_int_equal(world_settle(&w), 2); /* one goes, one comes */
     assert_int_equal(world_count(&w, (struct world_filter){.state = CHILD_ENDED, .tier = -1}), 1);
     world_rest(&w);
@@ -823,6 +823,8 @@ static void what_may_not_be_used_again_is_not(void **state)
 
 static void used_containers_end_with_their_time_image_and_conversation(void **state)
 {
+    static char image_id[] = "sha256:b2";
+
     for (int i = 0; i < 4; i++) {
         struct world w;
 

@@ -376,7 +376,7 @@ static void another_image_or_an_hour_replaces_what_waits(void **state)
     world_open(&w);
     world_begin(&w);
     world_rest(&w);
-    w.items[0].image_id = image_id;
+    w.items[0].image_id = (char[]){"sha256:b2"};
     assert_int_equal(world_settle(&w), 2); /* one goes, one comes */
     assert_int_equal(world_count(&w, (struct world_filter){.state = CHILD_ENDED, .tier = -1}), 1);
     world_rest(&w);
@@ -842,7 +842,7 @@ static void used_containers_end_with_their_time_image_and_conversation(void **st
         else if (i == 1)
             c->born_ms -= 3600000;
         else if (i == 2)
-            w.items[0].image_id = (char[]){"sha256:b2"};
+            w.items[0].image_id = image_id;
         else
             pool_forget_sandbox(w.pool, "dir-1"); /* deleted */
         world_settle(&w);

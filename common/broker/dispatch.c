@@ -256,8 +256,8 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
 
     if ((op == OP_ADOPT_RUN || op == OP_ADOPT_PSANDBOX) && !is_from_own_user(*fd))
         return true;
-    if (op == OP_CREATE_PSANDBOX || op == OP_SESSION)
-        runs_catch_up(b); /* a sandbox that has just been closed makes room */
+    if (op == OP_RUN || op == OP_CREATE_PSANDBOX || op == OP_SESSION)
+        runs_catch_up(b); /* what has just ended makes room; its container may serve again */
     switch (op) {
     case OP_RUN:
         runs_begin(b, TAKE_FD(*fd), head);

@@ -1,10 +1,13 @@
 /*
  * Supervisors without an engine: the place of common/supervisor/supervisor_main.c in tests of the
- * broker's main process. Runs are told what to do by their code: "out TEXT"   answers TEXT "sleep
- * MS"   answers after that time, or as soon as it is cancelled (status "cancelled") "crash" dies
- * after it has taken the run up A file crash-once in SANDBOX_ROOT kills the supervisor that finds
- * it before it reads its run. With SANDBOX_REUSE it waits for further runs; "doubt" cannot be
- * wiped.
+ * broker's main process. A run's code says how it goes:
+ *
+ *   out TEXT   answers TEXT;
+ *   sleep MS   answers after that time, or as soon as it is cancelled (status "cancelled");
+ *   crash      dies after it has taken the run up;
+ *   doubt      cannot be wiped: with SANDBOX_REUSE the others wait for further runs.
+ *
+ * A file crash-once in SANDBOX_ROOT kills the supervisor that finds it before it reads its run.
  */
 #include "config.h"
 
@@ -143,9 +146,19 @@ static void go_on(struct fake *f, const char *text)
     answer(&f->caller, result_new(f, text));
 }
 
+/* As the conversation's first run does: later calls find its directory. */
+static void make_sandbox(const struct fake *f)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct err e = ERR_INIT;
+    sandbox_open(f->start->root, json_get_string(f->head, "tenant"),
+                 json_get_string(f->head, "conversationId"), &sb, &e);
+}
+
 static void serve(struct fake *f)
 {
     struct err e = ERR_INIT;
+    make_sandbox(f);
     if (unlinkat(f->start->root->fd, "crash-once", 0) == 0)
         raise(SIGKILL);
     json_auto_t *body = wire_recv(f->caller, NULL, deadline_in_ms(1000), &e);

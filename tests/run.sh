@@ -5,6 +5,9 @@ set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly top
 readonly build=$top/build-check
+# Names of unit tests that passed at their second attempt only, a line each.
+unsteady=$(mktemp)
+readonly unsteady
 run_unit=yes
 run_e2e=yes
 run_dist=no
@@ -110,7 +113,7 @@ parse_arguments() {
 main() {
     parse_arguments "$@"
     exec </dev/null
-    trap engine_stop EXIT
+    trap 'engine_stop; rm -f "$unsteady"' EXIT
     trap 'exit 130' INT TERM
     packages_ensure "$run_e2e"
     stage_build

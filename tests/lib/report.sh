@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # Counts of all stages, and the lines around them.
 
+: "${unsteady:?}"
+
 passed=0 failed=0 skipped=0
 # What failed, with what it said, to be read again right above the counts.
 failures=''
@@ -74,6 +76,7 @@ report_total() {
         printf '%s' "$failures"
     fi
     [[ -z $again ]] || printf '\n%s' "$again"
+    sed 's/^/needed a second attempt: /' "$unsteady"
     printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
     ((failed == 0))
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The stages of run.sh, in their order; run.sh sets top, build and the choices.
-: "${top:?}" "${build:?}" "${only=}" "${chaos=}" "${engine_ours:?}"
+: "${top:?}" "${build:?}" "${unsteady:?}" "${only=}" "${chaos=}" "${engine_ours:?}"
 
 # quietly NAME COMMAND…: shows the output only when the command fails.
 quietly() {
@@ -65,10 +65,10 @@ automake_count() {
 }
 
 stage_make_check() {
-    local log status=0 pass fail skip xpass error
+    local log status=0 pass fail skip xpass error name
     heading "make check"
     log=$(mktemp)
-    make -C "$build" -j "$(nproc)" check VERBOSE=1 >"$log" 2>&1 || status=$?
+    SANDCGI_TEST_UNSTEADY=$unsteady make -C "$build" -j "$(nproc)" check VERBOSE=1 >"$log" 2>&1 || status=$?
     grep -E '^(PASS|FAIL|SKIP|XFAIL|XPASS|ERROR):' "$log" | sort -u || true
     pass=$(automake_count "$log" PASS) fail=$(automake_count "$log" FAIL) skip=$(automake_count "$log" SKIP)
     xpass=$(automake_count "$log" XPASS) error=$(automake_count "$log" ERROR)
@@ -80,6 +80,9 @@ stage_make_check() {
             one_failed "make check ended with status $status"
         fi
     fi
+    while read -r name; do
+        tail -n 60 "$build/$name.log" | sed 's/^/    /'
+    done <"$unsteady"
     rm -f "$log"
 }
 
@@ -160,7 +163,7 @@ stage_conformance() {
 stage_distcheck() {
     heading "make distcheck"
     # As a release is built: what the compiler warns of depends on how it optimizes.
-    if quietly "make distcheck" make -C "$build" -j "$(nproc)" distcheck VERBOSE=1 \
+    if SANDCGI_TEST_UNSTEADY=$unsteady quietly "make distcheck" make -C "$build" -j "$(nproc)" distcheck VERBOSE=1 \
         DISTCHECK_CONFIGURE_FLAGS=--enable-werror; then
         one_ok "make distcheck"
     else

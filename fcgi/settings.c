@@ -141,7 +141,7 @@ const struct conf_row settings_table[] = {
     {"SANDBOX_WARM_IDLE", CONF_DURATION, FIELD(warm_idle_ms), "10m", 1000, 24 * HOUR_MS, NULL, 0,
      "Time that a warm container is kept for the next run of a conversation."},
     {"SANDBOX_REUSE", CONF_CHOICE, FIELD(reuse), "conversation", 0, 0, "conversation|never", 0,
-     "Whether a container that has served a run serves the next one of its conversation. With `conversation` it is wiped in between and thrown away after any doubt, an hour or 1,000 runs; it counts against `SANDBOX_WARM_MEMORY`. With `never`, and for languages that `SANDBOX_WARM` does not name, every run gets a new container."},
+     "Whether a container that has served a run serves the next one of its conversation. With `conversation` it is wiped in between and thrown away after any doubt, an hour or 1,000 runs; it counts against `SANDBOX_WARM_MEMORY`. With `never`, and for languages that `SANDBOX_WARM` does not name, every run gets a new container. The FastCGI parameter SANDCGI_REUSE makes it `never` per location."},
     {"SANDBOX_PERSISTENT_MAX", CONF_NUMBER, FIELD(limits.persistent.tenant_max), "4", 0, 1000, NULL, 0,
      "Maximum number of persistent sandboxes (create_sandbox, run_code with session) of one tenant."},
     {"SANDBOX_PERSISTENT_SERVER", CONF_NUMBER, FIELD(limits.persistent.server_max), "16", 0, 10000, NULL, 0,

@@ -36,6 +36,7 @@ declare -A value=(
     [ORIGINS]=''                       # origins of web pages that may call /mcp, besides those of that host
     [PROFILES]=''                      # sets of tools (sandcgi's setting TOOLS) to offer as well, each at /mcp/NAME
     [NETWORKS]=''                      # TENANT=TIER for every tenant whose programs get less than SANDBOX_NETWORK: none, public
+    [NEVER_REUSE]=''                   # locations (/mcp, /mcp/NAME) whose programs get containers of their own, whatever SANDBOX_REUSE says
     [PARAM_HEADERS]=''                 # X for every header Mcp-Param-X that is to reach the workers
 )
 
@@ -115,6 +116,16 @@ derive_networks()
         rows+="    \"~^${BASH_REMATCH[1]//./\\.}\$\" ${BASH_REMATCH[2]};"$'\n'
     done < <(words "${value[NETWORKS]}")
     value[NETWORK_ROWS]=${rows%$'\n'}
+}
+
+derive_reuse()
+{
+    local word rows=''
+    while read -r word; do
+        [[ $word =~ ^/mcp(/[a-z]{1,32})?$ ]] || die "NEVER_REUSE must be locations such as /mcp and /mcp/runner, not '$word'"
+        rows+="    $word never;"$'\n'
+    done < <(words "${value[NEVER_REUSE]}" | sort -u)
+    value[REUSE_ROWS]=${rows%$'\n'}
 }
 
 # Only letters and digits: a web server cannot tell "-" and "_" apart in a parameter's name.
@@ -202,6 +213,7 @@ derive_values()
     derive_signed
     derive_allowed
     derive_networks
+    derive_reuse
     derive_param_headers
     derive_profiles
 }

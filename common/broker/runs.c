@@ -301,6 +301,7 @@ static int call_decode(struct broker *b, struct run_call *call, struct err *e)
     run->imports = call->options.imports;
     run->background = call->options.background;
     run->network = run_needs_new(&call->request);
+    run->single_use = call->request.single_use;
     run->detach = call->options.detach;
     run->wait_ms = call->options.wait_ms;
     return 0;

@@ -139,6 +139,7 @@ struct mcp_origin {
     void *param_ctx;
     struct mcp_out *out; /* NULL: only the answer can be sent */
     const char *network; /* the most that its programs may have (permit.h); NULL: no such limit */
+    const char *reuse;   /* of containers, by its programs (permit.h); NULL: as the server does */
     bool takes_text;     /* answers may come as text, which is cached where many ask for the same */
     /* Hangs up (POLLHUP, POLLRDHUP) when the client leaves; on stdio when notifications/cancelled
      * names the current request. -1: none. */

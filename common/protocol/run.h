@@ -35,8 +35,9 @@ struct run_request {
     struct run_text code;
     struct run_text input; /* stdin; data NULL: none */
     enum network_tier network;
-    bool index; /* install the packages args: the language's package index is the only network;
-                   code, input and env are empty */
+    bool single_use; /* in a container that serves no other run, before or after */
+    bool index;      /* install the packages args: the language's package index is the only network;
+                        code, input and env are empty */
     uint64_t timeout_ms; /* 0: the default */
     uint64_t keep_bytes; /* of each output stream; 0: the setting */
     const struct run_text *args;

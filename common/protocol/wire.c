@@ -53,11 +53,11 @@ json_t *wire_run_head_new(const struct run_request *r, const struct run_options 
 {
     json_t *head = op_head_new(
         m->session ? OP_SESSION : OP_RUN,
-        "{s:s*, s:s*, s:s*, s:i, s:b, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "tenant", r->tenant,
-        "conversationId", r->conversation, "language", r->language, "network", r->network, "index",
-        r->index, "timeoutMs", (json_int_t)r->timeout_ms, "waitMs", (json_int_t)m->wait_ms,
-        "background", m->background, "live", m->live, "detach", m->detach, "cancelOnDisconnect",
-        m->cancel_on_disconnect, "openFiles", m->open_files);
+        "{s:s*, s:s*, s:s*, s:i, s:b, s:b, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "tenant", r->tenant,
+        "conversationId", r->conversation, "language", r->language, "network", r->network,
+        "singleUse", r->single_use, "index", r->index, "timeoutMs", (json_int_t)r->timeout_ms,
+        "waitMs", (json_int_t)m->wait_ms, "background", m->background, "live", m->live, "detach",
+        m->detach, "cancelOnDisconnect", m->cancel_on_disconnect, "openFiles", m->open_files);
     json_t *imports = m->imports ? json_array() : NULL;
 
     /* The names choose among warm containers: the first suffice. */
@@ -109,6 +109,7 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
         .conversation = json_get_string(head, "conversationId"),
         .language = json_get_string(head, "language"),
         .network = wire_network(head),
+        .single_use = json_get_bool(head, "singleUse", 0),
         .index = json_get_bool(head, "index", 0),
         .timeout_ms = (uint64_t)timeout,
     };

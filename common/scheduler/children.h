@@ -45,7 +45,8 @@ struct child {
     char *tenant, *conversation; /* NULL until claimed; of a job the tenant only */
     enum job_limit limit;        /* of a job: the share that it counts for */
     bool network, background;
-    bool session; /* a persistent sandbox that keeps variables */
+    bool single_use; /* its run wants no other in the same container */
+    bool session;    /* a persistent sandbox that keeps variables */
     enum engine_tier tier;
     uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;

@@ -103,7 +103,7 @@ static void count_waiting(struct pool *p, const struct child *c, struct pool_cou
 static bool may_serve_again(const struct pool *p, const struct child *c)
 {
     return pool_settings_may_reuse(&p->settings, c->language) && c->image_id && !c->network &&
-           c->sandbox_dir[0] && c->runs + 1 < POOL_RUNS_MAX;
+           !c->single_use && c->sandbox_dir[0] && c->runs + 1 < POOL_RUNS_MAX;
 }
 
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out)
@@ -200,8 +200,9 @@ static bool wants_preloaded(const struct pool_want *want)
 
 static bool fits(const struct child *c, const struct pool_want *want)
 {
-    return child_is_warm(c) && !c->network && strcmp(c->language, want->runner->language) == 0 &&
-           c->image_id && strcmp(c->image_id, want->runner->image_id) == 0 &&
+    return child_is_warm(c) && !c->network && !(want->single_use && c->runs > 0) &&
+           strcmp(c->language, want->runner->language) == 0 && c->image_id &&
+           strcmp(c->image_id, want->runner->image_id) == 0 &&
            (strcmp(c->sandbox_dir, want->sandbox_dir) == 0 || (!want->known && c->warm_dir[0]));
 }
 

@@ -38,6 +38,7 @@ struct pool_want {
     const char *sandbox_dir;            /* name of the sandbox */
     bool known;                         /* the sandbox exists */
     bool network;                       /* run_needs_new: no warm one will do */
+    bool single_use;                    /* one that has served a run will not do */
     const json_t *imports;              /* names the program imports; NULL: unknown */
 };
 

@@ -215,6 +215,7 @@ static bool run_next(struct run_queue *q, struct queued_run *run, int64_t now_ms
                                    .sandbox_dir = run->sandbox_dir,
                                    .known = s->sandbox_exists(s->ctx, run->sandbox_dir),
                                    .network = run->network,
+                                   .single_use = run->single_use,
                                    .imports = run->imports};
     out->child = pool_choose(s->pool, s->children, &out->want);
     out->what = out->child ? RUN_ASSIGN : RUN_SPAWN;
@@ -269,6 +270,7 @@ void run_queue_assigned(struct run_queue *q, const struct run_action *action, st
     child->placed = true;
     child->run = run;
     child->background = run->background;
+    child->single_use = run->single_use;
     memcpy(child->sandbox_dir, run->sandbox_dir, sizeof child->sandbox_dir);
     child_set_owner(child, run->tenant, run->conversation);
     run_set_stage(q, run, RUN_ASSIGNED);

@@ -27,7 +27,7 @@ struct queued_run {
     /* Set by its owner; borrowed. */
     const char *tenant, *conversation, *language;
     const json_t *imports; /* as pool_want's */
-    bool background, network;
+    bool background, network, single_use;
     bool detach;      /* wanted even when its caller has left */
     uint64_t wait_ms; /* at most for a place and a start; 0: no bound, or background's default */
     char sandbox_dir[SANDBOX_NAME_LEN + 1];

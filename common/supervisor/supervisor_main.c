@@ -92,11 +92,12 @@ static void on_next(void *owner, const json_t *message, int no_connection)
 
     (void)message;
     (void)no_connection;
-    if (!s->run.reply || !s->run.reusable)
+    if (!s->run.reusable)
         return;
+    bool used = s->run.began_ms != 0;
     supervisor_forget_run(s);
-    s->wiping = s->base.engine->ops->next(s->base.engine, &e) == 0;
-    if (!s->wiping) {
+    s->wiping = used && s->base.engine->ops->next(s->base.engine, &e) == 0;
+    if (used && !s->wiping) {
         log_info("a container is not used again: %s", e.text);
         s->stop = true;
     }
@@ -187,7 +188,7 @@ static bool wipe_is_in_time(struct supervisor *s, struct deadline *by)
     return false;
 }
 
-/* Until a run is claimed, or the container is released, gone or in doubt. */
+/* Until a run is claimed or refused, or the container is released, gone or in doubt. */
 static void wait_for_claim(struct supervisor *s)
 {
     enum engine_tier sent = ENGINE_TIER_NONE;
@@ -196,7 +197,7 @@ static void wait_for_claim(struct supervisor *s)
                           {.fd = s->base.engine->ops->fd(s->base.engine), .events = POLLIN}};
 
     bool good = warm_look(s, &sent);
-    while (good && (!s->run.claimed || s->wiping) && !s->stop) {
+    while (good && ((!s->run.claimed && !s->run.refused) || s->wiping) && !s->stop) {
         good = wipe_is_in_time(s, &ready_by);
         if (!good)
             break;
@@ -210,6 +211,7 @@ static void wait_for_claim(struct supervisor *s)
     }
     s->wiping = false;
     s->started = good;
+    s->run.refused = good && s->run.refused;
     if (good && s->run.claimed && sent == ENGINE_TIER_NONE) /* it never sent "waiting" */
         channel_send(&s->base.channel, json_pack("{s:s}", "is", "started"));
     if (!good && !s->run.claimed) /* a claim that is on its way gets another container */
@@ -259,6 +261,8 @@ static void serve_run(struct supervisor *s)
 {
     struct err e = ERR_INIT;
     struct engine_outcome out;
+
+    supervisor_tend(s);
     json_t *result = supervisor_run(s, &out, &e);
     bool ran = result != NULL;
 
@@ -276,7 +280,7 @@ static void serve_run(struct supervisor *s)
     log_run(s, ran, &out, &e);
 }
 
-/* After a run: until its container is to be wiped for the next one; false: it is not. */
+/* After a run: until its container is to serve the next one, wiped; false: it is not. */
 static bool wait_for_next(struct supervisor *s)
 {
     struct deadline end = deadline_in_ms(NEXT_MS);
@@ -285,7 +289,7 @@ static bool wait_for_next(struct supervisor *s)
     while (s->run.reusable && !s->stop && !deadline_passed(end) && s->base.channel.fd >= 0)
         if (poll(&p, 1, deadline_poll_ms(end)) > 0)
             supervisor_tick(s);
-    return s->wiping;
+    return !s->run.claimed && !s->run.refused && !s->stop;
 }
 
 /* ---- from start to end ---- */
@@ -327,9 +331,11 @@ void supervisor_main(const struct supervisor_start *start)
         supervisor_claim(&s, claim, start->connection);
     else
         start_warm(&s);
-    while (s.run.claimed) {
-        supervisor_tend(&s);
-        serve_run(&s);
+    while (s.run.claimed || s.run.refused) {
+        if (s.run.claimed)
+            serve_run(&s);
+        else
+            supervisor_tell_end(&s);
         if (!wait_for_next(&s))
             break;
         wait_for_claim(&s);

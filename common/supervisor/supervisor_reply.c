@@ -209,10 +209,15 @@ void supervisor_add_poll(void *owner, const json_t *message, int take_connection
 
 /* ---- when it is over ---- */
 
-void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct err *e)
+void supervisor_tell_end(const struct supervisor *s)
 {
     channel_send(&s->base.channel,
                  json_pack("{s:s, s:b}", "is", "ended", "reusable", s->run.reusable));
+}
+
+void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct err *e)
+{
+    supervisor_tell_end(s);
     s->run.record.ended = clock_unix_s();
     if (take_result)
         add_keep_state(s, take_result);

@@ -113,19 +113,31 @@ static void add_caller(struct supervisor *s, int connection)
         r->answer_by = deadline_in_ms(0);
 }
 
+/* Not of one that was replaced: another container of this process would be of it, too. */
+static bool is_of_image(const struct supervisor *s, const char *image_id)
+{
+    return image_id && strcmp(image_id, s->base.start->runner->image_id) == 0;
+}
+
 void supervisor_claim(void *owner, const json_t *message, int take_connection)
 {
     struct supervisor *s = owner;
     struct err e = ERR_INIT;
 
-    if (s->run.claimed || s->stop) {
+    if (s->run.claimed || s->run.refused || s->stop) {
         close(take_connection); /* without a word: the main process gives the run to another */
+        return;
+    }
+    if (!is_of_image(s, json_get_string(message, "imageId"))) {
+        close(take_connection);
+        s->stop = true;
         return;
     }
     if (receive_request(s, json_object_get(message, "head"), take_connection, &e) < 0 ||
         take_id(s, message, &e) < 0) {
         waiter_refuse(take_connection, &e);
-        s->stop = true;
+        s->run.refused = s->run.reusable = supervisor_may_reuse(s, false, NULL);
+        s->stop = !s->run.refused;
         return;
     }
     s->run.claimed = true;
@@ -184,7 +196,7 @@ static int open_sandbox(struct supervisor *s, struct err *e)
     const struct run_request *r = &s->run.request;
     struct err why = ERR_INIT;
 
-    if (run_needs_new(r))
+    if (run_needs_new(r) || (r->single_use && s->use.tenant))
         s->started = false;
     if (s->started && s->warm_dir) {
         s->run.fresh = warm_dir_adopt(start->root, s->warm_dir, r->tenant, r->conversation,
@@ -244,22 +256,29 @@ static const char *index_url(const struct supervisor *s)
     return s->run.source ? s->run.source->url : NULL;
 }
 
-bool supervisor_may_reuse(const struct supervisor *s, bool ran, const struct engine_outcome *out)
+/* Whether the run's container may be one for further runs, too. */
+static bool may_serve_more(const struct supervisor *s)
 {
     const struct supervisor_start *start = s->base.start;
 
-    return ran && pool_settings_may_reuse(&start->config->pool, start->runner->language) &&
-           start->runner->protocol != 0 && !run_needs_new(&s->run.request) && !s->run.cancelled &&
-           out->end == ENGINE_EXITED && !out->out_of_memory && s->run.over.kind == ERR_NONE;
+    return pool_settings_may_reuse(&start->config->pool, start->runner->language) &&
+           !run_needs_new(&s->run.request) && !s->run.request.single_use;
+}
+
+bool supervisor_may_reuse(const struct supervisor *s, bool ran, const struct engine_outcome *out)
+{
+    if (!may_serve_more(s) || s->base.start->runner->protocol == 0 || s->run.cancelled)
+        return false;
+    if (s->run.began_ms == 0) /* it was refused, and its container still waits */
+        return s->started && !s->warm_dir;
+    return ran && out->end == ENGINE_EXITED && !out->out_of_memory && s->run.over.kind == ERR_NONE;
 }
 
 int supervisor_start_container(struct supervisor *s, const struct stat *dir, const char *data_path,
                                struct err *e)
 {
     const struct supervisor_start *start = s->base.start;
-    bool waits = !s->run.claimed ||
-                 (pool_settings_may_reuse(&start->config->pool, start->runner->language) &&
-                  !run_needs_new(&s->run.request));
+    bool waits = !s->run.claimed || may_serve_more(s);
     uint64_t run_ms = waits ? start->config->limits.timeout_max_ms : s->run.request.timeout_ms;
     AUTO_CONTAINER_ENV struct container_env env = {0};
     AUTO_FREE char *index_path = s->run.source

@@ -14,6 +14,7 @@ enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
 /* The run that the supervisor serves, or has served last. */
 struct served_run {
     bool claimed;
+    bool refused; /* before that: its caller knows why, and the container still waits */
     char id[RUN_ID_LEN + 1];
     int lock_fd;    /* of the id, where that is not the container's; -1 */
     char *image_id; /* what the main process wants it to run in; NULL: unknown */
@@ -65,6 +66,8 @@ void supervisor_on_waiter(void *owner, void *item, uint32_t events); /* a loop_h
 struct deadline supervisor_tend_waiters(struct supervisor *s);
 /* A piece of the program's output; false: it is too much. */
 bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *data, size_t len);
+/* Tells the main process that it has no run any more. */
+void supervisor_tell_end(const struct supervisor *s);
 /* The run is over: the last message to everyone; take_result is NULL when e says why nothing ran.
  */
 void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct err *e);
@@ -85,7 +88,8 @@ json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct 
 /* Records that the sandbox is its tenant's and is used now; once while the run lasts. */
 void supervisor_note_use(struct supervisor *s);
 
-/* Whether the container may be wiped for the next run. ran: there is an outcome. */
+/* Whether the container may serve the next run, wiped if it has served this. ran: there is an
+ * outcome. */
 bool supervisor_may_reuse(const struct supervisor *s, bool ran, const struct engine_outcome *out);
 /* Drops everything of the run, which is over. */
 void supervisor_forget_run(struct supervisor *s);

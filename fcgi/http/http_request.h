@@ -15,6 +15,7 @@ struct http_request {
     const char *tools;     /* the set of tools at this location; NULL: the setting's */
     const char *place;     /* what our nginx takes it for: "mcp", "health", "upload", "archive" */
     const char *network;   /* of mcp_origin; NULL: the setting's */
+    const char *reuse;     /* the same */
     const char *check;     /* a question of our nginx: "upload" */
     const char *body_file; /* our nginx has written the body there */
     const char *calls;     /* most calls of a tenant at once; NULL: its share of all */

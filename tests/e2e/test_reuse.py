@@ -217,6 +217,44 @@ def _():
     contains(pool.text(site), "each in a container of its own (SANDBOX_REUSE)")
 
 
+@test("a location says never: its runs have a container each, others go on in the conversation's kept one", timeout=120)
+def _():
+    site = sites.own({"SANDBOX_WARM": "bash=1", "SANDBOX_REUSE": "conversation"},
+                     nginx={"PROFILES": "sandcgi", "NEVER_REUSE": "/mcp/sandcgi"})
+    client, sandbox, row = _first(site)
+    kept, single = client.run("uname -n", "bash")["stdout"], set()
+    row = _kept(site, sandbox, served=2)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "run_code", "arguments": {"conversationId": client.conversation, "language": "bash", "code": "uname -n; cat file; echo x >file"}}}
+    for n in range(3):
+        result = client.post(message, None, "/mcp/sandcgi").json()["result"]["structuredContent"]
+        name, _, content = result["stdout"].partition("\n")
+        equal((result["status"], content), ("ok", "x\n" if n else ""), f"{result}")
+        check(result["runId"] != row["runId"], "it took the kept container")
+        single.add(name)
+        equal([one["containerId"] for one in pool.waiting(site, sandbox=sandbox) if one["runs"]], [row["containerId"]], "kept")
+    equal(len(single | {kept.strip()}), 4)
+    _kept(site, sandbox, served=2)
+    equal(client.run("uname -n", "bash")["stdout"], kept)
+
+
+@test("a run that is refused leaves its conversation's kept container waiting")
+def _():
+    site = _site(SANDBOX_FILES="20")
+    client, sandbox, row = _first(site)
+    for n in range(30):
+        with open(f"{site.root}/{sandbox}/{n}", "w", encoding="ascii"):
+            pass
+    for served in (2, 3):
+        contains(client.run_error("echo no", "bash"), "SANDBOX_FILES")
+        equal(_kept(site, sandbox, served=served)["containerId"], row["containerId"])
+    for n in range(30):
+        os.unlink(f"{site.root}/{sandbox}/{n}")
+    equal(client.run("echo right", "bash")["stdout"], "right\n")
+    equal(_kept(site, sandbox, served=4)["containerId"], row["containerId"])
+    check(pool.status(site)["pool"]["doubted"] == 0, "nothing is doubted")
+
+
 @test("a run that leaves doubt ends its container: the next one is right, log and status tell of it")
 def _():
     site = _site()

@@ -126,11 +126,12 @@ static json_t *request_to_json(const struct run_request *r)
         json_array_append_new(args, text_or_null(r->args[i]));
     for (size_t i = 0; i < r->n_env; i++)
         json_object_set_new(env, r->env[i].name, json_string(r->env[i].value));
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:b, s:I, s:I, s:o, s:o}", "tenant", r->tenant,
-                     "conversationId", r->conversation, "language", r->language, "code",
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:b, s:o*, s:I, s:I, s:o, s:o}", "tenant",
+                     r->tenant, "conversationId", r->conversation, "language", r->language, "code",
                      text_or_null(r->code), "stdin", text_or_null(r->input), "network",
-                     r->network != NETWORK_NONE, "timeoutMs", (json_int_t)r->timeout_ms,
-                     "keepBytes", (json_int_t)r->keep_bytes, "args", args, "env", env);
+                     r->network != NETWORK_NONE, "singleUse", r->single_use ? json_true() : NULL,
+                     "timeoutMs", (json_int_t)r->timeout_ms, "keepBytes", (json_int_t)r->keep_bytes,
+                     "args", args, "env", env);
 }
 
 static void tell_live(const struct broker_callbacks *callbacks, const json_t *piece)

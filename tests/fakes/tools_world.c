@@ -68,8 +68,11 @@ void tools_world_clear(struct tools_world *w)
 
 static json_t *ask_world(struct tools_world *w, json_t *take_message)
 {
-    struct mcp_origin origin = {
-        .http = true, .tenant = "me", .cancel_fd = -1, .protocol_version = "2025-11-25"};
+    struct mcp_origin origin = {.http = true,
+                                .tenant = "me",
+                                .reuse = w->reuse,
+                                .cancel_fd = -1,
+                                .protocol_version = "2025-11-25"};
     struct mcp_answer answer;
     json_t *value;
 

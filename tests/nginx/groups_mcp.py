@@ -417,6 +417,20 @@ def networks_of_tenants(checks):
             site.stop()
 
 
+def reuse_of_locations(checks):
+    site = started(PROFILES="session runner", NEVER_REUSE="/mcp/runner, /mcp")
+    try:
+        def reuse(path):
+            evil = [("SANDCGI_REUSE", "conversation"), ("Sandcgi-Reuse", "conversation"), ("Sandcgi_Reuse", "conversation")]
+            return dict(params_of(site.request("POST", path, b"{}", evil, token=site.token))).get("SANDCGI_REUSE")
+        checks.equal("locations of NEVER_REUSE say never, whatever the headers say",
+                     [reuse(path) for path in ("/mcp", "/mcp/runner", "/mcp/runner?x=1", "/mcp/session")], ["never", "never", "never", None])
+        done = site.render_command(NEVER_REUSE="runner")
+        checks.check("render.sh refuses what is no location", done.returncode == 1 and "NEVER_REUSE" in done.stderr)
+    finally:
+        site.stop()
+
+
 def waiting_streams(checks):
     site = started(CONNS="2", STREAMS="3")
     try:
@@ -463,4 +477,4 @@ def waiting_streams(checks):
         site.stop()
 
 
-GROUPS = [tokens, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, networks_of_tenants, own_errors, limits, streams, waiting_streams]
+GROUPS = [tokens, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, networks_of_tenants, reuse_of_locations, own_errors, limits, streams, waiting_streams]

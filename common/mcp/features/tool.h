@@ -28,8 +28,9 @@ struct mcp_tool_call {
     const struct mcp_tool *tool;     /* the one that is called */
     void *app;                       /* mcp_server.app */
     const char *tenant;
-    const char *network; /* of mcp_origin */
-    int cancel_fd;       /* hangs up when the call is cancelled; -1: it cannot be */
+    const char *network; /* of mcp_origin, as the next */
+    const char *reuse;
+    int cancel_fd; /* hangs up when the call is cancelled; -1: it cannot be */
     /* Hangs up when the client has left without cancelling (legacy HTTP); -1: none. */
     int leave_fd;
     const json_t *arguments; /* an object, or NULL when the call has none */

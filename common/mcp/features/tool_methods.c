@@ -361,6 +361,7 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
         .app = call->server->app,
         .tenant = call->origin->tenant,
         .network = call->origin->network,
+        .reuse = call->origin->reuse,
         .cancel_fd = mcp_channel_cancel_fd(&channel),
         .leave_fd = mcp_channel_leave_fd(&channel),
         .arguments = arguments,

@@ -89,6 +89,11 @@ int permit_network(const struct mcp_tool_call *c, bool wanted, enum network_tier
     return 0;
 }
 
+bool permit_single_use_only(const struct mcp_tool_call *c)
+{
+    return c->reuse && strcmp(c->reuse, "conversation") != 0;
+}
+
 int consent_network(const struct mcp_tool_call *c, const char *language, struct run_text code,
                     struct mcp_need *need, struct err *e)
 {

@@ -18,6 +18,10 @@
 int permit_network(const struct mcp_tool_call *c, bool wanted, enum network_tier *out,
                    struct err *e);
 
+/* Must the caller's programs have containers of their own? The web server says so with "never", and
+ * can't say less than SANDBOX_REUSE. What is not known is taken for "never". */
+bool permit_single_use_only(const struct mcp_tool_call *c);
+
 int consent_network(const struct mcp_tool_call *c, const char *language, struct run_text code,
                     struct mcp_need *need, struct err *e);
 

@@ -140,6 +140,7 @@ static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_co
         /* An empty input is no input, which needs no support by the image. */
         .input = r->input.len > 0 ? r->input : (struct run_text){0},
         .network = r->tier,
+        .single_use = permit_single_use_only(c),
         .timeout_ms = r->timeout_ms,
         .args = r->args.items,
         .n_args = r->args.n,

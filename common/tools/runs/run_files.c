@@ -9,6 +9,7 @@
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
+#include "common/tools/runs/permit.h"
 #include "common/tools/runs/picture.h"
 #include "common/tools/tools_app.h"
 
@@ -148,6 +149,7 @@ static json_t *run_drawing(const struct gallery *g, const struct drawings *d, st
         .tenant = g->call->tenant,
         .conversation = g->files->conversation,
         .language = DRAW_LANGUAGE,
+        .single_use = permit_single_use_only(g->call),
         .code = {draw_code, strlen(draw_code)},
         .timeout_ms = timeout_max < DRAW_TIMEOUT_MS ? timeout_max : DRAW_TIMEOUT_MS,
         .keep_bytes = all < DRAW_KEEP_MAX ? all : DRAW_KEEP_MAX,

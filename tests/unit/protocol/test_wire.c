@@ -31,6 +31,7 @@ static const struct run_request request = {.tenant = "t",
                                            .code = {"print(1)\0#", 10},
                                            .input = {"in", 2},
                                            .network = NETWORK_PUBLIC,
+                                           .single_use = true,
                                            .timeout_ms = 1500,
                                            .keep_bytes = 7,
                                            .args = args,
@@ -69,6 +70,7 @@ static void a_request_survives_the_wire(void **state)
     assert_int_equal(back.code.len, 10);
     assert_memory_equal(back.code.data, "print(1)\0#", 10);
     assert_int_equal(back.network, NETWORK_PUBLIC);
+    assert_true(back.single_use);
     assert_int_equal(back.timeout_ms, 1500);
     assert_int_equal(back.keep_bytes, 7);
     assert_int_equal(back.n_args, 2);

@@ -224,6 +224,7 @@ static inline struct child *world_claim(struct world *w, const struct pool_want 
     assert_false(c->claimed);
     c->claimed = true;
     c->network = want->network;
+    c->single_use = want->single_use;
     snprintf(c->sandbox_dir, sizeof(c->sandbox_dir), "%s", want->sandbox_dir);
     c->warm_dir[0] = '\0';
     return c;

@@ -729,6 +729,27 @@ static void a_used_container_is_its_conversations_next_one(void **state)
     world_close(&w);
 }
 
+static void a_run_that_wants_one_for_itself_gets_an_unused_one(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open_reuse(&w);
+    serve(&w, "bash", "dir-1", false);
+    world_rest(&w);
+    struct pool_want want = world_want(&w, "bash", "dir-1", true);
+    want.single_use = true;
+    assert_null(pool_choose(w.pool, w.children, &want));
+    struct child *fresh = world_child(&w, want.runner, "dir-1", CHILD_WAITING);
+    assert_ptr_equal(world_claim(&w, &want), fresh);
+    world_run(&w, fresh);
+    w.now += 1000;
+    assert_false(world_keep(&w, fresh));
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "dir-1"), 1); /* the kept one */
+    world_close(&w);
+}
+
 static void one_that_waits_comes_before_one_that_is_wiped(void **state)
 {
     struct world w;
@@ -807,6 +828,9 @@ static void what_may_not_be_used_again_is_not(void **state)
     c->network = true;
     assert_false(pool_may_reuse(w.pool, c, w.now));
     c->network = false;
+    c->single_use = true;
+    assert_false(pool_may_reuse(w.pool, c, w.now));
+    c->single_use = false;
     snprintf(c->language, sizeof c->language, "lua");
     assert_false(pool_may_reuse(w.pool, c, w.now));
     snprintf(c->language, sizeof c->language, "bash");
@@ -945,6 +969,7 @@ int main(void)
         cmocka_unit_test(who_uses_more_than_all_may_goes_and_does_not_come_back),
         cmocka_unit_test(what_its_programs_want_is_loaded_for_a_conversation),
         cmocka_unit_test(a_used_container_is_its_conversations_next_one),
+        cmocka_unit_test(a_run_that_wants_one_for_itself_gets_an_unused_one),
         cmocka_unit_test(one_that_waits_comes_before_one_that_is_wiped),
         cmocka_unit_test(while_a_program_runs_no_next_container_is_made),
         cmocka_unit_test(a_second_call_at_once_gets_a_container_for_a_while),

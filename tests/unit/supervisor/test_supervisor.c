@@ -578,13 +578,14 @@ static void only_an_orderly_run_leaves_a_container_for_the_next(void **state)
 {
     static const struct {
         const char *code;
-        bool reuse, network;
+        bool reuse, network, single_use;
         enum run_status status;
-    } cases[] = {{"out x", false, false, RUN_OK},
-                 {"exit 3", true, false, RUN_ERROR},
-                 {"sleep 60000", true, false, RUN_TIMEOUT},
-                 {"flood 200", true, false, RUN_OUTPUT_LIMIT},
-                 {"out x", true, true, RUN_OK}};
+    } cases[] = {{"out x", false, false, false, RUN_OK},
+                 {"exit 3", true, false, false, RUN_ERROR},
+                 {"sleep 60000", true, false, false, RUN_TIMEOUT},
+                 {"flood 200", true, false, false, RUN_OUTPUT_LIMIT},
+                 {"out x", true, true, false, RUN_OK},
+                 {"out x", true, false, true, RUN_OK}};
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         WORLD(w);
@@ -593,8 +594,9 @@ static void only_an_orderly_run_leaves_a_container_for_the_next(void **state)
         w.config.limits.network = NETWORK_PUBLIC;
         w.config.limits.output_max = 100000;
         int client = world_cold(&w, cases[i].code,
-                                json_pack("{s:i, s:i}", "timeoutMs", 300, "network",
-                                          cases[i].network ? NETWORK_PUBLIC : NETWORK_NONE));
+                                json_pack("{s:i, s:i, s:b}", "timeoutMs", 300, "network",
+                                          cases[i].network ? NETWORK_PUBLIC : NETWORK_NONE,
+                                          "singleUse", cases[i].single_use));
         json_decref(world_result(client, run_status_name(cases[i].status)));
         world_expect_is(&w, "running", NULL);
         world_expect_is(&w, "ended", NULL);
@@ -659,6 +661,74 @@ static void a_claim_that_meets_doubt_gets_another_container(void **state)
     serve_second(&w, "out two", 2);
 }
 
+/* More files in the conversation than FILES_MAX, or none. */
+#define FILES_MAX 2
+
+static void fill(struct world *w, bool full)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct err e = ERR_INIT;
+
+    assert_works(sandbox_open(&w->f->root, "ann", "chat", &sb, &e), e);
+    for (char name[] = "0"; name[0] < '0' + FILES_MAX + 1; name[0]++) {
+        AUTO_FD int fd = full ? openat(sb.fd, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600) : -1;
+        assert_true(full ? fd >= 0 : unlinkat(sb.fd, name, 0) == 0);
+    }
+}
+
+static void a_refused_run_leaves_the_container_for_the_next(void **state)
+{
+    /* late: it was taken, and its files are too many. A run that was taken waits for a wipe only so
+     * long. */
+    for (int i = 0; i < 3; i++) {
+        const bool wiping = i == 1, late = i == 2;
+        WORLD(w);
+        w.f->root.bounds.files = FILES_MAX;
+        fake_container->wipe_ms = wiping ? 50 : 0;
+        serve_first(&w, "out one");
+        if (!wiping)
+            world_expect_is(&w, "waiting", "started");
+        if (late)
+            fill(&w, true);
+        json_t *more = json_pack("{s:i}", "timeoutMs", late ? 1000 : 99999999);
+        world_expect_error(world_claim(&w, "out two", more), ERR_LIMIT, late ? "files" : "timeout");
+        if (wiping)
+            world_expect_is(&w, "waiting", "started");
+        if (late)
+            world_expect_is(&w, "running", NULL);
+        expect_ended(&w, true);
+        if (late)
+            fill(&w, false);
+        tell(&w, "next");
+        world_expect_is(&w, "waiting", "started");
+        serve_second(&w, "out three", fake_container->starts);
+        assert_int_equal(fake_container->wipes, 1);
+    }
+}
+
+static void a_refused_run_ends_a_container_that_has_served_none(void **state)
+{
+    WORLD(w);
+    reuse(&w);
+    wait_on_warm_dir(&w);
+    world_expect_error(world_claim(&w, "out x", json_pack("{s:i}", "timeoutMs", 99999999)),
+                       ERR_LIMIT, "timeout");
+    world_expect_end(&w, WORLD_LONG);
+}
+
+static void a_run_that_wants_a_container_for_itself_gets_one(void **state)
+{
+    WORLD(w);
+    serve_first(&w, "out one");
+    world_expect_is(&w, "waiting", "started");
+    json_decref(world_result(world_claim(&w, "out two", json_pack("{s:b}", "singleUse", 1)), "ok"));
+    world_expect_is(&w, "running", NULL);
+    expect_ended(&w, false);
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 2);
+    assert_int_equal(fake_container->wipes, 1);
+}
+
 static void a_second_run_is_kept_by_its_own_id(void **state)
 {
     WORLD(w);
@@ -704,19 +774,35 @@ static void another_run_than_the_first_ones_conversations_gets_another_container
 {
     static const char *const more[] = {"{\"tenant\":\"eve\"}", "{\"conversationId\":\"talk\"}"};
 
-    for (size_t i = 0; i < ARRAY_LEN(more) + 1; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
         WORLD(w);
         serve_first(&w, "out one");
         world_expect_is(&w, "waiting", "started");
         int starts = fake_container->starts;
-        if (i == ARRAY_LEN(more))
-            w.image_id = "sha256:2";
-        json_t *take = i < ARRAY_LEN(more) ? json_loads(more[i], 0, NULL) : NULL;
+        json_t *take = json_loads(more[i], 0, NULL);
         json_decref(world_result(world_claim(&w, "out two", take), "ok"));
         auto_close_fd(&w.channel);
         world_expect_end(&w, WORLD_LONG);
         assert_int_equal(fake_container->starts, starts + 1);
     }
+}
+
+/* Its body is unread: the main process gives it to another. */
+static void a_run_for_a_newer_image_is_left_alone(void **state)
+{
+    char first;
+
+    WORLD(w);
+    serve_first(&w, "out one");
+    world_expect_is(&w, "waiting", "started");
+    w.image_id = "sha256:2";
+    int theirs, client = world_ask("out two", NULL, &w.head, &theirs);
+    AUTO_FD int kept = dup(theirs); /* as the main process keeps it */
+    world_pass(&w, "claim", TAKE_PTR(w.head), theirs);
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 1);
+    assert_int_equal(recv(kept, &first, 1, MSG_PEEK | MSG_DONTWAIT), 1);
+    close(client);
 }
 
 static void every_difference_keeps_a_run_out(void **state)
@@ -791,9 +877,13 @@ int main(void)
         with_fixture(doubt_is_told_and_the_container_gone),
         with_fixture(a_claim_waits_for_the_wipe_but_not_for_long),
         with_fixture(a_claim_that_meets_doubt_gets_another_container),
+        with_fixture(a_refused_run_leaves_the_container_for_the_next),
+        with_fixture(a_refused_run_ends_a_container_that_has_served_none),
+        with_fixture(a_run_that_wants_a_container_for_itself_gets_one),
         with_fixture(a_second_run_is_kept_by_its_own_id),
         with_fixture(a_second_run_is_cancelled_by_its_own_id),
         with_fixture(another_run_than_the_first_ones_conversations_gets_another_container),
+        with_fixture(a_run_for_a_newer_image_is_left_alone),
         cmocka_unit_test(every_difference_keeps_a_run_out),
     };
     return RUN_TESTS(tests);

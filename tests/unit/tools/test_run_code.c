@@ -483,6 +483,23 @@ static void network_is_refused_where_it_is_not_allowed(void **state)
     assert_false(is_error(fine));
 }
 
+static void a_location_can_only_have_containers_used_less(void **state)
+{
+    static const struct {
+        const char *said;
+        bool single;
+    } cases[] = {{NULL, false}, {"conversation", false}, {"never", true}, {"nevre", true}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        world.reuse = cases[i].said;
+        fake_broker_push_ok("", "[]");
+        json_decref(run_with(""));
+        assert_int_equal(json_get_bool(json_array_get(fake_broker.runs, i), "singleUse", 0),
+                         cases[i].single);
+    }
+}
+
 static void too_many_runs_is_status_busy(void **state)
 {
     (void)state;
@@ -529,6 +546,7 @@ int main(void)
         CASE(mistakes_are_named_and_nothing_runs),
         CASE(sizes_are_bounded_and_the_bound_is_named),
         CASE(network_is_refused_where_it_is_not_allowed),
+        CASE(a_location_can_only_have_containers_used_less),
         CASE(too_many_runs_is_status_busy),
         CASE(an_engine_that_is_down_is_told_without_internals_and_recovers),
     };

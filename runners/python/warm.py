@@ -97,7 +97,7 @@ def fork(fds):
             os.close(fd)
         return False
     os.close(writer)
-    os.read(reader, 1)  # the one between is gone when nobody can write any more
+    os.read(reader, 1)  # ends when the template has closed its end: the process between has gone
     os.close(reader)
     become_child(fds)
     return True

@@ -3,6 +3,7 @@ import functools
 import hashlib
 import os
 import pwd
+import random
 import secrets
 import shutil
 import signal
@@ -24,10 +25,14 @@ _ports = set()
 
 
 def free_port():
+    """Below those that the kernel gives to connections, which may be in use a moment later."""
     while True:
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            port = sock.getsockname()[1]
+        port = random.randrange(10000, 32000)
+        try:
+            with socket.socket() as sock:
+                sock.bind(("", port))
+        except OSError:
+            continue
         if port not in _ports:
             _ports.add(port)
             return port

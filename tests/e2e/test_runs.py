@@ -4,7 +4,6 @@ import os
 import random
 import re
 import statistics
-import threading
 import time
 
 import pool
@@ -14,7 +13,7 @@ import sites
 import warm
 from harness import PATIENCE, check, contains, equal, holds_for, in_time, test, wait_until
 from mcp import ToolError, end_run
-from streams import modern_headers, modern_message
+from streams import modern_headers, modern_message, open_modern
 
 ABANDONED = int(os.environ.get("SANDCGI_TEST_ABANDONED") or 200)
 CROWD = int(os.environ.get("SANDCGI_TEST_CROWD") or 500)
@@ -124,15 +123,14 @@ def _():
     connection = client.begin_run("echo begun; sleep 60", "bash")
     other = site.client()
     row = wait_until(lambda: [one for one in runs.listed(other) if one["conversationId"] == client.conversation], 20, "it is listed")[0]
-    waiter = threading.Thread(target=lambda: looked.append(runs.look(other.fresh(), row["runId"], waitMs=30000)))
-    looked = []
-    waiter.start()
-    time.sleep(0.5)
+    params = {"name": "get_run", "arguments": {"runId": row["runId"], "waitMs": 30000}}
+    waiter = open_modern(other.fresh(), "tools/call", params, name="get_run", meta={"progressToken": "waits"}).begin()
+    while "begun" not in waiter.next(20)["params"]["message"]:
+        pass  # then it waits
     runs.cancel(other, row["runId"])
     result, status = end_run(connection, 20)
     equal((status, result["status"]), (200, "cancelled"))
-    waiter.join(20)
-    equal(looked[0]["status"], "cancelled")
+    equal(waiter.result(20)["result"]["structuredContent"]["status"], "cancelled")
 
 
 @test("run ids: unknown, foreign and malformed ones get the same bytes, from get_run and cancel_run (H-59)")

@@ -4,6 +4,7 @@
  *
  *   out TEXT   answers TEXT;
  *   sleep MS   answers after that time, or as soon as it is cancelled (status "cancelled");
+ *   hold NAME  makes the file NAME in SANDBOX_ROOT, and answers when the test has removed it;
  *   crash      dies after it has taken the run up;
  *   doubt      cannot be wiped: with SANDBOX_REUSE the others wait for further runs.
  *
@@ -19,14 +20,18 @@
 #include "common/rpc/json.h"
 #include "common/supervisor/supervisor.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
-#define START_MS 20 /* a container's start */
+#define START_MS 20    /* a container's start */
+#define NEXT_MS  5000  /* for the broker to say whether it serves again */
+#define LONG_MS  20000 /* what is on its way arrives within this */
 
 struct fake {
     const struct supervisor_start *start;
@@ -38,6 +43,8 @@ struct fake {
     const char *status;
     bool prestarted;
     bool doubt, next;
+    bool adopted;     /* by a broker that does not let it serve again */
+    const char *held; /* a file: the program goes on while it is there */
 };
 
 static void say(const struct fake *f, const char *word)
@@ -74,6 +81,7 @@ static void redial(struct fake *f)
     struct sockaddr_un a = {0};
     socklen_t len = sizeof a;
     struct err e = ERR_INIT;
+    f->adopted = true;
     auto_close_fd(&f->channel);
     getsockname(f->caller, (struct sockaddr *)&a, &len);
     while (f->channel < 0 && !deadline_passed(f->end)) {
@@ -90,11 +98,11 @@ static void redial(struct fake *f)
 }
 
 /* A claim or a reader comes over the channel; false: it has ended. */
-static bool hear_channel(struct fake *f)
+static bool hear_channel(struct fake *f, int wait_ms)
 {
     struct err e = ERR_INIT;
     int connection = -1;
-    json_auto_t *message = wire_recv(f->channel, &connection, deadline_in_ms(1000), &e);
+    json_auto_t *message = wire_recv(f->channel, &connection, deadline_in_ms(wait_ms), &e);
     if (!message)
         return false;
     const char *what = json_get_string(message, "do");
@@ -126,13 +134,16 @@ static void go_on(struct fake *f, const char *text)
     while (!deadline_passed(f->end)) {
         struct pollfd p[2] = {{.fd = f->channel, .events = POLLIN},
                               {.fd = f->caller, .events = POLLIN}};
-        if (poll(p, 2, deadline_poll_ms(f->end)) <= 0)
+        if (poll(p, 2, f->held ? 5 : deadline_poll_ms(f->end)) <= 0) {
+            if (f->held && faccessat(f->start->root->fd, f->held, F_OK, 0) < 0)
+                f->end = deadline_in_ms(0);
             continue;
-        if (p[0].revents && !hear_channel(f))
+        }
+        if (p[0].revents && !hear_channel(f, LONG_MS))
             redial(f);
         if (p[1].revents) {
             struct err e = ERR_INIT;
-            json_auto_t *word = wire_recv(f->caller, NULL, deadline_in_ms(1000), &e);
+            json_auto_t *word = wire_recv(f->caller, NULL, deadline_in_ms(LONG_MS), &e);
             if (word) {
                 f->status = "cancelled";
                 f->end = deadline_in_ms(0);
@@ -161,7 +172,7 @@ static void serve(struct fake *f)
     make_sandbox(f);
     if (unlinkat(f->start->root->fd, "crash-once", 0) == 0)
         raise(SIGKILL);
-    json_auto_t *body = wire_recv(f->caller, NULL, deadline_in_ms(1000), &e);
+    json_auto_t *body = wire_recv(f->caller, NULL, deadline_in_ms(LONG_MS), &e);
     if (!body)
         return;
     const char *code = json_get_string(body, "code");
@@ -176,7 +187,10 @@ static void serve(struct fake *f)
     uint64_t sleep_ms = 0;
     if (strncmp(code, "sleep ", 6) == 0)
         parse_u64(code + 6, 0, 600000, &sleep_ms);
-    f->end = deadline_in_ms((int64_t)sleep_ms);
+    f->held = strncmp(code, "hold ", 5) == 0 ? code + 5 : NULL;
+    if (f->held)
+        close(openat(f->start->root->fd, f->held, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    f->end = deadline_in_ms(f->held ? 10 * LONG_MS : (int64_t)sleep_ms);
     go_on(f, strncmp(code, "out ", 4) == 0 ? code + 4 : "");
 }
 
@@ -186,13 +200,14 @@ static bool wait_for_next(struct fake *f)
     auto_close_fd(&f->reader);
     json_decref(TAKE_PTR(f->head));
     f->prestarted = true;
-    while (f->start->config->pool.reuse && !f->next && f->channel >= 0 && hear_channel(f))
+    while (f->start->config->pool.reuse && !f->adopted && !f->next && f->channel >= 0 &&
+           hear_channel(f, NEXT_MS))
         ;
     if (!f->next)
         return false;
     f->next = false;
     say(f, f->doubt ? "doubted" : "waiting");
-    while (!f->doubt && !f->head && hear_channel(f))
+    while (!f->doubt && !f->head && hear_channel(f, LONG_MS))
         ;
     return f->head != NULL;
 }
@@ -211,7 +226,7 @@ void supervisor_main(const struct supervisor_start *start)
         f.prestarted = true;
         poll(NULL, 0, START_MS);
         say(&f, "waiting");
-        while (!f.head && hear_channel(&f))
+        while (!f.head && hear_channel(&f, LONG_MS))
             ;
     }
     while (f.head) {

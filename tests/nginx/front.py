@@ -4,6 +4,7 @@ import grp
 import hashlib
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -30,9 +31,15 @@ def find_nginx():
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the kernel gives to connections, which may be in use a moment later."""
+    while True:
+        try:
+            with socket.socket() as probe:
+                port = random.randrange(10000, 32000)
+                probe.bind(("", port))
+                return port
+        except OSError:
+            pass
 
 
 class Answer:

@@ -14,9 +14,11 @@
 #include "common/base/fdio.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define RUN_TESTS(tests) cmocka_run_group_tests_name(__FILE__, tests, NULL, NULL)
 
@@ -53,12 +55,35 @@ static inline int unit_count_fds(void)
     return n;
 }
 
-/* Makes an empty folder; name it in path (PATH_MAX bytes). The test empties it. */
+/* Makes an empty folder; name it in path (PATH_MAX bytes). The test removes it. */
 static inline void unit_make_folder(char *path)
 {
     const char *base = getenv("TMPDIR");
     snprintf(path, PATH_MAX, "%s/unit.XXXXXX", base ? base : "/tmp");
     assert_non_null(mkdtemp(path));
+}
+
+static inline int unit_unlock_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)at;
+    if (type == FTW_DNR)
+        chmod(path, 0700);
+    return 0;
+}
+
+static inline int unit_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+static inline void unit_remove_tree(const char *path)
+{
+    nftw(path, unit_unlock_one, 16, FTW_PHYS);
+    nftw(path, unit_remove_one, 64, FTW_PHYS | FTW_DEPTH);
 }
 
 /* Replaces the content of the file at path. */

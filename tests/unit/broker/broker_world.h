@@ -17,7 +17,6 @@
 #include "tests/fakes/fake_engine.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -112,14 +111,6 @@ static inline const struct broker_client *bw_client(struct broker_world *w, cons
     return &w->client;
 }
 
-static inline int bw_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 /* TERM; the broker ends well within 20 s. */
 static inline void bw_close(struct broker_world *w)
 {
@@ -138,7 +129,7 @@ static inline void bw_close(struct broker_world *w)
     close(w->listen_fd);
     close(w->conns[0]);
     close(w->conns[1]);
-    nftw(w->folder, bw_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    unit_remove_tree(w->folder);
 }
 
 static inline struct run_request bw_request(const char *tenant, const char *conversation,
@@ -232,6 +223,25 @@ static inline void bw_wait_for(struct broker_world *w, const char *name, json_in
                      (long long)wanted);
         poll(NULL, 0, 10);
     }
+}
+
+/* A program "hold NAME" runs now. */
+static inline void bw_wait_until_held(struct broker_world *w, const char *name)
+{
+    AUTO_FREE char *path = mem_printf("%s/%s", w->root, name);
+    struct deadline d = deadline_in_ms(20000);
+    while (access(path, F_OK) < 0) {
+        assert_false(deadline_passed(d));
+        poll(NULL, 0, 5);
+    }
+}
+
+/* Ends it. */
+static inline void bw_let_go(struct broker_world *w, const char *name)
+{
+    AUTO_FREE char *path = mem_printf("%s/%s", w->root, name);
+    bw_wait_until_held(w, name);
+    assert_int_equal(unlink(path), 0);
 }
 
 /* Containers that wait, of the pool's list. */

@@ -123,7 +123,7 @@ static void runs_wait_their_turn_and_the_rest_is_busy(void **state)
     w->config.limits.queue = 3;
     bw_start_broker(w);
     for (int i = 0; i < 6; i++) {
-        fds[i] = bw_send_run(w, "t", "c", "sleep 1500", plain);
+        fds[i] = bw_send_run(w, "t", "c", i == 0 ? "hold 0" : i == 1 ? "hold 1" : "out x", plain);
         if (i < 2)
             bw_wait_for(w, "running", i + 1);
         else if (i < 5)
@@ -139,6 +139,9 @@ static void runs_wait_their_turn_and_the_rest_is_busy(void **state)
     assert_true(json_get_integer(error, "retryAfterMs", 0) > 0);
     assert_int_equal(json_get_integer(error, "position", 0), 3);
     close(fds[5]);
+    poll(NULL, 0, 120); /* they have waited longer than 100 ms */
+    bw_let_go(w, "0");
+    bw_let_go(w, "1");
     for (int i = 0; i < 5; i++) {
         json_auto_t *result = bw_result(fds[i]);
         expect_text(result, "status", "ok");
@@ -152,7 +155,7 @@ static void a_caller_that_leaves_the_queue_is_forgotten_unless_it_detached(void 
     struct broker_world *w = *state;
     w->config.limits.max_runs = 1;
     bw_start_broker(w);
-    int first = bw_send_run(w, "t", "c", "sleep 1000", plain);
+    int first = bw_send_run(w, "t", "c", "hold first", plain);
     bw_wait_for(w, "running", 1);
     int leaves = bw_send_run(w, "t", "leaves", "sleep 10000", plain);
     int detached = bw_send_run(w, "t", "detached", "out x", (struct run_options){.detach = true});
@@ -160,6 +163,7 @@ static void a_caller_that_leaves_the_queue_is_forgotten_unless_it_detached(void 
     close(leaves);
     close(detached);
     bw_wait_for(w, "queued", 1);
+    bw_let_go(w, "first");
     json_auto_t *result = bw_result(first);
     expect_text(result, "status", "ok");
     bw_wait_for(w, "queued", 0);
@@ -174,13 +178,14 @@ static void patience_in_the_line_ends_with_busy(void **state)
     struct broker_world *w = *state;
     w->config.limits.max_runs = 1;
     bw_start_broker(w);
-    int first = bw_send_run(w, "t", "c", "sleep 1500", plain);
+    int first = bw_send_run(w, "t", "c", "hold first", plain);
     bw_wait_for(w, "running", 1);
     int second = bw_send_run(w, "t", "c", "out x", (struct run_options){.wait_ms = 200});
     json_auto_t *word = bw_hear(second);
     assert_non_null(json_object_get(word, "queued"));
     bw_expect_error(second, ERR_BUSY, "try again");
     bw_wait_for(w, "queued", 0);
+    bw_let_go(w, "first");
     json_auto_t *result = bw_result(first);
     expect_text(result, "status", "ok");
     bw_close(w);
@@ -310,9 +315,11 @@ static void a_look_is_handed_to_the_runs_supervisor(void **state)
     bw_start_broker(w);
     wait_for_pool(w, 1);
     AUTO_FREE char *id = waiting_run_id(w);
-    int run = bw_send_run(w, "t", "c", "sleep 1000", plain);
+    int run = bw_send_run(w, "t", "c", "hold run", plain);
     bw_wait_for(w, "running", 1);
     int look = send_head(w, about_run("get_run", "t", id));
+    bw_wait_for(w, "running", 1); /* it has been handed over */
+    bw_let_go(w, "run");
     json_auto_t *seen = bw_result(look);
     expect_text(seen, "runId", id);
     json_auto_t *result = bw_result(run);
@@ -345,16 +352,19 @@ static void runs_survive_the_main_process_and_come_back_to_the_next(void **state
     bw_start_broker(w);
     wait_for_pool(w, 1);
     AUTO_FREE char *id = waiting_run_id(w);
-    int warm = bw_send_run(w, "t", "c", "sleep 3000", plain);
-    bw_wait_for(w, "running", 1);
-    int cold = bw_send_run(w, "t", "d", "sleep 3000", plain);
-    bw_wait_for(w, "running", 2);
-    poll(NULL, 0, 300); /* both have been taken up, by hands of their own */
+    int warm = bw_send_run(w, "t", "c", "hold warm", plain);
+    int cold = bw_send_run(w, "t", "d", "hold cold", plain);
+    bw_wait_until_held(w, "warm");
+    bw_wait_until_held(w, "cold");
     kill(w->pid, SIGKILL);
     waitpid(w->pid, NULL, 0);
     bw_start_broker(w);
     bw_wait_for(w, "running", 2); /* they have their places, */
-    json_auto_t *seen = bw_result(send_head(w, about_run("get_run", "t", id))); /* can be asked, */
+    int look = send_head(w, about_run("get_run", "t", id));
+    bw_wait_for(w, "running", 2);
+    bw_let_go(w, "warm");
+    bw_let_go(w, "cold");
+    json_auto_t *seen = bw_result(look); /* can be asked, */
     expect_text(seen, "runId", id);
     json_auto_t *one = bw_result(warm); /* and answer */
     json_auto_t *two = bw_result(cold);
@@ -462,14 +472,16 @@ static void a_second_run_survives_the_main_process_by_its_own_id(void **state)
     begin_reuse(w);
     json_auto_t *first = run_of(w, "c", "out 1");
     AUTO_FREE char *id = wait_for_served(w, 1);
-    int run = bw_send_run(w, "t", "c", "sleep 3000", plain);
-    bw_wait_for(w, "running", 1);
-    poll(NULL, 0, 300); /* it has been taken up */
+    int run = bw_send_run(w, "t", "c", "hold run", plain);
+    bw_wait_until_held(w, "run");
     kill(w->pid, SIGKILL);
     waitpid(w->pid, NULL, 0);
     bw_start_broker(w);
     bw_wait_for(w, "running", 1);
-    json_auto_t *seen = bw_result(send_head(w, about_run("get_run", "t", id)));
+    int look = send_head(w, about_run("get_run", "t", id));
+    bw_wait_for(w, "running", 1);
+    bw_let_go(w, "run");
+    json_auto_t *seen = bw_result(look);
     expect_text(seen, "runId", id);
     json_auto_t *second = bw_result(run);
     expect_text(second, "runId", id);
@@ -596,13 +608,14 @@ static void a_child_holds_no_other_connection(void **state)
     struct broker_world *w = *state;
     char text[256] = "";
     bw_start_broker(w);
-    int longer = bw_send_run(w, "t", "one", "sleep 1500", plain);
-    bw_wait_for(w, "running", 1);
+    int longer = bw_send_run(w, "t", "one", "hold longer", plain);
+    bw_wait_until_held(w, "longer");
     AUTO_FREE char *list = mem_printf("/proc/%d/task/%d/children", w->pid, w->pid);
     AUTO_FD int children = open(list, O_RDONLY | O_CLOEXEC);
     assert_true(children >= 0 && read(children, text, sizeof text - 1) > 0);
     for (char *rest = text, *pid; (pid = strsep(&rest, " "));)
         assert_true(has_few_open(pid));
+    bw_let_go(w, "longer");
     json_auto_t *result = bw_result(longer);
     assert_non_null(result);
     bw_close(w);
@@ -814,7 +827,7 @@ static bool is_stopped(pid_t pid)
 static pid_t stop_the_emptier(struct broker_world *w)
 {
     AUTO_FREE char *folder = mem_printf("%s/.trash/much", w->root);
-    struct deadline end = deadline_in_ms(20000);
+    struct deadline end = deadline_in_ms(60000);
 
     for (int round = 0; !deadline_passed(end); round++) {
         AUTO_FREE char *name = mem_printf("round %d", round);
@@ -839,7 +852,6 @@ static void one_process_empties_the_trash_and_delays_no_call(void **state)
 {
     struct broker_world *w = *state;
     AUTO_FREE char *trash = mem_printf("%s/.trash", w->root);
-    struct deadline end = deadline_in_ms(20000);
 
     bw_start_broker(w);
     bw_wait_for(w, "running", 0);
@@ -854,6 +866,7 @@ static void one_process_empties_the_trash_and_delays_no_call(void **state)
     json_auto_t *result = bw_result(bw_send_run(w, "bob", "c", "out x", plain));
     expect_text(result, "stdout", "x");
     kill(emptier, SIGCONT);
+    struct deadline end = deadline_in_ms(120000); /* it steps back behind all others */
     while (rmdir(trash) < 0 && !deadline_passed(end))
         poll(NULL, 0, 10);
     assert_false(deadline_passed(end)); /* all of it has gone */

@@ -7,7 +7,6 @@
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -55,14 +54,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     struct world *w = *state;
@@ -71,7 +62,7 @@ static int teardown(void **state)
         kill(w->pid, SIGKILL);
         waitpid(w->pid, NULL, 0);
     }
-    nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    unit_remove_tree(w->folder);
     free(w->front);
     free(w);
     return 0;

@@ -10,7 +10,6 @@
 #include "fcgi/stdio/stdio_calls.h"
 #include "tests/unit/unit.h"
 
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -82,14 +81,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     struct world *w = *state;
@@ -104,7 +95,7 @@ static int teardown(void **state)
     stdio_lines_clear(&w->lines);
     app_clear(&w->app);
     settings_clear(&w->settings);
-    nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    unit_remove_tree(w->folder);
     free(w);
     return 0;
 }

@@ -6,7 +6,6 @@
 #include "tests/unit/unit.h"
 
 #include <arpa/inet.h>
-#include <ftw.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -105,21 +104,19 @@ static inline int start_server(void **state)
     if (!mkdtemp(server.dir) || make_certificate() < 0)
         return -1;
     snprintf(server.ca, sizeof server.ca, "%s/cert.pem", server.dir);
-    server.port = free_port();
-    server.pid = fork();
-    if (server.pid == 0)
-        be_server();
-    for (int i = 0; i < 1000 && !answers(server.port); i++)
+    for (int i = 0; i < 2000; i++) {
+        /* It has ended when another process has taken the port meanwhile. */
+        if (server.pid == 0 || waitpid(server.pid, NULL, WNOHANG) == server.pid) {
+            server.port = free_port();
+            server.pid = fork();
+            if (server.pid == 0)
+                be_server();
+        } else if (answers(server.port)) {
+            return 0;
+        }
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    return server.pid > 0 ? 0 : -1;
-}
-
-static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path);
+    }
+    return -1;
 }
 
 static inline int stop_server(void **state)
@@ -127,5 +124,6 @@ static inline int stop_server(void **state)
     (void)state;
     kill(server.pid, SIGKILL);
     waitpid(server.pid, NULL, 0);
-    return nftw(server.dir, remove_one, 8, FTW_PHYS | FTW_DEPTH);
+    unit_remove_tree(server.dir);
+    return 0;
 }

@@ -5,12 +5,7 @@
  */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #include "common/base/auto.h"
 #include "common/sandbox/files/files.h"
@@ -19,7 +14,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -45,31 +39,6 @@ static inline uid_t fixture_uid(void)
 static inline gid_t fixture_gid(void)
 {
     return geteuid() == 0 ? 1000 : getegid();
-}
-
-static inline int fixture_remove_one(const char *path, const struct stat *st, int type,
-                                     struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
-static inline int fixture_unlock_one(const char *path, const struct stat *st, int type,
-                                     struct FTW *at)
-{
-    (void)st;
-    (void)at;
-    if (type == FTW_DNR)
-        chmod(path, 0700);
-    return 0;
-}
-
-static inline void fixture_remove_tree(const char *path)
-{
-    nftw(path, fixture_unlock_one, 8, FTW_PHYS);
-    nftw(path, fixture_remove_one, 64, FTW_PHYS | FTW_DEPTH);
 }
 
 static inline int fixture_setup_in(void **state, const char *parent)
@@ -111,7 +80,7 @@ static inline int fixture_teardown(void **state)
 
     sandbox_close(&f->sb);
     sandbox_root_close(&f->root);
-    fixture_remove_tree(f->dir);
+    unit_remove_tree(f->dir);
     free(f);
     return 0;
 }

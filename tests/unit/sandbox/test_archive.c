@@ -112,7 +112,7 @@ static void remove_below(const struct fixture *f, const char *name)
 {
     AUTO_FREE char *path = mem_printf("%s/%s/%s", f->path, f->sb.name, name);
 
-    fixture_remove_tree(path);
+    unit_remove_tree(path);
 }
 
 /* It is refused, for a reason that says so, and nothing is left anywhere. */

@@ -60,7 +60,7 @@ const struct conf_row settings_table[] = {
     {"SANDCGI_MAX_STREAMS", CONF_NUMBER, FIELD(max_streams), "2000", 1, 100000, NULL, 0,
      "Maximum number of open streams. A tenant may have four times as many as are left. Further requests are answered 429."},
     {"SANDCGI_MAX_SESSIONS", CONF_NUMBER, FIELD(max_sessions), "20000", 1, 1000000, NULL, 0,
-     "Maximum number of sessions of the older protocol revisions. A tenant may have four times as many as are left; then each new one ends that which it used longest ago."},
+     "Maximum number of sessions of the older protocol revisions. A tenant may have four times as many as are left; then each new one ends one that it has not used for long."},
     {"SANDCGI_SESSION_TTL", CONF_DURATION, FIELD(session_ttl_ms), "24h", 60000, 8760 * HOUR_MS, NULL, 0,
      "Time after the last request at which a session of the older protocol revisions expires."},
     {"SANDCGI_WORKERS", CONF_NUMBER, FIELD(workers), "80", 1, 1000, NULL, 0,

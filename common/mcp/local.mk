@@ -49,6 +49,7 @@ tests_unit_mcp_test_elicitation_SOURCES = tests/unit/mcp/test_elicitation.c $(MC
 tests_unit_mcp_test_listen_SOURCES = tests/unit/mcp/test_listen.c $(MCP_FAKES)
 tests_unit_mcp_test_methods_SOURCES = tests/unit/mcp/test_methods.c $(MCP_FAKES)
 tests_unit_mcp_test_session_SOURCES = tests/unit/mcp/test_session.c $(MCP_FAKES)
+tests_unit_mcp_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatat
 tests_unit_mcp_test_task_SOURCES = tests/unit/mcp/test_task.c $(MCP_FAKES)
 tests_unit_mcp_test_client_channel_SOURCES = tests/unit/mcp/test_client_channel.c $(MCP_FAKES)
 tests_unit_mcp_test_server_SOURCES = tests/unit/mcp/test_server.c $(ASK_FAKES)

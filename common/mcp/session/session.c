@@ -25,6 +25,7 @@
 #define LOCK_NAME     ".lock"
 #define NEW_SUFFIX    ".new"
 #define TENANT_HEX    16 /* digits of an id */
+#define LOOKS_MAX     64 /* sessions of a tenant, one of which ends for a new one */
 /* No call lasts longer: older files were left by a process that was killed. */
 #define CALL_MAX_S   (6 * 3600)
 #define RECORD_DEPTH (JSON_MAX_DEPTH + 4) /* capabilities may be as deep as a message */
@@ -96,9 +97,11 @@ static const char *offer_of(const struct mcp_server *server)
     return server->offer ? server->offer : "";
 }
 
-/* The one whose id begins with tag that was used longest ago; "": there is none. */
-static void find_oldest(DIR *dir, const char *tag, char out_id[MCP_SESSION_ID_LEN + 1])
+/* The one used longest ago of up to LOOKS_MAX of the own ones, whose ids begin with tag; "": there
+ * is none. They are spread over the directory, whose order may be that in which they were made. */
+static void find_old(DIR *dir, const char *tag, size_t own, char out_id[MCP_SESSION_ID_LEN + 1])
 {
+    size_t step = (own + LOOKS_MAX - 1) / LOOKS_MAX, n = crypto_random_u32() % step;
     const struct dirent *entry;
     int64_t oldest_ns = INT64_MAX;
     struct stat st;
@@ -107,7 +110,7 @@ static void find_oldest(DIR *dir, const char *tag, char out_id[MCP_SESSION_ID_LE
     rewinddir(dir);
     while ((entry = readdir(dir))) {
         if (!mcp_session_id_is_valid(entry->d_name) ||
-            strncmp(entry->d_name, tag, TENANT_HEX) != 0 ||
+            strncmp(entry->d_name, tag, TENANT_HEX) != 0 || ++n % step != 0 ||
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             clock_ns_of(st.st_mtim) >= oldest_ns)
             continue;
@@ -122,7 +125,7 @@ static int make_room(const struct mcp_server *server, const char *tag, struct er
     AUTO_DIR DIR *dir = beneath_open_dir(server->sessions_fd, ".");
     const struct dirent *entry;
     size_t all = 0, own = 0;
-    char oldest[MCP_SESSION_ID_LEN + 1];
+    char old[MCP_SESSION_ID_LEN + 1];
 
     while (dir && (entry = readdir(dir))) {
         bool is_session = mcp_session_id_is_valid(entry->d_name);
@@ -134,8 +137,8 @@ static int make_room(const struct mcp_server *server, const char *tag, struct er
     if (own == 0)
         return err_set(e, ERR_BUSY,
                        "%zu sessions are open, which is the most (SANDCGI_MAX_SESSIONS)", all);
-    find_oldest(dir, tag, oldest);
-    unlinkat(server->sessions_fd, oldest, 0);
+    find_old(dir, tag, own, old);
+    unlinkat(server->sessions_fd, old, 0);
     return 0;
 }
 

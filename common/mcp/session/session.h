@@ -27,8 +27,8 @@ struct mcp_session {
 
 #define AUTO_MCP_SESSION AUTO(mcp_session_clear)
 
-/* Makes a session; above its tenant's share of sessions_max, that one of the tenant's which was
- * used longest ago ends. ERR_BUSY: it has none, and there is no room. out_id gets
+/* Makes a session; above its tenant's share of sessions_max one of the tenant's ends, which was
+ * used longest ago of some dozens. ERR_BUSY: it has none, and there is no room. out_id gets
  * MCP_SESSION_ID_LEN + 1 bytes. capabilities and info may be NULL. */
 int mcp_session_create(const struct mcp_server *server, const char *tenant,
                        enum mcp_revision revision, const json_t *capabilities, const json_t *info,

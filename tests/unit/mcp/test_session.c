@@ -231,6 +231,55 @@ static void a_tenant_with_its_share_of_sessions_loses_its_own(void **state)
     assert_string_equal(many[0], "");
 }
 
+/* Plants sessions of the tenant of the session like, last used so long ago. */
+static void plant(struct mcp_world *w, const char *like, char letter, int n, int age_s)
+{
+    char name[MCP_SESSION_ID_LEN + 1];
+
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "%.16s%c%047d", like, letter, i);
+        AUTO_FD int fd = openat(w->server.sessions_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        age(w, name, age_s);
+    }
+}
+
+static size_t looks; /* at a file */
+
+int __real_fstatat(int dir, const char *name, struct stat *out, int flags);
+int __wrap_fstatat(int dir, const char *name, struct stat *out, int flags);
+
+int __wrap_fstatat(int dir, const char *name, struct stat *out, int flags)
+{
+    looks++;
+    return __real_fstatat(dir, name, out, flags);
+}
+
+#define OLD  780
+#define USED 20
+#define NEW  30
+
+static void among_many_sessions_few_are_looked_at_and_used_ones_stay(void **state)
+{
+    struct mcp_world *w = *state;
+    char first[MCP_SESSION_ID_LEN + 1], id[MCP_SESSION_ID_LEN + 1], used[MCP_SESSION_ID_LEN + 1];
+
+    w->server.sessions_max = 1000; /* a share of 800 */
+    start(w, "many", 3000, first);
+    plant(w, first, 'a', OLD - 1, 3000);
+    plant(w, first, 'b', USED, 10);
+    looks = 0;
+    for (int i = 0; i < NEW; i++)
+        start(w, "many", 0, id);
+    assert_true(looks > 0 && looks <= NEW * 64);
+    assert_int_equal(count_files(w), OLD + USED);
+    /* More are looked at than were used or made lately. */
+    for (int i = 0; i < USED; i++) {
+        snprintf(used, sizeof used, "%.16sb%047d", first, i);
+        assert_true(is_there(w, used));
+    }
+}
+
 static void without_room_for_a_session_a_client_is_served(void **state)
 {
     struct mcp_world *w = *state;
@@ -413,6 +462,7 @@ int main(void)
         TEST(responses_come_to_the_call_that_asked),
         TEST(what_a_call_left_that_was_killed_is_swept),
         TEST(a_tenant_with_its_share_of_sessions_loses_its_own),
+        TEST(among_many_sessions_few_are_looked_at_and_used_ones_stay),
         TEST(without_room_for_a_session_a_client_is_served),
         TEST(the_sweep_leaves_streams_that_are_being_written),
         TEST(delete_ends_a_session_for_good),

@@ -1,4 +1,5 @@
-"""Starts and ends the server of tests/conformance/serve; which processes are its own is noted in a file of this account."""
+"""Starts and ends the server of tests/conformance/serve; which processes are its own is noted in a file of this account and clone."""
+import hashlib
 import json
 import os
 import shutil
@@ -8,8 +9,10 @@ import time
 
 import house
 import harness
+import sites
 
-NOTE = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/tmp", f"sandcgi-conformance-{os.getuid()}.json")
+CLONE = hashlib.sha256(harness.TOP.encode()).hexdigest()[:12]
+NOTE = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/tmp", f"sandcgi-conformance-{os.getuid()}-{CLONE}.json")
 
 
 def start_time(pid):
@@ -54,6 +57,7 @@ def start():
     if not os.access(house.FIXTURES, os.X_OK):
         sys.exit(f"serve: {house.FIXTURES} is not there; build it with: make tests/conformance/sandcgi-conformance")
     site = house.House()
+    sites.DIE_WITH_US.clear()  # it outlives this script
     try:
         site.start()
     except BaseException:

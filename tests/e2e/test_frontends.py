@@ -3,6 +3,7 @@ import http.server
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,7 +11,7 @@ import threading
 import fcgi
 import procs
 import sites
-from harness import TOP, Skip, at_test_end, check, contains, equal, test, wait_until
+from harness import TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
 from mcp import META_CAPABILITIES, META_VERSION, MODERN, Client
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -359,3 +360,31 @@ def _():
     check(site.settings["FILE_SECRET"] not in out and site.token not in out, "a secret is printed")
     with open(f"{TOP}/fcgi/README.md", encoding="utf-8") as file:
         contains(file.read(), "SANDBOX_MEMORY", "fcgi/README.md's table of settings")
+
+
+# ---- the tests' own ----
+
+@test("tests/conformance/serve: the server outlives the script, and another clone's leaves it alone", timeout=120)
+def _():
+    clone = new_folder("clone")
+    for part in ("nginx", "tests/lib", "tests/e2e", "tests/conformance"):
+        shutil.copytree(f"{TOP}/{part}", f"{clone}/{part}")
+    environment = os.environ | {"SANDCGI_CONFORMANCE_BINARY": sites.BINARY, "XDG_RUNTIME_DIR": new_folder("notes")}
+
+    def serve(top, *options):
+        done = subprocess.run([f"{top}/tests/conformance/serve", *options], env=environment, capture_output=True, text=True, check=False)
+        equal(done.returncode, 0, done.stderr)
+        return done.stdout.split()
+
+    def answers(url, token):
+        try:
+            return Client(url.removesuffix("/mcp"), token).request("ping").status == 200
+        except OSError:
+            return False
+    servers = []
+    for top in (TOP, clone):
+        at_test_end(serve, top, "--stop")
+        servers.append(serve(top))
+    check(all(answers(*one) for one in servers), "both answer")
+    equal(serve(clone, "--stop"), ["stopped"])
+    equal([answers(*one) for one in servers], [True, False])

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Counts of all stages, and the lines around them.
 
-: "${unsteady:?}"
+: "${unsteady=}"
 
 passed=0 failed=0 skipped=0
 # What failed, with what it said, to be read again right above the counts.

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The stages of run.sh, in their order; run.sh sets top, build and the choices.
-: "${top:?}" "${build:?}" "${unsteady:?}" "${only=}" "${chaos=}" "${engine_ours:?}"
+: "${top:?}" "${build:?}" "${unsteady=}" "${only=}" "${chaos=}" "${engine_ours=no}"
 
 # quietly NAME COMMAND…: shows the output only when the command fails.
 quietly() {

@@ -57,17 +57,18 @@ static int consent(const struct mcp_tool_call *c, const struct buf *message, con
     answer = consent_answer(c->elicitation);
     if (!answer) {
         mcp_need_add(need, CONSENT_KEY, CONSENT_METHOD,
-                     json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:s, s:b}}}}", "message",
+                     json_pack("{s:s, s:{s:s, s:{s:{s:s, s:s, s:s, s:b}}, s:[s]}}", "message",
                                buf_str(message), "requestedSchema", "type", "object", "properties",
                                "allow", "type", "boolean", "title", "Allow network access",
-                               "description", "Only for what was asked", "default", 1));
+                               "description", "Only for what was asked", "default", 0, "required",
+                               "allow"));
         need->state = json_string(CONSENT_KEY);
         return 0;
     }
     const char *action = json_get_string(answer, "action");
     const json_t *allow = json_object_get(json_object_get(answer, "content"), "allow");
-    /* Accepting is the consent, unless the form came back with the box not ticked. */
-    if (!action || strcmp(action, "accept") != 0 || (allow && !json_is_true(allow)))
+
+    if (!action || strcmp(action, "accept") != 0 || !json_is_true(allow))
         return err_set(e, ERR_DENIED,
                        "argument 'network': the user did not agree to network access; %s", refused);
     return 1;

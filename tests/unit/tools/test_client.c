@@ -165,21 +165,19 @@ static void what_is_not_shown_of_the_program_is_said(void **state)
 
 static void a_yes_runs_the_program_with_network(void **state)
 {
-    static const char *const yes[] = {
-        "{\"action\":\"accept\",\"content\":{\"allow\":true}}",
-        "{\"action\":\"accept\",\"content\":{}}",
-        "{\"action\":\"accept\"}",
-    };
-
     (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
-        json_auto_t *question = call("run_code", network_call("x"), modern(CAN_ELICIT), NULL);
-        fake_broker_push_ok("out", "[]");
-        json_auto_t *result = answer_modern("x", question, yes[i]);
-        assert_false(json_is_true(json_object_get(result, "isError")));
-        assert_int_equal(runs(), i + 1);
-        assert_true(json_is_true(json_object_get(json_array_get(fake_broker.runs, i), "network")));
-    }
+    json_auto_t *question = call("run_code", network_call("x"), modern(CAN_ELICIT), NULL);
+    const json_t *request = json_object_get(json_object_get(question, "inputRequests"), "network");
+    AUTO_FREE char *schema = json_dumps(
+        json_object_get(json_object_get(request, "params"), "requestedSchema"), JSON_COMPACT);
+    assert_contains(schema, "\"default\":false");
+    assert_contains(schema, "\"required\":[\"allow\"]");
+    fake_broker_push_ok("out", "[]");
+    json_auto_t *result = answer_modern("x", question,
+                                        "{\"action\":\"accept\",\"content\":{\"allow\":true}}");
+    assert_false(json_is_true(json_object_get(result, "isError")));
+    assert_int_equal(runs(), 1);
+    assert_true(json_is_true(json_object_get(json_array_get(fake_broker.runs, 0), "network")));
 }
 
 static void anything_else_does_not_run_it(void **state)
@@ -188,6 +186,8 @@ static void anything_else_does_not_run_it(void **state)
         "{\"action\":\"decline\"}",
         "{\"action\":\"cancel\"}",
         "{}",
+        "{\"action\":\"accept\"}",
+        "{\"action\":\"accept\",\"content\":{}}",
         "{\"action\":\"accept\",\"content\":{\"allow\":false}}",
         "{\"action\":\"accept\",\"content\":{\"allow\":\"true\"}}",
     };

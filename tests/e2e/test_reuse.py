@@ -217,6 +217,57 @@ def _():
     contains(pool.text(site), "each in a container of its own (SANDBOX_REUSE)")
 
 
+ENDS = {
+    "out_of_memory": {"python": "held = [bytearray(b'x') * (16 << 20) for _ in range(64)]", "bash": "head -c 400m /dev/zero | tail",
+                      "typescript": "const held = []; while (true) held.push(new Uint8Array(16 << 20).fill(1));"},
+    "timeout": {"python": "import os\nos.fork() or os.setsid()\nwhile True: pass", "bash": "setsid sleep 77.5 & while :; do :; done",
+                "typescript": "while (true);"},
+}
+
+
+@test("after a run that was killed, for its memory or its time, the next one gets a clean container at once", timeout=240)
+def _():
+    site = _site(warm.POOL, SANDBOX_MEMORY="128m")
+    for status, codes in ENDS.items():
+        for language, code in codes.items():
+            client, sandbox, row = _first(site, language)
+            result = client.run(code, language, timeout=2 if status == "timeout" else 60)
+            equal((result["runId"], result["status"]), (row["runId"], status), f"{language}: {result}")
+            result = client.run(CODES[language], language)
+            equal(result["status"], "ok")
+            check(result["stdout"].strip() != row["containerId"], f"{language}")
+            check(all(one["containerId"] != row["containerId"] for one in pool.unclaimed(site)), f"{language}: it is used again after {status}")
+            wait_until(lambda gone=row: not warm.container_of(site, gone["containerId"]), 30, "its container is gone")
+
+
+RANDOM = {
+    "python": """import os, random, secrets, ssl, tempfile, uuid
+import numpy
+print(os.uname().nodename, random.random(), random.Random().random(), random.getrandbits(60), secrets.token_hex(8), uuid.uuid4(), uuid.uuid1(),
+      ssl.RAND_bytes(8).hex(), next(tempfile._get_candidate_names()), numpy.random.rand(), numpy.random.randint(1 << 60),
+      numpy.random.default_rng().random(), numpy.random.RandomState().rand())""",
+    "typescript": """console.log(require("os").hostname(), Math.random(), crypto.randomUUID(), crypto.getRandomValues(new Uint32Array(2)).join(),
+      require("crypto").randomBytes(8).toString("hex"))""",
+    "bash": "echo $(uname -n) $RANDOM$RANDOM$RANDOM $SRANDOM $(mktemp -u) $(od -An -tx8 -N8 /dev/urandom)",
+}
+
+
+@test("runs in one container share no random state, whether libraries were loaded ahead or not", timeout=240)
+def _():
+    site = warm.idle_site("python=2,typescript=1,bash=1", SANDBOX_REUSE="conversation")
+    pool.wait_for(site, language="python", tier="preloaded", seconds=120)
+    for language, first in (("python", "import numpy"), ("python", ID), ("typescript", "1"), ("bash", "true")):
+        client = warm.new_client(site)
+        sandbox = client.run(first, language)["fileBaseUrl"].partition("/files/")[2].partition("/")[0]
+        rows = []
+        for served in (1, 2, 3):
+            _kept(site, sandbox, language, served)
+            rows.append(client.run(RANDOM[language], language)["stdout"].split())
+        names, *values = zip(*rows)
+        equal((len(set(names)), len(values) >= 4), (1, True), f"{rows}")
+        check(all(len(set(one)) == len(rows) for one in values), f"{language} after {first}: {rows}")
+
+
 @test("a location says never: its runs have a container each, others go on in the conversation's kept one", timeout=120)
 def _():
     site = sites.own({"SANDBOX_WARM": "bash=1", "SANDBOX_REUSE": "conversation"},

@@ -23,8 +23,7 @@ import os
 if "SANDBOX_HOOK" in os.environ:
     exec(open("/image/warm.py").read(), {"__name__": "warm", "add_packages": int})
 """
-# There is no limit of memory here.
-SKIPPED = ("runs out of memory",)
+NO_LIMIT = "runs out of memory"  # there is none of memory here
 # Where the system has an interpreter for the programs.
 SHELLS = {"python": "python3", "bash": "bash"}
 
@@ -158,12 +157,12 @@ class Survivors(Case):
     def test_traces_are_undone_or_found(self):
         def run(container, language, code):
             return container.run(SHELLS[language], "/tmp/script", code=code, timeout_ms=10000)
-        self.try_them([one for one in ATTACKERS if one[1] in SHELLS and one[0] not in SKIPPED], self.open, run, "new")
+        self.try_them([one for one in ATTACKERS if one[1] in SHELLS and NO_LIMIT not in one[0]], self.open, run, "new")
 
     def test_traces_are_undone_or_found_beside_a_template(self):
         def run(container, _, code):
             return container.run(code=code, timeout_ms=10000)
-        self.try_them([one for one in ATTACKERS if one[1] == "python" and one[0] not in SKIPPED], self.open_python, run, "warm")
+        self.try_them([one for one in ATTACKERS if one[1] == "python" and NO_LIMIT not in one[0]], self.open_python, run, "warm")
 
 
 if __name__ == "__main__":

@@ -127,6 +127,7 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
                                               .prompts = set ? NULL : ours->prompts,
                                               .n_prompts = set ? 0 : ours->n_prompts,
                                               .resources = set ? set->resources : ours->resources,
+                                              .named_argument = set ? NULL : "conversationId",
                                               .tasks = set ? NULL : ours->tasks,
                                               .app = &app->tools,
                                               .arguments = &args_tables,

@@ -1,4 +1,4 @@
-/* A tenant's files, page by page, and names for completion. */
+/* The files of a tenant's conversations, page by page, and names for completion. */
 #include "config.h"
 
 #include "common/jobs/job.h"
@@ -11,9 +11,7 @@
 #include <string.h>
 
 /* The cost of one page; it ends early there. */
-#define SANDBOXES_PER_PAGE 200
-#define ENTRIES_PER_PAGE   50000
-#define RECORDS_FOR_NAME   2000 /* conversations looked at for a completion, the newest */
+#define ENTRIES_PER_PAGE 50000
 
 struct page {
     struct job *job;
@@ -21,9 +19,11 @@ struct page {
     struct state_sandbox from; /* where it begins; "" = with the first sandbox */
     const char *from_name;     /* in that sandbox: behind this file; "" = with the first */
     size_t max;
+    char listed[BROKER_LISTED_MAX][SANDBOX_NAME_LEN + 1]; /* the sandboxes to be listed */
+    size_t n_listed;
     json_t *files;
     json_t *next; /* NULL: there is no more */
-    size_t sandboxes, entries;
+    size_t entries;
 };
 
 /* Sets conversation's sandbox and record; false for one that is gone or not this tenant's. */
@@ -34,7 +34,7 @@ static bool open_listed(const struct job_world *world, const char *tenant, const
 
     return state_read(world->root, sandbox_dir, record, &e) == 0 &&
            strcmp(record->tenant, tenant) == 0 &&
-           (!sb || sandbox_find_named(world->root, sandbox_dir, sb, &e) == 0);
+           sandbox_find_named(world->root, sandbox_dir, sb, &e) == 0;
 }
 
 /* Names that a client cannot use in a call are left out. */
@@ -78,7 +78,6 @@ static int add_sandbox(struct page *p, const struct state_sandbox *sandbox_dir, 
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     AUTO_SNAPSHOT struct snapshot files = {0};
 
-    p->sandboxes++;
     if (job_check_caller(p->job, e) < 0)
         return -1;
     if (!open_listed(p->job->world, p->tenant, sandbox_dir->name, &sb, &record))
@@ -90,6 +89,14 @@ static int add_sandbox(struct page *p, const struct state_sandbox *sandbox_dir, 
     return 0;
 }
 
+static bool is_listed(const struct page *p, const char *sandbox_dir)
+{
+    for (size_t i = 0; i < p->n_listed; i++)
+        if (strcmp(p->listed[i], sandbox_dir) == 0)
+            return true;
+    return false;
+}
+
 static int fill(struct page *p, struct err *e)
 {
     AUTO_STATE_LIST struct state_list sandboxes = {0};
@@ -99,10 +106,10 @@ static int fill(struct page *p, struct err *e)
     for (size_t i = 0; i < sandboxes.n && !p->next; i++) {
         const struct state_sandbox *sandbox_dir = &sandboxes.items[i];
 
-        if (p->from.name[0] && state_sandbox_compare(sandbox_dir, &p->from) < 0)
+        if (!is_listed(p, sandbox_dir->name) ||
+            (p->from.name[0] && state_sandbox_compare(sandbox_dir, &p->from) < 0))
             continue;
-        if (json_array_size(p->files) >= p->max || p->sandboxes >= SANDBOXES_PER_PAGE ||
-            p->entries >= ENTRIES_PER_PAGE)
+        if (json_array_size(p->files) >= p->max || p->entries >= ENTRIES_PER_PAGE)
             stop_at(p, sandbox_dir, "");
         else if (add_sandbox(p, sandbox_dir, e) < 0)
             return -1;
@@ -138,6 +145,26 @@ static int read_max(const json_t *request, size_t *out, struct err *e)
     return 0;
 }
 
+/* Conversations without files are passed over. */
+static int read_conversations(const json_t *conversations, struct page *p, struct err *e)
+{
+    const struct sandbox_root *root = p->job->world->root;
+    const json_t *one;
+
+    if (!json_is_array(conversations) || json_array_size(conversations) > BROKER_LISTED_MAX)
+        return err_set(e, ERR_INVALID, "list: conversations must be an array of at most %d",
+                       BROKER_LISTED_MAX);
+    for (size_t i = 0; (one = json_array_get(conversations, i)); i++) {
+        AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+        struct err none = ERR_INIT;
+
+        if (json_is_string(one) &&
+            sandbox_find(root, p->tenant, json_string_value(one), &sb, &none) == 0)
+            memcpy(p->listed[p->n_listed++], sb.name, sizeof p->listed[0]);
+    }
+    return 0;
+}
+
 json_t *job_list(struct job *job, struct err *e)
 {
     const json_t *request = job->request;
@@ -146,7 +173,8 @@ json_t *job_list(struct job *job, struct err *e)
     if (!p.tenant)
         return job_fail(e, ERR_INVALID, "list: the tenant is missing");
     if (read_max(request, &p.max, e) < 0 ||
-        read_after(json_object_get(request, "after"), &p, e) < 0)
+        read_after(json_object_get(request, "after"), &p, e) < 0 ||
+        read_conversations(json_object_get(request, "conversations"), &p, e) < 0)
         return NULL;
     p.files = json_array();
     if (fill(&p, e) < 0) {
@@ -174,25 +202,6 @@ static void add_name(struct names *n, const char *name)
         json_array_append_new(n->list, json_string(name));
 }
 
-static int conversation_names(struct job *job, const char *tenant, struct names *out, struct err *e)
-{
-    AUTO_STATE_LIST struct state_list sandboxes = {0};
-
-    if (state_list(job->world->root, tenant, &sandboxes, e) < 0)
-        return -1;
-    for (size_t i = 0; i < sandboxes.n && i < RECORDS_FOR_NAME; i++) {
-        AUTO_STATE_RECORD struct state_record record = {0};
-
-        if (json_array_size(out->list) == out->max)
-            break;
-        if (job_check_caller(job, e) < 0)
-            return -1;
-        if (open_listed(job->world, tenant, sandboxes.items[i].name, NULL, &record))
-            add_name(out, record.conversation);
-    }
-    return 0;
-}
-
 static int file_names(const struct job_world *world, const char *tenant, const char *conversation,
                       struct names *out, struct err *e)
 {
@@ -210,19 +219,17 @@ static int file_names(const struct job_world *world, const char *tenant, const c
 
 json_t *job_names(struct job *job, struct err *e)
 {
-    const struct job_world *world = job->world;
     const json_t *request = job->request;
     const char *tenant = json_get_string(request, "tenant");
     const char *conversation = json_get_string(request, "conversationId");
     struct names names = {.prefix = json_get_string(request, "prefix")};
 
-    if (!tenant || !names.prefix)
-        return job_fail(e, ERR_INVALID, "names: tenant or prefix is missing");
+    if (!tenant || !conversation || !names.prefix)
+        return job_fail(e, ERR_INVALID, "names: tenant, conversationId or prefix is missing");
     if (read_max(request, &names.max, e) < 0)
         return NULL;
     names.list = json_array();
-    if ((conversation ? file_names(world, tenant, conversation, &names, e)
-                      : conversation_names(job, tenant, &names, e)) < 0) {
+    if (file_names(job->world, tenant, conversation, &names, e) < 0) {
         json_decref(names.list);
         return NULL;
     }

@@ -4,6 +4,7 @@
 
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
+#include "common/rpc/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,4 +87,47 @@ const json_t *mcp_call_capabilities(const struct mcp_call *call)
     if (call->session)
         return json_object_get(call->session->record, "capabilities");
     return call->origin->stdio_client ? call->origin->stdio_client->capabilities : NULL;
+}
+
+/* ---- what was named ---- */
+
+static json_t *add_named(const json_t *now, void *ctx, struct err *e)
+{
+    json_t *values = json_is_array(now) ? json_copy((json_t *)(uintptr_t)now) : json_array();
+
+    (void)e;
+    json_array_remove(values, json_index_of(values, ctx)); /* ignored behind the end */
+    json_array_append_new(values, json_string(ctx));
+    if (json_array_size(values) > MCP_NAMED_MAX)
+        json_array_remove(values, 0);
+    return values;
+}
+
+const json_t *mcp_call_named(const struct mcp_call *call)
+{
+    if (call->origin->stdio_client)
+        return call->origin->stdio_client->named;
+    return call->session ? json_object_get(call->session->record, "named") : NULL;
+}
+
+void mcp_note_named(const struct mcp_call *call)
+{
+    struct mcp_stdio_client *stdio_client = call->origin->stdio_client;
+    const char *name = call->server->named_argument;
+    const char *value = name ? json_get_string(json_object_get(call->params, "arguments"), name)
+                             : NULL;
+    const json_t *known = mcp_call_named(call);
+    struct err e = ERR_INIT;
+
+    if (!value || !*value || strlen(value) > MCP_NAMED_LEN ||
+        json_index_of(known, value) < json_array_size(known))
+        return;
+    if (stdio_client) {
+        json_t *values = add_named(known, (void *)(uintptr_t)value, &e);
+        json_decref(stdio_client->named);
+        stdio_client->named = values;
+    } else if (call->session) { /* a record that is full keeps what it has */
+        mcp_session_set(call->server, call->session, "named", add_named, (void *)(uintptr_t)value,
+                        &e);
+    }
 }

@@ -89,6 +89,10 @@ int mcp_fail_err(struct mcp_call *call, const struct err *e);
 int mcp_refuse_cursor(struct mcp_call *call);
 /* What the client declared; NULL: unknown. */
 const json_t *mcp_call_capabilities(const struct mcp_call *call);
+/* Remembers which value of mcp_server.named_argument a request names. */
+void mcp_note_named(const struct mcp_call *call);
+/* The values that the session has named lately, an array; NULL: none, or there is no session. */
+const json_t *mcp_call_named(const struct mcp_call *call);
 
 /* ---- the methods ---- */
 

@@ -181,6 +181,7 @@ static void answer_request(struct mcp_call *call, const struct rpc_message *mess
         stdio_client->modern = true;
     read_trace(call->params, call->trace);
     memcpy(out->trace, call->trace, sizeof out->trace);
+    mcp_note_named(call); /* here: on stdio another process may run it */
     if (call->method && call->method->waits)
         rc = hand_over(call->origin, &call->failure);
     if (rc == 0)
@@ -431,5 +432,6 @@ void mcp_stdio_client_clear(struct mcp_stdio_client *stdio_client)
 {
     json_decref(stdio_client->capabilities);
     json_decref(stdio_client->subscriptions);
+    json_decref(stdio_client->named);
     *stdio_client = MCP_STDIO_CLIENT_INIT;
 }

@@ -56,8 +56,11 @@ struct mcp_server {
     const struct mcp_prompt *const *prompts; /* in the order of prompts/list, n_prompts */
     size_t n_prompts;
     const struct mcp_resources *resources; /* NULL: none */
-    const struct mcp_tasks *tasks;         /* NULL: none */
-    void *app;                             /* passed to the tools untouched */
+    /* The argument of tools and prompts whose values, as far as the session has named them, are
+     * what resources/list and completion offer; NULL: none. */
+    const char *named_argument;
+    const struct mcp_tasks *tasks; /* NULL: none */
+    void *app;                     /* passed to the tools untouched */
     struct mcp_tools_cache
         *tools_cache; /* of tools/list, made by mcp_tools_cache_new; NULL: none */
     int sessions_fd;  /* directory of the legacy sessions' files; -1: there are no sessions */
@@ -102,6 +105,7 @@ struct mcp_stdio_client {
     json_t *capabilities;   /* of the client, legacy; owned */
     int log_level;          /* legacy logging/setLevel (mcp_log_level_parse); -1: not set */
     json_t *subscriptions;  /* legacy resources/subscribe: array of URIs; owned */
+    json_t *named;          /* values of mcp_server.named_argument; owned */
     unsigned call, next_request; /* ids of requests to the client: sandcgi-<call>-<request> */
     /*
      * Called before a request that may wait is run, or a batch with one: 1: another process runs

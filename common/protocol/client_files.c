@@ -50,16 +50,17 @@ int broker_open_file(const struct broker_client *c, const char *conversation, co
     return fstat(fd, out) < 0 ? err_errno(e, "fstat of the file") : TAKE_FD(fd);
 }
 
-json_t *broker_list_files(const struct broker_client *c, const json_t *after, size_t max,
-                          struct err *e)
+json_t *broker_list_files(const struct broker_client *c, const json_t *conversations,
+                          const json_t *after, size_t max, struct err *e)
 {
-    return client_ask(c, e, OP_LIST, "{s:I, s:O*}", "max", (json_int_t)max, "after", after);
+    return client_ask(c, e, OP_LIST, "{s:O, s:I, s:O*}", "conversations", conversations, "max",
+                      (json_int_t)max, "after", after);
 }
 
 json_t *broker_names(const struct broker_client *c, const char *conversation, const char *prefix,
                      size_t max, struct err *e)
 {
-    return client_ask(c, e, OP_NAMES, "{s:s*, s:s, s:I}", "conversationId", conversation, "prefix",
+    return client_ask(c, e, OP_NAMES, "{s:s, s:s, s:I}", "conversationId", conversation, "prefix",
                       prefix, "max", (json_int_t)max);
 }
 

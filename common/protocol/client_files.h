@@ -14,18 +14,19 @@ json_t *broker_put_file(const struct broker_client *c, const char *conversation,
 int broker_open_file(const struct broker_client *c, const char *conversation, const char *name,
                      struct stat *out, struct err *e);
 
-#define BROKER_LIST_MAX 1000 /* files of one page, names of one answer */
+#define BROKER_LIST_MAX   1000 /* files of one page, names of one answer */
+#define BROKER_LISTED_MAX 64   /* conversations of one list */
 
 /*
- * One page of a tenant's files: {"files":[{conversationId, name, size, modified (Unix seconds)}],
- * "next"?: …}; the newest sandbox first, its files by name. after is the "next" of the page before
- * (it is checked), NULL: the first page. A short page may have a next.
+ * One page of the files of these conversations, an array of up to BROKER_LISTED_MAX:
+ * {"files":[{conversationId, name, size, modified (Unix seconds)}], "next"?: …}; the newest sandbox
+ * first, its files by name. after is the "next" of the page before (it is checked), NULL: the first
+ * page. A short page may have a next.
  */
-json_t *broker_list_files(const struct broker_client *c, const json_t *after, size_t max,
-                          struct err *e);
+json_t *broker_list_files(const struct broker_client *c, const json_t *conversations,
+                          const json_t *after, size_t max, struct err *e);
 
-/* Up to max names that begin with prefix, an array of strings: of the tenant's conversations
- * (conversation NULL), the newest first, or of one conversation's files. */
+/* Up to max names of the conversation's files that begin with prefix, an array of strings. */
 json_t *broker_names(const struct broker_client *c, const char *conversation, const char *prefix,
                      size_t max, struct err *e);
 

@@ -20,11 +20,12 @@ static const struct {
     {"test://watched-resource", "Watched resource", "text/plain", "Watch this."},
 };
 
-static json_t *list(void *app, const char *tenant, const char *cursor, char **out_next,
-                    struct err *e)
+static json_t *list(void *app, const char *tenant, const json_t *named, const char *cursor,
+                    char **out_next, struct err *e)
 {
     (void)app;
     (void)tenant;
+    (void)named;
     (void)e;
     json_t *page = json_array();
     *out_next = NULL;

@@ -21,15 +21,15 @@ static const struct mcp_resources *owner(const char *uri)
 }
 
 /* The fixtures on the first page, real files behind them; those cannot be had without a broker. */
-static json_t *list(void *app, const char *tenant, const char *cursor, char **out_next,
-                    struct err *e)
+static json_t *list(void *app, const char *tenant, const json_t *named, const char *cursor,
+                    char **out_next, struct err *e)
 {
     struct err ignored = ERR_INIT;
 
     if (cursor && *cursor)
-        return tools_resources.list(app, tenant, cursor, out_next, e);
-    json_t *page = fixture_resources.list(app, tenant, cursor, out_next, e);
-    json_auto_t *files = tools_resources.list(app, tenant, cursor, out_next, &ignored);
+        return tools_resources.list(app, tenant, named, cursor, out_next, e);
+    json_t *page = fixture_resources.list(app, tenant, named, cursor, out_next, e);
+    json_auto_t *files = tools_resources.list(app, tenant, named, cursor, out_next, &ignored);
     if (files)
         json_array_extend(page, files);
     return page;

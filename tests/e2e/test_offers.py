@@ -10,16 +10,25 @@ import network
 import sites
 from harness import at_test_end, check, contains, equal, new_folder, test, wait_until
 from mcp import META_CAPABILITIES, META_VERSION, MODERN
+from streams import Session
 from test_streams import _listen, _site
 
 TEMPLATE = "sandbox://{conversationId}/{+path}"
 CAN_ASK = {META_VERSION: MODERN, META_CAPABILITIES: {"elicitation": {}}}
 
 
-def _all_resources(client):
+def _naming(client, *conversations):
+    """A session that has named these conversations."""
+    session = Session(client)
+    for one in conversations:
+        session.request("tools/call", {"name": "list_files", "arguments": {"conversationId": one}})
+    return session
+
+
+def _all_resources(session):
     found, cursor, pages = [], None, 0
     while True:
-        page = client.result("resources/list", {"cursor": cursor} if cursor else {})
+        page = session.result("resources/list", {"cursor": cursor} if cursor else {})
         found += page["resources"]
         cursor, pages = page.get("nextCursor"), pages + 1
         if not cursor:
@@ -36,13 +45,14 @@ def _sandboxes(site):
     return [name for name in os.listdir(site.root) if len(name) == 64]
 
 
-@test("the files of all conversations are listed page by page, each once, the newest conversation first")
+@test("the files of the conversations that a session has named are listed page by page, each once")
 def _():
     client = sites.own().client()
     first, second = "first " + secrets.token_hex(3), "second/" + secrets.token_hex(3)
     client.run("import os\nfor i in range(150): open(f'{i:03}.csv', 'w').write('x' * i)\nos.symlink('/etc/passwd', 'link')", conversation=first)
     client.upload("späte Datei.txt", b"text", conversation=second)
-    found, pages = _all_resources(client)
+    session = _naming(client, first, second)
+    found, pages = _all_resources(session)
     equal((len(found), pages), (151, 2))
     equal(len({one["uri"] for one in found}), 151, "each once")
     late = next(one for one in found if one["name"] == "späte Datei.txt")
@@ -52,7 +62,7 @@ def _():
     equal(_read(client, late["uri"])["text"], "text")
     check(not any("link" in one["name"] for one in found), "links are no files")
     for cursor in ("nonsense", "e30=", "AAAA"):
-        equal(client.request("resources/list", {"cursor": cursor}).error_code(), -32602, cursor)
+        equal(session.request("resources/list", {"cursor": cursor}).error_code(), -32602, cursor)
 
 
 @test("resources are read as text or base64, up to a bound, and only by their tenant")
@@ -71,7 +81,7 @@ def _():
     contains(big["message"], "70000 bytes")
     other = client.with_token(token)
     wait_until(lambda: other.request("ping").status == 200, 5, "the other tenant's token is known")
-    equal(_all_resources(other)[0], [], "another tenant's list")
+    equal(_all_resources(_naming(other, client.conversation))[0], [], "another tenant's list")
     before = sorted(_sandboxes(site))
     for bad in (uri + "a.csv", uri + "no.csv", uri + "../a", "sandbox://guess/a", "file:///etc/passwd", uri + "%2e%2e/a"):
         equal(other.request("resources/read", {"uri": bad}).error_code(), -32002, bad)
@@ -133,9 +143,30 @@ def _():
     equal(client.request("prompts/get", {"name": "make_chart", "arguments": {}}).error_code(), -32602)
 
 
+@test("a session is offered what it has named, and nothing else of its token's conversations; without a session nothing is")
+def _():
+    client, other = sites.client(), sites.client()
+    client.upload("mine.csv", b"1")
+    other.upload("theirs.csv", b"1")
+
+    def offered(session):
+        listed = [one["name"] for one in session.result("resources/list")["resources"]]
+        params = {"ref": {"type": "ref/resource", "uri": TEMPLATE}, "argument": {"name": "conversationId", "value": ""}}
+        return listed, session.result("completion/complete", params)["completion"]["values"]
+    first, second = _naming(client, client.conversation), _naming(client)
+    equal(offered(first), (["mine.csv"], [client.conversation]))
+    equal(offered(second), ([], []))
+    second.request("tools/call", {"name": "list_files", "arguments": {"conversationId": other.conversation}})
+    equal(offered(second), (["theirs.csv"], [other.conversation]))
+    equal(offered(first), (["mine.csv"], [client.conversation]))
+    equal(offered(client), ([], []))
+    equal(client.modern("resources/list").json()["result"]["resources"], [])
+
+
 @test("conversations, files and languages are completed")
 def _():
     client = sites.client()
+    session = _naming(client, client.conversation)
     client.upload("data/may.csv", b"1")
     client.upload("data/june.csv", b"1")
 
@@ -143,7 +174,7 @@ def _():
         params = {"ref": ref, "argument": {"name": name, "value": value}}
         if context:
             params["context"] = {"arguments": context}
-        return client.result("completion/complete", params)["completion"]["values"]
+        return session.result("completion/complete", params)["completion"]["values"]
 
     resource, chart = {"type": "ref/resource", "uri": TEMPLATE}, {"type": "ref/prompt", "name": "make_chart"}
     equal(values(resource, "conversationId", client.conversation[:-3]), [client.conversation])

@@ -10,11 +10,13 @@ from streams import Session
 LATEST = {"MCP-Protocol-Version": "2025-11-25"}
 
 
-def _listed(client):
-    """All resources of the tenant, page by page: [(uri, resource)]."""
+def _listed(client, conversation):
+    """The resources of a session that has named the conversation, page by page: [(uri, resource)]."""
+    session = Session(client)
+    session.request("tools/call", {"name": "list_files", "arguments": {"conversationId": conversation}})
     found, cursor = [], None
     for _ in range(1000):
-        page = client.result("resources/list", {"cursor": cursor} if cursor else {}, LATEST)
+        page = session.result("resources/list", {"cursor": cursor} if cursor else {})
         found += page["resources"]
         cursor = page.get("nextCursor")
         if not cursor:
@@ -31,7 +33,7 @@ def _():
     client = sites.client()
     client.run("mkdir -p 'sub dir'; for i in $(seq 250); do echo $i > f$i.txt; done; printf '\\211PNG\\r\\n\\032\\n' > p.png; "
                "echo x > 'sub dir/\u00e9 ?#%.md'; ln -s f1.txt link", "bash")
-    listed, n = _listed(client)
+    listed, n = _listed(client, client.conversation)
     equal(n, len(listed), "each once")
     mine = {uri: one for uri, one in listed.items() if uri.startswith(f"sandbox://{client.conversation}/")}
     equal(len(mine), 252)
@@ -100,8 +102,8 @@ def _():
     other = site.client().with_token(token)
     wait_until(lambda: other.request("ping").status == 200, 5, "nginx knows the new token")
     uri = f"sandbox://{client.conversation}/mine.txt"
-    check(uri in _listed(client)[0], "not in the owner's list")
-    check(uri not in _listed(other)[0], "in another tenant's list")
+    check(uri in _listed(client, client.conversation)[0], "not in the owner's list")
+    check(uri not in _listed(other, client.conversation)[0], "in another tenant's list")
     check(other.request("resources/read", {"uri": uri}, headers=LATEST).error_code() in (-32002, -32602), "read")
 
 

@@ -349,15 +349,15 @@ int broker_open_file(const struct broker_client *c, const char *conversation, co
     return TAKE_FD(fd);
 }
 
-json_t *broker_list_files(const struct broker_client *c, const json_t *after, size_t max,
-                          struct err *e)
+json_t *broker_list_files(const struct broker_client *c, const json_t *conversations,
+                          const json_t *after, size_t max, struct err *e)
 {
     json_t *page = json_array_get(fake_broker.pages, 0);
     json_t *asked_after = after ? json_deep_copy(after) : json_null();
 
     json_array_append_new(fake_broker.lists,
-                          json_pack("{s:s, s:o, s:I}", "tenant", c->tenant, "after", asked_after,
-                                    "max", (json_int_t)max));
+                          json_pack("{s:s, s:O, s:o, s:I}", "tenant", c->tenant, "conversations",
+                                    conversations, "after", asked_after, "max", (json_int_t)max));
     if (!page) {
         *e = fake_broker.trouble;
         return NULL;

@@ -286,11 +286,12 @@ const size_t mcp_offer_n_prompts = ARRAY_LEN(mcp_offer_prompts);
 
 /* ---- resources ---- */
 
-static json_t *list(void *app, const char *tenant, const char *cursor, char **out_next,
-                    struct err *e)
+static json_t *list(void *app, const char *tenant, const json_t *named, const char *cursor,
+                    char **out_next, struct err *e)
 {
     (void)app;
     (void)tenant;
+    (void)named;
     if (cursor && *cursor && strcmp(cursor, "2") != 0) {
         err_set(e, ERR_INVALID, "unknown cursor");
         return NULL;

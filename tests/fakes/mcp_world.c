@@ -111,6 +111,7 @@ void mcp_world_init(struct mcp_world *w)
                                     .prompts = mcp_offer_prompts,
                                     .n_prompts = mcp_offer_n_prompts,
                                     .resources = &mcp_offer_resources,
+                                    .named_argument = "topic",
                                     .tasks = &mcp_offer_tasks,
                                     .sessions_fd = open(w->folder, O_RDONLY | O_DIRECTORY),
                                     .session_ttl_s = 3600,

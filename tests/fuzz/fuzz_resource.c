@@ -36,7 +36,8 @@ static void try_cursor(const char *text)
 
     tools_world_init(&world);
     fake_broker_push_page("{\"files\":[]}");
-    json_auto_t *page = tools_resources.list(&world.app, "me", text, &next, &e);
+    json_auto_t *named = json_pack("[s]", "c");
+    json_auto_t *page = tools_resources.list(&world.app, "me", named, text, &next, &e);
     PROMISE(page || e.kind == ERR_INVALID);
     PROMISE(json_array_size(fake_broker.lists) == (page ? 1 : 0));
     PROMISE(!next);

@@ -36,10 +36,11 @@ struct mcp_prompt {
 };
 
 struct mcp_resources {
-    /* One page: array of {uri, name, title?, mimeType?, size?, annotations?}. cursor NULL or "":
-     * the first; *out_next (heap) NULL: the last. ERR_INVALID: not a cursor of ours. */
-    json_t *(*list)(void *app, const char *tenant, const char *cursor, char **out_next,
-                    struct err *e);
+    /* One page: array of {uri, name, title?, mimeType?, size?, annotations?}. named: the values of
+     * mcp_server.named_argument that the session has named, may be NULL. cursor NULL or "": the
+     * first; *out_next (heap) NULL: the last. ERR_INVALID: not a cursor of ours. */
+    json_t *(*list)(void *app, const char *tenant, const json_t *named, const char *cursor,
+                    char **out_next, struct err *e);
     /* Array of {uriTemplate, name, …}; new reference. */
     json_t *(*templates)(void *app);
     /* The contents array: [{uri, mimeType, text | blob}]. ERR_NOT_FOUND: unknown to this tenant;

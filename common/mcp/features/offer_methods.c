@@ -166,7 +166,7 @@ int mcp_resources_list(struct mcp_call *call, json_t **out_result)
         return -1;
     if (cursor && !json_is_null(cursor) && !json_get_string(call->params, "cursor"))
         return mcp_fail_params(call, "unknown cursor");
-    page = r ? r->list(call->server->app, call->origin->tenant,
+    page = r ? r->list(call->server->app, call->origin->tenant, mcp_call_named(call),
                        json_get_string(call->params, "cursor"), &next, &e)
              : json_array();
     if (!page)
@@ -287,8 +287,23 @@ static int complete_resource(struct mcp_call *call, const struct completion *q, 
     return 0;
 }
 
+/* Those that the session has named and that begin with prefix. */
+static json_t *complete_named(const struct mcp_call *call, const char *prefix)
+{
+    json_t *values = json_array(), *one;
+    size_t i;
+
+    json_array_foreach((json_t *)(uintptr_t)mcp_call_named(call), i, one)
+    {
+        if (strncmp(json_string_value(one), prefix, strlen(prefix)) == 0)
+            json_array_append(values, one);
+    }
+    return values;
+}
+
 int mcp_complete(struct mcp_call *call, json_t **out_result)
 {
+    const char *named_argument = call->server->named_argument;
     struct completion q;
     json_t *values = NULL;
     const char *type;
@@ -306,6 +321,8 @@ int mcp_complete(struct mcp_call *call, json_t **out_result)
         rc = mcp_fail_params(call, "params.ref.type must be ref/prompt or ref/resource");
     if (rc < 0)
         return -1;
+    if (!values && named_argument && strcmp(q.argument, named_argument) == 0)
+        values = complete_named(call, q.value);
     if (!values)
         values = json_array();
     total = json_array_size(values);

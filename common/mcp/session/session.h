@@ -2,7 +2,7 @@
  * Legacy sessions: one small file each in the directory mcp_server.sessions_fd, so that any worker
  * can serve any of them. The id is 64 hex digits, 16 of its tenant and 48 random ones, and the
  * file's name; the record is a JSON object: {tenant, offer?, revision, capabilities, clientInfo?,
- * logLevel?, subscriptions?, createdAt}. A session of another tenant, or of another
+ * logLevel?, subscriptions?, named?, createdAt}. A session of another tenant, or of another
  * mcp_server.offer, is reported as unknown. Sessions expire session_ttl_s after their last use.
  */
 #pragma once
@@ -17,6 +17,8 @@
 #define MCP_SESSION_ID_LEN      64
 #define MCP_SUBSCRIPTIONS_MAX   256   /* per session or listen */
 #define MCP_SUBSCRIPTIONS_BYTES 16384 /* their URIs together */
+#define MCP_NAMED_MAX           32    /* values that a session has named */
+#define MCP_NAMED_LEN           256   /* of one */
 #define MCP_SESSION_RECORD_MAX  (64u * 1024)
 
 struct mcp_session {

@@ -81,8 +81,8 @@ static json_t *entry_new(const char *conversation, const char *name, const json_
     return entry;
 }
 
-static json_t *resources_list(void *app, const char *tenant, const char *cursor, char **out_next,
-                              struct err *e)
+static json_t *resources_list(void *app, const char *tenant, const json_t *named,
+                              const char *cursor, char **out_next, struct err *e)
 {
     struct broker_client client = tools_client(app, tenant, -1);
     json_auto_t *after = NULL;
@@ -90,7 +90,9 @@ static json_t *resources_list(void *app, const char *tenant, const char *cursor,
     *out_next = NULL;
     if (cursor && *cursor && !(after = cursor_read(cursor, e)))
         return NULL;
-    json_auto_t *page = broker_list_files(&client, after, PAGE_FILES, e);
+    if (json_array_size(named) == 0)
+        return json_array();
+    json_auto_t *page = broker_list_files(&client, named, after, PAGE_FILES, e);
     if (!page) {
         report_soften(e);
         return NULL;
@@ -165,8 +167,6 @@ static json_t *resources_complete(void *app, const char *tenant, const char *uri
 
     if (strcmp(uri_template, URI_TEMPLATE) != 0)
         return NULL;
-    if (strcmp(argument, URI_VARIABLE_CONVERSATION) == 0)
-        return complete_name(app, tenant, NULL, value);
     return conversation && strcmp(argument, URI_VARIABLE_PATH) == 0
                ? complete_name(app, tenant, conversation, value)
                : NULL;

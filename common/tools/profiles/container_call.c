@@ -181,9 +181,10 @@ void container_add_command(const json_t *result, struct buf *out)
 #define URI_TAIL "/logs"
 
 /* That server lists no resources. */
-static json_t *logs_list(void *app, const char *tenant, const char *cursor, char **out_next,
-                         struct err *e)
+static json_t *logs_list(void *app, const char *tenant, const json_t *named, const char *cursor,
+                         char **out_next, struct err *e)
 {
+    (void)named;
     (void)app;
     (void)tenant;
     *out_next = NULL;

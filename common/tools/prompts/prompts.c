@@ -165,8 +165,6 @@ static json_t *prompt_complete(void *app, const char *tenant, const char *argume
 {
     const char *conversation = json_get_string(context, "conversationId");
 
-    if (strcmp(argument, "conversationId") == 0)
-        return complete_name(app, tenant, NULL, value);
     if (strcmp(argument, "language") == 0)
         return complete_language(app, value);
     if (strcmp(argument, "format") == 0) {

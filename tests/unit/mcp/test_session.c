@@ -191,6 +191,52 @@ static void what_a_call_left_that_was_killed_is_swept(void **state)
     assert_int_equal(count_files(w), 1);
 }
 
+#define NAMES(value)                                                                               \
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"prompts/get\",\"params\":{\"name\":\"plain\","     \
+    "\"arguments\":{\"topic\":\"" value "\"}}}"
+#define COMPLETES                                                                                  \
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"completion/complete\",\"params\":{"                \
+    "\"ref\":{\"type\":\"ref/resource\",\"uri\":\"test://{x}\"},"                                  \
+    "\"argument\":{\"name\":\"topic\",\"value\":\"b\"}}}"
+
+static void expect_offered(struct mcp_world *w, const char *values)
+{
+    struct asked a = mcp_world_ask(w, COMPLETES);
+
+    assert_contains(a.text, values);
+    asked_clear(&a);
+}
+
+static void a_session_is_offered_what_it_has_named(void **state)
+{
+    static const char *const asks[] = {NAMES("birds"), NAMES("fish"), NAMES("bees"),
+                                       NAMES("birds")};
+    struct mcp_world *w = *state;
+    char text[512];
+
+    mcp_world_start(w, "2025-06-18", "{}");
+    expect_offered(w, "\"values\":[],");
+    for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
+        struct asked a = mcp_world_ask(w, asks[i]);
+        asked_clear(&a);
+    }
+    expect_offered(w, "\"values\":[\"birds\",\"bees\"],");
+    for (int i = 0; i < MCP_NAMED_MAX; i++) { /* the oldest give way */
+        snprintf(text, sizeof text, NAMES("b%d"), i);
+        struct asked a = mcp_world_ask(w, text);
+        asked_clear(&a);
+    }
+    snprintf(text, sizeof text, "\"total\":%d,", MCP_NAMED_MAX);
+    expect_offered(w, "\"values\":[\"b0\",");
+    expect_offered(w, text);
+    mcp_world_start(w, "2025-06-18", "{}"); /* another one, of the same tenant */
+    expect_offered(w, "\"values\":[],");
+    w->origin.session = NULL;
+    struct asked a = mcp_world_ask(w, NAMES("birds"));
+    asked_clear(&a);
+    expect_offered(w, "\"values\":[],");
+}
+
 /* Makes a session of the tenant, last used so long ago. */
 static void start(struct mcp_world *w, const char *tenant, int age_s, char id[])
 {
@@ -461,6 +507,7 @@ int main(void)
         TEST(an_expired_session_is_unknown_and_swept),
         TEST(responses_come_to_the_call_that_asked),
         TEST(what_a_call_left_that_was_killed_is_swept),
+        TEST(a_session_is_offered_what_it_has_named),
         TEST(a_tenant_with_its_share_of_sessions_loses_its_own),
         TEST(among_many_sessions_few_are_looked_at_and_used_ones_stay),
         TEST(without_room_for_a_session_a_client_is_served),

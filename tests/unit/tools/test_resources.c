@@ -11,9 +11,12 @@
 static struct tools_world world;
 static const struct mcp_resources *const r = &tools_resources;
 
+static json_t *named; /* conversations */
+
 static int set_up(void **state)
 {
     (void)state;
+    named = json_pack("[s]", "a b");
     tools_world_init(&world);
     return 0;
 }
@@ -22,6 +25,7 @@ static int tear_down(void **state)
 {
     (void)state;
     tools_world_clear(&world);
+    json_decref(named);
     return 0;
 }
 
@@ -34,7 +38,7 @@ static void a_page_tells_what_is_known_of_each_file(void **state)
     fake_broker_push_page("{\"files\":[{\"conversationId\":\"a b\",\"name\":\"d/x.csv\",\"size\":5,"
                           "\"modified\":1000000000},{\"conversationId\":\"a b\",\"name\":\"noext\","
                           "\"size\":0,\"modified\":-1}]}");
-    json_auto_t *page = r->list(&world.app, "me", NULL, &next, &e);
+    json_auto_t *page = r->list(&world.app, "me", named, NULL, &next, &e);
     AUTO_FREE char *text = json_dumps(page, JSON_COMPACT);
     assert_string_equal(text, "[{\"uri\":\"sandbox://a%20b/d/x.csv\",\"name\":\"d/x.csv\","
                               "\"mimeType\":\"text/csv\",\"size\":5,"
@@ -42,6 +46,13 @@ static void a_page_tells_what_is_known_of_each_file(void **state)
                               "{\"uri\":\"sandbox://a%20b/noext\",\"name\":\"noext\",\"size\":0}]");
     assert_null(next);
     assert_string_equal(json_get_string(json_array_get(fake_broker.lists, 0), "tenant"), "me");
+    assert_true(
+        json_equal(json_object_get(json_array_get(fake_broker.lists, 0), "conversations"), named));
+    json_array_clear(named);
+    json_auto_t *none = r->list(&world.app, "me", named, NULL, &next, &e);
+    json_auto_t *nor = r->list(&world.app, "me", NULL, NULL, &next, &e);
+    assert_int_equal(json_array_size(none) + json_array_size(nor), 0);
+    assert_int_equal(json_array_size(fake_broker.lists), 1);
 }
 
 static void times_that_no_date_can_tell_are_left_out(void **state)
@@ -53,7 +64,7 @@ static void times_that_no_date_can_tell_are_left_out(void **state)
     fake_broker_push_page("{\"files\":[{\"conversationId\":\"c\",\"name\":\"a.csv\",\"size\":1,"
                           "\"modified\":9223372036854775807},{\"conversationId\":\"c\","
                           "\"name\":\"b.csv\",\"size\":1,\"modified\":253402300800}]}");
-    json_auto_t *page = r->list(&world.app, "me", "", &next, &e);
+    json_auto_t *page = r->list(&world.app, "me", named, "", &next, &e);
     assert_int_equal(json_array_size(page), 2);
     assert_null(json_object_get(json_array_get(page, 0), "annotations"));
     assert_null(json_object_get(json_array_get(page, 1), "annotations"));
@@ -69,10 +80,10 @@ static void a_cursor_brings_back_where_the_broker_stopped(void **state)
     fake_broker_push_page("{\"files\":[],\"next\":{\"created\":7,\"sandbox\":\"ab\",\"name\":"
                           "\"\xc3\xa4\"}}");
     fake_broker_push_page("{\"files\":[]}");
-    json_auto_t *first = r->list(&world.app, "me", NULL, &next, &e);
+    json_auto_t *first = r->list(&world.app, "me", named, NULL, &next, &e);
     assert_non_null(first);
     assert_non_null(next);
-    json_auto_t *second = r->list(&world.app, "me", next, &last, &e);
+    json_auto_t *second = r->list(&world.app, "me", named, next, &last, &e);
     assert_non_null(second);
     assert_null(last);
     AUTO_FREE char *after = json_dumps(
@@ -91,7 +102,7 @@ static void a_cursor_that_is_none_is_refused_before_the_broker_hears_of_it(void 
         struct err e = ERR_INIT;
         char *next = NULL;
 
-        assert_null(r->list(&world.app, "me", cursors[i], &next, &e));
+        assert_null(r->list(&world.app, "me", named, cursors[i], &next, &e));
         assert_int_equal(e.kind, ERR_INVALID);
         assert_null(next);
     }
@@ -104,7 +115,7 @@ static void trouble_is_told_without_internals(void **state)
     char *next = NULL;
 
     (void)state;
-    assert_null(r->list(&world.app, "me", NULL, &next, &e));
+    assert_null(r->list(&world.app, "me", named, NULL, &next, &e));
     assert_int_equal(e.kind, ERR_UNAVAILABLE);
     assert_null(strstr(e.text, "secret"));
 }
@@ -212,13 +223,10 @@ static void the_template_and_its_variables(void **state)
     json_auto_t *templates = r->templates(&world.app);
     const char *template = json_get_string(json_array_get(templates, 0), "uriTemplate");
     json_auto_t *context = json_pack("{s:s}", "conversationId", "one");
-    json_auto_t *conversations = r->complete(&world.app, "me", template, "conversationId", "o",
-                                             NULL);
     json_auto_t *files = r->complete(&world.app, "me", template, "path", "d/", context);
     assert_string_equal(template, "sandbox://{conversationId}/{+path}");
-    assert_int_equal(json_array_size(conversations), 2);
     assert_int_equal(json_array_size(files), 2);
-    AUTO_FREE char *asked = json_dumps(json_array_get(fake_broker.lists, 1), JSON_COMPACT);
+    AUTO_FREE char *asked = json_dumps(json_array_get(fake_broker.lists, 0), JSON_COMPACT);
     assert_string_equal(asked, "{\"tenant\":\"me\",\"conversationId\":\"one\",\"prefix\":\"d/\","
                                "\"max\":100}");
     assert_null(r->complete(&world.app, "me", template, "path", "d", NULL));
@@ -226,7 +234,7 @@ static void the_template_and_its_variables(void **state)
     assert_null(r->complete(&world.app, "me", "file://{x}", "path", "", context));
     json_decref(fake_broker.names);
     fake_broker.names = NULL;
-    assert_null(r->complete(&world.app, "me", template, "conversationId", "o", NULL));
+    assert_null(r->complete(&world.app, "me", template, "path", "o", context));
 }
 
 int main(void)

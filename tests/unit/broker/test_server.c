@@ -215,10 +215,11 @@ static void an_end_that_does_not_wait_ends_what_runs_and_refuses_what_waits(void
 
 /* ---- waiting containers ---- */
 
-static void wait_for_pool(struct broker_world *w, size_t wanted)
+/* On a slow machine calls come faster than containers start, so that more are kept for a while. */
+static void wait_for_pool(struct broker_world *w, size_t least)
 {
     struct deadline d = deadline_in_ms(20000);
-    while (bw_waiting(w) != wanted) {
+    while (bw_waiting(w) < least) {
         assert_false(deadline_passed(d));
         poll(NULL, 0, 10);
     }

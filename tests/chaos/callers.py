@@ -13,8 +13,9 @@ from mcp import ToolError
 BROKEN = (OSError, http.client.HTTPException, ssl.SSLError)
 # What a server under attack may say instead of an answer.
 HONEST_STATUS = (408, 429, 500, 502, 503, 504)
-HONEST_TEXT = ("try again", "container engine does not answer", "disk is nearly full", "lost", "could not read or write", "is stopping",
+HONEST_TEXT = ("try again", "disk is nearly full", "lost", "could not read or write", "is stopping",
                "no space", "at the moment")
+ENGINE_TEXT = "container engine does not answer"
 HONEST_END = ("busy", "lost", "killed", "timeout", "cancelled", "running", "disk_limit", "out_of_memory")
 
 
@@ -36,6 +37,7 @@ class Ledger:
         self.wrong = []
         self.slowest = 0.0
         self.act = "the start"  # under way, or the latest
+        self.engine_away = collections.deque([False], 3)  # of the latest acts: may the engine be out of reach?
 
     def note(self, begun, outcome, text=""):
         with self.lock:
@@ -91,7 +93,7 @@ class Caller(threading.Thread):
             self.client.close()
             self.ledger.note(begun, "refused", f"cut off: {type(problem).__name__}")
         except ToolError as told:
-            honest = any(words in told.text for words in HONEST_TEXT)
+            honest = any(self.ledger.engine_away) if ENGINE_TEXT in told.text else any(words in told.text for words in HONEST_TEXT)
             self.ledger.note(begun, "refused" if honest else "wrong", told.text)
         except Exception as problem:  # pylint: disable=broad-except
             self.ledger.note(begun, "wrong", f"{call.__name__}: {problem!r}"[:600])

@@ -68,6 +68,7 @@ def make_site():
 def strike(stage, act, goal, ledger):
     """One act; the time to the next right answer, as a text, and whether it came at all."""
     ledger.act = act.__name__
+    ledger.engine_away.append(goal == acts.ENGINE or act.__name__.startswith("limit"))  # a limit may keep the broker from it
     try:
         act(stage)
     except harness.Skip as reason:

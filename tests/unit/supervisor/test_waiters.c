@@ -316,20 +316,21 @@ static void address_close(struct broker_address *h)
 
 static void the_next_main_process_is_offered_the_run(void **state)
 {
+    static const char lasts[] = "out one\nsleep 60000";
     WORLD(w);
     struct broker_address h;
     struct err e = ERR_INIT;
     json_t *head;
     int theirs;
     address_open(&h);
-    int ask = world_ask("out one\nsleep 1500\nout two", NULL, &head, &theirs);
+    int ask = world_ask(lasts, NULL, &head, &theirs);
     close(ask);
     close(theirs);
     w.config.path = h.path;
     w.client = sock_connect_unix(h.path, &e);
     w.start.connection = address_accept(&h);
     w.head = head;
-    const struct run_request request = {.code = {"out one\nsleep 1500\nout two", 26}};
+    const struct run_request request = {.code = {lasts, sizeof lasts - 1}};
     json_auto_t *body = wire_run_body_new(&request);
     assert_works(wire_send(w.client, body, -1, &e), e);
     world_go(&w);
@@ -346,9 +347,10 @@ static void the_next_main_process_is_offered_the_run(void **state)
         world_expect_text(adopt, "state", "running");
     }
     int poll = world_hand(&w, "get_run", json_pack("{s:i}", "waitMs", WORLD_LONG));
-    json_auto_t *result = world_result(poll, "ok");
-    world_expect_text(result, "stdout", "one\ntwo\n");
-    json_decref(world_result(w.client, "ok"));
+    world_say_cancel(w.client);
+    json_auto_t *result = world_result(poll, "cancelled");
+    world_expect_text(result, "stdout", "one\n");
+    json_decref(world_result(w.client, "cancelled"));
     world_expect_is(&w, "ended", NULL);
     world_expect_end(&w, WORLD_LONG);
     address_close(&h);

@@ -88,9 +88,7 @@ def fork(fds):
     """Makes a child of the entry program's with these descriptors; true in that one."""
     sys.stdout.flush()
     reader, writer = os.pipe()
-    between = os.fork()
-    if between == 0 and os.fork() > 0:
-        os._exit(0)
+    between = os.fork()  # warm.so forks twice
     if between > 0:
         os.waitpid(between, 0)
         for fd in (reader, writer, *fds):

@@ -30,21 +30,38 @@ def importable(path):
     return path.endswith(MODULE_FILES) or os.path.isdir(path) and any(f.startswith("__init__.") for f in os.listdir(path))
 
 
+def read_only(place):
+    try:
+        return bool(os.statvfs(place).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
 def provides(folder, modules):
     """Whether an import would find one of the modules in this folder."""
     return any(name.partition(".")[0] in modules and importable(os.path.join(folder, name)) for name in os.listdir(folder))
 
 
-def shadowed():
-    """Whether a module that is loaded would have been another one, or would have begun otherwise, now that the working
-    directory has its files, and the conversation its packages, which come behind the standard library."""
-    loaded = {name.partition(".")[0] for name in sys.modules}
-    if provides(".", loaded) or any(os.path.exists(SETTINGS[name]) for name in loaded & SETTINGS.keys()):
-        return True
-    return os.path.isdir(PACKAGES) and provides(PACKAGES, loaded - sys.stdlib_module_names)
+class Loaded:
+    """What is loaded, as far as files can come before it. It is made before the fork: each name that a child of the template
+    looks at has its page copied."""
+
+    def __init__(self):
+        self.size = len(sys.modules)
+        self.modules = {name.partition(".")[0] for name in sys.modules}
+        self.foreign = self.modules - sys.stdlib_module_names
+        self.settings = [SETTINGS[name] for name in self.modules & SETTINGS.keys()]
+        self.finders = [finder for place, finder in sys.path_importer_cache.items() if finder is not None and not read_only(place)]
+
+    def shadowed(self):
+        """Whether a module that is loaded would have been another one, or would have begun otherwise, now that the working
+        directory has its files, and the conversation its packages, which come behind the standard library."""
+        if provides(".", self.modules) or any(os.path.exists(name) for name in self.settings):
+            return True
+        return os.path.isdir(PACKAGES) and provides(PACKAGES, self.foreign)
 
 
-def take(packet):
+def take(packet, loaded):
     """Makes the interpreter look as if it had been started for this program."""
     for item in packet[1:].split(b"\0")[:-1]:
         if item[:1] == b"A":
@@ -55,9 +72,8 @@ def take(packet):
             name, _, value = item[1:].partition(b"=")
             os.environb[name] = value
     add_packages()
-    for finder in sys.path_importer_cache.values():
-        if finder is not None:
-            finder.invalidate_caches()
+    for finder in loaded.finders:
+        finder.invalidate_caches()
 
 
 def renew():
@@ -106,6 +122,7 @@ class Template:
 
     def __init__(self):
         self.socket = _socket.socket(fileno=HOOK)
+        self.loaded = None
 
     def receive(self, flags=0):
         """The next packet and its descriptors; nothing if there is none. Without the entry program there is no point in
@@ -120,6 +137,8 @@ class Template:
         return packet, [int.from_bytes(data[at:at + INT], sys.byteorder) for at in range(0, len(data), INT)]
 
     def fork(self, fds):
+        if not self.loaded or self.loaded.size != len(sys.modules):
+            self.loaded = Loaded()
         if not fork(fds):
             return False
         self.socket.detach()
@@ -166,16 +185,16 @@ def print_nowhere():
     os.close(null)
 
 
-def wait():
+def wait(loaded):
     """Returns when this interpreter is the program's."""
     os.write(HOOK, b"U%d" % os.getpid())
     packet = os.read(HOOK, PACKET_MAX)
     if not packet:
         os._exit(0)
-    if shadowed():
+    if loaded.shadowed():
         os.write(HOOK, b"N")
         os._exit(0)
-    take(packet)
+    take(packet, loaded)
     os.write(HOOK, b"Y")
     os.close(HOOK)
 
@@ -191,7 +210,9 @@ os.environ.pop("SANDBOX_HOOK", None)
 if connected():
     try:
         print_nowhere()
-        Template().serve()
-        wait()
+        template = Template()
+        template.serve()
+        wait(template.loaded)
+        del template
     except BaseException:
         os._exit(1)  # a new one will do better; this one must not run the program without having said so

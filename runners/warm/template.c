@@ -9,9 +9,11 @@
 #endif
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -39,14 +41,37 @@ static void leave_preload_list(void)
     free(copy);
 }
 
+static int count_loads(struct dl_phdr_info *info, size_t size, void *loads)
+{
+    (void)size;
+    *(unsigned long long *)loads = info->dlpi_adds;
+    return 1;
+}
+
+/* Behind what the program has registered: what the template has loaded does nothing at its end that
+ * could be seen, but writes to memory that is then copied. */
+static void leave(int status, void *before)
+{
+    unsigned long long loads = 0;
+
+    dl_iterate_phdr(count_loads, &loads);
+    if (loads != *(unsigned long long *)before)
+        return; /* of what the program has loaded this is not known */
+    fflush(NULL);
+    _exit(status);
+}
+
 /* In every fork of the process: only a template's own children are different from it. */
 static void open_child(void)
 {
+    static unsigned long long loads;
     sigset_t none;
 
     if (!template)
         return;
     template = false;
+    dl_iterate_phdr(count_loads, &loads);
+    on_exit(leave, &loads);
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

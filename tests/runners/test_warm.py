@@ -5,6 +5,8 @@ the hook of the Python runner. No engine is needed.
 
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import time
 import unittest
@@ -278,6 +280,13 @@ class RealPython(Waiting):
                            "    if p.isdigit() and int(p) not in (1, os.getpid()):\n"
                            "        os.kill(int(p), signal.SIGKILL)\nprint('over')")
         self.check(r, "warm", "over\n")
+
+    @unittest.skipUnless(shutil.which("cc"), "no compiler here")
+    def test_the_end_of_a_library_that_the_program_loaded(self):
+        source = b'#include <unistd.h>\n__attribute__((destructor)) static void end(void) { if (write(1, "end\\n", 4) != 4) _exit(1); }'
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{self.data}/end.so", "-xc", "-"], input=source, check=True)
+        r = self.run_warm("import ctypes, sys\nctypes.CDLL('./end.so')\nsys.exit(5)")
+        self.check(r, "warm", "end\n", code=5)
 
     def test_output_of_a_daemon(self):
         r = self.run_warm("import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(0.1); os.write(1, b'late')\n"

@@ -17,9 +17,9 @@ def _site(pool_=POOL, **settings):
     return warm.site(pool_, SANDBOX_REUSE="conversation", **settings)
 
 
-def _directory(client):
-    """The name of the conversation's directory, which its files' links hold."""
-    return client.upload("name.txt", b"")["file"]["url"].partition("/files/")[2].partition("/")[0]
+def _directory(result):
+    """The name of the conversation's directory, of a run's result. (An upload would have a second container made for it.)"""
+    return result["fileBaseUrl"].partition("/files/")[2].partition("/")[0]
 
 
 def _kept(site, sandbox, language="bash", served=1):
@@ -32,9 +32,9 @@ def _kept(site, sandbox, language="bash", served=1):
 def _first(site, language="bash"):
     """A new conversation that has run once: its client, its directory and its container's row."""
     client = warm.new_client(site)
-    sandbox = _directory(client)
-    equal(client.run(CODES[language], language)["status"], "ok")
-    return client, sandbox, _kept(site, sandbox, language)
+    result = client.run(CODES[language], language)
+    equal(result["status"], "ok")
+    return client, _directory(result), _kept(site, _directory(result), language)
 
 
 @test("runs of a conversation follow one another in one container, and each has its own result", timeout=120)
@@ -59,9 +59,7 @@ def _():
     site = _site("bash=2")
     site.set_token("other", "other-token-0123456789")
     clients = [warm.new_client(site), warm.new_client(site), sites.new_conversation(site.client().with_token("other-token-0123456789"))]
-    homes = [_directory(client) for client in clients]
-    for n, client in enumerate(clients):
-        client.run(f"echo {n} > /tmp/mine; uname -n", "bash")
+    homes = [_directory(client.run(f"echo {n} > /tmp/mine; uname -n", "bash")) for n, client in enumerate(clients)]
     names = [set() for _ in clients]
     for served in (1, 2):
         for n, client in enumerate(clients):
@@ -230,12 +228,13 @@ def _():
     site = _site(warm.POOL, SANDBOX_MEMORY="128m")
     for status, codes in ENDS.items():
         for language, code in codes.items():
-            client, sandbox, row = _first(site, language)
+            client, _sandbox, row = _first(site, language)
+            container = warm.container_of(site, row["containerId"])
             result = client.run(code, language, timeout=2 if status == "timeout" else 60)
             equal((result["runId"], result["status"]), (row["runId"], status), f"{language}: {result}")
             result = client.run(CODES[language], language)
             equal(result["status"], "ok")
-            check(result["stdout"].strip() != row["containerId"], f"{language}")
+            check(not container.startswith(result["stdout"].strip()), f"{language}: the next run is in the same container")
             check(all(one["containerId"] != row["containerId"] for one in pool.unclaimed(site)), f"{language}: it is used again after {status}")
             wait_until(lambda gone=row: not warm.container_of(site, gone["containerId"]), 30, "its container is gone")
 
@@ -258,7 +257,7 @@ def _():
     pool.wait_for(site, language="python", tier="preloaded", seconds=120)
     for language, first in (("python", "import numpy"), ("python", ID), ("typescript", "1"), ("bash", "true")):
         client = warm.new_client(site)
-        sandbox = client.run(first, language)["fileBaseUrl"].partition("/files/")[2].partition("/")[0]
+        sandbox = _directory(client.run(first, language))
         rows = []
         for served in (1, 2, 3):
             _kept(site, sandbox, language, served)

@@ -112,6 +112,7 @@ static void server_offer_tools(struct app *app, int set, const struct mcp_tool *
 static void servers_init(struct app *app, const struct settings *s, bool local)
 {
     const struct registry *ours = registry_of_server();
+    const bool in_text = s->answers == SETTINGS_ANSWERS_TEXT;
 
     tools_app_init(&app->tools);
     event_sender_init(&app->events, s->events, EVENTS_TIMEOUT_MS);
@@ -124,6 +125,7 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
                                               .error_style = set ? set->error_style : NULL,
                                               .instructions = set ? set->instructions
                                                                   : instructions,
+                                              .in_text = !set && in_text,
                                               .prompts = set ? NULL : ours->prompts,
                                               .n_prompts = set ? 0 : ours->n_prompts,
                                               .resources = set ? set->resources : ours->resources,

@@ -5,6 +5,7 @@
 #include "common/scheduler/broker_config.h"
 
 enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
+enum settings_answers { SETTINGS_ANSWERS_TEXT, SETTINGS_ANSWERS_STRUCTURED };
 enum settings_reuse { SETTINGS_REUSE_CONVERSATION, SETTINGS_REUSE_NEVER };
 
 struct settings {
@@ -12,8 +13,9 @@ struct settings {
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
     char *local_dirs;
     char *api_token, *tokens_file, *secret_file, *allowed_origins, *allowed_hosts;
-    int auth;  /* enum settings_auth */
-    int tools; /* of toolset_find */
+    int auth;    /* enum settings_auth */
+    int tools;   /* of toolset_find */
+    int answers; /* enum settings_answers */
     char *listen, *listen_group, *broker, *user, *hub, *events;
     uint64_t workers, max_calls, max_body, max_streams, max_sessions, session_ttl_ms;
     unsigned listen_mode;

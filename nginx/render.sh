@@ -184,7 +184,9 @@ derive_profiles()
     local word locations=''
     while read -r word; do
         [[ $word =~ ^[a-z]{1,32}$ ]] || die "PROFILES must be names of sets of tools such as session, not '$word'"
+        [[ $word != api ]] || die "PROFILES: /mcp/api is there already, with all tools and structured results"
         locations+="location = /mcp/$word {"$'\n'"    set \$sandcgi_tools $word;"$'\n'
+        locations+="    set \$sandcgi_answers \"\";"$'\n'
         locations+="    include \"${value[CONF_DIR]}/mcp.conf\";"$'\n}\n'
     done < <(words "${value[PROFILES]}" | sort -u)
     value[PROFILE_LOCATIONS]=${locations%$'\n'}

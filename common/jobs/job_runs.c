@@ -57,7 +57,7 @@ static int run_read(const struct sandbox_root *root, const char *run_id, const c
 
 /* tenant NULL: there is none. */
 static void run_add_output(const struct sandbox_root *root, const char *run_id, const char *tenant,
-                           uint64_t since, json_t *result)
+                           uint64_t since, size_t max, json_t *result)
 {
     struct err e = ERR_INIT;
     struct output_ring *output = tenant ? run_record_output(root, run_id, tenant, &e) : NULL;
@@ -66,7 +66,7 @@ static void run_add_output(const struct sandbox_root *root, const char *run_id, 
         output = output_ring_new(1);
         output_ring_resume(output, since);
     }
-    run_result_add_new(result, output, since, true);
+    run_result_add_new(result, output, since, max, true);
     output_ring_free(output);
 }
 
@@ -90,7 +90,8 @@ json_t *job_get_run(struct job *job, struct err *e)
         result = run_without_result(root, &r, run_id);
     run_record_tell(&r, result);
     if (since >= 0)
-        run_add_output(root, run_id, known ? tenant : NULL, (uint64_t)since, result);
+        run_add_output(root, run_id, known ? tenant : NULL, (uint64_t)since,
+                       (size_t)json_get_integer(job->request, "newMax", 0), result);
     return result;
 }
 

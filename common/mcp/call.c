@@ -80,6 +80,14 @@ int mcp_refuse_cursor(struct mcp_call *call)
     return mcp_fail_params(call, "unknown cursor");
 }
 
+unsigned mcp_features_here(const struct mcp_server *server, const struct mcp_origin *origin,
+                           unsigned features)
+{
+    bool in_text = server->in_text && !origin->structured;
+
+    return in_text ? (features & ~(unsigned)MCP_CAN_STRUCTURE) | MCP_IN_TEXT : features;
+}
+
 const json_t *mcp_call_capabilities(const struct mcp_call *call)
 {
     if (call->era.features & MCP_IS_MODERN)

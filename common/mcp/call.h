@@ -42,7 +42,7 @@ void mcp_failure_clear(struct mcp_failure *f);
 
 struct mcp_era {
     enum mcp_revision revision;
-    unsigned features; /* enum mcp_feature; those of the revision, or more */
+    unsigned features; /* enum mcp_feature; those of the revision and of the place */
 };
 
 /* Everything is borrowed, except what failure holds. */
@@ -87,6 +87,9 @@ int mcp_fail_params(struct mcp_call *call, const char *fmt, ...)
 int mcp_fail_err(struct mcp_call *call, const struct err *e);
 /* Lists of one page: we never return a cursor, so any but the empty one is unknown. 0, or -1. */
 int mcp_refuse_cursor(struct mcp_call *call);
+/* features without those that the place does not have: see mcp_server.in_text. */
+unsigned mcp_features_here(const struct mcp_server *server, const struct mcp_origin *origin,
+                           unsigned features);
 /* What the client declared; NULL: unknown. */
 const json_t *mcp_call_capabilities(const struct mcp_call *call);
 /* Remembers which value of mcp_server.named_argument a request names. */

@@ -179,6 +179,7 @@ static void answer_request(struct mcp_call *call, const struct rpc_message *mess
     if (stdio_client && (call->era.features & MCP_IS_MODERN) &&
         strcmp(message->method, "server/discover") != 0)
         stdio_client->modern = true;
+    call->era.features = mcp_features_here(call->server, call->origin, call->era.features);
     read_trace(call->params, call->trace);
     memcpy(out->trace, call->trace, sizeof out->trace);
     mcp_note_named(call); /* here: on stdio another process may run it */

@@ -37,6 +37,8 @@ enum mcp_feature {
     MCP_CAN_EXPLAIN = 1 << 7,    /* messages in progress notifications */
     MCP_CAN_RESUME = 1 << 8,     /* streams that are primed and can be taken up again */
     MCP_CAN_ELICIT_URL = 1 << 9, /* modes of elicitation */
+    MCP_IN_TEXT = 1 << 10,       /* results are one text and pictures, as models read them; of a
+                                    place, not of a revision */
 };
 
 /* "2025-06-18" */

@@ -49,7 +49,9 @@ struct mcp_server {
     const struct mcp_error_style *error_style; /* NULL: our own */
     const char *title;
     const char *version;
-    const char *instructions;            /* for the model, in initialize and server/discover */
+    const char *instructions; /* for the model, in initialize and server/discover */
+    bool in_text; /* its tools say in a text what a model needs: results are that text and
+                     pictures, unless mcp_origin.structured */
     const struct mcp_tool *const *tools; /* in the order of tools/list, n_tools */
     size_t n_tools;
     const struct mcp_arguments *arguments;   /* reads the tools' tables; NULL: they have none */
@@ -144,6 +146,7 @@ struct mcp_origin {
     struct mcp_out *out; /* NULL: only the answer can be sent */
     const char *network; /* the most that its programs may have (permit.h); NULL: no such limit */
     const char *reuse;   /* of containers, by its programs (permit.h); NULL: as the server does */
+    bool structured;     /* a program calls: results are objects (mcp_server.in_text) */
     bool takes_text;     /* answers may come as text, which is cached where many ask for the same */
     /* Hangs up (POLLHUP, POLLRDHUP) when the client leaves; on stdio when notifications/cancelled
      * names the current request. -1: none. */

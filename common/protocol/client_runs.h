@@ -26,6 +26,7 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
 struct broker_poll_options {
     bool since_given;
     uint64_t since_byte; /* newOutput: the combined output from there on */
+    uint64_t new_max;    /* bytes of newOutput; 0: all that is there */
     uint64_t wait_ms;    /* for new output; 0: answers at once */
     struct broker_callbacks callbacks;
 };

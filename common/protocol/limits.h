@@ -25,6 +25,7 @@ struct broker_limits {
     uint64_t upload_ttl_ms; /* of an upload link */
     uint64_t env_max;       /* all names and values together */
     uint64_t output_keep;   /* of each stream */
+    uint64_t answer_max;    /* of what a result in text holds of output, a file, a list */
     uint64_t output_max;    /* of both together; 0: no limit */
     uint64_t max_runs;      /* at the same time, as are the next two */
     uint64_t tenant_runs;

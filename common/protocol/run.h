@@ -57,9 +57,11 @@ struct run_options {
     bool live;        /* pieces of output come before the answer */
     bool detach;      /* the run outlives its connection: its result is kept */
     bool cancel_on_disconnect;
-    bool open_files; /* descriptors of the first changed files come with the answer */
-    bool session;    /* in the conversation's persistent sandbox that keeps variables: no wait_ms,
-                        background, stdin, args, env */
+    bool open_files;    /* descriptors of the first changed files come with the answer */
+    uint64_t keep_over; /* the result is kept when the program has printed more bytes; 0: not for
+                           that */
+    bool session; /* in the conversation's persistent sandbox that keeps variables: no wait_ms,
+                     background, stdin, args, env */
     const json_t *imports; /* names that the code imports, an array of strings; NULL: unknown */
 };
 

@@ -53,11 +53,12 @@ json_t *wire_run_head_new(const struct run_request *r, const struct run_options 
 {
     json_t *head = op_head_new(
         m->session ? OP_SESSION : OP_RUN,
-        "{s:s*, s:s*, s:s*, s:i, s:b, s:b, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "tenant", r->tenant,
-        "conversationId", r->conversation, "language", r->language, "network", r->network,
-        "singleUse", r->single_use, "index", r->index, "timeoutMs", (json_int_t)r->timeout_ms,
-        "waitMs", (json_int_t)m->wait_ms, "background", m->background, "live", m->live, "detach",
-        m->detach, "cancelOnDisconnect", m->cancel_on_disconnect, "openFiles", m->open_files);
+        "{s:s*, s:s*, s:s*, s:i, s:b, s:b, s:I, s:I, s:b, s:b, s:b, s:b, s:b, s:I}", "tenant",
+        r->tenant, "conversationId", r->conversation, "language", r->language, "network",
+        r->network, "singleUse", r->single_use, "index", r->index, "timeoutMs",
+        (json_int_t)r->timeout_ms, "waitMs", (json_int_t)m->wait_ms, "background", m->background,
+        "live", m->live, "detach", m->detach, "cancelOnDisconnect", m->cancel_on_disconnect,
+        "openFiles", m->open_files, "keepOver", (json_int_t)m->keep_over);
     json_t *imports = m->imports ? json_array() : NULL;
 
     /* The names choose among warm containers: the first suffice. */
@@ -104,6 +105,7 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
 {
     json_int_t timeout = json_get_integer(head, "timeoutMs", 0);
     json_int_t wait = json_get_integer(head, "waitMs", 0);
+    json_int_t keep_over = json_get_integer(head, "keepOver", 0);
     *out = (struct run_request){
         .tenant = json_get_string(head, "tenant"),
         .conversation = json_get_string(head, "conversationId"),
@@ -120,6 +122,7 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
         .detach = json_get_bool(head, "detach", 0),
         .cancel_on_disconnect = json_get_bool(head, "cancelOnDisconnect", 0),
         .open_files = json_get_bool(head, "openFiles", 0),
+        .keep_over = keep_over > 0 ? (uint64_t)keep_over : 0,
     };
     if (!out->tenant || !out->conversation || !out->language || timeout < 0 || wait < 0)
         return err_set(e, ERR_INVALID, "run: a required member is missing");

@@ -2,9 +2,9 @@
  * The protocol on the broker's socket: messages of sock.h, each a JSON object. A connection begins
  * with its head:
  *   {"op":"run", tenant, conversationId, language, network (enum network_tier), singleUse, index,
- * timeoutMs, waitMs, background, live, detach, cancelOnDisconnect, openFiles, imports}, and at once
- * a second message, the body: {code, stdin, args, env, keepBytes}
- *   {"op":"get_run", tenant, runId, sinceByte?, waitMs, live}
+ * timeoutMs, waitMs, background, live, detach, cancelOnDisconnect, openFiles, keepOver, imports},
+ * and at once a second message, the body: {code, stdin, args, env, keepBytes}
+ *   {"op":"get_run", tenant, runId, sinceByte?, newMax, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversationId?}
  *   {"op":"session", …as run…}: in the conversation's persistent sandbox
  *   {"op":"create_psandbox", tenant, conversationId, language?, image?, alias?, network, idleMs,

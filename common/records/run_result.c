@@ -355,13 +355,16 @@ json_t *run_result_lost(const char *run_id, const char *reason)
     return result;
 }
 
-void run_result_add_new(json_t *result, const struct output_ring *output, uint64_t since, bool over)
+void run_result_add_new(json_t *result, const struct output_ring *output, uint64_t since,
+                        size_t max, bool over)
 {
     AUTO_BUF struct buf text = BUF_INIT(3 * OUTPUT_RING_KEEP + 64);
     AUTO_BUF struct buf there = BUF_INIT(3 * OUTPUT_RING_KEEP);
     uint64_t next, skipped;
 
-    output_ring_text(output, since, OUTPUT_RING_KEEP, over, &there, &next, &skipped);
+    if (max == 0 || max > OUTPUT_RING_KEEP)
+        max = OUTPUT_RING_KEEP;
+    output_ring_text(output, since, max, over, &there, &next, &skipped);
     if (skipped > 0)
         buf_addf(&text, "[... %" PRIu64 " bytes left out ...]\n", skipped);
     buf_add(&text, buf_str(&there), there.len);

@@ -68,9 +68,9 @@ json_t *run_result_running(const struct run_story *story, int64_t ms);
 /* The result of a run whose outcome is unknown. */
 json_t *run_result_lost(const char *run_id, const char *reason);
 
-/* Adds newOutput, the output from since on, and nextByte. */
+/* Adds newOutput, at most max bytes of the output from since on (0: all), and nextByte. */
 void run_result_add_new(json_t *result, const struct output_ring *output, uint64_t since,
-                        bool over);
+                        size_t max, bool over);
 
 /* The members of a result about the retention and the quota of its conversation's files. */
 

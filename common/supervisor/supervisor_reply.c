@@ -68,7 +68,7 @@ static void answer_running(struct supervisor *s, struct waiter *r)
 
     add_keep_state(s, result);
     if (r->since_given) {
-        run_result_add_new(result, s->run.output, r->since, false);
+        run_result_add_new(result, s->run.output, r->since, r->new_max, false);
         json_object_set(result, "output", json_object_get(result, "newOutput"));
     }
     json_auto_t *message = wire_result_new(result);
@@ -86,7 +86,7 @@ static void answer_reply(struct supervisor *s, struct waiter *r)
         waiter_answer(r, s->run.reply);
     } else {
         json_t *more = json_copy((json_t *)(uintptr_t)result);
-        run_result_add_new(more, s->run.output, r->since, true);
+        run_result_add_new(more, s->run.output, r->since, r->new_max, true);
         json_auto_t *message = wire_result_new(more);
         waiter_answer(r, message);
     }
@@ -165,6 +165,7 @@ static struct waiter *poll_new(struct supervisor *s, const json_t *head, int con
     json_int_t since = json_get_integer(head, "sinceByte", -1);
     r->since_given = since >= 0;
     r->since = since > 0 ? (uint64_t)since : 0;
+    r->new_max = (size_t)json_get_integer(head, "newMax", 0);
     r->output_sent = r->since < total ? r->since : total;
     r->live = json_get_bool(head, "live", 0);
     r->output = r->live || r->since_given ? s->run.output : NULL;
@@ -219,6 +220,9 @@ void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct
 {
     supervisor_tell_end(s);
     s->run.record.ended = clock_unix_s();
+    if (take_result && s->run.options.keep_over > 0 &&
+        s->run.capture.both.total > s->run.options.keep_over)
+        supervisor_keep(s);
     if (take_result)
         add_keep_state(s, take_result);
     s->run.reply = take_result ? wire_result_new(take_result) : wire_error_new(e);

@@ -34,6 +34,7 @@ struct waiter {
     bool answered;                    /* its last message is in out */
     const struct output_ring *output; /* for live and since_given; borrowed */
     uint64_t since;                   /* offset in the output */
+    size_t new_max;                   /* of the output from there on */
     uint64_t output_sent;             /* live: the output up to here has been sent */
     struct deadline rest_by;   /* live: when a line without its end is sent; a poll: when it is
                                   answered with what is new; never: there is nothing */

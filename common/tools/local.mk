@@ -28,10 +28,12 @@ libtools_a_SOURCES = \
 	common/tools/runs/run_code.c \
 	common/tools/runs/run_files.c common/tools/runs/run_files.h \
 	common/tools/runs/run_report.c common/tools/runs/run_report.h \
+	common/tools/runs/run_words.c common/tools/runs/run_words.h \
 	common/tools/runs/runs.c \
 	common/tools/sandboxes/sandboxes.c \
 	common/tools/tools.c common/tools/tools.h \
-	common/tools/tools_app.c common/tools/tools_app.h
+	common/tools/tools_app.c common/tools/tools_app.h \
+	common/tools/words.c common/tools/words.h
 
 # Texts that are files, inside the program: assembled into an archive of their own, with the path of the sources.
 noinst_LIBRARIES += libschemas.a

@@ -5,7 +5,6 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
-#include "common/mcp/features/content.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 
@@ -237,8 +236,6 @@ void report_notices(const json_t *result, struct mcp_result *out)
 {
     const json_t *notice;
 
-    for (size_t i = 0; (notice = json_array_get(json_object_get(result, "notices"), i)); i++) {
-        mcp_result_add(out,
-                       content_text_new(json_string_value(notice), json_string_length(notice)));
-    }
+    for (size_t i = 0; (notice = json_array_get(json_object_get(result, "notices"), i)); i++)
+        mcp_result_say(out, "%s", json_string_value(notice));
 }

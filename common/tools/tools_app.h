@@ -74,5 +74,5 @@ void report_failure(struct mcp_result *out, const struct err *e);
 /* The same in *e, for callers that make the result themselves. */
 void report_soften(struct err *e);
 
-/* Adds a text block for each of the result's notices, which are sentences about retention. */
+/* Says each of the result's notices, which are sentences about retention. */
 void report_notices(const json_t *result, struct mcp_result *out);

@@ -35,6 +35,7 @@ static const struct {
     {"SANDCGI_TENANT", offsetof(struct http_request, tenant)},
     {"SANDCGI_SECRET", offsetof(struct http_request, secret)},
     {"SANDCGI_TOOLS", offsetof(struct http_request, tools)},
+    {"SANDCGI_ANSWERS", offsetof(struct http_request, answers)},
     {"SANDCGI_PLACE", offsetof(struct http_request, place)},
     {"SANDCGI_NETWORK", offsetof(struct http_request, network)},
     {"SANDCGI_REUSE", offsetof(struct http_request, reuse)},
@@ -90,6 +91,7 @@ struct mcp_origin http_request_origin(struct http_request *r)
                                .name = r->mcp_name,
                                .session = r->mcp_session,
                                .accept = r->accept,
+                               .structured = r->answers && strcmp(r->answers, "structured") == 0,
                                .param_header = http_request_param_header,
                                .param_ctx = r,
                                .cancel_fd = r->source->cancel_fd};

@@ -330,7 +330,8 @@ static void send_event(struct hub *h, struct hub_stream *s, const struct mcp_eve
         return;
     if (event->kind == MCP_EVENT_TASK) {
         if (mcp_listen_wants_task(s->listen, event->tenant, event->task))
-            hub_jobs_add(&h->jobs, s->server, event->tenant, event->task);
+            hub_jobs_add(&h->jobs, &(struct hub_task){s->server, mcp_listen_features(s->listen),
+                                                      event->tenant, event->task});
         return;
     }
     json_auto_t *message = mcp_listen_message(s->listen, s->server, event, &end);
@@ -357,12 +358,13 @@ static void on_event(void *owner, void *item, uint32_t events)
 }
 
 /* A look-up has ended. */
-static void on_task(void *owner, const char *tenant, const char *task, const json_t *state)
+static void on_task(void *owner, const struct hub_task *task, const json_t *state)
 {
     struct hub *h = owner;
 
     for (EACH_STREAM(h, s)) {
-        if (!s->listen || s->ending || !mcp_listen_wants_task(s->listen, tenant, task))
+        if (!s->listen || s->ending || mcp_listen_features(s->listen) != task->features ||
+            !mcp_listen_wants_task(s->listen, task->tenant, task->task))
             continue;
         json_auto_t *message = mcp_listen_task_message(s->listen, state);
         send_message(h, s, NULL, message);
@@ -400,7 +402,7 @@ static void hub_tick(struct hub *h)
         stream_tick(h, s);
     hub_jobs_tick(&h->jobs);
     if (deadline_passed(h->sweep_at)) {
-        hub_jobs_add(&h->jobs, app_server(h->app, NULL), NULL, NULL);
+        hub_jobs_add(&h->jobs, &(struct hub_task){.server = app_server(h->app, NULL)});
         h->sweep_at = deadline_in_ms(SWEEP_MS);
     }
     if (h->listen_watch.fd < 0 && !h->draining)

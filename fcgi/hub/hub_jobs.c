@@ -30,6 +30,7 @@ struct hub_job {
     struct hub_job *next;
     struct hub_jobs *jobs;
     const struct mcp_server *server;
+    unsigned features;   /* of the streams that it is for */
     char *tenant, *task; /* NULL: a sweep */
     pid_t pid;           /* 0: queued */
     int fd;              /* the pipe; -1: queued */
@@ -47,7 +48,8 @@ static void job_main(const struct hub_job *job, int fd, pid_t parent)
     if (getppid() != parent)
         _exit(0);
     if (job->task) {
-        json_auto_t *state = mcp_listen_task_state(job->server, job->tenant, job->task);
+        json_auto_t *state = mcp_listen_task_state(job->server, job->features, job->tenant,
+                                                   job->task);
         if (state && json_write(state, &text) == 0)
             (void)fdio_write_all(fd, text.data, text.len, &e);
     } else {
@@ -98,7 +100,8 @@ static void on_output(void *owner, void *item, uint32_t events)
                              ? json_parse(job->out.data, job->out.len, JSON_MAX_DEPTH, &e)
                              : NULL;
     if (state)
-        j->on_task(owner, job->tenant, job->task, state);
+        j->on_task(owner, &(struct hub_task){job->server, job->features, job->tenant, job->task},
+                   state);
     else if (job->task)
         log_debug("the state of a task is not known: no notification");
     job_remove(job);
@@ -142,18 +145,21 @@ static void jobs_start(struct hub_jobs *j)
     }
 }
 
-void hub_jobs_add(struct hub_jobs *j, const struct mcp_server *server, const char *tenant,
-                  const char *task)
+static bool is_queued(const struct hub_job *job, const struct hub_task *what)
+{
+    return job->pid == 0 && job->task && job->features == what->features &&
+           strcmp(job->tenant, what->tenant) == 0 && strcmp(job->task, what->task) == 0;
+}
+
+void hub_jobs_add(struct hub_jobs *j, const struct hub_task *what)
 {
     struct hub_job **at = &j->first;
     size_t own = 0;
 
     for (; *at; at = &(*at)->next) { /* queued already, or a sweep that runs */
-        if (task ? (*at)->pid == 0 && (*at)->task && strcmp((*at)->tenant, tenant) == 0 &&
-                       strcmp((*at)->task, task) == 0
-                 : !(*at)->task)
+        if (what->task ? is_queued(*at, what) : !(*at)->task)
             return;
-        own += task && (*at)->task && strcmp((*at)->tenant, tenant) == 0;
+        own += what->task && (*at)->task && strcmp((*at)->tenant, what->tenant) == 0;
     }
     if (!share_allows(own, j->n, JOBS_MAX)) {
         log_warn(
@@ -163,9 +169,10 @@ void hub_jobs_add(struct hub_jobs *j, const struct mcp_server *server, const cha
     }
     *at = mem_alloc(sizeof **at);
     **at = (struct hub_job){.jobs = j,
-                            .server = server,
-                            .tenant = tenant ? mem_strdup(tenant) : NULL,
-                            .task = task ? mem_strdup(task) : NULL,
+                            .server = what->server,
+                            .features = what->features,
+                            .tenant = what->tenant ? mem_strdup(what->tenant) : NULL,
+                            .task = what->task ? mem_strdup(what->task) : NULL,
                             .fd = -1,
                             .watch = LOOP_WATCH_INIT,
                             .out = BUF_INIT(STATE_MAX + READ_CHUNK)};

@@ -90,17 +90,23 @@ void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *
 
 /* ---- children: short-lived work that waits for the broker or the disk ---- */
 
+/* What a child works on. Borrowed. */
+struct hub_task {
+    const struct mcp_server *server;
+    unsigned features;         /* mcp_listen_features of the streams that it is for */
+    const char *tenant, *task; /* NULL: remove expired sessions */
+};
+
 struct hub_jobs {
     struct loop *loop;
     /* A task's state; owner is the loop's. Not called for a task that cannot be looked up. */
-    void (*on_task)(void *owner, const char *tenant, const char *task, const json_t *state);
+    void (*on_task)(void *owner, const struct hub_task *task, const json_t *state);
     struct hub_job *first; /* running, then queued, in the order of their start */
     size_t n, n_running;
 };
 
-/* Looks up the state of a task, or removes expired sessions (task NULL). */
-void hub_jobs_add(struct hub_jobs *j, const struct mcp_server *server, const char *tenant,
-                  const char *task);
+/* Looks up the state of a task, or removes expired sessions. */
+void hub_jobs_add(struct hub_jobs *j, const struct hub_task *what);
 /* Kills children that have used up their time. */
 void hub_jobs_tick(struct hub_jobs *j);
 /* Kills all. */

@@ -17,7 +17,7 @@ front()
 
 call_json()
 {
-    front /mcp -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -d "$1" 2>>"$log_file"
+    front /mcp/api -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -d "$1" 2>>"$log_file"
 }
 
 healthy()
@@ -41,7 +41,7 @@ wait_for_answers()
     wait_until 30 healthy_or_dead || true
     sandcgi_pid >/dev/null || die "sandcgi has ended: $(last_complaint "$sandcgi_log"); the log is $sandcgi_log"
     healthy || die "$(front_url)/healthz does not answer 200; see $sandcgi_log and $log_dir/nginx-error.log"
-    wait_until 10 tools_answer || die "tools/list is not answered through $(front_url)/mcp; see $sandcgi_log and $log_dir/nginx-error.log"
+    wait_until 10 tools_answer || die "tools/list is not answered through $(front_url)/mcp/api; see $sandcgi_log and $log_dir/nginx-error.log"
 }
 
 run_first_program()
@@ -64,12 +64,13 @@ print_ending()
     local token call
     # shellcheck disable=SC2016 # the user's shell expands it
     token=$(printf '"Authorization: Bearer $(sed -n s/^MCP_API_TOKEN=//p %q)"' "$env_file")
-    call=$(printf 'curl -sS --cacert %q %s/mcp -H "Content-Type: application/json" -H %s' "$cert" "$(front_url)" "$token")
+    call=$(printf 'curl -sS --cacert %q %s/mcp/api -H "Content-Type: application/json" -H %s' "$cert" "$(front_url)" "$token")
     cat <<END
 
 sandcgi answers on this machine:
   MCP endpoint   $(front_url)/mcp   (certificate: $cert)
                  http://localhost:$http_port/mcp
+  for programs   $(front_url)/mcp/api   (results are objects)
   token          MCP_API_TOKEN in $env_file
   logs           $log_dir
 

@@ -104,7 +104,7 @@ class Side:
                                binary=binary).start()
         for text in wall.lines if wall else ():
             self._lose_lines(text)
-        self.caller = Caller(Target(f"http://localhost:{self.site.http_port}/mcp", self.site.token)).warm_up()
+        self.caller = Caller(Target(f"http://localhost:{self.site.http_port}/mcp/api", self.site.token)).warm_up()
         uploaded = self.caller.tool("upload_file", {"conversationId": new_name(), "filename": "file", "content": "x" * 10240})
         self.file = uploaded["file"]["url"].replace(self.site.base_url, "")
 

@@ -169,7 +169,7 @@ static void begin(const struct mcp_tool_call *call, const struct work *work, int
                             .ttl_ms = TTL_MS,
                             .poll_ms = POLL_MS};
     snprintf(task.id, sizeof task.id, "%s", p->id);
-    out->task = mcp_task_to_json(&task, true);
+    out->task = mcp_task_created(&task);
 }
 
 static const char *text_argument(const struct mcp_tool_call *call, const char *name)

@@ -22,13 +22,8 @@ class House(sites.Site):
         self.nginx_values |= {"ORIGINS": " ".join(origins), "PARAM_HEADERS": "Region"}
         self.write_config()
 
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.http_port}/mcp"
-
-    @property
-    def https_url(self):
-        return f"{self.base_url}/mcp"
+    def url(self, place="/mcp"):
+        return f"http://127.0.0.1:{self.http_port}{place}"
 
 
 __all__ = ["House", "FIXTURES", "TOP"]

@@ -15,6 +15,7 @@ import harness
 import network
 import sites
 from harness import Failed, at_end, check, equal, test, wait_until
+from mcp import API
 from suite import SuiteRun, scored
 
 REVISIONS = ("2025-11-25", "2026-07-28")
@@ -66,17 +67,17 @@ def served(fixtures):
 
 
 @once
-def suite_run(revision, fixtures):
-    one = SuiteRun(served(fixtures), revision)
+def suite_run(revision, fixtures, place="/mcp"):
+    one = SuiteRun(served(fixtures), revision, place)
     if fixtures:
         RUNS.append(one)
     return one
 
 
-def register_scenario(revision, name, fixtures):
-    @test(f"{revision} {name}{'' if fixtures else ' without the fixtures'}", timeout=300)
+def register_scenario(revision, name, fixtures, place="/mcp"):
+    @test(f"{revision} {name}{'' if fixtures else ' without the fixtures'}{'' if place == '/mcp' else ' at ' + place}", timeout=300)
     def _():
-        found = suite_run(revision, fixtures).result(name)
+        found = suite_run(revision, fixtures, place).result(name)
         check(found.passed and found.successes, f"{found.summary}\n" + "\n".join(found.failures + found.warnings))
         # An empty server has no resource to read.
         found.skipped = [one for one in found.skipped if fixtures or "returned no resources" not in one]
@@ -89,6 +90,7 @@ def register_suite():
     for revision in REVISIONS:
         for name in (*scored(revision), *ALSO[revision]):
             register_scenario(revision, name, True)
+            register_scenario(revision, name, True, API)
     for revision in REVISIONS:
         for name in WITHOUT_FIXTURES[revision]:
             register_scenario(revision, name, False)
@@ -121,12 +123,12 @@ def run_client(options, script="clients.mjs"):
 
 def over_https():
     site = served(False)
-    return {"url": site.https_url, "token": site.token}
+    return {"url": site.base_url + API, "token": site.token}
 
 
 def over_stdio():
     site = served(False)
-    environment = sites.clean_environment() | sites.SANITIZER_ENV
+    environment = sites.clean_environment() | sites.SANITIZER_ENV | {"ANSWERS": "structured"}
     return {"command": [sites.BINARY, "stdio", "--config", site.config], "env": environment}
 
 

@@ -68,7 +68,7 @@ def start():
     processes = [(one.pid, start_time(one.pid)) for one in (site.nginx_process, site.process)]
     with open(os.open(NOTE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w", encoding="utf-8") as file:
         json.dump({"processes": processes, "folder": harness.scratch()}, file)
-    print(site.url, site.token, flush=True)
+    print(site.url(), site.token, flush=True)
 
 
 def main():

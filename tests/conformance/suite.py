@@ -63,14 +63,14 @@ class Result:
 class SuiteRun:
     """One run of a requirement set. The suite cannot send an Authorization header, so a proxy adds it."""
 
-    def __init__(self, site, revision):
+    def __init__(self, site, revision, place="/mcp"):
         self.revision = revision
         self.results = {}
         folder = new_folder(f"suite-{revision}-")
         environment = {"NO_COLOR": "1", "FORCE_COLOR": "0"}
         node = os.environ["NODE"]
         here = os.path.dirname(os.path.abspath(__file__))
-        with subprocess.Popen([node, os.path.join(here, "proxy.mjs"), site.url, site.token], stdin=subprocess.PIPE,
+        with subprocess.Popen([node, os.path.join(here, "proxy.mjs"), site.url(place), site.token], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True) as proxy:
             try:
                 port = int(proxy.stdout.readline())

@@ -42,7 +42,7 @@ def _read_exactly(sock, n):
 def begin_request(sock, params, length):
     """All but the body, which has this length."""
     params = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(length),
-              "REQUEST_URI": "/mcp", "SERVER_PROTOCOL": "HTTP/1.1"} | params
+              "REQUEST_URI": "/mcp/api", "SANDCGI_ANSWERS": "structured", "SERVER_PROTOCOL": "HTTP/1.1"} | params
     sock.sendall(_record(BEGIN, struct.pack("!HB5x", 1, 0)) + _record(PARAMS, _params(params)) + _record(PARAMS, b""))
 
 

@@ -25,6 +25,7 @@ MODULES = (
     "desktop",
     "offers",
     "tools",
+    "answers",
     "network",
     "uploads",
     "environment",

@@ -9,12 +9,13 @@ import time
 import schema
 import wire
 from harness import PATIENCE, Failed, at_test_end, check, shorten
+from mcp import API
 
 
 class Stream:
     """One open answer of /mcp. message: the JSON that is POSTed; None: GET."""
 
-    def __init__(self, client, message=None, headers=None, method=None, revision=None, path="/mcp"):
+    def __init__(self, client, message=None, headers=None, method=None, revision=None, path=API):
         self.request = message
         sent = client.headers(headers)
         if message is None:
@@ -195,7 +196,7 @@ class Session:
         return stream.begin()
 
     def end(self):
-        return self.client.fresh().http("DELETE", "/mcp", headers=self.client.headers(self.headers()))
+        return self.client.fresh().http("DELETE", API, headers=self.client.headers(self.headers()))
 
 
 def modern_message(method, params=None, id_=1, capabilities=None, meta=None):

@@ -11,7 +11,7 @@ import package_index
 import runs
 import sites
 from harness import at_test_end, check, contains, equal, test, wait_until
-from mcp import META_CAPABILITIES, META_VERSION, MODERN, ToolError, end_run
+from mcp import API, META_CAPABILITIES, META_VERSION, MODERN, ToolError, end_run
 
 
 def _other(site, tenant):
@@ -131,7 +131,7 @@ def _can_free(site, client):
     cancelled = client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}, patient=False)
     equal(cancelled.status, 202, "notifications/cancelled")
     settle()
-    gone = client.http("DELETE", "/mcp", headers=client.headers({"Mcp-Session-Id": "0" * 64}))
+    gone = client.http("DELETE", API, headers=client.headers({"Mcp-Session-Id": "0" * 64}))
     equal(gone.status, 404, "DELETE of a session that is not there")
 
 
@@ -143,7 +143,7 @@ def _():
     waiting = client.connect()
     at_test_end(waiting.close)
     call = {"jsonrpc": "2.0", "id": 17, "method": "tools/call", "params": {"name": "get_run", "arguments": {"runId": run, "waitMs": 300000}}}
-    waiting.request("POST", "/mcp", json.dumps(call), client.headers(session))
+    waiting.request("POST", API, json.dumps(call), client.headers(session))
     other = _wait_for(client, run, 1)[0]
     wait_until(lambda: len(site.busy_workers()) >= 2, 20, "both calls wait")
     equal(client.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, patient=False).status, 429)
@@ -153,7 +153,7 @@ def _():
     equal(waiting.getresponse().status, 202, "the call that was cancelled")
     _wait_for(client, run, 1)
     wait_until(lambda: len(site.busy_workers()) >= 2, 20, "two calls wait again")
-    equal(client.http("DELETE", "/mcp", headers=client.headers(session)).status, 204)
+    equal(client.http("DELETE", API, headers=client.headers(session)).status, 204)
     answer = client.post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "cancel_run", "arguments": {"runId": run}}}, patient=False)
     equal(answer.json()["result"]["structuredContent"]["status"], "cancelled")
     equal(_answer(other)["status"], "cancelled")
@@ -309,7 +309,7 @@ def _():
     equal(dave.request("ping", headers=theirs).status, 200, "another tenant's session")
     equal([alice.request("ping", headers=one).status for one in ours], [404] * 4 + [200] * 4)
     equal(len([name for name in os.listdir(f"{site.root}/.sessions") if len(name) == 64]), 5)
-    equal(dave.http("DELETE", "/mcp", headers=dave.headers(theirs)).status, 204)
+    equal(dave.http("DELETE", API, headers=dave.headers(theirs)).status, 204)
 
 
 @test("S8: a tenant gets no more streams than four times what is left", timeout=60)

@@ -26,7 +26,7 @@ def _run_call(code="echo hi >made; cat made"):
 
 
 def _environment(site):
-    return sites.clean_environment() | sites.SANITIZER_ENV | {"SANDCGI_CONFIG": site.config}
+    return sites.clean_environment() | sites.SANITIZER_ENV | {"SANDCGI_CONFIG": site.config, "ANSWERS": "structured"}
 
 
 # ---- CGI ----

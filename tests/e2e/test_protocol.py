@@ -5,7 +5,7 @@ import time
 
 import sites
 from harness import check, contains, equal, in_time, test, wait_until
-from mcp import LEGACY, META_CAPABILITIES, META_VERSION, MODERN
+from mcp import API, LEGACY, META_CAPABILITIES, META_VERSION, MODERN
 
 EMPTY_CAPABILITIES = {"name": "e2e", "version": "1"}
 
@@ -65,10 +65,10 @@ def _():
     check(session and all(0x21 <= ord(c) <= 0x7E for c in session), f"session {session!r}")
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     equal(client.post(ping, headers={"Mcp-Session-Id": session}).status, 200)
-    equal(client.http("DELETE", "/mcp", headers=client.headers({"Mcp-Session-Id": session})).status // 100, 2)
+    equal(client.http("DELETE", API, headers=client.headers({"Mcp-Session-Id": session})).status // 100, 2)
     for gone in (session, "0" * 64, "../../etc/passwd", "x"):
         equal(client.post(ping, headers={"Mcp-Session-Id": gone}).status, 404, gone)
-    answer = client.http("PUT", "/mcp", headers=client.headers())
+    answer = client.http("PUT", API, headers=client.headers())
     equal(answer.status, 405)
     contains(answer.headers.get("Allow", ""), "POST")
 
@@ -298,7 +298,7 @@ def _():
     site = sites.shared()
     client = site.client()
     before = site.log().count("status=")
-    answer = client.http("POST", "/mcp", b"x" * (17 * 1024 * 1024), client.headers())
+    answer = client.http("POST", API, b"x" * (17 * 1024 * 1024), client.headers())
     equal(answer.status, 413)
     check("error" in answer.json(), "no JSON-RPC error")
     equal(site.log().count("status=413"), 0)

@@ -12,7 +12,7 @@ import runs
 import sites
 import warm
 from harness import PATIENCE, check, contains, equal, holds_for, in_time, test, wait_until
-from mcp import ToolError, end_run
+from mcp import API, ToolError, end_run
 from streams import modern_headers, modern_message, open_modern
 
 ABANDONED = int(os.environ.get("SANDCGI_TEST_ABANDONED") or 200)
@@ -338,7 +338,7 @@ class Abandoner:
         else:
             connection = client.connect()
             params = {"name": "run_code", "arguments": runs.arguments_of(client, "sleep 60")}
-            connection.request("POST", "/mcp", json.dumps(modern_message("tools/call", params)),
+            connection.request("POST", API, json.dumps(modern_message("tools/call", params)),
                                client.headers(modern_headers("tools/call", "run_code")))
         time.sleep(wait)
         connection.close()

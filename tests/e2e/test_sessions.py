@@ -6,7 +6,7 @@ import network
 import runs
 import sites
 from harness import check, contains, equal, in_time, test, wait_until
-from mcp import LEGACY
+from mcp import API, LEGACY
 from streams import Session, Stream
 
 UNKNOWN_ID = "0" * 64
@@ -49,7 +49,7 @@ def _():
     for id_ in (UNKNOWN_ID, UNKNOWN_ID[:-1], "x", "../" + session.id, session.id.upper() + "A", session.id + "0", session.id[:-1]):
         equal(client.post(ping, session.headers({"Mcp-Session-Id": id_})).status, 404, id_)
     equal(other.post(ping, session.headers()).status, 404, "another tenant's")
-    equal(other.http("DELETE", "/mcp", headers=other.headers(session.headers())).status, 404, "ended by another tenant")
+    equal(other.http("DELETE", API, headers=other.headers(session.headers())).status, 404, "ended by another tenant")
     equal(session.request("ping").status, 200, "still there")
     equal(session.end().status // 100, 2, "DELETE")
     equal(session.request("ping").status, 404, "after DELETE")
@@ -64,7 +64,7 @@ def _():
     session = Session(client, "2025-06-18")
     equal(session.request("ping", headers={"MCP-Protocol-Version": None}).status, 200)
     equal(session.request("ping", headers={"MCP-Protocol-Version": "1999-01-01"}).status, 400)
-    equal(client.http("DELETE", "/mcp", headers=client.headers()).status, 400)
+    equal(client.http("DELETE", API, headers=client.headers()).status, 400)
 
 
 @test("batches belong to sessions of 2025-03-26; the others refuse them")
@@ -190,7 +190,7 @@ def _():
 @test("GET /mcp without a session is 405, at which clients of the older transport go on")
 def _():
     client = sites.client()
-    equal(client.http("GET", "/mcp", headers=client.headers({"Accept": "text/event-stream"})).status, 405)
+    equal(client.http("GET", API, headers=client.headers({"Accept": "text/event-stream"})).status, 405)
 
 
 @test("a Last-Event-ID that is made up, or another session's, opens no stream")

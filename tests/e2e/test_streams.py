@@ -13,7 +13,7 @@ import procs
 import schema
 import sites
 from harness import at_test_end, check, contains, equal, in_time, test, wait_until
-from mcp import MODERN
+from mcp import API, MODERN
 
 LATEST = "2025-11-25"
 META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
@@ -38,7 +38,7 @@ class Stream:
         self.connection = client.connect()
         at_test_end(self.connection.close)
         data = json.dumps(body).encode() if body is not None else None
-        self.connection.request(method, "/mcp", data, client.headers(headers))
+        self.connection.request(method, API, data, client.headers(headers))
         self.answer = self.connection.getresponse()
         self.status = self.answer.status
 
@@ -99,7 +99,7 @@ def _():
     equal(subscribed.json().get("result"), {}, "subscribe")
     _publish(site, kind="resource", tenant="default", uri="sandbox://c/a.txt")
     equal(stream.message(), {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "sandbox://c/a.txt"}})
-    answer = client.http("DELETE", "/mcp", headers=client.headers({"Mcp-Session-Id": session}))
+    answer = client.http("DELETE", API, headers=client.headers({"Mcp-Session-Id": session}))
     check(answer.status in (200, 204), f"DELETE: {answer.status}")
     equal(stream.message(), None, "after DELETE")
     equal(_get(client, session).status, 404, "GET afterwards")

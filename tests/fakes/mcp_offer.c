@@ -173,12 +173,11 @@ static void go_on(const struct mcp_tool_call *c, struct mcp_result *out)
         mcp_result_add(out, TEXT("done at once"));
         return;
     }
-    out->task = mcp_task_to_json(&(struct mcp_task){.id = "t1",
+    out->task = mcp_task_created(&(struct mcp_task){.id = "t1",
                                                     .created_ms = 1785240000250,
                                                     .updated_ms = 1785240000250,
                                                     .ttl_ms = 60000,
-                                                    .poll_ms = 1000},
-                                 true);
+                                                    .poll_ms = 1000});
 }
 
 static const char *const needs_sampling[] = {"sampling/createMessage", NULL};

@@ -392,12 +392,21 @@ def places_of_tools(checks):
                      [tools(path, evil) for path in ("/mcp", "/mcp/session", "/mcp/runner", "/mcp/session?tools=runner")],
                      [None, "session", "runner", "session"])
         checks.equal("other names are no places", [tools(path) for path in ("/mcp/container", "/mcp/session/", "/mcp/Session", "/mcp/")], [404] * 4)
+        def answers(path):
+            return dict(params_of(site.request("POST", path, b"{}", [("Sandcgi-Answers", "evil")], token=site.token))).get("SANDCGI_ANSWERS")
+
+        checks.equal("results are objects at one place", [answers(path) for path in ("/mcp", "/mcp/api", "/mcp/session")], [None, "structured", None])
+        checks.equal("a token is needed there, too", site.request("POST", "/mcp/api", b"{}").status, 401)
+        site.request("GET", "/mcp/api", token=site.token)
+        checks.equal("the hub is told, too", dict(site.hub.requests[-1]["params"])["SANDCGI_ANSWERS"], "structured")
         site.request("GET", "/mcp/session", token=site.token)
         checks.equal("streams that wait go to the hub with the set of their place", dict(site.hub.requests[-1]["params"])["SANDCGI_TOOLS"], "session")
         site.request("GET", "/mcp", token=site.token)
         checks.check("and without where there is none", "SANDCGI_TOOLS" not in dict(site.hub.requests[-1]["params"]))
         checks.equal("no token, no answer", site.request("POST", "/mcp/session", b"{}").status, 401)
         checks.equal("browsers may ask", site.request("OPTIONS", "/mcp/runner", headers=[("Origin", "http://localhost")]).status, 204)
+        done = site.render_command(PROFILES="api")
+        checks.check("render.sh refuses the name of our own place", done.returncode == 1 and "/mcp/api" in done.stderr)
         done = site.render_command(PROFILES="a/b")
         checks.check("render.sh refuses what is no name", done.returncode == 1 and "PROFILES" in done.stderr)
     finally:

@@ -16,6 +16,7 @@ struct mcp_listen {
     json_t *uris;  /* array; NULL: none */
     json_t *tasks; /* array of ids; NULL: none */
     json_t *id;    /* of the listen request; NULL: legacy */
+    unsigned features;
     char session[MCP_SESSION_ID_LEN + 1];
     const struct mcp_stdio_client *stdio_client; /* borrowed */
 };
@@ -137,6 +138,7 @@ int mcp_subscriptions_listen(struct mcp_call *call, json_t **out_result)
     l = listen_new(call->origin->tenant);
     honoured = json_object();
     l->id = json_deep_copy(call->id);
+    l->features = call->era.features;
     l->tools = honour(filter, "toolsListChanged", live && mcp_tools_can_change(server), honoured);
     l->prompts = honour(filter, "promptsListChanged", live && server->n_prompts > 0, honoured);
     l->resources = honour(filter, "resourcesListChanged", live && server->resources, honoured);
@@ -244,16 +246,26 @@ bool mcp_listen_wants_task(const struct mcp_listen *l, const char *tenant, const
     return strcmp(l->tenant, tenant) == 0 && has_text(l->tasks, task);
 }
 
-json_t *mcp_listen_task_state(const struct mcp_server *server, const char *tenant, const char *id)
+unsigned mcp_listen_features(const struct mcp_listen *l)
 {
-    const struct mcp_tool_call call = {
-        .server = server, .app = server->app, .tenant = tenant, .cancel_fd = -1, .leave_fd = -1};
+    return l->features;
+}
+
+json_t *mcp_listen_task_state(const struct mcp_server *server, unsigned features,
+                              const char *tenant, const char *id)
+{
+    const struct mcp_tool_call call = {.server = server,
+                                       .app = server->app,
+                                       .tenant = tenant,
+                                       .cancel_fd = -1,
+                                       .leave_fd = -1,
+                                       .in_text = features & MCP_IN_TEXT};
     AUTO_MCP_TASK struct mcp_task task = {.status = MCP_TASK_WORKING};
     struct err e = ERR_INIT;
 
     if (!server->tasks || server->tasks->get(&call, id, true, &task, &e) < 0)
         return NULL;
-    return mcp_task_to_json(&task, false);
+    return mcp_task_to_json(&task, features);
 }
 
 json_t *mcp_listen_task_message(const struct mcp_listen *l, const json_t *state)
@@ -284,7 +296,7 @@ json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server
                    : NULL;
     case MCP_EVENT_TASK:
         if (is_theirs(l, event) && has_text(l->tasks, event->task))
-            state = mcp_listen_task_state(server, l->tenant, event->task);
+            state = mcp_listen_task_state(server, l->features, l->tenant, event->task);
         return state ? mcp_listen_task_message(l, state) : NULL;
     case MCP_EVENT_SESSION:
         if (l->session[0] && strcmp(l->session, event->session) == 0)

@@ -30,8 +30,11 @@ json_t *mcp_listen_message(struct mcp_listen *l, const struct mcp_server *server
  * process that must not wait leaves that to another.
  */
 bool mcp_listen_wants_task(const struct mcp_listen *l, const char *tenant, const char *task);
+/* What of the state is the stream's own: the form of a result (enum mcp_feature). */
+unsigned mcp_listen_features(const struct mcp_listen *l);
 /* New reference; NULL: the task cannot be looked up (any more). */
-json_t *mcp_listen_task_state(const struct mcp_server *server, const char *tenant, const char *id);
+json_t *mcp_listen_task_state(const struct mcp_server *server, unsigned features,
+                              const char *tenant, const char *id);
 json_t *mcp_listen_task_message(const struct mcp_listen *l, const json_t *state);
 
 /* The last message of a stream that the server ends itself: the response to subscriptions/listen;

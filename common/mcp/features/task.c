@@ -38,25 +38,40 @@ static json_t *time_new(int64_t unix_ms)
     return json_string(text);
 }
 
-json_t *mcp_task_to_json(const struct mcp_task *t, bool created)
+/* The members that every task has. */
+static json_t *task_new(const struct mcp_task *t)
 {
-    bool input = !created && t->status == MCP_TASK_INPUT;
-    json_t *result = NULL, *error = NULL;
-
-    if (!created && t->status == MCP_TASK_COMPLETED) {
-        result = mcp_result_to_json(&t->result, mcp_revision_features(MCP_2026_07_28));
-        json_object_set_new(result, "resultType", json_string("complete"));
-    }
-    if (!created && t->status == MCP_TASK_FAILED)
-        error = json_pack("{s:i, s:s}", "code", t->code, "message",
-                          t->message ? t->message : "the task failed");
-    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o, s:o*, s:O*, s:o*, s:o*, s:s*}", "taskId",
-                     t->id, "status", statuses[t->status], "statusMessage", t->message, "createdAt",
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o, s:o*}", "taskId", t->id, "status",
+                     statuses[t->status], "statusMessage", t->message, "createdAt",
                      time_new(t->created_ms), "lastUpdatedAt", time_new(t->updated_ms), "ttlMs",
                      t->ttl_ms > 0 ? json_integer(t->ttl_ms) : json_null(), "pollIntervalMs",
-                     t->poll_ms > 0 ? json_integer(t->poll_ms) : NULL, "inputRequests",
-                     input ? t->requests : NULL, "result", result, "error", error, "resultType",
-                     created ? "task" : NULL);
+                     t->poll_ms > 0 ? json_integer(t->poll_ms) : NULL);
+}
+
+json_t *mcp_task_created(const struct mcp_task *t)
+{
+    json_t *task = task_new(t);
+
+    json_object_set_new(task, "resultType", json_string("task"));
+    return task;
+}
+
+json_t *mcp_task_to_json(const struct mcp_task *t, unsigned features)
+{
+    json_t *task = task_new(t);
+
+    if (t->status == MCP_TASK_INPUT && t->requests)
+        json_object_set(task, "inputRequests", t->requests);
+    if (t->status == MCP_TASK_COMPLETED) {
+        json_t *result = mcp_result_to_json(&t->result, features);
+        json_object_set_new(result, "resultType", json_string("complete"));
+        json_object_set_new(task, "result", result);
+    }
+    if (t->status == MCP_TASK_FAILED)
+        json_object_set_new(task, "error",
+                            json_pack("{s:i, s:s}", "code", t->code, "message",
+                                      t->message ? t->message : "the task failed"));
+    return task;
 }
 
 /* ---- the methods ---- */
@@ -103,7 +118,8 @@ static struct mcp_tool_call tool_call_of(const struct mcp_call *call)
                                   .app = call->server->app,
                                   .tenant = call->origin->tenant,
                                   .cancel_fd = call->origin->cancel_fd,
-                                  .leave_fd = -1};
+                                  .leave_fd = -1,
+                                  .in_text = call->era.features & MCP_IN_TEXT};
 }
 
 static int task_fail(struct mcp_call *call, const struct err *e)
@@ -124,7 +140,7 @@ int mcp_tasks_get(struct mcp_call *call, json_t **out_result)
         return -1;
     if (call->server->tasks->get(&c, id, false, &task, &e) < 0)
         return task_fail(call, &e);
-    *out_result = mcp_task_to_json(&task, false);
+    *out_result = mcp_task_to_json(&task, call->era.features);
     return 0;
 }
 

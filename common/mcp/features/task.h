@@ -37,9 +37,11 @@ struct mcp_task {
 
 void mcp_task_clear(struct mcp_task *t);
 
-/* A new object: the members that every task has and, unless it was just created (CreateTaskResult,
- * for mcp_result.task), those of its status. */
-json_t *mcp_task_to_json(const struct mcp_task *t, bool created);
+/* A new object: the members that every task has, and those of its status; its result is for a
+ * client with these features (enum mcp_feature). */
+json_t *mcp_task_to_json(const struct mcp_task *t, unsigned features);
+/* Of a task that was just created (CreateTaskResult): for mcp_result.task. */
+json_t *mcp_task_created(const struct mcp_task *t);
 
 /* All get a call with server, app, tenant and cancel_fd; id is hostile text of at most
  * MCP_TASK_ID_MAX bytes. An unknown, expired or foreign id is ERR_NOT_FOUND with one text for all;

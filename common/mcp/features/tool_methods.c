@@ -17,7 +17,7 @@
 /* What a tool's row looks like depends on these features only. */
 #define ROW_FEATURES (MCP_CAN_ANNOTATE | MCP_CAN_TITLE | MCP_CAN_STRUCTURE)
 
-#define TEXTS    8 /* one for each revision, and for clients that name none */
+#define TEXTS    16 /* one for each revision, and for clients that name none, at each place */
 #define TEXT_MAX (1024u * 1024)
 
 struct cached_text {
@@ -368,6 +368,7 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
         .channel = &channel,
         .single_client = !call->origin->http,
         .can_task = mcp_client_can_task(call),
+        .in_text = call->era.features & MCP_IN_TEXT,
         .trace = call->trace[0] ? call->trace : NULL,
     };
     if (missing) {

@@ -11,6 +11,7 @@
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
 
 #include <string.h>
 
@@ -85,6 +86,7 @@ static int upload_archive(const struct mcp_tool_call *c, void *arguments, struct
     for (size_t i = 0; (name = json_array_get(json_object_get(out->structured, "names"), i)); i++)
         json_array_append_new(files, json_pack("{s:O}", "name", name));
     changes_publish(&changes, files);
+    words_unpacked(out, out->structured);
     report_notices(out->structured, out);
     return 0;
 }

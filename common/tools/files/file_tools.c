@@ -11,13 +11,15 @@
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
 
 #include <string.h>
 
 /* ---- list_files ---- */
 
-#define ROWS_DEFAULT 200
-#define CURSOR_MAX   2048
+#define ROWS_DEFAULT   200
+#define CURSOR_MAX     2048
+#define LINE_MAX_BYTES (16u * 1024)
 
 struct list_files {
     const char *conversation;
@@ -26,6 +28,7 @@ struct list_files {
     bool recursive;
     struct arg_integer limit;
     const char *cursor;
+    const char *detail;
 };
 
 static const struct arg_row list_files_arguments[] = {
@@ -42,13 +45,68 @@ static const struct arg_row list_files_arguments[] = {
             .help = "Entries per answer; 200 when left out."),
     ARG_ROW(struct list_files, cursor, "cursor", ARG_STRING, .max = CURSOR_MAX,
             .help = "nextCursor of the answer before, with the other arguments as they were."),
+    DETAIL_ROW(struct list_files),
     {0},
 };
+
+/* "reports/  chart.png (22 kB)", full with time and link. */
+static void row_line(struct buf *line, const json_t *row, bool full)
+{
+    const char *name = json_get_string(row, "name"), *type = json_get_string(row, "type");
+    const char *url = json_get_string(row, "url");
+
+    content_clean_name(name ? name : "?", line);
+    if (type && strcmp(type, "folder") == 0)
+        buf_add_char(line, '/');
+    else if (type && strcmp(type, "file") != 0)
+        buf_addf(line, " (%s)", type);
+    if (json_object_get(row, "size")) {
+        buf_add_str(line, " (");
+        words_size(line, (uint64_t)json_get_integer(row, "size", 0));
+        if (full)
+            buf_addf(line, ", modified %" JSON_INTEGER_FORMAT,
+                     json_get_integer(row, "modified", 0));
+        buf_add_char(line, ')');
+    }
+    if (full && url)
+        buf_addf(line, ": %s", url);
+    buf_add_char(line, '\n');
+}
+
+/* Returns how many rows have room. */
+static size_t rows_text(const json_t *rows, size_t room, bool full, struct buf *text)
+{
+    size_t i = 0;
+
+    for (; i < json_array_size(rows); i++) {
+        AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
+        row_line(&line, json_array_get(rows, i), full);
+        if (i > 0 && text->len + line.len > room)
+            break;
+        buf_add(text, line.data, line.len);
+    }
+    return i;
+}
+
+static void list_tell(const json_t *page, const struct buf *rows, struct mcp_result *out)
+{
+    const char *next = json_get_string(page, "next");
+    size_t n = json_array_size(json_object_get(page, "files"));
+
+    mcp_result_show(out, buf_str(rows), rows->len);
+    if (next)
+        mcp_result_say(out, "%zu entries; more with cursor %s", n, next);
+    else
+        mcp_result_say(out, n == 0 ? "no files" : n == 1 ? "1 entry" : "%zu entries", n);
+    if (json_get_bool(page, "incomplete", 0))
+        mcp_result_say(out, "some are left out: too deep, too long a name, or unreadable");
+}
 
 static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                       struct err *e)
 {
     const struct list_files *l = arguments;
+    const size_t room = detail_room(c, l->detail);
     struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     struct broker_listing listing = {.conversation = l->conversation,
                                      .folder = l->folder ? l->folder : "",
@@ -56,10 +114,17 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
                                      .recursive = l->recursive,
                                      .after = l->cursor,
                                      .max = l->limit.given ? (size_t)l->limit.value : ROWS_DEFAULT};
+    AUTO_BUF struct buf text = BUF_INIT(room + LINE_MAX_BYTES);
 
     if (listing.max == 0)
         return err_set(e, ERR_INVALID, "argument 'limit' must be from 1 to %d", BROKER_LIST_MAX);
     json_auto_t *page = broker_list_folder(&client, &listing, e);
+    size_t fit = rows_text(json_object_get(page, "files"), room, detail_is_full(l->detail), &text);
+    if (c->in_text && fit < json_array_size(json_object_get(page, "files"))) {
+        listing.max = fit; /* the cursor is that of a page's end */
+        json_decref(page);
+        page = broker_list_folder(&client, &listing, e);
+    }
     /* A conversation that has no sandbox yet has no files. */
     if (!page && e->kind == ERR_NOT_FOUND && !listing.folder[0])
         page = json_pack("{s:[]}", "files");
@@ -69,6 +134,7 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
                                 "nextCursor", json_object_get(page, "next"), "incomplete",
                                 json_object_get(page, "incomplete"), "filesExpireAt",
                                 json_object_get(page, "filesExpireAt"));
+    list_tell(page, &text, out);
     return 0;
 }
 
@@ -204,18 +270,16 @@ static int delete_conversation(const struct mcp_tool_call *c, void *arguments,
     const struct file_arguments *x = arguments;
     struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     const struct changes changes = {c->server, c->tenant, x->conversation};
-    char text[160];
 
     out->structured = broker_delete_conversation(&client, x->conversation, e);
     if (!out->structured)
         return -1;
     changes_publish_list(&changes);
-    snprintf(text, sizeof text,
-             "The conversation is deleted: %" JSON_INTEGER_FORMAT
-             " files and folders, %" JSON_INTEGER_FORMAT " bytes on the disk.",
-             json_get_integer(out->structured, "files", 0),
-             json_get_integer(out->structured, "bytes", 0));
-    mcp_result_add(out, content_text_new(text, strlen(text)));
+    mcp_result_say(out,
+                   "The conversation is deleted: %" JSON_INTEGER_FORMAT
+                   " files and folders, %" JSON_INTEGER_FORMAT " bytes on the disk.",
+                   json_get_integer(out->structured, "files", 0),
+                   json_get_integer(out->structured, "bytes", 0));
     return 0;
 }
 

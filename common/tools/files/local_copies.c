@@ -13,6 +13,7 @@
 #include "common/tools/files/local.h"
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -240,6 +241,7 @@ static int copy_project(const struct mcp_tool_call *c, void *arguments, struct m
     out->structured = pack_and_copy(c, copy, folder, e);
     if (!out->structured)
         return -1;
+    words_unpacked(out, out->structured);
     report_notices(out->structured, out);
     return 0;
 }

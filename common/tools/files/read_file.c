@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "common/base/utf8.h"
+#include "common/mcp/features/content.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
@@ -11,6 +12,7 @@
 #include "common/tools/list.h"
 #include "common/tools/runs/picture.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +21,8 @@
 #define LENGTH_DEFAULT 65536
 #define LENGTH_MAX     1048576
 #define OFFSET_MAX     (UINT64_C(1) << 53) /* JSON numbers are exact up to here */
-#define HEAD_BYTES     4096                /* enough to find a file's type */
+#define LINE_MAX_BYTES (16u * 1024)
+#define HEAD_BYTES     4096 /* enough to find a file's type */
 
 struct read_file {
     const char *conversation;
@@ -41,7 +44,7 @@ static const struct arg_row read_file_arguments[] = {
     ARG_ROW(struct read_file, offset, "offset", ARG_INTEGER, .max = OFFSET_MAX,
             .help = "First byte; 0 when left out."),
     ARG_ROW(struct read_file, length, "length", ARG_INTEGER, .max = LENGTH_MAX,
-            .help = "Bytes at most; 65536 when left out."),
+            .help = "Bytes at most; left out: what an answer holds, at most 65536."),
     ARG_ROW(
         struct read_file, encoding, "encoding", ARG_STRING, .max = 16,
         .choices = read_file_encodings,
@@ -101,6 +104,27 @@ static json_t *content_new(const struct piece *p, const struct read_file *r,
     return result;
 }
 
+/* "notes.txt (10 bytes)", and where a part of it goes on. */
+static void say_piece(struct mcp_result *out)
+{
+    const json_t *piece = out->structured;
+    const char *encoding = json_get_string(piece, "encoding");
+    json_int_t from = json_get_integer(piece, "offset", 0);
+    json_int_t next = json_get_integer(piece, "nextOffset", 0);
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
+
+    content_clean_name(json_get_string(piece, "name"), &line);
+    buf_add_str(&line, " (");
+    words_size(&line, (uint64_t)json_get_integer(piece, "size", 0));
+    buf_addf(&line, "%s)", encoding && strcmp(encoding, "base64") == 0 ? ", in base64" : "");
+    if (from > 0 || next > 0)
+        buf_addf(&line, ": bytes %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT, from,
+                 from + json_get_integer(piece, "length", 0));
+    if (next > 0)
+        buf_addf(&line, "; the next with offset %" JSON_INTEGER_FORMAT, next);
+    mcp_result_say(out, "%s", buf_str(&line));
+}
+
 /* Adds the whole file as an image block; false when it is not an image or may not be shown. */
 static bool show_image(const struct tools_app *app, const struct piece *p,
                        const struct read_file *r, struct mcp_result *out)
@@ -117,13 +141,24 @@ static bool show_image(const struct tools_app *app, const struct piece *p,
         return false;
     out->structured = result_new(p, r->filename, "image", content.len);
     mcp_result_add(out, image);
+    say_piece(out);
     return true;
 }
 
-static int piece_set_range(const struct read_file *r, struct piece *p, struct err *e)
+/* In base64 it is a third longer. */
+static uint64_t length_default(const struct mcp_tool_call *c)
+{
+    const struct tools_app *app = c->app;
+
+    return c->in_text && app->limits.answer_max < LENGTH_DEFAULT ? app->limits.answer_max
+                                                                 : LENGTH_DEFAULT;
+}
+
+static int piece_set_range(const struct mcp_tool_call *c, const struct read_file *r,
+                           struct piece *p, struct err *e)
 {
     p->offset = r->offset.value;
-    p->length = r->length.given ? r->length.value : LENGTH_DEFAULT;
+    p->length = r->length.given ? r->length.value : length_default(c);
     if (p->length == 0)
         return err_set(e, ERR_INVALID, "argument 'length' must be from 1 to %d", LENGTH_MAX);
     if (p->offset > p->size)
@@ -148,7 +183,7 @@ static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
         return -1;
     AUTO_FD int fd = broker_open_file(&client, r->conversation, r->filename, &st, e);
     struct piece p = {.fd = fd, .size = fd < 0 ? 0 : (uint64_t)st.st_size};
-    if (fd < 0 || piece_set_range(r, &p, e) < 0 || piece_read(&p, 0, HEAD_BYTES, &head, e) < 0)
+    if (fd < 0 || piece_set_range(c, r, &p, e) < 0 || piece_read(&p, 0, HEAD_BYTES, &head, e) < 0)
         return -1;
     p.mime = media_type(r->filename, buf_str(&head), head.len);
     if (show_image(c->app, &p, r, out))
@@ -156,6 +191,9 @@ static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
     if (piece_read(&p, p.offset, p.length, &content, e) < 0)
         return -1;
     out->structured = content_new(&p, r, &content);
+    const json_t *text = json_object_get(out->structured, "content");
+    mcp_result_show(out, json_string_value(text), json_string_length(text));
+    say_piece(out);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -51,8 +52,8 @@ static json_t *store_file(const struct mcp_tool_call *c, const struct upload *s,
     return file;
 }
 
-/* Moves what the answer says about the conversation (filesExpireAt, notices) from file to result;
- * notices also become text blocks. */
+/* Moves what the answer says about the conversation (filesExpireAt, notices) from file to result,
+ * and says what there is now. */
 static void store_add_retention(json_t *file, json_t *result, struct mcp_result *out)
 {
     static const char *const names[] = {"filesExpireAt", "notices"};
@@ -64,6 +65,7 @@ static void store_add_retention(json_t *file, json_t *result, struct mcp_result 
             json_object_set(result, names[i], value);
         json_object_del(file, names[i]);
     }
+    words_file(out, file);
     report_notices(result, out);
 }
 

@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include "common/index/index.h"
-#include "common/mcp/features/content.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/tools/args.h"
@@ -98,17 +97,15 @@ static json_t *install_start(const struct mcp_tool_call *c, const struct install
     return broker_run(&client, &request, &options, e);
 }
 
-/* Adds a sentence: what was installed, or why nothing was. */
+/* What was installed, or why nothing was. */
 static void install_tell(const json_t *result, struct mcp_result *out)
 {
     const json_t *installed = json_object_get(result, "installed");
-    const char *reason = json_get_string(result, "reason");
     AUTO_BUF struct buf text = BUF_INIT(256 * 1024);
     const json_t *item;
 
-    if (strcmp(run_report_status(result), "ok") != 0)
-        buf_addf(&text, "Nothing was installed: %s.",
-                 reason ? reason : "the installation did not finish (see status)");
+    if (!run_report_has_status(result, "ok"))
+        buf_add_str(&text, "Nothing was installed.");
     else if (json_array_size(installed) == 0)
         buf_add_str(&text, "Everything that was asked for is there already.");
     else
@@ -116,7 +113,7 @@ static void install_tell(const json_t *result, struct mcp_result *out)
     for (size_t i = 0; (item = json_array_get(installed, i)); i++)
         buf_addf(&text, "%s %s %s", i ? "," : "", json_get_string(item, "name"),
                  json_get_string(item, "version"));
-    mcp_result_add(out, content_text_new(buf_str(&text), text.len));
+    mcp_result_say(out, "%s", buf_str(&text));
 }
 
 static int install(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
@@ -136,7 +133,11 @@ static int install(const struct mcp_tool_call *c, void *arguments, struct mcp_re
         return 0;
     }
     bool over = !run_report_has_status(result, "running");
-    run_report_tell(c, &(struct run_telling){.conversation = i->conversation}, result, out);
+    run_report_tell(
+        c,
+        &(struct run_telling){.conversation = i->conversation,
+                              .words = {.no_output = run_report_has_status(result, "ok")}},
+        result, out);
     if (over && !out->is_error) {
         out->is_error = !run_report_has_status(out->structured, "ok");
         install_tell(out->structured, out);

@@ -11,6 +11,7 @@
 #include "common/tools/runs/permit.h"
 #include "common/tools/runs/run_report.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
 
 #define ARGS_MAX_BYTES (64 * 1024)
 #define ARGS_MAX       64
@@ -29,6 +30,7 @@ struct run_code {
     bool session;
     struct run_text input;
     struct arg_list args;
+    const char *detail;
 };
 
 static const struct arg_row run_code_arguments[] = {
@@ -62,6 +64,7 @@ static const struct arg_row run_code_arguments[] = {
             .help = "What the program reads from its standard input."),
     ARG_ROW(struct run_code, args, "args", ARG_LIST, .max = ARGS_MAX_BYTES, .max_items = ARGS_MAX,
             .help = "Command line arguments of the program."),
+    DETAIL_ROW(struct run_code),
     {0},
 };
 
@@ -150,14 +153,16 @@ static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_co
     struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
     json_auto_t *imports = imports_of(r->language, r->code);
     AUTO_FREE char *subject = mem_printf("The %s program", r->language);
-    struct broker_run_options options = {.options = {.wait_ms = run_code_wait_ms(c, r),
-                                                     .background = r->background,
-                                                     .detach = c->leave_fd >= 0,
-                                                     .cancel_on_disconnect = c->single_client,
-                                                     .session = r->session,
-                                                     .imports = imports},
-                                         .callbacks = {.busy = busy},
-                                         .open_files = open_files};
+    struct broker_run_options options = {
+        .options = {.wait_ms = run_code_wait_ms(c, r),
+                    .background = r->background,
+                    .detach = c->leave_fd >= 0,
+                    .cancel_on_disconnect = c->single_client,
+                    .session = r->session,
+                    .keep_over = c->in_text ? detail_room(c, r->detail) : 0,
+                    .imports = imports},
+        .callbacks = {.busy = busy},
+        .open_files = open_files};
     struct run_life life;
 
     client.leave_fd = c->leave_fd;
@@ -181,9 +186,11 @@ static void run_code_answer(const struct mcp_tool_call *c, const struct run_code
     }
     if (!running) /* else its supervisor sends the event when it ends */
         changes_publish(&changes, json_object_get(take_result, "files"));
-    run_report_tell(
-        c, &(struct run_telling){.conversation = r->conversation, .open_files = open_files},
-        take_result, out);
+    run_report_tell(c,
+                    &(struct run_telling){.conversation = r->conversation,
+                                          .open_files = open_files,
+                                          .words = {.detail = r->detail}},
+                    take_result, out);
 }
 
 static int run_code(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,

@@ -209,26 +209,17 @@ static const char *row_type(const struct mcp_tool_call *c, const struct run_file
 
 static void add_links(const json_t *files, struct mcp_result *out)
 {
-    size_t links = 0, more = 0;
+    size_t links = 0;
     json_t *file;
 
-    for (size_t i = 0; (file = json_array_get(files, i)); i++) {
+    for (size_t i = 0; links < LINKS_MAX && (file = json_array_get(files, i)); i++) {
         if (is_gone(file))
             continue;
-        if (links++ < LINKS_MAX)
-            mcp_result_add(out, content_link_new(json_get_string(file, "url"),
-                                                 json_get_string(file, "name"),
-                                                 json_get_string(file, "mimeType"),
-                                                 json_get_integer(file, "size", 0)));
-        else
-            more++;
-    }
-    if (more > 0) {
-        AUTO_BUF struct buf note = BUF_INIT(200);
-        buf_addf(&note,
-                 "%zu more files are listed in the result, without a link of their own here.",
-                 more);
-        mcp_result_add(out, content_text_new(buf_str(&note), note.len));
+        mcp_result_add(out,
+                       content_link_new(json_get_string(file, "url"), json_get_string(file, "name"),
+                                        json_get_string(file, "mimeType"),
+                                        json_get_integer(file, "size", 0)));
+        links++;
     }
 }
 

@@ -2,10 +2,8 @@
 
 #include "common/tools/runs/run_report.h"
 
-#include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
-#include "common/mcp/features/content.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
@@ -54,31 +52,6 @@ static void add_missing_members(json_t *result)
     json_object_update_missing(result, blank);
 }
 
-static void add_text(struct mcp_result *out, const struct buf *text)
-{
-    mcp_result_add(out, content_text_new(buf_str(text), text->len));
-}
-
-/* Says how to continue, for a model that has not seen this before. */
-static void tell_running(const json_t *result, struct mcp_result *out)
-{
-    AUTO_BUF struct buf text = BUF_INIT(1024);
-    const char *id = json_get_string(result, "runId");
-    json_int_t next = json_get_integer(result, "nextByte", 0);
-
-    buf_addf(&text,
-             "The program is still running; this is its output so far. To get more and its result, "
-             "call get_run with runId \"%s\"",
-             id ? id : "");
-    if (next > 0)
-        buf_addf(&text, " (and sinceByte %" JSON_INTEGER_FORMAT " for only what is new)", next);
-    buf_add_str(&text, "; to end it, call cancel_run.");
-    if (json_get_string(result, "notKept"))
-        buf_add_str(&text,
-                    " Its result cannot be kept: only a call that waits for its end gets it.");
-    add_text(out, &text);
-}
-
 static const char *lost_reason(const json_t *result)
 {
     const char *reason = json_get_string(result, "reason");
@@ -89,7 +62,6 @@ static const char *lost_reason(const json_t *result)
 void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *how,
                      json_t *take_result, struct mcp_result *out)
 {
-    const char *note = json_get_string(take_result, "sessionNote");
     const char *whose = how->conversation ? how->conversation
                                           : json_get_string(take_result, "conversationId");
     const struct run_files files = {.conversation = whose ? whose : "",
@@ -101,34 +73,25 @@ void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *ho
     out->structured = take_result;
     out->is_error = run_report_has_status(take_result, "busy") ||
                     run_report_has_status(take_result, "lost");
-    if (run_report_has_status(take_result, "running"))
-        tell_running(take_result, out);
-    if (run_report_has_status(take_result, "lost")) {
-        AUTO_FREE char *text = mem_printf("The run is lost: %s", lost_reason(take_result));
-        mcp_result_add(out, content_text_new(text, strlen(text)));
-    }
-    if (note)
-        mcp_result_add(out, content_text_new(note, strlen(note)));
-    report_notices(take_result, out);
     run_files_show(c, &files, out);
+    run_words(c, &how->words, take_result, out);
+    report_notices(take_result, out);
 }
 
 void run_report_busy(const struct err *e, const struct broker_busy *busy, struct mcp_result *out)
 {
-    AUTO_BUF struct buf text = BUF_INIT(1024);
-
     out->structured = json_pack("{s:s}", "status", "busy");
     add_missing_members(out->structured);
     out->is_error = true;
-    buf_add_str(&text, e->text);
-    if (busy->retry_after_ms > 0) {
-        json_object_set_new(out->structured, "retryAfterMs",
-                            json_integer((json_int_t)busy->retry_after_ms));
-        json_object_set_new(out->structured, "position", json_integer((json_int_t)busy->position));
-        buf_addf(&text, " (%" PRIu64 " waiting; try again in %.1f s)", busy->position,
-                 (double)busy->retry_after_ms / 1000.0);
+    if (busy->retry_after_ms == 0) {
+        mcp_result_say(out, "%s", e->text);
+        return;
     }
-    add_text(out, &text);
+    json_object_set_new(out->structured, "retryAfterMs",
+                        json_integer((json_int_t)busy->retry_after_ms));
+    json_object_set_new(out->structured, "position", json_integer((json_int_t)busy->position));
+    mcp_result_say(out, "%s (%" PRIu64 " waiting; try again in %.1f s)", e->text, busy->position,
+                   (double)busy->retry_after_ms / 1000.0);
 }
 
 /* ---- while the call waits ---- */
@@ -256,7 +219,7 @@ json_t *run_tasks_new(const json_t *result)
         return NULL;
     task = (struct mcp_task){.status = MCP_TASK_WORKING};
     task_fill(result, &task);
-    return mcp_task_to_json(&task, true);
+    return mcp_task_created(&task);
 }
 
 static int task_fail(struct err *e)

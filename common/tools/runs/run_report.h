@@ -7,16 +7,18 @@
 
 #include "common/mcp/features/tool.h"
 #include "common/protocol/client_call.h"
+#include "common/tools/runs/run_words.h"
 
 /* Zeros are the default. */
 struct run_telling {
     const char *conversation;     /* NULL: conversationId of the result */
     const struct fds *open_files; /* see struct run_files */
     bool brief;
+    struct run_wording words;
 };
 
-/* Fills *out from the broker's result (taken): files with types and links, pictures, and how to
- * continue when the run goes on. */
+/* Fills *out from the broker's result (taken): files with types and links, pictures, and the text.
+ */
 void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *how,
                      json_t *take_result, struct mcp_result *out);
 

@@ -6,6 +6,9 @@
 #include "common/tools/list.h"
 #include "common/tools/runs/run_report.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
+
+#include <string.h>
 
 /* Longer ids are unknown ones. */
 #define RUN_ID_MAX 1024
@@ -14,6 +17,7 @@
 struct run_arguments {
     const char *run_id, *conversation;
     struct arg_integer since_byte, wait_ms;
+    const char *detail;
 };
 
 #define RUN_ID_ROW                                                                                 \
@@ -34,6 +38,7 @@ static const struct arg_row get_run_arguments[] = {
         .help =
             "Milliseconds to wait for the program's end, with sinceByte for new output. 0: answer "
             "at once."),
+    DETAIL_ROW(struct run_arguments),
     {0},
 };
 
@@ -49,6 +54,7 @@ static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_re
     struct run_life life;
     struct broker_poll_options poll = {.since_given = g->since_byte.given,
                                        .since_byte = g->since_byte.value,
+                                       .new_max = c->in_text ? detail_room(c, g->detail) : 0,
                                        .wait_ms = g->wait_ms.given ? g->wait_ms.value : usual_ms};
     json_t *result;
 
@@ -57,7 +63,7 @@ static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_re
     result = broker_get_run(&client, g->run_id, &poll, e);
     if (!result)
         return -1;
-    run_report_tell(c, &(struct run_telling){0}, result, out);
+    run_report_tell(c, &(struct run_telling){.words = {.detail = g->detail}}, result, out);
     return 0;
 }
 
@@ -163,11 +169,15 @@ static int list_runners(const struct mcp_tool_call *c, void *arguments, struct m
 {
     static const char *const members[] = {"language", "image", "version", "libraries", NULL};
     const json_t *runners = runners_get(c->app, 0, e);
+    AUTO_BUF struct buf text = BUF_INIT(256 * 1024);
 
     (void)arguments;
-    if (runners)
-        out->structured = json_pack("{s:o}", "languages", rows_with(runners, members));
-    return runners ? 0 : -1;
+    if (!runners)
+        return -1;
+    out->structured = json_pack("{s:o}", "languages", rows_with(runners, members));
+    runners_describe(c->app, &text);
+    mcp_result_say(out, "%s", buf_str(&text) + strspn(buf_str(&text), "\n"));
+    return 0;
 }
 
 const struct mcp_tool tool_list_runners = {

@@ -13,7 +13,9 @@
 #include "common/tools/runs/permit.h"
 #include "common/tools/runs/run_files.h"
 #include "common/tools/runs/run_report.h"
+#include "common/tools/runs/run_words.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
 
 #include <string.h>
 
@@ -104,6 +106,8 @@ const struct mcp_tool tool_create_sandbox = {
 
 #define COMMANDS_BYTES (1024 * 1024)
 #define CWD_MAX        4096
+#define COMMAND_SAID   100
+#define TEXT_MAX       (128u * 1024 * 1024)
 
 struct exec {
     const char *psandbox_id, *command;
@@ -112,6 +116,7 @@ struct exec {
     uint64_t timeout_ms;
     struct arg_map environment;
     struct run_text input;
+    const char *detail;
 };
 
 static const struct arg_row exec_arguments[] = {
@@ -135,6 +140,7 @@ static const struct arg_row exec_arguments[] = {
             .max_items = ENV_MAX, .help = "Environment variables for the commands."),
     ARG_ROW(struct exec, input, "stdin", ARG_TEXT, .max_setting = ARG_SETTING(stdin_max),
             .help = "What the first command reads from its standard input."),
+    DETAIL_ROW(struct exec),
     {0},
 };
 
@@ -163,6 +169,54 @@ static json_t *exec_run(const struct mcp_tool_call *c, const struct exec *x, str
     return broker_exec(&client, &want, &callbacks, e);
 }
 
+/* What a command printed, and how it ended; the last one's end is said at the end. */
+static void exec_show(const struct mcp_tool_call *c, const json_t *row, bool last, size_t room,
+                      struct buf *text)
+{
+    static const char *const streams[] = {"stdout", "stderr"};
+
+    for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+        const json_t *stream = json_object_get(row, streams[i]);
+        const char *printed = json_string_value(stream);
+
+        words_cut(text, printed ? printed : "", json_string_length(stream), room);
+        if (text->len > 0 && text->data[text->len - 1] != '\n')
+            buf_add_char(text, '\n');
+    }
+    if (!last) {
+        run_words_end(text, c, row);
+        buf_add_char(text, '\n');
+    }
+}
+
+static void exec_tell(const struct mcp_tool_call *c, const char *detail, struct mcp_result *out)
+{
+    const json_t *rows = json_object_get(out->structured, "results");
+    const size_t n = json_array_size(rows);
+    const size_t room = detail_room(c, detail) / (2 * (n > 0 ? n : 1));
+    const json_t *last = json_array_get(rows, n > 0 ? n - 1 : 0);
+    const json_t *errors = json_object_get(last, "stderr");
+    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX), end = BUF_INIT(1024);
+
+    for (size_t i = 0; i < n; i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *command = json_get_string(row, "command");
+        if (n > 1)
+            buf_addf(&text, "$ %.*s\n", COMMAND_SAID, command ? command : "");
+        exec_show(c, row, i == n - 1, room, &text);
+    }
+    mcp_result_show(out, buf_str(&text), text.len);
+    if (last) {
+        run_words_end(&end, c, last);
+        mcp_result_say(out, "%s", buf_str(&end));
+    }
+    if (json_is_string(errors))
+        run_words_advise(out, json_string_value(errors), json_string_length(errors));
+    words_files(out, json_object_get(out->structured, "files"),
+                json_get_integer(out->structured, "filesOmitted", 0), detail_is_full(detail));
+    report_notices(out->structured, out);
+}
+
 static int exec(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                 struct err *e)
 {
@@ -181,8 +235,8 @@ static int exec(const struct mcp_tool_call *c, void *arguments, struct mcp_resul
     out->structured = result;
     const struct run_files files = {.conversation = changes.conversation,
                                     .rows = json_object_get(result, "files")};
-    report_notices(result, out);
     run_files_show(c, &files, out);
+    exec_tell(c, x->detail, out);
     return 0;
 }
 

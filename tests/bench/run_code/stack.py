@@ -15,14 +15,14 @@ class Target:
     def __init__(self, url, token, ca=None):
         parts = urllib.parse.urlsplit(url)
         self.address = f"{parts.scheme}://{parts.netloc}"
-        self.path = parts.path.rstrip("/") or "/mcp"
+        self.path = parts.path.rstrip("/") or "/mcp/api"
         self.token = token
         self.ca = ca
         self.session = None
 
     @classmethod
     def of_site(cls, site, ca):
-        return cls(f"{site.base_url}/mcp", site.token, ca)
+        return cls(f"{site.base_url}/mcp/api", site.token, ca)
 
     def introduce(self):
         """The handshake that some servers insist on; the session's id is kept."""

@@ -1,0 +1,237 @@
+#include "config.h"
+
+#include "common/tools/runs/run_words.h"
+
+#include "common/base/auto.h"
+#include "common/rpc/json.h"
+#include "common/tools/tools_app.h"
+#include "common/tools/words.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define SAID_MAX     4096
+#define ADVICE_BYTES 4096 /* at the end of the output */
+#define MODULE_MAX   100
+
+static json_int_t number_of(const json_t *result, const char *name)
+{
+    return json_get_integer(result, name, 0);
+}
+
+static bool has(const json_t *result, const char *name)
+{
+    return json_is_integer(json_object_get(result, name));
+}
+
+/* ---- how it ended ---- */
+
+void run_words_end(struct buf *line, const struct mcp_tool_call *c, const json_t *row)
+{
+    static const char *const ends[][2] = {
+        {"out_of_memory", "ended: out of memory"},
+        {"output_limit", "stopped: it printed too much"},
+        {"disk_limit", "stopped: its files took too much"},
+        {"cancelled", "cancelled"},
+        {"running", "still running"},
+        {"busy", "not started: busy"},
+        {"lost", "The run is lost"},
+    };
+    const struct broker_limits *limits = &((const struct tools_app *)c->app)->limits;
+    const char *status = json_get_string(row, "status"), *end = NULL;
+    int64_t ms = number_of(row, "durationMs");
+
+    if (status && strcmp(status, "timeout") == 0) {
+        buf_add_str(line, "stopped after ");
+        words_time(line, ms);
+        buf_addf(line, ": timeout allows up to %" PRIu64, limits->timeout_max_ms / 1000);
+        return;
+    }
+    for (size_t i = 0; status && !end && i < ARRAY_LEN(ends); i++)
+        if (strcmp(ends[i][0], status) == 0)
+            end = ends[i][1];
+    if (end)
+        buf_add_str(line, end);
+    else if (has(row, "exitCode"))
+        buf_addf(line, "exit code %" JSON_INTEGER_FORMAT, number_of(row, "exitCode"));
+    else
+        buf_addf(line, "ended by signal %" JSON_INTEGER_FORMAT, number_of(row, "signal"));
+    if (ms > 0 || has(row, "exitCode")) {
+        buf_add_str(line, ", ");
+        words_time(line, ms);
+    }
+}
+
+/* What a model seldom needs. */
+static void add_measures(struct buf *line, const json_t *result)
+{
+    if (has(result, "cpuMs")) {
+        buf_add_str(line, ", processor ");
+        words_time(line, number_of(result, "cpuMs"));
+    }
+    if (has(result, "peakMemoryBytes")) {
+        buf_add_str(line, ", memory ");
+        words_size(line, (uint64_t)number_of(result, "peakMemoryBytes"));
+    }
+    buf_add_str(line, ", waited ");
+    words_time(line, number_of(result, "queueMs"));
+    if (json_get_string(result, "runId"))
+        buf_addf(line, ", runId %s", json_get_string(result, "runId"));
+    if (has(result, "filesExpireAt"))
+        buf_addf(line, ", files expire at %" JSON_INTEGER_FORMAT " (Unix time)",
+                 number_of(result, "filesExpireAt"));
+}
+
+static void say_end(const struct mcp_tool_call *c, const json_t *result, bool full,
+                    struct mcp_result *out)
+{
+    const char *reason = json_get_string(result, "reason");
+    AUTO_BUF struct buf line = BUF_INIT(SAID_MAX);
+
+    run_words_end(&line, c, result);
+    if (reason)
+        buf_addf(&line, ": %s", reason);
+    if (full)
+        add_measures(&line, result);
+    mcp_result_say(out, "%s", buf_str(&line));
+}
+
+/* ---- what to do next ---- */
+
+/* Copies the word between the quotes behind mark, up to a dot or slash inside: "numpy" of
+ * "No module named 'numpy.linalg'". */
+static bool quoted_after(const char *text, size_t len, const char *mark, char out[MODULE_MAX])
+{
+    const char *at = memmem(text, len, mark, strlen(mark)), *end = text + len;
+    size_t n = 0;
+
+    if (!at || (at += strlen(mark)) >= end || !strchr("'\"", *at))
+        return false;
+    for (char quote = *at++; at < end && *at != quote && n + 1 < MODULE_MAX; at++) {
+        if (*at == '.' || (*at == '/' && out[0] != '@') || (unsigned char)*at <= ' ')
+            break;
+        out[n++] = *at;
+    }
+    out[n] = '\0';
+    return n > 0;
+}
+
+void run_words_advise(struct mcp_result *out, const char *text, size_t len)
+{
+    static const char *const marks[] = {"ModuleNotFoundError: No module named ",
+                                        "error: Cannot find package ",
+                                        "error: Cannot find module "};
+    size_t skip = len > ADVICE_BYTES ? len - ADVICE_BYTES : 0;
+    char module[MODULE_MAX] = "";
+
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        if (!quoted_after(text + skip, len - skip, marks[i], module))
+            continue;
+        mcp_result_say(out, "%s is not installed: install_package", module);
+        return;
+    }
+}
+
+static void advise_running(const json_t *result, struct mcp_result *out)
+{
+    const char *id = json_get_string(result, "runId");
+    const json_int_t next = number_of(result, "nextByte");
+    AUTO_BUF struct buf line = BUF_INIT(SAID_MAX);
+
+    buf_addf(&line, "get_run with runId %s", id ? id : "");
+    if (next > 0)
+        buf_addf(&line, " and sinceByte %" JSON_INTEGER_FORMAT, next);
+    buf_add_str(&line, " brings the rest; cancel_run ends it");
+    if (json_get_string(result, "notKept"))
+        buf_add_str(&line,
+                    ". Its result cannot be kept: only a call that waits for its end gets it");
+    mcp_result_say(out, "%s", buf_str(&line));
+}
+
+/* How to see what was cut, from byte from on; 0: nothing was. */
+static void advise_rest(const json_t *result, json_int_t from, struct mcp_result *out)
+{
+    const char *id = json_get_string(result, "runId");
+
+    if (from > 0 && id && has(result, "expiresAt"))
+        mcp_result_say(out,
+                       "more output: get_run with runId %s and sinceByte %" JSON_INTEGER_FORMAT, id,
+                       from);
+    else if (from > 0)
+        mcp_result_say(out, "to see all output, write it to a file and read_file that");
+}
+
+static bool is(const json_t *result, const char *status)
+{
+    const char *its = json_get_string(result, "status");
+
+    return its && strcmp(its, status) == 0;
+}
+
+static void say_next(const json_t *result, const json_t *output, json_int_t rest_from,
+                     struct mcp_result *out)
+{
+    const char *note = json_get_string(result, "sessionNote");
+
+    if (is(result, "running"))
+        advise_running(result, out);
+    else
+        advise_rest(result, rest_from, out);
+    if (is(result, "ok") && json_string_length(output) == 0 &&
+        json_array_size(json_object_get(result, "files")) == 0 &&
+        !json_object_get(result, "newOutput"))
+        mcp_result_say(out, "printed nothing: print what you want to see");
+    if (is(result, "error"))
+        run_words_advise(out, json_string_value(output), json_string_length(output));
+    if (note)
+        mcp_result_say(out, "%s", note);
+}
+
+/* ---- all ---- */
+
+/* The bytes of the output that the first len bytes of its text stand for: what was no UTF-8 is
+ * three bytes there. */
+static json_int_t bytes_of(const char *text, size_t len)
+{
+    json_int_t bytes = (json_int_t)len;
+
+    for (size_t i = 0; i + 2 < len; i++)
+        if (memcmp(text + i, "\xEF\xBF\xBD", 3) == 0)
+            bytes -= 2;
+    return bytes;
+}
+
+/* Returns from which byte of the output on there is more; 0: there is not. */
+static json_int_t show_output(const struct mcp_tool_call *c, const char *detail,
+                              const json_t *result, const json_t *output, struct mcp_result *out)
+{
+    const size_t room = detail_room(c, detail);
+    const json_t *all = json_object_get(json_object_get(result, "truncation"), "output");
+    const json_int_t total = number_of(all, "total");
+    const char *text = json_string_value(output) ? json_string_value(output) : "";
+    AUTO_BUF struct buf shown = BUF_INIT(json_string_length(output) + 100);
+    size_t head = 0;
+
+    if (json_object_get(result, "newOutput")) { /* a piece, not longer than asked for */
+        mcp_result_show(out, text, json_string_length(output));
+        return number_of(result, "nextByte") < total ? number_of(result, "nextByte") : 0;
+    }
+    head = words_cut(&shown, text, json_string_length(output), room);
+    mcp_result_show(out, buf_str(&shown), shown.len);
+    return head > 0 ? bytes_of(text, head) : json_get_bool(all, "truncated", 0) ? 1 : 0;
+}
+
+void run_words(const struct mcp_tool_call *c, const struct run_wording *how, const json_t *result,
+               struct mcp_result *out)
+{
+    const json_t *fresh = json_object_get(result, "newOutput");
+    const json_t *output = fresh ? fresh : json_object_get(result, "output");
+    json_int_t rest_from = 0;
+
+    if (!how->no_output)
+        rest_from = show_output(c, how->detail, result, output, out);
+    say_end(c, result, detail_is_full(how->detail), out);
+    say_next(result, output, rest_from, out);
+    words_files(out, json_object_get(result, "files"), number_of(result, "filesOmitted"),
+                detail_is_full(how->detail));
+}

@@ -91,29 +91,36 @@ static void say_line(struct mcp_result *out, const struct buf *line)
     mcp_result_say(out, "%s", buf_str(line));
 }
 
-static void file_line(struct buf *line, const json_t *file)
+/* A new file is the rule; sizes are seldom needed. */
+static void file_line(struct buf *line, const json_t *file, bool size)
 {
     const char *name = json_get_string(file, "name"), *url = json_get_string(file, "url");
     const char *change = json_get_string(file, "change");
+    json_int_t bytes = json_get_integer(file, "size", 0);
 
     content_clean_name(name ? name : "?", line);
-    if (change && strcmp(change, "deleted") == 0) {
-        buf_add_str(line, " (deleted)");
-        return;
+    if (change && strcmp(change, "created") != 0)
+        buf_addf(line, " (%s)", strcmp(change, "deleted") == 0 ? "deleted" : "changed");
+    if (url && (size || bytes == 0)) {
+        buf_add_str(line, " (");
+        words_size(line, (uint64_t)bytes);
+        buf_add_char(line, ')');
     }
-    buf_add_str(line, " (");
-    words_size(line, (uint64_t)json_get_integer(file, "size", 0));
-    if (change)
-        buf_add_str(line, strcmp(change, "created") == 0 ? ", new" : ", changed");
-    buf_addf(line, ")%s%s", url ? ": " : "", url ? url : "");
+    if (url)
+        buf_addf(line, ": %s", url);
+}
+
+static void say_file(struct mcp_result *out, const json_t *file, bool size)
+{
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
+
+    file_line(&line, file, size);
+    say_line(out, &line);
 }
 
 void words_file(struct mcp_result *out, const json_t *file)
 {
-    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
-
-    file_line(&line, file);
-    say_line(out, &line);
+    say_file(out, file, true);
 }
 
 /* Deleted files, and those in folders, matter less. */
@@ -138,7 +145,7 @@ void words_files(struct mcp_result *out, const json_t *files, json_int_t omitted
             const json_t *file = json_array_get(files, i);
             size_t its = weight_of(file);
             if (its == weight) {
-                words_file(out, file);
+                say_file(out, file, full);
                 said++;
             } else if (its > weight && its < next) {
                 next = its;

@@ -31,8 +31,9 @@ void words_time(struct buf *out, int64_t ms);
  * Returns the length of the head, 0: all is there. */
 size_t words_cut(struct buf *out, const char *text, size_t len, size_t room);
 
-/* Adds a line for each row of files ({name, size, url?, change?}), those that matter most first
- * and at most FILES_SAID of them unless full; and how many more there are, omitted among them. */
+/* Adds a line for each row of files ({name, size, url?, change?}), those that matter most first and
+ * at most FILES_SAID of them, unless full (with sizes); and how many more there are, omitted among
+ * them. */
 #define FILES_SAID 10
 void words_files(struct mcp_result *out, const json_t *files, json_int_t omitted, bool full);
 

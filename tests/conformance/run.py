@@ -7,6 +7,7 @@ import argparse
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ import house
 import harness
 import network
 import sites
-from harness import Failed, at_end, check, equal, test, wait_until
+from harness import Failed, at_end, check, contains, equal, test, wait_until
 from mcp import API
 from suite import SuiteRun, scored
 
@@ -128,7 +129,7 @@ def over_https():
 
 def over_stdio():
     site = served(False)
-    environment = sites.clean_environment() | sites.SANITIZER_ENV | {"ANSWERS": "structured"}
+    environment = sites.clean_environment() | sites.SANITIZER_ENV | sites.OF_PROGRAMS
     return {"command": [sites.BINARY, "stdio", "--config", site.config], "env": environment}
 
 
@@ -150,6 +151,39 @@ def register_analysis():
     @test("SDK 1.x over https: a data analysis, from the table's upload to the archive of all and the deletion", timeout=450)
     def _():
         run_client(over_https(), "analysis.mjs")
+
+
+# ---- what a model pays for ----
+
+# Digits are tokens, too, and those of a link are random.
+LINK = "https://localhost:8443/files/8b18813ad7d16c2d62c3aab7b096898cf92737625aa5488efa94d835b287222b/Q2hhb9s-_kd83jHs0aPQwA/"
+
+
+def tokens_of(*texts):
+    """Of o200k."""
+    done = subprocess.run([os.environ["NODE"], os.path.join(house.HERE, "tokens.mjs"), os.environ["NODE_FOLDER"]], input=json.dumps(texts),
+                          capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(done.stdout)
+
+
+def answered(code, language="python"):
+    """The text of run_code at the place for models."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+               "params": {"name": "run_code", "arguments": {"conversationId": "tokens", "language": language, "code": code}}}
+    [text, *_pictures] = sites.new_conversation(served(False).client()).post(message, path="/mcp").json()["result"]["content"]
+    return re.sub(r"https://\S+/files/[0-9a-f]{64}/[^/]*/", LINK, text["text"])
+
+
+def register_tokens():
+    @test("answers in tokens: two words and a chart at most 90, a failing program 30, 8 KB of output a tenth more than they are", timeout=120)
+    def _():
+        lines = "".join(f"line {n} of the output, with some words\n" for n in range(200))
+        chart = answered("import matplotlib.pyplot as plt\nprint('hello chart\\nsaved')\nplt.plot([1, 2])\nplt.savefig('chart.png')")
+        contains(chart, "/chart.png")
+        fails = answered("echo oops >&2; exit 3", "bash")
+        counts = tokens_of(chart, fails.removeprefix("oops\n"), answered(f"print({lines!r}, end='')"), lines)
+        print("tokens:", *counts)
+        check(counts[0] <= 90 and counts[1] <= 30 and counts[2] <= 1.1 * counts[3], f"{counts}: {chart!r}, {fails!r}")
 
 
 def register_last():
@@ -180,6 +214,7 @@ def main():
     register_suite()
     register_clients()
     register_analysis()
+    register_tokens()
     register_last()
     if options.list:
         for one in harness.selected(options.only):

@@ -44,6 +44,10 @@ def clean_environment():
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
+# For clients of stdio and CGI, which have no place of their own: results are objects, as at mcp.API.
+OF_PROGRAMS = {"ANSWERS": "structured"}
+
+
 @functools.cache
 def certificate():
     """(certificate, key) for localhost, self-signed."""

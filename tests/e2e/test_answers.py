@@ -51,7 +51,7 @@ def _():
     whole = call(client, "run_code", conversationId=client.conversation, language="python", code=PLOT)
     equal([block["type"] for block in whole["content"]], ["text", "image"])
     said = timeless(whole["content"][0]["text"])
-    check(re.fullmatch(r"hello chart\nsaved\n\nexit code 0, N s\nchart\.png \(\d+ kB, new\): URL/chart\.png", said), said)
+    check(re.fullmatch(r"hello chart\nsaved\n\nexit code 0, N s\nchart\.png: URL/chart\.png", said), said)
     url = re.search(r"https://\S+", whole["content"][0]["text"]).group()
     check(client.download(url).body.startswith(b"\x89PNG"), "the link")
     for path, has in ((MODELS, False), (API, True)):
@@ -72,9 +72,9 @@ def _():
             ("echo oops >&2; exit 3", "bash", "oops\n\nexit code 3, N s"),
             ("printf end; kill -9 $$", "bash", "end\n\nended by signal 9, N s"),
             ("2 + 2", "python", "exit code 0, N s\nprinted nothing: print what you want to see"),
-            ("echo x > made", "bash", "exit code 0, N s\nmade (2 bytes, new): URL/made"),
-            ("rm made; mkdir d; printf abc > d/e", "bash", "exit code 0, N s\nd/e (3 bytes, new): URL/e\nmade (deleted)"),
-            ("printf abcd > d/e", "bash", "exit code 0, N s\nd/e (4 bytes, changed): URL/e")):
+            ("echo x > made", "bash", "exit code 0, N s\nmade: URL/made"),
+            ("rm made; mkdir d; printf abc > d/e", "bash", "exit code 0, N s\nd/e: URL/e\nmade (deleted)"),
+            ("printf abcd > d/e", "bash", "exit code 0, N s\nd/e (changed): URL/e")):
         equal(timeless(run(client, code, language)).replace("URL/d/", "URL/"), wanted, code)
     contains(run(client, "import polars"), "\npolars is not installed: install_package")
     contains(run(client, "import os.nothing"), "exit code 1")
@@ -172,10 +172,10 @@ def _():
     code = "mkdir deep; for i in $(seq 290); do echo x >deep/f$i; done; for i in 1 2 3; do echo $i >top$i; done; echo ok"
     said = run(client, code, "bash")
     equal(re.findall(r"^top\d", said, re.M), ["top1", "top2", "top3"])
-    equal(len(re.findall(r"\(2 bytes, new\): https://", said)), 10)
+    equal(len(re.findall(r": https://", said)), 10)
     check(said.endswith("\n283 more files: list_files"), said[-200:])
     full = run(client, "touch deep/*", "bash", detail="full")
-    check(len(re.findall(r", changed\): https://", full)) >= 200, "full")
+    check(len(re.findall(r" \(changed\) \(2 bytes\): https://", full)) >= 200, "full")
     listed = text(client, "list_files", conversationId=client.conversation, recursive=True)
     check(listed.startswith("deep/\ndeep/f1 (2 bytes)\n"), listed[:100])
     cursor = re.search(r"\n200 entries; more with cursor (\S+)$", listed).group(1)
@@ -225,7 +225,7 @@ def _():
     client = sites.client()
     made = json.loads(text(client, "create_sandbox", conversationId=client.conversation, language="bash"))
     said = text(client, "exec", sandboxId=made["sandboxId"], command="echo hi; echo no >&2; echo x >f; exit 4")
-    check(re.fullmatch(r"hi\nno\n\nexit code 4, \d\.\d s\nf \(2 bytes, new\): https://\S+/f", said), said)
+    check(re.fullmatch(r"hi\nno\n\nexit code 4, \d\.\d s\nf: https://\S+/f", said), said)
     said = timeless(text(client, "exec", sandboxId=made["sandboxId"], commands=["echo one", "false", "echo never"]))
     equal(said, "$ echo one\none\nexit code 0, N s\n$ false\n\nexit code 1, N s")
     said = text(client, "exec", sandboxId=made["sandboxId"], command="seq 1 20000")

@@ -26,7 +26,7 @@ def _run_call(code="echo hi >made; cat made"):
 
 
 def _environment(site):
-    return sites.clean_environment() | sites.SANITIZER_ENV | {"SANDCGI_CONFIG": site.config, "ANSWERS": "structured"}
+    return sites.clean_environment() | sites.SANITIZER_ENV | sites.OF_PROGRAMS | {"SANDCGI_CONFIG": site.config}
 
 
 # ---- CGI ----
@@ -123,7 +123,7 @@ class Stdio:
     def __init__(self, site):
         self.process = subprocess.Popen([site.binary, "stdio", "--config", site.config], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                        env=sites.clean_environment() | sites.SANITIZER_ENV)
+                                        env=sites.clean_environment() | sites.SANITIZER_ENV | sites.OF_PROGRAMS)
         at_test_end(self.end)
 
     def end(self):

@@ -21,7 +21,7 @@ class Client:
 
     def __init__(self, site):
         self.process = subprocess.Popen([site.binary, "stdio", "--config", site.config], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=open(f"{site.folder}/log/stdio.log", "ab"), env=sites.clean_environment() | sites.SANITIZER_ENV)
+                                        stderr=open(f"{site.folder}/log/stdio.log", "ab"), env=sites.clean_environment() | sites.SANITIZER_ENV | sites.OF_PROGRAMS)
         self.messages = []
         self.revision, self.methods = MODERN, {}
         self.arrived = threading.Condition()
@@ -229,13 +229,13 @@ def _():
     site = sites.own()
     text = "".join(json.dumps({"jsonrpc": "2.0", "id": n} | _run(f"sleep 1; echo {n}")) + "\n" for n in (1, 2))
     done = subprocess.run([site.binary, "stdio", "--config", site.config], input=text, capture_output=True, text=True, check=False, timeout=60,
-                          env=sites.clean_environment() | sites.SANITIZER_ENV)
+                          env=sites.clean_environment() | sites.SANITIZER_ENV | sites.OF_PROGRAMS)
     answers = [json.loads(line)["result"]["structuredContent"]["stdout"] for line in done.stdout.splitlines()]
     equal((done.returncode, sorted(answers)), (0, ["1\n", "2\n"]), done.stderr[-500:])
 
     ours, theirs = os.pipe()
     process = subprocess.Popen([site.binary, "stdio", "--config", site.config], stdin=subprocess.PIPE, stdout=theirs, stderr=subprocess.DEVNULL,
-                               env=sites.clean_environment() | sites.SANITIZER_ENV)
+                               env=sites.clean_environment() | sites.SANITIZER_ENV | sites.OF_PROGRAMS)
     at_test_end(procs.end, process)
     os.close(theirs)
     process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1} | _run("sleep 50")).encode() + b"\n")
@@ -268,7 +268,7 @@ def _end_in_mid_run(site, end):
     lines = "".join(json.dumps({"jsonrpc": "2.0", "id": n} | _long_run()) + "\n" for n in (1, 2))
     client = subprocess.Popen(  # pylint: disable=consider-using-with
         [sys.executable, "-c", CLIENT, lines, site.binary, "stdio"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        env=sites.clean_environment() | sites.SANITIZER_ENV | {"SANDCGI_CONFIG": site.config})
+        env=sites.clean_environment() | sites.SANITIZER_ENV | sites.OF_PROGRAMS | {"SANDCGI_CONFIG": site.config})
     at_test_end(procs.end, client)
     server = int(client.stdout.readline())
     wait_until(lambda: len(site.containers()) == 2, 30, "the containers of two calls")

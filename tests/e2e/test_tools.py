@@ -20,7 +20,7 @@ def _():
     whole = client.run_whole("import sys\nprint('out')\nprint('err', file=sys.stderr)\nopen('f.txt', 'w').write('12345')")
     equal(whole.get("isError", False), False)
     result = whole["structuredContent"]
-    check(re.fullmatch(r"exit code 0, \d\.\d s\nf\.txt \(5 bytes, new\): " + re.escape(result["files"][0]["url"]), whole["content"][0]["text"]),
+    check(re.fullmatch(r"exit code 0, \d\.\d s\nf\.txt: " + re.escape(result["files"][0]["url"]), whole["content"][0]["text"]),
           f"the text: {whole['content'][0]['text']!r}")
     equal({k: result[k] for k in ("success", "status", "exitCode", "signal", "stdout", "stderr")},
           {"success": True, "status": "ok", "exitCode": 0, "signal": None, "stdout": "out\n", "stderr": "err\n"})

@@ -127,7 +127,7 @@ static void a_result_conforms_and_its_text_says_how_it_ended(void **state)
     json_auto_t *result = run_with("");
     assert_true(conforms(result));
     assert_string_equal(tools_world_text(result, 0), "exit code 0, 0.0 s\n"
-                                                     "a.csv (5 bytes, new): https://x.test/a.csv\n"
+                                                     "a.csv: https://x.test/a.csv\n"
                                                      "b (deleted)");
     assert_string_equal(json_get_string(structured(result), "stdout"), "1\n");
     assert_string_equal(json_get_string(structured(result), "output"), "1\n");

@@ -98,7 +98,8 @@ check_PROGRAMS += \
 	tests/unit/tools/test_profile_runner \
 	tests/unit/tools/test_profile_session \
 	tests/unit/tools/test_uri \
-	tests/unit/tools/test_imports
+	tests/unit/tools/test_imports \
+	tests/unit/tools/test_words
 tests_unit_tools_test_archives_SOURCES = tests/unit/tools/test_archives.c $(TOOLS_FAKES)
 tests_unit_tools_test_args_SOURCES = tests/unit/tools/test_args.c \
 	tests/fakes/schema.c tests/fakes/schema.h
@@ -113,6 +114,7 @@ tests_unit_tools_test_resources_SOURCES = tests/unit/tools/test_resources.c $(TO
 tests_unit_tools_test_run_code_SOURCES = tests/unit/tools/test_run_code.c $(TOOLS_FAKES)
 tests_unit_tools_test_runs_SOURCES = tests/unit/tools/test_runs.c $(TOOLS_FAKES)
 tests_unit_tools_test_client_SOURCES = tests/unit/tools/test_client.c $(TOOLS_FAKES)
+tests_unit_tools_test_words_SOURCES = tests/unit/tools/test_words.c $(TOOLS_FAKES)
 tests_unit_tools_test_upload_file_SOURCES = tests/unit/tools/test_upload_file.c $(TOOLS_FAKES)
 endif
 

@@ -69,18 +69,45 @@ static size_t tail_len(const char *text, size_t len, size_t max)
     return max - utf8_lost_start(at, max);
 }
 
+/* The length of a control sequence of terminals (a colour, say) at s; 0: there is none. */
+static size_t sequence_len(const char *s, size_t len)
+{
+    size_t n = 2;
+
+    if (len < 3 || s[0] != 0x1B || s[1] != '[')
+        return 0;
+    while (n < len && s[n] >= 0x20 && s[n] < 0x40)
+        n++;
+    return n < len ? n + 1 : 0;
+}
+
+/* Without what would steer the terminal of a client. */
+static void add_printable(struct buf *out, const char *s, size_t len)
+{
+    for (size_t i = 0, skip; i < len; i += skip) {
+        unsigned char c = (unsigned char)s[i];
+
+        skip = sequence_len(s + i, len - i);
+        if (skip == 0 && ((c < 0x20 && !strchr("\t\n\r", c)) || c == 0 || c == 0x7F))
+            buf_add_str(out, "\xEF\xBF\xBD");
+        else if (skip == 0)
+            buf_add_char(out, s[i]);
+        skip += skip == 0;
+    }
+}
+
 size_t words_cut(struct buf *out, const char *text, size_t len, size_t room)
 {
     if (len <= room) {
-        buf_add(out, text, len);
+        add_printable(out, text, len);
         return 0;
     }
     size_t head = head_len(text, len, room / 2), tail = tail_len(text, len, room / 2);
     bool broken = head > 0 && text[head - 1] != '\n';
 
-    buf_add(out, text, head);
+    add_printable(out, text, head);
     buf_addf(out, "%s[... %zu bytes left out ...]\n", broken ? "\n" : "", len - head - tail);
-    buf_add(out, text + len - tail, tail);
+    add_printable(out, text + len - tail, tail);
     return head;
 }
 

@@ -27,8 +27,8 @@ void words_size(struct buf *out, uint64_t bytes);
 /* "0.2 s", "31 s" */
 void words_time(struct buf *out, int64_t ms);
 
-/* Appends text; over room bytes its head and its tail, with a line about the rest between them.
- * Returns the length of the head, 0: all is there. */
+/* Appends text that a program printed; over room bytes its head and its tail, with a line about the
+ * rest between them. Returns the length of the head, 0: all is there. */
 size_t words_cut(struct buf *out, const char *text, size_t len, size_t room);
 
 /* Adds a line for each row of files ({name, size, url?, change?}), those that matter most first and

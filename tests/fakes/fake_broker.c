@@ -217,6 +217,9 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
         if (options->options.imports)
             json_object_set_new(asked, "imports", json_deep_copy(options->options.imports));
     }
+    if (options && options->options.keep_over > 0)
+        json_object_set_new(asked, "keepOver",
+                            json_integer((json_int_t)options->options.keep_over));
     json_array_append_new(fake_broker.runs, asked);
     for (int i = 0; c->tick && i < fake_broker.ticks; i++)
         c->tick(c->tick_ctx);

@@ -209,15 +209,14 @@ static json_int_t show_output(const struct mcp_tool_call *c, const char *detail,
     const json_t *all = json_object_get(json_object_get(result, "truncation"), "output");
     const json_int_t total = number_of(all, "total");
     const char *text = json_string_value(output) ? json_string_value(output) : "";
-    AUTO_BUF struct buf shown = BUF_INIT(json_string_length(output) + 100);
-    size_t head = 0;
+    const size_t len = json_string_length(output);
+    const bool piece = json_object_get(result, "newOutput") != NULL; /* not longer than asked for */
+    AUTO_BUF struct buf shown = BUF_INIT(3 * len + 100);
+    size_t head = words_cut(&shown, text, len, piece ? len : room);
 
-    if (json_object_get(result, "newOutput")) { /* a piece, not longer than asked for */
-        mcp_result_show(out, text, json_string_length(output));
-        return number_of(result, "nextByte") < total ? number_of(result, "nextByte") : 0;
-    }
-    head = words_cut(&shown, text, json_string_length(output), room);
     mcp_result_show(out, buf_str(&shown), shown.len);
+    if (piece)
+        return number_of(result, "nextByte") < total ? number_of(result, "nextByte") : 0;
     return head > 0 ? bytes_of(text, head) : json_get_bool(all, "truncated", 0) ? 1 : 0;
 }
 

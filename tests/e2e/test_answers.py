@@ -231,6 +231,7 @@ def _():
     said = text(client, "exec", sandboxId=made["sandboxId"], command="seq 1 20000")
     check(len(said) < KEEP, f"{len(said)} characters")
     contains(said, "bytes left out ...]\n")
+    check(said.endswith("\nto see all output, write it to a file and read_file that"), said[-100:])
     equal(json.loads(text(client, "close_sandbox", sandboxId=made["sandboxId"]))["status"], "closed")
 
 

@@ -9,6 +9,7 @@
 #include "common/tools/list.h"
 #include "common/tools/runs/run_report.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
 
 #include <string.h>
 
@@ -88,6 +89,7 @@ static json_t *install_start(const struct mcp_tool_call *c, const struct install
     struct broker_run_options options = {
         .options = {.wait_ms = i->wait_ms.given ? i->wait_ms.value : app->limits.wait_ms,
                     .detach = c->leave_fd >= 0,
+                    .keep_over = c->in_text ? detail_room(c, NULL) : 0,
                     .cancel_on_disconnect = c->single_client},
         .callbacks = {.busy = busy}};
     struct run_life life;

@@ -132,10 +132,11 @@ void run_words_advise(struct mcp_result *out, const char *text, size_t len)
     }
 }
 
-static void advise_running(const json_t *result, struct mcp_result *out)
+/* from: where what was left out begins; 0: nothing was. */
+static void advise_running(const json_t *result, json_int_t from, struct mcp_result *out)
 {
     const char *id = json_get_string(result, "runId");
-    const json_int_t next = number_of(result, "nextByte");
+    const json_int_t next = from > 0 ? from : number_of(result, "nextByte");
     AUTO_BUF struct buf line = BUF_INIT(SAID_MAX);
 
     buf_addf(&line, "get_run with runId %s", id ? id : "");
@@ -148,6 +149,11 @@ static void advise_running(const json_t *result, struct mcp_result *out)
     mcp_result_say(out, "%s", buf_str(&line));
 }
 
+void run_words_advise_cut(struct mcp_result *out)
+{
+    mcp_result_say(out, "to see all output, write it to a file and read_file that");
+}
+
 /* How to see what was cut, from byte from on; 0: nothing was. */
 static void advise_rest(const json_t *result, json_int_t from, struct mcp_result *out)
 {
@@ -158,7 +164,7 @@ static void advise_rest(const json_t *result, json_int_t from, struct mcp_result
                        "more output: get_run with runId %s and sinceByte %" JSON_INTEGER_FORMAT, id,
                        from);
     else if (from > 0)
-        mcp_result_say(out, "to see all output, write it to a file and read_file that");
+        run_words_advise_cut(out);
 }
 
 static bool is(const json_t *result, const char *status)
@@ -174,7 +180,7 @@ static void say_next(const json_t *result, const json_t *output, json_int_t rest
     const char *note = json_get_string(result, "sessionNote");
 
     if (is(result, "running"))
-        advise_running(result, out);
+        advise_running(result, rest_from, out);
     else
         advise_rest(result, rest_from, out);
     if (is(result, "ok") && json_string_length(output) == 0 &&

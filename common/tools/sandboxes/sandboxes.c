@@ -169,17 +169,19 @@ static json_t *exec_run(const struct mcp_tool_call *c, const struct exec *x, str
     return broker_exec(&client, &want, &callbacks, e);
 }
 
-/* What a command printed, and how it ended; the last one's end is said at the end. */
-static void exec_show(const struct mcp_tool_call *c, const json_t *row, bool last, size_t room,
+/* What a command printed, and how it ended; the last one's end is said at the end.
+ * true: not all was shown. */
+static bool exec_show(const struct mcp_tool_call *c, const json_t *row, bool last, size_t room,
                       struct buf *text)
 {
     static const char *const streams[] = {"stdout", "stderr"};
+    bool cut = false;
 
     for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
         const json_t *stream = json_object_get(row, streams[i]);
         const char *printed = json_string_value(stream);
 
-        words_cut(text, printed ? printed : "", json_string_length(stream), room);
+        cut |= words_cut(text, printed ? printed : "", json_string_length(stream), room) > 0;
         if (text->len > 0 && text->data[text->len - 1] != '\n')
             buf_add_char(text, '\n');
     }
@@ -187,6 +189,7 @@ static void exec_show(const struct mcp_tool_call *c, const json_t *row, bool las
         run_words_end(text, c, row);
         buf_add_char(text, '\n');
     }
+    return cut;
 }
 
 static void exec_tell(const struct mcp_tool_call *c, const char *detail, struct mcp_result *out)
@@ -197,19 +200,22 @@ static void exec_tell(const struct mcp_tool_call *c, const char *detail, struct 
     const json_t *last = json_array_get(rows, n > 0 ? n - 1 : 0);
     const json_t *errors = json_object_get(last, "stderr");
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX), end = BUF_INIT(1024);
+    bool cut = false;
 
     for (size_t i = 0; i < n; i++) {
         const json_t *row = json_array_get(rows, i);
         const char *command = json_get_string(row, "command");
         if (n > 1)
             buf_addf(&text, "$ %.*s\n", COMMAND_SAID, command ? command : "");
-        exec_show(c, row, i == n - 1, room, &text);
+        cut |= exec_show(c, row, i == n - 1, room, &text);
     }
     mcp_result_show(out, buf_str(&text), text.len);
     if (last) {
         run_words_end(&end, c, last);
         mcp_result_say(out, "%s", buf_str(&end));
     }
+    if (cut)
+        run_words_advise_cut(out);
     if (json_is_string(errors))
         run_words_advise(out, json_string_value(errors), json_string_length(errors));
     words_files(out, json_object_get(out->structured, "files"),

@@ -19,12 +19,12 @@
 #define TENANT_CHARS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 static const char instructions[] =
-    "Runs programs in throw-away containers. Give every conversation one conversationId and keep "
-    "using it: files a program writes to its current directory (/data) stay with the conversation "
-    "and can be downloaded by the links in the result. Variables do not survive between runs "
-    "(unless session is true); files do. Use upload_file to bring data in (create_upload for large "
-    "files), run_code to compute, install_package for libraries that list_runners does not show. A "
-    "program that takes long goes on after run_code has answered: get_run brings the rest.";
+    "Runs programs in a sandbox, apart from the user's machine. run_code runs Python, TypeScript "
+    "or "
+    "Bash. Its first answer names a conversationId: give it in all further calls, which then share "
+    "the files in /data. write_file and upload_file bring data in, install_package libraries; "
+    "list_files and read_file show what is there; download links in answers are for the user. What "
+    "still runs when the answer comes goes on: get_run brings the rest, cancel_run ends it.";
 
 static void add_token(struct app *app, const char *tenant, const char *token)
 {
@@ -94,16 +94,14 @@ static int read_credentials(struct app *app, const struct settings *s, struct er
     return *s->tokens_file ? read_tokens(app, s->tokens_file, e) : 0;
 }
 
-/* The tools of a set that work for local (stdio), or for remote clients. */
 static void server_offer_tools(struct app *app, int set, const struct mcp_tool *const *tools,
                                size_t n, bool local)
 {
-    const enum mcp_reach others = local ? MCP_REACH_HTTP : MCP_REACH_LOCAL;
     const struct mcp_tool **offered = mem_array(n, sizeof *offered);
     struct mcp_server *server = &app->servers[set];
 
     for (size_t i = 0; i < n; i++)
-        if (tools[i]->reach != others)
+        if (toolset_offers(set, tools[i], &app->tools, local))
             offered[server->n_tools++] = tools[i];
     app->offered[set] = offered;
     server->tools = offered;
@@ -117,7 +115,7 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
     tools_app_init(&app->tools);
     event_sender_init(&app->events, s->events, EVENTS_TIMEOUT_MS);
     for (int i = 0; i < TOOLSETS; i++) {
-        const struct toolset *set = i == TOOLSET_OURS ? NULL : toolset_theirs(i);
+        const struct toolset *set = toolset_theirs(i);
         app->servers[i] = (struct mcp_server){.name = "sandcgi",
                                               .title = "sandcgi code sandbox",
                                               .version = PACKAGE_VERSION,
@@ -132,6 +130,8 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
                                               .named_argument = set ? NULL : "conversationId",
                                               .tasks = set ? NULL : ours->tasks,
                                               .app = &app->tools,
+                                              .tool_prefix = set ? NULL : s->tools_prefix,
+                                              .absent_tool = set ? NULL : tools_absent,
                                               .arguments = &args_tables,
                                               .tools_cache = mcp_tools_cache_new(),
                                               .sessions_fd = -1,
@@ -154,7 +154,7 @@ void app_set_sessions(struct app *app, int fd)
 
 const struct mcp_server *app_server(const struct app *app, const char *tools)
 {
-    int i = tools ? toolset_find(tools) : app->settings->tools;
+    int i = tools ? toolset_find(tools) : app->settings->toolset;
 
     return i < 0 ? NULL : &app->servers[i];
 }
@@ -165,7 +165,10 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
 
     *app = (struct app){
         .settings = s,
-        .tools = {.broker_path = s->broker, .local_dirs = s->local_dirs, .limits = s->limits},
+        .tools = {.broker_path = s->broker,
+                  .local_dirs = s->local_dirs,
+                  .limits = s->limits,
+                  .packages = s->index.n > 0},
     };
     if (http && read_credentials(app, s, e) < 0)
         return -1;

@@ -19,7 +19,7 @@ struct app {
     const struct settings *settings;     /* borrowed */
     struct mcp_server servers[TOOLSETS]; /* one for each set of tools */
     struct tools_app tools;
-    const struct mcp_tool **offered[TOOLSETS]; /* the tools of each set that work here */
+    const struct mcp_tool **offered[TOOLSETS]; /* the tools of each set that are offered here */
     struct event_sender events;
     uint8_t seal_key[CRYPTO_SHA256_LEN];
     struct link_key link_key; /* checks links; likewise derived from FILE_SECRET */

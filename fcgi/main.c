@@ -44,11 +44,8 @@ static const char *tools; /* --tools; NULL: the setting TOOLS */
 
 static int choose_tools(struct settings *s, struct err *e)
 {
-    int i = tools ? toolset_find(tools) : s->tools;
-
-    if (i < 0)
+    if (tools && (s->toolset = toolset_find(tools)) < 0)
         return err_set(e, ERR_INVALID, "--tools must be one of: %s", TOOLSET_NAMES);
-    s->tools = i;
     return 0;
 }
 
@@ -180,7 +177,7 @@ static const struct command {
      "restarts a killed master)",
      NULL},
     {"stdio", run_stdio,
-     "serve one MCP client on standard input and output (--tools NAME: see TOOLS)", NULL},
+     "serve one MCP client on standard input and output (--tools NAMES: see TOOLS)", NULL},
     {"cgi", run_cgi, "serve one request as a CGI program (also if GATEWAY_INTERFACE is set)", NULL},
     {"check", run_check, "check the settings and print them without secrets", NULL},
     {"file-key", run_file_key,

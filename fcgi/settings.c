@@ -18,6 +18,8 @@
 #define GIB        (1024ull * MIB)
 #define SECRET_MIN 32
 #define HOUR_MS    3600000ull
+#define PREFIX_CHARS                                                                               \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-" /* of tools' names */
 
 /* clang-format off */
 const struct conf_row settings_table[] = {
@@ -31,8 +33,10 @@ const struct conf_row settings_table[] = {
      "URL prefix of download links (in front of /files/...), e.g. https://sandbox.example.org."},
     {"MCP_API_TOKEN", CONF_STRING, FIELD(api_token), "", 0, 0, NULL, CONF_SECRET,
      "Bearer token of the tenant \"default\". Checked by nginx, or by the workers with SANDCGI_AUTH=token."},
-    {"TOOLS", CONF_CHOICE, FIELD(tools), "sandcgi", 0, 0, TOOLSET_NAMES, 0,
-     "Set of tools to offer: sandcgi, or the tools of another server, for its clients (runner, session, container, interpreter). The FastCGI parameter SANDCGI_TOOLS overrides it per location."},
+    {"TOOLS", CONF_STRING, FIELD(tools), "core", 0, 256, NULL, CONF_REQUIRED,
+     "Tools to offer: core, and in addition any of files, transfer, sandboxes, admin, separated by commas; or all; or the tools of another server, for its clients (runner, session, container, interpreter). The FastCGI parameter SANDCGI_TOOLS overrides it per location or tenant."},
+    {"TOOLS_PREFIX", CONF_STRING, FIELD(tools_prefix), "", 0, 32, NULL, 0,
+     "Text in front of the names of our tools (sandbox_ makes sandbox_read_file), for clients that also have a server of files with such names. Letters, digits, _ and -."},
     {"ANSWERS", CONF_CHOICE, FIELD(answers), "text", 0, 0, "text|structured", 0,
      "Form of the results of tools. text: one text and pictures, for models; structured: structuredContent with all fields, for programs. The FastCGI parameter SANDCGI_ANSWERS=structured chooses the second per location (/mcp/api of our nginx)."},
     {"SANDCGI_LOCAL_DIRS", CONF_STRING, FIELD(local_dirs), "", 0, 4096, NULL, 0,
@@ -224,6 +228,17 @@ static int check_url(struct settings *s, struct err *e)
     return 0;
 }
 
+static int check_tools(struct settings *s, struct err *e)
+{
+    s->toolset = toolset_find(s->tools);
+    if (s->toolset < 0)
+        return err_set(e, ERR_INVALID, "TOOLS=%s must be one of: %s", s->tools, TOOLSET_NAMES);
+    if (s->tools_prefix[strspn(s->tools_prefix, PREFIX_CHARS)])
+        return err_set(e, ERR_INVALID,
+                       "TOOLS_PREFIX must consist of letters, digits, _ and -, e.g. sandbox_");
+    return 0;
+}
+
 /* "uid:gid" into numbers; auto into 0. Root inside the containers is refused. */
 static int check_sandbox_user(struct settings *s, struct err *e)
 {
@@ -331,7 +346,8 @@ int settings_load(struct settings *out, const char *path, struct err *e)
     *out = (struct settings){0};
     if (conf_load(settings_table, out, path, e) == 0 &&
         check_secret("FILE_SECRET", out->file_secret, e) == 0 && check_url(out, e) == 0 &&
-        check_sandbox_user(out, e) == 0 && find_web_group(out, e) == 0 &&
+        check_tools(out, e) == 0 && check_sandbox_user(out, e) == 0 &&
+        find_web_group(out, e) == 0 &&
         (!*out->api_token || check_secret("MCP_API_TOKEN", out->api_token, e) == 0) &&
         check_combinations(out, e) == 0 && settings_derive(out, e) == 0)
         return 0;

@@ -14,8 +14,8 @@ struct settings {
     char *local_dirs;
     char *api_token, *tokens_file, *secret_file, *allowed_origins, *allowed_hosts;
     int auth;    /* enum settings_auth */
-    int tools;   /* of toolset_find */
     int answers; /* enum settings_answers */
+    char *tools, *tools_prefix;
     char *listen, *listen_group, *broker, *user, *hub, *events;
     uint64_t workers, max_calls, max_body, max_streams, max_sessions, session_ttl_ms;
     unsigned listen_mode;
@@ -40,6 +40,7 @@ struct settings {
     gid_t sandbox_gid;
     gid_t web_gid; /* of SANDCGI_LISTEN_GROUP; 0: none */
     char instance_id[17];
+    int toolset; /* of tools, by toolset_find */
     struct pool_settings pool;
     struct index_settings index;
 };

@@ -35,6 +35,7 @@ declare -A value=(
     [HOSTS]=''                         # names that /mcp may be called under, besides localhost; * is any
     [ORIGINS]=''                       # origins of web pages that may call /mcp, besides those of that host
     [PROFILES]=''                      # sets of tools (sandcgi's setting TOOLS) to offer as well, each at /mcp/NAME
+    [TOOLSETS]=''                      # TENANT=SET[+SET...] for every tenant that finds other tools at /mcp than TOOLS says
     [NETWORKS]=''                      # TENANT=TIER for every tenant whose programs get less than SANDBOX_NETWORK: none, public
     [NEVER_REUSE]=''                   # locations (/mcp, /mcp/NAME) whose programs get containers of their own, whatever SANDBOX_REUSE says
     [PARAM_HEADERS]=''                 # X for every header Mcp-Param-X that is to reach the workers
@@ -128,6 +129,16 @@ derive_reuse()
     value[REUSE_ROWS]=${rows%$'\n'}
 }
 
+derive_toolsets()
+{
+    local word rows=''
+    while read -r word; do
+        [[ $word =~ ^([A-Za-z0-9._-]+)=([a-z]+(\+[a-z]+)*)$ ]] || die "TOOLSETS must be like alice=all or bob=files+admin, not '$word'"
+        rows+="    \"~^${BASH_REMATCH[1]//./\\.}\$\" ${BASH_REMATCH[2]//+/,};"$'\n'
+    done < <(words "${value[TOOLSETS]}")
+    value[TOOLSET_ROWS]=${rows%$'\n'}
+}
+
 # Only letters and digits: a web server cannot tell "-" and "_" apart in a parameter's name.
 derive_param_headers()
 {
@@ -178,7 +189,7 @@ derive_signed()
         if (\$secure_link != 1) { return 403; }"
 }
 
-# The sets are not listed here: sandcgi answers 404 to an unknown name.
+# The sets are not listed here: sandcgi answers 404 to an unknown name. /mcp/all is always there.
 derive_profiles()
 {
     local word locations=''
@@ -188,7 +199,7 @@ derive_profiles()
         locations+="location = /mcp/$word {"$'\n'"    set \$sandcgi_tools $word;"$'\n'
         locations+="    set \$sandcgi_answers \"\";"$'\n'
         locations+="    include \"${value[CONF_DIR]}/mcp.conf\";"$'\n}\n'
-    done < <(words "${value[PROFILES]}" | sort -u)
+    done < <(words "all ${value[PROFILES]}" | sort -u)
     value[PROFILE_LOCATIONS]=${locations%$'\n'}
 }
 
@@ -216,6 +227,7 @@ derive_values()
     derive_allowed
     derive_networks
     derive_reuse
+    derive_toolsets
     derive_param_headers
     derive_profiles
 }

@@ -54,6 +54,10 @@ struct mcp_server {
                      pictures, unless mcp_origin.structured */
     const struct mcp_tool *const *tools; /* in the order of tools/list, n_tools */
     size_t n_tools;
+    const char *tool_prefix; /* of their names in tools/list; calls may leave it out; NULL: none */
+    /* Why a tool that the client names is not among them, on the heap; NULL: there is no such tool.
+     * local: of stdio. NULL function: there are no others. */
+    char *(*absent_tool)(void *app, const char *name, bool local);
     const struct mcp_arguments *arguments;   /* reads the tools' tables; NULL: they have none */
     const struct mcp_prompt *const *prompts; /* in the order of prompts/list, n_prompts */
     size_t n_prompts;

@@ -3,6 +3,7 @@
 #include "common/tools/args.h"
 
 #include "common/base/b64.h"
+#include "common/base/crypto.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #define SECONDS_MIN_MS 1000
+#define MADE_BYTES     12 /* random ones in the name of a conversation */
 
 const struct arg_row args_none[] = {{0}};
 
@@ -338,7 +340,8 @@ int args_fill(const struct arg_row *table, const struct tools_app *app, const js
 
         if (!value || (json_is_null(value) && !row->required)) {
             if (row->required)
-                return err_set(e, ERR_INVALID, "argument '%s' is required", row->name);
+                return err_set(e, ERR_INVALID, "argument '%s' is required%s", row->name,
+                               row->missing ? row->missing : "");
             continue;
         }
         if (fill_row(row, app, value, out, e) < 0)
@@ -362,132 +365,49 @@ void args_clear(const struct arg_row *table, void *filled)
     }
 }
 
+bool args_unlisted(void *app)
+{
+    (void)app;
+    return false;
+}
+
+/* Names a new conversation, unguessably, where the call names none; made stays empty where it
+ * does. */
+static void make_conversation(const struct arg_row *table, void *filled, char *made)
+{
+    for (const struct arg_row *row = table; row->name; row++) {
+        const char **value = row->made ? field(row, filled) : NULL;
+
+        if (!value || *value)
+            continue;
+        made[0] = 'c';
+        crypto_random_hex(MADE_BYTES, made + 1);
+        *value = made;
+    }
+}
+
+void args_tell_conversation(const char *conversation, struct mcp_result *out)
+{
+    json_object_set_new(out->structured, "conversationId", json_string(conversation));
+    if (out->text.len > 0) /* else structured is the text */
+        mcp_result_say(out, "conversationId: %s", conversation);
+}
+
 void args_call(const struct mcp_tool_call *c, struct mcp_result *out)
 {
+    char made[1 + 2 * MADE_BYTES + 1] = "";
     const struct mcp_tool *tool = c->tool;
     AUTO_FREE void *filled = mem_alloc(tool->arguments_size);
     struct err e = ERR_INIT;
+    int rc = args_fill(tool->arguments, c->app, c->arguments, filled, &e);
 
-    if (args_fill(tool->arguments, c->app, c->arguments, filled, &e) < 0 ||
-        tool->run(c, filled, out, &e) < 0)
+    if (rc == 0) {
+        make_conversation(tool->arguments, filled, made);
+        rc = tool->run(c, filled, out, &e);
+    }
+    if (rc < 0)
         report_failure(out, &e);
+    if (made[0] && out->structured)
+        args_tell_conversation(made, out);
     args_clear(tool->arguments, filled);
 }
-
-/* ---- the JSON schema (2020-12) of a table ---- */
-
-static void set_integer(json_t *schema, const char *key, uint64_t value)
-{
-    json_object_set_new(schema, key, json_integer((json_int_t)value));
-}
-
-static void set_type(json_t *schema, const char *type)
-{
-    json_object_set_new(schema, "type", json_string(type));
-}
-
-static json_t *seconds_value(uint64_t ms)
-{
-    return ms % 1000 == 0 ? json_integer((json_int_t)(ms / 1000)) : json_real((double)ms / 1000.0);
-}
-
-/* maxLength counts characters and our limits count bytes: no text within the limit is longer than
- * this. */
-static void describe_string(json_t *schema, const struct arg_row *row, const struct tools_app *app)
-{
-    uint64_t limit = args_limit(row, app);
-    json_auto_t *choices = row->choices ? row->choices(app, NULL) : NULL;
-
-    set_type(schema, "string");
-    if (row->type == ARG_BASE64) {
-        json_object_set_new(schema, "contentEncoding", json_string("base64"));
-        limit = B64_ENCODED_LEN(limit);
-    }
-    if (row->type == ARG_IDENTIFIER)
-        set_integer(schema, "minLength", 1);
-    set_integer(schema, "maxLength", limit);
-    if (json_array_size(choices) > 0) /* an empty enum is not a valid schema */
-        json_object_set(schema, "enum", choices);
-}
-
-static void describe_number(json_t *schema, const struct arg_row *row, const struct tools_app *app)
-{
-    const bool seconds = row->type == ARG_SECONDS;
-    const uint64_t limits[] = {args_limit(row, app),
-                               row->initial_setting ? args_setting(app, row->initial_setting) : 0};
-    static const char *const names[] = {"maximum", "default"};
-
-    set_type(schema, seconds ? "number" : "integer");
-    set_integer(schema, "minimum", seconds);
-    for (size_t i = 0; i < (row->initial_setting ? 2 : 1); i++)
-        json_object_set_new(schema, names[i],
-                            seconds ? seconds_value(limits[i])
-                                    : json_integer((json_int_t)limits[i]));
-}
-
-static void describe_items(json_t *schema, const struct arg_row *row)
-{
-    bool list = row->type == ARG_LIST;
-    json_t *item = json_object();
-
-    set_type(item, "string");
-    set_type(schema, list ? "array" : "object");
-    json_object_set_new(schema, list ? "items" : "additionalProperties", item);
-    set_integer(schema, list ? "maxItems" : "maxProperties", row->max_items);
-    json_object_set_new(schema, "default", list ? json_array() : json_object());
-}
-
-static json_t *row_schema(const struct arg_row *row, const struct tools_app *app)
-{
-    json_t *schema = json_object();
-
-    switch (row->type) {
-    case ARG_STRING:
-    case ARG_NAME:
-    case ARG_IDENTIFIER:
-    case ARG_TEXT:
-    case ARG_BASE64:
-        describe_string(schema, row, app);
-        break;
-    case ARG_BOOL:
-        set_type(schema, "boolean");
-        json_object_set_new(schema, "default", json_false());
-        break;
-    case ARG_SECONDS:
-    case ARG_INTEGER:
-        describe_number(schema, row, app);
-        break;
-    case ARG_LIST:
-    case ARG_MAP:
-        describe_items(schema, row);
-        break;
-    }
-    json_object_set_new(schema, "description", json_string(row->help));
-    if (row->initial)
-        json_object_set_new(schema, "default", json_string(row->initial));
-    return schema;
-}
-
-static json_t *table_schema(const struct arg_row *table, void *app)
-{
-    json_t *schema = json_object();
-    json_t *properties = json_object();
-    json_t *required = json_array();
-
-    for (const struct arg_row *row = table; row->name; row++) {
-        json_object_set_new(properties, row->name, row_schema(row, app));
-        if (row->required)
-            json_array_append_new(required, json_string(row->name));
-    }
-    set_type(schema, "object");
-    if (json_object_size(properties) > 0)
-        json_object_set(schema, "properties", properties);
-    if (json_array_size(required) > 0)
-        json_object_set(schema, "required", required);
-    json_object_set_new(schema, "additionalProperties", json_false());
-    json_decref(properties);
-    json_decref(required);
-    return schema;
-}
-
-const struct mcp_arguments args_tables = {.schema = table_schema, .call = args_call};

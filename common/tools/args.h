@@ -72,7 +72,14 @@ struct arg_row {
      * wanted (may be NULL) is the value to check: if it is not in the kept list, ask again.
      */
     json_t *(*choices)(const struct tools_app *app, const char *wanted);
+    /* Is it in tools/list? What is not is taken and checked all the same. NULL: always. */
+    bool (*listed)(void *app);
+    bool made;           /* a string that args_call makes when it is absent: a new conversation */
+    const char *missing; /* for the error when a required one is absent; NULL: nothing to add */
 };
+
+/* arg_row.listed of arguments that few calls need: common/README.md has them. */
+bool args_unlisted(void *app);
 
 /* A row for a member of the tool's struct; further fields by their names. */
 #define ARG_ROW(arguments, member, argument, arg_type, ...)                                        \
@@ -112,14 +119,22 @@ void args_clear(const struct arg_row *table, void *filled);
 
 #define CONVERSATION_MAX 256 /* bytes of a conversationId */
 #define LANGUAGE_MAX     64
-#define CONVERSATION_HELP                                                                          \
-    "Names the sandbox: calls with the same value share the files in /data, other values have "    \
-    "their own. Choose one unguessable value per conversation."
 
-/* conversationId of a tool; its struct has the member conversation. */
+/* conversationId of a tool that may begin a conversation; its struct has the member
+ * conversation. */
 #define CONVERSATION_ROW(arguments)                                                                \
+    ARG_ROW(arguments, conversation, "conversationId", ARG_IDENTIFIER, .made = true,               \
+            .max = CONVERSATION_MAX,                                                               \
+            .help = "Whose /data. Left out: a new one, which the answer names.")
+
+/* The same of a tool that works on files which are there already. */
+#define OLD_CONVERSATION_ROW(arguments)                                                            \
     ARG_ROW(arguments, conversation, "conversationId", ARG_IDENTIFIER, .required = true,           \
-            .max = CONVERSATION_MAX, .help = CONVERSATION_HELP)
+            .missing = ": a new conversation has no files; give the one that an answer named",     \
+            .max = CONVERSATION_MAX, .help = "Whose /data.")
+
+/* Names a conversation in a result that has an object. */
+void args_tell_conversation(const char *conversation, struct mcp_result *out);
 
 /* filename of a tool; its struct has the member filename. */
 #define FILENAME_ROW(arguments, what)                                                              \
@@ -129,6 +144,6 @@ void args_clear(const struct arg_row *table, void *filled);
 /* waitMs of a tool that runs something; its struct has struct arg_integer wait_ms. */
 #define RUN_WAIT_ROW(arguments)                                                                    \
     ARG_ROW(arguments, wait_ms, "waitMs", ARG_INTEGER, .max_setting = ARG_SETTING(wait_max_ms),    \
-            .initial_setting = ARG_SETTING(wait_ms),                                               \
+            .initial_setting = ARG_SETTING(wait_ms), .listed = args_unlisted,                      \
             .help = "Milliseconds after which the answer comes even if this still runs (status "   \
                     "running; get_run brings the rest). 0: wait to its end.")

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libtools.a
 libtools_a_SOURCES = \
 	common/tools/args.c common/tools/args.h \
+	common/tools/args_schema.c \
 	common/tools/files/archives.c \
 	common/tools/files/content.c common/tools/files/content.h \
 	common/tools/files/file_tools.c \

@@ -3,46 +3,63 @@
 #include "common/tools/tools.h"
 
 #include "common/base/auto.h"
+#include "common/base/mem.h"
+#include "common/mcp/features/tool.h"
 
 #include <string.h>
 
-/* In the order of tools/list, which is the order of use. A new tool has a row in its own file, a
- * name in list.h, and a line here. */
+#define SEPARATORS ", "
+
+/* In the order of tools/list, each with its toolset. A new tool has a row in its own file, a name
+ * in list.h, and a line here. */
 /* clang-format off */
-static const struct mcp_tool *const all[] = {
-    &tool_upload_file,
-    &tool_create_upload,
-    &tool_import_url,
-    &tool_run_code,
-    &tool_get_run,
-    &tool_cancel_run,
-    &tool_list_runs,
-    &tool_list_files,
-    &tool_read_file,
-    &tool_write_file,
-    &tool_move_file,
-    &tool_delete_file,
-    &tool_delete_conversation,
-    &tool_download_archive,
-    &tool_upload_archive,
-    &tool_install_package,
-    &tool_list_runners,
-    &tool_create_sandbox,
-    &tool_exec,
-    &tool_get_sandbox_status,
-    &tool_close_sandbox,
-    &tool_reset_session,
-    &tool_copy_project,
-    &tool_copy_file,
-    &tool_copy_file_from_sandbox,
+static const struct {
+    int set;
+    const struct mcp_tool *tool;
+} table[] = {
+    {TOOLSET_CORE, &tool_run_code},
+    {TOOLSET_CORE, &tool_get_run},
+    {TOOLSET_CORE, &tool_cancel_run},
+    {TOOLSET_CORE, &tool_list_files},
+    {TOOLSET_CORE, &tool_read_file},
+    {TOOLSET_CORE, &tool_write_file},
+    {TOOLSET_CORE, &tool_upload_file},
+    {TOOLSET_CORE, &tool_install_package},
+    {TOOLSET_CORE, &tool_list_runners},
+    {TOOLSET_FILES, &tool_move_file},
+    {TOOLSET_FILES, &tool_delete_file},
+    {TOOLSET_TRANSFER, &tool_create_upload},
+    {TOOLSET_TRANSFER, &tool_import_url},
+    {TOOLSET_TRANSFER, &tool_download_archive},
+    {TOOLSET_TRANSFER, &tool_upload_archive},
+    {TOOLSET_TRANSFER, &tool_copy_project},
+    {TOOLSET_TRANSFER, &tool_copy_file},
+    {TOOLSET_TRANSFER, &tool_copy_file_from_sandbox},
+    {TOOLSET_SANDBOXES, &tool_create_sandbox},
+    {TOOLSET_SANDBOXES, &tool_exec},
+    {TOOLSET_SANDBOXES, &tool_get_sandbox_status},
+    {TOOLSET_SANDBOXES, &tool_close_sandbox},
+    {TOOLSET_SANDBOXES, &tool_reset_session},
+    {TOOLSET_ADMIN, &tool_list_runs},
+    {TOOLSET_ADMIN, &tool_delete_conversation},
+};
+
+static const struct {
+    const char *name;
+    int set;
+} names[] = {
+    {"core", TOOLSET_CORE},
+    {"files", TOOLSET_FILES},
+    {"transfer", TOOLSET_TRANSFER},
+    {"sandboxes", TOOLSET_SANDBOXES},
+    {"admin", TOOLSET_ADMIN},
+    {"all", TOOLSET_ALL},
+    {"runner", TOOLSET_RUNNER},
+    {"session", TOOLSET_SESSION},
+    {"container", TOOLSET_CONTAINER},
+    {"interpreter", TOOLSET_INTERPRETER},
 };
 /* clang-format on */
-
-const struct mcp_tool *const *tools_all(size_t *n)
-{
-    *n = ARRAY_LEN(all);
-    return all;
-}
 
 static const struct toolset *const theirs[TOOLSETS] = {
     [TOOLSET_RUNNER] = &profile_runner,
@@ -51,21 +68,94 @@ static const struct toolset *const theirs[TOOLSETS] = {
     [TOOLSET_INTERPRETER] = &profile_interpreter,
 };
 
-int toolset_find(const char *name)
+const struct mcp_tool *const *tools_all(size_t *n)
 {
-    const char *at = TOOLSET_NAMES;
+    static const struct mcp_tool *all[ARRAY_LEN(table)];
 
-    for (int i = 0; i < TOOLSETS; i++) {
-        size_t len = strcspn(at, "|");
+    *n = ARRAY_LEN(table);
+    for (size_t i = 0; i < *n; i++)
+        all[i] = table[i].tool;
+    return all;
+}
 
-        if (strlen(name) == len && memcmp(at, name, len) == 0)
-            return i;
-        at += len + 1;
-    }
+const struct toolset *toolset_theirs(int set)
+{
+    return theirs[set];
+}
+
+/* ---- names ---- */
+
+static int set_named(const char *name, size_t len)
+{
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strlen(names[i].name) == len && memcmp(names[i].name, name, len) == 0)
+            return names[i].set;
     return -1;
 }
 
-const struct toolset *toolset_theirs(int number)
+int toolset_find(const char *list)
 {
-    return theirs[number];
+    int found = set_named(list, strlen(list));
+    int sets = TOOLSET_CORE;
+
+    if (found >= 0)
+        return found;
+    list += strspn(list, SEPARATORS);
+    if (!*list)
+        return -1;
+    while (*list) {
+        size_t len = strcspn(list, SEPARATORS);
+
+        found = set_named(list, len);
+        if (found < 0 || found > TOOLSET_ALL)
+            return -1;
+        sets |= found;
+        list += len;
+        list += strspn(list, SEPARATORS);
+    }
+    return sets;
+}
+
+static const char *name_of_set(int set)
+{
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (names[i].set == set)
+            return names[i].name;
+    return "";
+}
+
+/* ---- which tools ---- */
+
+/* Tools that are not in the table (another server's) are in each set that has them. */
+static int set_of(const struct mcp_tool *tool)
+{
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        if (table[i].tool == tool)
+            return table[i].set;
+    return TOOLSET_CORE;
+}
+
+bool toolset_offers(int set, const struct mcp_tool *tool, void *app, bool local)
+{
+    const enum mcp_reach others = local ? MCP_REACH_HTTP : MCP_REACH_LOCAL;
+
+    return (set_of(tool) & ~set) == 0 && tool->reach != others &&
+           (!tool->offered || tool->offered(app));
+}
+
+char *tools_absent(void *app, const char *name, bool local)
+{
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        const struct mcp_tool *tool = table[i].tool;
+
+        if (strcmp(tool->name, name) != 0)
+            continue;
+        if (toolset_offers(TOOLSET_ALL, tool, app, local))
+            return mem_printf("the tool %s is not offered here: it is in the toolset \"%s\" (all "
+                              "toolsets: %s; here: the setting TOOLS)",
+                              name, name_of_set(table[i].set),
+                              local ? "--tools all" : "at /mcp/all");
+        return mem_printf("the tool %s is switched off by the settings of this server", name);
+    }
+    return NULL;
 }

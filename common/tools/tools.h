@@ -1,19 +1,27 @@
 /*
- * What this server can offer: its own tools, and the sets of four other servers, whose clients only
- * need another URL. A setting, or the web server per place, chooses the set.
+ * What this server can offer: its own tools in toolsets, and the tools of four other servers, whose
+ * clients only need another URL. A setting, or the web server per place or tenant, chooses.
  */
 #pragma once
 
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* All of our own tools in the order of tools/list; *n of them. */
 const struct mcp_tool *const *tools_all(size_t *n);
 
-enum toolset_number {
-    TOOLSET_OURS,
+/* Our toolsets are bits, and each combination of them is a set; core is in all of these. Other
+ * servers' sets are the numbers behind. */
+enum {
+    TOOLSET_CORE = 0,
+    TOOLSET_FILES = 1,
+    TOOLSET_TRANSFER = 2,
+    TOOLSET_SANDBOXES = 4,
+    TOOLSET_ADMIN = 8,
+    TOOLSET_ALL = 15,
     TOOLSET_RUNNER,
     TOOLSET_SESSION,
     TOOLSET_CONTAINER,
@@ -21,11 +29,20 @@ enum toolset_number {
     TOOLSETS,
 };
 
-/* Their names in that order, as a setting's choices. */
-#define TOOLSET_NAMES "sandcgi|runner|session|container|interpreter"
+#define TOOLSET_NAMES                                                                              \
+    "core, files, transfer, sandboxes, admin, all (several of these: separated by commas), "       \
+    "runner, session, container, interpreter"
 
-/* The number of a name, -1: there is no such set. */
-int toolset_find(const char *name);
+/* The set of a name, or of several of our toolsets separated by commas; -1: there is none. */
+int toolset_find(const char *list);
 
-/* Of any but TOOLSET_OURS, whose parts fcgi/registry.c names. */
-const struct toolset *toolset_theirs(int number);
+/* Another server's; NULL: it is ours, whose parts fcgi/registry.c names. */
+const struct toolset *toolset_theirs(int set);
+
+/* Is a tool offered in a set, with these settings (app), to clients on this machine (stdio) or
+ * others? */
+bool toolset_offers(int set, const struct mcp_tool *tool, void *app, bool local);
+
+/* mcp_server.absent_tool: why a tool of ours is not offered, on the heap; NULL: there is no such
+ * tool. */
+char *tools_absent(void *app, const char *name, bool local);

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LIBRARIES_SHOWN 14 /* per language, where they are shown briefly */
+
 struct tools_cache {
     bool asked;
     int64_t asked_at_ms;
@@ -38,6 +40,50 @@ struct broker_client tools_client(const struct tools_app *app, const char *tenan
     return (struct broker_client){
         .path = app->broker_path, .tenant = tenant, .cancel_fd = cancel_fd, .leave_fd = -1};
 }
+
+/* ---- what the settings switch off ---- */
+
+static const struct broker_limits *limits_of(void *app)
+{
+    return &((const struct tools_app *)app)->limits;
+}
+
+bool tools_have_network(void *app)
+{
+    return limits_of(app)->network != NETWORK_NONE;
+}
+
+bool tools_have_imports(void *app)
+{
+    return limits_of(app)->import;
+}
+
+bool tools_have_packages(void *app)
+{
+    return ((const struct tools_app *)app)->packages;
+}
+
+bool tools_have_psandboxes(void *app)
+{
+    return limits_of(app)->persistent.tenant_max > 0 && limits_of(app)->persistent.server_max > 0;
+}
+
+bool tools_have_psandbox_images(void *app)
+{
+    return limits_of(app)->persistent.images && *limits_of(app)->persistent.images;
+}
+
+bool tools_have_background(void *app)
+{
+    return limits_of(app)->background_max > 0;
+}
+
+bool tools_have_input(void *app)
+{
+    return limits_of(app)->stdin_max > 0;
+}
+
+/* ---- runners ---- */
 
 static void runners_ask(const struct tools_app *app)
 {
@@ -113,36 +159,39 @@ json_t *runners_languages(const struct tools_app *app, const char *wanted)
     return names;
 }
 
-static void runner_describe(const json_t *runner, struct buf *out)
+static void runner_describe(const json_t *runner, bool brief, struct buf *out)
 {
     const json_t *libraries = json_object_get(runner, "libraries");
     const char *language = json_get_string(runner, "language");
-    const char *version = json_get_string(runner, "version");
     json_t *library;
 
     buf_addf(out, "\n- %s", language ? language : "?");
-    if (version && *version)
-        buf_addf(out, " (%s)", version);
+    if (!brief && json_get_string(runner, "version"))
+        buf_addf(out, " (%s)", json_get_string(runner, "version"));
     for (size_t i = 0; (library = json_array_get(libraries, i)); i++) {
         const char *name = json_get_string(library, "name");
-        const char *at = json_get_string(library, "version");
-        buf_addf(out, "%s%s%s%s", i ? ", " : ": ", name ? name : "?", at && *at ? " " : "",
-                 at ? at : "");
+        const char *version = brief ? NULL : json_get_string(library, "version");
+        bool more = brief && i == LIBRARIES_SHOWN;
+
+        buf_addf(out, "%s%s", i ? ", " : ": ", more ? "…" : name ? name : "?");
+        if (more)
+            break;
+        if (version && *version)
+            buf_addf(out, " %s", version);
     }
 }
 
 /* In the broker's order, which is sorted: the same images give the same text. */
-void runners_describe(const struct tools_app *app, struct buf *out)
+void runners_describe(const struct tools_app *app, const char *title, bool brief, struct buf *out)
 {
     struct err e = ERR_INIT;
     const json_t *runners = runners_get(app, RUNNERS_FRESH_MS, &e);
     json_t *runner;
 
-    if (json_array_size(runners) == 0)
-        return;
-    buf_add_str(out, "\n\nLanguages and the libraries that can be imported:");
+    if (json_array_size(runners) > 0)
+        buf_add_str(out, title);
     for (size_t i = 0; (runner = json_array_get(runners, i)); i++)
-        runner_describe(runner, out);
+        runner_describe(runner, brief, out);
 }
 
 /* ---- completion ---- */

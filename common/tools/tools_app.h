@@ -18,6 +18,7 @@ struct tools_app {
     const char *broker_path;
     const char *local_dirs; /* SANDCGI_LOCAL_DIRS: absolute paths, separated by commas */
     struct broker_limits limits;
+    bool packages;             /* there is a package index */
     struct tools_cache *cache; /* the runner list; made by tools_app_init */
 };
 
@@ -27,6 +28,16 @@ void tools_app_clear(struct tools_app *app);
 /* A client of the broker for a call of tenant (NULL: of no tenant) from the connection cancel_fd
  * (-1: cannot be cancelled). */
 struct broker_client tools_client(const struct tools_app *app, const char *tenant, int cancel_fd);
+
+/* ---- what the settings (struct tools_app) switch off: mcp_tool.offered, arg_row.listed ---- */
+
+bool tools_have_network(void *app);
+bool tools_have_imports(void *app);
+bool tools_have_packages(void *app);
+bool tools_have_psandboxes(void *app);
+bool tools_have_psandbox_images(void *app);
+bool tools_have_background(void *app);
+bool tools_have_input(void *app);
 
 /* ---- runners ---- */
 
@@ -49,8 +60,9 @@ json_t *runners_languages(const struct tools_app *app, const char *wanted);
 
 bool runners_have(const struct tools_app *app, const char *language);
 
-/* Appends the languages and their libraries, for a description; nothing when they are not known. */
-void runners_describe(const struct tools_app *app, struct buf *out);
+/* Appends title, and a line for each language with its libraries: when brief without versions, and
+ * the first ones only. Nothing when they are not known. */
+void runners_describe(const struct tools_app *app, const char *title, bool brief, struct buf *out);
 
 /* ---- completion: up to COMPLETE_MAX values that begin with value, as a new array of strings;
  * NULL when there are no suggestions ---- */

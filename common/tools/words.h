@@ -14,6 +14,7 @@
 #define DETAIL_ROW(arguments)                                                                      \
     ARG_ROW(                                                                                       \
         arguments, detail, "detail", ARG_STRING, .max = 16, .choices = detail_choices,             \
+        .listed = args_unlisted,                                                                   \
         .help = "full: everything that is known, and long output whole; concise when left out.")
 
 json_t *detail_choices(const struct tools_app *app, const char *wanted);

@@ -131,7 +131,8 @@ render_nginx()
         UPLOAD_CONNS="$(setting NGINX_UPLOAD_CONNS 16)" \
         STREAMS="$(setting SANDCGI_MAX_STREAMS 2000)" HOSTS="$own $(setting SANDCGI_ALLOWED_HOSTS '')" \
         ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(setting NGINX_PARAM_HEADERS '')" \
-        NETWORKS="$(setting NGINX_NETWORKS '')" NEVER_REUSE="$(setting NGINX_NEVER_REUSE '')" PROFILES="$(setting NGINX_PROFILES '')" ||
+        NETWORKS="$(setting NGINX_NETWORKS '')" NEVER_REUSE="$(setting NGINX_NEVER_REUSE '')" \
+        TOOLSETS="$(setting NGINX_TOOLSETS '')" PROFILES="$(setting NGINX_PROFILES '')" ||
         die "nginx's configuration could not be made; correct the NGINX_… settings in $env_file"
 }
 

@@ -17,6 +17,7 @@ import network
 import sites
 from harness import Failed, at_end, check, contains, equal, test, wait_until
 from mcp import API
+from stdio import Stdio
 from suite import SuiteRun, scored
 
 REVISIONS = ("2025-11-25", "2026-07-28")
@@ -175,6 +176,17 @@ def answered(code, language="python"):
 
 
 def register_tokens():
+    @test("tools/list of the core in tokens: at most 2,200, run_code's entry 400", timeout=60)
+    def _():
+        client = Stdio(served(False).config, answers="text", options=("--tools", "core"))
+        client.initialize()
+        listed = client.result("tools/list")
+        rows = listed["tools"]
+        equal(rows[0]["name"], "run_code")
+        counts = tokens_of(*(json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in (listed, *rows)))
+        print(f"tools/list: {counts[0]} tokens; " + ", ".join(f"{row['name']} {n}" for row, n in zip(rows, counts[1:])))
+        check(counts[0] <= 2200 and counts[1] <= 400, counts)
+
     @test("answers in tokens: two words and a chart at most 90, a failing program 30, 8 KB of output a tenth more than they are", timeout=120)
     def _():
         lines = "".join(f"line {n} of the output, with some words\n" for n in range(200))

@@ -45,6 +45,7 @@ MODULES = (
     "long_runs",
     "podman",
     "soak",
+    "toolsets",
     "profiles",
     "sandboxes",
     "archives",

@@ -144,6 +144,7 @@ class Site:
             "SANDCGI_LOG_LEVEL": "debug",
             "DOCKER_HOST": engine.host(),
             "SANDBOX_NETWORK": "none",  # else containers of the server's own test would be among them; network.py has the others
+            "TOOLS": "all",  # test_toolsets has the others
             "SANDBOX_WARM": "",  # most tests look at the containers of their runs; test_warm has the others
         }
 

@@ -482,7 +482,8 @@ def _():
 @test("SANDBOX_IMPORT=false switches import_url off")
 def _():
     client = sites.new_conversation(sites.with_settings(SANDBOX_IMPORT="false").client())
-    contains(client.tool_error("import_url", {"conversationId": "c", "url": "https://8.8.8.8/x"}), "SANDBOX_IMPORT")
+    refused = client.request("tools/call", {"name": "import_url", "arguments": {"conversationId": "c", "url": "https://8.8.8.8/x"}})
+    contains(refused.json()["error"]["message"], "import_url is switched off")
 
 
 @test("no certificate of a server in the same house helps: its address is refused before a byte is sent")

@@ -57,7 +57,7 @@ def _():
     ours = _names(client, "/mcp")
     check("get_run" in ours, ours)
     runner = ["upload_file", "run_code", "list_runners"]
-    for headers in ({}, {"SANDCGI_TOOLS": "sandcgi"}, {"SANDCGI-TOOLS": "sandcgi"}, {"Mcp-Param-Tools": "sandcgi"}):
+    for headers in ({}, {"SANDCGI_TOOLS": "core"}, {"SANDCGI-TOOLS": "core"}, {"Mcp-Param-Tools": "core"}):
         equal(_names(client, "/mcp/runner", headers), runner)
         equal(_names(client, "/mcp", {name: "runner" for name in headers}), ours)
     equal(client.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, None, "/mcp/nothing").status, 404)
@@ -66,9 +66,9 @@ def _():
 
 @test("the setting TOOLS chooses what /mcp itself offers; a place of an unknown set is 404 and says so")
 def _():
-    site = sites.own({"TOOLS": "runner"}, nginx={"PROFILES": "sandcgi nonsense"})
+    site = sites.own({"TOOLS": "runner"}, nginx={"PROFILES": "files nonsense"})
     equal(_names(site.client(), "/mcp"), ["upload_file", "run_code", "list_runners"])
-    check("get_run" in _names(site.client(), "/mcp/sandcgi"), "ours are not there")
+    check("get_run" in _names(site.client(), "/mcp/files"), "ours are not there")
     refused = site.client().post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, None, "/mcp/nonsense")
     equal(refused.status, 404)
     contains(refused.body.decode(), "set of tools")
@@ -139,4 +139,4 @@ def _():
     done = subprocess.run([sites.BINARY, "stdio", "--config", _site().config, "--tools", "nonsense"], capture_output=True, text=True,
                           check=False, stdin=subprocess.DEVNULL, env=_site().tool_environment(), timeout=30)
     equal(done.returncode, 1)
-    contains(done.stderr, "sandcgi|runner|session|container|interpreter")
+    contains(done.stderr, "--tools must be one of: core, files, transfer, sandboxes, admin, all")

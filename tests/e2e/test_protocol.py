@@ -22,28 +22,28 @@ def _initialize(client, version, headers=None):
 # ---- legacy ----
 
 TOOLS = [
-    "upload_file",
-    "create_upload",
-    "import_url",
     "run_code",
     "get_run",
     "cancel_run",
-    "list_runs",
     "list_files",
     "read_file",
     "write_file",
-    "move_file",
-    "delete_file",
-    "delete_conversation",
-    "download_archive",
-    "upload_archive",
+    "upload_file",
     "install_package",
     "list_runners",
+    "move_file",
+    "delete_file",
+    "create_upload",
+    "import_url",
+    "download_archive",
+    "upload_archive",
     "create_sandbox",
     "exec",
     "get_sandbox_status",
     "close_sandbox",
     "reset_session",
+    "list_runs",
+    "delete_conversation",
 ]
 
 @test("initialize answers every legacy revision with itself, and anything else with the latest legacy one")
@@ -115,7 +115,7 @@ def _():
     equal(hints["run_code"]["readOnlyHint"], False)
     equal(hints["run_code"]["destructiveHint"], True)
     run_code = next(tool for tool in tools if tool["name"] == "run_code")
-    equal(sorted(run_code["inputSchema"]["required"]), ["code", "conversationId", "language"])
+    equal(sorted(run_code["inputSchema"]["required"]), ["code", "language"])
     for language in ("bash", "python", "typescript"):
         check(language in run_code["inputSchema"]["properties"]["language"]["enum"], f"{language} is not in the enum")
     for library in ("pandas", "papaparse"):

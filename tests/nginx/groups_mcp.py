@@ -389,8 +389,8 @@ def places_of_tools(checks):
 
         evil = [("SANDCGI_TOOLS", "evil"), ("Sandcgi-Tools", "evil"), ("Sandcgi_Tools", "evil")]
         checks.equal("each place names its set, whatever the headers say",
-                     [tools(path, evil) for path in ("/mcp", "/mcp/session", "/mcp/runner", "/mcp/session?tools=runner")],
-                     [None, "session", "runner", "session"])
+                     [tools(path, evil) for path in ("/mcp", "/mcp/session", "/mcp/runner", "/mcp/session?tools=runner", "/mcp/all")],
+                     [None, "session", "runner", "session", "all"])
         checks.equal("other names are no places", [tools(path) for path in ("/mcp/container", "/mcp/session/", "/mcp/Session", "/mcp/")], [404] * 4)
         def answers(path):
             return dict(params_of(site.request("POST", path, b"{}", [("Sandcgi-Answers", "evil")], token=site.token))).get("SANDCGI_ANSWERS")
@@ -411,6 +411,18 @@ def places_of_tools(checks):
         checks.check("render.sh refuses what is no name", done.returncode == 1 and "PROFILES" in done.stderr)
     finally:
         site.stop()
+
+
+def toolsets_of_tenants(checks):
+    for rows, want in (("", None), ("default=files+admin", "files,admin"), ("other=all, default=core", "core"), ("Default=all d.fault=all", None)):
+        site = started(TOOLSETS=rows)
+        try:
+            found = [dict(params_of(site.request("POST", path, b"{}", [], token=site.token))).get("SANDCGI_TOOLS") for path in ("/mcp", "/mcp/all")]
+            checks.equal(f"TOOLSETS={rows}: the tenant's row at /mcp, all at /mcp/all", found, [want, "all"])
+            done = site.render_command(TOOLSETS="default=a/b")
+            checks.check("render.sh refuses what is no set", done.returncode == 1 and "TOOLSETS" in done.stderr)
+        finally:
+            site.stop()
 
 
 def networks_of_tenants(checks):
@@ -486,4 +498,5 @@ def waiting_streams(checks):
         site.stop()
 
 
-GROUPS = [tokens, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, networks_of_tenants, reuse_of_locations, own_errors, limits, streams, waiting_streams]
+GROUPS = [tokens, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, toolsets_of_tenants, networks_of_tenants,
+          reuse_of_locations, own_errors, limits, streams, waiting_streams]

@@ -58,6 +58,7 @@ struct mcp_tool {
     char *(*describe)(void *app); /* a heap string */
     struct mcp_hints hints;
     enum mcp_reach reach;
+    bool (*offered)(void *app); /* do the settings allow it? NULL: always */
     /* Its arguments: a table that mcp_server.arguments reads, and the size of the struct that it
      * fills; or JSON text of an object schema. */
     const struct arg_row *arguments;

@@ -63,17 +63,19 @@ static json_t *row_new(const struct mcp_server *server, const struct mcp_tool *t
                        unsigned features)
 {
     const struct mcp_hints *hints = &tool->hints;
+    AUTO_FREE char *name = mem_printf("%s%s", server->tool_prefix ? server->tool_prefix : "",
+                                      tool->name);
     AUTO_FREE char *made = tool->description ? NULL : tool->describe(server->app);
     json_t *schema = NULL, *annotations = NULL;
 
     if (tool->output_schema && (features & MCP_CAN_STRUCTURE))
         schema = json_loads(tool->output_schema, 0, NULL);
     if (features & MCP_CAN_ANNOTATE)
-        annotations = json_pack("{s:s*, s:b, s:b, s:b, s:b}", "title", tool->title, "readOnlyHint",
-                                hints->read_only, "destructiveHint", hints->destructive,
-                                "idempotentHint", hints->idempotent, "openWorldHint",
-                                hints->open_world);
-    return json_pack("{s:s, s:s*, s:s, s:o, s:o*, s:o*}", "name", tool->name, "title",
+        annotations = json_pack(
+            "{s:s*, s:b, s:b, s:b, s:b}", "title", features & MCP_CAN_TITLE ? NULL : tool->title,
+            "readOnlyHint", hints->read_only, "destructiveHint", hints->destructive,
+            "idempotentHint", hints->idempotent, "openWorldHint", hints->open_world);
+    return json_pack("{s:s, s:s*, s:s, s:o, s:o*, s:o*}", "name", name, "title",
                      features & MCP_CAN_TITLE ? tool->title : NULL, "description",
                      made ? made : tool->description, "inputSchema", input_schema_new(server, tool),
                      "outputSchema", schema, "annotations", annotations);
@@ -178,6 +180,15 @@ static bool answers_to(const struct mcp_tool *tool, const char *name)
     return false;
 }
 
+/* Without the prefix of the server's tools. */
+static const char *bare_name(const struct mcp_server *server, const json_t *name)
+{
+    const char *text = json_string_value(name);
+    size_t len = server->tool_prefix ? strlen(server->tool_prefix) : 0;
+
+    return len > 0 && strncmp(text, server->tool_prefix, len) == 0 ? text + len : text;
+}
+
 /* Its index, or the number of tools when there is none. */
 static size_t find_tool(const struct mcp_server *server, const json_t *name)
 {
@@ -185,7 +196,7 @@ static size_t find_tool(const struct mcp_server *server, const json_t *name)
 
     if (strlen(json_string_value(name)) != json_string_length(name))
         return server->n_tools; /* a NUL inside */
-    while (i < server->n_tools && !answers_to(server->tools[i], json_string_value(name)))
+    while (i < server->n_tools && !answers_to(server->tools[i], bare_name(server, name)))
         i++;
     return i;
 }
@@ -202,13 +213,21 @@ static int fail_unknown_tool(struct mcp_call *call)
 {
     const struct mcp_server *server = call->server;
     const struct mcp_error_style *style = server->error_style;
+    const json_t *name = json_object_get(call->params, "name");
+    const char *prefix = server->tool_prefix ? server->tool_prefix : "";
+    AUTO_FREE char *absent = server->absent_tool
+                                 ? server->absent_tool(server->app, bare_name(server, name),
+                                                       !call->origin->http)
+                                 : NULL;
     AUTO_BUF struct buf names = BUF_INIT(4096);
 
     if (style && !(call->era.features & MCP_IS_MODERN))
         return mcp_fail_named(&call->failure, style->unknown_tool_code, style->unknown_tool,
-                              json_string_value(json_object_get(call->params, "name")));
+                              json_string_value(name));
+    if (absent)
+        return mcp_fail_params(call, "%s", absent);
     for (size_t i = 0; i < server->n_tools; i++)
-        buf_addf(&names, "%s%s", i ? ", " : "", server->tools[i]->name);
+        buf_addf(&names, "%s%s%s", i ? ", " : "", prefix, server->tools[i]->name);
     return mcp_fail_params(call, "unknown tool: this server has %s", buf_str(&names));
 }
 

@@ -118,7 +118,7 @@ static json_t *archive_formats(const struct tools_app *app, const char *wanted)
 }
 
 static const struct arg_row download_archive_arguments[] = {
-    CONVERSATION_ROW(struct archive),
+    OLD_CONVERSATION_ROW(struct archive),
     ARG_ROW(struct archive, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX,
             .help = "Only what is below this folder of /data; everything when absent."),
     ARG_ROW(struct archive, format, "format", ARG_STRING, .max = 16, .choices = archive_formats,

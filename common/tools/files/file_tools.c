@@ -32,19 +32,17 @@ struct list_files {
 };
 
 static const struct arg_row list_files_arguments[] = {
-    CONVERSATION_ROW(struct list_files),
+    OLD_CONVERSATION_ROW(struct list_files),
     ARG_ROW(struct list_files, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX,
-            .help = "Folder of /data, without a slash at its end; left out: /data itself."),
-    ARG_ROW(
-        struct list_files, glob, "glob", ARG_STRING, .max = GLOB_MAX,
-        .help = "Only these names, e.g. *.csv; with a slash for the path below folder: data/*.csv, "
-                "**/test_*.py. *, ?, [a-z] do not match a slash, ** does."),
+            .help = "A folder of /data; left out: /data."),
+    ARG_ROW(struct list_files, glob, "glob", ARG_STRING, .max = GLOB_MAX,
+            .help = "Only these names: *.csv, or with recursive data/*.csv, **/test_*.py."),
     ARG_ROW(struct list_files, recursive, "recursive", ARG_BOOL,
-            .help = "Also what is in folders of the folder."),
+            .help = "Also what is in its folders."),
     ARG_ROW(struct list_files, limit, "limit", ARG_INTEGER, .max = BROKER_LIST_MAX,
-            .help = "Entries per answer; 200 when left out."),
+            .listed = args_unlisted, .help = "Entries per answer; 200 when left out."),
     ARG_ROW(struct list_files, cursor, "cursor", ARG_STRING, .max = CURSOR_MAX,
-            .help = "nextCursor of the answer before, with the other arguments as they were."),
+            .help = "nextCursor of the answer before, the other arguments unchanged."),
     DETAIL_ROW(struct list_files),
     {0},
 };
@@ -141,8 +139,8 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
 const struct mcp_tool tool_list_files = {
     .name = "list_files",
     .title = "List files",
-    .description = "Lists files and folders of the conversation's sandbox (/data for run_code), "
-                   "by name; a folder comes before what is in it.",
+    .description = "Lists files and folders of the conversation's /data in the sandbox (not the "
+                   "user's own files) by name, with sizes and download links.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_list_files,
     ARGS_TABLE(list_files_arguments, struct list_files),
@@ -158,7 +156,7 @@ struct file_arguments {
 /* ---- move_file ---- */
 
 static const struct arg_row move_file_arguments[] = {
-    CONVERSATION_ROW(struct file_arguments),
+    OLD_CONVERSATION_ROW(struct file_arguments),
     ARG_ROW(struct file_arguments, from, "from", ARG_NAME, .required = true, .max = FILES_NAME_MAX,
             .help = "Name below /data of a file or folder."),
     ARG_ROW(
@@ -209,7 +207,7 @@ static int move_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
 const struct mcp_tool tool_move_file = {
     .name = "move_file",
     .title = "Move a file",
-    .description = "Renames or moves a file or folder within the conversation's sandbox.",
+    .description = "Renames or moves a file or folder of the conversation's /data in the sandbox.",
     /* It replaces a file of the new name only when overwrite is true. */
     .hints = {.destructive = true},
     .output_schema = schema_move_file,
@@ -220,7 +218,7 @@ const struct mcp_tool tool_move_file = {
 /* ---- delete_file ---- */
 
 static const struct arg_row delete_file_arguments[] = {
-    CONVERSATION_ROW(struct file_arguments),
+    OLD_CONVERSATION_ROW(struct file_arguments),
     FILENAME_ROW(struct file_arguments,
                  "Name below /data of a file, a link (the link itself goes) or a folder."),
     ARG_ROW(struct file_arguments, recursive, "recursive", ARG_BOOL,
@@ -248,7 +246,7 @@ static int delete_file(const struct mcp_tool_call *c, void *arguments, struct mc
 const struct mcp_tool tool_delete_file = {
     .name = "delete_file",
     .title = "Delete a file",
-    .description = "Deletes a file or folder of the conversation's sandbox for good.",
+    .description = "Deletes a file or folder of the conversation's /data in the sandbox for good.",
     .hints = {.destructive = true},
     .output_schema = schema_delete_file,
     ARGS_TABLE(delete_file_arguments, struct file_arguments),

@@ -80,7 +80,7 @@ static const struct arg_row copy_in_arguments[] = {
 };
 
 static const struct arg_row copy_out_arguments[] = {
-    CONVERSATION_ROW(struct copy_file),
+    OLD_CONVERSATION_ROW(struct copy_file),
     ARG_ROW(struct copy_file, name, "container_src_path", ARG_STRING, .required = true,
             .max = FILES_NAME_MAX, .help = "Name of a file below /data."),
     ARG_ROW(

@@ -39,15 +39,15 @@ static json_t *read_file_encodings(const struct tools_app *app, const char *want
 }
 
 static const struct arg_row read_file_arguments[] = {
-    CONVERSATION_ROW(struct read_file),
+    OLD_CONVERSATION_ROW(struct read_file),
     FILENAME_ROW(struct read_file, "Name below /data."),
     ARG_ROW(struct read_file, offset, "offset", ARG_INTEGER, .max = OFFSET_MAX,
-            .help = "First byte; 0 when left out."),
+            .help = "First byte."),
     ARG_ROW(struct read_file, length, "length", ARG_INTEGER, .max = LENGTH_MAX,
-            .help = "Bytes at most; left out: what an answer holds, at most 65536."),
+            .help = "Bytes at most; left out: what an answer holds."),
     ARG_ROW(
         struct read_file, encoding, "encoding", ARG_STRING, .max = 16,
-        .choices = read_file_encodings,
+        .choices = read_file_encodings, .listed = args_unlisted,
         .help =
             "How the content comes; left out: text where it is UTF-8, a PNG, JPEG, GIF or WebP "
             "as an image, everything else base64. text: bytes that are no UTF-8 become U+FFFD."),
@@ -200,8 +200,9 @@ static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
 const struct mcp_tool tool_read_file = {
     .name = "read_file",
     .title = "Read a file",
-    .description = "Reads a file of the conversation's sandbox (/data/<filename> for run_code), "
-                   "whole or in pieces: nextOffset says where the next begins.",
+    .description = "Reads a file of the conversation's /data in the sandbox (not the user's own "
+                   "files): text as text, a picture as an image, other files as base64. A long "
+                   "one comes in pieces: nextOffset is the offset of the next.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_read_file,
     ARGS_TABLE(read_file_arguments, struct read_file),

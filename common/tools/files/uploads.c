@@ -73,16 +73,10 @@ static void store_add_retention(json_t *file, json_t *result, struct mcp_result 
 
 static const struct arg_row upload_file_arguments[] = {
     CONVERSATION_ROW(struct upload),
-    FILENAME_ROW(
-        struct upload,
-        "Name below /data; may contain folders (reports/may.csv), which are made. An existing "
-        "file is replaced."),
-    ARG_ROW(
-        struct upload, content, "content", ARG_BASE64, .required = true,
-        .max_setting = ARG_SETTING(file_max),
-        .help =
-            "The file's content in base64 (standard alphabet, padded, no line breaks). Empty makes "
-            "an empty file."),
+    FILENAME_ROW(struct upload, "Name below /data; folders are made."),
+    ARG_ROW(struct upload, content, "content", ARG_BASE64, .required = true,
+            .max_setting = ARG_SETTING(file_max),
+            .help = "Its content in base64, padded, without line breaks."),
     {0},
 };
 
@@ -91,9 +85,9 @@ static char *upload_file_describe(void *app)
     const struct tools_app *a = app;
 
     return mem_printf(
-        "Puts a file into the conversation's sandbox, where programs started by "
-        "run_code with the same conversationId find it as /data/<filename>. The answer "
-        "has its download link. At most %" PRIu64 " bytes.",
+        "Puts a file of up to %" PRIu64 " bytes into the conversation's /data in the sandbox, and "
+        "replaces one of that name. For binary files; write_file is for text. Returns its download "
+        "link.",
         a->limits.file_max);
 }
 
@@ -137,25 +131,16 @@ const struct mcp_tool tool_upload_file = {
 
 static const struct arg_row write_file_arguments[] = {
     CONVERSATION_ROW(struct upload),
-    FILENAME_ROW(struct upload,
-                 "Name below /data; may contain folders (src/main.py), which are made."),
+    FILENAME_ROW(struct upload, "Name below /data; folders are made."),
     ARG_ROW(struct upload, content, "text", ARG_TEXT, .max_setting = ARG_SETTING(file_max),
-            .help = "The file's content as text, stored as UTF-8. Give this or base64."),
+            .help = "Its content."),
     ARG_ROW(struct upload, base64, "base64", ARG_BASE64, .max_setting = ARG_SETTING(file_max),
-            .help = "The file's content in base64 (standard alphabet, padded, no line breaks)."),
+            .listed = args_unlisted,
+            .help = "Instead of text: its content in base64, padded, without line breaks."),
     ARG_ROW(struct upload, overwrite, "overwrite", ARG_BOOL,
-            .help = "Replace a file of that name; otherwise that is an error."),
+            .help = "Replace a file of that name; else that is an error."),
     {0},
 };
-
-static char *write_file_describe(void *app)
-{
-    const struct tools_app *a = app;
-
-    return mem_printf("Writes a file of the conversation's sandbox (/data/<filename> for run_code) "
-                      "from text or base64, at most %" PRIu64 " bytes.",
-                      a->limits.file_max);
-}
 
 static int write_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                       struct err *e)
@@ -187,7 +172,9 @@ const struct mcp_tool tool_write_file = {
     /* It replaces a file of that name only when overwrite is true. */
     .hints = {.destructive = true},
     .output_schema = schema_write_file,
-    .describe = write_file_describe,
+    .description = "Writes a text file into the conversation's /data in the sandbox (not the "
+                   "user's own files), where programs of run_code find it. Returns its download "
+                   "link.",
     ARGS_TABLE(write_file_arguments, struct upload),
     .run = write_file,
 };
@@ -260,8 +247,6 @@ static char *import_url_describe(void *app)
 {
     const struct tools_app *a = app;
 
-    if (!a->limits.import)
-        return mem_strdup("Switched off on this server.");
     return mem_printf(
         "Fetches a file of up to %" PRIu64 " bytes from a public https server into the "
         "conversation's sandbox, where programs find it as /data/<filename>. At most %d "
@@ -301,6 +286,7 @@ const struct mcp_tool tool_import_url = {
     .hints = {.destructive = true, .idempotent = true, .open_world = true},
     .output_schema = schema_import_url,
     .describe = import_url_describe,
+    .offered = tools_have_imports,
     ARGS_TABLE(import_url_arguments, struct upload),
     .run = import_url,
 };

@@ -28,8 +28,15 @@ struct arguments {
     struct arg_map environment;
 };
 
+#define NAMED_CONVERSATION_ROW                                                                     \
+    ARG_ROW(                                                                                       \
+        struct arguments, conversation, "conversationId", ARG_IDENTIFIER, .required = true,        \
+        .max = CONVERSATION_MAX,                                                                   \
+        .help = "Names the sandbox: calls with the same value share the files in /data, other "    \
+                "values have their own. Choose one unguessable value per conversation.")
+
 static const struct arg_row upload_arguments[] = {
-    CONVERSATION_ROW(struct arguments),
+    NAMED_CONVERSATION_ROW,
     FILENAME_ROW(struct arguments, "Name of the file below /data."),
     ARG_ROW(struct arguments, content, "content", ARG_BASE64, .required = true,
             .max_setting = ARG_SETTING(file_max), .help = "The file's content in base64."),
@@ -37,7 +44,7 @@ static const struct arg_row upload_arguments[] = {
 };
 
 static const struct arg_row run_arguments[] = {
-    CONVERSATION_ROW(struct arguments),
+    NAMED_CONVERSATION_ROW,
     ARG_ROW(struct arguments, language, "language", ARG_IDENTIFIER, .required = true,
             .max = LANGUAGE_MAX, .help = "The language that the code is written in.",
             .choices = runners_languages),
@@ -199,7 +206,7 @@ static char *describe_run(void *app)
                 "conversationId. The environment variable FILE_BASE_URL holds the address of the "
                 "files in /data: a program may print markdown such as "
                 "![chart](<FILE_BASE_URL>/chart.png).");
-    runners_describe(app, &out);
+    runners_describe(app, "\n\nLanguages and the libraries that can be imported:", false, &out);
     return buf_take(&out);
 }
 

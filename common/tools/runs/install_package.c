@@ -37,21 +37,17 @@ static json_t *install_languages(const struct tools_app *app, const char *wanted
 
 static const struct arg_row install_package_arguments[] = {
     CONVERSATION_ROW(struct install),
-    ARG_ROW(
-        struct install, language, "language", ARG_IDENTIFIER, .required = true,
-        .max = RUN_LANGUAGE_MAX,
-        .help =
-            "Whose packages: python takes them from PyPI, typescript from npm (or from what this "
-            "server has instead).",
-        .choices = install_languages),
-    ARG_ROW(
-        struct install, packages, "packages", ARG_LIST, .required = true,
-        .max = (uint64_t)INDEX_PACKAGES_MAX * INDEX_PACKAGE_MAX, .max_items = INDEX_PACKAGES_MAX,
-        .help = "Names as the index knows them, with a version where one is needed: \"polars\", "
-                "\"httpx[http2]>=0.27\"; \"zod\", \"@types/node@^22\"."),
+    ARG_ROW(struct install, language, "language", ARG_IDENTIFIER, .required = true,
+            .max = RUN_LANGUAGE_MAX,
+            .help = "Whose packages: python's are PyPI's, typescript's are npm's.",
+            .choices = install_languages),
+    ARG_ROW(struct install, packages, "packages", ARG_LIST, .required = true,
+            .max = (uint64_t)INDEX_PACKAGES_MAX * INDEX_PACKAGE_MAX,
+            .max_items = INDEX_PACKAGES_MAX,
+            .help = "As for pip or npm: \"polars\", \"httpx[http2]>=0.27\", \"@types/node@^22\"."),
     ARG_ROW(struct install, timeout_ms, "timeout", ARG_SECONDS,
             .max_setting = ARG_SETTING(timeout_max_ms),
-            .initial_setting = ARG_SETTING(timeout_max_ms),
+            .initial_setting = ARG_SETTING(timeout_max_ms), .listed = args_unlisted,
             .help = "Seconds after which the installation is stopped."),
     RUN_WAIT_ROW(struct install),
     {0},
@@ -151,13 +147,12 @@ const struct mcp_tool tool_install_package = {
     .name = "install_package",
     .title = "Install packages",
     .description =
-        "Installs packages into the conversation, for later programs of the same conversationId "
-        "to import; programs themselves have no package index. They come before the libraries "
-        "that list_runners names, so a newer version of one of those can be installed. Python "
-        "packages are taken as wheels only; no install script runs. What they need is installed "
-        "with them, and counts as the conversation's files do.",
+        "Installs packages for later run_code calls of the same conversationId; pip and npm in a "
+        "program cannot. Returns what was installed, or why nothing was. Python packages come as "
+        "wheels only; no install script runs.",
     .hints = {.idempotent = true, .open_world = true},
     .output_schema = schema_run,
     ARGS_TABLE(install_package_arguments, struct install),
+    .offered = tools_have_packages,
     .run = install,
 };

@@ -34,36 +34,31 @@ struct run_code {
 };
 
 static const struct arg_row run_code_arguments[] = {
-    CONVERSATION_ROW(struct run_code),
     ARG_ROW(struct run_code, language, "language", ARG_IDENTIFIER, .required = true,
-            .max = LANGUAGE_MAX, .help = "The language that the code is written in.",
-            .choices = runners_languages),
+            .max = LANGUAGE_MAX, .choices = runners_languages),
     ARG_ROW(struct run_code, code, "code", ARG_TEXT, .required = true,
             .max_setting = ARG_SETTING(code_max), .help = "The whole program."),
-    ARG_ROW(struct run_code, network, "network", ARG_BOOL,
-            .help = "Give the program access to the network."),
+    CONVERSATION_ROW(struct run_code),
+    ARG_ROW(struct run_code, session, "session", ARG_BOOL, .listed = tools_have_psandboxes,
+            .help = "Keep variables for the next call with session (not bash)."),
+    ARG_ROW(struct run_code, network, "network", ARG_BOOL, .listed = tools_have_network,
+            .help = "It needs the internet."),
+    ARG_ROW(struct run_code, timeout_ms, "timeout", ARG_SECONDS,
+            .max_setting = ARG_SETTING(timeout_max_ms), .initial_setting = ARG_SETTING(timeout_ms),
+            .help = "Seconds until it is stopped."),
+    ARG_ROW(struct run_code, background, "background", ARG_BOOL, .listed = tools_have_background,
+            .help = "Answer at once, with a runId for get_run."),
+    ARG_ROW(struct run_code, input, "stdin", ARG_TEXT, .max_setting = ARG_SETTING(stdin_max),
+            .listed = tools_have_input),
+    RUN_WAIT_ROW(struct run_code),
     ARG_ROW(
         struct run_code, environment, "environment", ARG_MAP, .max_setting = ARG_SETTING(env_max),
-        .max_items = ENV_MAX,
+        .max_items = ENV_MAX, .listed = args_unlisted,
         .help =
             "Environment variables for the program. Those that change how the interpreter starts "
             "(PATH, LD_*, PYTHON*, …) are refused."),
-    ARG_ROW(struct run_code, timeout_ms, "timeout", ARG_SECONDS,
-            .max_setting = ARG_SETTING(timeout_max_ms), .initial_setting = ARG_SETTING(timeout_ms),
-            .help = "Seconds after which the program is stopped."),
-    RUN_WAIT_ROW(struct run_code),
-    ARG_ROW(struct run_code, background, "background", ARG_BOOL,
-            .help = "Answer at once with status running, and let the program go on."),
-    ARG_ROW(
-        struct run_code, session, "session", ARG_BOOL,
-        .help =
-            "Keep variables, functions and imports for the next call with session (python and "
-            "typescript). Waits for the end; stdin, args, environment and background are not for "
-            "it."),
-    ARG_ROW(struct run_code, input, "stdin", ARG_TEXT, .max_setting = ARG_SETTING(stdin_max),
-            .help = "What the program reads from its standard input."),
     ARG_ROW(struct run_code, args, "args", ARG_LIST, .max = ARGS_MAX_BYTES, .max_items = ARGS_MAX,
-            .help = "Command line arguments of the program."),
+            .listed = args_unlisted, .help = "Command line arguments of the program."),
     DETAIL_ROW(struct run_code),
     {0},
 };
@@ -73,35 +68,18 @@ static char *run_code_describe(void *app)
     const struct tools_app *a = app;
     AUTO_BUF struct buf out = BUF_INIT(256 * 1024);
 
-    buf_add_str(
-        &out,
-        "Runs a program in a fresh, isolated Linux container and returns its output, its exit "
-        "code and the files it made. Print what you want to see: the value of the last "
-        "expression is not shown.\n\n"
-        "Files: the working directory /data is kept between calls with the same "
-        "conversationId and holds what upload_file put there; everything else, variables and "
-        "processes too, is gone after each call, unless session is true: then the interpreter "
-        "itself stays until it is unused for long or reset_session ends it. Every file that the "
-        "program creates or changes in /data is returned with a download link, pictures also as "
-        "images. The "
-        "environment variable FILE_BASE_URL holds the link to /data: a program may print "
-        "markdown such as ![chart](<FILE_BASE_URL>/chart.png).\n\n");
-    buf_addf(
-        &out,
-        "Limits: the program is stopped after %g seconds unless timeout says otherwise (at most "
-        "%g); very long output loses its middle; ",
-        (double)a->limits.timeout_ms / 1000.0, (double)a->limits.timeout_max_ms / 1000.0);
+    buf_add_str(&out, "Runs a program in an isolated Linux container. Returns its output, exit "
+                      "code, new files as "
+                      "links, pictures and open matplotlib figures.\n"
+                      "- Print what you want to see: a last line's value is not shown.\n"
+                      "- Files in the working directory /data stay with the conversationId.");
     if (a->limits.wait_ms > 0)
-        buf_addf(&out,
-                 "a program that still runs after %g seconds goes on while the answer says status "
-                 "running: get_run then brings its output and result; ",
+        buf_addf(&out, "\n- Longer than %g s: it goes on, get_run has the rest.",
                  (double)a->limits.wait_ms / 1000.0);
-    buf_add_str(&out, a->limits.network == NETWORK_NONE
-                          ? "no network (this server does not allow it)."
-                      : a->limits.network_ask
-                          ? "no network unless network is true and the user agrees when asked."
-                          : "no network unless network is true.");
-    runners_describe(a, &out);
+    if (a->limits.network_ask)
+        buf_add_str(&out, "\n- network: only if the user agrees.");
+    runners_describe(
+        a, a->packages ? "\nLibraries (others: install_package):" : "\nLibraries:", true, &out);
     return buf_take(&out);
 }
 

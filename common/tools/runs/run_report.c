@@ -7,6 +7,7 @@
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
+#include "common/tools/args.h"
 #include "common/tools/list.h"
 #include "common/tools/runs/run_files.h"
 #include "common/tools/tools_app.h"
@@ -247,6 +248,10 @@ static int task_get(const struct mcp_tool_call *c, const char *id, bool brief, s
     task_fill(result, out);
     if (out->status == MCP_TASK_COMPLETED) {
         run_report_tell(c, &(struct run_telling){.brief = brief}, result, &out->result);
+        /* The task's creation did not name a conversation that was made for the call. */
+        if (json_get_string(out->result.structured, "conversationId"))
+            args_tell_conversation(json_get_string(out->result.structured, "conversationId"),
+                                   &out->result);
         return 0;
     }
     if (out->status == MCP_TASK_FAILED) {

@@ -8,8 +8,6 @@
 #include "common/tools/tools_app.h"
 #include "common/tools/words.h"
 
-#include <string.h>
-
 /* Longer ids are unknown ones. */
 #define RUN_ID_MAX 1024
 
@@ -22,22 +20,19 @@ struct run_arguments {
 
 #define RUN_ID_ROW                                                                                 \
     ARG_ROW(struct run_arguments, run_id, "runId", ARG_STRING, .required = true,                   \
-            .max = RUN_ID_MAX, .help = "The run's runId, as run_code or list_runs told it.")
+            .max = RUN_ID_MAX, .help = "Of the answer that said it still runs.")
 
 /* ---- get_run ---- */
 
 static const struct arg_row get_run_arguments[] = {
     RUN_ID_ROW,
-    ARG_ROW(
-        struct run_arguments, since_byte, "sinceByte", ARG_INTEGER, .max = (uint64_t)1 << 53,
-        .help =
-            "Show in newOutput what was printed from this byte on: nextByte of the answer before."),
+    ARG_ROW(struct run_arguments, since_byte, "sinceByte", ARG_INTEGER, .max = (uint64_t)1 << 53,
+            .help = "Only what was printed from this byte on: nextByte of the answer before."),
     ARG_ROW(
         struct run_arguments, wait_ms, "waitMs", ARG_INTEGER,
         .max_setting = ARG_SETTING(wait_max_ms),
         .help =
-            "Milliseconds to wait for the program's end, with sinceByte for new output. 0: answer "
-            "at once."),
+            "Milliseconds to wait for its end, with sinceByte for new output. 0: answer at once."),
     DETAIL_ROW(struct run_arguments),
     {0},
 };
@@ -70,10 +65,8 @@ static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_re
 const struct mcp_tool tool_get_run = {
     .name = "get_run",
     .title = "Get a run",
-    .description = "Gets a run that run_code answered with status running, or that was left "
-                   "alone: its output so far, or its result when it has ended, in the shape of "
-                   "run_code's. Waits a while unless waitMs says otherwise. Results are kept for "
-                   "a limited time (expiresAt).",
+    .description = "Continues a run_code or install_package that still ran when it was answered: "
+                   "waits for its end and returns what run_code returns, or the output so far.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_run,
     ARGS_TABLE(get_run_arguments, struct run_arguments),
@@ -100,9 +93,8 @@ static int cancel_run(const struct mcp_tool_call *c, void *arguments, struct mcp
 const struct mcp_tool tool_cancel_run = {
     .name = "cancel_run",
     .title = "Cancel a run",
-    .description = "Ends a run that is still going on; what it has printed and written so far "
-                   "stays. A run that has ended already is not changed: the answer is its "
-                   "result.",
+    .description = "Ends a run that still goes on. Returns what it printed so far; files that it "
+                   "wrote stay.",
     .hints = {.destructive = true, .idempotent = true},
     .frees = true,
     .output_schema = schema_run,
@@ -175,8 +167,8 @@ static int list_runners(const struct mcp_tool_call *c, void *arguments, struct m
     if (!runners)
         return -1;
     out->structured = json_pack("{s:o}", "languages", rows_with(runners, members));
-    runners_describe(c->app, &text);
-    mcp_result_say(out, "%s", buf_str(&text) + strspn(buf_str(&text), "\n"));
+    runners_describe(c->app, "Languages and the libraries that can be imported:", false, &text);
+    mcp_result_say(out, "%s", buf_str(&text));
     return 0;
 }
 
@@ -184,8 +176,8 @@ const struct mcp_tool tool_list_runners = {
     .name = "list_runners",
     .aliases = (const char *const[]){"sandbox.list_runners", NULL},
     .title = "List languages",
-    .description = "Lists the languages that run_code can run, with the version of each "
-                   "interpreter and the libraries that can be imported.",
+    .description = "Lists the languages of run_code with the versions of their interpreters and "
+                   "of all libraries that can be imported.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_list_runners,
     .arguments = args_none,

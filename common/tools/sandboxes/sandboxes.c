@@ -35,8 +35,9 @@ static const struct arg_row create_sandbox_arguments[] = {
             .help = "The language whose interpreter and libraries it has.",
             .choices = runners_languages),
     ARG_ROW(struct create_sandbox, image, "image", ARG_IDENTIFIER, .max = PSANDBOX_IMAGE_MAX,
+            .listed = tools_have_psandbox_images,
             .help = "Instead of language: a container image that this server allows."),
-    ARG_ROW(struct create_sandbox, network, "network", ARG_BOOL,
+    ARG_ROW(struct create_sandbox, network, "network", ARG_BOOL, .listed = tools_have_network,
             .help = "Give everything in it access to the network."),
     ARG_ROW(struct create_sandbox, idle_ms, "idleTimeout", ARG_SECONDS,
             .max_setting = ARG_SETTING(persistent.idle_ms),
@@ -99,6 +100,7 @@ const struct mcp_tool tool_create_sandbox = {
     .describe = create_describe,
     ARGS_TABLE(create_sandbox_arguments, struct create_sandbox),
     .version = runners_version,
+    .offered = tools_have_psandboxes,
     .run = create_sandbox,
 };
 
@@ -258,6 +260,7 @@ const struct mcp_tool tool_exec = {
     .hints = {.destructive = true, .open_world = true},
     .output_schema = schema_exec,
     ARGS_TABLE(exec_arguments, struct exec),
+    .offered = tools_have_psandboxes,
     .run = exec,
 };
 
@@ -294,6 +297,7 @@ const struct mcp_tool tool_get_sandbox_status = {
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_get_sandbox_status,
     ARGS_TABLE(get_sandbox_status_arguments, struct names),
+    .offered = tools_have_psandboxes,
     .run = get_sandbox_status,
 };
 
@@ -325,6 +329,7 @@ const struct mcp_tool tool_close_sandbox = {
     .frees = true,
     .output_schema = schema_sandbox,
     ARGS_TABLE(close_sandbox_arguments, struct names),
+    .offered = tools_have_psandboxes,
     .run = close_sandbox,
 };
 
@@ -360,6 +365,7 @@ const struct mcp_tool tool_reset_session = {
     .output_schema = schema_reset_session,
     ARGS_TABLE(reset_session_arguments, struct names),
     .version = runners_version,
+    .offered = tools_have_psandboxes,
     .run = reset_session,
 };
 

@@ -52,6 +52,7 @@ static int setup(void **state)
     AUTO_FREE char *broker = mem_printf("%s/broker.sock", w->folder);
     setenv("SANDCGI_BROKER", broker, 1);
     setenv("SANDBOX_ROOT", w->folder, 1);
+    setenv("TOOLS", "all", 1); /* list_runs, copy_file */
     setenv("SANDCGI_MAX_BODY", "64k", 1);
     setenv("SANDBOX_FILE_MAX", "16k", 1);
     setenv("FILE_SECRET", "a0b1c2d3e4f5a0b1c2d3e4f5a0b1c2d3e4f5", 1);

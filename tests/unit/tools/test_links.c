@@ -114,14 +114,6 @@ static void a_url_that_cannot_be_fetched_is_not_asked_for(void **state)
     assert_int_equal(told, 0);
 }
 
-static void a_server_that_fetches_nothing_says_so(void **state)
-{
-    (void)state;
-    world.app.limits.import = false;
-    json_auto_t *row = tools_world_row(&world, "import_url");
-    assert_string_equal(json_get_string(row, "description"), "Switched off on this server.");
-}
-
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -131,7 +123,6 @@ int main(void)
         CASE(the_limits_of_uploads_are_told),
         CASE(a_fetched_file_is_linked_and_told),
         CASE(a_url_that_cannot_be_fetched_is_not_asked_for),
-        CASE(a_server_that_fetches_nothing_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

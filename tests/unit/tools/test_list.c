@@ -39,45 +39,163 @@ static const json_t *property(const json_t *row, const char *name)
                            name);
 }
 
+#define CORE_MAX  8000 /* bytes of the core tools' rows: less than 2,200 tokens (o200k) */
+#define RUN_MAX   1550 /* of run_code's: less than 400 tokens */
+#define SHOWN_MAX 8    /* arguments of a core tool */
+
 /* clang-format off */
-static const char *const tool_names[] = {
-    "upload_file",
-    "create_upload",
-    "import_url",
+static const char *const core_names[] = {
     "run_code",
     "get_run",
     "cancel_run",
-    "list_runs",
     "list_files",
     "read_file",
     "write_file",
-    "move_file",
-    "delete_file",
-    "delete_conversation",
-    "download_archive",
-    "upload_archive",
+    "upload_file",
     "install_package",
     "list_runners",
-    "create_sandbox",
-    "exec",
-    "get_sandbox_status",
-    "close_sandbox",
-    "reset_session",
-    "copy_project",
-    "copy_file",
-    "copy_file_from_sandbox",
 };
 /* clang-format on */
 
-static void the_order_of_the_tools_is_fixed(void **state)
+static const struct mcp_tool *tool_named(const char *name)
 {
     size_t n;
     const struct mcp_tool *const *tools = tools_all(&n);
 
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(tools[i]->name, name) == 0)
+            return tools[i];
+    fail_msg("no tool %s", name);
+    return NULL;
+}
+
+static bool offers(int set, const char *name)
+{
+    return toolset_offers(set, tool_named(name), &world.app, false);
+}
+
+static void the_core_comes_first_in_a_fixed_order_and_is_in_every_set(void **state)
+{
+    size_t n, n_core = 0;
+    const struct mcp_tool *const *tools = tools_all(&n);
+
     (void)state;
-    for (size_t i = 0; i < n && i < ARRAY_LEN(tool_names); i++)
-        assert_string_equal(tools[i]->name, tool_names[i]);
-    assert_int_equal(n, ARRAY_LEN(tool_names));
+    world.app.packages = true;
+    for (int set = 0; set <= TOOLSET_ALL; set++)
+        for (size_t i = 0; i < ARRAY_LEN(core_names); i++) {
+            assert_string_equal(tools[i]->name, core_names[i]);
+            assert_true(toolset_offers(set, tools[i], &world.app, false));
+        }
+    for (size_t i = 0; i < n; i++)
+        n_core += toolset_offers(TOOLSET_CORE, tools[i], &world.app, false);
+    assert_int_equal(n_core, ARRAY_LEN(core_names));
+}
+
+static void other_tools_are_in_their_sets_only(void **state)
+{
+    static const struct {
+        const char *name;
+        int set;
+    } cases[] = {{"move_file", TOOLSET_FILES},
+                 {"create_upload", TOOLSET_TRANSFER},
+                 {"exec", TOOLSET_SANDBOXES},
+                 {"delete_conversation", TOOLSET_ADMIN}};
+
+    (void)state;
+    world.app.limits.persistent = (struct psandbox_settings){.tenant_max = 1, .server_max = 1};
+    for (int set = 0; set <= TOOLSET_ALL; set++)
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+            assert_int_equal(offers(set, cases[i].name), (set & cases[i].set) != 0);
+    assert_false(offers(TOOLSET_ALL, "copy_project"));
+    assert_true(toolset_offers(TOOLSET_ALL, tool_named("copy_project"), &world.app, true));
+    assert_false(toolset_offers(TOOLSET_ALL, tool_named("create_upload"), &world.app, true));
+}
+
+static void what_the_settings_switch_off_is_not_offered(void **state)
+{
+    (void)state;
+    assert_false(offers(TOOLSET_ALL, "install_package"));
+    assert_false(offers(TOOLSET_ALL, "import_url"));
+    assert_false(offers(TOOLSET_ALL, "create_sandbox"));
+    world.app.packages = true;
+    world.app.limits.import = true;
+    world.app.limits.persistent = (struct psandbox_settings){.tenant_max = 1, .server_max = 1};
+    assert_true(offers(TOOLSET_ALL, "install_package"));
+    assert_true(offers(TOOLSET_ALL, "import_url"));
+    assert_true(offers(TOOLSET_ALL, "create_sandbox"));
+}
+
+static void an_absent_tool_says_where_it_is(void **state)
+{
+    AUTO_FREE char *elsewhere = tools_absent(&world.app, "move_file", false);
+    AUTO_FREE char *off = tools_absent(&world.app, "import_url", false);
+
+    (void)state;
+    assert_non_null(strstr(elsewhere, "toolset \"files\""));
+    assert_non_null(strstr(elsewhere, "/mcp/all"));
+    assert_string_equal(off, "the tool import_url is switched off by the settings of this server");
+    assert_null(tools_absent(&world.app, "nonsense", false));
+}
+
+static void a_prefix_stands_in_front_of_every_name_and_may_be_left_out(void **state)
+{
+    (void)state;
+    world.server.tool_prefix = "sandbox_";
+    json_auto_t *row = tools_world_row(&world, "sandbox_list_runners");
+    assert_non_null(row);
+    assert_null(tools_world_row(&world, "list_runners"));
+    json_auto_t *with = tools_world_call(&world, "sandbox_list_runners", "{}");
+    json_auto_t *without = tools_world_call(&world, "list_runners", "{}");
+    assert_true(json_is_false(json_object_get(with, "isError")));
+    assert_true(json_equal(with, without));
+}
+
+/* An image with as many libraries as the largest of ours. */
+static void set_usual_runners(void)
+{
+    fake_broker_set_runners(
+        "[{\"language\":\"bash\",\"image\":\"i\",\"version\":\"5.2.15\",\"libraries\":["
+        "{\"name\":\"curl\",\"version\":\"7.88.1\"},{\"name\":\"jq\",\"version\":\"1.6\"},"
+        "{\"name\":\"gawk\"},{\"name\":\"sed\"},{\"name\":\"grep\"},{\"name\":\"bc\"},"
+        "{\"name\":\"file\"},{\"name\":\"diff\"},{\"name\":\"patch\"},{\"name\":\"xxd\"},"
+        "{\"name\":\"tar\"},{\"name\":\"gzip\"},{\"name\":\"bzip2\"},{\"name\":\"xz\"},"
+        "{\"name\":\"zip\"},{\"name\":\"unzip\"}]},"
+        "{\"language\":\"python\",\"image\":\"i\",\"version\":\"3\",\"libraries\":["
+        "{\"name\":\"numpy\"},{\"name\":\"pandas\"},{\"name\":\"scipy\"},{\"name\":\"matplotlib\"},"
+        "{\"name\":\"seaborn\"},{\"name\":\"requests\"},{\"name\":\"psycopg2\"},"
+        "{\"name\":\"openpyxl\"},{\"name\":\"reportlab\"},{\"name\":\"cairosvg\"},"
+        "{\"name\":\"PIL\"},{\"name\":\"lxml\"},{\"name\":\"bs4\"},{\"name\":\"sympy\"}]},"
+        "{\"language\":\"typescript\",\"image\":\"i\",\"version\":\"1.4.5\",\"libraries\":["
+        "{\"name\":\"postgres\"},{\"name\":\"pg\"},{\"name\":\"csv-parser\"},"
+        "{\"name\":\"papaparse\"}]}]");
+}
+
+static void everything_on(void)
+{
+    world.app.packages = true;
+    world.app.limits.background_max = 1;
+    world.app.limits.persistent = (struct psandbox_settings){.tenant_max = 1, .server_max = 1};
+}
+
+static void the_core_is_short(void **state)
+{
+    size_t sum = 0;
+
+    (void)state;
+    set_usual_runners();
+    everything_on();
+    for (size_t i = 0; i < ARRAY_LEN(core_names); i++) {
+        json_auto_t *row = tools_world_row(&world, core_names[i]);
+        const json_t *shown = json_object_get(json_object_get(row, "inputSchema"), "properties");
+
+        json_object_del(row, "outputSchema");
+        AUTO_FREE char *text = json_dumps(row, JSON_COMPACT);
+        sum += strlen(text);
+        assert_true(json_object_size(shown) <= SHOWN_MAX);
+        if (i == 0)
+            assert_true(strlen(text) <= RUN_MAX);
+    }
+    assert_true(sum <= CORE_MAX);
 }
 
 static void run_code_names_languages_and_libraries(void **state)
@@ -88,40 +206,72 @@ static void run_code_names_languages_and_libraries(void **state)
                                            JSON_COMPACT);
 
     (void)state;
-    assert_non_null(strstr(description, "\n- bash (5.2)\n- python (3.11.2): numpy 1.24.2, pandas "
-                                        "1.5.3"));
-    assert_non_null(strstr(description, "stopped after 30 seconds"));
-    assert_non_null(strstr(description, "(at most 300)"));
+    assert_non_null(strstr(description, "\nLibraries:\n- bash\n- python: numpy, pandas"));
+    assert_non_null(strstr(description, "Longer than 50 s"));
     assert_string_equal(languages, "[\"bash\",\"python\"]");
+}
+
+static void many_libraries_are_cut_short(void **state)
+{
+    (void)state;
+    set_usual_runners();
+    json_auto_t *row = tools_world_row(&world, "run_code");
+    assert_non_null(strstr(json_get_string(row, "description"), "bzip2, xz, …\n"));
 }
 
 static void run_code_states_its_arguments_and_limits(void **state)
 {
+    static const char *const shown[] = {"language", "code",       "conversationId", "session",
+                                        "network",  "background", "timeout",        "stdin"};
+    static const char *const others[] = {"waitMs", "environment", "args"};
+
+    (void)state;
+    everything_on();
     json_auto_t *row = tools_world_row(&world, "run_code");
     const json_t *schema = json_object_get(row, "inputSchema");
     AUTO_FREE char *required = json_dumps(json_object_get(schema, "required"), JSON_COMPACT);
-    const json_t *timeout = property(row, "timeout");
 
-    (void)state;
-    assert_string_equal(required, "[\"conversationId\",\"language\",\"code\"]");
-    assert_true(json_is_false(json_object_get(schema, "additionalProperties")));
-    assert_int_equal(json_get_integer(timeout, "maximum", 0), 300);
-    assert_int_equal(json_get_integer(timeout, "default", 0), 30);
-    assert_int_equal(json_get_integer(property(row, "code"), "maxLength", 0), 1024);
-    assert_int_equal(json_get_integer(property(row, "conversationId"), "maxLength", 0), 256);
-    assert_true(json_is_false(json_object_get(property(row, "network"), "default")));
-    assert_non_null(property(row, "stdin"));
-    assert_non_null(property(row, "args"));
-    assert_non_null(property(row, "environment"));
+    assert_string_equal(required, "[\"language\",\"code\"]");
+    /* What is not shown is taken all the same. */
+    assert_null(json_object_get(schema, "additionalProperties"));
+    assert_int_equal(json_get_integer(property(row, "timeout"), "maximum", 0), 300);
+    assert_int_equal(json_get_integer(property(row, "timeout"), "default", 0), 30);
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++)
+        assert_non_null(property(row, shown[i]));
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_null(property(row, others[i]));
 }
 
-static void a_server_without_network_says_so(void **state)
+static void arguments_follow_the_settings(void **state)
 {
+    (void)state;
     world.app.limits.network = NETWORK_NONE;
-    json_auto_t *row = tools_world_row(&world, "run_code");
+    world.app.limits.stdin_max = 0;
+    json_auto_t *run = tools_world_row(&world, "run_code");
+    json_auto_t *sandbox = tools_world_row(&world, "create_sandbox");
+
+    assert_null(property(run, "network"));
+    assert_null(property(run, "stdin"));
+    assert_null(property(run, "session"));
+    assert_null(property(run, "background"));
+    assert_null(property(sandbox, "network"));
+    assert_null(property(sandbox, "image"));
+}
+
+static void an_old_conversation_must_be_named(void **state)
+{
+    static const char *const tools[] = {"list_files", "read_file", "delete_file", "move_file",
+                                        "download_archive"};
 
     (void)state;
-    assert_non_null(strstr(json_get_string(row, "description"), "this server does not allow it"));
+    for (size_t i = 0; i < ARRAY_LEN(tools); i++) {
+        json_auto_t *result = tools_world_call(&world, tools[i], "{}");
+
+        assert_true(json_is_true(json_object_get(result, "isError")));
+        assert_string_equal(tools_world_text(result, 0),
+                            "argument 'conversationId' is required: a new conversation has no "
+                            "files; give the one that an answer named");
+    }
 }
 
 static void annotations_are_honest(void **state)
@@ -171,7 +321,7 @@ static void a_new_runner_appears_when_the_list_has_aged(void **state)
     assert_true(json_equal(before, same));
     nanosleep(&wait, NULL);
     json_auto_t *after = tools_world_row(&world, "run_code");
-    assert_non_null(strstr(json_get_string(after, "description"), "\n- ruby (3)"));
+    assert_non_null(strstr(json_get_string(after, "description"), "\n- ruby"));
     assert_null(strstr(json_get_string(after, "description"), "python"));
 }
 
@@ -220,24 +370,30 @@ static void list_runners_takes_no_arguments(void **state)
                         "unknown argument 'language'; this tool has none");
 }
 
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_order_of_the_tools_is_fixed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(run_code_names_languages_and_libraries, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(run_code_states_its_arguments_and_limits, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_server_without_network_says_so, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(annotations_are_honest, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_list_is_there_without_a_broker, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_broker_is_not_asked_for_every_list, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_new_runner_appears_when_the_list_has_aged, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(list_runners_tells_all, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(list_runners_asks_anew_each_time, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(list_runners_says_when_the_broker_is_silent_and_recovers,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(list_runners_takes_no_arguments, set_up, tear_down),
+        CASE(the_core_comes_first_in_a_fixed_order_and_is_in_every_set),
+        CASE(other_tools_are_in_their_sets_only),
+        CASE(what_the_settings_switch_off_is_not_offered),
+        CASE(an_absent_tool_says_where_it_is),
+        CASE(a_prefix_stands_in_front_of_every_name_and_may_be_left_out),
+        CASE(the_core_is_short),
+        CASE(run_code_names_languages_and_libraries),
+        CASE(many_libraries_are_cut_short),
+        CASE(run_code_states_its_arguments_and_limits),
+        CASE(arguments_follow_the_settings),
+        CASE(an_old_conversation_must_be_named),
+        CASE(annotations_are_honest),
+        CASE(the_list_is_there_without_a_broker),
+        CASE(the_broker_is_not_asked_for_every_list),
+        CASE(a_new_runner_appears_when_the_list_has_aged),
+        CASE(list_runners_tells_all),
+        CASE(list_runners_asks_anew_each_time),
+        CASE(list_runners_says_when_the_broker_is_silent_and_recovers),
+        CASE(list_runners_takes_no_arguments),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

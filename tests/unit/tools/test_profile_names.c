@@ -94,19 +94,33 @@ static void every_other_id_leads_nowhere(void **state)
 
 static void sets_are_found_by_their_exact_name(void **state)
 {
-    static const char *const names[] = {"sandcgi", "runner", "session", "container", "interpreter"};
+    static const char *const names[] = {"runner", "session", "container", "interpreter"};
 
     (void)state;
-    assert_int_equal(ARRAY_LEN(names), TOOLSETS);
-    for (int i = 0; i < TOOLSETS; i++) {
-        assert_int_equal(toolset_find(names[i]), i);
-        if (i != TOOLSET_OURS)
-            assert_string_equal(toolset_theirs(i)->name, names[i]);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        assert_int_equal(toolset_find(names[i]), TOOLSET_ALL + 1 + (int)i);
+        assert_string_equal(toolset_theirs(TOOLSET_ALL + 1 + (int)i)->name, names[i]);
     }
-    assert_int_equal(toolset_find(""), -1);
-    assert_int_equal(toolset_find("run"), -1);
-    assert_int_equal(toolset_find("runner|session"), -1);
-    assert_int_equal(toolset_find("RUNNER"), -1);
+    assert_int_equal(TOOLSETS, TOOLSET_ALL + 1 + ARRAY_LEN(names));
+    assert_int_equal(toolset_find("core"), TOOLSET_CORE);
+    assert_int_equal(toolset_find("all"), TOOLSET_ALL);
+    assert_int_equal(toolset_find("files"), TOOLSET_FILES);
+    assert_int_equal(toolset_find("core,files"), TOOLSET_FILES);
+    assert_int_equal(toolset_find("sandboxes, admin"), TOOLSET_SANDBOXES | TOOLSET_ADMIN);
+    assert_int_equal(toolset_find("transfer,all"), TOOLSET_ALL);
+    for (int set = 0; set <= TOOLSET_ALL; set++)
+        assert_null(toolset_theirs(set));
+}
+
+static void other_names_of_sets_lead_nowhere(void **state)
+{
+    static const char *const others[] = {"",       ",",           "run",     "runner|session",
+                                         "RUNNER", "core,runner", "runner,", "core,nonsense",
+                                         "cor",    "core;files"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_int_equal(toolset_find(others[i]), -1);
 }
 
 int main(void)
@@ -116,6 +130,7 @@ int main(void)
         cmocka_unit_test(a_container_id_leads_back_to_its_sandbox),
         cmocka_unit_test(every_other_id_leads_nowhere),
         cmocka_unit_test(sets_are_found_by_their_exact_name),
+        cmocka_unit_test(other_names_of_sets_lead_nowhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

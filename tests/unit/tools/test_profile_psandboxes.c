@@ -162,7 +162,7 @@ static void nothing_is_connected_to(void **state)
 static void every_tool_has_texts_and_a_schema(void **state)
 {
     (void)state;
-    for (int set = TOOLSET_OURS + 1; set < TOOLSETS; set++) {
+    for (int set = TOOLSET_ALL + 1; set < TOOLSETS; set++) {
         const struct toolset *s = toolset_theirs(set);
 
         tools_world_clear(&world);

@@ -404,7 +404,7 @@ static void mistakes_are_named_and_nothing_runs(void **state)
     static const struct {
         const char *arguments, *problem;
     } cases[] = {
-        {"{}", "argument 'conversationId' is required"},
+        {"{}", "argument 'language' is required"},
         {"{\"conversationId\":\"abc\\n\",\"language\":\"python\",\"code\":\"\"}",
          "argument 'conversationId' must not contain control characters"},
         {"{\"conversationId\":\"c\",\"language\":\"python\"}", "argument 'code' is required"},
@@ -422,8 +422,8 @@ static void mistakes_are_named_and_nothing_runs(void **state)
          "environment variable 'A=B' is not a valid name: letters, digits and '_', not starting "
          "with a digit, at most 128 characters"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"cwd\":\"/\"}",
-         "unknown argument 'cwd'; there are: conversationId, language, code, network, environment, "
-         "timeout, waitMs, background, session, stdin, args, detail"},
+         "unknown argument 'cwd'; there are: language, code, conversationId, session, network, "
+         "timeout, background, stdin, waitMs, environment, args, detail"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":300001}",
          "argument 'waitMs' must be from 0 to 300000"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":-1}",
@@ -443,6 +443,41 @@ static void mistakes_are_named_and_nothing_runs(void **state)
         assert_null(structured(result));
     }
     assert_int_equal(json_array_size(fake_broker.runs), 0);
+}
+
+static void without_a_conversation_each_call_gets_one_of_its_own(void **state)
+{
+    const char *names[2];
+    json_t *results[2];
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        fake_broker_push_ok("out", "[]");
+        results[i] = tools_world_call(&world, "run_code",
+                                      "{\"language\":\"python\",\"code\":\"\"}");
+        const json_t *run = json_array_get(fake_broker.runs, i);
+        const json_t *content = json_object_get(results[i], "content");
+        size_t last = json_array_size(content) - 1;
+
+        assert_false(is_error(results[i]));
+        names[i] = json_get_string(structured(results[i]), "conversationId");
+        assert_non_null(names[i]);
+        assert_true(strlen(names[i]) > 16);
+        assert_string_equal(json_get_string(run, "conversationId"), names[i]);
+        assert_non_null(strstr(tools_world_text(results[i], last), names[i]));
+    }
+    assert_string_not_equal(names[0], names[1]);
+    json_decref(results[0]);
+    json_decref(results[1]);
+}
+
+static void a_conversation_that_is_named_is_not_told_again(void **state)
+{
+    (void)state;
+    fake_broker_push_ok("out", "[]");
+    json_auto_t *result = tools_world_call(
+        &world, "run_code", "{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\"}");
+    assert_int_equal(json_array_size(json_object_get(result, "content")), 1);
 }
 
 static void sizes_are_bounded_and_the_bound_is_named(void **state)
@@ -543,6 +578,10 @@ int main(void)
         CASE(an_unknown_language_lists_what_there_is),
         CASE(a_language_that_just_arrived_runs_at_once),
         CASE(mistakes_are_named_and_nothing_runs),
+
+        CASE(without_a_conversation_each_call_gets_one_of_its_own),
+
+        CASE(a_conversation_that_is_named_is_not_told_again),
         CASE(sizes_are_bounded_and_the_bound_is_named),
         CASE(network_is_refused_where_it_is_not_allowed),
         CASE(a_location_can_only_have_containers_used_less),

@@ -1,0 +1,118 @@
+/* The JSON schema (2020-12) of a table of arguments. */
+#include "config.h"
+
+#include "common/tools/args.h"
+
+static void set_integer(json_t *schema, const char *key, uint64_t value)
+{
+    json_object_set_new(schema, key, json_integer((json_int_t)value));
+}
+
+static void set_type(json_t *schema, const char *type)
+{
+    json_object_set_new(schema, "type", json_string(type));
+}
+
+static json_t *seconds_value(uint64_t ms)
+{
+    return ms % 1000 == 0 ? json_integer((json_int_t)(ms / 1000)) : json_real((double)ms / 1000.0);
+}
+
+/* Limits of length are not told: a model does not count, and an error names them. */
+static void describe_string(json_t *schema, const struct arg_row *row, const struct tools_app *app)
+{
+    json_auto_t *choices = row->choices ? row->choices(app, NULL) : NULL;
+
+    set_type(schema, "string");
+    if (row->type == ARG_BASE64)
+        json_object_set_new(schema, "contentEncoding", json_string("base64"));
+    if (json_array_size(choices) > 0) /* an empty enum is not a valid schema */
+        json_object_set(schema, "enum", choices);
+}
+
+static void describe_number(json_t *schema, const struct arg_row *row, const struct tools_app *app)
+{
+    const bool seconds = row->type == ARG_SECONDS;
+    const uint64_t limits[] = {args_limit(row, app),
+                               row->initial_setting ? args_setting(app, row->initial_setting) : 0};
+    static const char *const names[] = {"maximum", "default"};
+
+    set_type(schema, seconds ? "number" : "integer");
+    set_integer(schema, "minimum", seconds);
+    for (size_t i = 0; i < (row->initial_setting ? 2 : 1); i++)
+        json_object_set_new(schema, names[i],
+                            seconds ? seconds_value(limits[i])
+                                    : json_integer((json_int_t)limits[i]));
+}
+
+static void describe_items(json_t *schema, const struct arg_row *row)
+{
+    bool list = row->type == ARG_LIST;
+    json_t *item = json_object();
+
+    set_type(item, "string");
+    set_type(schema, list ? "array" : "object");
+    json_object_set_new(schema, list ? "items" : "additionalProperties", item);
+    set_integer(schema, list ? "maxItems" : "maxProperties", row->max_items);
+}
+
+static json_t *row_schema(const struct arg_row *row, const struct tools_app *app)
+{
+    json_t *schema = json_object();
+
+    switch (row->type) {
+    case ARG_STRING:
+    case ARG_NAME:
+    case ARG_IDENTIFIER:
+    case ARG_TEXT:
+    case ARG_BASE64:
+        describe_string(schema, row, app);
+        break;
+    case ARG_BOOL:
+        set_type(schema, "boolean");
+        break;
+    case ARG_SECONDS:
+    case ARG_INTEGER:
+        describe_number(schema, row, app);
+        break;
+    case ARG_LIST:
+    case ARG_MAP:
+        describe_items(schema, row);
+        break;
+    }
+    if (row->help)
+        json_object_set_new(schema, "description", json_string(row->help));
+    if (row->initial)
+        json_object_set_new(schema, "default", json_string(row->initial));
+    return schema;
+}
+
+static json_t *table_schema(const struct arg_row *table, void *app)
+{
+    json_t *schema = json_object();
+    json_t *properties = json_object();
+    json_t *required = json_array();
+    bool all_listed = true;
+
+    for (const struct arg_row *row = table; row->name; row++) {
+        if (row->listed && !row->listed(app)) {
+            all_listed = false;
+            continue;
+        }
+        json_object_set_new(properties, row->name, row_schema(row, app));
+        if (row->required)
+            json_array_append_new(required, json_string(row->name));
+    }
+    set_type(schema, "object");
+    if (json_object_size(properties) > 0)
+        json_object_set(schema, "properties", properties);
+    if (json_array_size(required) > 0)
+        json_object_set(schema, "required", required);
+    if (all_listed)
+        json_object_set_new(schema, "additionalProperties", json_false());
+    json_decref(properties);
+    json_decref(required);
+    return schema;
+}
+
+const struct mcp_arguments args_tables = {.schema = table_schema, .call = args_call};

@@ -59,11 +59,14 @@ class Client:
         self.timeout = timeout
         self.conversation = None
         self._connection = None
+        self.place = API
         self._used = False
         self._id = 0
 
     def with_token(self, token):
-        return Client(self.base_url, token, self.ca, self.timeout)
+        other = Client(self.base_url, token, self.ca, self.timeout)
+        other.place = self.place
+        return other
 
     def fresh(self):
         return self.with_token(self.token)
@@ -111,11 +114,11 @@ class Client:
         headers.update(extra or {})
         return {name: value for name, value in headers.items() if value is not None}
 
-    def post(self, message, headers=None, path=API, patient=True):
+    def post(self, message, headers=None, path=None, patient=True):
         """POSTs a JSON value, or bytes as they are. patient: waits when a rate limit says 429."""
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
         for _ in range(200):
-            answer = self.http("POST", path, body, self.headers(headers))
+            answer = self.http("POST", path or self.place, body, self.headers(headers))
             if answer.status != 429 or not patient:
                 wire.examine(message, self.headers(headers), answer.status, answer.headers, answer.body)
                 return answer
@@ -200,7 +203,7 @@ class Client:
         connection = self.connect()
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                    "params": {"name": "run_code", "arguments": arguments}}
-        connection.request("POST", API, json.dumps(message), self.headers(RUN_HEADERS))
+        connection.request("POST", self.place, json.dumps(message), self.headers(RUN_HEADERS))
         return connection
 
     def begin_cancellable(self, code, language="python", **arguments):
@@ -214,7 +217,7 @@ class Client:
                    "params": {"name": tool, "arguments": arguments,
                               "_meta": {META_VERSION: MODERN, META_CAPABILITIES: {}}}}
         headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": tool}
-        connection.request("POST", API, json.dumps(message), self.headers(headers))
+        connection.request("POST", self.place, json.dumps(message), self.headers(headers))
         return connection
 
 

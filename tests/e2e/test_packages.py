@@ -259,6 +259,7 @@ def _():
 def _():
     site = sites.own(settings(SANDBOX_WAIT="1ms", SANDBOX_TIMEOUT="15s", SANDBOX_TIMEOUT_MAX="20s", TOOLS="interpreter"))
     client = site.client()
+    client.place = "/mcp"
 
     def told(tool, **arguments):
         result = client.tool(tool, {"session_id": "s"} | arguments)

@@ -127,8 +127,10 @@ def _():
     left = site.client().connect()
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "create_run_close", "arguments": code}}
     left.request("POST", "/mcp", json.dumps(message), site.client().headers(RUN_HEADERS))
+    client = site.client()
+    client.place = "/mcp"
     for connection in (left, None):
-        connection = connection or site.client().begin_call("create_run_close", code)
+        connection = connection or client.begin_call("create_run_close", code)
         wait_until(lambda: any(os.path.exists(f"{site.root}/{name}/here") for name in conversations()), 30, "its program runs")
         connection.close()
         wait_until(lambda: not conversations(), 30, "its conversation is gone")

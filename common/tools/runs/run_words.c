@@ -116,7 +116,8 @@ static bool quoted_after(const char *text, size_t len, const char *mark, char ou
     return n > 0;
 }
 
-void run_words_advise(struct mcp_result *out, const char *text, size_t len)
+void run_words_advise(struct mcp_result *out, const struct mcp_tool_call *c, const char *text,
+                      size_t len)
 {
     static const char *const marks[] = {"ModuleNotFoundError: No module named ",
                                         "error: Cannot find package ",
@@ -127,7 +128,8 @@ void run_words_advise(struct mcp_result *out, const char *text, size_t len)
     for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
         if (!quoted_after(text + skip, len - skip, marks[i], module))
             continue;
-        mcp_result_say(out, "%s is not installed: install_package", module);
+        mcp_result_say(out, "%s is not installed%s", module,
+                       tools_have_packages(c->app) ? ": install_package" : "");
         return;
     }
 }
@@ -174,8 +176,8 @@ static bool is(const json_t *result, const char *status)
     return its && strcmp(its, status) == 0;
 }
 
-static void say_next(const json_t *result, const json_t *output, json_int_t rest_from,
-                     struct mcp_result *out)
+static void say_next(const struct mcp_tool_call *c, const json_t *result, const json_t *output,
+                     json_int_t rest_from, struct mcp_result *out)
 {
     const char *note = json_get_string(result, "sessionNote");
 
@@ -188,7 +190,7 @@ static void say_next(const json_t *result, const json_t *output, json_int_t rest
         !json_object_get(result, "newOutput"))
         mcp_result_say(out, "printed nothing: print what you want to see");
     if (is(result, "error"))
-        run_words_advise(out, json_string_value(output), json_string_length(output));
+        run_words_advise(out, c, json_string_value(output), json_string_length(output));
     if (note)
         mcp_result_say(out, "%s", note);
 }
@@ -236,7 +238,7 @@ void run_words(const struct mcp_tool_call *c, const struct run_wording *how, con
     if (!how->no_output)
         rest_from = show_output(c, how->detail, result, output, out);
     say_end(c, result, detail_is_full(how->detail), out);
-    say_next(result, output, rest_from, out);
+    say_next(c, result, output, rest_from, out);
     words_files(out, json_object_get(result, "files"), number_of(result, "filesOmitted"),
                 detail_is_full(how->detail));
 }

@@ -21,4 +21,5 @@ void run_words_end(struct buf *line, const struct mcp_tool_call *c, const json_t
 void run_words_advise_cut(struct mcp_result *out);
 
 /* The advice that the end of what was printed calls for, such as what is not installed. */
-void run_words_advise(struct mcp_result *out, const char *text, size_t len);
+void run_words_advise(struct mcp_result *out, const struct mcp_tool_call *c, const char *text,
+                      size_t len);

@@ -219,7 +219,7 @@ static void exec_tell(const struct mcp_tool_call *c, const char *detail, struct 
     if (cut)
         run_words_advise_cut(out);
     if (json_is_string(errors))
-        run_words_advise(out, json_string_value(errors), json_string_length(errors));
+        run_words_advise(out, c, json_string_value(errors), json_string_length(errors));
     words_files(out, json_object_get(out->structured, "files"),
                 json_get_integer(out->structured, "filesOmitted", 0), detail_is_full(detail));
     report_notices(out->structured, out);

@@ -388,9 +388,10 @@ static void make_conversation(const struct arg_row *table, void *filled, char *m
 
 void args_tell_conversation(const char *conversation, struct mcp_result *out)
 {
-    json_object_set_new(out->structured, "conversationId", json_string(conversation));
     if (out->text.len > 0) /* else structured is the text */
         mcp_result_say(out, "conversationId: %s", conversation);
+    /* Last: conversation may be the member that this replaces. */
+    json_object_set_new(out->structured, "conversationId", json_string(conversation));
 }
 
 void args_call(const struct mcp_tool_call *c, struct mcp_result *out)

@@ -12,7 +12,7 @@ from streams import Stream, modern_headers, modern_message
 
 MODELS = "/mcp"
 KEEP = 16 * 1024  # SANDBOX_ANSWER_MAX
-PLOT = "import matplotlib.pyplot as plt\nprint('hello chart\\nsaved')\nplt.plot([1, 2])\nplt.savefig('chart.png')\n"
+PLOT = "from PIL import Image\nprint('hello chart\\nsaved')\nImage.new('RGB', (99, 99), 'red').save('chart.png')\n"
 
 
 def call(client, tool, **arguments):
@@ -45,7 +45,7 @@ def timeless(said):
     return re.sub(r"\b\d+(?:\.\d)? s\b", "N s", re.sub(r"\b[0-9a-f]{24}\b", "ID", said))
 
 
-@test("/mcp has one text and the picture, no object, no links besides; its lists have no output schemas; /mcp/api has them all")
+@test("/mcp has one text and the picture, no object, no links besides; its lists have no output schemas; /mcp/api has them all", timeout=180)
 def _():
     client = sites.client()
     whole = call(client, "run_code", conversationId=client.conversation, language="python", code=PLOT)
@@ -63,7 +63,7 @@ def _():
     equal(structured["structuredContent"]["output"], "hello chart\nsaved\n")
 
 
-@test("a run in words: how it ended, and what to do next")
+@test("a run in words: how it ended, and what to do next", timeout=180)
 def _():
     client = sites.client()
     for code, language, wanted in (
@@ -85,7 +85,7 @@ def _():
     equal(said, "start\n\nended: out of memory, N s")
 
 
-@test("a run that goes on says how to go on; get_run and cancel_run answer in the same words; a task's result, too")
+@test("a run that goes on says how to go on; get_run and cancel_run answer in the same words; a task's result, too", timeout=180)
 def _():
     client = sites.client()
     said = run(client, "echo begun; sleep 250", "bash", waitMs=1, timeout=280)
@@ -124,11 +124,11 @@ def _():
         equal(state["params"]["status"], "completed")
         told.append(state["params"]["result"])
     in_form(told[0])
-    equal(timeless(told[0]["content"][0]["text"]), "slow\n\nexit code 0, N s")
+    equal(timeless(told[0]["content"][0]["text"]), f"slow\n\nexit code 0, N s\nconversationId: {client.conversation}")
     equal(told[1]["structuredContent"]["output"], "slow\n")
 
 
-@test("long output: head and tail, 16 KiB in all, and get_run brings every byte; detail: full has what is kept")
+@test("long output: head and tail, 16 KiB in all, and get_run brings every byte; detail: full has what is kept", timeout=180)
 def _():
     client = sites.client()
     code = "for i in range(100000): print(f'{i:09}')"  # 1 MB
@@ -199,7 +199,7 @@ def _():
     equal((names, pages), ([f"{i:0200}" for i in range(1, 151)], 2))
 
 
-@test("files in words: written, read in pieces, looked at, deleted")
+@test("files in words: written, read in pieces, looked at, deleted", timeout=180)
 def _():
     client = sites.client()
     who = {"conversationId": client.conversation}
@@ -235,7 +235,7 @@ def _():
     equal(json.loads(text(client, "close_sandbox", sandboxId=made["sandboxId"]))["status"], "closed")
 
 
-@test("every revision reads the same text at /mcp; a mistake is named in one text")
+@test("every revision reads the same text at /mcp; a mistake is named in one text", timeout=180)
 def _():
     client = sites.client()
     arguments = {"name": "run_code", "arguments": runs.arguments_of(client, "echo hi")}

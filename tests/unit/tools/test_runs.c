@@ -409,6 +409,9 @@ static void a_task_ends_as_its_run_does(void **state)
     assert_string_equal(json_get_string(completed, "status"), "completed");
     assert_string_equal(json_get_string(completed, "lastUpdatedAt"), "2026-07-28T12:01:00.000Z");
     const json_t *result = json_object_get(completed, "result");
+    const char *text = json_get_string(json_array_get(json_object_get(result, "content"), 0),
+                                       "text");
+    assert_non_null(strstr(text, "\nconversationId: c"));
     assert_string_equal(json_get_string(structured(result), "stdout"), "all");
     assert_true(conforms("run_code", result));
     assert_string_equal(json_get_string(cancelled, "status"), "cancelled");

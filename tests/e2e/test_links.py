@@ -277,8 +277,7 @@ def _():
 def _():
     client = sites.client()
     good = {"conversationId": client.conversation, "filename": "f"}
-    for name in good:
-        contains(client.tool_error("create_upload", {k: v for k, v in good.items() if k != name}), name)
+    contains(client.tool_error("create_upload", {"conversationId": good["conversationId"]}), "filename")
     for name in ("../x", "/etc/passwd", "", "a//b", "%2e%2e/x"):
         contains(client.tool_error("create_upload", good | {"filename": name}), "filename", name)
     for size in (-1, "5", 1.5, 2 * 1024 * MIB + 1):
@@ -475,8 +474,7 @@ def _():
         contains(client.tool_error("import_url", good | {"filename": name}), "filename", name)
     for path in ("", "/", "/..", "/a/", "/%2e%2e", "/a%2fb"):
         contains(client.tool_error("import_url", good | {"url": f"https://127.0.0.1{path}"}), "filename", path)
-    for name in ("conversationId", "url"):
-        contains(client.tool_error("import_url", {k: v for k, v in good.items() if k != name}), name)
+    contains(client.tool_error("import_url", {"conversationId": good["conversationId"]}), "url")
 
 
 @test("SANDBOX_IMPORT=false switches import_url off")

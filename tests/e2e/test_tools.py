@@ -378,7 +378,8 @@ def _():
     client = sites.client()
     good = {"conversationId": "c", "language": "bash", "code": "echo never"}
     for name in good:
-        contains(client.tool_error("run_code", {k: v for k, v in good.items() if k != name}), name)
+        if name != "conversationId":
+            contains(client.tool_error("run_code", {k: v for k, v in good.items() if k != name}), name)
         contains(client.tool_error("run_code", good | {name: 5}), name)
     for name, bad in (("network", "yes"), ("environment", ["A"]), ("environment", {"A": 1}), ("timeout", "5"), ("timeout", 0),
                       ("timeout", -1), ("timeout", 301), ("timeout", 1e300), ("stdin", 5), ("args", "x"), ("args", [1]),

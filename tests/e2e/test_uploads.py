@@ -138,7 +138,8 @@ def _():
     client = sites.client()
     good = {"conversationId": "c", "filename": "f", "content": ""}
     for name in good:
-        contains(client.tool_error("upload_file", {k: v for k, v in good.items() if k != name}), name)
+        if name != "conversationId":
+            contains(client.tool_error("upload_file", {k: v for k, v in good.items() if k != name}), name)
         contains(client.tool_error("upload_file", good | {name: ["x"]}), name)
     contains(client.tool_error("upload_file", good | {"path": "x"}), "path")
     for bad in ("", "a\n", "a\0", "\x1b[31m", "x" * 257):

@@ -143,7 +143,7 @@ const struct conf_row settings_table[] = {
     {"SANDBOX_WARM", CONF_STRING, FIELD(warm), "python=2,typescript=1,bash=1", 0, 1024, NULL, 0,
      "Number of warm containers per language. A run in a warm container starts within milliseconds. Empty: none."},
     {"SANDBOX_WARM_MEMORY", CONF_STRING, FIELD(warm_memory), "25%", 0, 32, NULL, CONF_REQUIRED,
-     "Memory limit of all warm containers: a size, or a percentage of the machine's memory. A container counts with its processes' memory plus 8 MB of the engine: about 13 MB for Python, 75 MB with its libraries preloaded."},
+     "Memory limit of all warm containers: a size, or a percentage of the machine's memory. A container counts with its processes' memory plus 8 MB of the engine: about 17 MB for Python, 80 MB with its libraries preloaded."},
     {"SANDBOX_WARM_IDLE", CONF_DURATION, FIELD(warm_idle_ms), "10m", 1000, 24 * HOUR_MS, NULL, 0,
      "Time that a warm container is kept for the next run of a conversation."},
     {"SANDBOX_REUSE", CONF_CHOICE, FIELD(reuse), "conversation", 0, 0, "conversation|never", 0,

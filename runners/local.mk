@@ -2,6 +2,7 @@
 noinst_PROGRAMS += runners/common/entry
 runners_common_entry_SOURCES = \
 	runners/common/child.c \
+	runners/common/code.c \
 	runners/common/command.c \
 	runners/common/command.h \
 	runners/common/entry.h \

@@ -104,16 +104,16 @@ struct pool_action {
  * latest (-1: when something happened). Ask after every turn of the main loop until false; the
  * rows must show what was done before the next call: a start is a row in CHILD_STARTING.
  *
- * Nothing is started while a young program runs, unless a run waits; no more than starts_max at
- * once, for runs or as warm ones; nothing while the engine is away, or a language backs off.
+ * Nothing is started while a young program runs, unless a run waits, and nothing ended, unless all
+ * are over the budget. No more than starts_max are started at once, for runs or as warm ones;
+ * nothing while the engine is away, or a language backs off.
  * A run that found no warm container adds a place of its kind, up to starts_max; 10 s without such
  * a run take one away. A conversation used once gets its container when all else is done and no run
  * came for 250 ms, one conversation a second and only within a minute of its use. While a program
  * runs in a container that may be used again, its conversation needs no other. Over the budget, the
  * conversation used longest ago loses its container first, then the most expensive one goes.
- * Libraries are
- * loaded one container at a time while the machine is idle, and one container per language stays
- * without. After an hour, or when the image is another, a container is replaced.
+ * Libraries are loaded one container at a time while the machine is idle, and one container per
+ * language stays without. After an hour, or when the image is another, a container is replaced.
  */
 bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
                struct pool_action *out, int64_t *out_at_ms);

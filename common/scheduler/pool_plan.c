@@ -123,13 +123,32 @@ static bool goes_before(struct pool_pass *l, const struct child *one, const stru
              : pool_bytes_of(l->pool, one) > pool_bytes_of(l->pool, other);
 }
 
+/* When no program is young and the last answer has been sent. A program that has not reported that
+ * it runs is no older than the last claim. */
+static int64_t quiet_from_ms(const struct pool_pass *l)
+{
+    int64_t at_ms = l->pool->last_end_ms + ANSWER_MS;
+
+    for (struct child *c = NULL; (c = children_next(l->children, c));) {
+        if (c->kind != CHILD_SUPERVISOR || !c->claimed || c->state == CHILD_ENDED)
+            continue;
+        int64_t began_ms = c->state == CHILD_RUNNING ? c->since_ms : l->pool->last_claim_ms;
+        if (began_ms + POOL_YOUNG_MS > at_ms)
+            at_ms = began_ms + POOL_YOUNG_MS;
+    }
+    return at_ms;
+}
+
 /* Ends the cheapest surplus container, the oldest of equal ones; when all together are over the
- * budget, that of the conversation used longest ago, then the most expensive. */
+ * budget, that of the conversation used longest ago, then the most expensive. Within the budget it
+ * waits until no program is young: the end of a container takes the engine as much as a start. */
 static bool end_one(struct pool_pass *l, struct pool_action *out)
 {
     const bool over = l->count.used - l->count.leaving > l->pool->settings.memory_bytes;
     struct child *worst = NULL, *first = NULL;
 
+    if (!over && !is_reached(l, quiet_from_ms(l)))
+        return false;
     for (struct child *c = NULL; (c = children_next(l->children, c));) {
         if (!child_is_warm(c))
             continue;
@@ -147,22 +166,6 @@ static bool end_one(struct pool_pass *l, struct pool_action *out)
     if (!worst)
         worst = first;
     return worst && action(out, POOL_END, worst);
-}
-
-/* When no program is young and the last answer has been sent. A program that has not reported that
- * it runs is no older than the last claim. */
-static int64_t quiet_from_ms(const struct pool_pass *l)
-{
-    int64_t at_ms = l->pool->last_end_ms + ANSWER_MS;
-
-    for (struct child *c = NULL; (c = children_next(l->children, c));) {
-        if (c->kind != CHILD_SUPERVISOR || !c->claimed || c->state == CHILD_ENDED)
-            continue;
-        int64_t began_ms = c->state == CHILD_RUNNING ? c->since_ms : l->pool->last_claim_ms;
-        if (began_ms + POOL_YOUNG_MS > at_ms)
-            at_ms = began_ms + POOL_YOUNG_MS;
-    }
-    return at_ms;
 }
 
 static bool may_begin(struct pool_pass *l)
@@ -288,11 +291,11 @@ static bool wants_loading(struct pool_pass *l, const struct child *c)
     if (!r || !r->preload || !r->preload[0] || c->state != CHILD_WAITING || c->preload_asked ||
         c->tier != ENGINE_TIER_STARTED)
         return false;
-    if (c->warm_dir[0]) {
-        const struct pool_lang *lang = pool_lang_of(l->pool, c->language);
-        return lang->preloaded < (lang->setting.n > 1 ? lang->setting.n - 1 : 1);
-    }
-    return pool_sandbox_of_child(l->pool, c)->preloaded;
+    const struct pool_lang *lang = pool_lang_of(l->pool, c->language);
+    const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
+    if (!lang || !c->warm_dir[0])
+        return sandbox && sandbox->preloaded; /* NULL: it is about to end */
+    return lang->preloaded < (lang->setting.n > 1 ? lang->setting.n - 1 : 1);
 }
 
 static bool load_one(struct pool_pass *l, struct pool_action *out)

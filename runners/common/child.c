@@ -238,10 +238,9 @@ int child_start(struct child *c, const struct child_plan *plan, char *why)
     return -1;
 }
 
-/* Sends the letter F and the descriptors. */
-static bool ask_fork(int template_fd, const int (*fds)[FORK_FDS])
+/* Sends the letter and the descriptors. */
+static bool ask_fork(int template_fd, char letter, const int (*fds)[FORK_FDS])
 {
-    char letter = 'F';
     union {
         struct cmsghdr head; /* for its alignment */
         char room[CMSG_SPACE(sizeof(*fds))];
@@ -259,14 +258,14 @@ static bool ask_fork(int template_fd, const int (*fds)[FORK_FDS])
     return sendmsg(template_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
-int child_fork(struct child *c, int template_fd, int input_fd)
+int child_fork(struct child *c, int template_fd, char letter, int input_fd)
 {
     int out[2] = {-1, -1}, err[2] = {-1, -1}, hook[2] = {-1, -1};
 
     *c = (struct child){0};
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hook) != 0 ||
-        !ask_fork(template_fd, &(int[FORK_FDS]){input_fd, out[1], err[1], hook[1]})) {
+        !ask_fork(template_fd, letter, &(int[FORK_FDS]){input_fd, out[1], err[1], hook[1]})) {
         close_pair(out);
         close_pair(err);
         close_pair(hook);

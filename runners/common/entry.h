@@ -44,6 +44,7 @@ struct options {
     char *variables;      /* -e: variables that an interpreter reads when it starts, or NULL */
     char *files;          /* -f: files of cwd that it reads when it starts, or NULL */
     char *object;         /* -l: a shared object that the warm interpreter preloads, or NULL */
+    char *modules;        /* -m: modules whose programs need no loaded template, or NULL */
     char *option;         /* -o: a first argument of the warm interpreter only, or NULL */
     char *words;          /* -s: words of code that needs all variables at the start, or NULL */
     char *extra;          /* -x: NAME=value for the warm interpreter only, or NULL */
@@ -118,36 +119,55 @@ char **argv_new(char *const *command, char *option, char *const *args, size_t n)
  * hook's, no core file, and first in line for the OOM killer. -1: the reason is in why; a child may
  * have to be reaped. */
 int child_start(struct child *c, const struct child_plan *plan, char *why);
-/* Asks the template behind the socket for a child with this standard input. Returns our end of the
- * child's hook, -1: it cannot be asked. The child's pid is 0; the hook tells it. */
-int child_fork(struct child *c, int template_fd, int input_fd);
+/* Asks the template behind the socket for a child with this standard input: an interpreter ('F') or
+ * a template ('T'). Returns our end of the child's hook, -1: it cannot be asked. The child's pid is
+ * 0; the hook tells it. */
+int child_fork(struct child *c, int template_fd, char letter, int input_fd);
 
 /* ---- kill.c: the other processes of the container ---- */
 
-/* A process that kill_all and others_left leave out from now on; 0 = none. */
-void kill_spare(pid_t pid);
+/* The templates of a container: the one that is started, and its child that has libraries. */
+enum template { TEMPLATE_PLAIN, TEMPLATE_LOADED, TEMPLATE_N };
+
+/* The process that kill_all and others_left leave out from now on in this place; 0 = none. */
+void kill_spare(enum template place, pid_t pid);
 /* SIGKILL to every other process of the container; where we are not PID 1, to our children. */
 void kill_all(void);
 /* The same, until none is left: for our own end. Gives up at until_ms on clock_ms. */
 void kill_and_reap_all(int64_t until_ms);
-/* Whether a process besides ourselves and the one given (0 = none) is left. */
-bool others_left(pid_t besides);
+/* Whether a process besides ourselves and those that are spared is left. */
+bool others_left(void);
 /* Kills pid, its descendants and its session; they are stopped first, so that none escapes. */
 void tree_kill(pid_t pid);
+
+/* ---- code.c: what can be told of a program from its code ---- */
+
+/* Whether the word is in a list like "A,B_* C", in which "B_*" stands for all that start so. */
+bool list_has(const char *list, const char *word, size_t len);
+/* Whether one of the words is in the code. */
+bool code_has(const char *script, const char *words);
+/* Whether the code may need the import under way: it has the first part of its name. */
+bool code_needs(const char *script, const char *name);
+/* Whether the code imports nothing but modules of the list, as far as its lines tell; false without
+ * code. */
+bool code_is_plain(const char *script, const char *modules);
 
 /* ---- warm.c: an interpreter that is started before its program is known ---- */
 
 /*
  * Without one (no -w, or it died) programs are started cold. With -t what is started is a template,
- * which never gets a program: it forks an interpreter that waits, ahead of its program. Between us
- * and both of them go packets that start with a letter.
+ * which never gets a program: it forks an interpreter that waits, ahead of its program. Libraries
+ * are loaded by a template of their own, which the first one forks: a program that needs none does
+ * not pay for copies of their memory. Between us and each of them go packets that start with a
+ * letter.
+ *
  * To us:   U PID (it is up; the pid where it was forked), S NAME (this import begins), D (all
  *          imports are done), Y (it takes the program, and is the program from now on), N (it
  *          does not)
  * From us: P NAMES (import these), F (fork an interpreter, our child, with the FORK_FDS descriptors
- *          that come along as 0, 1, 2 and HOOK_FD), G (here is the program: its arguments as "A…"
- *          and its variables as "E…", each ended by a NUL)
- * A template gets P and F, and says S and D.
+ *          that come along as 0, 1, 2 and HOOK_FD), T (the same, but a template), G (here is the
+ *          program: its arguments as "A…" and its variables as "E…", each ended by a NUL)
+ * A template gets P, F and T, and says U where it was forked, S and D.
  */
 #define PACKET_MAX 65536
 #define FORK_FDS   4
@@ -163,9 +183,9 @@ struct items {
 
 /* Starts the interpreter where the options ask for it, which are borrowed. */
 void warm_start(const struct options *options);
-/* To be polled for packets; -1: there is no interpreter, no template. */
+/* To be polled for packets; -1: there is no interpreter, no such template. */
 int warm_fd(void);
-int warm_template_fd(void);
+int warm_template_fd(enum template which);
 /* Hands over the names to import. False: it has some, or they are too long. */
 bool warm_preload(const char *names, size_t len);
 /* Whether there is a frame 'W' to be sent; it is made if make is set, while no frame is pending. */
@@ -187,8 +207,8 @@ uint64_t warm_used_us(void);
 /* A child has been reaped: whether it was a template, or an interpreter that became no program. */
 bool warm_reaped(pid_t pid);
 pid_t warm_pid(void);
-/* The template, which outlives runs; 0 = none. */
-pid_t warm_template(void);
+/* A run begins, which the templates outlive: they are spared, and noted for the proof. */
+void warm_note_templates(void);
 /* A run is over, and nothing is left of it: an interpreter will wait again, and a frame 'W' is due
  * when it does. False: it cannot be started. */
 bool warm_again(void);
@@ -198,9 +218,9 @@ bool warm_again(void);
 /* Both are told when the container begins, before anything is started. */
 void wipe_note(const char *cwd);
 void proof_note(void);
-/* A run begins, with this template; 0 = none. */
-void proof_note_template(pid_t template);
-/* With no process left but the template: removes what a run has left outside of its working
+/* A run begins, with these templates; 0 = none. */
+void proof_note_templates(const pid_t templates[TEMPLATE_N]);
+/* With no process left but the templates: removes what a run has left outside of its working
  * directory. False: why says what stays. */
 bool wipe(int64_t until_ms, char *why);
 /* Behind it: false when why says what is not as it was. */

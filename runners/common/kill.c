@@ -16,23 +16,28 @@
 #define PAUSES_MAX 20
 #define PAUSE_NS   1000000
 
-static pid_t spared;
+static pid_t spared[TEMPLATE_N];
 
-void kill_spare(pid_t pid)
+void kill_spare(enum template place, pid_t pid)
 {
-    spared = pid;
+    spared[place] = pid;
 }
 
-/* Our children besides one (0 = none), each sent the signal (0 = none). True if there was one, or
- * if they cannot be listed. */
-static bool children_signal(pid_t besides, int number)
+static bool is_spared(pid_t pid)
+{
+    return pid == spared[TEMPLATE_PLAIN] || pid == spared[TEMPLATE_LOADED];
+}
+
+/* Our children, each sent the signal (0 = none). True if there was one, or if they cannot be
+ * listed. */
+static bool children_signal(int number)
 {
     FILE *f = fopen("/proc/thread-self/children", "re");
     bool found = !f;
     pid_t pid;
 
     while (f && fscanf(f, "%d", &pid) == 1) {
-        if (pid != besides && pid != spared) {
+        if (!is_spared(pid)) {
             found = true;
             kill(pid, number);
         }
@@ -44,7 +49,7 @@ static bool children_signal(pid_t besides, int number)
 
 /* The same with all processes of the container. They are listed by rising pid, so that what is
  * forked meanwhile is met, too, unless the pids begin anew. */
-static bool processes_signal(pid_t besides, int number)
+static bool processes_signal(int number)
 {
     const struct dirent *d;
     DIR *dir = opendir("/proc");
@@ -53,7 +58,7 @@ static bool processes_signal(pid_t besides, int number)
     while (dir && (d = readdir(dir))) {
         uint64_t pid = digits(d->d_name);
 
-        if (pid > 1 && pid != (uint64_t)besides && pid != (uint64_t)spared) {
+        if (pid > 1 && !is_spared((pid_t)pid)) {
             found = true;
             kill((pid_t)pid, number);
         }
@@ -69,23 +74,23 @@ static bool processes_signal(pid_t besides, int number)
 void kill_all(void)
 {
     if (getpid() != 1)
-        children_signal(0, SIGKILL);
-    else if (spared)
-        processes_signal(0, SIGKILL);
+        children_signal(SIGKILL);
+    else if (spared[TEMPLATE_PLAIN] || spared[TEMPLATE_LOADED])
+        processes_signal(SIGKILL);
     else
         kill(-1, SIGKILL);
 }
 
-bool others_left(pid_t besides)
+bool others_left(void)
 {
-    return getpid() == 1 ? processes_signal(besides, 0) : children_signal(besides, 0);
+    return getpid() == 1 ? processes_signal(0) : children_signal(0);
 }
 
 void kill_and_reap_all(int64_t until_ms)
 {
     struct timespec pause = {.tv_nsec = PAUSE_NS};
 
-    spared = 0;
+    memset(spared, 0, sizeof(spared));
     kill_all();
     if (getpid() == 1)
         return; /* the rest dies with us */

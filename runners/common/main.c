@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #define USAGE                                                                                      \
-    "usage: entry [-C DIRECTORY] [-w [-p] [-e NAMES] [-f FILES] [-l OBJECT] [-o OPTION] "          \
-    "[-s WORDS] [-t] [-x NAME=VALUE]] SCRIPT PROGRAM [ARGUMENT…]"
+    "usage: entry [-C DIRECTORY] [-w [-p] [-e NAMES] [-f FILES] [-l OBJECT] [-m MODULES] "         \
+    "[-o OPTION] [-s WORDS] [-t] [-x NAME=VALUE]] SCRIPT PROGRAM [ARGUMENT…]"
 
 /* False when it makes no sense, which has been reported. */
 static bool options_parse(struct options *o, int argc, char **argv)
@@ -18,12 +18,12 @@ static bool options_parse(struct options *o, int argc, char **argv)
     const struct {
         char letter;
         char **value;
-    } texts[] = {{'C', &o->cwd},    {'e', &o->variables}, {'f', &o->files}, {'l', &o->object},
-                 {'o', &o->option}, {'s', &o->words},     {'x', &o->extra}};
+    } texts[] = {{'C', &o->cwd},     {'e', &o->variables}, {'f', &o->files}, {'l', &o->object},
+                 {'m', &o->modules}, {'o', &o->option},    {'s', &o->words}, {'x', &o->extra}};
     int letter;
 
     opterr = 0;
-    while ((letter = getopt(argc, argv, "+C:e:f:l:o:ps:twx:")) != -1 && letter != '?') {
+    while ((letter = getopt(argc, argv, "+C:e:f:l:m:o:ps:twx:")) != -1 && letter != '?') {
         o->warm |= letter == 'w';
         o->template |= letter == 't';
         o->place |= letter == 'p';

@@ -42,8 +42,11 @@ struct traits {
 };
 
 static struct {
-    struct traits entry, template;
-    pid_t pid; /* of the template; 0 = none */
+    struct traits entry;
+    struct {
+        pid_t pid; /* 0 = none */
+        struct traits traits;
+    } templates[TEMPLATE_N];
     uint64_t oom_kills;
     long sockets, time_wait; /* -1: the kernel does not tell */
     long n_keys;
@@ -146,6 +149,13 @@ static uint64_t own_memory(pid_t pid)
            1024;
 }
 
+/* The two have pages in common, which count twice: some megabytes, by which the proof is weaker. */
+static uint64_t templates_memory(void)
+{
+    return own_memory(start.templates[TEMPLATE_PLAIN].pid) +
+           own_memory(start.templates[TEMPLATE_LOADED].pid);
+}
+
 /* What of that is not as it was; NULL = nothing. */
 static const char *kernel_differs(void)
 {
@@ -162,12 +172,12 @@ static const char *kernel_differs(void)
         return "sockets are left";
     if (is_more(time_wait, &start.time_wait))
         return "connections wait for their end";
-    if (report_charged() > own_memory(getpid()) + own_memory(start.pid) + UNEXPLAINED_MAX)
+    if (report_charged() > own_memory(getpid()) + templates_memory() + UNEXPLAINED_MAX)
         return "memory is left";
     return NULL;
 }
 
-/* ---- the template ---- */
+/* ---- the templates ---- */
 
 /* Whether the line is there and tells anything but zeros. */
 static bool is_set(const char *status, const char *name)
@@ -178,14 +188,17 @@ static bool is_set(const char *status, const char *name)
     return at[strspn(at, "0")] != '\n';
 }
 
-/* What is wrong with it; NULL = nothing. */
-static const char *template_differs(void)
+/* What is wrong with one; NULL = nothing. */
+static const char *template_differs(enum template which)
 {
+    const pid_t pid = start.templates[which].pid;
     char path[32], status[4096];
     struct traits now;
     const char *state;
 
-    snprintf(path, sizeof(path), "/proc/%d/status", start.pid);
+    if (pid == 0)
+        return NULL;
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
     if (!read_text(path, status, sizeof(status)))
         return "state";
     state = line_of(status, "\nState:\t");
@@ -195,8 +208,8 @@ static const char *template_differs(void)
         return "tracer";
     if (is_set(status, "\nSigPnd:") || is_set(status, "\nShdPnd:"))
         return "signals";
-    traits_read(&now, start.pid);
-    return traits_differ(&start.template, &now);
+    traits_read(&now, pid);
+    return traits_differ(&start.templates[which].traits, &now);
 }
 
 /* ---- the proof ---- */
@@ -209,16 +222,18 @@ void proof_note(void)
     start.n_keys = keys_read(start.keys, sizeof(start.keys));
 }
 
-void proof_note_template(pid_t template)
+void proof_note_templates(const pid_t templates[TEMPLATE_N])
 {
     long sockets, time_wait;
 
     sockets_read(&sockets, &time_wait);
     is_more(sockets, &start.sockets);
     is_more(time_wait, &start.time_wait);
-    if (template != 0 && template != start.pid)
-        traits_read(&start.template, template);
-    start.pid = template;
+    for (enum template i = 0; i < TEMPLATE_N; i++) {
+        if (templates[i] != 0 && templates[i] != start.templates[i].pid)
+            traits_read(&start.templates[i].traits, templates[i]);
+        start.templates[i].pid = templates[i];
+    }
 }
 
 bool proof(char *why)
@@ -234,7 +249,9 @@ bool proof(char *why)
         snprintf(why, CHILD_WHY_MAX, "of the entry program, the %s changed", what);
         return false;
     }
-    what = start.pid ? template_differs() : NULL;
+    what = template_differs(TEMPLATE_PLAIN);
+    if (!what)
+        what = template_differs(TEMPLATE_LOADED);
     if (what) {
         snprintf(why, CHILD_WHY_MAX, "of the waiting interpreter, the %s changed", what);
         return false;

@@ -20,7 +20,14 @@
 /* Memory that the inbox keeps while it is empty. */
 #define KEPT_BYTES (2u * READ_BYTES)
 
-enum { ON_SERVER, ON_SIGNAL, ON_WRITE, ON_HOOK, ON_TEMPLATE, ON_ORPHANS };
+enum {
+    ON_SERVER,
+    ON_SIGNAL,
+    ON_WRITE,
+    ON_HOOK,
+    ON_TEMPLATES,
+    ON_ORPHANS = ON_TEMPLATES + TEMPLATE_N
+};
 #define ON_ALL (ON_ORPHANS + ORPHANS_MAX + COMMANDS_MAX * STREAM_N)
 
 static struct command commands[COMMANDS_MAX];
@@ -90,8 +97,7 @@ static bool take_code(struct command *c, const char *data, size_t len)
         return false;
     if (!c->run) {
         self.alone = false;
-        kill_spare(warm_template());
-        proof_note_template(warm_template());
+        warm_note_templates();
     }
     c->run = self.claimed = true;
     command_add_code(c, self.options, data, len);
@@ -266,7 +272,7 @@ static void on_signals(void)
     run = find_run();
     if (!run || (run->state != COMMAND_OVER && !run->dead_at_ms))
         return;
-    self.alone = !children || !others_left(warm_template());
+    self.alone = !children || !others_left();
     if (run->dead_at_ms && !self.alone)
         kill_all(); /* orphans that became ours by these deaths */
 }
@@ -342,14 +348,14 @@ static void place_script(void)
         close(fd);
 }
 
-/* Kills all that is left but the template; false when something does not go. */
+/* Kills all that is left but the templates; false when something does not go. */
 static bool kill_rest(int64_t until_ms)
 {
     struct pollfd death = {.fd = self.signal_fd, .events = POLLIN};
     int stop;
 
     reap();
-    while (others_left(0)) {
+    while (others_left()) {
         if (clock_ms() >= until_ms)
             return false;
         kill_all();
@@ -396,7 +402,8 @@ static nfds_t fill_polls(struct pollfd *p, struct pollfd **streams)
     p[ON_SIGNAL] = (struct pollfd){.fd = self.signal_fd, .events = POLLIN};
     p[ON_WRITE] = (struct pollfd){.fd = STDOUT_FILENO, .events = busy ? POLLOUT : 0};
     p[ON_HOOK] = (struct pollfd){.fd = warm_fd(), .events = POLLIN};
-    p[ON_TEMPLATE] = (struct pollfd){.fd = warm_template_fd(), .events = POLLIN};
+    for (enum template i = 0; i < TEMPLATE_N; i++)
+        p[ON_TEMPLATES + i] = (struct pollfd){.fd = warm_template_fd(i), .events = POLLIN};
     *streams = p + ON_ORPHANS + orphan_polls(p + ON_ORPHANS);
     for (size_t i = 0; i < COMMANDS_MAX; i++) {
         const struct command *c = &commands[i];
@@ -453,7 +460,8 @@ static void serve_tick(void)
         return;
     if (p[ON_WRITE].revents & (POLLERR | POLLHUP | POLLNVAL) || !frame_push())
         serve_end(ENTRY_FAILED);
-    if (p[ON_HOOK].revents || p[ON_TEMPLATE].revents)
+    if (p[ON_HOOK].revents || p[ON_TEMPLATES + TEMPLATE_PLAIN].revents ||
+        p[ON_TEMPLATES + TEMPLATE_LOADED].revents)
         on_hook(false);
     if (p[ON_SIGNAL].revents)
         on_signals();

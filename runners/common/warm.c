@@ -4,50 +4,29 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define TIER_MAX 32 /* of a frame W */
-
-/* Between the words of a list on the command line. */
-#define LIST_BREAKS ", "
-
-/* Whether the word is in a list like "A,B_* C", in which "B_*" stands for all that start so. */
-static bool list_has(const char *list, const char *word, size_t len)
-{
-    const char *at = list ? list + strspn(list, LIST_BREAKS) : "";
-
-    while (*at) {
-        size_t n = strcspn(at, LIST_BREAKS);
-        bool prefix = at[n - 1] == '*';
-        size_t same = prefix ? n - 1 : n;
-
-        if ((prefix ? len >= same : len == same) && memcmp(at, word, same) == 0)
-            return true;
-        at += n;
-        at += strspn(at, LIST_BREAKS);
-    }
-    return false;
-}
 
 /* Killed and not reaped yet: interpreters that got no program, a template that loads. */
 #define GONE_MAX 8
 
 static struct {
     const struct options *options;
-    struct child template; /* pid 0: none. Nothing comes out of it */
-    int template_fd;       /* -1: none */
-    struct input input;    /* fd 0: none, or the program has it */
-    struct child child;    /* pid 0: none, or it has not said U yet */
-    int hook_fd;           /* -1: none */
+    struct {
+        struct child child; /* pid 0: none, or it has not said U yet. Nothing comes out of it */
+        int fd;             /* -1: none */
+    } templates[TEMPLATE_N];
+    struct input input;   /* fd 0: none, or the program has it */
+    struct child child;   /* pid 0: none, or it has not said U yet */
+    enum template parent; /* of the child, which has one if -t was given */
+    int hook_fd;          /* -1: none */
     pid_t gone[GONE_MAX];
     uint64_t used_us; /* its processor time before the program */
     char names[NAMES_MAX];
@@ -55,10 +34,10 @@ static struct {
     bool named;    /* 'P' has come */
     bool loaded;   /* what it names has been imported */
     bool up;       /* the interpreter waits */
-    bool shut;     /* the template has made one: no program can reach its memory any more */
+    bool shut;     /* a template has made one: no program can reach its memory any more */
     int told;      /* tiers: 1 it is up, 2 with the names of 'P' */
     char step[64]; /* the import under way; "" = none */
-} self = {.template_fd = -1, .hook_fd = -1};
+} self = {.templates = {{.fd = -1}, {.fd = -1}}, .hook_fd = -1};
 
 static void close_fd(int *fd)
 {
@@ -93,11 +72,13 @@ static void drop_child(bool ended)
     self.up = false;
 }
 
-static void drop_template(bool ended)
+static void drop_template(enum template which, bool ended)
 {
-    kill_spare(0);
-    close_fd(&self.template_fd);
-    drop(&self.template, ended);
+    kill_spare(which, 0);
+    close_fd(&self.templates[which].fd);
+    drop(&self.templates[which].child, ended);
+    if (which == TEMPLATE_LOADED)
+        self.loaded = false;
     self.step[0] = '\0';
 }
 
@@ -118,20 +99,30 @@ static bool files_forbid(const struct options *o)
 
 /* ---- start ---- */
 
-/* Asks the template for an interpreter, which takes the place of the one that waits. */
-static bool fork_child(int input_fd)
+/* Asks a template for an interpreter, which takes the place of the one that waits. */
+static bool fork_child(enum template parent, int input_fd)
 {
     drop_child(false);
-    if (self.template_fd >= 0)
-        self.hook_fd = child_fork(&self.child, self.template_fd, input_fd);
+    self.parent = parent;
+    if (self.templates[parent].fd >= 0)
+        self.hook_fd = child_fork(&self.child, self.templates[parent].fd, 'F', input_fd);
     return self.hook_fd >= 0;
 }
 
-static void send_names(void)
+/* Has the names imported: by the interpreter that waits, or by a template of their own. */
+static void load(void)
 {
-    int fd = self.options->template ? self.template_fd : self.hook_fd;
+    const int plain_fd = self.templates[TEMPLATE_PLAIN].fd;
     char packet[NAMES_MAX + 1] = "P";
+    int fd = self.hook_fd;
 
+    if (self.options->template) {
+        drop_template(TEMPLATE_LOADED, false);
+        fd = plain_fd < 0
+                 ? -1
+                 : child_fork(&self.templates[TEMPLATE_LOADED].child, plain_fd, 'T', self.input.fd);
+        self.templates[TEMPLATE_LOADED].fd = fd;
+    }
     memcpy(packet + 1, self.names, self.names_len);
     if (fd >= 0)
         send(fd, packet, self.names_len + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -161,19 +152,20 @@ static bool start(const struct options *o)
         env[plan.n_env++] = o->extra;
     plan.argv = argv;
     plan.hook_fd = pair[1];
-    started = argv && child_start(o->template ? &self.template : &self.child, &plan, why) == 0;
+    started = argv && child_start(o->template ? &self.templates[TEMPLATE_PLAIN].child : &self.child,
+                                  &plan, why) == 0;
     if (started) {
-        *(o->template ? &self.template_fd : &self.hook_fd) = pair[0];
+        *(o->template ? &self.templates[TEMPLATE_PLAIN].fd : &self.hook_fd) = pair[0];
     } else {
         entry_error(0, "%s", argv ? why : "no memory for arguments");
-        self.template = self.child = (struct child){0};
+        self.templates[TEMPLATE_PLAIN].child = self.child = (struct child){0};
         close(pair[0]);
     }
     close(pair[1]);
     free(argv);
     free(preload);
     self.loaded = self.shut = false;
-    return started && (!o->template || fork_child(self.input.fd));
+    return started && (!o->template || fork_child(TEMPLATE_PLAIN, self.input.fd));
 }
 
 void warm_start(const struct options *o)
@@ -193,15 +185,15 @@ bool warm_again(void)
         return true;
     if (self.input.fd == 0 && !input_open(&self.input))
         return false;
-    if (self.template.pid > 0) {
-        self.told = self.loaded;
-        return fork_child(self.input.fd);
-    }
-    self.told = 0;
-    if (!start(o))
+    self.told = self.loaded;
+    if (self.templates[TEMPLATE_PLAIN].child.pid > 0) {
+        if (!fork_child(self.loaded ? self.parent : TEMPLATE_PLAIN, self.input.fd))
+            return false;
+    } else if (!start(o)) {
         return false;
-    if (self.named)
-        send_names();
+    }
+    if (self.named && !self.loaded)
+        load();
     return true;
 }
 
@@ -210,9 +202,9 @@ int warm_fd(void)
     return self.hook_fd;
 }
 
-int warm_template_fd(void)
+int warm_template_fd(enum template which)
 {
-    return self.template_fd;
+    return self.templates[which].fd;
 }
 
 bool warm_take_input(struct input *out)
@@ -230,7 +222,7 @@ bool warm_take_input(struct input *out)
  * the server is told so. */
 bool warm_tier_due(bool make)
 {
-    bool lost = self.named && self.options->template && self.template.pid == 0;
+    bool lost = self.named && self.options->template && self.templates[TEMPLATE_LOADED].fd < 0;
     int reached = self.hook_fd < 0 ? 1 + self.named : self.up ? 1 + (self.loaded || lost) : 0;
 
     if (self.told >= reached)
@@ -278,12 +270,15 @@ int warm_packets(void)
     char text[sizeof(self.step) + 1];
     int letter;
 
-    while (take_packet(&self.template_fd, text, sizeof(text)) > 0) {
+    take_packet(&self.templates[TEMPLATE_PLAIN].fd, text, sizeof(text)); /* it says nothing */
+    while (take_packet(&self.templates[TEMPLATE_LOADED].fd, text, sizeof(text)) > 0) {
+        if (text[0] == 'U')
+            self.templates[TEMPLATE_LOADED].child.pid = (pid_t)digits(text + 1);
         note_packet(text);
         /* The one that waits has been forked too early. The one that a program has begun to come
          * for stays. */
         if (text[0] == 'D' && self.input.fd > 0)
-            fork_child(self.input.fd);
+            fork_child(TEMPLATE_LOADED, self.input.fd);
     }
     while ((letter = take_packet(&self.hook_fd, text, sizeof(text))) > 0) {
         if (letter == 'Y' || letter == 'N')
@@ -304,7 +299,7 @@ bool warm_preload(const char *names, size_t len)
     self.named = true;
     self.names_len = len;
     memcpy(self.names, names, len);
-    send_names();
+    load();
     return true;
 }
 
@@ -327,39 +322,12 @@ static bool variable_differs(const char *list, const char *entry)
     return !same;
 }
 
-/* Whether one of the words is in the code. */
-static bool code_has(const char *script, const char *words)
+/* Which template makes the interpreter for the code. */
+static enum template parent_for(const struct options *o)
 {
-    struct stat st;
-    void *code = MAP_FAILED;
-    bool found = false;
-    int fd = open(script, O_RDONLY | O_CLOEXEC);
+    bool plain = !self.loaded || (o->modules && code_is_plain(o->script, o->modules));
 
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0)
-        code = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (code != MAP_FAILED) {
-        for (size_t len; !found && *(words += strspn(words, LIST_BREAKS)); words += len) {
-            len = strcspn(words, LIST_BREAKS);
-            found = memmem(code, (size_t)st.st_size, words, len) != NULL;
-        }
-        munmap(code, (size_t)st.st_size);
-    }
-    if (fd >= 0)
-        close(fd);
-    return found;
-}
-
-/* Whether the code may need the import under way: it has the first part of its name. */
-static bool code_needs(const char *script, const char *name)
-{
-    char first[NAME_MAX + 1];
-    size_t len = strcspn(name, ".");
-
-    if (len > NAME_MAX)
-        return true;
-    memcpy(first, name, len);
-    first[len] = '\0';
-    return code_has(script, first);
+    return plain ? TEMPLATE_PLAIN : TEMPLATE_LOADED;
 }
 
 /* Whether the warm interpreter can take the program, as far as can be told from outside. */
@@ -375,10 +343,11 @@ static bool program_fits(const struct items *w, int input_fd)
         if (variable_differs(variables, w->env[i]))
             return false;
     }
-    /* Waiting for an import under way is worth it only if the code needs it. */
     if (!self.step[0])
-        return true;
-    return code_needs(o->script, self.step) ? !o->template || fork_child(input_fd) : o->template;
+        return !o->template || parent_for(o) == self.parent || fork_child(parent_for(o), input_fd);
+    /* Waiting for an import under way is worth it only if the code needs it. */
+    return code_needs(o->script, self.step) ? !o->template || fork_child(TEMPLATE_LOADED, input_fd)
+                                            : o->template;
 }
 
 /* Puts a letter and a text with its NUL behind the packet; false when it has no room left. */
@@ -433,10 +402,12 @@ bool warm_offer(const struct items *w, int input_fd)
  * could be changed by it. */
 static void end_loading(void)
 {
-    if (self.template.pid > 0 && (!self.shut || (self.named && !self.loaded))) {
-        drop_template(false);
-        proof_note_template(0);
-    }
+    if (!self.shut)
+        drop_template(TEMPLATE_PLAIN, false);
+    if (!self.loaded || !self.shut)
+        drop_template(TEMPLATE_LOADED, false);
+    if (self.options->template)
+        warm_note_templates();
 }
 
 struct child warm_taken(void)
@@ -462,9 +433,11 @@ uint64_t warm_used_us(void)
 
 bool warm_reaped(pid_t pid)
 {
-    if (pid == self.template.pid) {
-        drop_template(true);
-        return true;
+    for (enum template i = 0; i < TEMPLATE_N; i++) {
+        if (pid == self.templates[i].child.pid) {
+            drop_template(i, true);
+            return true;
+        }
     }
     if (pid == self.child.pid) {
         drop_child(true);
@@ -484,7 +457,13 @@ pid_t warm_pid(void)
     return self.child.pid;
 }
 
-pid_t warm_template(void)
+void warm_note_templates(void)
 {
-    return self.template.pid;
+    pid_t pids[TEMPLATE_N];
+
+    for (enum template i = 0; i < TEMPLATE_N; i++) {
+        pids[i] = self.templates[i].child.pid;
+        kill_spare(i, pids[i]);
+    }
+    proof_note_templates(pids);
 }

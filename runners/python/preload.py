@@ -1,7 +1,6 @@
 """What a warm interpreter loads before a program comes: imports, and their first paths."""
 
 import contextvars
-import ctypes
 import gc
 import importlib
 import io
@@ -131,17 +130,11 @@ class Curtain:
                     sys.modules[name] = None
 
 
-def unfreeze(thing):
-    """Puts one thing back into what collections see."""
-    ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(thing))
-    ctypes.pythonapi.PyObject_GC_Track(ctypes.py_object(thing))
-
-
 def settle(before):
     """What is loaded stays: neither a run's collections nor its end go through it again.
 
-    A cycle that is frozen is never found, so nothing that it holds is taken apart when the interpreter ends. Only
-    `__main__` has to end as ever.
+    A cycle that is frozen is never found, so nothing that it holds is taken apart when the interpreter ends. warm.so
+    takes `__main__` out of that.
     """
     linecache.clearcache()
     gc.collect()
@@ -152,8 +145,6 @@ def settle(before):
     kept.append(kept)
     hanger.curtain = Curtain([name for name in sys.modules if name not in before])
     gc.freeze()
-    unfreeze(main)
-    unfreeze(main.__dict__)
 
 
 def steps(names):

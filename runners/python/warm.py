@@ -1,4 +1,5 @@
 """Holds a template: an interpreter that those of the programs are forked from, before their programs are known.
+Libraries are loaded by a second one, which is forked from the first.
 
 `python3 SCRIPT` has come as far as sitecustomize, SCRIPT does not exist yet, and descriptor 3 leads to the entry
 program (what is said there: runners/common/entry.h). The template forks whenever it is asked to, and loads what it is
@@ -8,14 +9,16 @@ itself: everything about the run is its own work. So nothing of this file may st
 """
 
 import _socket
+import gc
 import os
 import stat
 import sys
 
-del sys.modules["_socket"]
+del sys.modules["_socket"], sys.modules["gc"]
 
 HOOK = 3
 FORK_FDS = 4  # 0, 1, 2 and HOOK of a child
+TEMPLATE = "SANDBOX_TEMPLATE"  # a variable that tells warm.so what a fork is to be
 INT = 4  # bytes
 PACKET_MAX = 65536
 PRELOAD = "/usr/local/lib/sandbox/preload.py"
@@ -100,7 +103,13 @@ def become_child(fds):
     renew()
 
 
-def fork(fds):
+def become_template(fds):
+    os.setsid()
+    os.dup2(fds[HOOK], HOOK)
+    os.closerange(FORK_FDS, max(fds) + 1)
+
+
+def fork(fds, become):
     """Makes a child of the entry program's with these descriptors; true in that one."""
     sys.stdout.flush()
     reader, writer = os.pipe()
@@ -113,7 +122,7 @@ def fork(fds):
     os.close(writer)
     os.read(reader, 1)  # ends when the template has closed its end: the process between has gone
     os.close(reader)
-    become_child(fds)
+    become(fds)
     return True
 
 
@@ -139,14 +148,26 @@ class Template:
     def fork(self, fds):
         if not self.loaded or self.loaded.size != len(sys.modules):
             self.loaded = Loaded()
-        if not fork(fds):
+        if not fork(fds, become_child):
             return False
         self.socket.detach()
         return True
 
+    def fork_template(self, fds):
+        """Makes a child that goes on as this one does, with a hook of its own, and says so."""
+        os.environ[TEMPLATE] = "1"
+        try:
+            child = fork(fds, become_template)
+        finally:
+            del os.environ[TEMPLATE]
+        if child:
+            os.write(HOOK, b"U%d" % os.getpid())
+
     def serve(self):
         while True:
             packet, fds = self.receive()
+            if packet[:1] == b"T":
+                self.fork_template(fds)
             if packet[:1] == b"F" and self.fork(fds) or packet[:1] == b"P" and self.preload(packet[1:].decode().split()):
                 return
 
@@ -210,6 +231,7 @@ os.environ.pop("SANDBOX_HOOK", None)
 if connected():
     try:
         print_nowhere()
+        gc.freeze()  # a program's collections, the last one at its end, do not go through what was there before it
         template = Template()
         template.serve()
         wait(template.loaded)

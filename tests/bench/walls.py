@@ -192,20 +192,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=40, help="rounds of 50 short calls on each server (%(default)s)")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
-    whole = None
     try:
         sources = Sources(harness.new_folder("walls"))
-        whole = Side(sources.whole)
         for name in options.wall or WALLS:
             wall = WALLS[name]
-            lower = Side(sources.build(name, wall.without) if wall.without else sources.whole, wall)
-            try:
-                compare(wall, {"with": whole, "without": lower}, options)
-            finally:
-                lower.stop()
+            binary = sources.build(name, wall.without) if wall.without else sources.whole
+            sides = {"with": Side(sources.whole), "without": Side(binary, wall)}  # both are new: a server that has served keeps containers
+            compare(wall, sides, options)
+            for side in sides.values():
+                side.stop()
     finally:
-        if whole:
-            whole.stop()
         harness.close()
 
 

@@ -70,6 +70,7 @@ def serve():
         if loading and not names:
             os.write(HOOK, b"D")
             loading = False
+            os.environ["LOADED"] = "loaded"
         if names:
             os.write(HOOK, b"S" + names[0])
         with socket.socket(fileno=os.dup(HOOK)) as server:
@@ -83,6 +84,8 @@ def serve():
             sys.exit(0)
         if packet == b"F" and fork(fds):
             return
+        if packet == b"T" and fork(fds):
+            os.write(HOOK, b"U%d" % os.getpid())
         if packet[:1] == b"P":
             names, loading = packet[1:].split(), True
 

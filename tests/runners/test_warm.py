@@ -318,6 +318,23 @@ class Forked(Claims):
         time.sleep(0.2)
         self.check(self.claim(p, "echo a60", deadline_ms=300), "warm", "", signal=9, timed_out=True)
 
+    def test_a_program_without_libraries_is_forked_where_there_are_none(self):
+        for code in ("", "import os", "import os, sys.path # x", "  from os import path", "text = 'import a'", "import os\r"):
+            self.assertEqual(self.forked_for(code), "", code)
+        for code in ("import a", "import os, a", "import os; import a", "from os import path; import a", "from .b import c", "import\tos\nimport a",
+                     "import os as o", "__import__('a')"):
+            self.assertEqual(self.forked_for(code), "loaded", code)
+
+    def forked_for(self, code):
+        """What the hook says of the template that made the interpreter for a program with these lines."""
+        p = self.start("-m", "os sys")
+        self.preload(p, "a0")
+        self.await_word(p, "started")
+        self.await_word(p, "preloaded")
+        r = self.claim(p, f": <<'END'\n{code}\nEND\necho $LOADED")
+        self.assertEqual(r.started, "warm")
+        return r.out.decode().strip()
+
     def test_what_a_run_leaves_ends_while_the_template_stays(self):
         # What a run leaves ends with it; the template does not keep the run from its end.
         r = self.run_warm("setsid sleep 60 >/dev/null 2>&1 & echo x")

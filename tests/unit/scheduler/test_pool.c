@@ -869,10 +869,35 @@ static void used_containers_end_with_their_time_image_and_conversation(void **st
             w.items[0].image_id = image_id;
         else
             pool_forget_sandbox(w.pool, "dir-1"); /* deleted */
+        w.now += ANSWER_MS;
         world_settle(&w);
         assert_int_equal(c->state, CHILD_ENDED);
         world_close(&w);
     }
+}
+
+static void no_container_ends_while_a_program_is_young(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.reuse = true;
+    world_begin(&w);
+    world_rest(&w);
+    struct child *c = serve(&w, "bash", "dir-1", false);
+    world_rest(&w);
+    struct child *young = world_child(&w, world_runner(&w, "bash"), "dir-2", CHILD_RUNNING);
+    young->claimed = true;
+    young->since_ms = w.now;
+    pool_forget_sandbox(w.pool, "dir-1");
+    w.now += POOL_YOUNG_MS - 1;
+    world_settle(&w);
+    assert_int_not_equal(c->state, CHILD_ENDED);
+    w.now += 1;
+    world_settle(&w);
+    assert_int_equal(c->state, CHILD_ENDED);
+    world_close(&w);
 }
 
 static void over_the_budget_the_conversation_used_longest_ago_goes_first(void **state)
@@ -975,6 +1000,7 @@ int main(void)
         cmocka_unit_test(a_second_call_at_once_gets_a_container_for_a_while),
         cmocka_unit_test(what_may_not_be_used_again_is_not),
         cmocka_unit_test(used_containers_end_with_their_time_image_and_conversation),
+        cmocka_unit_test(no_container_ends_while_a_program_is_young),
         cmocka_unit_test(over_the_budget_the_conversation_used_longest_ago_goes_first),
         cmocka_unit_test(the_status_tells_what_there_is),
     };

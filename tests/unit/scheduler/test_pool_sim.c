@@ -216,9 +216,8 @@ static void a_supervisor_dies(struct hours *h)
 
     if (!c || chance(20))
         return;
-    int64_t *retry = &h->retry_ms[language_index(h, c->language)];
-    if (*retry <= h->w.now)
-        *retry = h->w.now + 1000; /* at least */
+    if (pool_lang_of(h->w.pool, c->language)->retry_ms <= h->w.now)    /* else it has one cause */
+        h->retry_ms[language_index(h, c->language)] = h->w.now + 1000; /* at least */
     pool_note_failed_start(h->w.pool, c->language, h->w.now);
     children_remove(h->w.children, c);
 }

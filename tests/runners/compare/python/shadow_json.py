@@ -2,7 +2,6 @@
 #| def dumps(x):
 #|     return "mine"
 # ways: started preloaded
-# new: preloaded
 import json
 
 print(json.dumps(1))

@@ -3,7 +3,6 @@
 #| def random():
 #|     return 4
 # ways: all
-# new: preloaded
 # either: started
 import random
 

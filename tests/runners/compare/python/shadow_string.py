@@ -1,7 +1,6 @@
 # file: string.py
 #| ascii_letters = "mine"
 # ways: started preloading
-# new: preloaded
 import string
 
 print(string.ascii_letters)

@@ -15,7 +15,6 @@
 # file: six.py
 #| open("/tmp/trace", "w").write("six was imported")
 # ways: all
-# new: preloaded
 import os
 
 print("nothing was imported", sorted(os.listdir("/data")), sorted(os.listdir("/tmp")))

@@ -1,3 +1,0 @@
-import gc
-
-print(gc.get_freeze_count())

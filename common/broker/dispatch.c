@@ -296,7 +296,7 @@ static void call_begin(struct broker *b, int take_fd, const json_t *head, int ta
         done = begin_by_main(b, op, &fd, head);
         break;
     case OP_BY_RUN:
-        done = runs_hand(b, fd, head);
+        done = runs_hand(b, fd, head) || psandboxes_hand_run(&b->psandboxes, fd, head);
         break;
     case OP_BY_PSANDBOX:
         done = psandboxes_hand(&b->psandboxes, fd, head);

@@ -268,6 +268,32 @@ bool psandboxes_hand(struct psandboxes *p, int fd, const json_t *head)
     return child && psandbox_hand(p, child, fd, head);
 }
 
+static struct child *find_with_run(const struct psandboxes *p, const char *tenant,
+                                   const char *run_id)
+{
+    struct child *c = NULL;
+
+    while ((c = children_next(p->spawner->children, c)) &&
+           !(is_open(c, tenant) && psandbox_has_run(c->run_id, run_id)))
+        ;
+    return c;
+}
+
+bool psandboxes_hand_run(struct psandboxes *p, int fd, const json_t *head)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *run_id = json_get_string(head, "runId");
+
+    if (!tenant || !run_id)
+        return false;
+    struct child *child = find_with_run(p, tenant, run_id);
+    if (!child) {
+        expect_all(p);
+        child = find_with_run(p, tenant, run_id);
+    }
+    return child && psandbox_hand(p, child, fd, head);
+}
+
 /* The one that keeps the variables of this conversation. */
 static struct child *find_session(const struct psandboxes *p, const struct want *want)
 {

@@ -34,6 +34,8 @@ void psandboxes_adopt(struct psandboxes *p, int take_fd, const json_t *head);
 /* Operations of a living one: true when it has the connection. Reads the record of an unknown id
  * only as long as the broker before may have begun it. */
 bool psandboxes_hand(struct psandboxes *p, int fd, const json_t *head);
+/* The same for operations of a run in one. */
+bool psandboxes_hand_run(struct psandboxes *p, int fd, const json_t *head);
 
 void psandboxes_tick(struct psandboxes *p);
 struct deadline psandboxes_due(const struct psandboxes *p);

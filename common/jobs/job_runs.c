@@ -9,90 +9,15 @@
 #include "common/base/utf8.h"
 #include "common/records/kept_runs.h"
 #include "common/records/psandbox_record.h"
-#include "common/records/run_lock.h"
-#include "common/records/run_result.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
-#include <time.h>
 
 #define RESULT_MS 1000 /* for a supervisor to write the result */
-#define LOOK_MS   10
-
-/* ---- one run ---- */
-
-/* Of a run without a result; running: its supervisor is alive, but unknown to the main process. */
-static json_t *run_without_result(const struct sandbox_root *root, const struct run_record *r,
-                                  const char *run_id)
-{
-    json_t *result = run_result_lost(run_id,
-                                     "its supervisor ended without leaving a result (the server "
-                                     "died, or its disk is full): the outcome is unknown");
-
-    if (run_lock_reap(root->fd, run_id)) {
-        json_object_set_new(result, "status", json_string(run_status_name(RUN_RUNNING)));
-        json_object_set_new(result, "durationMs",
-                            json_integer(1000 * (clock_unix_s() - r->created)));
-        json_object_del(result, "reason");
-    }
-    return result;
-}
-
-/* Waits for the result while the supervisor lives and may be writing it. */
-static int run_read(const struct sandbox_root *root, const char *run_id, const char *tenant,
-                    struct deadline last, struct run_record *out, json_t **out_result,
-                    struct err *e)
-{
-    for (;;) {
-        /* Before reading: a result that is written in between is seen. */
-        bool alive = run_id_ok(run_id) && run_lock_reap(root->fd, run_id);
-        if (run_record_read(root, run_id, tenant, out, out_result, e) < 0)
-            return -1;
-        if (*out_result || !alive || deadline_passed(last))
-            return 0;
-        run_record_clear(out);
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
-    }
-}
-
-/* tenant NULL: there is none. */
-static void run_add_output(const struct sandbox_root *root, const char *run_id, const char *tenant,
-                           uint64_t since, size_t max, json_t *result)
-{
-    struct err e = ERR_INIT;
-    struct output_ring *output = tenant ? run_record_output(root, run_id, tenant, &e) : NULL;
-
-    if (!output) {
-        output = output_ring_new(1);
-        output_ring_resume(output, since);
-    }
-    run_result_add_new(result, output, since, max, true);
-    output_ring_free(output);
-}
 
 json_t *job_get_run(struct job *job, struct err *e)
 {
-    const struct sandbox_root *root = job->world->root;
-    const char *tenant = json_get_string(job->request, "tenant");
-    const char *run_id = json_get_string(job->request, "runId");
-    json_int_t since = json_get_integer(job->request, "sinceByte", -1);
-    AUTO_RUN_RECORD struct run_record r = {0};
-    json_t *result = NULL;
-
-    if (!tenant || !run_id) {
-        run_not_found(e);
-        return NULL;
-    }
-    if (run_read(root, run_id, tenant, deadline_in_ms(RESULT_MS), &r, &result, e) < 0)
-        return NULL;
-    bool known = result != NULL;
-    if (!known)
-        result = run_without_result(root, &r, run_id);
-    run_record_tell(&r, result);
-    if (since >= 0)
-        run_add_output(root, run_id, known ? tenant : NULL, (uint64_t)since,
-                       (size_t)json_get_integer(job->request, "newMax", 0), result);
-    return result;
+    return kept_run_get(job->world->root, job->request, deadline_in_ms(RESULT_MS), e);
 }
 
 /* ---- a tenant's runs ---- */
@@ -135,7 +60,8 @@ static void await_results(const struct job_world *world, const char *tenant)
         struct err e = ERR_INIT;
 
         if (c->claimed && c->state == CHILD_ENDED && c->tenant && strcmp(c->tenant, tenant) == 0)
-            run_read(world->root, c->run_id, tenant, last, &r, &result, &e); /* if it is kept */
+            kept_run_read(world->root, c->run_id, tenant, last, &r, &result,
+                          &e); /* if it is kept */
     }
 }
 

@@ -27,8 +27,11 @@ json_t *broker_exec(const struct broker_client *c, const struct broker_exec_want
                                         .env = want->env,
                                         .n_env = want->n_env};
     json_auto_t *head = client_head_new(
-        c, OP_EXEC, "{s:s*, s:I, s:b}", "sandboxId", want->psandbox_id, "timeoutMs",
-        (json_int_t)want->timeout_ms, "live", callbacks && callbacks->live);
+        c, OP_EXEC, "{s:s*, s:I, s:I, s:b, s:b, s:b, s:I}", "sandboxId", want->psandbox_id,
+        "timeoutMs", (json_int_t)want->timeout_ms, "waitMs", (json_int_t)want->options.wait_ms,
+        "background", want->options.background, "live", callbacks && callbacks->live,
+        "cancelOnDisconnect", want->options.cancel_on_disconnect, "keepOver",
+        (json_int_t)want->options.keep_over);
     json_auto_t *body = wire_run_body_new(&request);
 
     if (want->cwd)

@@ -86,16 +86,17 @@ struct broker_exec_want {
     uint64_t timeout_ms; /* of all commands together; 0: the setting */
     const struct run_env *env;
     size_t n_env;
-    struct run_text input; /* of the first command; data NULL: none */
-    bool stop_at_failure;  /* at the first command that does not end with 0 */
+    struct run_text input;      /* of the first command; data NULL: none */
+    bool stop_at_failure;       /* at the first command that does not end with 0 */
+    struct run_options options; /* wait_ms, background, cancel_on_disconnect and keep_over */
 };
 
 /*
- * Runs commands one after the other: {"success", "results":[{"command", "status", "exitCode",
- * "signal", "stdout", "stderr", "truncation":{"stdout","stderr"}, "durationMs"}], "files":[{name,
- * size, url?, change}], "filesOmitted", "conversationId"}. status and truncation are broker_run's;
- * success: all ended with 0; files: all changes in /data meanwhile. ERR_BUSY: over eight calls at
- * once; ERR_LOST: the container was ended from outside. callbacks may be NULL.
+ * Runs commands one after the other, as one run: the answer is broker_run's, with "results":
+ * [{"command", "status", "exitCode", "signal", "stdout", "stderr", "truncation":{"stdout",
+ * "stderr"}, "durationMs"}] when they have ended. Its output is that of all, its status the last
+ * one's; success: all ended with 0; files: all changes in /data meanwhile. ERR_BUSY: over eight
+ * calls at once; ERR_LOST: the container was ended from outside. callbacks may be NULL.
  */
 json_t *broker_exec(const struct broker_client *c, const struct broker_exec_want *want,
                     const struct broker_callbacks *callbacks, struct err *e);

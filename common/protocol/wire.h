@@ -9,8 +9,8 @@
  *   {"op":"session", …as run…}: in the conversation's persistent sandbox
  *   {"op":"create_psandbox", tenant, conversationId, language?, image?, alias?, network, idleMs,
  * totalMs}
- *   {"op":"exec", tenant, sandboxId, timeoutMs, live} and the body {args: the commands, cwd?,
- * stopAtFailure, stdin, env}
+ *   {"op":"exec", tenant, sandboxId, timeoutMs, waitMs, background, live, cancelOnDisconnect,
+ * keepOver} and the body {args: the commands, cwd?, stopAtFailure, stdin, env}
  *   {"op":"close_psandbox"|"psandbox_logs", tenant, sandboxId}
  *   {"op":"psandbox_status", tenant, sandboxId?, conversationId?}
  *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
@@ -38,7 +38,7 @@
  * "running" is sent when the body has been read: the run cannot be given to another supervisor from
  * then on. "started" is sent when the container of a cold start is up. The supervisor of a
  * persistent sandbox gets commands and sessions by "hand" as well, and sends "ended" before it
- * exits.
+ * exits; the ids of its runs begin as its own (psandbox_record.h), so that they find it.
  */
 #pragma once
 
@@ -73,6 +73,8 @@ json_t *wire_run_body_new(const struct run_request *request);
  */
 int wire_run_head_decode(const json_t *head, struct run_request *out, struct run_options *options,
                          struct err *e);
+/* Only the options, of any head that has some. imports is not among them. */
+void wire_run_options_decode(const json_t *head, struct run_options *out);
 int wire_run_body_decode(const json_t *body, struct run_request *out, struct err *e);
 void wire_run_decoded_clear(struct run_request *request);
 

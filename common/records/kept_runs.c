@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/records/run_lock.h"
+#include "common/records/run_result.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/beneath.h"
 
@@ -13,10 +14,88 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TORN_KEPT_S 3600 /* how long a folder without a record is kept */
 #define RUN_BYTES   8192 /* of a record besides its result and output */
+#define LOOK_MS     10
+
+/* ---- one ---- */
+
+/* Of a run without a result; running: its supervisor is alive, but unknown to the main process. */
+static json_t *run_without_result(const struct sandbox_root *root, const struct run_record *r,
+                                  const char *run_id)
+{
+    json_t *result = run_result_lost(run_id,
+                                     "its supervisor ended without leaving a result (the server "
+                                     "died, or its disk is full): the outcome is unknown");
+
+    if (run_lock_reap(root->fd, run_id)) {
+        json_object_set_new(result, "status", json_string(run_status_name(RUN_RUNNING)));
+        json_object_set_new(result, "durationMs",
+                            json_integer(1000 * (clock_unix_s() - r->created)));
+        json_object_del(result, "reason");
+    }
+    return result;
+}
+
+int kept_run_read(const struct sandbox_root *root, const char *run_id, const char *tenant,
+                  struct deadline last, struct run_record *out, json_t **out_result, struct err *e)
+{
+    for (;;) {
+        /* Before reading: a result that is written in between is seen. */
+        bool alive = run_id_ok(run_id) && run_lock_reap(root->fd, run_id);
+        if (run_record_read(root, run_id, tenant, out, out_result, e) < 0)
+            return -1;
+        if (*out_result || !alive || deadline_passed(last))
+            return 0;
+        run_record_clear(out);
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+    }
+}
+
+/* tenant NULL: there is none. */
+static void run_add_output(const struct sandbox_root *root, const char *run_id, const char *tenant,
+                           uint64_t since, size_t max, json_t *result)
+{
+    struct err e = ERR_INIT;
+    struct output_ring *output = tenant ? run_record_output(root, run_id, tenant, &e) : NULL;
+
+    if (!output) {
+        output = output_ring_new(1);
+        output_ring_resume(output, since);
+    }
+    run_result_add_new(result, output, since, max, true);
+    output_ring_free(output);
+}
+
+json_t *kept_run_get(const struct sandbox_root *root, const json_t *head, struct deadline last,
+                     struct err *e)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *run_id = json_get_string(head, "runId");
+    json_int_t since = json_get_integer(head, "sinceByte", -1);
+    AUTO_RUN_RECORD struct run_record r = {0};
+    json_t *result = NULL;
+
+    if (!tenant || !run_id) {
+        run_not_found(e);
+        return NULL;
+    }
+    if (kept_run_read(root, run_id, tenant, last, &r, &result, e) < 0)
+        return NULL;
+    bool known = result != NULL;
+    if (!known)
+        result = run_without_result(root, &r, run_id);
+    run_record_tell(&r, result);
+    if (since >= 0)
+        run_add_output(root, run_id, known ? tenant : NULL, (uint64_t)since,
+                       (size_t)json_get_integer(head, "newMax", 0), result);
+    return result;
+}
+
+/* ---- lists ---- */
 
 /* Calls each with the name of every record's folder, or of every one of a tenant. */
 static int record_each(const struct sandbox_root *root, const char *tenant,

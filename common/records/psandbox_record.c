@@ -12,7 +12,9 @@
 #include "common/sandbox/files/beneath.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PSANDBOXES_DIR ".sandboxes"
@@ -35,6 +37,21 @@ const char *psandbox_run_id(const char *psandbox_id)
     if (strncmp(psandbox_id, PSANDBOX_ID_PREFIX, prefix) != 0 || !run_id_ok(psandbox_id + prefix))
         return NULL;
     return psandbox_id + prefix;
+}
+
+#define RUN_ID_SHARED (RUN_ID_LEN - 8) /* digits of the sandbox's; the others count on from there  \
+                                        */
+
+void psandbox_run_id_write(const char *psandbox_run_id, uint32_t n, char out[RUN_ID_LEN + 1])
+{
+    uint32_t last = (uint32_t)strtoul(psandbox_run_id + RUN_ID_SHARED, NULL, 16);
+
+    snprintf(out, RUN_ID_LEN + 1, "%.*s%08" PRIx32, RUN_ID_SHARED, psandbox_run_id, last + n);
+}
+
+bool psandbox_has_run(const char *psandbox_run_id, const char *run_id)
+{
+    return run_id_ok(run_id) && strncmp(psandbox_run_id, run_id, RUN_ID_SHARED) == 0;
 }
 
 static void file_name(const char *run_id, const char *ending, char out[NAME_LEN])

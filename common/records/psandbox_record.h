@@ -16,6 +16,13 @@ void psandbox_id_write(const char *run_id, char out[PSANDBOX_ID_LEN + 1]);
 /* The run id in a client's text; NULL: not a sandboxId. */
 const char *psandbox_run_id(const char *psandbox_id);
 
+/* The language of a run that is a command, in lists of runs. */
+#define PSANDBOX_COMMAND_LANGUAGE "sh"
+/* The id of the n-th run, from 1 on, in the sandbox with that run id. It begins as that does. */
+void psandbox_run_id_write(const char *psandbox_run_id, uint32_t n, char out[RUN_ID_LEN + 1]);
+/* Whether a run of that id would be one of the sandbox. */
+bool psandbox_has_run(const char *psandbox_run_id, const char *run_id);
+
 /*
  * A record is the row of broker_psandbox_status with "tenant", "begunUs" (orders sandboxes of one
  * second) and "keepSeconds" (how long it is kept after its end). Replaced atomically; not synced.

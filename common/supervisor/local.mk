@@ -1,10 +1,12 @@
 # The long-lived processes that own a container.
 noinst_LIBRARIES += libsupervisor.a
 libsupervisor_a_SOURCES = \
+	common/supervisor/awaited_run.c common/supervisor/awaited_run.h \
 	common/supervisor/container.c common/supervisor/container.h \
 	common/supervisor/disk_watch.c common/supervisor/disk_watch.h \
 	common/supervisor/held.c common/supervisor/held.h \
 	common/supervisor/psandbox_calls.c \
+	common/supervisor/psandbox_commands.c \
 	common/supervisor/psandbox_container.c \
 	common/supervisor/psandbox_listing.c \
 	common/supervisor/psandbox_main.c \

@@ -6,14 +6,11 @@
 #include "common/base/mem.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
-#include "common/records/run_result.h"
+#include "common/records/kept_runs.h"
+#include "common/records/run_lock.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
-
-#define LIVE_BYTES   262144u
-#define CWD_MAX      4096
-#define COMMANDS_MAX (1024u * 1024) /* bytes of all of them */
 
 static bool has_commands(enum psandbox_kind kind)
 {
@@ -40,9 +37,12 @@ size_t psandbox_busy(const struct psandbox *s)
 static void call_free(struct psandbox *s, struct psandbox_call *call)
 {
     psandbox_listing_clear(s, call);
+    awaited_run_clear(&call->awaited);
+    if (call->lock_fd >= 0)
+        run_lock_remove(s->base.start->root->fd, call->awaited.id);
+    auto_close_fd(&call->lock_fd);
     run_capture_clear(&call->capture);
     snapshot_clear(&call->before);
-    output_ring_free(call->live);
     json_decref(call->results);
     wire_run_decoded_clear(&call->request);
     json_decref(call->head);
@@ -71,10 +71,11 @@ void psandbox_answer(struct psandbox *s, struct psandbox_call *call, json_t *tak
 {
     json_auto_t *reply = take_reply;
 
-    if (call->waiter) {
-        waiter_send_rest(call->waiter);
+    if (call->awaited.output) {
+        awaited_run_conclude(&call->awaited, json_incref(reply)); /* which takes it */
+        awaited_run_record_end(&call->awaited);
+    } else if (call->waiter) {
         waiter_answer(call->waiter, reply);
-        call->waiter->output = NULL; /* it goes with the call */
     }
     call_remove(s, call);
 }
@@ -105,6 +106,48 @@ static void answer_log(struct psandbox *s, struct waiter *r)
     waiter_answer(r, reply);
 }
 
+/* ---- get_run and cancel_run ---- */
+
+static struct psandbox_call *call_with_run(const struct psandbox *s, const char *run_id)
+{
+    for (size_t i = 0; run_id && i < s->n_calls; i++)
+        if (s->calls[i]->awaited.output && strcmp(s->calls[i]->awaited.id, run_id) == 0)
+            return s->calls[i];
+    return NULL;
+}
+
+/* Of a run that is over: from its record. */
+static void answer_from_record(struct psandbox *s, const json_t *head, int take_connection)
+{
+    struct err e = ERR_INIT;
+    json_t *result = kept_run_get(s->base.start->root, head, deadline_in_ms(0), &e);
+    struct waiter *r = result ? waiters_add(&s->base.waiters, take_connection, WAITER_POLL) : NULL;
+    json_auto_t *reply = result ? wire_result_new(result) : NULL;
+
+    if (result && !r)
+        err_set(&e, ERR_BUSY, "too many callers wait; try again soon");
+    if (r)
+        waiter_answer(r, reply);
+    else
+        waiter_refuse(take_connection, &e);
+}
+
+/* The main process finds the sandbox by the run's id; that the run is its owner's is checked here
+ * too. */
+static void take_poll(struct psandbox *s, const json_t *head, int take_connection)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    struct psandbox_call *call = call_with_run(s, json_get_string(head, "runId"));
+
+    if (!call || !tenant || strcmp(tenant, s->tenant) != 0) {
+        answer_from_record(s, head, take_connection);
+        return;
+    }
+    awaited_run_add_poll(&call->awaited, head, take_connection);
+    if (op_of(head) == OP_CANCEL_RUN)
+        psandbox_cancel(s, call);
+}
+
 /* ---- new calls ---- */
 
 /* The main process finds the sandbox by its id; that the call is its owner's is checked here too.
@@ -131,6 +174,8 @@ static void call_add(struct psandbox *s, json_t *head, enum psandbox_kind kind, 
                                    .waiter = r,
                                    .head = json_incref(head),
                                    .came_ms = clock_mono_ms(),
+                                   .awaited = {.open_files = FDS_INIT(FDS_MAX)},
+                                   .lock_fd = -1,
                                    .end = DEADLINE_NEVER};
     s->calls[s->n_calls++] = call;
     if (has_commands(kind)) {
@@ -151,6 +196,11 @@ void psandbox_take_call(void *owner, const json_t *message, int take_connection)
     json_t *head = json_object_get(message, "head");
     enum broker_op op = op_of(head);
     bool log = op == OP_PSANDBOX_LOGS;
+
+    if (op == OP_GET_RUN || op == OP_CANCEL_RUN) {
+        take_poll(s, head, take_connection);
+        return;
+    }
     enum psandbox_kind kind = PSANDBOX_CREATE;
     struct waiter *r = NULL;
     struct err e = ERR_INIT;
@@ -174,6 +224,20 @@ void psandbox_take_call(void *owner, const json_t *message, int take_connection)
         call_add(s, head, kind, r);
 }
 
+/* Of a call that was cancelled before it ran. */
+static json_t *cancelled_new(const struct psandbox_call *call)
+{
+    const struct snapshot none = {0};
+    const int64_t now = clock_mono_us();
+    const struct engine_outcome outcome = {
+        .end = ENGINE_CANCELLED, .exit_code = -1, .started_us = now, .ended_us = now};
+    json_t *result = run_result_new(&call->awaited.story, &outcome, &none, &none);
+
+    if (call->kind == PSANDBOX_EXEC)
+        json_object_set_new(result, "results", json_array());
+    return result;
+}
+
 void psandbox_cancel(struct psandbox *s, struct psandbox_call *call)
 {
     struct err e = ERR_INIT;
@@ -182,10 +246,25 @@ void psandbox_cancel(struct psandbox *s, struct psandbox_call *call)
         psandbox_stop(s, "closed", "its creator left before it had started");
     } else if (call->phase == PSANDBOX_RUNNING) {
         psandbox_kill(s, call, PSANDBOX_CANCELLED);
+    } else if (call->awaited.output && call->phase != PSANDBOX_AFTER) {
+        psandbox_answer(s, call, wire_result_new(cancelled_new(call)));
     } else if (has_commands(call->kind) && call->phase != PSANDBOX_AFTER) {
         err_set(&e, ERR_CANCELLED, "the call was cancelled before it ran");
         psandbox_refuse(s, call, &e);
     }
+}
+
+void psandbox_caller_left(struct psandbox *s, struct psandbox_call *call)
+{
+    bool answered = call->waiter->answered; /* that it goes on */
+
+    call->waiter = NULL;
+    if (answered)
+        return;
+    if (call->awaited.output && !call->awaited.options.cancel_on_disconnect)
+        awaited_run_keep(&call->awaited);
+    else
+        psandbox_cancel(s, call);
 }
 
 /* ---- what commands and cells have in common ---- */
@@ -203,6 +282,35 @@ static void add_home(struct run_request *r)
     r->env = env;
 }
 
+/* What it runs is a run like others: it has an id, is waited for, and may be kept. */
+static void run_begin(struct psandbox *s, struct psandbox_call *call)
+{
+    const struct supervisor_start *start = s->base.start;
+    const struct broker_limits *limits = &start->config->limits;
+    struct awaited_run *run = &call->awaited;
+    const bool cell = call->kind == PSANDBOX_SESSION;
+    const int64_t now = clock_unix_s();
+    /* Cells run one after the other. */
+    const uint64_t most_ms = PSANDBOX_AT_ONCE * (limits->timeout_max_ms + PSANDBOX_HANGS_MS);
+
+    psandbox_run_id_write(start->container_id, ++s->n_runs, run->id);
+    wire_run_options_decode(call->head, &run->options);
+    run->story = (struct run_story){.sandbox = &s->sandbox};
+    run->record = (struct run_record){
+        .tenant = (char *)(uintptr_t)s->tenant,
+        .conversation = (char *)(uintptr_t)s->conversation,
+        .language = (char *)(uintptr_t)(cell ? s->language : PSANDBOX_COMMAND_LANGUAGE),
+        .created = now,
+        .deadline = now + (int64_t)most_ms / 1000,
+        .ttl_s = (int64_t)limits->result_ttl_ms / 1000,
+    };
+    call->lock_fd = run_lock_take(start->root->fd, run->id, &run->keep_error);
+    if (call->lock_fd < 0) /* a full disk, which the call may be about to clear */
+        run->keep = KEEP_FAILED;
+    awaited_run_begin(run, start, &s->base.waiters, limits->output_keep);
+    awaited_run_add_caller(run, call->waiter, clock_mono_ms() - call->came_ms);
+}
+
 int psandbox_read_body(struct psandbox *s, struct psandbox_call *call, struct err *e)
 {
     json_int_t timeout = json_get_integer(call->head, "timeoutMs", 0);
@@ -216,15 +324,8 @@ int psandbox_read_body(struct psandbox *s, struct psandbox_call *call, struct er
         return -1;
     if (!s->language)
         add_home(&call->request);
+    run_begin(s, call);
     return 0;
-}
-
-static void capture_begin(struct psandbox *s, struct psandbox_call *call)
-{
-    const struct broker_limits *limits = &s->base.start->config->limits;
-
-    run_capture_clear(&call->capture);
-    run_capture_init(&call->capture, limits->output_keep, limits->output_max);
 }
 
 bool psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
@@ -239,12 +340,8 @@ bool psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct sn
     }
     call->before = *files;
     *files = (struct snapshot){0};
-    capture_begin(s, call);
-    if (call->waiter && json_get_bool(call->head, "live", 0)) {
-        call->live = output_ring_new(LIVE_BYTES);
-        call->waiter->live = true;
-        call->waiter->output = call->live;
-    }
+    call->awaited.began_ms = clock_mono_ms();
+    call->awaited.story.queue_ms = call->awaited.began_ms - call->came_ms;
     call->phase = PSANDBOX_RUNNING;
     call->end = deadline_in_ms((int64_t)call->request.timeout_ms);
     return true;
@@ -272,121 +369,4 @@ struct engine_outcome psandbox_outcome(const struct psandbox_call *call,
     if (call->killed != PSANDBOX_NOT_KILLED)
         out.end = ends[call->killed];
     return out;
-}
-
-/* ---- commands ---- */
-
-static int check_commands(const struct psandbox_call *call, struct err *e)
-{
-    const char *cwd = json_get_string(call->body, "cwd");
-    size_t total = 0;
-
-    for (size_t i = 0; i < call->request.n_args; i++)
-        total += call->request.args[i].len;
-    if (call->request.n_args == 0 || call->request.n_args > PSANDBOX_COMMANDS_MAX)
-        return err_set(e, ERR_LIMIT, "commands: from one to %d of them", PSANDBOX_COMMANDS_MAX);
-    if (cwd && strlen(cwd) > CWD_MAX)
-        return err_set(e, ERR_LIMIT, "cwd is over %d bytes", CWD_MAX);
-    return container_check_size("commands", total, COMMANDS_MAX, e);
-}
-
-static void send_command(struct psandbox *s, struct psandbox_call *call)
-{
-    const char *argv[] = {"sh", "-c", call->request.args[call->at].data};
-    const char *cwd = json_get_string(call->body, "cwd");
-    const char *base = cwd && *cwd == '/' ? "" : cwd && *cwd ? "/data/" : "/data";
-    AUTO_FREE char *path = mem_printf("%s%s", base, cwd ? cwd : "");
-    struct err e = ERR_INIT;
-    AUTO_CONTAINER_ENV struct container_env env = container_env_new(&call->request, &s->sandbox,
-                                                                    NULL);
-    int64_t left_ms = call->end.at_ms - clock_mono_ms();
-    const struct engine_command command = {
-        .argv = argv,
-        .n_argv = ARRAY_LEN(argv),
-        .cwd = path,
-        .env = env.items,
-        .n_env = env.n,
-        .input = call->at == 0 ? call->request.input.data : NULL,
-        .input_len = call->at == 0 ? call->request.input.len : 0,
-        .timeout_ms = left_ms > 1 ? (uint64_t)left_ms : 1,
-    };
-
-    call->began_us = clock_mono_us();
-    if (psandbox_send(s, &command, &call->id, &e) < 0)
-        psandbox_refuse(s, call, &e);
-}
-
-static void exec_start(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
-                       const struct err *problem)
-{
-    if (psandbox_call_run(s, call, files, problem))
-        send_command(s, call);
-}
-
-void psandbox_exec(struct psandbox *s, struct psandbox_call *call)
-{
-    struct err e = ERR_INIT;
-
-    call->results = json_array();
-    call->phase = PSANDBOX_BEFORE;
-    if (check_commands(call, &e) < 0)
-        psandbox_refuse(s, call, &e);
-    else
-        psandbox_list_files(s, call, true, exec_start);
-}
-
-static bool all_succeeded(const struct psandbox_call *call)
-{
-    size_t i;
-    json_t *row;
-
-    json_array_foreach(call->results, i, row)
-    {
-        if (strcmp(json_get_string(row, "status"), run_status_name(RUN_OK)) != 0)
-            return false;
-    }
-    return json_array_size(call->results) == call->request.n_args;
-}
-
-static void exec_conclude(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
-                          const struct err *problem)
-{
-    if (!files) {
-        psandbox_refuse(s, call, problem);
-        return;
-    }
-    json_t *last = json_array_get(call->results, json_array_size(call->results) - 1);
-    if (call->over.kind != ERR_NONE && call->killed != PSANDBOX_CANCELLED) {
-        json_object_set_new(last, "status", json_string(run_status_name(RUN_DISK_LIMIT)));
-        json_object_set_new(last, "exitCode", json_null());
-    }
-    json_t *result = json_pack("{s:b, s:O, s:s}", "success", all_succeeded(call), "results",
-                               call->results, "conversationId", s->conversation);
-    run_result_add_files(result, &s->sandbox, &call->before, files);
-    retention_notice_over(result, &call->over);
-    retention_notice_after(&s->sandbox, files, result);
-    psandbox_answer(s, call, wire_result_new(result));
-    psandbox_write_record(s);
-}
-
-void psandbox_command_ended(struct psandbox *s, struct psandbox_call *call,
-                            const struct engine_outcome *o)
-{
-    struct engine_outcome outcome = psandbox_outcome(call, o);
-    bool stops = json_get_bool(call->body, "stopAtFailure", 1);
-    bool failed = run_result_status(&outcome) != RUN_OK;
-    bool over = outcome.end != ENGINE_EXITED || deadline_passed(call->end);
-
-    call->id = 0;
-    json_array_append_new(
-        call->results, run_result_command(&call->request.args[call->at], &call->capture, &outcome));
-    call->at++;
-    if (over || (failed && stops) || call->at == call->request.n_args) {
-        psandbox_note_use(s);
-        call->phase = PSANDBOX_AFTER;
-        psandbox_list_files(s, call, false, exec_conclude);
-        return;
-    }
-    capture_begin(s, call);
-    send_command(s, call);
 }

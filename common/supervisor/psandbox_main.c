@@ -87,10 +87,8 @@ static void reap_waiters(struct psandbox *s)
     for (size_t i = s->n_calls; i > 0; i--) {
         struct psandbox_call *call = s->calls[i - 1];
 
-        if (!call->waiter || call->waiter->fd >= 0)
-            continue;
-        call->waiter = NULL;
-        psandbox_cancel(s, call);
+        if (call->waiter && call->waiter->fd < 0)
+            psandbox_caller_left(s, call);
     }
     waiters_reap(&s->base.waiters);
 }
@@ -117,11 +115,9 @@ static void on_output(struct psandbox *s, uint32_t id, enum engine_stream stream
     output_ring_add(s->log, stream, ev->data, ev->len);
     if (!call)
         return;
-    if (call->live) {
-        output_ring_add(call->live, stream, ev->data, ev->len);
-        waiters_on_output(&s->base.waiters, call->live);
-    }
-    if (!run_capture_add(&call->capture, stream, ev->data, ev->len))
+    if (call->kind == PSANDBOX_EXEC)
+        run_capture_add(&call->capture, stream, ev->data, ev->len);
+    if (!awaited_run_output(&call->awaited, stream, ev->data, ev->len))
         psandbox_kill(s, call, PSANDBOX_TOO_MUCH);
 }
 
@@ -268,6 +264,8 @@ static bool psandbox_tick(void *ctx)
     struct psandbox *s = ctx;
 
     channel_dispatch(&s->base.channel);
+    for (size_t i = 0; i < s->n_calls; i++)
+        awaited_run_tend(&s->calls[i]->awaited);
     struct deadline next = waiters_tend(&s->base.waiters);
     reap_waiters(s); /* which may leave the interpreter to the next cell, and the sandbox idle */
     if (s->record && !s->stop) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/records/psandbox_record.h"
-#include "common/records/run_result.h"
+#include "common/supervisor/awaited_run.h"
 #include "common/supervisor/container.h"
 
 #define PSANDBOX_CALLS_MAX 16    /* of any kind; a call may outlive its waiter */
@@ -41,16 +41,17 @@ struct psandbox_call {
     struct waiter *waiter;      /* NULL: it has left */
     json_t *head, *body;        /* body NULL: still to come */
     struct run_request request; /* into them */
+    struct awaited_run awaited; /* of what it runs; begins when the body is there */
+    int lock_fd;                /* of that run's id; -1: none */
     int64_t came_ms;
     enum psandbox_killed killed;
     uint32_t id;         /* of the command that runs; 0: none, as for a cell */
     size_t at;           /* index of that command */
     struct deadline end; /* of all its commands; once killed, of the container's time to obey */
     int64_t began_us;    /* of that command, or the cell */
-    struct run_capture capture;
-    struct output_ring *live;      /* NULL: its caller wants no pieces of output */
+    struct run_capture capture;    /* of that command */
     json_t *results;               /* rows of commands; fields that a cell's result has besides */
-    struct engine_outcome outcome; /* of a cell that is over */
+    struct engine_outcome outcome; /* of a cell that is over, or of the last command */
     struct snapshot before;
     struct err over; /* what its files had too much of, and what was removed; ERR_NONE: nothing */
     struct {
@@ -78,6 +79,7 @@ struct psandbox {
     bool keeps_variables;              /* for cells */
     struct psandbox_call *calls[PSANDBOX_CALLS_MAX];
     size_t n_calls;
+    uint32_t n_runs; /* ids given to what calls run */
     struct psandbox_session session;
     struct sandbox sandbox;
     json_t *record; /* psandbox_record.h; NULL: the container has not started */
@@ -123,17 +125,19 @@ void psandbox_list_files(struct psandbox *s, struct psandbox_call *call, bool be
 /* Ends the child, if there is one. */
 void psandbox_listing_clear(struct psandbox *s, struct psandbox_call *call);
 
-/* psandbox_calls.c: calls, from the connection to the answer, and commands. */
+/* psandbox_calls.c: calls, from the connection to the answer. */
 
 /* {"head": of a call}. */
 void psandbox_take_call(void *owner, const json_t *message, int take_connection);
 struct psandbox_call *psandbox_call_of(const struct psandbox *s, const struct waiter *r);
-/* Its caller has left or cancels: what runs for it ends. */
+/* What runs for it ends. */
 void psandbox_cancel(struct psandbox *s, struct psandbox_call *call);
-/* Checks the body of a call; -1: the call is to be refused. */
+/* The connection of its caller is closed: what runs for it ends, or goes on and is kept. */
+void psandbox_caller_left(struct psandbox *s, struct psandbox_call *call);
+/* Checks the body of a call, whose run begins then; -1: the call is to be refused. */
 int psandbox_read_body(struct psandbox *s, struct psandbox_call *call, struct err *e);
-/* Its files are listed, so it may run: its time begins. Wakes the container, and starts the
- * capture. false: the call is refused; for problem, when files is NULL. */
+/* Its files are listed, so it may run: its time begins. Wakes the container. false: the call is
+ * refused; for problem, when files is NULL. */
 bool psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
                        const struct err *problem);
 /* The last message; the call is gone then. */
@@ -148,6 +152,8 @@ void psandbox_kill(struct psandbox *s, struct psandbox_call *call, enum psandbox
 /* The outcome, corrected by why the call was killed. */
 struct engine_outcome psandbox_outcome(const struct psandbox_call *call,
                                        const struct engine_outcome *o);
+/* psandbox_commands.c */
+
 /* Runs the commands of a call whose body is there. */
 void psandbox_exec(struct psandbox *s, struct psandbox_call *call);
 void psandbox_command_ended(struct psandbox *s, struct psandbox_call *call,

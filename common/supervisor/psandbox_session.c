@@ -78,11 +78,6 @@ static void note_unheard(struct psandbox *s)
 static void cell_conclude(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
                           const struct err *problem)
 {
-    const struct run_story story = {.run_id = s->base.start->container_id,
-                                    .sandbox = &s->sandbox,
-                                    .capture = &call->capture,
-                                    .queue_ms = call->began_us / 1000 - call->came_ms};
-
     if (!files) {
         if (json_get_bool(call->results, "stateLost", 0) && !*s->session.lost)
             note_unheard(s);
@@ -91,9 +86,8 @@ static void cell_conclude(struct psandbox *s, struct psandbox_call *call, struct
     }
     if (call->over.kind != ERR_NONE && call->killed != PSANDBOX_CANCELLED)
         call->outcome.end = ENGINE_DISK_LIMIT;
-    json_t *result = run_result_new(&story, &call->outcome, &call->before, files);
+    json_t *result = run_result_new(&call->awaited.story, &call->outcome, &call->before, files);
     json_object_update(result, call->results);
-    json_object_del(result, "runId"); /* get_run does not know it */
     retention_notice_over(result, &call->over);
     retention_notice_after(&s->sandbox, files, result);
     psandbox_answer(s, call, wire_result_new(result));
@@ -106,7 +100,7 @@ static void cell_ended(struct psandbox *s, struct psandbox_call *call,
     call->phase = PSANDBOX_AFTER;
     call->outcome = psandbox_outcome(call, o);
     call->results = session_fields(s, call, lost);
-    if (call->waiter && call->killed != PSANDBOX_CANCELLED)
+    if ((call->waiter || call->awaited.keep == KEEP_DONE) && call->killed != PSANDBOX_CANCELLED)
         s->session.lost[0] = '\0'; /* the answer says it */
     else if (lost)
         note_unheard(s);

@@ -26,7 +26,7 @@
 
 static void supervisor_tend(struct supervisor *s)
 {
-    if (s->run.began_ms)
+    if (s->run.awaited.began_ms)
         supervisor_note_use(s);
     struct deadline look = disk_watch_tick(&s->base.disk);
     if (s->base.disk.over.kind != ERR_NONE)
@@ -94,7 +94,7 @@ static void on_next(void *owner, const json_t *message, int no_connection)
     (void)no_connection;
     if (!s->run.reusable)
         return;
-    bool used = s->run.began_ms != 0;
+    bool used = s->run.awaited.began_ms != 0;
     supervisor_forget_run(s);
     s->wiping = used && s->base.engine->ops->next(s->base.engine, &e) == 0;
     if (used && !s->wiping) {
@@ -109,7 +109,7 @@ static bool on_lost(void *owner)
 
     if (!s->run.claimed)
         s->stop = true;
-    return s->run.claimed && !s->run.reply;
+    return s->run.claimed && !s->run.awaited.reply;
 }
 
 static json_t *adopt_head(const void *owner)
@@ -117,9 +117,9 @@ static json_t *adopt_head(const void *owner)
     const struct supervisor *s = owner;
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", op_name(OP_ADOPT_RUN), "runId",
-                     s->run.id, "tenant", s->run.request.tenant, "conversationId",
+                     s->run.awaited.id, "tenant", s->run.request.tenant, "conversationId",
                      s->run.request.conversation, "language", s->run.request.language, "state",
-                     "running", "background", s->run.options.background);
+                     "running", "background", s->run.awaited.options.background);
 }
 
 static const struct channel_ops channel_ops = {
@@ -251,10 +251,11 @@ static void log_run(const struct supervisor *s, bool ran, const struct engine_ou
     if (ran)
         log_info("run %s language=%s status=%s exit=%d ms=%" PRId64 " queue_ms=%" PRId64
                  " prestarted=%d",
-                 s->run.id, language, run_status_name(run_result_status(out)), out->exit_code,
-                 (out->ended_us - out->started_us) / 1000, s->run.story.queue_ms, out->warm);
+                 s->run.awaited.id, language, run_status_name(run_result_status(out)),
+                 out->exit_code, (out->ended_us - out->started_us) / 1000,
+                 s->run.awaited.story.queue_ms, out->warm);
     else
-        container_log_failure(&s->base, "run", s->run.id, e);
+        container_log_failure(&s->base, "run", s->run.awaited.id, e);
 }
 
 static void serve_run(struct supervisor *s)
@@ -276,7 +277,7 @@ static void serve_run(struct supervisor *s)
         state_note_size(s->base.start->root, s->run.sandbox.name, &s->run.usage);
     sandbox_close(&s->run.sandbox);
     supervisor_conclude(s, result, &e);
-    supervisor_record_end(s);
+    awaited_run_record_end(&s->run.awaited);
     log_run(s, ran, &out, &e);
 }
 

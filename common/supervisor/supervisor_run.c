@@ -51,7 +51,7 @@ static int receive_request(struct supervisor *s, json_t *head, int connection, s
     const struct sandbox_root *root = s->base.start->root;
 
     s->run.head = json_incref(head); /* it is not changed */
-    if (wire_run_head_decode(s->run.head, &s->run.request, &s->run.options, e) < 0 ||
+    if (wire_run_head_decode(s->run.head, &s->run.request, &s->run.awaited.options, e) < 0 ||
         !(s->run.body = wire_recv(connection, NULL, deadline_in_ms(BODY_MS), e)) ||
         wire_run_body_decode(s->run.body, &s->run.request, e) < 0 ||
         check_request(s->base.start, &s->run.request, e) < 0 || supervisor_check_index(s, e) < 0 ||
@@ -72,7 +72,7 @@ static int take_id(struct supervisor *s, const json_t *message, struct err *e)
 
     if (!run_id || !run_id_ok(run_id) || !image_id)
         return err_set(e, ERR_INTERNAL, "a run came without its id or its image");
-    memcpy(s->run.id, run_id, sizeof s->run.id);
+    memcpy(s->run.awaited.id, run_id, sizeof s->run.awaited.id);
     s->run.image_id = mem_strdup(image_id);
     if (strcmp(run_id, start->container_id) == 0)
         return 0;
@@ -85,7 +85,7 @@ static void record_init(struct supervisor *s)
     const struct run_request *r = &s->run.request;
     int64_t now = clock_unix_s();
 
-    s->run.record = (struct run_record){
+    s->run.awaited.record = (struct run_record){
         .tenant = (char *)(uintptr_t)r->tenant,
         .conversation = (char *)(uintptr_t)r->conversation,
         .language = (char *)(uintptr_t)r->language,
@@ -99,18 +99,11 @@ static void record_init(struct supervisor *s)
 static void add_caller(struct supervisor *s, int connection)
 {
     struct waiter *r = waiters_add(&s->base.waiters, connection, WAITER_CALLER);
-    int64_t left_ms = (int64_t)s->run.options.wait_ms - s->run.story.queue_ms;
 
-    if (!r) {
+    if (r)
+        awaited_run_add_caller(&s->run.awaited, r, s->run.awaited.story.queue_ms);
+    else
         close(connection);
-        return;
-    }
-    r->live = s->run.options.live;
-    r->output = r->live ? s->run.output : NULL;
-    if (s->run.options.wait_ms > 0)
-        r->answer_by = deadline_in_ms(left_ms > 0 ? left_ms : 0);
-    if (s->run.options.background)
-        r->answer_by = deadline_in_ms(0);
 }
 
 /* Not of one that was replaced: another container of this process would be of it, too. */
@@ -141,14 +134,10 @@ void supervisor_claim(void *owner, const json_t *message, int take_connection)
         return;
     }
     s->run.claimed = true;
-    s->run.story = (struct run_story){.run_id = s->run.id,
-                                      .sandbox = &s->run.sandbox,
-                                      .capture = &s->run.capture,
-                                      .queue_ms = json_get_integer(message, "queueMs", 0)};
-    s->run.output = output_ring_new(OUTPUT_RING_KEEP);
+    s->run.awaited.story = (struct run_story){.sandbox = &s->run.sandbox,
+                                              .queue_ms = json_get_integer(message, "queueMs", 0)};
     record_init(s);
-    run_capture_init(&s->run.capture, s->run.request.keep_bytes,
-                     s->base.start->config->limits.output_max);
+    awaited_run_begin(&s->run.awaited, s->base.start, &s->base.waiters, s->run.request.keep_bytes);
     add_caller(s, take_connection);
     channel_send(&s->base.channel, json_pack("{s:s}", "is", "running"));
 }
@@ -222,7 +211,7 @@ static void open_files(struct supervisor *s, const json_t *result)
     size_t i;
     json_t *file;
 
-    if (!s->run.options.open_files)
+    if (!s->run.awaited.options.open_files)
         return;
     json_array_foreach(json_object_get(result, "files"), i, file)
     {
@@ -233,7 +222,7 @@ static void open_files(struct supervisor *s, const json_t *result)
             continue;
         /* Only their order tells them apart: after one that is gone, none is opened. */
         int fd = files_open(&s->run.sandbox, json_get_string(file, "name"), &st, &e);
-        if (fd < 0 || !fds_add(&s->run.open_files, fd))
+        if (fd < 0 || !fds_add(&s->run.awaited.open_files, fd))
             return;
     }
 }
@@ -269,7 +258,7 @@ bool supervisor_may_reuse(const struct supervisor *s, bool ran, const struct eng
 {
     if (!may_serve_more(s) || s->base.start->runner->protocol == 0 || s->run.cancelled)
         return false;
-    if (s->run.began_ms == 0) /* it was refused, and its container still waits */
+    if (s->run.awaited.began_ms == 0) /* it was refused, and its container still waits */
         return s->started && !s->warm_dir;
     return ran && out->end == ENGINE_EXITED && !out->out_of_memory && s->run.over.kind == ERR_NONE;
 }
@@ -346,7 +335,7 @@ static int run_somewhere(struct supervisor *s, const struct engine_command *prog
         if (!s->started && supervisor_start_container(s, &dir, data_path, e) < 0)
             return -1;
         struct deadline d = deadline_in_ms((int64_t)program->timeout_ms + CONTAINER_START_MS);
-        s->run.began_ms = clock_mono_ms();
+        s->run.awaited.began_ms = clock_mono_ms();
         disk_watch_begin(&s->base.disk, &s->base.channel.loop, &s->run.sandbox, before);
         /* The first tick while the program runs does what need not be done before it. */
         channel_ring_at(&s->base.channel, deadline_in_ms(0));
@@ -357,7 +346,7 @@ static int run_somewhere(struct supervisor *s, const struct engine_command *prog
             return 0;
         if (e->kind != ERR_LOST || tries == SUPERVISOR_STARTS || s->stop)
             return -1;
-        log_debug("run %s: %s; starting another container", s->run.id, e->text);
+        log_debug("run %s: %s; starting another container", s->run.awaited.id, e->text);
         s->started = false;
     }
 }
@@ -391,17 +380,14 @@ void supervisor_forget_run(struct supervisor *s)
     struct served_run *run = &s->run;
 
     supervisor_close_index(s);
-    run_capture_clear(&run->capture);
+    awaited_run_clear(&run->awaited);
     sandbox_close(&run->sandbox);
-    fds_clear(&run->open_files);
     wire_run_decoded_clear(&run->request);
     json_decref(run->head);
     json_decref(run->body);
-    output_ring_free(run->output);
-    json_decref(run->reply);
     free(run->image_id);
     if (run->lock_fd >= 0)
-        run_lock_remove(s->base.start->root->fd, run->id);
+        run_lock_remove(s->base.start->root->fd, run->awaited.id);
     auto_close_fd(&run->lock_fd);
     *run = SERVED_RUN_INIT;
 }
@@ -431,7 +417,7 @@ json_t *supervisor_run(struct supervisor *s, struct engine_outcome *out, struct 
         return NULL;
     if (s->run.over.kind != ERR_NONE && !s->run.cancelled)
         out->end = ENGINE_DISK_LIMIT;
-    json_t *result = run_result_new(&s->run.story, out, &before, &after);
+    json_t *result = run_result_new(&s->run.awaited.story, out, &before, &after);
     open_files(s, result);
     s->run.usage = after.usage;
     retention_notice_over(result, &s->run.over);

@@ -1,21 +1,17 @@
 /* The parts of a run's supervisor, for supervisor_*.c only. */
 #pragma once
 
-#include "common/records/run_record.h"
-#include "common/records/run_result.h"
+#include "common/supervisor/awaited_run.h"
 #include "common/supervisor/container.h"
 
 #include <sys/stat.h>
 
 #define SUPERVISOR_STARTS 3 /* containers for one run, if one after another is lost too soon */
 
-enum keep_state { KEEP_NOT, KEEP_DONE, KEEP_FAILED };
-
 /* The run that the supervisor serves, or has served last. */
 struct served_run {
     bool claimed;
-    bool refused; /* before that: its caller knows why, and the container still waits */
-    char id[RUN_ID_LEN + 1];
+    bool refused;   /* before that: its caller knows why, and the container still waits */
     int lock_fd;    /* of the id, where that is not the container's; -1 */
     char *image_id; /* what the main process wants it to run in; NULL: unknown */
     bool cancelled; /* by its caller or cancel_run */
@@ -24,25 +20,17 @@ struct served_run {
     bool reusable;  /* it is over, and its container may be wiped for the next */
     json_t *head, *body;
     struct run_request request; /* into them */
-    struct run_options options;
-    struct run_story story; /* for its results */
+    struct awaited_run awaited;
     struct sandbox sandbox;
     struct usage usage; /* of the sandbox after the run; partial: unknown */
     struct err over; /* what its files had too much of, and what was removed; ERR_NONE: nothing */
     const struct index_source *source; /* where an installation's packages come from; NULL: none */
     pid_t index_proxy;                 /* 0: none */
-    struct run_capture capture;
-    struct output_ring *output;
-    int64_t began_ms; /* when its program was started; 0: not yet */
-    enum keep_state keep;
-    struct run_record record; /* strings borrowed from request */
-    struct err keep_error;    /* why it is KEEP_FAILED */
-    struct fds open_files;    /* its first changed files, for its caller */
-    json_t *reply;            /* the last message for everyone, once it is over */
 };
 
 #define SERVED_RUN_INIT                                                                            \
-    ((struct served_run){.lock_fd = -1, .open_files = FDS_INIT(FDS_MAX), .sandbox = SANDBOX_INIT})
+    ((struct served_run){                                                                          \
+        .lock_fd = -1, .awaited = {.open_files = FDS_INIT(FDS_MAX)}, .sandbox = SANDBOX_INIT})
 
 struct supervisor {
     struct container base;
@@ -57,8 +45,6 @@ struct supervisor {
 
 /* supervisor_reply.c: the connections that wait for the run. */
 
-/* Has the run recorded, so that its result can be found later. */
-void supervisor_keep(struct supervisor *s);
 /* {"head": of a get_run or cancel_run}. */
 void supervisor_add_poll(void *owner, const json_t *message, int take_connection);
 void supervisor_on_waiter(void *owner, void *item, uint32_t events); /* a loop_handler */
@@ -71,8 +57,6 @@ void supervisor_tell_end(const struct supervisor *s);
 /* The run is over: the last message to everyone; take_result is NULL when e says why nothing ran.
  */
 void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct err *e);
-/* Stores the result of a run that is kept. */
-void supervisor_record_end(struct supervisor *s);
 
 /* supervisor_run.c: the run. */
 

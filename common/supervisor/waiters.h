@@ -23,11 +23,14 @@ enum waiter_kind {
     WAITER_CANCEL, /* a cancel_run */
 };
 
+struct awaited_run;
+
 struct waiter {
     int fd;              /* -1: closed; waiters_reap frees it */
     struct waiters *all; /* that it is among */
     struct loop_watch watch;
     enum waiter_kind kind;
+    const struct awaited_run *run;    /* that it waits for; NULL: for something else */
     bool live;                        /* gets pieces of output as they come */
     bool since_given;                 /* a poll that gets the output from since on */
     bool body_due;                    /* its next message is the body of a call */

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/sock.h"
 #include "common/protocol/wire.h"
+#include "common/records/kept_runs.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
 #include "common/rpc/json.h"
@@ -250,6 +251,11 @@ static void expect_row(const json_t *result, size_t n, const char *status, const
     assert_string_equal(json_get_string(row, "stdout"), output);
 }
 
+static void expect_status_of(const json_t *result, const char *status)
+{
+    assert_string_equal(json_get_string(result, "status"), status);
+}
+
 static void expect_exec(const struct world *w, const char *commands, const char *output)
 {
     json_auto_t *result = result_of(exec(w, commands));
@@ -432,7 +438,8 @@ static void a_slow_listing_of_files_holds_up_no_other_call(void **state)
     int unwanted = exec(w, "[\"echo no\"]");
     await_count(&fake_psandbox->listings, 2);
     assert_works(wire_send(unwanted, cancel, -1, &e), e);
-    expect_error(unwanted, ERR_CANCELLED, "cancelled");
+    json_auto_t *none = result_of(unwanted);
+    expect_status_of(none, "cancelled");
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     assert_works(sandbox_find(&w->f->root, "ann", "chat", &sb, &e), e);
     assert_int_equal(unlinkat(sb.fd, "f7", 0), 0);
@@ -484,12 +491,123 @@ static void its_caller_may_cancel_it(void **state)
     assert_works(wire_send(fd, word, -1, &e), e);
     json_auto_t *result = result_of(fd);
     expect_row(result, 1, "cancelled", "");
-    int left = exec(w, "[\"echo $$ > pid; exec sleep 600\"]");
+    int left = exec_with(w, "[\"echo $$ > pid; exec sleep 600\"]",
+                         json_pack("{s:b}", "cancelOnDisconnect", 1));
     expect_exec(w, "[\"while [ ! -s pid ]; do sleep 0.05; done\"]", "");
     close(left);
     expect_exec(w, "[\"while kill -0 $(cat pid) 2>/dev/null; do sleep 0.05; done; echo gone\"]",
                 "gone\n");
     close_psandbox(w);
+}
+
+/* ---- runs that outlive their calls ---- */
+
+/* A get_run or cancel_run; more is merged into its head. */
+static int poll_run(const struct world *w, const char *op, const char *run_id, json_t *take_more)
+{
+    json_t *head = json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "ann", "runId", run_id);
+    json_auto_t *more = take_more;
+
+    json_object_update(head, more);
+    return hand(w, head, NULL);
+}
+
+/* Of a result that says that its run goes on. */
+static const char *running_id(const json_t *result)
+{
+    expect_status_of(result, "running");
+    assert_true(json_get_integer(result, "expiresAt", 0) > 0);
+    assert_string_equal(json_get_string(result, "conversationId"), "chat");
+    const char *id = json_get_string(result, "runId");
+    assert_non_null(id);
+    assert_true(psandbox_has_run(RUN, id));
+    assert_string_not_equal(id, RUN);
+    return id;
+}
+
+static void a_command_outlives_the_wait_of_its_caller(void **state)
+{
+    static const char *const commands = "[\"echo early; while [ ! -e go ]; do sleep 0.05; done; "
+                                        "echo late; echo x > made\", \"echo last\"]";
+    struct world *w = *state;
+
+    create(w);
+    json_auto_t *first = result_of(exec_with(w, commands, json_pack("{s:i}", "waitMs", 300)));
+    const char *id = running_id(first);
+    assert_string_equal(json_get_string(first, "output"), "early\n");
+    assert_int_equal(json_get_integer(first, "nextByte", 0), 6);
+    int live = poll_run(w, "get_run", id, json_pack("{s:i, s:b}", "waitMs", 20000, "live", 1));
+    int waits = poll_run(w, "get_run", id,
+                         json_pack("{s:i, s:i}", "waitMs", 20000, "sinceByte", 6));
+    expect_exec(w, "[\"touch go\"]", "");
+    json_auto_t *more = result_of(waits);
+    assert_contains(json_get_string(more, "newOutput"), "late\n");
+    json_auto_t *piece = hear(live);
+    assert_string_equal(json_get_string(json_object_get(piece, "live"), "stdout"), "early\n");
+    json_auto_t *end = result_of(live);
+    expect_row(end, 2, "ok", "last\n");
+    assert_true(json_get_bool(end, "success", 0));
+    assert_string_equal(json_get_string(end, "output"), "early\nlate\nlast\n");
+    json_auto_t *again = result_of(poll_run(w, "get_run", id, json_pack("{s:i}", "sinceByte", 6)));
+    expect_status_of(again, "ok");
+    assert_string_equal(json_get_string(again, "newOutput"), "late\nlast\n");
+    close_psandbox(w);
+}
+
+static void one_whose_caller_leaves_is_kept(void **state)
+{
+    struct world *w = *state;
+    struct err e = ERR_INIT;
+    char id[RUN_ID_LEN + 1];
+
+    create(w);
+    psandbox_run_id_write(RUN, 1, id);
+    close(exec(w, "[\"while [ ! -e go ]; do sleep 0.05; done; echo done\"]"));
+    poll(NULL, 0, 100);
+    json_auto_t *rows = kept_runs_list(&w->f->root, "ann", "chat", clock_unix_s(), &e);
+    assert_int_equal(json_array_size(rows), 1);
+    const json_t *row = json_array_get(rows, 0);
+    assert_string_equal(json_get_string(row, "runId"), id);
+    assert_string_equal(json_get_string(row, "status"), "running");
+    assert_string_equal(json_get_string(row, "language"), "sh");
+    expect_exec(w, "[\"touch go\"]", "");
+    json_auto_t *end = result_of(poll_run(w, "get_run", id, json_pack("{s:i}", "waitMs", 20000)));
+    expect_row(end, 1, "ok", "done\n");
+    expect_error(poll_run(w, "get_run", id, json_pack("{s:s}", "tenant", "eve")), ERR_NOT_FOUND,
+                 "no such run");
+    close_psandbox(w);
+}
+
+static void a_command_in_the_background_can_be_cancelled(void **state)
+{
+    struct world *w = *state;
+
+    create(w);
+    json_auto_t *first = result_of(
+        exec_with(w, "[\"sleep 600\"]", json_pack("{s:b}", "background", 1)));
+    const char *id = running_id(first);
+    expect_error(poll_run(w, "cancel_run", id, json_pack("{s:s}", "tenant", "eve")), ERR_NOT_FOUND,
+                 "no such run");
+    json_auto_t *end = result_of(poll_run(w, "cancel_run", id, NULL));
+    expect_row(end, 1, "cancelled", "");
+    json_auto_t *again = result_of(poll_run(w, "get_run", id, NULL));
+    expect_status_of(again, "cancelled");
+    close_psandbox(w);
+}
+
+static void one_that_a_close_cuts_off_is_lost(void **state)
+{
+    struct world *w = *state;
+    struct err e = ERR_INIT;
+
+    create(w);
+    json_auto_t *first = result_of(
+        exec_with(w, "[\"sleep 600\"]", json_pack("{s:b}", "background", 1)));
+    json_auto_t *head = json_pack("{s:s, s:s}", "tenant", "ann", "runId", running_id(first));
+    close_psandbox(w);
+    json_auto_t *end = kept_run_get(&w->f->root, head, deadline_in_ms(0), &e);
+    expect_status_of(end, "lost");
+    assert_contains(json_get_string(end, "reason"), "closed");
 }
 
 static void a_flood_is_cut_and_ended(void **state)
@@ -835,13 +953,29 @@ static void an_interpreter_that_ends_between_cells_is_told_with_the_next(void **
     close_psandbox(w);
 }
 
+static void a_cell_outlives_the_wait_of_its_caller(void **state)
+{
+    struct world *w = *state;
+    json_t *head = cell_head();
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    json_object_set_new(head, "waitMs", json_integer(50));
+    json_auto_t *first = result_of(hand(w, head, cell_body("hang")));
+    json_auto_t *end = result_of(poll_run(w, "cancel_run", running_id(first), NULL));
+    expect_status_of(end, "cancelled");
+    close_psandbox(w);
+}
+
 static void one_that_ended_with_an_unanswered_call_is_told_with_the_next(void **state)
 {
     struct world *w = *state;
 
     begin_session(w, "print one");
     json_decref(result_of(TAKE_FD(w->creator)));
-    close(hand(w, cell_head(), cell_body("hang")));
+    json_t *head = cell_head();
+    json_object_set_new(head, "cancelOnDisconnect", json_true());
+    close(hand(w, head, cell_body("hang")));
     json_t *next = cell(w, "print new");
     assert_contains(json_get_string(next, "sessionNote"), "cancelled");
     expect_cell(next, "ok", true, true);
@@ -966,6 +1100,11 @@ int main(void)
         TEST(a_sandbox_closes_while_its_files_are_listed),
         TEST(a_time_limit_ends_the_command_only),
         TEST(its_caller_may_cancel_it),
+        TEST(a_command_outlives_the_wait_of_its_caller),
+        TEST(one_whose_caller_leaves_is_kept),
+        TEST(a_command_in_the_background_can_be_cancelled),
+        TEST(one_that_a_close_cuts_off_is_lost),
+        TEST(a_cell_outlives_the_wait_of_its_caller),
         TEST(a_flood_is_cut_and_ended),
         TEST(output_is_told_while_it_comes),
         TEST(its_log_can_be_read_before_and_after_its_end),

@@ -1,0 +1,132 @@
+/* The commands of a call, one after the other (psandbox_self.h). */
+#include "config.h"
+
+#include "common/supervisor/psandbox_self.h"
+
+#include "common/base/mem.h"
+#include "common/protocol/wire.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+
+#define CWD_MAX      4096
+#define COMMANDS_MAX (1024u * 1024) /* bytes of all of them */
+
+static int check_commands(const struct psandbox_call *call, struct err *e)
+{
+    const char *cwd = json_get_string(call->body, "cwd");
+    size_t total = 0;
+
+    for (size_t i = 0; i < call->request.n_args; i++)
+        total += call->request.args[i].len;
+    if (call->request.n_args == 0 || call->request.n_args > PSANDBOX_COMMANDS_MAX)
+        return err_set(e, ERR_LIMIT, "commands: from one to %d of them", PSANDBOX_COMMANDS_MAX);
+    if (cwd && strlen(cwd) > CWD_MAX)
+        return err_set(e, ERR_LIMIT, "cwd is over %d bytes", CWD_MAX);
+    return container_check_size("commands", total, COMMANDS_MAX, e);
+}
+
+static void send_command(struct psandbox *s, struct psandbox_call *call)
+{
+    const char *argv[] = {"sh", "-c", call->request.args[call->at].data};
+    const char *cwd = json_get_string(call->body, "cwd");
+    const char *base = cwd && *cwd == '/' ? "" : cwd && *cwd ? "/data/" : "/data";
+    AUTO_FREE char *path = mem_printf("%s%s", base, cwd ? cwd : "");
+    struct err e = ERR_INIT;
+    AUTO_CONTAINER_ENV struct container_env env = container_env_new(&call->request, &s->sandbox,
+                                                                    NULL);
+    int64_t left_ms = call->end.at_ms - clock_mono_ms();
+    const struct engine_command command = {
+        .argv = argv,
+        .n_argv = ARRAY_LEN(argv),
+        .cwd = path,
+        .env = env.items,
+        .n_env = env.n,
+        .input = call->at == 0 ? call->request.input.data : NULL,
+        .input_len = call->at == 0 ? call->request.input.len : 0,
+        .timeout_ms = left_ms > 1 ? (uint64_t)left_ms : 1,
+    };
+
+    run_capture_clear(&call->capture);
+    run_capture_init(&call->capture, s->base.start->config->limits.output_keep, 0);
+    call->began_us = clock_mono_us();
+    if (psandbox_send(s, &command, &call->id, &e) < 0)
+        psandbox_refuse(s, call, &e);
+}
+
+static void exec_start(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
+                       const struct err *problem)
+{
+    if (psandbox_call_run(s, call, files, problem))
+        send_command(s, call);
+}
+
+void psandbox_exec(struct psandbox *s, struct psandbox_call *call)
+{
+    struct err e = ERR_INIT;
+
+    call->results = json_array();
+    call->phase = PSANDBOX_BEFORE;
+    if (check_commands(call, &e) < 0)
+        psandbox_refuse(s, call, &e);
+    else
+        psandbox_list_files(s, call, true, exec_start);
+}
+
+static bool all_succeeded(const struct psandbox_call *call)
+{
+    size_t i;
+    json_t *row;
+
+    json_array_foreach(call->results, i, row)
+    {
+        if (strcmp(json_get_string(row, "status"), run_status_name(RUN_OK)) != 0)
+            return false;
+    }
+    return json_array_size(call->results) == call->request.n_args;
+}
+
+static void exec_conclude(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
+                          const struct err *problem)
+{
+    if (!files) {
+        psandbox_refuse(s, call, problem);
+        return;
+    }
+    json_t *last = json_array_get(call->results, json_array_size(call->results) - 1);
+    call->outcome.started_us = 1000 * call->awaited.began_ms; /* of the first */
+    if (call->over.kind != ERR_NONE && call->killed != PSANDBOX_CANCELLED) {
+        json_object_set_new(last, "status", json_string(run_status_name(RUN_DISK_LIMIT)));
+        json_object_set_new(last, "exitCode", json_null());
+        call->outcome.end = ENGINE_DISK_LIMIT;
+    }
+    json_t *result = run_result_new(&call->awaited.story, &call->outcome, &call->before, files);
+    json_object_set_new(result, "success", json_boolean(all_succeeded(call)));
+    json_object_set(result, "results", call->results);
+    json_object_set_new(result, "conversationId", json_string(s->conversation));
+    retention_notice_over(result, &call->over);
+    retention_notice_after(&s->sandbox, files, result);
+    psandbox_answer(s, call, wire_result_new(result));
+    psandbox_write_record(s);
+}
+
+void psandbox_command_ended(struct psandbox *s, struct psandbox_call *call,
+                            const struct engine_outcome *o)
+{
+    call->outcome = psandbox_outcome(call, o);
+    bool stops = json_get_bool(call->body, "stopAtFailure", 1);
+    bool failed = run_result_status(&call->outcome) != RUN_OK;
+    bool over = call->outcome.end != ENGINE_EXITED || deadline_passed(call->end);
+
+    call->id = 0;
+    json_array_append_new(call->results, run_result_command(&call->request.args[call->at],
+                                                            &call->capture, &call->outcome));
+    call->at++;
+    if (over || (failed && stops) || call->at == call->request.n_args) {
+        psandbox_note_use(s);
+        call->phase = PSANDBOX_AFTER;
+        psandbox_list_files(s, call, false, exec_conclude);
+        return;
+    }
+    send_command(s, call);
+}

@@ -71,9 +71,9 @@ struct broker_psandbox_request {
 
 /*
  * Answers when the container is up: {"sandboxId", "status":"running", "conversationId", "language"
- * | "image", "network", "createdAt", "idleSeconds", "expiresAt"}, times in Unix seconds. ERR_LIMIT:
- * of the tenant; ERR_BUSY: of the server; ERR_DENIED: the image or the network is not allowed;
- * ERR_NOT_FOUND: no such language or image.
+ * | "image", "network", "createdAt", "idleTimeoutMs", "expiresAt"}, the others in Unix seconds.
+ * ERR_LIMIT: of the tenant; ERR_BUSY: of the server; ERR_DENIED: the image or the network is not
+ * allowed; ERR_NOT_FOUND: no such language or image.
  */
 json_t *broker_create_psandbox(const struct broker_client *c,
                                const struct broker_psandbox_request *want, struct err *e);

@@ -36,7 +36,7 @@ static json_t *record_new(const struct psandbox *s)
                      s->conversation, kind, json_get_string(start->head, kind), "network",
                      wire_network(start->head) != NETWORK_NONE, "session", s->keeps_variables,
                      "begunUs", (json_int_t)clock_unix_us(), "createdAt", (json_int_t)now,
-                     "lastUsedAt", (json_int_t)now, "idleSeconds", (json_int_t)s->idle_ms / 1000,
+                     "lastUsedAt", (json_int_t)now, "idleTimeoutMs", (json_int_t)s->idle_ms,
                      "expiresAt", (json_int_t)(now + s->total_ms / 1000), "keepSeconds",
                      (json_int_t)start->config->limits.result_ttl_ms / 1000);
 }

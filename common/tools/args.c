@@ -13,8 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#define SECONDS_MIN_MS 1000
-#define MADE_BYTES     12 /* random ones in the name of a conversation */
+#define MADE_BYTES 12 /* random ones in the name of a conversation */
 
 const struct arg_row args_none[] = {{0}};
 
@@ -162,37 +161,30 @@ static int fill_text(const struct arg_row *row, const struct tools_app *app, con
 
 /* ---- numbers ---- */
 
-static int fill_seconds(const struct arg_row *row, const struct tools_app *app, const json_t *value,
-                        uint64_t *out, struct err *e)
-{
-    uint64_t limit = args_limit(row, app);
-    double seconds = json_number_value(value);
-
-    if (!json_is_number(value))
-        return fail_type(row, value, "a number of seconds", e);
-    /* Written so that a NaN fails, too. */
-    if (!(seconds * 1000.0 >= SECONDS_MIN_MS && seconds * 1000.0 <= (double)limit))
-        return err_set(e, ERR_INVALID, "argument '%s' must be from 1 to %g seconds", row->name,
-                       (double)limit / 1000.0);
-    *out = (uint64_t)llround(seconds * 1000.0);
-    return 0;
-}
-
 /* JSON has one kind of number: 30.0 is as good as 30. */
-static int fill_integer(const struct arg_row *row, const struct tools_app *app, const json_t *value,
-                        struct arg_integer *out, struct err *e)
+static int fill_number(const struct arg_row *row, const struct tools_app *app, const json_t *value,
+                       uint64_t *out, struct err *e)
 {
+    const bool time = row->type == ARG_TIME;
+    const int least = time ? ARG_TIME_MIN_MS : 0;
     uint64_t limit = args_limit(row, app);
     double number = json_number_value(value);
 
     if (!json_is_number(value) || number != floor(number))
         return err_set(e, ERR_INVALID, "argument '%s' must be an integer, not %s", row->name,
                        json_is_number(value) ? "a fraction" : type_name(value));
-    if (number < 0 || number > (double)limit)
-        return err_set(e, ERR_INVALID, "argument '%s' must be from 0 to %" PRIu64, row->name,
-                       limit);
-    *out = (struct arg_integer){.given = true, .value = (uint64_t)number};
+    if (number < least || number > (double)limit)
+        return err_set(e, ERR_INVALID, "argument '%s' must be from %d to %" PRIu64 "%s", row->name,
+                       least, limit, time ? " milliseconds" : "");
+    *out = (uint64_t)number;
     return 0;
+}
+
+static int fill_integer(const struct arg_row *row, const struct tools_app *app, const json_t *value,
+                        struct arg_integer *out, struct err *e)
+{
+    out->given = fill_number(row, app, value, &out->value, e) == 0;
+    return out->given ? 0 : -1;
 }
 
 /* ---- lists and maps ---- */
@@ -295,8 +287,8 @@ static int fill_row(const struct arg_row *row, const struct tools_app *app, cons
             return fail_type(row, value, "true or false", e);
         *(bool *)field(row, out) = json_is_true(value);
         return 0;
-    case ARG_SECONDS:
-        return fill_seconds(row, app, value, field(row, out), e);
+    case ARG_TIME:
+        return fill_number(row, app, value, field(row, out), e);
     case ARG_INTEGER:
         return fill_integer(row, app, value, field(row, out), e);
     case ARG_LIST:

@@ -30,12 +30,13 @@ enum arg_type {
     ARG_TEXT,       /* struct run_text: any text, NULs too; data NULL when absent */
     ARG_BASE64,     /* struct run_text: still encoded; the limit counts decoded bytes */
     ARG_BOOL,       /* bool */
-    ARG_SECONDS, /* uint64_t milliseconds, given in seconds >= 1 with or without a fraction; 0 when
-                    absent */
-    ARG_INTEGER, /* struct arg_integer, from 0 to the limit */
-    ARG_LIST,    /* struct arg_list of strings without NUL; the limit counts all bytes */
-    ARG_MAP,     /* struct arg_map of name to string without NUL; the limit counts all bytes */
+    ARG_TIME,       /* uint64_t milliseconds, from ARG_TIME_MIN_MS to the limit; 0 when absent */
+    ARG_INTEGER,    /* struct arg_integer, from 0 to the limit */
+    ARG_LIST,       /* struct arg_list of strings without NUL; the limit counts all bytes */
+    ARG_MAP,        /* struct arg_map of name to string without NUL; the limit counts all bytes */
 };
+
+#define ARG_TIME_MIN_MS 1000 /* what is less is a mistake, such as seconds */
 
 struct arg_integer {
     bool given;
@@ -61,10 +62,10 @@ struct arg_row {
     enum arg_type type;
     size_t offset; /* into the tool's struct */
     bool required;
-    uint64_t max;           /* bytes; of ARG_SECONDS milliseconds; of ARG_INTEGER its value; or: */
+    uint64_t max;           /* bytes; of ARG_TIME milliseconds; of ARG_INTEGER its value; or: */
     size_t max_setting;     /* ARG_SETTING(...), wins over max */
     size_t max_items;       /* of ARG_LIST and ARG_MAP */
-    size_t initial_setting; /* ARG_SECONDS, ARG_INTEGER: the default told in the schema */
+    size_t initial_setting; /* ARG_TIME, ARG_INTEGER: the default told in the schema */
     const char *initial;    /* a string's default told in the schema; NULL: none */
     const char *help;       /* for the model */
     /*
@@ -145,5 +146,5 @@ void args_tell_conversation(const char *conversation, struct mcp_result *out);
 #define RUN_WAIT_ROW(arguments)                                                                    \
     ARG_ROW(arguments, wait_ms, "waitMs", ARG_INTEGER, .max_setting = ARG_SETTING(wait_max_ms),    \
             .initial_setting = ARG_SETTING(wait_ms), .listed = args_unlisted,                      \
-            .help = "Milliseconds after which the answer comes even if this still runs (status "   \
-                    "running; get_run brings the rest). 0: wait to its end.")
+            .help = "When the answer comes even if this still runs (status running; get_run "      \
+                    "brings the rest). 0: at once.")

@@ -13,11 +13,6 @@ static void set_type(json_t *schema, const char *type)
     json_object_set_new(schema, "type", json_string(type));
 }
 
-static json_t *seconds_value(uint64_t ms)
-{
-    return ms % 1000 == 0 ? json_integer((json_int_t)(ms / 1000)) : json_real((double)ms / 1000.0);
-}
-
 /* Limits of length are not told: a model does not count, and an error names them. */
 static void describe_string(json_t *schema, const struct arg_row *row, const struct tools_app *app)
 {
@@ -32,17 +27,11 @@ static void describe_string(json_t *schema, const struct arg_row *row, const str
 
 static void describe_number(json_t *schema, const struct arg_row *row, const struct tools_app *app)
 {
-    const bool seconds = row->type == ARG_SECONDS;
-    const uint64_t limits[] = {args_limit(row, app),
-                               row->initial_setting ? args_setting(app, row->initial_setting) : 0};
-    static const char *const names[] = {"maximum", "default"};
-
-    set_type(schema, seconds ? "number" : "integer");
-    set_integer(schema, "minimum", seconds);
-    for (size_t i = 0; i < (row->initial_setting ? 2 : 1); i++)
-        json_object_set_new(schema, names[i],
-                            seconds ? seconds_value(limits[i])
-                                    : json_integer((json_int_t)limits[i]));
+    set_type(schema, "integer");
+    set_integer(schema, "minimum", row->type == ARG_TIME ? ARG_TIME_MIN_MS : 0);
+    set_integer(schema, "maximum", args_limit(row, app));
+    if (row->initial_setting)
+        set_integer(schema, "default", args_setting(app, row->initial_setting));
 }
 
 static void describe_items(json_t *schema, const struct arg_row *row)
@@ -71,7 +60,7 @@ static json_t *row_schema(const struct arg_row *row, const struct tools_app *app
     case ARG_BOOL:
         set_type(schema, "boolean");
         break;
-    case ARG_SECONDS:
+    case ARG_TIME:
     case ARG_INTEGER:
         describe_number(schema, row, app);
         break;

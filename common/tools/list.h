@@ -46,8 +46,7 @@ extern const char schema_copy_file[], schema_copy_file_from_sandbox[], schema_co
     schema_bar_chart[], schema_heatmap[], schema_interactive_chart[], schema_line_chart[],
     schema_scatter_plot[], schema_session_close[], schema_session_list[], schema_session_read[],
     schema_session_run[], schema_session_upload[], schema_list_runners[], schema_list_runs[],
-    schema_run[], schema_exec[], schema_get_sandbox_status[], schema_reset_session[],
-    schema_sandbox[];
+    schema_run[], schema_get_sandbox_status[], schema_reset_session[], schema_sandbox[];
 extern const char prompt_analyse_data_file[], prompt_debug_program[], prompt_make_chart[];
 extern const char charts_py[];
 

@@ -68,7 +68,6 @@ TOOLS_TEXTS = \
 	common/tools/runs/list_runners.json \
 	common/tools/runs/list_runs.json \
 	common/tools/runs/run.json \
-	common/tools/sandboxes/exec.json \
 	common/tools/sandboxes/get_sandbox_status.json \
 	common/tools/sandboxes/reset_session.json \
 	common/tools/sandboxes/sandbox.json \

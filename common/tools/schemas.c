@@ -36,7 +36,6 @@ EMBED(schema_session_upload, "profiles/session_upload.json");
 EMBED(schema_list_runners, "runs/list_runners.json");
 EMBED(schema_list_runs, "runs/list_runs.json");
 EMBED(schema_run, "runs/run.json");
-EMBED(schema_exec, "sandboxes/exec.json");
 EMBED(schema_get_sandbox_status, "sandboxes/get_sandbox_status.json");
 EMBED(schema_reset_session, "sandboxes/reset_session.json");
 EMBED(schema_sandbox, "sandboxes/sandbox.json");

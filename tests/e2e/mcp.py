@@ -49,6 +49,12 @@ class Response:
         return self.json().get("error", {}).get("code")
 
 
+def timed(arguments):
+    """A tool's arguments: timeout, in seconds as everywhere in Python, is timeoutMs there."""
+    rest = {name: value for name, value in arguments.items() if name != "timeout"}
+    return rest | ({"timeoutMs": int(1000 * arguments["timeout"])} if "timeout" in arguments else {})
+
+
 class Client:
     """One tenant's view of one server."""
 
@@ -167,11 +173,11 @@ class Client:
         return result["structuredContent"]
 
     def run_whole(self, code, language="python", conversation=None, **arguments):
-        arguments |= {"conversationId": conversation or self.conversation, "language": language, "code": code}
+        arguments = timed(arguments) | {"conversationId": conversation or self.conversation, "language": language, "code": code}
         return self.tool("run_code", arguments)
 
     def run(self, code, language="python", conversation=None, **arguments):
-        arguments |= {"conversationId": conversation or self.conversation, "language": language, "code": code}
+        arguments = timed(arguments) | {"conversationId": conversation or self.conversation, "language": language, "code": code}
         return self.structured("run_code", arguments)
 
     def upload(self, name, content, conversation=None):
@@ -186,7 +192,7 @@ class Client:
         return " ".join(block.get("text", "") for block in result["content"])
 
     def run_error(self, code, language="python", conversation=None, **arguments):
-        arguments |= {"conversationId": conversation or self.conversation, "language": language, "code": code}
+        arguments = timed(arguments) | {"conversationId": conversation or self.conversation, "language": language, "code": code}
         return self.tool_error("run_code", arguments)
 
     def download(self, url, headers=None, method="GET"):
@@ -199,16 +205,19 @@ class Client:
 
     def begin_run(self, code, language="python", conversation=None, **arguments):
         """Sends run_code and does not wait; returns the open connection. The run goes on when that is closed."""
-        arguments |= {"conversationId": conversation or self.conversation, "language": language, "code": code}
+        return self.begin_legacy("run_code", timed(arguments) | {
+            "conversationId": conversation or self.conversation, "language": language, "code": code})
+
+    def begin_legacy(self, tool, arguments):
+        """The same of any tool."""
         connection = self.connect()
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                   "params": {"name": "run_code", "arguments": arguments}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
         connection.request("POST", self.place, json.dumps(message), self.headers(RUN_HEADERS))
         return connection
 
     def begin_cancellable(self, code, language="python", **arguments):
         """The same in the modern era: closing the connection cancels the run. Not for end_run."""
-        return self.begin_call("run_code", arguments | {"conversationId": self.conversation, "language": language, "code": code})
+        return self.begin_call("run_code", timed(arguments) | {"conversationId": self.conversation, "language": language, "code": code})
 
     def begin_call(self, tool, arguments):
         """The same of any tool."""

@@ -6,7 +6,7 @@ import time
 
 import procs
 from harness import Failed, check, equal, wait_until
-from mcp import ToolError
+from mcp import ToolError, timed
 from streams import modern_headers, modern_message, open_modern
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -42,7 +42,7 @@ def listed(client, **arguments):
 
 
 def arguments_of(client, code, language="bash", **arguments):
-    return {"conversationId": client.conversation, "language": language, "code": code} | arguments
+    return {"conversationId": client.conversation, "language": language, "code": code} | timed(arguments)
 
 
 def open_call(client, code, language="bash", meta=None, capabilities=None, **arguments):

@@ -5,7 +5,7 @@ import re
 import runs
 import sites
 from harness import check, contains, equal, test, wait_until
-from mcp import API, META_CAPABILITIES, META_VERSION, MODERN
+from mcp import API, META_CAPABILITIES, META_VERSION, MODERN, timed
 from runs import TASKS
 from stdio import Stdio
 from streams import Stream, modern_headers, modern_message
@@ -36,7 +36,7 @@ def text(client, tool, **arguments):
 
 
 def run(client, code, language="python", **arguments):
-    return text(client, "run_code", conversationId=client.conversation, language=language, code=code, **arguments)
+    return text(client, "run_code", conversationId=client.conversation, language=language, code=code, **timed(arguments))
 
 
 def timeless(said):
@@ -80,7 +80,7 @@ def _():
     contains(run(client, "import os.nothing"), "exit code 1")
     contains(run(client, "import isOdd from 'is-odd'; console.log(isOdd(3))", "typescript"), "\nis-odd is not installed: install_package")
     said = timeless(run(client, "echo begun; sleep 250", "bash", timeout=5))
-    equal(said, "begun\n\nstopped after N s: timeout allows up to 300")
+    equal(said, "begun\n\nstopped after N s: timeoutMs allows up to 300000")
     said = timeless(run(client, "print('start', flush=True)\na = []\nwhile True: a.append(bytearray(1 << 20))"))
     equal(said, "start\n\nended: out of memory, N s")
 
@@ -229,9 +229,15 @@ def _():
     said = timeless(text(client, "exec", sandboxId=made["sandboxId"], commands=["echo one", "false", "echo never"]))
     equal(said, "$ echo one\none\nexit code 0, N s\n$ false\n\nexit code 1, N s")
     said = text(client, "exec", sandboxId=made["sandboxId"], command="seq 1 20000")
-    check(len(said) < KEEP, f"{len(said)} characters")
+    check(len(said) < KEEP + 300, f"{len(said)} characters")
     contains(said, "bytes left out ...]\n")
-    check(said.endswith("\nto see all output, write it to a file and read_file that"), said[-100:])
+    rest = re.search(r"\nmore output: get_run with runId ([0-9a-f]{24}) and sinceByte (\d+)$", said)
+    check(rest, said[-200:])
+    contains(text(client, "get_run", runId=rest.group(1), sinceByte=int(rest.group(2))), "\n3000\n")
+    said = text(client, "exec", sandboxId=made["sandboxId"], command="echo begun; sleep 250", waitMs=500)
+    run_id = re.search(r"^begun\n\nstill running.*\nget_run with runId ([0-9a-f]{24}) and sinceByte 6 brings the rest", said).group(1)
+    contains(text(client, "cancel_run", runId=run_id), "begun\n\ncancelled, ")
+    equal(timeless(text(client, "exec", sandboxId=made["sandboxId"], command="true")), "exit code 0, N s")
     equal(json.loads(text(client, "close_sandbox", sandboxId=made["sandboxId"]))["status"], "closed")
 
 

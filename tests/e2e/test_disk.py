@@ -122,7 +122,7 @@ def _():
     site = _site(SANDBOX_QUOTA="32m")
     client = _owner(site)
     sandbox = client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"})["sandboxId"]
-    result = client.structured("exec", {"sandboxId": sandbox, "command": "fallocate -l 100M big; echo made; sleep 50", "timeout": 60})
+    result = client.structured("exec", {"sandboxId": sandbox, "command": "fallocate -l 100M big; echo made; sleep 50", "timeoutMs": 60000})
     row = result["results"][-1]
     equal((row["status"], result["success"]), ("disk_limit", False))
     check(row["stdout"] in ("made\n", ""), row["stdout"])  # a look may come in between

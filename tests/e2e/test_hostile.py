@@ -151,13 +151,13 @@ def _():
 @test("five gigabytes of output leave the worker's and the run child's memory flat (H-11, H-52)", timeout=240)
 def _():
     binary = clone.started().folder + "/build/sandcgi"
-    site = sites.own({"SANDBOX_OUTPUT_MAX": "0", "SANDBOX_CPUS": "2", "SANDBOX_TIMEOUT_MAX": "500s"}, binary=binary)
+    site = sites.own({"SANDBOX_OUTPUT_MAX": "0", "SANDBOX_CPUS": "2", "SANDBOX_TIMEOUT_MAX": "500s", "SANDBOX_WAIT_MAX": "500s"}, binary=binary)
     client = sites.new_conversation(site.client(timeout=530))
     client.run("true", "bash")
     before = max(map(procs.private_memory, site.workers()))
     results, workers, children = [], [], []
     thread = threading.Thread(target=lambda: results.append(
-        client.run("yes 0123456789012345678901234567890123456789 | head -c 5G", "bash", timeout=500, waitMs=0)))
+        client.run("yes 0123456789012345678901234567890123456789 | head -c 5G", "bash", timeout=500, waitMs=500000)))
     thread.start()
     while thread.is_alive():
         workers.append(max(map(procs.private_memory, site.workers()), default=0))

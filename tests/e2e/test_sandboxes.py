@@ -8,10 +8,11 @@ import time
 
 import engine
 import procs
+import runs
 import schema
 import sites
 from harness import Failed, Skip, check, contains, equal, test, wait_until
-from mcp import ToolError
+from mcp import ToolError, timed
 
 # What is said of a server that is not there, or ended meanwhile.
 AWAY = ("supervisor ended; try again", "no process listens there", "502", "503")
@@ -38,7 +39,7 @@ def _create(client, language="bash", **more):
 
 
 def _exec(client, sandbox, *commands, **more):
-    return client.structured("exec", {"sandboxId": sandbox, "commands": list(commands)} | more)
+    return client.structured("exec", {"sandboxId": sandbox, "commands": list(commands)} | timed(more))
 
 
 def _out(client, sandbox, command, **more):
@@ -166,7 +167,7 @@ def _():
     sandbox = _create(client)
     impatient = client.fresh()
     thread, answers = _in_background(lambda: impatient.modern(
-        "tools/call", {"name": "exec", "arguments": {"sandboxId": sandbox, "command": "echo $$ > pid; exec sleep 300", "timeout": 200}}))
+        "tools/call", {"name": "exec", "arguments": {"sandboxId": sandbox, "command": "echo $$ > pid; exec sleep 300", "timeoutMs": 200000}}))
     wait_until(lambda: _out(client, sandbox, "cat pid 2>/dev/null || true"), 15, "it runs")
     impatient._connection.sock.shutdown(2)  # pylint: disable=protected-access
     thread.join(15)
@@ -175,13 +176,77 @@ def _():
     _close(client, sandbox)
 
 
+WAITS = "echo begun; while [ ! -e {0} ]; do sleep 0.1; done; echo done"
+
+
+def _ended(client, run_id):
+    """The result of a run that is about to end."""
+    return wait_until(lambda: next((one for one in [runs.look(client, run_id, waitMs=5000)] if one["status"] != "running"), None), 30,
+                      f"{run_id} ends")
+
+
+@test("a command outlives its call's wait: get_run, list_runs and cancel_run know it as any run", timeout=120)
+def _():
+    client = _client()
+    sandbox = _create(client)
+    first = _exec(client, sandbox, WAITS.format("go"), "echo next > made", waitMs=500, timeout=200)
+    run_id = first["runId"]
+    equal((first["status"], first["output"], first["nextByte"], first["success"]), ("running", "begun\n", 6, False))
+    for way in ({"waitMs": 0}, {"background": True}):
+        began = time.monotonic()
+        other = _exec(client, sandbox, "sleep 300", **way)
+        check(time.monotonic() - began < 5, "it is answered at once")
+        equal(other["status"], "running")
+        equal(runs.cancel(client, other["runId"])["results"][0]["status"], "cancelled")
+    rows = {row["runId"]: (row["status"], row["language"]) for row in runs.listed(client)}
+    equal(rows[run_id], ("running", "sh"))
+    equal(runs.look(client, run_id, sinceByte=0, waitMs=0)["newOutput"], "begun\n")
+    _out(client, sandbox, "touch go")
+    end = _ended(client, run_id)
+    equal((end["status"], end["success"], [row["stdout"] for row in end["results"]]), ("ok", True, ["begun\ndone\n", ""]))
+    check("made" in [file["name"] for file in end["files"]], end["files"])
+    equal(runs.look(client, run_id, sinceByte=6)["newOutput"], "done\n")
+    equal(runs.cancel(client, run_id)["status"], "ok", "one that is over stays as it is")
+    equal({row["runId"]: row["status"] for row in runs.listed(client)}[run_id], "ok")
+    contains(_other(_site()).tool_error("get_run", {"runId": run_id}), "no such run")
+    _close(client, sandbox)
+    equal(runs.look(client, run_id)["status"], "ok", "the result outlives the sandbox")
+
+
+@test("a client that leaves loses nothing of its command", timeout=120)
+def _():
+    client = _client()
+    sandbox = _create(client)
+    connection = client.begin_legacy("exec", {"sandboxId": sandbox, "command": "echo $$ > pid; " + WAITS.format("go")})
+    wait_until(lambda: _out(client, sandbox, "cat pid 2>/dev/null || true"), 15, "it runs")
+    connection.close()
+    row = wait_until(lambda: next(iter(runs.listed(client, conversationId=client.conversation)), None), 15, "it is kept")
+    _out(client, sandbox, "touch go")
+    equal(_ended(client, row["runId"])["output"], "begun\ndone\n")
+    _close(client, sandbox)
+
+
+@test("a session's program outlives its call's wait, and keeps the variables", timeout=120)
+def _():
+    client = _client()
+    first = client.run("import time\nprint('begun', flush=True)\ntime.sleep(3)\nx = 7\nprint('done')", session=True, waitMs=1500, timeout=60)
+    equal(first["status"], "running")
+    end = _ended(client, first["runId"])
+    equal((end["status"], end["output"], end["sessionStarted"]), ("ok", "begun\ndone\n", True))
+    second = client.run("print(x)", session=True, background=True)
+    equal(_ended(client, second["runId"])["stdout"], "7\n")
+
+
 @test("exec's arguments are checked by name, and its results fit its schema")
 def _():
     client = _client()
     sandbox = _create(client)
     contains(client.tool_error("exec", {"sandboxId": sandbox}), "command")
     contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "commands": ["y"]}), "command")
-    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "timeout": 100000}), "timeout")
+    for time_ms in (100000000, 0, 30):
+        contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "timeoutMs": time_ms}),
+                 "argument 'timeoutMs' must be from 1000 to 300000 milliseconds")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "timeout": 30}), "unknown argument 'timeout'; there are: ")
     contains(client.tool_error("exec", {"sandboxId": sandbox, "commands": ["x"] * 21}), "commands")
     contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "environment": {"LD_PRELOAD": "x"}}), "LD_PRELOAD")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation}), "language")
@@ -283,7 +348,7 @@ def _():
 def _():
     client = _client()
     sandbox = _create(client)
-    thread, answers = _in_background(lambda: client.fresh().tool("exec", {"sandboxId": sandbox, "command": "sleep 300", "timeout": 200}))
+    thread, answers = _in_background(lambda: client.fresh().tool("exec", {"sandboxId": sandbox, "command": "sleep 300", "timeoutMs": 200000}))
     time.sleep(1)
     equal(_close(client, sandbox)["status"], "closed")
     thread.join(15)
@@ -297,7 +362,7 @@ def _():
 def _():
     site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="3s", SANDBOX_PERSISTENT_IDLE="20s")
     client = _client(site)
-    sandbox = _create(client, idleTimeout=10)
+    sandbox = _create(client, idleTimeoutMs=10000)
     _out(client, sandbox, "(while :; do echo x >> /tmp/beat; sleep 0.1; done) >/dev/null 2>&1 & true")
     _wait_status(client, sandbox, "paused")
     equal(engine.api("GET", f"/containers/{_container(site, sandbox)}/json")["State"]["Paused"], True)
@@ -313,7 +378,7 @@ def _():
     site = sites.with_settings(SANDBOX_PERSISTENT_TOTAL="4s")
     client = _client(site)
     sandbox = _create(client)
-    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "sleep 60", "timeout": 50}), "expired")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "sleep 60", "timeoutMs": 50000}), "expired")
     _gone(site, sandbox, 10)
     equal(_status(client, sandbox), "expired")
 
@@ -549,6 +614,6 @@ def _():
 def _():
     client = _client()
     contains(client.run_error("1", "bash", session=True), "python and typescript")
-    for more in ({"stdin": "x"}, {"args": ["x"]}, {"background": True}, {"environment": {"A": "b"}}):
+    for more in ({"stdin": "x"}, {"args": ["x"]}, {"environment": {"A": "b"}}):
         contains(client.run_error("1", "python", session=True, **more), "session")
     check(_site().process.poll() is None, "the server is gone")

@@ -11,7 +11,7 @@ import procs
 import schema
 import sites
 from harness import PATIENCE, at_test_end, check, contains, equal, test, wait_until
-from mcp import MODERN
+from mcp import MODERN, timed
 
 META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
 
@@ -77,7 +77,7 @@ class Client:
 
 
 def _run(code, conversation="stdio", meta=None, **more):
-    params = {"name": "run_code", "arguments": {"conversationId": conversation, "language": "bash", "code": code} | more}
+    params = {"name": "run_code", "arguments": {"conversationId": conversation, "language": "bash", "code": code} | timed(more)}
     if meta:
         params["_meta"] = meta
     return {"method": "tools/call", "params": params}
@@ -89,7 +89,7 @@ def _cancel(id_):
 
 def _long_run(meta=None):
     """Waits for its end."""
-    return _run("sleep 250", meta=meta, timeout=280, waitMs=0)
+    return _run("sleep 250", meta=meta, timeout=280, waitMs=280000)
 
 
 def _output(answer):

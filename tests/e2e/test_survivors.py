@@ -80,7 +80,7 @@ def _():
 
     def execute(client, sandbox, language, code):
         try:
-            result = client.structured("exec", {"sandboxId": sandbox, "command": SHELLS[language], "stdin": code, "timeout": 10})
+            result = client.structured("exec", {"sandboxId": sandbox, "command": SHELLS[language], "stdin": code, "timeoutMs": 10000})
         except ToolError:  # what ran before has ended the container
             return ""
         return result["results"][-1]["stdout"] if result.get("results") else ""

@@ -387,11 +387,11 @@ def _():
                       ("stdin", "x" * ((1 << 20) + 1)), ("conversationId", "abc\n"), ("conversationId", ""),
                       ("conversationId", "x" * 257), ("nonsense", 1)):
         contains(client.tool_error("run_code", good | {name: bad}), name, f"{name}={str(bad)[:30]}")
-    contains(client.tool_error("run_code", good | {"timeout": 301}), "300")
+    contains(client.tool_error("run_code", good | {"timeoutMs": 301000}), "from 1000 to 300000 milliseconds")
     text = client.tool_error("run_code", good | {"language": "cobol"})
     for language in ("bash", "python", "typescript"):
         contains(text, language)
-    equal(client.tool("run_code", good | {"timeout": None, "args": None, "network": None})["structuredContent"]["status"], "ok")
+    equal(client.tool("run_code", good | {"timeoutMs": None, "args": None, "network": None})["structuredContent"]["status"], "ok")
 
 
 @test("the shortest and fractional timeouts hold")

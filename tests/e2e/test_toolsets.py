@@ -110,7 +110,7 @@ def _():
     check(all(name.startswith("box_") for name in rows), rows)
     gone = {f"box_{name}" for name in ("install_package", "import_url", "create_sandbox", "exec", "reset_session")}
     check(not gone & set(rows), rows)
-    equal(set(rows["box_run_code"]["inputSchema"]["properties"]), {"language", "code", "conversationId", "timeout"})
+    equal(set(rows["box_run_code"]["inputSchema"]["properties"]), {"language", "code", "conversationId", "timeoutMs"})
     for name in ("box_run_code", "run_code"):
         contains(_text(_call(site.client(), name, language="bash", code="echo works")), "works")
     contains(_call(site.client(), "box_import_url", url="https://example.org"), "switched off")

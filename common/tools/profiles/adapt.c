@@ -55,6 +55,7 @@ int adapt_call(const struct mcp_tool_call *c, const struct mcp_tool *tool, json_
     call.tool = tool;
     call.arguments = arguments;
     call.can_task = false;
+    call.to_its_end = true; /* their clients know no run that goes on */
     args_call(&call, inner);
     if (!mcp_need_is_empty(&inner->need)) {
         out->need = inner->need;

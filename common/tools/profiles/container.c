@@ -305,8 +305,8 @@ static int exec_some(const struct container_call *s, size_t first, struct buf *t
         json_array_append(commands, json_array_get(all, i)); /* shared, never changed */
     if (adapt_call(s->mcp, &tool_exec,
                    json_pack("{s:s, s:o, s:s, s:I}", "sandboxId", s->psandbox, "commands", commands,
-                             "cwd", CONTAINER_FOLDER, "timeout",
-                             (json_int_t)(app->limits.timeout_max_ms / 1000)),
+                             "cwd", CONTAINER_FOLDER, "timeoutMs",
+                             (json_int_t)app->limits.timeout_max_ms),
                    &inner, s->out, &object, e) < 0)
         return -1;
     *more = i < s->a.commands.n && json_is_true(json_object_get(object, "success"));

@@ -43,9 +43,8 @@ static int run_ours(const struct mcp_tool_call *c, const char *conversation, con
                     json_t **result, struct err *e)
 {
     return adapt_call(c, &tool_run_code,
-                      json_pack("{s:s, s:s, s:s%, s:b, s:i}", "conversationId", conversation,
-                                "language", LANGUAGE, "code", code, len, "session", session,
-                                "waitMs", 0),
+                      json_pack("{s:s, s:s, s:s%, s:b}", "conversationId", conversation, "language",
+                                LANGUAGE, "code", code, len, "session", session),
                       inner, out, result, e);
 }
 
@@ -277,8 +276,8 @@ static void install_tool(const struct mcp_tool_call *c, struct mcp_result *out)
     if (!interpreter_begin_active(&s, package_arguments))
         return;
     if (adapt_call(c, &tool_install_package,
-                   json_pack("{s:s, s:s, s:[s], s:i}", "conversationId", s.a.session, "language",
-                             "python", "packages", s.a.package, "waitMs", 0),
+                   json_pack("{s:s, s:s, s:[s]}", "conversationId", s.a.session, "language",
+                             "python", "packages", s.a.package),
                    &inner, out, &result, &e) < 0)
         error = json_string(interpreter_text(&e));
     else

@@ -341,9 +341,8 @@ static int chart_draw(const struct interpreter_call *s, const struct chart *char
     json_auto_t *problem = NULL;
 
     if (adapt_call(s->mcp, &tool_run_code,
-                   json_pack("{s:s, s:s, s:s, s:o, s:i}", "conversationId", s->a.session,
-                             "language", "python", "code", charts_py, "stdin",
-                             chart_input_new(s, chart, name), "waitMs", 0),
+                   json_pack("{s:s, s:s, s:s, s:o}", "conversationId", s->a.session, "language",
+                             "python", "code", charts_py, "stdin", chart_input_new(s, chart, name)),
                    &inner, s->out, &result, &e) < 0)
         problem = json_string(interpreter_text(&e));
     else

@@ -173,7 +173,6 @@ static void run(const struct mcp_tool_call *c, struct mcp_result *out)
         return;
     /* Our run_code has all of these arguments, too. */
     arguments = adapt_known(run_arguments, c->arguments);
-    json_object_set_new(arguments, "waitMs", json_integer(0)); /* its clients wait for the end */
     if (adapt_call(c, &tool_run_code, arguments, &inner, out, &object, &e) == 0)
         tell_run(c, &inner, out);
     else if (e.kind != ERR_NONE)

@@ -288,9 +288,9 @@ static void session_run(const struct mcp_tool_call *c, struct mcp_result *out)
 
     if (!session_begin(&s, session_run_arguments, false))
         return;
-    json_t *arguments = json_pack("{s:s, s:s, s:O, s:i, s:I}", "conversationId", s.id, "language",
-                                  "python", "code", json_object_get(s.known, "code"), "waitMs", 0,
-                                  "timeout", (json_int_t)(timeout_of(c->app) / 1000));
+    json_t *arguments = json_pack("{s:s, s:s, s:O, s:I}", "conversationId", s.id, "language",
+                                  "python", "code", json_object_get(s.known, "code"), "timeoutMs",
+                                  (json_int_t)timeout_of(c->app));
     if (adapt_call(c, &tool_run_code, arguments, &inner, out, &result, &e) < 0) {
         const struct session_codes codes = {.busy = e.kind == ERR_BUSY ? busy_code(&s) : NULL};
         if (e.kind != ERR_NONE)

@@ -45,10 +45,10 @@ static const struct arg_row install_package_arguments[] = {
             .max = (uint64_t)INDEX_PACKAGES_MAX * INDEX_PACKAGE_MAX,
             .max_items = INDEX_PACKAGES_MAX,
             .help = "As for pip or npm: \"polars\", \"httpx[http2]>=0.27\", \"@types/node@^22\"."),
-    ARG_ROW(struct install, timeout_ms, "timeout", ARG_SECONDS,
+    ARG_ROW(struct install, timeout_ms, "timeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(timeout_max_ms),
             .initial_setting = ARG_SETTING(timeout_max_ms), .listed = args_unlisted,
-            .help = "Seconds after which the installation is stopped."),
+            .help = "Until the installation is stopped."),
     RUN_WAIT_ROW(struct install),
     {0},
 };
@@ -82,12 +82,9 @@ static json_t *install_start(const struct mcp_tool_call *c, const struct install
         .n_args = i->packages.n,
     };
     struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
-    struct broker_run_options options = {
-        .options = {.wait_ms = i->wait_ms.given ? i->wait_ms.value : app->limits.wait_ms,
-                    .detach = c->leave_fd >= 0,
-                    .keep_over = c->in_text ? detail_room(c, NULL) : 0,
-                    .cancel_on_disconnect = c->single_client},
-        .callbacks = {.busy = busy}};
+    const struct run_waiting how = {.wait_ms = i->wait_ms};
+    struct broker_run_options options = {.options = run_options_of(c, &how),
+                                         .callbacks = {.busy = busy}};
     struct run_life life;
 
     client.leave_fd = c->leave_fd;

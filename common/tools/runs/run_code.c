@@ -15,7 +15,6 @@
 
 #define ARGS_MAX_BYTES (64 * 1024)
 #define ARGS_MAX       64
-#define TASK_AFTER_MS  3000 /* a program that runs longer becomes a task, where it can */
 
 struct run_code {
     const char *conversation;
@@ -43,9 +42,9 @@ static const struct arg_row run_code_arguments[] = {
             .help = "Keep variables for the next call with session (not bash)."),
     ARG_ROW(struct run_code, network, "network", ARG_BOOL, .listed = tools_have_network,
             .help = "It needs the internet."),
-    ARG_ROW(struct run_code, timeout_ms, "timeout", ARG_SECONDS,
+    ARG_ROW(struct run_code, timeout_ms, "timeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(timeout_max_ms), .initial_setting = ARG_SETTING(timeout_ms),
-            .help = "Seconds until it is stopped."),
+            .help = "Until it is stopped."),
     ARG_ROW(struct run_code, background, "background", ARG_BOOL, .listed = tools_have_background,
             .help = "Answer at once, with a runId for get_run."),
     ARG_ROW(struct run_code, input, "stdin", ARG_TEXT, .max_setting = ARG_SETTING(stdin_max),
@@ -73,9 +72,8 @@ static char *run_code_describe(void *app)
                       "links, pictures and open matplotlib figures.\n"
                       "- Print what you want to see: a last line's value is not shown.\n"
                       "- Files in the working directory /data stay with the conversationId.");
-    if (a->limits.wait_ms > 0)
-        buf_addf(&out, "\n- Longer than %g s: it goes on, get_run has the rest.",
-                 (double)a->limits.wait_ms / 1000.0);
+    buf_addf(&out, "\n- Longer than %g s: it goes on, get_run has the rest.",
+             (double)a->limits.wait_ms / 1000.0);
     if (a->limits.network_ask)
         buf_add_str(&out, "\n- network: only if the user agrees.");
     runners_describe(
@@ -87,26 +85,12 @@ static char *run_code_describe(void *app)
 
 static int run_code_check(const struct mcp_tool_call *c, struct run_code *r, struct err *e)
 {
-    if (r->session && (r->background || r->input.len > 0 || r->args.n > 0 || r->environment.n > 0))
+    if (r->session && (r->input.len > 0 || r->args.n > 0 || r->environment.n > 0))
         return err_set(e, ERR_INVALID,
-                       "argument 'session': goes with none of background, stdin, args and "
-                       "environment");
+                       "argument 'session': goes with none of stdin, args and environment");
     if (env_filter(&r->environment, e) < 0)
         return -1;
     return permit_network(c, r->network, &r->tier, e);
-}
-
-/* How long the answer may take. A client that takes tasks need not wait for long, unless it imports
- * output as it comes. */
-static uint64_t run_code_wait_ms(const struct mcp_tool_call *c, const struct run_code *r)
-{
-    const struct tools_app *app = c->app;
-
-    if (r->session)
-        return 0;
-    if (r->wait_ms.given)
-        return r->wait_ms.value;
-    return c->can_task && !mcp_progress_wanted(c->channel) ? TASK_AFTER_MS : app->limits.wait_ms;
 }
 
 static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_code *r,
@@ -131,18 +115,13 @@ static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_co
     struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
     json_auto_t *imports = imports_of(r->language, r->code);
     AUTO_FREE char *subject = mem_printf("The %s program", r->language);
+    const struct run_waiting how = {r->wait_ms, r->background, true, r->detail};
     struct broker_run_options options = {
-        .options = {.wait_ms = run_code_wait_ms(c, r),
-                    .background = r->background,
-                    .detach = c->leave_fd >= 0,
-                    .cancel_on_disconnect = c->single_client,
-                    .session = r->session,
-                    .keep_over = c->in_text ? detail_room(c, r->detail) : 0,
-                    .imports = imports},
-        .callbacks = {.busy = busy},
-        .open_files = open_files};
+        .options = run_options_of(c, &how), .callbacks = {.busy = busy}, .open_files = open_files};
     struct run_life life;
 
+    options.options.session = r->session;
+    options.options.imports = imports;
     client.leave_fd = c->leave_fd;
     run_life_begin(&life, c, subject, r->timeout_ms ? r->timeout_ms : app->limits.timeout_ms,
                    &client, &options.callbacks);

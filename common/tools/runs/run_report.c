@@ -11,15 +11,17 @@
 #include "common/tools/list.h"
 #include "common/tools/runs/run_files.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define POLL_MS      1000 /* how often a client should call tasks/get */
-#define BRIEF_MS     1000 /* limit of a request for a notification: others wait behind it */
-#define TICK_MS      500  /* where progress is wanted */
-#define IDLE_TICK_MS 5000 /* where it is not */
-#define SILENCE_MS   3000 /* before a sign of life */
+#define TASK_AFTER_MS 3000 /* what runs longer becomes a task, where it can */
+#define POLL_MS       1000 /* how often a client should call tasks/get */
+#define BRIEF_MS      1000 /* limit of a request for a notification: others wait behind it */
+#define TICK_MS       500  /* where progress is wanted */
+#define IDLE_TICK_MS  5000 /* where it is not */
+#define SILENCE_MS    3000 /* before a sign of life */
 
 const char *run_report_status(const json_t *result)
 {
@@ -96,6 +98,25 @@ void run_report_busy(const struct err *e, const struct broker_busy *busy, struct
 }
 
 /* ---- while the call waits ---- */
+
+/* A client that takes tasks need not wait for long, unless it imports output as it comes. */
+struct run_options run_options_of(const struct mcp_tool_call *c, const struct run_waiting *how)
+{
+    const struct tools_app *app = c->app;
+    const bool task = how->may_task && c->can_task && !mcp_progress_wanted(c->channel);
+    const bool at_once = how->background || (how->wait_ms.given && how->wait_ms.value == 0);
+    struct run_options options = {.detach = c->leave_fd >= 0,
+                                  .cancel_on_disconnect = c->single_client,
+                                  .keep_over = c->in_text ? detail_room(c, how->detail) : 0};
+
+    if (c->to_its_end)
+        return options;
+    options.background = at_once;
+    options.wait_ms = how->wait_ms.given ? how->wait_ms.value
+                      : task             ? TASK_AFTER_MS
+                                         : app->limits.wait_ms;
+    return options;
+}
 
 static double seconds_of(const struct run_life *l)
 {

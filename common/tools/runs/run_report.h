@@ -7,6 +7,7 @@
 
 #include "common/mcp/features/tool.h"
 #include "common/protocol/client_call.h"
+#include "common/tools/args.h"
 #include "common/tools/runs/run_words.h"
 
 /* Zeros are the default. */
@@ -28,6 +29,17 @@ void run_report_busy(const struct err *e, const struct broker_busy *busy, struct
 /* "running", "ok", …; "" when the result has none. */
 const char *run_report_status(const json_t *result);
 bool run_report_has_status(const json_t *result, const char *status);
+
+/* How a call that runs something wants to wait. */
+struct run_waiting {
+    struct arg_integer wait_ms; /* 0: the answer comes at once */
+    bool background;            /* the same */
+    bool may_task;              /* the tool makes a task of what goes on */
+    const char *detail;         /* the call's */
+};
+
+/* wait_ms, background, detach, cancel_on_disconnect and keep_over for the call. */
+struct run_options run_options_of(const struct mcp_tool_call *c, const struct run_waiting *how);
 
 struct run_life {
     const struct mcp_tool_call *call;

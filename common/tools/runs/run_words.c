@@ -13,6 +13,8 @@
 #define SAID_MAX     4096
 #define ADVICE_BYTES 4096 /* at the end of the output */
 #define MODULE_MAX   100
+#define COMMAND_SAID 100 /* bytes */
+#define TEXT_MAX     (128u * 1024 * 1024)
 
 static json_int_t number_of(const json_t *result, const char *name)
 {
@@ -26,7 +28,7 @@ static bool has(const json_t *result, const char *name)
 
 /* ---- how it ended ---- */
 
-void run_words_end(struct buf *line, const struct mcp_tool_call *c, const json_t *row)
+static void words_end(struct buf *line, const struct mcp_tool_call *c, const json_t *row)
 {
     static const char *const ends[][2] = {
         {"out_of_memory", "ended: out of memory"},
@@ -44,7 +46,7 @@ void run_words_end(struct buf *line, const struct mcp_tool_call *c, const json_t
     if (status && strcmp(status, "timeout") == 0) {
         buf_add_str(line, "stopped after ");
         words_time(line, ms);
-        buf_addf(line, ": timeout allows up to %" PRIu64, limits->timeout_max_ms / 1000);
+        buf_addf(line, ": timeoutMs allows up to %" PRIu64, limits->timeout_max_ms);
         return;
     }
     for (size_t i = 0; status && !end && i < ARRAY_LEN(ends); i++)
@@ -88,7 +90,7 @@ static void say_end(const struct mcp_tool_call *c, const json_t *result, bool fu
     const char *reason = json_get_string(result, "reason");
     AUTO_BUF struct buf line = BUF_INIT(SAID_MAX);
 
-    run_words_end(&line, c, result);
+    words_end(&line, c, result);
     if (reason)
         buf_addf(&line, ": %s", reason);
     if (full)
@@ -116,8 +118,9 @@ static bool quoted_after(const char *text, size_t len, const char *mark, char ou
     return n > 0;
 }
 
-void run_words_advise(struct mcp_result *out, const struct mcp_tool_call *c, const char *text,
-                      size_t len)
+/* The advice that the end of what was printed calls for, such as what is not installed. */
+static void advise(struct mcp_result *out, const struct mcp_tool_call *c, const char *text,
+                   size_t len)
 {
     static const char *const marks[] = {"ModuleNotFoundError: No module named ",
                                         "error: Cannot find package ",
@@ -151,11 +154,6 @@ static void advise_running(const json_t *result, json_int_t from, struct mcp_res
     mcp_result_say(out, "%s", buf_str(&line));
 }
 
-void run_words_advise_cut(struct mcp_result *out)
-{
-    mcp_result_say(out, "to see all output, write it to a file and read_file that");
-}
-
 /* How to see what was cut, from byte from on; 0: nothing was. */
 static void advise_rest(const json_t *result, json_int_t from, struct mcp_result *out)
 {
@@ -166,7 +164,7 @@ static void advise_rest(const json_t *result, json_int_t from, struct mcp_result
                        "more output: get_run with runId %s and sinceByte %" JSON_INTEGER_FORMAT, id,
                        from);
     else if (from > 0)
-        run_words_advise_cut(out);
+        mcp_result_say(out, "to see all output, write it to a file and read_file that");
 }
 
 static bool is(const json_t *result, const char *status)
@@ -187,10 +185,10 @@ static void say_next(const struct mcp_tool_call *c, const json_t *result, const 
         advise_rest(result, rest_from, out);
     if (is(result, "ok") && json_string_length(output) == 0 &&
         json_array_size(json_object_get(result, "files")) == 0 &&
-        !json_object_get(result, "newOutput"))
+        !json_object_get(result, "newOutput") && !json_object_get(result, "results"))
         mcp_result_say(out, "printed nothing: print what you want to see");
     if (is(result, "error"))
-        run_words_advise(out, c, json_string_value(output), json_string_length(output));
+        advise(out, c, json_string_value(output), json_string_length(output));
     if (note)
         mcp_result_say(out, "%s", note);
 }
@@ -228,14 +226,56 @@ static json_int_t show_output(const struct mcp_tool_call *c, const char *detail,
     return head > 0 ? bytes_of(text, head) : json_get_bool(all, "truncated", 0) ? 1 : 0;
 }
 
+/* What a command printed, and how it ended; the last one's end is said at the end.
+ * true: not all was shown. */
+static bool show_command(const struct mcp_tool_call *c, const json_t *row, bool last, size_t room,
+                         struct buf *text)
+{
+    static const char *const streams[] = {"stdout", "stderr"};
+    const char *command = json_get_string(row, "command");
+    bool cut = false;
+
+    buf_addf(text, "$ %.*s\n", COMMAND_SAID, command ? command : "");
+    for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+        const json_t *stream = json_object_get(row, streams[i]);
+        const char *printed = json_string_value(stream);
+
+        cut |= words_cut(text, printed ? printed : "", json_string_length(stream), room) > 0;
+        if (text->len > 0 && text->data[text->len - 1] != '\n')
+            buf_add_char(text, '\n');
+    }
+    if (!last) {
+        words_end(text, c, row);
+        buf_add_char(text, '\n');
+    }
+    return cut;
+}
+
+/* Several commands, each with what it printed; returns as show_output. */
+static json_int_t show_commands(const struct mcp_tool_call *c, const char *detail,
+                                const json_t *rows, struct mcp_result *out)
+{
+    const size_t n = json_array_size(rows), room = detail_room(c, detail) / (2 * n);
+    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+    bool cut = false;
+
+    for (size_t i = 0; i < n; i++)
+        cut |= show_command(c, json_array_get(rows, i), i == n - 1, room, &text);
+    mcp_result_show(out, buf_str(&text), text.len);
+    return cut;
+}
+
 void run_words(const struct mcp_tool_call *c, const struct run_wording *how, const json_t *result,
                struct mcp_result *out)
 {
     const json_t *fresh = json_object_get(result, "newOutput");
     const json_t *output = fresh ? fresh : json_object_get(result, "output");
+    const json_t *rows = json_object_get(result, "results");
     json_int_t rest_from = 0;
 
-    if (!how->no_output)
+    if (!fresh && json_array_size(rows) > 1)
+        rest_from = show_commands(c, how->detail, rows, out);
+    else if (!how->no_output)
         rest_from = show_output(c, how->detail, result, output, out);
     say_end(c, result, detail_is_full(how->detail), out);
     say_next(c, result, output, rest_from, out);

@@ -31,8 +31,7 @@ static const struct arg_row get_run_arguments[] = {
     ARG_ROW(
         struct run_arguments, wait_ms, "waitMs", ARG_INTEGER,
         .max_setting = ARG_SETTING(wait_max_ms),
-        .help =
-            "Milliseconds to wait for its end, with sinceByte for new output. 0: answer at once."),
+        .help = "How long to wait for its end, with sinceByte for new output. 0: answer at once."),
     DETAIL_ROW(struct run_arguments),
     {0},
 };
@@ -44,13 +43,12 @@ static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_re
     const struct tools_app *app = c->app;
     /* A cancelled get_run does not cancel the run. */
     struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
-    /* Without wait_ms runs are waited for to their end; get_run still answers after wait_max_ms. */
-    uint64_t usual_ms = app->limits.wait_ms > 0 ? app->limits.wait_ms : app->limits.wait_max_ms;
     struct run_life life;
     struct broker_poll_options poll = {.since_given = g->since_byte.given,
                                        .since_byte = g->since_byte.value,
                                        .new_max = c->in_text ? detail_room(c, g->detail) : 0,
-                                       .wait_ms = g->wait_ms.given ? g->wait_ms.value : usual_ms};
+                                       .wait_ms = g->wait_ms.given ? g->wait_ms.value
+                                                                   : app->limits.wait_ms};
     json_t *result;
 
     client.leave_fd = c->leave_fd;
@@ -65,8 +63,8 @@ static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_re
 const struct mcp_tool tool_get_run = {
     .name = "get_run",
     .title = "Get a run",
-    .description = "Continues a run_code or install_package that still ran when it was answered: "
-                   "waits for its end and returns what run_code returns, or the output so far.",
+    .description = "Continues a run_code, exec or install_package that still ran when it was "
+                   "answered: waits for its end and returns its answer, or the output so far.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_run,
     ARGS_TABLE(get_run_arguments, struct run_arguments),

@@ -13,7 +13,6 @@
 #include "common/tools/runs/permit.h"
 #include "common/tools/runs/run_files.h"
 #include "common/tools/runs/run_report.h"
-#include "common/tools/runs/run_words.h"
 #include "common/tools/tools_app.h"
 #include "common/tools/words.h"
 
@@ -39,10 +38,10 @@ static const struct arg_row create_sandbox_arguments[] = {
             .help = "Instead of language: a container image that this server allows."),
     ARG_ROW(struct create_sandbox, network, "network", ARG_BOOL, .listed = tools_have_network,
             .help = "Give everything in it access to the network."),
-    ARG_ROW(struct create_sandbox, idle_ms, "idleTimeout", ARG_SECONDS,
+    ARG_ROW(struct create_sandbox, idle_ms, "idleTimeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(persistent.idle_ms),
             .initial_setting = ARG_SETTING(persistent.idle_ms),
-            .help = "Seconds without a call after which it is closed."),
+            .help = "Without a call for so long, it is closed."),
     {0},
 };
 
@@ -61,7 +60,7 @@ static char *create_describe(void *app)
                  " After %g seconds without a call everything in it is frozen until the next call.",
                  (double)limits->persistent.pause_ms / 1000.0);
     buf_addf(&out,
-             " It is closed when unused for idleTimeout, and in any case after %g hours; "
+             " It is closed when unused for idleTimeoutMs, and in any case after %g hours; "
              "close_sandbox it when it is not needed any more.",
              (double)limits->persistent.total_ms / 3600000.0);
     return buf_take(&out);
@@ -108,14 +107,14 @@ const struct mcp_tool tool_create_sandbox = {
 
 #define COMMANDS_BYTES (1024 * 1024)
 #define CWD_MAX        4096
-#define COMMAND_SAID   100
-#define TEXT_MAX       (128u * 1024 * 1024)
 
 struct exec {
     const char *psandbox_id, *command;
     struct arg_list commands;
     const char *cwd;
     uint64_t timeout_ms;
+    struct arg_integer wait_ms;
+    bool background;
     struct arg_map environment;
     struct run_text input;
     const char *detail;
@@ -135,9 +134,12 @@ static const struct arg_row exec_arguments[] = {
     ARG_ROW(
         struct exec, cwd, "cwd", ARG_STRING, .max = CWD_MAX,
         .help = "The directory to run in: an absolute path, or one below /data. Default /data."),
-    ARG_ROW(struct exec, timeout_ms, "timeout", ARG_SECONDS,
+    ARG_ROW(struct exec, timeout_ms, "timeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(timeout_max_ms), .initial_setting = ARG_SETTING(timeout_ms),
-            .help = "Seconds that all commands of this call may take together."),
+            .help = "What all commands of this call may take together."),
+    ARG_ROW(struct exec, background, "background", ARG_BOOL, .listed = tools_have_background,
+            .help = "Answer at once, with a runId for get_run."),
+    RUN_WAIT_ROW(struct exec),
     ARG_ROW(struct exec, environment, "environment", ARG_MAP, .max_setting = ARG_SETTING(env_max),
             .max_items = ENV_MAX, .help = "Environment variables for the commands."),
     ARG_ROW(struct exec, input, "stdin", ARG_TEXT, .max_setting = ARG_SETTING(stdin_max),
@@ -153,6 +155,7 @@ static json_t *exec_run(const struct mcp_tool_call *c, const struct exec *x, str
     struct broker_client client = tools_client(app, c->tenant, c->cancel_fd);
     struct broker_callbacks callbacks = {0};
     struct run_life life;
+    const struct run_waiting how = {x->wait_ms, x->background, true, x->detail};
     const struct broker_exec_want want = {
         .psandbox_id = x->psandbox_id,
         .commands = x->command ? &one : x->commands.items,
@@ -163,66 +166,13 @@ static json_t *exec_run(const struct mcp_tool_call *c, const struct exec *x, str
         .n_env = x->environment.n,
         .input = x->input.len > 0 ? x->input : (struct run_text){0},
         .stop_at_failure = true,
+        .options = run_options_of(c, &how),
     };
 
     client.leave_fd = c->leave_fd;
     run_life_begin(&life, c, "The command", x->timeout_ms ? x->timeout_ms : app->limits.timeout_ms,
                    &client, &callbacks);
     return broker_exec(&client, &want, &callbacks, e);
-}
-
-/* What a command printed, and how it ended; the last one's end is said at the end.
- * true: not all was shown. */
-static bool exec_show(const struct mcp_tool_call *c, const json_t *row, bool last, size_t room,
-                      struct buf *text)
-{
-    static const char *const streams[] = {"stdout", "stderr"};
-    bool cut = false;
-
-    for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
-        const json_t *stream = json_object_get(row, streams[i]);
-        const char *printed = json_string_value(stream);
-
-        cut |= words_cut(text, printed ? printed : "", json_string_length(stream), room) > 0;
-        if (text->len > 0 && text->data[text->len - 1] != '\n')
-            buf_add_char(text, '\n');
-    }
-    if (!last) {
-        run_words_end(text, c, row);
-        buf_add_char(text, '\n');
-    }
-    return cut;
-}
-
-static void exec_tell(const struct mcp_tool_call *c, const char *detail, struct mcp_result *out)
-{
-    const json_t *rows = json_object_get(out->structured, "results");
-    const size_t n = json_array_size(rows);
-    const size_t room = detail_room(c, detail) / (2 * (n > 0 ? n : 1));
-    const json_t *last = json_array_get(rows, n > 0 ? n - 1 : 0);
-    const json_t *errors = json_object_get(last, "stderr");
-    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX), end = BUF_INIT(1024);
-    bool cut = false;
-
-    for (size_t i = 0; i < n; i++) {
-        const json_t *row = json_array_get(rows, i);
-        const char *command = json_get_string(row, "command");
-        if (n > 1)
-            buf_addf(&text, "$ %.*s\n", COMMAND_SAID, command ? command : "");
-        cut |= exec_show(c, row, i == n - 1, room, &text);
-    }
-    mcp_result_show(out, buf_str(&text), text.len);
-    if (last) {
-        run_words_end(&end, c, last);
-        mcp_result_say(out, "%s", buf_str(&end));
-    }
-    if (cut)
-        run_words_advise_cut(out);
-    if (json_is_string(errors))
-        run_words_advise(out, c, json_string_value(errors), json_string_length(errors));
-    words_files(out, json_object_get(out->structured, "files"),
-                json_get_integer(out->structured, "filesOmitted", 0), detail_is_full(detail));
-    report_notices(out->structured, out);
 }
 
 static int exec(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
@@ -235,16 +185,20 @@ static int exec(const struct mcp_tool_call *c, void *arguments, struct mcp_resul
     if (env_filter(&x->environment, e) < 0)
         return -1;
     json_t *result = exec_run(c, x, e);
-    const char *conversation = json_get_string(result, "conversationId");
     if (!result)
         return -1;
+    const char *conversation = json_get_string(result, "conversationId");
     const struct changes changes = {c->server, c->tenant, conversation ? conversation : ""};
-    changes_publish(&changes, json_object_get(result, "files"));
-    out->structured = result;
-    const struct run_files files = {.conversation = changes.conversation,
-                                    .rows = json_object_get(result, "files")};
-    run_files_show(c, &files, out);
-    exec_tell(c, x->detail, out);
+    bool running = run_report_has_status(result, "running");
+    if (running && c->can_task)
+        out->task = run_tasks_new(result);
+    if (out->task) {
+        json_decref(result);
+        return 0;
+    }
+    if (!running) /* else its process sends the event when it ends */
+        changes_publish(&changes, json_object_get(result, "files"));
+    run_report_tell(c, &(struct run_telling){.words = {.detail = x->detail}}, result, out);
     return 0;
 }
 
@@ -253,12 +207,12 @@ const struct mcp_tool tool_exec = {
     .title = "Run commands in a sandbox",
     .description =
         "Runs commands in a sandbox that create_sandbox made, and returns what each printed, how "
-        "it ended and which files of /data changed. A command ends when its own process ends: what "
-        "it "
-        "leaves in the background lives on (redirect its output to a file: later output is not "
-        "kept). Several calls at once share the sandbox.",
+        "it ended and which files of /data changed; what takes long goes on, get_run has the rest. "
+        "A command ends when its own process ends: what it leaves in the background lives on "
+        "(redirect its output to a file: later output is not kept). Several calls at once share "
+        "the sandbox.",
     .hints = {.destructive = true, .open_world = true},
-    .output_schema = schema_exec,
+    .output_schema = schema_run,
     ARGS_TABLE(exec_arguments, struct exec),
     .offered = tools_have_psandboxes,
     .run = exec,

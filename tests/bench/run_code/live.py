@@ -57,7 +57,7 @@ def _poll_costs(server):
     """Milliseconds of a get_run that has nothing to tell."""
     caller = server.caller()
     run = caller.tool("run_code", {"conversationId": new_name(), "language": "bash", "code": "sleep 60", "background": True,
-                                   "timeout": 90})
+                                   "timeoutMs": 90000})
     found = []
     call = caller.request("tools/call", {"name": "get_run", "arguments": {"runId": run["runId"], "sinceByte": 0, "waitMs": 0}})
     for _ in range(POLLS):

@@ -59,6 +59,23 @@ static void expect_mine(struct broker_world *w, const char *tenant, const char *
     assert_string_equal(json_get_string(result, "by"), id);
 }
 
+/* A get_run and a cancel_run of the first run in that sandbox. */
+static void expect_its_run(struct broker_world *w, const char *tenant, const char *id)
+{
+    static const struct broker_poll_options at_once = {0};
+    struct err e = ERR_INIT;
+    char run_id[RUN_ID_LEN + 1];
+
+    psandbox_run_id_write(psandbox_run_id(id), 1, run_id);
+    json_auto_t *got = broker_get_run(bw_client(w, tenant), run_id, &at_once, &e);
+    assert_string_equal(json_get_string(got, "by"), id);
+    assert_string_equal(json_get_string(got, "op"), "get_run");
+    json_auto_t *cancelled = broker_cancel_run(bw_client(w, tenant), run_id, &e);
+    assert_string_equal(json_get_string(cancelled, "by"), id);
+    assert_null(broker_get_run(bw_client(w, "eve"), run_id, &at_once, &e));
+    assert_string_equal(e.text, WIRE_NO_SUCH_RUN);
+}
+
 static void expect_not_found(struct broker_world *w, const char *tenant, const char *id)
 {
     struct err e = ERR_INIT;
@@ -90,6 +107,9 @@ static void calls_reach_their_own_sandbox_and_no_other(void **state)
     expect_mine(w, "ann", one);
     expect_mine(w, "ann", two);
     expect_mine(w, "bob", theirs);
+    expect_its_run(w, "ann", one);
+    expect_its_run(w, "ann", two);
+    expect_its_run(w, "bob", theirs);
     expect_not_found(w, "bob", one);
     expect_not_found(w, "ann", theirs);
     expect_not_found(w, "ann", "sbx_0123456789abcdef01234567");

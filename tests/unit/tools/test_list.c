@@ -222,7 +222,7 @@ static void many_libraries_are_cut_short(void **state)
 static void run_code_states_its_arguments_and_limits(void **state)
 {
     static const char *const shown[] = {"language", "code",       "conversationId", "session",
-                                        "network",  "background", "timeout",        "stdin"};
+                                        "network",  "background", "timeoutMs",      "stdin"};
     static const char *const others[] = {"waitMs", "environment", "args"};
 
     (void)state;
@@ -234,8 +234,8 @@ static void run_code_states_its_arguments_and_limits(void **state)
     assert_string_equal(required, "[\"language\",\"code\"]");
     /* What is not shown is taken all the same. */
     assert_null(json_object_get(schema, "additionalProperties"));
-    assert_int_equal(json_get_integer(property(row, "timeout"), "maximum", 0), 300);
-    assert_int_equal(json_get_integer(property(row, "timeout"), "default", 0), 30);
+    assert_int_equal(json_get_integer(property(row, "timeoutMs"), "maximum", 0), 300000);
+    assert_int_equal(json_get_integer(property(row, "timeoutMs"), "default", 0), 30000);
     for (size_t i = 0; i < ARRAY_LEN(shown); i++)
         assert_non_null(property(row, shown[i]));
     for (size_t i = 0; i < ARRAY_LEN(others); i++)

@@ -92,7 +92,7 @@ static void asks_the_broker_for_exactly_what_was_said(void **state)
     (void)state;
     fake_broker_push_ok("1\n", "[]");
     json_auto_t *result = run_with(",\"network\":true,\"environment\":{\"A\":\"b\\nc\","
-                                   "\"FILE_BASE_URL\":\"https://evil.test\"},\"timeout\":1.5,"
+                                   "\"FILE_BASE_URL\":\"https://evil.test\"},\"timeoutMs\":1500.0,"
                                    "\"stdin\":\"in\",\"args\":[\"-x\",\"\"]");
     request = json_array_get(fake_broker.runs, 0);
     AUTO_FREE char *text = json_dumps(request, JSON_COMPACT);
@@ -410,10 +410,10 @@ static void mistakes_are_named_and_nothing_runs(void **state)
         {"{\"conversationId\":\"c\",\"language\":\"python\"}", "argument 'code' is required"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":1}",
          "argument 'code' must be a string, not a number"},
-        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeout\":\"30\"}",
-         "argument 'timeout' must be a number of seconds, not a string"},
-        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeout\":301}",
-         "argument 'timeout' must be from 1 to 300 seconds"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeoutMs\":\"30\"}",
+         "argument 'timeoutMs' must be an integer, not a string"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeoutMs\":30}",
+         "argument 'timeoutMs' must be from 1000 to 300000 milliseconds"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\","
          "\"environment\":{\"LD_PRELOAD\":\"x\"}}",
          "environment variable 'LD_PRELOAD' cannot be set: it changes how programs are loaded"},
@@ -423,7 +423,7 @@ static void mistakes_are_named_and_nothing_runs(void **state)
          "with a digit, at most 128 characters"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"cwd\":\"/\"}",
          "unknown argument 'cwd'; there are: language, code, conversationId, session, network, "
-         "timeout, background, stdin, waitMs, environment, args, detail"},
+         "timeoutMs, background, stdin, waitMs, environment, args, detail"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":300001}",
          "argument 'waitMs' must be from 0 to 300000"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":-1}",

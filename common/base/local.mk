@@ -15,7 +15,7 @@ libbase_a_SOURCES = \
 	common/base/log.c common/base/log.h \
 	common/base/loop.c common/base/loop.h \
 	common/base/mem.c common/base/mem.h \
-	common/base/network.h \
+	common/base/network.c common/base/network.h \
 	common/base/parse.c common/base/parse.h \
 	common/base/share.h \
 	common/base/sock.c common/base/sock.h \

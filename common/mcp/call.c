@@ -2,6 +2,7 @@
 
 #include "common/mcp/call.h"
 
+#include "common/base/network.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
@@ -85,6 +86,8 @@ unsigned mcp_features_here(const struct mcp_server *server, const struct mcp_ori
 {
     bool in_text = server->in_text && !origin->structured;
 
+    if (origin->network && network_named(origin->network) == NETWORK_NONE)
+        features |= MCP_WITHOUT_NETWORK;
     return in_text ? (features & ~(unsigned)MCP_CAN_STRUCTURE) | MCP_IN_TEXT : features;
 }
 

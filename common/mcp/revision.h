@@ -27,18 +27,19 @@ enum mcp_revision {
 #define MCP_ANY_REVISION    (MCP_ANY_LEGACY | MCP_ANY_MODERN)
 
 enum mcp_feature {
-    MCP_CAN_ANNOTATE = 1 << 0,   /* tool annotations */
-    MCP_CAN_TITLE = 1 << 1,      /* title of tools and of the server */
-    MCP_CAN_STRUCTURE = 1 << 2,  /* outputSchema, structuredContent */
-    MCP_CAN_LINK = 1 << 3,       /* resource_link content */
-    MCP_CAN_BATCH = 1 << 4,      /* JSON-RPC batches */
-    MCP_IS_MODERN = 1 << 5,      /* per-request metadata, resultType, caching hints */
-    MCP_CAN_AUDIO = 1 << 6,      /* audio content */
-    MCP_CAN_EXPLAIN = 1 << 7,    /* messages in progress notifications */
-    MCP_CAN_RESUME = 1 << 8,     /* streams that are primed and can be taken up again */
-    MCP_CAN_ELICIT_URL = 1 << 9, /* modes of elicitation */
-    MCP_IN_TEXT = 1 << 10,       /* results are one text and pictures, as models read them; of a
-                                    place, not of a revision */
+    MCP_CAN_ANNOTATE = 1 << 0,     /* tool annotations */
+    MCP_CAN_TITLE = 1 << 1,        /* title of tools and of the server */
+    MCP_CAN_STRUCTURE = 1 << 2,    /* outputSchema, structuredContent */
+    MCP_CAN_LINK = 1 << 3,         /* resource_link content */
+    MCP_CAN_BATCH = 1 << 4,        /* JSON-RPC batches */
+    MCP_IS_MODERN = 1 << 5,        /* per-request metadata, resultType, caching hints */
+    MCP_CAN_AUDIO = 1 << 6,        /* audio content */
+    MCP_CAN_EXPLAIN = 1 << 7,      /* messages in progress notifications */
+    MCP_CAN_RESUME = 1 << 8,       /* streams that are primed and can be taken up again */
+    MCP_CAN_ELICIT_URL = 1 << 9,   /* modes of elicitation */
+    MCP_IN_TEXT = 1 << 10,         /* results are one text and pictures, as models read them; of a
+                                      place, not of a revision; as the next */
+    MCP_WITHOUT_NETWORK = 1 << 11, /* its programs get no network, whatever they ask for */
 };
 
 /* "2025-06-18" */

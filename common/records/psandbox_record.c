@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PSANDBOXES_DIR ".sandboxes"
@@ -39,13 +38,17 @@ const char *psandbox_run_id(const char *psandbox_id)
     return psandbox_id + prefix;
 }
 
-#define RUN_ID_SHARED (RUN_ID_LEN - 8) /* digits of the sandbox's; the others count on from there  \
-                                        */
+#define RUN_ID_SHARED                                                                              \
+    (RUN_ID_LEN - 8) /* digits of the sandbox's; the others count on from there                    \
+                      */
 
 void psandbox_run_id_write(const char *psandbox_run_id, uint32_t n, char out[RUN_ID_LEN + 1])
 {
-    uint32_t last = (uint32_t)strtoul(psandbox_run_id + RUN_ID_SHARED, NULL, 16);
+    static const char digits[] = "0123456789abcdef";
+    uint32_t last = 0;
 
+    for (const char *at = psandbox_run_id + RUN_ID_SHARED; *at; at++)
+        last = 16 * last + (uint32_t)(strchr(digits, *at) - digits);
     snprintf(out, RUN_ID_LEN + 1, "%.*s%08" PRIx32, RUN_ID_SHARED, psandbox_run_id, last + n);
 }
 

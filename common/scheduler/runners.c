@@ -31,13 +31,6 @@ const struct engine_runner *runners_find(const struct runners *r, const char *la
     return NULL;
 }
 
-const char *network_name(enum network_tier tier)
-{
-    static const char *const names[] = {"none", "public", "lan"};
-
-    return names[tier];
-}
-
 int runners_check_network(const struct runners *r, enum network_tier limit,
                           enum network_tier wanted, struct err *e)
 {

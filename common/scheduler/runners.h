@@ -21,9 +21,6 @@ struct runners {
 const struct engine_runner *runners_find(const struct runners *r, const char *language,
                                          struct err *e);
 
-/* "none", "public", "lan". */
-const char *network_name(enum network_tier tier);
-
 /* May a call have the network that it wants, with limit as the most? */
 int runners_check_network(const struct runners *r, enum network_tier limit,
                           enum network_tier wanted, struct err *e);

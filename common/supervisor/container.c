@@ -271,7 +271,7 @@ int container_check_request(const struct supervisor_start *start, struct run_req
         container_check_size("environment", env, limits->env_max, e) < 0)
         return -1;
     if (r->timeout_ms > limits->timeout_max_ms)
-        return err_set(e, ERR_LIMIT, "timeout is %" PRIu64 " ms; the limit is %" PRIu64,
+        return err_set(e, ERR_LIMIT, "timeoutMs is %" PRIu64 "; the limit is %" PRIu64,
                        r->timeout_ms, limits->timeout_max_ms);
     if (r->timeout_ms == 0)
         r->timeout_ms = limits->timeout_ms;

@@ -13,7 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#define MADE_BYTES 12 /* random ones in the name of a conversation */
+#define MADE_DIGITS 20 /* in the name of a conversation; decimal ones cost a model least */
+#define MADE_LEN    (1 + MADE_DIGITS)
 
 const struct arg_row args_none[] = {{0}};
 
@@ -167,15 +168,17 @@ static int fill_number(const struct arg_row *row, const struct tools_app *app, c
 {
     const bool time = row->type == ARG_TIME;
     const int least = time ? ARG_TIME_MIN_MS : 0;
+    const char *unit = time ? " milliseconds" : "";
     uint64_t limit = args_limit(row, app);
     double number = json_number_value(value);
 
     if (!json_is_number(value) || number != floor(number))
-        return err_set(e, ERR_INVALID, "argument '%s' must be an integer, not %s", row->name,
-                       json_is_number(value) ? "a fraction" : type_name(value));
+        return err_set(
+            e, ERR_INVALID, "argument '%s' must be an integer from %d to %" PRIu64 "%s, not %s",
+            row->name, least, limit, unit, json_is_number(value) ? "a fraction" : type_name(value));
     if (number < least || number > (double)limit)
         return err_set(e, ERR_INVALID, "argument '%s' must be from %d to %" PRIu64 "%s", row->name,
-                       least, limit, time ? " milliseconds" : "");
+                       least, limit, unit);
     *out = (uint64_t)number;
     return 0;
 }
@@ -372,8 +375,8 @@ static void make_conversation(const struct arg_row *table, void *filled, char *m
 
         if (!value || *value)
             continue;
-        made[0] = 'c';
-        crypto_random_hex(MADE_BYTES, made + 1);
+        snprintf(made, MADE_LEN + 1, "c%0*" PRIu64, MADE_DIGITS,
+                 (uint64_t)crypto_random_u32() << 32 | crypto_random_u32());
         *value = made;
     }
 }
@@ -388,7 +391,7 @@ void args_tell_conversation(const char *conversation, struct mcp_result *out)
 
 void args_call(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    char made[1 + 2 * MADE_BYTES + 1] = "";
+    char made[MADE_LEN + 1] = "";
     const struct mcp_tool *tool = c->tool;
     AUTO_FREE void *filled = mem_alloc(tool->arguments_size);
     struct err e = ERR_INIT;

@@ -75,6 +75,7 @@ struct arg_row {
     json_t *(*choices)(const struct tools_app *app, const char *wanted);
     /* Is it in tools/list? What is not is taken and checked all the same. NULL: always. */
     bool (*listed)(void *app);
+    bool of_network;     /* not in tools/list where programs get no network */
     bool made;           /* a string that args_call makes when it is absent: a new conversation */
     const char *missing; /* for the error when a required one is absent; NULL: nothing to add */
 };

@@ -1,6 +1,7 @@
 /* The JSON schema (2020-12) of a table of arguments. */
 #include "config.h"
 
+#include "common/mcp/revision.h"
 #include "common/tools/args.h"
 
 static void set_integer(json_t *schema, const char *key, uint64_t value)
@@ -76,7 +77,13 @@ static json_t *row_schema(const struct arg_row *row, const struct tools_app *app
     return schema;
 }
 
-static json_t *table_schema(const struct arg_row *table, void *app)
+static bool is_listed(const struct arg_row *row, void *app, unsigned features)
+{
+    return (!row->listed || row->listed(app)) &&
+           !(row->of_network && features & MCP_WITHOUT_NETWORK);
+}
+
+static json_t *table_schema(const struct arg_row *table, void *app, unsigned features)
 {
     json_t *schema = json_object();
     json_t *properties = json_object();
@@ -84,7 +91,7 @@ static json_t *table_schema(const struct arg_row *table, void *app)
     bool all_listed = true;
 
     for (const struct arg_row *row = table; row->name; row++) {
-        if (row->listed && !row->listed(app)) {
+        if (!is_listed(row, app, features)) {
             all_listed = false;
             continue;
         }

@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
+#include "common/mcp/server.h"
 #include "common/rpc/json.h"
 
 #include <inttypes.h>
@@ -33,6 +34,11 @@ size_t detail_room(const struct mcp_tool_call *c, const char *detail)
                                                              : limits->answer_max;
 
     return (size_t)(detail_is_full(detail) ? 3 * most : limits->answer_max);
+}
+
+const char *words_prefix(const struct mcp_tool_call *c)
+{
+    return c->server->tool_prefix ? c->server->tool_prefix : "";
 }
 
 void words_size(struct buf *out, uint64_t bytes)
@@ -161,7 +167,8 @@ static size_t weight_of(const json_t *file)
     return weight;
 }
 
-void words_files(struct mcp_result *out, const json_t *files, json_int_t omitted, bool full)
+void words_files(struct mcp_result *out, const struct mcp_tool_call *c, const json_t *files,
+                 json_int_t omitted, bool full)
 {
     size_t n = json_array_size(files), said = 0, most = full ? n : FILES_SAID;
 
@@ -180,7 +187,8 @@ void words_files(struct mcp_result *out, const json_t *files, json_int_t omitted
         }
     }
     if (n - said + (size_t)omitted > 0)
-        mcp_result_say(out, "%zu more files: list_files", n - said + (size_t)omitted);
+        mcp_result_say(out, "%zu more files: %slist_files", n - said + (size_t)omitted,
+                       words_prefix(c));
 }
 
 void words_unpacked(struct mcp_result *out, const json_t *unpacked)

@@ -23,6 +23,9 @@ bool detail_is_full(const char *detail);
 /* The bytes of output, of a file or of a list that the text may hold. */
 size_t detail_room(const struct mcp_tool_call *c, const char *detail);
 
+/* What stands before the name of a tool in a text (TOOLS_PREFIX); "": nothing. */
+const char *words_prefix(const struct mcp_tool_call *c);
+
 /* "512 bytes", "22 kB", "1.5 MB" */
 void words_size(struct buf *out, uint64_t bytes);
 /* "0.2 s", "31 s" */
@@ -36,7 +39,8 @@ size_t words_cut(struct buf *out, const char *text, size_t len, size_t room);
  * at most FILES_SAID of them, unless full (with sizes); and how many more there are, omitted among
  * them. */
 #define FILES_SAID 10
-void words_files(struct mcp_result *out, const json_t *files, json_int_t omitted, bool full);
+void words_files(struct mcp_result *out, const struct mcp_tool_call *c, const json_t *files,
+                 json_int_t omitted, bool full);
 
 /* One line: name, size, link. */
 void words_file(struct mcp_result *out, const json_t *file);

@@ -113,6 +113,7 @@ def _():
     equal(set(rows["box_run_code"]["inputSchema"]["properties"]), {"language", "code", "conversationId", "timeoutMs"})
     for name in ("box_run_code", "run_code"):
         contains(_text(_call(site.client(), name, language="bash", code="echo works")), "works")
+    contains(_text(_call(site.client(), "box_run_code", language="bash", code="sleep 60", waitMs=1)), "\nbox_get_run with runId ")
     contains(_call(site.client(), "box_import_url", url="https://example.org"), "switched off")
 
 

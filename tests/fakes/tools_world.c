@@ -71,6 +71,7 @@ static json_t *ask_world(struct tools_world *w, json_t *take_message)
     struct mcp_origin origin = {.http = true,
                                 .tenant = "me",
                                 .reuse = w->reuse,
+                                .network = w->network,
                                 .cancel_fd = -1,
                                 .protocol_version = "2025-11-25"};
     struct mcp_answer answer;

@@ -7,7 +7,7 @@
 struct tools_world {
     struct tools_app app;
     struct mcp_server server;
-    const char *reuse; /* of its calls' origin */
+    const char *reuse, *network; /* of its calls' origin */
 };
 
 /* Resets the fake broker, too: python and bash are there, and nothing is in trouble but runs

@@ -86,8 +86,8 @@ struct mcp_tool {
 
 /* How argument tables are read; the table's form is the tools' own. */
 struct mcp_arguments {
-    /* The JSON schema of a table; a new reference. */
-    json_t *(*schema)(const struct arg_row *table, void *app);
+    /* The JSON schema of a table for a place with these features; a new reference. */
+    json_t *(*schema)(const struct arg_row *table, void *app, unsigned features);
     /* Calls call->tool, which has run. */
     void (*call)(const struct mcp_tool_call *call, struct mcp_result *out);
 };

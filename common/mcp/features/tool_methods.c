@@ -14,10 +14,10 @@
 
 #define NESTING_MAX 16 /* of objects with mirrored arguments */
 
-/* What a tool's row looks like depends on these features only. */
+/* What a tool's row looks like depends on these features, and on MCP_WITHOUT_NETWORK. */
 #define ROW_FEATURES (MCP_CAN_ANNOTATE | MCP_CAN_TITLE | MCP_CAN_STRUCTURE)
 
-#define TEXTS    16 /* one for each revision, and for clients that name none, at each place */
+#define TEXTS    32 /* one for each revision, and for clients that name none, at each place */
 #define TEXT_MAX (1024u * 1024)
 
 struct cached_text {
@@ -26,7 +26,8 @@ struct cached_text {
 };
 
 struct mcp_tools_cache {
-    json_t *tools[ROW_FEATURES + 1]; /* by features & ROW_FEATURES; NULL: not built yet */
+    json_t *tools[2][ROW_FEATURES + 1]; /* with and without network, by features & ROW_FEATURES;
+                                           NULL: not built yet */
     struct cached_text texts[TEXTS];
     uint64_t version; /* of all of them */
 };
@@ -38,10 +39,8 @@ struct mcp_tools_cache *mcp_tools_cache_new(void)
 
 static void tools_cache_clear(struct mcp_tools_cache *l)
 {
-    for (size_t i = 0; i <= ROW_FEATURES; i++) {
-        json_decref(l->tools[i]);
-        l->tools[i] = NULL;
-    }
+    for (size_t i = 0; i < 2 * (ROW_FEATURES + 1); i++)
+        json_decref(TAKE_PTR(l->tools[i / (ROW_FEATURES + 1)][i % (ROW_FEATURES + 1)]));
     for (size_t i = 0; i < TEXTS; i++)
         buf_clear(&l->texts[i].text);
 }
@@ -53,10 +52,11 @@ void mcp_tools_cache_free(struct mcp_tools_cache *l)
     free(l);
 }
 
-static json_t *input_schema_new(const struct mcp_server *server, const struct mcp_tool *tool)
+static json_t *input_schema_new(const struct mcp_server *server, const struct mcp_tool *tool,
+                                unsigned features)
 {
     return tool->input_schema ? json_loads(tool->input_schema, 0, NULL)
-                              : server->arguments->schema(tool->arguments, server->app);
+                              : server->arguments->schema(tool->arguments, server->app, features);
 }
 
 static json_t *row_new(const struct mcp_server *server, const struct mcp_tool *tool,
@@ -77,8 +77,9 @@ static json_t *row_new(const struct mcp_server *server, const struct mcp_tool *t
             "idempotentHint", hints->idempotent, "openWorldHint", hints->open_world);
     return json_pack("{s:s, s:s*, s:s, s:o, s:o*, s:o*}", "name", name, "title",
                      features & MCP_CAN_TITLE ? tool->title : NULL, "description",
-                     made ? made : tool->description, "inputSchema", input_schema_new(server, tool),
-                     "outputSchema", schema, "annotations", annotations);
+                     made ? made : tool->description, "inputSchema",
+                     input_schema_new(server, tool, features), "outputSchema", schema,
+                     "annotations", annotations);
 }
 
 static json_t *rows_new(const struct mcp_server *server, unsigned features)
@@ -123,7 +124,7 @@ static json_t *tools_rows(const struct mcp_server *server, unsigned features)
         tools_cache_clear(l);
         l->version = version;
     }
-    slot = &l->tools[features & ROW_FEATURES];
+    slot = &l->tools[(features & MCP_WITHOUT_NETWORK) != 0][features & ROW_FEATURES];
     if (!*slot)
         *slot = rows_new(server, features);
     return json_incref(*slot);
@@ -154,7 +155,7 @@ static json_t *input_schema_of(const struct mcp_server *server, size_t i)
     json_auto_t *tools = server->tools_cache ? tools_rows(server, ROW_FEATURES) : NULL;
 
     if (!tools)
-        return input_schema_new(server, server->tools[i]);
+        return input_schema_new(server, server->tools[i], ROW_FEATURES);
     /* The list keeps it only as long as no tool changes. */
     return json_incref(json_object_get(json_array_get(tools, i), "inputSchema"));
 }

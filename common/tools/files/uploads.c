@@ -158,7 +158,9 @@ static int write_file(const struct mcp_tool_call *c, void *arguments, struct mcp
     }
     json_t *file = store_file(c, w, out, e);
     if (!file && e->kind == ERR_EXISTS)
-        err_set(e, ERR_EXISTS, "there is something of that name already: overwrite replaces it");
+        err_set(e, ERR_EXISTS,
+                "argument 'filename': there is something of that name already; overwrite replaces "
+                "it");
     if (!file)
         return -1;
     out->structured = json_pack("{s:o}", "file", file);

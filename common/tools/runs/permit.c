@@ -3,6 +3,7 @@
 #include "common/tools/runs/permit.h"
 
 #include "common/base/buf.h"
+#include "common/base/network.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
@@ -77,13 +78,9 @@ static int consent(const struct mcp_tool_call *c, const struct buf *message, con
 int permit_network(const struct mcp_tool_call *c, bool wanted, enum network_tier *out,
                    struct err *e)
 {
-    static const char *const names[] = {"none", "public", "lan"};
     const struct tools_app *app = c->app;
-    enum network_tier most = c->network ? NETWORK_NONE : NETWORK_LAN;
+    enum network_tier most = c->network ? network_named(c->network) : NETWORK_LAN;
 
-    for (enum network_tier tier = NETWORK_NONE; c->network && tier < NETWORK_TIERS; tier++)
-        if (strcmp(c->network, names[tier]) == 0)
-            most = tier;
     *out = !wanted ? NETWORK_NONE : most < app->limits.network ? most : app->limits.network;
     if (wanted && *out == NETWORK_NONE)
         return err_set(e, ERR_DENIED, "argument 'network': this server allows no network");

@@ -41,7 +41,7 @@ static const struct arg_row run_code_arguments[] = {
     ARG_ROW(struct run_code, session, "session", ARG_BOOL, .listed = tools_have_psandboxes,
             .help = "Keep variables for the next call with session (not bash)."),
     ARG_ROW(struct run_code, network, "network", ARG_BOOL, .listed = tools_have_network,
-            .help = "It needs the internet."),
+            .of_network = true, .help = "Internet access."),
     ARG_ROW(struct run_code, timeout_ms, "timeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(timeout_max_ms), .initial_setting = ARG_SETTING(timeout_ms),
             .help = "Until it is stopped."),

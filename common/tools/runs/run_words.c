@@ -131,23 +131,26 @@ static void advise(struct mcp_result *out, const struct mcp_tool_call *c, const 
     for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
         if (!quoted_after(text + skip, len - skip, marks[i], module))
             continue;
-        mcp_result_say(out, "%s is not installed%s", module,
-                       tools_have_packages(c->app) ? ": install_package" : "");
+        if (tools_have_packages(c->app))
+            mcp_result_say(out, "%s is not installed: %sinstall_package", module, words_prefix(c));
+        else
+            mcp_result_say(out, "%s is not installed", module);
         return;
     }
 }
 
 /* from: where what was left out begins; 0: nothing was. */
-static void advise_running(const json_t *result, json_int_t from, struct mcp_result *out)
+static void advise_running(const struct mcp_tool_call *c, const json_t *result, json_int_t from,
+                           struct mcp_result *out)
 {
     const char *id = json_get_string(result, "runId");
     const json_int_t next = from > 0 ? from : number_of(result, "nextByte");
     AUTO_BUF struct buf line = BUF_INIT(SAID_MAX);
 
-    buf_addf(&line, "get_run with runId %s", id ? id : "");
+    buf_addf(&line, "%sget_run with runId %s", words_prefix(c), id ? id : "");
     if (next > 0)
         buf_addf(&line, " and sinceByte %" JSON_INTEGER_FORMAT, next);
-    buf_add_str(&line, " brings the rest; cancel_run ends it");
+    buf_addf(&line, " brings the rest; %scancel_run ends it", words_prefix(c));
     if (json_get_string(result, "notKept"))
         buf_add_str(&line,
                     ". Its result cannot be kept: only a call that waits for its end gets it");
@@ -155,16 +158,18 @@ static void advise_running(const json_t *result, json_int_t from, struct mcp_res
 }
 
 /* How to see what was cut, from byte from on; 0: nothing was. */
-static void advise_rest(const json_t *result, json_int_t from, struct mcp_result *out)
+static void advise_rest(const struct mcp_tool_call *c, const json_t *result, json_int_t from,
+                        struct mcp_result *out)
 {
     const char *id = json_get_string(result, "runId");
 
     if (from > 0 && id && has(result, "expiresAt"))
         mcp_result_say(out,
-                       "more output: get_run with runId %s and sinceByte %" JSON_INTEGER_FORMAT, id,
-                       from);
+                       "more output: %sget_run with runId %s and sinceByte %" JSON_INTEGER_FORMAT,
+                       words_prefix(c), id, from);
     else if (from > 0)
-        mcp_result_say(out, "to see all output, write it to a file and read_file that");
+        mcp_result_say(out, "to see all output, write it to a file and %sread_file that",
+                       words_prefix(c));
 }
 
 static bool is(const json_t *result, const char *status)
@@ -180,9 +185,9 @@ static void say_next(const struct mcp_tool_call *c, const json_t *result, const 
     const char *note = json_get_string(result, "sessionNote");
 
     if (is(result, "running"))
-        advise_running(result, rest_from, out);
+        advise_running(c, result, rest_from, out);
     else
-        advise_rest(result, rest_from, out);
+        advise_rest(c, result, rest_from, out);
     if (is(result, "ok") && json_string_length(output) == 0 &&
         json_array_size(json_object_get(result, "files")) == 0 &&
         !json_object_get(result, "newOutput") && !json_object_get(result, "results"))
@@ -279,6 +284,6 @@ void run_words(const struct mcp_tool_call *c, const struct run_wording *how, con
         rest_from = show_output(c, how->detail, result, output, out);
     say_end(c, result, detail_is_full(how->detail), out);
     say_next(c, result, output, rest_from, out);
-    words_files(out, json_object_get(result, "files"), number_of(result, "filesOmitted"),
+    words_files(out, c, json_object_get(result, "files"), number_of(result, "filesOmitted"),
                 detail_is_full(how->detail));
 }

@@ -37,7 +37,7 @@ static const struct arg_row create_sandbox_arguments[] = {
             .listed = tools_have_psandbox_images,
             .help = "Instead of language: a container image that this server allows."),
     ARG_ROW(struct create_sandbox, network, "network", ARG_BOOL, .listed = tools_have_network,
-            .help = "Give everything in it access to the network."),
+            .of_network = true, .help = "Give everything in it access to the network."),
     ARG_ROW(struct create_sandbox, idle_ms, "idleTimeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(persistent.idle_ms),
             .initial_setting = ARG_SETTING(persistent.idle_ms),

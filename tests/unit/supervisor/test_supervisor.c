@@ -71,7 +71,8 @@ static void what_passes_a_limit_is_refused_before_a_container_is_made(void **sta
     for (int i = 0; i < 3; i++) {
         WORLD(w);
         static const enum err_kind kinds[] = {ERR_LIMIT, ERR_DENIED, ERR_LIMIT};
-        static const char *const parts[] = {"code is 4999 bytes", "SANDBOX_NETWORK", "timeout is"};
+        static const char *const parts[] = {"code is 4999 bytes", "SANDBOX_NETWORK",
+                                            "timeoutMs is"};
         json_t *more = i == 1   ? json_pack("{s:i}", "network", NETWORK_LAN)
                        : i == 2 ? json_pack("{s:i}", "timeoutMs", 99999999)
                                 : NULL;

@@ -218,7 +218,8 @@ static void each_mistake_is_named(void **state)
         {"{\"id\":\"a\",\"data\":\"QUJDRA==\"}", "argument 'data' decodes to more than 3 bytes"},
         {"{\"id\":\"a\",\"flag\":\"true\"}", "argument 'flag' must be true or false, not a string"},
         {"{\"id\":\"a\",\"flag\":1}", "argument 'flag' must be true or false, not a number"},
-        {"{\"id\":\"a\",\"time\":\"2\"}", "argument 'time' must be an integer, not a string"},
+        {"{\"id\":\"a\",\"time\":\"2\"}",
+         "argument 'time' must be an integer from 1000 to 2500 milliseconds, not a string"},
         {"{\"id\":\"a\",\"time\":0}", "argument 'time' must be from 1000 to 2500 milliseconds"},
         {"{\"id\":\"a\",\"time\":-1}", "argument 'time' must be from 1000 to 2500 milliseconds"},
         {"{\"id\":\"a\",\"time\":2501}", "argument 'time' must be from 1000 to 2500 milliseconds"},
@@ -277,7 +278,7 @@ static void a_tool_without_arguments_takes_none(void **state)
     struct err e = ERR_INIT;
     json_auto_t *empty = json_object();
     json_auto_t *some = json_pack("{s:i}", "a", 1);
-    json_auto_t *schema = args_tables.schema(none, (void *)&app);
+    json_auto_t *schema = args_tables.schema(none, (void *)&app, 0);
     AUTO_FREE char *text = json_dumps(schema, JSON_COMPACT);
 
     (void)state;
@@ -309,7 +310,7 @@ static void the_schema_says_what_the_checks_do(void **state)
         {"{\"id\":\"a\",\"map\":{\"A\":1}}", false, false},
         {"{\"id\":\"a\",\"other\":1}", false, false},
     };
-    json_auto_t *schema = args_tables.schema(table, (void *)&app);
+    json_auto_t *schema = args_tables.schema(table, (void *)&app, 0);
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

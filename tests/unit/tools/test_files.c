@@ -194,7 +194,8 @@ static void content_is_one_of_two_and_bounded(void **state)
     assert_refused("write_file", WRITE(",\"base64\":\"a\""), "not base64");
     assert_refused("write_file", over, "'text' is longer than 1000 bytes");
     err_set(&fake_broker.trouble, ERR_EXISTS, "there is something");
-    assert_refused("write_file", WRITE(",\"text\":\"\""), "overwrite");
+    assert_refused("write_file", WRITE(",\"text\":\"\""),
+                   "argument 'filename': there is something of that name already; overwrite");
     assert_int_equal(json_array_size(fake_broker.puts), 0);
 }
 

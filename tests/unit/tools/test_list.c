@@ -242,6 +242,27 @@ static void run_code_states_its_arguments_and_limits(void **state)
         assert_null(property(row, others[i]));
 }
 
+static void no_network_is_told_to_those_who_get_none(void **state)
+{
+    static const struct {
+        const char *network; /* as the web server says it */
+        bool shown;
+    } cases[] = {
+        {NULL, true}, {"none", false}, {"public", true}, {"nonsense", false}, {"lan", true}};
+
+    (void)state;
+    everything_on();
+    for (int turn = 0; turn < 2; turn++) /* then all are kept */
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+            world.network = cases[i].network;
+            json_auto_t *run = tools_world_row(&world, "run_code");
+            json_auto_t *sandbox = tools_world_row(&world, "create_sandbox");
+            assert_int_equal(property(run, "network") != NULL, cases[i].shown);
+            assert_int_equal(property(sandbox, "network") != NULL, cases[i].shown);
+            assert_non_null(property(run, "code"));
+        }
+}
+
 static void arguments_follow_the_settings(void **state)
 {
     (void)state;
@@ -385,6 +406,7 @@ int main(void)
         CASE(many_libraries_are_cut_short),
         CASE(run_code_states_its_arguments_and_limits),
         CASE(arguments_follow_the_settings),
+        CASE(no_network_is_told_to_those_who_get_none),
         CASE(an_old_conversation_must_be_named),
         CASE(annotations_are_honest),
         CASE(the_list_is_there_without_a_broker),

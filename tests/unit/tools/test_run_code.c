@@ -411,7 +411,7 @@ static void mistakes_are_named_and_nothing_runs(void **state)
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":1}",
          "argument 'code' must be a string, not a number"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeoutMs\":\"30\"}",
-         "argument 'timeoutMs' must be an integer, not a string"},
+         "argument 'timeoutMs' must be an integer from 1000 to 300000 milliseconds, not a string"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeoutMs\":30}",
          "argument 'timeoutMs' must be from 1000 to 300000 milliseconds"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\","
@@ -429,9 +429,9 @@ static void mistakes_are_named_and_nothing_runs(void **state)
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":-1}",
          "argument 'waitMs' must be from 0 to 300000"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":0.5}",
-         "argument 'waitMs' must be an integer, not a fraction"},
+         "argument 'waitMs' must be an integer from 0 to 300000, not a fraction"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":\"1\"}",
-         "argument 'waitMs' must be an integer, not a string"},
+         "argument 'waitMs' must be an integer from 0 to 300000, not a string"},
     };
 
     (void)state;

@@ -1,6 +1,7 @@
 /* Results as a model reads them: the words, and the form of an answer at each place. */
 #include "config.h"
 
+#include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "common/tools/words.h"
 #include "tests/fakes/fake_broker.h"
@@ -122,6 +123,44 @@ static void a_run_is_kept_when_it_prints_more_than_is_shown(void **state)
     assert_true(in_text && structured);
 }
 
+/* What a result with these members says; more is JSON text that begins with a comma. */
+static json_t *told(const char *status, const char *more)
+{
+    AUTO_FREE char *text = mem_printf(
+        "{\"success\":false,\"status\":\"%s\",\"exitCode\":1,\"signal\":null,\"durationMs\":1000,"
+        "\"runId\":\"abc\"%s}",
+        status, more);
+
+    fake_broker_push_result(text);
+    return run("");
+}
+
+static void tools_are_named_as_the_list_names_them(void **state)
+{
+    static const struct {
+        const char *status, *more, *wanted;
+    } cases[] = {
+        {"error", ",\"output\":\"ModuleNotFoundError: No module named 'polars'\"",
+         "\npolars is not installed: box_install_package"},
+        {"running", ",\"output\":\"\"",
+         "\nbox_get_run with runId abc brings the rest; box_cancel_run ends it"},
+        {"ok", ",\"output\":\"\",\"files\":[],\"filesOmitted\":3",
+         "\n3 more files: box_list_files"},
+        {"ok", ",\"output\":\"x\",\"truncation\":{\"output\":{\"truncated\":true}}",
+         "write it to a file and box_read_file that"},
+        {"ok", ",\"output\":\"x\",\"expiresAt\":9,\"truncation\":{\"output\":{\"truncated\":true}}",
+         "\nmore output: box_get_run with runId abc and sinceByte 1"},
+    };
+
+    (void)state;
+    world.app.packages = true;
+    world.server.tool_prefix = "box_";
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        json_auto_t *result = told(cases[i].status, cases[i].more);
+        assert_contains(tools_world_text(result, 0), cases[i].wanted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +170,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_result_without_words_of_its_own_is_its_object, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(detail_decides_how_much_is_shown, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tools_are_named_as_the_list_names_them, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_run_is_kept_when_it_prints_more_than_is_shown, set_up,
                                         tear_down),
     };

@@ -85,7 +85,7 @@ static const struct {
     enum child_event_kind kind;
 } messages[] = {
     {"waiting", CHILD_READY},   {"running", CHILD_TOOK_RUN}, {"started", CHILD_STARTED},
-    {"doubted", CHILD_DOUBTED}, {"ended", CHILD_HAS_ENDED},
+    {"doubted", CHILD_DOUBTED}, {"ended", CHILD_HAS_ENDED},  {"runs", CHILD_TELLS_RUNS},
 };
 
 /* false: the message says nothing that is known. */
@@ -103,6 +103,8 @@ static bool event_decode(const struct buf *text, struct child_event *out)
         out->tier = tier && strcmp(tier, "preloaded") == 0 ? ENGINE_TIER_PRELOADED
                                                            : ENGINE_TIER_STARTED;
         out->reusable = json_get_bool(message, "reusable", 0) != 0;
+        if (out->kind == CHILD_TELLS_RUNS) /* the message goes */
+            out->runs = json_incref(json_object_get(message, "runs"));
         out->memory_bytes = (uint64_t)json_get_integer(message, "memoryBytes", 0);
         return true;
     }

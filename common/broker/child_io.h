@@ -10,13 +10,14 @@
 #include <jansson.h>
 
 enum child_event_kind {
-    CHILD_READY,     /* its container has come as far as tier */
-    CHILD_TOOK_RUN,  /* it has read its run: no other can serve it any more */
-    CHILD_STARTED,   /* its container is up, which was not when its run came */
-    CHILD_DOUBTED,   /* its used container could not be wiped */
-    CHILD_HAS_ENDED, /* the program is over, or the sandbox is closed; the process goes on a little
-                      */
-    CHILD_LEFT,      /* the channel has ended, and is closed */
+    CHILD_READY,      /* its container has come as far as tier */
+    CHILD_TOOK_RUN,   /* it has read its run: no other can serve it any more */
+    CHILD_STARTED,    /* its container is up, which was not when its run came */
+    CHILD_DOUBTED,    /* its used container could not be wiped */
+    CHILD_HAS_ENDED,  /* the program is over, or the sandbox is closed; the process goes on a little
+                       */
+    CHILD_TELLS_RUNS, /* of a persistent sandbox: what goes on in it */
+    CHILD_LEFT,       /* the channel has ended, and is closed */
 };
 
 struct child_event {
@@ -25,6 +26,7 @@ struct child_event {
     enum engine_tier tier; /* CHILD_READY, with the next */
     uint64_t memory_bytes; /* 0: not known */
     bool reusable;         /* CHILD_HAS_ENDED: it was orderly */
+    json_t *runs;          /* CHILD_TELLS_RUNS: struct child's calls; the reader's */
 };
 
 struct child_link; /* one channel; struct child's link */

@@ -340,6 +340,7 @@ void psandboxes_adopt(struct psandboxes *p, int take_fd, const json_t *head)
     } else if (child_io_open(p->spawner->io, child, TAKE_FD(fd), &e) < 0) {
         log_error("sandbox %s: %s", child->run_id, e.text); /* it tries again */
     } else {
+        child->calls = json_incref(json_object_get(head, "runs")); /* the head goes */
         log_info("sandbox %s goes on; it was made under another broker", child->run_id);
         settle(p, child);
         return;

@@ -205,6 +205,10 @@ static void apply_event(struct broker *b, const struct child_event *event)
         if (!child->claimed) /* else it starts another container for its run */
             child_io_release(&b->io, child);
         break;
+    case CHILD_TELLS_RUNS:
+        json_decref(child->calls);
+        child->calls = event->runs;
+        break;
     case CHILD_LEFT:
         if (child->pid == 0) /* else SIGCHLD tells of its end */
             runs_reap(b, child, 0);
@@ -224,7 +228,7 @@ void runs_reap(struct broker *b, struct child *child, int status)
                   WTERMSIG(status));
     if (WIFSIGNALED(status) || !over) /* it may have left its container */
         housekeeper_link_ask_sweep(&b->housekeeper);
-    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && child->runs == 0 &&
+    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && child->calls == 0 &&
         !b->stopping)
         pool_note_failed_start(b->pool, child->language, clock_mono_ms());
     struct queued_run *run = child->run;

@@ -49,6 +49,29 @@ static bool run_is_listed(const json_t *rows, const char *run_id)
     return false;
 }
 
+/* What goes on in a persistent sandbox. */
+static void add_runs_in(const struct child *c, json_t *rows)
+{
+    size_t i;
+    const json_t *run;
+
+    json_array_foreach(c->calls, i, run)
+    {
+        const char *id = json_get_string(run, "runId");
+        const struct run_record r = {
+            .conversation = c->conversation,
+            .language = (char *)(uintptr_t)json_get_string(run, "language"),
+            .created = json_get_integer(run, "createdAt", 0),
+        };
+
+        if (!id || !r.language || run_is_listed(rows, id))
+            continue;
+        json_t *row = run_record_row(id, &r, run_status_name(RUN_RUNNING));
+        json_object_del(row, "expiresAt");
+        json_insert_newest(rows, "runId", row);
+    }
+}
+
 /* A caller may have the answer of a run whose result is still to be written. */
 static void await_results(const struct job_world *world, const char *tenant)
 {
@@ -65,6 +88,13 @@ static void await_results(const struct job_world *world, const char *tenant)
     }
 }
 
+/* conversation NULL: any. */
+static bool is_of(const struct child *c, const char *tenant, const char *conversation)
+{
+    return c->tenant && c->conversation && strcmp(c->tenant, tenant) == 0 &&
+           (!conversation || strcmp(c->conversation, conversation) == 0);
+}
+
 json_t *job_list_runs(struct job *job, struct err *e)
 {
     const char *tenant = json_get_string(job->request, "tenant");
@@ -78,12 +108,14 @@ json_t *job_list_runs(struct job *job, struct err *e)
     if (!rows)
         return NULL;
     for (const struct child *c = NULL;
-         (c = children_next(job->world->children, (struct child *)(uintptr_t)c));)
-        if (c->claimed && c->state != CHILD_ENDED && c->tenant && c->conversation &&
-            strcmp(c->tenant, tenant) == 0 &&
-            (!conversation || strcmp(c->conversation, conversation) == 0) &&
-            !run_is_listed(rows, c->run_id))
+         (c = children_next(job->world->children, (struct child *)(uintptr_t)c));) {
+        if (c->state == CHILD_ENDED || !is_of(c, tenant, conversation))
+            continue;
+        if (c->kind == CHILD_PSANDBOX)
+            add_runs_in(c, rows);
+        else if (c->claimed && !run_is_listed(rows, c->run_id))
             json_insert_newest(rows, "runId", run_row(c, now_ms, now));
+    }
     while (json_array_size(rows) > RUN_LIST_MAX)
         json_array_remove(rows, json_array_size(rows) - 1);
     return json_pack("{s:o}", "runs", rows);

@@ -31,6 +31,7 @@ static void row_free(struct row *row)
     free(row->child.image_id);
     free(row->child.tenant);
     free(row->child.conversation);
+    json_decref(row->child.calls);
     free(row);
 }
 

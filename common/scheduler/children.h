@@ -7,6 +7,7 @@
 #include "common/protocol/run.h"
 #include "common/sandbox/warm_dir.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -47,6 +48,7 @@ struct child {
     bool network, background;
     bool single_use; /* its run wants no other in the same container */
     bool session;    /* a persistent sandbox that keeps variables */
+    json_t *calls;   /* that go on in it: [{"runId", "language", "createdAt"}]; NULL: none; owned */
     enum engine_tier tier;
     uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;

@@ -207,7 +207,7 @@ void awaited_run_add_poll(struct awaited_run *run, const json_t *head, int take_
 
 /* ---- when it is over ---- */
 
-void awaited_run_conclude(struct awaited_run *run, json_t *take_reply)
+void awaited_run_end(struct awaited_run *run, json_t *take_reply)
 {
     json_t *result = json_object_get(take_reply, "result");
 
@@ -217,6 +217,10 @@ void awaited_run_conclude(struct awaited_run *run, json_t *take_reply)
     if (result)
         add_keep_state(run, result);
     run->reply = take_reply;
+}
+
+void awaited_run_answer(struct awaited_run *run)
+{
     for (size_t i = 0; i < run->waiters->n; i++) {
         if (run->waiters->items[i]->run != run)
             continue;

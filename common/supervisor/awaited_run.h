@@ -49,7 +49,9 @@ bool awaited_run_output(struct awaited_run *run, enum engine_stream stream, cons
 /* Answers those whose time is over. Call it before waiters_tend. */
 void awaited_run_tend(struct awaited_run *run);
 
-/* It is over: the last message ({"result"} or {"error"}) to everyone. */
-void awaited_run_conclude(struct awaited_run *run, json_t *take_reply);
+/* It is over, with this last message ({"result"} or {"error"}). */
+void awaited_run_end(struct awaited_run *run, json_t *take_reply);
+/* Sends that to everyone. */
+void awaited_run_answer(struct awaited_run *run);
 /* Stores the result of a run that is kept. */
 void awaited_run_record_end(struct awaited_run *run);

@@ -34,6 +34,28 @@ size_t psandbox_busy(const struct psandbox *s)
     return n;
 }
 
+json_t *psandbox_runs_new(const struct psandbox *s, const struct psandbox_call *but)
+{
+    json_t *runs = json_array();
+
+    for (size_t i = 0; i < s->n_calls; i++) {
+        const struct awaited_run *run = &s->calls[i]->awaited;
+
+        if (run->output && s->calls[i] != but)
+            json_array_append_new(runs, json_pack("{s:s, s:s, s:I}", "runId", run->id, "language",
+                                                  run->record.language, "createdAt",
+                                                  (json_int_t)run->record.created));
+    }
+    return runs;
+}
+
+/* So that lists of runs have them. */
+static void tell_runs(const struct psandbox *s, const struct psandbox_call *but)
+{
+    channel_send(&s->base.channel,
+                 json_pack("{s:s, s:o}", "is", "runs", "runs", psandbox_runs_new(s, but)));
+}
+
 static void call_free(struct psandbox *s, struct psandbox_call *call)
 {
     psandbox_listing_clear(s, call);
@@ -72,8 +94,10 @@ void psandbox_answer(struct psandbox *s, struct psandbox_call *call, json_t *tak
     json_auto_t *reply = take_reply;
 
     if (call->awaited.output) {
-        awaited_run_conclude(&call->awaited, json_incref(reply)); /* which takes it */
-        awaited_run_record_end(&call->awaited);
+        tell_runs(s, call);
+        awaited_run_end(&call->awaited, json_incref(reply)); /* which takes it */
+        awaited_run_record_end(&call->awaited);              /* it is listed as over from now on */
+        awaited_run_answer(&call->awaited);
     } else if (call->waiter) {
         waiter_answer(call->waiter, reply);
     }
@@ -309,6 +333,7 @@ static void run_begin(struct psandbox *s, struct psandbox_call *call)
         run->keep = KEEP_FAILED;
     awaited_run_begin(run, start, &s->base.waiters, limits->output_keep);
     awaited_run_add_caller(run, call->waiter, clock_mono_ms() - call->came_ms);
+    tell_runs(s, NULL);
 }
 
 int psandbox_read_body(struct psandbox *s, struct psandbox_call *call, struct err *e)

@@ -41,10 +41,11 @@ static json_t *adopt_head(const void *owner)
     const struct psandbox *s = owner;
     const struct supervisor_start *start = s->base.start;
 
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "op", op_name(OP_ADOPT_PSANDBOX),
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:o}", "op", op_name(OP_ADOPT_PSANDBOX),
                      "runId", start->container_id, "tenant", s->tenant, "conversationId",
                      s->conversation, "language", s->language ? s->language : "", "session",
-                     s->keeps_variables, "network", wire_network(start->head) != NETWORK_NONE);
+                     s->keeps_variables, "network", wire_network(start->head) != NETWORK_NONE,
+                     "runs", psandbox_runs_new(s, NULL));
 }
 
 static const struct channel_ops channel_ops = {

@@ -78,6 +78,7 @@ void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct
 {
     supervisor_tell_end(s);
     s->base.waiters.output_at = s->base.channel.redial = DEADLINE_NEVER;
-    awaited_run_conclude(&s->run.awaited,
-                         take_result ? wire_result_new(take_result) : wire_error_new(e));
+    awaited_run_end(&s->run.awaited,
+                    take_result ? wire_result_new(take_result) : wire_error_new(e));
+    awaited_run_answer(&s->run.awaited);
 }

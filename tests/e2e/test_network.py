@@ -121,7 +121,7 @@ def _():
     _check_public(_reached(alice, targets))
     contains(dave.run_error("print(1)", network=True), "allows no network")
     for client, shown in ((other, True), (dave, False), (alice, True)):
-        rows = {row["name"]: row["inputSchema"]["properties"] for row in client.result("tools/list")["tools"]}
+        rows = {row["name"]: row["inputSchema"].get("properties", {}) for row in client.result("tools/list")["tools"]}
         equal({name for name, properties in rows.items() if "network" in properties}, {"run_code", "create_sandbox"} if shown else set())
     contains(dave.tool_error("create_sandbox", {"conversationId": dave.conversation, "language": "bash", "network": True}), "allows no network")
 

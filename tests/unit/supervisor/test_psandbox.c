@@ -525,6 +525,20 @@ static const char *running_id(const json_t *result)
     return id;
 }
 
+/* The main process is told that this run goes on; NULL: that none does. */
+static void expect_told(const struct world *w, const char *run_id)
+{
+    json_auto_t *message = hear(w->channel);
+    const json_t *runs = json_object_get(message, "runs");
+
+    assert_string_equal(json_get_string(message, "is"), "runs");
+    assert_int_equal(json_array_size(runs), run_id ? 1 : 0);
+    if (!run_id)
+        return;
+    assert_string_equal(json_get_string(json_array_get(runs, 0), "runId"), run_id);
+    assert_string_equal(json_get_string(json_array_get(runs, 0), "language"), "sh");
+}
+
 static void a_command_outlives_the_wait_of_its_caller(void **state)
 {
     static const char *const commands = "[\"echo early; while [ ! -e go ]; do sleep 0.05; done; "
@@ -586,10 +600,12 @@ static void a_command_in_the_background_can_be_cancelled(void **state)
     json_auto_t *first = result_of(
         exec_with(w, "[\"sleep 600\"]", json_pack("{s:b}", "background", 1)));
     const char *id = running_id(first);
+    expect_told(w, id);
     expect_error(poll_run(w, "cancel_run", id, json_pack("{s:s}", "tenant", "eve")), ERR_NOT_FOUND,
                  "no such run");
     json_auto_t *end = result_of(poll_run(w, "cancel_run", id, NULL));
     expect_row(end, 1, "cancelled", "");
+    expect_told(w, NULL);
     json_auto_t *again = result_of(poll_run(w, "get_run", id, NULL));
     expect_status_of(again, "cancelled");
     close_psandbox(w);

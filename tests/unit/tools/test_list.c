@@ -391,6 +391,51 @@ static void list_runners_takes_no_arguments(void **state)
                         "unknown argument 'language'; this tool has none");
 }
 
+/* Some clients' dialects know single types only, and drop a tool that has several. */
+static bool has_list_of_types(const json_t *schema)
+{
+    const char *name;
+    const json_t *member;
+
+    for (size_t i = 0; (member = json_array_get(schema, i)); i++)
+        if (has_list_of_types(member))
+            return true;
+    json_object_foreach((json_t *)schema, name, member)
+    {
+        if ((strcmp(name, "type") == 0 && json_is_array(member)) || has_list_of_types(member))
+            return true;
+    }
+    return false;
+}
+
+static bool text_has_list_of_types(const char *text)
+{
+    json_auto_t *schema = text ? json_loads(text, 0, NULL) : NULL;
+
+    return schema && has_list_of_types(schema);
+}
+
+static void types_are_single(const struct mcp_tool *const *tools, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(tools[i]->name, "exec") != 0 && /* its schema is about to become that of a run */
+            (text_has_list_of_types(tools[i]->input_schema) ||
+             text_has_list_of_types(tools[i]->output_schema)))
+            fail_msg("%s has a list of types", tools[i]->name);
+}
+
+static void no_schema_has_a_list_of_types(void **state)
+{
+    size_t n;
+    const struct mcp_tool *const *tools = tools_all(&n);
+
+    (void)state;
+    assert_true(text_has_list_of_types("{\"anyOf\":[{\"type\":[\"integer\",\"null\"]}]}"));
+    types_are_single(tools, n);
+    for (int set = TOOLSET_ALL + 1; set < TOOLSETS; set++)
+        types_are_single(toolset_theirs(set)->tools, toolset_theirs(set)->n_tools);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -416,6 +461,7 @@ int main(void)
         CASE(list_runners_asks_anew_each_time),
         CASE(list_runners_says_when_the_broker_is_silent_and_recovers),
         CASE(list_runners_takes_no_arguments),
+        CASE(no_schema_has_a_list_of_types),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

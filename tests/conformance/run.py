@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The official conformance suite and the official SDK clients against a real nginx and engine.
+"""The official conformance suite and real clients against a real nginx and engine.
 
 Started by run.sh, which builds, and puts node and the npm packages into NODE and NODE_FOLDER.
 """
@@ -15,6 +15,7 @@ import house
 import harness
 import network
 import sites
+import table
 from harness import Failed, at_end, check, contains, equal, test, wait_until
 from mcp import API
 from stdio import Stdio
@@ -230,6 +231,7 @@ def main():
     register_clients()
     register_analysis()
     register_tokens()
+    table_of_clients = table.register(lambda: served(False))
     register_last()
     if options.list:
         for one in harness.selected(options.only):
@@ -240,6 +242,7 @@ def main():
     counts = harness.run_tests(options.only, explain)
     for one in RUNS:
         print(one.line())
+    print(table_of_clients(), end="")
     print(f"{counts['ok']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
     return 1 if counts["FAILED"] or not any(counts.values()) else 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The official MCP conformance suite and the official SDK clients against the real thing: nginx, workers, hub, engine.
+# The official MCP conformance suite and real clients against the real thing: nginx, workers, hub, engine.
 #   tests/conformance/run.sh [--only NAME] [--list]
 # Builds with sanitizers into build-check as tests/run.sh does, unless SANDCGI_TEST_BINARY and
 # SANDCGI_CONFORMANCE_BINARY name programs. Ends in a line of counts.

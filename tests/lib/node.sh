@@ -3,12 +3,13 @@
 
 readonly NODE_MAJOR=22
 readonly NODE_CACHE=${SANDCGI_TEST_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/sandcgi-tests}
-NODE='' NODE_FOLDER=''
+NODE='' NODE_FOLDER='' TABLE_FOLDER=''
 
-# The packages that FOLDER's lock file names, installed once per lock file; prints where.
-# node_install FOLDER
+# The packages that FOLDER's lock file names, installed once per lock file; prints where. OPTION is for npm ci.
+# node_install FOLDER [OPTION…]
 node_install() {
     local folder=$1 sum place log
+    shift
     sum=$(cat "$folder/package.json" "$folder/package-lock.json" | sha256sum | cut -c 1-16)
     place=$NODE_CACHE/npm-$sum
     mkdir -p "$NODE_CACHE" || return 1
@@ -19,7 +20,7 @@ node_install() {
         rm -rf "$place"
         mkdir -p "$place"
         cp "$folder/package.json" "$folder/package-lock.json" "$place/"
-        if ! npm ci --prefix "$place" --ignore-scripts --no-audit --no-fund --loglevel=error >"$log" 2>&1; then
+        if ! npm ci "$@" --prefix "$place" --ignore-scripts --no-audit --no-fund --loglevel=error >"$log" 2>&1; then
             tail -n 20 "$log" >&2
             rm -f "$log"
             echo "npm could not install what $folder/package.json names: is a registry reachable?" >&2
@@ -56,8 +57,10 @@ node_find() {
     return 1
 }
 
-# Sets NODE and NODE_FOLDER (whose node_modules holds the suite and the SDKs). npm is installed when it is missing.
+# Sets NODE, NODE_FOLDER (whose node_modules holds the suite and the SDKs) and TABLE_FOLDER (other clients). npm is
+# installed when it is missing.
 node_ready() {
+    local folder
     if ! command -v npm >/dev/null; then
         echo "npm is missing; installing it"
         apt_install_quietly npm || {
@@ -66,6 +69,9 @@ node_ready() {
         }
     fi
     node_find || return 1
-    NODE_FOLDER=$(node_install "$(cd "$(dirname "${BASH_SOURCE[0]}")/../conformance" && pwd)") || return 1
-    export NODE NODE_FOLDER
+    folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../conformance" && pwd)
+    NODE_FOLDER=$(node_install "$folder") || return 1
+    # What is optional there are the clouds that one of the frameworks can log to: half of all.
+    TABLE_FOLDER=$(node_install "$folder/table" --omit=optional) || return 1
+    export NODE NODE_FOLDER TABLE_FOLDER
 }

@@ -226,6 +226,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", metavar="NAME", help="tests whose name contains NAME")
     parser.add_argument("--list", action="store_true", help="name the tests")
+    parser.add_argument("--large", action="store_true", help="also the large clients, which run.sh has installed")
     options = parser.parse_args()
     register_suite()
     register_clients()

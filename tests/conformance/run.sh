@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The official MCP conformance suite and real clients against the real thing: nginx, workers, hub, engine.
-#   tests/conformance/run.sh [--only NAME] [--list]
+#   tests/conformance/run.sh [--only NAME] [--list] [--large]     --large: the large clients, too
 # Builds with sanitizers into build-check as tests/run.sh does, unless SANDCGI_TEST_BINARY and
 # SANDCGI_CONFORMANCE_BINARY name programs. Ends in a line of counts.
 set -euo pipefail
@@ -25,6 +25,10 @@ main() {
         echo "skipped conformance: neither node nor npm's packages can be had here"
         echo "0 passed, 0 failed, 1 skipped"
         return
+    fi
+    if [[ " $* " == *" --large "* ]]; then
+        LARGE_FOLDER=$(node_install "$top/tests/conformance/table/large")
+        export LARGE_FOLDER
     fi
     if [[ " $* " != *" --list "* ]]; then
         if [[ ! ${SANDCGI_TEST_BINARY:-} || ! ${SANDCGI_CONFORMANCE_BINARY:-} ]]; then

@@ -93,7 +93,7 @@ async function cancel({ session, control }) {
   const pending = session.call(...bash('echo started; sleep 77', conversation), { signal: controller.signal }).then(
     (told) => `answered ${short(told)}`, () => null);
   try {
-    await untilAsync(async () => printed((await running())[0]), 20_000, 'the program runs');
+    await untilAsync(async () => printed((await running())[0]), 40_000, 'the program runs');
     controller.abort();
     await untilAsync(async () => !(await running()).length, 10_000, 'the program ends, which was cancelled');
     const answer = await Promise.race([pending, pause(10_000).then(() => 'goes on')]);

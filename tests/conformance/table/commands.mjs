@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
-const ENDS = 'the end of a connection cancels nothing before 2026-07-28';
+export const ENDS = 'the end of a connection cancels nothing before 2026-07-28';
 const LACKS = { progress: 'shows none', 'cancel http': ENDS, 'cancel https': ENDS };
 const run = promisify(execFile);
 

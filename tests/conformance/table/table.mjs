@@ -6,10 +6,11 @@
 import { agents } from './agents.mjs';
 import { CELLS, cellsOf } from './cells.mjs';
 import { commands } from './commands.mjs';
+import { large } from './large.mjs';
 import { loader } from './load.mjs';
 import { sdks } from './sdks.mjs';
 
-const rows = [...sdks, ...commands, ...agents];
+const small = [...sdks, ...commands, ...agents];
 const TRANSPORTS = ['http', 'https', 'stdio'];
 
 function print(transport, cell, state, why = '') {
@@ -18,7 +19,7 @@ function print(transport, cell, state, why = '') {
 
 async function main() {
   const options = JSON.parse(process.argv[2]);
-  const row = rows.find((one) => one.name === options.client);
+  const row = [...small, ...large].find((one) => one.name === options.client);
   const load = loader(options.folders);
   await Promise.all(TRANSPORTS.map(async (transport) => {
     const context = { load, transport, ...options.servers[transport] };
@@ -28,7 +29,8 @@ async function main() {
 }
 
 if (process.argv[2] === '--names') {
-  console.log(JSON.stringify({ cells: CELLS, rows: rows.map(({ name, package: package_ }) => ({ name, package: package_ })) }));
+  const names = (rows) => rows.map((row) => ({ name: row.name, package: row.package }));
+  console.log(JSON.stringify({ cells: CELLS, small: names(small), large: names(large) }));
 } else {
   await main();
   process.exit(0);

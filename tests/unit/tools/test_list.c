@@ -418,9 +418,8 @@ static bool text_has_list_of_types(const char *text)
 static void types_are_single(const struct mcp_tool *const *tools, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(tools[i]->name, "exec") != 0 && /* its schema is about to become that of a run */
-            (text_has_list_of_types(tools[i]->input_schema) ||
-             text_has_list_of_types(tools[i]->output_schema)))
+        if (text_has_list_of_types(tools[i]->input_schema) ||
+            text_has_list_of_types(tools[i]->output_schema))
             fail_msg("%s has a list of types", tools[i]->name);
 }
 

@@ -213,7 +213,7 @@ def _():
 def _():
     client = sites.client()
     session, others = Session(client), Session(client)
-    stream = session.open("tools/call", _run("sleep 60", client.conversation, timeout=60), id_="long")
+    stream = session.open("tools/call", _run("sleep 60", client.conversation, timeoutMs=60000), id_="long")
 
     def goes_on():
         return [one for one in runs.listed(client, conversationId=client.conversation) if one["status"] == "running"]

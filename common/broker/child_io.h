@@ -16,7 +16,7 @@ enum child_event_kind {
     CHILD_DOUBTED,    /* its used container could not be wiped */
     CHILD_HAS_ENDED,  /* the program is over, or the sandbox is closed; the process goes on a little
                        */
-    CHILD_TELLS_RUNS, /* of a persistent sandbox: what goes on in it */
+    CHILD_TELLS_RUNS, /* of a persistent sandbox: the runs in it that have not ended */
     CHILD_LEFT,       /* the channel has ended, and is closed */
 };
 

@@ -228,7 +228,7 @@ void runs_reap(struct broker *b, struct child *child, int status)
                   WTERMSIG(status));
     if (WIFSIGNALED(status) || !over) /* it may have left its container */
         housekeeper_link_ask_sweep(&b->housekeeper);
-    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && child->calls == 0 &&
+    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && child->runs == 0 &&
         !b->stopping)
         pool_note_failed_start(b->pool, child->language, clock_mono_ms());
     struct queued_run *run = child->run;

@@ -49,7 +49,7 @@ static bool run_is_listed(const json_t *rows, const char *run_id)
     return false;
 }
 
-/* What goes on in a persistent sandbox. */
+/* Adds a row for each run of a persistent sandbox that has not ended. */
 static void add_runs_in(const struct child *c, json_t *rows)
 {
     size_t i;

@@ -35,7 +35,8 @@
  *   {"do":"next"}: nothing of the run that has ended is asked for any more; the container is wiped
  *   {"is":"waiting","tier":"started"|"preloaded","memoryBytes":N}   {"is":"running"}
  *   {"is":"started"}   {"is":"ended","reusable":bool}   {"is":"doubted"}: the wipe failed
- *   {"is":"runs","runs":[{"runId","language","createdAt"}]}: what goes on in a persistent sandbox
+ *   {"is":"runs","runs":[{"runId","language","createdAt"}]}: the runs of a persistent
+ * sandbox that have not ended
  * "running" is sent when the body has been read: the run cannot be given to another supervisor from
  * then on. "started" is sent when the container of a cold start is up. The supervisor of a
  * persistent sandbox gets commands and sessions by "hand" as well, and sends "ended" before it

@@ -38,9 +38,8 @@ const char *psandbox_run_id(const char *psandbox_id)
     return psandbox_id + prefix;
 }
 
-#define RUN_ID_SHARED                                                                              \
-    (RUN_ID_LEN - 8) /* digits of the sandbox's; the others count on from there                    \
-                      */
+/* Digits of the sandbox's run id that its runs' begin with; the others count on from there. */
+#define RUN_ID_SHARED (RUN_ID_LEN - 8)
 
 void psandbox_run_id_write(const char *psandbox_run_id, uint32_t n, char out[RUN_ID_LEN + 1])
 {

@@ -48,7 +48,8 @@ struct child {
     bool network, background;
     bool single_use; /* its run wants no other in the same container */
     bool session;    /* a persistent sandbox that keeps variables */
-    json_t *calls;   /* that go on in it: [{"runId", "language", "createdAt"}]; NULL: none; owned */
+    json_t *calls;   /* its runs that have not ended: [{"runId", "language", "createdAt"}]; NULL:
+                        none; owned */
     enum engine_tier tier;
     uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;

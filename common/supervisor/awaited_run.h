@@ -32,7 +32,7 @@ struct awaited_run {
  * are for its result. */
 void awaited_run_begin(struct awaited_run *run, const struct supervisor_start *start,
                        struct waiters *waiters, uint64_t keep_bytes);
-/* Nobody waits for it any more: they are answered, or are forgotten. */
+/* Frees what it holds. Waiters that have no answer yet are detached from it. */
 void awaited_run_clear(struct awaited_run *run);
 
 /* The connection of its caller waits for it now, for as long as the options say; queue_ms of that

@@ -145,7 +145,8 @@ void psandbox_answer(struct psandbox *s, struct psandbox_call *call, json_t *tak
 void psandbox_refuse(struct psandbox *s, struct psandbox_call *call, const struct err *e);
 /* Every call of that kind gets the same. */
 void psandbox_answer_all(struct psandbox *s, enum psandbox_kind kind, json_t *take_reply);
-/* What goes on, for the main process (struct child's calls); but NULL: all. */
+/* The runs that have not ended, for the main process (struct child's calls), without that of the
+ * call but (NULL: all). */
 json_t *psandbox_runs_new(const struct psandbox *s, const struct psandbox_call *but);
 /* How many calls run something or are queued to. */
 size_t psandbox_busy(const struct psandbox *s);

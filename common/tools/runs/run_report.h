@@ -34,7 +34,7 @@ bool run_report_has_status(const json_t *result, const char *status);
 struct run_waiting {
     struct arg_integer wait_ms; /* 0: the answer comes at once */
     bool background;            /* the same */
-    bool may_task;              /* the tool makes a task of what goes on */
+    bool may_task;              /* a run that outlasts TASK_AFTER_MS may become a task */
     const char *detail;         /* the call's */
 };
 

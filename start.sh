@@ -4,7 +4,7 @@
 set -euo pipefail
 
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-for part in common settings packages build engine services first-run; do
+for part in common settings packages build page engine site certificate services first-run; do
     # shellcheck source=/dev/null
     source "$project/nginx/setup/$part.sh"
 done
@@ -22,10 +22,10 @@ first program. Called again it changes only what is out of date.
   --stop         stops what start.sh started (not an engine that was there before)
   --status       one line for each part; ends with 3 when something is not running
 
-Environment:
+Environment (state folder and ports are remembered in the settings):
   SANDCGI_STATE_DIR    sockets, logs, files of the conversations, certificate (root: /var/lib/sandcgi, else ./var)
-  SANDCGI_ENV_FILE     the settings (./.env)
   SANDCGI_HTTPS_PORT, SANDCGI_HTTP_PORT   other ports than .env says
+  SANDCGI_ENV_FILE     the settings (./.env)
   SANDCGI_DISK         size (20g) of a file system with disk quotas that is made for the files of the conversations, in a file
                        beside them; each later start mounts it (root only; before there are conversations)
 END
@@ -42,24 +42,29 @@ bring_up()
 {
     local began
     began=$(now_ms)
+    check_owner
     make_places
     take_lock
     ensure_packages
     write_env_file
     derive_settings
+    remember_choices
     note_places
     end_strays
     check_ports_free
-    build_program
+    ensure_certificate
+    begin_build
     ensure_engine
+    begin_page
     ensure_network
     ensure_images
+    finish_build
     ensure_account
     ensure_sandbox_root
-    ensure_certificate
     check_settings
     sync_token
     write_file_key
+    finish_page
     render_nginx
     if bring_up_services; then
         wait_for_answers
@@ -69,11 +74,13 @@ bring_up()
         wait_for_answers
         say "sandcgi is running and up to date ($(seconds_since "$began")): $(front_url)/mcp, token: MCP_API_TOKEN in $env_file"
     fi
+    (run_server doctor --quiet) || true # prints what is wrong all the same
     flock -u 9
 }
 
 stop_all()
 {
+    check_owner
     end_strays
     if ! sandcgi_pid >/dev/null && ! nginx_pid >/dev/null && ! dockerd_pid >/dev/null; then
         say "nothing of start.sh's is running (state folder: $state)"
@@ -96,7 +103,7 @@ status_of_server()
     local pid
     if ! pid=$(sandcgi_pid); then
         status_line sandcgi no "start it: ./start.sh"
-    elif [[ $(sandcgi_hash 2>/dev/null) == "$(cat "$run_dir/sandcgi.hash" 2>/dev/null)" ]]; then
+    elif sandcgi_is_noted; then
         status_line sandcgi yes "process $pid, up to date"
     else
         status_line sandcgi yes "process $pid, but the program or the settings have changed since; ./start.sh takes them up"
@@ -106,9 +113,11 @@ status_of_server()
 
 show_status()
 {
-    local pid all_well=yes images
+    local pid problem all_well=yes images
+    check_owner
     [[ -f $env_file ]] || die "there is no $env_file; sandcgi was never started here: ./start.sh"
     derive_settings
+    choose_certificate
     engine=$(setting DOCKER_HOST "$default_engine")
     [[ $engine == "$default_engine" ]] || export DOCKER_HOST=$engine
     if engine_answers "$engine"; then
@@ -123,7 +132,9 @@ show_status()
     else
         status_line nginx no "start it: ./start.sh"
     fi
-    if healthy; then
+    if [[ -e $cert ]] && ! problem=$(check_certificate 2>&1); then
+        status_line healthz no "${problem##*start.sh: }"
+    elif healthy; then
         status_line healthz yes "$(front_url)/healthz answers 200"
     else
         status_line healthz no "$(front_url)/healthz does not answer 200; see $log_dir"

@@ -7,6 +7,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/mcp/features/tool.h"
+#include "common/sandbox/sandbox.h"
 #include "common/tools/args.h"
 #include "fcgi/registry.h"
 
@@ -159,6 +160,16 @@ const struct mcp_server *app_server(const struct app *app, const char *tools)
     return i < 0 ? NULL : &app->servers[i];
 }
 
+static void credentials_clear(struct app *app)
+{
+    for (size_t i = 0; i < app->n_tokens; i++) {
+        free(app->tokens[i].tenant);
+        free(app->tokens[i].token);
+    }
+    free(TAKE_PTR(app->tokens));
+    free(TAKE_PTR(app->front_secret));
+}
+
 int app_init(struct app *app, const struct settings *s, bool http, struct err *e)
 {
     const struct crypto_part label = {SEAL_LABEL, sizeof SEAL_LABEL - 1};
@@ -170,24 +181,24 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
                   .limits = s->limits,
                   .packages = s->index.n > 0},
     };
-    if (http && read_credentials(app, s, e) < 0)
-        return -1;
+    if (http && strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) == 0)
+        return err_set(e, ERR_INVALID,
+                       "PUBLIC_BASE_URL=" SANDBOX_LOCAL_URLS
+                       " is for sandcgi stdio; set it to the URL that clients reach the server at");
     /* Workers must not have FILE_SECRET itself: a compromised one could locate all files. */
-    if (crypto_hmac(s->file_secret, strlen(s->file_secret), &label, 1, app->seal_key, e) < 0 ||
-        link_key_derive(s->file_secret, &app->link_key, e) < 0)
+    if ((http && read_credentials(app, s, e) < 0) ||
+        crypto_hmac(s->file_secret, strlen(s->file_secret), &label, 1, app->seal_key, e) < 0 ||
+        link_key_derive(s->file_secret, &app->link_key, e) < 0) {
+        credentials_clear(app);
         return -1;
+    }
     servers_init(app, s, !http);
     return 0;
 }
 
 void app_clear(struct app *app)
 {
-    for (size_t i = 0; i < app->n_tokens; i++) {
-        free(app->tokens[i].tenant);
-        free(app->tokens[i].token);
-    }
-    free(TAKE_PTR(app->tokens));
-    free(TAKE_PTR(app->front_secret));
+    credentials_clear(app);
     for (int i = 0; i < TOOLSETS; i++) {
         free(TAKE_PTR(app->offered[i]));
         mcp_tools_cache_free(TAKE_PTR(app->servers[i].tools_cache));

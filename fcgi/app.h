@@ -33,7 +33,7 @@ struct app {
  * Reads the secret and token files that the settings name (so it is done before privileges are
  * dropped), derives the key of sealed texts from FILE_SECRET (which may be wiped afterwards), and
  * sets up what is offered. http false (stdio): no client is checked, so no file is read. There are
- * no sessions until app_set_sessions. *e says what to change.
+ * no sessions until app_set_sessions. *e says what to change; then there is nothing to clear.
  */
 int app_init(struct app *app, const struct settings *settings, bool http, struct err *e);
 void app_clear(struct app *app);

@@ -5,24 +5,23 @@
 #include "common/base/buf.h"
 #include "common/broker/server.h"
 #include "fcgi/app.h"
+#include "fcgi/process/resources.h"
 
 /*
- * The master: opens the sockets, starts one broker, the hub and the workers, restarts a child that
- * dies (at once if it ran for a while, else after growing pauses), and ends them in order.
+ * The guard, which is the process of `sandcgi serve`: opens the sockets and starts a master,
+ * another one when that is killed. config_path: NULL: the environment alone. Returns the exit
+ * status.
  *
- *   SIGTERM, SIGINT   drain: workers finish their request, the broker its runs, then everything
- *                     ends; a second signal kills all processes
- *   SIGHUP            reload the settings; a new generation of processes takes over, the old one
- *                     drains
- *
- * guarded: this process keeps the sockets, passes the signals on, and starts another master when
- * one is killed. take_settings is owned by the master. config_path: the file for SIGHUP (NULL:
- * none). Returns the exit status.
+ *   SIGTERM, SIGINT   stop: passed on to the master (master.h)
+ *   SIGHUP            has the program at its path look at the settings, and becomes that program:
+ * it starts a new generation of processes on the same sockets, or on others if the settings say so.
+ * A complaint is logged, and nothing has changed.
  */
-int master_run(struct settings *take_settings, const char *config_path, bool guarded);
+int serve_run(const char *config_path);
 
 /* A worker: serves one request at a time from listen_fd (FastCGI, non-blocking, shared) until
- * SIGTERM. Returns 0, or -1 when the socket is unusable. */
+ * SIGTERM, and then, if the server ends, those in the queue. Returns 0, or -1 when the socket is
+ * unusable. */
 int fastcgi_serve(const struct app *app, int listen_fd, struct err *e);
 
 /*
@@ -35,6 +34,12 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e);
 int hub_serve(const struct app *app, int listen_fd, const int events_fds[HUB_EVENTS],
               struct err *e);
 
+/* The process that answers SANDCGI_METRICS (Prometheus): with the workers' rights, as it parses
+ * what any account of this machine sends. Serves listen_fd until SIGTERM. calls: the workers', and
+ * how many there may be; conns_fd: see sock_connect_over. */
+int metrics_main(const struct settings *s, const struct account *workers,
+                 const struct call_place *calls, int listen_fd, int conns_fd, struct err *e);
+
 /* CGI (RFC 3875): one request from the environment and standard input. */
 void cgi_serve(const struct app *app);
 
@@ -42,9 +47,22 @@ void cgi_serve(const struct app *app);
  * events_fd: the socket of events.h; -1: none. Returns 0, or -1 when input or output fails. */
 int stdio_serve(const struct app *app, int events_fd, struct err *e);
 
-/* Prints the server's status, as JSON or for people. Returns the exit status: 1 when the broker
- * does not answer, with one line on standard error. */
-int status_show(const struct settings *s, bool as_json);
+/*
+ * "sandcgi setup": becomes the script of nginx/ that puts the server into an existing nginx. It
+ * lies beside the build folder, or is installed. words follow "setup" and end with NULL. Returns 1,
+ * with one line on standard error, when there is no such script.
+ */
+int setup_run(char *const *words);
+
+/* Prints what is wrong with the server, its engine, disk, clock and site, and what mends it; quiet:
+ * only what is wrong. Returns the exit status: 1 when something is wrong. */
+int doctor_show(const struct settings *s, const char *config_path, bool as_json, bool quiet);
+/* The same for settings that cannot be loaded. */
+int doctor_show_error(const struct err *e, bool as_json);
+
+/* Prints the server's status, as JSON or for people; watch: every two seconds, until a signal.
+ * Returns the exit status: 1 when the broker does not answer, with one line on standard error. */
+int status_show(const struct settings *s, bool as_json, bool watch);
 /* The status for people; missing values count as 0. */
 void status_format(const json_t *status, struct buf *out);
 

@@ -3,8 +3,14 @@ noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
 	fcgi/app.c fcgi/app.h \
 	fcgi/commands.h \
+	fcgi/doctor/check.c fcgi/doctor/check.h \
+	fcgi/doctor/doctor.c \
+	fcgi/doctor/findings.c fcgi/doctor/findings.h \
+	fcgi/http/file_types.c fcgi/http/file_types.h \
 	fcgi/http/http.c \
 	fcgi/http/http_answer.c fcgi/http/http_answer.h \
+	fcgi/http/http_conditions.c fcgi/http/http_conditions.h \
+	fcgi/http/http_files.c \
 	fcgi/http/http_links.c \
 	fcgi/http/http_request.c fcgi/http/http_request.h \
 	fcgi/hub/events.c fcgi/hub/events.h \
@@ -14,16 +20,22 @@ libfront_a_SOURCES = \
 	fcgi/hub/hub_stream.c fcgi/hub/hub_stream.h \
 	fcgi/process/broker.c \
 	fcgi/process/calls.c fcgi/process/calls.h \
-	fcgi/process/guard.c fcgi/process/guard.h \
-	fcgi/process/master.c \
+	fcgi/process/guard.c \
+	fcgi/process/handed.c fcgi/process/handed.h \
+	fcgi/process/master.c fcgi/process/master.h \
+	fcgi/process/metrics_serve.c \
 	fcgi/process/resources.c fcgi/process/resources.h \
+	fcgi/process/sockets.c fcgi/process/sockets.h \
 	fcgi/process/status.c \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/settings.c fcgi/settings.h \
+	fcgi/setup.c \
+	fcgi/stdio/desktop.c fcgi/stdio/desktop.h \
 	fcgi/stdio/stdio.c \
 	fcgi/stdio/stdio_calls.c fcgi/stdio/stdio_calls.h \
 	fcgi/stdio/stdio_lines.c fcgi/stdio/stdio_lines.h
-libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
+# PKGLIBEXECDIR: where "make install" puts the scripts that commands execute (nginx/, runners/).
+libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 
 bin_PROGRAMS += sandcgi
 sandcgi_SOURCES = fcgi/main.c
@@ -31,13 +43,15 @@ sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_fcgi_record tests/unit/fcgi/test_http tests/unit/fcgi/test_hub \
-	tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
+check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_conditions tests/unit/fcgi/test_fcgi_record \
+	tests/unit/fcgi/test_handed tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
 	tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_calls_LDADD = libfront.a $(LDADD)
+tests_unit_fcgi_test_conditions_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_fcgi_record_SOURCES = tests/unit/fcgi/test_fcgi_record.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_fcgi_record_LDADD = libfront.a $(LDADD)
+tests_unit_fcgi_test_handed_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_http_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_hub_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_hub_serve_SOURCES = tests/unit/fcgi/test_hub_serve.c $(FCGI_CLIENT)
@@ -53,6 +67,8 @@ tests_fuzz_fuzz_fcgi_record_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_fcgi_record_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_http_LDFLAGS = $(FUZZ_LINK)
+
+EXTRA_DIST += fcgi/monitoring/alerts.yml fcgi/monitoring/dashboard.json
 
 dist_man_MANS = fcgi/sandcgi.1 fcgi/sandcgi.conf.5
 

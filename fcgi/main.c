@@ -11,8 +11,10 @@
 #include "common/sandbox/links/file_link.h"
 #include "common/tools/tools.h"
 #include "fcgi/commands.h"
+#include "fcgi/doctor/check.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/process/resources.h"
+#include "fcgi/stdio/desktop.h"
 
 #include <jansson.h>
 #include <signal.h>
@@ -26,18 +28,6 @@ static int print_error(const struct err *e)
 {
     fprintf(stderr, "sandcgi: %s\n", e->text);
     return 1;
-}
-
-static bool guarded; /* --guard */
-
-static int run_serve(const char *config_path)
-{
-    struct err e = ERR_INIT;
-    struct settings *settings = mem_alloc(sizeof *settings);
-    if (settings_load(settings, config_path, &e) == 0)
-        return master_run(settings, config_path, guarded);
-    free(settings);
-    return print_error(&e);
 }
 
 static const char *tools; /* --tools; NULL: the setting TOOLS */
@@ -62,6 +52,8 @@ static int run_single(const char *config_path, bool http)
     if (settings_load(&settings, config_path, &e) < 0 || choose_tools(&settings, &e) < 0)
         return print_error(&e);
     log_setup((enum log_level)settings.log_level, http ? "cgi" : "stdio");
+    log_set_format((enum log_format)settings.log_format);
+    settings.limits_check = LIMITS_TRUST; /* not at each start of a client */
     if (http)
         settings.pool.n = 0; /* the process ends before a warm container could be used */
     if (private_broker_ensure(&settings, &e) == 0 && app_init(&app, &settings, http, &e) == 0) {
@@ -88,9 +80,15 @@ static int run_single(const char *config_path, bool http)
     return result < 0 ? print_error(&e) : 0;
 }
 
+/* Without settings, as a desktop client starts it. */
 static int run_stdio(const char *config_path)
 {
-    return run_single(config_path, false);
+    struct err e = ERR_INIT;
+    AUTO_FREE char *own = NULL;
+
+    if (!config_path && !getenv("SANDBOX_ROOT") && !(own = desktop_settings(&e)))
+        return print_error(&e);
+    return run_single(own ? own : config_path, false);
 }
 
 static int run_cgi(const char *config_path)
@@ -98,7 +96,7 @@ static int run_cgi(const char *config_path)
     return run_single(config_path, true);
 }
 
-static int run_check(const char *config_path)
+static int print_values(const char *config_path)
 {
     struct err e = ERR_INIT;
     struct settings settings;
@@ -113,6 +111,25 @@ static int run_check(const char *config_path)
     fputs(buf_str(&text), stdout);
     settings_clear(&settings);
     return 0;
+}
+
+static int run_check(const char *config_path)
+{
+    struct err e = ERR_INIT;
+    struct settings settings;
+    struct findings found = {0};
+    if (print_values(config_path) > 0)
+        return 1;
+    if (settings_load(&settings, config_path, &e) < 0)
+        return print_error(&e);
+    check_settings(&settings, config_path, &found);
+    for (size_t i = 0; i < found.n; i++)
+        fprintf(stderr, "sandcgi: %s%s%s%s\n", found.items[i].state == FINDING_NOTE ? "note: " : "",
+                found.items[i].text, *found.items[i].mend ? ": " : "", found.items[i].mend);
+    bool wrong = findings_count(&found, FINDING_WRONG) > 0;
+    findings_clear(&found);
+    settings_clear(&settings);
+    return wrong;
 }
 
 /* The line that nginx includes (FILE_KEY_CONF). */
@@ -132,6 +149,7 @@ static int run_file_key(const char *config_path)
 }
 
 static bool as_json; /* --json */
+static bool watch;   /* --watch */
 
 static int run_status(const char *config_path)
 {
@@ -139,15 +157,31 @@ static int run_status(const char *config_path)
     struct settings settings;
     if (settings_load(&settings, config_path, &e) < 0)
         return print_error(&e);
-    int result = status_show(&settings, as_json);
+    int result = status_show(&settings, as_json, watch);
     settings_clear(&settings);
     return result;
 }
 
-static bool as_man; /* --man */
+static bool quiet; /* --quiet */
 
-static int run_settings(void)
+static int run_doctor(const char *config_path)
 {
+    struct err e = ERR_INIT;
+    struct settings settings;
+    if (settings_load(&settings, config_path, &e) < 0)
+        return doctor_show_error(&e, as_json);
+    int result = doctor_show(&settings, config_path, as_json, quiet);
+    settings_clear(&settings);
+    return result;
+}
+
+static bool as_man;    /* --man */
+static bool as_values; /* --values */
+
+static int run_settings(const char *config_path)
+{
+    if (as_values)
+        return print_values(config_path);
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
     if (as_man)
         conf_print_man(settings_table, &text);
@@ -157,7 +191,15 @@ static int run_settings(void)
     return 0;
 }
 
+static char *const *words; /* that follow the command */
+
+static int run_setup(void)
+{
+    return setup_run(words);
+}
+
 static int run_help(void);
+static int run_help_settings(void);
 
 static int run_version(void)
 {
@@ -171,22 +213,28 @@ static const struct command {
     const char *help;
     int (*run_plain)(void); /* without settings */
 } commands[] = {
-    {"serve", run_serve,
-     "run master, broker, hub and FastCGI workers, behind a web server (--guard: with a parent "
-     "that "
-     "restarts a killed master)",
+    {"serve", serve_run, "run guard, master, broker, hub and FastCGI workers, behind a web server",
      NULL},
     {"stdio", run_stdio,
      "serve one MCP client on standard input and output (--tools NAMES: see TOOLS)", NULL},
     {"cgi", run_cgi, "serve one request as a CGI program (also if GATEWAY_INTERFACE is set)", NULL},
-    {"check", run_check, "check the settings and print them without secrets", NULL},
+    {"check", run_check, "check the settings and what they name here; print them without secrets",
+     NULL},
     {"file-key", run_file_key,
      "print the line for nginx with the key of files' URLs (FILE_KEY_CONF)", NULL},
-    {"status", run_status, "print the state of the running server (--json: for programs)", NULL},
-    {"settings", NULL, "print all settings as a Markdown table (--man: as roff)", run_settings},
+    {"status", run_status, "print the state of the running server (--watch; --json: for programs)",
+     NULL},
+    {"doctor", run_doctor,
+     "look for what is wrong, and say what mends it (--json; --quiet: nothing else)", NULL},
+    {"setup", NULL, "put the server into an nginx that is there already (setup nginx --help)",
+     run_setup},
+    {"settings", run_settings,
+     "print all settings as a Markdown table (--man: as roff; --values: NAME=VALUE as they are)",
+     NULL},
     {"fetch", NULL, "used by the server itself, for import_url", fetch_process_main},
     {INDEX_PROXY_COMMAND, NULL, "used by the server itself, for install_package", index_proxy_main},
-    {"help", NULL, "print this", run_help},
+    {"help", NULL, "print this (help settings: all settings with their meaning)", run_help},
+    {"help-settings", NULL, "print all settings with their meaning", run_help_settings},
     {"version", NULL, "print the version", run_version},
 };
 
@@ -196,8 +244,19 @@ static int run_help(void)
     buf_add_str(&text,
                 "Usage: sandcgi COMMAND [--config FILE (default: $SANDCGI_CONFIG)]\n\nCommands:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        buf_addf(&text, "  %-10s %s\n", commands[i].name, commands[i].help);
-    buf_add_str(&text, "\nSettings (lines KEY=VALUE in FILE; the environment overrides):\n");
+        buf_addf(&text, "  %-13s %s\n", commands[i].name, commands[i].help);
+    buf_add_str(&text,
+                "\nSettings are lines KEY=VALUE in FILE, which the environment overrides: see "
+                "sandcgi --help-settings, and sandcgi.conf(5).\n");
+    fputs(buf_str(&text), stdout);
+    return 0;
+}
+
+static int run_help_settings(void)
+{
+    AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
+
+    buf_add_str(&text, "Settings (lines KEY=VALUE in FILE; the environment overrides):\n");
     conf_print_help(settings_table, &text);
     fputs(buf_str(&text), stdout);
     return 0;
@@ -234,18 +293,29 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
             config_path = argv[++i];
-        else if (strcmp(argv[i], "--guard") == 0 && command && command->run == run_serve)
-            guarded = true;
-        else if (strcmp(argv[i], "--json") == 0 && command && command->run == run_status)
+        else if (command && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0))
+            return run_help();
+        else if (strcmp(argv[i], "settings") == 0 && command && command->run_plain == run_help)
+            return run_help_settings();
+        else if (strcmp(argv[i], "--json") == 0 && command &&
+                 (command->run == run_status || command->run == run_doctor))
             as_json = true;
-        else if (strcmp(argv[i], "--man") == 0 && command && command->run_plain == run_settings)
+        else if (strcmp(argv[i], "--watch") == 0 && command && command->run == run_status)
+            watch = true;
+        else if (strcmp(argv[i], "--quiet") == 0 && command && command->run == run_doctor)
+            quiet = true;
+        else if (strcmp(argv[i], "--man") == 0 && command && command->run == run_settings)
             as_man = true;
+        else if (strcmp(argv[i], "--values") == 0 && command && command->run == run_settings)
+            as_values = true;
         else if (strcmp(argv[i], "--tools") == 0 && i + 1 < argc && command &&
                  command->run == run_stdio)
             tools = argv[++i];
-        else if (!command && (command = find_command(argv[i])))
-            continue;
-        else
+        else if (!command && (command = find_command(argv[i]))) {
+            words = argv + i + 1;
+            if (command->run_plain == run_setup)
+                break; /* the rest is the script's */
+        } else
             return print_usage("unknown command or option");
     }
     if (!config_path)
@@ -253,7 +323,7 @@ int main(int argc, char **argv)
     if (!command && getenv("GATEWAY_INTERFACE") && getenv("REQUEST_METHOD"))
         return run_cgi(config_path);
     if (!command && sock_is_listening(STDIN_FILENO)) /* spawn-fcgi */
-        return run_serve(config_path);
+        return serve_run(config_path);
     if (!command)
         return print_usage("a command is missing");
     return command->run ? command->run(config_path) : command->run_plain();

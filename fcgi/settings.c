@@ -6,6 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/sandbox/sandbox.h"
 #include "common/tools/tools.h"
 
 #include <grp.h>
@@ -28,9 +29,9 @@ const struct conf_row settings_table[] = {
     {"SANDBOX_HOST_PATH", CONF_STRING, FIELD(sandbox_host_path), "", 0, 0, NULL, 0,
      "Path of SANDBOX_ROOT on the container engine's host, if it differs (server in a container). Empty: SANDBOX_ROOT."},
     {"FILE_SECRET", CONF_STRING, FIELD(file_secret), "", 0, 0, NULL, CONF_REQUIRED | CONF_SECRET,
-     "Key that directory names and links are derived from, at least 32 characters. Changing it makes existing files unreachable."},
+     "Key that directory names and links are derived from, at least 32 characters. Changing it makes existing files unreachable, and all links to them."},
     {"PUBLIC_BASE_URL", CONF_STRING, FIELD(public_base_url), "", 0, 0, NULL, CONF_REQUIRED,
-     "URL prefix of download links (in front of /files/...), e.g. https://sandbox.example.org."},
+     "URL prefix of download links (in front of /files/...), e.g. https://sandbox.example.org. file: (sandcgi stdio only): links are the files' paths on this machine."},
     {"MCP_API_TOKEN", CONF_STRING, FIELD(api_token), "", 0, 0, NULL, CONF_SECRET,
      "Bearer token of the tenant \"default\". Checked by nginx, or by the workers with SANDCGI_AUTH=token."},
     {"TOOLS", CONF_STRING, FIELD(tools), "core", 0, 256, NULL, CONF_REQUIRED,
@@ -79,6 +80,12 @@ const struct conf_row settings_table[] = {
      "Maximum size of a request body."},
     {"SANDCGI_LOG_LEVEL", CONF_CHOICE, FIELD(log_level), "info", 0, 0, "error|warn|info|debug", 0,
      "Most verbose level that is logged. Tokens, code, environment values and output are never logged."},
+    {"SANDCGI_LOG", CONF_STRING, FIELD(log_file), "", 0, 0, NULL, 0,
+     "File that serve appends its log to. SIGHUP opens it again, after a rotation. Empty: standard error."},
+    {"SANDCGI_LOG_FORMAT", CONF_CHOICE, FIELD(log_format), "text", 0, 0, "text|json", 0,
+     "Form of the log's lines: text, or a JSON object each. Under journald they begin with a priority instead of the time."},
+    {"SANDCGI_METRICS", CONF_STRING, FIELD(metrics), "", 0, 107, NULL, 0,
+     "Where GET /metrics is answered for Prometheus: a Unix socket's path, or a loopback ADDRESS:PORT such as 127.0.0.1:9464. Not for nginx. Empty: nowhere."},
     {"DOCKER_HOST", CONF_STRING, FIELD(engine.host), "", 0, 255, NULL, 0,
      "Container engine: unix:///path or tcp://host:port. Empty: unix:///var/run/docker.sock."},
     {"DOCKER_TLS_VERIFY", CONF_BOOL, FIELD(engine.tls_verify), "false", 0, 0, NULL, 0,
@@ -94,6 +101,8 @@ const struct conf_row settings_table[] = {
     {"SANDBOX_USER", CONF_STRING, FIELD(sandbox_user), "auto", 0, 32, NULL, CONF_REQUIRED,
      "User that programs run as and that owns their files. auto: each conversation has one of its own, between 1879048192 and "
      "2013265919 (needs root; otherwise all have this account). UID:GID: all have this one. Must not be 0."},
+    {"SANDBOX_LIMITS_CHECK", CONF_CHOICE, FIELD(limits_check), "warn", 0, 0, "trust|warn|refuse", 0,
+     "What a start does about limits of memory and processes, which some engines take and do not hold. warn: tries them in a container, and says so in the log and the status; refuse: no program runs unless they hold; trust: does not try."},
     {"SANDBOX_CPUS", CONF_MILLI, FIELD(container.cpu_milli), "0.5", 10, 1000000, NULL, 0,
      "CPUs available to one run."},
     {"SANDBOX_MEMORY", CONF_BYTES, FIELD(container.memory_bytes), "256m", 16 * MIB, 1024 * GIB, NULL, 0,
@@ -119,17 +128,17 @@ const struct conf_row settings_table[] = {
     {"SANDBOX_QUEUE", CONF_NUMBER, FIELD(limits.queue), "64", 0, 10000, NULL, 0,
      "Maximum number of queued runs. The queue serves tenants in turn; further runs are refused as \"busy\"."},
     {"SANDBOX_BACKGROUND_MAX", CONF_NUMBER, FIELD(limits.background_max), "8", 0, 1000, NULL, 0,
-     "Maximum number of runs of one tenant that begin with background. Those in persistent sandboxes do not count."},
+     "Maximum number of runs of one tenant that begin with background or waitMs 0, in persistent sandboxes too. 0: none may."},
     {"SANDBOX_WAIT", CONF_DURATION, FIELD(limits.wait_ms), "50s", 1, 24 * HOUR_MS, NULL, 0,
      "Time that run_code, exec and install_package wait for the end if the call sets none. They then answer \"running\" with a handle. As long as SANDBOX_TIMEOUT_MAX: until the program ends."},
     {"SANDBOX_WAIT_MAX", CONF_DURATION, FIELD(limits.wait_max_ms), "300s", 1000, 24 * HOUR_MS, NULL, 0,
      "Maximum wait that a call may set."},
-    {"SANDBOX_RESULT_TTL", CONF_DURATION, FIELD(limits.result_ttl_ms), "1h", 60000, 720 * HOUR_MS, NULL, 0,
+    {"SANDBOX_RESULT_TTL", CONF_DURATION, FIELD(limits.result_ttl_ms), "1h", 10000, 720 * HOUR_MS, NULL, 0,
      "Time that the result of a run is kept after its call was answered."},
     {"SANDBOX_RESULTS_MAX", CONF_BYTES, FIELD(bounds.results), "64m", 0, UINT64_MAX, NULL, 0,
      "Maximum size of the kept results of one tenant's runs, at most 1000 of them. Above it, the oldest are removed. 0: no limit of their size."},
     {"SANDBOX_TTL", CONF_DURATION, FIELD(ttl_ms), "720h", 0, 87600 * HOUR_MS, NULL, 0,
-     "Time after its last use (a run, a file tool) at which a conversation's files are deleted. 0: never."},
+     "Time after its last use (a run, a file tool) at which a conversation's files are deleted, or up to 4 hours later: the clock must have said so for two. 0: never."},
     {"SANDBOX_TOTAL_MAX", CONF_STRING, FIELD(total_max), "50%", 0, 32, NULL, CONF_REQUIRED,
      "Maximum size of all conversations' files and kept results: a size, or a percentage of the file system of SANDBOX_ROOT. Above it, the least recently used conversations are deleted. 0: no limit."},
     {"SANDBOX_QUOTA", CONF_BYTES, FIELD(bounds.bytes), "2g", 0, UINT64_MAX, NULL, 0,
@@ -218,8 +227,13 @@ static int check_secret(const char *name, const char *value, struct err *e)
 static int check_url(struct settings *s, struct err *e)
 {
     char *url = s->public_base_url;
+    if (strcmp(url, SANDBOX_LOCAL_URLS) == 0)
+        return 0;
     if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return err_set(e, ERR_INVALID, "PUBLIC_BASE_URL must begin with http:// or https://");
+        return err_set(
+            e, ERR_INVALID,
+            "PUBLIC_BASE_URL must begin with http:// or https:// (or be " SANDBOX_LOCAL_URLS
+            ", for sandcgi stdio)");
     if (strpbrk(url, " \t\"<>?#"))
         return err_set(e, ERR_INVALID,
                        "PUBLIC_BASE_URL contains a character that a URL prefix must not have");
@@ -275,8 +289,6 @@ static int check_combinations(const struct settings *s, struct err *e)
         bool wrong;
         const char *text;
     } rules[] = {
-        {s->auth == SETTINGS_AUTH_TOKEN && s->url_ttl_ms > 0,
-         "SANDBOX_URL_TTL needs SANDCGI_AUTH=nginx: only our nginx site checks links"},
         {s->auth == SETTINGS_AUTH_TOKEN && !*s->api_token && !*s->tokens_file,
          "SANDCGI_AUTH=token needs MCP_API_TOKEN or SANDCGI_TOKENS_FILE"},
         {s->limits.timeout_ms > s->limits.timeout_max_ms,
@@ -287,6 +299,14 @@ static int check_combinations(const struct settings *s, struct err *e)
         {s->limits.wait_ms > s->limits.wait_max_ms, "SANDBOX_WAIT is over SANDBOX_WAIT_MAX"},
         {s->container.tmp_bytes > s->container.memory_bytes,
          "SANDBOX_TMP is over SANDBOX_MEMORY, which it counts towards"},
+        {*s->engine.host && strncmp(s->engine.host, "unix:///", 8) != 0 &&
+             strncmp(s->engine.host, "tcp://", 6) != 0,
+         "DOCKER_HOST must be unix:///PATH or tcp://HOST:PORT, with the scheme, e.g. "
+         "unix:///var/run/docker.sock"},
+        {*s->metrics && !strchr(s->metrics, '/') && strncmp(s->metrics, "127.", 4) != 0 &&
+             strncmp(s->metrics, "[::1]:", 6) != 0,
+         "SANDCGI_METRICS must be a path or a loopback address, e.g. 127.0.0.1:9464: whoever "
+         "reaches it can read it"},
         {s->sandbox_root[0] != '/', "SANDBOX_ROOT must be an absolute path"},
         {*s->sandbox_host_path && s->sandbox_host_path[0] != '/',
          "SANDBOX_HOST_PATH must be an absolute path"},

@@ -19,7 +19,11 @@ struct settings {
     char *listen, *listen_group, *broker, *user, *hub, *events;
     uint64_t workers, max_calls, max_body, max_streams, max_sessions, session_ttl_ms;
     unsigned listen_mode;
-    int log_level; /* enum log_level */
+    int log_level;  /* enum log_level */
+    int log_format; /* enum log_format */
+    char *log_file;
+    char *metrics;
+    int limits_check; /* enum limits_check */
     char *instance, *images, *sandbox_user, *runtime;
     uint64_t ttl_ms, url_ttl_ms;
     char *warm, *warm_memory, *total_max;

@@ -1,7 +1,26 @@
-EXTRA_DIST += nginx/README.md nginx/render.sh nginx/token.sh \
-	nginx/nginx.conf.in nginx/http.conf.in nginx/server.conf.in nginx/mcp.conf.in nginx/fastcgi.conf.in nginx/types.conf.in \
-	nginx/setup/common.sh nginx/setup/settings.sh nginx/setup/packages.sh nginx/setup/build.sh nginx/setup/engine.sh nginx/setup/services.sh \
-	nginx/setup/network.sh \
-	nginx/setup/first-run.sh \
+# Installed: templates to share, scripts to libexec. render.sh learns there by one line where the templates are.
+nobase_dist_pkgdata_DATA += \
+	nginx/nginx.conf.in \
+	nginx/http.conf.in \
+	nginx/server.conf.in \
+	nginx/mcp.conf.in \
+	nginx/page.conf.in \
+	nginx/fastcgi.conf.in \
+	nginx/types.conf.in
+nobase_dist_pkglibexec_SCRIPTS += nginx/render.sh nginx/token.sh nginx/setup-nginx.sh nginx/setup/network.sh
+nobase_dist_parts_DATA += nginx/setup/common.sh nginx/setup/settings.sh nginx/setup/site.sh nginx/setup/services.sh
+INSTALLED_PLACES += nginx/render.sh:templates:$(pkgdatadir)/nginx
+
+# The page at /, for "sandcgi setup nginx --page"; needs node and npm.
+page:
+	bash -c 'project=$(abs_top_srcdir) && source "$$project/nginx/setup/page.sh" && make_page "$(abs_builddir)/page"'
+clean-local:
+	rm -rf page
+.PHONY: page
+
+EXTRA_DIST += nginx/README.md nginx/other-servers.md \
+	nginx/setup/packages.sh nginx/setup/certificate.sh nginx/setup/build.sh nginx/setup/page.sh nginx/setup/engine.sh nginx/setup/first-run.sh \
 	tests/nginx/run.py tests/nginx/checks.py tests/nginx/fake_fcgi.py tests/nginx/front.py \
-	tests/nginx/groups_setup.py tests/nginx/groups_mcp.py tests/nginx/groups_files.py tests/nginx/test_start.sh
+	tests/nginx/groups_setup.py tests/nginx/groups_behind.py tests/nginx/groups_walk.py tests/nginx/groups_mcp.py tests/nginx/groups_files.py tests/nginx/test_start.sh \
+	nginx/page/build.mjs nginx/page/package.json nginx/page/package-lock.json nginx/page/index.html nginx/page/style.css nginx/page/icon.svg \
+	nginx/page/page.png nginx/page/src

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Fills the templates of this folder (*.in): @NAME@ becomes a value, and nothing with an @ may be left over.
+# Fills the templates (*.in): @NAME@ becomes a value, and nothing with an @ may be left over.
 #   render.sh OUTPUT_FOLDER [NAME=VALUE…]
 # Writes nginx.conf (a complete nginx) and the pieces it is made of; an existing nginx includes http.conf and
 # server.conf instead (see README.md here). Files that would not change are left alone.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+templates=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) # "make install" puts the place of the installed ones here
 declare -A value=(
     [RUN_DIR]=/var/lib/sandcgi/run     # nginx's pid file
     [LOG_DIR]=/var/lib/sandcgi/log
+    [ACCESS_LOG]=''                    # empty: access.log in LOG_DIR
     [TMP_DIR]=/var/lib/sandcgi/nginx/tmp
     [SANDBOX_ROOT]=/var/lib/sandcgi/sandboxes
     [BACKEND]=unix:/var/lib/sandcgi/run/front.sock   # the workers' socket; or 127.0.0.1:PORT
@@ -21,6 +22,8 @@ declare -A value=(
     [BIND]='127.0.0.1'                 # addresses to listen on, separated by spaces; IPv6 in brackets
     [HTTPS_PORT]=8443
     [HTTP_PORT]=8080
+    [PAGE_DIR]=''                      # the page's folder, as nginx/page/build.mjs makes it; empty: no page at /
+    [PREFIX]=''                        # path in front of /mcp, /files/ …, as /sandbox; PUBLIC_BASE_URL must end with it
     [BODY_MAX]=16m                     # the same as SANDCGI_MAX_BODY
     [UPLOAD_MAX]=2g                    # the same as SANDBOX_UPLOAD_MAX
     [UPLOAD_CONNS]=16                  # uploads at the same time, each of at most UPLOAD_MAX; of one tenant four fifths
@@ -32,6 +35,8 @@ declare -A value=(
     [BURST]=200                        # … this many more at once …
     [CONNS]=32                         # … and this many at the same time
     [STREAMS]=2000                     # streams per tenant that wait at the same time; see SANDCGI_MAX_STREAMS
+    [REAL_IP_FROM]=''                  # proxies in front (addresses, networks) whose header names the client; empty: none
+    [REAL_IP_HEADER]=X-Forwarded-For   # that header; of a Cloudflare Tunnel CF-Connecting-IP
     [HOSTS]=''                         # names that /mcp may be called under, besides localhost; * is any
     [ORIGINS]=''                       # origins of web pages that may call /mcp, besides those of that host
     [PROFILES]=''                      # sets of tools (sandcgi's setting TOOLS) to offer as well, each at /mcp/NAME
@@ -59,6 +64,8 @@ take_values()
             die "$name must not contain quotes, backslashes, \$, ;, {, }, @ or control characters"
         value[$name]=$text
     done
+    value[ACCESS_LOG]=${value[ACCESS_LOG]:-${value[LOG_DIR]}/access.log}
+    value[PREFIX]=${value[PREFIX]%/}
     while [[ ${value[SANDBOX_ROOT]} == */ ]]; do # disable_symlinks compares it as text
         value[SANDBOX_ROOT]=${value[SANDBOX_ROOT]%/}
     done
@@ -73,9 +80,11 @@ check_values()
     for name in BODY_MAX UPLOAD_MAX; do
         [[ ${value[$name]} =~ ^[1-9][0-9]*[kKmMgG]?$ ]] || die "$name must be a size such as 16m, not '${value[$name]}'"
     done
+    [[ ${value[PREFIX]} =~ ^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$ ]] ||
+        die "PREFIX must be a path such as /sandbox, of letters, digits, dots, dashes and underscores, not '${value[PREFIX]}'"
     [[ ${value[UPLOADS]} =~ ^(file|stream)$ ]] || die "UPLOADS must be file or stream, not '${value[UPLOADS]}'"
     [[ ${value[SIGNED_URLS]} =~ ^1?$ ]] || die "SIGNED_URLS must be 1 or empty, not '${value[SIGNED_URLS]}'"
-    for name in RUN_DIR LOG_DIR TMP_DIR SANDBOX_ROOT SECRET_CONF FILE_KEY_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR; do
+    for name in RUN_DIR LOG_DIR TMP_DIR SANDBOX_ROOT SECRET_CONF FILE_KEY_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR ACCESS_LOG; do
         [[ ${value[$name]} == /* ]] || die "$name must be an absolute path, not '${value[$name]}'"
     done
 }
@@ -109,6 +118,19 @@ derive_allowed()
     value[OTHER_HOSTS]=$other
 }
 
+# Limits and the log then count and show the client, not the proxy.
+derive_real_ip()
+{
+    local word lines=''
+    while read -r word; do
+        [[ $word =~ ^([0-9A-Fa-f.:]+(/[0-9]{1,3})?|unix:)$ ]] || die "REAL_IP_FROM must be addresses or networks such as 127.0.0.1 10.0.0.0/8, not '$word'"
+        lines+="set_real_ip_from $word;"$'\n'
+    done < <(words "${value[REAL_IP_FROM]}")
+    [[ ${value[REAL_IP_HEADER]} =~ ^[A-Za-z0-9-]{1,64}$ ]] || die "REAL_IP_HEADER must be the name of a header, not '${value[REAL_IP_HEADER]}'"
+    [[ -z $lines ]] || lines+="real_ip_header ${value[REAL_IP_HEADER]};"$'\n'"real_ip_recursive on;"
+    value[REAL_IP_LINES]=$lines
+}
+
 derive_networks()
 {
     local word rows=''
@@ -124,7 +146,7 @@ derive_reuse()
     local word rows=''
     while read -r word; do
         [[ $word =~ ^/mcp(/[a-z]{1,32})?$ ]] || die "NEVER_REUSE must be locations such as /mcp and /mcp/runner, not '$word'"
-        rows+="    $word never;"$'\n'
+        rows+="    ${value[PREFIX]}$word never;"$'\n'
     done < <(words "${value[NEVER_REUSE]}" | sort -u)
     value[REUSE_ROWS]=${rows%$'\n'}
 }
@@ -196,7 +218,7 @@ derive_profiles()
     while read -r word; do
         [[ $word =~ ^[a-z]{1,32}$ ]] || die "PROFILES must be names of sets of tools such as session, not '$word'"
         [[ $word != api ]] || die "PROFILES: /mcp/api is there already, with all tools and structured results"
-        locations+="location = /mcp/$word {"$'\n'"    set \$sandcgi_tools $word;"$'\n'
+        locations+="location = ${value[PREFIX]}/mcp/$word {"$'\n'"    set \$sandcgi_tools $word;"$'\n'
         locations+="    set \$sandcgi_answers \"\";"$'\n'
         locations+="    include \"${value[CONF_DIR]}/mcp.conf\";"$'\n}\n'
     done < <(words "all ${value[PROFILES]}" | sort -u)
@@ -209,6 +231,14 @@ derive_hub()
     value[HUB_IS_THERE]=${value[HUB]:+1}
 }
 
+derive_page()
+{
+    value[PAGE_LINE]='# No page: PAGE_DIR is empty.'
+    [[ -n ${value[PAGE_DIR]} ]] || return 0
+    [[ ${value[PAGE_DIR]} == /* ]] || die "PAGE_DIR must be an absolute path, not '${value[PAGE_DIR]}'"
+    value[PAGE_LINE]="include \"${value[CONF_DIR]}/page.conf\";"
+}
+
 derive_values()
 {
     local address https='' http=''
@@ -219,12 +249,15 @@ derive_values()
     [[ -n $https ]] || die "BIND must name at least one address"
     value[LISTEN_HTTPS]=${https% }
     value[LISTEN_HTTP]=${http% }
+    value[PREFIX_PATTERN]=${value[PREFIX]//./\\.}
     value[USER_LINE]=${value[USER]:+user ${value[USER]};}
+    derive_page
     derive_hub
     derive_conns
     derive_uploads
     derive_signed
     derive_allowed
+    derive_real_ip
     derive_networks
     derive_reuse
     derive_toolsets
@@ -256,7 +289,7 @@ main()
     check_values
     derive_values
     local template name
-    for template in "$here"/*.in; do
+    for template in "$templates"/*.in; do
         name=${template##*/}
         render_file "$template" "${value[CONF_DIR]}/${name%.in}"
     done

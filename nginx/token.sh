@@ -5,18 +5,20 @@
 #   token.sh list                       tenants and marks (the first digits of the token's SHA-256), no tokens
 #   token.sh put TENANT <token-on-stdin adds a token of your own
 # Options before the command: --file FILE (the map nginx includes), --no-reload, --reload COMMAND.
-# nginx reads the new file without dropping a call. Calls that already run are not ended by a removal.
+# nginx reads the new file without dropping a call. Calls that already run are not ended by a removal. When nginx cannot be told,
+# the change stays, and counts from its next reload or start; the exit status is then 3.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 project=$(dirname "$here")
-if ((EUID == 0)); then
-    state=${SANDCGI_STATE_DIR:-/var/lib/sandcgi}
-else
-    state=${SANDCGI_STATE_DIR:-$project/var}
+state=${SANDCGI_STATE_DIR:-$(sed -n 's/^START_STATE_DIR=//p' "$project/.env" 2>/dev/null || true)}
+if [[ -z $state ]]; then
+    state=$project/var
+    ((EUID != 0)) || state=/var/lib/sandcgi
 fi
 file=$state/nginx/tokens.map
 reload=reload_own_nginx
+changed=no
 
 die()
 {
@@ -75,7 +77,17 @@ replace_file()
         return
     fi
     mv -f "$new" "$file"
-    $reload
+    changed=yes
+}
+
+# After everything is said: a token that was not shown would be lost.
+tell_nginx()
+{
+    [[ $changed == yes ]] || return 0
+    $reload || {
+        printf 'token.sh: %s is changed, but nginx could not be told ("%s" failed): the change counts when nginx is reloaded\n' "$file" "$reload" >&2
+        exit 3
+    }
 }
 
 reload_own_nginx()
@@ -83,7 +95,7 @@ reload_own_nginx()
     local pid
     pid=$(cat "$state/run/nginx.pid" 2>/dev/null) || return 0
     [[ $(cat "/proc/$pid/comm" 2>/dev/null) == nginx ]] || return 0
-    kill -HUP "$pid" || die "the file is changed, but nginx (process $pid) could not be told; reload it by hand"
+    kill -HUP "$pid"
 }
 
 add_token()
@@ -92,7 +104,7 @@ add_token()
     token=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
     [[ ${#token} -eq 64 ]] || die "no randomness from /dev/urandom"
     kept=$(rows)
-    { [[ -z $kept ]] || printf '%s\n' "$kept"; row_of "$tenant" "$token"; } | replace_file
+    replace_file < <([[ -z $kept ]] || printf '%s\n' "$kept" && row_of "$tenant" "$token")
     printf '%s\n' "$token"
 }
 
@@ -107,7 +119,7 @@ put_token()
     kept=$(rows)
     if ! grep -qxF -- "$row" <<<"$kept"; then
         kept=$(grep -v "; # $(mark_of "$token")\$" <<<"$kept" || true)
-        { [[ -z $kept ]] || printf '%s\n' "$kept"; printf '%s\n' "$row"; } | replace_file
+        replace_file < <([[ -z $kept ]] || printf '%s\n' "$kept" && printf '%s\n' "$row")
     fi
 }
 
@@ -116,7 +128,7 @@ remove_tokens()
     local tenant=$1 mark=${2:-} kept
     kept=$(rows_without "$tenant" "$mark")
     [[ $kept != "$(rows)" ]] || die "tenant '$tenant' has no such token; see: token.sh list"
-    { [[ -z $kept ]] || printf '%s\n' "$kept"; } | replace_file
+    replace_file < <([[ -z $kept ]] || printf '%s\n' "$kept")
 }
 
 list_tokens()
@@ -130,8 +142,9 @@ main()
         case $1 in
         --file) file=${2:?--file needs a path} && shift 2 ;;
         --no-reload) reload=true && shift ;;
+        --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" && exit 0 ;;
         --reload) reload=${2:?--reload needs a command} && shift 2 ;;
-        *) die "unknown option $1; known are --file, --no-reload, --reload" ;;
+        *) die "unknown option $1; known are --file, --no-reload, --reload, --help" ;;
         esac
     done
     local command=${1:-} tenant=${2:-}
@@ -149,6 +162,7 @@ main()
     list) list_tokens ;;
     *) die "usage: token.sh add TENANT | remove TENANT [MARK] | list | put TENANT" ;;
     esac
+    tell_nginx
 }
 
 main "$@"

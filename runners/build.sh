@@ -4,6 +4,9 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
+# Of the languages; "make install" puts the place of the installed ones here.
+folders=$here
+readonly folders
 readonly base=debian:bookworm-slim
 readonly suite=bookworm
 # How long a registry may take to answer at all, and then to deliver.
@@ -25,11 +28,13 @@ usage() {
     cat <<USAGE
 usage: runners/build.sh [--force] [--entry FILE] [LANGUAGE…]
 
-Builds sandcgi-runner-LANGUAGE:latest for each language (default: all folders here that have a Dockerfile).
+Builds sandcgi-runner-LANGUAGE:latest for each language (default: all that have a Dockerfile).
 Images that are up to date are skipped.
 
   --force       build again, without the engine's cache
   --entry FILE  the static entry program (default: runners/common/entry, compiled when missing or old)
+
+Ends with 3 when the base image cannot be pulled and mmdebstrap, which makes it, is not installed.
 
 Uses docker (DOCKER_HOST is respected) or podman, whichever answers.
 USAGE
@@ -43,8 +48,9 @@ fail() {
 
 # fail, with the log kept for reading.
 fail_logged() {
-    local kept=${TMPDIR:-/tmp}/sandcgi-runners.log
-    cp "$log" "$kept" 2>/dev/null || kept=$log
+    local kept
+    kept=$(mktemp "${TMPDIR:-/tmp}/sandcgi-runners.XXXXXX")
+    cp "$log" "$kept"
     fail "$1; the whole log is in $kept"
 }
 
@@ -73,7 +79,7 @@ parse_arguments() {
             ;;
         -*) fail "unknown option $1; see runners/build.sh --help" ;;
         *)
-            [[ -f $here/$1/Dockerfile ]] || fail "no runner '$1': there is no $here/$1/Dockerfile"
+            [[ -f $folders/$1/Dockerfile ]] || fail "no runner '$1': there is no $folders/$1/Dockerfile"
             languages+=("$1")
             ;;
         esac
@@ -81,7 +87,7 @@ parse_arguments() {
     done
     if ((${#languages[@]} == 0)); then
         local file
-        for file in "$here"/*/Dockerfile; do
+        for file in "$folders"/*/Dockerfile; do
             languages+=("$(basename "$(dirname "$file")")")
         done
     fi
@@ -133,8 +139,6 @@ pull_base() {
 }
 
 make_base() {
-    command -v mmdebstrap >/dev/null ||
-        fail "$base cannot be pulled and mmdebstrap is missing: apt-get install mmdebstrap, or load the image yourself"
     mmdebstrap --variant=apt --components=main "$suite" "$work/base.tar" >>"$log" 2>&1 ||
         fail_logged "$base cannot be pulled, and mmdebstrap could not make it: check the network and the disk"
     "${engine[@]}" import "$work/base.tar" "$base" >>"$log" 2>&1 || fail_logged "the engine does not take $base"
@@ -150,6 +154,10 @@ ensure_base() {
     fi
     cat "$work/pull" >>"$log"
     done_step "no registry answers"
+    if ! command -v mmdebstrap >/dev/null; then
+        printf 'runners: %s\n' "$base cannot be pulled and mmdebstrap is missing: apt-get install mmdebstrap, or load the image yourself" >&2
+        exit 3
+    fi
     step "base image: make it from Debian packages"
     make_base
     done_step
@@ -188,7 +196,7 @@ ensure_shared() {
 # What an image is made of, as one number.
 fingerprint() {
     {
-        (cd "$here/$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+        (cd "$folders/$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
         cat "$entry" "$warm" "$nss" | sha256sum
     } | sha256sum | cut -d ' ' -f 1
 }
@@ -225,7 +233,7 @@ unproved() {
 build_unproved() {
     local language=$1 context=$work/$1
     mkdir "$context"
-    cp -r "$here/$language/." "$context/"
+    cp -r "$folders/$language/." "$context/"
     install -m 0755 "$entry" "$context/entry"
     install -m 0644 "$warm" "$nss" "$context/"
     copy_trust "$context/ca.pem"

@@ -1,5 +1,5 @@
 # The entry program goes into the images, so it is static and knows nothing of sanitizers or of the rest of the tree.
-noinst_PROGRAMS += runners/common/entry
+nobase_pkglibexec_PROGRAMS += runners/common/entry
 runners_common_entry_SOURCES = \
 	runners/common/child.c \
 	runners/common/code.c \
@@ -23,7 +23,7 @@ runners_common_entry_LDADD =
 
 # A shared object goes into foreign processes, so it has nothing of the configured flags either.
 shared_objects = runners/warm/warm.so runners/nss/libnss_sandbox.so.2
-noinst_DATA += $(shared_objects)
+nobase_parts_DATA += $(shared_objects)
 CLEANFILES += $(shared_objects)
 runners/warm/warm.so: runners/warm/template.c
 runners/nss/libnss_sandbox.so.2: runners/nss/nss.c
@@ -31,36 +31,38 @@ $(shared_objects):
 	$(AM_V_CCLD)$(MKDIR_P) $(@D) && \
 	$(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fPIC -shared -s -o $@ $(srcdir)/$(@D)/*.c
 
-EXTRA_DIST += \
-	runners/README.md \
-	runners/warm/template.c \
-	runners/nss/nss.c \
+# Installed: the folders of the languages to share; the builder to libexec, beside what of the images needs a compiler.
+nobase_dist_pkgdata_DATA += \
 	runners/bash/Dockerfile \
 	runners/bash/libraries \
-	runners/bash/prove \
-	runners/build.sh \
 	runners/python/Dockerfile \
-	runners/python/warm.py \
 	runners/python/figures.py \
-	runners/python/install \
 	runners/python/libraries \
-	runners/python/pip.py \
 	runners/python/preload.py \
-	runners/python/prepare \
-	runners/python/prove \
 	runners/python/session.py \
 	runners/python/sitecustomize.py \
+	runners/python/warm.py \
 	runners/typescript/Dockerfile \
-	runners/typescript/warm.mjs \
-	runners/typescript/install \
 	runners/typescript/libraries \
+	runners/typescript/package-lock.json \
+	runners/typescript/package.json \
+	runners/typescript/session.mjs \
+	runners/typescript/warm.mjs
+nobase_dist_pkgdata_SCRIPTS += \
+	runners/bash/prove \
+	runners/python/install \
+	runners/python/pip.py \
+	runners/python/prepare \
+	runners/python/prove \
+	runners/typescript/install \
 	runners/typescript/node \
 	runners/typescript/npm \
 	runners/typescript/npx \
-	runners/typescript/package-lock.json \
-	runners/typescript/package.json \
-	runners/typescript/prove \
-	runners/typescript/session.mjs
+	runners/typescript/prove
+nobase_dist_pkglibexec_SCRIPTS += runners/build.sh
+INSTALLED_PLACES += runners/build.sh:folders:$(pkgdatadir)/runners
+
+EXTRA_DIST += runners/README.md runners/warm/template.c runners/nss/nss.c
 
 dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_next.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
 EXTRA_DIST += tests/runners/sbx.py tests/runners/containers.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py

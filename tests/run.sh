@@ -13,6 +13,7 @@ run_e2e=yes
 run_dist=no
 run_bench=no
 run_conformance=yes
+run_browser=yes
 run_compare=yes
 run_chaos=yes
 run_vm=no
@@ -38,12 +39,14 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --e2e         only the scripts against the real nginx and engine
   --only NAME   only end-to-end tests whose file or sentence contains NAME
   --conformance only the official conformance suite and SDK clients (tests/conformance)
+  --browser     only the page in a headless Chromium (tests/browser)
   --compare     only the comparison of warm and bare interpreters (tests/runners/compare)
   --chaos N     only: processes, engine and disk fail for N seconds while clients check every answer (usually 60)
   --list        name the end-to-end tests
   --outputs N   only: N programs print a megabyte and exit at once, every byte must arrive (usually 60)
   --soak N      only: N runs of all kinds, nothing may grow (usually 60)
   --swaps N     only: N calls on names that a program swaps for links and folders (usually 3000, promised for 100000)
+  --compose     only: images and containers of docker-compose.yml are built and started, which takes minutes
   --bench       measure (tests/bench) instead of testing
   --vm NAME     only: end-to-end tests as with --only, in a virtual machine with Debian's kernel and cgroup v2 (tests/vm)
   --all         with make distcheck (also when CI=true)
@@ -96,8 +99,13 @@ parse_arguments() {
             run_chaos=only chaos=$2 run_unit=no run_dist=no
             shift
             ;;
+        --compose)
+            export SANDCGI_TEST_COMPOSE=yes
+            only=compose run_unit=no run_dist=no
+            ;;
         --bench) run_bench=yes ;;
         --conformance) run_conformance=only run_unit=no run_dist=no ;;
+        --browser) run_browser=only run_unit=no run_dist=no ;;
         --compare) run_compare=only run_unit=no run_dist=no ;;
         --all) run_dist=yes ;;
         -h | --help)
@@ -147,6 +155,12 @@ main() {
         report_total
         return
     fi
+    if [[ $run_browser == only ]]; then
+        [[ $run_e2e == no ]] || stage_browser
+        engine_stop
+        report_total
+        return
+    fi
     if [[ $run_unit == yes ]]; then
         stage_make_check
     fi
@@ -160,6 +174,7 @@ main() {
     if [[ $run_e2e == yes && -z $only ]]; then
         stage_chaos
         stage_conformance
+        stage_browser
     fi
     if [[ $run_dist == yes ]]; then
         stage_distcheck

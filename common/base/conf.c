@@ -460,8 +460,8 @@ static int check_required(const struct conf_row *table, void *settings, const ch
             continue;
         AUTO_BUF struct buf allowed = BUF_INIT(1024);
         conf_describe(row, &allowed);
-        return err_set(e, ERR_INVALID, "%s must be set, in %s%sthe environment, to %s", row->name,
-                       path ? path : "", path ? " or " : "", buf_str(&allowed));
+        return err_set(e, ERR_INVALID, "%s must be set, in %s or the environment, to %s", row->name,
+                       path ? path : "a settings file (--config FILE)", buf_str(&allowed));
     }
     return 0;
 }

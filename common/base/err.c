@@ -100,6 +100,11 @@ const char *err_kind_name(enum err_kind kind)
     return (unsigned)kind < ARRAY_LEN(kind_names) ? kind_names[kind] : kind_names[ERR_INTERNAL];
 }
 
+bool err_is_refusal(enum err_kind kind)
+{
+    return kind >= ERR_INVALID && kind <= ERR_BUSY;
+}
+
 enum err_kind err_kind_parse(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(kind_names); i++)

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 enum err_kind {
     ERR_NONE = 0,
@@ -54,6 +55,9 @@ int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 
 /* The kind as a short lower-case word ("invalid", "unavailable"), for the wire between our
  * processes and for logs. */
 const char *err_kind_name(enum err_kind kind);
+
+/* Is it the caller's, or for lack of room? The others are failures of ours, or of what we use. */
+bool err_is_refusal(enum err_kind kind);
 
 /* The inverse; ERR_INTERNAL for an unknown name. */
 enum err_kind err_kind_parse(const char *name);

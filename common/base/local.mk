@@ -15,11 +15,13 @@ libbase_a_SOURCES = \
 	common/base/log.c common/base/log.h \
 	common/base/loop.c common/base/loop.h \
 	common/base/mem.c common/base/mem.h \
+	common/base/metrics.c common/base/metrics.h \
 	common/base/network.c common/base/network.h \
 	common/base/parse.c common/base/parse.h \
 	common/base/share.h \
 	common/base/sock.c common/base/sock.h \
 	common/base/sock_message.c \
+	common/base/trace.c common/base/trace.h \
 	common/base/utf8.c common/base/utf8.h
 
 if HAVE_CMOCKA
@@ -40,6 +42,7 @@ check_PROGRAMS += \
 	tests/unit/base/test_log \
 	tests/unit/base/test_loop \
 	tests/unit/base/test_mem \
+	tests/unit/base/test_metrics \
 	tests/unit/base/test_parse \
 	tests/unit/base/test_sock \
 	tests/unit/base/test_sock_message \

@@ -151,6 +151,36 @@ int sock_listen(const char *address, const struct sock_owner *owner, struct err 
     return strchr(address, '/') ? listen_unix(address, owner, e) : listen_inet(address, e);
 }
 
+bool sock_is_at(int fd, const char *address)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_un path;
+        struct inet_address inet;
+    } wanted, bound = {0};
+    struct err none = ERR_INIT;
+    socklen_t len = sizeof bound;
+
+    if (getsockname(fd, &bound.any, &len) < 0)
+        return false;
+    if (strchr(address, '/'))
+        return set_unix_address(&wanted.path, address, &none) == 0 &&
+               bound.any.sa_family == AF_UNIX &&
+               strncmp(bound.path.sun_path, wanted.path.sun_path, sizeof wanted.path.sun_path) == 0;
+    return set_inet_address(&wanted.inet, address, &none) == 0 && len == wanted.inet.len &&
+           memcmp(&bound.inet.to, &wanted.inet.to, len) == 0;
+}
+
+int sock_own(const char *address, const struct sock_owner *owner, struct err *e)
+{
+    if (!strchr(address, '/'))
+        return 0;
+    if ((owner->uid != (uid_t)-1 || owner->gid != (gid_t)-1) &&
+        lchown(address, owner->uid, owner->gid) < 0)
+        return err_errno(e, "cannot set the owner of %s", address);
+    return chmod(address, owner->mode) < 0 ? err_errno(e, "cannot set the mode of %s", address) : 0;
+}
+
 int sock_connect_unix(const char *path, struct err *e)
 {
     struct sockaddr_un a;

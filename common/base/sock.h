@@ -25,6 +25,12 @@ struct sock_owner {
  */
 int sock_listen(const char *address, const struct sock_owner *owner, struct err *e);
 
+/* Is fd bound to the Unix socket path or the "ADDRESS:PORT" in address? */
+bool sock_is_at(int fd, const char *address);
+
+/* Gives the file of a Unix socket that listens already the owner and mode; nothing for TCP. */
+int sock_own(const char *address, const struct sock_owner *owner, struct err *e);
+
 /* Connects to a Unix socket path, blocking, CLOEXEC. ERR_UNAVAILABLE without a listener. */
 int sock_connect_unix(const char *path, struct err *e);
 

@@ -1,9 +1,10 @@
 /*
- * The main process of the broker. Known to three files:
+ * The main process of the broker. Known to four files:
  *
- *   server.c    the loop: connections, signals, what is due
- *   dispatch.c  which process carries out an operation; jobs, and those that wait
- *   runs.c      runs: what the run queue decides is carried out, what children say is applied
+ *   server.c       the loop: connections, signals, what is due
+ *   dispatch.c     which process carries out an operation; jobs, and those that wait
+ *   supervisors.c  which supervisor gets a call, and what supervisors say
+ *   runs.c         runs that are queued: what the run queue decides is carried out
  *
  * The others have structs of their own, which begin here: see their headers.
  */
@@ -18,13 +19,14 @@
 #include "common/broker/warm_pool.h"
 #include "common/scheduler/run_queue.h"
 
-struct held_job;
+struct held_call;
 
-/* Jobs that wait for the end of others, and calls that wait for the test of their network. */
-struct held_jobs {
-    struct held_job *first; /* the oldest */
+/* Jobs that wait for the end of others; calls that wait for the test of their network, or for a
+ * persistent sandbox of the broker before. */
+struct held_calls {
+    struct held_call *first; /* the oldest */
     size_t n;
-    bool retry; /* a job has ended, or a network has been tested: the next may begin */
+    bool retry; /* what one of them waits for may have come */
 };
 
 struct broker {
@@ -40,9 +42,10 @@ struct broker {
     struct spawner spawner;
     struct housekeeper_link housekeeper;
     struct pending_conns pending_conns;
-    struct held_jobs held_jobs;
+    struct held_calls held;
     struct warm_pool warm_pool;
     struct prune prune;
+    struct reattach reattach;
     struct psandboxes psandboxes;
     struct deadline accept_at; /* no connection is accepted until then; never: now */
     bool stopping;
@@ -54,21 +57,37 @@ struct broker {
 
 /* A connection has sent its request; ctx is the broker. Takes both descriptors (-1: none). */
 void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_fd);
-/* Begins jobs that were held, refuses those whose time is over. */
+/* Begins calls that were held, refuses those whose time is over. */
 void dispatch_tick(struct broker *b);
 struct deadline dispatch_due(const struct broker *b);
 
+/* supervisors.c */
+
+/* OP_BY_SUPERVISOR: true when the supervisor has the connection. */
+bool supervisors_hand(struct broker *b, int fd, const json_t *head);
+/* Is the call for a persistent sandbox that lives, but is not back yet? */
+bool supervisors_await(struct broker *b, const json_t *head);
+/* OP_ADOPT: one of a broker before comes back on this connection. */
+void supervisors_adopt(struct broker *b, int take_fd, const json_t *head);
+/* Applies what they have sent. */
+void supervisors_tick(struct broker *b);
+/* Applies what all have sent by now, not only what the loop has told of. */
+void supervisors_catch_up(struct broker *b);
+/* Its process is gone (status as of waitpid; 0: unknown), and so is its row. */
+void supervisors_reap(struct broker *b, struct child *child, int status);
+/* The server stops: persistent sandboxes end when what runs in them has ended, and runs if they are
+ * not waited for. Relieved by another broker, the former are released, and look for that one. */
+void supervisors_end(struct broker *b);
+
 /* runs.c */
 
-/* OP_RUN; OP_ADOPT_RUN: a supervisor of a broker before comes back on this connection. */
+/* OP_RUN. */
 void runs_begin(struct broker *b, int take_fd, const json_t *head);
-void runs_adopt(struct broker *b, int take_fd, const json_t *head);
-/* Operations of a run that goes on: true when its supervisor has the connection. */
-bool runs_hand(struct broker *b, int fd, const json_t *head);
-
-/* Applies what children have sent, then carries out what the run queue decides. */
+/* The child has taken its run. */
+void runs_taken(struct broker *b, struct child *child);
+/* The child's process is gone; another may get its run. */
+void runs_lost(struct broker *b, struct child *child);
+/* Counts a run that no supervisor counts (metrics.h). */
+void runs_count(const char *language, const char *status);
+/* Carries out what the run queue decides, from what supervisors have sent. */
 void runs_tick(struct broker *b);
-/* Applies what all children have sent by now, not only what the loop has told of. */
-void runs_catch_up(struct broker *b);
-/* The process of a supervisor is gone (status as of waitpid; 0: unknown), and so is its row. */
-void runs_reap(struct broker *b, struct child *child, int status);

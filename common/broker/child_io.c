@@ -140,11 +140,10 @@ bool child_io_next(struct child_io *io, struct child_event *out)
     return false;
 }
 
-void child_io_poll(struct child_io *io, enum child_kind kind)
+void child_io_poll(struct child_io *io)
 {
     for (struct child_link *link = io->first; link; link = link->next)
-        if (link->child->kind == kind)
-            link_set_readable(io, link, true);
+        link_set_readable(io, link, true);
 }
 
 /* ---- orders ---- */

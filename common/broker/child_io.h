@@ -49,8 +49,8 @@ void child_io_release(struct child_io *io, struct child *child);
 bool child_io_next(struct child_io *io, struct child_event *out);
 /* The same of one child, whether or not the loop has told of it. */
 bool child_io_next_of(struct child_io *io, struct child *child, struct child_event *out);
-/* From now on child_io_next reads what children of that kind have sent by now. */
-void child_io_poll(struct child_io *io, enum child_kind kind);
+/* From now on child_io_next reads what all children have sent by now. */
+void child_io_poll(struct child_io *io);
 
 /* Hands a connection over ({"do":"hand","head":…}); closes nothing; -1 when the child is gone (the
  * caller chooses another). */

@@ -17,9 +17,11 @@
 
 /* Jobs that wait for others: few enough to begin within their time when jobs are as short as they
  * should be. */
-#define HELD_MAX        256
-#define HELD_MS         10000
-#define HELD_NETWORK_MS 30000 /* a test starts two containers */
+#define HELD_MAX         256
+#define HELD_MS          10000
+#define HELD_NETWORK_MS  30000 /* a test starts two containers */
+#define HELD_SANDBOX_MS  5000  /* for one of the broker before; then it is busy, */
+#define RESTART_RETRY_MS 2000  /* and its caller should come back in */
 
 /* ---- jobs ---- */
 
@@ -57,7 +59,7 @@ static void job_begin(struct broker *b, int take_fd, const json_t *head, int pas
     struct err e = ERR_INIT;
 
     if (op == OP_DELETE_CONVERSATION || op == OP_LIST_RUNS)
-        runs_catch_up(b); /* what has ended uses nothing any more, and is listed as such */
+        supervisors_catch_up(b); /* what has ended uses nothing any more, and is listed as such */
     if (op == OP_DELETE_CONVERSATION) {
         work = prune_conversation(&b->prune, head, &e);
         if (!work) {
@@ -75,9 +77,10 @@ static void job_begin(struct broker *b, int take_fd, const json_t *head, int pas
         pool_note_upload(b->pool, sandbox_dir, clock_mono_ms());
 }
 
-/* ---- calls that are held: jobs for others to end, what wants a network for its test ---- */
+/* ---- calls that are held ---- */
 
-static bool waits_for_network(const struct broker *b, const json_t *head)
+/* Has a wanted network not been tested yet? */
+static bool awaits_network(const struct broker *b, const json_t *head)
 {
     enum network_tier tier = wire_network(head);
 
@@ -85,31 +88,37 @@ static bool waits_for_network(const struct broker *b, const json_t *head)
            !b->housekeeper.runners.network_tested[tier] && !*b->housekeeper.runners.engine_error;
 }
 
-struct held_job {
-    struct held_job *next;
+struct held_call {
+    struct held_call *next;
+    bool job; /* it waits for other jobs to end; else for what comes before a call begins */
     int fd, passed_fd;
     json_t *head;
     char *tenant;
     struct deadline end;
 };
 
-/* Takes it out of the list; the connection is closed, unless it was taken. */
-static void held_drop(struct broker *b, struct held_job **at)
+/* The connection is closed, unless it was taken. */
+static void held_free(struct held_call *call)
 {
-    struct held_job *job = *at;
-
-    *at = job->next;
-    b->held_jobs.n--;
-    auto_close_fd(&job->fd);
-    auto_close_fd(&job->passed_fd);
-    json_decref(job->head);
-    free(job->tenant);
-    free(job);
+    auto_close_fd(&call->fd);
+    auto_close_fd(&call->passed_fd);
+    json_decref(call->head);
+    free(call->tenant);
+    free(call);
 }
 
-static bool held_is_left(const struct held_job *job)
+static struct held_call *held_take(struct broker *b, struct held_call **at)
 {
-    struct pollfd p = {.fd = job->fd, .events = POLLRDHUP};
+    struct held_call *call = *at;
+
+    *at = call->next;
+    b->held.n--;
+    return call;
+}
+
+static bool held_is_left(const struct held_call *call)
+{
+    struct pollfd p = {.fd = call->fd, .events = POLLRDHUP};
 
     return poll(&p, 1, 0) != 0;
 }
@@ -123,23 +132,37 @@ static void refuse_as_busy(int take_fd)
     reply_send_error(take_fd, &e);
 }
 
+static void refuse_as_restarted(int take_fd)
+{
+    struct err e;
+
+    err_set(&e, ERR_BUSY,
+            "the server has just been restarted, and this sandbox has not come back to it yet; try "
+            "again in %d s",
+            RESTART_RETRY_MS / 1000);
+    json_t *reply = wire_error_new(&e);
+    json_object_set_new(json_object_get(reply, "error"), "retryAfterMs",
+                        json_integer(RESTART_RETRY_MS));
+    reply_send(take_fd, reply);
+}
+
 static bool held_is_full(const struct broker *b, const char *tenant)
 {
     size_t own = 0;
 
-    for (const struct held_job *job = b->held_jobs.first; job; job = job->next)
-        own += strcmp(job->tenant, tenant) == 0;
-    return !share_allows(own, b->held_jobs.n, HELD_MAX);
+    for (const struct held_call *call = b->held.first; call; call = call->next)
+        own += strcmp(call->tenant, tenant) == 0;
+    return !share_allows(own, b->held.n, HELD_MAX);
 }
 
-/* Jobs whose callers have left make room. */
+/* Calls whose callers have left make room. */
 static bool held_has_room(struct broker *b, const char *tenant)
 {
     if (!held_is_full(b, tenant))
         return true;
-    for (struct held_job **at = &b->held_jobs.first; *at;) {
+    for (struct held_call **at = &b->held.first; *at;) {
         if (held_is_left(*at))
-            held_drop(b, at);
+            held_free(held_take(b, at));
         else
             at = &(*at)->next;
     }
@@ -147,20 +170,21 @@ static bool held_has_room(struct broker *b, const char *tenant)
 }
 
 static void call_hold(struct broker *b, int take_fd, const json_t *head, int take_passed_fd,
-                      const char *tenant, int ms)
+                      const char *tenant, bool job, int ms)
 {
-    struct held_job *job = mem_alloc(sizeof *job);
-    struct held_job **at = &b->held_jobs.first;
+    struct held_call *call = mem_alloc(sizeof *call);
+    struct held_call **at = &b->held.first;
 
-    *job = (struct held_job){.fd = take_fd,
-                             .passed_fd = take_passed_fd,
-                             .head = json_incref((json_t *)(uintptr_t)head), /* never changed */
-                             .tenant = mem_strdup(tenant),
-                             .end = deadline_in_ms(ms)};
+    *call = (struct held_call){.job = job,
+                               .fd = take_fd,
+                               .passed_fd = take_passed_fd,
+                               .head = json_incref((json_t *)(uintptr_t)head), /* never changed */
+                               .tenant = mem_strdup(tenant),
+                               .end = deadline_in_ms(ms)};
     while (*at)
         at = &(*at)->next;
-    *at = job;
-    b->held_jobs.n++;
+    *at = call;
+    b->held.n++;
 }
 
 static void job_ask(struct broker *b, int take_fd, const json_t *head, int take_passed_fd)
@@ -177,7 +201,7 @@ static void job_ask(struct broker *b, int take_fd, const json_t *head, int take_
         break;
     case JOB_MUST_WAIT:
         if (held_has_room(b, tenant))
-            call_hold(b, TAKE_FD(fd), head, TAKE_FD(passed), tenant, HELD_MS);
+            call_hold(b, TAKE_FD(fd), head, TAKE_FD(passed), tenant, true, HELD_MS);
         else
             refuse_as_busy(TAKE_FD(fd));
         break;
@@ -189,48 +213,65 @@ static void job_ask(struct broker *b, int take_fd, const json_t *head, int take_
 
 static void call_begin(struct broker *b, int take_fd, const json_t *head, int take_passed_fd);
 
+/* false: it is held on. */
+static bool held_job_settle(struct broker *b, struct held_call *call)
+{
+    enum job_limit limit = op_row(op_of(call->head))->limit;
+    struct err e = ERR_INIT;
+    enum job_answer answer = job_limits_ask(b->children, limit, call->tenant, &e);
+
+    if (answer == JOB_MUST_WAIT && !deadline_passed(call->end))
+        return false;
+    if (answer == JOB_MAY_BEGIN && !held_is_left(call))
+        job_begin(b, TAKE_FD(call->fd), call->head, call->passed_fd, call->tenant);
+    else if (answer == JOB_IS_BUSY)
+        reply_send_error(TAKE_FD(call->fd), &e);
+    else if (answer == JOB_MUST_WAIT)
+        refuse_as_busy(TAKE_FD(call->fd));
+    return true;
+}
+
+static bool held_call_waits(struct broker *b, const struct held_call *call)
+{
+    return !deadline_passed(call->end) &&
+           (awaits_network(b, call->head) || (!b->stopping && supervisors_await(b, call->head)));
+}
+
+static void held_call_begin(struct broker *b, struct held_call *call)
+{
+    if (supervisors_await(b, call->head))
+        refuse_as_restarted(TAKE_FD(call->fd));
+    else
+        call_begin(b, TAKE_FD(call->fd), call->head, TAKE_FD(call->passed_fd));
+}
+
 void dispatch_tick(struct broker *b)
 {
-    struct held_jobs *held = &b->held_jobs;
-
-    if (!held->retry && !deadline_passed(dispatch_due(b)))
+    if (!b->stopping && !deadline_passed(dispatch_due(b)))
         return;
-    held->retry = false;
-    for (struct held_job **at = &held->first; *at;) {
-        struct held_job *job = *at;
-        enum job_limit limit = op_row(op_of(job->head))->limit;
-        struct err e = ERR_INIT;
-        if (waits_for_network(b, job->head) && !deadline_passed(job->end)) {
-            at = &job->next;
-            continue;
-        }
-        if (op_row(op_of(job->head))->by == OP_BY_MAIN) {
-            call_begin(b, TAKE_FD(job->fd), job->head, TAKE_FD(job->passed_fd));
-            held_drop(b, at);
-            continue;
-        }
-        enum job_answer answer = job_limits_ask(b->children, limit, job->tenant, &e);
+    b->held.retry = false;
+    for (struct held_call **at = &b->held.first; *at;) {
+        struct held_call *call = *at;
 
-        if (answer == JOB_MUST_WAIT && !deadline_passed(job->end)) {
-            at = &job->next;
+        if (call->job ? !held_job_settle(b, call) : held_call_waits(b, call)) {
+            at = &call->next;
             continue;
         }
-        if (answer == JOB_MAY_BEGIN && !held_is_left(job))
-            job_begin(b, TAKE_FD(job->fd), job->head, job->passed_fd, job->tenant);
-        else if (answer == JOB_IS_BUSY)
-            reply_send_error(TAKE_FD(job->fd), &e);
-        else if (answer == JOB_MUST_WAIT)
-            refuse_as_busy(TAKE_FD(job->fd));
-        held_drop(b, at);
+        held_take(b, at);
+        if (!call->job) {
+            held_call_begin(b, call);
+            at = &b->held.first; /* others may have been held or dropped */
+        }
+        held_free(call);
     }
 }
 
 struct deadline dispatch_due(const struct broker *b)
 {
-    struct deadline first = DEADLINE_NEVER;
+    struct deadline first = b->held.retry ? deadline_in_ms(0) : DEADLINE_NEVER;
 
-    for (const struct held_job *job = b->held_jobs.first; job; job = job->next)
-        first = deadline_min(first, job->end);
+    for (const struct held_call *call = b->held.first; call; call = call->next)
+        first = deadline_min(first, call->end);
     return first;
 }
 
@@ -254,16 +295,16 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
     struct err e = ERR_INIT;
     json_t *runners;
 
-    if ((op == OP_ADOPT_RUN || op == OP_ADOPT_PSANDBOX) && !is_from_own_user(*fd))
+    if (op == OP_ADOPT && !is_from_own_user(*fd))
         return true;
     if (op == OP_RUN || op == OP_CREATE_PSANDBOX || op == OP_SESSION)
-        runs_catch_up(b); /* what has just ended makes room; its container may serve again */
+        supervisors_catch_up(b); /* what has just ended makes room; its container may serve again */
     switch (op) {
     case OP_RUN:
         runs_begin(b, TAKE_FD(*fd), head);
         return true;
-    case OP_ADOPT_RUN:
-        runs_adopt(b, TAKE_FD(*fd), head);
+    case OP_ADOPT:
+        supervisors_adopt(b, TAKE_FD(*fd), head);
         return true;
     case OP_RUNNERS:
         /* Each worker asks for it before its first run: not worth a process. */
@@ -271,17 +312,23 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
         reply_send(TAKE_FD(*fd), runners ? wire_result_new(runners) : wire_error_new(&e));
         return true;
     case OP_CREATE_PSANDBOX:
-        psandboxes_create(&b->psandboxes, TAKE_FD(*fd), head);
-        return true;
     case OP_SESSION:
-        psandboxes_session(&b->psandboxes, TAKE_FD(*fd), head);
-        return true;
-    case OP_ADOPT_PSANDBOX:
-        psandboxes_adopt(&b->psandboxes, TAKE_FD(*fd), head);
+        psandboxes_begin(&b->psandboxes, TAKE_FD(*fd), head);
         return true;
     default: /* OP_DELETE_CONVERSATION begins here and ends in a job */
         return false;
     }
+}
+
+/* A background run in a persistent sandbox counts as others do (run_queue.h). */
+static int check_background(struct broker *b, enum broker_op op, const json_t *head, struct err *e)
+{
+    const char *tenant = json_get_string(head, "tenant");
+
+    if ((op != OP_EXEC && op != OP_SESSION) || !tenant || !json_get_bool(head, "background", 0))
+        return 0;
+    supervisors_catch_up(b);
+    return run_queue_check_background(b->queue, tenant, e);
 }
 
 static void call_begin(struct broker *b, int take_fd, const json_t *head, int take_passed_fd)
@@ -289,17 +336,20 @@ static void call_begin(struct broker *b, int take_fd, const json_t *head, int ta
     AUTO_FD int fd = take_fd;
     AUTO_FD int passed = take_passed_fd;
     enum broker_op op = op_of(head);
+    struct err e = ERR_INIT;
     bool done = false;
+
+    if (check_background(b, op, head, &e) < 0) {
+        reply_send_error(TAKE_FD(fd), &e);
+        return;
+    }
 
     switch (op_row(op)->by) {
     case OP_BY_MAIN:
         done = begin_by_main(b, op, &fd, head);
         break;
-    case OP_BY_RUN:
-        done = runs_hand(b, fd, head) || psandboxes_hand_run(&b->psandboxes, fd, head);
-        break;
-    case OP_BY_PSANDBOX:
-        done = psandboxes_hand(&b->psandboxes, fd, head);
+    case OP_BY_SUPERVISOR:
+        done = supervisors_hand(b, fd, head);
         break;
     case OP_BY_JOB:
         break;
@@ -311,10 +361,15 @@ static void call_begin(struct broker *b, int take_fd, const json_t *head, int ta
 void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_fd)
 {
     struct broker *b = ctx;
+    AUTO_FD int passed = take_passed_fd;
     const char *tenant = json_get_string(head, "tenant");
+    bool sandbox = tenant && supervisors_await(b, head);
 
-    if (tenant && waits_for_network(b, head) && held_has_room(b, tenant))
-        call_hold(b, take_fd, head, take_passed_fd, tenant, HELD_NETWORK_MS);
+    if (tenant && (sandbox || awaits_network(b, head)) && held_has_room(b, tenant))
+        call_hold(b, take_fd, head, TAKE_FD(passed), tenant, false,
+                  sandbox ? HELD_SANDBOX_MS : HELD_NETWORK_MS);
+    else if (sandbox)
+        refuse_as_restarted(take_fd);
     else
-        call_begin(b, take_fd, head, take_passed_fd);
+        call_begin(b, take_fd, head, TAKE_FD(passed));
 }

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "common/broker/housekeeper.h"
+#include "common/broker/limits_probe.h"
 #include "common/broker/network_probe.h"
 
 #include "common/base/clock.h"
@@ -13,6 +14,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/links/upload.h"
+#include "common/sandbox/state/quota.h"
 #include "common/sandbox/warm_dir.h"
 #include "common/scheduler/runners.h"
 
@@ -21,6 +23,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 /* Between sweeps for orphans. The broker asks for one when a supervisor died; what remains is a
  * container whose time is over while its supervisor hangs, and no time is shorter than this: the
@@ -28,6 +31,7 @@
 #define SWEEP_MS      30000
 #define SWEEP_SOON_MS 2000 /* after a sweep that failed, and at the least */
 #define RETRY_MS      1000 /* until an engine that is away, or a callback, is called again */
+#define DISK_MS       5000 /* between looks at the disk */
 #define SETTLE_MS     200  /* image events come in bunches */
 
 /* Between tests of the networks: rules may be taken away, an engine's network be removed. */
@@ -53,8 +57,10 @@ struct housekeeper {
     int64_t next_over; /* Unix time when the next container's time is over, of the last sweep */
     struct deadline next_list; /* never: the list is fresh */
     bool engine_is_lost;
-    char *image; /* of a runner, for the tests of networks; NULL: there is none */
-    struct deadline next_network;
+    bool disk_is_full;         /* as logged */
+    struct deadline next_disk; /* look at it */
+    char *image;               /* of a runner, for the tests of networks; NULL: there is none */
+    struct deadline next_network, next_limits;
     char network_error[NETWORK_TIERS][sizeof((struct err *)0)->text]; /* as logged */
 };
 
@@ -93,9 +99,11 @@ static void list_runners(struct housekeeper *k)
     }
     k->next_list = DEADLINE_NEVER;
     if (k->engine_is_lost || (!k->image && runners.n > 0))
-        k->next_network = deadline_in_ms(0);
+        k->next_network = k->next_limits = deadline_in_ms(0);
     free(k->image);
     k->image = runners.n > 0 ? mem_strdup(runners.items[0].image_id) : NULL;
+    if (k->engine_is_lost)
+        log_info("engine: it answers again");
     if (k->engine_is_lost)
         k->next_sweep = deadline_in_ms(0); /* an engine that was away may have kept containers */
     k->engine_is_lost = false;
@@ -103,6 +111,20 @@ static void list_runners(struct housekeeper *k)
     housekeeper_send(k, json_pack("{s:o, s:s}", "runners", runners_encode(&runners), "version",
                                   k->engine->ops->version(k->engine)));
     engine_runners_clear(&runners);
+}
+
+/* Logged when it begins and when it is over, not for each call that is refused. */
+static void look_at_disk(struct housekeeper *k)
+{
+    struct err e = ERR_INIT;
+    bool full = quota_check_disk(k->root->fd, &k->root->bounds, 0, &e) < 0;
+
+    if (full && !k->disk_is_full)
+        log_warn("SANDBOX_ROOT: %s; runs and uploads are refused", e.text);
+    else if (!full && k->disk_is_full)
+        log_info("SANDBOX_ROOT: there is room again");
+    k->disk_is_full = full;
+    k->next_disk = deadline_in_ms(DISK_MS);
 }
 
 static void report_network(struct housekeeper *k, enum network_tier tier, const char *error)
@@ -133,6 +155,24 @@ static void test_networks(struct housekeeper *k)
         report_network(k, tier, e.kind == ERR_NONE ? "" : e.text);
     }
     k->next_network = deadline_in_ms(all ? NETWORK_MS : NETWORK_SOON_MS);
+}
+
+/* Once for each time that the engine comes. */
+static void test_limits(struct housekeeper *k)
+{
+    struct err e = ERR_INIT;
+
+    k->next_limits = DEADLINE_NEVER;
+    if (!k->image || k->config->limits_check == LIMITS_TRUST)
+        return;
+    if (limits_probe(k->spawner, k->image, &e) == 0)
+        log_info("limits: tested from inside a container: memory and processes are bounded");
+    else if (e.kind == ERR_REFUSED)
+        log_warn("limits: %s", e.text);
+    else
+        log_warn("limits: could not be tested: %s", e.text);
+    housekeeper_send(k, json_pack("{s:b, s:o}", "limits", e.kind != ERR_REFUSED, "error",
+                                  json_from_bytes(e.text, strlen(e.text))));
 }
 
 static bool is_orphan(void *ctx, const char *run_id, int64_t deadline_unix)
@@ -187,7 +227,9 @@ static bool housekeeper_tick(struct housekeeper *k)
 {
     struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
                           {.fd = k->watch_fd, .events = POLLIN}};
-    struct deadline next = deadline_min(deadline_min(k->next_sweep, k->next_list), k->next_network);
+    struct deadline next = deadline_min(deadline_min(k->next_sweep, k->next_list),
+                                        deadline_min(k->next_network, k->next_disk));
+    next = deadline_min(next, k->next_limits);
     if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
         return false;
     if (p[0].revents && !on_broker_message(k))
@@ -203,8 +245,12 @@ static bool housekeeper_tick(struct housekeeper *k)
         sweep(k);
     else if (k->engine_is_lost)
         k->next_sweep = DEADLINE_NEVER; /* list_runners sets it when the engine is back */
+    if (deadline_passed(k->next_disk))
+        look_at_disk(k);
     if (deadline_passed(k->next_network))
         test_networks(k);
+    if (deadline_passed(k->next_limits))
+        test_limits(k);
     return true;
 }
 
@@ -220,6 +266,8 @@ static void housekeeper_main(void *ctx, int fd)
                             .next_list = deadline_in_ms(0),
                             .next_sweep = deadline_in_ms(0),
                             .next_network = DEADLINE_NEVER,
+                            .next_limits = DEADLINE_NEVER,
+                            .next_disk = deadline_in_ms(0),
                             .network_error = {"?", "?", "?"}}; /* nothing is logged yet */
     k.engine = docker_engine_new(&spawner->config->engine, &e);
     if (!k.engine) {
@@ -265,7 +313,21 @@ static void network_read(struct runners *runners, const json_t *message)
     runners->network_tested[tier] = true;
 }
 
-static void runners_read(struct runners *runners, const json_t *message)
+/* Programs that nothing bounds do not run, if so set. */
+static void limits_read(struct runners *runners, const struct broker_config *config,
+                        const json_t *message)
+{
+    const char *error = json_get_string(message, "error");
+
+    runners->limits_hold = json_get_bool(message, "limits", 0);
+    snprintf(runners->limits_error, sizeof runners->limits_error, "%s", error ? error : "");
+    if (config->limits_check == LIMITS_REFUSE)
+        snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
+                 runners->limits_hold ? "" : runners->limits_error);
+}
+
+static void runners_read(struct runners *runners, const struct broker_config *config,
+                         const json_t *message)
 {
     const char *engine_error = json_get_string(message, "engineError");
     const char *version = json_get_string(message, "version");
@@ -273,6 +335,10 @@ static void runners_read(struct runners *runners, const json_t *message)
 
     snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
              engine_error ? engine_error : "");
+    if (!engine_error && config->limits_check == LIMITS_REFUSE && !runners->limits_hold)
+        snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
+                 *runners->limits_error ? runners->limits_error
+                                        : "the engine's limits are being tested");
     snprintf(runners->version, sizeof runners->version, "%s", version ? version : "");
     if (list) {
         engine_runners_clear(&runners->list);
@@ -297,9 +363,13 @@ static void on_message(void *owner, void *item, uint32_t events)
         *k->network_news = true;
         return;
     }
+    if (json_object_get(message, "limits")) {
+        limits_read(&k->runners, k->spawner->config, message);
+        return;
+    }
     k->first_message = DEADLINE_NEVER;
     json_auto_t *before = visible_runners(&k->runners);
-    runners_read(&k->runners, message);
+    runners_read(&k->runners, k->spawner->config, message);
     json_auto_t *after = visible_runners(&k->runners);
     if (!json_equal(before, after))
         k->notify = deadline_in_ms(NOTIFY_DELAY_MS); /* after the last of several changes */
@@ -319,9 +389,13 @@ int housekeeper_link_start(struct housekeeper_link *k, struct err *e)
 
 void housekeeper_link_clear(struct housekeeper_link *k)
 {
-    if (k->helper.pid > 0)
-        kill(k->helper.pid, SIGTERM);
+    pid_t pid = k->helper.pid;
+
+    if (pid > 0)
+        kill(pid, SIGTERM);
     helper_close(&k->helper, k->spawner->io->loop);
+    if (pid > 0)
+        waitpid(pid, NULL, 0); /* it dies with us, but must remove the containers of a probe */
     engine_runners_clear(&k->runners.list);
 }
 

@@ -5,11 +5,14 @@ libbroker_a_SOURCES = \
 	common/broker/child_io.c common/broker/child_io.h \
 	common/broker/dispatch.c \
 	common/broker/housekeeper.c common/broker/housekeeper.h \
+	common/broker/limits_probe.c common/broker/limits_probe.h \
 	common/broker/network_probe.c common/broker/network_probe.h \
 	common/broker/pending_conns.c common/broker/pending_conns.h \
+	common/broker/probe.c common/broker/probe.h \
 	common/broker/prune.c common/broker/prune.h \
 	common/broker/psandboxes.c common/broker/psandboxes.h \
-	common/broker/runs.c \
+	common/broker/reattach.c common/broker/reattach.h \
+	common/broker/runs.c common/broker/supervisors.c \
 	common/broker/server.c common/broker/server.h \
 	common/broker/spawn.c common/broker/spawn.h \
 	common/broker/warm_pool.c common/broker/warm_pool.h

@@ -3,16 +3,14 @@
 #include "common/broker/network_probe.h"
 
 #include "common/base/auto.h"
-#include "common/base/crypto.h"
 #include "common/base/mem.h"
+#include "common/broker/probe.h"
 #include "common/engine/docker_config.h"
 
-#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#define START_MS    30000 /* of one container */
-#define COMMAND_MS  10000
 #define OUTPUT_MAX  ((size_t)64 * 1024)
 #define TARGETS_MAX 24
 #define SELF        "127.0.0.1" /* answers, or the probe cannot tell what arrives */
@@ -83,99 +81,48 @@ int network_probe_judge(enum network_tier tier, char *lines, const char *others,
 
 /* ---- its containers ---- */
 
-struct probe {
-    struct engine *engine;
-    const struct sandbox_root *root;
-    char dir[WARM_DIR_NAME_LEN + 1]; /* their /data; "": none */
-};
-
-static void probe_clear(struct probe *p)
-{
-    if (p->engine) {
-        p->engine->ops->finish(p->engine);
-        p->engine->ops->free(p->engine);
-    }
-    if (*p->dir)
-        warm_dir_remove(p->root, p->dir);
-}
-
-#define AUTO_PROBE AUTO(probe_clear)
-
-static int probe_start(struct probe *p, const struct spawner *s, const char *image,
-                       enum network_tier tier, struct err *e)
-{
-    const struct broker_config *config = s->config;
-    char run_id[RUN_ID_LEN + 1], user[48];
-    struct stat dir;
-
-    p->root = s->root;
-    p->engine = docker_engine_new(&config->engine, e);
-    if (!p->engine || warm_dir_make(s->root, p->dir, e) < 0)
-        return -1;
-    if (!warm_dir_stat(s->root, p->dir, &dir))
-        return err_set(e, ERR_IO, "the test's directory is gone");
-    AUTO_FREE char *data_path = warm_dir_host_path(s->root, p->dir);
-    crypto_random_hex(RUN_ID_LEN / 2, run_id);
-    snprintf(user, sizeof user, "%u:%u", dir.st_uid, dir.st_gid);
-    const struct engine_spec spec = {.image = image,
-                                     .data_path = data_path,
-                                     .user = user,
-                                     .instance = config->instance,
-                                     .run_id = run_id,
-                                     .deadline_unix = clock_unix_s() + 2 * START_MS / 1000,
-                                     .runtime = config->runtime,
-                                     .network = tier,
-                                     .limits = config->container,
-                                     .psandbox = true,
-                                     .helpers_path = s->helpers_path};
-    return p->engine->ops->start(p->engine, &spec, NULL, deadline_in_ms(START_MS), e);
-}
-
 /* "entry probe" with the words of targets; its output goes to out. */
-static int probe_ask(struct probe *p, const char *targets, struct buf *out, struct err *e)
+static int ask(struct probe *p, const char *targets, struct buf *out, struct err *e)
 {
     const char *argv[2 + TARGETS_MAX] = {CONTAINER_HELPERS "/entry", "probe"};
     AUTO_FREE char *words = mem_strdup(targets);
-    struct engine_command command = {.argv = argv, .n_argv = 2, .timeout_ms = COMMAND_MS};
-    struct deadline d = deadline_in_ms(COMMAND_MS);
-    const struct engine_ops *ops = p->engine->ops;
-    struct engine_event ev;
+    struct engine_outcome outcome;
     char *rest = NULL;
-    uint32_t id;
+    size_t n = 2;
 
-    for (char *word = strtok_r(words, " \n", &rest); word && command.n_argv < ARRAY_LEN(argv);
+    for (char *word = strtok_r(words, " \n", &rest); word && n < ARRAY_LEN(argv);
          word = strtok_r(NULL, " \n", &rest))
-        argv[command.n_argv++] = word;
-    if (ops->exec(p->engine, &command, &id, e) < 0)
+        argv[n++] = word;
+    if (probe_run(p, argv, n, out, &outcome, e) < 0)
         return -1;
-    while (!deadline_passed(d)) {
-        if (ops->read(p->engine, &ev, e) < 0)
-            return -1;
-        if (ev.kind == ENGINE_EVENT_NOTHING) {
-            struct pollfd w = {.fd = ops->fd(p->engine), .events = ops->waits(p->engine)};
-            poll(&w, 1, deadline_poll_ms(d));
-        } else if (ev.kind == ENGINE_EVENT_OUT) {
-            buf_add(out, ev.data, ev.len);
-        } else if (ev.kind == ENGINE_EVENT_FAILED ||
-                   (ev.kind == ENGINE_EVENT_ENDED && ev.outcome.exit_code != 0)) {
-            return err_set(e, ERR_REFUSED, "the test failed in its container");
-        } else if (ev.kind == ENGINE_EVENT_ENDED) {
-            return 0;
-        }
-    }
-    return err_set(e, ERR_TIMEOUT, "the test did not end in time");
+    return outcome.exit_code == 0 ? 0 : err_set(e, ERR_REFUSED, "the test failed in its container");
 }
 
-int network_probe(const struct spawner *s, const char *image, enum network_tier tier, struct err *e)
+static int probe_both(const struct spawner *s, const char *image, enum network_tier tier,
+                      struct err *e)
 {
     AUTO_PROBE struct probe one = {0}, other = {0};
     AUTO_BUF struct buf others = BUF_INIT(OUTPUT_MAX), lines = BUF_INIT(OUTPUT_MAX);
+    const struct engine_limits *limits = &s->config->container;
 
-    if (probe_start(&other, s, image, tier, e) < 0 || probe_ask(&other, "", &others, e) < 0 ||
-        probe_start(&one, s, image, tier, e) < 0)
+    if (probe_start(&other, s, image, tier, limits, e) < 0 || ask(&other, "", &others, e) < 0 ||
+        probe_start(&one, s, image, tier, limits, e) < 0)
         return -1;
     AUTO_FREE char *targets = mem_printf("%s %s", network_probe_targets(tier), buf_str(&others));
-    if (probe_ask(&one, targets, &lines, e) < 0)
+    if (ask(&one, targets, &lines, e) < 0)
         return -1;
     return network_probe_judge(tier, lines.data ? lines.data : (char[]){""}, buf_str(&others), e);
+}
+
+/* The end of the broker waits until the containers are removed: no other process removes them. */
+int network_probe(const struct spawner *s, const char *image, enum network_tier tier, struct err *e)
+{
+    sigset_t end, before;
+
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    sigprocmask(SIG_BLOCK, &end, &before);
+    int rc = probe_both(s, image, tier, e);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return rc;
 }

@@ -3,9 +3,11 @@
 #include "common/broker/prune.h"
 
 #include "common/base/log.h"
+#include "common/base/metrics.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/tree.h"
+#include "common/sandbox/state/expiry_clock.h"
 #include "common/sandbox/state/retention.h"
 #include "common/sandbox/state/state.h"
 
@@ -27,7 +29,7 @@ static int check_unused(const struct prune *p, const char *sandbox_dir, struct e
         if (c->kind == CHILD_SUPERVISOR)
             return err_set(e, ERR_BUSY,
                            "a program of this conversation is still running (run %s): wait for "
-                           "its end, or end it with cancel_run",
+                           "its end, or cancel it",
                            c->run_id);
         return err_set(e, ERR_BUSY,
                        "a persistent sandbox of this conversation is still open: close it first");
@@ -82,13 +84,27 @@ json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e)
 
 /* ---- the finder's process ---- */
 
-static int find_expired(const struct sandbox_root *root, int fd, int64_t now, struct err *e)
+/* For the status and the metrics: what is known without another count. */
+static void note_sizes(const struct retention *all)
 {
+    uint64_t bytes = all->beside_bytes;
+
+    for (size_t i = 0; i < all->n; i++)
+        bytes += all->items[i].bytes;
+    metrics_set(METRIC_DISK_USED, bytes);
+    metrics_set(METRIC_CONVERSATIONS, all->n);
+}
+
+static int find_expired(const struct sandbox_root *root, int fd, int64_t unix_s, struct err *e)
+{
+    const struct expiry_look look = {.mono_s = clock_mono_ms() / 1000, .unix_s = unix_s};
+    const int64_t now = expiry_now(root, look);
     const int64_t slack = state_fresh_s(root);
     AUTO_RETENTION struct retention all = {0};
 
     if (retention_gather(root, &all, e) < 0)
         return -1;
+    note_sizes(&all);
     size_t n = retention_plan(&all, &root->bounds, slack, now);
     for (size_t i = 0; i < n; i++) {
         json_auto_t *message = json_pack("{s:s, s:I}", "expired", all.items[i].name, "lastUsed",

@@ -2,16 +2,14 @@
 
 #include "common/broker/broker.h"
 
-#include "common/base/crypto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/metrics.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 /* A run's connection, until its supervisor has taken the run: another can have it when that one
  * dies. */
@@ -67,6 +65,15 @@ static void tell_position(struct broker *b, const struct run_action *action)
         log_debug("a queued run: %s", e.text); /* its supervisor will notice, too */
 }
 
+void runs_count(const char *language, const char *status)
+{
+    AUTO_BUF struct buf labels = BUF_INIT(200);
+
+    metrics_label(&labels, "language", language);
+    metrics_label(&labels, "status", status);
+    metrics_add(METRIC_RUNS, buf_str(&labels), 1);
+}
+
 static void refuse(struct broker *b, const struct run_action *action)
 {
     struct run_call *call = call_of(action->run);
@@ -77,6 +84,7 @@ static void refuse(struct broker *b, const struct run_action *action)
         json_object_set_new(error, "retryAfterMs", json_integer(action->retry_ms));
         json_object_set_new(error, "position", json_integer((json_int_t)action->position));
     }
+    runs_count("-", err_kind_name(action->why.kind)); /* its language may be an invention */
     reply_send(TAKE_FD(call->fd), reply);
     call_free(b, action->run);
 }
@@ -110,7 +118,7 @@ static void assign_new(struct broker *b, struct run_action *action, int64_t now_
                                            .connection = call->fd,
                                            .network = action->want.network,
                                            .queue_ms = now_ms - call->run.asked_ms};
-    struct child *child = spawn_supervisor(&b->spawner, &spawn, &action->why);
+    struct child *child = spawn_supervisor(&b->spawner, CHILD_SUPERVISOR, &spawn, &action->why);
 
     if (child) {
         assign(b, action, child, now_ms);
@@ -139,7 +147,7 @@ static void carry_out(struct broker *b, struct run_action *action, int64_t now_m
     }
 }
 
-/* ---- what children say ---- */
+/* ---- the supervisors that have runs ---- */
 
 /* A message begins with its length, whose first byte is small; text inside it is not. So what is
  * next to be read is the body from its start, and the caller is still there. */
@@ -152,119 +160,30 @@ static bool body_unread(int fd)
            poll(&p, 1, 0) == 0;
 }
 
-/* The container of a run that has ended waits for its conversation's next one. */
-static void keep_container(struct broker *b, struct child *child)
+void runs_taken(struct broker *b, struct child *child)
 {
-    struct err e = ERR_INIT;
-
-    if (child_io_tell(child, "next", &e) < 0) {
-        log_debug("a used container is gone: %s", e.text);
-        return;
-    }
-    if (child->warm_dir[0]) /* it is a sandbox now, or was not used */
-        warm_dir_remove(&b->root, child->warm_dir);
-    child->warm_dir[0] = '\0';
-    child->claimed = child->background = false;
-    child->runs++;
-    crypto_random_hex(RUN_ID_LEN / 2, child->run_id);
-    child_set_state(child, CHILD_WIPING);
+    call_free(b, run_queue_taken(b->queue, child));
 }
 
-static void apply_event(struct broker *b, const struct child_event *event)
+void runs_lost(struct broker *b, struct child *child)
 {
-    struct child *child = event->child;
-
-    switch (event->kind) {
-    case CHILD_READY:
-        child->tier = event->tier;
-        child->memory_bytes = event->memory_bytes;
-        pool_note_warm(b->pool, child);
-        if (child->state == CHILD_STARTING || child->state == CHILD_WIPING)
-            child_set_state(child, CHILD_WAITING);
-        break;
-    case CHILD_TOOK_RUN:
-        if (child->state == CHILD_WAITING || child->state == CHILD_WIPING)
-            child_set_state(child, CHILD_RUNNING);
-        call_free(b, run_queue_taken(b->queue, child));
-        break;
-    case CHILD_STARTED:
-        if (child->state == CHILD_STARTING)
-            child_set_state(child, CHILD_RUNNING);
-        break;
-    case CHILD_HAS_ENDED:
-        child_set_state(child, CHILD_ENDED);
-        call_free(b, run_queue_taken(b->queue, child));
-        run_queue_release(b->queue, child, clock_mono_ms());
-        if (child->kind == CHILD_SUPERVISOR)
-            pool_note_end(b->pool, child, clock_mono_ms());
-        if (event->reusable && !b->stopping && pool_may_reuse(b->pool, child, clock_mono_ms()))
-            keep_container(b, child);
-        break;
-    case CHILD_DOUBTED:
-        pool_note_doubt(b->pool);
-        if (!child->claimed) /* else it starts another container for its run */
-            child_io_release(&b->io, child);
-        break;
-    case CHILD_TELLS_RUNS:
-        json_decref(child->calls);
-        child->calls = event->runs;
-        break;
-    case CHILD_LEFT:
-        if (child->pid == 0) /* else SIGCHLD tells of its end */
-            runs_reap(b, child, 0);
-        break;
-    }
-}
-
-void runs_reap(struct broker *b, struct child *child, int status)
-{
-    struct child_event event;
-
-    while (child_io_next_of(&b->io, child, &event)) /* what it sent last */
-        apply_event(b, &event);
-    bool over = child->state == CHILD_ENDED;
-    if (WIFSIGNALED(status))
-        log_error("run %s: its supervisor was killed by signal %d", child->run_id,
-                  WTERMSIG(status));
-    if (WIFSIGNALED(status) || !over) /* it may have left its container */
-        housekeeper_link_ask_sweep(&b->housekeeper);
-    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && child->runs == 0 &&
-        !b->stopping)
-        pool_note_failed_start(b->pool, child->language, clock_mono_ms());
     struct queued_run *run = child->run;
     struct queued_run *dropped = run_queue_child_lost(
         b->queue, child, run && body_unread(call_of(run)->fd), clock_mono_ms());
+
     if (run && !dropped)
         log_info("run %s: its supervisor ended before it began; another gets it", child->run_id);
     call_free(b, dropped); /* the end of the connection tells its caller */
-    if (child->warm_dir[0])
-        warm_dir_remove(&b->root, child->warm_dir); /* unless it has become a sandbox */
-    child_io_close(&b->io, child);
-    children_remove(b->children, child);
 }
 
-static void runs_apply_events(struct broker *b)
-{
-    for (struct child_event event; child_io_next(&b->io, &event);)
-        apply_event(b, &event);
-}
+/* ---- time ---- */
 
-/* Those that wait are refused; supervisors end theirs, and answer their callers. */
-static void end_runs(struct broker *b, int64_t now_ms)
+static void refuse_all(struct broker *b, int64_t now_ms)
 {
-    struct err e = ERR_INIT;
-
     for (struct run_action action = {0}; (action.run = run_queue_unassigned(b->queue));) {
         run_queue_drop(b->queue, action.run, now_ms);
         err_set(&action.why, ERR_BUSY, "the server is stopping; the program has not begun");
         refuse(b, &action);
-    }
-    for (struct child *c = NULL; (c = children_next(b->children, c));) {
-        if (c->kind != CHILD_SUPERVISOR || !c->claimed || c->state == CHILD_ENDED)
-            continue;
-        if (child_io_tell(c, "end", &e) < 0)
-            log_debug("run %s cannot be told to end: %s", c->run_id, e.text);
-        child_set_state(c, CHILD_ENDED);
     }
 }
 
@@ -272,21 +191,13 @@ void runs_tick(struct broker *b)
 {
     int64_t now_ms = clock_mono_ms();
 
-    runs_apply_events(b);
     if (b->ending)
-        end_runs(b, now_ms);
+        refuse_all(b, now_ms);
     for (struct run_action action; run_queue_next(b->queue, now_ms, &action);)
         carry_out(b, &action, now_ms);
 }
 
-void runs_catch_up(struct broker *b)
-{
-    child_io_poll(&b->io, CHILD_SUPERVISOR);
-    child_io_poll(&b->io, CHILD_PSANDBOX);
-    runs_apply_events(b);
-}
-
-/* ---- operations ---- */
+/* ---- arrival ---- */
 
 static int call_decode(struct broker *b, struct run_call *call, struct err *e)
 {
@@ -324,44 +235,4 @@ void runs_begin(struct broker *b, int take_fd, const json_t *head)
         refuse(b, &action);
     else if (run_queue_add(b->queue, &call->run, now_ms, &action))
         carry_out(b, &action, now_ms);
-}
-
-bool runs_hand(struct broker *b, int fd, const json_t *head)
-{
-    const char *tenant = json_get_string(head, "tenant");
-    const char *run_id = json_get_string(head, "runId");
-    struct err e = ERR_INIT;
-
-    if (!tenant || !run_id)
-        return false;
-    struct child *child = children_find_run(b->children, tenant, run_id);
-    /* Of one that has ended there is a record, if any. */
-    return child && child->state != CHILD_ENDED && child_io_hand(child, head, fd, &e) == 0;
-}
-
-void runs_adopt(struct broker *b, int take_fd, const json_t *head)
-{
-    AUTO_FD int fd = take_fd;
-    const char *run_id = json_get_string(head, "runId"), *state = json_get_string(head, "state");
-    struct child *child = state && json_get_string(head, "language")
-                              ? spawn_adopt_row(&b->spawner, CHILD_SUPERVISOR, run_id, head)
-                              : NULL;
-    struct err e = ERR_INIT;
-
-    if (!child) {
-        log_warn("a supervisor came back without saying which run it has");
-        return;
-    }
-    child->claimed = true;
-    if (strcmp(state, "ended") == 0)
-        child_set_state(child, CHILD_ENDED);
-    if (child_io_open(&b->io, child, TAKE_FD(fd), &e) < 0) {
-        log_error("run %s: %s", child->run_id, e.text); /* it tries again */
-    } else {
-        log_info("run %s goes on; it began under another broker", child->run_id);
-        if (child->state == CHILD_RUNNING)
-            run_queue_adopt(b->queue, child);
-        return;
-    }
-    children_remove(b->children, child);
 }

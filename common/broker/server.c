@@ -35,9 +35,9 @@ static void broker_reap(struct broker *b, pid_t pid, int status)
         if (WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM) /* which is ours, at the end */
             log_error("a job was killed by signal %d", WTERMSIG(status));
         children_remove(b->children, child);
-        b->held_jobs.retry = true;
+        b->held.retry = true;
     } else if (child) {
-        runs_reap(b, child, status);
+        supervisors_reap(b, child, status);
     }
 }
 
@@ -154,14 +154,15 @@ static void broker_tick(struct broker *b)
     housekeeper_link_tick(&b->housekeeper, b->stopping);
     pending_conns_tick(&b->pending_conns);
     dispatch_tick(b); /* it may begin runs */
+    supervisors_tick(b);
     runs_tick(b);
     if (b->stopping) {
         pending_conns_clear(&b->pending_conns);
         warm_pool_release(&b->warm_pool, NULL);
         prune_end(&b->prune);
-        psandboxes_end(&b->psandboxes, b->relieved);
+        supervisors_end(b);
     } else {
-        psandboxes_tick(&b->psandboxes);
+        reattach_tick(&b->reattach);
         warm_pool_tick(&b->warm_pool, run_queue_length(b->queue));
         prune_tick(&b->prune);
     }
@@ -178,7 +179,7 @@ static struct deadline broker_due(const struct broker *b)
         run_queue_due(b->queue),
         dispatch_due(b),
         b->prune.next,
-        psandboxes_due(&b->psandboxes),
+        b->reattach.check,
         b->warm_pool.due,
         b->accept_at,
     };
@@ -199,14 +200,16 @@ static bool broker_wait_one(struct broker *b, struct deadline until)
         log_error("%s", e.text);
         b->stopping = true;
     }
-    if (n > 0)
+    if (n > 0) {
+        supervisors_tick(b);
         runs_tick(b);
+    }
     return n > 0;
 }
 
 static bool is_done(const struct broker *b)
 {
-    return b->stopping && run_queue_is_empty(b->queue) && !b->held_jobs.first &&
+    return b->stopping && run_queue_is_empty(b->queue) && !b->held.first &&
            children_count(b->children, NULL, NULL) == 0;
 }
 
@@ -249,8 +252,8 @@ static void make_books(struct broker *b)
         &(struct run_queue_settings){.limits = {.server = limits->max_runs,
                                                 .tenant = limits->tenant_runs,
                                                 .conversation = limits->conversation_runs,
-                                                .queue = limits->queue,
-                                                .background = limits->background_max},
+                                                .queue = limits->queue},
+                                     .background_max = limits->background_max,
                                      .starts_max = b->config->pool.starts_max,
                                      .background_wait_ms = limits->wait_ms,
                                      .children = b->children,
@@ -273,8 +276,7 @@ static void connect_parts(struct broker *b)
         .spawner = &b->spawner, .pool = b->pool, .due = DEADLINE_NEVER};
     b->pending_conns = (struct pending_conns){
         .loop = &b->loop, .dispatch = dispatch_call, .ctx = b};
-    b->psandboxes = (struct psandboxes){.dispatch = dispatch_call, .ctx = b};
-    housekeeper_link_init(&b->housekeeper, &b->spawner, &b->held_jobs.retry);
+    housekeeper_link_init(&b->housekeeper, &b->spawner, &b->held.retry);
     prune_init(&b->prune, &b->spawner, &b->warm_pool, b->queue);
 }
 
@@ -305,7 +307,8 @@ static int open_broker(struct broker *b, struct err *e)
         return -1;
     b->root.url_ttl_s = config->url_ttl_s;
     set_bounds(b);
-    psandboxes_init(&b->psandboxes, &b->spawner);
+    b->psandboxes = (struct psandboxes){.spawner = &b->spawner, .reattach = &b->reattach};
+    reattach_init(&b->reattach, &b->spawner, &b->held.retry);
     b->spawner.helpers_path = helpers_install(&b->root, e);
     if (!b->spawner.helpers_path)
         return -1;
@@ -315,8 +318,8 @@ static int open_broker(struct broker *b, struct err *e)
 static void close_broker(struct broker *b)
 {
     pending_conns_clear(&b->pending_conns); /* those of the turn in which all ended */
-    if (b->psandboxes.spawner)
-        psandboxes_end(&b->psandboxes, true);
+    b->relieved = true;                     /* the supervisors that are left go on */
+    supervisors_end(b);
     housekeeper_link_clear(&b->housekeeper);
     prune_end(&b->prune);
     auto_close_fd(&b->signal_fd);

@@ -7,8 +7,8 @@
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
 #include "common/jobs/job.h"
+#include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
-#include "common/records/run_record.h"
 #include "common/rpc/json.h"
 #include "common/supervisor/supervisor.h"
 
@@ -87,15 +87,21 @@ static int make_channel(int *out_ours, int *out_theirs, struct err *e)
 
 /* ---- supervisors ---- */
 
-static struct child *row_new(const struct spawner *s, enum child_kind kind, const char *language,
-                             const char *sandbox_dir)
+static struct child *row_new(const struct spawner *s, enum child_kind kind,
+                             const struct supervisor_spawn *spawn)
 {
     struct child *child = children_add(s->children, kind);
 
     crypto_random_hex(RUN_ID_LEN / 2, child->container_id);
     memcpy(child->run_id, child->container_id, sizeof child->run_id);
-    snprintf(child->language, sizeof child->language, "%s", language ? language : "");
-    snprintf(child->sandbox_dir, sizeof child->sandbox_dir, "%s", sandbox_dir ? sandbox_dir : "");
+    snprintf(child->sandbox_dir, sizeof child->sandbox_dir, "%s",
+             spawn->sandbox_dir ? spawn->sandbox_dir : "");
+    snprintf(child->warm_dir, sizeof child->warm_dir, "%s", spawn->warm_dir ? spawn->warm_dir : "");
+    child->network = spawn->network;
+    if (!spawn->runner)
+        return child;
+    snprintf(child->language, sizeof child->language, "%s", spawn->runner->language);
+    child->image_id = mem_strdup(spawn->runner->image_id);
     return child;
 }
 
@@ -105,6 +111,7 @@ struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, con
     const char *conversation = json_get_string(from, "conversationId");
     const char *tenant = json_get_string(from, "tenant");
     const char *language = json_get_string(from, "language");
+    const char *call = json_get_string(from, "call");
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     struct err e = ERR_INIT;
 
@@ -117,28 +124,49 @@ struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, con
     memcpy(child->sandbox_dir, sandbox_dir, sizeof child->sandbox_dir);
     snprintf(child->language, sizeof child->language, "%s", language ? language : "");
     child_set_owner(child, tenant, conversation);
-    child->session = json_get_bool(from, "session", 0);
+    child->claimed = kind == CHILD_SUPERVISOR;
+    child->session = json_get_bool(from, "session", 0) ||
+                     (call && strcmp(call, op_name(OP_SESSION)) == 0);
     child->background = json_get_bool(from, "background", 0);
-    child->network = json_get_bool(from, "network", 0);
+    child->network = wire_network(from) != NETWORK_NONE;
+    child->calls = json_incref(json_object_get(from, "runs")); /* the head goes */
     child_set_state(child, CHILD_RUNNING);
     return child;
 }
 
-/* The process of the row, with a channel to it; start is completed. NULL: the row is gone. */
-static struct child *row_fork(const struct spawner *s, struct child *child,
-                              void (*body)(void *start), struct supervisor_start *start,
-                              struct err *e)
+static void run_supervisor(void *ctx)
 {
-    struct fork_plan plan = {.body = body, .ctx = start, .keep = {-1, start->connection}};
+    const struct supervisor_start *start = ctx;
+
+    (start->psandbox ? psandbox_main : supervisor_main)(start);
+}
+
+struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
+                               const struct supervisor_spawn *spawn, struct err *e)
+{
+    struct child *child = row_new(s, kind, spawn);
     AUTO_FD int theirs = -1;
     int ours = -1;
+    struct supervisor_start start = {
+        .config = s->config,
+        .root = s->root,
+        .version = s->runners->version,
+        .psandbox = kind == CHILD_PSANDBOX,
+        .runner = spawn->runner,
+        .head = spawn->head,
+        .connection = spawn->head ? spawn->connection : -1,
+        .queue_ms = spawn->queue_ms,
+        .warm_dir = spawn->warm_dir,
+        .sandbox_dir = spawn->sandbox_dir,
+        .helpers_path = s->helpers_path,
+    };
 
-    start->config = s->config;
-    start->root = s->root;
-    start->version = s->runners->version;
-    memcpy(start->container_id, child->container_id, sizeof start->container_id);
+    memcpy(start.container_id, child->container_id, sizeof start.container_id);
     if (make_channel(&ours, &theirs, e) == 0 && child_io_open(s->io, child, ours, e) == 0) {
-        start->channel = plan.keep[0] = theirs;
+        const struct fork_plan plan = {.body = run_supervisor,
+                                       .ctx = &start,
+                                       .keep = {start.channel = theirs, start.connection}};
+
         child->pid = fork_process(s, &plan, e);
         if (child->pid > 0)
             return child;
@@ -146,52 +174,6 @@ static struct child *row_fork(const struct spawner *s, struct child *child,
     child_io_close(s->io, child);
     children_remove(s->children, child);
     return NULL;
-}
-
-static void run_supervisor(void *start)
-{
-    supervisor_main(start);
-}
-
-struct child *spawn_supervisor(const struct spawner *s, const struct supervisor_spawn *spawn,
-                               struct err *e)
-{
-    struct child *child = row_new(s, CHILD_SUPERVISOR, spawn->runner->language, spawn->sandbox_dir);
-    struct supervisor_start start = {
-        .runner = spawn->runner,
-        .head = spawn->head,
-        .connection = spawn->head ? spawn->connection : -1,
-        .queue_ms = spawn->queue_ms,
-        .warm_dir = spawn->warm_dir,
-        .sandbox_dir = spawn->sandbox_dir,
-    };
-
-    snprintf(child->warm_dir, sizeof child->warm_dir, "%s", spawn->warm_dir ? spawn->warm_dir : "");
-    child->image_id = mem_strdup(spawn->runner->image_id);
-    child->network = spawn->network;
-    return row_fork(s, child, run_supervisor, &start, e);
-}
-
-static void run_psandbox(void *start)
-{
-    psandbox_main(start);
-}
-
-struct child *spawn_psandbox(const struct spawner *s, const struct psandbox_spawn *spawn,
-                             struct err *e)
-{
-    struct child *child = row_new(s, CHILD_PSANDBOX, spawn->language, spawn->sandbox_dir);
-    struct supervisor_start start = {
-        .runner = spawn->runner,
-        .head = spawn->head,
-        .connection = spawn->connection,
-        .helpers_path = s->helpers_path,
-    };
-
-    child_set_owner(child, spawn->tenant, spawn->conversation);
-    child->session = spawn->session;
-    child->network = wire_network(spawn->head) != NETWORK_NONE;
-    return row_fork(s, child, run_psandbox, &start, e);
 }
 
 /* ---- jobs ---- */

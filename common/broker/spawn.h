@@ -26,30 +26,19 @@ struct spawner {
 };
 
 struct supervisor_spawn {
-    const struct engine_runner *runner;
-    const char *warm_dir, *sandbox_dir; /* the directory of a warm container; NULL: neither */
-    const json_t *head;                 /* of the run that it is for; NULL: it is a warm one */
+    const struct engine_runner *runner; /* NULL: head names an image */
+    const char *warm_dir, *sandbox_dir; /* the directory of a warm container or a persistent
+                                           sandbox; NULL: neither */
+    const json_t *head;                 /* of the call that it is for; NULL: it is a warm one */
     int connection;                     /* and its caller; stays the caller's */
     bool network;
     int64_t queue_ms;
 };
 
-/* NULL: the process could not be made. The row is among the children, its channel is open. */
-struct child *spawn_supervisor(const struct spawner *s, const struct supervisor_spawn *spawn,
-                               struct err *e);
-
-struct psandbox_spawn {
-    const struct engine_runner *runner; /* NULL: an image */
-    const char *tenant, *conversation, *sandbox_dir;
-    const char *language; /* NULL: an image */
-    bool session;
-    const json_t *head; /* of the call that wants it */
-    int connection;     /* and its caller; stays the caller's */
-};
-
-/* As above. */
-struct child *spawn_psandbox(const struct spawner *s, const struct psandbox_spawn *spawn,
-                             struct err *e);
+/* Of a run or a persistent sandbox. NULL: the process could not be made. The row is among the
+ * children, its channel is open. */
+struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
+                               const struct supervisor_spawn *spawn, struct err *e);
 
 /* The running row of a child that an earlier broker spawned, from its record or the head with which
  * it comes back; NULL: that is not complete. */

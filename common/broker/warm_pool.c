@@ -114,7 +114,7 @@ static void start_on_warm_dir(struct warm_pool *w, const struct pool_action *act
 
     if (warm_dir_make(root, name, &e) < 0) {
         start_failed(w, action, &e);
-    } else if (!spawn_supervisor(w->spawner, &spawn, &e)) {
+    } else if (!spawn_supervisor(w->spawner, CHILD_SUPERVISOR, &spawn, &e)) {
         start_failed(w, action, &e);
         warm_dir_remove(root, name);
     }
@@ -128,7 +128,7 @@ static void start_on_sandbox(struct warm_pool *w, const struct pool_action *acti
 
     if (faccessat(w->spawner->root->fd, action->sandbox_dir, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         pool_forget_sandbox(w->pool, action->sandbox_dir);
-    else if (!spawn_supervisor(w->spawner, &spawn, &e))
+    else if (!spawn_supervisor(w->spawner, CHILD_SUPERVISOR, &spawn, &e))
         start_failed(w, action, &e);
 }
 

@@ -2,7 +2,10 @@
 
 #include "common/engine/docker_self.h"
 
+#include "common/base/log.h"
 #include "common/rpc/json.h"
+
+#include <signal.h>
 
 /* How long the engine may take to notice that a container whose stream is over has ended. */
 #define NOTICE_MS 5000
@@ -11,9 +14,9 @@ static struct talk *command_talk(struct engine *engine, struct err *e)
 {
     struct talk *talk = &((struct docker *)engine)->container.talk;
 
-    if (talk->stream && talk->protocol != 0)
+    if (talk->stream)
         return talk;
-    err_set(e, ERR_LOST, "there is no container that takes commands");
+    err_set(e, ERR_LOST, "there is no container");
     return NULL;
 }
 
@@ -56,13 +59,72 @@ int docker_kill(struct engine *engine, uint32_t id, struct err *e)
     return command_send(engine, 'Z', id, "", 0, e);
 }
 
-/* The container's stream is over; e says why. Returns -1. */
-static int commands_lost(struct docker *d, struct err *e)
+/* ---- events ---- */
+
+static void set_killed(struct engine_outcome *out, enum engine_end end)
+{
+    out->end = end;
+    out->exit_code = -1;
+    out->signal = SIGKILL;
+}
+
+/* The stream of a run ended without a report: the engine knows how the container ended. */
+static int take_ending(struct docker *d, struct engine_outcome *out, struct err *e)
+{
+    const struct talk *talk = &d->container.talk;
+    struct docker_ending ending = {0};
+    enum engine_end end;
+
+    docker_attend_begin(docker_http_attend(d->http), d->attend);
+    end = docker_wait_end(d, talk->run_by);
+    if (end == ENGINE_EXITED)
+        docker_inspect_end(d, &ending);
+    docker_attend_end(docker_http_attend(d->http));
+    if (end != ENGINE_EXITED) {
+        set_killed(out, end);
+    } else if (!ending.found) {
+        set_killed(out, ENGINE_KILLED);
+    } else if (ending.out_of_memory && ending.exit_code != 0) {
+        set_killed(out, ENGINE_EXITED);
+        out->out_of_memory = true;
+    } else if (talk->protocol == 0) {
+        /* 128 + n may as well be the program's own exit code, so no signal is claimed. */
+        out->end = ENGINE_EXITED;
+        out->exit_code = ending.exit_code;
+    } else if (talk->complaint.len > 0 && ending.exit_code != 128 + SIGKILL) {
+        return docker_lost(&d->container, e);
+    } else {
+        set_killed(out, ENGINE_KILLED);
+    }
+    return 0;
+}
+
+/* The talk with a container that has a run is over: so is the run, unless it has not begun. The
+ * container is removed before the files are read. */
+static int run_over(struct docker *d, enum talk_end end, struct engine_event *out, struct err *e)
+{
+    const struct talk *talk = &d->container.talk;
+    int result = 0;
+
+    *out = (struct engine_event){
+        .kind = ENGINE_EVENT_ENDED, .id = talk->run_id, .outcome = {.exit_code = -1}};
+    if (talk->lost) {
+        result = docker_lost(&d->container, e);
+    } else if (end == TALK_GARBLED) {
+        log_debug("a container broke the protocol: %s", talk->why.text);
+        set_killed(&out->outcome, ENGINE_KILLED);
+    } else {
+        result = take_ending(d, &out->outcome, e);
+    }
+    docker_container_remove(d);
+    return result;
+}
+
+/* The stream of a persistent sandbox is over; e says why. Returns -1. */
+static int psandbox_lost(struct docker *d, struct err *e)
 {
     struct docker_ending ending;
 
-    if (d->container.talk.why.kind != ERR_NONE || d->container.talk.complaint.len > 0)
-        return docker_lost(&d->container, e);
     docker_wait_end(d, deadline_in_ms(NOTICE_MS));
     docker_inspect_end(d, &ending);
     if (ending.found && ending.out_of_memory)
@@ -75,12 +137,21 @@ static int commands_lost(struct docker *d, struct err *e)
 
 int docker_read(struct engine *engine, struct engine_event *out, struct err *e)
 {
+    struct docker *d = (struct docker *)engine;
     struct talk *talk = command_talk(engine, e);
+    enum talk_end end;
 
     *out = (struct engine_event){.kind = ENGINE_EVENT_NOTHING};
     if (!talk)
         return -1;
-    return talk_read(talk, out) == TALK_GOING_ON ? 0 : commands_lost((struct docker *)engine, e);
+    end = talk_read(talk, out);
+    if (end == TALK_GOING_ON)
+        return 0;
+    if (talk->run_id != 0)
+        return run_over(d, end, out, e);
+    return d->container.psandbox && talk->why.kind == ERR_NONE && talk->complaint.len == 0
+               ? psandbox_lost(d, e)
+               : docker_lost(&d->container, e);
 }
 
 short docker_waits(struct engine *engine)

@@ -156,6 +156,7 @@ static int container_attach(struct docker *d, const struct engine_spec *spec,
     if (!stream)
         return err_wrap(e, "attach");
     talk_begin(&d->container.talk, stream, spec->psandbox ? 2 : spec->protocol);
+    d->container.psandbox = spec->psandbox;
     return 0;
 }
 
@@ -184,6 +185,7 @@ int docker_start(struct engine *engine, const struct engine_spec *spec,
     int result;
 
     docker_container_remove(docker);
+    docker->attend = attend;
     docker_attend_begin(docker_http_attend(docker->http), attend);
     result = step_done(docker, d, docker_http_ready(docker->http, e), e);
     if (result == 0 && spec->network != NETWORK_NONE)

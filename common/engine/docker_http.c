@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/mem.h"
+#include "common/base/metrics.h"
 #include "common/base/parse.h"
 #include "common/base/utf8.h"
 #include "common/rpc/json.h"
@@ -389,7 +390,13 @@ int docker_http_call(struct docker_http *h, const char *method, const char *path
     if (docker_http_ready(h, e) < 0)
         return -1;
     versioned = mem_printf("%s%s", h->version, path);
-    return http_request(h, method, versioned, body, timeout_ms, out, e);
+    int status = http_request(h, method, versioned, body, timeout_ms, out, e);
+    metrics_add(METRIC_ENGINE_CALLS,
+                status < 0      ? "result=\"none\""
+                : status >= 400 ? "result=\"error\""
+                                : "result=\"ok\"",
+                1);
+    return status;
 }
 
 int docker_http_check(int status, const char *body, size_t len, struct err *e)

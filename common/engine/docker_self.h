@@ -26,13 +26,8 @@
 
 enum talk_end {
     TALK_GOING_ON,
-    TALK_REPORTED, /* a run's outcome says how it ended */
-    TALK_ENDED,    /* the stream ended without a report (plain images: always) */
-    TALK_LOST,     /* the run has not begun: the connection broke before, or complaint says why */
-    TALK_DEADLINE,
-    TALK_CANCELLED,
-    TALK_STOPPED, /* the sink wants no more */
-    TALK_GARBLED, /* the container broke the protocol; why says how */
+    TALK_ENDED,   /* the stream has ended, or nothing of a run can be sent any more */
+    TALK_GARBLED, /* the container broke the protocol, or did not take the run */
 };
 
 struct talk {
@@ -41,12 +36,15 @@ struct talk {
     struct buf input; /* what the container's stdin gets */
     size_t sent;      /* of it */
     size_t run_at;    /* where the run begins in it */
-    bool lost;        /* nothing of the run went out, nor will */
+    bool lost;        /* the run has not begun, and will not: nothing of it went out, or complaint
+                         says why */
     bool input_over;  /* a plain image has got it all */
 
     uint32_t last_id;
     uint32_t ids[ENGINE_COMMANDS_MAX]; /* of the commands that have not ended */
     size_t n_ids;
+    uint32_t run_id;        /* of them; 0: none */
+    struct deadline run_by; /* when its time is over */
 
     size_t warm_bytes; /* received while it waits for a command */
     bool next;         /* it has been told to wipe; its answer is due */
@@ -56,9 +54,6 @@ struct talk {
     struct engine_wait wait;
     struct buf complaint; /* the beginning of the entry program's own stderr */
     struct err why;
-
-    const struct engine_sink *sink; /* of a run; borrowed */
-    struct engine_outcome outcome;
 };
 
 /* Begins to talk with a container that is attached to take_stream. */
@@ -69,23 +64,14 @@ void talk_clear(struct talk *t);
 void talk_send(struct talk *t);
 /* Where the command is in ids; n_ids when it has ended. */
 size_t talk_find(const struct talk *t, uint32_t id);
-/* Sends a command. ERR_INVALID, ERR_LIMIT. */
+/* Sends a run or a command. Plain images (protocol 0) see the end of stdin behind their code; for
+ * others it stays open. ERR_INVALID, ERR_LIMIT. */
 int talk_command(struct talk *t, const struct engine_command *command, struct err *e);
 /* Takes one event in; TALK_GOING_ON with NOTHING: wait. TALK_ENDED, TALK_GARBLED. */
 enum talk_end talk_read(struct talk *t, struct engine_event *out);
 
-/* Takes in what a warm container sent, and sends what input still holds, without blocking:
- * TALK_GOING_ON, TALK_ENDED or TALK_GARBLED. */
-enum talk_end talk_look(struct talk *t);
-
 /* Asks the container to wait for another run. -1: ERR_LOST, ERR_LIMIT. */
 int talk_next(struct talk *t, struct err *e);
-
-/* Hands a run over and talks to its end. Plain images (protocol 0) see the end of stdin behind
- * their code; for others it stays open. Output that had arrived by the deadline is still delivered,
- * within a bound. -1 ERR_LIMIT. */
-int talk_run(struct talk *t, const struct engine_command *run, const struct engine_sink *sink,
-             struct docker_attend *attend, struct deadline d, enum talk_end *out, struct err *e);
 
 /* The one container that an engine object has. */
 struct docker_container {
@@ -93,6 +79,7 @@ struct docker_container {
                     the container, so removal never needs a reply */
     char *image; /* for errors */
     char id[65];
+    bool psandbox;    /* its spec's */
     struct talk talk; /* talk.stream is NULL unless it is started and usable */
 };
 
@@ -100,6 +87,7 @@ struct docker {
     struct engine engine; /* first: ops hand us a pointer to it */
     struct docker_http *http;
     struct docker_container container;
+    const struct engine_attend *attend; /* of the start; borrowed */
     struct docker_stream *events;
 };
 

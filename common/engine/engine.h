@@ -1,8 +1,7 @@
 /*
- * The container engine: starts a container, runs a program in it at once or later (a warm
- * container), or any number of commands (a persistent sandbox). docker.c implements it for Docker
- * Engine 20.10+ and Podman 4.3+. An engine object belongs to one process and has one container at a
- * time.
+ * The container engine: starts a container, and hands it runs and commands, at once or later.
+ * docker.c implements it for Docker Engine 20.10+ and Podman 4.3+. An engine object belongs to one
+ * process and has one container at a time.
  */
 #pragma once
 
@@ -55,8 +54,8 @@ struct engine_spec {
     const char *alias; /* psandbox: a second mount of the sandbox directory ("/app"); NULL: none */
 };
 
-/* The caller's descriptor (-1: none), polled during every wait of the engine. tick takes in what
- * made it readable; false cancels. */
+/* The caller's descriptor (-1: none), polled while the engine waits for a container's start, and
+ * for the end of one whose stream has ended. tick takes in what made it readable; false cancels. */
 struct engine_attend {
     int fd;
     bool (*tick)(void *ctx);
@@ -77,19 +76,14 @@ struct engine_wait {
 
 enum engine_stream { ENGINE_STDOUT, ENGINE_STDERR };
 
-/* Gets output as it arrives. false: stop the run (too much output). */
-struct engine_sink {
-    bool (*output)(void *ctx, enum engine_stream stream, const char *data, size_t len);
-    void *ctx;
-};
-
 enum engine_end {
-    ENGINE_EXITED,       /* exit_code or signal say how */
-    ENGINE_TIMED_OUT,    /* the deadline passed; the container was killed */
-    ENGINE_CANCELLED,    /* tick said so; the container was killed */
-    ENGINE_OUTPUT_LIMIT, /* the sink said stop; the container was killed */
-    ENGINE_DISK_LIMIT,   /* its caller's: files took too much; the container was killed */
-    ENGINE_KILLED, /* the container was ended from outside (an operator, the engine's restart) */
+    ENGINE_EXITED,    /* exit_code or signal say how */
+    ENGINE_TIMED_OUT, /* the deadline passed; the container was killed */
+    ENGINE_KILLED,    /* the container was ended from outside (an operator, the engine's restart) */
+    /* Why its caller killed it: */
+    ENGINE_CANCELLED,
+    ENGINE_OUTPUT_LIMIT,
+    ENGINE_DISK_LIMIT, /* files took too much */
 };
 
 struct engine_outcome {
@@ -99,8 +93,9 @@ struct engine_outcome {
     bool out_of_memory;
     uint64_t cpu_us; /* 0 = not known */
     uint64_t peak_memory_bytes;
+    /* Its caller's: */
     bool warm;          /* it ran in a warm interpreter */
-    int64_t started_us; /* clock_mono_us of: the code was handed over, */
+    int64_t started_us; /* clock_mono_us of: it was handed over, */
     int64_t ended_us;   /* and the end was known */
 };
 
@@ -125,8 +120,8 @@ struct engine_command {
 
 enum engine_event_kind {
     ENGINE_EVENT_NOTHING, /* no more for now: wait for fd */
-    ENGINE_EVENT_TIER,    /* wait; id is 0. Commands may be sent before */
-    ENGINE_EVENT_BEGUN,   /* of a run: outcome.warm */
+    ENGINE_EVENT_TIER,    /* wait; id is 0. Runs and commands may be sent before */
+    ENGINE_EVENT_BEGUN,   /* of a run: warm */
     ENGINE_EVENT_OUT,     /* data: of the command's standard output */
     ENGINE_EVENT_ERR,     /* data: of its standard error */
     ENGINE_EVENT_CONTROL, /* data: what it wrote to descriptor 3, in order with its output */
@@ -140,8 +135,9 @@ struct engine_event {
     const char *data; /* valid until the next call of any operation */
     size_t len;
     struct engine_wait wait;
-    struct engine_outcome outcome; /* ENDED: EXITED or TIMED_OUT; a command's memory is its largest
-                                      process's */
+    bool warm;                     /* BEGUN: in the warm interpreter, not in a new one */
+    struct engine_outcome outcome; /* ENDED: EXITED or TIMED_OUT, of a run KILLED, too; a command's
+                                      memory is its largest process's */
 };
 
 /* A runner image found by its labels. Strings are owned by the list. */
@@ -174,42 +170,36 @@ struct engine_ops {
      */
     int (*start)(struct engine *, const struct engine_spec *, const struct engine_attend *,
                  struct deadline, struct err *);
-    /* Becomes readable when there is something for look to take in; -1: nothing is started. */
+    /* To be polled for what waits says, then read; -1: nothing is started. */
     int (*fd)(struct engine *);
-    /* Takes in what came from the warm container, without blocking; also to be called after start.
-     * -1: it cannot be used: ERR_LOST it ended, ERR_REFUSED its entry program's words,
-     * ERR_PROTOCOL. */
-    int (*look)(struct engine *, struct engine_wait *out, struct err *);
     /* Has the warm container import names (engine_runner.preload), once. */
     int (*preload)(struct engine *, const char *names, struct err *);
     /* Gives the container another limit of processor time. 0: the engine confirms it. -1:
      * ERR_REFUSED and ERR_NOT_FOUND say that the engine cannot, and the limit is as before; after
      * other errors it is not known. */
     int (*limit_cpu)(struct engine *, uint64_t cpu_milli, struct err *);
-    /* Hands the program over and takes its output to its end. 0: it ran, and nothing of it is
-     * alive. -1: it did not run: ERR_LOST the container was gone before (another may be tried),
-     * ERR_LIMIT it is too large, else as start. */
-    int (*run)(struct engine *, const struct engine_command *, const struct engine_sink *,
-               const struct engine_attend *, struct deadline, struct engine_outcome *out,
-               struct err *);
     /* Has the container made ready for another run: what the last one left is removed, and proved
-     * to be. Then look: the tier is NONE until it waits again. -1 of next: there is no container
-     * that a run's report has left; of look: ERR_REFUSED it is not as it was, in the entry
-     * program's words. */
+     * to be. Then a TIER is due again. -1 of next: there is no container that a run's report has
+     * left; of read then: ERR_REFUSED it is not as it was, in the entry program's words. */
     int (*next)(struct engine *, struct err *);
     /* Removes the container, if there is one. */
     void (*finish)(struct engine *);
     /* The version of the API that was agreed on, "" as long as no call has been made. Borrowed. */
     const char *(*version)(struct engine *);
     /*
-     * The next six are for containers that take commands, as persistent sandboxes do. All but pause
-     * only send or take what is possible at once. ERR_LOST: there is no container (any more).
+     * The next six talk with the container. All but pause only send or take what is possible at
+     * once. ERR_LOST: there is no container (any more).
      *
-     * Sends a command; *out_id is never used again. ERR_LIMIT: too many run, or it is too large.
+     * Sends a run, one at a time, or a command; *out_id is never used again. ERR_LIMIT: too many
+     * run, or it is too large.
      */
     int (*exec)(struct engine *, const struct engine_command *, uint32_t *out_id, struct err *);
-    /* Sends what is left to send and takes one event; to be called until that is NOTHING. -1: as
-     * look; no command's end is known. */
+    /* Sends what is left to send and takes one event; to be called until that is NOTHING. -1: the
+     * container cannot be used: ERR_LOST it ended, ERR_REFUSED its entry program's words,
+     * ERR_PROTOCOL; no command's end is known, and a run has not begun: another container may
+     * take it. Else the end of a container with a run is the run's: after any end but a report, the
+     * container is removed. Waits for the engine to tell how it has ended, until the run's time is
+     * over. */
     int (*read)(struct engine *, struct engine_event *out, struct err *);
     /* Writes to the command's descriptor 3. 0, too, when the command has ended, as for kill. */
     int (*control)(struct engine *, uint32_t id, const char *data, size_t len, struct err *);

@@ -86,8 +86,8 @@ static int take_tier(struct engine_event *ev, struct err *e)
 /* 'S' */
 static int take_start(struct engine_event *ev, struct err *e)
 {
-    ev->outcome.warm = ev->len == 4 && memcmp(ev->data, "warm", 4) == 0;
-    return ev->outcome.warm || (ev->len == 3 && memcmp(ev->data, "new", 3) == 0)
+    ev->warm = ev->len == 4 && memcmp(ev->data, "warm", 4) == 0;
+    return ev->warm || (ev->len == 3 && memcmp(ev->data, "new", 3) == 0)
                ? 0
                : err_set(e, ERR_PROTOCOL, "an unknown kind of start; " OTHER_VERSION);
 }

@@ -31,8 +31,8 @@ static int take_head(struct docker_frame *f, struct err *e)
     return 0;
 }
 
-enum frame_push docker_frame_push(struct docker_frame *f, const char *data, size_t len,
-                                  const struct engine_sink *sink, struct err *e)
+int docker_frame_push(struct docker_frame *f, const char *data, size_t len,
+                      const struct frame_sink *sink, struct err *e)
 {
     while (len > 0) {
         size_t want = f->left > 0 ? f->left : DOCKER_FRAME_HEAD - f->have;
@@ -40,16 +40,15 @@ enum frame_push docker_frame_push(struct docker_frame *f, const char *data, size
 
         if (f->left > 0) {
             f->left -= (uint32_t)part;
-            if (!sink->output(sink->ctx, f->stream, data, part))
-                return FRAME_STOP;
+            sink->output(sink->ctx, f->stream, data, part);
         } else {
             memcpy(f->head + f->have, data, part);
             f->have += part;
             if (f->have == DOCKER_FRAME_HEAD && take_head(f, e) < 0)
-                return FRAME_BROKEN;
+                return -1;
         }
         data += part;
         len -= part;
     }
-    return FRAME_MORE;
+    return 0;
 }

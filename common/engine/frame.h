@@ -16,6 +16,12 @@
 
 #define DOCKER_FRAME_HEAD 8
 
+/* Gets payload as it arrives. */
+struct frame_sink {
+    void (*output)(void *ctx, enum engine_stream stream, const char *data, size_t len);
+    void *ctx;
+};
+
 /* All zero is the state before the first byte. */
 struct docker_frame {
     char head[DOCKER_FRAME_HEAD];
@@ -24,15 +30,10 @@ struct docker_frame {
     enum engine_stream stream;
 };
 
-enum frame_push {
-    FRAME_BROKEN = -1, /* e says why; push no more */
-    FRAME_MORE = 0,
-    FRAME_STOP = 1, /* the consumer wants no more */
-};
-
-/* ERR_PROTOCOL on a stream other than 1 (stdout) and 2 (stderr) or padding that is not zero. */
-enum frame_push docker_frame_push(struct docker_frame *f, const char *data, size_t len,
-                                  const struct engine_sink *sink, struct err *e);
+/* -1 ERR_PROTOCOL on a stream other than 1 (stdout) and 2 (stderr) or padding that is not zero:
+ * push no more. */
+int docker_frame_push(struct docker_frame *f, const char *data, size_t len,
+                      const struct frame_sink *sink, struct err *e);
 
 /* 32 bits, big-endian. */
 uint32_t frame_u32(const char *from);

@@ -25,7 +25,8 @@ check_PROGRAMS += \
 	tests/unit/engine/test_start \
 	tests/unit/engine/test_psandbox \
 	tests/unit/engine/test_warm
-FAKE_ENGINE = tests/fakes/fake_engine.c tests/fakes/fake_engine.h tests/fakes/engine_rows.h
+FAKE_ENGINE = tests/fakes/fake_engine.c tests/fakes/fake_engine.h tests/fakes/engine_rows.h \
+	tests/fakes/engine_run.h
 tests_unit_engine_test_calls_SOURCES = tests/unit/engine/test_calls.c $(FAKE_ENGINE)
 tests_unit_engine_test_docker_SOURCES = tests/unit/engine/test_docker.c $(FAKE_ENGINE)
 tests_unit_engine_test_start_SOURCES = tests/unit/engine/test_start.c $(FAKE_ENGINE)

@@ -3,7 +3,8 @@ noinst_LIBRARIES += libfetch.a
 libfetch_a_SOURCES = \
 	common/fetch/fetch.c common/fetch/fetch.h \
 	common/fetch/guard.c common/fetch/guard.h \
-	common/fetch/process.c
+	common/fetch/process.c \
+	common/fetch/site.c common/fetch/site.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \

@@ -61,6 +61,7 @@ void job_main(const struct job_world *world, int fd, const json_t *head, int pas
  * empties it afterwards. */
 json_t *job_put(struct job *job, struct err *e);
 json_t *job_open(struct job *job, struct err *e);
+json_t *job_open_url(struct job *job, struct err *e);
 json_t *job_list_folder(struct job *job, struct err *e);
 json_t *job_delete(struct job *job, struct err *e);
 json_t *job_move(struct job *job, struct err *e);
@@ -90,6 +91,7 @@ json_t *job_exec(struct job *job, struct err *e);
 json_t *job_close_psandbox(struct job *job, struct err *e);
 json_t *job_psandbox_logs(struct job *job, struct err *e);
 json_t *job_psandbox_status(struct job *job, struct err *e);
+json_t *job_ready(struct job *job, struct err *e);
 json_t *job_status(struct job *job, struct err *e);
 /* "runners", which the main process calls. */
 json_t *job_runners(const struct runners *runners, struct err *e);

@@ -81,6 +81,11 @@ json_t *job_archive_link(struct job *job, struct err *e)
 
     if (!name || pack_format_parse(name, &format) < 0)
         return job_fail(e, ERR_INVALID, "format must be tar.gz, zip or tar");
+    if (sandbox_links_are_local(root))
+        return job_fail(
+            e, ERR_INVALID,
+            "there is no web server to download an archive from (PUBLIC_BASE_URL=file:); "
+            "the files are at their file: URLs");
     if (job_read_owner(job, &tenant, &conversation, e) < 0 || read_folder(job, &folder, e) < 0 ||
         sandbox_find(root, tenant, conversation, &sb, e) < 0 || pack_look(&sb, folder, &sum, e) < 0)
         return NULL;

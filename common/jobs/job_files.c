@@ -5,6 +5,7 @@
 #include "common/protocol/client_runs.h"
 
 #include "common/base/b64.h"
+#include "common/base/clock.h"
 #include "common/records/kept_runs.h"
 #include "common/records/run_result.h"
 #include "common/rpc/json.h"
@@ -56,6 +57,25 @@ json_t *job_open(struct job *job, struct err *e)
         return NULL;
     job_note_reading(&sb, t.tenant, t.conversation);
     return json_pack("{s:I}", "size", (json_int_t)st.st_size);
+}
+
+/* As nginx serves it: the URL is the key, and reading is no use of the conversation. */
+json_t *job_open_url(struct job *job, struct err *e)
+{
+    const struct sandbox_root *root = job->world->root;
+    const char *uri = json_get_string(job->request, "uri");
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    AUTO_FILE_URL struct file_url url = {.path = NULL};
+    struct stat st;
+
+    if (!uri)
+        return job_fail(e, ERR_INVALID, "uri is missing");
+    if (file_url_parse(uri, root->url_ttl_s > 0, &url, e) < 0 ||
+        file_url_check(&root->file_key, &url, clock_unix_s(), e) < 0 ||
+        sandbox_find_named(root, url.id, &sb, e) < 0)
+        return NULL;
+    job->out_fd = files_open(&sb, url.path, &st, e);
+    return job->out_fd < 0 ? NULL : json_pack("{s:I}", "size", (json_int_t)st.st_size);
 }
 
 /* ---- listing ---- */

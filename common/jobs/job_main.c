@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
+#include "common/base/trace.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
@@ -18,10 +19,11 @@ static json_t *job_ping(struct job *job, struct err *e)
     return json_object();
 }
 
-/* Operations of OP_BY_RUN and OP_BY_PSANDBOX come here when their supervisor has ended. */
+/* Operations of OP_BY_SUPERVISOR come here when that has ended. */
 static json_t *(*const handlers[OP_COUNT])(struct job *job, struct err *e) = {
     [OP_PUT] = job_put,
     [OP_OPEN] = job_open,
+    [OP_OPEN_URL] = job_open_url,
     [OP_LIST_FOLDER] = job_list_folder,
     [OP_DELETE] = job_delete,
     [OP_MOVE] = job_move,
@@ -44,6 +46,7 @@ static json_t *(*const handlers[OP_COUNT])(struct job *job, struct err *e) = {
     [OP_PSANDBOX_LOGS] = job_psandbox_logs,
     [OP_PSANDBOX_STATUS] = job_psandbox_status,
     [OP_STATUS] = job_status,
+    [OP_READY] = job_ready,
     [OP_PING] = job_ping,
 };
 
@@ -53,6 +56,8 @@ void job_main(const struct job_world *world, int fd, const json_t *head, int pas
     struct job job = {
         .world = world, .request = head, .caller_fd = fd, .in_fd = passed_fd, .out_fd = -1};
     enum broker_op op = op_of(head);
+    trace_conversation(json_get_string(head, "tenant"), json_get_string(head, "conversationId"));
+    log_note(LOG_TRACE, json_get_string(head, "trace"));
     json_t *result = handlers[op] ? handlers[op](&job, &e)
                                   : job_fail(&e, ERR_INVALID, "no such operation");
     json_auto_t *reply = result ? wire_result_new(result) : wire_error_new(&e);

@@ -6,12 +6,17 @@
 
 #include "common/base/auto.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/metrics.h"
 #include "common/base/utf8.h"
 #include "common/records/kept_runs.h"
 #include "common/records/psandbox_record.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/files/beneath.h"
+#include "common/sandbox/state/quota.h"
 
 #include <string.h>
+#include <sys/statvfs.h>
 
 #define RESULT_MS 1000 /* for a supervisor to write the result */
 
@@ -215,6 +220,68 @@ json_t *job_runners(const struct runners *runners, struct err *e)
 
 /* ---- status ---- */
 
+/* {} when a run could begin. What is wrong stands in the log already, so the caller is told alone.
+ */
+json_t *job_ready(struct job *job, struct err *e)
+{
+    const struct job_world *world = job->world;
+    const struct runners *runners = world->runners;
+
+    if (*runners->engine_error)
+        return job_fail(e, ERR_BUSY, "engine: %s", runners->engine_error);
+    if (runners->list.n == 0)
+        return job_fail(e, ERR_BUSY, "images: there is no runner image");
+    if (quota_check_disk(world->root->fd, &world->root->bounds, 0, e) < 0) {
+        e->kind = ERR_BUSY;
+        err_wrap(e, "disk");
+        return NULL;
+    }
+    return json_object();
+}
+
+static bool is_psandbox(const struct child *c, const void *ctx)
+{
+    (void)ctx;
+    return c->kind == CHILD_PSANDBOX && c->state != CHILD_ENDED;
+}
+
+/* usedBytes and conversations are those of the last look for what has expired. */
+static json_t *disk_new(const struct job_world *world)
+{
+    struct statvfs fs = {0};
+
+    if (fstatvfs(world->root->fd, &fs) < 0)
+        return json_object();
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "freeBytes",
+                     (json_int_t)(fs.f_bavail * fs.f_frsize), "sizeBytes",
+                     (json_int_t)(fs.f_blocks * fs.f_frsize), "freeFiles", (json_int_t)fs.f_favail,
+                     "reserveBytes", (json_int_t)world->root->bounds.reserve, "limitBytes",
+                     (json_int_t)world->root->bounds.total_bytes, "usedBytes",
+                     (json_int_t)metrics_get(METRIC_DISK_USED), "conversations",
+                     (json_int_t)metrics_get(METRIC_CONVERSATIONS));
+}
+
+static json_t *recent_new(void)
+{
+    char lines[LOG_RECENT][LOG_RECENT_MAX];
+    size_t n = log_recent(lines);
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_from_bytes(lines[i], strlen(lines[i])));
+    return list;
+}
+
+static json_int_t count_results(const struct sandbox_root *root)
+{
+    AUTO_DIR DIR *dir = beneath_open_dir(root->fd, RUN_RECORDS_DIR);
+    json_int_t n = 0;
+
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        n += entry->d_type == DT_DIR && !beneath_is_dot(entry->d_name);
+    return n;
+}
+
 json_t *job_status(struct job *job, struct err *e)
 {
     const struct job_world *world = job->world;
@@ -222,16 +289,28 @@ json_t *job_status(struct job *job, struct err *e)
     const struct run_tally tally = run_queue_tally(world->queue);
     const char *error = world->runners->engine_error;
     const char *no_network = world->runners->network_error[limits->network];
+    const json_int_t started = (json_int_t)metrics_get(METRIC_STARTED);
+    const char *no_limits = world->runners->limits_error;
 
     (void)e;
-    return json_pack("{s:{s:b, s:s*}, s:{s:s, s:s*}, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
-                     "engine", "ok", !*error, "lastError", *error ? error : NULL, "network",
-                     "limit", network_name(limits->network), "lastError",
-                     *no_network ? no_network : NULL, "runners", runners_new(&world->runners->list),
-                     "running", (json_int_t)run_queue_running(world->queue), "maxRuns",
-                     (json_int_t)limits->max_runs, "queued",
-                     (json_int_t)run_queue_length(world->queue), "queueMax",
-                     (json_int_t)limits->queue, "warmRuns", (json_int_t)tally.warm, "coldRuns",
-                     (json_int_t)tally.cold, "reusedRuns", (json_int_t)tally.reused, "pool",
-                     pool_status(world->pool, world->children, clock_mono_ms()));
+    json_t *status = json_pack(
+        "{s:{s:b, s:s*}, s:{s:s, s:s*}, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "engine",
+        "ok", !*error, "lastError", *error ? error : NULL, "network", "limit",
+        network_name(limits->network), "lastError", *no_network ? no_network : NULL, "runners",
+        runners_new(&world->runners->list), "running", (json_int_t)run_queue_running(world->queue),
+        "maxRuns", (json_int_t)limits->max_runs, "queued",
+        (json_int_t)run_queue_length(world->queue), "queueMax", (json_int_t)limits->queue,
+        "warmRuns", (json_int_t)tally.warm, "coldRuns", (json_int_t)tally.cold, "reusedRuns",
+        (json_int_t)tally.reused, "pool",
+        pool_status(world->pool, world->children, clock_mono_ms()));
+    json_object_set_new(status, "lastErrors", recent_new());
+    json_object_update_new(
+        status,
+        json_pack("{s:s, s:I, s:I, s:o, s:I, s:I, s:s, s:{s:b, s:s*}}", "version", PACKAGE_VERSION,
+                  "startedAt", started, "uptimeS", started ? clock_unix_s() - started : 0, "disk",
+                  disk_new(world), "keptResults", count_results(world->root), "sandboxes",
+                  (json_int_t)children_count(world->children, is_psandbox, NULL), "engineApi",
+                  world->runners->version, "limits", "hold", world->runners->limits_hold,
+                  "lastError", *no_limits ? no_limits : NULL));
+    return status;
 }

@@ -58,7 +58,6 @@ struct mcp_call {
     /* Of requests, for what a handler returns beside the result: session, listen. */
     struct mcp_answer *answer;
     const char *detail; /* for the log, set by the handler: the tool's name */
-    char trace[56];     /* the client's traceparent; "" none */
     bool cancelled;     /* set by the handler: the client does not want the answer */
     struct mcp_failure failure;
 };

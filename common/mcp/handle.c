@@ -2,6 +2,7 @@
 
 #include "common/mcp/server.h"
 
+#include "common/base/trace.h"
 #include "common/mcp/call.h"
 #include "common/mcp/era.h"
 #include "common/mcp/session/mailbox.h"
@@ -63,6 +64,7 @@ static const struct mcp_method *find_method(const char *name)
 static void answer_failure(const json_t *id, struct mcp_failure *f, struct mcp_answer *out)
 {
     out->status = f->status;
+    out->error = err_kind_name(f->code == RPC_INTERNAL_ERROR ? ERR_INTERNAL : ERR_INVALID);
     out->body = rpc_error_new(id, f->code, f->message, TAKE_PTR(f->data));
 }
 
@@ -105,21 +107,6 @@ static void answer_accepted(struct mcp_answer *out)
 {
     out->status = 202;
     out->body = NULL;
-}
-
-static bool is_hex(const char *s, size_t n)
-{
-    return strspn(s, "0123456789abcdef") >= n && strspn(s, "0") < n;
-}
-
-/* W3C trace context, version 00: "00-<32 hex>-<16 hex>-<2 hex>". Anything else is not logged. */
-static void read_trace(const json_t *params, char out[56])
-{
-    const char *t = json_get_string(json_object_get(params, "_meta"), "traceparent");
-
-    if (t && strlen(t) == 55 && memcmp(t, "00-", 3) == 0 && t[35] == '-' && t[52] == '-' &&
-        is_hex(t + 3, 32) && is_hex(t + 36, 16) && strspn(t + 53, "0123456789abcdef") == 2)
-        memcpy(out, t, 56);
 }
 
 /* Every client requests the list of tools, which is long and the same each time. */
@@ -180,8 +167,7 @@ static void answer_request(struct mcp_call *call, const struct rpc_message *mess
         strcmp(message->method, "server/discover") != 0)
         stdio_client->modern = true;
     call->era.features = mcp_features_here(call->server, call->origin, call->era.features);
-    read_trace(call->params, call->trace);
-    memcpy(out->trace, call->trace, sizeof out->trace);
+    trace_take(json_get_string(json_object_get(call->params, "_meta"), "traceparent"));
     mcp_note_named(call); /* here: on stdio another process may run it */
     if (call->method && call->method->waits)
         rc = hand_over(call->origin, &call->failure);

@@ -95,8 +95,8 @@ struct mcp_out {
      * (mcp_stream_add), also when the client has left, and ends it (mcp_stream_end).
      */
     struct mcp_stream *store;
-    /* Sends an SSE comment; called every SSE_KEEP_ALIVE_MS while waiting for the client's user.
-     * NULL: not needed. */
+    /* Sends an SSE comment if the stream was silent for SSE_KEEP_ALIVE_MS; called while waiting for
+     * the client's user. NULL: not needed. */
     void (*keep_alive)(void *ctx);
     /* Closes the connection early; the answer then goes into the store only. NULL: not possible. */
     void (*hang_up)(void *ctx, int retry_ms);
@@ -167,7 +167,7 @@ struct mcp_answer {
     const char *method; /* for the log: the method's name when it is one of ours, else "-" */
     const char *detail; /* for the log: the tool's name when it is one of ours, else "" */
     char session[65];   /* to be sent as Mcp-Session-Id (answers to initialize); "" none */
-    char trace[56];     /* for the log: the client's traceparent when it is a valid one, else "" */
+    const char *error;  /* for the log: why it is a refusal or a tool's failure; NULL: it is none */
     /*
      * A stream that stays open was asked for (subscriptions/listen): body is then the
      * acknowledgement to send first, and listen (owned by the caller, mcp_listen_free) what to

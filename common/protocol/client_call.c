@@ -4,7 +4,9 @@
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/base/sock.h"
+#include "common/base/trace.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -24,22 +26,28 @@ struct talk {
     struct buf body; /* as it goes over the socket */
     size_t sent;     /* bytes of it */
     struct deadline tick;
-    struct deadline is_long;
+    struct deadline is_long, sign;
     struct deadline end;
 };
 
 static int connect_over = -1;
 
-/* Where calls that last are told. */
+/* Where calls that last are told, once and again and again. */
 static struct {
     void (*f)(void *ctx);
     void *ctx;
-} long_call;
+} long_call, waiting;
 
 void client_on_long_call(void (*f)(void *ctx), void *ctx)
 {
     long_call.f = f;
     long_call.ctx = ctx;
+}
+
+void client_while_waiting(void (*f)(void *ctx), void *ctx)
+{
+    waiting.f = f;
+    waiting.ctx = ctx;
 }
 
 /* ---- messages of the broker ---- */
@@ -82,10 +90,9 @@ static void on_progress(const struct broker_callbacks *callbacks, const json_t *
 /* Which process ended without an answer. */
 static const char *lost_text(enum broker_op op)
 {
-    if (op == OP_RUN || op_row(op)->by == OP_BY_RUN)
-        return "the run was lost: its supervisor ended; try again";
-    if (op == OP_SESSION || op == OP_CREATE_PSANDBOX || op_row(op)->by == OP_BY_PSANDBOX)
-        return "the sandbox's supervisor ended; try again";
+    if (op == OP_RUN || op == OP_SESSION || op == OP_CREATE_PSANDBOX ||
+        op_row(op)->by == OP_BY_SUPERVISOR)
+        return "what ran is lost: its supervisor ended; try again";
     return "the broker closed the connection without an answer; try again";
 }
 
@@ -181,9 +188,14 @@ static int call_tick(struct talk *t, json_t **out_result, struct err *e)
         long_call.f(long_call.ctx);
         t->is_long = DEADLINE_NEVER;
     }
+    if (deadline_passed(t->sign)) {
+        waiting.f(waiting.ctx);
+        t->sign = deadline_in_ms(CLIENT_SIGN_MS);
+    }
     if (deadline_passed(t->end))
         return err_set(e, ERR_TIMEOUT, "the broker did not answer in time");
-    struct deadline next = deadline_min(deadline_min(t->tick, t->is_long), t->end);
+    struct deadline next = deadline_min(deadline_min(t->tick, t->sign),
+                                        deadline_min(t->is_long, t->end));
     if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) < 0)
         return errno == EINTR ? 0 : err_errno(e, "waiting for the broker");
     if (p[1].revents)
@@ -228,6 +240,7 @@ static json_t *call_once(const struct client_call *call, struct err *e)
                      .body = BUF_INIT(WIRE_MESSAGE_MAX),
                      .tick = call->client->tick ? deadline_in_ms(0) : DEADLINE_NEVER,
                      .is_long = long_call.f ? deadline_in_ms(CLIENT_LONG_MS) : DEADLINE_NEVER,
+                     .sign = waiting.f ? deadline_in_ms(CLIENT_SIGN_MS) : DEADLINE_NEVER,
                      .end = call->client->limit_ms > 0 ? deadline_in_ms(call->client->limit_ms)
                                                        : DEADLINE_NEVER};
     json_t *result = NULL;
@@ -249,12 +262,17 @@ json_t *client_call(const struct client_call *call, struct err *e)
 {
     const enum op_by by = op_row(op_of(call->head))->by;
     struct err first = ERR_INIT;
+    trace_conversation(json_get_string(call->head, "tenant"),
+                       json_get_string(call->head, "conversationId"));
+    log_note(LOG_RUN, json_get_string(call->head, "runId"));
     json_t *result = call_once(call, &first);
 
+    if (json_get_string(result, "runId"))
+        log_note(LOG_RUN, json_get_string(result, "runId"));
     if (result)
         return result;
     /* The process that the head names may just have ended; its record answers then. */
-    if (first.kind == ERR_LOST && !call->body && (by == OP_BY_RUN || by == OP_BY_PSANDBOX))
+    if (first.kind == ERR_LOST && !call->body && by == OP_BY_SUPERVISOR)
         return call_once(call, e);
     *e = first;
     return NULL;

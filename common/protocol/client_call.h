@@ -30,6 +30,10 @@ int client_connect(const struct broker_client *c, struct err *e);
 /* From now on f is called once in each call of this process that lasts longer; NULL: no more. */
 void client_on_long_call(void (*f)(void *ctx), void *ctx);
 
+#define CLIENT_SIGN_MS 1000
+/* From now on f is called so often while a call of this process waits; NULL: no more. */
+void client_while_waiting(void (*f)(void *ctx), void *ctx);
+
 enum broker_live_kind {
     BROKER_LIVE_STDOUT,
     BROKER_LIVE_STDERR,

@@ -38,16 +38,40 @@ static int ask_for_fd(const struct broker_client *c, json_t *take_head, struct e
     return fd < 0 ? err_set(e, ERR_PROTOCOL, "the broker passed no file") : TAKE_FD(fd);
 }
 
-int broker_open_file(const struct broker_client *c, const char *conversation, const char *name,
-                     struct stat *out, struct err *e)
+/* The file that rides along with the answer, and what it is; takes head. */
+static int ask_for_file(const struct broker_client *c, json_t *take_head, struct stat *out,
+                        struct err *e)
 {
-    AUTO_FD int fd = ask_for_fd(
-        c, client_head_new(c, OP_OPEN, "{s:s, s:s}", "conversationId", conversation, "name", name),
-        e);
+    AUTO_FD int fd = ask_for_fd(c, take_head, e);
 
     if (fd < 0)
         return -1;
     return fstat(fd, out) < 0 ? err_errno(e, "fstat of the file") : TAKE_FD(fd);
+}
+
+int broker_open_file(const struct broker_client *c, const char *conversation, const char *name,
+                     struct stat *out, struct err *e)
+{
+    json_t *head = client_head_new(c, OP_OPEN, "{s:s, s:s}", "conversationId", conversation, "name",
+                                   name);
+
+    return ask_for_file(c, head, out, e);
+}
+
+int broker_open_url(const struct broker_client *c, const char *uri, struct stat *out, struct err *e)
+{
+    AUTO_BUF struct buf ascii = BUF_INIT(BROKER_URI_MAX);
+
+    for (const char *p = uri; *p; p++) {
+        if (*p > ' ' && *p <= '~')
+            buf_add_char(&ascii, *p);
+        else
+            buf_addf(&ascii, "%%%02X", (unsigned char)*p);
+    }
+    if (!buf_ok(&ascii))
+        return err_set(e, ERR_NOT_FOUND, "there is no such file");
+    return ask_for_file(c, client_head_new(c, OP_OPEN_URL, "{s:s}", "uri", buf_str(&ascii)), out,
+                        e);
 }
 
 json_t *broker_list_files(const struct broker_client *c, const json_t *conversations,

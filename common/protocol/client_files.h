@@ -14,6 +14,13 @@ json_t *broker_put_file(const struct broker_client *c, const char *conversation,
 int broker_open_file(const struct broker_client *c, const char *conversation, const char *name,
                      struct stat *out, struct err *e);
 
+#define BROKER_URI_MAX 32768
+
+/* The same for a request's URI (file_link.h), whatever its bytes. ERR_NOT_FOUND, ERR_DENIED: as
+ * file_url_parse says, or there is no such file. */
+int broker_open_url(const struct broker_client *c, const char *uri, struct stat *out,
+                    struct err *e);
+
 #define BROKER_LIST_MAX   1000 /* files of one page, names of one answer */
 #define BROKER_LISTED_MAX 64   /* conversations of one list */
 

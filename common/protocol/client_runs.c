@@ -62,6 +62,12 @@ json_t *broker_runners(const struct broker_client *c, struct err *e)
     return client_ask(c, e, OP_RUNNERS, "{}");
 }
 
+int broker_ready(const struct broker_client *c, struct err *e)
+{
+    json_auto_t *result = client_ask(c, e, OP_READY, "{}");
+    return result ? 0 : -1;
+}
+
 int broker_ping(const struct broker_client *c, struct err *e)
 {
     json_auto_t *result = client_ask(c, e, OP_PING, "{}");

@@ -49,6 +49,9 @@ json_t *broker_status(const struct broker_client *c, struct err *e);
 /* [{language, image, version, libraries:[{name,version}], protocol}], sorted by language. */
 json_t *broker_runners(const struct broker_client *c, struct err *e);
 
+/* Can programs run now? 0: yes; -1: *e says why not. */
+int broker_ready(const struct broker_client *c, struct err *e);
+
 /* 0 when the broker answers, or -1. */
 int broker_ping(const struct broker_client *c, struct err *e);
 

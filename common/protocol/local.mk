@@ -8,6 +8,7 @@ libprotocol_a_SOURCES = \
 	common/protocol/limits.h \
 	common/protocol/ops.c common/protocol/ops.h \
 	common/protocol/run.h \
+	common/protocol/run_id.c common/protocol/run_id.h \
 	common/protocol/wire.c common/protocol/wire.h
 
 if HAVE_CMOCKA

@@ -2,6 +2,7 @@
 
 #include "common/protocol/ops.h"
 
+#include "common/base/log.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -10,19 +11,19 @@ static const struct op_row rows[OP_COUNT] = {
     [OP_UNKNOWN] = {"", OP_BY_JOB, JOB_LIMIT_DEFAULT},
     [OP_RUN] = {"run", OP_BY_MAIN, JOB_LIMIT_NONE},
     [OP_SESSION] = {"session", OP_BY_MAIN, JOB_LIMIT_NONE},
-    [OP_ADOPT_RUN] = {"adopt_run", OP_BY_MAIN, JOB_LIMIT_NONE},
-    [OP_GET_RUN] = {"get_run", OP_BY_RUN, JOB_LIMIT_DEFAULT},
-    [OP_CANCEL_RUN] = {"cancel_run", OP_BY_RUN, JOB_LIMIT_DEFAULT},
+    [OP_ADOPT] = {"adopt", OP_BY_MAIN, JOB_LIMIT_NONE},
+    [OP_GET_RUN] = {"get_run", OP_BY_SUPERVISOR, JOB_LIMIT_DEFAULT},
+    [OP_CANCEL_RUN] = {"cancel_run", OP_BY_SUPERVISOR, JOB_LIMIT_DEFAULT},
     [OP_LIST_RUNS] = {"list_runs", OP_BY_JOB, JOB_LIMIT_DEFAULT},
     [OP_RUNNERS] = {"runners", OP_BY_MAIN, JOB_LIMIT_NONE},
     [OP_CREATE_PSANDBOX] = {"create_psandbox", OP_BY_MAIN, JOB_LIMIT_NONE},
-    [OP_ADOPT_PSANDBOX] = {"adopt_psandbox", OP_BY_MAIN, JOB_LIMIT_NONE},
-    [OP_EXEC] = {"exec", OP_BY_PSANDBOX, JOB_LIMIT_DEFAULT},
-    [OP_CLOSE_PSANDBOX] = {"close_psandbox", OP_BY_PSANDBOX, JOB_LIMIT_DEFAULT},
-    [OP_PSANDBOX_LOGS] = {"psandbox_logs", OP_BY_PSANDBOX, JOB_LIMIT_DEFAULT},
+    [OP_EXEC] = {"exec", OP_BY_SUPERVISOR, JOB_LIMIT_DEFAULT},
+    [OP_CLOSE_PSANDBOX] = {"close_psandbox", OP_BY_SUPERVISOR, JOB_LIMIT_DEFAULT},
+    [OP_PSANDBOX_LOGS] = {"psandbox_logs", OP_BY_SUPERVISOR, JOB_LIMIT_DEFAULT},
     [OP_PSANDBOX_STATUS] = {"psandbox_status", OP_BY_JOB, JOB_LIMIT_DEFAULT},
     [OP_PUT] = {"put", OP_BY_JOB, JOB_LIMIT_DEFAULT},
     [OP_OPEN] = {"open", OP_BY_JOB, JOB_LIMIT_DEFAULT},
+    [OP_OPEN_URL] = {"open_url", OP_BY_JOB, JOB_LIMIT_DEFAULT},
     [OP_LIST_FOLDER] = {"list_folder", OP_BY_JOB, JOB_LIMIT_DEFAULT},
     [OP_DELETE] = {"delete", OP_BY_JOB, JOB_LIMIT_DEFAULT},
     [OP_MOVE] = {"move", OP_BY_JOB, JOB_LIMIT_DEFAULT},
@@ -39,6 +40,7 @@ static const struct op_row rows[OP_COUNT] = {
     /* The main process moves the files away; a job counts them and answers. */
     [OP_DELETE_CONVERSATION] = {"delete_conversation", OP_BY_MAIN, JOB_LIMIT_DELETION},
     [OP_STATUS] = {"status", OP_BY_JOB, JOB_LIMIT_NONE},
+    [OP_READY] = {"ready", OP_BY_JOB, JOB_LIMIT_NONE},
     [OP_PING] = {"ping", OP_BY_JOB, JOB_LIMIT_NONE},
 };
 
@@ -67,6 +69,8 @@ json_t *op_head_vnew(enum broker_op op, const char *format, va_list members)
     json_t *head = json_vpack_ex(NULL, 0, format, members);
 
     json_object_set_new(head, "op", json_string(op_name(op)));
+    if (*log_noted(LOG_TRACE)) /* of the call that it is for */
+        json_object_set_new(head, "trace", json_string(log_noted(LOG_TRACE)));
     return head;
 }
 

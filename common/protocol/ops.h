@@ -14,19 +14,19 @@ enum broker_op {
     OP_UNKNOWN, /* a head without "op", or with a name that is in no row */
     OP_RUN,
     OP_SESSION,
-    OP_ADOPT_RUN,
+    OP_ADOPT,
     OP_GET_RUN,
     OP_CANCEL_RUN,
     OP_LIST_RUNS,
     OP_RUNNERS,
     OP_CREATE_PSANDBOX,
-    OP_ADOPT_PSANDBOX,
     OP_EXEC,
     OP_CLOSE_PSANDBOX,
     OP_PSANDBOX_LOGS,
     OP_PSANDBOX_STATUS,
     OP_PUT,
     OP_OPEN,
+    OP_OPEN_URL,
     OP_LIST_FOLDER,
     OP_DELETE,
     OP_MOVE,
@@ -42,17 +42,17 @@ enum broker_op {
     OP_IMPORT_URL,
     OP_DELETE_CONVERSATION,
     OP_STATUS,
+    OP_READY,
     OP_PING,
     OP_COUNT
 };
 
-/* Which process answers. With OP_BY_RUN and OP_BY_PSANDBOX a job answers when the process named in
- * the head has ended: from its record. */
+/* Which process answers. With OP_BY_SUPERVISOR a job answers when the one named in the head has
+ * ended: from its record. */
 enum op_by {
-    OP_BY_MAIN,     /* the main process */
-    OP_BY_RUN,      /* the supervisor of "runId" */
-    OP_BY_PSANDBOX, /* the supervisor of "sandboxId" */
-    OP_BY_JOB,      /* a child of its own */
+    OP_BY_MAIN,       /* the main process */
+    OP_BY_SUPERVISOR, /* that of "runId" or "sandboxId" */
+    OP_BY_JOB,        /* a child of its own */
 };
 
 /* Which share of jobs an operation counts for (scheduler/children.c). */

@@ -15,6 +15,8 @@
  *   {"op":"psandbox_status", tenant, sandboxId?, conversationId?}
  *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
  *   {"op":"archive_link"|"pack"|"unpack", …}
+ *   {"op":"adopt", runId, call: the operation that it goes on with, …members of that head}: a
+ * supervisor that has outlived its main process; the connection becomes its channel
  *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}
  * Descriptors are passed with put and finish_upload (the content), pack (the pipe for the archive)
  * and unpack (the archive, unless a file is named), and with the replies of open and stage_upload
@@ -29,18 +31,18 @@
  *
  * Between the broker's main process and a supervisor (the channel):
  *   {"do":"claim","head":{…},"queueMs":N,"runId","imageId"} with the connection, its body unread
- *   {"do":"hand","head":{…}} with a connection (get_run, cancel_run)     {"do":"preload"}
+ *   {"do":"hand","head":{…}} with the connection of any other call       {"do":"preload"}
  *   {"do":"preload_fast"}: its limit of processor time may be raised meanwhile
  *   {"do":"end"}: the server does not wait for the run; of a persistent sandbox: it stops
  *   {"do":"next"}: nothing of the run that has ended is asked for any more; the container is wiped
  *   {"is":"waiting","tier":"started"|"preloaded","memoryBytes":N}   {"is":"running"}
  *   {"is":"started"}   {"is":"ended","reusable":bool}   {"is":"doubted"}: the wipe failed
- *   {"is":"runs","runs":[{"runId","language","createdAt"}]}: the runs of a persistent
+ *   {"is":"runs","runs":[{"runId","language","createdAt","background"}]}: the runs of a persistent
  * sandbox that have not ended
  * "running" is sent when the body has been read: the run cannot be given to another supervisor from
  * then on. "started" is sent when the container of a cold start is up. The supervisor of a
- * persistent sandbox gets commands and sessions by "hand" as well, and sends "ended" before it
- * exits; the ids of its runs begin as its own (psandbox_record.h), so that they find it.
+ * persistent sandbox sends "ended" before it exits; the ids of its runs begin as its own
+ * (run_id.h), so that they find it.
  */
 #pragma once
 

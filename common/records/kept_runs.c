@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/protocol/run_id.h"
 #include "common/records/run_lock.h"
 #include "common/records/run_result.h"
 #include "common/rpc/json.h"

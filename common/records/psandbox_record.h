@@ -11,18 +11,8 @@
 
 #define PSANDBOX_LIST_MAX 100 /* rows of one list */
 
-/* The sandboxId of a persistent sandbox's run. */
-void psandbox_id_write(const char *run_id, char out[PSANDBOX_ID_LEN + 1]);
-/* The run id in a client's text; NULL: not a sandboxId. */
-const char *psandbox_run_id(const char *psandbox_id);
-
 /* The language of a run that is a command, in lists of runs. */
 #define PSANDBOX_COMMAND_LANGUAGE "sh"
-/* The id of the n-th run, from 1 on, in the sandbox with that run id. It begins as that does. */
-void psandbox_run_id_write(const char *psandbox_run_id, uint32_t n, char out[RUN_ID_LEN + 1]);
-/* Whether a run of that id would be one of the sandbox. */
-bool psandbox_has_run(const char *psandbox_run_id, const char *run_id);
-
 /*
  * A record is the row of broker_psandbox_status with "tenant", "begunUs" (orders sandboxes of one
  * second) and "keepSeconds" (how long it is kept after its end). Replaced atomically; not synced.
@@ -50,7 +40,7 @@ json_t *psandbox_record_last_session(const struct sandbox_root *root, const char
                                      const char *conversation, const char *language,
                                      const char *but_run_id);
 
-#define PSANDBOX_CLOSED_BY_OWNER "by close_sandbox"
+#define PSANDBOX_CLOSED_BY_OWNER "by its owner"
 /* "is lost", "has expired" or "is closed" of an ended or ending sandbox. */
 const char *psandbox_record_end(const json_t *row);
 /* ERR_NOT_FOUND with that and the reason; -1. */

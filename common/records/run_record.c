@@ -6,6 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
@@ -67,11 +68,6 @@ void run_record_tell(const struct run_record *r, json_t *result)
 int64_t run_record_expires(const struct run_record *r)
 {
     return (r->ended ? r->ended : r->deadline) + r->ttl_s;
-}
-
-bool run_id_ok(const char *run_id)
-{
-    return strspn(run_id, "0123456789abcdef") == RUN_ID_LEN && !run_id[RUN_ID_LEN];
 }
 
 int run_not_found(struct err *e)

@@ -41,9 +41,6 @@ int64_t run_record_expires(const struct run_record *r);
 /* Adds conversationId, language, createdAt, endedAt? and expiresAt. */
 void run_record_tell(const struct run_record *r, json_t *result);
 
-/* Whether it has the form of a run id. */
-bool run_id_ok(const char *run_id);
-
 /* ERR_NOT_FOUND with WIRE_NO_SUCH_RUN; -1. */
 int run_not_found(struct err *e);
 

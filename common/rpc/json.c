@@ -81,14 +81,17 @@ static int append(const char *text, size_t len, void *out)
     return buf_ok(out) ? 0 : -1;
 }
 
+/* As many digits as each double keeps: 1.009, not 1.0089999999999999. */
+#define WRITE_FLAGS (JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
+
 int json_write(const json_t *value, struct buf *out)
 {
-    return json_dump_callback(value, append, out, JSON_COMPACT | JSON_ENCODE_ANY);
+    return json_dump_callback(value, append, out, JSON_COMPACT | WRITE_FLAGS);
 }
 
 int json_write_pretty(const json_t *value, struct buf *out)
 {
-    return json_dump_callback(value, append, out, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    return json_dump_callback(value, append, out, JSON_INDENT(2) | WRITE_FLAGS);
 }
 
 json_t *json_from_bytes(const char *data, size_t len)

@@ -448,11 +448,20 @@ int sandbox_find_url_path(const struct sandbox_root *root, const char *path, str
     return sandbox_find_named(root, name, out, e);
 }
 
+bool sandbox_links_are_local(const struct sandbox_root *root)
+{
+    return strcmp(root->base_url, SANDBOX_LOCAL_URLS) == 0;
+}
+
 char *sandbox_url(const struct sandbox *sb)
 {
+    AUTO_BUF struct buf folder = BUF_INIT(3 * strlen(sb->root->path));
     AUTO_FREE char *path = sandbox_url_path(sb);
 
-    return mem_printf("%s/files/%s", sb->root->base_url, path);
+    if (!sandbox_links_are_local(sb->root))
+        return mem_printf("%s/files/%s", sb->root->base_url, path);
+    link_encode(sb->root->path, &folder);
+    return mem_printf(SANDBOX_LOCAL_URLS "//%s/%s", buf_str(&folder), sb->name);
 }
 
 char *sandbox_file_url(const struct sandbox *sb, const char *name)
@@ -462,7 +471,7 @@ char *sandbox_file_url(const struct sandbox *sb, const char *name)
     char token[FILE_TOKEN_LEN + 1];
 
     link_encode(name, &encoded);
-    if (root->url_ttl_s == 0) {
+    if (root->url_ttl_s == 0 || sandbox_links_are_local(root)) {
         AUTO_FREE char *folder = sandbox_url(sb);
         return mem_printf("%s/%s", folder, buf_str(&encoded));
     }

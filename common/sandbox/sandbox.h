@@ -71,6 +71,10 @@ char *sandbox_url_path(const struct sandbox *sb);
 /* The sandbox that a path with this beginning names. ERR_NOT_FOUND: none, or a wrong token. */
 int sandbox_find_url_path(const struct sandbox_root *root, const char *path, struct sandbox *out,
                           struct err *e);
+/* A base_url for a client on this machine without a web server: files' URLs are their paths, and
+ * there are no other links. */
+#define SANDBOX_LOCAL_URLS "file:"
+bool sandbox_links_are_local(const struct sandbox_root *root);
 /* "<base_url>/files/<name>/<token>": FILE_BASE_URL, without a trailing slash. Caller frees. */
 char *sandbox_url(const struct sandbox *sb);
 /* URL of one file, signed when root->url_ttl_s is set; the relative name's bytes are

@@ -247,9 +247,7 @@ enum admission_answer admission_ask(struct admission *a, const struct admission_
     *out_position = 0;
     *out_retry_ms = 0;
     note_recent_tenant(a, want->tenant, want->now_ms);
-    if (want->background && t->background >= a->limits.background) {
-        answer = ADMISSION_BUSY;
-    } else if (fits(a, t, want->sandbox_dir)) {
+    if (fits(a, t, want->sandbox_dir)) {
         place_take(a, t, want->sandbox_dir);
         answer = ADMISSION_GO;
     } else if (share_allows(t->waiting, a->waiting, a->limits.queue)) {
@@ -367,4 +365,11 @@ size_t admission_running(const struct admission *a)
 size_t admission_waiting(const struct admission *a)
 {
     return a->waiting;
+}
+
+size_t admission_background(const struct admission *a, const char *tenant)
+{
+    const struct tenant *t = find_tenant(a, tenant);
+
+    return t ? t->background : 0;
 }

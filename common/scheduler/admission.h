@@ -15,7 +15,6 @@ struct admission_limits {
                             or more: all */
     size_t conversation; /* of one conversation; 0: no other limit */
     size_t queue;        /* waiting, of one tenant its share */
-    size_t background;   /* of one tenant, running and waiting */
 };
 
 struct admission_want {
@@ -63,5 +62,7 @@ bool admission_contended(const struct admission *a, const char *tenant, int64_t 
 
 size_t admission_running(const struct admission *a);
 size_t admission_waiting(const struct admission *a);
+/* Of the tenant's runs in the background: how many run or wait. */
+size_t admission_background(const struct admission *a, const char *tenant);
 /* When a run that is refused now should be tried again. */
 int64_t admission_retry_ms(const struct admission *a);

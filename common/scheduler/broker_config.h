@@ -18,6 +18,9 @@ struct broker_run_news {
     const json_t *files; /* of its result; NULL: none */
 };
 
+/* What is done about limits that the engine does not hold (limits_probe.h). */
+enum limits_check { LIMITS_TRUST, LIMITS_WARN, LIMITS_REFUSE };
+
 /* Everything is borrowed and must live as long as the broker. */
 struct broker_config {
     struct engine_address engine;
@@ -28,6 +31,7 @@ struct broker_config {
     const struct index_settings *index;
     const char *index_ca;    /* file with further certificates that it is trusted by; "" none */
     const char *network_dns; /* of containers on NETWORK_PUBLIC; see engine_spec.dns */
+    enum limits_check limits_check;
     const char *allow_images;
     const char *instance; /* whose containers these are */
     const char *runtime;

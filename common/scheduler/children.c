@@ -5,6 +5,8 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/share.h"
+#include "common/protocol/run_id.h"
+#include "common/rpc/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,14 +80,32 @@ struct child *children_find_pid(struct children *list, pid_t pid)
     return NULL;
 }
 
+static bool is_of(const struct child *child, const char *tenant)
+{
+    return child->tenant && strcmp(child->tenant, tenant) == 0;
+}
+
 struct child *children_find_run(struct children *list, const char *tenant, const char *run_id)
 {
     for (struct row *row = list->first; row; row = row->next) {
         struct child *c = &row->child;
-        if (c->claimed && c->tenant && strcmp(c->run_id, run_id) == 0 &&
-            strcmp(c->tenant, tenant) == 0)
+        bool has = c->kind == CHILD_PSANDBOX ? psandbox_has_run(c->run_id, run_id)
+                                             : c->claimed && strcmp(c->run_id, run_id) == 0;
+        if (has && is_of(c, tenant))
             return c;
     }
+    return NULL;
+}
+
+struct child *children_find_psandbox(struct children *list, const char *tenant,
+                                     const char *psandbox_id)
+{
+    const char *run_id = psandbox_run_id(psandbox_id);
+
+    for (struct row *row = list->first; run_id && row; row = row->next)
+        if (row->child.kind == CHILD_PSANDBOX && is_of(&row->child, tenant) &&
+            strcmp(row->child.run_id, run_id) == 0)
+            return &row->child;
     return NULL;
 }
 
@@ -96,6 +116,20 @@ size_t children_count(const struct children *list, bool (*is)(const struct child
     for (const struct row *row = list->first; row; row = row->next)
         if (!is || is(&row->child, ctx))
             n++;
+    return n;
+}
+
+size_t children_count_background_calls(const struct children *list, const char *tenant)
+{
+    size_t n = 0, i;
+    json_t *call;
+
+    for (const struct row *row = list->first; row; row = row->next) {
+        if (!is_of(&row->child, tenant))
+            continue;
+        json_array_foreach(row->child.calls, i, call)
+            n += json_get_bool(call, "background", 0) != 0;
+    }
     return n;
 }
 

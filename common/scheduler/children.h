@@ -48,8 +48,8 @@ struct child {
     bool network, background;
     bool single_use; /* its run wants no other in the same container */
     bool session;    /* a persistent sandbox that keeps variables */
-    json_t *calls;   /* its runs that have not ended: [{"runId", "language", "createdAt"}]; NULL:
-                        none; owned */
+    json_t *calls;   /* its runs that have not ended: [{"runId", "language", "createdAt",
+                        "background"}]; NULL: none; owned */
     enum engine_tier tier;
     uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;
@@ -69,11 +69,17 @@ struct child *children_add(struct children *list, enum child_kind kind);
 void children_remove(struct children *list, struct child *child);
 
 struct child *children_find_pid(struct children *list, pid_t pid);
-/* The one that has this run of the tenant; NULL. */
+/* The one that has this run of the tenant, or is its persistent sandbox with what would be a run of
+ * that id; NULL. */
 struct child *children_find_run(struct children *list, const char *tenant, const char *run_id);
+/* The tenant's persistent sandbox of that id; NULL. */
+struct child *children_find_psandbox(struct children *list, const char *tenant,
+                                     const char *psandbox_id);
 /* Those for which is() holds; NULL: all. */
 size_t children_count(const struct children *list, bool (*is)(const struct child *, const void *),
                       const void *ctx);
+/* How many runs of the tenant's persistent sandboxes go on in the background. */
+size_t children_count_background_calls(const struct children *list, const char *tenant);
 /* The row behind after; after NULL: the first. NULL at the end. */
 struct child *children_next(const struct children *list, const struct child *after);
 

@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/mem.h"
+#include "common/base/metrics.h"
 
 #include <string.h>
 
@@ -145,6 +146,24 @@ static void refuse_as_busy(const struct run_queue *q, struct queued_run *run, si
             run_queue_running(q), run_queue_length(q), (double)retry_ms / 1000.0);
 }
 
+int run_queue_check_background(const struct run_queue *q, const char *tenant, struct err *e)
+{
+    const size_t max = q->settings.background_max;
+    size_t n = admission_background(q->admission, tenant) +
+               children_count_background_calls(q->settings.children, tenant);
+
+    if (max == 0)
+        return err_set(e, ERR_DENIED,
+                       "background, and waitMs 0: this server runs nothing in the background "
+                       "(SANDBOX_BACKGROUND_MAX is 0)");
+    if (n >= max)
+        return err_set(e, ERR_BUSY,
+                       "background: %zu runs of yours go on in the background, which is the most "
+                       "(SANDBOX_BACKGROUND_MAX); wait for the end of one, or cancel it",
+                       n);
+    return 0;
+}
+
 bool run_queue_add(struct run_queue *q, struct queued_run *run, int64_t now_ms,
                    struct run_action *out)
 {
@@ -159,6 +178,9 @@ bool run_queue_add(struct run_queue *q, struct queued_run *run, int64_t now_ms,
     size_t position;
     int64_t retry_ms;
 
+    *out = (struct run_action){.what = RUN_REFUSE, .run = run};
+    if (run->background && run_queue_check_background(q, run->tenant, &out->why) < 0)
+        return true;
     run->asked_ms = now_ms;
     run->end = DEADLINE_NEVER;
     if (wait_ms > 0)
@@ -266,6 +288,11 @@ void run_queue_assigned(struct run_queue *q, const struct run_action *action, st
     q->tally.warm += warm;
     q->tally.cold += !warm;
     q->tally.reused += child->runs > 0;
+    metrics_add(METRIC_CONTAINERS,
+                !warm             ? "kind=\"cold\""
+                : child->runs > 0 ? "kind=\"used\""
+                                  : "kind=\"warm\"",
+                1);
     child->claimed = true;
     child->placed = true;
     child->run = run;

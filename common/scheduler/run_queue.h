@@ -43,6 +43,7 @@ struct queued_run {
 
 struct run_queue_settings {
     struct admission_limits limits;
+    size_t background_max;       /* of one tenant, running and waiting */
     size_t starts_max;           /* containers that are started at once */
     uint64_t background_wait_ms; /* default of a background run's wait_ms */
     /* What decisions look at, borrowed. */
@@ -87,6 +88,10 @@ void run_queue_free(struct run_queue *q);
  * false: it has a place, run_queue_next goes on with it. */
 bool run_queue_add(struct run_queue *q, struct queued_run *run, int64_t now_ms,
                    struct run_action *out);
+
+/* Whether the tenant may begin one more run in the background, here or in a persistent sandbox, by
+ * SANDBOX_BACKGROUND_MAX. ERR_DENIED: none; ERR_BUSY: not now. */
+int run_queue_check_background(const struct run_queue *q, const char *tenant, struct err *e);
 
 /*
  * The next thing to do; false when there is none now. Call it until false after every turn of the

@@ -2,29 +2,66 @@
 
 #include "common/supervisor/awaited_run.h"
 
+#include "common/base/crypto.h"
 #include "common/base/log.h"
+#include "common/base/metrics.h"
+#include "common/base/trace.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
+#include "common/records/run_lock.h"
 #include "common/rpc/json.h"
 
+#include <string.h>
+
+#define TENANT_DIGITS    8
+#define LABELS_MAX       200
 #define CANCEL_ANSWER_MS 10000 /* a cancelled run is over long before */
 
-void awaited_run_begin(struct awaited_run *run, const struct supervisor_start *start,
-                       struct waiters *waiters, uint64_t keep_bytes)
+/* The id of a container's first run may be the container's, whose lock is held already. Without a
+ * lock (a full disk, which the run may be about to clear) a record would say that it is lost. */
+static void take_lock(struct awaited_run *run)
 {
-    run->start = start;
-    run->waiters = waiters;
+    const struct supervisor_start *start = run->in->start;
+
+    if (strcmp(run->id, start->container_id) == 0)
+        return;
+    run->lock_fd = run_lock_take(start->root->fd, run->id, &run->keep_error);
+    if (run->lock_fd < 0)
+        run->keep = KEEP_FAILED;
+}
+
+void awaited_run_begin(struct awaited_run *run, struct container *in,
+                       const struct awaited_run_plan *plan)
+{
+    const struct broker_limits *limits = &in->start->config->limits;
+    const int64_t now = clock_unix_s();
+
+    run->in = in;
+    run->came_ms = clock_mono_ms();
+    take_lock(run);
+    run->record = (struct run_record){
+        .tenant = (char *)(uintptr_t)plan->tenant,
+        .conversation = (char *)(uintptr_t)plan->conversation,
+        .language = (char *)(uintptr_t)plan->language,
+        .created = now,
+        .deadline = now + (int64_t)plan->most_ms / 1000 + 1,
+        .ttl_s = (int64_t)limits->result_ttl_ms / 1000,
+    };
     run->output = output_ring_new(OUTPUT_RING_KEEP);
-    run_capture_init(&run->capture, keep_bytes, start->config->limits.output_max);
-    run->story.run_id = run->id;
-    run->story.capture = &run->capture;
+    run_capture_init(&run->capture, plan->keep_bytes, limits->output_max);
+    run->story = (struct run_story){.run_id = run->id,
+                                    .sandbox = plan->sandbox,
+                                    .capture = &run->capture,
+                                    .queue_ms = plan->queue_ms};
 }
 
 void awaited_run_clear(struct awaited_run *run)
 {
-    for (size_t i = 0; run->waiters && i < run->waiters->n; i++) {
-        struct waiter *r = run->waiters->items[i];
+    const struct waiters *all = run->in ? &run->in->waiters : NULL;
+
+    for (size_t i = 0; all && i < all->n; i++) {
+        struct waiter *r = all->items[i];
 
         if (r->run == run) {
             r->run = NULL;
@@ -32,9 +69,78 @@ void awaited_run_clear(struct awaited_run *run)
         }
     }
     run_capture_clear(&run->capture);
+    snapshot_clear(&run->before);
     fds_clear(&run->open_files);
     output_ring_free(run->output);
+    wire_run_decoded_clear(&run->request);
+    json_decref(run->head);
+    json_decref(run->body);
     json_decref(run->reply);
+    if (run->lock_fd >= 0)
+        run_lock_remove(run->in->start->root->fd, run->id);
+    auto_close_fd(&run->lock_fd);
+    *run = AWAITED_RUN_INIT;
+}
+
+/* ---- the log ---- */
+
+/* Its name may be a person's. */
+static void label_tenant(struct buf *out, const char *tenant)
+{
+    uint8_t digest[CRYPTO_SHA256_LEN];
+    char digits[TENANT_DIGITS + 1] = "";
+    struct err ignored = ERR_INIT;
+
+    if (crypto_sha256(tenant, strlen(tenant), digest, &ignored) == 0)
+        crypto_hex(digest, TENANT_DIGITS / 2, digits);
+    metrics_label(out, "tenant", digits);
+}
+
+static void count_run(const struct awaited_run *run, const json_t *result, const char *status)
+{
+    AUTO_BUF struct buf labels = BUF_INIT(LABELS_MAX);
+    AUTO_BUF struct buf tenant = BUF_INIT(LABELS_MAX);
+    int64_t queue_ms = run->story.queue_ms, now = clock_mono_ms();
+
+    metrics_label(&labels, "language", run->record.language ? run->record.language : "-");
+    metrics_label(&labels, "status", status);
+    metrics_add(METRIC_RUNS, buf_str(&labels), 1);
+    label_tenant(&tenant, run->record.tenant ? run->record.tenant : "");
+    metrics_add(METRIC_TENANT_RUNS, buf_str(&tenant), 1);
+    if (!result)
+        return;
+    metrics_add(METRIC_RUN_CPU, "", 1000 * (uint64_t)json_get_integer(result, "cpuMs", 0));
+    metrics_observe(METRIC_QUEUE, queue_ms);
+    if (run->began_ms)
+        metrics_observe(METRIC_START, run->began_ms - run->came_ms);
+    metrics_observe(METRIC_RUN, json_get_integer(result, "durationMs", 0));
+    metrics_observe(METRIC_TOTAL, now - run->came_ms + queue_ms);
+}
+
+void awaited_run_log(const struct awaited_run *run)
+{
+    const json_t *result = json_object_get(run->reply, "result");
+    const char *error = json_get_string(json_object_get(run->reply, "error"), "kind");
+    const char *status = json_get_string(result, "status");
+    const struct log_field fields[] = {
+        {.name = "audit", .text = "run"},
+        {.name = "language", .text = run->record.language ? run->record.language : "-"},
+        {.name = "status", .text = status ? status : "refused"},
+        {.name = "error", .text = error ? error : ""},
+        {.name = "exit", .number = json_get_integer(result, "exitCode", -1)},
+        {.name = "ms", .number = json_get_integer(result, "durationMs", 0)},
+        {.name = "queue_ms", .number = json_get_integer(result, "queueMs", 0)},
+        {.name = "cpu_ms", .number = json_get_integer(result, "cpuMs", 0)},
+        {.name = "memory", .number = json_get_integer(result, "peakMemoryBytes", 0)},
+        {.name = "prestarted", .text = json_get_bool(result, "prestarted", 0) ? "yes" : "no"}};
+
+    count_run(run, result, status ? status : "refused");
+    trace_conversation(run->record.tenant, run->record.conversation);
+    log_note(LOG_RUN, run->id);
+    log_note(LOG_TRACE, json_get_string(run->head, "trace"));
+    log_with(LOG_LEVEL_INFO, fields, ARRAY_LEN(fields), "run ended");
+    log_note(LOG_RUN, NULL);
+    log_note(LOG_TRACE, NULL);
 }
 
 /* ---- keeping ---- */
@@ -44,7 +150,7 @@ void awaited_run_keep(struct awaited_run *run)
     if (run->keep != KEEP_NOT || run->reply)
         return;
     run->keep = KEEP_DONE;
-    if (run_record_begin(run->start->root, run->id, &run->record, &run->keep_error) == 0)
+    if (run_record_begin(run->in->start->root, run->id, &run->record, &run->keep_error) == 0)
         return;
     run->keep = KEEP_FAILED;
     log_warn("run %s cannot be kept: %s", run->id, run->keep_error.text);
@@ -60,7 +166,7 @@ static void add_keep_state(const struct awaited_run *run, json_t *result)
 
 void awaited_run_record_end(struct awaited_run *run)
 {
-    const struct supervisor_start *start = run->start;
+    const struct supervisor_start *start = run->in->start;
     struct err e = ERR_INIT;
     const json_t *result = json_object_get(run->reply, "result");
     const json_t *error = json_object_get(run->reply, "error");
@@ -119,7 +225,7 @@ bool awaited_run_output(struct awaited_run *run, enum engine_stream stream, cons
                         size_t len)
 {
     output_ring_add(run->output, stream, data, len);
-    waiters_on_output(run->waiters, run->output);
+    waiters_on_output(&run->in->waiters, run->output);
     return run_capture_add(&run->capture, stream, data, len);
 }
 
@@ -137,8 +243,8 @@ static void answer_poll(struct awaited_run *run, struct waiter *r)
 
 void awaited_run_tend(struct awaited_run *run)
 {
-    for (size_t i = 0; run->waiters && i < run->waiters->n; i++) {
-        struct waiter *r = run->waiters->items[i];
+    for (size_t i = 0; run->in && i < run->in->waiters.n; i++) {
+        struct waiter *r = run->in->waiters.items[i];
 
         if (r->run != run)
             continue;
@@ -171,7 +277,8 @@ static struct waiter *poll_new(struct awaited_run *run, const json_t *head, int 
 {
     bool cancel = op_of(head) == OP_CANCEL_RUN;
     uint64_t total = output_ring_total(run->output);
-    struct waiter *r = waiters_add(run->waiters, connection, cancel ? WAITER_CANCEL : WAITER_POLL);
+    struct waiter *r = waiters_add(&run->in->waiters, connection,
+                                   cancel ? WAITER_CANCEL : WAITER_POLL);
 
     if (!r)
         return NULL;
@@ -188,6 +295,15 @@ static struct waiter *poll_new(struct awaited_run *run, const json_t *head, int 
     return r;
 }
 
+bool awaited_run_is(const struct awaited_run *run, const json_t *head)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *run_id = json_get_string(head, "runId");
+
+    return run->output && tenant && run_id && strcmp(tenant, run->record.tenant) == 0 &&
+           strcmp(run_id, run->id) == 0;
+}
+
 void awaited_run_add_poll(struct awaited_run *run, const json_t *head, int take_connection)
 {
     struct waiter *r = poll_new(run, head, take_connection);
@@ -199,13 +315,44 @@ void awaited_run_add_poll(struct awaited_run *run, const json_t *head, int take_
     } else if (run->reply) {
         answer_reply(run, r);
     } else if (r->live) {
-        run->waiters->output_at = deadline_in_ms(0);
+        run->in->waiters.output_at = deadline_in_ms(0);
     } else if (r->since_given && r->since < output_ring_total(run->output)) {
         r->rest_by = deadline_in_ms(0);
     }
 }
 
 /* ---- when it is over ---- */
+
+void awaited_run_set_outcome(struct awaited_run *run, const struct engine_outcome *o)
+{
+    static const enum engine_end ends[] = {[KILLED_BY_CANCEL] = ENGINE_CANCELLED,
+                                           [KILLED_BY_TIME] = ENGINE_TIMED_OUT,
+                                           [KILLED_BY_OUTPUT] = ENGINE_OUTPUT_LIMIT,
+                                           [KILLED_BY_DISK] = ENGINE_DISK_LIMIT,
+                                           [KILLED_BY_CONTROL] = ENGINE_KILLED};
+
+    run->outcome = *o;
+    if (run->killed != NOT_KILLED)
+        run->outcome.end = ends[run->killed];
+}
+
+void awaited_run_set_nothing_ran(struct awaited_run *run)
+{
+    const int64_t now = clock_mono_us();
+    const struct engine_outcome nothing = {.exit_code = -1, .started_us = now, .ended_us = now};
+
+    awaited_run_set_outcome(run, &nothing);
+}
+
+json_t *awaited_run_result(struct awaited_run *run, const struct snapshot *after)
+{
+    if (run->over.kind != ERR_NONE && run->killed != KILLED_BY_CANCEL)
+        run->outcome.end = ENGINE_DISK_LIMIT;
+    json_t *result = run_result_new(&run->story, &run->outcome, &run->before, after);
+    retention_notice_over(result, &run->over);
+    retention_notice_after(run->story.sandbox, after, result);
+    return result;
+}
 
 void awaited_run_end(struct awaited_run *run, json_t *take_reply)
 {
@@ -221,11 +368,13 @@ void awaited_run_end(struct awaited_run *run, json_t *take_reply)
 
 void awaited_run_answer(struct awaited_run *run)
 {
-    for (size_t i = 0; i < run->waiters->n; i++) {
-        if (run->waiters->items[i]->run != run)
+    for (size_t i = 0; i < run->in->waiters.n; i++) {
+        struct waiter *r = run->in->waiters.items[i];
+
+        if (r->run != run)
             continue;
-        waiter_send_rest(run->waiters->items[i]);
-        answer_reply(run, run->waiters->items[i]);
+        waiter_send_rest(r);
+        answer_reply(run, r);
     }
     fds_clear(&run->open_files);
 }

@@ -5,15 +5,11 @@
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
 #include "common/base/log.h"
-#include "common/base/privsep.h"
 #include "common/sandbox/state/quota.h"
 #include "common/supervisor/held.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define STEP_BYTES (4u << 20) /* less is not worth a count */
@@ -57,17 +53,6 @@ static _Noreturn void count_child(const struct disk_watch *w, int fd)
     _exit(0);
 }
 
-static void count_end(struct disk_watch *w)
-{
-    if (w->pid <= 0)
-        return;
-    kill(w->pid, SIGKILL);
-    waitpid(w->pid, NULL, 0);
-    w->pid = 0;
-    loop_remove(w->loop, &w->watch);
-    auto_close_fd(&w->fd);
-}
-
 static void count_on_ready(void *owner, void *item, uint32_t events)
 {
     struct disk_watch *w = item;
@@ -76,8 +61,8 @@ static void count_on_ready(void *owner, void *item, uint32_t events)
 
     (void)owner;
     (void)events;
-    bool whole = read(w->fd, &a, sizeof a) == (ssize_t)sizeof a;
-    count_end(w);
+    bool whole = read(w->counter.fd, &a, sizeof a) == (ssize_t)sizeof a;
+    side_process_end(&w->counter);
     w->next = deadline_in_ms(took_ms * COUNT_PART > DISK_LOOK_MS ? took_ms * COUNT_PART
                                                                  : DISK_LOOK_MS);
     if (!whole)
@@ -96,28 +81,13 @@ static void count_on_ready(void *owner, void *item, uint32_t events)
 
 static int count_begin(struct disk_watch *w, struct err *e)
 {
-    pid_t parent = getpid();
-    int pair[2];
+    int fd = -1;
+    pid_t pid = side_process_fork(&w->counter, w->loop, count_on_ready, w, &fd, e);
 
-    if (pipe2(pair, O_CLOEXEC) < 0)
-        return err_errno(e, "pipe2");
-    AUTO_FD int ours = pair[0];
-    AUTO_FD int theirs = pair[1];
-    if (loop_add(w->loop, &w->watch, ours, EPOLLIN, count_on_ready, w, e) < 0)
-        return -1;
-    w->pid = fork();
-    if (w->pid == 0) {
-        privsep_die_with(parent);
-        count_child(w, theirs);
-    }
-    if (w->pid < 0) {
-        err_errno(e, "fork");
-        loop_remove(w->loop, &w->watch);
-        return -1;
-    }
-    w->fd = TAKE_FD(ours);
+    if (pid == 0)
+        count_child(w, fd);
     w->began_ms = clock_mono_ms();
-    return 0;
+    return pid < 0 ? -1 : 0;
 }
 
 /* ---- looks ---- */
@@ -154,9 +124,7 @@ void disk_watch_begin(struct disk_watch *w, struct loop *loop, const struct sand
                              .sandbox = sandbox,
                              .then = *before,
                              .free = before->free,
-                             .next = deadline_in_ms(DISK_LOOK_MS),
-                             .fd = -1,
-                             .watch = LOOP_WATCH_INIT};
+                             .next = deadline_in_ms(DISK_LOOK_MS)};
     w->then.items = NULL;
     w->then.n = 0;
 }
@@ -165,7 +133,7 @@ struct deadline disk_watch_tick(struct disk_watch *w)
 {
     struct err e = ERR_INIT;
 
-    if (!w->sandbox || w->pid > 0)
+    if (!w->sandbox || w->counter.pid > 0)
         return DEADLINE_NEVER;
     if (!deadline_passed(w->next))
         return w->next;
@@ -176,7 +144,7 @@ struct deadline disk_watch_tick(struct disk_watch *w)
         log_warn("what a sandbox takes on the disk is not known: %s", e.text);
     w->count = false;
     w->free = disk_free_on(w->sandbox->fd);
-    return w->pid > 0 ? DEADLINE_NEVER : w->next;
+    return w->counter.pid > 0 ? DEADLINE_NEVER : w->next;
 }
 
 void disk_watch_again(struct disk_watch *w)
@@ -187,6 +155,6 @@ void disk_watch_again(struct disk_watch *w)
 
 void disk_watch_end(struct disk_watch *w)
 {
-    count_end(w);
+    side_process_end(&w->counter);
     w->sandbox = NULL;
 }

@@ -5,10 +5,8 @@
  */
 #pragma once
 
-#include "common/base/loop.h"
 #include "common/sandbox/snapshot.h"
-
-#include <sys/types.h>
+#include "common/supervisor/side_process.h"
 
 #define DISK_LOOK_MS 500
 
@@ -20,10 +18,8 @@ struct disk_watch {
     struct deadline next;          /* look */
     bool count;                    /* the next look counts in any case */
     bool unseen;                   /* it was logged that no process is seen */
-    pid_t pid;                     /* counts; 0: none */
-    int fd;                        /* of its answer */
-    struct loop_watch watch;
-    int64_t began_ms; /* the count */
+    struct side_process counter;
+    int64_t began_ms; /* its count */
     struct err over;  /* what was too much at the last count; ERR_NONE: nothing */
 };
 

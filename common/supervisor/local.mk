@@ -2,6 +2,7 @@
 noinst_LIBRARIES += libsupervisor.a
 libsupervisor_a_SOURCES = \
 	common/supervisor/awaited_run.c common/supervisor/awaited_run.h \
+	common/supervisor/channel.c common/supervisor/channel.h \
 	common/supervisor/container.c common/supervisor/container.h \
 	common/supervisor/disk_watch.c common/supervisor/disk_watch.h \
 	common/supervisor/held.c common/supervisor/held.h \
@@ -12,7 +13,10 @@ libsupervisor_a_SOURCES = \
 	common/supervisor/psandbox_main.c \
 	common/supervisor/psandbox_self.h \
 	common/supervisor/psandbox_session.c \
+	common/supervisor/request.c common/supervisor/request.h \
+	common/supervisor/side_process.c common/supervisor/side_process.h \
 	common/supervisor/supervisor.h \
+	common/supervisor/supervisor_container.c \
 	common/supervisor/supervisor_index.c \
 	common/supervisor/supervisor_main.c \
 	common/supervisor/supervisor_reply.c \

@@ -5,9 +5,9 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/protocol/ops.h"
+#include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
-#include "common/records/run_lock.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -39,12 +39,13 @@ json_t *psandbox_runs_new(const struct psandbox *s, const struct psandbox_call *
     json_t *runs = json_array();
 
     for (size_t i = 0; i < s->n_calls; i++) {
-        const struct awaited_run *run = &s->calls[i]->awaited;
+        const struct awaited_run *run = &s->calls[i]->run;
 
         if (run->output && s->calls[i] != but)
-            json_array_append_new(runs, json_pack("{s:s, s:s, s:I}", "runId", run->id, "language",
-                                                  run->record.language, "createdAt",
-                                                  (json_int_t)run->record.created));
+            json_array_append_new(runs, json_pack("{s:s, s:s, s:I, s:b}", "runId", run->id,
+                                                  "language", run->record.language, "createdAt",
+                                                  (json_int_t)run->record.created, "background",
+                                                  run->options.background));
     }
     return runs;
 }
@@ -56,19 +57,12 @@ static void tell_runs(const struct psandbox *s, const struct psandbox_call *but)
                  json_pack("{s:s, s:o}", "is", "runs", "runs", psandbox_runs_new(s, but)));
 }
 
-static void call_free(struct psandbox *s, struct psandbox_call *call)
+static void call_free(struct psandbox_call *call)
 {
-    psandbox_listing_clear(s, call);
-    awaited_run_clear(&call->awaited);
-    if (call->lock_fd >= 0)
-        run_lock_remove(s->base.start->root->fd, call->awaited.id);
-    auto_close_fd(&call->lock_fd);
+    psandbox_listing_clear(call);
+    awaited_run_clear(&call->run);
     run_capture_clear(&call->capture);
-    snapshot_clear(&call->before);
     json_decref(call->results);
-    wire_run_decoded_clear(&call->request);
-    json_decref(call->head);
-    json_decref(call->body);
     free(call);
 }
 
@@ -84,7 +78,7 @@ static void call_remove(struct psandbox *s, struct psandbox_call *call)
         s->session.cell = NULL;
     if (has_commands(call->kind))
         s->used_ms = clock_mono_ms();
-    call_free(s, call);
+    call_free(call);
 }
 
 /* ---- answers ---- */
@@ -93,11 +87,12 @@ void psandbox_answer(struct psandbox *s, struct psandbox_call *call, json_t *tak
 {
     json_auto_t *reply = take_reply;
 
-    if (call->awaited.output) {
+    if (call->run.output) {
         tell_runs(s, call);
-        awaited_run_end(&call->awaited, json_incref(reply)); /* which takes it */
-        awaited_run_record_end(&call->awaited);              /* it is listed as over from now on */
-        awaited_run_answer(&call->awaited);
+        awaited_run_end(&call->run, json_incref(reply)); /* which takes it */
+        awaited_run_record_end(&call->run);              /* it is listed as over from now on */
+        awaited_run_answer(&call->run);
+        awaited_run_log(&call->run);
     } else if (call->waiter) {
         waiter_answer(call->waiter, reply);
     }
@@ -132,10 +127,10 @@ static void answer_log(struct psandbox *s, struct waiter *r)
 
 /* ---- get_run and cancel_run ---- */
 
-static struct psandbox_call *call_with_run(const struct psandbox *s, const char *run_id)
+static struct psandbox_call *call_with_run(const struct psandbox *s, const json_t *head)
 {
-    for (size_t i = 0; run_id && i < s->n_calls; i++)
-        if (s->calls[i]->awaited.output && strcmp(s->calls[i]->awaited.id, run_id) == 0)
+    for (size_t i = 0; i < s->n_calls; i++)
+        if (awaited_run_is(&s->calls[i]->run, head))
             return s->calls[i];
     return NULL;
 }
@@ -156,18 +151,15 @@ static void answer_from_record(struct psandbox *s, const json_t *head, int take_
         waiter_refuse(take_connection, &e);
 }
 
-/* The main process finds the sandbox by the run's id; that the run is its owner's is checked here
- * too. */
 static void take_poll(struct psandbox *s, const json_t *head, int take_connection)
 {
-    const char *tenant = json_get_string(head, "tenant");
-    struct psandbox_call *call = call_with_run(s, json_get_string(head, "runId"));
+    struct psandbox_call *call = call_with_run(s, head);
 
-    if (!call || !tenant || strcmp(tenant, s->tenant) != 0) {
+    if (!call) {
         answer_from_record(s, head, take_connection);
         return;
     }
-    awaited_run_add_poll(&call->awaited, head, take_connection);
+    awaited_run_add_poll(&call->run, head, take_connection);
     if (op_of(head) == OP_CANCEL_RUN)
         psandbox_cancel(s, call);
 }
@@ -196,11 +188,10 @@ static void call_add(struct psandbox *s, json_t *head, enum psandbox_kind kind, 
 
     *call = (struct psandbox_call){.kind = kind,
                                    .waiter = r,
-                                   .head = json_incref(head),
                                    .came_ms = clock_mono_ms(),
-                                   .awaited = {.open_files = FDS_INIT(FDS_MAX)},
-                                   .lock_fd = -1,
+                                   .run = AWAITED_RUN_INIT,
                                    .end = DEADLINE_NEVER};
+    call->run.head = json_incref(head);
     s->calls[s->n_calls++] = call;
     if (has_commands(kind)) {
         r->body_due = true;
@@ -249,14 +240,14 @@ void psandbox_take_call(void *owner, const json_t *message, int take_connection)
 }
 
 /* Of a call that was cancelled before it ran. */
-static json_t *cancelled_new(const struct psandbox_call *call)
+static json_t *cancelled_new(struct psandbox_call *call)
 {
     const struct snapshot none = {0};
-    const int64_t now = clock_mono_us();
-    const struct engine_outcome outcome = {
-        .end = ENGINE_CANCELLED, .exit_code = -1, .started_us = now, .ended_us = now};
-    json_t *result = run_result_new(&call->awaited.story, &outcome, &none, &none);
+    json_t *result;
 
+    call->run.killed = KILLED_BY_CANCEL;
+    awaited_run_set_nothing_ran(&call->run);
+    result = run_result_new(&call->run.story, &call->run.outcome, &none, &none);
     if (call->kind == PSANDBOX_EXEC)
         json_object_set_new(result, "results", json_array());
     return result;
@@ -269,8 +260,8 @@ void psandbox_cancel(struct psandbox *s, struct psandbox_call *call)
     if (call->kind == PSANDBOX_CREATE) {
         psandbox_stop(s, "closed", "its creator left before it had started");
     } else if (call->phase == PSANDBOX_RUNNING) {
-        psandbox_kill(s, call, PSANDBOX_CANCELLED);
-    } else if (call->awaited.output && call->phase != PSANDBOX_AFTER) {
+        psandbox_kill(s, call, KILLED_BY_CANCEL);
+    } else if (call->run.output && call->phase != PSANDBOX_AFTER) {
         psandbox_answer(s, call, wire_result_new(cancelled_new(call)));
     } else if (has_commands(call->kind) && call->phase != PSANDBOX_AFTER) {
         err_set(&e, ERR_CANCELLED, "the call was cancelled before it ran");
@@ -285,8 +276,8 @@ void psandbox_caller_left(struct psandbox *s, struct psandbox_call *call)
     call->waiter = NULL;
     if (answered)
         return;
-    if (call->awaited.output && !call->awaited.options.cancel_on_disconnect)
-        awaited_run_keep(&call->awaited);
+    if (call->run.output && !call->run.options.cancel_on_disconnect)
+        awaited_run_keep(&call->run);
     else
         psandbox_cancel(s, call);
 }
@@ -309,46 +300,38 @@ static void add_home(struct run_request *r)
 /* What it runs is a run like others: it has an id, is waited for, and may be kept. */
 static void run_begin(struct psandbox *s, struct psandbox_call *call)
 {
-    const struct supervisor_start *start = s->base.start;
-    const struct broker_limits *limits = &start->config->limits;
-    struct awaited_run *run = &call->awaited;
+    const struct broker_limits *limits = &s->base.start->config->limits;
     const bool cell = call->kind == PSANDBOX_SESSION;
-    const int64_t now = clock_unix_s();
-    /* Cells run one after the other. */
-    const uint64_t most_ms = PSANDBOX_AT_ONCE * (limits->timeout_max_ms + PSANDBOX_HANGS_MS);
-
-    psandbox_run_id_write(start->container_id, ++s->n_runs, run->id);
-    wire_run_options_decode(call->head, &run->options);
-    run->story = (struct run_story){.sandbox = &s->sandbox};
-    run->record = (struct run_record){
-        .tenant = (char *)(uintptr_t)s->tenant,
-        .conversation = (char *)(uintptr_t)s->conversation,
-        .language = (char *)(uintptr_t)(cell ? s->language : PSANDBOX_COMMAND_LANGUAGE),
-        .created = now,
-        .deadline = now + (int64_t)most_ms / 1000,
-        .ttl_s = (int64_t)limits->result_ttl_ms / 1000,
+    const struct awaited_run_plan plan = {
+        .tenant = s->tenant,
+        .conversation = s->conversation,
+        .language = cell ? s->language : PSANDBOX_COMMAND_LANGUAGE,
+        .sandbox = &s->sandbox,
+        /* Cells run one after the other. */
+        .most_ms = PSANDBOX_AT_ONCE * (limits->timeout_max_ms + PSANDBOX_HANGS_MS),
+        .keep_bytes = limits->output_keep,
     };
-    call->lock_fd = run_lock_take(start->root->fd, run->id, &run->keep_error);
-    if (call->lock_fd < 0) /* a full disk, which the call may be about to clear */
-        run->keep = KEEP_FAILED;
-    awaited_run_begin(run, start, &s->base.waiters, limits->output_keep);
-    awaited_run_add_caller(run, call->waiter, clock_mono_ms() - call->came_ms);
+
+    psandbox_run_id_write(s->base.start->container_id, ++s->n_runs, call->run.id);
+    wire_run_options_decode(call->run.head, &call->run.options);
+    awaited_run_begin(&call->run, &s->base, &plan);
+    awaited_run_add_caller(&call->run, call->waiter, clock_mono_ms() - call->came_ms);
     tell_runs(s, NULL);
 }
 
 int psandbox_read_body(struct psandbox *s, struct psandbox_call *call, struct err *e)
 {
-    json_int_t timeout = json_get_integer(call->head, "timeoutMs", 0);
+    json_int_t timeout = json_get_integer(call->run.head, "timeoutMs", 0);
 
-    if (!(call->body = wire_parse(&call->waiter->inbox.message, e)))
+    if (!(call->run.body = wire_parse(&call->waiter->inbox.message, e)))
         return -1;
-    if (timeout < 0 || wire_run_body_decode(call->body, &call->request, e) < 0)
+    if (timeout < 0 || wire_run_body_decode(call->run.body, &call->run.request, e) < 0)
         return err_set(e, ERR_INVALID, "the call is not complete");
-    call->request.timeout_ms = (uint64_t)timeout;
-    if (container_check_request(s->base.start, &call->request, e) < 0)
+    call->run.request.timeout_ms = (uint64_t)timeout;
+    if (request_check(s->base.start, &call->run.request, e) < 0)
         return -1;
     if (!s->language)
-        add_home(&call->request);
+        add_home(&call->run.request);
     run_begin(s, call);
     return 0;
 }
@@ -363,35 +346,20 @@ bool psandbox_call_run(struct psandbox *s, struct psandbox_call *call, struct sn
         psandbox_refuse(s, call, &e);
         return false;
     }
-    call->before = *files;
+    call->run.before = *files;
     *files = (struct snapshot){0};
-    call->awaited.began_ms = clock_mono_ms();
-    call->awaited.story.queue_ms = call->awaited.began_ms - call->came_ms;
+    call->run.began_ms = clock_mono_ms();
+    call->run.story.queue_ms = call->run.began_ms - call->came_ms;
     call->phase = PSANDBOX_RUNNING;
-    call->end = deadline_in_ms((int64_t)call->request.timeout_ms);
+    call->end = deadline_in_ms((int64_t)call->run.request.timeout_ms);
     return true;
 }
 
-void psandbox_kill(struct psandbox *s, struct psandbox_call *call, enum psandbox_killed why)
+void psandbox_kill(struct psandbox *s, struct psandbox_call *call, enum run_killed why)
 {
-    if (call->killed != PSANDBOX_NOT_KILLED)
+    if (call->run.killed != NOT_KILLED)
         return;
-    call->killed = why;
+    call->run.killed = why;
     call->end = deadline_in_ms(PSANDBOX_HANGS_MS);
     psandbox_kill_command(s, call->id ? call->id : s->session.id);
-}
-
-struct engine_outcome psandbox_outcome(const struct psandbox_call *call,
-                                       const struct engine_outcome *o)
-{
-    static const enum engine_end ends[] = {[PSANDBOX_CANCELLED] = ENGINE_CANCELLED,
-                                           [PSANDBOX_TIMED_OUT] = ENGINE_TIMED_OUT,
-                                           [PSANDBOX_TOO_MUCH] = ENGINE_OUTPUT_LIMIT,
-                                           [PSANDBOX_DISK] = ENGINE_DISK_LIMIT,
-                                           [PSANDBOX_BROKEN] = ENGINE_KILLED};
-    struct engine_outcome out = *o;
-
-    if (call->killed != PSANDBOX_NOT_KILLED)
-        out.end = ends[call->killed];
-    return out;
 }

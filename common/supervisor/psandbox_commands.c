@@ -14,27 +14,27 @@
 
 static int check_commands(const struct psandbox_call *call, struct err *e)
 {
-    const char *cwd = json_get_string(call->body, "cwd");
+    const char *cwd = json_get_string(call->run.body, "cwd");
     size_t total = 0;
 
-    for (size_t i = 0; i < call->request.n_args; i++)
-        total += call->request.args[i].len;
-    if (call->request.n_args == 0 || call->request.n_args > PSANDBOX_COMMANDS_MAX)
+    for (size_t i = 0; i < call->run.request.n_args; i++)
+        total += call->run.request.args[i].len;
+    if (call->run.request.n_args == 0 || call->run.request.n_args > PSANDBOX_COMMANDS_MAX)
         return err_set(e, ERR_LIMIT, "commands: from one to %d of them", PSANDBOX_COMMANDS_MAX);
     if (cwd && strlen(cwd) > CWD_MAX)
         return err_set(e, ERR_LIMIT, "cwd is over %d bytes", CWD_MAX);
-    return container_check_size("commands", total, COMMANDS_MAX, e);
+    return request_check_size("commands", total, COMMANDS_MAX, e);
 }
 
 static void send_command(struct psandbox *s, struct psandbox_call *call)
 {
-    const char *argv[] = {"sh", "-c", call->request.args[call->at].data};
-    const char *cwd = json_get_string(call->body, "cwd");
+    const char *argv[] = {"sh", "-c", call->run.request.args[call->at].data};
+    const char *cwd = json_get_string(call->run.body, "cwd");
     const char *base = cwd && *cwd == '/' ? "" : cwd && *cwd ? "/data/" : "/data";
     AUTO_FREE char *path = mem_printf("%s%s", base, cwd ? cwd : "");
     struct err e = ERR_INIT;
-    AUTO_CONTAINER_ENV struct container_env env = container_env_new(&call->request, &s->sandbox,
-                                                                    NULL);
+    AUTO_REQUEST_ENV struct request_env env = request_env_new(&call->run.request, &s->sandbox,
+                                                              NULL);
     int64_t left_ms = call->end.at_ms - clock_mono_ms();
     const struct engine_command command = {
         .argv = argv,
@@ -42,8 +42,8 @@ static void send_command(struct psandbox *s, struct psandbox_call *call)
         .cwd = path,
         .env = env.items,
         .n_env = env.n,
-        .input = call->at == 0 ? call->request.input.data : NULL,
-        .input_len = call->at == 0 ? call->request.input.len : 0,
+        .input = call->at == 0 ? call->run.request.input.data : NULL,
+        .input_len = call->at == 0 ? call->run.request.input.len : 0,
         .timeout_ms = left_ms > 1 ? (uint64_t)left_ms : 1,
     };
 
@@ -83,7 +83,7 @@ static bool all_succeeded(const struct psandbox_call *call)
         if (strcmp(json_get_string(row, "status"), run_status_name(RUN_OK)) != 0)
             return false;
     }
-    return json_array_size(call->results) == call->request.n_args;
+    return json_array_size(call->results) == call->run.request.n_args;
 }
 
 static void exec_conclude(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
@@ -94,18 +94,15 @@ static void exec_conclude(struct psandbox *s, struct psandbox_call *call, struct
         return;
     }
     json_t *last = json_array_get(call->results, json_array_size(call->results) - 1);
-    call->outcome.started_us = 1000 * call->awaited.began_ms; /* of the first */
-    if (call->over.kind != ERR_NONE && call->killed != PSANDBOX_CANCELLED) {
+    call->run.outcome.started_us = 1000 * call->run.began_ms; /* of the first */
+    json_t *result = awaited_run_result(&call->run, files);
+    if (call->run.outcome.end == ENGINE_DISK_LIMIT) {
         json_object_set_new(last, "status", json_string(run_status_name(RUN_DISK_LIMIT)));
         json_object_set_new(last, "exitCode", json_null());
-        call->outcome.end = ENGINE_DISK_LIMIT;
     }
-    json_t *result = run_result_new(&call->awaited.story, &call->outcome, &call->before, files);
     json_object_set_new(result, "success", json_boolean(all_succeeded(call)));
     json_object_set(result, "results", call->results);
     json_object_set_new(result, "conversationId", json_string(s->conversation));
-    retention_notice_over(result, &call->over);
-    retention_notice_after(&s->sandbox, files, result);
     psandbox_answer(s, call, wire_result_new(result));
     psandbox_write_record(s);
 }
@@ -113,16 +110,18 @@ static void exec_conclude(struct psandbox *s, struct psandbox_call *call, struct
 void psandbox_command_ended(struct psandbox *s, struct psandbox_call *call,
                             const struct engine_outcome *o)
 {
-    call->outcome = psandbox_outcome(call, o);
-    bool stops = json_get_bool(call->body, "stopAtFailure", 1);
-    bool failed = run_result_status(&call->outcome) != RUN_OK;
-    bool over = call->outcome.end != ENGINE_EXITED || deadline_passed(call->end);
+    const struct engine_outcome *outcome = &call->run.outcome;
+
+    awaited_run_set_outcome(&call->run, o);
+    bool stops = json_get_bool(call->run.body, "stopAtFailure", 1);
+    bool failed = run_result_status(outcome) != RUN_OK;
+    bool over = outcome->end != ENGINE_EXITED || deadline_passed(call->end);
 
     call->id = 0;
-    json_array_append_new(call->results, run_result_command(&call->request.args[call->at],
-                                                            &call->capture, &call->outcome));
+    json_array_append_new(call->results, run_result_command(&call->run.request.args[call->at],
+                                                            &call->capture, outcome));
     call->at++;
-    if (over || (failed && stops) || call->at == call->request.n_args) {
+    if (over || (failed && stops) || call->at == call->run.request.n_args) {
         psandbox_note_use(s);
         call->phase = PSANDBOX_AFTER;
         psandbox_list_files(s, call, false, exec_conclude);

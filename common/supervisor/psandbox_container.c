@@ -3,6 +3,7 @@
 #include "common/supervisor/psandbox_self.h"
 
 #include "common/base/log.h"
+#include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/state/state.h"
@@ -14,9 +15,9 @@
 
 void psandbox_stop(struct psandbox *s, const char *status, const char *reason)
 {
-    if (s->stop)
+    if (s->base.stop)
         return;
-    s->stop = true;
+    s->base.stop = true;
     s->status = status;
     snprintf(s->reason, sizeof s->reason, "%s", reason);
 }
@@ -44,13 +45,13 @@ static json_t *record_new(const struct psandbox *s)
 void psandbox_write_record(struct psandbox *s)
 {
     const struct supervisor_start *start = s->base.start;
-    const char *status = s->stop ? s->status : s->paused ? "paused" : "running";
+    const char *status = s->base.stop ? s->status : s->paused ? "paused" : "running";
     int64_t since_s = (clock_mono_ms() - s->used_ms) / 1000;
     struct err e = ERR_INIT;
 
     json_object_set_new(s->record, "status", json_string(status));
     json_object_set_new(s->record, "lastUsedAt", json_integer(clock_unix_s() - since_s));
-    if (s->stop) {
+    if (s->base.stop) {
         json_object_set_new(s->record, "endedAt", json_integer(clock_unix_s()));
         json_object_set_new(s->record, "reason", json_from_bytes(s->reason, strlen(s->reason)));
     }
@@ -101,7 +102,7 @@ int psandbox_start(struct psandbox *s, struct err *e)
     disk_watch_begin(&s->base.disk, &s->base.channel.loop, &s->sandbox, &before);
     s->record = record_new(s);
     psandbox_write_record(s);
-    s->unread = true;
+    s->base.unread = true;
     log_info("sandbox %s runs: %s", start->container_id, s->language ? s->language : "an image");
     return 0;
 }
@@ -119,7 +120,7 @@ void psandbox_pause(struct psandbox *s)
     if (s->base.engine->ops->pause(s->base.engine, true, &e) < 0) {
         log_warn("cannot pause sandbox %s: %s", s->base.start->container_id, e.text);
         s->cannot_pause = true;
-        s->unread = true; /* its end is noticed now, if that is why */
+        s->base.unread = true; /* its end is noticed now, if that is why */
         return;
     }
     s->paused = true;
@@ -143,7 +144,7 @@ int psandbox_send(struct psandbox *s, const struct engine_command *command, uint
 {
     if (psandbox_unpause(s, e) < 0)
         return -1;
-    s->unread = true;
+    s->base.unread = true;
     if (s->base.engine->ops->exec(s->base.engine, command, out_id, e) == 0)
         return 0;
     return e->kind == ERR_LOST ? lose(s, e) : -1;
@@ -153,7 +154,7 @@ void psandbox_kill_command(struct psandbox *s, uint32_t id)
 {
     struct err e = ERR_INIT;
 
-    s->unread = true;
+    s->base.unread = true;
     if (s->base.engine->ops->kill(s->base.engine, id, &e) < 0)
         log_debug("sandbox %s: %s", s->base.start->container_id,
                   e.text); /* its end is noticed anyway */

@@ -6,17 +6,13 @@
 
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
-#include "common/base/privsep.h"
 #include "common/records/run_result.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/state/quota.h"
 #include "common/sandbox/state/trim.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #define SMALL_STEPS 256 /* directory entries that are listed at once */
 #define LISTING_MAX                                                                                \
@@ -35,13 +31,13 @@ static _Noreturn void listing_child(const struct psandbox *s, const struct psand
                                     bool before, int fd)
 {
     AUTO_BUF struct buf text = BUF_INIT(LISTING_MAX);
-    struct header h = {.over = call->over};
+    struct header h = {.over = call->run.over};
     struct err e = ERR_INIT;
 
     if (before)
         retention_notice_before(&s->sandbox, &h.files, &h.e);
     else
-        trim_after(&s->sandbox, &call->before, false, &h.files, &h.over, &h.e);
+        trim_after(&s->sandbox, &call->run.before, false, &h.files, &h.over, &h.e);
     buf_add(&text, &h, sizeof h);
     for (size_t i = 0; i < h.files.n; i++) {
         const struct snapshot_entry *entry = &h.files.items[i];
@@ -81,15 +77,9 @@ static int listing_read(const struct buf *text, struct snapshot *out, struct err
     return 0;
 }
 
-void psandbox_listing_clear(struct psandbox *s, struct psandbox_call *call)
+void psandbox_listing_clear(struct psandbox_call *call)
 {
-    if (call->listing.pid <= 0)
-        return;
-    kill(call->listing.pid, SIGKILL);
-    waitpid(call->listing.pid, NULL, 0);
-    call->listing.pid = 0;
-    loop_remove(&s->base.channel.loop, &call->listing.watch);
-    auto_close_fd(&call->listing.fd);
+    side_process_end(&call->listing.lister);
     buf_clear(&call->listing.text);
 }
 
@@ -102,15 +92,15 @@ static void listing_on_ready(void *owner, void *item, uint32_t events)
     char *room = buf_reserve(&call->listing.text, 1 << 16);
 
     (void)events;
-    ssize_t n = room ? read(call->listing.fd, room, 1 << 16) : 0;
+    ssize_t n = room ? read(call->listing.lister.fd, room, 1 << 16) : 0;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n > 0) {
         buf_grew(&call->listing.text, (size_t)n);
         return;
     }
-    int result = listing_read(&call->listing.text, &files, &call->over, &e);
-    psandbox_listing_clear(s, call);
+    int result = listing_read(&call->listing.text, &files, &call->run.over, &e);
+    psandbox_listing_clear(call);
     call->listing.done(s, call, result == 0 ? &files : NULL, &e);
 }
 
@@ -118,29 +108,14 @@ static void listing_on_ready(void *owner, void *item, uint32_t events)
 
 static int listing_fork(struct psandbox *s, struct psandbox_call *call, bool before, struct err *e)
 {
-    pid_t parent = getpid();
-    int pair[2];
+    int fd = -1;
+    pid_t pid = side_process_fork(&call->listing.lister, &s->base.channel.loop, listing_on_ready,
+                                  call, &fd, e);
 
-    if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
-        return err_errno(e, "pipe2");
-    AUTO_FD int ours = pair[0];
-    AUTO_FD int theirs = pair[1];
-    if (loop_add(&s->base.channel.loop, &call->listing.watch, ours, EPOLLIN, listing_on_ready, call,
-                 e) < 0)
-        return -1;
-    call->listing.pid = fork();
-    if (call->listing.pid == 0) {
-        privsep_die_with(parent);
-        listing_child(s, call, before, theirs);
-    }
-    if (call->listing.pid < 0) {
-        err_errno(e, "fork");
-        loop_remove(&s->base.channel.loop, &call->listing.watch);
-        return -1;
-    }
-    call->listing.fd = TAKE_FD(ours);
+    if (pid == 0)
+        listing_child(s, call, before, fd);
     call->listing.text = BUF_INIT(LISTING_MAX);
-    return 0;
+    return pid < 0 ? -1 : 0;
 }
 
 void psandbox_list_files(struct psandbox *s, struct psandbox_call *call, bool before,
@@ -149,7 +124,7 @@ void psandbox_list_files(struct psandbox *s, struct psandbox_call *call, bool be
     AUTO_SNAPSHOT struct snapshot files = {0};
     struct err e = ERR_INIT;
 
-    const struct disk_mark then = {call->before.usage, call->before.free};
+    const struct disk_mark then = {call->run.before.usage, call->run.before.free};
     struct err why = ERR_INIT;
     struct usage most;
 

@@ -8,14 +8,11 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/state/trim.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#define EVENTS_AT_ONCE 256 /* of the engine; then the loop has a tick */
-#define DISK_TRIES     10  /* counts in a row that were too much, while commands are killed */
+#define DISK_TRIES 10 /* counts in a row that were too much, while commands are killed */
 
 /* ---- the channel ---- */
 
@@ -33,26 +30,13 @@ static bool on_lost(void *owner)
     struct psandbox *s = owner;
 
     s->orphan = deadline_in_ms(PSANDBOX_ORPHAN_MS);
-    return !s->ending && !s->stop;
+    return !s->ending && !s->base.stop;
 }
 
-static json_t *adopt_head(const void *owner)
+static json_t *runs(const void *owner)
 {
-    const struct psandbox *s = owner;
-    const struct supervisor_start *start = s->base.start;
-
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:o}", "op", op_name(OP_ADOPT_PSANDBOX),
-                     "runId", start->container_id, "tenant", s->tenant, "conversationId",
-                     s->conversation, "language", s->language ? s->language : "", "session",
-                     s->keeps_variables, "network", wire_network(start->head) != NETWORK_NONE,
-                     "runs", psandbox_runs_new(s, NULL));
+    return psandbox_runs_new(owner, NULL);
 }
-
-static const struct channel_ops channel_ops = {
-    .handlers = {{"hand", psandbox_take_call, true}, {"end", on_end, false}},
-    .on_lost = on_lost,
-    .adopt_head = adopt_head,
-};
 
 /* ---- waiters ---- */
 
@@ -60,7 +44,7 @@ static void on_body(struct psandbox *s, struct psandbox_call *call)
 {
     struct err e = ERR_INIT;
 
-    if (s->stop) /* it gets the same answer as all */
+    if (s->base.stop) /* it gets the same answer as all */
         return;
     if (psandbox_read_body(s, call, &e) < 0)
         psandbox_refuse(s, call, &e);
@@ -118,8 +102,8 @@ static void on_output(struct psandbox *s, uint32_t id, enum engine_stream stream
         return;
     if (call->kind == PSANDBOX_EXEC)
         run_capture_add(&call->capture, stream, ev->data, ev->len);
-    if (!awaited_run_output(&call->awaited, stream, ev->data, ev->len))
-        psandbox_kill(s, call, PSANDBOX_TOO_MUCH);
+    if (!awaited_run_output(&call->run, stream, ev->data, ev->len))
+        psandbox_kill(s, call, KILLED_BY_OUTPUT);
 }
 
 static void on_ended(struct psandbox *s, const struct engine_event *ev)
@@ -139,8 +123,10 @@ static void on_ended(struct psandbox *s, const struct engine_event *ev)
         psandbox_command_ended(s, call, &o);
 }
 
-static void on_engine_event(struct psandbox *s, const struct engine_event *ev)
+static bool on_event(void *owner, const struct engine_event *ev)
 {
+    struct psandbox *s = owner;
+
     if (ev->kind == ENGINE_EVENT_OUT)
         on_output(s, ev->id, ENGINE_STDOUT, ev);
     else if (ev->kind == ENGINE_EVENT_ERR)
@@ -149,23 +135,12 @@ static void on_engine_event(struct psandbox *s, const struct engine_event *ev)
         psandbox_on_control(s, ev->data, ev->len);
     else if (ev->kind == ENGINE_EVENT_ENDED || ev->kind == ENGINE_EVENT_FAILED)
         on_ended(s, ev);
+    return !s->base.stop;
 }
 
-static void on_engine(struct psandbox *s)
+static void on_gone(void *owner, const struct err *e)
 {
-    struct err e = ERR_INIT;
-
-    s->unread = true;
-    for (int i = 0; i < EVENTS_AT_ONCE && s->unread && !s->stop; i++) {
-        struct engine_event ev;
-
-        if (s->base.engine->ops->read(s->base.engine, &ev, &e) < 0) {
-            psandbox_stop(s, "lost", e.text);
-            return;
-        }
-        s->unread = ev.kind != ENGINE_EVENT_NOTHING;
-        on_engine_event(s, &ev);
-    }
+    psandbox_stop(owner, "lost", e->text);
 }
 
 /* ---- what is due ---- */
@@ -184,10 +159,10 @@ static struct deadline tend_calls(struct psandbox *s)
 
         if (call->phase != PSANDBOX_RUNNING)
             continue;
-        if (deadline_passed(call->end) && call->killed != PSANDBOX_NOT_KILLED)
+        if (deadline_passed(call->end) && call->run.killed != NOT_KILLED)
             psandbox_stop(s, "lost", "its container does not answer any more");
         else if (deadline_passed(call->end))
-            psandbox_kill(s, call, PSANDBOX_TIMED_OUT);
+            psandbox_kill(s, call, KILLED_BY_TIME);
         next = deadline_min(next, call->end);
     }
     return next;
@@ -237,21 +212,21 @@ static struct deadline tend_disk(struct psandbox *s)
     struct disk_watch *w = &s->base.disk;
     bool settles = false; /* the end of a killed call removes files */
 
-    if (s->paused || s->stop)
+    if (s->paused || s->base.stop)
         return DEADLINE_NEVER;
     struct deadline next = disk_watch_tick(w);
-    if (w->over.kind == ERR_NONE && !w->count && w->pid == 0)
+    if (w->over.kind == ERR_NONE && !w->count && w->counter.pid == 0)
         s->disk_tries = 0;
     if (w->over.kind == ERR_NONE)
         return next;
     for (size_t i = 0; i < s->n_calls; i++) {
         struct psandbox_call *call = s->calls[i];
 
-        if (call->phase == PSANDBOX_RUNNING && call->killed == PSANDBOX_NOT_KILLED) {
-            call->over = w->over;
-            psandbox_kill(s, call, PSANDBOX_DISK);
+        if (call->phase == PSANDBOX_RUNNING && call->run.killed == NOT_KILLED) {
+            call->run.over = w->over;
+            psandbox_kill(s, call, KILLED_BY_DISK);
         }
-        settles |= call->over.kind != ERR_NONE;
+        settles |= call->run.over.kind != ERR_NONE;
     }
     if (!settles || ++s->disk_tries == DISK_TRIES)
         psandbox_stop(s, "closed", w->over.text);
@@ -260,41 +235,33 @@ static struct deadline tend_disk(struct psandbox *s)
     return next;
 }
 
-static bool psandbox_tick(void *ctx)
+static struct deadline tend(void *owner)
 {
-    struct psandbox *s = ctx;
+    struct psandbox *s = owner;
 
-    channel_dispatch(&s->base.channel);
     for (size_t i = 0; i < s->n_calls; i++)
-        awaited_run_tend(&s->calls[i]->awaited);
+        awaited_run_tend(&s->calls[i]->run);
     struct deadline next = waiters_tend(&s->base.waiters);
+
     reap_waiters(s); /* which may leave the interpreter to the next cell, and the sandbox idle */
-    if (s->record && !s->stop) {
-        psandbox_cell_next(s);
-        next = deadline_min(next, deadline_min(tend_calls(s), tend_life(s)));
-        next = deadline_min(next, tend_disk(s));
-    }
-    channel_ring_at(&s->base.channel, next);
-    return !s->stop;
+    if (!s->record || s->base.stop)
+        return next;
+    psandbox_cell_next(s);
+    next = deadline_min(next, deadline_min(tend_calls(s), tend_life(s)));
+    return deadline_min(next, tend_disk(s));
 }
+
+static const struct container_ops psandbox_ops = {
+    .channel = {.handlers = {{"hand", psandbox_take_call, true}, {"end", on_end, false}},
+                .on_lost = on_lost,
+                .runs = runs},
+    .on_waiter = on_waiter,
+    .tend = tend,
+    .on_event = on_event,
+    .on_gone = on_gone,
+};
 
 /* ---- from start to end ---- */
-
-static void serve(struct psandbox *s)
-{
-    const struct engine_ops *ops = s->base.engine->ops;
-
-    while (psandbox_tick(s)) {
-        struct pollfd p[2] = {
-            {.fd = s->base.channel.loop.fd, .events = POLLIN},
-            {.fd = ops->fd(s->base.engine), .events = ops->waits(s->base.engine)}};
-
-        if (poll(p, 2, s->unread ? 0 : -1) < 0 && errno != EINTR)
-            psandbox_stop(s, "lost", "its process cannot go on");
-        if (p[1].revents || s->unread)
-            on_engine(s);
-    }
-}
 
 /* Answers the calls that its end cuts off. */
 static void answer_rest(struct psandbox *s, const struct err *problem)
@@ -344,7 +311,7 @@ static void psandbox_end(struct psandbox *s, const struct err *problem)
         write_end(s);
     channel_send(&s->base.channel, json_pack("{s:s}", "is", "ended"));
     answer_rest(s, problem);
-    s->base.engine->ops->finish(s->base.engine);
+    container_finish(&s->base);
     psandbox_trim(s);
     disk_watch_end(&s->base.disk);
     sandbox_close(&s->sandbox); /* before the answer: its caller may delete the conversation next */
@@ -352,7 +319,7 @@ static void psandbox_end(struct psandbox *s, const struct err *problem)
     answer_rest(s, problem);
     if (s->record)
         psandbox_answer_all(s, PSANDBOX_CLOSE, wire_result_new(psandbox_row_new(s)));
-    waiters_drain(&s->base.waiters, psandbox_tick);
+    container_drain(&s->base);
     output_ring_free(s->log);
     json_decref(s->record);
     buf_clear(&s->session.control);
@@ -380,7 +347,7 @@ void psandbox_main(const struct supervisor_start *start)
         .total_ms = wanted_ms(start, "totalMs", config->limits.persistent.total_ms),
         .orphan = DEADLINE_NEVER};
 
-    if (!container_open(&s.base, start, &s, &channel_ops, on_waiter, psandbox_tick))
+    if (!container_open(&s.base, start, &psandbox_ops))
         return;
     s.log = output_ring_new(OUTPUT_RING_KEEP);
     json_auto_t *first = json_pack("{s:O}", "head", start->head);
@@ -392,7 +359,8 @@ void psandbox_main(const struct supervisor_start *start)
         json_object_del(row, "lastUsedAt");
         json_object_del(row, "session");
         psandbox_answer_all(&s, PSANDBOX_CREATE, wire_result_new(row));
-        serve(&s);
+        while (!s.base.stop)
+            container_turn(&s.base, DEADLINE_NEVER);
     } else {
         container_log_failure(&s.base, "sandbox", start->container_id, &e);
     }

@@ -19,15 +19,6 @@ enum psandbox_phase {
     PSANDBOX_AFTER,   /* the files after it are listed */
 };
 
-enum psandbox_killed {
-    PSANDBOX_NOT_KILLED,
-    PSANDBOX_CANCELLED,
-    PSANDBOX_TIMED_OUT,
-    PSANDBOX_TOO_MUCH, /* output */
-    PSANDBOX_DISK,     /* its files, or what it holds */
-    PSANDBOX_BROKEN,   /* the interpreter's control channel */
-};
-
 struct psandbox;
 struct psandbox_call;
 
@@ -38,26 +29,17 @@ typedef void psandbox_listed(struct psandbox *s, struct psandbox_call *call, str
 struct psandbox_call {
     enum psandbox_kind kind;
     enum psandbox_phase phase;
-    struct waiter *waiter;      /* NULL: it has left */
-    json_t *head, *body;        /* body NULL: still to come */
-    struct run_request request; /* into them */
-    struct awaited_run awaited; /* of what it runs; begins when the body is there */
-    int lock_fd;                /* of that run's id; -1: none */
+    struct waiter *waiter;  /* NULL: it has left */
+    struct awaited_run run; /* what it runs; begins when the body is there */
     int64_t came_ms;
-    enum psandbox_killed killed;
     uint32_t id;         /* of the command that runs; 0: none, as for a cell */
     size_t at;           /* index of that command */
     struct deadline end; /* of all its commands; once killed, of the container's time to obey */
     int64_t began_us;    /* of that command, or the cell */
-    struct run_capture capture;    /* of that command */
-    json_t *results;               /* rows of commands; fields that a cell's result has besides */
-    struct engine_outcome outcome; /* of a cell that is over, or of the last command */
-    struct snapshot before;
-    struct err over; /* what its files had too much of, and what was removed; ERR_NONE: nothing */
+    struct run_capture capture; /* of that command */
+    json_t *results;            /* rows of commands; fields that a cell's result has besides */
     struct {
-        pid_t pid; /* 0: none */
-        int fd;
-        struct loop_watch watch;
+        struct side_process lister;
         struct buf text;
         psandbox_listed *done;
     } listing; /* psandbox_listing.c */
@@ -73,7 +55,7 @@ struct psandbox_session {
 };
 
 struct psandbox {
-    struct container base;
+    struct container base;             /* first; it stops: it ends now */
     const char *tenant, *conversation; /* into the head, as the next */
     const char *language;              /* NULL: an image */
     bool keeps_variables;              /* for cells */
@@ -90,10 +72,8 @@ struct psandbox {
     struct deadline orphan; /* when it ends without a main process */
     bool paused, cannot_pause;
     int disk_tries;     /* counts of the disk in a row that were too much */
-    bool unread;        /* the engine may have more to report */
     bool ending;        /* the server stops: it ends when nothing runs */
-    bool stop;          /* it ends now, */
-    const char *status; /* with this status ("closed", "expired", "lost") and */
+    const char *status; /* when it stops: "closed", "expired", "lost", and */
     char reason[sizeof((struct err *)0)->text];
 };
 
@@ -117,13 +97,13 @@ void psandbox_pause(struct psandbox *s);
 
 /*
  * psandbox_listing.c: lists the sandbox's files without stopping the loop: what takes long is done
- * in a child process. before: also checks the quota; else call->over may be set, and files removed.
- * Calls done once, at once or from the loop.
+ * in a child process. before: also checks the quota; else the run's over may be set, and files
+ * removed. Calls done once, at once or from the loop.
  */
 void psandbox_list_files(struct psandbox *s, struct psandbox_call *call, bool before,
                          psandbox_listed *done);
 /* Ends the child, if there is one. */
-void psandbox_listing_clear(struct psandbox *s, struct psandbox_call *call);
+void psandbox_listing_clear(struct psandbox_call *call);
 
 /* psandbox_calls.c: calls, from the connection to the answer. */
 
@@ -151,10 +131,8 @@ json_t *psandbox_runs_new(const struct psandbox *s, const struct psandbox_call *
 /* How many calls run something or are queued to. */
 size_t psandbox_busy(const struct psandbox *s);
 /* Ends what runs for it; it is answered when that has ended. */
-void psandbox_kill(struct psandbox *s, struct psandbox_call *call, enum psandbox_killed why);
-/* The outcome, corrected by why the call was killed. */
-struct engine_outcome psandbox_outcome(const struct psandbox_call *call,
-                                       const struct engine_outcome *o);
+void psandbox_kill(struct psandbox *s, struct psandbox_call *call, enum run_killed why);
+
 /* psandbox_commands.c */
 
 /* Runs the commands of a call whose body is there. */

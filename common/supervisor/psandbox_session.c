@@ -4,6 +4,7 @@
 
 #include "common/supervisor/psandbox_self.h"
 
+#include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/records/run_result.h"
 #include "common/rpc/json.h"
@@ -46,7 +47,7 @@ static void describe_loss(const struct psandbox *s, const struct psandbox_call *
 {
     if (lost)
         buf_addf(out, "%s: its variables are lost. The next call begins anew; " FILES_REMAIN,
-                 call->killed == PSANDBOX_TIMED_OUT ? "The time limit ended the interpreter"
+                 call->run.killed == KILLED_BY_TIME ? "The time limit ended the interpreter"
                                                     : "The interpreter ended");
     else if (*s->session.lost)
         buf_addf(
@@ -84,12 +85,8 @@ static void cell_conclude(struct psandbox *s, struct psandbox_call *call, struct
         psandbox_refuse(s, call, problem);
         return;
     }
-    if (call->over.kind != ERR_NONE && call->killed != PSANDBOX_CANCELLED)
-        call->outcome.end = ENGINE_DISK_LIMIT;
-    json_t *result = run_result_new(&call->awaited.story, &call->outcome, &call->before, files);
+    json_t *result = awaited_run_result(&call->run, files);
     json_object_update(result, call->results);
-    retention_notice_over(result, &call->over);
-    retention_notice_after(&s->sandbox, files, result);
     psandbox_answer(s, call, wire_result_new(result));
     psandbox_write_record(s);
 }
@@ -98,9 +95,9 @@ static void cell_ended(struct psandbox *s, struct psandbox_call *call,
                        const struct engine_outcome *o, bool lost)
 {
     call->phase = PSANDBOX_AFTER;
-    call->outcome = psandbox_outcome(call, o);
+    awaited_run_set_outcome(&call->run, o);
     call->results = session_fields(s, call, lost);
-    if ((call->waiter || call->awaited.keep == KEEP_DONE) && call->killed != PSANDBOX_CANCELLED)
+    if ((call->waiter || call->run.keep == KEEP_DONE) && call->run.killed != KILLED_BY_CANCEL)
         s->session.lost[0] = '\0'; /* the answer says it */
     else if (lost)
         note_unheard(s);
@@ -143,7 +140,7 @@ static void note_end(struct psandbox *s, const struct engine_outcome *o)
 static int interpreter_start(struct psandbox *s, struct err *e)
 {
     static const struct run_request plain = {0};
-    AUTO_CONTAINER_ENV struct container_env env = container_env_new(&plain, &s->sandbox, NULL);
+    AUTO_REQUEST_ENV struct request_env env = request_env_new(&plain, &s->sandbox, NULL);
     size_t n_argv = 0;
     const char *const *argv = argv_of(s->language);
 
@@ -198,7 +195,7 @@ static void on_record(struct psandbox *s, const char *text, size_t len)
         .ended_us = clock_mono_us(),
     };
     /* If it was killed in the moment when it was done, its end is about to come. */
-    if (cell->killed == PSANDBOX_NOT_KILLED)
+    if (cell->run.killed == NOT_KILLED)
         cell_ended(s, cell, &o, false);
 }
 
@@ -225,7 +222,7 @@ void psandbox_on_control(struct psandbox *s, const char *data, size_t len)
         return;
     buf_reset(b);
     if (cell_running(s))
-        psandbox_kill(s, s->session.cell, PSANDBOX_BROKEN);
+        psandbox_kill(s, s->session.cell, KILLED_BY_CONTROL);
     else
         psandbox_kill_command(s, s->session.id);
 }
@@ -235,12 +232,12 @@ void psandbox_on_control(struct psandbox *s, const char *data, size_t len)
 static int send_cell(struct psandbox *s, const struct psandbox_call *call, struct err *e)
 {
     AUTO_BUF struct buf record = BUF_INIT(CELL_MAX);
-    json_auto_t *cell = json_pack("{s:o}", "code",
-                                  json_stringn(call->request.code.data, call->request.code.len));
+    json_auto_t *cell = json_pack(
+        "{s:o}", "code", json_stringn(call->run.request.code.data, call->run.request.code.len));
 
     if (wire_frame(cell, &record, e) < 0)
         return -1;
-    s->unread = true;
+    s->base.unread = true;
     return s->base.engine->ops->control(s->base.engine, s->session.id, record.data, record.len, e);
 }
 
@@ -258,7 +255,7 @@ void psandbox_cell_next(struct psandbox *s)
 {
     for (;;) { /* a cell may be refused at once: then it is the next one's turn */
         for (size_t i = 0; i < s->n_calls && !s->session.cell; i++)
-            if (s->calls[i]->kind == PSANDBOX_SESSION && s->calls[i]->body)
+            if (s->calls[i]->kind == PSANDBOX_SESSION && s->calls[i]->run.body)
                 s->session.cell = s->calls[i];
         struct psandbox_call *cell = s->session.cell;
         if (!cell || cell->phase != PSANDBOX_QUEUED)
@@ -270,13 +267,13 @@ void psandbox_cell_next(struct psandbox *s)
 
 void psandbox_cell_check(struct psandbox *s, struct psandbox_call *call)
 {
-    const struct run_request *r = &call->request;
-    enum network_tier network = wire_network(call->head);
+    const struct run_request *r = &call->run.request;
+    enum network_tier network = wire_network(call->run.head);
     struct err e = ERR_INIT;
 
     if (network != wire_network(s->base.start->head))
         err_set(&e, ERR_INVALID,
-                "network: this session was begun %s it; say so again, or reset_session first",
+                "network: this session was begun %s it; say so again, or reset it first",
                 network == NETWORK_NONE ? "with" : "without");
     else if (!s->keeps_variables || r->input.len > 0 || r->n_args > 0 || r->n_env > 0)
         err_set(&e, ERR_INVALID,

@@ -27,6 +27,7 @@
 struct supervisor_start {
     const struct broker_config *config;
     const struct sandbox_root *root;
+    bool psandbox;                      /* what it is forked to be: else a run's supervisor */
     const struct engine_runner *runner; /* NULL: head names an image, which is allowed */
     const char *version;                /* of the engine's API; "" unknown */
     char container_id[RUN_ID_LEN + 1];  /* its lock and label; also the id of its first run, or of a

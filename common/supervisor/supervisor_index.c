@@ -25,10 +25,15 @@ static int check_packages(const struct index_ecosystem *eco, const struct run_re
     return 0;
 }
 
+const char *supervisor_index_url(const struct supervisor *s)
+{
+    return s->run.source ? s->run.source->url : NULL;
+}
+
 int supervisor_check_index(struct supervisor *s, struct err *e)
 {
     const struct supervisor_start *start = s->base.start;
-    const struct run_request *r = &s->run.request;
+    const struct run_request *r = &s->run.awaited.request;
     const struct index_ecosystem *eco = index_ecosystem_of(r->language);
 
     if (!r->index)
@@ -107,9 +112,9 @@ void supervisor_add_installed(const struct supervisor *s, json_t *result)
     json_auto_t *report = json_parse(json_string_value(text), json_string_length(text), 8, &e);
     json_t *reason = json_object_get(report, "reason");
     json_object_set_new(result, "installed", copy_installed(json_object_get(report, "installed")));
-    if (s->run.over.kind != ERR_NONE) { /* it is removed again */
+    if (s->run.awaited.over.kind != ERR_NONE) { /* it is removed again */
         json_object_set_new(result, "installed", json_array());
-        json_object_set_new(result, "reason", json_string(s->run.over.text));
+        json_object_set_new(result, "reason", json_string(s->run.awaited.over.text));
     } else if (json_is_string(reason)) {
         json_object_set(result, "reason", reason);
     }

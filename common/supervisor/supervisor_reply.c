@@ -7,16 +7,11 @@
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 
-#include <string.h>
-
-bool supervisor_take_output(void *ctx, enum engine_stream stream, const char *data, size_t len)
+void supervisor_kill(struct supervisor *s, enum run_killed why)
 {
-    struct supervisor *s = ctx;
-    struct channel *c = &s->base.channel;
-    bool good = awaited_run_output(&s->run.awaited, stream, data, len);
-
-    channel_ring_at(c, deadline_min(c->alarm, s->base.waiters.output_at));
-    return good;
+    if (s->run.awaited.killed == NOT_KILLED)
+        s->run.awaited.killed = why;
+    s->base.stop = true;
 }
 
 struct deadline supervisor_tend_waiters(struct supervisor *s)
@@ -33,23 +28,13 @@ void supervisor_on_waiter(void *owner, void *item, uint32_t events)
     struct waiter *r = item;
     enum waiter_event event = waiter_on_event(r, events);
 
-    if (r->kind != WAITER_CALLER || r->answered || s->run.cancelled)
+    if (r->kind != WAITER_CALLER || r->answered || s->run.awaited.killed == KILLED_BY_CANCEL)
         return;
     if (event == WAITER_CANCELS ||
         (event == WAITER_LEFT && s->run.awaited.options.cancel_on_disconnect))
-        s->run.cancelled = s->stop = true;
+        supervisor_kill(s, KILLED_BY_CANCEL);
     else if (event == WAITER_LEFT) /* without a cancel: the result may be asked for later */
         awaited_run_keep(&s->run.awaited);
-}
-
-/* The main process finds the run by its id; that it is this tenant's is checked here too. */
-static bool is_ours(const struct supervisor *s, const json_t *head)
-{
-    const char *tenant = json_get_string(head, "tenant");
-    const char *run_id = json_get_string(head, "runId");
-
-    return s->run.claimed && tenant && run_id && strcmp(tenant, s->run.request.tenant) == 0 &&
-           strcmp(run_id, s->run.awaited.id) == 0;
 }
 
 void supervisor_add_poll(void *owner, const json_t *message, int take_connection)
@@ -58,14 +43,14 @@ void supervisor_add_poll(void *owner, const json_t *message, int take_connection
     const json_t *head = json_object_get(message, "head");
     struct err e = ERR_INIT;
 
-    if (!is_ours(s, head)) {
+    if (!awaited_run_is(&s->run.awaited, head)) {
         err_set(&e, ERR_NOT_FOUND, "%s", WIRE_NO_SUCH_RUN);
         waiter_refuse(take_connection, &e);
         return;
     }
     awaited_run_add_poll(&s->run.awaited, head, take_connection);
     if (!s->run.awaited.reply && op_of(head) == OP_CANCEL_RUN)
-        s->run.cancelled = s->stop = true;
+        supervisor_kill(s, KILLED_BY_CANCEL);
 }
 
 void supervisor_tell_end(const struct supervisor *s)

@@ -9,12 +9,10 @@
 #include "common/rpc/json.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #define WORD_MAX      1024 /* bytes of a message that is no body */
 #define BUSY_RETRY_MS 1000
-#define DRAIN_MS      (3 * WAITER_TIMEOUT_MS)
 
 #define OUTPUT_MS    50     /* the shortest time between two batches of output */
 #define BATCH_BYTES  65536u /* of output, at one tick for one waiter */
@@ -90,19 +88,6 @@ void waiters_clear(struct waiters *ws)
 {
     while (ws->n > 0)
         waiter_free(ws->items[--ws->n]);
-}
-
-void waiters_drain(struct waiters *ws, bool (*tick)(void *owner))
-{
-    struct deadline end = deadline_in_ms(DRAIN_MS);
-    struct pollfd p = {.fd = ws->loop->fd, .events = POLLIN};
-
-    tick(ws->loop->owner);
-    while (ws->n > 0 && !deadline_passed(end)) {
-        poll(&p, 1, deadline_poll_ms(end));
-        tick(ws->loop->owner);
-    }
-    waiters_clear(ws);
 }
 
 /* ---- to its peer ---- */

@@ -69,9 +69,6 @@ struct deadline waiters_tend(struct waiters *ws);
 void waiters_reap(struct waiters *ws);
 /* Closes and frees all. */
 void waiters_clear(struct waiters *ws);
-/* Calls tick with the loop's owner until each waiter has taken its answer or is dropped, then
- * clears them. */
-void waiters_drain(struct waiters *ws, bool (*tick)(void *owner));
 
 /* Sends a message; what is not taken at once is queued. Does nothing for a waiter that is closed or
  * answered. */

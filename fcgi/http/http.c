@@ -6,6 +6,7 @@
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/parse.h"
 #include "common/mcp/events/listen.h"
 #include "common/mcp/session/session.h"
 #include "common/protocol/client_call.h"
@@ -21,15 +22,21 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
 
 #define ALLOW         "Allow: POST, DELETE, OPTIONS\r\n"
-#define HEALTH        "/healthz"
+#define HEALTH        "healthz"
+#define READY         "readyz"
+#define HEALTH_MS     20000 /* for the broker's answer */
 #define PLACE_MCP     "mcp" /* values of SANDCGI_PLACE */
 #define PLACE_HEALTH  "health"
+#define PLACE_READY   "ready"
 #define PLACE_UPLOAD  "upload"
 #define PLACE_ARCHIVE "archive"
+#define PLACE_FILE    "file"
+#define CGI_CHUNK     65536
 #define CHUNK_MAX     (1 << 20) /* libfcgi takes lengths as int */
 #define IO_TIMEOUT_S  30        /* for a web server that stalls in the middle of a record */
 
@@ -41,7 +48,7 @@ static void answer_from_mcp(const struct mcp_answer *from, struct http_answer *a
     a->what = from->method ? from->method : "-";
     a->detail = from->detail ? from->detail : "";
     memcpy(a->session, from->session, sizeof a->session);
-    memcpy(a->trace, from->trace, sizeof a->trace);
+    a->error = from->error;
 }
 
 static void serve_post(const struct app *app, const struct mcp_server *server,
@@ -62,11 +69,14 @@ static void serve_post(const struct app *app, const struct mcp_server *server,
     }
     origin.out = &stream->out;
     origin.takes_text = true;
+    if (r->accept && strcasestr(r->accept, "text/event-stream"))
+        client_while_waiting(http_stream_keep_alive, stream);
     a->status = 200; /* of an event stream, if one begins */
     if (message)
         mcp_handle(server, &origin, message, &answer);
     else
         mcp_parse_failed(server, &e, &answer);
+    client_while_waiting(NULL, NULL);
     /* Clients of another server read errors only from an answer with 200. */
     if (answer.status == 400 && server->error_style && server->error_style->always_200)
         answer.status = 200;
@@ -118,33 +128,61 @@ static void serve_mcp(const struct app *app, struct http_request *r, struct http
         http_refuse(a, 405, ALLOW, "Use POST");
 }
 
-/* Healthy: the broker answers. Unauthenticated, so it tells nothing else. */
-static void serve_health(const struct app *app, struct http_request *r, struct http_answer *a)
+/* Alive: the broker answers. Ready: programs can run. Unauthenticated, so neither tells more. */
+static void serve_health(const struct app *app, struct http_request *r,
+                         int (*ask)(const struct broker_client *, struct err *),
+                         struct http_answer *a)
 {
     const struct broker_client broker = {
-        .path = app->settings->broker, .cancel_fd = -1, .leave_fd = -1};
+        .path = app->settings->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = HEALTH_MS};
     struct err e = ERR_INIT;
 
-    a->what = "healthz";
+    a->what = ask == broker_ping ? HEALTH : READY;
     if (http_guard_front(app, r, a) < 0)
         return;
-    bool ok = broker_ping(&broker, &e) == 0;
+    bool ok = ask(&broker, &e) == 0;
     a->status = ok ? 200 : 503;
     a->quiet = ok;
+    a->error = ok ? NULL : err_kind_name(e.kind);
     a->body = json_pack("{s:s}", "status", ok ? "ok" : "unavailable");
+}
+
+static bool ends_in(const char *path, size_t len, const char *end)
+{
+    size_t n = strlen(end);
+
+    return len >= n && memcmp(path + len - n, end, n) == 0;
+}
+
+/* The first of these in a path says what it is: behind it anything may stand. */
+static const struct {
+    const char *folder, *place;
+} folders[] = {{"/uploads/", PLACE_UPLOAD}, {"/archives/", PLACE_ARCHIVE}, {"/files/", PLACE_FILE}};
+
+static const char *place_of_path(const char *path, size_t len)
+{
+    const char *place = NULL, *first = path + len;
+
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+        const char *at = memmem(path, len, folders[i].folder, strlen(folders[i].folder));
+        if (at && at < first) {
+            first = at;
+            place = folders[i].place;
+        }
+    }
+    if (place)
+        return place;
+    if (ends_in(path, len, "/" HEALTH))
+        return PLACE_HEALTH;
+    return ends_in(path, len, "/" READY) ? PLACE_READY : PLACE_MCP;
 }
 
 /* Behind our nginx its location decides: it reads a path such as /archives/../mcp differently. */
 static const char *place_of(const struct app *app, const struct http_request *r)
 {
-    size_t len = r->uri ? strcspn(r->uri, "?") : 0;
-
     if (app->settings->auth == SETTINGS_AUTH_NGINX)
         return r->place ? r->place : PLACE_MCP;
-    if (len >= sizeof HEALTH - 1 &&
-        memcmp(r->uri + len - (sizeof HEALTH - 1), HEALTH, sizeof HEALTH - 1) == 0)
-        return PLACE_HEALTH;
-    return http_upload_is(r) ? PLACE_UPLOAD : http_archive_is(r) ? PLACE_ARCHIVE : PLACE_MCP;
+    return r->uri ? place_of_path(r->uri, strcspn(r->uri, "?")) : PLACE_MCP;
 }
 
 /* Answers one request and logs one line about it. */
@@ -157,15 +195,20 @@ static void http_serve(const struct app *app, const struct http_source *source)
 
     http_stream_init(&stream, source, &a);
     http_request_read(source, &r);
+    http_request_note(&r);
     const char *place = place_of(app, &r);
     if (r.check)
         http_check_serve(app, &r, &a);
     else if (strcmp(place, PLACE_HEALTH) == 0)
-        serve_health(app, &r, &a);
+        serve_health(app, &r, broker_ping, &a);
+    else if (strcmp(place, PLACE_READY) == 0)
+        serve_health(app, &r, broker_ready, &a);
     else if (strcmp(place, PLACE_UPLOAD) == 0)
         http_upload_serve(app, &r, &a);
     else if (strcmp(place, PLACE_ARCHIVE) == 0)
         http_archive_serve(app, &r, &a);
+    else if (strcmp(place, PLACE_FILE) == 0)
+        http_file_serve(app, &r, &a);
     else
         serve_mcp(app, &r, &stream, &a);
     if (!stream.started && !a.sent) {
@@ -177,10 +220,7 @@ static void http_serve(const struct app *app, const struct http_source *source)
     http_stream_finish(&stream);
     json_decref(a.body);
     buf_clear(&a.text);
-    log_at(a.quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
-           "%s %s status=%d%s tenant=%s us=%" PRId64 "%s%s", a.what, a.detail, a.status,
-           stream.started ? " stream" : "", r.tenant ? r.tenant : "-", clock_mono_us() - start,
-           a.trace[0] ? " trace=" : "", a.trace);
+    http_request_log(&r, &a, stream.started, clock_mono_us() - start);
     mem_give_back();
 }
 
@@ -194,13 +234,28 @@ static const char *cgi_param(void *ctx, const char *name)
 
 static long cgi_read(void *ctx, char *data, size_t len)
 {
+    uint64_t *taken = ctx;
     ssize_t n;
 
-    (void)ctx;
     do
         n = read(STDIN_FILENO, data, len);
     while (n < 0 && errno == EINTR);
+    *taken += n > 0 ? (uint64_t)n : 0;
     return n;
+}
+
+/* Apache's mod_cgid has one socket for both ways: what is left unread at its end would take the
+ * answer away. */
+static void cgi_read_rest(uint64_t *taken)
+{
+    const char *text = getenv("CONTENT_LENGTH");
+    char chunk[CGI_CHUNK];
+    uint64_t length;
+
+    if (!text || parse_u64(text, 0, UINT64_MAX, &length) < 0)
+        return;
+    while (*taken < length && cgi_read(taken, chunk, sizeof chunk) > 0)
+        ;
 }
 
 static int cgi_write(void *ctx, const char *data, size_t len)
@@ -211,12 +266,25 @@ static int cgi_write(void *ctx, const char *data, size_t len)
     return fdio_write_all(STDOUT_FILENO, data, len, &e);
 }
 
+/* mod_cgid closes one way of its socket behind the body, which is no client that leaves. It ends
+ * the process then. */
+static int cgi_cancel_fd(void)
+{
+    struct stat st;
+
+    return fstat(STDOUT_FILENO, &st) == 0 && S_ISSOCK(st.st_mode) ? -1 : STDOUT_FILENO;
+}
+
 void cgi_serve(const struct app *app)
 {
+    uint64_t taken = 0;
+
     http_serve(app, &(struct http_source){.param = cgi_param,
                                           .read = cgi_read,
                                           .write = cgi_write,
-                                          .cancel_fd = STDOUT_FILENO});
+                                          .ctx = &taken,
+                                          .cancel_fd = cgi_cancel_fd()});
+    cgi_read_rest(&taken);
 }
 
 /* ---- FastCGI ---- */
@@ -234,9 +302,12 @@ static long fastcgi_read(void *ctx, char *data, size_t len)
     return FCGX_GetError(request->in) ? -1 : n;
 }
 
+static uint64_t sent_bytes; /* of the request that this worker serves */
+
 static int fastcgi_write(void *ctx, const char *data, size_t len)
 {
     FCGX_Request *request = ctx;
+    sent_bytes += len;
     while (len > 0) {
         int n = len > CHUNK_MAX ? CHUNK_MAX : (int)len;
         if (FCGX_PutStr(data, n, request->out) != n)
@@ -264,11 +335,13 @@ static void fastcgi_serve_one(const struct app *app, FCGX_Request *request)
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+    sent_bytes = 0;
     http_serve(app, &(struct http_source){.param = fastcgi_param,
                                           .read = fastcgi_read,
                                           .write = fastcgi_write,
                                           .hang_up = fastcgi_hang_up,
                                           .ctx = request,
+                                          .sent = &sent_bytes,
                                           .cancel_fd = fd});
 }
 
@@ -323,10 +396,10 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e)
     if (stop_prepare(&while_waiting, e) < 0)
         return -1;
     client_on_long_call(queue_leave, &queue);
-    while (!stop_requested()) {
+    while (!stop_requested() || calls_are_last(&app->place)) {
         if (queue_join(&queue) < 0)
             return err_errno(e, "epoll");
-        if (epoll_pwait(watch_fd, &event, 1, -1, &while_waiting) < 0)
+        if (!stop_requested() && epoll_pwait(watch_fd, &event, 1, -1, &while_waiting) < 0)
             continue;
         call_begin(&app->place);
         int rc = FCGX_Accept_r(&request);
@@ -335,6 +408,8 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e)
         call_end(&app->place); /* before the connection ends, which others may wait for */
         if (rc == 0)
             FCGX_Finish_r(&request);
+        else if (calls_are_last(&app->place))
+            break; /* the queue is empty */
         else if (on_accept_error(-rc, e) < 0)
             return -1;
     }

@@ -2,6 +2,7 @@
 
 #include "fcgi/http/http_answer.h"
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
@@ -21,6 +22,8 @@ static const struct {
                {201, "Created"},
                {202, "Accepted"},
                {204, "No Content"},
+               {206, "Partial Content"},
+               {304, "Not Modified"},
                {400, "Bad Request"},
                {401, "Unauthorized"},
                {403, "Forbidden"},
@@ -29,8 +32,10 @@ static const struct {
                {406, "Not Acceptable"},
                {409, "Conflict"},
                {410, "Gone"},
+               {412, "Precondition Failed"},
                {413, "Content Too Large"},
                {415, "Unsupported Media Type"},
+               {416, "Range Not Satisfiable"},
                {429, "Too Many Requests"},
                {503, "Service Unavailable"}};
 
@@ -93,6 +98,8 @@ static void add_common(const struct http_answer *a, struct buf *out)
         add_cors(a, out);
     if (a->session[0])
         buf_addf(out, "Mcp-Session-Id: %s\r\n", a->session);
+    if (*log_noted(LOG_TRACE))
+        buf_addf(out, "Traceresponse: %s\r\n", log_noted(LOG_TRACE));
 }
 
 void http_answer_write(const struct http_answer *a, struct buf *out)
@@ -124,6 +131,7 @@ void http_answer_write_stream_head(const struct http_answer *a, struct buf *out)
 
 static void stream_write(struct http_stream *s, const struct buf *text)
 {
+    s->written_ms = clock_mono_ms();
     if (!s->gone && s->source->write(s->source->ctx, text->data, text->len) < 0) {
         log_debug("client left its event stream");
         s->gone = true;
@@ -160,13 +168,14 @@ int http_stream_send(void *ctx, const json_t *message)
     return stored || !s->gone ? 0 : -1;
 }
 
-static void stream_keep_alive(void *ctx)
+void http_stream_keep_alive(void *ctx)
 {
     struct http_stream *s = ctx;
     AUTO_BUF struct buf text = BUF_INIT(HTTP_HEAD_MAX);
 
-    if (!s->started)
+    if (clock_mono_ms() - s->written_ms < SSE_KEEP_ALIVE_MS)
         return;
+    stream_start(s, RETRY_MS, &text);
     sse_add_comment(&text);
     stream_write(s, &text);
 }
@@ -191,9 +200,9 @@ static void stream_hang_up(void *ctx, int retry_ms)
 void http_stream_init(struct http_stream *s, const struct http_source *source,
                       const struct http_answer *head)
 {
-    *s = (struct http_stream){.source = source, .head = head};
+    *s = (struct http_stream){.source = source, .head = head, .written_ms = clock_mono_ms()};
     s->out = (struct mcp_out){.send = http_stream_send,
-                              .keep_alive = stream_keep_alive,
+                              .keep_alive = http_stream_keep_alive,
                               .hang_up = source->hang_up ? stream_hang_up : NULL,
                               .ctx = s};
 }

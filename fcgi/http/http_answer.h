@@ -22,7 +22,8 @@ struct http_source {
     /* Ends the answer, while the request is still being served. NULL: not possible. */
     void (*hang_up)(void *ctx);
     void *ctx;
-    int cancel_fd; /* hangs up when the client leaves; -1: none */
+    const uint64_t *sent; /* bytes of the answer; NULL: not counted */
+    int cancel_fd;        /* hangs up when the client leaves; -1: none */
 };
 
 struct http_answer {
@@ -35,8 +36,9 @@ struct http_answer {
     struct buf text;           /* serialized JSON instead of body; owned */
     bool sent;                 /* it was not JSON and has been sent */
     const char *what, *detail; /* for the log line */
-    char trace[56];            /* for the log line: a traceparent, or "" */
-    bool quiet;                /* a success that occurs all the time: logged at debug only */
+    const char *error; /* for the log line: the kind of a tool's error; NULL: the status says
+                          whether it went well */
+    bool quiet;        /* a success that occurs all the time: logged at debug only */
 };
 
 #define HTTP_ANSWER_INIT                                                                           \
@@ -62,6 +64,7 @@ struct http_stream {
     const struct http_answer *head; /* whose headers the stream begins with */
     bool started;                   /* the head is sent: the answer must be sent on the stream */
     bool gone;                      /* the client has left, or hang_up was called */
+    int64_t written_ms;             /* of the last byte; before it, of the beginning */
 };
 
 /* source and head must outlive it, and it must not move. */
@@ -71,6 +74,11 @@ void http_stream_init(struct http_stream *s, const struct http_source *source,
 /* Sends a message on the stream, which begins now if it has not. It is mcp_out.send;
  * ctx is the struct http_stream. */
 int http_stream_send(void *ctx, const json_t *message);
+
+/* Sends a comment if the client has heard nothing for SSE_KEEP_ALIVE_MS, so that nothing in between
+ * takes the connection for dead. The stream begins with it if it has not. ctx is the struct
+ * http_stream, whose client must take streams. It is mcp_out.keep_alive. */
+void http_stream_keep_alive(void *ctx);
 
 /* Ends the store, if there is one. */
 void http_stream_finish(struct http_stream *s);

@@ -19,8 +19,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define CHUNK          65536
-#define ARCHIVE_FOLDER "/archives/"
+#define CHUNK 65536
 
 static struct broker_client broker_of(const struct app *app)
 {
@@ -28,12 +27,6 @@ static struct broker_client broker_of(const struct app *app)
 }
 
 /* ---- uploads ---- */
-
-bool http_upload_is(const struct http_request *r)
-{
-    AUTO_FREE char *subject = r->uri ? link_subject(r->uri, LINK_UPLOAD) : NULL;
-    return subject != NULL;
-}
 
 static int upload_status(enum err_kind kind)
 {
@@ -204,14 +197,6 @@ void http_check_serve(const struct app *app, struct http_request *r, struct http
 }
 
 /* ---- archives ---- */
-
-bool http_archive_is(const struct http_request *r)
-{
-    size_t len = r->uri ? strcspn(r->uri, "?") : 0;
-
-    return len >= sizeof ARCHIVE_FOLDER - 1 &&
-           memmem(r->uri, len, ARCHIVE_FOLDER, sizeof ARCHIVE_FOLDER - 1);
-}
 
 struct download {
     const struct http_source *source;

@@ -4,7 +4,10 @@
 
 #include "common/base/auto.h"
 #include "common/base/crypto.h"
+#include "common/base/log.h"
+#include "common/base/metrics.h"
 #include "common/base/parse.h"
+#include "common/base/trace.h"
 
 #include <string.h>
 #include <strings.h>
@@ -31,7 +34,15 @@ static const struct {
     {"HTTP_MCP_NAME", offsetof(struct http_request, mcp_name)},
     {"HTTP_MCP_SESSION_ID", offsetof(struct http_request, mcp_session)},
     {"HTTP_LAST_EVENT_ID", offsetof(struct http_request, last_event_id)},
+    {"HTTP_RANGE", offsetof(struct http_request, range)},
+    {"HTTP_IF_RANGE", offsetof(struct http_request, if_range)},
+    {"HTTP_IF_MATCH", offsetof(struct http_request, if_match)},
+    {"HTTP_IF_NONE_MATCH", offsetof(struct http_request, if_none_match)},
+    {"HTTP_IF_MODIFIED_SINCE", offsetof(struct http_request, if_modified_since)},
+    {"HTTP_IF_UNMODIFIED_SINCE", offsetof(struct http_request, if_unmodified_since)},
     {"HTTP_ACCESS_CONTROL_REQUEST_HEADERS", offsetof(struct http_request, asked_headers)},
+    {"REMOTE_ADDR", offsetof(struct http_request, address)},
+    {"HTTP_TRACEPARENT", offsetof(struct http_request, trace)},
     {"SANDCGI_TENANT", offsetof(struct http_request, tenant)},
     {"SANDCGI_SECRET", offsetof(struct http_request, secret)},
     {"SANDCGI_TOOLS", offsetof(struct http_request, tools)},
@@ -95,6 +106,48 @@ struct mcp_origin http_request_origin(struct http_request *r)
                                .param_header = http_request_param_header,
                                .param_ctx = r,
                                .cancel_fd = r->source->cancel_fd};
+}
+
+void http_request_note(const struct http_request *r)
+{
+    log_forget();
+    log_note(LOG_CLIENT, r->address);
+    if (!trace_take(r->trace))
+        trace_begin();
+}
+
+/* Methods, and what else requests are for: a.what, which a client does not choose freely. */
+static void http_count(const struct http_request *r, const char *route, const char *outcome)
+{
+    AUTO_BUF struct buf labels = BUF_INIT(200);
+    uint64_t length = 0;
+
+    metrics_label(&labels, "route", route);
+    if (r->content_length && parse_u64(r->content_length, 0, INT64_MAX, &length) == 0)
+        metrics_add(METRIC_BYTES_RECEIVED, buf_str(&labels), length);
+    if (r->source->sent)
+        metrics_add(METRIC_BYTES_SENT, buf_str(&labels), *r->source->sent);
+    metrics_label(&labels, "outcome", outcome);
+    metrics_add(METRIC_REQUESTS, buf_str(&labels), 1);
+}
+
+void http_request_log(const struct http_request *r, const struct http_answer *a, bool stream,
+                      int64_t us)
+{
+    const char *outcome = a->status >= 500 ? "failed" : a->status >= 400 ? "refused" : "ok";
+
+    if (a->error && a->status < 500)
+        outcome = err_is_refusal(err_kind_parse(a->error)) ? "refused" : "failed";
+    const struct log_field fields[] = {{.name = "status", .number = a->status},
+                                       {.name = "outcome", .text = outcome},
+                                       {.name = "error", .text = a->error ? a->error : ""},
+                                       {.name = "stream", .text = stream ? "yes" : ""},
+                                       {.name = "us", .number = us}};
+    http_count(r, a->what, outcome);
+    log_note(LOG_TENANT, r->tenant);
+    log_with(a->quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, fields, ARRAY_LEN(fields), "%s%s%s",
+             a->what, *a->detail ? " " : "", a->detail);
+    log_forget();
 }
 
 bool http_request_is(const struct http_request *r, const char *method)

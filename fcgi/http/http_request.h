@@ -10,21 +10,30 @@ struct http_request {
     const char *method, *uri, *content_type, *content_length;
     const char *host, *origin, *accept, *authorization;
     const char *mcp_version, *mcp_method, *mcp_name, *mcp_session, *last_event_id;
+    const char *range, *if_range, *if_match, *if_none_match, *if_modified_since;
+    const char *if_unmodified_since;
     const char *asked_headers; /* Access-Control-Request-Headers */
     const char *tenant, *secret;
-    const char *tools;     /* the set of tools at this location; NULL: the setting's */
-    const char *answers;   /* "structured" where programs call; NULL: the setting's */
-    const char *place;     /* what our nginx takes it for: "mcp", "health", "upload", "archive" */
-    const char *network;   /* of mcp_origin; NULL: the setting's */
-    const char *reuse;     /* the same */
-    const char *check;     /* a question of our nginx: "upload" */
-    const char *body_file; /* our nginx has written the body there */
-    const char *calls;     /* most calls of a tenant at once; NULL: its share of all */
-    const char *rate;      /* not NULL: there were too many calls of the tenant in a short time */
-    bool must_free;        /* set by http_guard_room: only a message that ends something has room */
+    const char *address, *trace; /* of the client, as the web server says; its traceparent */
+    const char *tools;           /* the set of tools at this location; NULL: the setting's */
+    const char *answers;         /* "structured" where programs call; NULL: the setting's */
+    const char *place;           /* what the web server takes it for: PLACE_… of http.c */
+    const char *network;         /* of mcp_origin; NULL: the setting's */
+    const char *reuse;           /* the same */
+    const char *check;           /* a question of our nginx: "upload" */
+    const char *body_file;       /* our nginx has written the body there */
+    const char *calls;           /* most calls of a tenant at once; NULL: its share of all */
+    const char *rate; /* not NULL: there were too many calls of the tenant in a short time */
+    bool must_free;   /* set by http_guard_room: only a message that ends something has room */
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out);
+
+/* Notes in the log who calls, and the trace that the client names or else a new one; the line about
+ * the answer, which ends the notes. */
+void http_request_note(const struct http_request *r);
+void http_request_log(const struct http_request *r, const struct http_answer *a, bool stream,
+                      int64_t us);
 
 /* The caller as MCP sees it; r must outlive it. out and takes_text are left to the worker. */
 struct mcp_origin http_request_origin(struct http_request *r);
@@ -67,7 +76,6 @@ int http_read_body(const struct http_request *r, uint64_t max, struct buf *body,
 
 /* PUT /uploads/<ticket>: the body becomes a file of the ticket's conversation. The file that our
  * nginx has written (SANDCGI_BODY_FILE) is moved; other bodies are streamed to a staging file. */
-bool http_upload_is(const struct http_request *r);
 void http_upload_serve(const struct app *app, struct http_request *r, struct http_answer *a);
 
 /* auth_request of our nginx for uploads: 204 for a valid link, with its tenant's number as
@@ -77,5 +85,9 @@ void http_check_serve(const struct app *app, struct http_request *r, struct http
 /* GET of an archive of download_archive: relays it in pieces as the broker makes them. Refusals are
  * plain text: 403 link invalid or expired, 404 no files. A later error breaks the connection off,
  * so that a part is not taken for the whole. */
-bool http_archive_is(const struct http_request *r);
 void http_archive_serve(const struct app *app, struct http_request *r, struct http_answer *a);
+
+/* GET of a file's URL, under a web server that does not serve them itself (http_files.c): what
+ * nginx answers, with the same headers. Other methods are 404. A file that is cut meanwhile breaks
+ * the connection off. */
+void http_file_serve(const struct app *app, struct http_request *r, struct http_answer *a);

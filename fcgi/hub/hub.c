@@ -3,6 +3,7 @@
 #include "fcgi/commands.h"
 
 #include "common/base/log.h"
+#include "common/base/metrics.h"
 #include "common/base/share.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
@@ -416,15 +417,15 @@ static void hub_tick(struct hub *h)
 /* Signals are delivered only while the loop waits. */
 static int hub_turn(struct hub *h, const sigset_t *while_waiting, struct err *e)
 {
+    metrics_set(METRIC_STREAMS, h->n_streams - h->n_pending);
     if (loop_wait(&h->loop, h->tick_at, while_waiting, e) < 0)
         return -1;
     if (deadline_passed(h->tick_at))
         hub_tick(h);
     free_closed(h);
-    if (h->failure.kind == ERR_NONE)
-        return 0;
-    *e = h->failure;
-    return -1;
+    if (h->failure.kind != ERR_NONE)
+        *e = h->failure;
+    return h->failure.kind == ERR_NONE ? 0 : -1;
 }
 
 /* Every stream gets its last message. */
@@ -483,18 +484,17 @@ int hub_serve(const struct app *app, int listen_fd, const int events_fds[HUB_EVE
                     .sweep_at = deadline_in_ms(0),
                     .tick_at = deadline_in_ms(0)};
     sigset_t while_waiting;
-    int result = -1;
+    int result = stop_prepare(&while_waiting, e);
 
     h.rules = (struct hub_rules){
         .app = app, .is_full = is_full, .has_session = has_session, .ctx = &h};
     h.jobs = (struct hub_jobs){.loop = &h.loop, .on_task = on_task};
-    if (stop_prepare(&while_waiting, e) == 0 && hub_open(&h, e) == 0) {
-        do
-            result = hub_turn(&h, &while_waiting, e);
-        while (result == 0 && !stop_requested());
-        if (result == 0)
-            result = hub_drain(&h, &while_waiting, e);
-    }
+    if (result == 0)
+        result = hub_open(&h, e);
+    while (result == 0 && !stop_requested())
+        result = hub_turn(&h, &while_waiting, e);
+    if (result == 0)
+        result = hub_drain(&h, &while_waiting, e);
     hub_close(&h);
     return result;
 }

@@ -2,6 +2,7 @@
 
 #include "fcgi/hub/hub_stream.h"
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/share.h"
@@ -318,9 +319,11 @@ void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *
         .param = received_param, .read = received_read, .ctx = &received, .cancel_fd = -1};
     struct http_answer a = HTTP_ANSWER_INIT;
     struct http_request r;
+    int64_t start = clock_mono_us();
 
     *out = (struct hub_request){.bytes = BUF_INIT(HUB_BODY_MAX)};
     http_request_read(&source, &r);
+    http_request_note(&r);
     request_judge(rules, &r, out, &a);
     mem_give_back();
     out->tenant = share_key(r.tenant);
@@ -333,8 +336,8 @@ void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *
     }
     buf_clear(&out->bytes);
     out->bytes = all;
-    log_info("%s %s status=%d%s tenant=%s", http_request_is(&r, "GET") ? "GET" : "POST",
-             out->replay ? "replay" : "listen", a.status, out->stays ? " stream" : "",
-             r.tenant ? r.tenant : "-");
+    a.what = http_request_is(&r, "GET") ? "GET" : "POST";
+    a.detail = out->replay ? "replay" : "listen";
+    http_request_log(&r, &a, out->stays, clock_mono_us() - start);
     json_decref(a.body);
 }

@@ -47,6 +47,11 @@ static void wake_master(const struct call_place *p)
         eventfd_write(p->wake_fd, 1);
 }
 
+bool calls_are_last(const struct call_place *p)
+{
+    return p->calls && atomic_load(&p->calls->last);
+}
+
 void call_begin(const struct call_place *p)
 {
     if (!p->calls)

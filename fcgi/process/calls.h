@@ -22,6 +22,7 @@ struct call_entry {
 struct calls {
     _Atomic size_t n_used;   /* the entries behind these have no worker */
     _Atomic bool wants_wake; /* the master does not look by itself */
+    _Atomic bool last;       /* the server ends: no other worker serves what has connected */
     struct call_entry entries[];
 };
 
@@ -41,6 +42,9 @@ struct call_place {
     size_t max;  /* calls at once */
     int wake_fd; /* eventfd that the master waits for */
 };
+
+/* Is a worker that ends to serve the queue of connections first? */
+bool calls_are_last(const struct call_place *p);
 
 void call_begin(const struct call_place *p);
 void call_end(const struct call_place *p);

@@ -1,68 +1,392 @@
 #include "config.h"
 
-#include "fcgi/process/guard.h"
+#include "fcgi/commands.h"
 
+#include "common/base/auto.h"
 #include "common/base/clock.h"
+#include "common/base/fdio.h"
 #include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/base/metrics.h"
+#include "common/base/parse.h"
+#include "fcgi/doctor/check.h"
+#include "fcgi/process/master.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define YOUNG_MS 2000 /* a child that ends younger than this is started again after a pause */
-#define PAUSE_MS 100
+#define HANDOVER      "SANDCGI_HANDOVER"
+#define HANDOVER_MAX  4096
+#define COMPLAINT_MAX 4096
+#define CHECK_MS      10000 /* for the program that looks at the settings */
+#define YOUNG_MS      2000  /* a master that ends younger than this is replaced after a pause */
+#define PAUSE_MS      100
+#define OLD_MAX       32 /* masters of earlier generations; the next reload waits for their end */
 
-/* Waits for the end of the child, and passes signals on. Returns its wait status. */
-static int wait_for(const struct guard *g, pid_t child, bool *out_asked)
+struct guard {
+    struct settings *settings;
+    const char *config_path;
+    char program[PATH_MAX]; /* as it was named at the start: another one may lie there later */
+    struct account workers;
+    struct server_sockets sockets;
+    int sessions_fd, signal_fd;
+    sigset_t mask; /* of the children */
+    pid_t master;  /* 0: none runs */
+    int64_t started_ms;
+    struct deadline start_at; /* without a master */
+    bool can_start;           /* the settings and sockets are usable */
+    pid_t old[OLD_MAX]; /* masters of earlier generations, which end when their calls have ended */
+    size_t n_old;
+    bool stopping;
+    int status; /* for the exit */
+};
+
+/* ---- handing over to the program that follows ---- */
+
+static void add_old(struct guard *g, pid_t pid)
 {
-    int status;
+    if (g->n_old < OLD_MAX)
+        g->old[g->n_old++] = pid;
+}
 
-    *out_asked = false;
-    for (;;) {
-        struct signalfd_siginfo info;
-        struct pollfd p = {.fd = g->signal_fd, .events = POLLIN};
-        poll(&p, 1, -1);
-        while (read(g->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-            *out_asked |= info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
-            if (info.ssi_signo != SIGCHLD)
-                kill(child, (int)info.ssi_signo);
-        }
-        if (waitpid(child, &status, WNOHANG) == child)
-            return status;
+static void take_pair(struct guard *g, const char *name, int value)
+{
+    if (strcmp(name, "master") == 0)
+        g->master = value;
+    else if (strcmp(name, "old") == 0)
+        add_old(g, value);
+    for (size_t i = 0; i < N_SOCKETS; i++) {
+        if (strcmp(name, "handed") == 0 && value == g->sockets.fds[i])
+            g->sockets.handed[i] = true;
+        if (strcmp(name, server_socket_names[i]) == 0 && fcntl(value, F_SETFD, FD_CLOEXEC) == 0)
+            g->sockets.fds[i] = value;
     }
 }
 
-int guard_main(const struct guard *g)
+/* From the program that this process was before: "master=17 old=9 fastcgi=4 …". A name that is not
+ * known is of another version. */
+static void handover_take(struct guard *g)
+{
+    char *save, *words = getenv(HANDOVER);
+    uint64_t value;
+
+    if (!words)
+        return;
+    for (char *word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        char *equals = strchr(word, '=');
+        if (!equals)
+            continue;
+        *equals = '\0';
+        if (parse_u64(equals + 1, 0, INT32_MAX, &value) == 0)
+            take_pair(g, word, (int)value);
+    }
+    unsetenv(HANDOVER);
+}
+
+static void handover_give(const struct guard *g)
+{
+    AUTO_BUF struct buf words = BUF_INIT(HANDOVER_MAX);
+
+    buf_addf(&words, "master=%d", (int)g->master);
+    for (size_t i = 0; i < g->n_old; i++)
+        buf_addf(&words, " old=%d", (int)g->old[i]);
+    for (size_t i = 0; i < N_SOCKETS; i++)
+        if (g->sockets.fds[i] >= 0) {
+            buf_addf(&words, " %s=%d", server_socket_names[i], g->sockets.fds[i]);
+            if (g->sockets.handed[i])
+                buf_addf(&words, " handed=%d", g->sockets.fds[i]);
+            fcntl(g->sockets.fds[i], F_SETFD, 0);
+        }
+    setenv(HANDOVER, buf_str(&words), 1);
+}
+
+/* The exec has failed. */
+static void handover_undo(const struct guard *g)
+{
+    for (size_t i = 0; i < N_SOCKETS; i++)
+        if (g->sockets.fds[i] >= 0)
+            fcntl(g->sockets.fds[i], F_SETFD, FD_CLOEXEC);
+    unsetenv(HANDOVER);
+}
+
+/* ---- reloading ---- */
+
+static void run_check(const struct guard *g, int stderr_fd)
+{
+    int null = open("/dev/null", O_WRONLY);
+
+    sigprocmask(SIG_SETMASK, &g->mask, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(CHECK_MS / 1000);
+    if (null < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(stderr_fd, STDERR_FILENO) < 0)
+        _exit(1);
+    execl(g->program, g->program, "check", g->config_path ? "--config" : (char *)NULL,
+          g->config_path, (char *)NULL);
+    fprintf(stderr, "cannot execute %s: %s\n", g->program, strerror(errno));
+    _exit(1);
+}
+
+/* Asks the program that lies at our path now: a wrong setting, or a program that cannot start here,
+ * must not end a running server. *out: its complaint. */
+static bool program_accepts_settings(const struct guard *g, struct buf *out)
+{
+    struct err none = ERR_INIT;
+    int ends[2], status = -1;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    pid_t pid = fork();
+    if (pid == 0)
+        run_check(g, ends[1]);
+    close(ends[1]);
+    fdio_read_to_end(ends[0], out, &none);
+    close(ends[0]);
+    if (pid > 0)
+        waitpid(pid, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* The first line that is more than a note. */
+static void log_complaint(const char *text)
+{
+    static const char prefix[] = "sandcgi: ", note[] = "sandcgi: note: ";
+
+    while (strncmp(text, note, strlen(note)) == 0 && strchr(text, '\n'))
+        text = strchr(text, '\n') + 1;
+    if (strncmp(text, prefix, strlen(prefix)) == 0)
+        text += strlen(prefix);
+    log_error("settings not reloaded: %.*s", *text ? (int)strcspn(text, "\n") : -1,
+              *text ? text : "no answer");
+}
+
+/* Returns only when there is no other program to become. */
+static void guard_reload(struct guard *g)
+{
+    AUTO_BUF struct buf complaint = BUF_INIT(COMPLAINT_MAX);
+
+    log_follow(g->settings); /* also when the settings are wrong */
+    if (g->n_old == OLD_MAX) {
+        log_error("settings not reloaded: %d earlier generations still answer calls", OLD_MAX);
+        return;
+    }
+    if (!program_accepts_settings(g, &complaint)) {
+        log_complaint(buf_str(&complaint));
+        return;
+    }
+    handover_give(g);
+    execl(g->program, g->program, "serve", g->config_path ? "--config" : (char *)NULL,
+          g->config_path, (char *)NULL);
+    log_error("settings not reloaded: cannot execute %s: %s", g->program, strerror(errno));
+    handover_undo(g);
+}
+
+/* ---- masters ---- */
+
+static void master_start(struct guard *g)
 {
     const pid_t guard = getpid();
+    const struct master_config config = {.settings = g->settings,
+                                         .workers = g->workers,
+                                         .sockets = &g->sockets,
+                                         .sessions_fd = g->sessions_fd,
+                                         .signal_fd = g->signal_fd,
+                                         .mask = g->mask};
+    pid_t pid = fork();
 
-    for (;;) {
-        int64_t started_ms = clock_mono_ms();
-        bool asked;
-        pid_t pid = fork();
-        if (pid == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGTERM);
-            if (getppid() == guard)
-                g->life(g->ctx);
-            return 0;
-        }
-        if (pid < 0) {
-            log_error("fork: %s", strerror(errno));
-            return 1;
-        }
-        int status = wait_for(g, pid, &asked);
-        if (asked || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-        log_error("master %d ended with %s %d; restarting", (int)pid,
-                  WIFSIGNALED(status) ? "signal" : "status",
-                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-        if (clock_mono_ms() - started_ms < YOUNG_MS)
-            poll(NULL, 0, PAUSE_MS);
-        g->prepare(g->ctx);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGHUP); /* runs and sandboxes outlive a guard that is killed */
+        if (getppid() == guard)
+            master_run(&config);
+        _exit(0);
     }
+    g->started_ms = clock_mono_ms();
+    g->start_at = deadline_in_ms(PAUSE_MS);
+    if (pid < 0)
+        log_error("fork: %s", strerror(errno));
+    else
+        g->master = pid;
+}
+
+static void on_master_exit(struct guard *g, int status)
+{
+    bool killed = WIFSIGNALED(status);
+
+    g->master = 0;
+    if (g->stopping || (!killed && WEXITSTATUS(status) == 0)) { /* it was asked to end */
+        g->stopping = true;
+        g->status = killed;
+        return;
+    }
+    log_error("master ended with %s %d; restarting", killed ? "signal" : "status",
+              killed ? WTERMSIG(status) : WEXITSTATUS(status));
+    g->start_at = deadline_in_ms(clock_mono_ms() - g->started_ms < YOUNG_MS ? PAUSE_MS : 0);
+    if (!g->can_start) { /* its sockets and settings are not ours */
+        log_error("the settings of the last reload cannot be used; stopping");
+        g->stopping = true;
+        g->status = 1;
+    }
+}
+
+static void on_exit_of_child(struct guard *g, pid_t pid, int status)
+{
+    if (pid == g->master)
+        on_master_exit(g, status);
+    for (size_t i = 0; i < g->n_old; i++)
+        if (g->old[i] == pid) {
+            g->old[i] = g->old[--g->n_old];
+            return;
+        }
+}
+
+static void signal_masters(const struct guard *g, int sig)
+{
+    if (g->master)
+        kill(g->master, sig);
+    for (size_t i = 0; i < g->n_old; i++)
+        kill(g->old[i], sig);
+}
+
+static void on_signal(struct guard *g)
+{
+    struct signalfd_siginfo info;
+    bool reload = false;
+    int status;
+
+    while (read(g->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        bool stop = info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
+        g->stopping |= stop;
+        reload |= info.ssi_signo == SIGHUP;
+        if (stop)
+            signal_masters(g, SIGTERM);
+    }
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        on_exit_of_child(g, pid, status);
+    if (reload && !g->stopping)
+        guard_reload(g);
+}
+
+static void guard_loop(struct guard *g)
+{
+    struct pollfd p = {.fd = g->signal_fd, .events = POLLIN};
+
+    while (!g->stopping || g->master || g->n_old > 0) {
+        bool wanted = !g->master && !g->stopping;
+        if (wanted && deadline_passed(g->start_at))
+            master_start(g);
+        poll(&p, 1, deadline_poll_ms(wanted && !g->master ? g->start_at : DEADLINE_NEVER));
+        if (p.revents)
+            on_signal(g);
+    }
+}
+
+/* ---- the start ---- */
+
+static int open_signals(struct guard *g, struct err *e)
+{
+    static const int handled[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(handled); i++)
+        sigaddset(&set, handled[i]);
+    if (sigprocmask(SIG_BLOCK, &set, &g->mask) < 0)
+        return err_errno(e, "sigprocmask");
+    for (size_t i = 0; i < ARRAY_LEN(handled); i++)
+        sigdelset(&g->mask, handled[i]); /* the program before this one had blocked them */
+    g->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return g->signal_fd < 0 ? err_errno(e, "signalfd") : 0;
+}
+
+/* Finds every error of the configuration before the first child is started. */
+static int guard_open(struct guard *g, struct err *e)
+{
+    const struct settings *s = g->settings;
+
+    if (check_usable(s, &g->workers, e) < 0)
+        return -1;
+    if ((g->sessions_fd = sessions_dir_open(s, &g->workers, e)) < 0)
+        return -1;
+    if (server_sockets_open(&g->sockets, s, &g->workers, e) < 0)
+        return -1;
+    if (*s->log_file && log_open(s->log_file, e) < 0)
+        return err_wrap(e, "SANDCGI_LOG");
+    return 0;
+}
+
+/* The program before this one has a master, which goes on if this one cannot start another. */
+static void take_over(struct guard *g, const struct err *e)
+{
+    if (!g->can_start) {
+        log_error("settings not reloaded: %s", e->text);
+        return;
+    }
+    log_act("reload", "settings reloaded; starting new processes");
+    kill(g->master, SIGHUP);
+    add_old(g, g->master);
+    g->master = 0;
+}
+
+static void name_program(struct guard *g)
+{
+    static const char deleted[] = " (deleted)";
+    ssize_t n = readlink("/proc/self/exe", g->program, sizeof g->program - 1);
+    size_t len = n < 0 ? 0 : (size_t)n;
+
+    g->program[len] = '\0';
+    if (len >= sizeof deleted && strcmp(g->program + len - (sizeof deleted - 1), deleted) == 0)
+        g->program[len - (sizeof deleted - 1)] = '\0';
+}
+
+static int start_failed(const struct err *e)
+{
+    fprintf(stderr, "sandcgi: %s\n", e->text);
+    return 1;
+}
+
+int serve_run(const char *config_path)
+{
+    struct err e = ERR_INIT;
+    struct guard g = {.config_path = config_path,
+                      .sockets = SERVER_SOCKETS_INIT,
+                      .sessions_fd = -1,
+                      .signal_fd = -1,
+                      .start_at = deadline_in_ms(0)};
+
+    handover_take(&g); /* before the settings, which refuse an unknown name */
+    name_program(&g);
+    g.settings = mem_alloc(sizeof *g.settings);
+    if (settings_load(g.settings, config_path, &e) < 0) {
+        free(g.settings);
+        return start_failed(&e);
+    }
+    log_setup((enum log_level)g.settings->log_level, "guard");
+    log_set_format((enum log_format)g.settings->log_format);
+    metrics_open();
+    log_share();
+    metrics_set(METRIC_STARTED, (uint64_t)clock_unix_s());
+    g.can_start = open_signals(&g, &e) == 0 && guard_open(&g, &e) == 0;
+    if (g.master)
+        take_over(&g, &e);
+    else if (!g.can_start)
+        g.status = start_failed(&e);
+    else
+        log_act("start", "sandcgi " PACKAGE_VERSION " starts");
+    if (g.can_start || g.master)
+        guard_loop(&g);
+    server_sockets_close(&g.sockets);
+    auto_close_fd(&g.sessions_fd);
+    auto_close_fd(&g.signal_fd);
+    settings_clear(g.settings);
+    free(g.settings);
+    return g.status;
 }

@@ -1,16 +1,16 @@
 #include "config.h"
 
-#include "fcgi/commands.h"
+#include "fcgi/process/master.h"
 
 #include "common/base/auto.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/metrics.h"
 #include "common/protocol/client_call.h"
+#include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
-#include "fcgi/process/guard.h"
-#include "fcgi/process/resources.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -32,22 +32,25 @@
 #define SHRINK_MS    1000 /* between two ends of an eighth of the workers that are too many */
 #define SHRINK_PART  8
 
-enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB };
+enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB, ROLE_METRICS };
 
-static const char *const role_names[] = {"broker", "worker", "hub"};
+static const char *const role_names[] = {"broker", "worker", "hub", "metrics"};
 
-/* No hub: FD_HUB and FD_EVENTS are -1. FD_WAKE: a call has begun or ended while the master did not
- * look. …_IN and …_OUT are pairs, on which workers and hub send: connections to the broker, events
- * to the hub. */
-enum { FD_SIGNAL, FD_FASTCGI, FD_BROKER, FD_HUB, FD_EVENTS, FD_SESSIONS, FD_WAKE };
-enum { FD_CONNS_IN = FD_WAKE + 1, FD_CONNS_OUT, FD_EVENTS_IN, FD_EVENTS_OUT, N_FDS };
+/* The other sockets are closed: a worker could take connections of others from them. */
+#define FRONT_SOCKETS (1u << SOCKET_CONNS_OUT | 1u << SOCKET_EVENTS_OUT)
+static const unsigned kept_sockets[] = {
+    [ROLE_BROKER] = 1u << SOCKET_BROKER | 1u << SOCKET_CONNS_IN,
+    [ROLE_WORKER] = FRONT_SOCKETS | 1u << SOCKET_FASTCGI,
+    [ROLE_METRICS] = 1u << SOCKET_METRICS | 1u << SOCKET_CONNS_OUT,
+    [ROLE_HUB] = FRONT_SOCKETS | 1u << SOCKET_HUB | 1u << SOCKET_EVENTS | 1u << SOCKET_EVENTS_IN,
+};
 
-/* The other descriptors are closed: a worker could take connections of others from them. */
-#define FRONT_FDS (1u << FD_SESSIONS | 1u << FD_CONNS_OUT | 1u << FD_EVENTS_OUT)
-static const unsigned kept_fds[] = {
-    [ROLE_BROKER] = 1u << FD_BROKER | 1u << FD_CONNS_IN,
-    [ROLE_WORKER] = FRONT_FDS | 1u << FD_FASTCGI | 1u << FD_WAKE,
-    [ROLE_HUB] = FRONT_FDS | 1u << FD_HUB | 1u << FD_EVENTS | 1u << FD_EVENTS_IN,
+/* Where nobody is answered any more when the server ends and one of these has. */
+static const enum server_socket served_socket[] = {
+    [ROLE_BROKER] = SOCKET_CONNS_IN,
+    [ROLE_WORKER] = SOCKET_FASTCGI,
+    [ROLE_HUB] = SOCKET_HUB,
+    [ROLE_METRICS] = SOCKET_METRICS,
 };
 
 /* One child that is to run. */
@@ -62,18 +65,19 @@ struct child_slot {
 
 struct master {
     struct settings *settings;
-    const char *config_path;
     struct account workers;
-    int fds[N_FDS];
-    sigset_t old_mask;
+    struct server_sockets sockets;
+    int sessions_fd, signal_fd;
+    int wake_fd; /* eventfd: a call has begun or ended while the master did not look */
+    sigset_t children_mask;
     struct child_slot *slots;
     size_t n_slots, first_worker;
     struct calls *calls; /* of the workers' slots */
     struct deadline shrink_at;
-    pid_t *draining; /* children of earlier generations (SIGHUP) that have not ended yet */
-    size_t n_draining;
-    bool guarded;            /* another master follows this one, whatever ends it */
-    bool stopping, ending;   /* waits for the runs; has had the broker end them */
+    bool stopping;           /* waits for the runs */
+    bool followed;           /* another master serves the sockets */
+    bool broker_asked;       /* to end */
+    bool ending;             /* has had the broker end the runs */
     struct deadline give_up; /* end of the time for that */
 };
 
@@ -82,7 +86,7 @@ static int broker_main(struct master *m, struct err *e)
 {
     const struct broker_config config = broker_config_of(m->settings, m->workers.uid);
 
-    return broker_serve(&config, m->fds[FD_BROKER], m->fds[FD_CONNS_IN], e);
+    return broker_serve(&config, m->sockets.fds[SOCKET_BROKER], m->sockets.fds[SOCKET_CONNS_IN], e);
 }
 
 /* Workers and hub parse hostile input: they drop all rights, and erase the secrets that only the
@@ -101,23 +105,25 @@ static int front_main(struct master *m, const struct child_slot *slot, struct er
         return -1;
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
-    app_set_sessions(&app, m->fds[FD_SESSIONS]);
-    client_connect_over(m->fds[FD_CONNS_OUT]);
-    event_sender_use(&app.events, TAKE_FD(m->fds[FD_EVENTS_OUT]));
+    app_set_sessions(&app, m->sessions_fd);
+    client_connect_over(m->sockets.fds[SOCKET_CONNS_OUT]);
+    event_sender_use(&app.events, TAKE_FD(m->sockets.fds[SOCKET_EVENTS_OUT]));
     if (!hub)
         app.place = (struct call_place){.calls = m->calls,
                                         .i = (size_t)(slot - m->slots) - m->first_worker,
                                         .n = m->n_slots - m->first_worker,
                                         .max = m->settings->max_calls,
-                                        .wake_fd = m->fds[FD_WAKE]};
+                                        .wake_fd = m->wake_fd};
     json_object_seed(0); /* from /dev/urandom, which cannot be opened later */
-    if (account_confine(m->fds[FD_SESSIONS], hub, e) < 0)
+    if (account_confine(m->sessions_fd, hub, e) < 0)
         return -1;
     mem_trim();              /* what it took to make the filter */
     if (getppid() == master) /* else it died while the change of account had cleared the signal */
-        result = hub ? hub_serve(&app, m->fds[FD_HUB],
-                                 (int[]){m->fds[FD_EVENTS], m->fds[FD_EVENTS_IN]}, e)
-                     : fastcgi_serve(&app, m->fds[FD_FASTCGI], e);
+        result = hub ? hub_serve(
+                           &app, m->sockets.fds[SOCKET_HUB],
+                           (int[]){m->sockets.fds[SOCKET_EVENTS], m->sockets.fds[SOCKET_EVENTS_IN]},
+                           e)
+                     : fastcgi_serve(&app, m->sockets.fds[SOCKET_FASTCGI], e);
     app_clear(&app);
     return result;
 }
@@ -127,15 +133,30 @@ static void child_main(struct master *m, const struct child_slot *slot, pid_t pa
     struct err e = ERR_INIT;
 
     /* As at a reload, the broker leaves runs and sandboxes to the one that follows. */
-    prctl(PR_SET_PDEATHSIG, slot->role == ROLE_BROKER && m->guarded ? SIGHUP : SIGTERM);
+    prctl(PR_SET_PDEATHSIG, slot->role == ROLE_BROKER ? SIGHUP : SIGTERM);
     if (getppid() != parent)
         _exit(0);
     log_setup((enum log_level)m->settings->log_level, role_names[slot->role]);
-    for (size_t i = 0; i < N_FDS; i++)
-        if (!(kept_fds[slot->role] & 1u << i))
-            auto_close_fd(&m->fds[i]);
-    sigprocmask(SIG_SETMASK, &m->old_mask, NULL);
-    int result = slot->role == ROLE_BROKER ? broker_main(m, &e) : front_main(m, slot, &e);
+    for (size_t i = 0; i < N_SOCKETS; i++)
+        if (!(kept_sockets[slot->role] & 1u << i))
+            auto_close_fd(&m->sockets.fds[i]);
+    auto_close_fd(&m->signal_fd);
+    if (slot->role == ROLE_BROKER || slot->role == ROLE_METRICS)
+        auto_close_fd(&m->sessions_fd);
+    if (slot->role != ROLE_WORKER)
+        auto_close_fd(&m->wake_fd);
+    sigprocmask(SIG_SETMASK, &m->children_mask, NULL);
+    if (slot->role != ROLE_BROKER) /* they parse what strangers send */
+        log_unshare();
+    if (slot->role != ROLE_METRICS)
+        metrics_enter(slot->role == ROLE_BROKER ? METRICS_BACK : METRICS_FRONT);
+    const struct call_place calls = {
+        .calls = m->calls, .n = m->n_slots - m->first_worker, .max = m->settings->max_calls};
+    int result = slot->role == ROLE_BROKER    ? broker_main(m, &e)
+                 : slot->role == ROLE_METRICS ? metrics_main(m->settings, &m->workers, &calls,
+                                                             m->sockets.fds[SOCKET_METRICS],
+                                                             m->sockets.fds[SOCKET_CONNS_OUT], &e)
+                                              : front_main(m, slot, &e);
     if (result < 0)
         log_error("%s", e.text);
     _exit(result < 0 ? 1 : 0);
@@ -185,15 +206,12 @@ static void on_child_exit(struct master *m, pid_t pid, int status)
             slot_ended(slot, status);
         if (slot->role == ROLE_WORKER)
             calls_clear(m->calls, i - m->first_worker);
+        if (m->stopping && !m->followed)
+            server_socket_shut(&m->sockets, served_socket[slot->role]);
         slot->pid = 0;
         slot->ending = false;
         return;
     }
-    for (size_t i = 0; i < m->n_draining; i++)
-        if (m->draining[i] == pid) {
-            m->draining[i] = m->draining[--m->n_draining];
-            return;
-        }
 }
 
 static void signal_all(const struct master *m, int sig)
@@ -201,40 +219,68 @@ static void signal_all(const struct master *m, int sig)
     for (size_t i = 0; i < m->n_slots; i++)
         if (m->slots[i].pid > 0)
             kill(m->slots[i].pid, sig);
-    for (size_t i = 0; i < m->n_draining; i++)
-        kill(m->draining[i], sig);
 }
 
 static void master_stop(struct master *m)
 {
-    if (m->stopping) {
+    if (m->give_up.at_ms >= 0) {
         log_warn("another stop signal: not waiting any longer");
         m->give_up = deadline_in_ms(0);
         return;
     }
-    log_info("stopping; waiting for running programs");
-    m->stopping = true;
+    log_act("stop", "stopping; waiting for running programs");
     m->give_up = deadline_in_ms((int64_t)m->settings->limits.timeout_max_ms + GRACE_MS);
-    signal_all(m, SIGTERM);
+    if (m->stopping)
+        return;
+    m->stopping = true;
+    atomic_store(&m->calls->last, true);
+    if (server_sockets_keep_queue(&m->sockets)) /* else when a worker has found it empty */
+        server_socket_shut(&m->sockets, SOCKET_FASTCGI);
+    for (size_t i = 1; i < m->n_slots; i++)
+        if (m->slots[i].pid > 0)
+            kill(m->slots[i].pid, SIGTERM);
 }
 
-static void slots_free(struct master *m)
+/* At the end of the server: workers may still serve connections of the queue, which need a broker
+ * that starts runs. Returns when to look again. */
+static struct deadline end_broker(struct master *m)
 {
-    calls_free(m->calls, m->n_slots - m->first_worker);
-    free(m->slots);
+    for (size_t i = m->first_worker; i < m->n_slots; i++)
+        if (m->slots[i].pid > 0 &&
+            calls_state(m->calls, i - m->first_worker, clock_mono_ms()) != CALL_LONG)
+            return deadline_in_ms(LOOK_MS);
+    m->broker_asked = true;
+    if (m->slots[0].pid > 0)
+        kill(m->slots[0].pid, SIGTERM);
+    return DEADLINE_NEVER;
+}
+
+/* Under SIGHUP the broker leaves its runs and persistent sandboxes to the next one. */
+static void master_leave(struct master *m)
+{
+    m->stopping = m->followed = m->broker_asked = true;
+    auto_close_fd(&m->sockets.fds[SOCKET_CONNS_IN]); /* else it would be open without a broker */
+    for (size_t i = 0; i < m->n_slots; i++)
+        if (m->slots[i].pid > 0)
+            kill(m->slots[i].pid, m->slots[i].role == ROLE_BROKER ? SIGHUP : SIGTERM);
 }
 
 static void slots_make(struct master *m)
 {
-    m->first_worker = m->fds[FD_HUB] >= 0 ? 2 : 1;
+    const bool wanted[] = {[ROLE_BROKER] = true,
+                           [ROLE_HUB] = m->sockets.fds[SOCKET_HUB] >= 0,
+                           [ROLE_METRICS] = m->sockets.fds[SOCKET_METRICS] >= 0};
+
+    m->first_worker = 1u + wanted[ROLE_HUB] + wanted[ROLE_METRICS];
     m->n_slots = m->first_worker + m->settings->workers + m->settings->max_calls;
     m->calls = calls_new(m->n_slots - m->first_worker);
     m->slots = mem_array(m->n_slots, sizeof *m->slots);
     for (size_t i = 0; i < m->n_slots; i++)
         m->slots[i] = (struct child_slot){.role = ROLE_WORKER, .start_at = DEADLINE_NEVER};
-    for (size_t i = 0; i < m->first_worker; i++)
-        m->slots[i] = (struct child_slot){.role = i == 0 ? ROLE_BROKER : ROLE_HUB,
-                                          .start_at = deadline_in_ms(0)};
+    for (size_t role = 0, i = 0; role < ARRAY_LEN(wanted); role++)
+        if (wanted[role])
+            m->slots[i++] = (struct child_slot){.role = (enum role)role,
+                                                .start_at = deadline_in_ms(0)};
 }
 
 /* ---- free workers ---- */
@@ -304,70 +350,15 @@ static struct deadline keep_workers_free(struct master *m)
     return n_free > wanted ? m->shrink_at : DEADLINE_NEVER;
 }
 
-/* Checks what can be checked without a change: a bad configuration must not end a running server.
- */
-static int settings_usable(const struct settings *s, struct account *workers, struct err *e)
-{
-    struct app app;
-    if (account_of_workers(s->user, workers, e) < 0 || app_init(&app, s, true, e) < 0)
-        return -1;
-    if (geteuid() == 0 && s->web_gid && workers->gid == s->web_gid)
-        log_warn("SANDCGI_USER=%s is in the web server's group: a worker could read all files in "
-                 "SANDBOX_ROOT; give the workers an account of their own",
-                 s->user);
-    app_clear(&app);
-    return 0;
-}
-
-static struct settings *settings_reread(const struct master *m, struct account *workers)
-{
-    struct err e = ERR_INIT;
-    struct settings *fresh = mem_alloc(sizeof *fresh);
-
-    if (settings_load(fresh, m->config_path, &e) == 0) {
-        if (settings_usable(fresh, workers, &e) == 0)
-            return fresh;
-        settings_clear(fresh);
-    }
-    free(fresh);
-    log_error("settings not reloaded: %s", e.text);
-    return NULL;
-}
-
-static void master_reload(struct master *m)
-{
-    struct account workers;
-    struct settings *fresh = settings_reread(m, &workers);
-
-    if (!fresh)
-        return;
-    log_info("settings reloaded; starting new processes");
-    m->draining = mem_resize(m->draining, m->n_draining + m->n_slots, sizeof *m->draining);
-    for (size_t i = 0; i < m->n_slots; i++) {
-        struct child_slot *slot = &m->slots[i];
-        if (slot->pid == 0)
-            continue;
-        /* Under SIGHUP the broker leaves its runs and persistent sandboxes to the next one. */
-        kill(slot->pid, slot->role == ROLE_BROKER ? SIGHUP : SIGTERM);
-        m->draining[m->n_draining++] = slot->pid;
-    }
-    settings_clear(m->settings);
-    free(m->settings);
-    m->settings = fresh;
-    m->workers = workers;
-    slots_free(m); /* workers that answer their last call have the memory, too */
-    slots_make(m);
-}
-
 static void on_signal(struct master *m)
 {
     struct signalfd_siginfo info;
 
-    while (read(m->fds[FD_SIGNAL], &info, sizeof info) == (ssize_t)sizeof info) {
+    while (read(m->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             master_stop(m);
         else if (info.ssi_signo == SIGHUP && !m->stopping)
-            master_reload(m);
+            master_leave(m);
     }
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
@@ -379,7 +370,7 @@ static bool has_children(const struct master *m)
     for (size_t i = 0; i < m->n_slots; i++)
         if (m->slots[i].pid > 0)
             return true;
-    return m->n_draining > 0;
+    return false;
 }
 
 static void master_tick(struct master *m)
@@ -392,11 +383,13 @@ static void master_tick(struct master *m)
             slot_start(m, &m->slots[i]);
         next = deadline_min(next, m->slots[i].start_at);
     }
-    struct pollfd p[] = {{.fd = m->fds[FD_SIGNAL], .events = POLLIN},
-                         {.fd = m->fds[FD_WAKE], .events = POLLIN}};
+    if (m->stopping && !m->broker_asked)
+        next = deadline_min(next, end_broker(m));
+    struct pollfd p[] = {{.fd = m->signal_fd, .events = POLLIN},
+                         {.fd = m->wake_fd, .events = POLLIN}};
     if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) > 0 && p[0].revents)
         on_signal(m);
-    eventfd_read(m->fds[FD_WAKE], &ignored);
+    eventfd_read(m->wake_fd, &ignored);
     if (m->stopping && deadline_passed(m->give_up)) {
         signal_all(m, m->ending ? SIGKILL : SIGURG); /* only the broker heeds it */
         m->ending = true;
@@ -404,95 +397,26 @@ static void master_tick(struct master *m)
     }
 }
 
-static int master_open_signals(struct master *m, struct err *e)
+void master_run(const struct master_config *config)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int *sig = (const int[]){SIGCHLD, SIGTERM, SIGINT, SIGHUP, 0}; *sig; sig++)
-        sigaddset(&set, *sig);
-    if (sigprocmask(SIG_BLOCK, &set, &m->old_mask) < 0)
-        return err_errno(e, "sigprocmask");
-    if ((m->fds[FD_SIGNAL] = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
-        return err_errno(e, "signalfd");
-    m->fds[FD_WAKE] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return m->fds[FD_WAKE] < 0 ? err_errno(e, "eventfd") : 0;
-}
-
-/* Finds every error of the configuration before the first child is started. */
-static int master_open(struct master *m, struct err *e)
-{
-    const struct settings *s = m->settings;
-    int *fds = m->fds;
-
-    if (settings_usable(s, &m->workers, e) < 0 || (fds[FD_FASTCGI] = listen_fastcgi(s, e)) < 0 ||
-        (fds[FD_BROKER] = listen_broker(s, &m->workers, e)) < 0 ||
-        (fds[FD_SESSIONS] = sessions_dir_open(s, &m->workers, e)) < 0 ||
-        (*s->hub && (fds[FD_HUB] = listen_front(s, s->hub, "SANDCGI_HUB", e)) < 0))
-        return -1;
-    if (*s->hub && (fds[FD_EVENTS] = events_listen(s->events, &m->workers, e)) < 0)
-        return err_wrap(e, "SANDCGI_EVENTS");
-    if (pair_open(&fds[FD_CONNS_IN], e) < 0 || pair_open(&fds[FD_EVENTS_IN], e) < 0)
-        return -1;
-    return master_open_signals(m, e);
-}
-
-static void master_close(struct master *m)
-{
-    for (size_t i = 0; i < N_FDS; i++)
-        auto_close_fd(&m->fds[i]);
-    if (m->slots)
-        slots_free(m);
-    free(m->draining);
-    settings_clear(m->settings);
-    free(m->settings);
-}
-
-static void master_main(void *ctx)
-{
-    struct master *m = ctx;
-
-    slots_make(m);
-    log_info("sandcgi " PACKAGE_VERSION " listening on %s, %ju free workers%s", m->settings->listen,
-             (uintmax_t)m->settings->workers, m->fds[FD_HUB] >= 0 ? ", hub" : "");
-    kernel_log_walls();
-    while (!m->stopping || has_children(m))
-        master_tick(m);
-    log_info("stopped");
-}
-
-/* For the next master: the settings may have changed since the start. */
-static void reread(void *ctx)
-{
-    struct master *m = ctx;
-    struct settings *fresh = settings_reread(m, &m->workers);
-
-    if (!fresh)
-        return;
-    settings_clear(m->settings);
-    free(m->settings);
-    m->settings = fresh;
-}
-
-int master_run(struct settings *take_settings, const char *config_path, bool guarded)
-{
-    struct err e = ERR_INIT;
-    struct master m = {.settings = take_settings,
-                       .config_path = config_path,
+    struct master m = {.settings = config->settings,
+                       .workers = config->workers,
+                       .sockets = *config->sockets,
+                       .sessions_fd = config->sessions_fd,
+                       .signal_fd = config->signal_fd,
+                       .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                       .children_mask = config->mask,
                        .shrink_at = deadline_in_ms(0),
-                       .guarded = guarded,
                        .give_up = DEADLINE_NEVER};
-    int status = 1;
 
-    memset(m.fds, -1, sizeof m.fds);
-    log_setup((enum log_level)m.settings->log_level, "master");
-    if (master_open(&m, &e) < 0) {
-        fprintf(stderr, "sandcgi: %s\n", e.text);
-    } else if (guarded) {
-        status = guard_main(&(struct guard){m.fds[FD_SIGNAL], master_main, reread, &m});
-    } else {
-        master_main(&m);
-        status = 0;
-    }
-    master_close(&m);
-    return status;
+    log_set_role("master");
+    slots_make(&m);
+    log_info("listening on %s, %ju free workers%s", m.settings->listen,
+             (uintmax_t)m.settings->workers, m.sockets.fds[SOCKET_HUB] >= 0 ? ", hub" : "");
+    kernel_log_walls();
+    while (!m.stopping || has_children(&m))
+        master_tick(&m);
+    log_info(m.followed ? "the earlier generation has ended" : "stopped");
+    calls_free(m.calls, m.n_slots - m.first_worker);
+    free(m.slots);
 }

@@ -3,23 +3,17 @@
 #include "fcgi/process/resources.h"
 
 #include "common/base/auto.h"
-#include "common/base/fdio.h"
 #include "common/base/log.h"
-#include "common/base/parse.h"
 #include "common/base/privsep.h"
-#include "common/base/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #define WORKER_MEMORY (256u * 1024 * 1024)
@@ -27,8 +21,6 @@
 #define HUB_MEMORY                                                                                 \
     (512u * 1024 * 1024) /* requests, and HUB_LARGE_MAX stored messages while they grow */
 #define HUB_STREAM_MEMORY (128u * 1024) /* HUB_QUEUE_MAX, and the URIs that it listens to */
-#define SYSTEMD_FIRST_FD  3
-#define PAIR_TIMEOUT_S    30 /* for a broker that is frozen */
 #define SESSIONS_NAME     ".sessions"
 
 /* ---- accounts ---- */
@@ -115,75 +107,21 @@ void kernel_log_walls(void)
                  landlock, PRIVSEP_LANDLOCK_SIGNALS);
 }
 
-/* ---- sockets ---- */
+/* ---- the log ---- */
 
-/* sd_listen_fds(3): LISTEN_PID must be ours, and we take exactly one socket. -1: none was handed
- * over. */
-static int from_systemd(void)
+void log_follow(const struct settings *s)
 {
-    const char *pid = getenv("LISTEN_PID");
-    const char *count = getenv("LISTEN_FDS");
-    uint64_t n;
-    if (!pid || !count || parse_u64(pid, 1, INT32_MAX, &n) < 0 || (pid_t)n != getpid())
-        return -1;
-    if (parse_u64(count, 1, 1, &n) < 0 || !sock_is_listening(SYSTEMD_FIRST_FD))
-        return -1;
-    return SYSTEMD_FIRST_FD;
+    struct err e = ERR_INIT;
+
+    log_setup((enum log_level)s->log_level, "guard");
+    log_set_format((enum log_format)s->log_format);
+    if (*s->log_file && log_open(s->log_file, &e) < 0)
+        log_error("SANDCGI_LOG: %s", e.text);
 }
 
-/* spawn-fcgi's convention. The socket moves away from 0, where /dev/null belongs. */
-static int from_standard_input(struct err *e)
+void log_act(const char *audit, const char *text)
 {
-    if (!sock_is_listening(STDIN_FILENO))
-        return -1;
-    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (fd < 0)
-        return err_errno(e, "descriptor 0");
-    close(STDIN_FILENO);
-    fdio_fill_standard();
-    return fd;
-}
-
-int listen_front(const struct settings *s, const char *address, const char *setting, struct err *e)
-{
-    struct sock_owner owner = {.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = (mode_t)s->listen_mode};
-
-    if (s->web_gid)
-        owner.gid = s->web_gid;
-    int fd = sock_listen(address, &owner, e);
-    return fd < 0 ? err_wrap(e, "%s", setting) : fd;
-}
-
-int listen_fastcgi(const struct settings *s, struct err *e)
-{
-    AUTO_FD int fd = from_systemd();
-
-    if (fd < 0)
-        fd = from_standard_input(e);
-    if (fd < 0)
-        return listen_front(s, s->listen, "SANDCGI_LISTEN", e);
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    if (fdio_set_nonblocking(fd, e) < 0)
-        return -1;
-    log_info("using the FastCGI socket that was handed over");
-    return TAKE_FD(fd);
-}
-
-int listen_broker(const struct settings *s, const struct account *workers, struct err *e)
-{
-    const struct sock_owner owner = {.uid = workers->uid, .gid = (gid_t)-1, .mode = 0600};
-    int fd = sock_listen(s->broker, &owner, e);
-    return fd < 0 ? err_wrap(e, "SANDCGI_BROKER") : fd;
-}
-
-int pair_open(int fds[2], struct err *e)
-{
-    const struct timeval timeout = {.tv_sec = PAIR_TIMEOUT_S};
-
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0 ||
-        setsockopt(fds[1], SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) < 0)
-        return err_errno(e, "socketpair");
-    return 0;
+    log_with(LOG_LEVEL_INFO, &(struct log_field){.name = "audit", .text = audit}, 1, "%s", text);
 }
 
 /* ---- sessions ---- */
@@ -217,9 +155,12 @@ static void on_stop(int sig)
     requested = 1;
 }
 
+/* While events keep coming epoll_pwait(2) lets no signal through. */
 bool stop_requested(void)
 {
-    return requested;
+    sigset_t pending;
+
+    return requested || (sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1);
 }
 
 int stop_prepare(sigset_t *while_waiting, struct err *e)

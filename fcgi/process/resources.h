@@ -1,5 +1,5 @@
-/* What the master gets from the system before it starts children without root (account, sockets,
- * directory of sessions), and the signal that ends them. */
+/* What the guard gets from the system before there are children without root (account, directory
+ * of sessions), what those give up, and the signal that ends them. */
 #pragma once
 
 #include "fcgi/settings.h"
@@ -32,19 +32,11 @@ int account_confine(int sessions_fd, bool forks, struct err *e);
 /* A line for each wall that this kernel does not have. */
 void kernel_log_walls(void);
 
-/* The FastCGI socket: passed by systemd (LISTEN_FDS) or spawn-fcgi (descriptor 0), else opened as
- * the settings say. Non-blocking and CLOEXEC. Returns the descriptor or -1. */
-int listen_fastcgi(const struct settings *s, struct err *e);
-
-/* A socket for the web server (the hub's), with the same mode and group; setting names it. */
-int listen_front(const struct settings *s, const char *address, const char *setting, struct err *e);
-
-/* The broker's socket, which only the workers' account may open. */
-int listen_broker(const struct settings *s, const struct account *workers, struct err *e);
-
-/* A pair of sockets that keeps messages whole: fds[0] receives what processes without sockets of
- * their own send with fds[1], which waits a limited time for room. */
-int pair_open(int fds[2], struct err *e);
+/* Level, format and file of the guard's log, whose file may have been renamed, or be another one;
+ * children inherit them. */
+void log_follow(const struct settings *s);
+/* The line about an administrative act ("start", "reload", "stop"). */
+void log_act(const char *audit, const char *text);
 
 /* Opens SANDBOX_ROOT/.sessions, and makes both directories if they do not exist: the workers'
  * account owns it, mode 0700. Returns the descriptor or -1. */

@@ -5,13 +5,16 @@
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX  (256u * 1024)
-#define MIB       (1024 * 1024)
-#define ANSWER_MS 5000
+#define TEXT_MAX     (256u * 1024)
+#define MIB          (1024 * 1024)
+#define ANSWER_MS    5000
+#define WATCH_MS     2000
+#define CLEAR_SCREEN "\x1b[H\x1b[2J"
 
 static const char *string_of(const json_t *object, const char *name)
 {
@@ -52,25 +55,87 @@ static void add_runners(const json_t *list, struct buf *out)
     buf_add_char(out, '\n');
 }
 
+static void add_age(struct buf *out, json_int_t seconds)
+{
+    static const struct {
+        json_int_t seconds;
+        const char *name;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    size_t i = 0;
+
+    while (i + 1 < ARRAY_LEN(units) && seconds < 2 * units[i].seconds)
+        i++;
+    buf_addf(out, "%lld %s", (long long)(seconds / units[i].seconds), units[i].name);
+}
+
 static void add_warm(const json_t *pool, struct buf *out)
 {
     const json_t *list = json_object_get(pool, "languages");
     size_t n = json_array_size(list);
 
+    if (n == 0) {
+        buf_add_str(out, "warm     none (SANDBOX_WARM)\n");
+        return;
+    }
+    buf_add_str(out, "warm     language    started preloaded starting wanted  oldest\n");
     for (size_t i = 0; i < n; i++) {
         const json_t *l = json_array_get(list, i);
-        const json_int_t age_ms = json_get_integer(l, "oldestMs", 0);
-        buf_addf(out, "%-8s %s", i == 0 ? "warm" : "", string_of(l, "language"));
-        add_line(out, l, ": {started} started, {preloaded} preloaded, {starting} starting");
-        if (age_ms > 0)
-            buf_addf(out, ", the oldest for %lld %s", age_ms / (age_ms >= 60000 ? 60000 : 1000),
-                     age_ms >= 60000 ? "min" : "s");
-        buf_addf(out, " (%lld wanted for new conversations)\n",
+        buf_addf(out, "         %-12s%7lld %9lld %8lld %6lld  ", string_of(l, "language"),
+                 (long long)json_get_integer(l, "started", 0),
+                 (long long)json_get_integer(l, "preloaded", 0),
+                 (long long)json_get_integer(l, "starting", 0),
                  (long long)(json_get_integer(l, "places", 0) + json_get_integer(l, "extra", 0)));
+        add_age(out, json_get_integer(l, "oldestMs", 0) / 1000);
+        buf_add_char(out, '\n');
     }
-    add_line(out, pool,
-             n > 0 ? "         {conversations} of them for known conversations\n"
-                   : "warm     none (SANDBOX_WARM)\n");
+    add_line(out, pool, "         {conversations} of them for known conversations\n");
+    buf_add_str(out, "         started: the interpreter runs; preloaded: with its libraries;\n"
+                     "         wanted: for new conversations (SANDBOX_WARM, more in a rush)\n");
+}
+
+static void add_server(const json_t *status, struct buf *out)
+{
+    const char *version = string_of(status, "version");
+
+    if (!*version)
+        return;
+    buf_addf(out, "server   version %s, up for ", version);
+    add_age(out, json_get_integer(status, "uptimeS", 0));
+    buf_add_char(out, '\n');
+}
+
+static void add_disk(const json_t *status, struct buf *out)
+{
+    const json_t *disk = json_object_get(status, "disk");
+
+    if (!disk)
+        return;
+    add_line(out, disk, "disk     {freeBytes:MB} of {sizeBytes:MB} MB free, ");
+    if (json_get_integer(disk, "limitBytes", 0) > 0) /* else their size is not counted */
+        add_line(out, disk, "{usedBytes:MB} of {limitBytes:MB} MB taken by ");
+    add_line(out, disk, "{conversations} conversations");
+    add_line(out, status, ", {keptResults} kept results\n");
+}
+
+static void add_limits(const json_t *status, struct buf *out)
+{
+    const json_t *limits = json_object_get(status, "limits");
+    const char *error = string_of(limits, "lastError");
+    bool hold = json_is_true(json_object_get(limits, "hold"));
+
+    if (limits)
+        buf_addf(out, "limits   %s\n",
+                 hold     ? "of memory and processes hold"
+                 : *error ? error
+                          : "not tried (SANDBOX_LIMITS_CHECK, or just started)");
+}
+
+static void add_errors(const json_t *list, struct buf *out)
+{
+    size_t n = json_array_size(list);
+
+    for (size_t i = 0; i < n; i++)
+        buf_addf(out, "%-9s%s\n", i == 0 ? "log" : "", json_string_value(json_array_get(list, i)));
 }
 
 void status_format(const json_t *status, struct buf *out)
@@ -81,7 +146,9 @@ void status_format(const json_t *status, struct buf *out)
     const json_t *network = json_object_get(status, "network");
     const char *no_network = string_of(network, "lastError");
 
+    add_server(status, out);
     buf_addf(out, "engine   %s\n", *error ? error : "ok");
+    add_limits(status, out);
     add_runners(json_object_get(status, "runners"), out);
     buf_addf(out, "network  %s%s%s\n", string_of(network, "limit"),
              *no_network ? ": refused: " : "", no_network);
@@ -99,19 +166,20 @@ void status_format(const json_t *status, struct buf *out)
     add_line(out, pool,
              "memory   {usedBytes:MB} of {budgetBytes:MB} MB for warm containers\n"
              "starts   {starting} in progress, at most {startsMax}\n");
+    add_disk(status, out);
+    add_errors(json_object_get(status, "lastErrors"), out);
 }
 
-int status_show(const struct settings *s, bool as_json)
+/* -1: there is none; the reason is on standard error. */
+static int show_once(const struct broker_client *client, bool as_json, const char *before)
 {
-    const struct broker_client client = {
-        .path = s->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = ANSWER_MS};
     AUTO_BUF struct buf out = BUF_INIT(TEXT_MAX);
     struct err e = ERR_INIT;
-    json_auto_t *status = broker_status(&client, &e);
+    json_auto_t *status = broker_status(client, &e);
 
     if (!status) {
         fprintf(stderr, "sandcgi: the server is not running: %s\n", e.text);
-        return 1;
+        return -1;
     }
     if (as_json) {
         json_dumpf(status, stdout, JSON_INDENT(2));
@@ -119,6 +187,21 @@ int status_show(const struct settings *s, bool as_json)
         return 0;
     }
     status_format(status, &out);
-    fputs(buf_str(&out), stdout);
+    printf("%s%s", before, buf_str(&out));
     return 0;
+}
+
+int status_show(const struct settings *s, bool as_json, bool watch)
+{
+    const struct broker_client client = {
+        .path = s->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = ANSWER_MS};
+
+    if (!watch)
+        return show_once(&client, as_json, "") < 0;
+    for (;;) { /* until a signal, or the reader's end */
+        show_once(&client, as_json, as_json ? "" : CLEAR_SCREEN);
+        if (fflush(stdout) == EOF)
+            return 1;
+        poll(NULL, 0, WATCH_MS);
+    }
 }

@@ -14,9 +14,28 @@ run_configure()
     mkdir -p "$project/build" && cd "$project/build" && ../configure
 }
 
+# Builds beside what follows, with a log of its own; finish_build shows what it said.
+begin_build()
+{
+    build_out=$run_dir/build.out
+    build_program >"$build_out" 2>&1 9>&- &
+    build_pid=$!
+}
+
+finish_build()
+{
+    local status=0
+    wait "$build_pid" || status=$?
+    cat "$build_out"
+    rm -f "$build_out"
+    ((status == 0)) || exit 1
+}
+
 build_program()
 {
+    local log_file=$log_dir/build.log
     local advice="see $log_file"
+    : >"$log_file"
     if configure_is_old; then
         (cd "$project" && step "preparing the build (autoreconf)" autoreconf -fi) || die "autoreconf failed; $advice"
     fi

@@ -1,15 +1,15 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
-# Talking to the user, and running long steps. Sourced by start.sh; expects $log_file once a step runs.
+# Talking to the user, and running long steps. Sourced by start.sh and setup-nginx.sh; expects $log_file once a step runs.
 
 say()
 {
     printf '%s\n' "$*"
 }
 
-# Ends with one line: the error and its remedy.
+# Ends with one line: the error and its remedy. $we names the program, if it is not start.sh.
 die()
 {
-    printf '\nstart.sh: %s\n' "$*" >&2
+    printf '\n%s: %s\n' "${we:-start.sh}" "$*" >&2
     exit 1
 }
 

@@ -22,11 +22,17 @@ engine_answers()
     esac
 }
 
+# The socket of the user's own Podman.
+podman_socket()
+{
+    printf '%s/podman/podman.sock' "${XDG_RUNTIME_DIR:-/run/user/$(id -u)}"
+}
+
 # Prints the URL of the first engine that answers at a usual place.
 find_engine()
 {
     local url
-    for url in "$default_engine" "unix://${XDG_RUNTIME_DIR:-/nowhere}/podman/podman.sock" unix:///run/podman/podman.sock; do
+    for url in "$default_engine" "unix://$(podman_socket)" unix:///run/podman/podman.sock; do
         if [[ -S ${url#unix://} ]] && engine_answers "$url"; then
             printf '%s' "$url"
             return
@@ -35,12 +41,35 @@ find_engine()
     return 1
 }
 
-# A Docker socket without permission is reported, not taken for a missing engine.
-check_engine_permission()
+is_ordinary_user()
+{
+    ((EUID != 0))
+}
+
+docker_is_closed()
 {
     local socket=${default_engine#unix://}
-    if [[ -S $socket && ! -w $socket ]]; then
-        die "Docker is here but you may not use it; do: sudo usermod -aG docker $(id -un), log in again, and call start.sh again"
+    [[ -S $socket && ! -w $socket ]]
+}
+
+# Of an ordinary user: a Docker socket without permission, and a Podman that does not run, are no missing engine.
+check_engine_permission()
+{
+    local closed='' start
+    is_ordinary_user || return 0
+    start="systemctl --user start podman.socket (without systemd: podman system service --time=0 unix://$(podman_socket) &)"
+    if docker_is_closed; then
+        closed="Docker is here but you may not use it. "
+    fi
+    if have podman; then
+        die "${closed}Podman is here and needs no rights of root. Start its service, then call start.sh again: $start"
+    fi
+    if [[ -n $closed ]]; then
+        die "${closed}Install Podman, which needs no rights of root (sudo apt-get install podman), and start its service: $start." \
+            "Or join the group docker, which makes you root on this machine (sudo usermod -aG docker $(id -un)), and log in again. Then call start.sh again"
+    fi
+    if ! have sudo; then
+        die "there is no container engine, and you can install none: ask for the package podman, start its service, and call start.sh again: $start"
     fi
 }
 
@@ -127,24 +156,23 @@ have_installable()
 
 run_image_builder()
 {
-    "$project/runners/build.sh" 2>&1 | tee -a "$log_file"
+    # shellcheck disable=SC2094 # both append
+    "$project/runners/build.sh" 2>>"$log_file" | tee -a "$log_file"
 }
 
-# mmdebstrap is needed only where the base image can be neither found nor pulled, which the builder finds out.
+# The builder finds out whether the base image can be neither found nor pulled: mmdebstrap is needed only then.
 ensure_images()
 {
+    local status=0
     ensure_engine_client
     printf '\n== runner images\n' >>"$log_file"
-    if run_image_builder; then
-        return
-    fi
-    if ! have mmdebstrap && tail -n 5 "$log_file" | grep -q mmdebstrap; then
+    run_image_builder || status=$?
+    if ((status == 3)); then
         install_packages mmdebstrap
-        if run_image_builder; then
-            return
-        fi
+        status=0
+        run_image_builder || status=$?
     fi
-    die "cannot build the runner images; see the lines above and $log_file"
+    ((status == 0)) || die "the runner images could not be made: $(grep '^runners: ' "$log_file" | tail -n 1 | cut -c10-); see $log_file"
 }
 
 # Prints the number of runner images; nothing if the engine does not answer.
@@ -152,7 +180,7 @@ count_images()
 {
     [[ $engine == unix://* ]] || return 0
     curl -sfG --max-time 5 --unix-socket "${engine#unix://}" http://localhost/images/json \
-        --data-urlencode 'filters={"label":["sandbox.runner=true"]}' | jq 'length' 2>/dev/null || true
+        --data-urlencode 'filters={"label":["sandbox.runner=true"],"dangling":["false"]}' | jq 'length' 2>/dev/null || true
 }
 
 dockerd_pid()

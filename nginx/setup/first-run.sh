@@ -1,28 +1,39 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
 # Runs a first program through nginx, and prints the next steps.
 
+# Under a name that the certificate is for.
 front_url()
 {
-    printf 'https://localhost:%s' "$https_port"
+    printf 'https://%s:%s' "$cert_host" "$https_port"
+}
+
+# Options of curl for it. The name may lead elsewhere, or nowhere yet: the server is here.
+front_options()
+{
+    printf '%s\n' --cacert "$cert"
+    [[ $cert_host == localhost ]] || printf '%s\n' --connect-to "::localhost:$https_port"
 }
 
 # front PATH [CURL OPTIONS…]; the token is not passed on the command line, where ps shows it.
 front()
 {
-    local path=$1
+    local path=$1 options
     shift
-    curl -sS --max-time 60 --cacert "$cert" --config <(printf 'header = "Authorization: Bearer %s"\n' "$api_token") \
+    mapfile -t options < <(front_options)
+    curl -sS --max-time 60 "${options[@]}" --config <(printf 'header = "Authorization: Bearer %s"\n' "$api_token") \
         "$@" "$(front_url)$path"
 }
 
 call_json()
 {
-    front /mcp/api -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -d "$1" 2>>"$log_file"
+    front /mcp/api -H 'Content-Type: application/json' -H 'Accept: application/json' -d "$1" 2>>"$log_file"
 }
 
 healthy()
 {
-    [[ $(curl -s -o /dev/null -w '%{http_code}' --max-time 5 --cacert "$cert" "$(front_url)/healthz") == 200 ]]
+    local options
+    mapfile -t options < <(front_options)
+    [[ $(curl -s -o /dev/null -w '%{http_code}' --max-time 5 "${options[@]}" "$(front_url)/healthz") == 200 ]]
 }
 
 # Stops waiting when the server has ended.
@@ -61,14 +72,17 @@ run_first_program()
 # Commands that work as pasted, from any folder.
 print_ending()
 {
-    local token call
+    local token call options words
+    mapfile -t words < <(front_options)
+    options=$(printf '%q ' "${words[@]}")
     # shellcheck disable=SC2016 # the user's shell expands it
     token=$(printf '"Authorization: Bearer $(sed -n s/^MCP_API_TOKEN=//p %q)"' "$env_file")
-    call=$(printf 'curl -sS --cacert %q %s/mcp/api -H "Content-Type: application/json" -H %s' "$cert" "$(front_url)" "$token")
+    call=$(printf 'curl -sS %s%s/mcp/api -H "Content-Type: application/json" -H %s' "$options" "$(front_url)" "$token")
     cat <<END
 
 sandcgi answers on this machine:
-  MCP endpoint   $(front_url)/mcp   (certificate: $cert)
+${page_dir:+  page           http://localhost:$http_port/
+}  MCP endpoint   $(front_url)/mcp   (certificate: $cert)
                  http://localhost:$http_port/mcp
   for programs   $(front_url)/mcp/api   (results are objects)
   token          MCP_API_TOKEN in $env_file
@@ -83,7 +97,7 @@ $call -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_r
 $call -d '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":{"conversationId":"demo","language":"python","code":"print(6 * 7); open(\"answer.txt\", \"w\").write(\"forty-two\\\\n\")"}}}' | jq .result.structuredContent
 
 3. Fetch a file that a program wrote:
-curl -sS --cacert $(printf '%q' "$cert") "\$($call -d '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run_code","arguments":{"conversationId":"demo","language":"python","code":"open(\"hello.txt\", \"w\").write(\"hello from a sandbox\\\\n\")"}}}' | jq -r '.result.structuredContent.files[0].url')"
+curl -sS $options"\$($call -d '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run_code","arguments":{"conversationId":"demo","language":"python","code":"open(\"hello.txt\", \"w\").write(\"hello from a sandbox\\\\n\")"}}}' | jq -r '.result.structuredContent.files[0].url')"
 
 ./start.sh --status shows the status, ./start.sh --stop stops the server; nginx/token.sh add NAME creates another token.
 END

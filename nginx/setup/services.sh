@@ -67,21 +67,7 @@ ensure_sandbox_root()
     ensure_disk "${access[@]}"
     [[ -n $nginx_user ]] || return 0
     setpriv --reuid "${nginx_user% *}" --regid "${nginx_user#* }" --clear-groups test -x "$SANDBOX_ROOT" -a -x "$run_dir" ||
-        die "nginx's account ${nginx_user% *} cannot reach $SANDBOX_ROOT or $run_dir; do chmod o+x on their parent folders, or set SANDCGI_STATE_DIR"
-}
-
-ensure_certificate()
-{
-    local key=$state/tls/key.pem
-    [[ ! -f $cert || ! -f $key ]] || return 0
-    [[ ! -f $cert && ! -f $key ]] || die "only one of $cert and $key is there; put the other one back, or remove both for new ones"
-    (umask 077 && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 825 -subj /CN=localhost \
-        -addext 'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1' -keyout "$key.new" -out "$cert.new" >>"$log_file" 2>&1) ||
-        die "openssl could not make a certificate; see $log_file"
-    chmod 0644 "$cert.new"
-    mv -f "$key.new" "$key"
-    mv -f "$cert.new" "$cert"
-    say "  created a self-signed certificate: $cert"
+        die "nginx's account ${nginx_user% *} cannot reach $SANDBOX_ROOT or $run_dir; do chmod o+x on their parent folders, or choose other folders"
 }
 
 # nginx must send the secret that the workers expect: both files are written together, at every start of sandcgi.
@@ -103,7 +89,7 @@ write_file_key()
 # The token of .env belongs to the tenant "default", beside those that token.sh added; an earlier one of .env is taken away.
 sync_token()
 {
-    local tokens=("$project/nginx/token.sh" --file "$state/nginx/tokens.map" --no-reload) mark noted mark_file=$state/nginx/env-token.mark
+    local tokens=("$project/nginx/token.sh" --file "$tokens_file" --no-reload) mark noted mark_file=${tokens_file%/*}/env-token.mark
     mark=$(printf '%s' "$api_token" | sha256sum | cut -c1-12)
     noted=$(cat "$mark_file" 2>/dev/null) || noted=
     if [[ -n $noted && $noted != "$mark" ]]; then
@@ -115,31 +101,10 @@ sync_token()
 
 render_nginx()
 {
-    local backend=$SANDCGI_LISTEN hub=$SANDCGI_HUB own=${PUBLIC_BASE_URL#*://}
-    [[ $(nginx -V 2>&1) == *http_secure_link_module* ]] ||
-        die "this nginx lacks the module secure_link, which checks the URLs of files: install the package nginx-extras, or nginx 1.22 or later"
-    [[ $backend != /* ]] || backend=unix:$backend
-    [[ $hub != /* ]] || hub=unix:$hub
-    own=${own%%/*}
-    [[ $own == \[* ]] || own=${own%:*}
-    "$project/nginx/render.sh" "$state/nginx" RUN_DIR="$run_dir" LOG_DIR="$log_dir" TMP_DIR="$state/nginx/tmp" \
-        SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$backend" HUB="$hub" SECRET_CONF="$run_dir/front-secret.conf" FILE_KEY_CONF="$run_dir/file-key.conf" \
-        TOKENS_FILE="$state/nginx/tokens.map" CERT="$cert" CERT_KEY="$state/tls/key.pem" USER="$nginx_user" \
-        BIND="$(setting NGINX_BIND "$(loopback_addresses)")" HTTPS_PORT="$https_port" HTTP_PORT="$http_port" \
-        BODY_MAX="$body_max" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX 2g)" SIGNED_URLS="$signed_urls" READ_TIMEOUT="$read_timeout" RATE="$(setting NGINX_RATE 50)" \
-        BURST="$(setting NGINX_BURST 200)" CONNS="$(setting NGINX_CONNS 32)" \
-        UPLOAD_CONNS="$(setting NGINX_UPLOAD_CONNS 16)" \
-        STREAMS="$(setting SANDCGI_MAX_STREAMS 2000)" HOSTS="$own $(setting SANDCGI_ALLOWED_HOSTS '')" \
-        ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(setting NGINX_PARAM_HEADERS '')" \
-        NETWORKS="$(setting NGINX_NETWORKS '')" NEVER_REUSE="$(setting NGINX_NEVER_REUSE '')" \
-        TOOLSETS="$(setting NGINX_TOOLSETS '')" PROFILES="$(setting NGINX_PROFILES '')" ||
-        die "nginx's configuration could not be made; correct the NGINX_… settings in $env_file"
-}
-
-# The scheme and host of the public URL.
-public_origin()
-{
-    [[ $PUBLIC_BASE_URL =~ ^(https?://[^/]+) ]] && printf '%s' "${BASH_REMATCH[1]}"
+    check_nginx
+    render_site "$state/nginx" RUN_DIR="$run_dir" LOG_DIR="$log_dir" TMP_DIR="$state/nginx/tmp" SECRET_CONF="$run_dir/front-secret.conf" \
+        FILE_KEY_CONF="$run_dir/file-key.conf" TOKENS_FILE="$tokens_file" CERT="$cert" CERT_KEY="$cert_key" USER="$nginx_user" \
+        BIND="$(setting NGINX_BIND "$(loopback_addresses)")" HTTPS_PORT="$https_port" HTTP_PORT="$http_port" PAGE_DIR="$page_dir"
 }
 
 # "localhost" means ::1 first on many machines.
@@ -153,12 +118,17 @@ loopback_addresses()
 
 nginx_hash()
 {
-    sha256sum "$state"/nginx/*.conf "$state/nginx/tokens.map" "$run_dir/front-secret.conf" "$run_dir/file-key.conf" "$cert" 2>/dev/null | sha256sum
+    sha256sum "$state"/nginx/*.conf "$tokens_file" "$run_dir/front-secret.conf" "$run_dir/file-key.conf" "$cert" 2>/dev/null | sha256sum
 }
 
 sandcgi_hash()
 {
-    { sha256sum "$binary" "$env_file" && server_environment; } | sha256sum
+    sha256sum "$binary" "$env_file" | sha256sum
+}
+
+environment_hash()
+{
+    server_environment | sha256sum
 }
 
 sandcgi_pid()
@@ -234,15 +204,16 @@ check_ports_free()
 check_settings()
 {
     local problem
-    problem=$(run_server check 2>&1 >/dev/null) || die "${problem:-the settings are not usable}; correct $env_file"
+    [[ -e $SANDCGI_SECRET_FILE ]] || write_front_secret # check looks for it; each start makes another
+    problem=$(run_server check 2>&1 >/dev/null) || die "${problem#sandcgi: }; correct $env_file"
 }
 
-# run_server COMMAND, with the environment that it may have
+# run_server COMMAND [OPTION], with the environment that it may have
 run_server()
 {
     local environment
     mapfile -d '' -t environment < <(server_environment)
-    exec env -i "${environment[@]}" "$binary" "$1" --config "$env_file"
+    exec env -i "${environment[@]}" "$binary" "$@" --config "$env_file"
 }
 
 start_sandcgi()
@@ -253,15 +224,69 @@ start_sandcgi()
         exec >>"$sandcgi_log" 2>&1 </dev/null 9>&-
         cd /
         mapfile -d '' -t environment < <(server_environment)
-        exec setsid env -i "${environment[@]}" "$binary" serve --config "$env_file" --guard
+        exec setsid env -i "${environment[@]}" "$binary" serve --config "$env_file"
     ) &
     pid=$!
     disown # its end is for the log, not for the shell to report
     printf '%s\n' "$pid" | write_file 0644 "$sandcgi_pid_file"
     wait_until 10 sandcgi_listens "$pid" ||
         die "sandcgi did not start: $(last_complaint "$sandcgi_log"); the log is $sandcgi_log"
-    sandcgi_hash | write_file 0600 "$run_dir/sandcgi.hash"
+    note_sandcgi
     say "  started sandcgi (process $pid)"
+}
+
+# What runs: another program or other settings are taken up by a reload, another environment by a restart.
+note_sandcgi()
+{
+    sandcgi_hash | write_file 0600 "$run_dir/sandcgi.hash"
+    environment_hash | write_file 0600 "$run_dir/environment.hash"
+}
+
+sandcgi_is_noted()
+{
+    [[ $(sandcgi_hash 2>/dev/null) == "$(cat "$run_dir/sandcgi.hash" 2>/dev/null)" ]] && environment_is_noted
+}
+
+environment_is_noted()
+{
+    [[ $(environment_hash) == "$(cat "$run_dir/environment.hash" 2>/dev/null)" ]]
+}
+
+children_of()
+{
+    grep -ls "^PPid:[[:space:]]$1\$" /proc/[1-9]*/status | cut -d / -f 3
+}
+
+# The new program and settings, without a refused call: running programs, sessions and sandboxes stay.
+reload_sandcgi()
+{
+    local pid=$1 before size
+    before=$(children_of "$pid")
+    size=$(stat -c %s "$sandcgi_log")
+    kill -HUP "$pid"
+    wait_until 20 reload_is_done "$pid" "$before" "$size" || die "sandcgi (process $pid) does not reload; see $sandcgi_log"
+    if complaint_after "$size" >/dev/null; then
+        die "sandcgi goes on as before: $(complaint_after "$size")"
+    fi
+    note_sandcgi
+    say "  sandcgi (process $pid) has taken up the program and the settings"
+}
+
+# A line of the log behind its first $1 bytes.
+complaint_after()
+{
+    tail -c "+$(($1 + 1))" "$sandcgi_log" | grep -o 'settings not reloaded: .*'
+}
+
+# reload_is_done PID BEFORE SIZE: a process that was not there before has children, or the log has a complaint.
+reload_is_done()
+{
+    local child
+    complaint_after "$3" >/dev/null && return
+    for child in $(children_of "$1"); do
+        [[ $'\n'$2$'\n' == *$'\n'$child$'\n'* ]] || [[ -z $(children_of "$child") ]] || return 0
+    done
+    return 1
 }
 
 # True also when it has ended: the caller finds out next.
@@ -281,7 +306,7 @@ stop_sandcgi()
         kill -TERM "$pid" 2>/dev/null || true
         wait_gone 15 "$pid" || kill -KILL "$pid" 2>/dev/null || true
     fi
-    rm -f "$sandcgi_pid_file" "$run_dir/sandcgi.hash"
+    rm -f "$sandcgi_pid_file" "$run_dir/sandcgi.hash" "$run_dir/environment.hash"
     say "  stopped sandcgi"
 }
 
@@ -319,11 +344,13 @@ stop_nginx()
 # True when something was started or changed.
 bring_up_services()
 {
-    local changed=1
-    if ! sandcgi_pid >/dev/null || [[ $(sandcgi_hash) != "$(cat "$run_dir/sandcgi.hash" 2>/dev/null)" ]] ||
-        [[ ! -f $run_dir/front-secret.conf ]]; then
+    local changed=1 pid
+    if ! pid=$(sandcgi_pid) || ! environment_is_noted || [[ ! -f $run_dir/front-secret.conf ]]; then
         stop_sandcgi
         start_sandcgi
+        changed=0
+    elif ! sandcgi_is_noted; then
+        reload_sandcgi "$pid"
         changed=0
     fi
     if ! nginx_pid >/dev/null || [[ $(nginx_hash) != "$(cat "$run_dir/nginx.hash" 2>/dev/null)" ]]; then

@@ -3,25 +3,37 @@
 
 readonly defaults_of_ports='8443 8080'
 
-# The places below the state folder.
+# The places below the state folder: the environment's, else the one of earlier calls, else the usual one.
 choose_places()
 {
-    if ((EUID == 0)); then
-        state=${SANDCGI_STATE_DIR:-/var/lib/sandcgi}
-    else
-        state=${SANDCGI_STATE_DIR:-$project/var}
+    env_file=${SANDCGI_ENV_FILE:-$project/.env}
+    [[ $env_file == /* ]] || env_file=$PWD/$env_file
+    state=${SANDCGI_STATE_DIR:-}
+    [[ -n $state ]] || state=$(env_value START_STATE_DIR) || state=
+    if [[ -z $state ]]; then
+        state=$project/var
+        ((EUID != 0)) || state=/var/lib/sandcgi
     fi
     [[ $state == /* ]] || state=$PWD/$state
-    env_file=${SANDCGI_ENV_FILE:-$project/.env}
+    owner_file=$state/run/env-file
     binary=$project/build/sandcgi
     run_dir=$state/run
     log_dir=$state/log
     log_file=$log_dir/start.log
-    cert=$state/tls/cert.pem
+    tokens_file=$state/nginx/tokens.map
     sandcgi_log=$log_dir/sandcgi.log
     sandcgi_pid_file=$run_dir/sandcgi.pid
     nginx_pid_file=$run_dir/nginx.pid
     dockerd_pid_file=$run_dir/dockerd.pid
+}
+
+# A state folder belongs to one settings file, and so to one clone: its server is never taken over, stopped or shown by another.
+check_owner()
+{
+    local owner
+    owner=$(cat "$owner_file" 2>/dev/null) || return 0
+    [[ $owner == "$env_file" || ! -e $owner ]] ||
+        die "the state folder $state belongs to the server of $owner; for another server set SANDCGI_STATE_DIR to a folder of its own, SANDCGI_HTTPS_PORT and SANDCGI_HTTP_PORT to free ports"
 }
 
 make_places()
@@ -36,6 +48,7 @@ make_places()
     chmod 0755 "$state" "$run_dir" "$state/nginx" "$state/nginx/tmp" "$state/tls"
     chmod 0750 "$log_dir"
     : >>"$log_file"
+    printf '%s\n' "$env_file" | write_file 0644 "$owner_file"
 }
 
 # The value of KEY in .env, as the server reads it; fails when it is not there. The last line of a key counts.
@@ -92,6 +105,36 @@ write_env_file()
     say "  wrote $env_file with random secrets"
 }
 
+# What the environment has chosen counts in later calls, of other accounts, too: they would look for the server elsewhere.
+remember_choices()
+{
+    local name value earlier url=$PUBLIC_BASE_URL
+    [[ $url == https://localhost:* ]] || url=
+    earlier=$(env_value START_STATE_DIR) || earlier=
+    if [[ -n $earlier && $earlier != "$state" ]] && pid_from "$earlier/run/sandcgi.pid" sandcgi "$env_file" >/dev/null; then
+        die "the server of $env_file runs in $earlier; stop it first: SANDCGI_STATE_DIR=$earlier ./start.sh --stop"
+    fi
+    for name in START_STATE_DIR=$state NGINX_HTTPS_PORT=${SANDCGI_HTTPS_PORT:-} NGINX_HTTP_PORT=${SANDCGI_HTTP_PORT:-} \
+        PUBLIC_BASE_URL=$url; do
+        value=${name#*=} name=${name%%=*}
+        [[ -z $value || $value == "$(env_value "$name")" ]] || replace_setting "$name" "$value"
+    done
+}
+
+# replace_setting NAME VALUE: in the settings file, in one step; its owner and mode stay. The value is not on a command line,
+# where ps shows it.
+replace_setting()
+{
+    local new
+    new=$(mktemp "$env_file.XXXXXX")
+    name=$1 value=$2 awk '
+        BEGIN { line = ENVIRON["name"] "=" ENVIRON["value"] }
+        $0 ~ "^[ \t]*(export[ \t]+)?" ENVIRON["name"] "=" { if (!done++) print line; next }
+        { print }
+        END { if (!done) print line }' "$env_file" >"$new"
+    chown --reference="$env_file" "$new" && chmod --reference="$env_file" "$new" && mv -f "$new" "$env_file"
+}
+
 check_port()
 {
     [[ $2 =~ ^[1-9][0-9]{0,4}$ && $2 -le 65535 ]] || die "$1 must be a port number, not '$2'; correct it in $env_file"
@@ -136,40 +179,41 @@ derive_settings()
         export SANDCGI_USER SANDCGI_LISTEN_GROUP
     fi
 
-    max=$(setting SANDBOX_TIMEOUT_MAX 300s)
-    max=$(to_seconds "$max") || die "SANDBOX_TIMEOUT_MAX must be a time such as 300s, not '$max'; correct it in $env_file"
-    read_timeout=$((max + 120))
-    body_max=$(setting SANDCGI_MAX_BODY 16m)
-    signed_urls=1
-    [[ $(setting SANDBOX_URL_TTL 0) =~ [1-9] ]] || signed_urls=
     api_token=$(setting MCP_API_TOKEN '')
     [[ -n $api_token ]] || die "MCP_API_TOKEN is missing in $env_file; put in what this prints: openssl rand -hex 32"
 }
 
 # What start.sh has chosen stands in .env as well, so that "sandcgi check", "sandcgi stdio" and a service file find the same
-# server. Only what is missing is added.
+# server.
 note_places()
 {
-    local name missing=()
-    for name in SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE \
-        SANDCGI_USER; do
+    note_settings start.sh SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE \
+        SANDCGI_USER
+}
+
+# note_settings CHOOSER NAME…: adds the variables of these names to .env, unless they are empty or there.
+note_settings()
+{
+    local chooser=$1 name missing=()
+    for name in "${@:2}"; do
         [[ -z ${!name:-} ]] || env_value "$name" >/dev/null || missing+=("$name=${!name}")
     done
     ((${#missing[@]})) || return 0
     [[ -z $(tail -c 1 "$env_file") ]] || printf '\n' >>"$env_file"
-    printf '%s\n' '' '# Chosen by start.sh.' "${missing[@]}" >>"$env_file"
+    printf '%s\n' '' "# Chosen by $chooser." "${missing[@]}" >>"$env_file"
 }
 
-# The environment of the server: of the caller's, only variables that concern it.
+# The environment of the server: of the caller's variables those that concern it, and that .env does not say as well. The rest
+# is the same for cron, sudo and a login shell.
 server_environment()
 {
     local name
-    printf 'PATH=%s\0HOME=%s\0LANG=C.UTF-8\0' "$PATH" "${HOME:-/}"
+    printf 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0HOME=/\0LANG=C.UTF-8\0'
     for name in $(compgen -e); do
         case $name in
         SANDCGI_STATE_DIR | SANDCGI_ENV_FILE | SANDCGI_HTTPS_PORT | SANDCGI_HTTP_PORT | SANDCGI_DISK) ;;
         SANDCGI_* | SANDBOX_* | DOCKER_HOST | DOCKER_TLS_VERIFY | DOCKER_CERT_PATH | FILE_SECRET | MCP_API_TOKEN | PUBLIC_BASE_URL)
-            printf '%s=%s\0' "$name" "${!name}"
+            [[ $(env_value "$name" && printf .) == "${!name}." ]] || printf '%s=%s\0' "$name" "${!name}"
             ;;
         esac
     done

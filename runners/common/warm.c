@@ -334,6 +334,7 @@ static enum template parent_for(const struct options *o)
 static bool program_fits(const struct items *w, int input_fd)
 {
     const struct options *o = self.options;
+    enum template parent;
     const char *variables;
 
     if (warm_packets() != 0 || w->cwd || w->control || files_forbid(o))
@@ -343,8 +344,10 @@ static bool program_fits(const struct items *w, int input_fd)
         if (variable_differs(variables, w->env[i]))
             return false;
     }
-    if (!self.step[0])
-        return !o->template || parent_for(o) == self.parent || fork_child(parent_for(o), input_fd);
+    if (!self.step[0]) {
+        parent = parent_for(o);
+        return !o->template || parent == self.parent || fork_child(parent, input_fd);
+    }
     /* Waiting for an import under way is worth it only if the code needs it. */
     return code_needs(o->script, self.step) ? !o->template || fork_child(TEMPLATE_LOADED, input_fd)
                                             : o->template;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Uploads by link and downloads (plain and signed links) beside the same nginx's own PUT (DAV) and static files: the same file, curl, plain
-HTTP on loopback, turn by turn in random order. Asserts nothing. Needs a built binary (SANDCGI_TEST_BINARY) and an engine (DOCKER_HOST)."""
+"""Uploads by link and downloads (plain and signed links, and by the program as under Apache) beside the same nginx's own PUT (DAV) and static
+files: the same file, curl, plain HTTP on loopback, turn by turn in random order. Asserts nothing. Needs a built binary (SANDCGI_TEST_BINARY) and an engine (DOCKER_HOST)."""
 import argparse
 import http.client
 import os
@@ -28,15 +28,27 @@ events {{ worker_connections 1024; }}
 http {{
     access_log off; sendfile on; tcp_nopush on;
     client_body_temp_path "{folder}/plain-tmp"; client_body_buffer_size 256k; client_max_body_size 0;
-    server {{ listen 127.0.0.1:{port}; location / {{ root "{folder}/plain"; dav_methods PUT; }} }}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ root "{folder}/plain"; dav_methods PUT; }}
+        location /files/ {{
+            fastcgi_pass "unix:{front}";
+            fastcgi_param REQUEST_METHOD $request_method;
+            fastcgi_param REQUEST_URI $request_uri;
+            fastcgi_param SANDCGI_PLACE file;
+            fastcgi_param SANDCGI_SECRET {secret};
+            fastcgi_max_temp_file_size 0;
+        }}
+    }}
 }}
 """
 
 
 class Plain:
-    """An nginx that only serves and takes files, on the same file system."""
+    """An nginx that only serves and takes files, on the same file system, and passes the links of a site to its workers."""
 
-    def __init__(self, folder):
+    def __init__(self, site):
+        folder = site.folder
         self.port = sites.free_port()
         self.folder = f"{folder}/plain"
         account = sites.web_account()
@@ -45,7 +57,7 @@ class Plain:
             if account:
                 os.chown(f"{folder}/{name}", pwd.getpwnam(account).pw_uid, -1)
         with open(f"{folder}/plain.conf", "w", encoding="utf-8") as file:
-            file.write(PLAIN.format(folder=folder, port=self.port, user=f"user {account};" if account else ""))
+            file.write(PLAIN.format(folder=folder, port=self.port, front=site.front, secret=site.secret, user=f"user {account};" if account else ""))
         self.process = subprocess.Popen([*sites.DIE_WITH_US, sites.nginx_binary(), "-c", f"{folder}/plain.conf", "-e", f"{folder}/log/plain.log",
                                          "-g", "daemon off;"])
         harness.at_end(procs.end, self.process)
@@ -56,6 +68,9 @@ class Plain:
 
     def url(self, name):
         return f"http://127.0.0.1:{self.port}/{name}"
+
+    def by_program(self, link):
+        return self.url(urllib.parse.urlsplit(link).path[1:])
 
 
 def curl(*words):
@@ -117,7 +132,8 @@ def compare(size, rounds, sides, plain, markdown):
     curl("-T", source, signed.link())
     plain_link, signed_link = unsigned.file(), signed.file()
     get = {"nginx's static file": lambda: curl(plain.url("source")), "download": lambda: curl(plain_link),
-           "download, signed link": lambda: curl(signed_link)}
+           "download, signed link": lambda: curl(signed_link),
+           "download, by the program": lambda: curl(plain.by_program(plain_link))}
     show("Download", size, measure(get, rounds), "nginx's static file", markdown)
 
 
@@ -144,8 +160,9 @@ def compare_small(rounds, sides, plain, markdown):
         file.write(os.urandom(SMALL))
     for side in sides:
         curl("-T", file.name, side.link())
-    names = ("nginx's static file", "download", "download, signed link")
-    seconds = measure({name: Kept(url).get for name, url in zip(names, (plain.url("source"), *(side.file() for side in sides)))}, 50 * rounds)
+    names = ("nginx's static file", "download", "download, signed link", "download, by the program")
+    links = [side.file() for side in sides]
+    seconds = measure({name: Kept(url).get for name, url in zip(names, (plain.url("source"), *links, plain.by_program(links[0])))}, 50 * rounds)
     table = Table(f"Download of {SMALL // 1024} KiB, on one connection", "", "us median", "of nginx's own time: median")
     for name, all_of in seconds.items():
         table.add(name, f"{1e6 * median(all_of):.0f}", f"{median(all_of) / median(seconds[names[0]]):.2f}")
@@ -160,7 +177,7 @@ def main():
     options = parser.parse_args()
     try:
         sides = (Side({}), Side({"SANDBOX_URL_TTL": "24h"}))
-        plain = Plain(sides[0].site.folder)
+        plain = Plain(sides[0].site)
         for size in options.size or (8, 256):
             compare(size, options.rounds, sides, plain, options.markdown)
         compare_small(options.rounds, sides, plain, options.markdown)

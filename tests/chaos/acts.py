@@ -49,7 +49,9 @@ def kill(kind):
 
 
 def starts(site):
-    site.start_server()
+    """False: it has refused to. Until it has a broker, workers of the one before may be those that answer."""
+    process = site.start_server()
+    wait_until(lambda: process.poll() is not None or site.broker(), 30, "a broker, or the end of the server")
     try:
         site.wait_healthy(10)
         return True

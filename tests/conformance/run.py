@@ -12,11 +12,12 @@ import subprocess
 import sys
 
 import house
+import engine
 import harness
 import network
 import sites
 import table
-from harness import Failed, at_end, check, contains, equal, test, wait_until
+from harness import Failed, at_end, check, contains, equal, new_folder, test, wait_until
 from mcp import API
 from stdio import Stdio
 from suite import SuiteRun, scored
@@ -39,7 +40,7 @@ WITHOUT_FIXTURES = {
                    "input-required-result-unsupported-methods", "http-header-validation"),
 }
 RUNS = []
-STEPS = {"clients.mjs": 12, "analysis.mjs": 8}
+STEPS = {"clients.mjs": 12, "analysis.mjs": 8, "desktop.mjs": 5}
 
 
 def once(function):
@@ -155,6 +156,14 @@ def register_analysis():
         run_client(over_https(), "analysis.mjs")
 
 
+def register_desktop():
+    @test("SDK 1.x over stdio in an empty home: the first session of a desktop client", timeout=120)
+    def _():
+        home = new_folder("home")
+        environment = {"HOME": home, "PATH": os.environ["PATH"], "DOCKER_HOST": engine.host(), "SANDCGI_BROKER": f"{home}/none.sock"}
+        run_client({"command": [sites.BINARY, "stdio"], "env": environment | sites.SANITIZER_ENV}, "desktop.mjs")
+
+
 # ---- what a model pays for ----
 
 # Digits are tokens, too, and those of a link are random.
@@ -231,6 +240,7 @@ def main():
     register_suite()
     register_clients()
     register_analysis()
+    register_desktop()
     register_tokens()
     table_of_clients = table.register(lambda: served(False))
     register_last()

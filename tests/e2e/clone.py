@@ -50,6 +50,7 @@ def _is_free(port):
 class Clone:
     def __init__(self):
         base = new_folder("clone")
+        self.home = base
         self.folder = f"{base}/sandcgi"
         self.state = f"{base}/state"
         make_clone(self.folder)
@@ -73,7 +74,8 @@ class Clone:
         """A script pasted into bash in the clone; the ports are put in when the usual ones were taken."""
         script = script.replace("localhost:8443", f"localhost:{self.https_port}")
         script = script.replace("localhost:8080", f"localhost:{self.http_port}")
-        return subprocess.run(["bash", "-c", script], cwd=self.folder, stdin=subprocess.DEVNULL, env=clean_environment(),
+        return subprocess.run(["bash", "-c", script], cwd=self.folder, stdin=subprocess.DEVNULL,
+                              env=clean_environment() | {"HOME": self.home},
                               capture_output=True, text=True, errors="replace", timeout=timeout, check=False)
 
     def setting(self, name):

@@ -36,6 +36,9 @@ class Response:
         self.body = body
 
     def json(self):
+        """The answer; of an event stream, which a long silence makes of it, the last message."""
+        if "text/event-stream" in self.headers.get("Content-Type", ""):
+            return self.messages()[-1]
         try:
             return json.loads(self.body)
         except ValueError as problem:

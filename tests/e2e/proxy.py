@@ -12,9 +12,10 @@ from harness import at_test_end, new_folder
 class Proxy:
     """address: a path, or None for a TCP port of 127.0.0.1 (self.port). context: TLS."""
 
-    def __init__(self, address=None, context=None):
+    def __init__(self, address=None, context=None, change=bytes):
         self.address = address
         self.context = context
+        self.change = change  # of what clients send
         self.port = None
         self.listener = None
         self.open = []
@@ -69,13 +70,13 @@ class Proxy:
             client.close()
             return
         self.open += [client, upstream]
-        threading.Thread(target=self._relay, args=(client, upstream), daemon=True).start()
+        threading.Thread(target=self._relay, args=(client, upstream, self.change), daemon=True).start()
         self._relay(upstream, client)
 
-    def _relay(self, source, target):
+    def _relay(self, source, target, change=bytes):
         try:
             while data := source.recv(65536):
-                target.sendall(data)
+                target.sendall(change(data))
         except OSError:
             pass
         try:

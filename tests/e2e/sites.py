@@ -144,6 +144,7 @@ class Site:
             "SANDCGI_LOG_LEVEL": "debug",
             "DOCKER_HOST": engine.host(),
             "SANDBOX_NETWORK": "none",  # else containers of the server's own test would be among them; network.py has the others
+            "SANDBOX_LIMITS_CHECK": "trust",  # likewise; test_operators has the others
             "TOOLS": "all",  # test_toolsets has the others
             "SANDBOX_WARM": "",  # most tests look at the containers of their runs; test_warm has the others
         }
@@ -151,6 +152,7 @@ class Site:
     def write_config(self):
         with open(self.config, "w", encoding="utf-8") as file:
             file.write("".join(f"{k}={v}\n" for k, v in self.settings.items() if v is not None))
+        os.chmod(self.config, 0o600)
         self._write_secret()
 
     def _write_secret(self):
@@ -270,23 +272,31 @@ class Site:
         waiting = {one["runId"] for one in pool.unclaimed(self)}
         return [one for one in found if one["Labels"]["sandbox.run"] not in waiting]
 
+    def masters(self):
+        """The children of the guard: the present master, which is the last, and those that answer their last calls."""
+        return procs.children(self.process.pid)
+
+    def processes(self):
+        """Broker, hub and workers: the masters' children."""
+        return [pid for master in self.masters() for pid in procs.children(master)]
+
     def broker(self):
-        """The child of the master that holds SANDBOX_ROOT open."""
-        for pid in procs.children(self.process.pid):
+        """The child of a master that holds SANDBOX_ROOT open."""
+        for pid in self.processes():
             if self.root in procs.open_files(pid):
                 return pid
         return None
 
     def hub_process(self):
-        """The child of the master that accepts on the hub's socket."""
-        for pid in procs.children(self.process.pid):
+        """The child of a master that accepts on the hub's socket."""
+        for pid in self.processes():
             if self.hub in procs.unix_sockets(pid):
                 return pid
         return None
 
     def workers(self):
         others = (self.broker(), self.hub_process())
-        return [pid for pid in procs.children(self.process.pid) if pid not in others]
+        return [pid for pid in self.processes() if pid not in others]
 
     def settled_workers(self):
         """Those that stay: calls that lasted had others started, which end again."""

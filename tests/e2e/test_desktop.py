@@ -1,6 +1,15 @@
 """sandcgi stdio, as desktop clients start it: both eras, told apart by what comes first."""
+import hashlib
+import json
+import os
+import re
+import stat
+import subprocess
+import urllib.parse
+
+import engine
 import sites
-from harness import check, equal, test
+from harness import TOP, check, contains, equal, new_folder, test, wait_until
 from mcp import LEGACY, MODERN
 from stdio import Stdio
 from streams import modern_message
@@ -58,3 +67,86 @@ def _():
     one.process.stdin.close()
     equal(one.next(10), None)
     equal(one.process.wait(60), 0)
+
+
+# ---- without settings ----
+
+def _home():
+    """The environment of a user who has nothing of ours."""
+    home = new_folder("home")
+    return home, {"HOME": home, "DOCKER_HOST": engine.host(), "XDG_STATE_HOME": "", "SANDCGI_BROKER": f"{home}/no-server.sock"}
+
+
+def _containers(state):
+    return engine.of_instance(hashlib.sha256(f"{state}/sandboxes".encode()).hexdigest()[:sites.INSTANCE_DIGITS])
+
+
+def _local_path(url):
+    parts = urllib.parse.urlsplit(url)
+    equal((parts.scheme, parts.netloc, parts.query), ("file", "", ""))
+    return urllib.parse.unquote(parts.path)
+
+
+@test("stdio without settings, in an empty home: they are made once with a secret, and files come back as local paths", timeout=90)
+def _():
+    home, environment = _home()
+    state = f"{home}/.local/state/sandcgi"
+    clients = [Stdio(None, environment=environment, cwd="/") for _ in range(3)]
+    for one in clients:
+        one.initialize()
+    settings = f"{state}/sandcgi.env"
+    equal((stat.S_IMODE(os.stat(settings).st_mode), stat.S_IMODE(os.stat(state).st_mode)), (0o600, 0o700))
+    equal(sorted(os.listdir(state)), ["sandboxes", "sandcgi.env"])
+    with open(settings, encoding="utf-8") as file:
+        secret = re.search("^FILE_SECRET=([0-9a-f]{64})$", file.read(), re.M).group(1)
+    made = clients[0].result("tools/call", _run("echo made >'a b.txt'; printf %s \"$FILE_BASE_URL\"", "one"), 60)["structuredContent"]
+    path = _local_path(made["files"][0]["url"])
+    contains(path, f"{state}/sandboxes/")
+    equal(os.path.basename(path), "a b.txt")
+    with open(path, encoding="ascii") as file:
+        equal(file.read(), "made\n")
+    equal(_local_path(made["stdout"]), os.path.dirname(path))
+    seen = clients[1].result("tools/call", _run("cat 'a b.txt'", "one"), 60)["structuredContent"]
+    equal(seen["stdout"], "made\n", "another client of the same user")
+    for one in clients:
+        one.process.kill()
+    wait_until(lambda: not _containers(state), 20, "no container is left when the clients are killed")
+    again = Stdio(None, environment=environment | {"XDG_STATE_HOME": f"{home}/.local/state"})
+    again.initialize()
+    equal(again.result("tools/call", _run("cat 'a b.txt'", "one"), 60)["structuredContent"]["stdout"], "made\n")
+    with open(settings, encoding="utf-8") as file:
+        contains(file.read(), secret, "the settings of the first start")
+
+
+@test("every configuration of fcgi/desktop.md starts a server that answers")
+def _():
+    _, environment = _home()
+    with open(f"{TOP}/fcgi/desktop.md", encoding="utf-8") as file:
+        here, there = file.read().split("## A server on another machine")
+    blocks = re.findall("```json\n(.*?)```", here, re.S)
+    equal((len(blocks), there.count("```json")), (4, 1), "configurations")
+    for block in blocks:
+        (servers,) = json.loads(block).values()
+        equal((servers["sandcgi"]["command"], servers["sandcgi"]["args"]), ("/usr/bin/sandcgi", ["stdio"]))
+        one = Stdio(None, environment=environment | {"SANDBOX_WARM": ""} | servers["sandcgi"].get("env", {}))
+        equal(one.initialize()["serverInfo"]["name"], "sandcgi")
+        one.process.stdin.close()
+        equal(one.process.wait(60), 0)
+
+
+@test("stdio without settings says what is missing: no home, one that cannot be written")
+def _():
+    for environment, part in (({"HOME": ""}, "--config"), ({"HOME": "relative"}, "--config"), ({"HOME": "/proc/none"}, "/proc/none")):
+        one = Stdio(None, environment={"XDG_STATE_HOME": ""} | environment, stderr=subprocess.PIPE)
+        equal(one.process.wait(20), 1)
+        said = one.process.stderr.read().decode()
+        contains(said, part)
+        equal(len(said.strip().splitlines()), 1, said)
+
+
+@test("PUBLIC_BASE_URL=file: is for stdio; a server behind a web server does not start with it")
+def _():
+    site = sites.own({"PUBLIC_BASE_URL": "file:"}, start=False)
+    site.start_server()
+    check(site.process.wait(60) != 0, "it starts")
+    contains(site.log(), "PUBLIC_BASE_URL")

@@ -13,6 +13,7 @@ import procs
 import sites
 from harness import TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
 from mcp import META_CAPABILITIES, META_VERSION, MODERN, Client
+from streams import open_modern
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
@@ -235,22 +236,34 @@ def _():
 
 LAUNCHER = """
 import os, socket, sys
-s = socket.socket(socket.AF_UNIX)
-s.bind(sys.argv[1])
-os.chmod(sys.argv[1], 0o666)
-s.listen(64)
-os.dup2(s.fileno(), 3)
-os.set_inheritable(3, True)
-os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
-os.execv(sys.argv[2], sys.argv[2:])
+names = sys.argv[1].split(":")
+for i, path in enumerate(sys.argv[2:2 + len(names)]):
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(path)
+    os.chmod(path, 0o666)
+    s.listen(64)
+    os.dup2(s.detach(), 3 + i)
+    os.set_inheritable(3 + i, True)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(names)), "LISTEN_FDNAMES": sys.argv[1]}
+words = sys.argv[2 + len(names):]
+os.execv(words[0], words)
 """
 
 
 @test("systemd's socket activation: LISTEN_FDS is taken when LISTEN_PID is ours")
 def _():
     site = sites.own({"SANDCGI_LISTEN": "/nonexistent/ignored.sock"}, start=False)
-    site.start_server(prefix=[sys.executable, "-c", LAUNCHER, site.front])
+    site.start_server(prefix=[sys.executable, "-c", LAUNCHER, "unknown", site.front])
     _serves(site)
+
+
+@test("systemd's socket activation: the hub's socket is taken by its name")
+def _():
+    site = sites.own({"SANDCGI_LISTEN": "/nonexistent/ignored.sock", "SANDCGI_HUB": "/nonexistent/hub.sock"}, start=False)
+    site.start_server(prefix=[sys.executable, "-c", LAUNCHER, "hub:fastcgi", site.hub, site.front])
+    _serves(site)
+    stream = open_modern(site.client(), "subscriptions/listen", {"notifications": {"toolsListChanged": True}}, "L1").begin()
+    stream.expect("notifications/subscriptions/acknowledged")
 
 
 @test("LISTEN_FDS for another process is ignored")
@@ -341,7 +354,7 @@ def _():
     equal(site.client().request("ping").status, 200)
 
 
-@test("the plain commands: --version, --help with every setting, settings, check, a typo")
+@test("the plain commands: --version, a short --help, every setting with its meaning, settings, check, a typo, no settings file")
 def _():
     def run(*arguments):
         done = subprocess.run([sites.BINARY, *arguments], env=sites.clean_environment() | sites.SANITIZER_ENV,
@@ -349,8 +362,14 @@ def _():
         return done.returncode, done.stdout, done.stderr
     check(run("--version")[1].startswith("sandcgi "), "--version")
     for name in ("SANDBOX_ROOT", "SANDCGI_WORKERS", "SANDBOX_IMAGES_MAX"):
-        contains(run("--help")[1], name)
+        contains(run("--help-settings")[1], name)
+        contains(run("help", "settings")[1], name)
         contains(run("settings")[1], name)
+    check(len(run("--help")[1].splitlines()) <= 30, "--help is long")
+    equal(run("serve", "--help"), run("--help"))
+    status, _, err = run("status")
+    equal((status, len(err.splitlines())), (1, 1))
+    contains(err, "--config FILE")
     equal(run("srve")[0], 2)
     contains(run("srve")[2], "--help")
     site = sites.shared()

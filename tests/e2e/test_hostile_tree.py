@@ -7,6 +7,7 @@ import time
 import urllib.parse
 import zipfile
 
+import fcgi
 import sites
 from harness import check, equal, test, wait_until
 from mcp import ToolError
@@ -104,6 +105,15 @@ def _fetch_archive(client, folder):
     return answer.status == 200 or None
 
 
+def _get_of_worker(client, target):
+    """As another web server than nginx would have it served."""
+    status, _headers, body = fcgi.request(client.site.front, {"REQUEST_METHOD": "GET", "REQUEST_URI": target, "SANDCGI_PLACE": "file",
+                                                              "SANDCGI_SECRET": client.site.secret})
+    check(status in (200, 404, 503), f"{target} of a worker: {status}")  # 503: the system call was interrupted by a rename too often
+    check(b"OUTSIDE" not in body, f"{target} of a worker from outside")
+    return status == 200 or None
+
+
 def _read_resource(client, name):
     answer = client.request("resources/read", {"uri": f"sandbox://{client.conversation}/{name}"}, headers=LEGACY)
     for text in (b"OUTSIDE", base64.b64encode(b"OUTSIDE")):
@@ -132,6 +142,7 @@ def _steps(client, url):
             check(b"OUTSIDE" not in answer.body, f"{name} from outside")
             return answer.status == 200 or None
         yield get
+        yield lambda name=name: _get_of_worker(client, f"{url}/{name}")
 
 
 ZIP = _zip()
@@ -180,7 +191,7 @@ def _():
     workers = []
     for _ in range(CLIENTS):
         one = client.fresh()
-        one.conversation = client.conversation
+        one.conversation, one.site = client.conversation, site
         workers.append(_Worker(one, base, CALLS // CLIENTS))
     start = time.monotonic()
     for one in workers:

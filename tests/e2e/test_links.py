@@ -293,7 +293,7 @@ def _memory_of_upload(client, site, body, size):
     """Upload of big.bin: the answer, and by how much the peak of any process of the server grew."""
     _put(client, _link(client, "warm-up")["url"], b"x" * MIB)
     site.settled_workers()
-    pids = procs.children(site.process.pid)
+    pids = site.processes()
     before = {pid: _peak(pid) for pid in pids}
     answer = _put(client, _link(client)["url"], body, {"Content-Length": str(size)})
     equal(answer.status, 201, answer.body)

@@ -161,7 +161,7 @@ def _():
     contains(client.run_error("print(1)", network=True), "network: not available on this server: ")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash", "network": True}), "not available")
     equal(client.run("print(1)")["stdout"], "1\n")
-    lines = [line for line in site.log().splitlines() if line.startswith("warn") and "network public: refused" in line]
+    lines = [line for line in site.log().splitlines() if " warn " in line and "network public: refused" in line]
     equal(len(lines), 1, site.log()[-1500:])
     contains(lines[0], "nginx/setup/network.sh")
     status = subprocess.run([site.binary, "status", "--config", site.config], capture_output=True, text=True, check=True).stdout

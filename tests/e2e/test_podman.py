@@ -177,7 +177,7 @@ def _():
     site.start_server()
     site.wait_healthy()
     wait_until(lambda: not _left(), 20, "the container is removed")
-    contains(site.log(), "removed")
+    wait_until(lambda: "removed" in site.log(), 20, "the log says so")
 
 
 @test("Podman: containers wait for new conversations and for known ones, and are gone with the server", timeout=300)

@@ -207,7 +207,7 @@ def _():
     run = runs.begin(client, "sleep 30; echo late > f.txt")
     text = _refused(client)
     contains(text, run)
-    contains(text, "cancel_run")
+    contains(text, "or cancel it")
     runs.cancel(client, run)
     wait_until(lambda: _ended(client, run), SOON, "the run ends")
     check(_delete(client)["deleted"], "deleted")

@@ -355,7 +355,7 @@ def _():
     equal(_close(client, sandbox)["status"], "closed")
     thread.join(15)
     contains(str(answers), "closed")
-    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "closed (by close_sandbox)")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "closed (by its owner)")
     equal(_close(client, sandbox)["status"], "closed")
     equal(_status(client, sandbox), "closed")
 

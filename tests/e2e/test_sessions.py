@@ -140,7 +140,7 @@ def _():
     client = sites.client()
     for revision in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"):
         session = Session(client, revision)
-        params = _run("sleep 1.5; echo done", client.conversation) | {"_meta": {"progressToken": f"token-{revision}"}}
+        params = _run("echo begun; echo oops >&2; sleep 1.5", client.conversation) | {"_meta": {"progressToken": f"token-{revision}"}}
         stream = session.open("tools/call", params).begin()
         answer = stream.result()
         equal(answer["result"].get("isError", False), False)
@@ -149,6 +149,8 @@ def _():
         check(all(one["progressToken"] == f"token-{revision}" for one in seen), "another token")
         steps = [one["progress"] for one in seen]
         equal(steps, sorted(set(steps)), "rising steps")
+        metas = [one["_meta"] for one in seen if "_meta" in one]
+        check({"sandcgi/stream": "stderr"}.items() <= metas[-1].items() and metas[-1]["sandcgi/nextByte"] == 11, f"_meta: {metas}")
 
 
 @test("only streams of 2025-11-25 begin with a priming event")

@@ -126,9 +126,12 @@ def _examples():
 
 
 def _example(name, timeout=120):
-    """Pastes one example after the setup; what it printed."""
-    done = clone.started().shell(_examples()["setup"] + _examples()[name], timeout)
+    """Pastes one example after the setup; what it printed. The checkout stays as it is."""
+    house = clone.started()
+    before = house.shell("git status --short --ignored").stdout
+    done = house.shell(_examples()["setup"] + _examples()[name], timeout)
     equal((done.returncode, done.stderr), (0, ""), name)
+    equal(house.shell("git status --short --ignored").stdout, before, name)
     return done.stdout
 
 
@@ -153,7 +156,7 @@ def _():
 @test("README: curl downloads the chart")
 def _():
     contains(_example("download"), "chart.png")
-    with open(f"{clone.started().folder}/chart.png", "rb") as file:
+    with open(f"{clone.started().home}/sandcgi-examples/chart.png", "rb") as file:
         equal(file.read(8), b"\x89PNG\r\n\x1a\n")
 
 
@@ -256,10 +259,13 @@ def _check_config(house, *lines):
 @test("./start.sh with a bad .env ends in one line that says what to do, and leaves what runs alone", timeout=120)
 def _():
     house = clone.started()
+    good = _text(house.env_file)
     for line, word in (("SANDBOX_MEMORY=lots", "SANDBOX_MEMORY"), ("FILE_SECRET=short", "FILE_SECRET")):
-        _check_config(house, line)
-        bad = f"{os.path.dirname(house.folder)}/bad.env"
-        status, output = house.start_sh(timeout=100, environment={"SANDCGI_ENV_FILE": bad})
+        with open(house.env_file, "w", encoding="utf-8") as file:
+            file.write(f"{good}{line}\n")
+        status, output = house.start_sh(timeout=100)
+        with open(house.env_file, "w", encoding="utf-8") as file:
+            file.write(good)
         check(status != 0, f"{line} is accepted")
         contains(output.strip().splitlines()[-1], word)
         equal(house.client().request("ping").status, 200)

@@ -115,6 +115,7 @@ def _():
         contains(_text(_call(site.client(), name, language="bash", code="echo works")), "works")
     contains(_text(_call(site.client(), "box_run_code", language="bash", code="sleep 60", waitMs=1)), "\nbox_get_run with runId ")
     contains(_call(site.client(), "box_import_url", url="https://example.org"), "switched off")
+    contains(_text(_call(site.client(), "box_run_code", language="bash", code="true", waitMs=0)), "SANDBOX_BACKGROUND_MAX is 0")
 
 
 @test("stdio offers the core, and more by --tools; a wrong name stops the start")

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "tests/engine/live.h"
+#include "tests/fakes/engine_run.h"
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -125,9 +126,9 @@ static bool leave(void *ctx)
 void go(struct live_run *l)
 {
     struct engine *engine = connect_engine();
-    struct engine_sink sink = {live_take, l};
     struct engine_attend attend = {.fd = l->cancel_fd, .tick = leave};
     struct deadline d = deadline_in_ms(60000);
+    const struct engine_run program = {&l->program, live_take, l, &attend, d};
     int64_t began = clock_mono_ms();
 
     name_run(l);
@@ -135,7 +136,7 @@ void go(struct live_run *l)
     l->spec.n_env = l->program.n_env;
     l->returned = engine->ops->start(engine, &l->spec, &attend, d, &l->e);
     if (l->returned == 0)
-        l->returned = engine->ops->run(engine, &l->program, &sink, &attend, d, &l->out, &l->e);
+        l->returned = engine_run_to_end(engine, &program, &l->out, &l->e);
     l->whole_ms = clock_mono_ms() - began;
     engine->ops->finish(engine);
     engine->ops->free(engine);

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/engine/docker_http.h"
 #include "tests/engine/live.h"
+#include "tests/fakes/engine_run.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -24,10 +25,9 @@ static int start(struct engine *engine, struct live_run *l, const struct engine_
 
 static int run(struct engine *engine, struct live_run *l, const struct engine_attend *attend)
 {
-    const struct engine_sink sink = {live_take, l};
+    const struct engine_run program = {&l->program, live_take, l, attend, deadline_in_ms(30000)};
 
-    return engine->ops->run(engine, &l->program, &sink, attend, deadline_in_ms(30000), &l->out,
-                            &l->e);
+    return engine_run_to_end(engine, &program, &l->out, &l->e);
 }
 
 static void stop(struct engine *engine, struct live_run *l)
@@ -43,12 +43,15 @@ static int look_until(struct engine *engine, enum engine_tier tier, struct err *
 {
     struct pollfd p = {.fd = engine->ops->fd(engine), .events = POLLIN};
     struct deadline d = deadline_in_ms(60000);
-    struct engine_wait now;
-    int r;
+    struct engine_event ev = {0};
 
-    while ((r = engine->ops->look(engine, &now, e)) == 0 && now.tier < tier && !deadline_passed(d))
-        poll(&p, 1, deadline_poll_ms(d));
-    return r < 0 || now.tier < tier ? -1 : 0;
+    while (ev.wait.tier < tier && !deadline_passed(d)) {
+        if (engine->ops->read(engine, &ev, e) < 0)
+            return -1;
+        if (ev.kind == ENGINE_EVENT_NOTHING)
+            poll(&p, 1, deadline_poll_ms(d));
+    }
+    return ev.wait.tier < tier ? -1 : 0;
 }
 
 /* What the image of that language can preload; its strings live until the end. */

@@ -3,10 +3,12 @@
 #include "tests/fakes/fake_container.h"
 
 #include "common/base/auto.h"
+#include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/engine/engine.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -32,21 +34,30 @@ struct container {
     bool started;
     int data_fd; /* /data, whatever it is called by now */
     int word_fd; /* readable when there is something to look at */
-    enum engine_tier tier;
+    enum engine_tier tier, told;
     bool wiping;
-    const struct engine_command *program;
-    const struct engine_sink *sink;
-    const struct engine_attend *attend;
-    struct deadline deadline;
+    /* The program that runs. */
+    bool runs;
+    int run_fd;        /* a timer: readable when it goes on */
+    char *code, *rest; /* the lines that are left */
+    char *input;
+    struct deadline on; /* when it goes on */
+    struct buf output;  /* what it has printed, */
+    enum engine_stream stream;
+    size_t piece, read; /* how much of that is sent at once, and was */
 };
 
 static void container_clear(struct container *b)
 {
     if (b->started)
         fake_container->alive--;
-    b->started = false;
+    b->started = b->runs = false;
     auto_close_fd(&b->data_fd);
     auto_close_fd(&b->word_fd);
+    auto_close_fd(&b->run_fd);
+    free(TAKE_PTR(b->code));
+    free(TAKE_PTR(b->input));
+    buf_clear(&b->output);
 }
 
 /* Attends for that long; false: cancelled. */
@@ -97,6 +108,7 @@ static int container_start(struct engine *engine, const struct engine_spec *spec
     b->data_fd = open(spec->data_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     b->word_fd = open_word();
     b->tier = fake_container->boots ? ENGINE_TIER_NONE : ENGINE_TIER_STARTED;
+    b->told = ENGINE_TIER_NONE;
     b->started = true;
     fake_container->alive++;
     return b->data_fd < 0 ? err_errno(e, "%s", spec->data_path) : 0;
@@ -104,12 +116,20 @@ static int container_start(struct engine *engine, const struct engine_spec *spec
 
 static int container_fd(struct engine *engine)
 {
-    return ((struct container *)engine)->word_fd;
+    const struct container *b = (struct container *)engine;
+
+    return b->runs ? b->run_fd : b->word_fd;
 }
 
-static int container_look(struct engine *engine, struct engine_wait *out, struct err *e)
+static short container_waits(struct engine *engine)
 {
-    struct container *b = (struct container *)engine;
+    (void)engine;
+    return POLLIN;
+}
+
+/* What it says while it waits. */
+static int read_word(struct container *b, struct engine_event *out, struct err *e)
+{
     uint64_t n;
     bool word = read(b->word_fd, &n, sizeof n) > 0;
 
@@ -122,7 +142,11 @@ static int container_look(struct engine *engine, struct engine_wait *out, struct
     if (word)
         b->tier = b->wiping ? ENGINE_TIER_STARTED : ENGINE_TIER_PRELOADED;
     b->wiping = b->wiping && !word;
-    *out = (struct engine_wait){.tier = b->tier, .memory_bytes = FAKE_CONTAINER_MEMORY};
+    if (b->tier == b->told)
+        return 0;
+    b->told = b->tier;
+    *out = (struct engine_event){.kind = ENGINE_EVENT_TIER,
+                                 .wait = {.tier = b->tier, .memory_bytes = FAKE_CONTAINER_MEMORY}};
     return 0;
 }
 
@@ -152,7 +176,7 @@ static int container_next(struct engine *engine, struct err *e)
     auto_close_fd(&b->word_fd);
     b->word_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     timerfd_settime(b->word_fd, 0, &when, NULL);
-    b->tier = ENGINE_TIER_NONE;
+    b->tier = b->told = ENGINE_TIER_NONE;
     b->wiping = true;
     return 0;
 }
@@ -171,34 +195,43 @@ static int container_limit_cpu(struct engine *engine, uint64_t cpu_milli, struct
 
 /* ---- programs ---- */
 
-static bool print(struct container *b, enum engine_stream stream, const char *data, size_t len)
+/* Its next look is at that time. */
+static void go_on_at(struct container *b, struct deadline on)
 {
-    return b->sink->output(b->sink->ctx, stream, data, len);
+    const struct itimerspec when = {
+        .it_value = {.tv_sec = on.at_ms / 1000, .tv_nsec = on.at_ms % 1000 * 1000000L + 1}};
+
+    b->on = on;
+    timerfd_settime(b->run_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static bool print_line(struct container *b, enum engine_stream stream, const char *text)
+static void print(struct container *b, enum engine_stream stream, const char *data, size_t len)
+{
+    buf_add(&b->output, data, len);
+    b->stream = stream;
+    b->piece = len;
+}
+
+static void print_line(struct container *b, enum engine_stream stream, const char *text)
 {
     AUTO_FREE char *line = mem_printf("%s\n", text);
 
-    return print(b, stream, line, strlen(line));
+    print(b, stream, line, strlen(line));
 }
 
-static bool do_out(struct container *b, const char *text, struct engine_outcome *out)
+static void do_out(struct container *b, const char *text)
 {
-    (void)out;
-    return print_line(b, ENGINE_STDOUT, text);
+    print_line(b, ENGINE_STDOUT, text);
 }
 
-static bool do_err(struct container *b, const char *text, struct engine_outcome *out)
+static void do_err(struct container *b, const char *text)
 {
-    (void)out;
-    return print_line(b, ENGINE_STDERR, text);
+    print_line(b, ENGINE_STDERR, text);
 }
 
-static bool do_raw(struct container *b, const char *text, struct engine_outcome *out)
+static void do_raw(struct container *b, const char *text)
 {
-    (void)out;
-    return print(b, ENGINE_STDOUT, text, strlen(text));
+    print(b, ENGINE_STDOUT, text, strlen(text));
 }
 
 static int digit(char c)
@@ -206,15 +239,12 @@ static int digit(char c)
     return c <= '9' ? c - '0' : c - 'a' + 10;
 }
 
-static bool do_bytes(struct container *b, const char *hex, struct engine_outcome *out)
+static void do_bytes(struct container *b, const char *hex)
 {
-    (void)out;
     for (; hex[0] && hex[1]; hex += 2) {
         char c = (char)(digit(hex[0]) * 16 + digit(hex[1]));
-        if (!print(b, ENGINE_STDOUT, &c, 1))
-            return false;
+        print(b, ENGINE_STDOUT, &c, 1);
     }
-    return true;
 }
 
 static int number(const char *text)
@@ -226,80 +256,52 @@ static int number(const char *text)
     return n;
 }
 
-static bool do_flood(struct container *b, const char *text, struct engine_outcome *out)
+static void do_flood(struct container *b, const char *text)
 {
     char block[1024];
 
-    (void)out;
     for (size_t i = 0; i < sizeof block; i++)
         block[i] = i % 64 == 63 ? '\n' : 'y';
     for (int i = number(text); i > 0; i--)
-        if (!print(b, ENGINE_STDOUT, block, sizeof block) || !pass(0, b->attend))
-            return false;
-    return true;
+        print(b, ENGINE_STDOUT, block, sizeof block);
 }
 
-static bool do_sleep(struct container *b, const char *text, struct engine_outcome *out)
+static void do_sleep(struct container *b, const char *text)
 {
-    int ms = number(text);
-    int left = deadline_poll_ms(b->deadline);
-
-    if (left < ms) {
-        bool wanted = pass(left, b->attend);
-        out->end = wanted ? ENGINE_TIMED_OUT : ENGINE_CANCELLED;
-        return false;
-    }
-    if (pass(ms, b->attend))
-        return true;
-    out->end = ENGINE_CANCELLED;
-    return false;
+    go_on_at(b, deadline_in_ms(number(text)));
 }
 
-static bool do_exit(struct container *b, const char *text, struct engine_outcome *out)
-{
-    (void)b;
-    out->end = ENGINE_EXITED;
-    out->exit_code = number(text);
-    return false;
-}
-
-static bool do_file(struct container *b, const char *name, struct engine_outcome *out)
+static void do_file(struct container *b, const char *name)
 {
     AUTO_FD int fd = openat(b->data_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 
-    (void)out;
-    return fd >= 0 && write(fd, "x", 1) == 1;
+    if (fd < 0 || write(fd, "x", 1) != 1)
+        abort();
 }
 
-static bool do_stdin(struct container *b, const char *text, struct engine_outcome *out)
+static void do_stdin(struct container *b, const char *text)
 {
     (void)text;
-    (void)out;
-    return print(b, ENGINE_STDOUT, b->program->input, b->program->input_len);
+    print(b, ENGINE_STDOUT, b->input, strlen(b->input));
 }
 
 static const struct {
     const char *name;
-    bool (*act)(struct container *b, const char *rest, struct engine_outcome *out);
-} words[] = {{"out ", do_out},     {"err ", do_err},     {"raw ", do_raw},
-             {"bytes ", do_bytes}, {"flood ", do_flood}, {"sleep ", do_sleep},
-             {"exit ", do_exit},   {"file ", do_file},   {"stdin", do_stdin}};
+    void (*act)(struct container *b, const char *rest);
+} words[] = {{"out ", do_out},     {"err ", do_err},     {"raw ", do_raw},   {"bytes ", do_bytes},
+             {"flood ", do_flood}, {"sleep ", do_sleep}, {"file ", do_file}, {"stdin", do_stdin}};
 
-static bool act(struct container *b, const char *line, struct engine_outcome *out)
+static void act(struct container *b, const char *line)
 {
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (strncmp(line, words[i].name, strlen(words[i].name)) == 0)
-            return words[i].act(b, line + strlen(words[i].name), out);
-    return true;
+            words[i].act(b, line + strlen(words[i].name));
 }
 
-static int container_run(struct engine *engine, const struct engine_command *program,
-                         const struct engine_sink *sink, const struct engine_attend *attend,
-                         struct deadline d, struct engine_outcome *out, struct err *e)
+static int container_exec(struct engine *engine, const struct engine_command *program,
+                          uint32_t *out_id, struct err *e)
 {
     struct container *b = (struct container *)engine;
-    AUTO_FREE char *code = mem_strndup(program->code, program->code_len);
-    char *rest = code;
 
     if (!b->started || fake_container->gone_at_run > 0) {
         fake_container->gone_at_run--;
@@ -308,20 +310,71 @@ static int container_run(struct engine *engine, const struct engine_command *pro
     }
     fake_container->runs++;
     fake_container->run_cpu_milli = fake_container->cpu_milli;
-    b->program = program;
-    b->sink = sink;
-    b->attend = attend;
-    b->deadline = deadline_min(d, deadline_in_ms((int64_t)program->timeout_ms));
-    *out = (struct engine_outcome){
-        .end = ENGINE_OUTPUT_LIMIT, .exit_code = -1, .started_us = clock_mono_us()};
-    bool going = true;
-    for (char *line; going && (line = strsep(&rest, "\n"));)
-        going = act(b, line, out);
-    if (going)
-        do_exit(b, "0", out);
-    if (out->end != ENGINE_EXITED)
-        container_clear(b);
-    out->ended_us = clock_mono_us();
+    free(b->code);
+    free(b->input);
+    b->code = b->rest = mem_strndup(program->code, program->code_len);
+    b->input = mem_strndup(program->input ? program->input : "", program->input_len);
+    b->output = BUF_INIT(64 << 20);
+    b->read = 0;
+    auto_close_fd(&b->run_fd);
+    b->run_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    b->runs = true;
+    *out_id = 1;
+    go_on_at(b, deadline_in_ms(0));
+    return 0;
+}
+
+/* How much of what it has printed is sent next. */
+static size_t next_piece(struct container *b)
+{
+    size_t left = b->output.len - b->read;
+
+    if (left == 0) {
+        buf_reset(&b->output);
+        b->read = 0;
+    }
+    return left < b->piece ? left : b->piece;
+}
+
+/* What the program does next. */
+static void read_program(struct container *b, struct engine_event *out)
+{
+    char *line = NULL;
+    size_t len = next_piece(b);
+
+    while (len == 0 && deadline_passed(b->on) && (line = strsep(&b->rest, "\n")) &&
+           strncmp(line, "exit ", 5) != 0) {
+        act(b, line);
+        len = next_piece(b);
+    }
+    if (len == 0 && !deadline_passed(b->on))
+        return;
+    if (len == 0) {
+        b->runs = false;
+        *out = (struct engine_event){.kind = ENGINE_EVENT_ENDED,
+                                     .outcome = {.exit_code = line ? number(line + 5) : 0}};
+        return;
+    }
+    *out = (struct engine_event){.kind = b->stream == ENGINE_STDOUT ? ENGINE_EVENT_OUT
+                                                                    : ENGINE_EVENT_ERR,
+                                 .data = b->output.data + b->read,
+                                 .len = len};
+    b->read += len;
+}
+
+static int container_read(struct engine *engine, struct engine_event *out, struct err *e)
+{
+    struct container *b = (struct container *)engine;
+    uint64_t n;
+
+    *out = (struct engine_event){.kind = ENGINE_EVENT_NOTHING};
+    if (!b->started)
+        return err_set(e, ERR_LOST, "there is no container");
+    if (!b->runs)
+        return read_word(b, out, e);
+    if (read(b->run_fd, &n, sizeof n) < 0 && errno != EAGAIN)
+        abort();
+    read_program(b, out);
     return 0;
 }
 
@@ -339,10 +392,11 @@ static void container_free(struct engine *engine)
 static const struct engine_ops container_ops = {
     .start = container_start,
     .fd = container_fd,
-    .look = container_look,
+    .waits = container_waits,
+    .exec = container_exec,
+    .read = container_read,
     .preload = container_preload,
     .limit_cpu = container_limit_cpu,
-    .run = container_run,
     .next = container_next,
     .finish = container_finish,
     .free = container_free,
@@ -358,6 +412,7 @@ struct engine *docker_engine_new(const struct engine_address *address, struct er
 
     (void)address;
     (void)e;
-    *b = (struct container){.engine.ops = &container_ops, .data_fd = -1, .word_fd = -1};
+    *b = (struct container){
+        .engine.ops = &container_ops, .data_fd = -1, .word_fd = -1, .run_fd = -1};
     return &b->engine;
 }

@@ -10,6 +10,7 @@
 #include "common/base/auto.h"
 #include "common/base/clock.h"
 #include "common/base/sock.h"
+#include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/records/psandbox_record.h"
 #include "common/rpc/json.h"

@@ -88,11 +88,10 @@ static void redial(struct fake *f)
         poll(NULL, 0, 20);
         f->channel = sock_connect_unix(a.sun_path, &e);
     }
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "op", "adopt_run", "runId",
-                                  f->run_id, "tenant", json_get_string(f->head, "tenant"),
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "op", "adopt", "call", "run",
+                                  "runId", f->run_id, "tenant", json_get_string(f->head, "tenant"),
                                   "conversationId", json_get_string(f->head, "conversationId"),
-                                  "language", json_get_string(f->head, "language"), "state",
-                                  "running", "background", 0);
+                                  "language", json_get_string(f->head, "language"));
     if (f->channel >= 0)
         wire_post(f->channel, head, -1, &e);
 }

@@ -105,7 +105,7 @@ static void tell(const struct mcp_tool_call *c, struct mcp_result *out)
     mcp_log(c->channel, "debug", "tests", "fine print");
     mcp_log(c->channel, "warning", NULL, "watch %s", "out");
     mcp_result_add(out, TEXT(mcp_progress_wanted(c->channel) ? "wanted" : "not wanted"));
-    mcp_result_add(out, TEXT(c->trace ? c->trace : "no trace"));
+    mcp_result_add(out, TEXT("told"));
 }
 
 static void hang_up(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -144,10 +144,9 @@ static void produce(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     json_auto_t *piece = json_string("a piece\n");
 
-    mcp_progress_text(c->channel, 5, piece);
-    mcp_progress_text(c->channel, 5, piece);
-    mcp_progress_text(c->channel, 6, piece);
-    mcp_keep_alive(c->channel);
+    mcp_progress_text(c->channel, 5, piece, NULL);
+    mcp_progress_text(c->channel, 5, piece, NULL);
+    mcp_progress_text(c->channel, 6, piece, NULL);
     mcp_result_add(out, TEXT(mcp_silence_ms(c->channel) < 10000 ? "just said" : "silent"));
 }
 

@@ -6,7 +6,7 @@
 #include "common/engine/frame.h"
 #include "tests/fuzz/fuzz.h"
 
-static bool take(void *ctx, enum engine_stream stream, const char *data, size_t len)
+static void take(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
     struct buf *out = ctx;
     PROMISE(len > 0);
@@ -15,21 +15,19 @@ static bool take(void *ctx, enum engine_stream stream, const char *data, size_t 
         buf_add_char(out, (char)stream);
         buf_add_char(out, data[i]);
     }
-    return true;
 }
 
 /* Pushes data, cut at cut; the payload with its streams ends up in out. */
-static enum frame_push push(const char *data, size_t len, size_t cut, struct buf *out)
+static int push(const char *data, size_t len, size_t cut, struct buf *out)
 {
     struct docker_frame f = {0};
-    struct engine_sink to = {take, out};
+    struct frame_sink to = {take, out};
     struct err e = ERR_INIT;
-    enum frame_push r = docker_frame_push(&f, data, cut, &to, &e);
-    if (r == FRAME_MORE)
+    int r = docker_frame_push(&f, data, cut, &to, &e);
+    if (r == 0)
         r = docker_frame_push(&f, data + cut, len - cut, &to, &e);
-    if (r == FRAME_BROKEN)
+    if (r < 0)
         promise_error(&e);
-    PROMISE(r != FRAME_STOP);
     return r;
 }
 
@@ -37,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     AUTO_BUF struct buf whole = BUF_INIT(2 * len), cut = BUF_INIT(2 * len);
     size_t at = len > 0 ? data[len - 1] % len : 0;
-    enum frame_push r = push((const char *)data, len, len, &whole);
+    int r = push((const char *)data, len, len, &whole);
     PROMISE(push((const char *)data, len, at, &cut) == r);
     PROMISE(buf_ok(&whole) && whole.len == cut.len);
     PROMISE(memcmp(buf_str(&whole), buf_str(&cut), whole.len) == 0);

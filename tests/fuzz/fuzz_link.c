@@ -1,11 +1,12 @@
-/* A request's URI as a signed link: whatever it says, nothing is signed that we did not sign, and a
- * subject is a path that stays where it is. */
+/* A request's URI as a signed link or a file's URL: whatever it says, nothing is signed that we did
+ * not sign, and a subject is a path that stays where it is. */
 #include "config.h"
 
 #include "tests/fuzz/fuzz.h"
 
 #include "common/base/auto.h"
 #include "common/base/mem.h"
+#include "common/sandbox/links/file_link.h"
 #include "common/sandbox/links/link.h"
 
 #include <string.h>
@@ -27,6 +28,21 @@ static void check_subject(const struct link_key *key, const char *uri, enum link
     PROMISE(link_verify(key, kind, subject, url, 0, &e) == 0);
 }
 
+static void check_file(const char *uri, bool with_expiry)
+{
+    static const struct file_key key = {.text = "no key of ours"};
+    AUTO_FILE_URL struct file_url u = {.path = NULL};
+    struct err e = ERR_INIT;
+
+    if (file_url_parse(uri, with_expiry, &u, &e) < 0)
+        return;
+    PROMISE(strlen(u.id) == FILE_ID_LEN && !strchr(u.id, '/') && !strchr(u.id, '.'));
+    PROMISE(u.path[0] != '/' && !strstr(u.path, "//"));
+    PROMISE(strncmp(u.path, "../", 3) != 0 && !strstr(u.path, "/../"));
+    PROMISE((u.expires > 0) == with_expiry);
+    PROMISE(file_url_check(&key, &u, 0, &e) < 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct link_key key = {.bytes = {1, 2, 3}};
@@ -34,5 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     for (int kind = LINK_UPLOAD; kind <= LINK_ARCHIVE; kind++)
         check_subject(&key, uri, (enum link_kind)kind);
+    check_file(uri, false);
+    check_file(uri, true);
     return 0;
 }

@@ -57,17 +57,20 @@ node_find() {
     return 1
 }
 
-# Sets NODE, NODE_FOLDER (whose node_modules holds the suite and the SDKs) and TABLE_FOLDER (other clients). npm is
-# installed when it is missing.
+# npm is installed when it is missing.
+npm_ready() {
+    command -v npm >/dev/null && return
+    echo "npm is missing; installing it"
+    apt_install_quietly npm || {
+        echo "npm could not be installed: install node and npm, then try again" >&2
+        return 1
+    }
+}
+
+# Sets NODE, NODE_FOLDER (whose node_modules holds the suite and the SDKs) and TABLE_FOLDER (other clients).
 node_ready() {
     local folder
-    if ! command -v npm >/dev/null; then
-        echo "npm is missing; installing it"
-        apt_install_quietly npm || {
-            echo "npm could not be installed: install node and npm, then try again" >&2
-            return 1
-        }
-    fi
+    npm_ready || return 1
     node_find || return 1
     folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../conformance" && pwd)
     NODE_FOLDER=$(node_install "$folder") || return 1

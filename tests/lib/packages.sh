@@ -37,8 +37,17 @@ nftables        /usr/sbin/nft                           firewall rules of contai
 iproute2        /usr/sbin/ip                            a bridge of the tests
 mmdebstrap      mmdebstrap                              base image without a registry
 spawn-fcgi      spawn-fcgi                              one of the front ends
+apache2-bin     apache2                                 another web server
+lighttpd        lighttpd                                another web server
 podman          podman                                  the other engine
+prometheus      promtool                                metrics and alert rules
 catatonit       catatonit                               init for Podman
+build-essential /usr/share/doc/build-essential          the Debian package
+debhelper       dh                                      the Debian package
+lintian         lintian                                 the Debian package
+systemd         systemd-analyze                         the units
+docker-compose  docker-compose                          the Compose files
+chromium        chromium                                the page
 '
 
 is_root() {

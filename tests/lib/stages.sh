@@ -92,7 +92,7 @@ stage_scripts() {
     for script in tests/nginx/run.py tests/runners/test_images.py; do
         heading "$script"
         log=$(mktemp) status=0
-        limited "$(test_python)" "$top/$script" 2>&1 | tee "$log" || status=$?
+        SANDCGI_TEST_BINARY=$build/sandcgi limited "$(test_python)" "$top/$script" 2>&1 | tee "$log" || status=$?
         count_from "$log" "$status" "$script"
         rm -f "$log"
     done
@@ -157,6 +157,16 @@ stage_conformance() {
     log=$(mktemp)
     limited "$top/tests/conformance/run.sh" 2>&1 | tee "$log" || status=$?
     count_from "$log" "$status" "conformance"
+    rm -f "$log"
+}
+
+# The page in a browser.
+stage_browser() {
+    local log status=0
+    heading "browser"
+    log=$(mktemp)
+    SANDCGI_TEST_BINARY=$build/sandcgi limited "$top/tests/browser/run.sh" 2>&1 | tee "$log" || status=$?
+    count_from "$log" "$status" "browser"
     rm -f "$log"
 }
 

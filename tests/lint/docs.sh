@@ -74,7 +74,7 @@ comments() {
         }' "$@"
 }
 
-all=$(find common fcgi nginx runners tests ./*.md ./*.sh -name node_modules -prune -o -type f -print | sed 's,.*/,,' | LC_ALL=C sort -u)
+all=$(find common fcgi nginx runners service tests ./*.md ./*.sh -name node_modules -prune -o -type f -print | sed 's,.*/,,' | LC_ALL=C sort -u)
 found=$(
     for page in "${pages[@]}"; do
         check_links "$page"

@@ -149,7 +149,7 @@ class Responder:
         conn.close()
 
     def do_stream(self, conn, order):
-        self.out(conn, b"Content-Type: text/event-stream\r\n\r\n")
+        self.out(conn, b"Content-Type: text/event-stream\r\nX-Accel-Buffering: no\r\n\r\n")
         for number in range(order["count"]):
             self.out(conn, f"data: {number}\n\n".encode())
             time.sleep(order["gap"])

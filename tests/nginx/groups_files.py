@@ -5,7 +5,7 @@ import stat
 import threading
 import time
 
-from front import Site, token
+from front import FILE_KEY, Site, token
 
 KEY = "0123456789abcdef" * 4
 URL = f"/files/{KEY}/{token(KEY)}"
@@ -55,6 +55,13 @@ def served(checks):
         checks.equal("a range", (part.status, part.body, part.header("content-range")), (206, b"ang", "bytes 2-4/8"))
         checks.equal("the end of a file", site.request("GET", URL + "/a.txt", headers=[("Range", "bytes=-3")]).body, b"ed\n")
         checks.equal("a range past the end", site.request("GET", URL + "/a.txt", headers=[("Range", "bytes=99-")]).status, 416)
+        with open(site.path("run/file-key.conf"), "w", encoding="ascii") as out:
+            out.write(f'set $sandcgi_file_key "{"z" * 64}";\n')
+        site.reload()
+        expect_404(checks, "a link of an earlier FILE_SECRET", site.request("GET", URL + "/a.txt"))
+        with open(site.path("run/file-key.conf"), "w", encoding="ascii") as out:
+            out.write(f'set $sandcgi_file_key "{FILE_KEY}";\n')
+        site.reload()
         write(sandbox_dir + "/empty.bin", b"")
         answer = site.request("GET", URL + "/empty.bin")
         checks.equal("an empty file", (answer.status, answer.header("content-length")), (200, "0"))

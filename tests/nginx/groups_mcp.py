@@ -76,6 +76,12 @@ def tokens(checks):
                      (401, "default"))
         checks.equal("all tokens of a tenant are taken away", tenant(f"Bearer {other}"), 401)
         checks.equal("removing what is not there fails", site.token_command("remove", "other").returncode, 1)
+        lost = site.token_command("add", "late", options=("--reload", "false"))
+        checks.check("a token is shown although nginx cannot be told, and that is said", lost.returncode == 3 and len(lost.stdout.strip()) == 64
+                     and "nginx could not be told" in lost.stderr and "late " in site.token_command("list").stdout, lost)
+        site.reload()
+        checks.equal("and counts from the next reload", tenant(f"Bearer {lost.stdout.strip()}"), "late")
+        site.token_command("remove", "late")
         both = [threading.Thread(target=site.add_token, args=(f"t{n}",)) for n in range(8)]
         for thread in both:
             thread.start()

@@ -7,13 +7,15 @@ Prints "ok"/"not ok" lines and "N passed, N failed, N skipped"; ends with 1 when
 import sys
 import traceback
 
+import groups_behind
 import groups_files
 import groups_mcp
 import groups_setup
+import groups_walk
 from checks import Checks
 from front import find_nginx
 
-GROUPS = groups_setup.GROUPS + groups_mcp.GROUPS + groups_files.GROUPS
+GROUPS = groups_setup.GROUPS + groups_mcp.GROUPS + groups_files.GROUPS + groups_behind.GROUPS + groups_walk.GROUPS
 
 
 def main():

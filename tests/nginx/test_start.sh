@@ -110,10 +110,10 @@ test_deriving()
     within write_env_file >/dev/null
     equal "links follow the port" "$(SANDCGI_HTTPS_PORT=10443 within show PUBLIC_BASE_URL)" https://localhost:10443
     equal "but not when they lead elsewhere" "$(PUBLIC_BASE_URL=https://x.test within show PUBLIC_BASE_URL)" https://x.test
-    equal "nginx waits longer than the longest run" "$(SANDBOX_TIMEOUT_MAX=10m within show read_timeout)" 720
+    equal "nginx waits longer than the longest run" "$(SANDBOX_TIMEOUT_MAX=10m within read_timeout)" 720
     matches "a bad port" "$(SANDCGI_HTTP_PORT=80x within show http_port)" "must be a port number"
     matches "a port too high" "$(SANDCGI_HTTP_PORT=70000 within show http_port)" "must be a port number"
-    matches "a bad time" "$(SANDBOX_TIMEOUT_MAX=long within show read_timeout)" "must be a time"
+    matches "a bad time" "$(SANDBOX_TIMEOUT_MAX=long within read_timeout)" "must be a time"
     sed 's/^MCP_API_TOKEN=.*/MCP_API_TOKEN=/' "$work/env" >"$work/env2"
     matches "no token" "$(SANDCGI_ENV_FILE=$work/env2 within show api_token)" "MCP_API_TOKEN is missing.*openssl rand"
     local environment
@@ -131,6 +131,102 @@ test_places()
     matches "a folder that cannot be made" "$(SANDCGI_STATE_DIR=$work/file/state within make_places)" "set SANDCGI_STATE_DIR"
     within make_places
     equal "the folders are there" "$(cd "$work/state" && echo log nginx run tls)" "$(cd "$work/state" && echo *)"
+}
+
+remember()
+{
+    make_places
+    write_env_file >/dev/null
+    derive_settings
+    remember_choices
+}
+
+where_it_is()
+{
+    derive_settings
+    printf '%s %s %s' "$state" "$https_port" "$PUBLIC_BASE_URL"
+}
+
+# elsewhere COMMAND…: in a shell that knows nothing of the choices of the first start.
+elsewhere()
+{
+    env -u SANDCGI_STATE_DIR SANDCGI_ENV_FILE="$work/env" "$@"
+}
+
+test_remembering()
+{
+    rm -f "$work/env"
+    SANDCGI_HTTPS_PORT=9443 within remember
+    (unset SANDCGI_STATE_DIR && within where_it_is) >"$work/where"
+    equal "state folder and ports are remembered" "$(cat "$work/where")" "$work/state 9443 https://localhost:9443"
+    SANDCGI_HTTPS_PORT=9444 within remember
+    equal "other ports, too, and links follow them" "$(within env_value NGINX_HTTPS_PORT) $(within env_value PUBLIC_BASE_URL)" "9444 https://localhost:9444"
+    matches "--status finds the state folder" "$(elsewhere "$top/start.sh" --status 2>&1)" "engine.*https://localhost:9444/healthz"
+    matches "--stop, too" "$(elsewhere "$top/start.sh" --stop 2>&1)" "nothing .* is running \(state folder: $work/state\)"
+}
+
+# What another clone with the same state folder says; the state folder stays as it is.
+test_owner()
+{
+    local option before other=$work/other.env
+    cp "$work/env" "$other"
+    before=$(cd "$work/state" && find . | sort | sha256sum)
+    for option in "" --stop --status --foreground; do
+        matches "another clone's start.sh $option" "$(SANDCGI_ENV_FILE=$other "$top/start.sh" ${option:+"$option"} 2>&1 | xargs)" \
+            "^start.sh: the state folder $work/state belongs to the server of $work/env; .*SANDCGI_STATE_DIR"
+    done
+    equal "nothing of the first one is changed" "$(cd "$work/state" && find . | sort | sha256sum)" "$before"
+    mv "$work/env" "$work/env.gone"
+    matches "a folder whose clone is gone may be taken" "$(SANDCGI_ENV_FILE=$other "$top/start.sh" --stop 2>&1)" "nothing of start.sh"
+    rm -f "$other" "$work/env.gone"
+    rm -rf "$work/state"
+}
+
+# certificate NAME HOST: NAME.pem and NAME.key, for a day
+certificate()
+{
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=test -addext "subjectAltName=DNS:$2" \
+        -keyout "$work/$1.key" -out "$work/$1.pem" 2>/dev/null
+}
+
+# own_certificate CERT KEY: the host that it serves, or what is wrong.
+own_certificate()
+{
+    make_places
+    write_env_file >/dev/null
+    PUBLIC_BASE_URL=https://sandbox.example.org NGINX_TLS_CERT=$1 NGINX_TLS_KEY=$2
+    derive_settings
+    ensure_certificate
+    printf '%s %s' "$(front_url)" "$(front_options | xargs)"
+}
+
+test_certificate()
+{
+    local cert=$work/own.pem key=$work/own.key
+    certificate own '*.example.org'
+    certificate other elsewhere.test
+    : >"$work/ext"
+    equal "a certificate of one's own serves its host" "$(within own_certificate "$cert" "$key")" \
+        "https://sandbox.example.org:8443 --cacert $cert --connect-to ::localhost:8443"
+    equal "one that has expired" "$(clock='2 days' within later own_certificate "$cert" "$key" | grep -c "the certificate $cert expired on .*; renew it, or correct NGINX_TLS_CERT in $work/env")" 1
+    equal "one that is not valid yet" "$(clock='-2 days' within later own_certificate "$cert" "$key" | grep -c "is not valid before .*; renew it, or .* set this machine's clock")" 1
+    matches "one for another name" "$(within own_certificate "$work/other.pem" "$work/other.key")" "other.pem is not for sandbox.example.org, the host of PUBLIC_BASE_URL"
+    matches "another's key" "$(within own_certificate "$cert" "$work/other.key")" "other.key is not the key of the certificate $cert"
+    matches "no such file" "$(within own_certificate "$work/none" "$key")" "$work/none cannot be read"
+    matches "no key" "$(within own_certificate "$cert" "$work/none")" "the key $work/none cannot be read"
+    matches "no certificate" "$(within own_certificate "$work/ext" "$key")" "is no certificate in PEM form"
+    matches "one of the two" "$(within own_certificate "$cert" "")" "belong together"
+    matches "a relative path" "$(within own_certificate own.pem own.key)" "must be absolute paths"
+    equal "each in one line" "$(within own_certificate "$cert" "$work/other.key" | grep -c .)" 1
+    equal "none: a self-signed one, for localhost" "$(within own_certificate "" "" | tail -n 1)" "https://localhost:8443 --cacert $work/state/tls/cert.pem"
+    rm -rf "$work/state" "$work/env"
+}
+
+# later COMMAND…: at another time, as the shell tells it.
+later()
+{
+    date() { if [[ $* == +%s ]]; then command date -d "$clock" +%s; else command date "$@"; fi; }
+    "$@"
 }
 
 only_jq_missing()
@@ -249,6 +345,95 @@ test_engine()
     rm -f "$work/env"
 }
 
+# images STATUS…: ensure_images with a builder that ends so, one after the other.
+images()
+{
+    make_places
+    left=("$@")
+    ensure_engine_client() { :; }
+    install_packages() { printf 'installed %s\n' "$*"; }
+    run_image_builder()
+    {
+        local status=${left[0]}
+        left=("${left[@]:1}")
+        ((status == 0)) || printf 'runners: no base\n' >>"$log_file"
+        return "$status"
+    }
+    ensure_images
+    echo made
+}
+
+# build STATUS: the build beside something else, which ends so.
+build()
+{
+    make_places
+    wanted=$1
+    build_program()
+    {
+        echo built
+        return "$wanted"
+    }
+    begin_build
+    echo meanwhile
+    finish_build
+    echo on
+}
+
+# page VALUE: where the page is with that NGINX_PAGE, on a machine that cannot have npm.
+page()
+{
+    make_places
+    export NGINX_PAGE=$1
+    have() { [[ $1 != npm ]]; }
+    install_packages() { return 1; }
+    begin_page
+    finish_page
+    echo "at=$page_dir"
+}
+
+test_page()
+{
+    equal "NGINX_PAGE=false leaves the page out" "$(within page false | xargs)" "at="
+    equal "a folder is the page that was made" "$(within page /srv/page | xargs)" "at=/srv/page"
+    matches "without npm one line says why there is no page" "$(within page true | xargs)" "^\(no page at /: npm is missing; .*\) at=$"
+    rm -rf "$work/state"
+}
+
+test_images()
+{
+    equal "images are made" "$(within images 0 | xargs)" made
+    equal "mmdebstrap is installed where the builder needs it, without a word of failure" "$(within images 3 0 | xargs)" "installed mmdebstrap made"
+    matches "another failure is one line with its reason" "$(within images 1 | xargs)" "^start.sh: the runner images could not be made: no base; see "
+    equal "the program is built beside" "$(within build 0 | xargs)" "meanwhile built on"
+    equal "a failed build ends it" "$(within build 1 | xargs)" "meanwhile built"
+    rm -rf "$work/state"
+}
+
+# no_engine PROGRAMS…: an ordinary user without an engine that answers, and with these programs.
+no_engine()
+{
+    local programs=" $* "
+    is_ordinary_user() { :; }
+    docker_is_closed() { [[ -n $docker_closed ]]; }
+    have() { [[ $programs == *" $1 "* ]]; }
+    XDG_RUNTIME_DIR=/run/user/1000
+    check_engine_permission
+    echo "goes on"
+}
+
+test_engine_of_ordinary_user()
+{
+    local docker_closed=''
+    matches "Podman is there" "$(within no_engine podman sudo)" "Podman is here.*systemctl --user start podman.socket .*unix:///run/user/1000/podman/podman.sock"
+    equal "without Docker nothing is said of it" "$(within no_engine podman | grep -c Docker)" 0
+    equal "nothing, with sudo: Docker is installed" "$(within no_engine sudo)" "goes on"
+    matches "nothing, without sudo" "$(within no_engine)" "no container engine.*ask for the package podman"
+    docker_closed=1
+    matches "Docker is closed, Podman is there" "$(within no_engine podman sudo)" "may not use it. Podman is here"
+    equal "then the group docker is not advised" "$(within no_engine podman sudo | grep -c usermod)" 0
+    matches "Docker is closed, no Podman" "$(within no_engine sudo)" "install podman.*the group docker, which makes you root"
+}
+
 # disk_state MOUNT-STATUS: ensure_disk with a mount that ends so; then what lies beside SANDBOX_ROOT.
 disk_state()
 {
@@ -297,7 +482,7 @@ test_options()
     matches "--status before the first start" "$("$top/start.sh" --status 2>&1)" "never started here"
 }
 
-for name in options reading_env times writing_env deriving places packages pids tokens complaints engine disk; do
+for name in options reading_env times writing_env deriving places remembering owner certificate packages pids tokens complaints engine engine_of_ordinary_user page images disk; do
     "test_$name"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -145,13 +145,13 @@ static json_t *number_new(double x)
 }
 
 static void send_progress(struct mcp_channel *c, double progress, double total,
-                          json_t *take_message)
+                          json_t *take_message, const json_t *meta)
 {
     json_auto_t *message = rpc_notification_new(
         "notifications/progress",
-        json_pack("{s:o, s:o, s:o*, s:o*}", "progressToken", json_deep_copy(c->token), "progress",
-                  number_new(progress), "total", total > 0 ? number_new(total) : NULL, "message",
-                  take_message));
+        json_pack("{s:o, s:o, s:o*, s:o*, s:O*}", "progressToken", json_deep_copy(c->token),
+                  "progress", number_new(progress), "total", total > 0 ? number_new(total) : NULL,
+                  "message", take_message, "_meta", meta));
 
     c->progress = progress;
     c->progress_at_ms = clock_mono_ms();
@@ -170,31 +170,22 @@ void mcp_progress(struct mcp_channel *c, double progress, double total, const ch
     send_progress(c, progress, total,
                   message && (c->call->era.features & MCP_CAN_EXPLAIN)
                       ? json_from_bytes(message, strlen(message))
-                      : NULL);
+                      : NULL,
+                  NULL);
 }
 
-void mcp_progress_text(struct mcp_channel *c, double progress, const json_t *text)
+void mcp_progress_text(struct mcp_channel *c, double progress, const json_t *text,
+                       const json_t *meta)
 {
     if (!mcp_progress_wanted(c))
         return;
     if (c->progress_at_ms != 0 && !(progress > c->progress))
         progress = c->progress + SMALLEST_STEP;
     /* A revision without "message" lets clients ignore unknown members. */
-    send_progress(c, progress, 0, json_incref((json_t *)(uintptr_t)text));
+    send_progress(c, progress, 0, json_incref((json_t *)(uintptr_t)text), meta);
 }
 
 int64_t mcp_silence_ms(const struct mcp_channel *c)
 {
     return c && c->sent_at_ms > 0 ? clock_mono_ms() - c->sent_at_ms : INT64_MAX;
-}
-
-void mcp_keep_alive(struct mcp_channel *c)
-{
-    struct mcp_out *out = c ? c->call->origin->out : NULL;
-
-    if (!out || !out->keep_alive || !mcp_channel_can_send(c) || c->sent_at_ms == 0 ||
-        mcp_silence_ms(c) < SSE_KEEP_ALIVE_MS)
-        return;
-    c->sent_at_ms = clock_mono_ms();
-    out->keep_alive(out->ctx);
 }

@@ -25,13 +25,10 @@ void mcp_progress(struct mcp_channel *c, double progress, double total, const ch
 
 /*
  * notifications/progress whose message is a piece of output (a string): none is dropped. progress
- * is raised a little where it would not increase.
+ * is raised a little where it would not increase. meta (borrowed): its _meta; NULL: none.
  */
-void mcp_progress_text(struct mcp_channel *c, double progress, const json_t *text);
+void mcp_progress_text(struct mcp_channel *c, double progress, const json_t *text,
+                       const json_t *meta);
 
 /* Time since the last message to the client; INT64_MAX: there was none yet. */
 int64_t mcp_silence_ms(const struct mcp_channel *c);
-
-/* Call it regularly during long work: sends a comment on an open stream that was silent for
- * SSE_KEEP_ALIVE_MS. */
-void mcp_keep_alive(struct mcp_channel *c);

@@ -41,7 +41,6 @@ struct mcp_tool_call {
     bool can_task;               /* may the answer be a task (mcp_result.task)? */
     bool to_its_end;             /* what it runs is waited for, however long that takes */
     bool in_text;                /* a model reads the result: MCP_IN_TEXT */
-    const char *trace;           /* W3C traceparent for logs; NULL: none */
 };
 
 /* Where a tool is offered. */

@@ -389,7 +389,6 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
         .single_client = !call->origin->http,
         .can_task = mcp_client_can_task(call),
         .in_text = call->era.features & MCP_IN_TEXT,
-        .trace = call->trace[0] ? call->trace : NULL,
     };
     if (missing) {
         mcp_result_fail(&r.result,
@@ -399,6 +398,8 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
     } else {
         rc = run_tool(call, &channel, &r, out_result);
     }
+    if (r.result.is_error)
+        call->answer->error = r.result.failure ? err_kind_name(r.result.failure) : "tool";
     /* A client that cancels wants no answer. Without a session the lost connection has cancelled
      * the call, and an answer does no harm. */
     call->cancelled = (call->session || call->origin->stdio_client) &&

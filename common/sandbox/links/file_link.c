@@ -6,8 +6,16 @@
 #include "common/base/crypto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/parse.h"
+#include "common/sandbox/links/link.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+#define EXPIRES     "expires="
+#define SIG         "&sig="
+#define EXPIRES_MAX 18 /* digits */
+#define HEX_DIGITS  "0123456789abcdef"
 
 static int token_make(const struct file_key *key, const char *text, char out[FILE_TOKEN_LEN + 1],
                       struct err *e)
@@ -55,4 +63,80 @@ bool file_token_is(const struct file_key *key, const char *text, const char *tok
 
     file_token(key, text, right);
     return right[0] && crypto_equal(token, strlen(token), right, FILE_TOKEN_LEN);
+}
+
+/* ---- a request's URL ---- */
+
+/* "expires=N&sig=T" and nothing else. */
+static int read_signature(const char *query, struct file_url *out)
+{
+    size_t n = strlen(EXPIRES);
+    char digits[EXPIRES_MAX + 1];
+    uint64_t expires;
+
+    if (strncmp(query, EXPIRES, n) != 0)
+        return -1;
+    query += n;
+    n = strspn(query, "0123456789");
+    if (n == 0 || n > EXPIRES_MAX || query[0] == '0' || strncmp(query + n, SIG, strlen(SIG)) != 0)
+        return -1;
+    memcpy(digits, query, n);
+    digits[n] = '\0';
+    query += n + strlen(SIG);
+    if (strlen(query) != FILE_TOKEN_LEN || parse_u64(digits, 1, INT64_MAX, &expires) < 0)
+        return -1;
+    memcpy(out->token, query, FILE_TOKEN_LEN);
+    out->expires = (int64_t)expires;
+    return 0;
+}
+
+/* Copies len bytes and passes over the slash behind them. */
+static const char *take_part(const char *at, const char *end, size_t len, char *out)
+{
+    if (!at || (size_t)(end - at) <= len || at[len] != '/')
+        return NULL;
+    memcpy(out, at, len);
+    return at + len + 1;
+}
+
+static int no_such_file(struct err *e)
+{
+    return err_set(e, ERR_NOT_FOUND, "there is no such file");
+}
+
+int file_url_parse(const char *uri, bool with_expiry, struct file_url *out, struct err *e)
+{
+    const char *end = uri + strcspn(uri, "?"), *at = strstr(uri, FILE_FOLDER);
+    const char *dot = strcasestr(uri, "%2e");
+
+    *out = (struct file_url){.path = NULL};
+    if (!at || at >= end || (dot && dot < end) || strchr(uri, '#'))
+        return no_such_file(e);
+    at = take_part(at + strlen(FILE_FOLDER), end, FILE_ID_LEN, out->id);
+    if (at && !with_expiry)
+        at = take_part(at, end, FILE_TOKEN_LEN, out->token);
+    if (!at || strspn(out->id, HEX_DIGITS) != FILE_ID_LEN)
+        return no_such_file(e);
+    out->path = link_decode(at, (size_t)(end - at));
+    if (!out->path)
+        return no_such_file(e);
+    if (with_expiry && read_signature(*end ? end + 1 : end, out) < 0)
+        return err_set(e, ERR_DENIED, "this link is not signed");
+    return 0;
+}
+
+void file_url_clear(struct file_url *u)
+{
+    free(u->path);
+    *u = (struct file_url){.path = NULL};
+}
+
+int file_url_check(const struct file_key *key, const struct file_url *u, int64_t now, struct err *e)
+{
+    if (!u->expires)
+        return file_token_is(key, u->id, u->token) ? 0 : no_such_file(e);
+    AUTO_FREE char *text = mem_printf("%" PRId64 " %s/%s", u->expires, u->id, u->path);
+    if (!file_token_is(key, text, u->token) || u->expires < now)
+        return err_set(e, ERR_DENIED, "this link was altered or has expired");
+    return 0;
 }

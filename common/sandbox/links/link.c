@@ -102,18 +102,12 @@ static bool components_ok(const char *path)
     return true;
 }
 
-char *link_subject(const char *uri, enum link_kind kind)
+char *link_decode(const char *path, size_t len)
 {
     AUTO_BUF struct buf out = BUF_INIT(LINK_SUBJECT_MAX);
-    size_t path_len = strcspn(uri, "?#");
-    const char *at = strstr(uri, folders[kind]);
 
-    if (!at || at >= uri + path_len)
-        return NULL;
-    at += strlen(folders[kind]);
-    for (size_t step, left = (size_t)(uri + path_len - at); at < uri + path_len;
-         at += step, left -= step) {
-        int c = decode_one(at, left, &step);
+    for (size_t at = 0, step; at < len; at += step) {
+        int c = decode_one(path + at, len - at, &step);
         if (c < 0)
             return NULL;
         buf_add_char(&out, (char)c);
@@ -121,6 +115,17 @@ char *link_subject(const char *uri, enum link_kind kind)
     if (!buf_ok(&out) || !components_ok(buf_str(&out)))
         return NULL;
     return buf_take(&out);
+}
+
+char *link_subject(const char *uri, enum link_kind kind)
+{
+    size_t path_len = strcspn(uri, "?#");
+    const char *at = strstr(uri, folders[kind]);
+
+    if (!at || at >= uri + path_len)
+        return NULL;
+    at += strlen(folders[kind]);
+    return at > uri + path_len ? NULL : link_decode(at, (size_t)(uri + path_len - at));
 }
 
 /* "expires=N&sig=H" and nothing else. */

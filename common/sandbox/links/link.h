@@ -34,6 +34,13 @@ int link_key_derive(const char *file_secret, struct link_key *out, struct err *e
 /* Appends a path, whatever its bytes: percent-encoded except unreserved characters and '/'. */
 void link_encode(const char *path, struct buf *out);
 
+/*
+ * The relative path that len percent-encoded bytes stand for. Caller frees. NULL: it is one that no
+ * link of ours has (a NUL, an encoded slash, an empty, "." or ".." component, over
+ * LINK_SUBJECT_MAX).
+ */
+char *link_decode(const char *path, size_t len);
+
 /* Caller frees. A key that cannot sign (the crypto library failed) makes a link that no check
  * accepts. */
 char *link_url(const struct link_key *key, const char *base_url, enum link_kind kind,
@@ -41,9 +48,8 @@ char *link_url(const struct link_key *key, const char *base_url, enum link_kind 
 
 /*
  * The subject of a request's URI (path and query as the client wrote them; whatever stands in front
- * of the kind's folder is passed over). Caller frees. NULL: it is no path of this kind, or decodes
- * to something no link of ours has (a NUL, an encoded slash, an empty, "." or ".." component, over
- * LINK_SUBJECT_MAX).
+ * of the kind's folder is passed over). Caller frees. NULL: it is no path of this kind, or
+ * link_decode refuses it.
  */
 char *link_subject(const char *uri, enum link_kind kind);
 

@@ -29,7 +29,7 @@ struct retention {
 /*
  * Sorts the items, the one not used for longest first, those in use last, and returns how many of
  * them are to go: the first of the list, in this order. Last uses are known to within slack_s
- * (state_fresh_s): no files go before ttl_s is over for certain.
+ * (state_fresh_s): no files go before ttl_s is over for certain. now: expiry_now.
  */
 size_t retention_plan(struct retention *r, const struct sandbox_bounds *bounds, int64_t slack_s,
                       int64_t now);

@@ -19,9 +19,14 @@
 #define TASK_AFTER_MS 3000 /* what runs longer becomes a task, where it can */
 #define POLL_MS       1000 /* how often a client should call tasks/get */
 #define BRIEF_MS      1000 /* limit of a request for a notification: others wait behind it */
-#define TICK_MS       500  /* where progress is wanted */
-#define IDLE_TICK_MS  5000 /* where it is not */
+#define TICK_MS       500
 #define SILENCE_MS    3000 /* before a sign of life */
+
+/* _meta of progress messages: what tells a program's output from the server's own words. */
+#define META_STREAM    "sandcgi/stream"   /* of a piece of output: "stdout" or "stderr" */
+#define META_SKIPPED   "sandcgi/skipped"  /* bytes of output that are left out here */
+#define META_NEXT_BYTE "sandcgi/nextByte" /* offset in the output behind the piece or gap */
+#define META_POSITION  "sandcgi/position" /* place in the queue */
 
 const char *run_report_status(const json_t *result)
 {
@@ -86,6 +91,7 @@ void run_report_busy(const struct err *e, const struct broker_busy *busy, struct
     out->structured = json_pack("{s:s}", "status", "busy");
     add_missing_members(out->structured);
     out->is_error = true;
+    out->failure = ERR_BUSY;
     if (busy->retry_after_ms == 0) {
         mcp_result_say(out, "%s", e->text);
         return;
@@ -144,18 +150,22 @@ static void life_tick(void *ctx)
 {
     const struct run_life *l = ctx;
 
-    if (!mcp_progress_wanted(l->call->channel))
-        mcp_keep_alive(l->call->channel);
-    else if (mcp_silence_ms(l->call->channel) >= SILENCE_MS)
+    if (mcp_silence_ms(l->call->channel) >= SILENCE_MS)
         send_sign(l);
 }
 
 static void send_output(void *ctx, const struct broker_live *piece)
 {
     const struct run_life *l = ctx;
+    const bool skipped = piece->kind == BROKER_LIVE_SKIPPED;
+    const char *stream = piece->kind == BROKER_LIVE_STDERR ? "stderr" : "stdout";
     json_auto_t *text = NULL;
+    json_auto_t *meta = json_pack("{s:s*, s:o*, s:I}", META_STREAM, skipped ? NULL : stream,
+                                  META_SKIPPED,
+                                  skipped ? json_integer((json_int_t)piece->skipped) : NULL,
+                                  META_NEXT_BYTE, (json_int_t)piece->next_byte);
 
-    if (piece->kind == BROKER_LIVE_SKIPPED) {
+    if (skipped) {
         AUTO_FREE char *note = mem_printf("(%" PRIu64 " bytes of output came too fast to be shown "
                                           "here)",
                                           piece->skipped);
@@ -163,7 +173,7 @@ static void send_output(void *ctx, const struct broker_live *piece)
     } else {
         text = json_stringn(piece->text.data, piece->text.len);
     }
-    mcp_progress_text(l->call->channel, seconds_of(l), text);
+    mcp_progress_text(l->call->channel, seconds_of(l), text, meta);
 }
 
 static void send_queue_position(void *ctx, uint64_t position)
@@ -172,9 +182,10 @@ static void send_queue_position(void *ctx, uint64_t position)
     AUTO_FREE char *note = mem_printf("%s waits for a free place: number %" PRIu64 " in the queue",
                                       l->subject, position);
     json_auto_t *text = json_string(note);
+    json_auto_t *meta = json_pack("{s:I}", META_POSITION, (json_int_t)position);
 
     l->queued = true;
-    mcp_progress_text(l->call->channel, seconds_of(l), text);
+    mcp_progress_text(l->call->channel, seconds_of(l), text, meta);
 }
 
 void run_life_begin(struct run_life *l, const struct mcp_tool_call *call, const char *subject,
@@ -185,12 +196,13 @@ void run_life_begin(struct run_life *l, const struct mcp_tool_call *call, const 
 
     *l = (struct run_life){
         .call = call, .subject = subject, .limit_ms = limit_ms, .began_ms = clock_mono_ms()};
+    if (!wanted)
+        return;
     client->tick = life_tick;
     client->tick_ctx = l;
-    client->tick_ms = wanted ? TICK_MS : IDLE_TICK_MS;
-    if (wanted)
-        *callbacks = (struct broker_callbacks){
-            .live = send_output, .queued = send_queue_position, .ctx = l, .busy = callbacks->busy};
+    client->tick_ms = TICK_MS;
+    *callbacks = (struct broker_callbacks){
+        .live = send_output, .queued = send_queue_position, .ctx = l, .busy = callbacks->busy};
 }
 
 /* ---- tasks ---- */

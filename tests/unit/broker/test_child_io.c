@@ -180,7 +180,7 @@ static void a_row_may_go_between_two_events(void **state)
     assert_int_equal(n, 3);
 }
 
-static void what_a_kind_has_sent_can_be_read_before_the_loop_tells_of_it(void **state)
+static void what_has_been_sent_can_be_read_before_the_loop_tells_of_it(void **state)
 {
     struct world *w = *state;
     struct child *run, *psandbox;
@@ -190,11 +190,12 @@ static void what_a_kind_has_sent_can_be_read_before_the_loop_tells_of_it(void **
 
     say(one, "{\"is\":\"ended\"}");
     say(two, "{\"is\":\"ended\"}");
-    child_io_poll(&w->io, CHILD_PSANDBOX);
-    expect(w, psandbox, CHILD_HAS_ENDED);
-    expect_none(w);
     assert_true(child_io_next_of(&w->io, run, &event));
     assert_int_equal(event.kind, CHILD_HAS_ENDED);
+    expect_none(w);
+    child_io_poll(&w->io);
+    expect(w, psandbox, CHILD_HAS_ENDED);
+    expect_none(w);
     assert_false(child_io_next_of(&w->io, run, &event));
 }
 
@@ -253,7 +254,7 @@ static void a_failed_watch_leaves_no_process_and_no_descriptor(void **state)
     const struct helper_spawn help = {
         .role = "test", .main = must_not_run, .on_message = on_message};
     const struct supervisor_spawn run = {.runner = &runner};
-    const struct psandbox_spawn sandbox = {.tenant = "t", .conversation = "c", .connection = -1};
+    const struct supervisor_spawn sandbox = {.sandbox_dir = "d", .connection = -1};
     struct err e = ERR_INIT;
 
     loop_clear(&w->loop);
@@ -261,8 +262,8 @@ static void a_failed_watch_leaves_no_process_and_no_descriptor(void **state)
     assert_contains(e.text, "epoll_ctl");
     assert_int_equal(helper.pid, 0);
     assert_int_equal(helper.fd, -1);
-    assert_null(spawn_supervisor(&spawner, &run, &e));
-    assert_null(spawn_psandbox(&spawner, &sandbox, &e));
+    assert_null(spawn_supervisor(&spawner, CHILD_SUPERVISOR, &run, &e));
+    assert_null(spawn_supervisor(&spawner, CHILD_PSANDBOX, &sandbox, &e));
     assert_int_equal(children_count(w->children, NULL, NULL), 0);
     assert_int_equal(waitpid(-1, NULL, 0), -1);
     assert_int_equal(errno, ECHILD);
@@ -278,7 +279,7 @@ int main(void)
         CASE(an_end_comes_after_what_was_said_and_closes_the_channel),
         CASE(nonsense_on_a_channel_ends_it),
         CASE(a_row_may_go_between_two_events),
-        CASE(what_a_kind_has_sent_can_be_read_before_the_loop_tells_of_it),
+        CASE(what_has_been_sent_can_be_read_before_the_loop_tells_of_it),
         CASE(a_connection_is_handed_over_with_its_head),
         CASE(a_failed_watch_leaves_no_process_and_no_descriptor),
     };

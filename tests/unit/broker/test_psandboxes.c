@@ -5,6 +5,7 @@
 
 #include "common/protocol/client_files.h"
 #include "common/protocol/client_runs.h"
+#include "common/protocol/run_id.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
 #include "common/sandbox/sandbox.h"
@@ -216,9 +217,9 @@ static int adopt(struct broker_world *w, const char *run_id, json_t *take_more)
 {
     struct err e = ERR_INIT;
     json_auto_t *more = take_more;
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", "adopt_psandbox", "tenant",
-                                  "ann", "conversationId", "c", "language", "bash", "runId",
-                                  run_id);
+    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "op", "adopt", "call",
+                                  "create_psandbox", "tenant", "ann", "conversationId", "c",
+                                  "language", "bash", "runId", run_id);
     if (more)
         json_object_update(head, more);
     int fd = sock_connect_unix(w->socket, &e);
@@ -259,6 +260,34 @@ static void one_of_a_broker_before_counts_and_gets_its_calls(void **state)
     while (!(row = broker_create_psandbox(bw_client(w, "ann"), &want, &e)))
         poll(NULL, 0, 10); /* until it is out of them again */
     json_decref(row);
+    bw_close(w);
+}
+
+static json_t *exec_in_background(struct broker_world *w, const char *id, struct err *e)
+{
+    const struct run_text command = {"true", 4};
+    const struct broker_exec_want want = {
+        .psandbox_id = id, .commands = &command, .n = 1, .options = {.background = true}};
+    return broker_exec(bw_client(w, "ann"), &want, NULL, e);
+}
+
+static void what_goes_on_in_the_background_in_one_counts_for_its_tenant(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+    w->config.limits.background_max = 1;
+    bw_start_broker(w);
+    AUTO_FREE char *id = create(w, "ann");
+    int channel = adopt(w, "0123456789abcdef01234567",
+                        json_pack("{s:[{s:b}]}", "runs", "background", 1));
+    for (json_t *done; (done = exec_in_background(w, id, &e));) {
+        json_decref(done);
+        poll(NULL, 0, 10); /* until the row is there */
+    }
+    assert_int_equal(e.kind, ERR_BUSY);
+    assert_contains(e.text, "SANDBOX_BACKGROUND_MAX");
+    expect_mine(w, "ann", id);
+    close(channel);
     bw_close(w);
 }
 
@@ -381,7 +410,7 @@ static void one_that_is_not_back_yet_counts_and_its_callers_wait_for_it(void **s
         bw_wait_for(w, "running", 0); /* it has been heard */
     }
     AUTO_FD int channel = adopt(w, OF_BEFORE,
-                                json_pack("{s:b, s:s}", "session", 1, "language", "python"));
+                                json_pack("{s:s, s:s}", "call", "session", "language", "python"));
     for (size_t i = 0; i < ARRAY_LEN(ops); i++)
         expect_handed(channel, ops[i]);
     expect_refusal(w, "ann", &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX"); /* it counts once: */
@@ -469,6 +498,7 @@ int main(void)
         TEST(an_image_of_the_list_is_taken),
         TEST(a_session_has_one_sandbox_of_its_conversation),
         TEST(one_of_a_broker_before_counts_and_gets_its_calls),
+        TEST(what_goes_on_in_the_background_in_one_counts_for_its_tenant),
         TEST(one_that_does_not_say_whose_it_is_is_not_taken),
         TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
         TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),

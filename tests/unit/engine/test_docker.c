@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/engine/engine.h"
 #include "tests/fakes/engine_rows.h"
+#include "tests/fakes/engine_run.h"
 #include "tests/fakes/fake_engine.h"
 
 #include <setjmp.h>
@@ -86,15 +87,15 @@ static struct result run(const struct fake_reply *table, const struct engine_spe
     struct fake_engine *f = fake_engine_start(table);
     struct engine *engine = connect_to(f);
     struct result r = {.taken = {.text = {BUF_INIT(1 << 20), BUF_INIT(1 << 20)}}};
-    struct engine_sink sink = {take, &r.taken};
     struct engine_attend attend = {.fd = cancel_fd, .tick = leave};
     struct deadline d = deadline_in_ms(ms);
+    const struct engine_run program = {&program1, take, &r.taken, &attend, d};
     const char *input;
 
     r.taken.stop_at = stop_at;
     r.returned = engine->ops->start(engine, spec, NULL, d, &r.e);
     if (r.returned == 0)
-        r.returned = engine->ops->run(engine, &program1, &sink, &attend, d, &r.outcome, &r.e);
+        r.returned = engine_run_to_end(engine, &program, &r.outcome, &r.e);
     engine->ops->finish(engine);
     engine->ops->finish(engine);
     engine->ops->free(engine);

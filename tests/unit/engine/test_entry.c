@@ -155,9 +155,9 @@ static void words_about_waiting_and_starting_are_known(void **state)
         n = entry_frame_take(in.data, in.len, &event, &e);
         if ((n > 0) != cases[i].good)
             fail_msg("%s: %s", cases[i].frame, e.text);
-        if (n > 0 && (event.outcome.warm != cases[i].warm || event.wait.tier != cases[i].tier ||
+        if (n > 0 && (event.warm != cases[i].warm || event.wait.tier != cases[i].tier ||
                       event.wait.memory_bytes != cases[i].memory))
-            fail_msg("%s: warm %d, tier %d", cases[i].frame, event.outcome.warm, event.wait.tier);
+            fail_msg("%s: warm %d, tier %d", cases[i].frame, event.warm, event.wait.tier);
     }
 }
 

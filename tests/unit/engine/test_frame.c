@@ -14,16 +14,14 @@
 
 struct taken {
     struct buf text[2];
-    size_t stop_at; /* bytes of stdout after which the consumer wants no more; 0: never */
 };
 
-static bool take(void *ctx, enum engine_stream stream, const char *data, size_t len)
+static void take(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
     struct taken *t = ctx;
 
     assert_true(len > 0);
     buf_add(&t->text[stream], data, len);
-    return !t->stop_at || t->text[ENGINE_STDOUT].len < t->stop_at;
 }
 
 static int setup(void **state)
@@ -56,13 +54,13 @@ static void frames_cut_anywhere_give_the_same_output(void **state)
 
     for (size_t cut = 0; cut <= len; cut++) {
         struct docker_frame f = {0};
-        struct engine_sink out = {take, t};
+        struct frame_sink out = {take, t};
         struct err e = ERR_INIT;
 
         buf_reset(&t->text[0]);
         buf_reset(&t->text[1]);
-        assert_int_equal(docker_frame_push(&f, two_streams, cut, &out, &e), FRAME_MORE);
-        assert_int_equal(docker_frame_push(&f, two_streams + cut, len - cut, &out, &e), FRAME_MORE);
+        assert_int_equal(docker_frame_push(&f, two_streams, cut, &out, &e), 0);
+        assert_int_equal(docker_frame_push(&f, two_streams + cut, len - cut, &out, &e), 0);
         assert_string_equal(buf_str(&t->text[ENGINE_STDOUT]), "hello!");
         assert_string_equal(buf_str(&t->text[ENGINE_STDERR]), "bad");
     }
@@ -72,11 +70,11 @@ static void single_bytes_are_enough(void **state)
 {
     struct taken *t = *state;
     struct docker_frame f = {0};
-    struct engine_sink out = {take, t};
+    struct frame_sink out = {take, t};
     struct err e = ERR_INIT;
 
     for (size_t i = 0; i < sizeof two_streams - 1; i++)
-        assert_int_equal(docker_frame_push(&f, two_streams + i, 1, &out, &e), FRAME_MORE);
+        assert_int_equal(docker_frame_push(&f, two_streams + i, 1, &out, &e), 0);
     assert_string_equal(buf_str(&t->text[ENGINE_STDOUT]), "hello!");
 }
 
@@ -85,10 +83,10 @@ static void output_that_looks_like_a_header_is_output(void **state)
     static const char text[] = FRAME("\1", "\x8") "\2\0\0\0\0\0\0\4" FRAME("\2", "\1") "x";
     struct taken *t = *state;
     struct docker_frame f = {0};
-    struct engine_sink out = {take, t};
+    struct frame_sink out = {take, t};
     struct err e = ERR_INIT;
 
-    assert_int_equal(docker_frame_push(&f, text, sizeof text - 1, &out, &e), FRAME_MORE);
+    assert_int_equal(docker_frame_push(&f, text, sizeof text - 1, &out, &e), 0);
     assert_int_equal(t->text[ENGINE_STDOUT].len, 8);
     assert_memory_equal(t->text[ENGINE_STDOUT].data, "\2\0\0\0\0\0\0\4", 8);
     assert_string_equal(buf_str(&t->text[ENGINE_STDERR]), "x");
@@ -99,11 +97,11 @@ static void a_claim_of_four_gigabytes_passes_through_as_it_comes(void **state)
     static const char head[] = "\1\0\0\0\xff\xff\xff\xff";
     struct taken *t = *state;
     struct docker_frame f = {0};
-    struct engine_sink out = {take, t};
+    struct frame_sink out = {take, t};
     struct err e = ERR_INIT;
 
-    assert_int_equal(docker_frame_push(&f, head, 8, &out, &e), FRAME_MORE);
-    assert_int_equal(docker_frame_push(&f, "abc", 3, &out, &e), FRAME_MORE);
+    assert_int_equal(docker_frame_push(&f, head, 8, &out, &e), 0);
+    assert_int_equal(docker_frame_push(&f, "abc", 3, &out, &e), 0);
     assert_int_equal(f.left, UINT32_MAX - 3);
     assert_string_equal(buf_str(&t->text[ENGINE_STDOUT]), "abc");
 }
@@ -112,29 +110,15 @@ static void unknown_streams_and_padding_are_refused(void **state)
 {
     static const char *const heads[] = {"\0\0\0\0\0\0\0\1", "\3\0\0\0\0\0\0\1", "\1\1\0\0\0\0\0\1",
                                         "\1\0\0\1\0\0\0\1", "HTTP/1.1"};
-    struct engine_sink out = {take, *state};
+    struct frame_sink out = {take, *state};
 
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         struct docker_frame f = {0};
         struct err e = ERR_INIT;
 
-        assert_int_equal(docker_frame_push(&f, heads[i], 8, &out, &e), FRAME_BROKEN);
+        assert_int_equal(docker_frame_push(&f, heads[i], 8, &out, &e), -1);
         assert_int_equal(e.kind, ERR_PROTOCOL);
     }
-}
-
-static void the_consumer_can_stop(void **state)
-{
-    struct taken *t = *state;
-    struct docker_frame f = {0};
-    struct engine_sink out = {take, t};
-    struct err e = ERR_INIT;
-
-    t->stop_at = 5;
-    assert_int_equal(docker_frame_push(&f, two_streams, sizeof two_streams - 1, &out, &e),
-                     FRAME_STOP);
-    assert_string_equal(buf_str(&t->text[ENGINE_STDOUT]), "hello");
-    assert_int_equal(t->text[ENGINE_STDERR].len, 0);
 }
 
 int main(void)
@@ -146,7 +130,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_claim_of_four_gigabytes_passes_through_as_it_comes, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(unknown_streams_and_padding_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_consumer_can_stop, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/engine/engine.h"
 #include "tests/fakes/engine_rows.h"
+#include "tests/fakes/engine_run.h"
 #include "tests/fakes/fake_engine.h"
 
 #include <poll.h>
@@ -103,10 +104,18 @@ static void stop(struct waiting *w)
 
 static int look(struct waiting *w)
 {
-    return w->engine->ops->look(w->engine, &w->wait, &w->e);
+    struct engine_event ev = {.kind = ENGINE_EVENT_TIER};
+    int r = 0;
+
+    while (r == 0 && ev.kind != ENGINE_EVENT_NOTHING) {
+        r = w->engine->ops->read(w->engine, &ev, &w->e);
+        if (r == 0 && ev.kind == ENGINE_EVENT_TIER)
+            w->wait = ev.wait;
+    }
+    return r;
 }
 
-/* Looks until it is as far as tier, or lost. */
+/* Reads until it is as far as tier, or lost. */
 static int look_until(struct waiting *w, enum engine_tier tier)
 {
     struct pollfd p = {.fd = w->engine->ops->fd(w->engine), .events = POLLIN};
@@ -119,10 +128,11 @@ static int look_until(struct waiting *w, enum engine_tier tier)
 
 static int run(struct waiting *w)
 {
-    const struct engine_sink sink = {take, &w->text};
+    const struct engine_run program = {
+        .program = &program1, .output = take, .ctx = &w->text, .end = deadline_in_ms(WAITS_MS)};
 
-    return w->engine->ops->run(w->engine, &program1, &sink, NULL, deadline_in_ms(WAITS_MS), &w->out,
-                               &w->e);
+    w->wait = (struct engine_wait){0};
+    return engine_run_to_end(w->engine, &program, &w->out, &w->e);
 }
 
 static void it_says_how_far_it_is_and_takes_its_program(void **state)
@@ -252,7 +262,7 @@ static void doubt_is_told_in_the_containers_words(void **state)
     }
 }
 
-/* A stream that says text and ends when ends is set: what look and run say of it. */
+/* A stream that says text and ends when ends is set: what read and a run say of it. */
 static void check_lost(const char *text, size_t len, bool ends, enum err_kind kind,
                        const char *words)
 {

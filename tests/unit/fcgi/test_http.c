@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
+#include "common/mcp/session/stream.h"
 #include "fcgi/http/http_answer.h"
 #include "fcgi/http/http_request.h"
 #include "tests/unit/unit.h"
@@ -245,6 +246,9 @@ static void a_stream_begins_with_its_first_message(void **state)
                     "X-Accel-Buffering: no\r\n\r\nevent: message\ndata: {\"a\":1}\n\n");
     size_t len = w->out.len;
     s.out.keep_alive(&s);
+    assert_int_equal(w->out.len - len, 0); /* not silent for long enough */
+    s.written_ms -= SSE_KEEP_ALIVE_MS;
+    s.out.keep_alive(&s);
     assert_int_equal(w->out.len - len, strlen(": \n\n"));
     w->client_gone = true;
     assert_int_equal(s.out.send(&s, message), -1);
@@ -252,9 +256,34 @@ static void a_stream_begins_with_its_first_message(void **state)
     http_stream_finish(&s);
 }
 
+static void a_long_silence_begins_a_stream(void **state)
+{
+    struct world *w = *state;
+    const struct http_answer head = {.status = 200, .headers = "", .allowed = PAGE};
+    json_auto_t *message = json_pack("{s:i}", "a", 1);
+    struct http_stream s;
+
+    http_stream_init(&s, &w->source, &head);
+    s.written_ms -= SSE_KEEP_ALIVE_MS - 1000;
+    http_stream_keep_alive(&s);
+    assert_false(s.started);
+    s.written_ms -= 1000;
+    http_stream_keep_alive(&s);
+    assert_true(s.started); /* the answer follows on the stream */
+    assert_contains(buf_str(&w->out), "Content-Type: text/event-stream\r\n");
+    assert_contains(buf_str(&w->out), "X-Accel-Buffering: no\r\n\r\n: \n\n");
+    size_t len = w->out.len;
+    http_stream_keep_alive(&s);
+    assert_int_equal(w->out.len, len); /* it has just been heard */
+    s.out.send(&s, message);
+    assert_contains(buf_str(&w->out), ": \n\nevent: message\ndata: {\"a\":1}\n\n");
+    http_stream_finish(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_long_silence_begins_a_stream, setup, teardown),
         cmocka_unit_test_setup_teardown(hosts_are_ours_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(any_host_may_be_allowed, setup, teardown),
         cmocka_unit_test_setup_teardown(pages_are_ours_or_allowed, setup, teardown),

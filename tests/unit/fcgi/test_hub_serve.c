@@ -9,6 +9,7 @@
 #include "fcgi/app.h"
 #include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
+#include "fcgi/process/sockets.h"
 #include "tests/fakes/fcgi_client.h"
 #include "tests/unit/unit.h"
 

@@ -2,7 +2,10 @@
 #include "config.h"
 
 #include "common/base/clock.h"
+#include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "common/base/parse.h"
+#include "common/base/sock.h"
 #include "tests/fakes/fcgi_client.h"
 #include "tests/unit/unit.h"
 
@@ -17,16 +20,34 @@
 #define START_MS 20000
 #define BRIEF_MS 10000
 
+#define MOST_CHILDREN 64
+#define PROGRAM_MAX   (256u << 20)
+
 struct world {
     char folder[PATH_MAX];
     char *front;
-    pid_t pid;
+    char *program; /* a copy, which a test may replace */
+    pid_t pid;     /* the guard */
 };
 
 static void set_path(const struct world *w, const char *name, const char *file)
 {
     AUTO_FREE char *value = mem_printf("%s/%s", w->folder, file);
     setenv(name, value, 1);
+}
+
+/* Replaces the program as an installation does: by another file. */
+static void put_program(const struct world *w)
+{
+    AUTO_FREE char *built = mem_printf("%s/sandcgi", getenv("builddir") ?: ".");
+    AUTO_FREE char *fresh = mem_printf("%s.new", w->program);
+    AUTO_BUF struct buf program = BUF_INIT(PROGRAM_MAX);
+    struct err e = ERR_INIT;
+
+    assert_works(fdio_read_file(built, &program, &e), e);
+    unit_write_file(fresh, program.data, program.len);
+    assert_int_equal(chmod(fresh, 0755), 0);
+    assert_int_equal(rename(fresh, w->program), 0);
 }
 
 static int setup(void **state)
@@ -36,6 +57,8 @@ static int setup(void **state)
     unit_make_folder(w->folder);
     assert_int_equal(chmod(w->folder, 0711), 0);
     w->front = mem_printf("%s/front.sock", w->folder);
+    w->program = mem_printf("%s/sandcgi", w->folder);
+    put_program(w);
     setenv("SANDCGI_LISTEN", w->front, 1);
     set_path(w, "SANDCGI_BROKER", "broker.sock");
     set_path(w, "SANDCGI_HUB", "hub.sock");
@@ -64,20 +87,20 @@ static int teardown(void **state)
     }
     unit_remove_tree(w->folder);
     free(w->front);
+    free(w->program);
     free(w);
+    unsetenv("SANDCGI_CONFIG");
     return 0;
 }
 
 static void start(struct world *w, int stderr_fd)
 {
-    AUTO_FREE char *program = mem_printf("%s/sandcgi", getenv("builddir") ?: ".");
-
     w->pid = fork();
     assert_true(w->pid >= 0);
     if (w->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(stderr_fd, STDERR_FILENO);
-        execl(program, program, "serve", (char *)NULL);
+        execl(w->program, w->program, "serve", (char *)NULL);
         _exit(127);
     }
 }
@@ -161,9 +184,205 @@ static void an_end_after_a_reload_waits_for_the_old_generation(void **state)
     assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
 }
 
+/* ---- a new program, new settings ---- */
+
+struct children {
+    pid_t pids[MOST_CHILDREN];
+    size_t n;
+};
+
+static struct children children_of(pid_t parent)
+{
+    struct children found = {.n = 0};
+    AUTO_DIR DIR *proc = opendir("/proc");
+
+    for (struct dirent *entry; (entry = readdir(proc)) && found.n < MOST_CHILDREN;) {
+        AUTO_FREE char *path = mem_printf("/proc/%s/stat", entry->d_name);
+        AUTO_BUF struct buf stat = BUF_INIT(4096);
+        struct err none = ERR_INIT;
+        uint64_t pid, ppid;
+        if (parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0 ||
+            fdio_read_file(path, &stat, &none) < 0)
+            continue;
+        char *text = strrchr(buf_str(&stat), ')'); /* ") S PPID …" */
+        if (!text || strlen(text) < 5)
+            continue;
+        text[4 + strcspn(text + 4, " ")] = '\0';
+        if (parse_u64(text + 4, 0, INT32_MAX, &ppid) == 0 && (pid_t)ppid == parent)
+            found.pids[found.n++] = (pid_t)pid;
+    }
+    return found;
+}
+
+static bool has_one_generation(const struct world *w)
+{
+    const struct children masters = children_of(w->pid);
+
+    return masters.n == 1 && children_of(masters.pids[0]).n == 4; /* broker, hub, two workers */
+}
+
+static pid_t only_master(const struct world *w)
+{
+    struct deadline until = deadline_in_ms(START_MS);
+
+    while (!has_one_generation(w)) {
+        if (deadline_passed(until))
+            fail_msg("there is not one generation of processes");
+        poll(NULL, 0, 20);
+    }
+    return children_of(w->pid).pids[0];
+}
+
+static void wait_for_text(int fd, const char *text)
+{
+    struct deadline until = deadline_in_ms(START_MS);
+    AUTO_BUF struct buf log = BUF_INIT(1 << 20);
+
+    while (!strstr(buf_str(&log), text)) {
+        char some[4096];
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (deadline_passed(until))
+            fail_msg("the log lacks: %s\n%s", text, buf_str(&log));
+        if (poll(&p, 1, 100) == 1)
+            buf_add(&log, some, (size_t)read(fd, some, sizeof some));
+    }
+}
+
+static void write_text(const char *path, const char *text)
+{
+    unit_write_file(path, text, strlen(text));
+}
+
+static void another_program_takes_over(void **state)
+{
+    struct world *w = *state;
+    AUTO_FD int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    AUTO_FREE char *exe = NULL;
+    struct stat runs, lies;
+
+    start(w, null);
+    pid_t master = only_master(w);
+    put_program(w);
+    kill(w->pid, SIGHUP);
+    for (int i = 0; i < 20; i++)
+        assert_true(is_healthy(w));
+    struct deadline until = deadline_in_ms(START_MS);
+    while (only_master(w) == master && !deadline_passed(until))
+        poll(NULL, 0, 20);
+    exe = mem_printf("/proc/%d/exe", (int)only_master(w));
+    assert_int_equal(stat(exe, &runs), 0);
+    assert_int_equal(stat(w->program, &lies), 0);
+    assert_int_equal(runs.st_ino, lies.st_ino);
+    assert_true(is_healthy(w));
+    kill(w->pid, SIGTERM);
+    assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
+}
+
+static void a_program_that_cannot_run_changes_nothing(void **state)
+{
+    struct world *w = *state;
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    start(w, ends[1]);
+    close(ends[1]);
+    pid_t master = only_master(w);
+    assert_int_equal(unlink(w->program), 0);
+    write_text(w->program, "#!/bin/sh\necho the library is missing >&2; exit 1\n");
+    assert_int_equal(chmod(w->program, 0755), 0);
+    kill(w->pid, SIGHUP);
+    wait_for_text(ends[0], "settings not reloaded: the library is missing");
+    assert_int_equal(only_master(w), master);
+    assert_true(is_healthy(w));
+    close(ends[0]);
+    kill(w->pid, SIGTERM);
+    assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
+}
+
+static void a_reload_moves_a_socket(void **state)
+{
+    struct world *w = *state;
+    AUTO_FREE char *config = mem_printf("%s/settings", w->folder);
+    AUTO_FREE char *moved = mem_printf("%s/moved.sock", w->folder);
+    AUTO_FREE char *before = mem_printf("SANDCGI_LISTEN=%s\n", w->front);
+    AUTO_FREE char *after = mem_printf("SANDCGI_LISTEN=%s\nSANDCGI_LISTEN_MODE=0600\n", moved);
+    AUTO_FREE char *impossible = mem_printf("SANDCGI_LISTEN=%s/no/front.sock\n", w->folder);
+    int ends[2];
+    struct stat st;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    unsetenv("SANDCGI_LISTEN");
+    setenv("SANDCGI_CONFIG", config, 1);
+    write_text(config, before);
+    start(w, ends[1]);
+    close(ends[1]);
+    pid_t master = only_master(w);
+    write_text(config, impossible);
+    kill(w->pid, SIGHUP);
+    wait_for_text(ends[0], "settings not reloaded: SANDCGI_LISTEN");
+    assert_int_equal(only_master(w), master);
+    assert_true(is_healthy(w));
+    write_text(config, after);
+    kill(w->pid, SIGHUP);
+    wait_for_text(ends[0], "the earlier generation has ended");
+    assert_int_equal(access(w->front, F_OK), -1);
+    assert_int_equal(stat(moved, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    free(w->front);
+    w->front = mem_strdup(moved);
+    assert_true(is_healthy(w));
+    close(ends[0]);
+    kill(w->pid, SIGTERM);
+    assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
+}
+
+/* ---- the end ---- */
+
+static bool is_refused(const struct world *w)
+{
+    struct err e = ERR_INIT;
+    AUTO_FD int fd = sock_connect_unix(w->front, &e);
+
+    return fd < 0 && e.kind == ERR_UNAVAILABLE;
+}
+
+/* The workers stand still: the connection is in the queue when the end begins. */
+static void an_end_serves_the_queue_and_refuses_what_follows(void **state)
+{
+    static const char *const health[] = {"REQUEST_METHOD", "GET", "REQUEST_URI", "/healthz", NULL};
+    struct world *w = *state;
+    AUTO_FD int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    AUTO_BUF struct buf request = BUF_INIT(4096), answer = BUF_INIT(65536);
+
+    start(w, null);
+    wait_until_healthy(w);
+    const struct children all = children_of(only_master(w));
+    for (size_t i = 0; i < all.n; i++)
+        kill(all.pids[i], SIGSTOP);
+    AUTO_FD int queued = fcgi_client_connect(w->front, START_MS);
+    fcgi_client_add_request(&request, health, "");
+    assert_int_equal(send(queued, request.data, request.len, MSG_NOSIGNAL), request.len);
+    kill(w->pid, SIGTERM);
+    struct deadline until = deadline_in_ms(BRIEF_MS);
+    while (!is_refused(w)) {
+        assert_false(deadline_passed(until));
+        poll(NULL, 0, 10);
+    }
+    for (size_t i = 0; i < all.n; i++)
+        kill(all.pids[i], SIGCONT);
+    assert_int_equal(fcgi_client_read_answer(queued, &answer, BRIEF_MS), 0);
+    assert_contains(buf_str(&answer), "Status: ");
+    assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(another_program_takes_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_program_that_cannot_run_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_reload_moves_a_socket, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_end_serves_the_queue_and_refuses_what_follows, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_log_without_a_reader_ends_no_process, setup, teardown),
         cmocka_unit_test_setup_teardown(an_end_after_a_reload_waits_for_the_old_generation, setup,
                                         teardown),

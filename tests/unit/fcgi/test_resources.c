@@ -5,6 +5,7 @@
 #include "common/base/sock.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/process/resources.h"
+#include "fcgi/process/sockets.h"
 #include "tests/unit/escapes.h"
 
 #include <sys/file.h>

@@ -38,12 +38,12 @@ static void a_server_at_work_is_told_line_by_line(void **state)
         "runs     2 of 16 running, 1 of 64 queued\n"
         "         90 of 100 since the start used a warm container\n"
         "         70 in one that had served their conversation, 2 containers could not be wiped\n"
-        "warm     python: 4 started, 1 preloaded, 1 starting, the oldest for 2 min (3 wanted for "
-        "new "
-        "conversations)\n"
-        "         bash: 1 started, 0 preloaded, 0 starting, the oldest for 9 s (1 wanted for new "
-        "conversations)\n"
+        "warm     language    started preloaded starting wanted  oldest\n"
+        "         python            4         1        1      3  2 min\n"
+        "         bash              1         0        0      1  9 s\n"
         "         3 of them for known conversations\n"
+        "         started: the interpreter runs; preloaded: with its libraries;\n"
+        "         wanted: for new conversations (SANDBOX_WARM, more in a rush)\n"
         "memory   128 of 1024 MB for warm containers\n"
         "starts   1 in progress, at most 4\n");
 }
@@ -68,6 +68,17 @@ static void trouble_and_nothing_are_told_too(void **state)
                         "starts   0 in progress, at most 0\n");
     buf_reset(&out);
     assert_contains(format("{}", &out), "runners  none\n");
+    buf_reset(&out);
+    const char *text = format(
+        "{\"version\":\"1.2\",\"uptimeS\":7300,\"keptResults\":4,\"limits\":{\"hold\":false,"
+        "\"lastError\":\"no memory\"},\"disk\":{\"freeBytes\":2097152,\"sizeBytes\":4194304,"
+        "\"usedBytes\":1048576,\"limitBytes\":3145728,\"conversations\":7},"
+        "\"lastErrors\":[\"warn a\",\"error b\"]}",
+        &out);
+    assert_contains(text, "server   version 1.2, up for 2 h\n");
+    assert_contains(text, "limits   no memory\n");
+    assert_contains(text, "disk     2 of 4 MB free, 1 of 3 MB taken by 7 conversations, 4 kept "
+                          "results\nlog      warn a\n         error b\n");
 }
 
 int main(void)

@@ -237,10 +237,10 @@ static void a_call_without_an_answer_says_which_process_ended(void **state)
     start_broker(f);
     assert_null(broker_get_run(&f->client, "id", &now, &e));
     assert_int_equal(e.kind, ERR_LOST);
-    assert_contains(e.text, "the run was lost: its supervisor ended");
+    assert_contains(e.text, "what ran is lost: its supervisor ended");
     assert_null(broker_close_psandbox(&f->client, "id", &e));
     assert_int_equal(e.kind, ERR_LOST);
-    assert_contains(e.text, "the sandbox's supervisor ended");
+    assert_contains(e.text, "what ran is lost: its supervisor ended");
     assert_int_equal(broker_ping(&f->client, &e), -1);
     assert_int_equal(e.kind, ERR_LOST);
     assert_contains(e.text, "the broker closed the connection");

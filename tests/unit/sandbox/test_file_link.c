@@ -75,12 +75,116 @@ static void tokens_need_no_encoding(void **state)
     assert_true(seen[0] && seen[1]);
 }
 
+#define PATH FILE_FOLDER ID "/eFcgPSQt-yHzNhiRj8duXw/"
+
+/* ERR_NONE, or why it is refused. */
+static enum err_kind judge(const char *uri, bool with_expiry, int64_t now)
+{
+    struct file_key key = key_of(SECRET);
+    AUTO_FILE_URL struct file_url u = {.path = NULL};
+    struct err e = ERR_INIT;
+
+    if (file_url_parse(uri, with_expiry, &u, &e) == 0)
+        file_url_check(&key, &u, now, &e);
+    return e.kind;
+}
+
+static void a_url_is_taken_apart(void **state)
+{
+    AUTO_FILE_URL struct file_url u = {.path = NULL};
+    struct err e = ERR_INIT;
+    (void)state;
+
+    assert_int_equal(file_url_parse("/some/prefix" PATH "a%20b/%C3%A4.csv?x=/../", false, &u, &e),
+                     0);
+    assert_string_equal(u.id, ID);
+    assert_string_equal(u.token, "eFcgPSQt-yHzNhiRj8duXw");
+    assert_string_equal(u.path, "a b/\xc3\xa4.csv");
+    assert_int_equal(u.expires, 0);
+}
+
+static void only_the_plain_form_of_a_url_is_good(void **state)
+{
+    static const char *const good[] = {PATH "a",   PATH "a/b",         PATH ".a",    PATH "..a/...",
+                                       PATH "%25", PATH "a?expires=1", "/x" PATH "a"};
+    static const char *const bad[] = {
+        "",
+        "/",
+        FILE_FOLDER,
+        FILE_FOLDER ID,
+        FILE_FOLDER ID "/",
+        FILE_FOLDER ID "/a",
+        FILE_FOLDER ".state/" ID ".json",
+        PATH,
+        PATH "a/",
+        PATH "/a",
+        PATH "a//b",
+        PATH ".",
+        PATH "..",
+        PATH "./a",
+        PATH "a/../b",
+        PATH "%2e%2e/a",
+        PATH "a%2Eb",
+        PATH "a%2fb",
+        PATH "a%00",
+        PATH "a%",
+        PATH "a%zz",
+        PATH "a#b",
+        PATH "?a",
+        "/x?" PATH "a",
+        FILE_FOLDER "3BB1f3c740540f840792d8435f3af3135838c8cf59e886340b2946ee34d754c1/"
+                    "eFcgPSQt-yHzNhiRj8duXw/a",
+        FILE_FOLDER ID "0/eFcgPSQt-yHzNhiRj8duXw/a",
+        FILE_FOLDER ID "/eFcgPSQt-yHzNhiRj8duXx/a",
+        FILE_FOLDER ID "/eFcgPSQt-yHzNhiRj8duX/a",
+        FILE_FOLDER ID "%2feFcgPSQt-yHzNhiRj8duXw/a",
+    };
+    (void)state;
+
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        if (judge(good[i], false, 0) != ERR_NONE)
+            fail_msg("%s is refused", good[i]);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        if (judge(bad[i], false, 0) != ERR_NOT_FOUND)
+            fail_msg("%s is not ERR_NOT_FOUND", bad[i]);
+}
+
+#define SIGNED FILE_FOLDER ID "/a%20b/%C3%A4.csv?expires="
+#define RIGHT  "1700000000&sig=m_qcHb6eaPHYmoLczRJa8w"
+
+static void a_signature_is_good_for_one_path_until_its_time(void **state)
+{
+    static const char *const bad[] = {
+        SIGNED "1700000001&sig=m_qcHb6eaPHYmoLczRJa8w",
+        SIGNED "01700000000&sig=m_qcHb6eaPHYmoLczRJa8w",
+        SIGNED "1700000000&sig=m_qcHb6eaPHYmoLczRJa8wA",
+        SIGNED "1700000000&sig=m_qcHb6eaPHYmoLczRJa8",
+        SIGNED "1700000000",
+        SIGNED "1700000000000000000&sig=m_qcHb6eaPHYmoLczRJa8w",
+        SIGNED RIGHT "&x=1",
+        FILE_FOLDER ID "/a%20b/%C3%A4.csv",
+        FILE_FOLDER ID "/a%20b/x.csv?expires=" RIGHT,
+        PATH "a",
+    };
+    (void)state;
+
+    assert_int_equal(judge(SIGNED RIGHT, true, 1700000000), ERR_NONE);
+    assert_int_equal(judge(SIGNED RIGHT, true, 1700000001), ERR_DENIED);
+    assert_int_equal(judge(SIGNED RIGHT, false, 0), ERR_NOT_FOUND);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        if (judge(bad[i], true, 0) != ERR_DENIED)
+            fail_msg("%s is not ERR_DENIED", bad[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_is_what_nginx_computes),
         cmocka_unit_test(a_token_is_good_for_one_text_and_one_key),
         cmocka_unit_test(tokens_need_no_encoding),
+        cmocka_unit_test(a_url_is_taken_apart),
+        cmocka_unit_test(only_the_plain_form_of_a_url_is_good),
+        cmocka_unit_test(a_signature_is_good_for_one_path_until_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "common/base/clock.h"
+#include "common/sandbox/state/expiry_clock.h"
 #include "common/sandbox/state/retention.h"
 #include "common/sandbox/state/state.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
@@ -135,6 +136,66 @@ static void a_year_of_conversations(void **state)
     }
 }
 
+/* Looks of every 10 minutes for some hours, with a clock that is ahead; the time judged by at last.
+ */
+static int64_t looks(struct expiry_clock *c, int64_t *mono_s, int64_t hours, int64_t ahead_s)
+{
+    int64_t now = 0;
+
+    for (int64_t end = *mono_s + hours * 3600; *mono_s < end; *mono_s += 600)
+        now = expiry_clock_look(c, 30 * DAY,
+                                (struct expiry_look){*mono_s, NOW + *mono_s + ahead_s});
+    return now;
+}
+
+static void a_clock_that_jumps_ahead_costs_nothing_until_it_stays(void **state)
+{
+    struct expiry_clock c = {0};
+    int64_t mono_s = 5;
+    (void)state;
+    assert_int_equal(looks(&c, &mono_s, 2, 0), 0); /* nothing is known after the start */
+    assert_in_range(looks(&c, &mono_s, 1, 0), NOW, NOW + 3600);
+    int64_t before = mono_s;
+    assert_true(looks(&c, &mono_s, 2, 40 * DAY) < NOW + before);   /* as long as it is new */
+    assert_true(looks(&c, &mono_s, 3, 40 * DAY) > NOW + 39 * DAY); /* it stays: it is right */
+    int64_t back = looks(&c, &mono_s, 1, 0);
+    assert_true(back < NOW + mono_s); /* set back: never later than the clock */
+}
+
+static void a_jump_at_the_start_costs_nothing(void **state)
+{
+    struct expiry_clock c = {0};
+    int64_t mono_s = 5;
+    (void)state;
+    assert_int_equal(looks(&c, &mono_s, 1, 40 * DAY), 0);
+    int64_t later = looks(&c, &mono_s, 9, 0);
+    assert_in_range(later, NOW, NOW + mono_s);
+}
+
+static void short_lives_are_not_lengthened(void **state)
+{
+    struct expiry_clock c = {0};
+    (void)state;
+    assert_int_equal(expiry_clock_look(&c, 5, (struct expiry_look){7, NOW}), NOW);
+    assert_int_equal(expiry_wait_s(3600), 450);
+    assert_int_equal(expiry_wait_s(DAY), 7200);
+    assert_int_equal(expiry_wait_s(0), 0);
+}
+
+/* Another process goes on with the looks of the one before. */
+static void looks_outlive_a_process(void **state)
+{
+    struct fixture *f = *state;
+    f->root.bounds.ttl_s = 30 * DAY;
+    assert_int_equal(expiry_now(&f->root, (struct expiry_look){100, NOW}), 0);
+    assert_int_equal(expiry_now(&f->root, (struct expiry_look){7299, NOW + 7199}), 0);
+    assert_int_equal(expiry_now(&f->root, (struct expiry_look){7300, NOW + 40 * DAY}), NOW);
+    assert_int_equal(expiry_now(&f->root, (struct expiry_look){50, NOW}), 0); /* another boot */
+    AUTO_FD int fd = openat(f->root.fd, STATE_DIR "/clock", O_WRONLY | O_TRUNC | O_CLOEXEC);
+    assert_int_equal(write(fd, "nonsense", 8), 8);
+    assert_int_equal(expiry_now(&f->root, (struct expiry_look){9999, NOW}), 0);
+}
+
 static struct retention gather(struct fixture *f)
 {
     struct retention r;
@@ -212,6 +273,10 @@ int main(void)
         cmocka_unit_test(what_has_expired_does_not_count_in_the_total),
         cmocka_unit_test(the_next_look_is_when_something_expires),
         cmocka_unit_test(a_year_of_conversations),
+        cmocka_unit_test(a_clock_that_jumps_ahead_costs_nothing_until_it_stays),
+        cmocka_unit_test(a_jump_at_the_start_costs_nothing),
+        cmocka_unit_test(short_lives_are_not_lengthened),
+        CASE(looks_outlive_a_process),
         CASE(a_gathering_finds_every_sandbox_and_its_last_use),
         CASE(sizes_are_noted_or_counted_where_the_total_is_bounded),
         BIG(a_hundred_thousand_conversations_are_gathered_and_sorted),

@@ -6,7 +6,7 @@
 #include "tests/unit/unit.h"
 
 static const struct admission_limits limits = {
-    .server = 8, .tenant = 5, .conversation = 2, .queue = 20, .background = 3};
+    .server = 8, .tenant = 5, .conversation = 2, .queue = 20};
 
 static struct admission_want want(const char *tenant, const char *sandbox_dir, void *ticket)
 {
@@ -24,7 +24,7 @@ static enum admission_answer ask(struct admission *a, const char *tenant, const 
 
 static void places_then_a_line_then_busy(void **state)
 {
-    static const struct admission_limits two = {.server = 2, .queue = 2, .background = 1};
+    static const struct admission_limits two = {.server = 2, .queue = 2};
     struct admission *a = admission_new(&two);
     char tickets[5];
     size_t position;
@@ -64,8 +64,8 @@ static enum admission_answer ask_at(struct admission *a, const char *tenant, cha
 static void the_last_of_few_places_is_for_others_when_there_are_some(void **state)
 {
     static const struct admission_limits few[] = {
-        {.server = 2, .queue = 9, .background = 1},
-        {.server = 4, .queue = 9, .background = 1},
+        {.server = 2, .queue = 9},
+        {.server = 4, .queue = 9},
     };
 
     (void)state;
@@ -90,8 +90,7 @@ static void the_last_of_few_places_is_for_others_when_there_are_some(void **stat
 
 static void a_full_conversation_holds_up_only_itself(void **state)
 {
-    static const struct admission_limits one = {
-        .server = 4, .conversation = 1, .queue = 9, .background = 1};
+    static const struct admission_limits one = {.server = 4, .conversation = 1, .queue = 9};
     struct admission *a = admission_new(&one);
     char tickets[4];
     size_t position;
@@ -105,28 +104,6 @@ static void a_full_conversation_holds_up_only_itself(void **state)
     assert_null(admission_next(a));
     admission_release(a, "t", "b", false, 1);
     assert_ptr_equal(admission_next(a), tickets + 1);
-    admission_free(a);
-}
-
-static void background_runs_have_a_limit_of_their_own(void **state)
-{
-    struct admission *a = admission_new(&limits);
-    char tickets[8];
-    size_t position;
-    int64_t retry;
-    struct admission_want w = {.tenant = "t", .background = true};
-
-    (void)state;
-    for (size_t i = 0; i < 4; i++) {
-        w.sandbox_dir = i < 2 ? "b" : "c";
-        w.ticket = tickets + i;
-        assert_int_equal(admission_ask(a, &w, &position, &retry),
-                         i < 3 ? ADMISSION_GO : ADMISSION_BUSY);
-    }
-    assert_int_equal(ask(a, "t", "c", tickets + 4, &position, &retry), ADMISSION_GO);
-    admission_release(a, "t", "b", true, 1);
-    assert_int_equal(admission_ask(a, &w, &position, &retry),
-                     ADMISSION_WAIT); /* its sandbox_dir is full */
     admission_free(a);
 }
 
@@ -162,7 +139,7 @@ static void one_tenant_alone_leaves_places(void **state)
 
 static void one_tenant_alone_leaves_room_in_the_line(void **state)
 {
-    static const struct admission_limits one = {.server = 1, .queue = 20, .background = 1};
+    static const struct admission_limits one = {.server = 1, .queue = 20};
     struct admission *a = admission_new(&one);
     char tickets[600];
     size_t position, waiting = 0;
@@ -186,7 +163,7 @@ static void one_tenant_alone_leaves_room_in_the_line(void **state)
 
 static void the_retry_time_follows_the_pace(void **state)
 {
-    static const struct admission_limits one = {.server = 1, .queue = 5, .background = 1};
+    static const struct admission_limits one = {.server = 1, .queue = 5};
     struct admission *a = admission_new(&one);
     char tickets[600];
     size_t position;
@@ -373,7 +350,7 @@ static void random_steps_break_no_rule_and_lose_no_run(void **state)
 /* Two tenants, one with a long line: its runs never come twice between the other's. */
 static void turns_alternate_between_tenants(void **state)
 {
-    static const struct admission_limits one = {.server = 1, .queue = 1000, .background = 1};
+    static const struct admission_limits one = {.server = 1, .queue = 1000};
     struct admission *a = admission_new(&one);
     char many[501], few[20];
     size_t position, since = 0, n_few = 0;
@@ -459,7 +436,6 @@ int main(void)
         cmocka_unit_test(places_then_a_line_then_busy),
         cmocka_unit_test(the_last_of_few_places_is_for_others_when_there_are_some),
         cmocka_unit_test(a_full_conversation_holds_up_only_itself),
-        cmocka_unit_test(background_runs_have_a_limit_of_their_own),
         cmocka_unit_test(one_tenant_alone_leaves_places),
         cmocka_unit_test(one_tenant_alone_leaves_room_in_the_line),
         cmocka_unit_test(the_retry_time_follows_the_pace),

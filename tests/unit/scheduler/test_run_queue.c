@@ -37,7 +37,8 @@ static int setup(void **state)
     static char language[] = "bash", image_id[] = "sha256:1", none[] = "";
 
     w = (struct world){
-        .settings = {.limits = {.server = 8, .queue = 8, .background = 3},
+        .settings = {.limits = {.server = 8, .queue = 8},
+                     .background_max = 3,
                      .starts_max = STARTS,
                      .background_wait_ms = 5000,
                      .runners = &w.runners,
@@ -352,6 +353,47 @@ static void a_turn_does_not_write_to_runs_that_wait(void **state)
     end(w);
 }
 
+static bool add_in_background(struct world *w, const char *tenant)
+{
+    struct queued_run *run = run_of(w, tenant);
+
+    run->background = true;
+    bool refused = add(w, run) && w->action.what == RUN_REFUSE;
+    return !refused;
+}
+
+static void
+runs_in_the_background_have_a_limit_which_those_in_persistent_sandboxes_share(void **state)
+{
+    struct world *w = *state;
+
+    begin(w);
+    struct child *sandbox = children_add(w->settings.children, CHILD_PSANDBOX);
+    child_set_owner(sandbox, "t", "c");
+    sandbox->calls = json_pack("[{s:b},{s:b}]", "background", 1, "background", 0);
+    assert_true(add_in_background(w, "t") && add_in_background(w, "t"));
+    assert_false(add_in_background(w, "t"));
+    assert_int_equal(w->action.why.kind, ERR_BUSY);
+    assert_non_null(strstr(w->action.why.text, "3 runs of yours"));
+    assert_true(add_in_background(w, "other"));
+    arrive(w, "t");
+    json_array_clear(sandbox->calls);
+    assert_true(add_in_background(w, "t"));
+    end(w);
+}
+
+static void with_a_limit_of_0_the_refusal_names_the_setting(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.background_max = 0;
+    begin(w);
+    assert_false(add_in_background(w, "t"));
+    assert_int_equal(w->action.why.kind, ERR_DENIED);
+    assert_non_null(strstr(w->action.why.text, "SANDBOX_BACKGROUND_MAX is 0"));
+    end(w);
+}
+
 static void time_in_the_queue_ends_as_busy(void **state)
 {
     struct world *w = *state;
@@ -554,6 +596,8 @@ int main(void)
         CASE(a_tenant_that_is_not_alone_has_half_of_the_starts),
         CASE(without_a_place_a_run_waits_and_is_told_its_position),
         CASE(a_turn_does_not_write_to_runs_that_wait),
+        CASE(runs_in_the_background_have_a_limit_which_those_in_persistent_sandboxes_share),
+        CASE(with_a_limit_of_0_the_refusal_names_the_setting),
         CASE(time_in_the_queue_ends_as_busy),
         CASE(a_run_that_can_start_starts_also_when_its_time_is_over),
         CASE(the_time_of_a_run_that_has_its_supervisor_does_not_end),

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/sock.h"
+#include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
 #include "common/records/psandbox_record.h"
@@ -826,7 +827,8 @@ static void it_goes_on_under_the_next_main_process(void **state)
     assert_int_equal(poll(&p, 1, LONG), 1);
     w->channel = accept4(w->listen_fd, NULL, NULL, SOCK_CLOEXEC);
     json_auto_t *head = hear(w->channel);
-    assert_string_equal(json_get_string(head, "op"), "adopt_psandbox");
+    assert_string_equal(json_get_string(head, "op"), "adopt");
+    assert_string_equal(json_get_string(head, "call"), "create_psandbox");
     assert_string_equal(json_get_string(head, "runId"), RUN);
     assert_string_equal(json_get_string(head, "tenant"), "ann");
     expect_exec(w, "[\"echo again\"]", "again\n");

@@ -806,23 +806,31 @@ static void a_run_for_a_newer_image_is_left_alone(void **state)
     close(client);
 }
 
+#define USE(who, chat, dev, ino, uid, gid, language, image)                                        \
+    {                                                                                              \
+        who, chat, language, image,                                                                \
+        {                                                                                          \
+            .st_dev = dev, .st_ino = ino, .st_uid = uid, .st_gid = gid                             \
+        }                                                                                          \
+    }
+
 static void every_difference_keeps_a_run_out(void **state)
 {
     char ann[] = "ann", bob[] = "bob", chat[] = "chat", talk[] = "talk";
-    const struct container_use it = {ann, chat, 1, 2, 1000, 1001, "python", "sha256:1"};
+    const struct container_use it = USE(ann, chat, 1, 2, 1000, 1001, "python", "sha256:1");
     const struct container_use others[] = {
-        {bob, chat, 1, 2, 1000, 1001, "python", "sha256:1"},
-        {NULL, chat, 1, 2, 1000, 1001, "python", "sha256:1"},
-        {ann, talk, 1, 2, 1000, 1001, "python", "sha256:1"},
-        {ann, NULL, 1, 2, 1000, 1001, "python", "sha256:1"},
-        {ann, chat, 9, 2, 1000, 1001, "python", "sha256:1"},
-        {ann, chat, 1, 9, 1000, 1001, "python", "sha256:1"},
-        {ann, chat, 1, 2, 9, 1001, "python", "sha256:1"},
-        {ann, chat, 1, 2, 1000, 9, "python", "sha256:1"},
-        {ann, chat, 1, 2, 1000, 1001, "bash", "sha256:1"},
-        {ann, chat, 1, 2, 1000, 1001, NULL, "sha256:1"},
-        {ann, chat, 1, 2, 1000, 1001, "python", "sha256:2"},
-        {ann, chat, 1, 2, 1000, 1001, "python", NULL},
+        USE(bob, chat, 1, 2, 1000, 1001, "python", "sha256:1"),
+        USE(NULL, chat, 1, 2, 1000, 1001, "python", "sha256:1"),
+        USE(ann, talk, 1, 2, 1000, 1001, "python", "sha256:1"),
+        USE(ann, NULL, 1, 2, 1000, 1001, "python", "sha256:1"),
+        USE(ann, chat, 9, 2, 1000, 1001, "python", "sha256:1"),
+        USE(ann, chat, 1, 9, 1000, 1001, "python", "sha256:1"),
+        USE(ann, chat, 1, 2, 9, 1001, "python", "sha256:1"),
+        USE(ann, chat, 1, 2, 1000, 9, "python", "sha256:1"),
+        USE(ann, chat, 1, 2, 1000, 1001, "bash", "sha256:1"),
+        USE(ann, chat, 1, 2, 1000, 1001, NULL, "sha256:1"),
+        USE(ann, chat, 1, 2, 1000, 1001, "python", "sha256:2"),
+        USE(ann, chat, 1, 2, 1000, 1001, "python", NULL),
     };
     struct container_use unused = it;
 

@@ -339,12 +339,12 @@ static void the_next_main_process_is_offered_the_run(void **state)
         auto_close_fd(&w.channel); /* the main process dies, */
         w.channel = address_accept(&h);
         json_auto_t *adopt = world_hear(w.channel);
-        world_expect_text(adopt, "op", "adopt_run");
+        world_expect_text(adopt, "op", "adopt");
         world_expect_text(adopt, "runId", WORLD_RUN_ID);
         world_expect_text(adopt, "tenant", "ann");
         world_expect_text(adopt, "conversationId", "chat");
         world_expect_text(adopt, "language", "python");
-        world_expect_text(adopt, "state", "running");
+        world_expect_text(adopt, "call", "run");
     }
     int poll = world_hand(&w, "get_run", json_pack("{s:i}", "waitMs", WORLD_LONG));
     world_say_cancel(w.client);

@@ -1,0 +1,40 @@
+# The images that docker-compose.yml uses: the server, its web server, and what builds the images of runners.
+FROM debian:bookworm-slim AS build
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends autoconf automake gcc libc6-dev make pkg-config \
+      libarchive-dev libcurl4-openssl-dev libfcgi-dev libjansson-dev libseccomp-dev libssl-dev >/dev/null \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY . .
+RUN autoreconf -fi && mkdir -p build && cd build \
+ && ../configure --prefix=/usr --sysconfdir=/etc --libexecdir=/usr/libexec \
+ && make -j"$(nproc)" && make install-strip DESTDIR=/installed
+
+FROM debian:bookworm-slim AS nginx
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends nginx-light >/dev/null \
+ && rm -rf /var/lib/apt/lists/*
+ENTRYPOINT ["nginx", "-c", "/etc/sandcgi/nginx/container.conf", "-g", "daemon off;"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
+    CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && head -n 1 <&3 | grep -q ' 200 '"]
+
+FROM debian:bookworm-slim AS sandcgi
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends ca-certificates \
+      libarchive13 libcurl4 libfcgi0ldbl libjansson4 libseccomp2 libssl3 >/dev/null \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin sandcgi
+COPY --from=build /installed /
+COPY service/container.sh /usr/local/bin/container.sh
+# The folder of token.sh.
+ENV SANDCGI_STATE_DIR=/etc/sandcgi
+ENTRYPOINT ["container.sh"]
+HEALTHCHECK --interval=10s --timeout=10s --start-period=30s CMD ["sandcgi", "status", "--config", "/etc/sandcgi/sandcgi.conf"]
+
+# With a client of the engine.
+FROM sandcgi AS runners
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends docker.io >/dev/null \
+ && rm -rf /var/lib/apt/lists/*
+ENTRYPOINT ["/usr/libexec/sandcgi/runners/build.sh"]
+HEALTHCHECK NONE

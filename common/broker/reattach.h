@@ -1,0 +1,23 @@
+/*
+ * Persistent sandboxes that have outlived the broker before. One looks for this broker every 200 ms
+ * (container.c). Until it is back its row is among the children without a process and a channel, so
+ * that it counts and its files are not removed; dispatch.c holds a call for it for a moment.
+ */
+#pragma once
+
+#include "common/broker/spawn.h"
+
+struct reattach {
+    const struct spawner *spawner; /* borrowed */
+    bool *settled;                 /* set when one is back, or has ended instead; borrowed */
+    struct deadline check;         /* when to see which have ended; never: none is missing */
+    struct deadline young;         /* until then the broker before may still have begun one */
+};
+
+/* Enters those whose records say that they live, and whose locks are held. */
+void reattach_init(struct reattach *r, const struct spawner *spawner, bool *settled);
+/* Enters those that were begun since; does nothing when that cannot be any more. */
+void reattach_look(struct reattach *r);
+/* The one with this child's id is back, with a row of its own, or has ended. */
+void reattach_settle(struct reattach *r, const struct child *child);
+void reattach_tick(struct reattach *r);

@@ -1,0 +1,210 @@
+/* The processes that own a container: which one gets a call, what they say, and their ends. */
+#include "config.h"
+
+#include "common/broker/broker.h"
+
+#include "common/base/crypto.h"
+#include "common/base/log.h"
+#include "common/protocol/wire.h"
+#include "common/rpc/json.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+/* ---- what they say ---- */
+
+/* The container of a run that has ended waits for its conversation's next one. */
+static void keep_container(struct broker *b, struct child *child)
+{
+    struct err e = ERR_INIT;
+
+    if (child_io_tell(child, "next", &e) < 0) {
+        log_debug("a used container is gone: %s", e.text);
+        return;
+    }
+    if (child->warm_dir[0]) /* it is a sandbox now, or was not used */
+        warm_dir_remove(&b->root, child->warm_dir);
+    child->warm_dir[0] = '\0';
+    child->claimed = child->background = false;
+    child->runs++;
+    crypto_random_hex(RUN_ID_LEN / 2, child->run_id);
+    child_set_state(child, CHILD_WIPING);
+}
+
+static void apply_event(struct broker *b, const struct child_event *event)
+{
+    struct child *child = event->child;
+
+    switch (event->kind) {
+    case CHILD_READY:
+        child->tier = event->tier;
+        child->memory_bytes = event->memory_bytes;
+        pool_note_warm(b->pool, child);
+        if (child->state == CHILD_STARTING || child->state == CHILD_WIPING)
+            child_set_state(child, CHILD_WAITING);
+        break;
+    case CHILD_TOOK_RUN:
+        if (child->state == CHILD_WAITING || child->state == CHILD_WIPING)
+            child_set_state(child, CHILD_RUNNING);
+        runs_taken(b, child);
+        break;
+    case CHILD_STARTED:
+        if (child->state == CHILD_STARTING)
+            child_set_state(child, CHILD_RUNNING);
+        break;
+    case CHILD_HAS_ENDED:
+        child_set_state(child, CHILD_ENDED);
+        runs_taken(b, child);
+        run_queue_release(b->queue, child, clock_mono_ms());
+        if (child->kind == CHILD_SUPERVISOR)
+            pool_note_end(b->pool, child, clock_mono_ms());
+        if (event->reusable && !b->stopping && pool_may_reuse(b->pool, child, clock_mono_ms()))
+            keep_container(b, child);
+        break;
+    case CHILD_DOUBTED:
+        pool_note_doubt(b->pool);
+        if (!child->claimed) /* else it starts another container for its run */
+            child_io_release(&b->io, child);
+        break;
+    case CHILD_TELLS_RUNS:
+        json_decref(child->calls);
+        child->calls = event->runs;
+        break;
+    case CHILD_LEFT:
+        if (child->pid == 0) /* else SIGCHLD tells of its end */
+            supervisors_reap(b, child, 0);
+        break;
+    }
+}
+
+void supervisors_reap(struct broker *b, struct child *child, int status)
+{
+    struct child_event event;
+
+    while (child_io_next_of(&b->io, child, &event)) /* what it sent last */
+        apply_event(b, &event);
+    bool over = child->state == CHILD_ENDED;
+    if (WIFSIGNALED(status))
+        log_error("run %s: its supervisor was killed by signal %d", child->run_id,
+                  WTERMSIG(status));
+    if (WIFSIGNALED(status) && child->claimed && !over)
+        runs_count(child->language, run_status_name(RUN_LOST));
+    if (WIFSIGNALED(status) || !over) /* it may have left its container */
+        housekeeper_link_ask_sweep(&b->housekeeper);
+    if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && child->runs == 0 &&
+        !b->stopping)
+        pool_note_failed_start(b->pool, child->language, clock_mono_ms());
+    runs_lost(b, child);
+    if (child->warm_dir[0])
+        warm_dir_remove(&b->root, child->warm_dir); /* unless it has become a sandbox */
+    child_io_close(&b->io, child);
+    children_remove(b->children, child);
+}
+
+void supervisors_tick(struct broker *b)
+{
+    for (struct child_event event; child_io_next(&b->io, &event);)
+        apply_event(b, &event);
+}
+
+void supervisors_catch_up(struct broker *b)
+{
+    child_io_poll(&b->io);
+    supervisors_tick(b);
+}
+
+/* ---- calls ---- */
+
+static struct child *find_named(struct broker *b, const json_t *head)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *psandbox_id = json_get_string(head, "sandboxId");
+    const char *run_id = json_get_string(head, "runId");
+
+    if (tenant && psandbox_id)
+        return children_find_psandbox(b->children, tenant, psandbox_id);
+    return tenant && run_id ? children_find_run(b->children, tenant, run_id) : NULL;
+}
+
+/* The one that the head names; NULL: it has ended, or is another tenant's. */
+static struct child *find_or_look(struct broker *b, const json_t *head)
+{
+    struct child *child = find_named(b, head);
+
+    if (child)
+        return child;
+    reattach_look(&b->reattach);
+    return find_named(b, head);
+}
+
+bool supervisors_await(struct broker *b, const json_t *head)
+{
+    const enum broker_op op = op_of(head);
+    const struct child *child = NULL;
+
+    if (op_row(op)->by == OP_BY_SUPERVISOR)
+        child = find_or_look(b, head);
+    else if (op == OP_SESSION)
+        child = psandboxes_find_session(&b->psandboxes, head);
+    return child && child->reattaching;
+}
+
+bool supervisors_hand(struct broker *b, int fd, const json_t *head)
+{
+    struct child *child = find_or_look(b, head);
+    struct err e = ERR_INIT;
+
+    /* Of one that has ended there is a record, if any. */
+    return child && child->state != CHILD_ENDED && child_io_hand(child, head, fd, &e) == 0;
+}
+
+/* ---- a broker before, and the one after ---- */
+
+void supervisors_adopt(struct broker *b, int take_fd, const json_t *head)
+{
+    AUTO_FD int fd = take_fd;
+    const char *call = json_get_string(head, "call");
+    bool run = call && strcmp(call, op_name(OP_RUN)) == 0;
+    struct child *child = call ? spawn_adopt_row(&b->spawner,
+                                                 run ? CHILD_SUPERVISOR : CHILD_PSANDBOX,
+                                                 json_get_string(head, "runId"), head)
+                               : NULL;
+    const char *what = run ? "run" : "sandbox";
+    struct err e = ERR_INIT;
+
+    if (!child) {
+        log_warn("a supervisor came back without saying whose it is");
+        return;
+    }
+    if (child_io_open(&b->io, child, TAKE_FD(fd), &e) < 0) {
+        log_error("%s %s: %s", what, child->run_id, e.text); /* it tries again */
+        children_remove(b->children, child);
+        return;
+    }
+    log_info("%s %s goes on; it began under another broker", what, child->run_id);
+    if (run)
+        run_queue_adopt(b->queue, child);
+    else
+        reattach_settle(&b->reattach, child);
+}
+
+void supervisors_end(struct broker *b)
+{
+    struct err e = ERR_INIT;
+
+    b->reattach.check = DEADLINE_NEVER;
+    for (struct child *c = NULL, *next = children_next(b->children, NULL); (c = next);) {
+        bool psandbox = c->kind == CHILD_PSANDBOX;
+        bool run = c->kind == CHILD_SUPERVISOR && c->claimed;
+
+        next = children_next(b->children, c);
+        if (c->reattaching || (b->relieved && psandbox)) {
+            child_io_close(&b->io, c);
+            children_remove(b->children, c);
+        } else if (c->state != CHILD_ENDED && (psandbox || (b->ending && run))) {
+            if (child_io_tell(c, "end", &e) < 0)
+                log_debug("%s cannot be told to end: %s", c->run_id, e.text);
+            child_set_state(c, CHILD_ENDED);
+        }
+    }
+}

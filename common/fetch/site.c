@@ -1,0 +1,94 @@
+#include "config.h"
+
+#include "common/fetch/site.h"
+
+#include "common/base/auto.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define CONNECT_MS 4000
+#define TIME_MS    8000
+
+static size_t drop_body(char *data, size_t size, size_t n, void *ctx)
+{
+    (void)data;
+    (void)ctx;
+    return size * n;
+}
+
+static size_t take_header(char *data, size_t size, size_t n, void *ctx)
+{
+    struct fetch_site *site = ctx;
+    char date[64];
+    size_t len = size * n;
+
+    if (len > 6 && len < sizeof date && strncasecmp(data, "Date: ", 6) == 0) {
+        snprintf(date, sizeof date, "%.*s", (int)(len - 6), data + 6);
+        site->date = curl_getdate(date, NULL);
+    }
+    return len;
+}
+
+/* Of the first certificate, the server's own. */
+static int64_t find_expiry(CURL *curl)
+{
+    static const char label[] = "Expire date:";
+    struct curl_certinfo *info = NULL;
+
+    if (curl_easy_getinfo(curl, CURLINFO_CERTINFO, &info) != CURLE_OK || !info ||
+        info->num_of_certs < 1)
+        return 0;
+    for (const struct curl_slist *s = info->certinfo[0]; s; s = s->next)
+        if (strncmp(s->data, label, sizeof label - 1) == 0) {
+            time_t at = curl_getdate(s->data + sizeof label - 1, NULL);
+            return at > 0 ? at : 0;
+        }
+    return 0;
+}
+
+static CURLcode look(const char *url, bool trust, char *why, struct fetch_site *out)
+{
+    CURL *curl = curl_easy_init();
+
+    if (!curl)
+        return CURLE_FAILED_INIT;
+    why[0] = '\0';
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)TIME_MS);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop_body);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, out);
+    curl_easy_setopt(curl, CURLOPT_CERTINFO, 1L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, trust ? 1L : 0L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, trust ? 2L : 0L);
+    CURLcode code = curl_easy_perform(curl);
+    if (code == CURLE_OK) {
+        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &out->status);
+        out->expires = find_expiry(curl);
+    } else if (!why[0]) {
+        snprintf(why, CURL_ERROR_SIZE, "%s", curl_easy_strerror(code));
+    }
+    curl_easy_cleanup(curl);
+    return code;
+}
+
+int fetch_site(const char *url, struct fetch_site *out, struct err *e)
+{
+    char why[CURL_ERROR_SIZE];
+
+    *out = (struct fetch_site){0};
+    CURLcode code = look(url, true, why, out);
+    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
+        snprintf(out->wrong, sizeof out->wrong, "%s", why);
+        code = look(url, false, why, out);
+    }
+    return code == CURLE_OK ? 0 : err_set(e, ERR_UNAVAILABLE, "%s", why);
+}

@@ -1,0 +1,214 @@
+#include "config.h"
+
+#include "fcgi/doctor/check.h"
+
+#include "common/base/auto.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "fcgi/app.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ABOUT "settings"
+
+static void add_wrong(struct findings *out, const struct err *e)
+{
+    findings_add(out, FINDING_WRONG, ABOUT, "", "%s", e->text);
+}
+
+/* The folder that holds path, or that path is in when it ends in a slash; heap. */
+static char *folder_of(const char *path)
+{
+    size_t len = strlen(path);
+
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    while (len > 1 && path[len - 1] != '/')
+        len--;
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    return len > 0 ? mem_strndup(path, len) : mem_strdup(".");
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The server makes the last part of the path itself. */
+static void check_root(const struct settings *s, struct findings *out)
+{
+    AUTO_FREE char *parent = folder_of(s->sandbox_root);
+    struct stat st;
+
+    if (stat(s->sandbox_root, &st) < 0 && !is_folder(parent))
+        findings_add(out, FINDING_WRONG, ABOUT, "",
+                     "SANDBOX_ROOT=%s: there is no folder %s; make it, or set another path",
+                     s->sandbox_root, parent);
+    else if (!is_folder(is_folder(s->sandbox_root) ? s->sandbox_root : parent) ||
+             (stat(s->sandbox_root, &st) == 0 && !S_ISDIR(st.st_mode)))
+        findings_add(out, FINDING_WRONG, ABOUT, "",
+                     "SANDBOX_ROOT=%s is not a folder; set another path", s->sandbox_root);
+    else if (access(is_folder(s->sandbox_root) ? s->sandbox_root : parent, W_OK | X_OK) < 0)
+        findings_add(out, FINDING_WRONG, ABOUT, "",
+                     "SANDBOX_ROOT=%s cannot be written by this account (%s); change its owner",
+                     s->sandbox_root, strerror(errno));
+}
+
+static void check_user(const struct settings *s, struct findings *out)
+{
+    struct account account;
+    struct err e = ERR_INIT;
+
+    if (account_of_workers(s->user, &account, &e) < 0)
+        add_wrong(out, &e);
+    else if (*s->user && !getpwnam(s->user)) /* not looked up without root */
+        findings_add(out, FINDING_WRONG, ABOUT, "", "SANDCGI_USER=%s: no such account", s->user);
+}
+
+/* ---- sockets and files that settings name ---- */
+
+static void check_socket(const char *setting, const char *address, struct findings *out)
+{
+    if (!strchr(address, '/')) /* ADDRESS:PORT, or none */
+        return;
+    AUTO_FREE char *folder = folder_of(address);
+    if (!is_folder(folder))
+        findings_add(out, FINDING_WRONG, ABOUT, "",
+                     "%s=%s: there is no folder %s; make it, or set another path", setting, address,
+                     folder);
+}
+
+static void check_sockets(const struct settings *s, struct findings *out)
+{
+    check_socket("SANDCGI_LISTEN", s->listen, out);
+    check_socket("SANDCGI_BROKER", s->broker, out);
+    check_socket("SANDCGI_HUB", s->hub, out);
+    check_socket("SANDCGI_METRICS", s->metrics, out);
+    check_socket("SANDCGI_LOG", s->log_file, out);
+    if (*s->hub)
+        check_socket("SANDCGI_EVENTS", s->events, out);
+}
+
+static void check_readable(const char *setting, const char *path, struct findings *out)
+{
+    if (*path && access(path, R_OK) < 0)
+        findings_add(out, FINDING_WRONG, ABOUT, "", "%s=%s cannot be read: %s", setting, path,
+                     strerror(errno));
+}
+
+/* A secret that every account can read is none. */
+static void check_private(const char *what, const char *path, struct findings *out)
+{
+    struct stat st;
+
+    if (!path || !*path || stat(path, &st) < 0 || !(st.st_mode & (S_IROTH | S_IWOTH)))
+        return;
+    AUTO_FREE char *mend = mem_printf("chmod o-rwx %s", path);
+    findings_add(out, FINDING_WRONG, ABOUT, mend,
+                 "%s %s holds secrets, and every account can read or write it (mode %04o)", what,
+                 path, (unsigned)(st.st_mode & 07777));
+}
+
+static void check_files(const struct settings *s, const char *config_path, struct findings *out)
+{
+    struct app app;
+    struct err e = ERR_INIT;
+
+    if (app_init(&app, s, true, &e) < 0) /* reads the secret or the tokens */
+        add_wrong(out, &e);
+    else
+        app_clear(&app);
+    check_readable("SANDBOX_INDEX_CA", s->index_ca, out);
+    check_readable("DOCKER_CERT_PATH", s->engine.cert_path, out);
+    if (!getenv("FILE_SECRET")) /* else the file's is not used */
+        check_private("settings file", config_path, out);
+    if (s->auth == SETTINGS_AUTH_NGINX)
+        check_private("SANDCGI_SECRET_FILE", s->secret_file, out);
+    else
+        check_private("SANDCGI_TOKENS_FILE", s->tokens_file, out);
+}
+
+/* ---- images ---- */
+
+static const struct engine_runner *find_language(const struct engine_runners *list,
+                                                 const char *language)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->items[i].language, language) == 0)
+            return &list->items[i];
+    return NULL;
+}
+
+static void add_languages(const struct engine_runners *list, struct buf *out)
+{
+    for (size_t i = 0; i < list->n; i++)
+        buf_addf(out, "%s%s", i > 0 ? ", " : "", list->items[i].language);
+    buf_add_str(out, list->n == 0 ? "no runner image at all" : "");
+}
+
+void check_warm(const struct settings *s, const struct engine_runners *list, struct findings *out)
+{
+    AUTO_BUF struct buf names = BUF_INIT(4096);
+    bool chosen = strcmp(s->warm, conf_find(settings_table, "SANDBOX_WARM")->initial) != 0;
+
+    add_languages(list, &names);
+    for (size_t i = 0; i < s->pool.n; i++) {
+        const char *language = s->pool.items[i].language;
+        if (!find_language(list, language))
+            findings_add(out, chosen ? FINDING_WRONG : FINDING_NOTE, ABOUT, "",
+                         "SANDBOX_WARM names %s, which no image runs; there is: %s; build the "
+                         "image, or take the language out",
+                         language, buf_str(&names));
+    }
+}
+
+static void check_images(const struct settings *s, struct findings *out)
+{
+    struct engine_runners list = {0};
+    struct err e = ERR_INIT;
+    struct engine *engine = docker_engine_new(&s->engine, &e);
+
+    if (engine && engine->ops->runners(engine, s->images, &list, &e) == 0)
+        check_warm(s, &list, out);
+    else /* an engine may be started later */
+        findings_add(out, FINDING_NOTE, ABOUT, "",
+                     "the engine was not asked for its images (SANDBOX_WARM): %s", e.text);
+    engine_runners_clear(&list);
+    if (engine)
+        engine->ops->free(engine);
+}
+
+void check_machine(const struct settings *s, const char *config_path, struct findings *out)
+{
+    check_root(s, out);
+    check_user(s, out);
+    check_sockets(s, out);
+    check_files(s, config_path, out);
+}
+
+void check_settings(const struct settings *s, const char *config_path, struct findings *out)
+{
+    check_machine(s, config_path, out);
+    check_images(s, out);
+}
+
+int check_usable(const struct settings *s, struct account *workers, struct err *e)
+{
+    struct app app;
+    if (account_of_workers(s->user, workers, e) < 0 || app_init(&app, s, true, e) < 0)
+        return -1;
+    if (geteuid() == 0 && s->web_gid && workers->gid == s->web_gid)
+        log_warn("SANDCGI_USER=%s is in the web server's group: a worker could read all files in "
+                 "SANDBOX_ROOT; give the workers an account of their own",
+                 s->user);
+    app_clear(&app);
+    return 0;
+}

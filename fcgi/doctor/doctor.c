@@ -1,0 +1,318 @@
+/* Looks at a server from all sides; each side says in one sentence what is wrong, and what mends
+ * it. */
+#include "config.h"
+
+#include "fcgi/commands.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/fetch/site.h"
+#include "common/protocol/client_runs.h"
+#include "common/rpc/json.h"
+#include "fcgi/doctor/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define ANSWER_MS     5000
+#define DAY_S         86400
+#define IMAGE_OLD_S   (60 * DAY_S)
+#define CERT_SOON_S   (14 * DAY_S)
+#define CLOCK_OFF_S   120
+#define CGROUP2_MAGIC 0x63677270
+#define MIB           (1024.0 * 1024.0)
+
+struct look {
+    const struct settings *s;
+    const char *config_path;
+    json_t *status; /* of the running server; NULL: it does not run */
+    struct findings *out;
+};
+
+static void say_ok(const struct look *l, const char *about, const char *text)
+{
+    findings_add(l->out, FINDING_OK, about, "", "%s", text);
+}
+
+/* ---- the server, its engine and its images ---- */
+
+static void look_at_server(struct look *l)
+{
+    const struct broker_client client = {
+        .path = l->s->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = ANSWER_MS};
+    struct err e = ERR_INIT;
+
+    l->status = broker_status(&client, &e);
+    if (!l->status)
+        findings_add(l->out, FINDING_WRONG, "server", "./start.sh, or systemctl start sandcgi",
+                     "the server does not answer at SANDCGI_BROKER: %s", e.text);
+    else
+        findings_add(l->out, FINDING_OK, "server", "", "version %s answers",
+                     json_get_string(l->status, "version"));
+}
+
+static void look_at_images(const struct look *l, const struct engine_runners *list)
+{
+    int64_t now = clock_unix_s();
+
+    if (list->n == 0)
+        findings_add(l->out, FINDING_WRONG, "images", "./start.sh builds them",
+                     "there is no runner image that SANDBOX_IMAGES=%s allows", l->s->images);
+    for (size_t i = 0; i < list->n; i++) {
+        const struct engine_runner *r = &list->items[i];
+        long long days = r->created > 0 ? (long long)(now - r->created) / DAY_S : 0;
+        bool old = r->created > 0 && now - r->created > IMAGE_OLD_S;
+        findings_add(l->out, old ? FINDING_NOTE : FINDING_OK, "images",
+                     old ? "build it again: runners/README.md" : "", "%s: %s %s, %lld days old%s",
+                     r->language, r->image, r->version, days,
+                     old ? ": security updates since then are not in it" : "");
+    }
+    check_warm(l->s, list, l->out);
+}
+
+static void look_at_engine(const struct look *l)
+{
+    struct engine_runners list = {0};
+    struct err e = ERR_INIT;
+    struct engine *engine = docker_engine_new(&l->s->engine, &e);
+
+    if (engine && engine->ops->runners(engine, l->s->images, &list, &e) == 0) {
+        findings_add(l->out, FINDING_OK, "engine", "", "answers with API %s",
+                     engine->ops->version(engine) + strspn(engine->ops->version(engine), "/v"));
+        look_at_images(l, &list);
+    } else {
+        findings_add(l->out, FINDING_WRONG, "engine",
+                     "start it, or correct DOCKER_HOST (systemctl status docker)", "%s", e.text);
+    }
+    engine_runners_clear(&list);
+    if (engine)
+        engine->ops->free(engine);
+}
+
+static void look_at_limits(const struct look *l)
+{
+    const json_t *limits = json_object_get(l->status, "limits");
+    const char *error = json_get_string(limits, "lastError");
+    struct statfs fs;
+    bool v2 = statfs("/sys/fs/cgroup", &fs) == 0 && (unsigned long)fs.f_type == CGROUP2_MAGIC;
+
+    findings_add(l->out, FINDING_OK, "cgroup", "", "version %d", v2 ? 2 : 1);
+    if (!l->status)
+        return;
+    if (json_get_bool(limits, "hold", 0))
+        say_ok(l, "limits", "memory and processes of containers are bounded: tried at the start");
+    else if (error)
+        findings_add(l->out, FINDING_WRONG, "limits", "", "%s", error);
+    else
+        findings_add(l->out, FINDING_NOTE, "limits", "SANDBOX_LIMITS_CHECK=warn",
+                     "limits of containers were not tried (SANDBOX_LIMITS_CHECK, or just started)");
+    const json_t *network = json_object_get(l->status, "network");
+    error = json_get_string(network, "lastError");
+    if (error)
+        findings_add(l->out, FINDING_NOTE, "network", "nginx/setup/network.sh, as root",
+                     "programs get no network: %s", error);
+    else
+        findings_add(l->out, FINDING_OK, "network", "", "%s", json_get_string(network, "limit"));
+}
+
+/* ---- the disk and the clock ---- */
+
+static void look_at_disk(const struct look *l)
+{
+    const struct sandbox_bounds *b = &l->s->bounds;
+    struct statvfs fs;
+
+    if (statvfs(l->s->sandbox_root, &fs) < 0)
+        return; /* check_settings says so */
+    uint64_t free = (uint64_t)fs.f_bavail * fs.f_frsize;
+    if (fs.f_flag & ST_RDONLY)
+        findings_add(l->out, FINDING_WRONG, "disk", "mount it writable",
+                     "the file system of SANDBOX_ROOT is read-only");
+    else if (free <= b->reserve || (fs.f_files > 0 && fs.f_favail <= b->reserve_files))
+        findings_add(l->out, FINDING_WRONG, "disk", "remove files, or enlarge the file system",
+                     "%.0f MiB and %ju inodes are free at SANDBOX_ROOT, below SANDBOX_DISK_RESERVE "
+                     "or SANDBOX_FILES_RESERVE: runs and uploads are refused",
+                     (double)free / MIB, (uintmax_t)fs.f_favail);
+    else
+        findings_add(l->out, free < 2 * b->reserve ? FINDING_NOTE : FINDING_OK, "disk", "",
+                     "%.0f MiB are free at SANDBOX_ROOT", (double)free / MIB);
+}
+
+/* Nothing that the server has made can be of the future, nor its own start. */
+static void look_at_clock(const struct look *l)
+{
+    int64_t now = clock_unix_s(), latest = json_get_integer(l->status, "startedAt", 0);
+    struct stat st;
+
+    if (stat(l->s->sandbox_root, &st) == 0 && st.st_mtime > latest)
+        latest = st.st_mtime;
+    if (latest > now + CLOCK_OFF_S)
+        findings_add(l->out, FINDING_WRONG, "clock", "timedatectl set-ntp true",
+                     "the clock went back by %lld s or more: files expire at wrong times",
+                     (long long)(latest - now));
+    else
+        say_ok(l, "clock", "not behind anything that the server has written");
+}
+
+/* ---- the site ---- */
+
+static void look_at_certificate(const struct look *l, const struct fetch_site *site)
+{
+    int64_t left = site->expires - clock_unix_s();
+
+    if (site->expires && left < 0)
+        findings_add(l->out, FINDING_WRONG, "certificate", "renew it, then: nginx -s reload",
+                     "the certificate of PUBLIC_BASE_URL expired %lld days ago",
+                     (long long)(-left / DAY_S));
+    else if (site->expires && left < CERT_SOON_S)
+        findings_add(l->out, FINDING_NOTE, "certificate", "renew it, then: nginx -s reload",
+                     "the certificate of PUBLIC_BASE_URL expires in %lld days",
+                     (long long)(left / DAY_S));
+    if (*site->wrong)
+        findings_add(
+            l->out, FINDING_NOTE, "certificate", "use one that clients trust, or give them its CA",
+            "this machine does not trust the certificate of PUBLIC_BASE_URL: %s", site->wrong);
+    else if (site->expires && left >= CERT_SOON_S)
+        findings_add(l->out, FINDING_OK, "certificate", "", "trusted, for another %lld days",
+                     (long long)(left / DAY_S));
+}
+
+static void look_at_site(const struct look *l)
+{
+    AUTO_FREE char *url = mem_printf("%s/healthz", l->s->public_base_url);
+    struct fetch_site site;
+    struct err e = ERR_INIT;
+
+    if (fetch_site(url, &site, &e) < 0) {
+        findings_add(l->out, FINDING_WRONG, "site",
+                     "correct PUBLIC_BASE_URL, or start the web server: nginx -t && nginx",
+                     "%s does not answer: %s", url, e.text);
+        return;
+    }
+    look_at_certificate(l, &site);
+    if (site.status == 200)
+        findings_add(l->out, FINDING_OK, "site", "", "%s answers 200", url);
+    else
+        findings_add(l->out, FINDING_WRONG, "site",
+                     site.status == 502 || site.status == 504
+                         ? "fastcgi_pass must be SANDCGI_LISTEN, and SANDCGI_LISTEN_GROUP the web "
+                           "server's group"
+                     : site.status == 403 ? "nginx -s reload: the secret has changed"
+                                          : "compare nginx's configuration with nginx/README.md",
+                     "%s answers %ld, not 200", url, site.status);
+    if (site.date &&
+        (site.date > clock_unix_s() + CLOCK_OFF_S || site.date < clock_unix_s() - CLOCK_OFF_S))
+        findings_add(l->out, FINDING_WRONG, "clock", "timedatectl set-ntp true",
+                     "the clock of PUBLIC_BASE_URL's server differs from this one by %lld s",
+                     (long long)(site.date - clock_unix_s()));
+}
+
+/* ---- tokens ---- */
+
+static bool is_weak(const char *token)
+{
+    char seen[256] = "";
+    size_t n = 0;
+
+    for (const char *c = token; *c; c++)
+        if (!seen[(unsigned char)*c]) {
+            seen[(unsigned char)*c] = 1;
+            n++;
+        }
+    return strlen(token) < 32 || n < 8;
+}
+
+/* Of nginx's map only nginx knows the tokens. */
+static void look_at_tokens(const struct look *l)
+{
+    struct app app;
+    struct err e = ERR_INIT;
+    size_t weak = 0;
+
+    if (*l->s->api_token && is_weak(l->s->api_token))
+        findings_add(l->out, FINDING_WRONG, "tokens", "openssl rand -hex 32",
+                     "MCP_API_TOKEN is short, or has few different characters");
+    if (l->s->auth != SETTINGS_AUTH_TOKEN || app_init(&app, l->s, true, &e) < 0)
+        return; /* check_settings says why */
+    for (size_t i = 0; i < app.n_tokens; i++)
+        weak += is_weak(app.tokens[i].token);
+    if (weak > 0)
+        findings_add(l->out, FINDING_WRONG, "tokens", "openssl rand -hex 32",
+                     "%zu of %zu tokens are short, or have few different characters", weak,
+                     app.n_tokens);
+    else
+        findings_add(l->out, FINDING_OK, "tokens", "", "%zu", app.n_tokens);
+    app_clear(&app);
+}
+
+/* ---- the command ---- */
+
+static void print_text(const struct findings *f, bool quiet)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        const struct finding *one = &f->items[i];
+        if (quiet && one->state != FINDING_WRONG)
+            continue;
+        printf("%-5s  %-11s  %s%s%s%s\n", finding_state_name(one->state), one->about, one->text,
+               *one->mend ? " (to mend it: " : "", one->mend, *one->mend ? ")" : "");
+    }
+}
+
+static void print_json(const struct findings *f)
+{
+    json_auto_t *list = json_array();
+
+    for (size_t i = 0; i < f->n; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "state",
+                                              finding_state_name(f->items[i].state), "about",
+                                              f->items[i].about, "text", f->items[i].text, "mend",
+                                              f->items[i].mend));
+    json_auto_t *all = json_pack("{s:b, s:O}", "ok", findings_count(f, FINDING_WRONG) == 0,
+                                 "findings", list);
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    putchar('\n');
+}
+
+int doctor_show_error(const struct err *e, bool as_json)
+{
+    struct findings found = {0};
+
+    findings_add(&found, FINDING_WRONG, "settings", "", "%s", e->text);
+    if (as_json)
+        print_json(&found);
+    else
+        print_text(&found, false);
+    findings_clear(&found);
+    return 1;
+}
+
+int doctor_show(const struct settings *s, const char *config_path, bool as_json, bool quiet)
+{
+    struct findings found = {0};
+    struct look l = {.s = s, .config_path = config_path, .out = &found};
+
+    check_machine(s, config_path, &found);
+    if (found.n == 0)
+        say_ok(&l, "settings", "what they name is there");
+    look_at_server(&l);
+    look_at_engine(&l);
+    look_at_limits(&l);
+    look_at_disk(&l);
+    look_at_clock(&l);
+    look_at_site(&l);
+    look_at_tokens(&l);
+    if (as_json)
+        print_json(&found);
+    else
+        print_text(&found, quiet);
+    bool wrong = findings_count(&found, FINDING_WRONG) > 0;
+    json_decref(l.status);
+    findings_clear(&found);
+    return wrong;
+}

@@ -1,0 +1,190 @@
+#include "config.h"
+
+#include "fcgi/process/sockets.h"
+
+#include "common/base/auto.h"
+#include "common/base/sock.h"
+#include "fcgi/hub/events.h"
+#include "fcgi/process/handed.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#define PAIR_TIMEOUT_S 30 /* for a broker that is frozen */
+
+const char *const server_socket_names[N_SOCKETS] = {
+    [SOCKET_FASTCGI] = "fastcgi",
+    [SOCKET_BROKER] = "broker",
+    [SOCKET_HUB] = "hub",
+    [SOCKET_EVENTS] = "events",
+    [SOCKET_METRICS] = "metrics",
+    [SOCKET_CONNS_IN] = "conns_in",
+    [SOCKET_CONNS_OUT] = "conns_out",
+    [SOCKET_EVENTS_IN] = "events_in",
+    [SOCKET_EVENTS_OUT] = "events_out",
+};
+
+/* "": the settings want no such socket; NULL: it has no address. */
+static const char *address_of(enum server_socket which, const struct settings *s)
+{
+    switch (which) {
+    case SOCKET_FASTCGI:
+        return s->listen;
+    case SOCKET_BROKER:
+        return s->broker;
+    case SOCKET_HUB:
+        return s->hub;
+    case SOCKET_EVENTS:
+        return *s->hub ? s->events : "";
+    case SOCKET_METRICS:
+        return s->metrics;
+    default:
+        return NULL;
+    }
+}
+
+static const char *setting_of(enum server_socket which)
+{
+    static const char *const settings[] = {"SANDCGI_LISTEN", "SANDCGI_BROKER", "SANDCGI_HUB",
+                                           "SANDCGI_EVENTS", "SANDCGI_METRICS"};
+
+    return settings[which];
+}
+
+/* Who may connect: the web server, or workers and hub. */
+static struct sock_owner owner_of(enum server_socket which, const struct settings *s,
+                                  const struct account *workers)
+{
+    if (which == SOCKET_BROKER || which == SOCKET_EVENTS)
+        return (struct sock_owner){.uid = workers->uid, .gid = (gid_t)-1, .mode = 0600};
+    if (which == SOCKET_METRICS)
+        return (struct sock_owner){.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0660};
+    return (struct sock_owner){.uid = (uid_t)-1,
+                               .gid = s->web_gid ? s->web_gid : (gid_t)-1,
+                               .mode = (mode_t)s->listen_mode};
+}
+
+/* ---- opening ---- */
+
+int pair_open(int fds[2], struct err *e)
+{
+    const struct timeval timeout = {.tv_sec = PAIR_TIMEOUT_S};
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0 ||
+        setsockopt(fds[1], SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) < 0)
+        return err_errno(e, "socketpair");
+    return 0;
+}
+
+/* The web server's sockets may have been opened by the program that has started us. */
+static int take_handed(struct server_sockets *fresh, enum server_socket which,
+                       const struct settings *s, struct err *e)
+{
+    const char *name = which == SOCKET_FASTCGI ? HANDED_FASTCGI : HANDED_HUB;
+
+    if (which != SOCKET_FASTCGI && which != SOCKET_HUB)
+        return 0;
+    fresh->fds[which] = handed_socket(name, e);
+    fresh->handed[which] = fresh->fds[which] >= 0;
+    if (fresh->handed[which] && !*address_of(which, s))
+        return err_set(e, ERR_INVALID, "a socket named %s was handed over, but %s is empty", name,
+                       setting_of(which));
+    return e->kind == ERR_NONE ? 0 : -1;
+}
+
+static int open_one(struct server_sockets *fresh, enum server_socket which,
+                    const struct settings *s, const struct account *workers, struct err *e)
+{
+    const struct sock_owner owner = owner_of(which, s, workers);
+    int *fd = &fresh->fds[which];
+
+    if (take_handed(fresh, which, s, e) < 0)
+        return -1;
+    if (*fd >= 0 || !*address_of(which, s))
+        return 0;
+    *fd = which == SOCKET_EVENTS ? events_listen(s->events, workers, e)
+                                 : sock_listen(address_of(which, s), &owner, e);
+    return *fd < 0 ? err_wrap(e, "%s", setting_of(which)) : 0;
+}
+
+/* Is the open socket still the one that the settings want? */
+static bool still_wanted(const struct server_sockets *open, enum server_socket which,
+                         const struct settings *s)
+{
+    const char *address = address_of(which, s);
+    int fd = open->fds[which];
+
+    return fd >= 0 && (!address || open->handed[which] || sock_is_at(fd, address));
+}
+
+static int open_or_keep(struct server_sockets *fresh, const struct server_sockets *open,
+                        enum server_socket which, const struct settings *s,
+                        const struct account *workers, struct err *e)
+{
+    const char *address = address_of(which, s);
+
+    if (still_wanted(open, which, s)) {
+        const struct sock_owner owner = owner_of(which, s, workers);
+        fresh->fds[which] = open->fds[which];
+        fresh->handed[which] = open->handed[which];
+        if (!address || open->handed[which])
+            return 0;
+        return sock_own(address, &owner, e) < 0 ? err_wrap(e, "%s", setting_of(which)) : 0;
+    }
+    if (!address) /* the second of a pair is opened with the first */
+        return fresh->fds[which] < 0 ? pair_open(&fresh->fds[which], e) : 0;
+    return open_one(fresh, which, s, workers, e);
+}
+
+/* With the file of a Unix socket. */
+static void close_for_good(int *fd)
+{
+    struct sockaddr_un a = {0};
+    socklen_t len = sizeof a;
+
+    if (*fd >= 0 && getsockname(*fd, (struct sockaddr *)&a, &len) == 0 && a.sun_family == AF_UNIX &&
+        a.sun_path[0] == '/')
+        unlink(a.sun_path);
+    auto_close_fd(fd);
+}
+
+int server_sockets_open(struct server_sockets *out, const struct settings *s,
+                        const struct account *workers, struct err *e)
+{
+    struct server_sockets fresh = SERVER_SOCKETS_INIT;
+    int rc = 0;
+
+    for (enum server_socket i = 0; i < N_SOCKETS && rc == 0; i++)
+        rc = open_or_keep(&fresh, out, i, s, workers, e);
+    const struct server_sockets *kept = rc < 0 ? out : &fresh;
+    struct server_sockets *dropped = rc < 0 ? &fresh : out;
+    for (size_t i = 0; i < N_SOCKETS; i++)
+        if (dropped->fds[i] != kept->fds[i])
+            close_for_good(&dropped->fds[i]);
+    *out = *kept;
+    return rc;
+}
+
+/* ---- the end ---- */
+
+bool server_sockets_keep_queue(const struct server_sockets *s)
+{
+    int family = AF_UNSPEC;
+    socklen_t len = sizeof family;
+
+    return getsockopt(s->fds[SOCKET_FASTCGI], SOL_SOCKET, SO_DOMAIN, &family, &len) == 0 &&
+           family == AF_UNIX;
+}
+
+void server_socket_shut(const struct server_sockets *s, enum server_socket which)
+{
+    if (!s->handed[which])
+        shutdown(s->fds[which], SHUT_RD);
+}
+
+void server_sockets_close(struct server_sockets *s)
+{
+    for (size_t i = 0; i < N_SOCKETS; i++)
+        auto_close_fd(&s->fds[i]);
+}

@@ -1,0 +1,55 @@
+/*
+ * The sockets of the server. The guard opens them, and each master and its children inherit them;
+ * the program that the guard becomes on SIGHUP takes them over.
+ */
+#pragma once
+
+#include "fcgi/process/resources.h"
+
+/* SOCKET_HUB, SOCKET_EVENTS: -1 without a hub; SOCKET_METRICS: likewise. …_IN and …_OUT are pairs,
+ * on which workers and hub send: connections to the broker, events to the hub. */
+enum server_socket {
+    SOCKET_FASTCGI,
+    SOCKET_BROKER,
+    SOCKET_HUB,
+    SOCKET_EVENTS,
+    SOCKET_METRICS,
+    SOCKET_CONNS_IN,
+    SOCKET_CONNS_OUT,
+    SOCKET_EVENTS_IN,
+    SOCKET_EVENTS_OUT,
+    N_SOCKETS
+};
+
+struct server_sockets {
+    int fds[N_SOCKETS];     /* -1: not open */
+    bool handed[N_SOCKETS]; /* by the program that has started this one (handed.h) */
+};
+
+#define SERVER_SOCKETS_INIT ((struct server_sockets){.fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1}})
+
+/* The name of a socket in SANDCGI_HANDOVER. */
+extern const char *const server_socket_names[N_SOCKETS];
+
+/*
+ * Opens the sockets that s names, or takes those that were handed over. Those of out->fds that are
+ * open are kept where their address is still the one of s, with the owner and mode of s; others are
+ * closed, and their files removed. All are non-blocking and CLOEXEC. -1: one of them cannot be
+ * opened; those of before are kept.
+ */
+int server_sockets_open(struct server_sockets *out, const struct settings *s,
+                        const struct account *workers, struct err *e);
+
+/* From now on an attempt to connect fails at once. The connections in the queue can still be
+ * accepted if the socket keeps its queue. Nothing happens to a socket that was handed over: it
+ * serves the next server, too. */
+void server_socket_shut(const struct server_sockets *s, enum server_socket which);
+/* Does the queue of the FastCGI socket outlive server_socket_shut? That of a TCP socket does not.
+ */
+bool server_sockets_keep_queue(const struct server_sockets *s);
+
+void server_sockets_close(struct server_sockets *s);
+
+/* A pair of sockets that keeps messages whole: fds[0] receives what processes without sockets of
+ * their own send with fds[1], which waits a limited time for room. */
+int pair_open(int fds[2], struct err *e);

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""The page in a browser: starts servers with the page and hands their places to page.mjs. Started by run.sh."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
+
+import harness  # noqa: E402  pylint: disable=wrong-import-position
+import sites  # noqa: E402  pylint: disable=wrong-import-position
+
+PREFIX = "/some/path"
+SETTINGS = {"SANDBOX_WARM": "python=1", "SANDBOX_BACKGROUND_MAX": "20"}
+
+
+def build_page():
+    """The folder that nginx serves, where nginx's account can read it."""
+    folder = harness.new_folder("page")
+    os.chmod(folder, 0o755)
+    subprocess.run([os.environ["NODE"], f"{harness.TOP}/nginx/page/build.mjs", f"{folder}/site", f"{os.environ['PAGE_MODULES']}/node_modules"], check=True)
+    return f"{folder}/site"
+
+
+def place(site, prefix=""):
+    return {"url": f"http://localhost:{site.http_port}{prefix}/", "token": site.token}
+
+
+def below_a_path(page):
+    """A server under PREFIX, with one place for runs; its public name is another than the one that the browser calls."""
+    site = sites.Site(SETTINGS | {"SANDBOX_MAX_RUNS": "1"}, start_values(page) | {"PREFIX": PREFIX})
+    site.settings["PUBLIC_BASE_URL"] = site.base_url + PREFIX
+    site.write_config()
+    site.start(until_healthy=False)
+    return site
+
+
+def start_values(page):
+    return {"PAGE_DIR": page}
+
+
+def main():
+    status = 1
+    try:
+        page = build_page()
+        plain, below = sites.Site(SETTINGS, start_values(page)), below_a_path(page)
+        plain.start()
+        scratch = harness.new_folder("shots")
+        environment = os.environ | {"SITES": json.dumps({"plain": place(plain), "below": place(below, PREFIX)}), "PAGE_DIR": page, "SHOTS": scratch}
+        status = subprocess.run([os.environ["NODE"], f"{HERE}/page.mjs", *sys.argv[1:]], env=environment, check=False).returncode
+        if "--shots" in sys.argv:
+            shutil.copytree(scratch, sys.argv[sys.argv.index("--shots") + 1], dirs_exist_ok=True)
+    finally:
+        for site in sites.all_sites:
+            site.stop()
+        harness.close()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

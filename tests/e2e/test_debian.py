@@ -1,0 +1,114 @@
+"""The Debian package: built, installed in a root of its own, started as its units say, upgraded, removed, purged."""
+import os
+import re
+import subprocess
+
+import debian_root
+import engine
+import runs
+from harness import check, contains, equal, test, wait_until
+from mcp import end_run
+
+EXPOSURE_MAX = 4.0  # of "systemd-analyze security"; 10 is a service without limits
+
+
+@test("the Debian package builds, and lintian has neither errors nor warnings", timeout=1200)
+def _():
+    changes = re.sub(r"\.deb$", ".changes", debian_root.package())
+    done = subprocess.run(["lintian", "--fail-on", "error,warning", "--allow-root", changes], capture_output=True, text=True, check=False)
+    equal((done.returncode, done.stdout), (0, ""), "lintian")
+
+
+@test("installed from the package, settings and secrets are there, each its own, and readable for whom they must be", timeout=120)
+def _():
+    root = debian_root.installed()
+    equal(root.mode_of("/etc/sandcgi/sandcgi.conf"), "0640 0 sandcgi")
+    equal(root.mode_of("/var/lib/sandcgi/front-secret"), "0600 0 root")
+    equal(root.mode_of("/var/lib/sandcgi"), "0711 0 root")
+    found = [root.setting("FILE_SECRET"), root.setting("MCP_API_TOKEN")]
+    check(all(re.fullmatch("[0-9a-f]{64}", one) for one in found) and len(set(found)) == 2, "secrets")
+    root.run("sandcgi", "check", "--config", debian_root.CONFIG)
+    contains(root.run("sandcgi", "version"), "sandcgi ")
+    links = os.listdir(f"{root.folder}/etc/systemd/system/sockets.target.wants")
+    check({"sandcgi.socket", "sandcgi-hub.socket"} <= set(links), f"enabled: {links}")
+
+
+@test("systemd accepts the units, and finds the service confined")
+def _():
+    units = debian_root.installed().units_for_verify()
+    equal(len(units), 5, "units")
+    done = subprocess.run(["systemd-analyze", "--man=no", "--recursive-errors=one", "verify", *units], capture_output=True, text=True, check=False)
+    equal([line for line in done.stderr.splitlines() if "sandcgi" in line], [], "systemd-analyze verify")
+    equal(done.returncode, 0, "systemd-analyze verify")
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", units[[os.path.basename(one) for one in units].index("sandcgi.service")]],
+                          capture_output=True, text=True, check=False)
+    score = float(re.search(r"exposure level for sandcgi.service: ([0-9.]+)", done.stdout).group(1))
+    check(score <= EXPOSURE_MAX, f"systemd-analyze security: {score}")
+
+
+@test("started as its units say, with their sockets and rights alone, the service runs programs behind an nginx", timeout=120)
+def _():
+    root = debian_root.running()
+    client = root.client()
+    result = client.run("echo 42 >answer.txt; cat answer.txt", "bash")
+    equal(result["stdout"], "42\n")
+    equal(client.download(result["files"][0]["url"]).body, b"42\n")
+    log = root.log()
+    contains(log, "using the socket fastcgi that was handed over")
+    contains(log, "using the socket hub that was handed over")
+    contains(root.run("sandcgi", "status", "--config", debian_root.CONFIG), "python")
+
+
+def _docker(*words):
+    return subprocess.run(["docker", "-H", engine.host(), *words], check=True, capture_output=True, text=True).stdout
+
+
+@test("the installed builder makes and proves an image without a compiler", timeout=180)
+def _():
+    root = debian_root.installed()
+    check(not os.path.exists(f"{root.folder}/usr/bin/cc"), "there is a compiler")
+    _docker("tag", "sandcgi-runner-bash:latest", "sandcgi-test-kept:bash")
+    try:
+        contains(root.build_images("bash"), "bash: prove")
+        contains(root.build_images("bash"), "up to date")
+    finally:
+        _docker("tag", "sandcgi-test-kept:bash", "sandcgi-runner-bash:latest")
+        _docker("rmi", "sandcgi-test-kept:bash")
+
+
+@test("an upgrade and a restart lose no run, and meanwhile calls are answered", timeout=180)
+def _():
+    root = debian_root.running()
+    client = root.client()
+    waiting = root.client().begin_run("sleep 4; echo over", "bash", conversation=client.conversation)
+    in_background = runs.begin(client, "sleep 5; echo later", timeout=20)
+    root.install(debian_root.newer_package())
+    check(root.program().endswith(" (deleted)"), f"{root.program()} is running before the reload")
+    root.reload()
+    wait_until(lambda: root.program() == "/usr/bin/sandcgi", 20, "the new program has taken over")
+    for _ in range(10):
+        equal(client.fresh().request("ping").status, 200, "a call after the reload")
+    result, status = end_run(waiting, 20)
+    equal((status, result["stdout"]), (200, "over\n"), "the run that was waited for")
+    again = runs.begin(client, "sleep 4; echo last", timeout=20)
+    root.stop()
+    root.start()
+    for run_id, text in ((in_background, "later\n"), (again, "last\n")):
+        found = wait_until(lambda one=run_id: runs.look(client, one).get("stdout"), 20, f"the result of {run_id}", pause=0.5)
+        equal(found, text)
+
+
+@test("removed, the package leaves settings and conversations; purged, nothing", timeout=120)
+def _():
+    root = debian_root.running()
+    root.stop()
+    root.nginx.terminate()
+    root.nginx.wait(20)
+    root.run("dpkg", "--remove", "sandcgi")
+    check(not os.path.exists(f"{root.folder}/usr/bin/sandcgi"), "the program is still there")
+    check(os.path.exists(root.folder + debian_root.CONFIG), "the settings are gone")
+    check(len(os.listdir(f"{root.folder}/var/lib/sandcgi/sandboxes")) > 1, "the conversations are gone")
+    root.run("dpkg", "--purge", "sandcgi")
+    left = sorted(name for name in root.names() - root.before if not name.startswith(("/etc/nginx/", "/var/lib/nginx/")))
+    equal(left, [], "left after the purge")
+    check("sandcgi" not in root.run("cat", "/etc/passwd", "/etc/group"), "the account is still there")

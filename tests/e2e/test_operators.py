@@ -1,0 +1,301 @@
+"""What somebody sees who runs a server: check, doctor, status, metrics, the lines of the log."""
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import urllib.request
+
+import sites
+from harness import TOP, check, contains, equal, new_folder, test, wait_until
+from proxy import Proxy
+
+
+def _command(site, *arguments, settings=None):
+    """(status, output, errors) of `sandcgi ARGUMENTS`, with settings of its own file that differ."""
+    path = site.config
+    if settings is not None:
+        path = f"{site.folder}/other.env"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("".join(f"{k}={v}\n" for k, v in (site.settings | settings).items() if v is not None))
+        os.chmod(path, 0o600)
+    done = subprocess.run([site.binary, *arguments, "--config", path], env=sites.clean_environment() | sites.SANITIZER_ENV,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+# ---- check ----
+
+@test("check names what the settings name and is not there: one line each, with what to change")
+def _():
+    site = sites.shared()
+    equal(_command(site, "check")[2], "", "of settings that a server runs with")
+    faults = {"SANDBOX_ROOT": ("/nowhere/at/all", "there is no folder /nowhere/at"), "SANDCGI_USER": ("nobody-here", "no such account"),
+              "SANDCGI_LISTEN": ("/nowhere/front.sock", "there is no folder /nowhere"),
+              "SANDCGI_SECRET_FILE": ("/nowhere/secret", "/nowhere/secret"), "SANDBOX_INDEX_CA": ("/nowhere/ca.pem", "cannot be read"),
+              "SANDBOX_WARM": ("ruby=1", "ruby, which no image runs; there is: bash")}
+    status, _out, errors = _command(site, "check", settings={name: value for name, (value, _) in faults.items()})
+    equal(status, 1)
+    lines = errors.splitlines()
+    equal(len(lines), len(faults), errors)
+    for name, (_value, words) in faults.items():
+        one = [line for line in lines if name in line]
+        equal(len(one), 1, f"{name} in {errors}")
+        contains(one[0], words)
+    status, _out, errors = _command(site, "check", settings={"DOCKER_HOST": "/run/docker.sock"})
+    equal(status, 1)
+    contains(errors, "DOCKER_HOST must be unix:///PATH")
+    status, _out, errors = _command(site, "check", settings={"DOCKER_HOST": "unix:///nowhere.sock"})
+    equal((status, errors.count("\n")), (0, 1), errors)  # an engine may be started later
+    contains(errors, "note: the engine")
+
+
+@test("check refuses files with secrets that every account can read")
+def _():
+    site = sites.own(start=False)
+    for path in (site.config, site.settings["SANDCGI_SECRET_FILE"]):
+        os.chmod(path, 0o644)
+        status, _out, errors = _command(site, "check")
+        equal(status, 1)
+        contains(errors, f"chmod o-rwx {path}")
+        check(site.settings["FILE_SECRET"] not in errors and site.secret not in errors, "a secret is printed")
+        os.chmod(path, 0o600)
+    equal(_command(site, "check")[0], 0)
+
+
+# ---- the log ----
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+HEADER = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+
+
+def _lines(site, *words):
+    return [line for line in site.log().splitlines() if all(word in line for word in words)]
+
+
+def _call(client, name, arguments, headers):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    return client.post(json.dumps(body).encode(), headers)
+
+
+@test("a call is one line with who called, what came of it and the run, and the run's line bears the same names")
+def _():
+    site = sites.own({"SANDCGI_LOG_LEVEL": "info"})
+    client = sites.new_conversation(site.client())
+    answer = _call(client, "run_code", {"conversationId": client.conversation, "language": "bash", "code": "exit 3"}, HEADER)
+    contains(answer.headers["traceresponse"], f"00-{TRACE}-")
+    wait_until(lambda: _lines(site, "run ended") and _lines(site, "tools/call run_code"), 5, "both lines")
+    call, run = _lines(site, "tools/call run_code")[0], _lines(site, "run ended")[0]
+    name = hashlib.sha256(f"default\n{client.conversation}".encode()).hexdigest()[:12]
+    for line in call, run:
+        check(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info ", line), line)
+        for words in (" tenant=default ", f" conversation={name} ", f" trace=00-{TRACE}-"):
+            contains(line, words)
+    for words in (" status=200 ", " outcome=ok ", " client=127.0.0.1 "):
+        contains(call, words)
+    for words in (" audit=run ", " language=bash ", " status=error ", " exit=3 ", " prestarted=no "):
+        contains(run, words)
+    equal(re.search(r" run=(\w{24})", call).group(1), re.search(r" run=(\w{24})", run).group(1))
+    _call(client, "run_code", {"language": "cobol", "code": "x"}, {"traceparent": "00-made-up"})
+    wait_until(lambda: len(_lines(site, "tools/call run_code")) == 2, 5, "its line")
+    refused = _lines(site, "tools/call run_code")[1]
+    contains(refused, " status=200 outcome=refused error=")
+    check(re.search(r" trace=00-\w{32}-\w{16}-00$", refused) and "made-up" not in refused, refused)
+
+
+@test("the log as JSON in a file: each line an object; after a rotation and HUP lines go to a new file, and none is lost")
+def _():
+    site = sites.own({"SANDCGI_LOG_FORMAT": "json", "SANDCGI_LOG_LEVEL": "info"}, start=False)
+    site.settings["SANDCGI_LOG"] = f"{site.folder}/log/own.log"
+    site.write_config()
+    site.start()
+    client = sites.new_conversation(site.client())
+    path, moved = site.settings["SANDCGI_LOG"], f"{site.folder}/log/own.log.1"
+
+    def calls(name):
+        with open(name, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        return [line for line in lines if line["message"] == "tools/list"]
+    client.request("tools/list")
+    wait_until(lambda: calls(path), 5, "a line")
+    os.rename(path, moved)
+    client.request("tools/list")
+    site.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: os.path.exists(path), 5, "another file")
+    sent = 2
+    for sent in range(3, 100):
+        client.request("tools/list")
+        if calls(path):  # of a worker that was started then
+            break
+    wait_until(lambda: len(calls(path)) + len(calls(moved)) == sent, 5, "every call")
+    line = calls(path)[0]
+    equal((line["status"], line["outcome"], line["tenant"], line["level"], line["role"]), (200, "ok", "default", "info", "worker"))
+
+
+@test("without an engine, and on a full disk, /readyz says 503 and a line says why, while /healthz stays 200")
+def _():
+    for settings, words in (({"DOCKER_HOST": "unix:///nowhere.sock"}, "warn housekeeper: engine: "),
+                            ({"SANDBOX_DISK_RESERVE": "1000000g"}, "SANDBOX_ROOT: the server's disk is nearly full")):
+        site = sites.own(settings)
+        client = site.client()
+        wait_until(lambda client=client: client.http("GET", "/readyz", b"", {}).status == 503, 5, "not ready")
+        equal(client.http("GET", "/readyz", b"", {}).body.strip(), b'{"status":"unavailable"}')
+        equal(client.http("GET", "/healthz", b"", {}).status, 200)
+        wait_until(lambda site=site, words=words: len(_lines(site, words)) == 1, 5, "one line")
+        check(_lines(site, "readyz", "status=503", "outcome=failed"), site.log()[-500:])
+        status, out, _errors = _command(site, "status")
+        check(status == 0 and re.search(rf"^log      .* {re.escape(words)}", out, re.M), out)
+    equal(sites.shared().client().http("GET", "/readyz", b"", {}).status, 200)
+
+
+# ---- status ----
+
+@test("status tells version, age, disk and limits; with --watch again and again")
+def _():
+    site = sites.shared()
+    status, out, _errors = _command(site, "status")
+    equal(status, 0)
+    for line in (r"server   version \S+, up for \d+ \w+", r"disk     \d+ of \d+ MB free, .*\d+ conversations, \d+ kept results", "limits   not tried .*"):
+        check(re.search(f"^{line}$", out, re.M), f"{line} in {out}")
+    with subprocess.Popen([site.binary, "status", "--watch", "--config", site.config], stdout=subprocess.PIPE, text=True,
+                          env=sites.clean_environment() | sites.SANITIZER_ENV) as process:
+        begins = 0
+        for line in process.stdout:
+            begins += "server   version" in line
+            if begins == 2:
+                break
+        process.terminate()
+
+
+# ---- metrics ----
+
+SAMPLE = re.compile(r'(sandcgi_[a-z_]+)((?:\{(?:[a-z_]+="[^"\\\n]*",?)+\})?) (\d+(?:\.\d+)?)$')
+
+
+def _metrics(address):
+    """{name with labels: number}, of a text that keeps to the format."""
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+        equal(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+        text = answer.read().decode()
+    check(text.endswith("\n"), "no newline at the end")
+    kinds, found = {}, {}
+    for line in text.splitlines():
+        words = line.split(" ", 3)
+        if line.startswith("# TYPE "):
+            check(words[2] not in kinds, f"{words[2]} comes twice")
+            kinds[words[2]] = words[3]
+        elif not line.startswith("# HELP "):
+            sample = SAMPLE.match(line)
+            check(sample, line)
+            name = sample.group(1)
+            family = name if name in kinds else re.sub("_(bucket|sum|count)$", "", name)
+            check(family in kinds and sample.group(1) + sample.group(2) not in found, line)
+            found[sample.group(1) + sample.group(2)] = float(sample.group(3))
+    return text, found
+
+
+@test("/metrics counts runs, requests, engine calls and times, in Prometheus' format, and is reached on its own address only")
+def _():
+    address = f"127.0.0.1:{sites.free_port()}"
+    site = sites.own({"SANDCGI_METRICS": address})
+    client = sites.new_conversation(site.client())
+    for code in "true", "exit 3":
+        client.run(code, "bash")
+
+    def counted():
+        return _metrics(address)[1].get('sandcgi_runs_total{language="bash",status="error"}') == 1
+    wait_until(counted, 5, "the second run is counted")
+    text, found = _metrics(address)
+    tenant = hashlib.sha256(b"default").hexdigest()[:8]
+    for name, value in (('sandcgi_runs_total{language="bash",status="ok"}', 1), (f'sandcgi_tenant_runs_total{{tenant="{tenant}"}}', 2),
+                        ("sandcgi_up", 1), ("sandcgi_engine_up", 1), ("sandcgi_runs_running", 0), ('sandcgi_run_containers_total{kind="cold"}', 2),
+                        ('sandcgi_requests_total{route="tools/call",outcome="ok"}', 2), ("sandcgi_run_total_seconds_count", 2),
+                        ('sandcgi_run_total_seconds_bucket{le="+Inf"}', 2), ("sandcgi_runs_max", 16)):
+        equal(found.get(name), value, name)
+    for name in ("sandcgi_workers", 'sandcgi_engine_calls_total{result="ok"}', 'sandcgi_response_bytes_total{route="tools/call"}', "sandcgi_disk_size_bytes",
+                 "sandcgi_run_total_seconds_sum"):
+        check(found.get(name, 0) > 0, name)
+    for secret in (site.token, site.settings["FILE_SECRET"], "default", client.conversation):
+        check(secret not in text, f"{secret} is in the metrics")
+    equal(client.http("GET", "/metrics", b"", {}).status, 404)
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    equal((done.returncode, done.stdout + done.stderr), (0, ""))
+    site.reload()
+    wait_until(counted, 5, "the numbers outlive a reload")
+    equal(_command(site, "check", settings={"SANDCGI_METRICS": "0.0.0.0:9464"})[0], 1)
+
+
+@test("the alert rules are valid, and rules and dashboard name only metrics that there are")
+def _():
+    folder = f"{TOP}/fcgi/monitoring"
+    done = subprocess.run(["promtool", "check", "rules", f"{folder}/alerts.yml"], capture_output=True, text=True, check=False)
+    equal(done.returncode, 0, done.stdout + done.stderr)
+    with open(f"{folder}/alerts.yml", encoding="utf-8") as rules, open(f"{folder}/dashboard.json", encoding="utf-8") as dashboard:
+        text = rules.read() + dashboard.read()
+    json.loads(text[text.index("\n{") + 1:])
+    source = ""
+    for name in ("common/base/metrics.c", "fcgi/process/metrics_serve.c"):
+        with open(f"{TOP}/{name}", encoding="utf-8") as file:
+            source += file.read()
+    for name in set(re.findall(r"sandcgi_([a-z_]+)", text)):
+        check(f'"{re.sub("_(bucket|count|sum)$", "", name)}"' in source, f"there is no sandcgi_{name}")
+
+
+# ---- limits ----
+
+@test("a start tries the limits of memory and processes in containers, and tells what came of it")
+def _():
+    site = sites.own({"SANDBOX_LIMITS_CHECK": "refuse"})
+    wait_until(lambda: _lines(site, "limits: "), 20, "a line")
+    contains(_lines(site, "limits: ")[0], "limits: tested from inside a container: memory and processes are bounded")
+    equal(json.loads(_command(site, "status", "--json")[1])["limits"], {"hold": True})
+    equal(sites.new_conversation(site.client()).run("echo x", "bash")["stdout"], "x\n")
+    wait_until(lambda: not site.all_containers(), 5, "no container of the test is left")
+
+
+@test("an engine that takes limits and does not hold them: with SANDBOX_LIMITS_CHECK=refuse no program runs, and the reason is told")
+def _():
+    for key, words in ((b'"Memory', "the engine does not bound memory (SANDBOX_MEMORY)"), (b'"PidsLimit', "the engine does not bound processes (SANDBOX_PIDS)")):
+        relay = Proxy(f"{new_folder('engine')}/engine.sock", change=lambda data, key=key: data.replace(key, b'"X' + key[2:])).start()
+        site = sites.own({"SANDBOX_LIMITS_CHECK": "refuse", "DOCKER_HOST": f"unix://{relay.address}"})
+        wait_until(lambda site=site: _lines(site, "limits: "), 20, "a line")
+        contains(_lines(site, "limits: ")[0], words)
+        client = sites.new_conversation(site.client())
+        contains(client.run_error("echo x", "bash"), "container engine")
+        equal(client.http("GET", "/readyz", b"", {}).status, 503)
+        status = json.loads(_command(site, "status", "--json")[1])
+        check(not status["limits"]["hold"] and words in status["limits"]["lastError"], status["limits"])
+
+
+# ---- doctor ----
+
+def _findings(site, settings=None):
+    status, out, errors = _command(site, "doctor", "--json", settings=settings)
+    told = json.loads(out)
+    equal((status, errors), (0 if told["ok"] else 1, ""))
+    return told["findings"]
+
+
+@test("doctor finds nothing wrong with a server that works, and names what is: each with what mends it")
+def _():
+    site = sites.own()
+    good = _findings(site)
+    equal([one for one in good if one["state"] == "wrong"], [], good)
+    for about in ("server", "engine", "images", "cgroup", "limits", "disk", "clock", "site", "settings"):
+        check(any(one["about"] == about for one in good), f"{about} in {good}")
+    check(any(one["about"] == "certificate" and "does not trust" in one["text"] for one in good), good)  # the tests' own
+    faults = {"DOCKER_HOST": ("unix:///nowhere.sock", "engine", "cannot be reached"), "SANDBOX_DISK_RESERVE": ("1000000g", "disk", "below SANDBOX_DISK_RESERVE"),
+              "PUBLIC_BASE_URL": ("https://localhost:1", "site", "does not answer"), "SANDCGI_BROKER": (f"{site.folder}/none", "server", "does not answer"),
+              "MCP_API_TOKEN": ("abcd" * 10, "tokens", "few different characters"), "SANDCGI_SECRET_FILE": ("/nowhere/secret", "settings", "/nowhere/secret")}
+    bad = [one for one in _findings(site, {name: fault[0] for name, fault in faults.items()}) if one["state"] == "wrong"]
+    for name, (_value, about, words) in faults.items():
+        one = [found for found in bad if found["about"] == about and words in found["text"]]
+        equal(len(one), 1, f"{name}: {bad}")
+        check(one[0]["mend"] or about == "settings", one)
+    contains(_findings(site, {"SANDBOX_MEMORY": "lots"})[0]["text"], "SANDBOX_MEMORY")
+    status, out, _errors = _command(site, "doctor", "--quiet")
+    equal((status, out), (0, ""))
+    os.chmod(f"{site.folder}/run/front.sock", 0)  # as a web server that may not connect
+    sick = [one for one in _findings(site) if one["about"] == "site"]
+    equal((sick[0]["state"], "answers 502" in sick[0]["text"]), ("wrong", True), sick)

@@ -1,0 +1,261 @@
+"""The configurations of nginx/other-servers.md, booted with Debian's Apache and lighttpd: everything a client does, and what hostile programs try (H-02, H-03, H-14)."""
+import functools
+import io
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tarfile
+import time
+import urllib.parse
+
+import engine
+import procs
+import sites
+from harness import TOP, Failed, Skip, at_test_end, check, contains, equal, test, wait_until
+from mcp import Client
+from streams import Stream
+
+STREAM_S = 1.5  # between the first line and the last
+
+APACHE = """
+ServerRoot "{folder}/web"
+ServerName localhost
+PidFile apache.pid
+Listen 127.0.0.1:{port}
+TimeOut {patience}
+TypesConfig /dev/null
+ErrorLog {folder}/log/web.log
+{modules}
+DocumentRoot "{folder}/web/site"
+<Directory "{folder}/web/site">
+    AllowOverride {override}
+    Require all granted
+</Directory>
+{more}
+{page}
+"""
+APACHE_MODULES = "mpm_event authn_core authz_core alias env mime rewrite".split()
+
+LIGHTTPD = """
+server.document-root = "{folder}/web/site"
+server.bind = "127.0.0.1"
+server.port = {port}
+server.errorlog = "{folder}/log/web.log"
+server.upload-dirs = ( "{folder}/tmp" )
+{page}
+"""
+
+
+def _program(name):
+    path = shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")
+    if not path:
+        raise Skip(f"{name} is not installed")
+    return path
+
+
+@functools.cache
+def _blocks():
+    with open(f"{TOP}/nginx/other-servers.md", encoding="utf-8") as file:
+        return dict(re.findall(r"<!-- configuration: (\S+) -->\n```\w+\n(.*?)```", file.read(), re.S))
+
+
+def _page(name, places):
+    """A block of the page with the places of this test."""
+    text = _blocks()[name]
+    for example, place in places.items():
+        if example in text:
+            text = text.replace(example, place)
+    check("/run/sandcgi" not in text and "/home/alice" not in text, f"an example's place is left in {name}")
+    return text
+
+
+def _site(**settings):
+    port = sites.free_port()
+    site = sites.own({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None, "SANDCGI_HUB": None, "ANSWERS": "structured",
+                      "PUBLIC_BASE_URL": f"http://localhost:{port}"} | settings, start=False)
+    site.port = port
+    os.makedirs(f"{site.folder}/web/site")
+    return site
+
+
+def _apache(site, modules, page, patience, more="", override="None"):
+    binary = _program("apache2")
+    loaded = "\n".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in (*APACHE_MODULES, *modules))
+    _start(site, APACHE.format(folder=site.folder, port=site.port, patience=patience, modules=loaded, page=page, more=more, override=override),
+           binary, "-DFOREGROUND", "-f")
+
+
+def _start(site, text, binary, *options):
+    path = f"{site.folder}/web/server.conf"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    if sites.IS_ROOT:
+        subprocess.run(["chown", "-R", sites.web_account(), f"{site.folder}/web", f"{site.folder}/log", f"{site.folder}/tmp"], check=True)
+    process = subprocess.Popen([*_as_web_account(site), *sites.DIE_WITH_US, binary, *options, path], stdin=subprocess.DEVNULL,  # pylint: disable=consider-using-with
+                               env=sites.clean_environment() | sites.SANITIZER_ENV)
+    at_test_end(procs.end, process)
+    client = Client(f"http://localhost:{site.port}")
+
+    def answers():
+        check(process.poll() is None, f"{binary} ended with {process.returncode}")
+        try:
+            return client.http("GET", "/healthz").status == 200
+        except OSError:
+            return False
+    try:
+        wait_until(answers, 15, f"{binary} answers /healthz")
+    except Failed as problem:
+        with open(f"{site.folder}/log/web.log", encoding="utf-8", errors="replace") as file:
+            raise Failed(f"{problem}; its log ends with: {file.read()[-1500:]}") from None
+
+
+def _as_web_account(site):
+    if not sites.IS_ROOT:
+        return []
+    account = pwd.getpwnam(sites.web_account())
+    groups = [str(account.pw_gid)]
+    if site.process is None and engine.host().startswith("unix://"):  # a CGI program talks to the engine itself
+        groups.append(str(os.stat(engine.host().removeprefix("unix://")).st_gid))
+    return ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", f"--groups={','.join(groups)}"]
+
+
+def _target(url):
+    parts = urllib.parse.urlsplit(url)
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+# ---- what every one of them must do ----
+
+MADE = """printf 0123456789 >made.txt; printf '<script>' >page.html; ln -s made.txt link.txt; ln -s {config} config.txt; ln -s / root; ln -s ../.state state
+mkfifo fifo; mkdir sub; printf x >'sub/a b%.csv'; printf 'Options +Indexes\\nRequire all granted\\n' >.htaccess; head -c 3000000 /dev/zero >big.bin
+"""
+
+
+def _downloads(client, files):
+    url = _target(files["made.txt"])
+    whole = client.http("GET", url)
+    equal((whole.status, whole.body, whole.headers["Content-Type"]), (200, b"0123456789", "text/plain; charset=utf-8"))
+    equal((whole.headers["Content-Disposition"], whole.headers["X-Content-Type-Options"]), ("inline", "nosniff"))
+    for status, body, headers in ((206, b"234", {"Range": "bytes=2-4"}), (416, None, {"Range": "bytes=99-"}), (304, b"", {"If-None-Match": whole.headers["ETag"]}),
+                                  (304, b"", {"If-Modified-Since": whole.headers["Last-Modified"]}), (206, b"89", {"Range": "bytes=-2", "If-Range": whole.headers["ETag"]}),
+                                  (200, b"0123456789", {"Range": "bytes=2-4", "If-Range": '"x"'}), (412, None, {"If-Match": '"x"'})):
+        answer = client.http("GET", url, headers=headers)
+        equal((answer.status, body if body is None else answer.body), (status, body), headers)
+    head = client.http("HEAD", url)
+    equal((head.status, head.body), (200, b""))
+    check(head.headers.get("Content-Length", "10") == "10", head.headers)  # mod_proxy_fcgi leaves it out
+    equal(client.http("GET", _target(files["big.bin"])).body, bytes(3_000_000))
+    equal(client.http("GET", _target(files["sub/a b%.csv"])).status, 200)
+    page = client.http("GET", _target(files["page.html"]))
+    equal((page.status, page.headers["Content-Disposition"]), (200, "attachment"))
+    contains(page.headers["Content-Security-Policy"], "sandbox")
+    check(client.http("POST", url, b"x").status in (404, 405), "a POST")
+
+
+PLANTED = ("link.txt", "config.txt", "root/etc/passwd", "state/x", "fifo", "sub", "none")
+ODD = ("", "sub/", "made.txt/", "made.txt/x", "../.state/x", "%2e%2e/.state/x", "..%2f.state", "sub//a", "made.txt%00", "%00")
+
+
+def _attacks(client, site, base):
+    """What the obvious Alias gave away. base: a URL's path in front of a file's name."""
+    folder = re.search("[0-9a-f]{64}", base).group()
+    for name in PLANTED:
+        equal(client.http("GET", f"{base}/{name}").status, 403 if "SANDBOX_URL_TTL" in site.settings else 404, name)
+    for path in (*(f"{base}/{name}" for name in ODD), f"/files/.state/{folder}.json", "/files/.tickets/", "/files/", f"/files/{folder}/", f"/files/{folder}/made.txt",
+                 f"/files/{folder}/{'A' * 22}/made.txt", "/files/../web/", "/sandboxes/", f"/{folder}/made.txt"):
+        answer = client.http("GET", path)
+        check(answer.status in (400, 403, 404), f"{path}: {answer.status}")
+        check(site.token.encode() not in answer.body and b"tenant" not in answer.body, f"{path} gave something away")
+
+
+def _uploads_and_archives(client):
+    link = client.structured("create_upload", {"conversationId": client.conversation, "filename": "up.bin"})
+    equal(client.http("PUT", _target(link["url"]), b"u" * 300_000).status, 201)
+    equal(client.http("PUT", _target(link["url"]), b"again").status, 410)
+    archive = client.structured("download_archive", {"conversationId": client.conversation, "format": "tar.gz"})
+    answer = client.fresh().http("GET", _target(archive["url"]))
+    equal((answer.status, answer.headers["Content-Type"]), (200, "application/gzip"))
+    with tarfile.open(fileobj=io.BytesIO(answer.body)) as packed:
+        check({"made.txt", "up.bin", "page.html"} <= {name.removeprefix("files/") for name in packed.getnames()}, packed.getnames())
+
+
+def _streams(client):
+    """Lines come as they are printed."""
+    code = f"echo first; sleep {STREAM_S}; echo last"
+    stream = Stream(client, {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+        "name": "run_code", "_meta": {"progressToken": "p"}, "arguments": {"conversationId": client.conversation, "language": "bash", "code": code}}}).begin()
+    message, times = True, []
+    while message:
+        message = stream.next(15)
+        times.append(time.monotonic())
+        if message and message.get("id") == 7:
+            equal(message["result"]["structuredContent"]["stdout"], "first\nlast\n")
+            break
+    check(len(times) > 1 and times[-1] - times[0] > STREAM_S / 2, f"the messages came at once: {times}")
+    stream.close()
+
+
+def _long_call(client):
+    """The answer comes before the web server's patience ends; the run goes on, and another request brings the rest."""
+    run = client.run("sleep 7; echo awake", "bash")
+    equal(run["status"], "running")
+    ended = wait_until(lambda: _ended(client, run["runId"]), 15, "the run's end")
+    equal((ended["status"], ended["stdout"]), ("ok", "awake\n"))
+
+
+def _ended(client, run):
+    result = client.structured("get_run", {"runId": run, "waitMs": 1000})
+    return result if result["status"] != "running" else None
+
+
+def _journey(site):
+    client = sites.new_conversation(Client(f"http://localhost:{site.port}", site.token))
+    equal(client.with_token(None).request("tools/list").status, 401)
+    equal(client.with_token("wrong" * 10).request("tools/list").status, 401)
+    equal(client.http("GET", "/mcp", headers=client.headers()).status, 405)
+    check({"run_code", "create_upload"} <= {tool["name"] for tool in client.result("tools/list")["tools"]}, "tools")
+    result = client.run(MADE.format(config=site.config), "bash")
+    equal((result["status"], result["stderr"]), ("ok", ""))
+    files = {file["name"]: file["url"] for file in result["files"]}
+    _downloads(client, files)
+    _attacks(client, site, _target(files["made.txt"]).split("?")[0].rsplit("/", 1)[0])
+    _uploads_and_archives(client)
+    _streams(client)
+    return client
+
+
+@test("Apache with mod_proxy_fcgi, as the page has it: tools, run, stream, upload, archive, downloads, planted links", timeout=90)
+def _():
+    site = _site()
+    site.start_server()
+    page = _page("apache-fastcgi", {"/run/sandcgi/fastcgi.sock": site.front})
+    _apache(site, ("proxy", "proxy_fcgi"), page, patience=2)
+    client = _journey(site)
+    equal(client.run("sleep 3; echo awake", "bash")["stdout"], "awake\n", "a call that is silent for longer than TimeOut")
+
+
+@test("Apache with a CGI program and .htaccess, as on shared hosting, without a running server: the same, and long calls", timeout=120)
+def _():
+    site = _site(SANDCGI_USER=None, SANDCGI_LISTEN_GROUP=None, SANDBOX_WAIT="5s", SANDBOX_WAIT_MAX="5s")
+    places = {"/home/alice/bin/sandcgi": site.binary, "/home/alice/sandcgi/sandcgi.env": site.config}
+    for name, block in (("sandcgi.cgi", "apache-cgi-script"), (".htaccess", "apache-cgi")):
+        with open(f"{site.folder}/web/site/{name}", "w", encoding="utf-8") as file:
+            file.write(_page(block, places))
+    os.chmod(f"{site.folder}/web/site/sandcgi.cgi", 0o755)
+    if sites.IS_ROOT:
+        subprocess.run(["chown", "-R", sites.web_account(), site.root, site.config], check=True)
+    os.chmod(site.config, 0o600)
+    _apache(site, ("cgid",), "", patience=20, more=f'ScriptSock "{site.folder}/web/cgid.sock"', override="AuthConfig FileInfo Options")
+    _long_call(_journey(site))
+    wait_until(lambda: not site.containers(), 10, "no container is left")
+
+
+@test("lighttpd with FastCGI and signed links: the same", timeout=90)
+def _():
+    site = _site(SANDBOX_URL_TTL="1h")
+    site.start_server()
+    page = _page("lighttpd", {"/run/sandcgi/fastcgi.sock": site.front})
+    _start(site, LIGHTTPD.format(folder=site.folder, port=site.port, page=page), _program("lighttpd"), "-D", "-f")
+    _journey(site)

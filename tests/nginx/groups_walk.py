@@ -1,0 +1,152 @@
+"""nginx/README.md's way into an existing nginx, command by command, in a machine of its own: a mount namespace with other
+contents of /etc, /run, /var/lib and /var/log. The nginx, the program and its settings are real; there is no engine."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from front import NGINX_DIR, find_nginx, free_port
+
+TOP = NGINX_DIR.parent
+BINARY = pathlib.Path(os.environ.get("SANDCGI_TEST_BINARY") or TOP / "build/sandcgi")
+MACHINE = r"""
+set -euo pipefail
+cp -a /etc "$W/etc" && rm -rf "$W/etc/sandcgi" "$W/etc/nginx/sandcgi" && mount --bind "$W/etc" /etc
+for place in /run /var/lib /var/log; do mount -t tmpfs tmpfs "$place"; done
+mkdir -p /var/lib/nginx /var/log/nginx "$W/bin" "$W/www"
+ln -s "$BINARY" "$W/bin/sandcgi"
+PATH=$W/bin:$PATH:/usr/sbin:/sbin
+echo "their page" >"$W/www/index.html" && chmod 0755 "$W" "$W/www"
+cat >/etc/nginx/nginx.conf <<END
+user www-data;
+pid /run/nginx.pid;
+events { }
+http {
+    include /etc/nginx/site.conf;
+}
+END
+cat >/etc/nginx/site.conf <<END
+server {
+    listen 127.0.0.1:$PORT;
+    server_name other.test sandbox.example.org;
+    root $W/www;
+}
+END
+nginx
+trap 'kill $(cat /run/nginx.pid) $(jobs -p) 2>/dev/null; wait' EXIT
+
+# add_lines FILE: does what the output in FILE says.
+add_lines()
+{
+    local where='' file line
+    while IFS= read -r line; do
+        if [[ $line =~ ^'  in the block '(http|server).*\((.*)\):$ ]]; then
+            where=${BASH_REMATCH[1]} file=${BASH_REMATCH[2]}
+        elif [[ -n $where && $line == *include* ]]; then
+            sed -i "/^$where {/a $line" "$file"
+            where=
+        fi
+    done <"$1"
+}
+
+ask()
+{
+    curl -s -o "$W/answer" -w '%{http_code}' --max-time 20 -H 'Host: sandbox.example.org' "$@"
+}
+
+call()
+{
+    ask "http://127.0.0.1:$PORT$1/mcp" -H "Authorization: Bearer $2" -H 'Content-Type: application/json' \
+        -H 'Accept: application/json, text/event-stream' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+}
+"""
+STORY = r"""
+while IFS= read -r command; do
+    [[ $command != *"# as said" ]] || { add_lines "$W/out"; continue; }
+    [[ $command != "sandcgi serve"* ]] || command="$command >$W/serve.log 2>&1 &"
+    [[ $command != "sandcgi setup"* ]] || command="$command >$W/out"
+    eval "$command" || { echo "FAILED ($?): $command"; cat "$W/out"; exit 1; }
+done <"$W/commands"
+for ((i = 0; i < 100; i++)); do [[ ! -S /run/sandcgi/hub.sock ]] || break; sleep 0.1; done
+token=$(sed -n s/^MCP_API_TOKEN=//p /etc/sandcgi/sandcgi.conf)
+echo "call $(call "$BELOW" "$token") $(grep -c run_code "$W/answer")"
+echo "wrong $(call "$BELOW" "${token%?}x")"
+echo "site $(ask "http://127.0.0.1:$PORT/index.html") $(cat "$W/answer")"
+ask "http://127.0.0.1:$PORT$BELOW/mcp" -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' >/dev/null
+echo "hub $(grep -c 'info hub: GET listen' "$W/serve.log")"
+echo "upload $(ask -X PUT -d x "http://127.0.0.1:$PORT$BELOW/uploads/$(printf '0%.0s' {1..32})")"
+echo "root $(stat -c '%a %G' /var/lib/sandcgi/sandboxes) secrets $(stat -c %a /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/{front-secret.conf,file-key.conf,tokens.map} | xargs)"
+echo "log $(grep -c "POST $BELOW/mcp" /var/log/nginx/sandcgi.log)"
+before=$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)
+sandcgi setup nginx --server-name sandbox.example.org ${BELOW:+--path $BELOW/} >"$W/again"
+[[ $before == "$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)" ]] && echo "again unchanged"
+grep -o "nginx includes both files already" "$W/again"
+ls -d /etc/nginx/sandcgi.* 2>/dev/null || true
+[[ -n $BELOW ]] || exit 0
+mkdir -p "$W/page/page" && echo "our page" >"$W/page/index.html" && chmod -R a+rX "$W/page"
+sandcgi setup nginx --server-name sandbox.example.org --path $BELOW --page "$W/page" >"$W/again" && nginx -s reload
+for ((i = 0; i < 50; i++)); do [[ $(ask "http://127.0.0.1:$PORT$BELOW/") != 200 ]] || break; sleep 0.1; done
+echo "page $(cat "$W/answer")"
+sandcgi setup nginx --server-name sandbox.example.org --path $BELOW >"$W/again"
+echo "page stays $(grep -c "$W/page" /etc/nginx/sandcgi/page.conf)"
+bad() { "$@" 2>&1 | tail -n 1; }
+echo "bad $(bad sandcgi setup nginx --server-name other.test ${BELOW:+--path $BELOW})"
+echo "bad $(bad sandcgi setup nginx --server-name sandbox.example.org --path /elsewhere)"
+echo "bad $(bad sandcgi setup nginx --server-name sandbox.example.org --path $BELOW --page /nowhere)"
+echo "SANDBOX_MEMORY=lots" >>/etc/sandcgi/sandcgi.conf
+echo "bad $(bad sandcgi setup nginx --server-name sandbox.example.org)"
+sed -i '/SANDBOX_MEMORY=lots/d' /etc/sandcgi/sandcgi.conf
+sed -i "s|^http {|http { limit_conn_zone \$uri zone=sandcgi_conns:32k;|" /etc/nginx/nginx.conf
+echo "bad $(bad sandcgi setup nginx --server-name sandbox.example.org ${BELOW:+--path $BELOW})"
+"""
+
+
+def documented_commands():
+    text = (NGINX_DIR / "README.md").read_text(encoding="utf-8")
+    return re.search(r"<!-- walk: existing nginx -->\n```sh\n(.*?)```", text, re.S).group(1)
+
+
+def walk(checks, below):
+    if os.geteuid() != 0 or not BINARY.exists():
+        return checks.skip("the way into an existing nginx", "needs root and a build")
+    folder = tempfile.mkdtemp(prefix="sandcgi-walk-")
+    commands = documented_commands()
+    if below:
+        commands = commands.replace("example.org", f"example.org --path {below}/", 1)
+    pathlib.Path(folder, "commands").write_text(commands, encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SANDBOX_", "SANDCGI_", "DOCKER_"))}
+    try:
+        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "bash", "-c", MACHINE + STORY], check=False, capture_output=True,
+                              text=True, timeout=100, env=environment | {"W": folder, "BINARY": str(BINARY), "PORT": str(free_port()),
+                                                                         "BELOW": below, "DOCKER_HOST": "unix:///run/no-engine.sock"})
+        said = done.stdout.splitlines()
+        log = pathlib.Path(folder, "serve.log")
+        story = done.stdout + done.stderr + (log.read_text(encoding="utf-8") if log.exists() else "")
+        where = f"at {below or '/'}"
+        for line in ("call 200 1", "wrong 401", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 640 600 600 600", "log 1",
+                     "again unchanged", "nginx includes both files already"):
+            checks.check(f"the documented way, {where}: {line}", line in said, story)
+        if not below:
+            return None
+        for line in ("page our page", "page stays 2"):
+            checks.check(f"{where}: {line}", line in said, story)
+        bad = [line for line in said if line.startswith("bad ")]
+        for line, words in zip(bad, ("its host must be other.test", "its path must be /elsewhere", "make page", "SANDBOX_MEMORY", "nginx refuses")):
+            checks.check(f"{where}: one line says what is wrong: {words}", words in line, line)
+        checks.equal(f"{where}: five refusals", len(bad), 5)
+    finally:
+        shutil.rmtree(folder)
+    return None
+
+
+def at_the_root(checks):
+    walk(checks, "")
+
+
+def below_a_path(checks):
+    walk(checks, "/sandbox")
+
+
+GROUPS = [at_the_root, below_a_path]

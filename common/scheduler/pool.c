@@ -279,7 +279,7 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
     else if (missed && sandbox->ended && now_ms - sandbox->used_ms < SOON_MS)
         add_place(p, &sandbox->extra, now_ms);
     sandbox->proven |= want->known;
-    sandbox->preloaded = wants_preloaded(want);
+    sandbox->preloaded = wants_preloaded(want) || (p->settings.reuse && sandbox->preloaded);
     sandbox->used_ms = now_ms;
 }
 

@@ -112,8 +112,10 @@ struct pool_action {
  * came for 250 ms, one conversation a second and only within a minute of its use. While a program
  * runs in a container that may be used again, its conversation needs no other. Over the budget, the
  * conversation used longest ago loses its container first, then the most expensive one goes.
- * Libraries are loaded one container at a time while the machine is idle, and one container per
- * language stays without. After an hour, or when the image is another, a container is replaced.
+ * Libraries are loaded one container at a time: for conversations whose programs imported them,
+ * the one used last before the others, as soon as no program is young; for new conversations while
+ * the machine is idle, and one container per language stays without. After an hour, or when the
+ * image is another, a container is replaced.
  */
 bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
                struct pool_action *out, int64_t *out_at_ms);

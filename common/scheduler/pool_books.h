@@ -43,7 +43,8 @@ struct pool_sandbox {
     int64_t used_ms;
     bool ended;     /* a program of it is over, or it got a file: it may want a next one */
     bool proven;    /* it was used again: it is likely to be once more */
-    bool preloaded; /* its last program wanted a library that can be preloaded */
+    bool preloaded; /* its last program wanted a library that can be preloaded, or one before it
+                     * whose container still serves */
     size_t have;    /* counted by pool_count: containers that wait, or will */
     size_t busy;    /* the same: those that run and may be used again */
 };

@@ -298,6 +298,19 @@ static bool wants_loading(struct pool_pass *l, const struct child *c)
     return lang->preloaded < (lang->setting.n > 1 ? lang->setting.n - 1 : 1);
 }
 
+/* A conversation's programs import the libraries each time, for as much of the processor as a load
+ * takes once: its container does not wait for an idle machine, but comes before all others. */
+static bool may_load(struct pool_pass *l, const struct child *c)
+{
+    if (c->sandbox_dir[0])
+        return is_reached(l, quiet_from_ms(l));
+    if (!is_settled(l))
+        return false;
+    if (!l->now->machine_idle)
+        ask_again(l, l->now->now_ms + IDLE_MS);
+    return l->now->machine_idle;
+}
+
 static bool load_one(struct pool_pass *l, struct pool_action *out)
 {
     struct child *best = NULL;
@@ -306,20 +319,17 @@ static bool load_one(struct pool_pass *l, struct pool_action *out)
         (l->count.loading > 0 && !is_reached(l, l->pool->last_load_ms + LOAD_MS)))
         return false;
     for (struct child *c = NULL; (c = children_next(l->children, c));) {
-        if (!child_is_warm(c) || !wants_loading(l, c))
+        if (!child_is_warm(c) || !wants_loading(l, c) || (best && !c->sandbox_dir[0]) ||
+            !may_load(l, c))
             continue;
         const uint64_t others = l->count.used - pool_bytes_of(l->pool, c);
         const uint64_t more = pool_usual_bytes(pool_lang_of(l->pool, c->language), true);
         if (others + more <= l->pool->settings.memory_bytes &&
-            (!best || (c->warm_dir[0] && best->sandbox_dir[0])))
+            (!best || !best->sandbox_dir[0] || goes_before(l, best, c)))
             best = c;
     }
-    if (!best || !is_settled(l))
+    if (!best)
         return false;
-    if (!l->now->machine_idle) {
-        ask_again(l, l->now->now_ms + IDLE_MS);
-        return false;
-    }
     l->pool->last_load_ms = l->now->now_ms;
     action(out, POOL_PRELOAD, best);
     out->fast = l->count.running == 0 && l->now->waiting_callers == 0;

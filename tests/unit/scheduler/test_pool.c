@@ -729,6 +729,78 @@ static void a_used_container_is_its_conversations_next_one(void **state)
     world_close(&w);
 }
 
+/* A run that imports a library, in a conversation of its own. */
+static struct child *serve_with_library(struct world *w, const char *dir)
+{
+    json_auto_t *imports = json_pack("[s]", "pandas");
+    struct pool_want want = world_want(w, "python", dir, true);
+    struct child *c;
+
+    want.imports = imports;
+    c = world_claim(w, &want);
+    world_run(w, c);
+    w->now += 1000;
+    assert_true(world_keep(w, c));
+    return c;
+}
+
+static void a_conversations_libraries_are_loaded_on_a_busy_machine_too(void **state)
+{
+    struct pool_action action;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.reuse = true;
+    w.idle = false;
+    world_begin(&w);
+    world_rest(&w);
+    serve_with_library(&w, "dir-1");
+    struct child *later = serve_with_library(&w, "dir-2");
+    serve(&w, "python", "dir-3", true);
+    serve(&w, "python", "dir-2", true); /* it has no import, and takes back no wish */
+    while (world_catch_up(&w) > 0)
+        ;
+    w.now += ANSWER_MS;
+    assert_true(world_ask(&w, &action));
+    assert_int_equal(action.what, POOL_PRELOAD);
+    assert_ptr_equal(action.child, later); /* used last */
+    assert_true(action.fast);
+    world_rest(&w);
+    assert_int_equal(
+        world_count(&w, (struct world_filter){.state = -1, .tier = ENGINE_TIER_PRELOADED}), 2);
+    world_close(&w);
+}
+
+static void its_libraries_wait_until_no_program_is_young(void **state)
+{
+    struct pool_action action;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.reuse = true;
+    w.idle = false;
+    world_begin(&w);
+    world_rest(&w);
+    serve_with_library(&w, "dir-1");
+    while (world_catch_up(&w) > 0)
+        ;
+    struct pool_want want = world_want(&w, "bash", "dir-2", false);
+    struct child *young = world_claim(&w, &want);
+    world_run(&w, young);
+    assert_false(world_ask(&w, &action));
+    assert_int_equal(w.again, w.now + POOL_YOUNG_MS);
+    w.now += POOL_YOUNG_MS;
+    assert_int_equal(world_settle(&w), 1); /* starts come before */
+    world_catch_up(&w);
+    assert_true(world_ask(&w, &action));
+    assert_int_equal(action.what, POOL_PRELOAD);
+    assert_string_equal(action.child->sandbox_dir, "dir-1");
+    assert_false(action.fast); /* that program has its part of the machine */
+    world_close(&w);
+}
+
 static void a_run_that_wants_one_for_itself_gets_an_unused_one(void **state)
 {
     struct world w;
@@ -994,6 +1066,8 @@ int main(void)
         cmocka_unit_test(who_uses_more_than_all_may_goes_and_does_not_come_back),
         cmocka_unit_test(what_its_programs_want_is_loaded_for_a_conversation),
         cmocka_unit_test(a_used_container_is_its_conversations_next_one),
+        cmocka_unit_test(a_conversations_libraries_are_loaded_on_a_busy_machine_too),
+        cmocka_unit_test(its_libraries_wait_until_no_program_is_young),
         cmocka_unit_test(a_run_that_wants_one_for_itself_gets_an_unused_one),
         cmocka_unit_test(one_that_waits_comes_before_one_that_is_wiped),
         cmocka_unit_test(while_a_program_runs_no_next_container_is_made),

@@ -165,7 +165,7 @@ main() {
         stage_make_check
     fi
     if [[ $run_e2e == yes && -z $only ]]; then
-        stage_scripts
+        stage_waiting
         stage_compare
     fi
     if [[ $run_e2e == yes ]]; then
@@ -173,11 +173,16 @@ main() {
     fi
     if [[ $run_e2e == yes && -z $only ]]; then
         stage_chaos
+    fi
+    if [[ $run_dist == yes ]]; then
+        stage_distcheck_begin
+    fi
+    if [[ $run_e2e == yes && -z $only ]]; then
         stage_conformance
         stage_browser
     fi
     if [[ $run_dist == yes ]]; then
-        stage_distcheck
+        stage_distcheck_end
     fi
     engine_stop
     report_total

@@ -13,6 +13,12 @@ import clone  # noqa: E402  pylint: disable=wrong-import-position
 import harness  # noqa: E402  pylint: disable=wrong-import-position
 import sites  # noqa: E402  pylint: disable=wrong-import-position
 
+# Those that wait more than they work: run.sh runs them beside suites that do so, too.
+WAITING = (
+    "tunnel",
+    "long_runs",
+    "retention",
+)
 # test_logs looks at what all others left behind: it is last.
 MODULES = (
     "start",
@@ -67,9 +73,11 @@ MODULES = (
 )
 
 
-def load():
+def load(part):
+    """The modules of a part, None: all. Each part ends with a look at its logs."""
     for name in MODULES:
-        importlib.import_module(f"test_{name}")
+        if part is None or name == "logs" or (name in WAITING) == (part == "waiting"):
+            importlib.import_module(f"test_{name}")
 
 
 def explain():
@@ -96,10 +104,11 @@ def bench(script):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", metavar="NAME", help="tests whose file or sentence contains NAME")
+    parser.add_argument("--part", choices=("waiting", "rest"), help="tests of the modules that mostly wait, or of the others")
     parser.add_argument("--list", action="store_true", help="name the tests")
     parser.add_argument("--bench", metavar="SCRIPT", help="start a server and run SCRIPT against it")
     options = parser.parse_args()
-    load()
+    load(options.part)
     if options.list:
         for one in harness.selected(options.only):
             print(f"{one.module.removeprefix('test_')}: {one.sentence}")

@@ -86,16 +86,30 @@ stage_make_check() {
     rm -f "$log"
 }
 
-# The suites that bring their own reports.
-stage_scripts() {
-    local script log status
-    for script in tests/nginx/run.py tests/runners/test_images.py; do
-        heading "$script"
-        log=$(mktemp) status=0
-        SANDCGI_TEST_BINARY=$build/sandcgi limited "$(test_python)" "$top/$script" 2>&1 | tee "$log" || status=$?
-        count_from "$log" "$status" "$script"
-        rm -f "$log"
+# stage_script LOG COMMAND…: writes what it says, and as the last line its status.
+stage_script() {
+    local log=$1 status=0
+    shift
+    SANDCGI_TEST_BINARY=$build/sandcgi limited "$(test_python)" -u "$@" >"$log" 2>&1 || status=$?
+    echo "$status" >>"$log"
+}
+
+# Suites that wait more than they work, side by side.
+stage_waiting() {
+    local logs log name names=("tests/nginx/run.py" "tests/runners/test_images.py" "tests/e2e/run.py --part waiting")
+    heading "nginx, images, end to end (waiting)"
+    logs=$(mktemp -d)
+    stage_script "$logs/2" "$top/tests/e2e/run.py" --part waiting &
+    stage_script "$logs/0" "$top/tests/nginx/run.py"
+    stage_script "$logs/1" "$top/tests/runners/test_images.py"
+    wait $!
+    for name in 0 1 2; do
+        log=$logs/$name
+        heading "${names[name]}"
+        sed '$d' "$log"
+        count_from "$log" "$(tail -n 1 "$log")" "${names[name]}"
     done
+    rm -rf "$logs"
 }
 
 # Every program under the bare interpreter, and in every way in which a run can start.
@@ -109,7 +123,7 @@ stage_compare() {
 }
 
 stage_end_to_end() {
-    local log status=0 arguments=()
+    local log status=0 arguments=(--part rest)
     heading "end to end"
     if [[ $only ]]; then
         arguments=(--only "$only")
@@ -153,7 +167,7 @@ stage_chaos() {
 stage_conformance() {
     local log status=0
     heading "conformance"
-    stage_conformance_build
+    [[ ${distcheck_pid:-} ]] || stage_conformance_build
     log=$(mktemp)
     limited "$top/tests/conformance/run.sh" 2>&1 | tee "$log" || status=$?
     count_from "$log" "$status" "conformance"
@@ -170,15 +184,26 @@ stage_browser() {
     rm -f "$log"
 }
 
-stage_distcheck() {
+# Beside the suites of clients and browser, which wait much. As a release is built: what the compiler warns of depends on
+# how it optimizes.
+stage_distcheck_begin() {
+    stage_conformance_build # nothing else may make in that folder meanwhile
+    distcheck_log=$(mktemp)
+    SANDCGI_TEST_UNSTEADY=$unsteady nice -n 5 make -C "$build" -j "$(nproc)" distcheck VERBOSE=1 \
+        DISTCHECK_CONFIGURE_FLAGS=--enable-werror >"$distcheck_log" 2>&1 &
+    distcheck_pid=$!
+}
+
+stage_distcheck_end() {
     heading "make distcheck"
-    # As a release is built: what the compiler warns of depends on how it optimizes.
-    if SANDCGI_TEST_UNSTEADY=$unsteady quietly "make distcheck" make -C "$build" -j "$(nproc)" distcheck VERBOSE=1 \
-        DISTCHECK_CONFIGURE_FLAGS=--enable-werror; then
+    if wait "$distcheck_pid"; then
         one_ok "make distcheck"
     else
+        tail -n 60 "$distcheck_log"
+        keep_failures "$distcheck_log"
         one_failed "make distcheck"
     fi
+    rm -f "$distcheck_log"
 }
 
 stage_bench() {

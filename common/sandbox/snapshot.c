@@ -69,6 +69,7 @@ static int walk_entry(struct walk *w, int dir_fd, const struct dirent *entry, in
     if (path_len + name_len + (is_dir ? 2 : 0) > FILES_NAME_MAX ||
         (is_dir && depth == FILES_DEPTH_MAX)) {
         w->out->cut = true;
+        w->out->too_deep |= is_dir;
         return 0;
     }
     if (!is_dir) {

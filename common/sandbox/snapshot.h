@@ -31,6 +31,7 @@ struct snapshot {
     struct snapshot_entry *items; /* sorted by name, byte by byte */
     size_t n;
     bool cut;              /* there was more than the bounds allow */
+    bool too_deep;         /* a part of it: folders below FILES_DEPTH_MAX */
     struct usage usage;    /* of all of it, SNAPSHOT_LEFT_OUT too; partial when cut */
     struct usage free;     /* of the disk, when the way began */
     struct timespec taken; /* when the way began, on the clock of ctime */

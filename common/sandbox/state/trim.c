@@ -252,13 +252,16 @@ static bool has_room(uint64_t bound, uint64_t reserve, uint64_t used_then, uint6
 }
 
 /* A listing that was cut has not counted all. Counting takes long, so the disk tells whether there
- * can be too much. */
+ * can be too much: but for folders too deep, which few programs make, and of which it tells nothing
+ * while others give room back. */
 static bool needs_count(const struct sandbox *sb, const struct disk_mark *then,
-                        const struct usage *free)
+                        const struct snapshot *after)
 {
     const struct sandbox_bounds *b = &sb->root->bounds;
+    const struct usage *free = &after->free;
 
-    return free->files == UINT64_MAX || then->free.files > free->files + FEW_FILES ||
+    return after->too_deep || free->files == UINT64_MAX ||
+           then->free.files > free->files + FEW_FILES ||
            !has_room(b->bytes, b->reserve, then->used.bytes, then->free.bytes, free->bytes) ||
            !has_room(b->files, b->reserve_files, then->used.files, then->free.files, free->files);
 }
@@ -272,7 +275,7 @@ int trim_after(const struct sandbox *sb, const struct snapshot *before, bool who
 
     if (snapshot_take(sb, after, e) < 0)
         return -1;
-    if (after->usage.partial && !needs_count(sb, &then, &after->free))
+    if (after->usage.partial && !needs_count(sb, &then, after))
         return 0;
     if (after->usage.partial && usage_measure(sb, NULL, &after->usage, e) < 0)
         return -1;

@@ -179,10 +179,12 @@ main() {
     fi
     if [[ $run_e2e == yes && -z $only ]]; then
         stage_conformance
-        stage_browser
     fi
     if [[ $run_dist == yes ]]; then
         stage_distcheck_end
+    fi
+    if [[ $run_e2e == yes && -z $only ]]; then
+        stage_browser
     fi
     engine_stop
     report_total

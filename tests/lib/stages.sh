@@ -184,8 +184,7 @@ stage_browser() {
     rm -f "$log"
 }
 
-# Beside the suites of clients and browser, which wait much. As a release is built: what the compiler warns of depends on
-# how it optimizes.
+# Beside the suite of clients, which waits much. As a release is built: what the compiler warns of depends on how it optimizes.
 stage_distcheck_begin() {
     stage_conformance_build # nothing else may make in that folder meanwhile
     distcheck_log=$(mktemp)

@@ -100,7 +100,7 @@ void runs_tick(struct broker *b);
 /* tenant_limits.c */
 
 /* May this call of a tenant begin, by the file of SANDBOX_TENANTS_FILE? -1: *e names the limit, and
- * *out_retry_ms is when to try again (0: not by waiting). */
+ * *out_retry_ms is when to try again (0: not by waiting). Supervisors have been caught up with. */
 int tenant_limits_check(struct broker *b, enum broker_op op, const json_t *head,
                         int64_t *out_retry_ms, struct err *e);
 /* A program of the tenant has run for so long; tenant NULL: of nobody. */

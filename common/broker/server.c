@@ -310,6 +310,7 @@ static int open_broker(struct broker *b, struct err *e)
         open_signals(b, e) < 0)
         return -1;
     b->root.url_ttl_s = config->url_ttl_s;
+    b->root.tenants = config->tenants;
     set_bounds(b);
     b->psandboxes = (struct psandboxes){.spawner = &b->spawner, .reattach = &b->reattach};
     reattach_init(&b->reattach, &b->spawner, &b->held.retry);

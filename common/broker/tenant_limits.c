@@ -95,7 +95,6 @@ int tenant_limits_check(struct broker *b, enum broker_op op, const json_t *head,
         return -1;
     /* Runs wait for their tenant's place in the queue; in a persistent sandbox nothing waits. */
     if (limits->concurrent_runs > 0 && (op == OP_EXEC || op == OP_SESSION)) {
-        supervisors_catch_up(b);
         if (run_queue_check_most(b->queue, tenant, limits->concurrent_runs, e) < 0) {
             *out_retry_ms = run_queue_retry_ms(b->queue);
             return -1;

@@ -9,6 +9,7 @@
 #include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/state/sizes.h"
 
 #include <string.h>
 
@@ -347,6 +348,7 @@ int psandbox_read_body(struct psandbox *s, struct psandbox_call *call, struct er
     call->run.request.timeout_ms = (uint64_t)timeout;
     if (request_check(s->base.start, &call->run.request, e) < 0)
         return -1;
+    sizes_count_others(&s->sandbox, s->tenant);
     if (!s->language)
         add_home(&call->run.request);
     run_begin(s, call);

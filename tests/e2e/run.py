@@ -51,6 +51,7 @@ MODULES = (
     "podman",
     "soak",
     "toolsets",
+    "tenants",
     "profiles",
     "sandboxes",
     "archives",

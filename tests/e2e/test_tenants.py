@@ -155,6 +155,9 @@ def _():
     check(os.path.getsize(_file(client, "a")) == 2000000, "another conversation's file was removed")
     contains(second.run("ls", "bash")["stdout"], "b\n")  # what was too much is gone, so the next may run
     equal(other.run("head -c 4000000 /dev/urandom >a; echo done", "bash")["stdout"], "done\n")
+    second.run("cd /tmp; head -c 2000000 /dev/zero >z; tar czf /data/z.tgz z", "bash")
+    text = second.tool_error("upload_archive", {"conversationId": second.conversation, "filename": "z.tgz"})
+    contains(text, "of all your conversations")
     client.structured("delete_conversation", {"conversationId": client.conversation})
     second.upload("e", b"x" * 1200000)
 

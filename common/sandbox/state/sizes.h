@@ -8,6 +8,6 @@
 uint64_t sizes_of(const struct sandbox_root *root, const char *name);
 
 /* Sets what the tenant's other conversations take, where the tenant has a limit of bytes
- * (sb->tenant_bytes); sb->fd may be -1. sandbox_open does it; what is open for long does it again
- * before it adds something. */
+ * (sb->tenant_bytes); sb->fd may be -1. sandbox_open does it, sandbox_find does not: it is done
+ * before something is added to what that opened, or what has been open for long. */
 void sizes_count_others(struct sandbox *sb, const char *tenant);

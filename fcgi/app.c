@@ -160,6 +160,16 @@ const struct mcp_server *app_server(const struct app *app, const char *tools)
     return i < 0 ? NULL : &app->servers[i];
 }
 
+const struct mcp_server *app_server_for(const struct app *app, const char *tools,
+                                        const char *tenant)
+{
+    const struct tenant_limits *limits = tenants_find(&app->settings->tenants, tenant);
+    int set = tools ? toolset_find(tools) : app->settings->toolset;
+
+    set = set < 0 ? set : toolset_limit(set, limits->toolsets);
+    return set < 0 ? NULL : &app->servers[set];
+}
+
 static void credentials_clear(struct app *app)
 {
     for (size_t i = 0; i < app->n_tokens; i++) {

@@ -44,5 +44,9 @@ void app_set_sessions(struct app *app, int fd);
 /* The server with a set of tools; tools NULL: the one of the setting TOOLS. NULL: no such set. */
 const struct mcp_server *app_server(const struct app *app, const char *tools);
 
+/* The same of what the tenant's limits (SANDBOX_TENANTS_FILE) leave of the set. NULL: nothing. */
+const struct mcp_server *app_server_for(const struct app *app, const char *tools,
+                                        const char *tenant);
+
 /* The tenant of a bearer token, or NULL. Every known token is compared, in constant time. */
 const char *app_tenant_of_token(const struct app *app, const char *token);

@@ -69,6 +69,7 @@ tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_http_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_DIST += fcgi/monitoring/alerts.yml fcgi/monitoring/dashboard.json
+dist_doc_DATA += fcgi/tenants.example.ini
 
 dist_man_MANS = fcgi/sandcgi.1 fcgi/sandcgi.conf.5
 

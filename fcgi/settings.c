@@ -125,6 +125,8 @@ const struct conf_row settings_table[] = {
      "Maximum number of concurrent runs of one tenant, within its share of SANDBOX_MAX_RUNS (four times what is left). SANDBOX_MAX_RUNS or more: no share, all places. 0: its share."},
     {"SANDBOX_CONVERSATION_RUNS", CONF_NUMBER, FIELD(limits.conversation_runs), "4", 1, 1000, NULL, 0,
      "Maximum number of concurrent runs of one conversation. 1: one after the other."},
+    {"SANDBOX_TENANTS_FILE", CONF_STRING, FIELD(tenants_file), "", 0, 0, NULL, 0,
+     "File with limits of tenants: concurrent_runs, runs_per_minute, run_seconds_per_day, bytes, network, languages and toolsets, in sections [TENANT], and [*] for all others. They apply together with the settings here: the smaller of both counts. Empty: none."},
     {"SANDBOX_QUEUE", CONF_NUMBER, FIELD(limits.queue), "64", 0, 10000, NULL, 0,
      "Maximum number of queued runs. The queue serves tenants in turn; further runs are refused as \"busy\"."},
     {"SANDBOX_BACKGROUND_MAX", CONF_NUMBER, FIELD(limits.background_max), "8", 0, 1000, NULL, 0,
@@ -361,6 +363,16 @@ static int settings_derive(struct settings *s, struct err *e)
     return 0;
 }
 
+static int load_tenants(struct settings *s, struct err *e)
+{
+    tenants_init(&s->tenants);
+    if (!*s->tenants_file)
+        return 0;
+    if (tenants_load(s->tenants_file, toolset_limit_ok, TOOLSET_NAMES, &s->tenants, e) == 0)
+        return 0;
+    return e->kind == ERR_INVALID ? -1 : err_wrap(e, "SANDBOX_TENANTS_FILE");
+}
+
 int settings_load(struct settings *out, const char *path, struct err *e)
 {
     *out = (struct settings){0};
@@ -369,7 +381,8 @@ int settings_load(struct settings *out, const char *path, struct err *e)
         check_tools(out, e) == 0 && check_sandbox_user(out, e) == 0 &&
         find_web_group(out, e) == 0 &&
         (!*out->api_token || check_secret("MCP_API_TOKEN", out->api_token, e) == 0) &&
-        check_combinations(out, e) == 0 && settings_derive(out, e) == 0)
+        check_combinations(out, e) == 0 && settings_derive(out, e) == 0 &&
+        load_tenants(out, e) == 0)
         return 0;
     settings_clear(out);
     return -1;
@@ -378,4 +391,5 @@ int settings_load(struct settings *out, const char *path, struct err *e)
 void settings_clear(struct settings *s)
 {
     conf_clear(settings_table, s);
+    tenants_clear(&s->tenants);
 }

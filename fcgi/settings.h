@@ -24,6 +24,7 @@ struct settings {
     char *log_file;
     char *metrics;
     int limits_check; /* enum limits_check */
+    char *tenants_file;
     char *instance, *images, *sandbox_user, *runtime;
     uint64_t ttl_ms, url_ttl_ms;
     char *warm, *warm_memory, *total_max;
@@ -47,6 +48,7 @@ struct settings {
     int toolset; /* of tools, by toolset_find */
     struct pool_settings pool;
     struct index_settings index;
+    struct tenants tenants; /* of SANDBOX_TENANTS_FILE; no limits without it */
 };
 
 extern const struct conf_row settings_table[];

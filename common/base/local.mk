@@ -21,6 +21,7 @@ libbase_a_SOURCES = \
 	common/base/share.h \
 	common/base/sock.c common/base/sock.h \
 	common/base/sock_message.c \
+	common/base/tenants.c common/base/tenants.h \
 	common/base/trace.c common/base/trace.h \
 	common/base/utf8.c common/base/utf8.h
 
@@ -46,13 +47,15 @@ check_PROGRAMS += \
 	tests/unit/base/test_parse \
 	tests/unit/base/test_sock \
 	tests/unit/base/test_sock_message \
+	tests/unit/base/test_tenants \
 	tests/unit/base/test_utf8
 endif
 
 FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_glob tests/fuzz/fuzz_sock
-FUZZ_TARGETS += tests/fuzz/fuzz_utf8
+FUZZ_TARGETS += tests/fuzz/fuzz_tenants tests/fuzz/fuzz_utf8
 tests_fuzz_fuzz_b64_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_conf_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_glob_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_sock_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_tenants_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_utf8_LDFLAGS = $(FUZZ_LINK)

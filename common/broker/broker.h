@@ -1,10 +1,11 @@
 /*
- * The main process of the broker. Known to four files:
+ * The main process of the broker. Known to five files:
  *
  *   server.c       the loop: connections, signals, what is due
  *   dispatch.c     which process carries out an operation; jobs, and those that wait
  *   supervisors.c  which supervisor gets a call, and what supervisors say
  *   runs.c         runs that are queued: what the run queue decides is carried out
+ *   tenant_limits.c  which calls a tenant's limits allow, and what they have used
  *
  * The others have structs of their own, which begin here: see their headers.
  */
@@ -18,6 +19,7 @@
 #include "common/broker/spawn.h"
 #include "common/broker/warm_pool.h"
 #include "common/scheduler/run_queue.h"
+#include "common/scheduler/tenant_books.h"
 
 struct held_call;
 
@@ -47,7 +49,10 @@ struct broker {
     struct prune prune;
     struct reattach reattach;
     struct psandboxes psandboxes;
-    struct deadline accept_at; /* no connection is accepted until then; never: now */
+    struct tenant_books *tenant_books;
+    struct timespec books_read; /* the time of the file that they have taken in */
+    struct deadline books_at;   /* when what tenants have used is saved; never: it is */
+    struct deadline accept_at;  /* no connection is accepted until then; never: now */
     bool stopping;
     bool relieved; /* another broker takes over */
     bool ending;   /* runs are not waited for */
@@ -91,3 +96,15 @@ void runs_lost(struct broker *b, struct child *child);
 void runs_count(const char *language, const char *status);
 /* Carries out what the run queue decides, from what supervisors have sent. */
 void runs_tick(struct broker *b);
+
+/* tenant_limits.c */
+
+/* May this call of a tenant begin, by the file of SANDBOX_TENANTS_FILE? -1: *e names the limit, and
+ * *out_retry_ms is when to try again (0: not by waiting). Supervisors have been caught up with. */
+int tenant_limits_check(struct broker *b, enum broker_op op, const json_t *head,
+                        int64_t *out_retry_ms, struct err *e);
+/* A program of the tenant has run for so long; tenant NULL: of nobody. */
+void tenant_limits_note_run(struct broker *b, const char *tenant, int64_t ms);
+/* Saves what was used, when that is due; at the end of the broker at once. */
+void tenant_limits_tick(struct broker *b);
+void tenant_limits_close(struct broker *b);

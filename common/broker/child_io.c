@@ -105,6 +105,8 @@ static bool event_decode(const struct buf *text, struct child_event *out)
         out->reusable = json_get_bool(message, "reusable", 0) != 0;
         if (out->kind == CHILD_TELLS_RUNS) /* the message goes */
             out->runs = json_incref(json_object_get(message, "runs"));
+        out->n_dealt = (size_t)json_get_integer(message, "dealt", 0);
+        out->ran_ms = json_get_integer(message, "ranMs", 0);
         out->memory_bytes = (uint64_t)json_get_integer(message, "memoryBytes", 0);
         return true;
     }

@@ -27,6 +27,8 @@ struct child_event {
     uint64_t memory_bytes; /* 0: not known */
     bool reusable;         /* CHILD_HAS_ENDED: it was orderly */
     json_t *runs;          /* CHILD_TELLS_RUNS: struct child's calls; the reader's */
+    size_t n_dealt;        /* with them: calls handed to it that began or were refused */
+    int64_t ran_ms; /* with both: how long programs ran of which no message has told before */
 };
 
 struct child_link; /* one channel; struct child's link */

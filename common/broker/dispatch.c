@@ -297,8 +297,6 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
 
     if (op == OP_ADOPT && !is_from_own_user(*fd))
         return true;
-    if (op == OP_RUN || op == OP_CREATE_PSANDBOX || op == OP_SESSION)
-        supervisors_catch_up(b); /* what has just ended makes room; its container may serve again */
     switch (op) {
     case OP_RUN:
         runs_begin(b, TAKE_FD(*fd), head);
@@ -320,6 +318,17 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
     }
 }
 
+static void refuse_by_limit(int take_fd, const struct err *e, int64_t retry_ms)
+{
+    json_t *reply = wire_error_new(e);
+
+    if (retry_ms > 0)
+        json_object_set_new(json_object_get(reply, "error"), "retryAfterMs",
+                            json_integer(retry_ms));
+    runs_count("-", err_kind_name(e->kind));
+    reply_send(take_fd, reply);
+}
+
 /* A background run in a persistent sandbox counts as others do (run_queue.h). */
 static int check_background(struct broker *b, enum broker_op op, const json_t *head, struct err *e)
 {
@@ -327,7 +336,6 @@ static int check_background(struct broker *b, enum broker_op op, const json_t *h
 
     if ((op != OP_EXEC && op != OP_SESSION) || !tenant || !json_get_bool(head, "background", 0))
         return 0;
-    supervisors_catch_up(b);
     return run_queue_check_background(b->queue, tenant, e);
 }
 
@@ -337,8 +345,15 @@ static void call_begin(struct broker *b, int take_fd, const json_t *head, int ta
     AUTO_FD int passed = take_passed_fd;
     enum broker_op op = op_of(head);
     struct err e = ERR_INIT;
+    int64_t retry_ms = 0;
     bool done = false;
 
+    if (op == OP_RUN || op == OP_CREATE_PSANDBOX || op == OP_SESSION || op == OP_EXEC)
+        supervisors_catch_up(b); /* what has just ended makes room; its container may serve again */
+    if (tenant_limits_check(b, op, head, &retry_ms, &e) < 0) {
+        refuse_by_limit(TAKE_FD(fd), &e, retry_ms);
+        return;
+    }
     if (check_background(b, op, head, &e) < 0) {
         reply_send_error(TAKE_FD(fd), &e);
         return;

@@ -15,6 +15,7 @@ libbroker_a_SOURCES = \
 	common/broker/runs.c common/broker/supervisors.c \
 	common/broker/server.c common/broker/server.h \
 	common/broker/spawn.c common/broker/spawn.h \
+	common/broker/tenant_limits.c \
 	common/broker/warm_pool.c common/broker/warm_pool.h
 
 if HAVE_CMOCKA

@@ -94,6 +94,7 @@ static int psandbox_start_new(const struct psandboxes *p, int fd, const json_t *
         return -1;
     child_set_owner(child, want->tenant, want->conversation);
     child->session = want->session;
+    child->n_handed = want->session;
     return 0;
 }
 
@@ -137,8 +138,10 @@ void psandboxes_begin(struct psandboxes *p, int take_fd, const json_t *head)
 
     int result = want_decode(p, head, &want, &e);
     struct child *child = result == 0 ? find_or_look(p, &want) : NULL;
-    if (child && child_io_hand(child, head, fd, &e) == 0)
+    if (child && child_io_hand(child, head, fd, &e) == 0) {
+        child->n_handed++;
         return;
+    }
     if (result < 0 || psandbox_start_new(p, fd, head, &want, &e) < 0)
         reply_send_error(TAKE_FD(fd), &e);
 }

@@ -217,6 +217,7 @@ static int call_decode(struct broker *b, struct run_call *call, struct err *e)
     run->background = call->options.background;
     run->network = run_needs_new(&call->request);
     run->single_use = call->request.single_use;
+    run->most = tenants_find(b->config->tenants, run->tenant)->concurrent_runs;
     run->detach = call->options.detach;
     run->wait_ms = call->options.wait_ms;
     return 0;

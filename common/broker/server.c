@@ -156,6 +156,7 @@ static void broker_tick(struct broker *b)
     dispatch_tick(b); /* it may begin runs */
     supervisors_tick(b);
     runs_tick(b);
+    tenant_limits_tick(b);
     if (b->stopping) {
         pending_conns_clear(&b->pending_conns);
         warm_pool_release(&b->warm_pool, NULL);
@@ -182,6 +183,7 @@ static struct deadline broker_due(const struct broker *b)
         b->reattach.check,
         b->warm_pool.due,
         b->accept_at,
+        b->books_at,
     };
     struct deadline first = DEADLINE_NEVER;
 
@@ -247,6 +249,8 @@ static void make_books(struct broker *b)
     const struct broker_limits *limits = &b->config->limits;
 
     b->children = children_new();
+    b->tenant_books = tenant_books_new(b->config->tenants);
+    b->books_at = DEADLINE_NEVER;
     b->pool = pool_new(&b->config->pool);
     b->queue = run_queue_new(
         &(struct run_queue_settings){.limits = {.server = limits->max_runs,
@@ -306,6 +310,7 @@ static int open_broker(struct broker *b, struct err *e)
         open_signals(b, e) < 0)
         return -1;
     b->root.url_ttl_s = config->url_ttl_s;
+    b->root.tenants = config->tenants;
     set_bounds(b);
     b->psandboxes = (struct psandboxes){.spawner = &b->spawner, .reattach = &b->reattach};
     reattach_init(&b->reattach, &b->spawner, &b->held.retry);
@@ -324,6 +329,7 @@ static void close_broker(struct broker *b)
     prune_end(&b->prune);
     auto_close_fd(&b->signal_fd);
     loop_clear(&b->loop);
+    tenant_limits_close(b);
     run_queue_free(b->queue);
     pool_free(b->pool);
     children_free(b->children);

@@ -53,6 +53,7 @@ static void apply_event(struct broker *b, const struct child_event *event)
             child_set_state(child, CHILD_RUNNING);
         break;
     case CHILD_HAS_ENDED:
+        tenant_limits_note_run(b, child->tenant, event->ran_ms);
         child_set_state(child, CHILD_ENDED);
         runs_taken(b, child);
         run_queue_release(b->queue, child, clock_mono_ms());
@@ -69,6 +70,9 @@ static void apply_event(struct broker *b, const struct child_event *event)
     case CHILD_TELLS_RUNS:
         json_decref(child->calls);
         child->calls = event->runs;
+        child->n_handed -= event->n_dealt < child->n_handed ? event->n_dealt : child->n_handed;
+        tenant_limits_note_run(b, child->tenant, event->ran_ms);
+        run_queue_place(b->queue);
         break;
     case CHILD_LEFT:
         if (child->pid == 0) /* else SIGCHLD tells of its end */
@@ -89,6 +93,8 @@ void supervisors_reap(struct broker *b, struct child *child, int status)
                   WTERMSIG(status));
     if (WIFSIGNALED(status) && child->claimed && !over)
         runs_count(child->language, run_status_name(RUN_LOST));
+    if (child->kind == CHILD_SUPERVISOR && child->state == CHILD_RUNNING) /* it told nothing */
+        tenant_limits_note_run(b, child->tenant, clock_mono_ms() - child->since_ms);
     if (WIFSIGNALED(status) || !over) /* it may have left its container */
         housekeeper_link_ask_sweep(&b->housekeeper);
     if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && child->runs == 0 &&
@@ -99,6 +105,7 @@ void supervisors_reap(struct broker *b, struct child *child, int status)
         warm_dir_remove(&b->root, child->warm_dir); /* unless it has become a sandbox */
     child_io_close(&b->io, child);
     children_remove(b->children, child);
+    run_queue_place(b->queue); /* what ran in a persistent sandbox is over */
 }
 
 void supervisors_tick(struct broker *b)
@@ -155,7 +162,10 @@ bool supervisors_hand(struct broker *b, int fd, const json_t *head)
     struct err e = ERR_INIT;
 
     /* Of one that has ended there is a record, if any. */
-    return child && child->state != CHILD_ENDED && child_io_hand(child, head, fd, &e) == 0;
+    if (!child || child->state == CHILD_ENDED || child_io_hand(child, head, fd, &e) < 0)
+        return false;
+    child->n_handed += op_of(head) == OP_EXEC;
+    return true;
 }
 
 /* ---- a broker before, and the one after ---- */

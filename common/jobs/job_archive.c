@@ -10,6 +10,7 @@
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/links/link.h"
+#include "common/sandbox/state/sizes.h"
 
 #include <signal.h>
 #include <string.h>
@@ -164,6 +165,7 @@ json_t *job_unpack(struct job *job, struct err *e)
         read_folder(job, &want.folder, e) < 0 ||
         (is_there ? sandbox_find : sandbox_open)(root, tenant, conversation, &sb, e) < 0)
         return NULL;
+    sizes_count_others(&sb, tenant);
     int fd = open_archive(job, &sb, e);
     int rc = fd < 0 ? -1 : unpack(&sb, fd, &want, &u, e);
     if (is_there)

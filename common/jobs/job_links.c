@@ -11,6 +11,7 @@
 #include "common/sandbox/links/link.h"
 #include "common/sandbox/links/upload.h"
 #include "common/sandbox/state/quota.h"
+#include "common/sandbox/state/sizes.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -96,6 +97,7 @@ static void find_or_none(const struct job *job, const char *tenant, const char *
 
     if (sandbox_find(job->world->root, tenant, conversation, out, &why) < 0)
         *out = (struct sandbox){.root = job->world->root, .fd = -1};
+    sizes_count_others(out, tenant);
 }
 
 /* Checks the room before the body is sent. The disk must have room for the largest body when the

@@ -14,6 +14,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/files/owner.c common/sandbox/files/owner.h \
 	common/sandbox/state/quota.c common/sandbox/state/quota.h \
 	common/sandbox/state/expiry_clock.c common/sandbox/state/expiry_clock.h \
+	common/sandbox/state/sizes.c common/sandbox/state/sizes.h \
 	common/sandbox/state/retention.c common/sandbox/state/retention.h \
 	common/sandbox/state/trim.c common/sandbox/state/trim.h \
 	common/sandbox/state/user_quota.c common/sandbox/state/user_quota.h \

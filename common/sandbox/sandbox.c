@@ -13,6 +13,7 @@
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/quota.h"
+#include "common/sandbox/state/sizes.h"
 #include "common/sandbox/state/state.h"
 #include "common/sandbox/state/user_quota.h"
 
@@ -28,10 +29,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define SECRET_MIN   32
-#define ROOT_MODE    0710 /* the web server's group passes through and cannot list */
-#define WARM_MODE    0711 /* within the root */
-#define SANDBOX_MODE 0755
+#define SECRET_MIN 32
+#define ROOT_MODE  0710 /* the web server's group passes through and cannot list */
+#define WARM_MODE  0711 /* within the root */
 /* A directory is locked alone for a moment (sandbox_retire, take_over); a program can lock it for
  * ever. */
 #define HOLD_TRIES 50
@@ -256,18 +256,6 @@ int sandbox_name(const struct sandbox_root *root, const char *tenant, const char
     return 0;
 }
 
-/* Opens the directory. No program can write to SANDBOX_ROOT, so its entries may be named by path;
- * a program owns its directory, and may have set a mode that only root can open. */
-static int open_sandbox(int root_fd, const char *name)
-{
-    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    int fd = openat(root_fd, name, flags);
-
-    if (fd < 0 && errno == EACCES && fchmodat(root_fd, name, SANDBOX_MODE, 0) == 0)
-        fd = openat(root_fd, name, flags);
-    return fd;
-}
-
 /* LOCK_SH marks the directory as in use for the server's other processes. Without locks in the file
  * system the broker's own records have to do. */
 static bool lock_dir(int fd, int how)
@@ -321,7 +309,7 @@ static int sandbox_missing(const struct sandbox *sb, struct err *e)
  * missing. */
 static int sandbox_enter(struct sandbox *sb, struct sandbox *out, struct err *e)
 {
-    AUTO_FD int fd = open_sandbox(sb->root->fd, sb->name);
+    AUTO_FD int fd = owner_open_dir(sb->root->fd, sb->name);
     struct stat st, now;
 
     if (fd < 0 && errno == ENOENT)
@@ -361,6 +349,7 @@ int sandbox_open(const struct sandbox_root *root, const char *tenant, const char
 
     if (sandbox_name(root, tenant, conversation, sb.name, e) < 0)
         return -1;
+    sizes_count_others(&sb, tenant);
     for (int i = 0; i < OPEN_TRIES; i++) {
         if (sandbox_enter(&sb, out, e) == 0)
             return 0;
@@ -398,7 +387,7 @@ void sandbox_close(struct sandbox *sb)
 
 bool sandbox_is_held(const struct sandbox_root *root, const char *name)
 {
-    AUTO_FD int fd = open_sandbox(root->fd, name);
+    AUTO_FD int fd = owner_open_dir(root->fd, name);
 
     return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
@@ -406,7 +395,7 @@ bool sandbox_is_held(const struct sandbox_root *root, const char *name)
 int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
                    struct err *e)
 {
-    AUTO_FD int fd = open_sandbox(root->fd, name);
+    AUTO_FD int fd = owner_open_dir(root->fd, name);
     struct stat st;
 
     if (fd < 0 && errno == ENOENT)

@@ -6,6 +6,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
+#include "common/base/tenants.h"
 #include "common/sandbox/links/file_link.h"
 #include "common/sandbox/links/link.h"
 
@@ -73,15 +74,18 @@ struct sandbox_root {
     struct file_key file_key;
     int64_t url_ttl_s; /* how long a file's URL is valid; 0 (the default): as long as the file is
                           there, and unsigned */
-    struct sandbox_bounds bounds; /* default: none */
+    struct sandbox_bounds bounds;  /* default: none */
+    const struct tenants *tenants; /* limits of each (bytes); borrowed, NULL: none */
 };
 
 struct sandbox {
     const struct sandbox_root *root; /* borrowed */
     char name[SANDBOX_NAME_LEN + 1];
     struct sandbox_owner owner;
-    int fd;    /* not O_PATH: the directory can be read */
-    bool made; /* this opening made it */
+    int fd;                /* not O_PATH: the directory can be read */
+    bool made;             /* this opening made it */
+    uint64_t tenant_bytes; /* limit of all its tenant's conversations; 0: none, */
+    uint64_t others_bytes; /* and what the others of them take (state/sizes.h) */
 };
 
 #define SANDBOX_INIT ((struct sandbox){.fd = -1})

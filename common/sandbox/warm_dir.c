@@ -10,6 +10,7 @@
 #include "common/sandbox/files/owner.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/files/tree.h"
+#include "common/sandbox/state/sizes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,6 +89,7 @@ int warm_dir_adopt(const struct sandbox_root *root, const char *name, const char
     if (sandbox_find_named(root, sandbox_dir, out, e) < 0)
         return -1;
     out->made = true;
+    sizes_count_others(out, tenant);
     return 0;
 }
 

@@ -25,6 +25,7 @@ struct ticket {
 struct tenant {
     struct tenant *next;
     size_t running, waiting, background;
+    size_t most; /* of running; 0: no other limit */
     struct ticket *first;
     char name[];
 };
@@ -168,10 +169,17 @@ static bool is_for_others(const struct admission *a, const struct tenant *t)
            other_asked(a, t->name, a->recent[0].asked_ms - ADMISSION_KNOWN_MS);
 }
 
+static size_t running_elsewhere(const struct admission *a, const char *tenant)
+{
+    return a->limits.elsewhere ? a->limits.elsewhere(a->limits.ctx, tenant) : 0;
+}
+
 static bool tenant_has_room(const struct admission *a, const struct tenant *t)
 {
     size_t limit = a->limits.tenant;
 
+    if (t->most > 0 && t->running + running_elsewhere(a, t->name) >= t->most)
+        return false;
     if (limit >= a->limits.server)
         return true;
     return (limit == 0 || t->running < limit) &&
@@ -247,6 +255,7 @@ enum admission_answer admission_ask(struct admission *a, const struct admission_
     *out_position = 0;
     *out_retry_ms = 0;
     note_recent_tenant(a, want->tenant, want->now_ms);
+    t->most = want->most;
     if (fits(a, t, want->sandbox_dir)) {
         place_take(a, t, want->sandbox_dir);
         answer = ADMISSION_GO;
@@ -365,6 +374,13 @@ size_t admission_running(const struct admission *a)
 size_t admission_waiting(const struct admission *a)
 {
     return a->waiting;
+}
+
+size_t admission_running_of(const struct admission *a, const char *tenant)
+{
+    const struct tenant *t = find_tenant(a, tenant);
+
+    return (t ? t->running : 0) + running_elsewhere(a, tenant);
 }
 
 size_t admission_background(const struct admission *a, const char *tenant)

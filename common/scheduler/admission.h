@@ -15,12 +15,16 @@ struct admission_limits {
                             or more: all */
     size_t conversation; /* of one conversation; 0: no other limit */
     size_t queue;        /* waiting, of one tenant its share */
+    /* The tenant's programs that take no place, but count in admission_want.most; NULL: none. */
+    size_t (*elsewhere)(const void *ctx, const char *tenant);
+    const void *ctx;
 };
 
 struct admission_want {
     const char *tenant;
     const char *sandbox_dir; /* the sandbox's name */
     bool background;
+    size_t most; /* running at once, of this tenant; 0: no other limit */
     int64_t now_ms;
     void *ticket; /* of the queued run; not NULL */
 };
@@ -44,7 +48,8 @@ void admission_free(struct admission *a);
 enum admission_answer admission_ask(struct admission *a, const struct admission_want *want,
                                     size_t *out_position, int64_t *out_retry_ms);
 
-/* A run is over. Then call admission_next until NULL: each ticket returned has a place now. */
+/* A run is over. Then, and when a program elsewhere is over, call admission_next until NULL: each
+ * ticket returned has a place now. */
 void admission_release(struct admission *a, const char *tenant, const char *sandbox_dir,
                        bool background, int64_t now_ms);
 void *admission_next(struct admission *a);
@@ -62,6 +67,8 @@ bool admission_contended(const struct admission *a, const char *tenant, int64_t 
 
 size_t admission_running(const struct admission *a);
 size_t admission_waiting(const struct admission *a);
+/* The tenant's, those elsewhere included. */
+size_t admission_running_of(const struct admission *a, const char *tenant);
 /* Of the tenant's runs in the background: how many run or wait. */
 size_t admission_background(const struct admission *a, const char *tenant);
 /* When a run that is refused now should be tried again. */

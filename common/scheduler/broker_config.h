@@ -1,6 +1,7 @@
 /* The settings of the broker and its children: limits, paths, the engine's address. */
 #pragma once
 
+#include "common/base/tenants.h"
 #include "common/engine/engine.h"
 #include "common/index/index.h"
 #include "common/protocol/limits.h"
@@ -26,8 +27,9 @@ struct broker_config {
     struct engine_address engine;
     struct engine_limits container;
     struct broker_limits limits;
-    struct sandbox_bounds bounds; /* of what conversations keep */
-    struct pool_settings pool;    /* warm containers */
+    struct sandbox_bounds bounds;  /* of what conversations keep */
+    struct pool_settings pool;     /* warm containers */
+    const struct tenants *tenants; /* limits of each; NULL: none */
     const struct index_settings *index;
     const char *index_ca;    /* file with further certificates that it is trusted by; "" none */
     const char *network_dns; /* of containers on NETWORK_PUBLIC; see engine_spec.dns */

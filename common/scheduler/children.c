@@ -133,6 +133,16 @@ size_t children_count_background_calls(const struct children *list, const char *
     return n;
 }
 
+size_t children_count_calls(const struct children *list, const char *tenant)
+{
+    size_t n = 0;
+
+    for (const struct row *row = list->first; row; row = row->next)
+        if (row->child.state != CHILD_ENDED && is_of(&row->child, tenant))
+            n += json_array_size(row->child.calls) + row->child.n_handed;
+    return n;
+}
+
 struct child *children_next(const struct children *list, const struct child *after)
 {
     struct row *row = after ? ((const struct row *)after)->next : list->first;

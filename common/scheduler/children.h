@@ -50,6 +50,7 @@ struct child {
     bool session;    /* a persistent sandbox that keeps variables */
     json_t *calls;   /* its runs that have not ended: [{"runId", "language", "createdAt",
                         "background"}]; NULL: none; owned */
+    size_t n_handed; /* calls that it has been handed to run something, and has not told of yet */
     enum engine_tier tier;
     uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;
@@ -80,6 +81,8 @@ size_t children_count(const struct children *list, bool (*is)(const struct child
                       const void *ctx);
 /* How many runs of the tenant's persistent sandboxes go on in the background. */
 size_t children_count_background_calls(const struct children *list, const char *tenant);
+/* How many programs of the tenant's persistent sandboxes run, or were just handed over. */
+size_t children_count_calls(const struct children *list, const char *tenant);
 /* The row behind after; after NULL: the first. NULL at the end. */
 struct child *children_next(const struct children *list, const struct child *after);
 

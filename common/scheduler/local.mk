@@ -9,7 +9,8 @@ libscheduler_a_SOURCES = \
 	common/scheduler/pool_plan.c \
 	common/scheduler/pool_settings.c common/scheduler/pool_settings.h \
 	common/scheduler/run_queue.c common/scheduler/run_queue.h \
-	common/scheduler/runners.c common/scheduler/runners.h
+	common/scheduler/runners.c common/scheduler/runners.h \
+	common/scheduler/tenant_books.c common/scheduler/tenant_books.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \
@@ -19,7 +20,8 @@ check_PROGRAMS += \
 	tests/unit/scheduler/test_pool \
 	tests/unit/scheduler/test_pool_settings \
 	tests/unit/scheduler/test_pool_sim \
-	tests/unit/scheduler/test_run_queue
+	tests/unit/scheduler/test_run_queue \
+	tests/unit/scheduler/test_tenant_books
 endif
 
 EXTRA_DIST += tests/unit/scheduler/pool_world.h

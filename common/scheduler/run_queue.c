@@ -17,12 +17,20 @@ struct run_queue {
     struct run_tally tally;
 };
 
+/* What runs in the tenant's persistent sandboxes takes no place. */
+static size_t programs_elsewhere(const void *children, const char *tenant)
+{
+    return children_count_calls(children, tenant);
+}
+
 struct run_queue *run_queue_new(const struct run_queue_settings *settings)
 {
     struct run_queue *q = mem_alloc(sizeof *q);
 
     q->settings = *settings;
-    q->admission = admission_new(&settings->limits);
+    q->settings.limits.elsewhere = programs_elsewhere;
+    q->settings.limits.ctx = settings->children;
+    q->admission = admission_new(&q->settings.limits);
     return q;
 }
 
@@ -41,6 +49,11 @@ size_t run_queue_length(const struct run_queue *q)
 size_t run_queue_running(const struct run_queue *q)
 {
     return admission_running(q->admission);
+}
+
+int64_t run_queue_retry_ms(const struct run_queue *q)
+{
+    return admission_retry_ms(q->admission);
 }
 
 struct run_tally run_queue_tally(const struct run_queue *q)
@@ -110,12 +123,17 @@ static void run_unlink(struct run_queue *q, struct queued_run *run)
     run_set_stage(q, run, RUN_OUTSIDE);
 }
 
+void run_queue_place(struct run_queue *q)
+{
+    for (struct queued_run *next; (next = admission_next(q->admission));)
+        run_place(q, next);
+}
+
 static void place_release(struct run_queue *q, const char *tenant, const char *sandbox_dir,
                           bool background, int64_t now_ms)
 {
     admission_release(q->admission, tenant, sandbox_dir, background, now_ms);
-    for (struct queued_run *next; (next = admission_next(q->admission));)
-        run_place(q, next);
+    run_queue_place(q);
 }
 
 void run_queue_drop(struct run_queue *q, struct queued_run *run, int64_t now_ms)
@@ -136,11 +154,26 @@ bool run_queue_leave(struct run_queue *q, struct queued_run *run, int64_t now_ms
 
 /* ---- arrival ---- */
 
+int run_queue_check_most(const struct run_queue *q, const char *tenant, size_t most, struct err *e)
+{
+    size_t n = most > 0 ? admission_running_of(q->admission, tenant) : 0;
+
+    if (most == 0 || n < most)
+        return 0;
+    return err_set(
+        e, ERR_BUSY,
+        "concurrent_runs: %zu programs of yours are running; the limit is %zu, until one "
+        "has ended: wait for it, or cancel it",
+        n, most);
+}
+
 static void refuse_as_busy(const struct run_queue *q, struct queued_run *run, size_t position,
                            int64_t retry_ms, struct run_action *out)
 {
     *out = (struct run_action){
         .what = RUN_REFUSE, .run = run, .position = position, .retry_ms = retry_ms};
+    if (run_queue_check_most(q, run->tenant, run->most, &out->why) < 0)
+        return;
     err_set(&out->why, ERR_BUSY,
             "%zu programs are running and %zu wait: there is no room for more; try again in %g s",
             run_queue_running(q), run_queue_length(q), (double)retry_ms / 1000.0);
@@ -170,6 +203,7 @@ bool run_queue_add(struct run_queue *q, struct queued_run *run, int64_t now_ms,
     const struct admission_want want = {.tenant = run->tenant,
                                         .sandbox_dir = run->sandbox_dir,
                                         .background = run->background,
+                                        .most = run->most,
                                         .now_ms = now_ms,
                                         .ticket = run};
     struct queued_run **at = &q->first;

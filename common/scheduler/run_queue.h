@@ -29,6 +29,7 @@ struct queued_run {
     const json_t *imports; /* as pool_want's */
     bool background, network, single_use;
     bool detach;      /* wanted even when its caller has left */
+    size_t most;      /* as admission_want's */
     uint64_t wait_ms; /* at most for a place and a start; 0: no bound, or background's default */
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     /* The queue's. */
@@ -92,6 +93,8 @@ bool run_queue_add(struct run_queue *q, struct queued_run *run, int64_t now_ms,
 /* Whether the tenant may begin one more run in the background, here or in a persistent sandbox, by
  * SANDBOX_BACKGROUND_MAX. ERR_DENIED: none; ERR_BUSY: not now. */
 int run_queue_check_background(const struct run_queue *q, const char *tenant, struct err *e);
+/* ERR_BUSY when as many programs of the tenant run as may at once (0: no limit). */
+int run_queue_check_most(const struct run_queue *q, const char *tenant, size_t most, struct err *e);
 
 /*
  * The next thing to do; false when there is none now. Call it until false after every turn of the
@@ -122,6 +125,10 @@ void run_queue_release(struct run_queue *q, struct child *child, int64_t now_ms)
  */
 struct queued_run *run_queue_child_lost(struct run_queue *q, struct child *child, bool body_unread,
                                         int64_t now_ms);
+/* A program in a persistent sandbox is over: gives places to runs that wait for its end. */
+void run_queue_place(struct run_queue *q);
+/* When a call that is refused for lack of room should be tried again. */
+int64_t run_queue_retry_ms(const struct run_queue *q);
 /* The child's run began under another broker: it takes a place without asking. */
 void run_queue_adopt(struct run_queue *q, struct child *child);
 

@@ -106,6 +106,7 @@ static bool may_pass(uint64_t bound, uint64_t reserve, uint64_t used, uint64_t f
 static bool needs_count(struct disk_watch *w)
 {
     const struct sandbox_bounds *b = &w->sandbox->root->bounds;
+    const uint64_t bytes = quota_bytes(w->sandbox);
     const struct usage free = disk_free_on(w->sandbox->fd), *used = &w->then.usage;
 
     if (free.bytes > w->free.bytes)
@@ -113,7 +114,7 @@ static bool needs_count(struct disk_watch *w)
     if (free.files > w->free.files)
         w->free.files = free.files;
     return w->count ||
-           may_pass(b->bytes, b->reserve, used->bytes, w->free.bytes, free.bytes, STEP_BYTES) ||
+           may_pass(bytes, b->reserve, used->bytes, w->free.bytes, free.bytes, STEP_BYTES) ||
            may_pass(b->files, b->reserve_files, used->files, w->free.files, free.files, STEP_FILES);
 }
 

@@ -9,6 +9,7 @@
 #include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/state/sizes.h"
 
 #include <string.h>
 
@@ -50,11 +51,21 @@ json_t *psandbox_runs_new(const struct psandbox *s, const struct psandbox_call *
     return runs;
 }
 
-/* So that lists of runs have them. */
-static void tell_runs(const struct psandbox *s, const struct psandbox_call *but)
+/* So that lists of runs have them, and the tenant's limits hold. */
+static void tell_runs(struct psandbox *s, const struct psandbox_call *but)
 {
     channel_send(&s->base.channel,
-                 json_pack("{s:s, s:o}", "is", "runs", "runs", psandbox_runs_new(s, but)));
+                 json_pack("{s:s, s:o, s:i, s:I}", "is", "runs", "runs", psandbox_runs_new(s, but),
+                           "dealt", (int)s->n_dealt, "ranMs", (json_int_t)s->ran_ms));
+    s->n_dealt = 0;
+    s->ran_ms = 0;
+}
+
+/* A call to run something has begun, or never will. */
+static void tell_dealt(struct psandbox *s)
+{
+    s->n_dealt++;
+    tell_runs(s, NULL);
 }
 
 static void call_free(struct psandbox_call *call)
@@ -68,6 +79,7 @@ static void call_free(struct psandbox_call *call)
 
 static void call_remove(struct psandbox *s, struct psandbox_call *call)
 {
+    const bool never_began = has_commands(call->kind) && !call->run.output;
     size_t at = 0;
 
     while (s->calls[at] != call)
@@ -79,6 +91,8 @@ static void call_remove(struct psandbox *s, struct psandbox_call *call)
     if (has_commands(call->kind))
         s->used_ms = clock_mono_ms();
     call_free(call);
+    if (never_began)
+        tell_dealt(s);
 }
 
 /* ---- answers ---- */
@@ -88,6 +102,7 @@ void psandbox_answer(struct psandbox *s, struct psandbox_call *call, json_t *tak
     json_auto_t *reply = take_reply;
 
     if (call->run.output) {
+        s->ran_ms += call->run.began_ms > 0 ? clock_mono_ms() - call->run.began_ms : 0;
         tell_runs(s, call);
         awaited_run_end(&call->run, json_incref(reply)); /* which takes it */
         awaited_run_record_end(&call->run);              /* it is listed as over from now on */
@@ -231,12 +246,15 @@ void psandbox_take_call(void *owner, const json_t *message, int take_connection)
     else if (full || !(r = waiters_add(&s->base.waiters, take_connection, WAITER_CALLER)))
         err_set(&e, ERR_BUSY,
                 "sandboxId: too many calls for this sandbox at once; try again when one has ended");
-    if (!r)
+    if (!r) {
         waiter_refuse(take_connection, &e);
-    else if (log)
+        if (kind < ARRAY_LEN(ops) && has_commands(kind))
+            tell_dealt(s);
+    } else if (log) {
         answer_log(s, r);
-    else
+    } else {
         call_add(s, head, kind, r);
+    }
 }
 
 /* Of a call that was cancelled before it ran. */
@@ -316,7 +334,7 @@ static void run_begin(struct psandbox *s, struct psandbox_call *call)
     wire_run_options_decode(call->run.head, &call->run.options);
     awaited_run_begin(&call->run, &s->base, &plan);
     awaited_run_add_caller(&call->run, call->waiter, clock_mono_ms() - call->came_ms);
-    tell_runs(s, NULL);
+    tell_dealt(s);
 }
 
 int psandbox_read_body(struct psandbox *s, struct psandbox_call *call, struct err *e)
@@ -330,6 +348,7 @@ int psandbox_read_body(struct psandbox *s, struct psandbox_call *call, struct er
     call->run.request.timeout_ms = (uint64_t)timeout;
     if (request_check(s->base.start, &call->run.request, e) < 0)
         return -1;
+    sizes_count_others(&s->sandbox, s->tenant);
     if (!s->language)
         add_home(&call->run.request);
     run_begin(s, call);

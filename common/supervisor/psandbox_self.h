@@ -61,7 +61,9 @@ struct psandbox {
     bool keeps_variables;              /* for cells */
     struct psandbox_call *calls[PSANDBOX_CALLS_MAX];
     size_t n_calls;
-    uint32_t n_runs; /* ids given to what calls run */
+    unsigned n_dealt; /* calls that began or were refused since the main process was told, */
+    int64_t ran_ms;   /* and how long programs ran that have ended since */
+    uint32_t n_runs;  /* ids given to what calls run */
     struct psandbox_session session;
     struct sandbox sandbox;
     json_t *record; /* psandbox_record.h; NULL: the container has not started */

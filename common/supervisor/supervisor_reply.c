@@ -55,8 +55,12 @@ void supervisor_add_poll(void *owner, const json_t *message, int take_connection
 
 void supervisor_tell_end(const struct supervisor *s)
 {
+    const struct engine_outcome *o = &s->run.awaited.outcome;
+    const int64_t ran_us = o->started_us > 0 ? o->ended_us - o->started_us : 0;
+
     channel_send(&s->base.channel,
-                 json_pack("{s:s, s:b}", "is", "ended", "reusable", s->run.reusable));
+                 json_pack("{s:s, s:b, s:I}", "is", "ended", "reusable", s->run.reusable, "ranMs",
+                           (json_int_t)(ran_us + 999) / 1000));
 }
 
 void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct err *e)

@@ -116,6 +116,37 @@ int toolset_find(const char *list)
     return sets;
 }
 
+bool toolset_limit_ok(const char *list)
+{
+    for (list += strspn(list, SEPARATORS); *list; list += strspn(list, SEPARATORS)) {
+        size_t len = strcspn(list, SEPARATORS);
+
+        if (set_named(list, len) < 0)
+            return false;
+        list += len;
+    }
+    return true;
+}
+
+int toolset_limit(int set, const char *list)
+{
+    int most = TOOLSET_CORE;
+
+    if (!list[strspn(list, SEPARATORS)])
+        return set;
+    for (list += strspn(list, SEPARATORS); *list; list += strspn(list, SEPARATORS)) {
+        size_t len = strcspn(list, SEPARATORS);
+        int named = set_named(list, len);
+
+        if (named == set)
+            return set;
+        if (named >= 0 && named <= TOOLSET_ALL)
+            most |= named;
+        list += len;
+    }
+    return set <= TOOLSET_ALL ? set & most : -1;
+}
+
 static const char *name_of_set(int set)
 {
     for (size_t i = 0; i < ARRAY_LEN(names); i++)

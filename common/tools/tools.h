@@ -36,6 +36,12 @@ enum {
 /* The set of a name, or of several of our toolsets separated by commas; -1: there is none. */
 int toolset_find(const char *list);
 
+/* Is it a list of such names, as a limit of what a tenant may use? */
+bool toolset_limit_ok(const char *list);
+/* What a limit ("": none) leaves of a set: ours without the toolsets that it does not name, core
+ * always; another server's if it names it, else -1. */
+int toolset_limit(int set, const char *list);
+
 /* Another server's; NULL: it is ours, whose parts fcgi/registry.c names. */
 const struct toolset *toolset_theirs(int set);
 

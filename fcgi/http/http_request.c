@@ -266,7 +266,7 @@ static int check_token(const struct app *app, struct http_request *r, struct htt
                        "Invalid token");
 }
 
-int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a)
+static int check_tenant(const struct app *app, struct http_request *r, struct http_answer *a)
 {
     if (app->settings->auth == SETTINGS_AUTH_TOKEN)
         return check_token(app, r, a);
@@ -275,6 +275,16 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
     if (r->tenant)
         return 0;
     return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant (SANDCGI_TENANT)");
+}
+
+int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a)
+{
+    if (check_tenant(app, r, a) < 0)
+        return -1;
+    enum network_tier most = tenants_find(&app->settings->tenants, r->tenant)->network;
+    if (!r->network || network_named(r->network) > most)
+        r->network = network_name(most);
+    return 0;
 }
 
 int http_refuse_room(const struct http_request *r, struct http_answer *a)
@@ -304,10 +314,12 @@ int http_guard_room(const struct app *app, struct http_request *r, struct http_a
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
                                           struct http_answer *a)
 {
-    const struct mcp_server *server = app_server(app, r->tools);
+    const struct mcp_server *server = app_server_for(app, r->tools, r->tenant);
 
-    if (!server)
+    if (!app_server(app, r->tools))
         http_refuse(a, 404, "", "No such set of tools (SANDCGI_TOOLS)");
+    else if (!server)
+        http_refuse(a, 403, "", "These tools are not among your tenant's toolsets");
     return server;
 }
 

@@ -58,6 +58,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .limits = s->limits,
         .bounds = s->bounds,
         .pool = s->pool,
+        .tenants = &s->tenants,
         .index = &s->index,
         .index_ca = s->index_ca,
         .network_dns = s->network_dns,

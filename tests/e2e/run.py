@@ -57,6 +57,7 @@ MODULES = (
     "podman",
     "soak",
     "toolsets",
+    "tenants",
     "profiles",
     "sandboxes",
     "archives",

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define GIVE_DEPTH_MAX 800 /* folders open at once */
@@ -120,4 +121,14 @@ int owner_give_tree(int fd, struct sandbox_owner owner, struct err *e)
     if (fchown(fd, owner.uid, owner.gid) < 0)
         return err_errno(e, "the sandbox's directory cannot be given to its user");
     return 0;
+}
+
+int owner_open_dir(int root_fd, const char *name)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(root_fd, name, flags);
+
+    if (fd < 0 && errno == EACCES && fchmodat(root_fd, name, SANDBOX_MODE, 0) == 0)
+        fd = openat(root_fd, name, flags);
+    return fd;
 }

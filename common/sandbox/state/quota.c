@@ -163,10 +163,41 @@ static int check_bytes(const struct sandbox_bounds *b, const struct usage *now, 
                    mib(now->bytes), mib(more), mib(b->bytes));
 }
 
-/* What could not be counted is too much: a program made it so. */
-static int check_depth(const struct sandbox_bounds *b, const struct usage *now, struct err *e)
+uint64_t quota_bytes(const struct sandbox *sb)
 {
-    if (!now->partial || (b->bytes == 0 && b->files == 0))
+    uint64_t bound = sb->root->bounds.bytes, limit = sb->tenant_bytes;
+    uint64_t rest = limit > sb->others_bytes ? limit - sb->others_bytes : 1; /* 0 is no bound */
+
+    return limit > 0 && (bound == 0 || rest < bound) ? rest : bound;
+}
+
+static bool is_bounded(const struct sandbox *sb)
+{
+    return quota_bytes(sb) > 0 || sb->root->bounds.files > 0;
+}
+
+static int check_tenant(const struct sandbox *sb, const struct usage *now, uint64_t more,
+                        struct err *e)
+{
+    const uint64_t limit = sb->tenant_bytes, total = sb->others_bytes + now->bytes;
+
+    if (limit == 0 || (total <= limit && more <= limit - total))
+        return 0;
+    if (total > limit)
+        return err_set(e, ERR_LIMIT,
+                       "the files of all your conversations take %s%.1f MiB, of this one %.1f MiB; "
+                       "the limit is %.1f MiB (bytes)",
+                       now->partial ? "at least " : "", mib(total), mib(now->bytes), mib(limit));
+    return err_set(e, ERR_LIMIT,
+                   "the files of all your conversations take %.1f MiB; %.1f MiB more would pass "
+                   "the limit of %.1f MiB (bytes)",
+                   mib(total), mib(more), mib(limit));
+}
+
+/* What could not be counted is too much: a program made it so. */
+static int check_depth(const struct sandbox *sb, const struct usage *now, struct err *e)
+{
+    if (!now->partial || !is_bounded(sb))
         return 0;
     return err_set(e, ERR_LIMIT,
                    "the conversation's files cannot be counted (SANDBOX_QUOTA): folders are more "
@@ -174,13 +205,13 @@ static int check_depth(const struct sandbox_bounds *b, const struct usage *now, 
                    USAGE_DEPTH_MAX);
 }
 
-static int check(const struct sandbox_root *root, const struct usage *now, uint64_t bytes,
-                 uint64_t files, struct err *e)
+static int check(const struct sandbox *sb, const struct usage *now, uint64_t bytes, uint64_t files,
+                 struct err *e)
 {
-    const struct sandbox_bounds *b = &root->bounds;
+    const struct sandbox_bounds *b = &sb->root->bounds;
 
     if (check_files(b, now, files, e) == 0 && check_bytes(b, now, bytes, e) == 0 &&
-        check_depth(b, now, e) == 0)
+        check_tenant(sb, now, bytes, e) == 0 && check_depth(sb, now, e) == 0)
         return 0;
     return err_set(e, ERR_LIMIT, "%s: " ADVICE, e->text);
 }
@@ -188,7 +219,7 @@ static int check(const struct sandbox_root *root, const struct usage *now, uint6
 int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_t more_bytes,
                       struct err *e)
 {
-    if (check(sb->root, now, more_bytes, more_bytes > 0, e) < 0)
+    if (check(sb, now, more_bytes, more_bytes > 0, e) < 0)
         return -1;
     return quota_check_disk(sb->root->fd, &sb->root->bounds, more_bytes, e);
 }
@@ -225,12 +256,12 @@ bool quota_over(const struct sandbox *sb, const struct disk_mark *then, const st
     const struct sandbox_bounds *b = &sb->root->bounds;
     const struct usage free = disk_free_on(sb->root->fd);
 
-    most->bytes = most_of(b->bytes, b->reserve, then->used.bytes, now->bytes, then->free.bytes,
-                          free.bytes);
+    most->bytes = most_of(quota_bytes(sb), b->reserve, then->used.bytes, now->bytes,
+                          then->free.bytes, free.bytes);
     most->files = most_of(b->files, b->reserve_files, then->used.files, now->files,
                           then->free.files, free.files);
     if (check_files(b, now, 0, why) < 0 || check_bytes(b, now, 0, why) < 0 ||
-        check_depth(b, now, why) < 0)
+        check_tenant(sb, now, 0, why) < 0 || check_depth(sb, now, why) < 0)
         return true;
     if (now->bytes > most->bytes)
         err_set(why, ERR_LIMIT,
@@ -247,7 +278,8 @@ bool quota_over(const struct sandbox *sb, const struct disk_mark *then, const st
 int quota_measure(const struct sandbox *sb, struct usage *out, struct err *e)
 {
     const struct sandbox_bounds *b = &sb->root->bounds;
-    const struct usage enough = {.bytes = b->bytes ? b->bytes : UINT64_MAX,
+    const uint64_t bytes = quota_bytes(sb);
+    const struct usage enough = {.bytes = bytes ? bytes : UINT64_MAX,
                                  .files = b->files ? b->files : UINT64_MAX};
 
     return usage_measure(sb, &enough, out, e);
@@ -255,10 +287,8 @@ int quota_measure(const struct sandbox *sb, struct usage *out, struct err *e)
 
 static int measure(const struct sandbox *sb, struct usage *out, struct err *e)
 {
-    const struct sandbox_bounds *b = &sb->root->bounds;
-
     *out = (struct usage){0};
-    return sb->fd < 0 || (b->bytes == 0 && b->files == 0) ? 0 : quota_measure(sb, out, e);
+    return sb->fd < 0 || !is_bounded(sb) ? 0 : quota_measure(sb, out, e);
 }
 
 int quota_check(const struct sandbox *sb, uint64_t more_bytes, struct err *e)
@@ -274,7 +304,7 @@ int quota_check_arrived(const struct sandbox *sb, uint64_t bytes, struct err *e)
 {
     struct usage now;
 
-    if (measure(sb, &now, e) < 0 || check(sb->root, &now, bytes, bytes > 0, e) < 0)
+    if (measure(sb, &now, e) < 0 || check(sb, &now, bytes, bytes > 0, e) < 0)
         return -1;
     return quota_check_disk(sb->root->fd, &sb->root->bounds, 0, e);
 }
@@ -292,7 +322,7 @@ int quota_left(const struct sandbox *sb, struct usage *out, struct err *e)
 
     if (measure(sb, &now, e) < 0 || quota_check_usage(sb, &now, 0, e) < 0)
         return -1;
-    *out = (struct usage){.bytes = left_of(b->bytes, now.bytes),
+    *out = (struct usage){.bytes = left_of(quota_bytes(sb), now.bytes),
                           .files = left_of(b->files, now.files)};
     if (disk.bytes < out->bytes)
         out->bytes = disk.bytes;

@@ -30,8 +30,8 @@ int usage_measure(const struct sandbox *sb, const struct usage *enough, struct u
 /*
  * May more_bytes be added to the sandbox (0: is it within its bounds)? Counts the sandbox up to its
  * bounds. ERR_LIMIT with a sentence for the client otherwise: it names the setting (SANDBOX_QUOTA,
- * SANDBOX_FILES, SANDBOX_DISK_RESERVE), the sizes and a remedy. Here and below a sandbox whose fd
- * is -1 does not exist yet.
+ * SANDBOX_FILES, SANDBOX_DISK_RESERVE) or the tenant's limit (bytes), the sizes and a remedy. Here
+ * and below a sandbox whose fd is -1 does not exist yet.
  */
 int quota_check(const struct sandbox *sb, uint64_t more_bytes, struct err *e);
 
@@ -55,6 +55,10 @@ struct usage disk_free_on(int fd);
 /* What may still be added; UINT64_MAX: no bound. The file system's reserve bounds bytes, too.
  * ERR_LIMIT as quota_check(sb, 0) when nothing is left. */
 int quota_left(const struct sandbox *sb, struct usage *out, struct err *e);
+
+/* The most that the sandbox may take: SANDBOX_QUOTA, or what its tenant's other conversations leave
+ * of the tenant's limit, if that is less; 0: no bound. */
+uint64_t quota_bytes(const struct sandbox *sb);
 
 /* The sandbox's usage as far as its bounds go: partial when it is above them. */
 int quota_measure(const struct sandbox *sb, struct usage *out, struct err *e);

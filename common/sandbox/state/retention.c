@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/sandbox/files/beneath.h"
 #include "common/sandbox/state/quota.h"
+#include "common/sandbox/state/sizes.h"
 #include "common/sandbox/state/state.h"
 
 #include <fcntl.h>
@@ -80,20 +81,6 @@ int64_t retention_expires_at(const struct sandbox_bounds *bounds, int64_t now)
 
 /* ---- gathering ---- */
 
-static uint64_t bytes_of(const struct sandbox_root *root, const char *name)
-{
-    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    struct err e = ERR_INIT;
-    struct usage u;
-
-    if (state_size(root, name, &u))
-        return u.bytes;
-    if (sandbox_find_named(root, name, &sb, &e) < 0 || usage_measure(&sb, NULL, &u, &e) < 0)
-        return 0;
-    state_note_size(root, name, &u);
-    return u.bytes;
-}
-
 static void add(const struct sandbox_root *root, struct retention *r, size_t *cap, const char *name)
 {
     int64_t last_used = state_last_used(root, name);
@@ -108,7 +95,7 @@ static void add(const struct sandbox_root *root, struct retention *r, size_t *ca
     *item = (struct retention_item){.last_used = last_used};
     memcpy(item->name, name, sizeof(item->name));
     if (root->bounds.total_bytes > 0) {
-        item->bytes = bytes_of(root, name);
+        item->bytes = sizes_of(root, name);
         item->in_use = sandbox_is_held(root, name);
     }
 }

@@ -262,7 +262,8 @@ static bool needs_count(const struct sandbox *sb, const struct disk_mark *then,
 
     return after->too_deep || free->files == UINT64_MAX ||
            then->free.files > free->files + FEW_FILES ||
-           !has_room(b->bytes, b->reserve, then->used.bytes, then->free.bytes, free->bytes) ||
+           !has_room(quota_bytes(sb), b->reserve, then->used.bytes, then->free.bytes,
+                     free->bytes) ||
            !has_room(b->files, b->reserve_files, then->used.files, then->free.files, free->files);
 }
 

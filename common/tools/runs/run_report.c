@@ -99,8 +99,12 @@ void run_report_busy(const struct err *e, const struct broker_busy *busy, struct
     json_object_set_new(out->structured, "retryAfterMs",
                         json_integer((json_int_t)busy->retry_after_ms));
     json_object_set_new(out->structured, "position", json_integer((json_int_t)busy->position));
-    mcp_result_say(out, "%s (%" PRIu64 " waiting; try again in %.1f s)", e->text, busy->position,
-                   (double)busy->retry_after_ms / 1000.0);
+    if (busy->position == 0)
+        mcp_result_say(out, "%s (try again in %.1f s)", e->text,
+                       (double)busy->retry_after_ms / 1000.0);
+    else
+        mcp_result_say(out, "%s (%" PRIu64 " waiting; try again in %.1f s)", e->text,
+                       busy->position, (double)busy->retry_after_ms / 1000.0);
 }
 
 /* ---- while the call waits ---- */

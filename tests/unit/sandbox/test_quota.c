@@ -1,6 +1,8 @@
 #include "config.h"
 
 #include "common/sandbox/state/quota.h"
+#include "common/sandbox/state/sizes.h"
+#include "common/sandbox/state/state.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 
 #define MIB (1024ull * 1024)
@@ -152,6 +154,64 @@ static void what_is_above_it_already_is_refused(void **state)
     assert_int_equal(quota_check(&f->sb, 0, &f->e), 0);
 }
 
+static void conversations_of_a_tenant_share_its_bytes(void **state)
+{
+    struct fixture *f = *state, second = {0};
+    struct tenants limits;
+    struct disk_mark then = {.free = {UINT64_MAX, UINT64_MAX, false}};
+    struct usage most, left, u;
+    struct err why = ERR_INIT;
+
+    tenants_init(&limits);
+    limits.others.bytes = 4 * MIB;
+    f->root.tenants = &limits;
+    write_bytes(f, "file", 3 * MIB);
+    assert_int_equal(state_note_use(&f->sb, "default", "talk", &f->e), 0);
+    assert_int_equal(sandbox_open(&f->root, "default", "other", &second.sb, &f->e), 0);
+    assert_in_range(second.sb.others_bytes, 3 * MIB, 3 * MIB + 64 * 1024);
+    assert_true(state_size(&f->root, f->sb.name, &u)); /* noted for the next time */
+    assert_int_equal(quota_check(&second.sb, MIB / 2, &f->e), 0);
+    assert_int_equal(quota_left(&second.sb, &left, &f->e), 0);
+    assert_in_range(left.bytes, MIB - 64 * 1024, MIB);
+    assert_int_equal(quota_check(&second.sb, 2 * MIB, &f->e), -1);
+    assert_int_equal(f->e.kind, ERR_LIMIT);
+    assert_contains(f->e.text, "the files of all your conversations take 3.0 MiB");
+    assert_contains(f->e.text, "limit of 4.0 MiB (bytes): delete");
+    write_bytes(&second, "file", 2 * MIB);
+    u = measure(&second);
+    assert_true(quota_over(&second.sb, &then, &u, &most, &why));
+    assert_in_range(most.bytes, MIB - 64 * 1024, MIB);
+    assert_int_equal(quota_check(&second.sb, 0, &f->e), -1);
+    assert_contains(f->e.text, "of this one 2.0 MiB");
+    /* Another tenant has its own, and what is deleted counts no more. */
+    sizes_count_others(&second.sb, "somebody else");
+    assert_int_equal(second.sb.others_bytes, 0);
+    assert_int_equal(unlinkat(f->sb.fd, "file", 0), 0);
+    state_forget_size(&f->root, f->sb.name);
+    sizes_count_others(&second.sb, "default");
+    assert_int_equal(second.sb.others_bytes, 0);
+    assert_int_equal(quota_check(&second.sb, 0, &f->e), 0);
+    sandbox_close(&second.sb);
+    tenants_clear(&limits);
+}
+
+static void with_nothing_left_by_others_an_empty_conversation_takes_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    f->sb.tenant_bytes = MIB;
+    f->sb.others_bytes = MIB;
+    assert_int_equal(quota_check(&f->sb, 0, &f->e), 0);
+    assert_int_equal(quota_bytes(&f->sb), 1);
+    assert_int_equal(quota_check(&f->sb, 1, &f->e), -1);
+    f->sb.others_bytes = 2 * MIB;
+    assert_int_equal(quota_check(&f->sb, 0, &f->e), -1);
+    assert_contains(f->e.text, "(bytes)");
+    f->root.bounds.bytes = MIB / 2;
+    f->sb.others_bytes = 0;
+    assert_int_equal(quota_bytes(&f->sb), MIB / 2);
+}
+
 static void the_number_of_files_is_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -192,6 +252,8 @@ int main(void)
         CASE(without_bounds_everything_fits),
         CASE(what_would_pass_the_quota_is_refused_with_the_sizes),
         CASE(what_is_above_it_already_is_refused),
+        CASE(conversations_of_a_tenant_share_its_bytes),
+        CASE(with_nothing_left_by_others_an_empty_conversation_takes_nothing),
         CASE(the_number_of_files_is_bounded),
         CASE(a_disk_that_is_nearly_full_takes_nothing),
     };

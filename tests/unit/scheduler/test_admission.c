@@ -107,6 +107,38 @@ static void a_full_conversation_holds_up_only_itself(void **state)
     admission_free(a);
 }
 
+/* Of the tenant of many: one, in a persistent sandbox. */
+static size_t one_elsewhere(const void *ctx, const char *tenant)
+{
+    return strcmp(tenant, "many") == 0 ? *(const size_t *)ctx : 0;
+}
+
+static void a_tenant_at_its_own_limit_holds_up_only_itself(void **state)
+{
+    size_t elsewhere = 1;
+    const struct admission_limits wide = {
+        .server = 8, .tenant = 8, .queue = 9, .elsewhere = one_elsewhere, .ctx = &elsewhere};
+    struct admission *a = admission_new(&wide);
+    char tickets[4];
+    size_t position;
+    int64_t retry;
+    struct admission_want w = want("many", "b", tickets);
+
+    (void)state;
+    w.most = 2;
+    assert_int_equal(admission_ask(a, &w, &position, &retry), ADMISSION_GO);
+    assert_int_equal(admission_running_of(a, "many"), 2);
+    w.ticket = tickets + 1;
+    assert_int_equal(admission_ask(a, &w, &position, &retry), ADMISSION_WAIT);
+    assert_int_equal(ask(a, "other", "c", tickets + 2, &position, &retry), ADMISSION_GO);
+    assert_null(admission_next(a));
+    elsewhere = 0;
+    assert_ptr_equal(admission_next(a), tickets + 1);
+    assert_int_equal(admission_running_of(a, "many"), 2);
+    assert_int_equal(admission_running_of(a, "other"), 1);
+    admission_free(a);
+}
+
 /* How many runs of one tenant that is alone begin; then one of another must begin, too. */
 static size_t begun_alone(const struct admission_limits *l)
 {
@@ -436,6 +468,7 @@ int main(void)
         cmocka_unit_test(places_then_a_line_then_busy),
         cmocka_unit_test(the_last_of_few_places_is_for_others_when_there_are_some),
         cmocka_unit_test(a_full_conversation_holds_up_only_itself),
+        cmocka_unit_test(a_tenant_at_its_own_limit_holds_up_only_itself),
         cmocka_unit_test(one_tenant_alone_leaves_places),
         cmocka_unit_test(one_tenant_alone_leaves_room_in_the_line),
         cmocka_unit_test(the_retry_time_follows_the_pace),

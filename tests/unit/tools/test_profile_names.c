@@ -123,9 +123,27 @@ static void other_names_of_sets_lead_nowhere(void **state)
         assert_int_equal(toolset_find(others[i]), -1);
 }
 
+static void a_limit_leaves_of_a_set_what_it_names(void **state)
+{
+    (void)state;
+    assert_true(toolset_limit_ok("files, container"));
+    assert_true(toolset_limit_ok("all"));
+    assert_false(toolset_limit_ok("files,nonsense"));
+    assert_int_equal(toolset_limit(TOOLSET_ALL, ""), TOOLSET_ALL);
+    assert_int_equal(toolset_limit(TOOLSET_RUNNER, ""), TOOLSET_RUNNER);
+    assert_int_equal(toolset_limit(TOOLSET_ALL, "all"), TOOLSET_ALL);
+    assert_int_equal(toolset_limit(TOOLSET_ALL, "files, admin"), TOOLSET_FILES | TOOLSET_ADMIN);
+    assert_int_equal(toolset_limit(TOOLSET_FILES | TOOLSET_TRANSFER, "files"), TOOLSET_FILES);
+    assert_int_equal(toolset_limit(TOOLSET_ALL, "core"), TOOLSET_CORE);
+    assert_int_equal(toolset_limit(TOOLSET_CONTAINER, "core,container"), TOOLSET_CONTAINER);
+    assert_int_equal(toolset_limit(TOOLSET_FILES, "container"), TOOLSET_CORE);
+    assert_int_equal(toolset_limit(TOOLSET_RUNNER, "all,container"), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_limit_leaves_of_a_set_what_it_names),
         cmocka_unit_test(paths_lead_below_their_roots_only),
         cmocka_unit_test(a_container_id_leads_back_to_its_sandbox),
         cmocka_unit_test(every_other_id_leads_nowhere),

@@ -30,6 +30,10 @@ libfront_a_SOURCES = \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/settings.c fcgi/settings.h \
 	fcgi/setup.c \
+	fcgi/tokens/token_command.c \
+	fcgi/tokens/token_edit.c fcgi/tokens/token_edit.h \
+	fcgi/tokens/token_rows.c fcgi/tokens/token_rows.h \
+	fcgi/tokens/token_table.c fcgi/tokens/token_table.h \
 	fcgi/stdio/desktop.c fcgi/stdio/desktop.h \
 	fcgi/stdio/stdio.c \
 	fcgi/stdio/stdio_calls.c fcgi/stdio/stdio_calls.h \

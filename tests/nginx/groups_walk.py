@@ -7,10 +7,9 @@ import shutil
 import subprocess
 import tempfile
 
-from front import NGINX_DIR, find_nginx, free_port
+from front import BINARY, NGINX_DIR, find_nginx, free_port
 
 TOP = NGINX_DIR.parent
-BINARY = pathlib.Path(os.environ.get("SANDCGI_TEST_BINARY") or TOP / "build/sandcgi")
 MACHINE = r"""
 set -euo pipefail
 cp -a /etc "$W/etc" && rm -rf "$W/etc/sandcgi" "$W/etc/nginx/sandcgi" && mount --bind "$W/etc" /etc

@@ -56,7 +56,8 @@ static int run_single(const char *config_path, bool http)
     settings.limits_check = LIMITS_TRUST; /* not at each start of a client */
     if (http)
         settings.pool.n = 0; /* the process ends before a warm container could be used */
-    if (private_broker_ensure(&settings, &e) == 0 && app_init(&app, &settings, http, NULL, &e) == 0) {
+    if (private_broker_ensure(&settings, &e) == 0 &&
+        app_init(&app, &settings, http, NULL, &e) == 0) {
         if (http) {
             /* Sessions outlive a CGI process. Without write access there are none. */
             AUTO_FD int sessions_fd = sessions_dir_open(&settings, &self, &none);

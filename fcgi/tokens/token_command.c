@@ -12,8 +12,10 @@
 #include "fcgi/tokens/token_table.h"
 
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -69,6 +71,19 @@ static void audit(const struct order *o, const char *act, const struct token *t)
              strcmp(act, "token-add") == 0 ? "token added" : "token revoked");
 }
 
+static bool run_command(const char *command)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 /* After everything is said: a token that was not shown would be lost. */
 static int tell_nginx(const struct order *o)
 {
@@ -77,7 +92,7 @@ static int tell_nginx(const struct order *o)
     fflush(stdout);
     if (o->no_reload || (o->by_server && !*command))
         return 0;
-    if (*command && system(command) == 0)
+    if (*command && run_command(command))
         return 0;
     fprintf(stderr,
             "sandcgi: %s has changed, but nginx could not be told (%s%s%s): the change counts from "

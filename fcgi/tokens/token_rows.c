@@ -92,22 +92,19 @@ static int digest_made(struct token *t, const char *secret, struct err *e)
 
 int token_make(struct token *out, char text[TOKEN_TEXT_MAX + 1], struct err *e)
 {
-    char hex[CRYPTO_HEX_LEN(CRYPTO_SHA256_LEN)], secret[SECRET_LEN + 2];
-    uint8_t bytes[CRYPTO_SHA256_LEN];
-    unsigned byte;
+    uint32_t random[CRYPTO_SHA256_LEN / sizeof(uint32_t)];
+    char secret[SECRET_LEN + 2];
 
-    crypto_random_hex(sizeof bytes, hex);
-    for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = sscanf(hex + 2 * i, "%2x", &byte) == 1 ? (uint8_t)byte : 0;
-    base64url(bytes, sizeof bytes, secret);
+    for (size_t i = 0; i < ARRAY_LEN(random); i++)
+        random[i] = crypto_random_u32();
+    base64url((const uint8_t *)random, sizeof random, secret);
     for (size_t i = 0; i < ID_LEN; i++)
         out->id[i] = ID_CHARS[crypto_random_u32() % strlen(ID_CHARS)];
     out->id[ID_LEN] = '\0';
     out->own = false;
     snprintf(text, TOKEN_TEXT_MAX + 1, TOKEN_PREFIX "%s_%s", out->id, secret);
     int rc = digest_made(out, secret, e);
-    explicit_bzero(hex, sizeof hex);
-    explicit_bzero(bytes, sizeof bytes);
+    explicit_bzero(random, sizeof random);
     explicit_bzero(secret, sizeof secret);
     return rc;
 }

@@ -123,8 +123,8 @@ static void check_tokens(const struct settings *s, struct findings *out)
     struct token_list list;
     struct err e = ERR_INIT;
 
-    if (!*s->tokens_file || access(s->tokens_file, F_OK) < 0)
-        return; /* none yet */
+    if (!*s->tokens_file || access(s->tokens_file, R_OK) < 0)
+        return; /* none yet, or for nginx alone */
     if (token_list_read(s->tokens_file, &list, &e) < 0) {
         err_wrap(&e, "SANDCGI_TOKENS_FILE");
         add_wrong(out, &e);

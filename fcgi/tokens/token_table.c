@@ -69,7 +69,10 @@ int token_list_read(const char *path, struct token_list *out, struct err *e)
 
     *out = (struct token_list){0};
     if (fdio_read_file(path, &text, e) < 0)
-        return -1;
+        return e && e->kind == ERR_NOT_FOUND
+                   ? err_set(e, ERR_NOT_FOUND, "%s does not exist; sandcgi token add makes it",
+                             path)
+                   : -1;
     char *rest = text.data;
     for (char *line; rc >= 0 && rest && (line = strsep(&rest, "\n"));) {
         number++;

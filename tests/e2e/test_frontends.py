@@ -324,8 +324,6 @@ def _():
     site = sites.own({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None, "TOOLS": "all"}, start=False)
     site.settings["SANDCGI_TOKENS_FILE"] = path = f"{site.folder}/tokens"
     site.write_config()
-    site.start_server()
-    wait_until(lambda: _listens(site.front), 10, "a worker listens")
 
     def token(*words):
         done = subprocess.run([site.binary, "token", *words, "--config", site.config], capture_output=True, text=True, check=False,
@@ -336,6 +334,9 @@ def _():
     def ask(bearer, body=PING):
         return fcgi.request(site.front, {"HTTP_AUTHORIZATION": f"Bearer {bearer}"}, body)
 
+    files = token("add", "--tenant", "alice", "--scope", "files")
+    site.start_server()
+    wait_until(lambda: _listens(site.front), 10, "a worker listens")
     statuses, ended = [], threading.Event()
 
     def call_on():
@@ -343,7 +344,6 @@ def _():
             statuses.append(ask(site.token)[0])
     caller = threading.Thread(target=call_on)
     caller.start()
-    files = token("add", "--tenant", "alice", "--scope", "files")
     run = token("add", "--tenant", "alice", "--scope", "run")
     wait_until(lambda: ask(run)[0] == 200, 2, "the new token counts")
 

@@ -26,7 +26,7 @@
 
 static const char usage[] =
     "usage: sandcgi token add [--tenant NAME] [--expires DATE|TIME] [--scope NAME,...]\n"
-    "       sandcgi token list [--json]\n"
+    "       sandcgi token list [--tenant NAME] [--json]\n"
     "       sandcgi token revoke ID | --tenant NAME\n"
     "\n"
     "add prints a new token, once: the file holds its hash. Calls that run are not ended by "
@@ -78,6 +78,7 @@ static bool run_command(const char *command)
 
     if (pid == 0) {
         sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+        dup2(STDERR_FILENO, STDOUT_FILENO); /* which has the token alone */
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
@@ -89,7 +90,6 @@ static int tell_nginx(const struct order *o)
 {
     const char *command = o->reload ? o->reload : o->has_settings ? o->settings.tokens_reload : "";
 
-    fflush(stdout);
     if (o->no_reload || (o->by_server && !*command))
         return 0;
     if (*command && run_command(command))
@@ -173,16 +173,17 @@ static int run_add(const struct order *o, struct err *e)
     if (make_token(o, &token, text, e) < 0 ||
         token_edit(o->path, &add, NULL, NULL, NULL, &changed, e) < 0)
         return -1;
-    if (!token.own)
-        puts(text);
+    bool shown = token.own || (puts(text) >= 0 && fflush(stdout) == 0);
     explicit_bzero(text, sizeof text);
-    fflush(stdout);
     if (!changed)
         return 0;
     audit(o, "token-add", &token);
     scopes_format(token.scopes, scopes);
     fprintf(stderr, "sandcgi: token %s of tenant %s is in %s (%s)\n", token.id, token.tenant,
             o->path, scopes);
+    if (!shown)
+        return err_set(e, ERR_IO, "the token could not be printed: sandcgi token revoke %s",
+                       token.id);
     return tell_nginx(o);
 }
 
@@ -280,6 +281,11 @@ static int run_list(const struct order *o, struct err *e)
 
     if (access(o->path, F_OK) == 0 && token_list_read(o->path, &list, e) < 0)
         return -1;
+    size_t all = list.n;
+    list.n = 0;
+    for (size_t i = 0; i < all; i++)
+        if (!o->tenant || strcmp(list.items[i].tenant, o->tenant) == 0)
+            list.items[list.n++] = list.items[i];
     if (o->as_json)
         print_json(&list);
     else

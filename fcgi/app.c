@@ -147,18 +147,19 @@ static struct app_view *view_new(const struct mcp_server *whole, unsigned scopes
     return view;
 }
 
+static const struct mcp_server *server_of_set(const struct app *app, int set, unsigned scopes)
+{
+    if (set < 0 || scopes >= SCOPE_ALL)
+        return set < 0 ? NULL : &app->servers[set];
+    struct app_view **view = &app->views[(unsigned)set * SCOPE_ALL + scopes];
+    if (!*view)
+        *view = view_new(&app->servers[set], scopes);
+    return &(*view)->server;
+}
+
 const struct mcp_server *app_server(const struct app *app, const char *tools, unsigned scopes)
 {
-    int i = tools ? toolset_find(tools) : app->settings->toolset;
-
-    if (i < 0)
-        return NULL;
-    if (scopes >= SCOPE_ALL)
-        return &app->servers[i];
-    struct app_view **view = &app->views[(unsigned)i * SCOPE_ALL + scopes];
-    if (!*view)
-        *view = view_new(&app->servers[i], scopes);
-    return &(*view)->server;
+    return server_of_set(app, tools ? toolset_find(tools) : app->settings->toolset, scopes);
 }
 
 static void views_clear(struct app *app)

@@ -51,7 +51,7 @@ def _():
     check('"error"' not in done.stdout, done.stdout[-500:])
 
 
-@test("sandcgi token, as start.sh and README name it, makes a token that nginx knows at once, and takes it away", timeout=60)
+@test("sandcgi token, as start.sh and README name it, makes a token that nginx knows at once, and takes it away", timeout=120)
 def _():
     house = clone.started()
     done = house.shell("""set -e

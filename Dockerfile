@@ -26,8 +26,8 @@ RUN apt-get update -qq \
  && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin sandcgi
 COPY --from=build /installed /
 COPY service/container.sh /usr/local/bin/container.sh
-# The folder of token.sh.
-ENV SANDCGI_STATE_DIR=/etc/sandcgi
+# For sandcgi token.
+ENV SANDCGI_CONFIG=/etc/sandcgi/sandcgi.conf SANDCGI_TOKENS_FILE=/etc/sandcgi/nginx/tokens.map
 ENTRYPOINT ["container.sh"]
 HEALTHCHECK --interval=10s --timeout=10s --start-period=30s CMD ["sandcgi", "status", "--config", "/etc/sandcgi/sandcgi.conf"]
 

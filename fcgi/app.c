@@ -14,10 +14,8 @@
 #include <string.h>
 
 #define SECRET_FILE_MAX 4096
-#define TOKENS_FILE_MAX (256u * 1024)
-#define TOKEN_MIN       32
+#define FRONT_MIN       32
 #define SEAL_LABEL      "sandcgi requestState 1"
-#define TENANT_CHARS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 static const char instructions[] =
     "Runs programs in a sandbox, apart from the user's machine. run_code runs Python, TypeScript "
@@ -26,43 +24,6 @@ static const char instructions[] =
     "the files in /data. write_file and upload_file bring data in, install_package libraries; "
     "list_files and read_file show what is there; download links in answers are for the user. What "
     "still runs when the answer comes goes on: get_run brings the rest, cancel_run ends it.";
-
-static void add_token(struct app *app, const char *tenant, const char *token)
-{
-    app->tokens = mem_resize(app->tokens, app->n_tokens + 1, sizeof *app->tokens);
-    app->tokens[app->n_tokens++] = (struct app_token){.tenant = mem_strdup(tenant),
-                                                      .token = mem_strdup(token)};
-}
-
-static int parse_token_line(struct app *app, const char *path, unsigned number, char *line,
-                            struct err *e)
-{
-    char *save = NULL;
-    char *tenant = strtok_r(line, " \t\r", &save);
-    if (!tenant || tenant[0] == '#')
-        return 0;
-    char *token = strtok_r(NULL, " \t\r", &save);
-    if (!token || strtok_r(NULL, " \t\r", &save) || tenant[strspn(tenant, TENANT_CHARS)] ||
-        strlen(token) < TOKEN_MIN)
-        return err_set(e, ERR_INVALID,
-                       "%s, line %u: must be \"tenant token\", the token at least %d characters",
-                       path, number, TOKEN_MIN);
-    add_token(app, tenant, token);
-    return 0;
-}
-
-static int read_tokens(struct app *app, const char *path, struct err *e)
-{
-    AUTO_BUF struct buf text = BUF_INIT(TOKENS_FILE_MAX);
-    if (fdio_read_file(path, &text, e) < 0)
-        return err_wrap(e, "SANDCGI_TOKENS_FILE");
-    unsigned number = 0;
-    char *rest = text.data;
-    for (char *line; rest && (line = strsep(&rest, "\n"));)
-        if (parse_token_line(app, path, ++number, line, e) < 0)
-            return -1;
-    return 0;
-}
 
 /* The secret is the longest run of hex digits in the file, so that nginx can include the same file.
  */
@@ -73,13 +34,13 @@ static int read_front_secret(struct app *app, const char *path, struct err *e)
         return err_wrap(e, "SANDCGI_SECRET_FILE");
     for (const char *s = buf_str(&text); *s; s++) {
         size_t len = strspn(s, "0123456789abcdef");
-        if (len >= TOKEN_MIN) {
+        if (len >= FRONT_MIN) {
             app->front_secret = mem_strndup(s, len);
             return 0;
         }
     }
     return err_set(e, ERR_INVALID, "SANDCGI_SECRET_FILE: %s has no run of at least %d hex digits",
-                   path, TOKEN_MIN);
+                   path, FRONT_MIN);
 }
 
 static int read_credentials(struct app *app, const struct settings *s, struct err *e)
@@ -90,10 +51,14 @@ static int read_credentials(struct app *app, const struct settings *s, struct er
                        "else set SANDCGI_AUTH=token");
     if (s->auth == SETTINGS_AUTH_NGINX)
         return read_front_secret(app, s->secret_file, e);
-    if (*s->api_token)
-        add_token(app, "default", s->api_token);
-    return *s->tokens_file ? read_tokens(app, s->tokens_file, e) : 0;
+    if (app->tokens)
+        return 0;
+    app->tokens = app->own_tokens = token_table_new(s->tokens_file, s->api_token, e);
+    return app->tokens ? 0 : err_wrap(e, "SANDCGI_TOKENS_FILE");
 }
+
+static const char narrow_instructions[] =
+    "A part of a server that runs programs and keeps files: the token allows what is listed here.";
 
 static void server_offer_tools(struct app *app, int set, const struct mcp_tool *const *tools,
                                size_t n, bool local)
@@ -133,6 +98,7 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
                                               .app = &app->tools,
                                               .tool_prefix = set ? NULL : s->tools_prefix,
                                               .absent_tool = set ? NULL : tools_absent,
+                                              .scopes = SCOPE_ALL,
                                               .arguments = &args_tables,
                                               .tools_cache = mcp_tools_cache_new(),
                                               .sessions_fd = -1,
@@ -147,45 +113,88 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
     }
 }
 
+/* Before there are views. */
 void app_set_sessions(struct app *app, int fd)
 {
     for (int i = 0; i < TOOLSETS; i++)
         app->servers[i].sessions_fd = fd;
 }
 
-const struct mcp_server *app_server(const struct app *app, const char *tools)
-{
-    int i = tools ? toolset_find(tools) : app->settings->toolset;
+/* ---- for callers whose token does not allow everything ---- */
 
-    return i < 0 ? NULL : &app->servers[i];
+static struct app_view *view_new(const struct mcp_server *whole, unsigned scopes)
+{
+    struct app_view *view = mem_alloc(sizeof *view + whole->n_tools * sizeof(struct mcp_tool *));
+    struct mcp_server *server = &view->server;
+
+    *server = *whole;
+    server->scopes = scopes;
+    server->tools = view->tools;
+    server->n_tools = 0;
+    for (size_t i = 0; i < whole->n_tools; i++)
+        if (!(tool_needs(whole->tools[i]) & ~scopes))
+            view->tools[server->n_tools++] = whole->tools[i];
+    server->tools_cache = mcp_tools_cache_new();
+    if (!(scopes & SCOPE_FILES))
+        server->resources = NULL;
+    if (!(scopes & SCOPE_RUN))
+        server->tasks = NULL;
+    if (~scopes & (SCOPE_RUN | SCOPE_FILES)) { /* which prompts and instructions lead to */
+        server->prompts = NULL;
+        server->n_prompts = 0;
+        server->instructions = narrow_instructions;
+    }
+    return view;
+}
+
+static const struct mcp_server *server_of_set(const struct app *app, int set, unsigned scopes)
+{
+    if (set < 0 || scopes >= SCOPE_ALL)
+        return set < 0 ? NULL : &app->servers[set];
+    struct app_view **view = &app->views[(unsigned)set * SCOPE_ALL + scopes];
+    if (!*view)
+        *view = view_new(&app->servers[set], scopes);
+    return &(*view)->server;
+}
+
+const struct mcp_server *app_server(const struct app *app, const char *tools, unsigned scopes)
+{
+    return server_of_set(app, tools ? toolset_find(tools) : app->settings->toolset, scopes);
 }
 
 const struct mcp_server *app_server_for(const struct app *app, const char *tools,
-                                        const char *tenant)
+                                        const char *tenant, unsigned scopes)
 {
     const struct tenant_limits *limits = tenants_find(&app->settings->tenants, tenant);
     int set = tools ? toolset_find(tools) : app->settings->toolset;
 
-    set = set < 0 ? set : toolset_limit(set, limits->toolsets);
-    return set < 0 ? NULL : &app->servers[set];
+    return server_of_set(app, set < 0 ? set : toolset_limit(set, limits->toolsets), scopes);
+}
+
+static void views_clear(struct app *app)
+{
+    for (size_t i = 0; app->views && i < TOOLSETS * SCOPE_ALL; i++) {
+        if (app->views[i])
+            mcp_tools_cache_free(app->views[i]->server.tools_cache);
+        free(app->views[i]);
+    }
+    free(TAKE_PTR(app->views));
 }
 
 static void credentials_clear(struct app *app)
 {
-    for (size_t i = 0; i < app->n_tokens; i++) {
-        free(app->tokens[i].tenant);
-        free(app->tokens[i].token);
-    }
-    free(TAKE_PTR(app->tokens));
+    token_table_free(TAKE_PTR(app->own_tokens));
     free(TAKE_PTR(app->front_secret));
 }
 
-int app_init(struct app *app, const struct settings *s, bool http, struct err *e)
+int app_init(struct app *app, const struct settings *s, bool http, const struct token_table *tokens,
+             struct err *e)
 {
     const struct crypto_part label = {SEAL_LABEL, sizeof SEAL_LABEL - 1};
 
     *app = (struct app){
         .settings = s,
+        .tokens = tokens,
         .tools = {.broker_path = s->broker,
                   .local_dirs = s->local_dirs,
                   .limits = s->limits,
@@ -203,12 +212,14 @@ int app_init(struct app *app, const struct settings *s, bool http, struct err *e
         return -1;
     }
     servers_init(app, s, !http);
+    app->views = mem_array(TOOLSETS * SCOPE_ALL, sizeof *app->views);
     return 0;
 }
 
 void app_clear(struct app *app)
 {
     credentials_clear(app);
+    views_clear(app);
     for (int i = 0; i < TOOLSETS; i++) {
         free(TAKE_PTR(app->offered[i]));
         mcp_tools_cache_free(TAKE_PTR(app->servers[i].tools_cache));
@@ -217,15 +228,4 @@ void app_clear(struct app *app)
     explicit_bzero(&app->link_key, sizeof app->link_key);
     event_sender_clear(&app->events);
     tools_app_clear(&app->tools);
-}
-
-const char *app_tenant_of_token(const struct app *app, const char *token)
-{
-    const char *tenant = NULL;
-    for (size_t i = 0; i < app->n_tokens; i++) {
-        const struct app_token *t = &app->tokens[i];
-        if (crypto_equal(t->token, strlen(t->token), token, strlen(token)))
-            tenant = t->tenant;
-    }
-    return tenant;
 }

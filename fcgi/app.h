@@ -8,11 +8,12 @@
 #include "fcgi/hub/events.h"
 #include "fcgi/process/calls.h"
 #include "fcgi/settings.h"
+#include "fcgi/tokens/token_table.h"
 
-/* A bearer token and its tenant. */
-struct app_token {
-    char *tenant;
-    char *token;
+/* A server as callers see it whose token does not allow everything. */
+struct app_view {
+    struct mcp_server server;
+    const struct mcp_tool *tools[];
 };
 
 struct app {
@@ -22,31 +23,32 @@ struct app {
     const struct mcp_tool **offered[TOOLSETS]; /* the tools of each set that are offered here */
     struct event_sender events;
     uint8_t seal_key[CRYPTO_SHA256_LEN];
-    struct link_key link_key; /* checks links; likewise derived from FILE_SECRET */
-    char *front_secret;       /* that nginx must send; NULL with SANDCGI_AUTH=token */
-    struct app_token *tokens; /* for SANDCGI_AUTH=token */
-    size_t n_tokens;
-    struct call_place place; /* a worker's; all zero: no calls are counted */
+    struct link_key link_key;         /* checks links; likewise derived from FILE_SECRET */
+    char *front_secret;               /* that nginx must send; NULL with SANDCGI_AUTH=token */
+    const struct token_table *tokens; /* for SANDCGI_AUTH=token; else NULL */
+    struct token_table *own_tokens;   /* the same, if it is ours */
+    struct app_view **views;          /* by set and scopes; NULL: not asked for yet */
+    struct call_place place;          /* a worker's; all zero: no calls are counted */
 };
 
 /*
  * Reads the secret and token files that the settings name (so it is done before privileges are
  * dropped), derives the key of sealed texts from FILE_SECRET (which may be wiped afterwards), and
- * sets up what is offered. http false (stdio): no client is checked, so no file is read. There are
- * no sessions until app_set_sessions. *e says what to change; then there is nothing to clear.
+ * sets up what is offered. http false (stdio): no client is checked, so no file is read. tokens:
+ * borrowed; NULL: with SANDCGI_AUTH=token the file is read. There are no sessions until
+ * app_set_sessions. *e says what to change; then there is nothing to clear.
  */
-int app_init(struct app *app, const struct settings *settings, bool http, struct err *e);
+int app_init(struct app *app, const struct settings *settings, bool http,
+             const struct token_table *tokens, struct err *e);
 void app_clear(struct app *app);
 
 /* sessions_fd (borrowed; -1: none) of all servers. */
 void app_set_sessions(struct app *app, int fd);
 
-/* The server with a set of tools; tools NULL: the one of the setting TOOLS. NULL: no such set. */
-const struct mcp_server *app_server(const struct app *app, const char *tools);
+/* The server with a set of tools (NULL: the one of the setting TOOLS), as far as scopes (of enum
+ * scope) allow it; it lives as long as app. NULL: no such set. */
+const struct mcp_server *app_server(const struct app *app, const char *tools, unsigned scopes);
 
 /* The same of what the tenant's limits (SANDBOX_TENANTS_FILE) leave of the set. NULL: nothing. */
 const struct mcp_server *app_server_for(const struct app *app, const char *tools,
-                                        const char *tenant);
-
-/* The tenant of a bearer token, or NULL. Every known token is compared, in constant time. */
-const char *app_tenant_of_token(const struct app *app, const char *token);
+                                        const char *tenant, unsigned scopes);

@@ -54,6 +54,13 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e);
  */
 int setup_run(char *const *words);
 
+/*
+ * "sandcgi token add|list|revoke": changes SANDCGI_TOKENS_FILE, or that of --file, in one step, and
+ * has nginx read it. words follow "token" and end with NULL. Returns the exit status: 1 nothing
+ * has changed, 2 wrong words, 3 it has, but nginx could not be told.
+ */
+int token_run(char *const *words);
+
 /* Prints what is wrong with the server, its engine, disk, clock and site, and what mends it; quiet:
  * only what is wrong. Returns the exit status: 1 when something is wrong. */
 int doctor_show(const struct settings *s, const char *config_path, bool as_json, bool quiet);

@@ -30,6 +30,10 @@ libfront_a_SOURCES = \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/settings.c fcgi/settings.h \
 	fcgi/setup.c \
+	fcgi/tokens/token_command.c \
+	fcgi/tokens/token_edit.c fcgi/tokens/token_edit.h \
+	fcgi/tokens/token_rows.c fcgi/tokens/token_rows.h \
+	fcgi/tokens/token_table.c fcgi/tokens/token_table.h \
 	fcgi/stdio/desktop.c fcgi/stdio/desktop.h \
 	fcgi/stdio/stdio.c \
 	fcgi/stdio/stdio_calls.c fcgi/stdio/stdio_calls.h \
@@ -45,7 +49,7 @@ sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_conditions tests/unit/fcgi/test_fcgi_record \
 	tests/unit/fcgi/test_handed tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
-	tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio
+	tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio tests/unit/fcgi/test_tokens
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_calls_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_conditions_LDADD = libfront.a $(LDADD)
@@ -60,13 +64,16 @@ tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIEN
 tests_unit_fcgi_test_resources_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_status_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_stdio_LDADD = libfront.a $(LDADD)
+tests_unit_fcgi_test_tokens_LDADD = libfront.a $(LDADD)
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http
+FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_tokens
 tests_fuzz_fuzz_fcgi_record_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_fcgi_record_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_http_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_tokens_LDADD = libfront.a $(LDADD)
+tests_fuzz_fuzz_tokens_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_DIST += fcgi/monitoring/alerts.yml fcgi/monitoring/dashboard.json
 dist_doc_DATA += fcgi/tenants.example.ini

@@ -56,7 +56,8 @@ static int run_single(const char *config_path, bool http)
     settings.limits_check = LIMITS_TRUST; /* not at each start of a client */
     if (http)
         settings.pool.n = 0; /* the process ends before a warm container could be used */
-    if (private_broker_ensure(&settings, &e) == 0 && app_init(&app, &settings, http, &e) == 0) {
+    if (private_broker_ensure(&settings, &e) == 0 &&
+        app_init(&app, &settings, http, NULL, &e) == 0) {
         if (http) {
             /* Sessions outlive a CGI process. Without write access there are none. */
             AUTO_FD int sessions_fd = sessions_dir_open(&settings, &self, &none);
@@ -198,6 +199,11 @@ static int run_setup(void)
     return setup_run(words);
 }
 
+static int run_token(void)
+{
+    return token_run(words);
+}
+
 static int run_help(void);
 static int run_help_settings(void);
 
@@ -228,6 +234,7 @@ static const struct command {
      "look for what is wrong, and say what mends it (--json; --quiet: nothing else)", NULL},
     {"setup", NULL, "put the server into an nginx that is there already (setup nginx --help)",
      run_setup},
+    {"token", NULL, "make, list and revoke tokens (token --help)", run_token},
     {"settings", run_settings,
      "print all settings as a Markdown table (--man: as roff; --values: NAME=VALUE as they are)",
      NULL},
@@ -313,8 +320,8 @@ int main(int argc, char **argv)
             tools = argv[++i];
         else if (!command && (command = find_command(argv[i]))) {
             words = argv + i + 1;
-            if (command->run_plain == run_setup)
-                break; /* the rest is the script's */
+            if (command->run_plain == run_setup || command->run_plain == run_token)
+                break; /* the rest is its own */
         } else
             return print_usage("unknown command or option");
     }

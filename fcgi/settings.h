@@ -12,7 +12,7 @@ struct settings {
     /* read from the table */
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
     char *local_dirs;
-    char *api_token, *tokens_file, *secret_file, *allowed_origins, *allowed_hosts;
+    char *api_token, *tokens_file, *tokens_reload, *secret_file, *allowed_origins, *allowed_hosts;
     int auth;    /* enum settings_auth */
     int answers; /* enum settings_answers */
     char *tools, *tools_prefix;

@@ -7,7 +7,7 @@ nobase_dist_pkgdata_DATA += \
 	nginx/page.conf.in \
 	nginx/fastcgi.conf.in \
 	nginx/types.conf.in
-nobase_dist_pkglibexec_SCRIPTS += nginx/render.sh nginx/token.sh nginx/setup-nginx.sh nginx/setup/network.sh
+nobase_dist_pkglibexec_SCRIPTS += nginx/render.sh nginx/setup-nginx.sh nginx/setup/network.sh
 nobase_dist_parts_DATA += nginx/setup/common.sh nginx/setup/settings.sh nginx/setup/site.sh nginx/setup/services.sh
 INSTALLED_PLACES += nginx/render.sh:templates:$(pkgdatadir)/nginx
 

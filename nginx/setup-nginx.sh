@@ -103,7 +103,9 @@ choose_settings()
     SANDCGI_SECRET_FILE=$(setting SANDCGI_SECRET_FILE "$output/front-secret.conf")
     SANDCGI_LISTEN_GROUP=$(setting SANDCGI_LISTEN_GROUP "${nginx_user#* }")
     [[ $(stat -c %u "$env_file") != 0 ]] || SANDCGI_USER=$(setting SANDCGI_USER sandcgi)
-    export SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_HUB SANDCGI_SECRET_FILE SANDCGI_LISTEN_GROUP
+    SANDCGI_TOKENS_FILE=$(setting SANDCGI_TOKENS_FILE "$output/tokens.map")
+    SANDCGI_TOKENS_RELOAD=$(setting SANDCGI_TOKENS_RELOAD "$(reload_command)")
+    export SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_HUB SANDCGI_SECRET_FILE SANDCGI_LISTEN_GROUP SANDCGI_TOKENS_FILE SANDCGI_TOKENS_RELOAD
     [[ -z ${SANDCGI_USER:-} ]] || export SANDCGI_USER
     values=$("$program" settings --values --config "$env_file" 2>&1) || die "${values#sandcgi: }"
     while IFS= read -r pair; do
@@ -206,11 +208,20 @@ END
     problem=$(nginx -t -e stderr -c "$trial/trial.conf" 2>&1) || die "nginx refuses the new files: $(grep -m 1 -o '\[emerg\].*' <<<"$problem"); $output is unchanged"
 }
 
+reload_command()
+{
+    if systemd_runs; then
+        printf 'systemctl reload nginx'
+    else
+        printf 'nginx -s reload'
+    fi
+}
+
 tell_what_to_add()
 {
-    local block=$nginx_conf dump reload="nginx -s reload"
+    local block=$nginx_conf dump reload
+    reload=$(reload_command)
     dump=$(nginx -T -e stderr -c "$nginx_conf" 2>/dev/null) || dump=
-    ! systemd_runs || reload="systemctl reload nginx"
     if [[ $dump == *"# configuration file $output/http.conf:"* && $dump == *"# configuration file $output/server.conf:"* ]]; then
         say "nginx includes both files already. Do: $reload"
         return
@@ -248,8 +259,9 @@ main()
     ensure_settings_file
     choose_settings
     check_settings_fit
-    note_settings "sandcgi setup nginx" SANDBOX_ROOT SANDCGI_HUB SANDCGI_SECRET_FILE SANDCGI_LISTEN_GROUP SANDCGI_USER
-    tokens_file=$output/tokens.map run_dir=${SANDCGI_LISTEN%/*}
+    note_settings "sandcgi setup nginx" SANDBOX_ROOT SANDCGI_HUB SANDCGI_SECRET_FILE SANDCGI_LISTEN_GROUP SANDCGI_USER \
+        SANDCGI_TOKENS_FILE SANDCGI_TOKENS_RELOAD
+    tokens_file=$SANDCGI_TOKENS_FILE run_dir=${SANDCGI_LISTEN%/*}
     [[ $run_dir == /* ]] || run_dir=/
     [[ -z ${SANDCGI_USER:-} ]] || ensure_account
     make_folders
@@ -265,7 +277,7 @@ main()
     tell_what_to_add
     say "Start the server: sandcgi serve --config $env_file (as a service: systemctl start sandcgi)"
     say "MCP endpoint: $PUBLIC_BASE_URL/mcp; the token is MCP_API_TOKEN in $env_file."
-    say "Another token: $here/token.sh --file $tokens_file --reload \"nginx -s reload\" add NAME"
+    say "Another token: sandcgi token add --config $env_file --tenant NAME"
 }
 
 main "$@"

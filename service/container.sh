@@ -26,7 +26,7 @@ mkdir -p "$site"
 umask 077
 printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$(cat "$secret")" >"$site/front-secret.conf"
 sandcgi file-key --config "$settings" >"$site/file-key.conf"
-sed -n 's/^MCP_API_TOKEN=//p' "$settings" | "$scripts/nginx/token.sh" --no-reload put default
+sed -n 's/^MCP_API_TOKEN=//p' "$settings" | sandcgi token add --file "$site/tokens.map" --no-reload --token-stdin
 
 cat >"$site/container.conf" <<END
 user www-data;

@@ -57,7 +57,8 @@ struct mcp_server {
     const char *tool_prefix; /* of their names in tools/list; calls may leave it out; NULL: none */
     /* Why a tool that the client names is not among them, on the heap; NULL: there is no such tool.
      * local: of stdio. NULL function: there are no others. */
-    char *(*absent_tool)(void *app, const char *name, bool local);
+    char *(*absent_tool)(void *app, const char *name, bool local, unsigned scopes);
+    unsigned scopes; /* what its callers may do, which has chosen the tools; for absent_tool */
     const struct mcp_arguments *arguments;   /* reads the tools' tables; NULL: they have none */
     const struct mcp_prompt *const *prompts; /* in the order of prompts/list, n_prompts */
     size_t n_prompts;

@@ -6,42 +6,44 @@
 #include "common/base/mem.h"
 #include "common/mcp/features/tool.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SEPARATORS ", "
 
-/* In the order of tools/list, each with its toolset. A new tool has a row in its own file, a name
- * in list.h, and a line here. */
+/* In the order of tools/list, each with its toolset and the scopes that it needs. A new tool has a
+ * row in its own file, a name in list.h, and a line here. */
 /* clang-format off */
 static const struct {
     int set;
+    unsigned needs;
     const struct mcp_tool *tool;
 } table[] = {
-    {TOOLSET_CORE, &tool_run_code},
-    {TOOLSET_CORE, &tool_get_run},
-    {TOOLSET_CORE, &tool_cancel_run},
-    {TOOLSET_CORE, &tool_list_files},
-    {TOOLSET_CORE, &tool_read_file},
-    {TOOLSET_CORE, &tool_write_file},
-    {TOOLSET_CORE, &tool_upload_file},
-    {TOOLSET_CORE, &tool_install_package},
-    {TOOLSET_CORE, &tool_list_runners},
-    {TOOLSET_FILES, &tool_move_file},
-    {TOOLSET_FILES, &tool_delete_file},
-    {TOOLSET_TRANSFER, &tool_create_upload},
-    {TOOLSET_TRANSFER, &tool_import_url},
-    {TOOLSET_TRANSFER, &tool_download_archive},
-    {TOOLSET_TRANSFER, &tool_upload_archive},
-    {TOOLSET_TRANSFER, &tool_copy_project},
-    {TOOLSET_TRANSFER, &tool_copy_file},
-    {TOOLSET_TRANSFER, &tool_copy_file_from_sandbox},
-    {TOOLSET_SANDBOXES, &tool_create_sandbox},
-    {TOOLSET_SANDBOXES, &tool_exec},
-    {TOOLSET_SANDBOXES, &tool_get_sandbox_status},
-    {TOOLSET_SANDBOXES, &tool_close_sandbox},
-    {TOOLSET_SANDBOXES, &tool_reset_session},
-    {TOOLSET_ADMIN, &tool_list_runs},
-    {TOOLSET_ADMIN, &tool_delete_conversation},
+    {TOOLSET_CORE, SCOPE_RUN, &tool_run_code},
+    {TOOLSET_CORE, SCOPE_RUN, &tool_get_run},
+    {TOOLSET_CORE, SCOPE_RUN, &tool_cancel_run},
+    {TOOLSET_CORE, SCOPE_FILES, &tool_list_files},
+    {TOOLSET_CORE, SCOPE_FILES, &tool_read_file},
+    {TOOLSET_CORE, SCOPE_FILES, &tool_write_file},
+    {TOOLSET_CORE, SCOPE_FILES, &tool_upload_file},
+    {TOOLSET_CORE, SCOPE_RUN, &tool_install_package},
+    {TOOLSET_CORE, 0, &tool_list_runners},
+    {TOOLSET_FILES, SCOPE_FILES, &tool_move_file},
+    {TOOLSET_FILES, SCOPE_FILES, &tool_delete_file},
+    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_create_upload},
+    {TOOLSET_TRANSFER, SCOPE_FILES | SCOPE_NETWORK, &tool_import_url},
+    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_download_archive},
+    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_upload_archive},
+    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_copy_project},
+    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_copy_file},
+    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_copy_file_from_sandbox},
+    {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_create_sandbox},
+    {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_exec},
+    {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_get_sandbox_status},
+    {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_close_sandbox},
+    {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_reset_session},
+    {TOOLSET_ADMIN, SCOPE_RUN, &tool_list_runs},
+    {TOOLSET_ADMIN, SCOPE_RUN | SCOPE_FILES, &tool_delete_conversation},
 };
 
 static const struct {
@@ -155,6 +157,52 @@ static const char *name_of_set(int set)
     return "";
 }
 
+/* ---- scopes ---- */
+
+static const char *const scope_names[] = {"run", "files", "network"}; /* by bit */
+
+unsigned scopes_parse(const char *list)
+{
+    unsigned scopes = 0;
+
+    for (list += strspn(list, SEPARATORS); *list; list += strspn(list, SEPARATORS)) {
+        size_t len = strcspn(list, SEPARATORS), i = 0;
+
+        while (i < ARRAY_LEN(scope_names) &&
+               (strlen(scope_names[i]) != len || memcmp(scope_names[i], list, len) != 0))
+            i++;
+        if (i == ARRAY_LEN(scope_names))
+            return 0;
+        scopes |= 1u << i;
+        list += len;
+    }
+    return scopes;
+}
+
+void scopes_format(unsigned scopes, char out[SCOPE_TEXT_MAX])
+{
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(scope_names); i++)
+        if (scopes & 1u << i)
+            len += (size_t)snprintf(out + len, SCOPE_TEXT_MAX - len, "%s%s", len ? "," : "",
+                                    scope_names[i]);
+}
+
+unsigned tool_needs(const struct mcp_tool *tool)
+{
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        if (table[i].tool == tool)
+            return table[i].needs;
+    return 0;
+}
+
+unsigned toolset_needs(int set)
+{
+    return theirs[set] ? SCOPE_RUN | SCOPE_FILES : 0;
+}
+
 /* ---- which tools ---- */
 
 /* Tools that are not in the table (another server's) are in each set that has them. */
@@ -174,13 +222,20 @@ bool toolset_offers(int set, const struct mcp_tool *tool, void *app, bool local)
            (!tool->offered || tool->offered(app));
 }
 
-char *tools_absent(void *app, const char *name, bool local)
+char *tools_absent(void *app, const char *name, bool local, unsigned scopes)
 {
+    char missing[SCOPE_TEXT_MAX];
+
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         const struct mcp_tool *tool = table[i].tool;
 
         if (strcmp(tool->name, name) != 0)
             continue;
+        scopes_format(table[i].needs & ~scopes, missing);
+        if (*missing)
+            return mem_printf("insufficient scope: the tool %s needs the scope %s, which this "
+                              "token does not have",
+                              name, missing);
         if (toolset_offers(TOOLSET_ALL, tool, app, local))
             return mem_printf("the tool %s is not offered here: it is in the toolset \"%s\" (all "
                               "toolsets: %s; here: the setting TOOLS)",

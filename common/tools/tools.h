@@ -49,6 +49,22 @@ const struct toolset *toolset_theirs(int set);
  * others? */
 bool toolset_offers(int set, const struct mcp_tool *tool, void *app, bool local);
 
-/* mcp_server.absent_tool: why a tool of ours is not offered, on the heap; NULL: there is no such
- * tool. */
-char *tools_absent(void *app, const char *name, bool local);
+/* What a token allows. A tool may need several of these, or none. */
+enum scope { SCOPE_RUN = 1, SCOPE_FILES = 2, SCOPE_NETWORK = 4, SCOPE_ALL = 7 };
+#define SCOPE_NAMES    "run, files, network"
+#define SCOPE_TEXT_MAX 32 /* of scopes_format, with the NUL */
+
+/* The scopes that a list such as "run,files" names; 0: it names none, or one that there is not. */
+unsigned scopes_parse(const char *list);
+/* The inverse, in the order of SCOPE_NAMES. */
+void scopes_format(unsigned scopes, char out[SCOPE_TEXT_MAX]);
+
+/* What a tool of ours needs. Tools of other servers do several things at once: see
+ * toolset_needs. */
+unsigned tool_needs(const struct mcp_tool *tool);
+/* What every call to a set needs, apart from its tool's needs. */
+unsigned toolset_needs(int set);
+
+/* mcp_server.absent_tool: why a tool of ours is not offered to callers with these scopes, on the
+ * heap; NULL: there is no such tool. */
+char *tools_absent(void *app, const char *name, bool local, unsigned scopes);

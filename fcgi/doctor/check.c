@@ -117,12 +117,28 @@ static void check_private(const char *what, const char *path, struct findings *o
                  path, (unsigned)(st.st_mode & 07777));
 }
 
+/* The program that reads it is nginx, which says less about a wrong line. */
+static void check_tokens(const struct settings *s, struct findings *out)
+{
+    struct token_list list;
+    struct err e = ERR_INIT;
+
+    if (!*s->tokens_file || access(s->tokens_file, R_OK) < 0)
+        return; /* none yet, or for nginx alone */
+    if (token_list_read(s->tokens_file, &list, &e) < 0) {
+        err_wrap(&e, "SANDCGI_TOKENS_FILE");
+        add_wrong(out, &e);
+        return;
+    }
+    token_list_clear(&list);
+}
+
 static void check_files(const struct settings *s, const char *config_path, struct findings *out)
 {
     struct app app;
     struct err e = ERR_INIT;
 
-    if (app_init(&app, s, true, &e) < 0) /* reads the secret or the tokens */
+    if (app_init(&app, s, true, NULL, &e) < 0) /* reads the secret or the tokens */
         add_wrong(out, &e);
     else
         app_clear(&app);
@@ -132,8 +148,9 @@ static void check_files(const struct settings *s, const char *config_path, struc
         check_private("settings file", config_path, out);
     if (s->auth == SETTINGS_AUTH_NGINX)
         check_private("SANDCGI_SECRET_FILE", s->secret_file, out);
-    else
-        check_private("SANDCGI_TOKENS_FILE", s->tokens_file, out);
+    check_private("SANDCGI_TOKENS_FILE", s->tokens_file, out);
+    if (s->auth == SETTINGS_AUTH_NGINX)
+        check_tokens(s, out);
 }
 
 /* ---- images ---- */
@@ -203,7 +220,7 @@ void check_settings(const struct settings *s, const char *config_path, struct fi
 int check_usable(const struct settings *s, struct account *workers, struct err *e)
 {
     struct app app;
-    if (account_of_workers(s->user, workers, e) < 0 || app_init(&app, s, true, e) < 0)
+    if (account_of_workers(s->user, workers, e) < 0 || app_init(&app, s, true, NULL, e) < 0)
         return -1;
     if (geteuid() == 0 && s->web_gid && workers->gid == s->web_gid)
         log_warn("SANDCGI_USER=%s is in the web server's group: a worker could read all files in "

@@ -24,6 +24,7 @@
 #define DAY_S         86400
 #define IMAGE_OLD_S   (60 * DAY_S)
 #define CERT_SOON_S   (14 * DAY_S)
+#define TOKEN_SOON_S  (7 * DAY_S)
 #define CLOCK_OFF_S   120
 #define CGROUP2_MAGIC 0x63677270
 #define MIB           (1024.0 * 1024.0)
@@ -215,40 +216,38 @@ static void look_at_site(const struct look *l)
 
 /* ---- tokens ---- */
 
-static bool is_weak(const char *token)
+static void say_tokens(const struct look *l, size_t n, enum finding_state state, const char *what,
+                       const char *mend)
 {
-    char seen[256] = "";
-    size_t n = 0;
-
-    for (const char *c = token; *c; c++)
-        if (!seen[(unsigned char)*c]) {
-            seen[(unsigned char)*c] = 1;
-            n++;
-        }
-    return strlen(token) < 32 || n < 8;
+    if (n > 0)
+        findings_add(l->out, state, "tokens", mend, "%zu in %s %s", n, l->s->tokens_file, what);
 }
 
-/* Of nginx's map only nginx knows the tokens. */
 static void look_at_tokens(const struct look *l)
 {
-    struct app app;
+    struct token_list list;
     struct err e = ERR_INIT;
-    size_t weak = 0;
+    size_t weak = 0, expired = 0, soon = 0;
+    const int64_t now = clock_unix_s();
 
-    if (*l->s->api_token && is_weak(l->s->api_token))
+    if (*l->s->api_token && token_text_is_weak(l->s->api_token))
         findings_add(l->out, FINDING_WRONG, "tokens", "openssl rand -hex 32",
                      "MCP_API_TOKEN is short, or has few different characters");
-    if (l->s->auth != SETTINGS_AUTH_TOKEN || app_init(&app, l->s, true, &e) < 0)
-        return; /* check_settings says why */
-    for (size_t i = 0; i < app.n_tokens; i++)
-        weak += is_weak(app.tokens[i].token);
-    if (weak > 0)
-        findings_add(l->out, FINDING_WRONG, "tokens", "openssl rand -hex 32",
-                     "%zu of %zu tokens are short, or have few different characters", weak,
-                     app.n_tokens);
-    else
-        findings_add(l->out, FINDING_OK, "tokens", "", "%zu", app.n_tokens);
-    app_clear(&app);
+    if (!*l->s->tokens_file || token_list_read(l->s->tokens_file, &list, &e) < 0)
+        return; /* check_files says why */
+    for (size_t i = 0; i < list.n; i++) {
+        const int64_t end = list.items[i].expires_s;
+        weak += list.items[i].weak;
+        expired += end && end < now;
+        soon += end >= now && end < now + TOKEN_SOON_S;
+    }
+    say_tokens(l, weak, FINDING_WRONG, "are short, or have few different characters",
+               "sandcgi token add, then revoke");
+    say_tokens(l, expired, FINDING_NOTE, "have expired", "sandcgi token list, then revoke");
+    say_tokens(l, soon, FINDING_NOTE, "expire within 7 days", "sandcgi token add");
+    if (!weak && !expired && !soon)
+        findings_add(l->out, FINDING_OK, "tokens", "", "%zu in %s", list.n, l->s->tokens_file);
+    token_list_clear(&list);
 }
 
 /* ---- the command ---- */

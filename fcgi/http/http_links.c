@@ -121,7 +121,8 @@ static json_t *receive_file(const struct app *app, const struct http_request *r,
 
 static void upload_answer(const struct app *app, const json_t *file, struct http_answer *a)
 {
-    const struct changes changes = {app_server(app, NULL), json_get_string(file, "tenant"),
+    const struct changes changes = {app_server(app, NULL, SCOPE_ALL),
+                                    json_get_string(file, "tenant"),
                                     json_get_string(file, "conversationId")};
 
     changes_publish_file(&changes, json_get_string(file, "name"));

@@ -6,6 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/log.h"
 #include "common/base/metrics.h"
+#include "common/base/network.h"
 #include "common/base/parse.h"
 #include "common/base/trace.h"
 
@@ -44,6 +45,7 @@ static const struct {
     {"REMOTE_ADDR", offsetof(struct http_request, address)},
     {"HTTP_TRACEPARENT", offsetof(struct http_request, trace)},
     {"SANDCGI_TENANT", offsetof(struct http_request, tenant)},
+    {"SANDCGI_SCOPES", offsetof(struct http_request, scope_list)},
     {"SANDCGI_SECRET", offsetof(struct http_request, secret)},
     {"SANDCGI_TOOLS", offsetof(struct http_request, tools)},
     {"SANDCGI_ANSWERS", offsetof(struct http_request, answers)},
@@ -95,7 +97,8 @@ struct mcp_origin http_request_origin(struct http_request *r)
 {
     return (struct mcp_origin){.http = true,
                                .tenant = r->tenant,
-                               .network = r->network,
+                               .network = r->scopes & SCOPE_NETWORK ? r->network
+                                                                    : network_name(NETWORK_NONE),
                                .reuse = r->reuse,
                                .protocol_version = r->mcp_version,
                                .method = r->mcp_method,
@@ -256,14 +259,24 @@ static int check_token(const struct app *app, struct http_request *r, struct htt
     const char *header = r->authorization;
     bool bearer = header && strncasecmp(header, "Bearer ", 7) == 0;
 
-    r->tenant = bearer ? app_tenant_of_token(app, header + 6 + strspn(header + 6, " ")) : NULL;
-    if (r->tenant)
-        return 0;
+    r->tenant = NULL;
     if (!bearer)
         return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n",
                            "Send the header Authorization: Bearer <token>");
-    return http_refuse(a, 401, "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n",
-                       "Invalid token");
+    switch (token_table_find(app->tokens, header + 6 + strspn(header + 6, " "), &r->token)) {
+    case TOKEN_GOOD:
+        r->tenant = r->token.tenant;
+        r->scopes = r->token.scopes;
+        return 0;
+    case TOKEN_EXPIRED:
+        return http_refuse(a, 401,
+                           "WWW-Authenticate: Bearer error=\"invalid_token\", "
+                           "error_description=\"the token has expired\"\r\n",
+                           "The token has expired; make another one: sandcgi token add");
+    default:
+        return http_refuse(a, 401, "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n",
+                           "Invalid token");
+    }
 }
 
 static int check_tenant(const struct app *app, struct http_request *r, struct http_answer *a)
@@ -272,7 +285,8 @@ static int check_tenant(const struct app *app, struct http_request *r, struct ht
         return check_token(app, r, a);
     if (http_guard_front(app, r, a) < 0)
         return -1;
-    if (r->tenant)
+    r->scopes = r->scope_list ? scopes_parse(r->scope_list) : SCOPE_ALL;
+    if (r->tenant && token_tenant_is_valid(r->tenant))
         return 0;
     return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant (SANDCGI_TENANT)");
 }
@@ -314,12 +328,20 @@ int http_guard_room(const struct app *app, struct http_request *r, struct http_a
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
                                           struct http_answer *a)
 {
-    const struct mcp_server *server = app_server_for(app, r->tools, r->tenant);
+    const struct mcp_server *server = app_server_for(app, r->tools, r->tenant, r->scopes);
+    int set = r->tools ? toolset_find(r->tools) : app->settings->toolset;
 
-    if (!app_server(app, r->tools))
+    if (set < 0)
         http_refuse(a, 404, "", "No such set of tools (SANDCGI_TOOLS)");
     else if (!server)
         http_refuse(a, 403, "", "These tools are not among your tenant's toolsets");
+    else if (toolset_needs(set) & ~r->scopes) {
+        http_refuse(a, 403,
+                    "WWW-Authenticate: Bearer error=\"insufficient_scope\", "
+                    "scope=\"run files\"\r\n",
+                    "These tools need the scopes run and files, which this token does not have");
+        return NULL;
+    }
     return server;
 }
 

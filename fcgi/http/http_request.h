@@ -14,6 +14,9 @@ struct http_request {
     const char *if_unmodified_since;
     const char *asked_headers; /* Access-Control-Request-Headers */
     const char *tenant, *secret;
+    const char *scope_list;      /* what the token allows, as nginx says; NULL: everything */
+    unsigned scopes;             /* the same, set by http_guard_who */
+    struct token token;          /* the tenant of SANDCGI_AUTH=token is in it */
     const char *address, *trace; /* of the client, as the web server says; its traceparent */
     const char *tools;           /* the set of tools at this location; NULL: the setting's */
     const char *answers;         /* "structured" where programs call; NULL: the setting's */
@@ -53,7 +56,7 @@ int http_guard_origin(const struct app *app, const struct http_request *r, struc
 /* With SANDCGI_AUTH=nginx: the web server's secret (a->status 403). */
 int http_guard_front(const struct app *app, const struct http_request *r, struct http_answer *a);
 
-/* Authenticates the caller and sets r->tenant. */
+/* Authenticates the caller and sets r->tenant and r->scopes. */
 int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a);
 
 /* 429 when the tenant has its share of all calls (a FastCGI worker only), or is above the rate.
@@ -61,7 +64,8 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
 int http_guard_room(const struct app *app, struct http_request *r, struct http_answer *a);
 int http_refuse_room(const struct http_request *r, struct http_answer *a);
 
-/* The server with the location's set of tools; NULL: a->status 404. */
+/* The server with the location's set of tools; NULL: a->status 404, or 403 when r->scopes allow
+ * none of them. */
 const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
                                           struct http_answer *a);
 

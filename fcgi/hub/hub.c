@@ -403,7 +403,7 @@ static void hub_tick(struct hub *h)
         stream_tick(h, s);
     hub_jobs_tick(&h->jobs);
     if (deadline_passed(h->sweep_at)) {
-        hub_jobs_add(&h->jobs, &(struct hub_task){.server = app_server(h->app, NULL)});
+        hub_jobs_add(&h->jobs, &(struct hub_task){.server = app_server(h->app, NULL, SCOPE_ALL)});
         h->sweep_at = deadline_in_ms(SWEEP_MS);
     }
     if (h->listen_watch.fd < 0 && !h->draining)

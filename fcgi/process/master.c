@@ -28,6 +28,7 @@
 #define PAUSE_MIN_MS 100
 #define PAUSE_MAX_MS 5000
 #define GRACE_MS     5000 /* on top of the longest run, for a drain to end by itself */
+#define TOKENS_MS    250  /* between two looks at SANDCGI_TOKENS_FILE */
 #define LOOK_MS      25   /* between two looks at workers with brief calls */
 #define SHRINK_MS    1000 /* between two ends of an eighth of the workers that are too many */
 #define SHRINK_PART  8
@@ -68,6 +69,8 @@ struct master {
     struct account workers;
     struct server_sockets sockets;
     int sessions_fd, signal_fd;
+    struct token_table *tokens; /* for SANDCGI_AUTH=token; else NULL */
+    struct deadline look_at_tokens;
     int wake_fd; /* eventfd: a call has begun or ended while the master did not look */
     sigset_t children_mask;
     struct child_slot *slots;
@@ -100,7 +103,8 @@ static int front_main(struct master *m, const struct child_slot *slot, struct er
 
     if (hub)
         hub_streams_reserve(m->settings->max_streams);
-    if (app_init(&app, m->settings, true, e) < 0 || account_become(&m->workers, e) < 0 ||
+    if (app_init(&app, m->settings, true, m->tokens, e) < 0 || account_become(&m->workers, e) < 0 ||
+        (m->tokens && token_table_confine(m->tokens, e) < 0) ||
         front_memory_bound(m->settings, hub, e) < 0)
         return -1;
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
@@ -141,8 +145,10 @@ static void child_main(struct master *m, const struct child_slot *slot, pid_t pa
         if (!(kept_sockets[slot->role] & 1u << i))
             auto_close_fd(&m->sockets.fds[i]);
     auto_close_fd(&m->signal_fd);
-    if (slot->role == ROLE_BROKER || slot->role == ROLE_METRICS)
+    if (slot->role == ROLE_BROKER || slot->role == ROLE_METRICS) {
         auto_close_fd(&m->sessions_fd);
+        token_table_free(TAKE_PTR(m->tokens));
+    }
     if (slot->role != ROLE_WORKER)
         auto_close_fd(&m->wake_fd);
     sigprocmask(SIG_SETMASK, &m->children_mask, NULL);
@@ -373,6 +379,16 @@ static bool has_children(const struct master *m)
     return false;
 }
 
+/* Returns when to look again. */
+static struct deadline look_at_tokens(struct master *m)
+{
+    if (deadline_passed(m->look_at_tokens)) {
+        token_table_look(m->tokens);
+        m->look_at_tokens = deadline_in_ms(TOKENS_MS);
+    }
+    return m->look_at_tokens;
+}
+
 static void master_tick(struct master *m)
 {
     struct deadline next = m->stopping ? m->give_up : keep_workers_free(m);
@@ -385,6 +401,8 @@ static void master_tick(struct master *m)
     }
     if (m->stopping && !m->broker_asked)
         next = deadline_min(next, end_broker(m));
+    if (m->tokens && !m->stopping)
+        next = deadline_min(next, look_at_tokens(m));
     struct pollfd p[] = {{.fd = m->signal_fd, .events = POLLIN},
                          {.fd = m->wake_fd, .events = POLLIN}};
     if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) > 0 && p[0].revents)
@@ -407,9 +425,17 @@ void master_run(const struct master_config *config)
                        .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                        .children_mask = config->mask,
                        .shrink_at = deadline_in_ms(0),
+                       .look_at_tokens = deadline_in_ms(0),
                        .give_up = DEADLINE_NEVER};
 
+    struct err e = ERR_INIT;
+
     log_set_role("master");
+    if (m.settings->auth == SETTINGS_AUTH_TOKEN &&
+        !(m.tokens = token_table_new(m.settings->tokens_file, m.settings->api_token, &e))) {
+        log_error("SANDCGI_TOKENS_FILE: %s", e.text);
+        return;
+    }
     slots_make(&m);
     log_info("listening on %s, %ju free workers%s", m.settings->listen,
              (uintmax_t)m.settings->workers, m.sockets.fds[SOCKET_HUB] >= 0 ? ", hub" : "");
@@ -419,4 +445,5 @@ void master_run(const struct master_config *config)
     log_info(m.followed ? "the earlier generation has ended" : "stopped");
     calls_free(m.calls, m.n_slots - m.first_worker);
     free(m.slots);
+    token_table_free(m.tokens);
 }

@@ -388,7 +388,7 @@ static void stdio_clear(struct stdio *s)
 int stdio_serve(const struct app *app, int events_fd, struct err *e)
 {
     AUTO(stdio_clear)
-    struct stdio s = {.server = *app_server(app, NULL),
+    struct stdio s = {.server = *app_server(app, NULL, SCOPE_ALL),
                       .stdio_client = MCP_STDIO_CLIENT_INIT,
                       .events_fd = events_fd,
                       .call_events_fd = -1,

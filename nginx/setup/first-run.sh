@@ -99,6 +99,6 @@ $call -d '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_co
 3. Fetch a file that a program wrote:
 curl -sS $options"\$($call -d '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run_code","arguments":{"conversationId":"demo","language":"python","code":"open(\"hello.txt\", \"w\").write(\"hello from a sandbox\\\\n\")"}}}' | jq -r '.result.structuredContent.files[0].url')"
 
-./start.sh --status shows the status, ./start.sh --stop stops the server; nginx/token.sh add NAME creates another token.
+./start.sh --status shows the status, ./start.sh --stop stops the server; $binary token add --config $env_file --tenant NAME creates another token.
 END
 }

@@ -86,16 +86,16 @@ write_file_key()
     run_server file-key | write_file 0600 "$run_dir/file-key.conf"
 }
 
-# The token of .env belongs to the tenant "default", beside those that token.sh added; an earlier one of .env is taken away.
+# The token of .env belongs to the tenant "default", beside those that sandcgi token added; an earlier one of .env is taken away.
 sync_token()
 {
-    local tokens=("$project/nginx/token.sh" --file "$tokens_file" --no-reload) mark noted mark_file=${tokens_file%/*}/env-token.mark
+    local tokens=("$program" token --file "$tokens_file" --no-reload) mark noted mark_file=${tokens_file%/*}/env-token.mark
     mark=$(printf '%s' "$api_token" | sha256sum | cut -c1-12)
     noted=$(cat "$mark_file" 2>/dev/null) || noted=
     if [[ -n $noted && $noted != "$mark" ]]; then
-        "${tokens[@]}" remove default "$noted" 2>>"$log_file" || true
+        "${tokens[@]}" revoke "$noted" 2>>"$log_file" || true
     fi
-    "${tokens[@]}" put default <<<"$api_token" || die "MCP_API_TOKEN in $env_file cannot be used; put in what this prints: openssl rand -hex 32"
+    "${tokens[@]}" --token-stdin add <<<"$api_token" 2>>"$log_file" || die "MCP_API_TOKEN in $env_file cannot be used; put in what this prints: openssl rand -hex 32"
     printf '%s\n' "$mark" | write_file 0600 "$mark_file"
 }
 

@@ -17,6 +17,7 @@ choose_places()
     [[ $state == /* ]] || state=$PWD/$state
     owner_file=$state/run/env-file
     binary=$project/build/sandcgi
+    program=$binary
     run_dir=$state/run
     log_dir=$state/log
     log_file=$log_dir/start.log
@@ -170,9 +171,13 @@ derive_settings()
     SANDCGI_EVENTS=$(setting SANDCGI_EVENTS "$run_dir/events.sock")
     SANDCGI_BROKER=$(setting SANDCGI_BROKER "$run_dir/broker.sock")
     SANDCGI_SECRET_FILE=$(setting SANDCGI_SECRET_FILE "$run_dir/front-secret")
+    SANDCGI_TOKENS_FILE=$(setting SANDCGI_TOKENS_FILE "$tokens_file")
+    SANDCGI_TOKENS_RELOAD=$(setting SANDCGI_TOKENS_RELOAD "$(printf 'test ! -e %q || pkill -HUP -F %q -x nginx' "$nginx_pid_file" "$nginx_pid_file")")
+    tokens_file=$SANDCGI_TOKENS_FILE
     PUBLIC_BASE_URL=$(setting PUBLIC_BASE_URL "https://localhost:$https_port")
     [[ ! $PUBLIC_BASE_URL =~ ^https://localhost:[0-9]+/?$ ]] || PUBLIC_BASE_URL=https://localhost:$https_port
     export SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE PUBLIC_BASE_URL
+    export SANDCGI_TOKENS_FILE SANDCGI_TOKENS_RELOAD
     if ((EUID == 0)); then
         SANDCGI_USER=$(setting SANDCGI_USER sandcgi)
         SANDCGI_LISTEN_GROUP=$(setting SANDCGI_LISTEN_GROUP "${nginx_user#* }")
@@ -188,7 +193,7 @@ derive_settings()
 note_places()
 {
     note_settings start.sh SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE \
-        SANDCGI_USER
+        SANDCGI_USER SANDCGI_TOKENS_FILE SANDCGI_TOKENS_RELOAD
 }
 
 # note_settings CHOOSER NAME…: adds the variables of these names to .env, unless they are empty or there.

@@ -212,7 +212,7 @@ class Site:
         reload, before = ["--no-reload"], []
         if self.nginx_process:
             reload, before = ["--reload", f"kill -HUP {self.nginx_process.pid}"], procs.children(self.nginx_process.pid)
-        subprocess.run([f"{TOP}/nginx/token.sh", "--file", f"{self.folder}/conf/tokens.map", *reload, "put", tenant],
+        subprocess.run([self.binary, "token", "add", "--tenant", tenant, "--token-stdin", "--file", f"{self.folder}/conf/tokens.map", *reload],
                        input=token, text=True, check=True, capture_output=True)
         wait_until(lambda: not any(map(_accepts, before)), 20, "nginx's workers know the token")
 

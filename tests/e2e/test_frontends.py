@@ -319,6 +319,59 @@ def _():
     equal(len(urls), 2, "two tenants")
 
 
+@test("SANDCGI_AUTH=token: made tokens count and end without a reload, refuse no other call, and allow what their scopes say", timeout=90)
+def _():
+    site = sites.own({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None, "TOOLS": "all"}, start=False)
+    site.settings["SANDCGI_TOKENS_FILE"] = path = f"{site.folder}/tokens"
+    site.write_config()
+
+    def token(*words):
+        done = subprocess.run([site.binary, "token", *words, "--config", site.config], capture_output=True, text=True, check=False,
+                              env=site.tool_environment())
+        equal(done.returncode, 0, done.stderr)
+        return done.stdout.strip()
+
+    def ask(bearer, body=PING):
+        return fcgi.request(site.front, {"HTTP_AUTHORIZATION": f"Bearer {bearer}"}, body)
+
+    files = token("add", "--tenant", "alice", "--scope", "files")
+    site.start_server()
+    wait_until(lambda: _listens(site.front), 10, "a worker listens")
+    statuses, ended = [], threading.Event()
+
+    def call_on():
+        while not ended.is_set():
+            statuses.append(ask(site.token)[0])
+    caller = threading.Thread(target=call_on)
+    caller.start()
+    run = token("add", "--tenant", "alice", "--scope", "run")
+    wait_until(lambda: ask(run)[0] == 200, 2, "the new token counts")
+
+    def call(bearer, method, params):
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        return json.loads(ask(bearer, body)[2])
+    names = {tool["name"] for tool in call(files, "tools/list", {})["result"]["tools"]}
+    check({"read_file", "create_upload"} <= names and not names & {"run_code", "exec", "import_url"}, names)
+    contains(call(files, "tools/call", {"name": "run_code", "arguments": {}})["error"]["message"], "needs the scope run")
+    arguments = {"conversationId": "c", "language": "bash", "code": "echo here"}
+    equal(call(run, "tools/call", {"name": "run_code", "arguments": arguments})["result"]["structuredContent"]["stdout"], "here\n")
+    wanted = call(run, "tools/call", {"name": "run_code", "arguments": arguments | {"network": True}})
+    check("error" in wanted or wanted["result"].get("isError"), wanted)
+    token("revoke", run.split("_")[1])
+    wait_until(lambda: ask(run)[0] == 401, 2, "the revoked one does not")
+    with open(path, "a", encoding="ascii") as file:
+        file.write("nonsense\n")
+    wait_until(lambda: "the tokens stay as they were" in site.log(), 2, "a line about the wrong one")
+    contains(site.log(), "line 3: must be a row")
+    equal(ask(files)[0], 200, "the others stay")
+    done = subprocess.run([site.binary, "check", "--config", site.config], capture_output=True, text=True, check=False, env=site.tool_environment())
+    contains(done.stderr, f"{path}, line 3")
+    ended.set()
+    caller.join()
+    equal(set(statuses), {200}, "of calls meanwhile")
+    check(files.split("_", 2)[2] not in site.log(), "the secret is in the log")
+
+
 @test("FastCGI over TCP refuses without the secret and serves with it (H-64)")
 def _():
     port = sites.free_port()

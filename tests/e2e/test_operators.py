@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 import urllib.request
 
 import sites
@@ -296,6 +297,11 @@ def _():
     contains(_findings(site, {"SANDBOX_MEMORY": "lots"})[0]["text"], "SANDBOX_MEMORY")
     status, out, _errors = _command(site, "doctor", "--quiet")
     equal((status, out), (0, ""))
+    with open(f"{site.folder}/tokens", "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        file.write(f'"aaaaaaaa" "{"A" * 22},1700000000 t run"; \n"bbbbbbbb" "{"A" * 22},{int(time.time()) + 86400} t run";\n'
+                   '"~^(?i:bearer) +0123456789abcdef$" "t"; # 0123456789ab\n')
+    said = [(one["state"], one["text"].split(" in ")[0]) for one in _findings(site, {"SANDCGI_TOKENS_FILE": f"{site.folder}/tokens"}) if one["about"] == "tokens"]
+    equal(said, [("wrong", "1"), ("note", "1"), ("note", "1")], "a weak token, one that has expired, one that will")
     os.chmod(f"{site.folder}/run/front.sock", 0)  # as a web server that may not connect
     sick = [one for one in _findings(site) if one["about"] == "site"]
     equal((sick[0]["state"], "answers 502" in sick[0]["text"]), ("wrong", True), sick)

@@ -51,6 +51,24 @@ def _():
     check('"error"' not in done.stdout, done.stdout[-500:])
 
 
+@test("sandcgi token, as start.sh and README name it, makes a token that nginx knows at once, and takes it away", timeout=120)
+def _():
+    house = clone.started()
+    done = house.shell("""set -e
+token=$(build/sandcgi token add --config .env --tenant alice)
+call() { curl -s -o /dev/null -w '%{http_code} ' --max-time 20 "http://localhost:$(sed -n s/^NGINX_HTTP_PORT=//p .env)/mcp" -H "Authorization: Bearer $token" \\
+    -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'; }
+until_is() { for i in {1..50}; do [[ $(call) != "$1 " ]] || { echo "is $1"; return; }; sleep 0.1; done; call; }
+until_is 200
+build/sandcgi token list --config .env
+build/sandcgi token revoke --config .env --tenant alice
+until_is 401
+""")
+    equal(done.returncode, 0, done.stderr[-800:] + done.stdout[-800:])
+    for words in ("is 200", " alice ", "(stored as it is)", "is 401"):
+        contains(done.stdout, words)
+
+
 def _whole_commands(output):
     """Lines that begin with a command, with their continuations."""
     lines, wanted = output.splitlines(), False

@@ -15,7 +15,9 @@ import time
 
 from fake_fcgi import Responder
 
-NGINX_DIR = pathlib.Path(__file__).resolve().parents[2] / "nginx"
+TOP = pathlib.Path(__file__).resolve().parents[2]
+NGINX_DIR = TOP / "nginx"
+BINARY = pathlib.Path(os.environ.get("SANDCGI_TEST_BINARY") or TOP / "build/sandcgi")
 SECRET = "s3cret-of-this-start"
 FILE_KEY = "k" * 64
 
@@ -102,11 +104,11 @@ class Site:
                        check=True, capture_output=True)
 
     def token_command(self, *words, stdin=None, options=("--no-reload",)):
-        return subprocess.run([NGINX_DIR / "token.sh", "--file", self.path("conf/tokens.map"), *options, *words],
+        return subprocess.run([BINARY, "token", "--file", self.path("conf/tokens.map"), *options, *words],
                               check=False, capture_output=True, text=True, input=stdin)
 
-    def add_token(self, tenant):
-        return self.token_command("add", tenant).stdout.strip()
+    def add_token(self, tenant, *words):
+        return self.token_command("add", "--tenant", tenant, *words).stdout.strip()
 
     def render_command(self, *extra, **settings):
         values = {"RUN_DIR": self.path("run"), "LOG_DIR": self.path("log"), "TMP_DIR": self.path("tmp"),

@@ -1,6 +1,7 @@
 """/mcp and /healthz: tokens, parameters, errors, limits, streams."""
 import json
 import os
+import re
 import shutil
 import socket
 import struct
@@ -9,10 +10,11 @@ import threading
 import time
 
 from front import SECRET, Site
+from front import token as link_token
 
 KNOWN = {"REQUEST_METHOD", "CONTENT_TYPE", "CONTENT_LENGTH", "REQUEST_URI", "SERVER_PROTOCOL", "HTTPS", "REMOTE_ADDR",
          "HTTP_HOST", "HTTP_ORIGIN", "HTTP_ACCEPT", "HTTP_MCP_PROTOCOL_VERSION", "HTTP_MCP_METHOD", "HTTP_MCP_NAME",
-         "HTTP_MCP_SESSION_ID", "HTTP_LAST_EVENT_ID", "SANDCGI_TENANT", "SANDCGI_PLACE", "SANDCGI_CALLS", "SANDCGI_SECRET"}
+         "HTTP_MCP_SESSION_ID", "HTTP_LAST_EVENT_ID", "SANDCGI_TENANT", "SANDCGI_SCOPES", "SANDCGI_PLACE", "SANDCGI_CALLS", "SANDCGI_SECRET"}
 
 
 def started(**settings):
@@ -31,6 +33,15 @@ def is_rpc_error(answer):
         set(body["error"]) == {"code", "message"}
 
 
+def scopes_and_tenant(site, header, path="/mcp", method="POST", more=()):
+    """(tenant, scopes) that a worker or the hub is told, or the status."""
+    answer = site.request(method, path, b"{}", [*([("Authorization", header)] if header else []), *more])
+    if answer.status != 200:
+        return answer.status
+    values = dict(params_of(answer))
+    return values["SANDCGI_TENANT"], values.get("SANDCGI_SCOPES")
+
+
 def tokens(checks):
     site = started()
     try:
@@ -38,56 +49,115 @@ def tokens(checks):
         other = site.add_token("other")
         second = site.add_token("default")
         odd = "Aa.b+c/d~e_f-0123456789=="
-        checks.equal("token.sh put takes a token of its own", site.token_command("put", "odd", stdin=odd + "\n").returncode, 0)
-        for bad in ("short", "with blank in it 0123456789", "", 'x"; evil 0123456789', "x" * 600):
-            checks.equal(f"token.sh put refuses {bad[:30]!r}", site.token_command("put", "odd", stdin=bad).returncode, 1)
+        checks.equal("add --token-stdin takes a token of one's own",
+                     site.token_command("add", "--tenant", "odd", "--token-stdin", stdin=odd + "\n").returncode, 0)
+        for bad in ("short", "with blank in it 0123456789", "", 'x"; evil 0123456789', "x" * 600, "scg_" + "x" * 30):
+            checks.equal(f"add --token-stdin refuses {bad[:30]!r}", site.token_command("add", "--token-stdin", stdin=bad).returncode, 1)
         for bad in ("", ".x", "a b", 'a"b', "x" * 65, "../x"):
-            checks.equal(f"token.sh refuses the tenant {bad[:12]!r}", site.token_command("add", bad).returncode, 1)
+            checks.equal(f"add refuses the tenant {bad[:12]!r}", site.token_command("add", "--tenant", bad).returncode, 2)
+        with open(site.path("conf/tokens.map"), "a", encoding="ascii") as out:  # as nginx/token.sh wrote them
+            out.write(f'"~^(?i:bearer) +{"0123abcd" * 8}$" "old"; # 0123456789ab\n')
         site.reload()
 
         def tenant(header):
-            answer = site.request("POST", "/mcp", b"{}", [("Authorization", header)] if header else [])
-            return dict(params_of(answer))["SANDCGI_TENANT"] if answer.status == 200 else answer.status
+            found = scopes_and_tenant(site, header)
+            return found if isinstance(found, int) else found[0]
 
         checks.equal("the token opens its tenant", tenant(f"Bearer {token}"), "default")
         checks.equal("another tenant's token opens that one", tenant(f"Bearer {other}"), "other")
         checks.equal("a tenant may have two tokens", tenant(f"Bearer {second}"), "default")
         checks.equal("a token with special characters", tenant(f"Bearer {odd}"), "odd")
+        checks.equal("a token of an earlier version", tenant("Bearer " + "0123abcd" * 8), "old")
         for scheme in ("bearer", "BEARER", "bEaReR"):
             checks.equal(f"the scheme's case does not matter: {scheme}", tenant(f"{scheme} {token}"), "default")
         checks.equal("several blanks after the scheme", tenant(f"Bearer   {token}"), "default")
-        elsewhere = site.token_command("--file", site.path("conf/elsewhere.map"), "add", "default").stdout.strip()
+        elsewhere = site.token_command("add", "--file", site.path("conf/elsewhere.map")).stdout.strip()
         signed = "eyJhbGciOiJub25lIn0.eyJhdWQiOiJzYW5kY2dpIiwic3ViIjoiZGVmYXVsdCJ9."  # alg none, aud sandcgi, sub default
+        start, key, secret = token.split("_", 2)
+        their_key, their_secret = other.split("_", 2)[1:]
+        with open(site.path("conf/tokens.map"), encoding="ascii") as file:
+            hashed = re.search(rf'"{key}" "([\w-]{{22}})', file.read())[1]
         for name, header in (("another server's token for the same tenant (H-62)", f"Bearer {elsewhere}"), ("a claim (H-62)", f"Bearer {signed}"),
-                             ("no token", None), ("capitals", f"Bearer {token.upper()}"), ("one digit less", f"Bearer {token[:-1]}"),
-                             ("one digit more", f"Bearer {token}0"), ("without scheme", token), ("Basic", f"Basic {token}"),
+                             ("no token", None), ("capitals", f"Bearer {token.upper()}"), ("one character less", f"Bearer {token[:-1]}"),
+                             ("one character more", f"Bearer {token}0"), ("without scheme", token), ("Basic", f"Basic {token}"),
                              ("empty", "Bearer "), ("two in a row", f"Bearer {token} {token}"), ("a comma", f"Bearer {token},"),
                              ("dot is not any character", "Bearer " + odd.replace(".", "x")), ("the tenant", "Bearer default"),
-                             ("odd in another case", "Bearer " + odd.swapcase())):
+                             ("odd in another case", "Bearer " + odd.swapcase()), ("the secret in another case", f"Bearer scg_{key}_{secret.swapcase()}"),
+                             ("the id in capitals", f"Bearer {start}_{key.upper()}_{secret}"), ("a known id with another's secret", f"Bearer scg_{key}_{their_secret}"),
+                             ("another's id", f"Bearer scg_{their_key}_{secret}"), ("an id alone", f"Bearer {key}"), ("an id without scheme", key),
+                             ("an id that is not there", f"Bearer scg_aaaaaaaa_{secret}"), ("no secret", f"Bearer scg_{key}_"),
+                             ("the hash for the secret", f"Bearer scg_{key}_{hashed}"), ("the row's value", f"Bearer {hashed} default run,files,network"),
+                             ("a percent sign in it", f"Bearer scg_{key}_%{secret[1:]}"), ("an escaped character", f"Bearer scg_{key}_%{ord(secret[0]):02X}{secret[1:]}"),
+                             ("a wrong last character", f"Bearer {token[:-1]}{'A' if token[-1] != 'A' else 'B'}")):
             checks.equal(f"refused: {name}", tenant(header), 401)
+        twice = site.request("POST", "/mcp", b"{}", [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {other}")])
+        checks.check("two headers are refused", twice.status in (400, 401), twice.status)
+        folder = "a" * 64
+        os.mkdir(site.path(f"sandboxes/{folder}"))
+        with open(site.path(f"sandboxes/{folder}/x.txt"), "w", encoding="ascii") as out:
+            out.write("x")
+        site.request("GET", f"/files/{folder}/{link_token(folder)}/x.txt", b"", [("Authorization", f"Bearer scg_{key}_{their_secret}")])
+        time.sleep(0.1)  # the log's line comes after the answer
+        line = site.log("access.log").splitlines()[-1]
+        checks.check("below /files/ a token names nobody", "/files/aaaaaaaa.../x.txt" in line and line.split()[2] == '""', line)
 
-        listed = site.token_command("list").stdout
-        checks.check("list names tenants, not tokens", "other" in listed and token not in listed and other not in listed, listed)
-        marks = [line.split()[1] for line in listed.splitlines() if line.startswith("default ")]
-        site.token_command("remove", "default", marks[0])
-        site.token_command("remove", "other")
+        with open(site.path("conf/tokens.map"), encoding="ascii") as file:
+            held = file.read()
+        checks.check("the file has no made token, nor its secret", secret not in held and their_secret not in held and odd.replace(".", "\\.")[:5] in held)
+        listed = site.token_command("list")
+        checks.check("list names tenants, not tokens", "other" in listed.stdout and secret not in listed.stdout and odd not in listed.stdout, listed)
+        done = site.token_command("revoke", key)
+        checks.check("revoke says where, and logs an act", "conf/tokens.map" in done.stderr and f"audit=token-revoke tenant=default id={key}" in done.stderr, done)
+        site.token_command("revoke", "--tenant", "other")
         site.reload()
-        checks.equal("one of two tokens is taken away by its mark", (tenant(f"Bearer {token}"), tenant(f"Bearer {second}")),
-                     (401, "default"))
+        checks.equal("one of two tokens is taken away by its id", (tenant(f"Bearer {token}"), tenant(f"Bearer {second}")), (401, "default"))
         checks.equal("all tokens of a tenant are taken away", tenant(f"Bearer {other}"), 401)
-        checks.equal("removing what is not there fails", site.token_command("remove", "other").returncode, 1)
-        lost = site.token_command("add", "late", options=("--reload", "false"))
-        checks.check("a token is shown although nginx cannot be told, and that is said", lost.returncode == 3 and len(lost.stdout.strip()) == 64
-                     and "nginx could not be told" in lost.stderr and "late " in site.token_command("list").stdout, lost)
+        checks.equal("revoking what is not there fails", site.token_command("revoke", "--tenant", "other").returncode, 1)
+        lost = site.token_command("add", "--tenant", "late", options=("--reload", "false"))
+        checks.check("a token is shown although nginx cannot be told, and that is said", lost.returncode == 3 and len(lost.stdout.strip()) == 56
+                     and "nginx could not be told" in lost.stderr and " late " in site.token_command("list").stdout, lost)
         site.reload()
         checks.equal("and counts from the next reload", tenant(f"Bearer {lost.stdout.strip()}"), "late")
-        site.token_command("remove", "late")
+        site.token_command("revoke", "--tenant", "late")
         both = [threading.Thread(target=site.add_token, args=(f"t{n}",)) for n in range(8)]
         for thread in both:
             thread.start()
         for thread in both:
             thread.join()
-        checks.equal("eight additions at once are all kept", len(site.token_command("list").stdout.splitlines()), 10)
+        checks.equal("eight additions at once are all kept", len(json.loads(site.token_command("list", "--json").stdout)), 11)
+    finally:
+        site.stop()
+
+
+def scopes_and_expiry(checks):
+    site = started(RATE="1", BURST="20")
+    try:
+        narrow = site.add_token("alice", "--scope", "files,run")
+        old = site.add_token("bob", "--expires", "1h")
+        with open(site.path("conf/tokens.map"), encoding="ascii") as file:
+            text = file.read()
+        with open(site.path("conf/tokens.map"), "w", encoding="ascii") as out:  # the hour has passed
+            out.write(re.sub(r",(\d{10}) bob ", lambda found: f",{int(found[1]) - 3700} bob ", text))
+        soon = site.add_token("carol", "--expires", "30d")
+        own = "0123456789abcdefghijklmnopqrstuv"
+        site.token_command("add", "--tenant", "dave", "--scope", "run", "--token-stdin", stdin=own)
+        site.reload()
+        evil = [("Sandcgi-Scopes", "run"), ("SANDCGI-SCOPES", "run"), ("Sandcgi_Scopes", "run")]
+        checks.equal("all scopes", scopes_and_tenant(site, f"Bearer {site.token}"), ("default", "run,files,network"))
+        checks.equal("some, whatever headers say", scopes_and_tenant(site, f"Bearer {narrow}", more=evil), ("alice", "run,files"))
+        checks.equal("at another location", scopes_and_tenant(site, f"Bearer {narrow}", "/mcp/all"), ("alice", "run,files"))
+        checks.equal("at the hub", scopes_and_tenant(site, f"Bearer {narrow}", "/mcp", "GET"), ("alice", "run,files"))
+        checks.equal("of a token of one's own", scopes_and_tenant(site, f"Bearer {own}"), ("dave", "run"))
+        checks.equal("not expired", scopes_and_tenant(site, f"Bearer {soon}"), ("carol", "run,files,network"))
+        answer = site.call(token=old)
+        checks.equal("expired: 401 says so", (answer.status, answer.header("www-authenticate")),
+                     (401, 'Bearer realm="sandcgi", error="invalid_token", error_description="the token has expired"'))
+        checks.check("in the body, too", is_rpc_error(answer) and "has expired" in answer.body.decode(), answer.body)
+        answer = site.call(token=old[:-1] + ("A" if old[-1] != "A" else "B"))
+        checks.check("a wrong secret is not told that", answer.status == 401 and "expired" not in answer.header("www-authenticate"), answer.headers)
+        above = [scopes_and_tenant(site, f"Bearer {narrow}") for _ in range(30)]
+        checks.equal("above the rate the tenant and its scopes stay", set(above), {("alice", "run,files")})
+        checks.check("and the worker is told the rate", any(dict(r["params"]).get("SANDCGI_RATE") == "above" for r in site.responder.requests))
     finally:
         site.stop()
 
@@ -100,10 +170,10 @@ def reload_keeps_calls(checks):
         thread.start()
         site.responder.await_requests(1)
         before = site.workers()
-        done = site.token_command("add", "late", options=("--reload", f"kill -HUP {site.process.pid}"))
+        done = site.token_command("add", "--tenant", "late", options=("--reload", f"kill -HUP {site.process.pid}"))
         late = done.stdout.strip()
         site.await_reload(before)
-        checks.equal("a new token works after token.sh's reload", site.call(token=late).status, 200)
+        checks.equal("a new token works after the command's reload", site.call(token=late).status, 200)
         thread.join()
         checks.equal("a call that ran during the reload is answered", answers[0].status, 200)
     finally:
@@ -122,7 +192,7 @@ def parameters(checks):
         values = dict(plain)
         wanted = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": "2", "REQUEST_URI": "/mcp",
                   "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "localhost",
-                  "HTTP_ACCEPT": "application/json", "SANDCGI_TENANT": "default", "SANDCGI_PLACE": "mcp", "SANDCGI_CALLS": "32",
+                  "HTTP_ACCEPT": "application/json", "SANDCGI_TENANT": "default", "SANDCGI_SCOPES": "run,files,network", "SANDCGI_PLACE": "mcp", "SANDCGI_CALLS": "32",
                   "SANDCGI_SECRET": SECRET}
         checks.equal("their values", values, wanted)
         checks.equal("HTTPS is told", dict(params_of(site.call(tls=True))).get("HTTPS"), "on")
@@ -504,5 +574,5 @@ def waiting_streams(checks):
         site.stop()
 
 
-GROUPS = [tokens, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, toolsets_of_tenants, networks_of_tenants,
+GROUPS = [tokens, scopes_and_expiry, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, toolsets_of_tenants, networks_of_tenants,
           reuse_of_locations, own_errors, limits, streams, waiting_streams]

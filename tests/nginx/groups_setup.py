@@ -100,7 +100,7 @@ def foreign_server(checks):
 
 
 def helpers_present(checks):
-    for name in ("render.sh", "token.sh"):
+    for name in ("render.sh",):
         checks.check(f"{name} can be executed", os.access(NGINX_DIR / name, os.X_OK))
     checks.check("nginx is there", find_nginx() is not None)
 

@@ -7,10 +7,9 @@ import shutil
 import subprocess
 import tempfile
 
-from front import NGINX_DIR, find_nginx, free_port
+from front import BINARY, NGINX_DIR, find_nginx, free_port
 
 TOP = NGINX_DIR.parent
-BINARY = pathlib.Path(os.environ.get("SANDCGI_TEST_BINARY") or TOP / "build/sandcgi")
 MACHINE = r"""
 set -euo pipefail
 cp -a /etc "$W/etc" && rm -rf "$W/etc/sandcgi" "$W/etc/nginx/sandcgi" && mount --bind "$W/etc" /etc
@@ -70,15 +69,19 @@ while IFS= read -r command; do
     eval "$command" || { echo "FAILED ($?): $command"; cat "$W/out"; exit 1; }
 done <"$W/commands"
 for ((i = 0; i < 100; i++)); do [[ ! -S /run/sandcgi/hub.sock ]] || break; sleep 0.1; done
+for ((i = 0; i < 50; i++)); do [[ $(call "$BELOW" none) == 404 ]] || break; sleep 0.1; done # until nginx has reloaded
 token=$(sed -n s/^MCP_API_TOKEN=//p /etc/sandcgi/sandcgi.conf)
 echo "call $(call "$BELOW" "$token") $(grep -c run_code "$W/answer")"
 echo "wrong $(call "$BELOW" "${token%?}x")"
+another=$(sandcgi token add --config /etc/sandcgi/sandcgi.conf --tenant alice --expires 1h) && echo "told nginx"
+for ((i = 0; i < 50; i++)); do [[ $(call "$BELOW" "$another") != 200 ]] || break; sleep 0.1; done
+echo "another $(call "$BELOW" "$another")"
 echo "site $(ask "http://127.0.0.1:$PORT/index.html") $(cat "$W/answer")"
 ask "http://127.0.0.1:$PORT$BELOW/mcp" -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' >/dev/null
 echo "hub $(grep -c 'info hub: GET listen' "$W/serve.log")"
 echo "upload $(ask -X PUT -d x "http://127.0.0.1:$PORT$BELOW/uploads/$(printf '0%.0s' {1..32})")"
 echo "root $(stat -c '%a %G' /var/lib/sandcgi/sandboxes) secrets $(stat -c %a /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/{front-secret.conf,file-key.conf,tokens.map} | xargs)"
-echo "log $(grep -c "POST $BELOW/mcp" /var/log/nginx/sandcgi.log)"
+echo "log $(grep "POST $BELOW/mcp" /var/log/nginx/sandcgi.log | grep -c '"default"')"
 before=$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)
 sandcgi setup nginx --server-name sandbox.example.org ${BELOW:+--path $BELOW/} >"$W/again"
 [[ $before == "$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)" ]] && echo "again unchanged"
@@ -125,7 +128,7 @@ def walk(checks, below):
         log = pathlib.Path(folder, "serve.log")
         story = done.stdout + done.stderr + (log.read_text(encoding="utf-8") if log.exists() else "")
         where = f"at {below or '/'}"
-        for line in ("call 200 1", "wrong 401", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 640 600 600 600", "log 1",
+        for line in ("call 200 1", "wrong 401", "told nginx", "another 200", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 640 600 600 600", "log 1",
                      "again unchanged", "nginx includes both files already"):
             checks.check(f"the documented way, {where}: {line}", line in said, story)
         if not below:

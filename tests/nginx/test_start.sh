@@ -6,6 +6,7 @@ set -uo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
+tested=${SANDCGI_TEST_BINARY:-$top/build/sandcgi}
 trap 'rm -rf "$work"' EXIT
 unset DOCKER_HOST SANDCGI_HTTPS_PORT SANDCGI_HTTP_PORT SANDBOX_ROOT SANDBOX_TIMEOUT_MAX MCP_API_TOKEN PUBLIC_BASE_URL
 export SANDCGI_STATE_DIR=$work/state SANDCGI_ENV_FILE=$work/env
@@ -284,8 +285,9 @@ test_pids()
 tenants()
 {
     api_token=$1
+    program=$tested
     sync_token
-    "$project/nginx/token.sh" --file "$state/nginx/tokens.map" --no-reload list | awk '{ print $1 }' | xargs
+    "$program" token list --file "$state/nginx/tokens.map" 2>/dev/null | awk 'NR > 1 { print $2 }' | xargs
 }
 
 test_tokens()
@@ -294,8 +296,9 @@ test_tokens()
     one=$(within random_hex) two=$(within random_hex)
     within make_places
     equal "the token of .env is there" "$(within tenants "$one")" default
-    "$top/nginx/token.sh" --file "$work/state/nginx/tokens.map" --no-reload add alice >/dev/null
-    added=$("$top/nginx/token.sh" --file "$work/state/nginx/tokens.map" --no-reload add default)
+    "$tested" token add --tenant alice --file "$work/state/nginx/tokens.map" --no-reload >/dev/null 2>&1
+    added=$("$tested" token add --file "$work/state/nginx/tokens.map" --no-reload 2>/dev/null)
+    added=${added#scg_} added=${added%%_*}
     equal "further tokens stay" "$(within tenants "$one")" "default alice default"
     equal "a new one in .env replaces the old one only" "$(within tenants "$two")" "alice default default"
     equal "the old one is gone, the added one is not" \

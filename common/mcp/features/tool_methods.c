@@ -218,7 +218,7 @@ static int fail_unknown_tool(struct mcp_call *call)
     const char *prefix = server->tool_prefix ? server->tool_prefix : "";
     AUTO_FREE char *absent = server->absent_tool
                                  ? server->absent_tool(server->app, bare_name(server, name),
-                                                       !call->origin->http)
+                                                       !call->origin->http, server->scopes)
                                  : NULL;
     AUTO_BUF struct buf names = BUF_INIT(4096);
 

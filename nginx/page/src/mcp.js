@@ -60,7 +60,7 @@ async function refused(answer) {
     said = (await answer.json()).error?.message ?? "";
   } catch { /* not ours */ }
   const { status } = answer;
-  if (status === 401) return new CallError("token", "The server does not know this token. Check that it is whole, or make a new one: nginx/token.sh add NAME.");
+  if (status === 401) return new CallError("token", "The server does not know this token. Check that it is whole, or make a new one: sandcgi token add.");
   if (status === 403) return new CallError("failed", `The server refuses this page's address: ${said || "add it to SANDCGI_ALLOWED_HOSTS and SANDCGI_ALLOWED_ORIGINS."}`);
   if (status === 413) return new CallError("argument", "This is larger than a call may be. Put large data in a file: drop it on the page.");
   if (status === 429) return new CallError("rate", "Too many calls of this token at once. Wait a few seconds, then try again.");

@@ -65,7 +65,7 @@ static int setup(void **state)
     setenv("FILE_SECRET", TOKEN, 1);
     setenv("PUBLIC_BASE_URL", "http://localhost", 1);
     assert_works(settings_load(&w->settings, NULL, &e), e);
-    assert_works(app_init(&w->app, &w->settings, true, &e), e);
+    assert_works(app_init(&w->app, &w->settings, true, NULL, &e), e);
     assert_works(w->broker_fd = sock_listen(w->settings.broker, NULL, &e), e);
     assert_works(w->sessions_fd = sessions_dir_open(&w->settings, &self, &e), e);
     app_set_sessions(&w->app, w->sessions_fd);
@@ -272,7 +272,7 @@ static size_t memory_of(pid_t pid)
 /* A stored stream of one large message; out_id gets the id that a reader of it has seen last. */
 static void store_large(const struct world *w, char *out_session, char *out_id)
 {
-    const struct mcp_server *server = app_server(&w->app, NULL);
+    const struct mcp_server *server = app_server(&w->app, NULL, SCOPE_ALL);
     AUTO_FREE char *text = mem_alloc(MESSAGE_LEN + 1);
     char id[MCP_EVENT_ID_MAX];
     struct err e = ERR_INIT;

@@ -58,7 +58,7 @@ static int setup(void **state)
     setenv("FILE_SECRET", "a0b1c2d3e4f5a0b1c2d3e4f5a0b1c2d3e4f5", 1);
     setenv("PUBLIC_BASE_URL", "http://localhost", 1);
     assert_works(settings_load(&w->settings, NULL, &e), e);
-    assert_works(app_init(&w->app, &w->settings, false, &e), e);
+    assert_works(app_init(&w->app, &w->settings, false, NULL, &e), e);
     assert_works(w->broker_fd = sock_listen(broker, NULL, &e), e);
     assert_int_equal(pipe2(in, O_CLOEXEC) | pipe2(out, O_CLOEXEC), 0);
     w->pid = fork();

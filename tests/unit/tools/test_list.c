@@ -127,14 +127,17 @@ static void what_the_settings_switch_off_is_not_offered(void **state)
 
 static void an_absent_tool_says_where_it_is(void **state)
 {
-    AUTO_FREE char *elsewhere = tools_absent(&world.app, "move_file", false);
-    AUTO_FREE char *off = tools_absent(&world.app, "import_url", false);
+    AUTO_FREE char *elsewhere = tools_absent(&world.app, "move_file", false, SCOPE_ALL);
+    AUTO_FREE char *off = tools_absent(&world.app, "import_url", false, SCOPE_ALL);
 
     (void)state;
     assert_non_null(strstr(elsewhere, "toolset \"files\""));
     assert_non_null(strstr(elsewhere, "/mcp/all"));
     assert_string_equal(off, "the tool import_url is switched off by the settings of this server");
-    assert_null(tools_absent(&world.app, "nonsense", false));
+    assert_null(tools_absent(&world.app, "nonsense", false, SCOPE_ALL));
+    AUTO_FREE char *narrow = tools_absent(&world.app, "import_url", false, SCOPE_RUN);
+    assert_non_null(strstr(narrow, "insufficient scope"));
+    assert_non_null(strstr(narrow, "needs the scope files,network,"));
 }
 
 static void a_prefix_stands_in_front_of_every_name_and_may_be_left_out(void **state)

@@ -22,9 +22,9 @@ struct app {
     const struct mcp_tool **offered[TOOLSETS]; /* the tools of each set that are offered here */
     struct event_sender events;
     uint8_t seal_key[CRYPTO_SHA256_LEN];
-    struct link_key link_key; /* checks links; likewise derived from FILE_SECRET */
-    char *front_secret;       /* that nginx must send; NULL with SANDCGI_AUTH=token */
-    struct app_token *tokens; /* for SANDCGI_AUTH=token */
+    struct link_keys link_keys; /* check links; likewise derived from FILE_SECRET */
+    char *front_secret;         /* that nginx must send; NULL with SANDCGI_AUTH=token */
+    struct app_token *tokens;   /* for SANDCGI_AUTH=token */
     size_t n_tokens;
     struct call_place place; /* a worker's; all zero: no calls are counted */
 };

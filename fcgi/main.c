@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "common/base/auto.h"
+#include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -132,7 +133,7 @@ static int run_check(const char *config_path)
     return wrong;
 }
 
-/* The line that nginx includes (FILE_KEY_CONF). */
+/* The lines that nginx includes (FILE_KEY_CONF). */
 static int run_file_key(const char *config_path)
 {
     struct err e = ERR_INIT;
@@ -141,10 +142,13 @@ static int run_file_key(const char *config_path)
     if (settings_load(&settings, config_path, &e) < 0)
         return print_error(&e);
     int rc = file_key_derive(settings.file_secret, &key, &e);
+    const bool old_links = clock_unix_s() < settings.old_secret_until;
     settings_clear(&settings);
     if (rc < 0)
         return print_error(&e);
     printf("set $sandcgi_file_key \"%s\";\n", key.text);
+    if (old_links) /* nginx checks with one key; workers check the others' */
+        puts("set $sandcgi_old_links old;");
     return 0;
 }
 
@@ -221,7 +225,7 @@ static const struct command {
     {"check", run_check, "check the settings and what they name here; print them without secrets",
      NULL},
     {"file-key", run_file_key,
-     "print the line for nginx with the key of files' URLs (FILE_KEY_CONF)", NULL},
+     "print the lines for nginx with the key of files' URLs (FILE_KEY_CONF)", NULL},
     {"status", run_status, "print the state of the running server (--watch; --json: for programs)",
      NULL},
     {"doctor", run_doctor,

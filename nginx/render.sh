@@ -200,15 +200,16 @@ derive_signed()
 {
     value[TOKEN_PATTERN]='(?<sandcgi_token>[\w-]{21}[AQgw])/'
     value[TOKEN_LINES]="        secure_link \$sandcgi_token;
-        secure_link_md5 \"\$sandcgi_file_key\$sandcgi_dir\$sandcgi_file_key\";
-        if (\$secure_link = \"\") { return 404; }"
+        secure_link_md5 \"\$sandcgi_file_key\$sandcgi_dir\$sandcgi_file_key\";"
+    value[TOKEN_REFUSAL]="if (\$secure_link = \"\") { return 404; }"
     [[ -n ${value[SIGNED_URLS]} ]] || return 0
     value[TOKEN_PATTERN]=
     value[TOKEN_LINES]="        error_page 403 @sandcgi_denied_file;
         error_page 301 302 400 404 405 408 411 413 414 500 =404 @sandcgi_no_file;
+        error_page 418 = @sandcgi_old_file;
         secure_link \$sandcgi_signature;
-        secure_link_md5 \"\$sandcgi_file_key\$secure_link_expires \$sandcgi_dir/\$sandcgi_file\$sandcgi_file_key\";
-        if (\$secure_link != 1) { return 403; }"
+        secure_link_md5 \"\$sandcgi_file_key\$secure_link_expires \$sandcgi_dir/\$sandcgi_file\$sandcgi_file_key\";"
+    value[TOKEN_REFUSAL]="if (\$secure_link != 1) { return 403; }"
 }
 
 # The sets are not listed here: sandcgi answers 404 to an unknown name. /mcp/all is always there.

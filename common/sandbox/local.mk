@@ -17,7 +17,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/state/retention.c common/sandbox/state/retention.h \
 	common/sandbox/state/trim.c common/sandbox/state/trim.h \
 	common/sandbox/state/user_quota.c common/sandbox/state/user_quota.h \
-	common/sandbox/sandbox.c common/sandbox/sandbox.h common/sandbox/sandbox_root.h \
+	common/sandbox/sandbox.c common/sandbox/sandbox.h common/sandbox/sandbox_root.h common/sandbox/root.c \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
 	common/sandbox/files/staging.c common/sandbox/files/staging.h \
 	common/sandbox/state/state.c common/sandbox/state/state.h \

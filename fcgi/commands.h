@@ -54,6 +54,15 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e);
  */
 int setup_run(char *const *words);
 
+/*
+ * "sandcgi backup", "restore" and "purge" (sandcgi(1)), as root, which then becomes the owner of
+ * SANDBOX_ROOT, or as that account. words follow the command and end with NULL. Return the exit
+ * status; what was done and what was left goes to standard error, what purge removes to output.
+ */
+int backup_run(char *const *words);
+int restore_run(char *const *words);
+int purge_run(char *const *words);
+
 /* Prints what is wrong with the server, its engine, disk, clock and site, and what mends it; quiet:
  * only what is wrong. Returns the exit status: 1 when something is wrong. */
 int doctor_show(const struct settings *s, const char *config_path, bool as_json, bool quiet);

@@ -2,6 +2,7 @@
 noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
 	fcgi/app.c fcgi/app.h \
+	fcgi/backup.c \
 	fcgi/commands.h \
 	fcgi/doctor/check.c fcgi/doctor/check.h \
 	fcgi/doctor/doctor.c \

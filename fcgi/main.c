@@ -9,6 +9,7 @@
 #include "common/fetch/fetch.h"
 #include "common/index/proxy.h"
 #include "common/sandbox/archive/archive.h"
+#include "common/sandbox/archive/backup.h"
 #include "common/sandbox/links/file_link.h"
 #include "common/tools/tools.h"
 #include "fcgi/commands.h"
@@ -202,6 +203,21 @@ static int run_setup(void)
     return setup_run(words);
 }
 
+static int run_backup(void)
+{
+    return backup_run(words);
+}
+
+static int run_restore(void)
+{
+    return restore_run(words);
+}
+
+static int run_purge(void)
+{
+    return purge_run(words);
+}
+
 static int run_help(void);
 static int run_help_settings(void);
 
@@ -232,6 +248,12 @@ static const struct command {
      "look for what is wrong, and say what mends it (--json; --quiet: nothing else)", NULL},
     {"setup", NULL, "put the server into an nginx that is there already (setup nginx --help)",
      run_setup},
+    {"backup", NULL, "write conversations to FILE.tar[.gz|.zst], or to - (--tenant T)", run_backup},
+    {"restore", NULL,
+     "restore conversations from a backup's file, or from - (--tenant T, --replace)", run_restore},
+    {"purge", NULL,
+     "remove conversations: --tenant T [--conversation C], --older-than TIME (--dry-run, --yes)",
+     run_purge},
     {"settings", run_settings,
      "print all settings as a Markdown table (--man: as roff; --values: NAME=VALUE as they are)",
      NULL},
@@ -275,6 +297,13 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+/* All that follow it. */
+static bool takes_words(const struct command *c)
+{
+    return c->run_plain == run_setup || c->run_plain == run_backup || c->run_plain == run_restore ||
+           c->run_plain == run_purge;
+}
+
 static int print_usage(const char *problem)
 {
     fprintf(stderr, "sandcgi: %s; see sandcgi --help\n", problem);
@@ -293,6 +322,8 @@ int main(int argc, char **argv)
     /* Started by the broker only; not a command. */
     if (argc == 2 && strcmp(argv[1], UNPACK_READER_COMMAND) == 0)
         return unpack_reader_main();
+    if (argc == 2 && strcmp(argv[1], BACKUP_READER_COMMAND) == 0)
+        return backup_reader_main();
     fdio_fill_standard();
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
@@ -317,8 +348,8 @@ int main(int argc, char **argv)
             tools = argv[++i];
         else if (!command && (command = find_command(argv[i]))) {
             words = argv + i + 1;
-            if (command->run_plain == run_setup)
-                break; /* the rest is the script's */
+            if (takes_words(command))
+                break;
         } else
             return print_usage("unknown command or option");
     }

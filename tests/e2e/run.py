@@ -62,6 +62,7 @@ MODULES = (
     "local",
     "crowds",
     "operators",
+    "backup",
     "logs",
     "memory",
 )

@@ -7,6 +7,7 @@ libfront_a_SOURCES = \
 	fcgi/doctor/check.c fcgi/doctor/check.h \
 	fcgi/doctor/doctor.c \
 	fcgi/doctor/findings.c fcgi/doctor/findings.h \
+	fcgi/doctor/web.c fcgi/doctor/web.h \
 	fcgi/http/file_types.c fcgi/http/file_types.h \
 	fcgi/http/http.c \
 	fcgi/http/http_answer.c fcgi/http/http_answer.h \

@@ -167,7 +167,8 @@ static int run_status(const char *config_path)
     return result;
 }
 
-static bool quiet; /* --quiet */
+static bool quiet;               /* --quiet */
+static const char *nginx_folder; /* --nginx */
 
 static int run_doctor(const char *config_path)
 {
@@ -175,7 +176,7 @@ static int run_doctor(const char *config_path)
     struct settings settings;
     if (settings_load(&settings, config_path, &e) < 0)
         return doctor_show_error(&e, as_json);
-    int result = doctor_show(&settings, config_path, as_json, quiet);
+    int result = doctor_show(&settings, config_path, nginx_folder, as_json, quiet);
     settings_clear(&settings);
     return result;
 }
@@ -245,7 +246,9 @@ static const struct command {
     {"status", run_status, "print the state of the running server (--watch; --json: for programs)",
      NULL},
     {"doctor", run_doctor,
-     "look for what is wrong, and say what mends it (--json; --quiet: nothing else)", NULL},
+     "look for what is wrong, and say what mends it (--json; --quiet: nothing else; --nginx "
+     "FOLDER)",
+     NULL},
     {"setup", NULL, "put the server into an nginx that is there already (setup nginx --help)",
      run_setup},
     {"backup", NULL, "write conversations to FILE.tar[.gz|.zst], or to - (--tenant T)", run_backup},
@@ -339,6 +342,9 @@ int main(int argc, char **argv)
             watch = true;
         else if (strcmp(argv[i], "--quiet") == 0 && command && command->run == run_doctor)
             quiet = true;
+        else if (strcmp(argv[i], "--nginx") == 0 && i + 1 < argc && command &&
+                 command->run == run_doctor)
+            nginx_folder = argv[++i];
         else if (strcmp(argv[i], "--man") == 0 && command && command->run == run_settings)
             as_man = true;
         else if (strcmp(argv[i], "--values") == 0 && command && command->run == run_settings)

@@ -10,6 +10,7 @@
 #include "common/base/parse.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/retention.h"
 #include "common/sandbox/state/state.h"
 #include "fcgi/commands.h"
@@ -246,6 +247,14 @@ static int remove_conversation(void *ctx, const char *tenant, const char *conver
     return done ? 0 : err_wrap(e, "conversation %s of %s", conversation, tenant);
 }
 
+/* A broker of our own has no time to remove what it has moved away. */
+static void end_broker(const struct sandbox_root *root)
+{
+    private_broker_end();
+    if (private_broker_is_ours())
+        trash_empty(root);
+}
+
 static void make_broker_small(struct settings *s)
 {
     s->limits_check = LIMITS_TRUST;
@@ -270,7 +279,7 @@ static int read_backup(const struct words *w, struct settings *s, int fd, struct
         return -1;
     make_broker_small(s);
     int rc = backup_restore(&root, fd, &want, &sum, e);
-    private_broker_end();
+    end_broker(&root);
     sandbox_root_close(&root);
     if (rc == 0)
         say_sum("restored", &sum);
@@ -338,18 +347,16 @@ static bool is_meant(const struct purge *p, const struct state_record *r, int64_
            last_used < p->before;
 }
 
-static int find_meant(struct purge *p, const struct settings *s, struct err *e)
+static int find_meant(struct purge *p, const struct sandbox_root *root, struct err *e)
 {
     AUTO_RETENTION struct retention all = {0};
-    struct sandbox_root root;
 
-    if (open_root(s, &root, e) < 0)
+    if (retention_gather(root, &all, e) < 0)
         return -1;
-    int rc = retention_gather(&root, &all, e);
-    for (size_t i = 0; rc == 0 && i < all.n; i++) {
+    for (size_t i = 0; i < all.n; i++) {
         struct state_record r = {0};
         struct err unknown = ERR_INIT;
-        if (state_read(&root, all.items[i].name, &r, &unknown) == 0 &&
+        if (state_read(root, all.items[i].name, &r, &unknown) == 0 &&
             is_meant(p, &r, all.items[i].last_used)) {
             p->items = mem_resize(p->items, p->n + 1, sizeof *p->items);
             p->items[p->n++] = r;
@@ -357,8 +364,7 @@ static int find_meant(struct purge *p, const struct settings *s, struct err *e)
             state_record_clear(&r);
         }
     }
-    sandbox_root_close(&root);
-    return rc;
+    return 0;
 }
 
 static bool is_confirmed(const struct purge *p)
@@ -376,7 +382,7 @@ static bool is_confirmed(const struct purge *p)
 }
 
 /* One that is in use stays. */
-static int remove_meant(const struct purge *p, struct settings *s)
+static int remove_meant(const struct purge *p, const struct sandbox_root *root, struct settings *s)
 {
     size_t kept = 0;
 
@@ -390,14 +396,15 @@ static int remove_meant(const struct purge *p, struct settings *s)
         kept++;
         fprintf(stderr, "sandcgi: kept: %s\n", e.text);
     }
-    private_broker_end();
+    end_broker(root);
     printf("%zu of %zu conversations were removed\n", p->n - kept, p->n);
     return kept > 0;
 }
 
-static int purge(struct purge *p, struct settings *s, struct err *e)
+static int purge(struct purge *p, const struct sandbox_root *root, struct settings *s,
+                 struct err *e)
 {
-    if (find_meant(p, s, e) < 0)
+    if (find_meant(p, root, e) < 0)
         return print_failure(e);
     for (size_t i = 0; (p->words->dry_run || !p->words->yes) && i < p->n; i++)
         printf("%s %s\n", p->items[i].tenant, p->items[i].conversation);
@@ -406,7 +413,7 @@ static int purge(struct purge *p, struct settings *s, struct err *e)
     if (p->n == 0 || p->words->dry_run)
         return 0;
     fflush(stdout);
-    return is_confirmed(p) ? remove_meant(p, s) : 1;
+    return is_confirmed(p) ? remove_meant(p, root, s) : 1;
 }
 
 int purge_run(char *const *text)
@@ -414,12 +421,19 @@ int purge_run(char *const *text)
     struct err e = ERR_INIT;
     struct words w;
     struct settings s;
+    struct sandbox_root root;
     struct purge p = {.words = &w};
 
     if (take_words(text, OF_PURGE, &w, &e) < 0 || check_purge(&w, &p.before, &e) < 0 ||
         load_settings(&w, &s, &e) < 0)
         return print_failure(&e);
-    int result = purge(&p, &s, &e);
+    int result = 1;
+    if (open_root(&s, &root, &e) < 0) {
+        print_failure(&e);
+    } else {
+        result = purge(&p, &root, &s, &e);
+        sandbox_root_close(&root);
+    }
     purge_clear(&p);
     settings_clear(&s);
     return result;

@@ -75,6 +75,7 @@ def _():
     equal(other.run("cat a.txt", "bash")["stdout"], "hers")
     site.stop()
     equal(_command(site, "purge", "--tenant", "alice", "--yes")[0].decode().splitlines()[0], "removed alice one")  # without a server
+    equal(os.listdir(f"{site.root}/.trash"), [])
 
 
 @test("backup, restore and purge are for root or the server's account")

@@ -1,10 +1,12 @@
 """Files' URLs that a worker serves itself, as under Apache: the same answers as nginx gives (H-02, H-03, H-04, H-05, H-14)."""
+import contextlib
 import os
 import re
 import secrets
 import signal
 import stat
 import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -259,6 +261,26 @@ def _take_up(site):
     site.wait_healthy()
 
 
+@contextlib.contextmanager
+def _refusals(site, target):
+    """Asks for it all the time; what is not answered with 200 comes into the list."""
+    refusals, done = [], threading.Event()
+
+    def ask():
+        client = site.client()
+        while not done.is_set():
+            client.close()
+            status = client.http("GET", target).status
+            refusals.extend([status] if status != 200 else [])
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield refusals
+    finally:
+        done.set()
+        thread.join()
+
+
 def _before_and_after(settings, refused, until):
     """A server whose FILE_SECRET is replaced; goes on when the old one's time is over."""
     site = sites.own(settings)
@@ -267,7 +289,9 @@ def _before_and_after(settings, refused, until):
     old = _target(client.upload("a.txt", b"0123456789")["file"]["url"])
     archive = _target(client.structured("download_archive", named)["url"])
     tickets = [_target(client.structured("create_upload", named | {"filename": name})["url"]) for name in ("u.txt", "v.txt")]
-    _replace_secret(site, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(until)))
+    with _refusals(site, old) as refusals:
+        _replace_secret(site, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(until)))
+    equal(refusals, [], "answers to the old link meanwhile")
     new = _target(client.structured("list_files", named)["files"][0]["url"])
     check(new != old, "the URL has the old token")
     equal(client.run("print(open('a.txt').read())")["stdout"], "0123456789\n")
